@@ -1,0 +1,26 @@
+/* Time: one monotonic clock for every deadline and every measurement. */
+#ifndef GW_BASE_CLOCK_H
+#define GW_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define GW_NS_PER_SECOND 1000000000ull
+#define GW_NS_PER_MS     1000000ull
+#define GW_NO_DEADLINE   UINT64_MAX
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+static inline uint64_t gw_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * GW_NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* The point in time that lies timeout_ms from now; a negative timeout means never. */
+static inline uint64_t gw_deadline_ns(int64_t timeout_ms)
+{
+	return timeout_ms < 0 ? GW_NO_DEADLINE : gw_now_ns() + (uint64_t)timeout_ms * GW_NS_PER_MS;
+}
+
+#endif

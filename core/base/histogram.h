@@ -1,0 +1,23 @@
+/* Latency histograms: log-linear buckets (64 per power of two: under 1.6 % error), fixed size, no allocation to record.
+ */
+#ifndef GW_BASE_HISTOGRAM_H
+#define GW_BASE_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define GW_HISTOGRAM_BUCKETS 3776
+
+struct gw_histogram {
+	uint64_t count, sum, min, max;
+	uint64_t buckets[GW_HISTOGRAM_BUCKETS];
+};
+
+void gw_histogram_clear(struct gw_histogram *histogram);
+void gw_histogram_add(struct gw_histogram *histogram, uint64_t value);
+void gw_histogram_merge(struct gw_histogram *into, const struct gw_histogram *from);
+
+/* The value that the given share (0 to 1) of the recorded values does not exceed; 0 when empty. */
+uint64_t gw_histogram_quantile(const struct gw_histogram *histogram, double share);
+double gw_histogram_mean(const struct gw_histogram *histogram);
+
+#endif

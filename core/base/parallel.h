@@ -1,0 +1,17 @@
+/* A loop over [0, n) by several threads. */
+#ifndef GW_BASE_PARALLEL_H
+#define GW_BASE_PARALLEL_H
+
+#include "core/base/status.h"
+
+/* Processors this process may run on (its affinity mask), at least 1. */
+unsigned gw_processors(void);
+
+/* Calls body(context, begin, end, thread) on chunks of at most grain items until all are done; thread < threads. The
+ * calling thread is thread 0. The first failure ends the loop and is returned, with its text. threads = 0:
+ * gw_processors(). Where no thread can be made, the caller does all of it. */
+gw_status gw_parallel_for(unsigned threads, uint64_t n, uint64_t grain,
+			  gw_status (*body)(void *context, uint64_t begin, uint64_t end, unsigned thread),
+			  void *context);
+
+#endif

@@ -1,0 +1,101 @@
+/* Counter-based random numbers: draw i of an instance under a key, with no state and no order.
+ *
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). One block gives
+ * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, 0} and
+ * the Philox key the 64 bits of gw_key(). Integers only: the same bytes on every machine.
+ */
+#ifndef GW_BASE_RNG_H
+#define GW_BASE_RNG_H
+
+#include <stdint.h>
+
+/* The sampler's version: a change of anything that decides what is drawn raises it. */
+#define GW_SAMPLER_VERSION 1u
+
+/* A bijective 64-bit mixer (splitmix64's finalizer). */
+static inline uint64_t gw_mix64(uint64_t x)
+{
+	x ^= x >> 30;
+	x *= 0xbf58476d1ce4e5b9ull;
+	x ^= x >> 27;
+	x *= 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+/* What a draw is for; part of the key, so that two uses never share numbers. */
+enum gw_draw_kind { GW_DRAW_NEIGHBOURS = 1, GW_DRAW_WALK, GW_DRAW_NEGATIVE, GW_DRAW_SHUFFLE, GW_DRAW_LABOR };
+
+/* key = mix(seed, stream, kind, hop, edge type). */
+static inline uint64_t gw_key(uint64_t seed, uint64_t stream, enum gw_draw_kind kind, uint32_t hop, uint32_t edge_type)
+{
+	uint64_t key = gw_mix64(seed + 0x9e3779b97f4a7c15ull);
+	key = gw_mix64(key ^ (stream + 0xd1b54a32d192ed03ull));
+	key = gw_mix64(key ^ (((uint64_t)kind << 56) | ((uint64_t)(hop & 0xffffffu) << 32) | edge_type));
+	return key;
+}
+
+struct gw_words {
+	uint32_t word[4];
+};
+
+/* One block of four words of an instance. */
+static inline struct gw_words gw_philox(uint64_t key, uint64_t instance, uint32_t block)
+{
+	uint32_t c0 = block, c1 = (uint32_t)instance, c2 = (uint32_t)(instance >> 32), c3 = 0;
+	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+	for (int round = 0; round < 10; round++) {
+		uint64_t p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
+		c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+		c1 = (uint32_t)p1;
+		c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+		c3 = (uint32_t)p0;
+		k0 += 0x9E3779B9u;
+		k1 += 0xBB67AE85u;
+	}
+	return (struct gw_words){{c0, c1, c2, c3}};
+}
+
+/* A sequence of draws of one instance, in order, for code that rejects and so cannot know i beforehand. */
+struct gw_draws {
+	uint64_t key, instance;
+	struct gw_words words;
+	uint32_t next; /* the number of the next draw */
+};
+
+static inline struct gw_draws gw_draws_begin(uint64_t key, uint64_t instance)
+{
+	return (struct gw_draws){.key = key, .instance = instance};
+}
+
+static inline uint32_t gw_draw32(struct gw_draws *draws)
+{
+	uint32_t at = draws->next++ & 3;
+	if (at == 0)
+		draws->words = gw_philox(draws->key, draws->instance, (draws->next - 1) >> 2);
+	return draws->words.word[at];
+}
+
+/* Uniform in [0, bound), exactly: Lemire's multiplication with rejection (ACM TOMACS 29(1), 2019). bound > 0. */
+static inline uint32_t gw_draw_below(struct gw_draws *draws, uint32_t bound)
+{
+	uint64_t product = (uint64_t)gw_draw32(draws) * bound;
+	if ((uint32_t)product < bound) {
+		uint32_t floor = -bound % bound;
+		while ((uint32_t)product < floor)
+			product = (uint64_t)gw_draw32(draws) * bound;
+	}
+	return (uint32_t)(product >> 32);
+}
+
+/* A keyed permutation of [0, n): position -> id in O(1), without a table. A four-round Feistel network over the
+ * smallest even number of bits that holds n, walked along its cycle until it lands below n (Black and Rogaway: "Ciphers
+ * with arbitrary finite domains", CT-RSA 2002). n <= 2^62. */
+struct gw_permutation {
+	uint64_t n, key;
+	uint32_t half_bits;
+};
+
+struct gw_permutation gw_permutation_begin(uint64_t key, uint64_t n);
+uint64_t gw_permutation_at(const struct gw_permutation *permutation, uint64_t position); /* position < n */
+
+#endif

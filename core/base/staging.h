@@ -1,0 +1,37 @@
+/* Writing a folder so that it is there whole or not at all: a temporary sibling, fsync of every file and folder, then
+ * one rename. Interrupted or failed writers leave nothing under the final name; a failed one removes its temporary
+ * folder. */
+#ifndef GW_BASE_STAGING_H
+#define GW_BASE_STAGING_H
+
+#include <stdbool.h>
+
+#include "core/base/status.h"
+
+struct gw_staging;
+
+/* Creates "<folder>.tmp-<pid>-<random>" beside the final folder. GW_EXISTS if the final name is taken (unless replace
+ * is set: then commit moves the old folder aside and removes it after the rename). Also removed by
+ * gw_staging_cleanup(). */
+gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging **out);
+
+/* The temporary folder's path; the staging's memory. */
+const char *gw_staging_path(const struct gw_staging *staging);
+
+/* Makes <temporary>/<relative folder> with its parents. */
+gw_status gw_staging_mkdir(struct gw_staging *staging, const char *relative);
+
+/* fsync everything, rename, fsync the parent. Frees the staging in any case; on failure the temporary folder is
+ * removed. */
+gw_status gw_staging_commit(struct gw_staging *staging);
+
+/* Removes the temporary folder and frees the staging. NULL is allowed. */
+void gw_staging_abort(struct gw_staging *staging);
+
+/* Removes the temporary folders of every staging that is still open: for a program's SIGINT/SIGTERM path. */
+void gw_staging_cleanup(void);
+
+/* Removes a folder and all below it; not following symbolic links. */
+gw_status gw_remove_tree(const char *folder);
+
+#endif

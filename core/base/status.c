@@ -1,0 +1,70 @@
+/* Error text per thread. Never allocates, so that a memory shortage can be reported too. */
+#include "core/base/status.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char error_text[GW_ERROR_TEXT_MAX];
+
+const char *gw_status_text(gw_status status)
+{
+	static const char *const texts[] = {
+#define TEXT(name, text) [name] = text,
+		GW_STATUS_LIST(TEXT)
+#undef TEXT
+	};
+	return (unsigned)status < GW_STATUS_COUNT ? texts[status] : "unknown status";
+}
+
+const char *gw_last_error(void)
+{
+	return error_text;
+}
+
+gw_status gw_fail(gw_status status, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(error_text, sizeof(error_text), format, arguments);
+	va_end(arguments);
+	return status;
+}
+
+gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	int used = vsnprintf(error_text, sizeof(error_text), format, arguments);
+	va_end(arguments);
+	if (used >= 0 && (size_t)used < sizeof(error_text)) {
+		char buffer[128];
+		snprintf(error_text + used, sizeof(error_text) - (size_t)used, ": %s",
+			 strerror_r(error, buffer, sizeof(buffer)));
+	}
+	if (status == GW_IO && (error == ENOSPC || error == EDQUOT))
+		return GW_NO_SPACE;
+	if (status == GW_IO && error == ENOMEM)
+		return GW_NO_MEMORY;
+	return status;
+}
+
+gw_status gw_context(gw_status status, const char *format, ...)
+{
+	char old[GW_ERROR_TEXT_MAX];
+	memcpy(old, error_text, sizeof(old));
+	va_list arguments;
+	va_start(arguments, format);
+	int used = vsnprintf(error_text, sizeof(error_text), format, arguments);
+	va_end(arguments);
+	if (used >= 0 && (size_t)used < sizeof(error_text))
+		snprintf(error_text + used, sizeof(error_text) - (size_t)used, ": %s", old);
+	return status;
+}
+
+gw_status gw_fail_text(gw_status status, const char *text)
+{
+	snprintf(error_text, sizeof(error_text), "%s", text);
+	return status;
+}

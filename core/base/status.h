@@ -1,0 +1,27 @@
+/* Errors: a status that programs act on and, for people, one line of text per thread.
+ *
+ * The function that finds the fault calls gw_fail() with what and where; each caller that knows more puts its context
+ * in front ("load part 2: indptr.npy: ..."). The text is printed once, by whoever decides what happens next.
+ */
+#ifndef GW_BASE_STATUS_H
+#define GW_BASE_STATUS_H
+
+#include <graphwire/types.h>
+
+#define GW_ERROR_TEXT_MAX 1024 /* bytes; a longer text is cut */
+
+/* Sets this thread's error text and returns the status. */
+gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
+/* The same, ending in ": " and the text of the errno value. ENOSPC/EDQUOT and ENOMEM override a GW_IO status with
+ * GW_NO_SPACE and GW_NO_MEMORY. */
+gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4), cold));
+
+/* Puts "context: " in front of this thread's error text; returns the status unchanged. */
+gw_status gw_context(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
+/* Sets the text that another thread's failure left, for handing an error over between threads. */
+gw_status gw_fail_text(gw_status status, const char *text);
+
+#endif

@@ -1,0 +1,26 @@
+/* From an edge list to CSC, in the format's list order, stable and parallel: what import, generate and partition share.
+ */
+#ifndef GW_GRAPH_CSC_H
+#define GW_GRAPH_CSC_H
+
+#include "core/base/status.h"
+
+/* An edge list. Ids are below num_src and num_dst (checked: GW_RANGE names the edge). */
+struct gw_coo {
+	uint64_t num_src, num_dst, num_edges;
+	const uint64_t *src, *dst; /* [num_edges] */
+	const int64_t *time;       /* [num_edges] or NULL; the first key within a list */
+	const uint32_t *rel;       /* [num_edges] or NULL; the first key within a list */
+};
+
+struct gw_csc {
+	uint64_t *indptr; /* [num_dst + 1] */
+	uint64_t *order;  /* [num_edges]: the input edge at each CSC position; indices[i] = src[order[i]] */
+};
+
+/* Sorts by (dst, time or rel if given, src), ties in input order. Counting sort by destination, then each list.
+ * Memory: 8 bytes * (num_dst + 1 + num_edges) kept, as much again on the way. Free with gw_csc_free. */
+gw_status gw_csc_build(const struct gw_coo *coo, unsigned threads, struct gw_csc *out);
+void gw_csc_free(struct gw_csc *csc);
+
+#endif

@@ -1,0 +1,81 @@
+/* One opened part: its arrays in memory, checked.
+ *
+ *   gw_part_open -> arena laid out -> gw_load (digests) -> shapes, monotone offsets, id bounds -> views
+ *
+ * A loader trusts nothing: what is wrong is an error that names the file, the key and the position.
+ */
+#ifndef GW_GRAPH_PART_H
+#define GW_GRAPH_PART_H
+
+#include "core/base/arena.h"
+#include "core/base/load.h"
+#include "core/graph/meta.h"
+
+/* An array as it lies in memory. */
+struct gw_array {
+	const struct gw_array_meta *meta;
+	const uint8_t *data;
+	uint64_t offset;    /* of data in the part's arena (0 when mapped) */
+	uint64_t rows;      /* shape[0] */
+	uint64_t row_bytes; /* bytes of one row */
+};
+
+/* What a sampler needs of one edge type in one part. */
+struct gw_adjacency {
+	const void *indptr;  /* [rows + 1, columns] of the destination type */
+	const void *indices; /* [edges], source ids */
+	uint64_t rows;       /* destinations owned */
+	uint64_t edges;
+	uint32_t columns, column;
+	uint8_t indptr_bytes, index_bytes; /* 4 or 8 */
+	uint64_t dst_start;                /* global id of local row 0 */
+	uint64_t edge_start;               /* global id of CSC position 0 */
+};
+
+struct gw_part;
+
+struct gw_part_options {
+	bool mapped; /* map the files instead of loading an arena: for tools; digests are compared unless skip_verify */
+	bool skip_verify; /* do not compare digests */
+	bool skip_checks; /* do not walk offsets and ids (gw_part_check does it) */
+	struct gw_arena_options arena;
+	struct gw_load_options load;
+};
+
+/* Opens part `part` of a graph. meta must outlive the part. options may be NULL (load, verify, check). */
+gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t part, const struct gw_part_options *options,
+		       struct gw_part **out);
+void gw_part_close(struct gw_part *part); /* NULL is allowed */
+
+const struct gw_graph_meta *gw_part_meta(const struct gw_part *part);
+uint32_t gw_part_number(const struct gw_part *part);
+struct gw_arena *gw_part_arena(const struct gw_part *part); /* NULL when mapped */
+const struct gw_load_stats *gw_part_load_stats(const struct gw_part *part);
+
+/* The array of a key, or NULL. Stays the part's. */
+const struct gw_array *gw_part_array(const struct gw_part *part, const char *key);
+/* Arrays by number, in the order of the JSON's part; NULL past the end. */
+const struct gw_array *gw_part_array_at(const struct gw_part *part, uint32_t number);
+
+/* The adjacency of an edge type; always there. */
+const struct gw_adjacency *gw_part_adjacency(const struct gw_part *part, uint32_t etype);
+
+/* Walks everything that digests do not prove: offsets start at 0, ascend and end at the number of edges; ids below
+ * their type's count; list order; masks, relations and alias entries in range. GW_FORMAT or GW_RANGE with the key and
+ * the row of the first fault. */
+gw_status gw_part_check(const struct gw_part *part, unsigned threads);
+
+/* Value i of an offsets or id array of 4- or 8-byte elements. */
+static inline uint64_t gw_load_id(const void *array, uint8_t bytes, uint64_t i)
+{
+	return bytes == 4 ? ((const uint32_t *)array)[i] : ((const uint64_t *)array)[i];
+}
+
+/* [begin, end) of the list of a local row, as CSC positions. */
+static inline void gw_adjacency_list(const struct gw_adjacency *a, uint64_t row, uint64_t *begin, uint64_t *end)
+{
+	*begin = gw_load_id(a->indptr, a->indptr_bytes, row * a->columns + a->column);
+	*end = gw_load_id(a->indptr, a->indptr_bytes, (row + 1) * a->columns + a->column);
+}
+
+#endif
