@@ -20,7 +20,7 @@ if [ "${1:-}" = --tidy ]; then # --tidy FILE STAMP: one file
 	exit 0
 fi
 
-build dev >/dev/null || exit 1
+build dev >/dev/null || { not_ok "dev does not build, so there is nothing to lint"; exit 1; }
 LINT_UNTIL=$(($(date +%s) + ${LINT_SECONDS:-80}))
 export LINT_UNTIL
 sources() { c_files | grep '\.c$' | grep -v -e '^bench/peers/' -e '^examples/' -e '^test/fuzz/'; }
