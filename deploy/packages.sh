@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # packages.sh PURPOSE…: installs the packages that deploy/packages lists for the purposes; quick when all are there.
+# packages.sh --lists: fetches the package lists only.
 #
 # Needs apt and root or sudo only if something is missing. Where there is no apt it names what to install and goes on
 # (status 0): the build says what it still misses. Status 1: a package cannot be installed; 2: unknown purpose.
@@ -7,6 +8,21 @@ set -euo pipefail
 list=$(dirname "${BASH_SOURCE[0]}")/packages
 
 say() { printf 'packages: %s\n' "$*" >&2; }
+
+# Runs apt-get as root or with sudo; 1 where neither is there.
+apt() {
+	local root=()
+	if [ "$(id -u)" -ne 0 ]; then
+		command -v sudo >/dev/null || return 1
+		root=(sudo)
+	fi
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >&2
+}
+
+if [ "${1:-}" = --lists ]; then
+	apt update
+	exit
+fi
 
 wanted=()
 for purpose in "$@"; do
@@ -37,22 +53,12 @@ done
 # The optional ones are worth a look only while their company is being installed.
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-root=()
-if [ "$(id -u)" -ne 0 ]; then
-	if ! command -v sudo >/dev/null; then
-		say "not root and no sudo; ask for: apt-get install ${missing[*]}"
-		exit 1
-	fi
-	root=(sudo)
-fi
-apt() { "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"; }
-
 say "installing ${missing[*]}"
-apt update >&2 || say "the package lists could not be renewed; trying with what is there"
+apt update || say "the package lists could not be fetched; trying with what is there"
 for package in "${optional[@]}"; do
 	if offered "$package"; then missing+=("$package"); fi
 done
-if ! apt install --no-install-recommends "${missing[@]}" >&2; then
-	say "apt could not install: ${missing[*]}"
+if ! apt install --no-install-recommends "${missing[@]}"; then
+	say "could not install them; as root: apt-get install ${missing[*]}"
 	exit 1
 fi
