@@ -111,6 +111,7 @@ enum {
 	KEY_FEATURES,
 	KEY_LABELS,
 	KEY_MASK,
+	KEY_PART,
 	KEY_FANOUTS,
 	KEY_FANOUT,
 	KEY_BATCH,
@@ -130,6 +131,7 @@ static const struct argp_option options[] = {
 	{"key-file", KEY_KEY_FILE, "FILE", 0, "the servers' key; on loopback it is found", 0},
 	{"ntype", KEY_NTYPE, "NAME", 0, "type of the seeds (the first that has labels)", 1},
 	{"mask", KEY_MASK, "NAME", 0, "the seeds are the nodes where this is set (train_mask); without one: all", 1},
+	{"seeds-of-part", KEY_PART, "N", 0, "only seeds that this part owns", 1},
 	{"features", KEY_FEATURES, "NAME", 0, "read for every node of every type that has it (feat)", 1},
 	{"labels", KEY_LABELS, "NAME", 0, "read for the seeds (label)", 1},
 	{"fanouts", KEY_FANOUTS, "N,N,...", 0, "of every edge type, hop after hop from the seeds (10,5); -1: all", 1},
@@ -157,6 +159,9 @@ static gw_status parse_number(struct command *c, int key, const char *text)
 		return parse_u32(text, 1, 1024, &c->plan.depth);
 	case KEY_THREADS:
 		return parse_u32(text, 1, 1024, &c->client.threads);
+	case KEY_PART:
+		c->plan.one_part = true;
+		return parse_u32(text, 0, UINT32_MAX, &c->plan.part);
 	case KEY_STEPS:
 		return gw_parse_u64(text, 1, UINT64_MAX, &c->steps_max);
 	case KEY_SEED:

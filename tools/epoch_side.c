@@ -13,7 +13,7 @@
 #include "core/base/alloc.h"
 #include "core/base/status.h"
 
-#define MASK_ROWS_MAX (1u << 20) /* rows of the mask that are read at a time */
+#define SEEDS_STEP (1 << 20) /* ids looked at in one go */
 
 /* A tensor of nodes by name, or NULL. */
 static const struct gw_tensor *find_tensor(const struct gw_client *client, uint32_t ntype, const char *name)
@@ -91,47 +91,56 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
 }
 
-/* Appends the rows [begin, begin + n) whose mask is set. */
-static gw_status read_mask(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, uint64_t n,
-			   int64_t *ids, uint8_t *rows)
+/* Appends the ids [begin, begin + n), or those of them whose mask is set. ids and mask_rows are scratch, [n]. */
+static gw_status add_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, uint64_t n,
+			   int64_t *ids, uint8_t *mask_rows)
 {
 	for (uint64_t i = 0; i < n; i++)
 		ids[i] = begin + (int64_t)i;
-	gw_status status = gw_gather(side->client, mask, ids, n, rows);
-	if (status)
-		return gw_context(status, "mask \"%s\"", mask->name);
+	if (mask) {
+		gw_status status = gw_gather(side->client, mask, ids, n, mask_rows);
+		if (status)
+			return gw_context(status, "mask \"%s\"", mask->name);
+	}
 	for (uint64_t i = 0; i < n; i++) {
-		if (rows[i])
+		if (!mask || mask_rows[i])
 			side->seeds[side->seed_count++] = ids[i];
 	}
 	return GW_OK;
 }
 
-/* The nodes whose mask is set; every node where there is no such mask. */
+/* The seeds among the ids [begin, end), in steps that bound the memory. */
+static gw_status collect_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, int64_t end)
+{
+	side->seeds = gw_calloc((size_t)(end - begin), sizeof *side->seeds);
+	int64_t *ids = gw_calloc(SEEDS_STEP, sizeof *ids);
+	uint8_t *mask_rows = gw_calloc(SEEDS_STEP, 1);
+	gw_status status = side->seeds && ids && mask_rows ? GW_OK : GW_NO_MEMORY;
+	for (int64_t at = begin; !status && at < end; at += SEEDS_STEP) {
+		uint64_t n = (uint64_t)(end - at < SEEDS_STEP ? end - at : SEEDS_STEP);
+		status = add_seeds(side, mask, at, n, ids, mask_rows);
+	}
+	gw_free(mask_rows);
+	gw_free(ids);
+	return status;
+}
+
+/* The nodes whose mask is set, every node where there is no such mask; of one part or of all. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	uint32_t ntype = side->options.spec.ntype;
-	uint64_t nodes = gw_client_graph(side->client)->ntypes[ntype].count;
+	int64_t begin = 0, end = (int64_t)gw_client_graph(side->client)->ntypes[ntype].count;
 	const struct gw_tensor *mask = find_tensor(side->client, ntype, plan->mask);
-	side->seed_count = nodes;
-	if (!mask)
-		return GW_OK;
-	if (mask->row_bytes != 1)
+	if (mask && mask->row_bytes != 1)
 		return gw_fail(GW_INVALID, "mask \"%s\" has %" PRIu64 " bytes a row, not 1", mask->name,
 			       mask->row_bytes);
-	side->seed_count = 0;
-	side->seeds = gw_calloc(nodes, sizeof *side->seeds);
-	int64_t *ids = gw_calloc(MASK_ROWS_MAX, sizeof *ids);
-	uint8_t *rows = gw_calloc(MASK_ROWS_MAX, 1);
-	gw_status status = side->seeds && ids && rows ? GW_OK : GW_NO_MEMORY;
-	for (uint64_t at = 0; !status && at < nodes; at += MASK_ROWS_MAX) {
-		uint64_t n = nodes - at < MASK_ROWS_MAX ? nodes - at : MASK_ROWS_MAX;
-		status = read_mask(side, mask, (int64_t)at, n, ids, rows);
-	}
-	gw_free(rows);
-	gw_free(ids);
+	gw_status status = GW_OK;
+	if (plan->one_part)
+		status = gw_part_range(side->client, ntype, plan->part, &begin, &end);
+	if (!status)
+		status = collect_seeds(side, mask, begin, end);
 	if (!status && side->seed_count == 0)
-		status = gw_fail(GW_NOT_FOUND, "mask \"%s\" is set for no node", mask->name);
+		status = gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no node", plan->mask);
 	side->options.ids = side->seeds;
 	side->options.id_count = side->seed_count;
 	return status;

@@ -20,6 +20,8 @@ struct gw_epoch_plan {
 	const char *features; /* read for every node of each type that has them */
 	const char *labels;   /* read for the seeds, where their type has them */
 	const char *mask;     /* the seeds are the nodes where it is not 0; where there is no mask, all nodes */
+	bool one_part;        /* only seeds that `part` owns */
+	uint32_t part;
 	struct gw_epoch_fanouts fanouts;
 	uint32_t override_count;
 	struct gw_epoch_override {
@@ -37,7 +39,7 @@ struct gw_epoch_side {
 	struct gw_loader_options options;
 	struct gw_fetch fetches[GW_EPOCH_FETCHES_MAX];
 	int32_t *fanouts; /* [hops][num_etypes] */
-	int64_t *seeds;   /* NULL: every node */
+	int64_t *seeds;
 	uint64_t seed_count;
 };
 

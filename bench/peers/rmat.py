@@ -2,7 +2,8 @@
 
 rmat.py OUT SCALE EDGE_FACTOR     writes OUT/indptr.npy, OUT/indices.npy (int64), prints nodes, edges, largest in-degree
 
-Vertices are shuffled, parallel edges and loops are kept; the same arguments give the same graph everywhere.
+For Graphwire's import it writes the same edges, in the same order, as OUT/edges.npz (src, dst), and for every node 128
+random float32 features and a label. Vertices are shuffled, parallel edges and loops are kept; the same arguments give the same graph everywhere.
 """
 import sys
 
@@ -33,8 +34,12 @@ def main():
     degrees = np.bincount(dst, minlength=1 << scale)
     indptr = np.zeros((1 << scale) + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
+    np.savez(f"{out}/edges.npz", src=src[order], dst=dst[order])
+    random = np.random.default_rng(2)
+    np.save(f"{out}/feat.npy", random.standard_normal((1 << scale, 128), np.float32))
+    np.save(f"{out}/label.npy", random.integers(0, 47, 1 << scale))
     np.save(f"{out}/indices.npy", src[order])
-    np.save(f"{out}/indptr.npy", indptr)
+    np.save(f"{out}/indptr.npy", indptr)  # last: setup.sh takes it as the sign that all are there
     print(f"R-MAT: {1 << scale} nodes, {len(src)} edges, largest in-degree {degrees.max()}")
 
 
