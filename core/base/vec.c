@@ -36,7 +36,7 @@ static void small_free(void *data)
 static void *big_new(size_t bytes)
 {
 	size_t taken = bytes + HUGE;
-	uint8_t *raw = mmap(NULL, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *raw = mmap(NULL, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (raw == MAP_FAILED) {
 		gw_fail(GW_NO_MEMORY, "no memory for %zu bytes", bytes);
 		return NULL;
@@ -45,8 +45,7 @@ static void *big_new(size_t bytes)
 	uint8_t *data = raw + before;
 	if (before)
 		munmap(raw, before);
-	if (HUGE - before)
-		munmap(data + bytes, HUGE - before);
+	munmap(data + bytes, HUGE - before);
 	madvise(data, bytes, MADV_HUGEPAGE); /* a wish: where it is refused, only speed is lost */
 	return data;
 }
