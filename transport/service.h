@@ -1,0 +1,86 @@
+/* What a server offers to its clients: identity, regions, operations, key and limits. Set up by one thread, then
+ * read-only while listeners use it; counters are atomic. */
+#ifndef GW_TRANSPORT_SERVICE_H
+#define GW_TRANSPORT_SERVICE_H
+
+#include <stdbool.h>
+
+#include "core/base/status.h"
+
+#define GW_REGIONS_MAX 256
+#define GW_OPS_MAX     64
+
+enum gw_region_kind {
+	GW_REGION_IMMUTABLE, /* never changes while its generation lives */
+	GW_REGION_VERSIONED, /* rows end in a sequence and a checksum */
+};
+
+struct gw_service_limits {            /* exceeding one refuses or closes that client, and no other; 0: the default */
+	uint32_t connections;         /* 1024 */
+	uint32_t requests_per_client; /* open at once: 64 */
+	uint64_t bytes_per_client;    /* memory held for one client: 64 MiB */
+	uint32_t idle_ms;             /* a client that stays silent inside a frame or the hello: 10,000 */
+};
+
+struct gw_service_identity {
+	uint64_t graph_id;
+	uint64_t incarnation; /* this server process: random */
+	uint32_t part, parts;
+};
+
+/* One two-sided call as its handler sees it. */
+struct gw_call {
+	uint16_t op;
+	const uint8_t *bytes; /* valid during the call */
+	uint32_t byte_count;
+	const uint8_t *client_uuid; /* 16 bytes */
+};
+
+/* A reply under construction. */
+struct gw_reply;
+/* Room for `bytes` more bytes at the end; NULL when memory or the client's limit is exhausted (error text set). The
+ * pointer is valid until the next call. */
+uint8_t *gw_reply_extend(struct gw_reply *reply, uint32_t bytes);
+/* Takes back bytes from the end. */
+void gw_reply_shrink(struct gw_reply *reply, uint32_t bytes);
+uint8_t *gw_reply_data(struct gw_reply *reply, uint32_t *bytes);
+
+/* Answers a call: fills the reply and returns GW_OK, or fails: status and error text go to the client. Runs in the poll
+ * group's thread, so it must not wait. `thread` numbers the poll group. */
+typedef gw_status (*gw_handler)(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+
+struct gw_service;
+
+gw_status gw_service_create(const struct gw_service_identity *identity, const struct gw_service_limits *limits,
+			    struct gw_service **out);
+void gw_service_destroy(struct gw_service *service); /* after its listeners */
+
+/* Clients must prove that they know the key (mutual HMAC-SHA256 challenge-response); copied. Without a key: everybody.
+ */
+gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uint32_t key_bytes);
+
+/* Publishes memory. slice_bytes: power of two, or 0 for one slice. The memory stays the caller's and must not move. The
+ * region's id is its number, from 0; its generation derives from the incarnation. */
+gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
+			    enum gw_region_kind kind, uint32_t *region_id);
+
+/* Sets the handler of an operation (op < GW_OPS_MAX). */
+gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler handler, void *context);
+
+/* Running totals, for stat and metrics. */
+struct gw_service_counters {
+	uint64_t connections_open, connections_total, refused;
+	uint64_t reads, read_ranges, read_bytes, requests, errors;
+};
+void gw_service_counters(const struct gw_service *service, struct gw_service_counters *out);
+
+/* The key that a server on loopback makes for itself and clients of the same user find: 32 random bytes, 0600, in
+ * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */
+#define GW_KEY_BYTES 32
+gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
+gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
+void gw_key_remove(uint16_t port);
+/* A key file given by the user: its whole content, 16 to 1024 bytes; refused when others may read it. */
+gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
+
+#endif

@@ -1,0 +1,283 @@
+/* How bytes of a server's memory reach a client.
+ *
+ * A service publishes regions: memory that peers may read and nobody may write. A client connects an endpoint, reads
+ * parts of a region into buffers that it registered, and learns of completion by polling. What lies between them (a
+ * queue pair, a socket, a mapping, nothing) is a backend's: transport/verbs, tcp, shm, memory.
+ *
+ *      client                                        server
+ *      gw_endpoint_connect ── hello, key ──────────▶ listener: refuses before it allocates
+ *      gw_endpoint_gather ─── offsets ─────────────▶ region: no server code (verbs, shm), the poll group's loop (tcp)
+ *      gw_endpoint_request ── op, bytes ───────────▶ handler ──▶ reply
+ *      gw_poll_group_poll ◀── completions
+ *
+ * Threads: a poll group, and every endpoint and buffer made from it, belongs to one thread at a time; handing it to
+ * another thread needs a happens-before edge and no call in progress. Only gw_poll_group_wake may be called by others.
+ * Nothing locks on the data path.
+ * Limits: every queue is bounded. A full one accepts nothing, a normal event: poll, then go on.
+ *
+ * A destination belongs to the transport from acceptance to completion. Deadline, cancel and loss of the peer complete
+ * a group only when nothing can write to it any more; its destination is then undefined, and stays as it is.
+ */
+#ifndef GW_TRANSPORT_H
+#define GW_TRANSPORT_H
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "core/base/status.h"
+#include "transport/address.h"
+#include "transport/service.h"
+
+#define GW_REQUEST_BYTES_MAX (1u << 20)  /* bytes of one request */
+#define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may carry it in chunks */
+#define GW_BUFFERS_MAX       1024        /* registered buffers of one poll group */
+
+struct gw_poll_group; /* one thread's connections, completions and clock */
+struct gw_endpoint;   /* one connection to one server, seen from the client */
+struct gw_listener;   /* one address that accepts clients */
+struct gw_buffer;     /* client memory that a backend may land bytes in */
+
+/* A set of reads from one endpoint that completes once: all of it there, or an error. The caller's memory, zeroed but
+ * for cookie and deadline, untouched by the caller from the first acceptance to the completion. */
+struct gw_group {
+	void *cookie;
+	uint64_t deadline_ns; /* GW_NO_DEADLINE, or the time after which it completes with GW_DEADLINE */
+	/* The backend's: */
+	struct gw_group *next;
+	uint64_t frames_open;
+	uint64_t private_words[4];
+	gw_status status;
+	bool last_accepted, done;
+};
+
+/* One range to read. */
+struct gw_span {
+	uint64_t remote; /* byte offset in the region */
+	uint64_t local;  /* byte offset in the destination buffer */
+	uint32_t bytes;  /* 0 is allowed and completes */
+};
+
+/* Many ranges of one length: row i of the call lands in row rows[i] of the destination, or row first + i if rows is
+ * NULL, where first counts the rows accepted by earlier calls for the same gather. */
+struct gw_gather {
+	const uint64_t *remote; /* byte offsets in the region; sorted ones are read faster by some backends */
+	const uint32_t *rows;   /* destination rows, or NULL: destination rows are contiguous from `local` on */
+	uint64_t local; /* byte offset in the buffer of destination row 0 (of row i = 0 of this call if rows is NULL) */
+	uint32_t row_bytes;
+	uint32_t stride; /* bytes from one destination row to the next, >= row_bytes */
+};
+
+/* What poll hands back: one for each connect, group and request; never twice. */
+struct gw_completion {
+	void *cookie;
+	gw_status status;     /* GW_OK: all of it is there. For an error, text says more. */
+	const char *text;     /* "" or a line; valid until the next poll of this group */
+	const uint8_t *reply; /* requests only; valid until the next poll of this group */
+	uint32_t reply_bytes;
+};
+
+enum gw_endpoint_state { GW_ENDPOINT_CONNECTING, GW_ENDPOINT_OPEN, GW_ENDPOINT_LOST };
+
+/* Whom to connect to and how. */
+struct gw_connect_options {
+	struct gw_address address;
+	const uint8_t *key; /* shared secret, or NULL: none is offered */
+	uint32_t key_bytes;
+	uint64_t graph_id;       /* 0: any; else GW_WRONG_GRAPH unless the server serves it */
+	uint8_t client_uuid[16]; /* the same over reconnects of one client: repeats of a request are recognised by it */
+	uint64_t deadline_ns;    /* of the connect */
+	uint64_t liveness_ns;    /* with reads or requests open and nothing heard for so long, the peer is probed, then
+				    lost; 0: 30 s */
+};
+
+/* A region as a client knows it: from the server's hello. */
+struct gw_region {
+	uint64_t bytes;
+	uint32_t id;
+	uint32_t generation; /* changes when the server loads again; a read of an old one fails with GW_STALE */
+	enum gw_region_kind kind;
+};
+
+/* Who answered: valid while the endpoint is open. */
+struct gw_peer {
+	uint64_t graph_id, incarnation;
+	uint32_t part, parts; /* as the service said */
+	const struct gw_region *regions;
+	uint32_t region_count;
+};
+
+struct gw_poll_group_options {
+	/* TCP's driver: NULL or "auto": io_uring where it works, else epoll; "io_uring" and "epoll" force one. */
+	const char *tcp_driver;
+	uint64_t spin_ns; /* a waiting poll looks this long before it sleeps; 0: it sleeps at once */
+};
+
+/* A backend. Every slot is filled; gw_transport_find asserts it. `state` is the backend's part of a poll group.
+ * All but listen and expose are called by the poll group's thread. */
+struct gw_transport {
+	const char *name; /* "tcp" */
+
+	/* The backend's part of a poll group: made on first use, ended with the group after its endpoints. */
+	gw_status (*open)(struct gw_poll_group *group, void **state);
+	void (*shut)(void *state);
+
+	/* Starts a connection; *out at once, in state CONNECTING (or OPEN). A completion with `cookie` tells the
+	 * outcome: GW_OK; GW_REFUSED with the server's reason; GW_VERSION; GW_WRONG_GRAPH; GW_PEER_LOST; GW_DEADLINE.
+	 * Never blocks on the peer. The endpoint stays until closed, whatever the outcome. */
+	gw_status (*connect)(void *state, const struct gw_connect_options *options, void *cookie,
+			     struct gw_endpoint **out);
+
+	/* Silences the connection and completes what is open with GW_CANCELLED (delivered by later polls), then frees.
+	 * Never blocks on the peer. */
+	void (*close)(struct gw_endpoint *endpoint);
+
+	/* Makes memory a destination for every endpoint of this backend in the group. Cheap when it lies in memory that
+	 * is registered already. GW_LOCKED_MEMORY names the limit. The memory stays the caller's. */
+	gw_status (*buffer_register)(void *state, struct gw_buffer *buffer);
+	void (*buffer_release)(void *state, struct gw_buffer *buffer);
+
+	/* Both accept a prefix of the reads and return its length (0: no room now). What `spans`, `remote` and `rows`
+	 * point to stays the caller's, unchanged, until the group completes. The group completes after a call with last
+	 * = true has been accepted whole (n = 0 with last = true is accepted). A range past the region's end or the
+	 * buffer's fails the group with GW_RANGE before anything is sent; a stale region with GW_STALE; a lost endpoint
+	 * with GW_PEER_LOST: these calls accept everything, and poll hands out the failure. */
+	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
+	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
+
+	/* A two-sided call. n <= GW_REQUEST_BYTES_MAX; copied before return. sequence: 0 for calls that may run twice;
+	 * else the client's running number: a repeat of the last one is answered from memory and not applied again.
+	 * GW_AGAIN: no room now. Other errors arrive by completion. */
+	gw_status (*request)(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence, const void *bytes,
+			     uint32_t n, uint64_t deadline_ns, void *cookie);
+
+	/* Completes the group with GW_CANCELLED, by a later poll, when nothing can write to its destinations any more.
+	 * Already complete: nothing happens. */
+	void (*cancel)(struct gw_endpoint *endpoint, struct gw_group *group);
+
+	/* The region's memory where this process can address it (memory, shm), else NULL. Valid while the endpoint is
+	 * open. */
+	const uint8_t *(*map)(struct gw_endpoint *endpoint, const struct gw_region *region);
+
+	/* Up to max completions. Waits up to timeout_ns for the first one (0: not at all). Drives connections,
+	 * deadlines and liveness; for listeners: serves. Returns early, perhaps with none, when woken. */
+	size_t (*poll)(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns);
+
+	/* Whether something is open that poll must drive. */
+	bool (*busy)(void *state);
+
+	/* A file descriptor that becomes readable when poll has something to do, or -1: completions need no waiting. */
+	int (*wait_fd)(void *state);
+
+	/* Makes a poll in progress, or the next one, return early. The only call that other threads may make. */
+	void (*wake)(void *state);
+
+	/* Server: accepts clients of the service at the address; connections are dealt out to the groups in turn and
+	 * served when those are polled. GW_BUSY: the port is taken (the text names the holder where /proc tells). Port
+	 * 0: any; gw_listener_address tells. groups stay the caller's, and outlive the listener. */
+	gw_status (*listen)(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			    struct gw_service *service, struct gw_listener **out);
+	/* Stops accepting; open connections go on. Then, with close = true, ends them too. From the first group's
+	 * thread, or when no group is being polled. */
+	void (*listener_stop)(struct gw_listener *listener, bool close);
+	void (*listener_free)(struct gw_listener *listener);
+};
+
+/* What every backend's objects begin with, so that dispatch is one indirect call. */
+struct gw_endpoint {
+	const struct gw_transport *transport;
+	struct gw_poll_group *group;
+	enum gw_endpoint_state state;
+	struct gw_peer peer;
+};
+
+struct gw_buffer {
+	uint8_t *base;
+	uint64_t bytes;
+	struct gw_poll_group *group;
+	void *private_words[4];
+};
+
+struct gw_listener {
+	const struct gw_transport *transport;
+	struct gw_address address; /* with the port that was taken */
+	struct gw_service *service;
+};
+
+/* The backend of an address scheme: "tcp", "memory". GW_UNSUPPORTED lists what was built. */
+gw_status gw_transport_find(const char *name, const struct gw_transport **out);
+
+/* --- Poll groups: one thread's view of all backends (transport/poll_group.c). --- */
+
+gw_status gw_poll_group_create(const struct gw_poll_group_options *options, struct gw_poll_group **out);
+void gw_poll_group_destroy(struct gw_poll_group *group); /* closes its endpoints; their completions are lost */
+const struct gw_poll_group_options *gw_poll_group_options(const struct gw_poll_group *group);
+
+/* The backend's state in this group, made on first use. */
+gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_transport *transport, void **state);
+
+/* Completions of all backends; see the slot `poll`. */
+size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
+			  uint64_t timeout_ns);
+void gw_poll_group_wake(struct gw_poll_group *group);
+
+/* Registers memory with every backend in use; later backends register it when they open. */
+gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out);
+void gw_buffer_release(struct gw_buffer *buffer); /* no read may be open on it; NULL is allowed */
+
+gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_connect_options *options, void *cookie,
+			      struct gw_endpoint **out);
+gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+		    struct gw_service *service, struct gw_listener **out);
+
+/* --- Dispatch. --- */
+
+static inline void gw_endpoint_close(struct gw_endpoint *endpoint)
+{
+	if (endpoint)
+		endpoint->transport->close(endpoint);
+}
+
+static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_group *group,
+				       const struct gw_region *region, struct gw_buffer *buffer,
+				       const struct gw_span *spans, size_t n, bool last)
+{
+	return endpoint->transport->readv(endpoint, group, region, buffer, spans, n, last);
+}
+
+static inline size_t gw_endpoint_gather(struct gw_endpoint *endpoint, struct gw_group *group,
+					const struct gw_region *region, struct gw_buffer *buffer,
+					const struct gw_gather *gather, size_t n, bool last)
+{
+	return endpoint->transport->gather(endpoint, group, region, buffer, gather, n, last);
+}
+
+static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence,
+					    const void *bytes, uint32_t n, uint64_t deadline_ns, void *cookie)
+{
+	return endpoint->transport->request(endpoint, op, sequence, bytes, n, deadline_ns, cookie);
+}
+
+static inline void gw_endpoint_cancel(struct gw_endpoint *endpoint, struct gw_group *group)
+{
+	endpoint->transport->cancel(endpoint, group);
+}
+
+static inline const uint8_t *gw_endpoint_map(struct gw_endpoint *endpoint, const struct gw_region *region)
+{
+	return endpoint->transport->map(endpoint, region);
+}
+
+static inline void gw_listener_stop(struct gw_listener *listener, bool close)
+{
+	listener->transport->listener_stop(listener, close);
+}
+
+static inline void gw_listener_free(struct gw_listener *listener)
+{
+	if (listener)
+		listener->transport->listener_free(listener);
+}
+
+#endif
