@@ -63,6 +63,13 @@ VECTOR uint32_t vec_less(vec a, vec b)
 	return vec_equal(vec_max(a, b), a) ^ 0xff;
 }
 
+VECTOR vec vec_choose(uint32_t bits, vec set, vec unset)
+{
+	const vec each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+	vec chosen = _mm256_cmpeq_epi32(_mm256_and_si256(vec_set(bits), each), each);
+	return _mm256_blendv_epi8(unset, set, chosen);
+}
+
 #include "sampler/wide_kernel.h"
 
 TARGET uint32_t gw_wide_avx2(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,

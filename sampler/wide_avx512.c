@@ -63,6 +63,11 @@ VECTOR uint32_t vec_equal(vec a, vec b)
 	return _mm512_cmpeq_epi32_mask(a, b);
 }
 
+VECTOR vec vec_choose(uint32_t bits, vec set, vec unset)
+{
+	return _mm512_mask_blend_epi32((__mmask16)bits, unset, set);
+}
+
 #include "sampler/wide_kernel.h"
 
 TARGET uint32_t gw_wide_avx512(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,

@@ -1,7 +1,9 @@
-/* The drawing of lanes, written once over the operations of a vector; included by each file that defines them.
+/* Floyd's algorithm in lanes (pick.h), written once over the operations of a vector; included by each file that defines
+ * them.
  *
  * The includer defines TARGET (an attribute), WIDTH (lanes per vector), vec, and vec_load, vec_store, vec_set, vec_add,
- * vec_xor, vec_min, vec_max, vec_multiply, vec_less, vec_equal (the last two return a bit per lane).
+ * vec_xor, vec_min, vec_max, vec_multiply, vec_less, vec_equal (these two return a bit per lane)
+ * and vec_choose (bits, if set, if not).
  */
 #include "sampler/wide.h"
 
@@ -28,7 +30,17 @@ INLINE void philox(vec instance_low, vec instance_high, uint64_t key, uint32_t b
 	words[3] = c3;
 }
 
-/* The draws of one vector of lanes, in order; a bit for each lane that met a rejection. */
+/* A bit for each lane whose pick is among the first n. */
+INLINE uint32_t find(const struct gw_wide *wide, uint32_t lane, uint32_t n, vec pick)
+{
+	const vec zero = vec_set(0);
+	vec nearest = vec_set(UINT32_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		nearest = vec_min(nearest, vec_xor(vec_load(wide->picks[i] + lane), pick));
+	return vec_equal(nearest, zero);
+}
+
+/* The picks of one vector of lanes in the order drawn; a bit for each lane that met a rejection. */
 INLINE uint32_t draw_all(struct gw_wide *wide, uint32_t lane, uint64_t key, uint32_t fanout, bool replace)
 {
 	vec low = vec_load(wide->instance_low + lane), high = vec_load(wide->instance_high + lane);
@@ -38,9 +50,11 @@ INLINE uint32_t draw_all(struct gw_wide *wide, uint32_t lane, uint64_t key, uint
 	for (uint32_t j = 0; j < fanout; j += 4) {
 		vec words[4], pick;
 		philox(low, high, key, j / 4, words);
-		for (uint32_t i = 0; i < 4 && j + i < fanout; i++) {
-			redo |= vec_less(vec_multiply(words[i], bound, &pick), bound);
-			vec_store(wide->picks[j + i] + lane, pick);
+		for (uint32_t i = j; i < j + 4 && i < fanout; i++) {
+			redo |= vec_less(vec_multiply(words[i - j], bound, &pick), bound);
+			if (!replace) /* Floyd: what was picked before gives way to the last position, bound - 1 */
+				pick = vec_choose(find(wide, lane, i, pick), vec_add(bound, vec_set(UINT32_MAX)), pick);
+			vec_store(wide->picks[i] + lane, pick);
 			bound = vec_add(bound, step);
 		}
 	}
@@ -58,28 +72,13 @@ INLINE void sort_all(struct gw_wide *wide, uint32_t lane, const struct gw_networ
 	}
 }
 
-INLINE uint32_t find_repeats(const struct gw_wide *wide, uint32_t lane, uint32_t fanout)
-{
-	uint32_t redo = 0;
-	vec before = vec_load(wide->picks[0] + lane);
-	for (uint32_t j = 1; j < fanout; j++) {
-		vec pick = vec_load(wide->picks[j] + lane);
-		redo |= vec_equal(before, pick);
-		before = pick;
-	}
-	return redo;
-}
-
 INLINE uint32_t draw_lanes(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 			   const struct gw_network *network)
 {
 	uint32_t redo = 0;
 	for (uint32_t lane = 0; lane < GW_WIDE_LANES; lane += WIDTH) {
-		uint32_t bits = draw_all(wide, lane, key, fanout, replace);
+		redo |= draw_all(wide, lane, key, fanout, replace) << lane;
 		sort_all(wide, lane, network);
-		if (!replace)
-			bits |= find_repeats(wide, lane, fanout);
-		redo |= bits << lane;
 	}
 	return redo;
 }
