@@ -181,9 +181,7 @@ int gw_tool_generate(int argc, char **argv)
 	static const struct argp argp = {options, parse, "rmat", doc, NULL, NULL, NULL};
 	struct arguments a = {.rmat = {.scale = 16, .edge_factor = 16, .seed = 1, .val_share = -1, .test_share = -1},
 			      .name = "rmat"};
-	argp_err_exit_status = 2;
-	gw_options_normalize(argc, argv);
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	double rest = 1 - a.rmat.train_share;
 	if (a.rmat.train_share == 0)
