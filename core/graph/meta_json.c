@@ -34,6 +34,7 @@ static gw_status get(const json_t *object, const char *key, json_type type, json
 
 static gw_status get_count(const json_t *value, const char *key, uint64_t max, uint64_t *out)
 {
+	*out = 0;
 	if (!json_is_integer(value))
 		return gw_fail(GW_FORMAT, "\"%.200s\" is not a whole number", key);
 	json_int_t number = json_integer_value(value);
@@ -47,6 +48,7 @@ static gw_status get_count(const json_t *value, const char *key, uint64_t max, u
 static gw_status get_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
 {
 	json_t *value;
+	*out = 0;
 	gw_status status = get(object, key, JSON_INTEGER, &value);
 	return status == GW_OK ? get_count(value, key, max, out) : status;
 }
@@ -54,6 +56,7 @@ static gw_status get_number(const json_t *object, const char *key, uint64_t max,
 static gw_status get_string(const json_t *object, const char *key, size_t max, const char **out)
 {
 	json_t *value;
+	*out = "";
 	gw_status status = get(object, key, JSON_STRING, &value);
 	if (status != GW_OK)
 		return status;
@@ -67,6 +70,7 @@ static gw_status get_string(const json_t *object, const char *key, size_t max, c
 static gw_status get_hex(const json_t *object, const char *key, uint64_t *out)
 {
 	const char *text;
+	*out = 0;
 	gw_status status = get_string(object, key, 16, &text);
 	if (status != GW_OK)
 		return status;
@@ -328,6 +332,7 @@ static gw_status read_array(const json_t *value, const char *key, struct gw_arra
 {
 	const char *dtype;
 	json_t *shape;
+	*file = "";
 	if (!json_is_object(value))
 		return gw_fail(GW_FORMAT, "not an object");
 	gw_status status = get_string(value, "file", 4096, file);
