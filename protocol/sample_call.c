@@ -116,7 +116,7 @@ gw_status gw_sample_reply_parse(const void *bytes, size_t byte_count, uint32_t r
 	uint64_t before = picks->dst_count;
 	const uint8_t *at = bytes;
 	while (byte_count > 0) {
-		size_t used;
+		size_t used = 0;
 		gw_status status = parse_run(at, byte_count, rows_max - (picks->dst_count - before), picks, &used);
 		if (status != GW_OK)
 			return status;
