@@ -27,14 +27,16 @@ struct gw_arena_options {
 	enum gw_huge_policy huge;
 	int numa;                  /* GW_NUMA_SPREAD, GW_NUMA_LOCAL or a node's number */
 	bool shareable;            /* a memfd, which other processes may map; else private memory (MADV_HUGEPAGE) */
-	unsigned populate_threads; /* 0: as many as there are processors, at most one per slice */
+	unsigned populate_threads; /* 0: as many as there are processors; at most one per 64 MiB */
 };
 
 struct gw_arena; /* owns its mapping; belongs to whoever created it */
 
-/* Takes bytes (rounded up to whole pages of the level reached) of zeroed memory. Fails with GW_NO_MEMORY (naming the
- * bytes asked for and free), GW_UNSUPPORTED (GW_HUGE_REQUIRE and no huge pages; the text names the command that gives
- * them) or GW_INVALID (no such NUMA node). On failure *out is NULL. bytes = 0 gives one page. */
+/* Takes bytes (rounded up to whole pages of the level reached) of zeroed memory. Less than half a huge page comes on
+ * small pages, unless they are required to be huge. options may be NULL: private, as huge as possible, spread. Fails
+ * with GW_NO_MEMORY (naming the bytes asked for and free), GW_UNSUPPORTED (GW_HUGE_REQUIRE and no huge pages; the text
+ * names the command that gives them) or GW_INVALID (no such NUMA node). On failure *out is NULL. bytes = 0 gives one
+ * page. */
 gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options, struct gw_arena **out);
 void gw_arena_destroy(struct gw_arena *arena); /* NULL is allowed */
 

@@ -1,4 +1,4 @@
-/* From ids to small numbers, two ways, both emptied in O(1) or O(used): what relabelling and dedup stand on.
+/* From ids to small numbers, two ways, both emptied cheaply: what relabelling and dedup stand on.
  *
  * gw_dense_map: 8 bytes per possible id, {tag, number}; a new tag empties it. For id spaces that fit in memory.
  * gw_hash_map: open addressing, sized to the batch, grows by doubling. For the rest.
@@ -51,7 +51,7 @@ struct gw_hash_map {
 
 #define GW_HASH_EMPTY UINT64_MAX /* the one id that cannot be a key */
 
-/* Room for expected ids before it grows; keeps its memory when cleared. */
+/* Room for expected ids before it grows. Clearing keeps the memory and costs one pass over the slots (a memset). */
 gw_status gw_hash_map_create(uint64_t expected, struct gw_hash_map *out);
 void gw_hash_map_destroy(struct gw_hash_map *map);
 void gw_hash_map_clear(struct gw_hash_map *map);

@@ -38,10 +38,10 @@ struct gw_words {
 	uint32_t word[4];
 };
 
-/* One block of four words of an instance. */
-static inline struct gw_words gw_philox(uint64_t key, uint64_t instance, uint32_t block)
+/* Philox4x32-10 itself: a bijection of the counter for each key. */
+static inline struct gw_words gw_philox4x32(struct gw_words counter, uint64_t key)
 {
-	uint32_t c0 = block, c1 = (uint32_t)instance, c2 = (uint32_t)(instance >> 32), c3 = 0;
+	uint32_t c0 = counter.word[0], c1 = counter.word[1], c2 = counter.word[2], c3 = counter.word[3];
 	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 	for (int round = 0; round < 10; round++) {
 		uint64_t p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
@@ -53,6 +53,12 @@ static inline struct gw_words gw_philox(uint64_t key, uint64_t instance, uint32_
 		k1 += 0xBB67AE85u;
 	}
 	return (struct gw_words){{c0, c1, c2, c3}};
+}
+
+/* One block of four words of an instance. */
+static inline struct gw_words gw_philox(uint64_t key, uint64_t instance, uint32_t block)
+{
+	return gw_philox4x32((struct gw_words){{block, (uint32_t)instance, (uint32_t)(instance >> 32), 0}}, key);
 }
 
 /* A sequence of draws of one instance, in order, for code that rejects and so cannot know i beforehand. */

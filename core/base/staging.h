@@ -28,10 +28,11 @@ gw_status gw_staging_commit(struct gw_staging *staging);
 /* Removes the temporary folder and frees the staging. NULL is allowed. */
 void gw_staging_abort(struct gw_staging *staging);
 
-/* Removes the temporary folders of every staging that is still open: for a program's SIGINT/SIGTERM path. */
+/* Removes the temporary folders of every staging that is still open: for a program's SIGINT/SIGTERM path. May run in a
+ * signal handler: it uses system calls only. The stagings stay open, their writers fail; end the process after it. */
 void gw_staging_cleanup(void);
 
-/* Removes a folder and all below it; not following symbolic links. */
+/* Removes a folder and all below it; not following symbolic links. One that is not there is no error. */
 gw_status gw_remove_tree(const char *folder);
 
 #endif

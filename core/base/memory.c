@@ -1,0 +1,166 @@
+/* Memory that can be taken: MemAvailable, the node's free memory, and every limit of the control groups (v1 and v2)
+ * from the process's own up to the root. Cached file pages count as available, for they go when memory is short. */
+#include "core/base/memory.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/options.h"
+#include "core/base/sysfile.h"
+
+#define TEXT_BYTES 16384
+#define KIB        1024ull
+
+void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out)
+{
+	char text[TEXT_BYTES];
+	bool present[GW_NUMA_NODES_MAX], allowed[GW_NUMA_NODES_MAX];
+	bool know_present = gw_sysfile_read(text, sizeof(text), "%s/sys/devices/system/node/has_memory", root) &&
+			    gw_sysfile_list(text, present, GW_NUMA_NODES_MAX);
+	bool know_allowed = false;
+	if (gw_sysfile_read(text, sizeof(text), "%s/proc/self/status", root)) {
+		const char *line = strstr(text, "\nMems_allowed_list:");
+		line = line ? line + strlen("\nMems_allowed_list:") : NULL;
+		while (line && (*line == ' ' || *line == '\t'))
+			line++;
+		know_allowed = line && gw_sysfile_list(line, allowed, GW_NUMA_NODES_MAX);
+	}
+	out->count = 0;
+	for (uint32_t i = 0; i < GW_NUMA_NODES_MAX && know_present; i++) {
+		if (present[i] && (!know_allowed || allowed[i]))
+			out->numbers[out->count++] = (uint16_t)i;
+	}
+	if (out->count == 0)
+		out->numbers[out->count++] = 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void read_machine(const char *root, struct gw_memory *out)
+{
+	char text[TEXT_BYTES];
+	uint64_t kib;
+	if (!gw_sysfile_read(text, sizeof(text), "%s/proc/meminfo", root))
+		return;
+	if (gw_sysfile_field(text, "MemTotal:", &kib))
+		out->total = kib * KIB;
+	if (gw_sysfile_field(text, "MemAvailable:", &kib))
+		out->available = kib * KIB;
+}
+
+/* A node's file has lines like "Node 0 MemFree:  1234 kB"; it knows no MemAvailable. */
+static uint64_t node_field(const char *text, int node, const char *name)
+{
+	char field[64];
+	uint64_t kib = 0;
+	snprintf(field, sizeof(field), "Node %d %s:", node, name);
+	return gw_sysfile_field(text, field, &kib) ? kib * KIB : 0;
+}
+
+static void read_node(const char *root, int node, struct gw_memory *out)
+{
+	char text[TEXT_BYTES];
+	if (!gw_sysfile_read(text, sizeof(text), "%s/sys/devices/system/node/node%d/meminfo", root, node))
+		return;
+	uint64_t total = node_field(text, node, "MemTotal");
+	uint64_t available = node_field(text, node, "MemFree") + node_field(text, node, "Inactive(file)") +
+			     node_field(text, node, "Active(file)") + node_field(text, node, "SReclaimable");
+	uint64_t reserve = total / 64; /* the kernel's watermarks */
+	available = available > reserve ? available - reserve : 0;
+	out->total = total;
+	if (available < out->available) {
+		out->available = available;
+		out->bound_by = "NUMA node";
+	}
+}
+
+struct cgroup_files {
+	const char *limit, *used, *cache; /* cache: the field of memory.stat that reclaim can free */
+};
+
+static void read_group(const char *folder, const struct cgroup_files *files, struct gw_memory *out)
+{
+	char text[TEXT_BYTES];
+	uint64_t limit, used = 0, cache = 0;
+	if (!gw_sysfile_number(&limit, "%s/%s", folder, files->limit) || limit >= (uint64_t)INT64_MAX / 2)
+		return;
+	gw_sysfile_number(&used, "%s/%s", folder, files->used);
+	if (gw_sysfile_read(text, sizeof(text), "%s/memory.stat", folder))
+		gw_sysfile_field(text, files->cache, &cache);
+	used -= least(used, cache);
+	out->cgroup_limit = least(out->cgroup_limit, limit);
+	uint64_t left = limit - least(limit, used);
+	if (left < out->available) {
+		out->available = left;
+		out->bound_by = "control group";
+	}
+}
+
+/* Reads the group and all above it; in a container the path may not exist, but its root is the container's group. */
+static void read_groups(const char *mount, const char *path, const struct cgroup_files *files, struct gw_memory *out)
+{
+	char folder[PATH_MAX];
+	int length = snprintf(folder, sizeof(folder), "%s%s", mount, path);
+	if (length < 0 || (size_t)length >= sizeof(folder))
+		return;
+	size_t root_length = strlen(mount);
+	for (;;) {
+		read_group(folder, files, out);
+		char *slash = strrchr(folder, '/');
+		if (strlen(folder) <= root_length || !slash)
+			return;
+		*slash = 0;
+	}
+}
+
+static void read_cgroups(const char *root, struct gw_memory *out)
+{
+	static const struct cgroup_files v2 = {"memory.max", "memory.current", "inactive_file "};
+	static const struct cgroup_files v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+					       "total_inactive_file "};
+	char text[TEXT_BYTES], mount[PATH_MAX];
+	if (!gw_sysfile_read(text, sizeof(text), "%s/proc/self/cgroup", root))
+		return;
+	char *rest;
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+		if (!path)
+			continue;
+		*path++ = 0;
+		if (strncmp(line, "0:", 2) == 0 && names[1] == 0) {
+			snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup", root);
+			read_groups(mount, path, &v2, out);
+			snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/unified", root);
+			read_groups(mount, path, &v2, out);
+		} else if (strcmp(names + 1, "memory") == 0) {
+			snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/memory", root);
+			read_groups(mount, path, &v1, out);
+		}
+	}
+}
+
+void gw_memory_read(const char *root, int node, struct gw_memory *out)
+{
+	*out = (struct gw_memory){
+		.total = UINT64_MAX, .available = UINT64_MAX, .cgroup_limit = UINT64_MAX, .bound_by = "machine"};
+	read_machine(root, out);
+	if (node >= 0)
+		read_node(root, node, out);
+	read_cgroups(root, out);
+}
+
+gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
+{
+	struct gw_memory memory;
+	gw_memory_read("", node, &memory);
+	if (bytes <= memory.available)
+		return GW_OK;
+	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX];
+	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available (the %s's limit)", what,
+		       gw_text_bytes(wanted, (double)bytes), gw_text_bytes(available, (double)memory.available),
+		       memory.bound_by);
+}

@@ -1,0 +1,71 @@
+/* From picks to blocks: what a mini-batch's message passing runs on.
+ *
+ *   gw_blocks_begin(seeds) -> for each hop: gw_blocks_hop_begin -> for each edge type: gw_blocks_edges_begin,
+ *   gw_blocks_add (in the order of the frontier, in runs) ..., gw_blocks_edges_end -> gw_blocks_hop_end
+ *
+ * Nodes of a type are unique and numbered in the order of first use: seeds, then, hop by hop and edge type by edge
+ * type, new sources by destination row, then position. So the sources of a hop are a prefix of the node list, and the
+ * destinations a prefix of that. A gw_blocks object is reused; it allocates only while its vectors still grow.
+ */
+#ifndef GW_SAMPLER_BLOCKS_H
+#define GW_SAMPLER_BLOCKS_H
+
+#include <graphwire/block.h>
+
+#include "core/base/idmap.h"
+#include "core/graph/meta.h"
+#include "sampler/pick.h"
+
+#define GW_HOPS_MAX 16
+
+/* What to sample. */
+struct gw_blocks_spec {
+	uint32_t hops;          /* 1 to GW_HOPS_MAX */
+	const int32_t *fanouts; /* [hops][num_etypes]: GW_FANOUT_ALL, 0 (skip) or a count; hop 0 starts at the seeds */
+	bool replace;
+	bool wide_indices; /* block indices as int64 instead of int32 */
+};
+
+struct gw_blocks;
+/* The maps that relabelling needs; belongs to a thread and serves one gw_blocks at a time or several in turn (begin to
+ * end). Dense (8 bytes * nodes of the graph) where that is at most dense_bytes_max, else hash maps sized to the batch.
+ */
+struct gw_relabel;
+gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out);
+void gw_relabel_destroy(struct gw_relabel *relabel);
+
+gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out);
+void gw_blocks_destroy(struct gw_blocks *blocks);
+
+/* Starts anew with seeds of one node type. Duplicates are merged: gw_blocks_seed_rows tells each seed's row. GW_RANGE
+ * names the first seed that is not a node; GW_INVALID a bad spec. The spec is copied. relabel is used until the next
+ * begin of another object with it, so a thread that interleaves batches gives each its own. */
+gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
+			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n);
+
+/* The rule of (current hop, edge type), and the frontier: the destinations' global ids. Valid until the next add. */
+struct gw_pick_rule gw_blocks_rule(const struct gw_blocks *blocks, uint32_t etype);
+const uint64_t *gw_blocks_frontier(const struct gw_blocks *blocks, uint32_t etype, uint64_t *count);
+
+gw_status gw_blocks_hop_begin(struct gw_blocks *blocks);
+gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype);
+/* The next run of destinations: counts [n], positions and neighbours [sum]; edge_start turns positions into edge ids.
+ * The neighbours may come from a peer: one that is no node is GW_RANGE. */
+gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
+			const uint64_t *neighbours, uint64_t edge_start);
+gw_status gw_blocks_edges_end(struct gw_blocks *blocks);
+gw_status gw_blocks_hop_end(struct gw_blocks *blocks);
+
+/* All hops from lists in memory. parts: for each part its adjacencies [num_etypes], or NULL entries for parts that are
+ * not in memory (GW_NOT_FOUND if one is needed). One part is the fast case; with several, runs of equal owner are cut.
+ */
+gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacency *const *parts);
+
+/* Results; valid until the next begin. */
+uint32_t gw_blocks_hops(const struct gw_blocks *blocks);
+const struct gw_block *gw_blocks_hop(const struct gw_blocks *blocks, uint32_t hop);
+const int64_t *gw_blocks_nodes(const struct gw_blocks *blocks, uint32_t ntype, uint64_t *count); /* global ids */
+const uint32_t *gw_blocks_seed_rows(const struct gw_blocks *blocks, uint64_t *count);
+uint64_t gw_blocks_edge_count(const struct gw_blocks *blocks); /* over all hops */
+
+#endif

@@ -1,0 +1,84 @@
+/* Error text: one line per thread, context outward, lengths bounded. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/status.h"
+
+static void test_every_status_has_a_text(void **state)
+{
+	(void)state;
+	for (int i = 0; i < GW_STATUS_COUNT; i++) {
+		assert_string_not_equal(gw_status_text((gw_status)i), "unknown status");
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(gw_status_text((gw_status)i), gw_status_text((gw_status)j));
+	}
+	assert_string_equal(gw_status_text(GW_STATUS_COUNT), "unknown status");
+	assert_string_equal(gw_status_text((gw_status)-1), "unknown status");
+}
+
+static void test_context_goes_in_front(void **state)
+{
+	(void)state;
+	assert_int_equal(gw_fail(GW_FORMAT, "row %d: %s", 7, "id out of range"), GW_FORMAT);
+	assert_int_equal(gw_context(GW_FORMAT, "part%d", 2), GW_FORMAT);
+	assert_string_equal(gw_last_error(), "part2: row 7: id out of range");
+}
+
+static void test_errno_text_and_status(void **state)
+{
+	(void)state;
+	assert_int_equal(gw_fail_errno(GW_IO, EACCES, "open %s", "x"), GW_IO);
+	assert_string_equal(gw_last_error(), "open x: Permission denied");
+	assert_int_equal(gw_fail_errno(GW_IO, ENOSPC, "write"), GW_NO_SPACE);
+	assert_int_equal(gw_fail_errno(GW_IO, EDQUOT, "write"), GW_NO_SPACE);
+	assert_int_equal(gw_fail_errno(GW_IO, ENOMEM, "map"), GW_NO_MEMORY);
+	assert_int_equal(gw_fail_errno(GW_UNSUPPORTED, ENOMEM, "map"), GW_UNSUPPORTED);
+}
+
+static void test_long_text_is_cut(void **state)
+{
+	(void)state;
+	char text[3 * GW_ERROR_TEXT_MAX];
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	gw_fail(GW_IO, "%s", text);
+	assert_int_equal(strlen(gw_last_error()), GW_ERROR_TEXT_MAX - 1);
+	gw_fail_errno(GW_IO, EIO, "%s", text);
+	gw_context(GW_IO, "%s", text);
+	assert_int_equal(strlen(gw_last_error()), GW_ERROR_TEXT_MAX - 1);
+	gw_fail_text(GW_IO, text);
+	assert_int_equal(strlen(gw_last_error()), GW_ERROR_TEXT_MAX - 1);
+}
+
+static void *fail_elsewhere(void *unused)
+{
+	(void)unused;
+	gw_fail(GW_IO, "another thread");
+	return NULL;
+}
+
+static void test_text_belongs_to_its_thread(void **state)
+{
+	(void)state;
+	gw_fail(GW_IO, "this thread");
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_string_equal(gw_last_error(), "this thread");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_status_has_a_text),    cmocka_unit_test(test_context_goes_in_front),
+		cmocka_unit_test(test_errno_text_and_status),      cmocka_unit_test(test_long_text_is_cut),
+		cmocka_unit_test(test_text_belongs_to_its_thread),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
