@@ -1,0 +1,298 @@
+/* A batch of blocks from picks: begin, hops, edge types, runs of destinations, results.
+ *
+ * A batch is a state machine whose order is the caller's duty (asserted); what can fail is the input: a bad spec, seeds
+ * or neighbours that are no nodes, memory. After an error the only thing to do is to begin anew. All arrays are vectors
+ * that survive from batch to batch.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "sampler/blocks_private.h"
+#include "sampler/lists.h"
+
+gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out)
+{
+	*out = NULL;
+	struct gw_blocks *blocks = gw_calloc(1, sizeof(*blocks));
+	if (!blocks)
+		return GW_NO_MEMORY;
+	blocks->meta = meta;
+	blocks->nodes = gw_calloc(meta->num_ntypes, sizeof(*blocks->nodes));
+	if (!blocks->nodes) {
+		gw_free(blocks);
+		return GW_NO_MEMORY;
+	}
+	uint64_t key = 0;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
+		blocks->nodes[t].id_count = meta->ntypes[t].count;
+		blocks->nodes[t].key = key;
+		key += meta->ntypes[t].count;
+	}
+	*out = blocks;
+	return GW_OK;
+}
+
+void gw_blocks_destroy(struct gw_blocks *blocks)
+{
+	if (!blocks)
+		return;
+	for (uint32_t i = 0; i < blocks->arrays_count; i++) {
+		gw_vec_free(&blocks->arrays[i].indptr);
+		gw_vec_free(&blocks->arrays[i].indices);
+		gw_vec_free(&blocks->arrays[i].edge_ids);
+	}
+	gw_free(blocks->arrays);
+	for (uint32_t t = 0; t < blocks->meta->num_ntypes; t++)
+		gw_vec_free(&blocks->nodes[t].ids);
+	gw_free(blocks->nodes);
+	gw_pick_scratch_free(&blocks->scratch);
+	gw_vec_free(&blocks->fanouts);
+	gw_vec_free(&blocks->seed_rows);
+	gw_vec_free(&blocks->counts);
+	gw_vec_free(&blocks->edges);
+	gw_free(blocks);
+}
+
+static gw_status check_spec(const struct gw_blocks *blocks, const struct gw_blocks_spec *spec, uint32_t ntype)
+{
+	const struct gw_graph_meta *meta = blocks->meta;
+	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
+		return gw_fail(GW_INVALID, "%u hops: give 1 to %d", spec->hops, GW_HOPS_MAX);
+	if (ntype >= meta->num_ntypes)
+		return gw_fail(GW_INVALID, "node type %u: the graph has %u", ntype, meta->num_ntypes);
+	for (uint32_t hop = 0; hop < spec->hops; hop++) {
+		for (uint32_t etype = 0; etype < meta->num_etypes; etype++) {
+			int32_t fanout = spec->fanouts[(size_t)hop * meta->num_etypes + etype];
+			if (fanout < GW_FANOUT_ALL || fanout > GW_FANOUT_MAX)
+				return gw_fail(GW_INVALID,
+					       "hop %u, edge type %u: fanout %d: give -1 for all or 0 to %d", hop,
+					       etype, fanout, GW_FANOUT_MAX);
+		}
+	}
+	return GW_OK;
+}
+
+/* Room for the arrays of every (hop, edge type) of the spec. */
+static gw_status make_arrays(struct gw_blocks *blocks)
+{
+	uint32_t used = 0;
+	for (size_t i = 0; i < (size_t)blocks->spec.hops * blocks->meta->num_etypes; i++)
+		used += blocks->spec.fanouts[i] != 0;
+	gw_status status = gw_vec_reserve(&blocks->edges, used * sizeof(struct gw_block_edges));
+	if (status)
+		return status;
+	if (used > blocks->arrays_count) {
+		struct gw_block_arrays *arrays = gw_realloc(blocks->arrays, used, sizeof(*arrays));
+		if (!arrays)
+			return GW_NO_MEMORY;
+		memset(arrays + blocks->arrays_count, 0, (used - blocks->arrays_count) * sizeof(*arrays));
+		blocks->arrays = arrays;
+		blocks->arrays_count = used;
+	}
+	blocks->arrays_used = used;
+	return GW_OK;
+}
+
+/* The spec's copy and the room that it needs. */
+static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec *spec)
+{
+	size_t etypes = blocks->meta->num_etypes, ntypes = blocks->meta->num_ntypes;
+	gw_status status = gw_vec_reserve(&blocks->fanouts, spec->hops * etypes * sizeof(int32_t));
+	if (!status)
+		status = gw_vec_reserve(&blocks->counts, spec->hops * 2 * ntypes * sizeof(uint64_t));
+	if (status)
+		return status;
+	if (etypes)
+		memcpy(blocks->fanouts.data, spec->fanouts, spec->hops * etypes * sizeof(int32_t));
+	blocks->spec = *spec;
+	blocks->spec.fanouts = blocks->fanouts.data;
+	return make_arrays(blocks);
+}
+
+gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
+			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n)
+{
+	blocks->state = GW_BLOCKS_IDLE;
+	blocks->hops_done = blocks->edges_done = 0;
+	blocks->seed_count = blocks->edge_count = 0;
+	for (uint32_t t = 0; t < blocks->meta->num_ntypes; t++)
+		blocks->nodes[t].count = 0;
+	gw_status status = check_spec(blocks, spec, ntype);
+	if (!status && n > INT32_MAX)
+		status = gw_fail(GW_LIMIT, "%llu seeds: at most 2^31 - 1 in a batch", (unsigned long long)n);
+	if (!status)
+		status = take_spec(blocks, spec);
+	for (uint32_t t = 0; t < blocks->meta->num_ntypes && !status; t++)
+		status = gw_vec_reserve(&blocks->nodes[t].ids, sizeof(uint64_t)); /* so that a list is never NULL */
+	if (!status)
+		status = gw_vec_reserve(&blocks->seed_rows, n * sizeof(uint32_t));
+	if (status)
+		return status;
+	blocks->relabel = relabel;
+	blocks->seed = seed;
+	blocks->stream = stream;
+	gw_relabel_clear(relabel);
+	struct gw_relabel_source source = {.ids = (const uint64_t *)seeds};
+	if (n)
+		status = gw_relabel_run(relabel, &blocks->nodes[ntype], source, n, blocks->seed_rows.data, false);
+	if (status)
+		return gw_context(status, "seeds of node type %s", blocks->meta->ntypes[ntype].name);
+	blocks->seed_count = n;
+	blocks->state = GW_BLOCKS_BEGUN;
+	return GW_OK;
+}
+
+struct gw_pick_rule gw_blocks_rule(const struct gw_blocks *blocks, uint32_t etype)
+{
+	assert(etype < blocks->meta->num_etypes && blocks->hops_done < blocks->spec.hops);
+	return (struct gw_pick_rule){
+		.key = gw_key(blocks->seed, blocks->stream, GW_DRAW_NEIGHBOURS, blocks->hops_done, etype),
+		.fanout = blocks->spec.fanouts[(size_t)blocks->hops_done * blocks->meta->num_etypes + etype],
+		.replace = blocks->spec.replace,
+	};
+}
+
+const uint64_t *gw_blocks_frontier(const struct gw_blocks *blocks, uint32_t etype, uint64_t *count)
+{
+	assert(blocks->state == GW_BLOCKS_IN_HOP || blocks->state == GW_BLOCKS_IN_EDGES);
+	uint32_t dst = blocks->meta->etypes[etype].dst;
+	*count = blocks->hops[blocks->hops_done].dst_counts[dst];
+	return blocks->nodes[dst].ids.data;
+}
+
+gw_status gw_blocks_hop_begin(struct gw_blocks *blocks)
+{
+	assert(blocks->state == GW_BLOCKS_BEGUN && blocks->hops_done < blocks->spec.hops);
+	uint32_t ntypes = blocks->meta->num_ntypes;
+	uint64_t *dst_counts = (uint64_t *)blocks->counts.data + (size_t)blocks->hops_done * 2 * ntypes;
+	for (uint32_t t = 0; t < ntypes; t++)
+		dst_counts[t] = blocks->nodes[t].count;
+	blocks->hops[blocks->hops_done] = (struct gw_block){
+		.dst_counts = dst_counts,
+		.src_counts = dst_counts + ntypes,
+		.edges = gw_blocks_edges_now(blocks),
+	};
+	blocks->edges_first = blocks->edges_done;
+	blocks->state = GW_BLOCKS_IN_HOP;
+	return GW_OK;
+}
+
+gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype)
+{
+	assert(blocks->state == GW_BLOCKS_IN_HOP && gw_blocks_rule(blocks, etype).fanout != 0);
+	assert(blocks->edges_done < blocks->arrays_used);
+	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
+	assert(blocks->edges_done == blocks->edges_first || edges[-1].etype < etype);
+	uint64_t rows;
+	gw_blocks_frontier(blocks, etype, &rows);
+	struct gw_vec *indptr = &blocks->arrays[blocks->edges_done].indptr;
+	gw_status status = gw_vec_reserve(indptr, (rows + 1) * sizeof(int64_t));
+	if (status)
+		return status;
+	*(int64_t *)indptr->data = 0;
+	*edges = (struct gw_block_edges){.etype = etype, .dst_count = rows, .indptr = indptr->data};
+	blocks->rows_done = 0;
+	blocks->state = GW_BLOCKS_IN_EDGES;
+	return GW_OK;
+}
+
+gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more)
+{
+	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
+	uint64_t edges = gw_blocks_edges_now(blocks)->edge_count + more + GW_SLACK;
+	gw_status status = gw_vec_reserve(&arrays->edge_ids, edges * sizeof(int64_t));
+	if (status)
+		return status;
+	return gw_vec_reserve(&arrays->indices,
+			      edges * (blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t)));
+}
+
+gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
+			const uint64_t *neighbours, uint64_t edge_start)
+{
+	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
+	assert(blocks->state == GW_BLOCKS_IN_EDGES && n <= edges->dst_count - blocks->rows_done);
+	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
+	int64_t *indptr = (int64_t *)arrays->indptr.data + blocks->rows_done;
+	uint64_t total = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		total += counts[i];
+		indptr[i + 1] = indptr[0] + (int64_t)total;
+	}
+	blocks->rows_done += n;
+	if (total == 0)
+		return GW_OK;
+	gw_status status = gw_blocks_edges_room(blocks, total);
+	if (status)
+		return status;
+	int64_t *edge_ids = (int64_t *)arrays->edge_ids.data + edges->edge_count;
+	for (uint64_t i = 0; i < total; i++)
+		edge_ids[i] = (int64_t)(positions[i] + edge_start);
+	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);
+	struct gw_node_list *nodes = &blocks->nodes[blocks->meta->etypes[edges->etype].src];
+	struct gw_relabel_source source = {.ids = neighbours};
+	status = gw_relabel_run(blocks->relabel, nodes, source, total,
+				(char *)arrays->indices.data + edges->edge_count * width, blocks->spec.wide_indices);
+	edges->edge_count += total;
+	if (status)
+		return gw_context(status, "neighbours by edge type %s", blocks->meta->etypes[edges->etype].folder);
+	return GW_OK;
+}
+
+gw_status gw_blocks_edges_end(struct gw_blocks *blocks)
+{
+	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
+	assert(blocks->state == GW_BLOCKS_IN_EDGES && blocks->rows_done == edges->dst_count);
+	gw_status status = gw_blocks_edges_room(blocks, 0); /* so that an empty array is not NULL */
+	if (status)
+		return status;
+	edges->indices = blocks->arrays[blocks->edges_done].indices.data;
+	edges->edge_ids = blocks->arrays[blocks->edges_done].edge_ids.data;
+	blocks->edge_count += edges->edge_count;
+	blocks->edges_done++;
+	blocks->state = GW_BLOCKS_IN_HOP;
+	return GW_OK;
+}
+
+gw_status gw_blocks_hop_end(struct gw_blocks *blocks)
+{
+	assert(blocks->state == GW_BLOCKS_IN_HOP);
+	struct gw_block *hop = &blocks->hops[blocks->hops_done];
+	uint64_t *src_counts = (uint64_t *)hop->src_counts;
+	for (uint32_t t = 0; t < blocks->meta->num_ntypes; t++)
+		src_counts[t] = blocks->nodes[t].count;
+	hop->edges_count = blocks->edges_done - blocks->edges_first;
+	blocks->hops_done++;
+	blocks->state = GW_BLOCKS_BEGUN;
+	return GW_OK;
+}
+
+uint32_t gw_blocks_hops(const struct gw_blocks *blocks)
+{
+	return blocks->hops_done;
+}
+
+const struct gw_block *gw_blocks_hop(const struct gw_blocks *blocks, uint32_t hop)
+{
+	assert(hop < blocks->hops_done);
+	return &blocks->hops[hop];
+}
+
+const int64_t *gw_blocks_nodes(const struct gw_blocks *blocks, uint32_t ntype, uint64_t *count)
+{
+	assert(ntype < blocks->meta->num_ntypes);
+	*count = blocks->nodes[ntype].count;
+	return blocks->nodes[ntype].ids.data;
+}
+
+const uint32_t *gw_blocks_seed_rows(const struct gw_blocks *blocks, uint64_t *count)
+{
+	*count = blocks->seed_count;
+	return blocks->seed_rows.data;
+}
+
+uint64_t gw_blocks_edge_count(const struct gw_blocks *blocks)
+{
+	return blocks->edge_count;
+}

@@ -1,0 +1,182 @@
+/* All hops of a batch from lists in memory: the fast path.
+ *
+ *   frontier -> runs of RUN destinations -> offsets -> picks, written where the edge ids will stand, neighbours
+ * prefetched
+ *   -> neighbours read, map entries prefetched -> numbers
+ *
+ * With one part a pick is a CSC position. With several a run mixes owners, so a pick is counted in elements of memory
+ * from address 0, and each list's edge ids are put right afterwards. Fails on a list that is damaged, on a neighbour
+ * that is no node, on a part that is not in memory, and when memory is short.
+ */
+#include <assert.h>
+
+#include "core/graph/book.h"
+#include "sampler/blocks_private.h"
+#include "sampler/lists.h"
+
+#define RUN 128 /* destinations of a run: 2,000 picks or so, whose neighbours stay in the nearest caches */
+
+/* One edge type of one hop on its way. */
+struct walk {
+	struct gw_blocks *blocks;
+	const struct gw_adjacency *const *parts;
+	uint32_t etype, index_bytes;
+	const uint64_t *starts; /* owners of the destinations */
+	uint32_t num_parts;
+	struct gw_pick_rule rule;
+	struct gw_pick_scratch *scratch;
+	struct gw_lists lists;
+	uint64_t edge_deltas[RUN]; /* several parts: from an element of memory to a global edge id */
+};
+
+static gw_status not_in_memory(const struct walk *walk, uint32_t part)
+{
+	return gw_fail(GW_NOT_FOUND, "part %u is not in memory, and edge type %s needs it", part,
+		       walk->blocks->meta->etypes[walk->etype].folder);
+}
+
+/* The list of a vertex in the part that owns it; prefetched only, or read. */
+static gw_status find_list(const struct walk *walk, uint64_t vertex, const struct gw_adjacency **a, uint64_t *row)
+{
+	uint32_t part = gw_book_owner(walk->starts, walk->num_parts, vertex);
+	if (!walk->parts[part])
+		return not_in_memory(walk, part);
+	*a = &walk->parts[part][walk->etype];
+	*row = vertex - (*a)->dst_start;
+	if (*row >= (*a)->rows)
+		return gw_fail(GW_RANGE, "vertex %llu is not among the %llu of part %u", (unsigned long long)vertex,
+			       (unsigned long long)(*a)->rows, part);
+	return GW_OK;
+}
+
+/* As gw_lists_read, over several parts; begins become element numbers of memory. */
+static gw_status read_mixed(struct walk *walk, const uint64_t *vertices, uint32_t n, uint64_t ahead)
+{
+	struct gw_lists *lists = &walk->lists;
+	const struct gw_adjacency *a;
+	uint64_t ends[RUN], row, last = n + ahead;
+	lists->n = n;
+	lists->vertices = vertices;
+	for (uint32_t i = 0; i < n; i++) {
+		gw_status status = find_list(walk, vertices[i + GW_AHEAD < last ? i + GW_AHEAD : i], &a, &row);
+		if (status)
+			return status;
+		__builtin_prefetch((const char *)a->indptr + row * a->columns * a->indptr_bytes);
+		status = find_list(walk, vertices[i], &a, &row);
+		if (status)
+			return status;
+		gw_adjacency_list(a, row, &lists->begins[i], &ends[i]);
+		if (lists->begins[i] > ends[i] || ends[i] > a->edges)
+			return gw_fail(GW_RANGE, "vertex %llu: its list [%llu, %llu) does not fit %llu edges",
+				       (unsigned long long)vertices[i], (unsigned long long)lists->begins[i],
+				       (unsigned long long)ends[i], (unsigned long long)a->edges);
+		assert(a->index_bytes == walk->index_bytes && (uintptr_t)a->indices % a->index_bytes == 0);
+		uint64_t element = (uintptr_t)a->indices / a->index_bytes;
+		lists->begins[i] += element;
+		ends[i] += element;
+		walk->edge_deltas[i] = a->edge_start - element;
+	}
+	return gw_lists_count(lists, &walk->rule, ends, UINT64_MAX);
+}
+
+static void finish_mixed(const struct walk *walk, int64_t *edge_ids)
+{
+	for (uint32_t i = 0; i < walk->lists.n; i++) {
+		for (uint64_t e = walk->lists.starts[i]; e < walk->lists.starts[i + 1]; e++)
+			edge_ids[e] = (int64_t)((uint64_t)edge_ids[e] + walk->edge_deltas[i]);
+	}
+}
+
+/* The picks of the run, as edges of the block. */
+static gw_status add_run(struct walk *walk)
+{
+	struct gw_blocks *blocks = walk->blocks;
+	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
+	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
+	const struct gw_lists *lists = &walk->lists;
+	uint64_t total = lists->starts[lists->n];
+	int64_t *indptr = (int64_t *)arrays->indptr.data + blocks->rows_done;
+	for (uint32_t i = 1; i <= lists->n; i++)
+		indptr[i] = indptr[0] + (int64_t)lists->starts[i];
+	blocks->rows_done += lists->n;
+	if (total == 0)
+		return GW_OK;
+	gw_status status = gw_blocks_edges_room(blocks, total);
+	if (status)
+		return status;
+	bool mixed = walk->num_parts > 1;
+	uint64_t *picks = (uint64_t *)arrays->edge_ids.data + edges->edge_count;
+	uintptr_t memory = mixed ? 0 : (uintptr_t)walk->parts[0][walk->etype].indices;
+	status = gw_lists_pick(lists, &walk->rule, walk->scratch, picks, memory, walk->index_bytes);
+	if (status)
+		return status;
+	struct gw_relabel_source source = {
+		.elements = picks,
+		.memory = memory,
+		.element_bytes = walk->index_bytes,
+		.edge_delta = mixed ? 0 : walk->parts[0][walk->etype].edge_start,
+	};
+	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);
+	status = gw_relabel_run(blocks->relabel, &blocks->nodes[blocks->meta->etypes[walk->etype].src], source, total,
+				(char *)arrays->indices.data + edges->edge_count * width, blocks->spec.wide_indices);
+	if (mixed)
+		finish_mixed(walk, (int64_t *)picks);
+	edges->edge_count += total;
+	return status;
+}
+
+static gw_status walk_edges(struct walk *walk)
+{
+	struct gw_blocks *blocks = walk->blocks;
+	gw_status status = gw_blocks_edges_begin(blocks, walk->etype);
+	if (status)
+		return status;
+	uint64_t count;
+	gw_blocks_frontier(blocks, walk->etype, &count);
+	for (uint64_t at = 0; at < count; at += walk->lists.n) {
+		const uint64_t *vertices = gw_blocks_frontier(blocks, walk->etype, &count) + at; /* it moves */
+		uint32_t n = count - at < RUN ? (uint32_t)(count - at) : RUN;
+		if (walk->num_parts > 1)
+			status = read_mixed(walk, vertices, n, count - at - n);
+		else
+			status = walk->parts[0] ? gw_lists_read(&walk->lists, &walk->parts[0][walk->etype], &walk->rule,
+								vertices, n, count - at - n)
+						: not_in_memory(walk, 0);
+		if (!status)
+			status = add_run(walk);
+		if (status)
+			return gw_context(status, "edge type %s", blocks->meta->etypes[walk->etype].folder);
+	}
+	return gw_blocks_edges_end(blocks);
+}
+
+static gw_status walk_hop(struct walk *walk)
+{
+	struct gw_blocks *blocks = walk->blocks;
+	const struct gw_graph_meta *meta = blocks->meta;
+	gw_status status = gw_blocks_hop_begin(blocks);
+	for (uint32_t etype = 0; etype < meta->num_etypes && !status; etype++) {
+		walk->rule = gw_blocks_rule(blocks, etype);
+		if (walk->rule.fanout == 0)
+			continue;
+		const struct gw_node_type *dst = &meta->ntypes[meta->etypes[etype].dst];
+		walk->etype = etype;
+		walk->starts = dst->starts;
+		for (uint32_t p = 0; p < walk->num_parts; p++) {
+			if (walk->parts[p])
+				walk->index_bytes = walk->parts[p][etype].index_bytes;
+		}
+		status = walk_edges(walk);
+	}
+	return status ? status : gw_blocks_hop_end(blocks);
+}
+
+gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacency *const *parts)
+{
+	struct walk walk = {.blocks = blocks, .parts = parts, .num_parts = blocks->meta->num_parts};
+	walk.scratch = &blocks->scratch;
+	gw_status status = GW_OK;
+	while (!status && blocks->hops_done < blocks->spec.hops)
+		status = walk_hop(&walk);
+	return status;
+}

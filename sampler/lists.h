@@ -1,0 +1,40 @@
+/* A run of adjacency lists on its way from vertices to picks; inside the sampler only.
+ *
+ *   gw_lists_read (offsets -> begin, degree, count of picks) -> gw_lists_pick (draws -> ascending positions)
+ *
+ * A run is short, so that its offsets, draws and the neighbours that the picks prefetch stay in the nearest caches.
+ */
+#ifndef GW_SAMPLER_LISTS_H
+#define GW_SAMPLER_LISTS_H
+
+#include "sampler/pick.h"
+
+#define GW_RUN_MAX 256 /* destinations of a run */
+#define GW_AHEAD   16  /* how far in front of their use offsets and map entries are prefetched */
+#define GW_SLACK   8   /* elements past the last pick that gw_lists_pick may write */
+
+struct gw_lists {
+	uint32_t n;
+	const uint64_t *vertices;    /* [n] global ids: the instances that draw */
+	uint64_t begins[GW_RUN_MAX]; /* CSC position of the list's first entry */
+	uint64_t degrees[GW_RUN_MAX];
+	uint64_t starts[GW_RUN_MAX + 1]; /* where the list's picks go in the output; the last is their total */
+};
+
+/* Fills degrees and starts from begins and ends. GW_RANGE names the list whose end lies before its beginning or behind
+ * edges, or that no uint32_t could count. */
+gw_status gw_lists_count(struct gw_lists *lists, const struct gw_pick_rule *rule, const uint64_t *ends, uint64_t edges);
+
+/* The lists of n <= GW_RUN_MAX vertices of a part; vertices[n .. n + ahead) follow and are prefetched. */
+gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjacency, const struct gw_pick_rule *rule,
+			const uint64_t *vertices, uint32_t n, uint64_t ahead);
+
+/* Writes begins[i] + position for each pick, list by list, ascending, and prefetches that element of `memory`, an array
+ * of elements of element_bytes (4 or 8); element_bytes 0: nothing to prefetch. out has room for GW_SLACK more. */
+gw_status gw_lists_pick(const struct gw_lists *lists, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
+			uint64_t *out, uintptr_t memory, uint32_t element_bytes);
+
+/* GW_INVALID for a fanout that is none. */
+gw_status gw_pick_rule_check(const struct gw_pick_rule *rule);
+
+#endif

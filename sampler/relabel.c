@@ -1,0 +1,190 @@
+/* From global ids to numbers in the order of first use: where a sampler waits for memory.
+ *
+ *   ids (given, or read at the picked positions) -> checked, their map entries prefetched -> put GW_AHEAD later
+ *
+ * Two rings of GW_AHEAD ids alternate: while one is filled and prefetched, the other is put. Putting is free of
+ * branches in the dense map, since "seen before?" is a coin that no predictor learns: the entry is always written, and
+ * the id is always stored behind the list, which grows by one or not. Fails on an id that is no node, on numbers past
+ * the width of the result, and when memory is short.
+ */
+#include "sampler/relabel.h"
+
+#include "core/base/alloc.h"
+#include "sampler/lists.h"
+
+#define PIECE       4096 /* nodes for which room is made at once */
+#define FIRST_NODES 4096 /* a hash map starts with room for so many */
+#define INLINE      static inline __attribute__((always_inline))
+
+gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out)
+{
+	*out = NULL;
+	struct gw_relabel *relabel = gw_calloc(1, sizeof(*relabel));
+	if (!relabel)
+		return GW_NO_MEMORY;
+	uint64_t ids = 0;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		ids += meta->ntypes[t].count;
+	relabel->meta = meta;
+	relabel->dense = ids <= dense_bytes_max / sizeof(uint64_t);
+	gw_status status = relabel->dense ? gw_dense_map_create(ids, &relabel->dense_map)
+					  : gw_hash_map_create(FIRST_NODES, &relabel->hash_map);
+	if (status) {
+		gw_free(relabel);
+		return gw_context(status, "maps for relabelling");
+	}
+	*out = relabel;
+	return GW_OK;
+}
+
+void gw_relabel_destroy(struct gw_relabel *relabel)
+{
+	if (!relabel)
+		return;
+	if (relabel->dense)
+		gw_dense_map_destroy(&relabel->dense_map);
+	else
+		gw_hash_map_destroy(&relabel->hash_map);
+	gw_free(relabel);
+}
+
+void gw_relabel_clear(struct gw_relabel *relabel)
+{
+	if (relabel->dense)
+		gw_dense_map_clear(&relabel->dense_map);
+	else
+		gw_hash_map_clear(&relabel->hash_map);
+}
+
+static gw_status no_node(const struct gw_node_list *nodes, const uint64_t *ids, uint32_t n)
+{
+	uint32_t at = 0;
+	while (at + 1 < n && ids[at] < nodes->id_count)
+		at++;
+	return gw_fail(GW_RANGE, "node %llu is out of range: there are %llu", (unsigned long long)ids[at],
+		       (unsigned long long)nodes->id_count);
+}
+
+/* Reads up to GW_AHEAD ids, turns positions into edge ids, prefetches the map's entries. False: one is no node. */
+INLINE bool fill(const struct gw_relabel *relabel, const struct gw_node_list *nodes,
+		 const struct gw_relabel_source *source, uint64_t at, uint32_t n, uint64_t *ring, bool dense,
+		 uint32_t element_bytes)
+{
+	uint64_t id_count = nodes->id_count, key = nodes->key;
+	bool legal = true;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t id;
+		if (element_bytes) {
+			uint64_t element = source->elements[at + i];
+			const void *address = (const void *)(source->memory + element * element_bytes);
+			id = element_bytes == 4 ? *(const uint32_t *)address : *(const uint64_t *)address;
+			source->elements[at + i] = element + source->edge_delta;
+		} else {
+			id = source->ids[at + i];
+		}
+		ring[i] = id;
+		legal &= id < id_count;
+		if (dense)
+			__builtin_prefetch(
+				(const void *)((uintptr_t)relabel->dense_map.entries + (key + id) * sizeof(uint64_t)),
+				1); /* an id out of range is no fault here */
+		else
+			gw_hash_map_prefetch(&relabel->hash_map, key + id);
+	}
+	return legal;
+}
+
+INLINE void put(struct gw_relabel *relabel, struct gw_node_list *nodes, const uint64_t *ring, uint32_t n, void *numbers,
+		uint64_t at, bool dense, bool wide)
+{
+	uint64_t *ids = nodes->ids.data, count = nodes->count, key = nodes->key;
+	uint64_t tag = (uint64_t)relabel->dense_map.tag << 32;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t id = ring[i];
+		uint32_t number;
+		bool is_new;
+		if (dense) {
+			uint64_t *place = relabel->dense_map.entries + key + id, entry = *place;
+			is_new = (entry ^ tag) >> 32 != 0;
+			entry = is_new ? tag | count : entry;
+			*place = entry;
+			number = (uint32_t)entry;
+		} else {
+			number = gw_hash_map_put(&relabel->hash_map, key + id, (uint32_t)count, &is_new);
+		}
+		ids[count] = id;
+		count += is_new;
+		if (wide)
+			((int64_t *)numbers)[at + i] = number;
+		else
+			((uint32_t *)numbers)[at + i] = number;
+	}
+	nodes->count = count;
+}
+
+/* Makes room for the nodes that n ids may add. */
+static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *nodes, uint64_t n, bool wide)
+{
+	uint64_t left = nodes->id_count - nodes->count, more = n < left ? n : left;
+	uint64_t count_max = wide ? UINT32_MAX : INT32_MAX;
+	if (nodes->count + more > count_max)
+		return gw_fail(GW_LIMIT, "a batch of more than %llu nodes: take fewer seeds%s",
+			       (unsigned long long)count_max, wide ? "" : " or wide indices");
+	gw_status status = gw_vec_reserve(&nodes->ids, (nodes->count + more + 1) * sizeof(uint64_t));
+	if (!status && !relabel->dense)
+		status = gw_hash_map_reserve(&relabel->hash_map, more);
+	return status;
+}
+
+INLINE gw_status run(struct gw_relabel *relabel, struct gw_node_list *nodes, const struct gw_relabel_source *source,
+		     uint64_t n, void *numbers, bool wide, bool dense, uint32_t element_bytes)
+{
+	for (uint64_t piece = 0; piece < n; piece += PIECE) {
+		uint64_t end = n - piece < PIECE ? n : piece + PIECE;
+		gw_status status = make_room(relabel, nodes, end - piece, wide);
+		if (status)
+			return status;
+		uint64_t rings[2][GW_AHEAD];
+		uint32_t filled = 0, waiting = 0, turn = 0; /* ids in the ring just filled, and in the other */
+		for (uint64_t at = piece; at < end + GW_AHEAD; at += GW_AHEAD, turn ^= 1) {
+			filled = at >= end ? 0 : end - at < GW_AHEAD ? (uint32_t)(end - at) : GW_AHEAD;
+			if (!fill(relabel, nodes, source, at, filled, rings[turn], dense, element_bytes))
+				return no_node(nodes, rings[turn], filled);
+			put(relabel, nodes, rings[turn ^ 1], waiting, numbers, at - GW_AHEAD, dense, wide);
+			waiting = filled;
+		}
+	}
+	return GW_OK;
+}
+
+/* One instance of the loop per width, map and source. */
+#define INSTANCES(X)                                                                                                   \
+	X(0, 0, 0)                                                                                                     \
+	X(0, 0, 4)                                                                                                     \
+	X(0, 0, 8) X(0, 1, 0) X(0, 1, 4) X(0, 1, 8) X(1, 0, 0) X(1, 0, 4) X(1, 0, 8) X(1, 1, 0) X(1, 1, 4) X(1, 1, 8)
+
+#define DEFINE(wide, dense, bytes)                                                                                     \
+	static gw_status run_##wide##_##dense##_##bytes(struct gw_relabel *relabel, struct gw_node_list *nodes,        \
+							const struct gw_relabel_source *source, uint64_t n,            \
+							void *numbers)                                                 \
+	{                                                                                                              \
+		return run(relabel, nodes, source, n, numbers, wide, dense, bytes);                                    \
+	}
+INSTANCES(DEFINE)
+#undef DEFINE
+
+typedef gw_status (*run_function)(struct gw_relabel *relabel, struct gw_node_list *nodes,
+				  const struct gw_relabel_source *source, uint64_t n, void *numbers);
+
+static const run_function runs[2][2][3] = {
+#define ENTRY(wide, dense, bytes) [wide][dense][bytes / 4] = run_##wide##_##dense##_##bytes,
+	INSTANCES(ENTRY)
+#undef ENTRY
+};
+
+gw_status gw_relabel_run(struct gw_relabel *relabel, struct gw_node_list *nodes, struct gw_relabel_source source,
+			 uint64_t n, void *numbers, bool wide)
+{
+	uint32_t bytes = source.ids ? 0 : source.element_bytes;
+	return runs[wide][relabel->dense][bytes / 4](relabel, nodes, &source, n, numbers);
+}

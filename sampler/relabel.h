@@ -1,0 +1,43 @@
+/* Numbering nodes in the order of first use; inside the sampler only.
+ *
+ * All node types share one map: a key is the type's first key plus the id. Whatever comes in is checked against the
+ * type's count before it becomes an index, for it may be a peer's.
+ */
+#ifndef GW_SAMPLER_RELABEL_H
+#define GW_SAMPLER_RELABEL_H
+
+#include "sampler/blocks.h"
+
+/* The nodes of a type that a batch has met so far. */
+struct gw_node_list {
+	struct gw_vec ids; /* uint64_t, with room for one more than count */
+	uint64_t count;
+	uint64_t id_count; /* ids of the type are below it */
+	uint64_t key;      /* of id 0 in the map */
+};
+
+struct gw_relabel {
+	const struct gw_graph_meta *meta;
+	bool dense;
+	struct gw_dense_map dense_map;
+	struct gw_hash_map hash_map;
+};
+
+/* Forgets all nodes. */
+void gw_relabel_clear(struct gw_relabel *relabel);
+
+/* Where the nodes to be numbered come from. */
+struct gw_relabel_source {
+	const uint64_t *ids; /* the ids themselves, or NULL: element numbers of `memory`, in `elements` */
+	uint64_t *elements;  /* each is replaced by itself + edge_delta once its id is read */
+	uintptr_t memory;
+	uint32_t element_bytes; /* 4 or 8 */
+	uint64_t edge_delta;
+};
+
+/* Writes the numbers of n nodes, as int64 or int32, and appends the new ones to the list. GW_RANGE names an id that is
+ * none of the type's; GW_LIMIT a number that does not fit; GW_NO_MEMORY. After an error the map must be cleared. */
+gw_status gw_relabel_run(struct gw_relabel *relabel, struct gw_node_list *nodes, struct gw_relabel_source source,
+			 uint64_t n, void *numbers, bool wide);
+
+#endif
