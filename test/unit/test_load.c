@@ -67,11 +67,13 @@ static void make_arena(struct fixture *f, uint64_t bytes)
 static struct fixture *make_fixture(const char *root)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	snprintf(f->folder, sizeof(f->folder), "%s/gw-test-load-XXXXXX", root);
-	assert_non_null(mkdtemp(f->folder));
+	char folder[64];
+	snprintf(folder, sizeof(folder), "%s/gw-test-load-XXXXXX", root);
+	assert_non_null(mkdtemp(folder));
+	strcpy(f->folder, folder);
 	uint64_t offset = 0;
 	for (int i = 0; i < ITEMS; i++) {
-		snprintf(f->paths[i], sizeof(f->paths[i]), "%s/array%d.npy", f->folder, i);
+		snprintf(f->paths[i], sizeof(f->paths[i]), "%s/array%d.npy", folder, i);
 		snprintf(f->keys[i], sizeof(f->keys[i]), "node/paper/array%d", i);
 		f->payloads[i] = malloc(sizes[i] + 1);
 		fill(f->payloads[i], sizes[i], (uint64_t)i);
