@@ -14,6 +14,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
+	{"import", gw_tool_import, "edge lists, NumPy, triples, chunked graphs, packages -> a graph"},
 	{"generate", gw_tool_generate, "a synthetic graph"},
 	{"partition", gw_tool_partition, "a graph in parts"},
 	{"serve", gw_serve_main, "serve a part to clients"},
