@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/staging.h"
+#include "server/server.h"
 #include "tools/tools.h"
 
 #define NAME_MAX_BYTES 64
@@ -14,6 +15,9 @@ static const struct command {
 	const char *what;
 } commands[] = {
 	{"generate", gw_tool_generate, "a synthetic graph"},
+	{"partition", gw_tool_partition, "a graph in parts"},
+	{"serve", gw_serve_main, "serve a part to clients"},
+	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -95,7 +99,7 @@ static void catch_signals(void)
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_help(stderr);
+		fputs("graphwire: which command? graphwire --help lists them\n", stderr);
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
