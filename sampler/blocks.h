@@ -10,6 +10,8 @@
 #ifndef GW_SAMPLER_BLOCKS_H
 #define GW_SAMPLER_BLOCKS_H
 
+#include <graphwire/block.h>
+
 #include "core/base/idmap.h"
 #include "core/graph/meta.h"
 #include "sampler/pick.h"
@@ -22,24 +24,6 @@ struct gw_blocks_spec {
 	const int32_t *fanouts; /* [hops][num_etypes]: GW_FANOUT_ALL, 0 (skip) or a count; hop 0 starts at the seeds */
 	bool replace;
 	bool wide_indices; /* block indices as int64 instead of int32 */
-};
-
-/* One edge type of one hop. */
-struct gw_block_edges {
-	uint32_t etype;
-	uint64_t dst_count; /* rows: the destinations are nodes [0, dst_count) of the destination type */
-	uint64_t edge_count;
-	const int64_t *indptr;   /* [dst_count + 1] */
-	const void *indices;     /* [edge_count], int32 or int64: numbers in the node list of the source type */
-	const int64_t *edge_ids; /* [edge_count], global */
-};
-
-/* One hop. */
-struct gw_block {
-	const uint64_t *dst_counts; /* [num_ntypes]: destinations of each type: a prefix of nodes */
-	const uint64_t *src_counts; /* [num_ntypes]: sources of each type: a longer prefix */
-	uint32_t edges_count;       /* edge types with a fanout other than 0, ascending */
-	const struct gw_block_edges *edges;
 };
 
 struct gw_blocks;

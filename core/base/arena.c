@@ -16,6 +16,7 @@
 #include "core/base/arena_pages.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/base/options.h"
 #include "core/base/sysfile.h"
 
 #define NAME_BYTES         64
@@ -134,8 +135,9 @@ static void log_result(const struct attempt *attempt, const struct gw_pages *pag
 	char share[48] = "";
 	if (pages->level == GW_PAGES_COLLAPSED && pages->huge_share < SHARE_FULL)
 		snprintf(share, sizeof(share), ", %.0f %% of it", 100 * pages->huge_share);
-	gw_log(GW_LOG_INFO, "arena %s: %.2f GiB in %llu slice%s, %s%s%s%s%s%s", attempt->name,
-	       (double)pages->bytes / (double)(1ull << 30), (unsigned long long)slices, slices == 1 ? "" : "s",
+	char size[GW_UNIT_TEXT_MAX];
+	gw_log(GW_LOG_INFO, "arena %s: %s in %llu slice%s, %s%s%s%s%s%s", attempt->name,
+	       gw_text_bytes(size, (double)pages->bytes), (unsigned long long)slices, slices == 1 ? "" : "s",
 	       levels[pages->level], share, wants_more && pages->level == GW_PAGES_4K ? ", half as fast at random" : "",
 	       attempt->note ? ", " : "", attempt->note ? attempt->note : "", hint);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/options.h"
 #include "core/base/sysfile.h"
 
 #define TEXT_BYTES 16384
@@ -158,7 +159,8 @@ gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
 	gw_memory_read("", node, &memory);
 	if (bytes <= memory.available)
 		return GW_OK;
-	const double gib = (double)(1ull << 30);
-	return gw_fail(GW_NO_MEMORY, "%s: %.2f GiB wanted, %.2f GiB available (the %s's limit)", what,
-		       (double)bytes / gib, (double)memory.available / gib, memory.bound_by);
+	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX];
+	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available (the %s's limit)", what,
+		       gw_text_bytes(wanted, (double)bytes), gw_text_bytes(available, (double)memory.available),
+		       memory.bound_by);
 }

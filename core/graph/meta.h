@@ -75,7 +75,8 @@ struct gw_graph_meta {
 /* GW_INVALID unless name matches [A-Za-z0-9_.+-]{1,64} and is neither "." nor "..". what: "node type", "feature". */
 gw_status gw_name_check(const char *what, const char *name);
 
-/* A graph with room for its types, all zero; parts 1 or more. */
+/* A graph with room for its types and their starts, all zero but out_column and reverse, which are GW_TYPE_NONE; parts
+ * and ntypes 1 or more. The caller fills names, counts, starts, src and dst in place, then calls gw_meta_finish. */
 gw_status gw_meta_create(const char *graph_name, uint32_t parts, uint32_t ntypes, uint32_t etypes,
 			 struct gw_graph_meta **out);
 void gw_meta_destroy(struct gw_graph_meta *meta); /* NULL is allowed */
@@ -84,6 +85,30 @@ void gw_meta_destroy(struct gw_graph_meta *meta); /* NULL is allowed */
  * set, and checks it all: names, duplicates, folders that coincide, ranges of src and dst, starts ascending from 0 to
  * count. GW_INVALID names the type. */
 gw_status gw_meta_finish(struct gw_graph_meta *meta);
+
+/* A finished copy without its arrays, graph_id and folder. */
+gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **out);
+
+/* What a key means: "node/<ntype>/<name>", "edge/<folder>/<name>" or "edge/<folder>/out/<name>". */
+struct gw_key {
+	bool edge, out;
+	uint32_t type;    /* node or edge type */
+	const char *name; /* within the key */
+};
+gw_status gw_key_parse(const struct gw_graph_meta *meta, const char *key, struct gw_key *out);
+
+/* Adds an array to a part; key and file are copied. GW_EXISTS, GW_LIMIT, GW_NO_MEMORY. */
+gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);
+
+/* Is the array, by key, dtype and shape, one that the part may have? Names the key and what it should be. */
+gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);
+
+/* Has every part all arrays that the format demands, and the same as every other part, in dtype and row shape? */
+gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
+
+/* The graph's id: the digest over formats, types, ranges, and each array's key, dtype, shape and digest; file names and
+ * the graph's name do not enter. */
+gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
 /* Reads and checks a JSON. config: the file, or a folder that holds exactly one graphwire JSON. Every fault is
  * GW_FORMAT (GW_VERSION for another "format", GW_NOT_FOUND) and names the file and the key. File paths that are
@@ -98,6 +123,9 @@ gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text);
  * GW_NOT_FOUND lists what there is. */
 gw_status gw_meta_ntype(const struct gw_graph_meta *meta, const char *name, uint32_t *out);
 gw_status gw_meta_etype(const struct gw_graph_meta *meta, const char *name, uint32_t *out);
+
+/* "src:rel:dst" of an edge type; returns text. */
+char *gw_meta_etype_text(const struct gw_graph_meta *meta, uint32_t etype, char text[GW_EDGE_FOLDER_MAX + 1]);
 
 /* The array of a key in a part, or NULL. */
 const struct gw_array_meta *gw_meta_array(const struct gw_graph_meta *meta, uint32_t part, const char *key);

@@ -29,7 +29,8 @@ struct gw_adjacency {
 	uint32_t columns, column;
 	uint8_t indptr_bytes, index_bytes; /* 4 or 8 */
 	uint64_t dst_start;                /* global id of local row 0 */
-	uint64_t edge_start;               /* global id of CSC position 0 */
+	uint64_t edge_start;               /* global id of CSC position 0; unused where eid is there */
+	const uint64_t *eid;               /* [edges] of transposed lists, else NULL */
 };
 
 struct gw_part;
@@ -59,6 +60,9 @@ const struct gw_array *gw_part_array_at(const struct gw_part *part, uint32_t num
 
 /* The adjacency of an edge type; always there. */
 const struct gw_adjacency *gw_part_adjacency(const struct gw_part *part, uint32_t etype);
+/* The transposed lists of an edge type: rows are owned sources, indices destination ids, eid global edge ids. NULL
+ * where the type is not stored transposed. */
+const struct gw_adjacency *gw_part_out_adjacency(const struct gw_part *part, uint32_t etype);
 
 /* Walks everything that digests do not prove: offsets start at 0, ascend and end at the number of edges; ids below
  * their type's count; list order; masks, relations and alias entries in range. GW_FORMAT or GW_RANGE with the key and

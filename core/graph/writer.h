@@ -28,6 +28,9 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, size_t bytes);
 /* Frees the stream in any case. GW_INVALID if more or fewer bytes came than the shape says. */
 gw_status gw_writer_end(struct gw_array_stream *stream);
+/* Gives a stream up, for a caller that failed in the middle of it: frees it; the writer can only be aborted then. The
+ * error text stays. */
+void gw_writer_drop(struct gw_array_stream *stream);
 
 /* Offsets and neighbour ids in the narrowest type the format allows: uint32 where every value is below 2^32 - 1, else
  * uint64. offsets: [columns][rows + 1] in column-major order; written as [rows + 1, columns]. */

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# dgl_two_hosts.sh DIR [BATCHES]: DGL's distributed service on the two hosts of two_hosts.sh (which must be up): a server
+# on each, one trainer on the first, shared memory a host's own. Needs root and what setup.sh made in DIR. About a
+# minute. Prints dgl_trainer.py's two JSON objects; the servers' output stays in DIR/dgl-logs.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(cd "$1" && pwd)
+logs=$dir/dgl-logs
+mkdir -p "$logs" && cd "$logs" || exit 1
+printf '10.77.0.1 30050\n10.77.0.2 30050\n' >ip_config.txt
+
+# What DGL's launcher would set.
+export DGL_DIST_MODE=distributed DGL_CONF_PATH=$dir/dgl2/r20.json DGL_IP_CONFIG=ip_config.txt DGL_GRAPH_FORMAT=csc
+export DGL_NUM_SERVER=1 DGL_NUM_CLIENT=1 DGL_NUM_SAMPLER=0 DGL_KEEP_ALIVE=0 DGLBACKEND=pytorch OMP_NUM_THREADS=1
+export BATCHES=${2:-40}
+process="exec timeout 300 '$dir/dgl/bin/python' '$here/dgl_trainer.py'"
+
+# on_host N COMMAND: in the namespace of host N, with a /dev/shm of its own.
+on_host() {
+	ip netns exec "gwh$1" unshare -m bash -c "mount -t tmpfs -o size=8G tmpfs /dev/shm && $2"
+}
+
+on_host 1 "DGL_ROLE=server DGL_SERVER_ID=1 $process" >server1.log 2>&1 &
+# The trainer shares memory with the server of its own host, so both start in one namespace.
+on_host 0 "(DGL_ROLE=server DGL_SERVER_ID=0 $process) >server0.log 2>&1 & sleep 1
+	(DGL_ROLE=client $process) 2>trainer.log | grep '^{'; wait"
+wait

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# setup.sh DIR [full]: everything the comparison needs, in DIR; what is there already is left alone.
+#
+#   DIR/dgl                      virtual environment: dgl 1.1.3 on torch 2.13.0
+#   DIR/gb                       virtual environment: dgl 2.1.0 on torch 2.2.1 for GraphBolt; only with "full" (several GB)
+#   DIR/r20                      R-MAT graph, scale 20 x 16, as indptr.npy and indices.npy
+#   DIR/dgl2                     the same graph in DGL's two METIS parts
+#   DIR/limit_sample, limit_tcp  the prototypes
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mkdir -p "$1" && cd "$1" && pwd)
+
+say() { printf '%s\n' "setup: $*" >&2; }
+
+# A venv counts as made once its last step has left the mark.
+if [ ! -e "$dir/dgl/ready" ]; then
+	say "dgl 1.1.3 on torch 2.13.0 into $dir/dgl (a few minutes)"
+	python3 -m venv "$dir/dgl"
+	"$dir/dgl/bin/pip" install -q torch==2.13.0 'numpy<2' packaging scipy networkx psutil requests tqdm
+	# dgl 1.1.3 imports setuptools.extern, which later versions have dropped.
+	"$dir/dgl/bin/pip" install -q --no-deps 'setuptools<70' dgl==1.1.3
+	touch "$dir/dgl/ready"
+fi
+
+if [ "${2:-}" = full ] && [ ! -e "$dir/gb/ready" ]; then
+	say "dgl 2.1.0 with GraphBolt on torch 2.2.1 into $dir/gb (several GB, many minutes)"
+	python3 -m venv "$dir/gb"
+	"$dir/gb/bin/pip" install -q torch==2.2.1 torchdata==0.7.1 'numpy<2' scipy networkx pandas pyarrow psutil requests \
+		tqdm pyyaml pydantic
+	"$dir/gb/bin/pip" install -q dgl==2.1.0
+	touch "$dir/gb/ready"
+fi
+
+for prototype in limit_sample limit_tcp; do
+	if [ "$here/$prototype.c" -nt "$dir/$prototype" ]; then
+		cc -O3 -march=native "$here/$prototype.c" -o "$dir/$prototype" -lpthread
+	fi
+done
+
+if [ ! -e "$dir/r20/indptr.npy" ]; then # the last that rmat.py writes
+	say "R-MAT scale 20 x 16 into $dir/r20"
+	mkdir -p "$dir/r20"
+	"$dir/dgl/bin/python" "$here/rmat.py" "$dir/r20" 20 16 >&2
+fi
+
+if [ ! -e "$dir/dgl2/ready" ]; then
+	say "DGL's METIS parts of it into $dir/dgl2 (half a minute, 5 GB of memory)"
+	"$dir/dgl/bin/python" "$here/dgl_partition.py" "$dir/r20" "$dir/dgl2" metis >&2
+	touch "$dir/dgl2/ready"
+fi

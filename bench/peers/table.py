@@ -1,0 +1,61 @@
+"""Prints the results of `run` as tables: table.py RESULTS.jsonl
+
+Each line is an object with "peer", "threads" (local runs) and figures. Several lines of one peer are rounds: the median
+counts. Ratios are Graphwire's to each of the others.
+"""
+import json
+import statistics
+import sys
+
+LOCAL = "Local sampling, fanouts 15, 10, 5, batches of 1000, blocks built: million edges a second"
+HOSTS = "Two hosts, TCP only, one trainer, fanouts 15, 10, 5, batches of 1000, 512-byte rows, labels"
+
+
+def rounds(lines, peer, key, threads=None):
+    found = [line[key] for line in lines
+             if line["peer"].startswith(peer) and key in line and threads in (None, line.get("threads"))]
+    return statistics.median(found) if found else None
+
+
+def cell(value, scale=1.0, digits=1):
+    return "-" if value is None else f"{value / scale:.{digits}f}"
+
+
+def local(lines):
+    threads = sorted({line["threads"] for line in lines if "threads" in line})
+    if not threads:
+        return
+    print(f"\n{LOCAL}\n")
+    print("| threads | Graphwire | prototype | DGL | GraphBolt | of the prototype | of the fastest peer |")
+    print("|---|---|---|---|---|---|---|")
+    for t in threads:
+        own, prototype, dgl, graphbolt = (
+            rounds(lines, peer, "edges_per_s", t) for peer in ("graphwire local", "prototype", "dgl", "graphbolt"))
+        fastest = max((peer for peer in (dgl, graphbolt) if peer), default=None)
+        ratios = [own / other if own and other else None for other in (prototype, fastest)]
+        print(f"| {t} | " + " | ".join(cell(value, 1e6) for value in (own, prototype, dgl, graphbolt)) +
+              f" | {cell(ratios[0], digits=2)} | {cell(ratios[1], digits=2)} |")
+
+
+def hosts(lines):
+    if not any("two hosts" in line["peer"] or "distributed" in line["peer"] for line in lines):
+        return
+    print(f"\n{HOSTS}\n")
+    print("| | Graphwire | DGL | ratio |\n|---|---|---|---|")
+    for name, key, scale in (("batches/s", "batches_per_s", 1), ("million sampled edges/s", "edges_per_s", 1e6)):
+        own, peer = (rounds([line for line in lines if where in line["peer"]], "", key)
+                     for where in ("graphwire two hosts", "distributed"))
+        print(f"| {name} | {cell(own, scale)} | {cell(peer, scale)} | {cell(own / peer if own and peer else None)} |")
+    for name, key in (("one remote row, µs, median", "remote_row_us_p50"), ("remote rows/s", "remote_rows_per_s")):
+        print(f"| {name} | {cell(rounds(lines, 'graphwire', key))} | {cell(rounds(lines, 'dgl', key))} | |")
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as results:
+        lines = [json.loads(line) for line in results if line.strip()]
+    local(lines)
+    hosts(lines)
+
+
+if __name__ == "__main__":
+    main()

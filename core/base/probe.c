@@ -1,0 +1,228 @@
+/* Looking at the machine: files of /proc and /sys, limits, and small trials where only trying tells. Then judging. */
+#include "core/base/probe.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/base/arena_pages.h"
+#include "core/base/options.h"
+#include "core/base/parallel.h"
+#include "core/base/sysfile.h"
+
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT 1
+#endif
+
+/* ---- looking ---- */
+
+/* A limit does not bind who has CAP_IPC_LOCK outside any user namespace; only trying to pass it tells. Nothing is
+ * faulted in for that. */
+static uint64_t read_locked_limit(uint64_t page_bytes)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	size_t bytes = (limit.rlim_cur / page_bytes + 1) * page_bytes;
+	void *memory = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return limit.rlim_cur;
+	bool passed = mlock2(memory, bytes, MLOCK_ONFAULT) == 0;
+	munmap(memory, bytes);
+	return passed ? UINT64_MAX : limit.rlim_cur;
+}
+
+static void try_io_uring(struct gw_probe *out)
+{
+	struct io_uring ring;
+	int error = io_uring_queue_init(2, &ring, 0);
+	out->io_uring_error = -error;
+	if (error)
+		return;
+	struct io_uring_cqe *cqe;
+	io_uring_prep_nop(io_uring_get_sqe(&ring));
+	if (io_uring_submit(&ring) != 1 || io_uring_wait_cqe(&ring, &cqe) || cqe->res < 0)
+		out->io_uring_error = EIO;
+	void *page = mmap(NULL, out->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED) {
+		const struct iovec buffer = {.iov_base = page, .iov_len = out->page_bytes};
+		out->io_uring_buffers = io_uring_register_buffers(&ring, &buffer, 1) == 0;
+	}
+	io_uring_queue_exit(&ring);
+	if (page != MAP_FAILED)
+		munmap(page, out->page_bytes);
+}
+
+static bool try_collapse(uint64_t huge_bytes)
+{
+	struct gw_pages pages;
+	if (gw_memory_check(huge_bytes, -1, "probe") ||
+	    gw_pages_map(huge_bytes, GW_PAGES_COLLAPSED, true, "probe", 1, &pages))
+		return false;
+	bool works = gw_pages_populate(&pages, 1) == GW_OK && pages.huge_share > 0.5;
+	gw_pages_unmap(&pages);
+	return works;
+}
+
+static void read_hugetlb(struct gw_probe *out)
+{
+	const char *pool = "hugepages/hugepages-2048kB";
+	gw_sysfile_number(&out->hugetlb_pages, "/sys/kernel/mm/%s/nr_hugepages", pool);
+	gw_sysfile_number(&out->hugetlb_free, "/sys/kernel/mm/%s/free_hugepages", pool);
+	for (uint32_t i = 0; i < out->nodes.count; i++)
+		gw_sysfile_number(&out->node_hugetlb_free[i], "/sys/devices/system/node/node%u/%s/free_hugepages",
+				  out->nodes.numbers[i], pool);
+}
+
+void gw_probe_read(struct gw_probe *out)
+{
+	*out = (struct gw_probe){.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
+	char text[256];
+	struct rlimit files;
+	out->processors = gw_processors();
+	out->huge_bytes = gw_pages_huge_bytes();
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+		out->open_files_max = files.rlim_cur;
+	out->locked_bytes_max = read_locked_limit(out->page_bytes);
+	if (gw_sysfile_read(text, sizeof(text), "/sys/kernel/mm/transparent_hugepage/enabled"))
+		gw_sysfile_choice(text, out->thp, sizeof(out->thp));
+	if (gw_sysfile_read(text, sizeof(text), "/sys/kernel/mm/transparent_hugepage/shmem_enabled"))
+		gw_sysfile_choice(text, out->thp_shared, sizeof(out->thp_shared));
+	out->collapse = try_collapse(out->huge_bytes);
+	try_io_uring(out);
+	gw_memory_read("", -1, &out->memory);
+	gw_numa_nodes_read("", &out->nodes);
+	read_hugetlb(out);
+}
+
+/* ---- judging ---- */
+
+static void note(char text[GW_FINDING_TEXT_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(char text[GW_FINDING_TEXT_MAX], const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, GW_FINDING_TEXT_MAX, format, arguments);
+	va_end(arguments);
+}
+
+static void judge_memory(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
+{
+	char available[GW_UNIT_TEXT_MAX];
+	finding->what = "memory";
+	/* Pages in the hugetlb pool are taken already and serve us all the same. */
+	uint64_t pool = probe->hugetlb_free * GW_HUGETLB_BYTES;
+	finding->ok = bytes <= probe->memory.available || bytes <= pool;
+	note(finding->found, "%s available", gw_text_bytes(available, (double)probe->memory.available));
+	if (!finding->ok && probe->memory.cgroup_limit != UINT64_MAX)
+		note(finding->remedy, "raise the control group's limit of %s",
+		     gw_text_bytes(available, (double)probe->memory.cgroup_limit));
+	else if (!finding->ok)
+		note(finding->remedy, "more parts, or a machine with more memory");
+}
+
+static void judge_locked(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
+{
+	char limit[GW_UNIT_TEXT_MAX];
+	bool unlimited = probe->locked_bytes_max == UINT64_MAX;
+	finding->what = "locked memory";
+	finding->ok = unlimited || probe->locked_bytes_max >= (bytes ? bytes : 1);
+	note(finding->found, "%s", unlimited ? "no limit" : gw_text_bytes(limit, (double)probe->locked_bytes_max));
+	if (!finding->ok)
+		note(finding->remedy, "ulimit -l unlimited (or memlock in /etc/security/limits.conf)");
+}
+
+static void judge_hugetlb(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
+{
+	uint64_t wanted = bytes / GW_HUGETLB_BYTES + (bytes % GW_HUGETLB_BYTES != 0);
+	uint64_t lent = probe->hugetlb_pages - probe->hugetlb_free;
+	finding->what = "hugetlb pages";
+	finding->ok = probe->hugetlb_free >= wanted;
+	note(finding->found, "%llu of 2 MiB free", (unsigned long long)probe->hugetlb_free);
+	if (!finding->ok)
+		note(finding->remedy, "sysctl -w vm.nr_hugepages=%llu", (unsigned long long)(lent + wanted));
+}
+
+static void judge_huge(const struct gw_probe *probe, struct gw_finding *finding)
+{
+	bool shared = strcmp(probe->thp_shared, "always") == 0 || strcmp(probe->thp_shared, "advise") == 0 ||
+		      strcmp(probe->thp_shared, "force") == 0 || strcmp(probe->thp_shared, "within_size") == 0;
+	finding->what = "huge pages";
+	finding->ok = probe->collapse || shared;
+	note(finding->found, "%s; %s, for shared memory %s", probe->collapse ? "can be made" : "cannot be made",
+	     probe->thp[0] ? probe->thp : "none", probe->thp_shared[0] ? probe->thp_shared : "none");
+	if (!finding->ok && probe->thp_shared[0])
+		note(finding->remedy, "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
+	else if (!finding->ok)
+		note(finding->remedy, "a kernel with CONFIG_TRANSPARENT_HUGEPAGE, 6.1 or later");
+}
+
+static void judge_io_uring(const struct gw_probe *probe, struct gw_finding *finding)
+{
+	char buffer[128];
+	finding->what = "io_uring";
+	finding->ok = probe->io_uring_error == 0 && probe->io_uring_buffers;
+	if (probe->io_uring_error)
+		note(finding->found, "refused: %s", strerror_r(probe->io_uring_error, buffer, sizeof(buffer)));
+	else
+		note(finding->found, "%s", probe->io_uring_buffers ? "works" : "works, without registered buffers");
+	if (probe->io_uring_error)
+		note(finding->remedy, "sysctl -w kernel.io_uring_disabled=0 (a container: a seccomp profile that "
+				      "allows it)");
+	else if (!finding->ok)
+		note(finding->remedy, "ulimit -l unlimited");
+}
+
+static void judge_open_files(const struct gw_probe *probe, struct gw_finding *finding)
+{
+	const uint64_t wanted = 1024;
+	finding->what = "open files";
+	finding->ok = probe->open_files_max >= wanted;
+	note(finding->found, "at most %llu", (unsigned long long)probe->open_files_max);
+	if (!finding->ok)
+		note(finding->remedy, "ulimit -n %llu", (unsigned long long)wanted);
+}
+
+static void judge_nodes(const struct gw_probe *probe, struct gw_finding *finding)
+{
+	finding->what = "NUMA nodes";
+	finding->ok = true;
+	note(finding->found, "%u, %u processors", probe->nodes.count, probe->processors);
+}
+
+uint32_t gw_probe_findings(const struct gw_probe *probe, uint64_t bytes, struct gw_finding findings[GW_FINDINGS_MAX])
+{
+	uint32_t count = 0;
+	memset(findings, 0, GW_FINDINGS_MAX * sizeof(*findings));
+	judge_memory(probe, bytes, &findings[count++]);
+	judge_locked(probe, bytes, &findings[count++]);
+	judge_hugetlb(probe, bytes, &findings[count++]);
+	judge_huge(probe, &findings[count++]);
+	judge_io_uring(probe, &findings[count++]);
+	judge_open_files(probe, &findings[count++]);
+	judge_nodes(probe, &findings[count++]);
+	return count;
+}
+
+char *gw_probe_missing(const struct gw_finding *findings, uint32_t count, char *buffer, size_t bytes)
+{
+	size_t used = 0;
+	buffer[0] = 0;
+	for (uint32_t i = 0; i < count && used < bytes; i++) {
+		if (findings[i].ok)
+			continue;
+		int length = snprintf(buffer + used, bytes - used, "%s%s: %s%s%s%s", used ? "; " : "", findings[i].what,
+				      findings[i].found, findings[i].remedy[0] ? " (" : "", findings[i].remedy,
+				      findings[i].remedy[0] ? ")" : "");
+		if (length < 0)
+			break;
+		used += (size_t)length;
+	}
+	return buffer;
+}

@@ -1,0 +1,147 @@
+/* From a path to the JSON's text: a file, or a folder that holds exactly one JSON of ours.
+ *
+ *   stat -> (folder: each *.json with a "format" of ours) -> whole file into memory -> gw_meta_parse -> folder set
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/graph/meta.h"
+
+#define JSON_BYTES_MAX (1u << 30)
+
+static gw_status read_whole(int fd, const char *path, char *text, size_t bytes)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t got = read(fd, text + done, bytes - done);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return gw_fail_errno(GW_IO, errno, "%s: cannot read", path);
+		if (got == 0)
+			return gw_fail(GW_IO, "%s: it became shorter while being read", path);
+		done += (size_t)got;
+	}
+	return GW_OK;
+}
+
+static gw_status read_file(const char *path, char **text, size_t *bytes)
+{
+	struct stat info;
+	*text = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
+	gw_status status = GW_OK;
+	if (fstat(fd, &info) < 0)
+		status = gw_fail_errno(GW_IO, errno, "%s: cannot stat", path);
+	else if (!S_ISREG(info.st_mode))
+		status = gw_fail(GW_INVALID, "%s: neither a file nor a folder", path);
+	else if (info.st_size > JSON_BYTES_MAX)
+		status = gw_fail(GW_LIMIT, "%s: longer than %u bytes: not a graph's JSON", path, JSON_BYTES_MAX);
+	if (status == GW_OK) {
+		*bytes = (size_t)info.st_size;
+		*text = gw_malloc(*bytes);
+		status = *text ? read_whole(fd, path, *text, *bytes) : GW_NO_MEMORY;
+	}
+	close(fd);
+	if (status != GW_OK) {
+		gw_free(*text);
+		*text = NULL;
+	}
+	return status;
+}
+
+/* Does the text look like a graph's JSON? Only to choose among the files of a folder; parsing decides. */
+static bool is_ours(const char *text, size_t bytes)
+{
+	return memmem(text, bytes, "\"graphwire-", 11) != NULL;
+}
+
+/* One name of a folder: sets *found to its path when it is a graph's JSON. */
+static gw_status look_at(const char *folder, const char *name, char **found)
+{
+	size_t length = strlen(name);
+	if (name[0] == '.' || length < 6 || strcmp(name + length - 5, ".json") != 0)
+		return GW_OK;
+	char *text, *path = gw_format("%s/%s", folder, name);
+	size_t bytes;
+	if (!path)
+		return GW_NO_MEMORY;
+	gw_status status = read_file(path, &text, &bytes);
+	bool ours = status == GW_OK && is_ours(text, bytes);
+	gw_free(text);
+	if (status == GW_OK && ours && *found)
+		status = gw_fail(GW_INVALID, "%s: holds more than one graph: name %s or %s", folder, *found, path);
+	else if (status == GW_OK && ours)
+		*found = path;
+	if (*found != path)
+		gw_free(path);
+	return status;
+}
+
+static gw_status find_json(const char *folder, char **path)
+{
+	*path = NULL;
+	DIR *directory = opendir(folder);
+	if (!directory)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot list", folder);
+	gw_status status = GW_OK;
+	struct dirent *entry;
+	while (status == GW_OK && (entry = readdir(directory)))
+		status = look_at(folder, entry->d_name, path);
+	closedir(directory);
+	if (status == GW_OK && !*path)
+		status = gw_fail(GW_NOT_FOUND, "%s: holds no graph's JSON (a .json file with \"format\": \"%s\")",
+				 folder, GW_FORMAT_NAME);
+	if (status != GW_OK) {
+		gw_free(*path);
+		*path = NULL;
+	}
+	return status;
+}
+
+/* The folder part of a path: "." for a bare file name. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return gw_strdup(".");
+	return slash == path ? gw_strdup("/") : gw_format("%.*s", (int)(slash - path), path);
+}
+
+gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
+{
+	struct stat info;
+	char *path = NULL, *text = NULL, *folder = NULL;
+	size_t bytes = 0;
+	*out = NULL;
+	if (stat(config, &info) < 0)
+		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", config);
+	gw_status status = GW_OK;
+	if (S_ISDIR(info.st_mode))
+		status = find_json(config, &path);
+	else if (!(path = gw_strdup(config)))
+		status = GW_NO_MEMORY;
+	if (status == GW_OK)
+		status = read_file(path, &text, &bytes);
+	if (status == GW_OK)
+		status = gw_meta_parse(text, bytes, path, out);
+	if (status == GW_OK && !(folder = folder_of(path)))
+		status = GW_NO_MEMORY;
+	if (status == GW_OK) {
+		gw_free((*out)->folder);
+		(*out)->folder = folder;
+	} else {
+		gw_meta_destroy(*out);
+		*out = NULL;
+	}
+	gw_free(text);
+	gw_free(path);
+	return status;
+}

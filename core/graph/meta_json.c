@@ -1,0 +1,523 @@
+/* mygraph.json read; core/graph/meta_print.c is the way back.
+ *
+ *   text -> jansson -> types, ranges, columns -> gw_meta_finish -> arrays of each part -> what the format demands
+ *
+ * A reader trusts nothing: a key that is missing, twice there, unknown or of another type, a number out of range and a
+ * path that leaves the folder are GW_FORMAT and name the key. DGL's keys are kept where they mean the same.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/graph/meta.h"
+
+static const char *const known_keys[] = {
+	"format", "graph_name", "graph_id", "part_method", "num_parts", "num_nodes",      "num_edges", "ntypes",
+	"etypes", "node_map",   "edge_map", "order",       "relations", "indptr_columns", "transpose", "reverse",
+};
+
+#define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
+
+static gw_status get(const json_t *object, const char *key, json_type type, json_t **out)
+{
+	static const char *const type_names[] = {"an object", "an array", "a string", "a whole number"};
+	*out = json_object_get(object, key);
+	if (!*out)
+		return gw_fail(GW_FORMAT, "there is no key \"%.200s\"", key);
+	if (json_typeof(*out) != type)
+		return gw_fail(GW_FORMAT, "\"%.200s\" is not %s", key, type_names[type]);
+	return GW_OK;
+}
+
+static gw_status get_count(const json_t *value, const char *key, uint64_t max, uint64_t *out)
+{
+	*out = 0;
+	if (!json_is_integer(value))
+		return gw_fail(GW_FORMAT, "\"%.200s\" is not a whole number", key);
+	json_int_t number = json_integer_value(value);
+	if (number < 0 || (uint64_t)number > max)
+		return gw_fail(GW_FORMAT, "\"%.200s\": %" JSON_INTEGER_FORMAT " is out of range (0 to %" PRIu64 ")",
+			       key, number, max);
+	*out = (uint64_t)number;
+	return GW_OK;
+}
+
+static gw_status get_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
+{
+	json_t *value;
+	*out = 0;
+	gw_status status = get(object, key, JSON_INTEGER, &value);
+	return status == GW_OK ? get_count(value, key, max, out) : status;
+}
+
+static gw_status get_string(const json_t *object, const char *key, size_t max, const char **out)
+{
+	json_t *value;
+	*out = "";
+	gw_status status = get(object, key, JSON_STRING, &value);
+	if (status != GW_OK)
+		return status;
+	if (json_string_length(value) > max)
+		return gw_fail(GW_FORMAT, "\"%.200s\": longer than %zu bytes", key, max);
+	*out = json_string_value(value);
+	return GW_OK;
+}
+
+/* A digest or an id: 16 hexadecimal digits. */
+static gw_status get_hex(const json_t *object, const char *key, uint64_t *out)
+{
+	const char *text;
+	*out = 0;
+	gw_status status = get_string(object, key, 16, &text);
+	if (status != GW_OK)
+		return status;
+	if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+		return gw_fail(GW_FORMAT, "\"%.200s\": \"%s\" is not 16 hexadecimal digits", key, text);
+	*out = strtoull(text, NULL, 16);
+	return GW_OK;
+}
+
+/* Faults that the shared checks call invalid arguments are malformed data when a file holds them. */
+static gw_status as_format(gw_status status)
+{
+	return status == GW_INVALID || status == GW_EXISTS || status == GW_LIMIT || status == GW_RANGE ||
+			       status == GW_NOT_FOUND
+		       ? GW_FORMAT
+		       : status;
+}
+
+static gw_status set_name(const char *what, const char *text, char out[GW_NAME_MAX + 1])
+{
+	gw_status status = gw_name_check(what, text);
+	if (status != GW_OK)
+		return as_format(status);
+	snprintf(out, GW_NAME_MAX + 1, "%s", text);
+	return GW_OK;
+}
+
+/* {"name": number}: numbers 0 to count - 1, each once. names[number] = name, which stays the JSON's. */
+static gw_status read_numbering(const json_t *object, const char *key, const char **names, size_t count)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)object, name, value)
+	{
+		uint64_t number;
+		gw_status status = get_count(value, name, count - 1, &number);
+		if (status != GW_OK)
+			return gw_context(status, "\"%s\"", key);
+		if (names[number])
+			return gw_fail(GW_FORMAT, "\"%s\": \"%.200s\" and \"%.200s\" have the same number", key,
+				       names[number], name);
+		names[number] = name;
+	}
+	return GW_OK;
+}
+
+/* "src:rel:dst" into an edge type. */
+static gw_status parse_etype(const struct gw_graph_meta *meta, const char *text, struct gw_edge_type *out)
+{
+	char copy[3 * GW_NAME_MAX + 3];
+	if (strlen(text) >= sizeof(copy))
+		return gw_fail(GW_FORMAT, "\"etypes\": \"%.200s\" is too long", text);
+	snprintf(copy, sizeof(copy), "%s", text);
+	char *first = strchr(copy, ':');
+	char *second = first ? strchr(first + 1, ':') : NULL;
+	if (!second || strchr(second + 1, ':'))
+		return gw_fail(GW_FORMAT, "\"etypes\": \"%s\" is not src:rel:dst", text);
+	*first = *second = '\0';
+	gw_status status = set_name("edge type", first + 1, out->name);
+	if (status == GW_OK)
+		status = as_format(gw_meta_ntype(meta, copy, &out->src));
+	if (status == GW_OK)
+		status = as_format(gw_meta_ntype(meta, second + 1, &out->dst));
+	return status == GW_OK ? GW_OK : gw_context(status, "\"etypes\": \"%s\"", text);
+}
+
+static gw_status read_types(const json_t *ntypes, const json_t *etypes, struct gw_graph_meta *meta)
+{
+	const char **names = gw_calloc((size_t)meta->num_ntypes + meta->num_etypes, sizeof(*names));
+	if (!names)
+		return GW_NO_MEMORY;
+	gw_status status = read_numbering(ntypes, "ntypes", names, meta->num_ntypes);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
+		status = set_name("node type", names[t], meta->ntypes[t].name);
+	const char **edge_names = names + meta->num_ntypes;
+	if (status == GW_OK)
+		status = read_numbering(etypes, "etypes", edge_names, meta->num_etypes);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
+		status = parse_etype(meta, edge_names[t], &meta->etypes[t]);
+	gw_free(names);
+	return status;
+}
+
+/* [[0, 10], [10, 25]]: the range of each part. */
+static gw_status read_ranges(const json_t *map, const char *map_key, const char *type, uint32_t parts, uint64_t *starts,
+			     uint64_t *count)
+{
+	json_t *ranges;
+	gw_status status = get(map, type, JSON_ARRAY, &ranges);
+	if (status == GW_OK && json_array_size(ranges) != parts)
+		status = gw_fail(GW_FORMAT, "\"%s\" has %zu ranges; the graph has %u parts", type,
+				 json_array_size(ranges), parts);
+	for (uint32_t p = 0; status == GW_OK && p < parts; p++) {
+		const json_t *range = json_array_get(ranges, p);
+		uint64_t begin;
+		if (!json_is_array(range) || json_array_size(range) != 2) {
+			status = gw_fail(GW_FORMAT, "\"%s\": the range of part %u is not [begin, end]", type, p);
+			break;
+		}
+		status = get_count(json_array_get(range, 0), type, GW_NONE - 1, &begin);
+		if (status == GW_OK)
+			status = get_count(json_array_get(range, 1), type, GW_NONE - 1, &starts[p + 1]);
+		if (status == GW_OK && begin != starts[p])
+			status = gw_fail(GW_FORMAT, "\"%s\": part %u starts at %" PRIu64 ", not at %" PRIu64, type, p,
+					 begin, starts[p]);
+	}
+	if (status != GW_OK)
+		return gw_context(status, "\"%s\"", map_key);
+	*count = starts[parts];
+	return GW_OK;
+}
+
+static gw_status read_maps(const json_t *root, struct gw_graph_meta *meta)
+{
+	json_t *nodes, *edges;
+	gw_status status = get(root, "node_map", JSON_OBJECT, &nodes);
+	if (status == GW_OK)
+		status = get(root, "edge_map", JSON_OBJECT, &edges);
+	if (status != GW_OK)
+		return status;
+	if (json_object_size(nodes) != meta->num_ntypes)
+		return gw_fail(GW_FORMAT, "\"node_map\" has other types than \"ntypes\"");
+	if (json_object_size(edges) != meta->num_etypes)
+		return gw_fail(GW_FORMAT, "\"edge_map\" has other types than \"etypes\"");
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
+		status = read_ranges(nodes, "node_map", meta->ntypes[t].name, meta->num_parts, meta->ntypes[t].starts,
+				     &meta->ntypes[t].count);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++) {
+		char text[ETYPE_TEXT_MAX];
+		status = read_ranges(edges, "edge_map", gw_meta_etype_text(meta, t, text), meta->num_parts,
+				     meta->etypes[t].starts, &meta->etypes[t].count);
+	}
+	return status;
+}
+
+/* ["src"], ["time:NAME", "src"] or ["rel", "src"]. */
+static gw_status read_order(const json_t *value, const char *etype, struct gw_edge_type *type)
+{
+	const char *first = json_string_value(json_array_get(value, 0));
+	const char *last = json_string_value(json_array_get(value, json_array_size(value) - 1));
+	if (first && last && strcmp(last, "src") == 0) {
+		if (json_array_size(value) == 1) {
+			type->order = GW_ORDER_SRC;
+			return GW_OK;
+		}
+		if (json_array_size(value) == 2 && strcmp(first, "rel") == 0) {
+			type->order = GW_ORDER_REL_SRC;
+			return GW_OK;
+		}
+		if (json_array_size(value) == 2 && strncmp(first, "time:", 5) == 0) {
+			type->order = GW_ORDER_TIME_SRC;
+			return set_name("time column", first + 5, type->time_name);
+		}
+	}
+	return gw_fail(GW_FORMAT,
+		       "\"order\": \"%s\" is none of [\"src\"], [\"time:NAME\", \"src\"], [\"rel\", \"src\"]", etype);
+}
+
+/* The optional objects {"src:rel:dst": value}. */
+static gw_status read_etype_keys(const json_t *root, struct gw_graph_meta *meta)
+{
+	static const char *const keys[] = {"order", "relations", "reverse"};
+	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+		json_t *object = json_object_get(root, keys[k]);
+		const char *name;
+		json_t *value;
+		if (!object)
+			continue;
+		if (!json_is_object(object))
+			return gw_fail(GW_FORMAT, "\"%s\" is not an object", keys[k]);
+		json_object_foreach(object, name, value)
+		{
+			uint32_t t;
+			uint64_t number = 0;
+			gw_status status = strchr(name, ':') ? gw_meta_etype(meta, name, &t)
+							     : gw_fail(GW_FORMAT, "\"%.64s\" is not src:rel:dst", name);
+			if (status != GW_OK) {
+				/* falls through to the context */
+			} else if (k == 0) {
+				status = read_order(value, name, &meta->etypes[t]);
+			} else if (k == 1) {
+				status = get_count(value, name, UINT32_MAX, &number);
+				meta->etypes[t].relations = (uint32_t)number;
+			} else if (!json_is_string(value) || !strchr(json_string_value(value), ':')) {
+				status = gw_fail(GW_FORMAT, "\"%s\": not an edge type, src:rel:dst", name);
+			} else {
+				status = gw_meta_etype(meta, json_string_value(value), &meta->etypes[t].reverse);
+			}
+			if (status != GW_OK)
+				return gw_context(as_format(status), "\"%s\"", keys[k]);
+		}
+	}
+	return GW_OK;
+}
+
+/* ["src:rel:dst", ...]: the types that are stored transposed. */
+static gw_status read_transpose(const json_t *root, struct gw_graph_meta *meta)
+{
+	json_t *list = json_object_get(root, "transpose");
+	if (!list)
+		return GW_OK;
+	if (!json_is_array(list))
+		return gw_fail(GW_FORMAT, "\"transpose\" is not an array");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+		uint32_t t;
+		if (!name || !strchr(name, ':'))
+			return gw_fail(GW_FORMAT, "\"transpose\": entry %zu is not src:rel:dst", i);
+		gw_status status = gw_meta_etype(meta, name, &t);
+		if (status != GW_OK)
+			return gw_context(as_format(status), "\"transpose\"");
+		meta->etypes[t].out_column = 0; /* gw_meta_finish numbers it */
+	}
+	return GW_OK;
+}
+
+/* {"paper": ["author:writes:paper", ...]}: must be what gw_meta_finish found, since it is how indptr was written. */
+static gw_status check_columns(const json_t *root, const struct gw_graph_meta *meta)
+{
+	json_t *object;
+	gw_status status = get(root, "indptr_columns", JSON_OBJECT, &object);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++) {
+		const struct gw_node_type *type = &meta->ntypes[t];
+		json_t *list = json_object_get(object, type->name);
+		bool same = json_array_size(list) == type->columns; /* 0 for what is no array */
+		for (uint32_t c = 0; same && c < type->columns; c++) {
+			char text[ETYPE_TEXT_MAX];
+			const char *name = json_string_value(json_array_get(list, c));
+			same = name && strcmp(name, gw_meta_etype_text(meta, type->column_edge_types[c], text)) == 0;
+		}
+		if (!same)
+			status = gw_fail(GW_FORMAT,
+					 "\"indptr_columns\": \"%s\": not the edge types that end there, in order",
+					 type->name);
+	}
+	return status;
+}
+
+/* A path below the JSON's folder that ends in .npy: no absolute ones, none that climb, no odd characters. */
+static gw_status check_file(const char *file)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/";
+	size_t length = strlen(file);
+	bool good = length > 4 && strcmp(file + length - 4, ".npy") == 0 && strspn(file, alphabet) == length;
+	for (const char *part = file; good; part++) {
+		size_t bytes = strcspn(part, "/");
+		good = bytes > 0 && !(bytes == 1 && part[0] == '.') && !(bytes == 2 && memcmp(part, "..", 2) == 0);
+		part += bytes;
+		if (*part == '\0')
+			break;
+	}
+	if (!good)
+		return gw_fail(GW_FORMAT,
+			       "\"file\": \"%.200s\" is not the path of an .npy file below the JSON's folder", file);
+	return GW_OK;
+}
+
+static gw_status read_array(const json_t *value, const char *key, struct gw_array_meta *array, const char **file)
+{
+	const char *dtype;
+	json_t *shape;
+	*file = "";
+	if (!json_is_object(value))
+		return gw_fail(GW_FORMAT, "not an object");
+	gw_status status = get_string(value, "file", 4096, file);
+	if (status == GW_OK)
+		status = check_file(*file);
+	if (status == GW_OK)
+		status = get_string(value, "dtype", 32, &dtype);
+	if (status == GW_OK)
+		status = as_format(gw_dtype_parse(dtype, &array->dtype));
+	if (status == GW_OK)
+		status = get_hex(value, "digest", &array->digest);
+	if (status == GW_OK)
+		status = get(value, "shape", JSON_ARRAY, &shape);
+	if (status != GW_OK)
+		return status;
+	if (json_object_size(value) != 4)
+		return gw_fail(GW_FORMAT, "a key besides file, dtype, shape and digest");
+	if (json_array_size(shape) == 0 || json_array_size(shape) > GW_DIMS_MAX)
+		return gw_fail(GW_FORMAT, "\"shape\" has %zu dimensions; 1 to %d are possible", json_array_size(shape),
+			       GW_DIMS_MAX);
+	array->ndim = (uint32_t)json_array_size(shape);
+	for (uint32_t i = 0; status == GW_OK && i < array->ndim; i++)
+		status = get_count(json_array_get(shape, i), "shape", GW_NONE - 1, &array->shape[i]);
+	array->key = (char *)key;
+	return status;
+}
+
+static gw_status read_part(const json_t *root, uint32_t part, struct gw_graph_meta *meta)
+{
+	char part_key[32];
+	json_t *arrays, *value;
+	const char *key;
+	snprintf(part_key, sizeof(part_key), "part-%u", part);
+	gw_status status = get(root, part_key, JSON_OBJECT, &arrays);
+	if (status != GW_OK)
+		return status;
+	json_object_foreach(arrays, key, value)
+	{
+		struct gw_array_meta array = {0};
+		const char *file;
+		status = read_array(value, key, &array, &file);
+		if (status == GW_OK) {
+			array.file = (char *)file; /* gw_meta_add_array copies it */
+			status = as_format(gw_meta_add_array(meta, part, &array));
+		}
+		if (status != GW_OK)
+			return gw_context(status, "\"%s\": \"%.200s\"", part_key, key);
+	}
+	return GW_OK;
+}
+
+static gw_status check_keys(const json_t *root, uint32_t parts)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)root, key, value)
+	{
+		bool known = false;
+		for (size_t k = 0; k < sizeof(known_keys) / sizeof(known_keys[0]); k++)
+			known |= strcmp(key, known_keys[k]) == 0;
+		if (!known && strncmp(key, "part-", 5) == 0 && strspn(key + 5, "0123456789") == strlen(key + 5) &&
+		    strlen(key) < 12) {
+			unsigned long number = strtoul(key + 5, NULL, 10);
+			char again[32];
+			snprintf(again, sizeof(again), "part-%lu", number);
+			known = number < parts && strcmp(again, key) == 0;
+		}
+		if (!known)
+			return gw_fail(GW_FORMAT, "\"%.200s\" is a key that %s does not have", key, GW_FORMAT_NAME);
+	}
+	return GW_OK;
+}
+
+static gw_status check_format(const json_t *root)
+{
+	const char *format;
+	if (!json_is_object(root))
+		return gw_fail(GW_FORMAT, "not a JSON object");
+	gw_status status = get_string(root, "format", 64, &format);
+	if (status == GW_OK && strcmp(format, GW_FORMAT_NAME) != 0)
+		status = gw_fail(GW_VERSION, "\"format\": \"%s\"; this program reads %s", format, GW_FORMAT_NAME);
+	return status;
+}
+
+static gw_status create_from(const json_t *root, struct gw_graph_meta **out)
+{
+	const char *name, *method;
+	uint64_t parts;
+	json_t *ntypes, *etypes;
+	gw_status status = get_string(root, "graph_name", GW_NAME_MAX, &name);
+	if (status == GW_OK)
+		status = get_string(root, "part_method", GW_NAME_MAX, &method);
+	if (status == GW_OK)
+		status = get_number(root, "num_parts", GW_PARTS_MAX, &parts);
+	if (status == GW_OK)
+		status = get(root, "ntypes", JSON_OBJECT, &ntypes);
+	if (status == GW_OK)
+		status = get(root, "etypes", JSON_OBJECT, &etypes);
+	if (status == GW_OK)
+		status = check_keys(root, (uint32_t)parts);
+	if (status != GW_OK)
+		return status;
+	if (json_object_size(ntypes) > GW_TYPES_MAX || json_object_size(etypes) > GW_TYPES_MAX)
+		return gw_fail(GW_FORMAT, "more than %d types", GW_TYPES_MAX);
+	status = as_format(gw_meta_create(name, (uint32_t)parts, (uint32_t)json_object_size(ntypes),
+					  (uint32_t)json_object_size(etypes), out));
+	if (status != GW_OK)
+		return status;
+	snprintf((*out)->part_method, sizeof((*out)->part_method), "%s", method);
+	return read_types(ntypes, etypes, *out);
+}
+
+/* The totals, where DGL's readers look for them, and the id. */
+static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
+{
+	uint64_t nodes, edges, found_nodes = 0, found_edges = 0, id;
+	gw_status status = get_number(root, "num_nodes", GW_NONE - 1, &nodes);
+	if (status == GW_OK)
+		status = get_number(root, "num_edges", GW_NONE - 1, &edges);
+	if (status == GW_OK)
+		status = get_hex(root, "graph_id", &meta->graph_id);
+	if (status != GW_OK)
+		return status;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		found_nodes += meta->ntypes[t].count;
+	for (uint32_t t = 0; t < meta->num_etypes; t++)
+		found_edges += meta->etypes[t].count;
+	if (nodes != found_nodes)
+		return gw_fail(GW_FORMAT, "\"num_nodes\" is %" PRIu64 ", the ranges of \"node_map\" hold %" PRIu64,
+			       nodes, found_nodes);
+	if (edges != found_edges)
+		return gw_fail(GW_FORMAT, "\"num_edges\" is %" PRIu64 ", the ranges of \"edge_map\" hold %" PRIu64,
+			       edges, found_edges);
+	bool arrays = false;
+	for (uint32_t p = 0; p < meta->num_parts; p++)
+		arrays |= meta->parts[p].count > 0;
+	if (!arrays)
+		return GW_OK;
+	status = as_format(gw_meta_check_arrays(meta));
+	if (status == GW_OK)
+		status = gw_meta_digest(meta, &id);
+	if (status == GW_OK && id != meta->graph_id)
+		status = gw_fail(GW_DIGEST,
+				 "\"graph_id\" is %016" PRIx64 ", but the arrays give %016" PRIx64
+				 ": the JSON was changed; write the graph anew",
+				 meta->graph_id, id);
+	return status;
+}
+
+static gw_status read_root(const json_t *root, struct gw_graph_meta **out)
+{
+	gw_status status = check_format(root);
+	if (status == GW_OK)
+		status = create_from(root, out);
+	if (status == GW_OK)
+		status = read_maps(root, *out);
+	if (status == GW_OK)
+		status = read_etype_keys(root, *out);
+	if (status == GW_OK)
+		status = read_transpose(root, *out);
+	if (status == GW_OK)
+		status = as_format(gw_meta_finish(*out));
+	if (status == GW_OK)
+		status = check_columns(root, *out);
+	for (uint32_t p = 0; status == GW_OK && p < (*out)->num_parts; p++)
+		status = read_part(root, p, *out);
+	return status == GW_OK ? check_totals(root, *out) : status;
+}
+
+gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out)
+{
+	json_error_t error;
+	*out = NULL;
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+	if (!root && json_error_code(&error) == json_error_out_of_memory)
+		return gw_fail(GW_NO_MEMORY, "%s: no memory for the JSON", name);
+	if (!root)
+		return gw_fail(GW_FORMAT, "%s: line %d, column %d: %s", name, error.line, error.column, error.text);
+	struct gw_graph_meta *meta = NULL;
+	gw_status status = read_root(root, &meta);
+	json_decref(root);
+	if (status != GW_OK) {
+		gw_meta_destroy(meta);
+		return gw_context(status, "%s", name);
+	}
+	*out = meta;
+	return GW_OK;
+}

@@ -1,0 +1,382 @@
+/* What the format demands of the arrays of a part: which there must be, of which dtype and shape, and the graph's id.
+ *
+ *   key -> slot (type, name) -> rule (dtypes, dimensions, rows) -> this array fits, or GW_INVALID naming the key
+ *
+ * Writer and reader share it, so that nothing is written that would not be opened.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/digest.h"
+#include "core/graph/meta.h"
+
+#define BITS(dtype) (1u << (dtype))
+#define ANY_DTYPE   (BITS(GW_DTYPE_COUNT) - 1)
+#define ANY_ROWS    UINT64_MAX
+#define ROW_WORDS   8 /* an int8_row starts with scale and offset */
+
+static gw_status bad_key(const char *key, const char *why)
+{
+	return gw_fail(GW_INVALID,
+		       "\"%.200s\": %s; keys are node/TYPE/NAME, edge/SRC__REL__DST/NAME or "
+		       "edge/SRC__REL__DST/out/NAME",
+		       key, why);
+}
+
+/* The type whose name is the `length` bytes at text; GW_TYPE_NONE when there is none. */
+static uint32_t find_type(const struct gw_graph_meta *meta, bool edge, const char *text, size_t length)
+{
+	uint32_t count = edge ? meta->num_etypes : meta->num_ntypes;
+	for (uint32_t t = 0; t < count; t++) {
+		const char *name = edge ? meta->etypes[t].folder : meta->ntypes[t].name;
+		if (strncmp(name, text, length) == 0 && name[length] == '\0')
+			return t;
+	}
+	return GW_TYPE_NONE;
+}
+
+gw_status gw_key_parse(const struct gw_graph_meta *meta, const char *key, struct gw_key *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->edge = strncmp(key, "edge/", 5) == 0;
+	if (!out->edge && strncmp(key, "node/", 5) != 0)
+		return bad_key(key, "starts with neither node/ nor edge/");
+	const char *type = key + 5;
+	const char *slash = strchr(type, '/');
+	if (!slash)
+		return bad_key(key, "has no name after its type");
+	out->type = find_type(meta, out->edge, type, (size_t)(slash - type));
+	if (out->type == GW_TYPE_NONE)
+		return bad_key(key,
+			       out->edge ? "names no edge type of this graph" : "names no node type of this graph");
+	out->name = slash + 1;
+	if (out->edge && strncmp(out->name, "out/", 4) == 0) {
+		out->out = true;
+		out->name += 4;
+	}
+	gw_status status = gw_name_check("name", out->name);
+	return status == GW_OK ? GW_OK : gw_context(status, "\"%.200s\"", key);
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), tail = strlen(suffix);
+	return length > tail && strcmp(name + length - tail, suffix) == 0;
+}
+
+struct rule {
+	uint32_t dtypes;  /* a bit for each */
+	uint32_t ndim;    /* 0: one or more */
+	uint64_t rows;    /* or ANY_ROWS */
+	uint64_t columns; /* shape[1], where ndim is 2 */
+};
+
+/* Strings are two arrays beside each other, of nodes or of edges: offsets and bytes. True when the name is one of them.
+ */
+static bool string_rule(const char *name, uint64_t rows, struct rule *rule)
+{
+	if (ends_with(name, ".offsets")) {
+		*rule = (struct rule){BITS(GW_UINT64), 1, rows + 1, 0};
+		return true;
+	}
+	if (ends_with(name, ".bytes")) {
+		*rule = (struct rule){BITS(GW_UINT8), 1, ANY_ROWS, 0};
+		return true;
+	}
+	return false;
+}
+
+static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_key *key, const char *text,
+			   struct rule *rule)
+{
+	const struct gw_node_type *type = &meta->ntypes[key->type];
+	uint64_t rows = type->starts[part + 1] - type->starts[part];
+	const uint32_t ids = BITS(GW_UINT32) | BITS(GW_UINT64);
+	bool out = strcmp(key->name, "out_indptr") == 0;
+	if (out || strcmp(key->name, "indptr") == 0) {
+		uint32_t columns = out ? type->out_columns : type->columns;
+		if (columns == 0)
+			return gw_fail(GW_INVALID, "\"%s\": no edge type %s", text,
+				       out ? "that starts there is stored transposed" : "ends there");
+		*rule = (struct rule){ids, 2, rows + 1, columns};
+	} else if (!string_rule(key->name, rows, rule)) {
+		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
+		if (strcmp(key->name, "orig_id") == 0)
+			*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
+	}
+	return GW_OK;
+}
+
+static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_key *key, const char *text,
+			   struct rule *rule)
+{
+	const struct gw_edge_type *type = &meta->etypes[key->type];
+	uint64_t rows = type->starts[part + 1] - type->starts[part];
+	const uint32_t ids = BITS(GW_UINT32) | BITS(GW_UINT64);
+	const uint32_t relations = BITS(GW_UINT8) | BITS(GW_UINT16) | BITS(GW_UINT32);
+	if (key->out) {
+		bool eid = strcmp(key->name, "eid") == 0;
+		if (type->out_column == GW_TYPE_NONE)
+			return gw_fail(GW_INVALID, "\"%s\": the edge type is not stored transposed", text);
+		if (!eid && strcmp(key->name, "indices") != 0)
+			return gw_fail(GW_INVALID, "\"%s\": a transpose has indices and eid", text);
+		*rule = (struct rule){eid ? BITS(GW_UINT64) : ids, 1, ANY_ROWS, 0};
+	} else if (strcmp(key->name, "indices") == 0) {
+		*rule = (struct rule){ids, 1, rows, 0};
+	} else if (strcmp(key->name, "rel") == 0 && type->relations > 0) {
+		*rule = (struct rule){relations, 1, rows, 0};
+	} else if (strcmp(key->name, "orig_id") == 0) {
+		*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
+	} else if (type->order == GW_ORDER_TIME_SRC && strcmp(key->name, type->time_name) == 0) {
+		*rule = (struct rule){BITS(GW_INT64) | BITS(GW_INT32), 1, rows, 0};
+	} else if (ends_with(key->name, ".alias")) {
+		*rule = (struct rule){BITS(GW_UINT32), 2, rows, 2};
+	} else if (!string_rule(key->name, rows, rule)) {
+		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
+	}
+	return GW_OK;
+}
+
+/* Payload bytes below 2^63, so that sums and products further on need no checks. */
+static gw_status check_size(const struct gw_array_meta *array)
+{
+	uint64_t bytes = gw_dtype_bytes(array->dtype);
+	for (uint32_t i = 1; i < array->ndim; i++) {
+		if (array->shape[i] == 0)
+			return gw_fail(GW_INVALID, "\"%s\": dimension %u of its shape is 0", array->key, i);
+		if (__builtin_mul_overflow(bytes, array->shape[i], &bytes) || bytes > UINT32_MAX)
+			return gw_fail(GW_LIMIT, "\"%s\": a row has more than 4 GiB", array->key);
+	}
+	if (__builtin_mul_overflow(bytes, array->shape[0], &bytes) || bytes > INT64_MAX / 2)
+		return gw_fail(GW_LIMIT, "\"%s\": its shape has more bytes than any memory", array->key);
+	if (array->dtype == GW_INT8_ROW &&
+	    (array->ndim != 2 || array->shape[1] <= ROW_WORDS || array->shape[1] % 4 != 0))
+		return gw_fail(GW_INVALID,
+			       "\"%s\": an int8_row is {float32 scale, float32 offset, int8[d]}, padded to 4 "
+			       "bytes",
+			       array->key);
+	return GW_OK;
+}
+
+gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array)
+{
+	struct gw_key key;
+	struct rule rule = {0};
+	if (part >= meta->num_parts)
+		return gw_fail(GW_INVALID, "part %u: the graph has %u parts", part, meta->num_parts);
+	gw_status status = gw_key_parse(meta, array->key, &key);
+	if (status == GW_OK)
+		status = key.edge ? edge_rule(meta, part, &key, array->key, &rule)
+				  : node_rule(meta, part, &key, array->key, &rule);
+	if (status != GW_OK)
+		return status;
+	if ((unsigned)array->dtype >= GW_DTYPE_COUNT || !(rule.dtypes & BITS(array->dtype)))
+		return gw_fail(GW_INVALID, "\"%s\": its dtype cannot be %s", array->key, gw_dtype_name(array->dtype));
+	if (array->ndim == 0 || array->ndim > GW_DIMS_MAX || (rule.ndim != 0 && array->ndim != rule.ndim))
+		return gw_fail(GW_INVALID, "\"%s\": it has %u dimensions; %u expected", array->key, array->ndim,
+			       rule.ndim ? rule.ndim : 1);
+	if (rule.rows != ANY_ROWS && array->shape[0] != rule.rows)
+		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows; part %u has %llu there", array->key,
+			       (unsigned long long)array->shape[0], part, (unsigned long long)rule.rows);
+	if (rule.ndim == 2 && array->shape[1] != rule.columns)
+		return gw_fail(GW_INVALID, "\"%s\": it has %llu columns; %llu expected", array->key,
+			       (unsigned long long)array->shape[1], (unsigned long long)rule.columns);
+	return check_size(array);
+}
+
+static gw_status require(const struct gw_graph_meta *meta, uint32_t part, bool edge, uint32_t type, const char *name,
+			 const struct gw_array_meta **out)
+{
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "%s/%s/%s", edge ? "edge" : "node",
+		 edge ? meta->etypes[type].folder : meta->ntypes[type].name, name);
+	const struct gw_array_meta *array = gw_meta_array(meta, part, key);
+	if (out)
+		*out = array;
+	if (!array)
+		return gw_fail(GW_INVALID, "part %u: there is no \"%s\"", part, key);
+	return GW_OK;
+}
+
+/* The transposed lists of all parts together hold each edge once. */
+static gw_status check_transpose(const struct gw_graph_meta *meta, uint32_t etype)
+{
+	uint64_t total = 0;
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		const struct gw_array_meta *indices, *eid;
+		gw_status status = require(meta, p, true, etype, "out/indices", &indices);
+		if (status == GW_OK)
+			status = require(meta, p, true, etype, "out/eid", &eid);
+		if (status != GW_OK)
+			return status;
+		if (indices->shape[0] != eid->shape[0])
+			return gw_fail(GW_INVALID, "part %u: \"%s\" has %llu rows, \"%s\" %llu", p, indices->key,
+				       (unsigned long long)indices->shape[0], eid->key,
+				       (unsigned long long)eid->shape[0]);
+		total += eid->shape[0] > meta->etypes[etype].count ? GW_NONE / GW_PARTS_MAX : eid->shape[0];
+	}
+	if (total != meta->etypes[etype].count)
+		return gw_fail(GW_INVALID, "edge type \"%s\": its transposed lists hold another number of edges",
+			       meta->etypes[etype].folder);
+	return GW_OK;
+}
+
+static gw_status check_required(const struct gw_graph_meta *meta, uint32_t part)
+{
+	gw_status status = GW_OK;
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++) {
+		if (meta->ntypes[t].columns > 0)
+			status = require(meta, part, false, t, "indptr", NULL);
+		if (status == GW_OK && meta->ntypes[t].out_columns > 0)
+			status = require(meta, part, false, t, "out_indptr", NULL);
+	}
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++) {
+		const struct gw_edge_type *type = &meta->etypes[t];
+		status = require(meta, part, true, t, "indices", NULL);
+		if (status == GW_OK && type->relations > 0)
+			status = require(meta, part, true, t, "rel", NULL);
+		if (status == GW_OK && type->order == GW_ORDER_TIME_SRC)
+			status = require(meta, part, true, t, type->time_name, NULL);
+	}
+	return status;
+}
+
+/* Offsets without bytes, bytes without offsets. */
+static gw_status check_strings(const struct gw_graph_meta *meta, uint32_t part)
+{
+	for (uint32_t i = 0; i < meta->parts[part].count; i++) {
+		const char *key = meta->parts[part].arrays[i].key;
+		bool offsets = ends_with(key, ".offsets");
+		if (!offsets && !ends_with(key, ".bytes"))
+			continue;
+		char other[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+		size_t stem = (size_t)(strrchr(key, '.') - key);
+		snprintf(other, sizeof(other), "%.*s%s", (int)stem, key, offsets ? ".bytes" : ".offsets");
+		if (!gw_meta_array(meta, part, other))
+			return gw_fail(GW_INVALID, "part %u: \"%s\" without \"%s\": strings are both", part, key,
+				       other);
+	}
+	return GW_OK;
+}
+
+/* The same keys in all parts, with the same dtype and row shape: a row is read without asking whose it is. Offsets are
+ * as narrow as each part allows. */
+static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
+{
+	const struct gw_part_meta *first = &meta->parts[0], *other = &meta->parts[part];
+	for (uint32_t i = 0; i < first->count || i < other->count; i++) {
+		const struct gw_array_meta *a = i < first->count ? &first->arrays[i] : NULL;
+		const struct gw_array_meta *b = i < other->count ? &other->arrays[i] : NULL;
+		int order = !a ? 1 : !b ? -1 : strcmp(a->key, b->key);
+		if (order != 0)
+			return gw_fail(GW_INVALID, "part %u: there is no \"%s\", which part %u has",
+				       order < 0 ? part : 0, order < 0 ? a->key : b->key, order < 0 ? 0 : part);
+		bool offsets = ends_with(a->key, "/indptr") || ends_with(a->key, "/out_indptr");
+		if (a->ndim != b->ndim || (a->dtype != b->dtype && !offsets) ||
+		    memcmp(a->shape + 1, b->shape + 1, (a->ndim - 1) * sizeof(a->shape[0])) != 0)
+			return gw_fail(GW_INVALID, "part %u: \"%s\" has another dtype or row shape than in part 0",
+				       part, a->key);
+	}
+	return GW_OK;
+}
+
+gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
+{
+	gw_status status = GW_OK;
+	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++) {
+		for (uint32_t i = 0; status == GW_OK && i < meta->parts[p].count; i++)
+			status = gw_meta_check_array(meta, p, &meta->parts[p].arrays[i]);
+		if (status != GW_OK)
+			return gw_context(status, "part %u", p);
+		status = check_required(meta, p);
+		if (status == GW_OK)
+			status = check_strings(meta, p);
+		if (status == GW_OK && p > 0)
+			status = check_same(meta, p);
+	}
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++) {
+		if (meta->etypes[t].out_column != GW_TYPE_NONE)
+			status = check_transpose(meta, t);
+	}
+	return status;
+}
+
+/* The bytes that the id digests: numbers as 8 bytes, little-endian, strings with their ends. */
+struct feed {
+	struct gw_digester *digester;
+	gw_status status;
+};
+
+static void feed_bytes(struct feed *feed, const void *data, size_t bytes)
+{
+	if (feed->status == GW_OK)
+		feed->status = gw_digester_add(feed->digester, data, bytes);
+}
+
+static void feed_text(struct feed *feed, const char *text)
+{
+	feed_bytes(feed, text, strlen(text) + 1);
+}
+
+static void feed_number(struct feed *feed, uint64_t value)
+{
+	uint8_t bytes[8];
+	for (int i = 0; i < 8; i++)
+		bytes[i] = (uint8_t)(value >> (8 * i));
+	feed_bytes(feed, bytes, sizeof(bytes));
+}
+
+static void feed_types(struct feed *feed, const struct gw_graph_meta *meta)
+{
+	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
+		feed_text(feed, meta->ntypes[t].name);
+		for (uint32_t p = 0; p <= meta->num_parts; p++)
+			feed_number(feed, meta->ntypes[t].starts[p]);
+	}
+	for (uint32_t t = 0; t < meta->num_etypes; t++) {
+		const struct gw_edge_type *type = &meta->etypes[t];
+		feed_text(feed, type->folder);
+		feed_number(feed, (uint64_t)type->src << 32 | type->dst);
+		feed_number(feed, (uint64_t)type->out_column << 32 | type->reverse);
+		feed_number(feed, (uint64_t)type->order << 32 | type->relations);
+		feed_text(feed, type->time_name);
+		for (uint32_t p = 0; p <= meta->num_parts; p++)
+			feed_number(feed, type->starts[p]);
+	}
+}
+
+static void feed_arrays(struct feed *feed, const struct gw_part_meta *part)
+{
+	feed_number(feed, part->count);
+	for (uint32_t i = 0; i < part->count; i++) {
+		const struct gw_array_meta *array = &part->arrays[i];
+		feed_text(feed, array->key);
+		feed_text(feed, gw_dtype_name(array->dtype));
+		feed_number(feed, array->ndim);
+		for (uint32_t d = 0; d < array->ndim; d++)
+			feed_number(feed, array->shape[d]);
+		feed_number(feed, array->digest);
+	}
+}
+
+gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id)
+{
+	struct feed feed = {0};
+	const uint64_t *digests;
+	uint64_t count;
+	*graph_id = 0;
+	feed.status = gw_digester_create(&feed.digester);
+	feed_text(&feed, GW_FORMAT_NAME);
+	feed_number(&feed, meta->num_parts);
+	feed_number(&feed, (uint64_t)meta->num_ntypes << 32 | meta->num_etypes);
+	feed_types(&feed, meta);
+	for (uint32_t p = 0; p < meta->num_parts; p++)
+		feed_arrays(&feed, &meta->parts[p]);
+	if (feed.status == GW_OK)
+		feed.status = gw_digester_finish(feed.digester, &digests, &count);
+	if (feed.status == GW_OK)
+		*graph_id = count == 1 ? digests[0] : gw_digest(digests, count * sizeof(*digests));
+	gw_digester_destroy(feed.digester);
+	return feed.status;
+}

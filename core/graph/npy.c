@@ -1,0 +1,290 @@
+/* NumPy's .npy container: magic, version, header length, a Python dictionary, the payload.
+ *
+ *   "\x93NUMPY" major minor | uint16 (1.0) or uint32 (2.0) header length | {'descr': '<f4', 'fortran_order': False,
+ *   'shape': (3, 4), } padded with spaces and ended by '\n' | payload
+ *
+ * The dictionary is read by a small scanner that knows these three keys and nothing else of Python. It works on a
+ * cursor with an end, so that no length in the file can make it read past the bytes it was given. Format: NumPy
+ * Enhancement Proposal 1 and numpy/lib/format.py.
+ */
+#include "core/graph/npy.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC       "\x93NUMPY"
+#define MAGIC_BYTES 6
+
+struct cursor {
+	const char *at, *end;
+};
+
+static void skip_spaces(struct cursor *c)
+{
+	while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r'))
+		c->at++;
+}
+
+static bool take(struct cursor *c, char wanted)
+{
+	skip_spaces(c);
+	if (c->at == c->end || *c->at != wanted)
+		return false;
+	c->at++;
+	return true;
+}
+
+/* A quoted string without escapes, into text. */
+static bool take_string(struct cursor *c, char *text, size_t room)
+{
+	skip_spaces(c);
+	if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
+		return false;
+	char quote = *c->at++;
+	size_t used = 0;
+	while (c->at < c->end && *c->at != quote) {
+		if (*c->at == '\\' || *c->at == '\0' || used + 1 == room)
+			return false;
+		text[used++] = *c->at++;
+	}
+	text[used] = '\0';
+	return c->at++ < c->end;
+}
+
+static bool take_word(struct cursor *c, const char *word)
+{
+	size_t length = strlen(word);
+	skip_spaces(c);
+	if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0)
+		return false;
+	c->at += length;
+	return true;
+}
+
+static bool take_number(struct cursor *c, uint64_t *out)
+{
+	skip_spaces(c);
+	if (c->at == c->end || !isdigit((unsigned char)*c->at))
+		return false;
+	uint64_t value = 0;
+	for (; c->at < c->end && isdigit((unsigned char)*c->at); c->at++) {
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (unsigned)(*c->at - '0'), &value))
+			return false;
+	}
+	if (c->at < c->end && *c->at == 'L') /* Python 2 wrote long integers so */
+		c->at++;
+	*out = value;
+	return true;
+}
+
+static gw_status parse_shape(struct cursor *c, struct gw_npy *npy)
+{
+	if (!take(c, '('))
+		return gw_fail(GW_FORMAT, "'shape' is not a tuple");
+	npy->ndim = 0;
+	while (!take(c, ')')) {
+		uint64_t n;
+		if (!take_number(c, &n))
+			return gw_fail(GW_FORMAT, "'shape': dimension %u is not a whole number below 2^64", npy->ndim);
+		if (npy->ndim == GW_DIMS_MAX)
+			return gw_fail(GW_UNSUPPORTED, "more than %d dimensions", GW_DIMS_MAX);
+		npy->shape[npy->ndim++] = n;
+		if (!take(c, ',')) {
+			if (!take(c, ')'))
+				return gw_fail(GW_FORMAT, "'shape' is not closed");
+			break;
+		}
+	}
+	return GW_OK;
+}
+
+struct seen {
+	bool descr, order, shape;
+	bool fortran;
+};
+
+static gw_status parse_entry(struct cursor *c, struct gw_npy *npy, struct seen *seen)
+{
+	char key[32], value[32];
+	if (!take_string(c, key, sizeof(key)) || !take(c, ':'))
+		return gw_fail(GW_FORMAT, "the header is not a dictionary of 'descr', 'fortran_order' and 'shape'");
+	if (strcmp(key, "descr") == 0 && !seen->descr) {
+		seen->descr = true;
+		skip_spaces(c);
+		if (c->at < c->end && *c->at == '[')
+			return gw_fail(GW_UNSUPPORTED, "'descr': a structured dtype; save one array for each field");
+		if (!take_string(c, value, sizeof(value)))
+			return gw_fail(GW_FORMAT, "'descr' is not a short string");
+		return gw_dtype_from_numpy(value, &npy->dtype);
+	}
+	if (strcmp(key, "fortran_order") == 0 && !seen->order) {
+		seen->order = true;
+		seen->fortran = take_word(c, "True");
+		if (!seen->fortran && !take_word(c, "False"))
+			return gw_fail(GW_FORMAT, "'fortran_order' is neither True nor False");
+		return GW_OK;
+	}
+	if (strcmp(key, "shape") == 0 && !seen->shape) {
+		seen->shape = true;
+		return parse_shape(c, npy);
+	}
+	return gw_fail(GW_FORMAT, "the header has an unknown or a second key '%s'", key);
+}
+
+static gw_status parse_dictionary(struct cursor *c, struct gw_npy *npy)
+{
+	struct seen seen = {0};
+	if (!take(c, '{'))
+		return gw_fail(GW_FORMAT, "the header is not a dictionary");
+	while (!take(c, '}')) {
+		gw_status status = parse_entry(c, npy, &seen);
+		if (status != GW_OK)
+			return status;
+		if (!take(c, ',')) {
+			if (!take(c, '}'))
+				return gw_fail(GW_FORMAT, "the header's dictionary is not closed");
+			break;
+		}
+	}
+	skip_spaces(c);
+	if (c->at != c->end)
+		return gw_fail(GW_FORMAT, "the header goes on after its dictionary");
+	if (!seen.descr || !seen.order || !seen.shape)
+		return gw_fail(GW_FORMAT, "the header lacks '%s'",
+			       !seen.descr   ? "descr"
+			       : !seen.order ? "fortran_order"
+					     : "shape");
+	if (seen.fortran && npy->ndim > 1)
+		return gw_fail(GW_UNSUPPORTED, "Fortran order: save numpy.ascontiguousarray(x)");
+	return GW_OK;
+}
+
+/* Bytes of a payload; GW_RANGE when they do not fit in 63 bits. */
+static gw_status payload_bytes(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint64_t *out)
+{
+	uint64_t bytes = gw_dtype_bytes(dtype);
+	bool empty = false, over = false;
+	for (uint32_t i = 0; i < ndim; i++) {
+		empty |= shape[i] == 0; /* makes the product 0 whatever overflows before it */
+		over |= __builtin_mul_overflow(bytes, shape[i], &bytes);
+	}
+	bytes = empty ? 0 : bytes;
+	if (!empty && (over || bytes > INT64_MAX))
+		return gw_fail(GW_RANGE, "the shape's bytes do not fit in 63 bits");
+	*out = bytes;
+	return GW_OK;
+}
+
+gw_status gw_npy_parse(const void *header, size_t bytes, struct gw_npy *out)
+{
+	const uint8_t *b = header;
+	memset(out, 0, sizeof(*out));
+	if (bytes < MAGIC_BYTES + 4 || memcmp(b, MAGIC, MAGIC_BYTES) != 0)
+		return gw_fail(GW_FORMAT, "not an .npy file: it does not start with \\x93NUMPY");
+	uint8_t major = b[6], minor = b[7];
+	if ((major != 1 && major != 2) || minor != 0)
+		return gw_fail(GW_UNSUPPORTED, ".npy version %u.%u; 1.0 and 2.0 are read", major, minor);
+	size_t start = major == 1 ? 10 : 12;
+	if (bytes < start)
+		return gw_fail(GW_FORMAT, "the file ends after %zu bytes, within its .npy header", bytes);
+	uint64_t length = (uint64_t)b[8] | (uint64_t)b[9] << 8;
+	if (major == 2)
+		length |= (uint64_t)b[10] << 16 | (uint64_t)b[11] << 24;
+	if (length > bytes - start)
+		return gw_fail(GW_FORMAT, "its header of %llu bytes is longer than the %zu bytes that are there",
+			       (unsigned long long)length, bytes - start);
+	struct cursor cursor = {(const char *)b + start, (const char *)b + start + length};
+	gw_status status = parse_dictionary(&cursor, out);
+	if (status != GW_OK)
+		return status;
+	out->data_offset = start + length;
+	return payload_bytes(out->dtype, out->ndim, out->shape, &out->data_bytes);
+}
+
+gw_status gw_npy_format(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint8_t header[GW_NPY_HEADER_BYTES])
+{
+	if ((unsigned)dtype >= GW_DTYPE_COUNT || ndim > GW_DIMS_MAX)
+		return gw_fail(GW_INVALID, "an .npy header of dtype %d with %u dimensions", (int)dtype, ndim);
+	uint64_t bytes;
+	gw_status status = payload_bytes(dtype, ndim, shape, &bytes);
+	if (status != GW_OK)
+		return status;
+
+	const uint32_t length = GW_NPY_HEADER_BYTES - 10;
+	memset(header, ' ', GW_NPY_HEADER_BYTES);
+	memcpy(header, MAGIC "\x01\x00", MAGIC_BYTES + 2);
+	header[8] = length & 0xff;
+	header[9] = length >> 8;
+
+	char text[256]; /* four numbers of 20 digits and under 80 other characters */
+	int used = snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (",
+			    gw_dtype_numpy(dtype));
+	for (uint32_t i = 0; i < ndim; i++)
+		used += snprintf(text + used, sizeof(text) - (size_t)used, "%s%llu%s", i ? " " : "",
+				 (unsigned long long)shape[i], i + 1 < ndim || ndim == 1 ? "," : "");
+	used += snprintf(text + used, sizeof(text) - (size_t)used, "), }");
+	memcpy(header + 10, text, (size_t)used);
+	header[GW_NPY_HEADER_BYTES - 1] = '\n';
+	return GW_OK;
+}
+
+static gw_status map_file(const char *path, struct gw_npy_file *out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
+	struct stat info;
+	gw_status status = GW_OK;
+	if (fstat(fd, &info) < 0)
+		status = gw_fail_errno(GW_IO, errno, "%s: cannot stat", path);
+	else if (!S_ISREG(info.st_mode))
+		status = gw_fail(GW_INVALID, "%s: not a regular file", path);
+	else if (info.st_size == 0)
+		status = gw_fail(GW_FORMAT, "%s: the file is empty", path);
+	if (status == GW_OK) {
+		out->mapping_bytes = (size_t)info.st_size;
+		out->mapping = mmap(NULL, out->mapping_bytes, PROT_READ, MAP_SHARED, fd, 0);
+		if (out->mapping == MAP_FAILED) {
+			out->mapping = NULL;
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot map %zu bytes", path, out->mapping_bytes);
+		}
+	}
+	close(fd);
+	return status;
+}
+
+gw_status gw_npy_open(const char *path, struct gw_npy_file *out)
+{
+	memset(out, 0, sizeof(*out));
+	gw_status status = map_file(path, out);
+	if (status != GW_OK)
+		return status;
+	status = gw_npy_parse(out->mapping, out->mapping_bytes, &out->npy);
+	if (status != GW_OK) {
+		gw_context(status, "%s", path);
+	} else if (out->npy.data_bytes > out->mapping_bytes - out->npy.data_offset) {
+		status = gw_fail(GW_FORMAT, "%s: truncated: %zu bytes long, its header asks for %llu", path,
+				 out->mapping_bytes, (unsigned long long)(out->npy.data_offset + out->npy.data_bytes));
+	}
+	if (status != GW_OK) {
+		gw_npy_close(out);
+		return status;
+	}
+	out->data = (const uint8_t *)out->mapping + out->npy.data_offset;
+	return GW_OK;
+}
+
+void gw_npy_close(struct gw_npy_file *file)
+{
+	if (file->mapping)
+		munmap(file->mapping, file->mapping_bytes);
+	memset(file, 0, sizeof(*file));
+}

@@ -1,0 +1,314 @@
+/* What digests do not prove: that the numbers in a part make sense.
+ *
+ *   for each edge type: offsets start at 0, ascend, end at the edges -> ids below their count, in list order ->
+ *   relations and alias entries in range; transposed lists agree with the book; masks are 0 or 1; string offsets ascend
+ *
+ * Offsets come first, since everything after walks the lists that they name. The position in the error is the first
+ * fault of the chunk that failed first.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/parallel.h"
+#include "core/graph/book.h"
+#include "core/graph/part.h"
+
+#define GRAIN 65536u /* rows or elements to a chunk */
+
+struct check {
+	const struct gw_part *part;
+	const struct gw_graph_meta *meta;
+	uint32_t number;
+	uint32_t etype;
+	const struct gw_adjacency *lists;
+	const struct gw_array *array, *bytes; /* the one looked at; the bytes of its strings */
+	const char *key;
+};
+
+static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct check *check = context;
+	const struct gw_adjacency *a = check->lists;
+	(void)thread;
+	for (uint64_t row = begin; row < end; row++) {
+		uint64_t from, to;
+		gw_adjacency_list(a, row, &from, &to);
+		if (to < from || to > a->edges)
+			return gw_fail(GW_FORMAT,
+				       "%s: row %" PRIu64 ", column %u: the list is [%" PRIu64 ", %" PRIu64
+				       ") of %" PRIu64 " edges",
+				       check->key, row, a->column, from, to, a->edges);
+	}
+	return GW_OK;
+}
+
+static gw_status check_offsets(struct check *check, unsigned threads)
+{
+	const struct gw_adjacency *a = check->lists;
+	uint64_t first = gw_load_id(a->indptr, a->indptr_bytes, a->column);
+	uint64_t last = gw_load_id(a->indptr, a->indptr_bytes, a->rows * a->columns + a->column);
+	if (first != 0)
+		return gw_fail(GW_FORMAT, "%s: row 0, column %u: starts at %" PRIu64 ", not at 0", check->key,
+			       a->column, first);
+	if (last != a->edges)
+		return gw_fail(GW_FORMAT,
+			       "%s: row %" PRIu64 ", column %u: ends at %" PRIu64 ", but there are %" PRIu64 " edges",
+			       check->key, a->rows, a->column, last, a->edges);
+	return gw_parallel_for(threads, a->rows, GRAIN, offsets_body, check);
+}
+
+/* Signed numbers to unsigned ones of the same order. */
+static uint64_t flip_sign(int64_t value)
+{
+	return (uint64_t)value ^ (uint64_t)1 << 63;
+}
+
+/* The first sort key at a CSC position, as a number whose unsigned order is the key's. */
+static uint64_t first_key(const struct gw_array *array, uint64_t position)
+{
+	const void *data = array->data;
+	switch (array->meta->dtype) {
+	case GW_INT64:
+		return flip_sign(((const int64_t *)data)[position]);
+	case GW_INT32:
+		return flip_sign(((const int32_t *)data)[position]);
+	case GW_UINT32:
+		return ((const uint32_t *)data)[position];
+	case GW_UINT16:
+		return ((const uint16_t *)data)[position];
+	default:
+		return ((const uint8_t *)data)[position];
+	}
+}
+
+/* Ids of a list in range and in order. */
+static gw_status check_list(const struct check *check, uint64_t row, uint64_t id_count, uint32_t relations)
+{
+	const struct gw_adjacency *a = check->lists;
+	uint64_t from, to, last_key = 0, last_id = 0;
+	gw_adjacency_list(a, row, &from, &to);
+	for (uint64_t i = from; i < to; i++) {
+		uint64_t id = gw_load_id(a->indices, a->index_bytes, i);
+		uint64_t key = check->array ? first_key(check->array, i) : 0;
+		if (id >= id_count)
+			return gw_fail(GW_RANGE,
+				       "%s: position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes",
+				       check->key, i, id, id_count);
+		if (relations > 0 && key >= relations)
+			return gw_fail(GW_RANGE, "%s: position %" PRIu64 ": relation %" PRIu64 " of %u",
+				       check->array->meta->key, i, key, relations);
+		if (i > from && (key < last_key || (key == last_key && id < last_id)))
+			return gw_fail(GW_FORMAT, "%s: position %" PRIu64 " (row %" PRIu64 "): out of the list's order",
+				       check->key, i, row);
+		last_key = key;
+		last_id = id;
+	}
+	return GW_OK;
+}
+
+static gw_status lists_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct check *check = context;
+	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
+	(void)thread;
+	gw_status status = GW_OK;
+	for (uint64_t row = begin; status == GW_OK && row < end; row++)
+		status = check_list(check, row, check->meta->ntypes[type->src].count, type->relations);
+	return status;
+}
+
+/* An edge of a transposed list: its id is one of the type, owned by the owner of its destination and, where that is
+ * this part, it comes from this row. */
+static gw_status check_out_edge(const struct check *check, uint64_t row, uint64_t position)
+{
+	const struct gw_adjacency *a = check->lists;
+	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
+	const struct gw_node_type *dst = &check->meta->ntypes[type->dst];
+	uint64_t id = gw_load_id(a->indices, a->index_bytes, position), edge = a->eid[position];
+	if (id >= dst->count)
+		return gw_fail(GW_RANGE, "%s: position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes",
+			       check->key, position, id, dst->count);
+	if (edge >= type->count)
+		return gw_fail(GW_RANGE,
+			       "%s: position %" PRIu64 ": edge %" PRIu64 ", but the type has %" PRIu64 " edges",
+			       check->key, position, edge, type->count);
+	uint32_t owner = gw_book_owner(dst->starts, check->meta->num_parts, id);
+	if (edge < type->starts[owner] || edge >= type->starts[owner + 1])
+		return gw_fail(GW_FORMAT,
+			       "%s: position %" PRIu64 ": edge %" PRIu64 " is not of part %u, which owns node %" PRIu64,
+			       check->key, position, edge, owner, id);
+	if (owner != check->number)
+		return GW_OK;
+	const struct gw_adjacency *in = gw_part_adjacency(check->part, check->etype);
+	uint64_t from, to, at = edge - in->edge_start;
+	gw_adjacency_list(in, id - in->dst_start, &from, &to);
+	if (at < from || at >= to || gw_load_id(in->indices, in->index_bytes, at) != a->dst_start + row)
+		return gw_fail(GW_FORMAT,
+			       "%s: position %" PRIu64 ": edge %" PRIu64 " does not go from row %" PRIu64
+			       " to node %" PRIu64,
+			       check->key, position, edge, row, id);
+	return GW_OK;
+}
+
+static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct check *check = context;
+	const struct gw_adjacency *a = check->lists;
+	bool by_id = check->meta->etypes[check->etype].order == GW_ORDER_SRC;
+	(void)thread;
+	for (uint64_t row = begin; row < end; row++) {
+		uint64_t from, to, last = 0;
+		gw_adjacency_list(a, row, &from, &to);
+		for (uint64_t i = from; i < to; i++) {
+			gw_status status = check_out_edge(check, row, i);
+			uint64_t id = gw_load_id(a->indices, a->index_bytes, i);
+			if (status != GW_OK)
+				return status;
+			if (by_id && id < last)
+				return gw_fail(GW_FORMAT,
+					       "%s: position %" PRIu64 " (row %" PRIu64 "): out of the list's order",
+					       check->key, i, row);
+			last = id;
+		}
+	}
+	return GW_OK;
+}
+
+/* Aliases are positions within their list; a list that has no weight at all holds UINT32_MAX throughout. */
+static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct check *check = context;
+	const uint32_t *table = (const uint32_t *)check->array->data;
+	(void)thread;
+	for (uint64_t row = begin; row < end; row++) {
+		uint64_t from, to;
+		gw_adjacency_list(check->lists, row, &from, &to);
+		bool none = from < to && table[2 * from + 1] == UINT32_MAX;
+		for (uint64_t i = from; i < to; i++) {
+			uint32_t alias = table[2 * i + 1];
+			if (none ? alias != UINT32_MAX : alias >= to - from)
+				return gw_fail(GW_RANGE,
+					       "%s: position %" PRIu64 ": alias %u in a list of %" PRIu64 " edges",
+					       check->array->meta->key, i, alias, to - from);
+		}
+	}
+	return GW_OK;
+}
+
+static gw_status bool_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct check *check = context;
+	(void)thread;
+	for (uint64_t i = begin; i < end; i++) {
+		if (check->array->data[i] > 1)
+			return gw_fail(GW_RANGE, "%s: byte %" PRIu64 " is %u; a bool is 0 or 1",
+				       check->array->meta->key, i, check->array->data[i]);
+	}
+	return GW_OK;
+}
+
+static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct check *check = context;
+	const uint64_t *offsets = (const uint64_t *)check->array->data;
+	(void)thread;
+	for (uint64_t i = begin; i < end; i++) {
+		if (offsets[i + 1] < offsets[i] || offsets[i + 1] > check->bytes->rows)
+			return gw_fail(GW_FORMAT,
+				       "%s: entry %" PRIu64 ": the string is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64
+				       " bytes",
+				       check->array->meta->key, i, offsets[i], offsets[i + 1], check->bytes->rows);
+	}
+	return GW_OK;
+}
+
+static gw_status check_strings(struct check *check, unsigned threads)
+{
+	const char *key = check->array->meta->key;
+	const uint64_t *offsets = (const uint64_t *)check->array->data;
+	char other[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(other, sizeof(other), "%.*s.bytes", (int)(strlen(key) - strlen(".offsets")), key);
+	check->bytes = gw_part_array(check->part, other);
+	if (!check->bytes)
+		return gw_fail(GW_FORMAT, "%s: there is no \"%s\"", key, other);
+	uint64_t count = check->array->rows - 1; /* the schema: one more than strings */
+	if (offsets[0] != 0 || offsets[count] != check->bytes->rows)
+		return gw_fail(GW_FORMAT, "%s: runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " bytes",
+			       key, offsets[0], offsets[count], check->bytes->rows);
+	return gw_parallel_for(threads, count, GRAIN, strings_body, check);
+}
+
+static const struct gw_array *edge_array(const struct check *check, const char *name)
+{
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "edge/%s/%s", check->meta->etypes[check->etype].folder, name);
+	return gw_part_array(check->part, key);
+}
+
+static gw_status check_etype(struct check *check, unsigned threads)
+{
+	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	check->lists = gw_part_adjacency(check->part, check->etype);
+	snprintf(key, sizeof(key), "node/%s/indptr", check->meta->ntypes[type->dst].name);
+	check->key = key;
+	gw_status status = check_offsets(check, threads);
+	if (status != GW_OK)
+		return status;
+	snprintf(key, sizeof(key), "edge/%s/indices", type->folder);
+	check->array = type->order == GW_ORDER_SRC        ? NULL
+		       : type->order == GW_ORDER_TIME_SRC ? edge_array(check, type->time_name)
+							  : edge_array(check, "rel");
+	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check);
+}
+
+static gw_status check_transpose(struct check *check, unsigned threads)
+{
+	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	check->lists = gw_part_out_adjacency(check->part, check->etype);
+	if (!check->lists)
+		return GW_OK;
+	snprintf(key, sizeof(key), "node/%s/out_indptr", check->meta->ntypes[type->src].name);
+	check->key = key;
+	gw_status status = check_offsets(check, threads);
+	if (status != GW_OK)
+		return status;
+	snprintf(key, sizeof(key), "edge/%s/out/eid", type->folder);
+	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, out_lists_body, check);
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), tail = strlen(suffix);
+	return length > tail && strcmp(text + length - tail, suffix) == 0;
+}
+
+static gw_status check_array(struct check *check, unsigned threads)
+{
+	const struct gw_array *array = check->array;
+	struct gw_key key;
+	if (array->meta->dtype == GW_BOOL)
+		return gw_parallel_for(threads, array->rows * array->row_bytes, 16 * GRAIN, bool_body, check);
+	if (ends_with(array->meta->key, ".offsets"))
+		return check_strings(check, threads);
+	gw_status status = gw_key_parse(check->meta, array->meta->key, &key);
+	if (status != GW_OK || !key.edge || !ends_with(key.name, ".alias"))
+		return status;
+	check->lists = gw_part_adjacency(check->part, key.type);
+	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, alias_body, check);
+}
+
+gw_status gw_part_check(const struct gw_part *part, unsigned threads)
+{
+	struct check check = {.part = part, .meta = gw_part_meta(part), .number = gw_part_number(part)};
+	gw_status status = GW_OK;
+	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
+		status = check_etype(&check, threads);
+	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
+		status = check_transpose(&check, threads);
+	for (uint32_t i = 0; status == GW_OK && (check.array = gw_part_array_at(part, i)); i++)
+		status = check_array(&check, threads);
+	return status;
+}

@@ -1,0 +1,361 @@
+/* A partitioned graph on its way to disk.
+ *
+ *   open: staging folder -> begin: shape checked, header written -> append: buffer, digests -> end: .xxh beside it,
+ *   array noted -> commit: what the format demands is there, graph_id, JSON printed and read back, staging's rename
+ *
+ * Any failure marks the writer: it then only aborts, so that a caller who misses one error cannot commit a hole. No
+ * space left is GW_NO_SPACE and names the file. Streams of several threads meet only in begin and end, under a lock.
+ */
+#include "core/graph/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/digest.h"
+#include "core/base/staging.h"
+#include "core/graph/npy.h"
+
+#define BUFFER_BYTES (4u << 20)
+#define KEY_MAX      (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)
+
+struct gw_writer {
+	struct gw_staging *staging;
+	struct gw_graph_meta *meta; /* the schema's copy, which collects the arrays */
+	pthread_mutex_t lock;       /* meta's arrays, staging */
+	atomic_uint open_streams;
+	atomic_bool failed;
+};
+
+struct gw_array_stream {
+	struct gw_writer *writer;
+	struct gw_digester *digester;
+	char *path; /* in the staging folder */
+	char *file; /* relative to it */
+	char key[KEY_MAX];
+	uint32_t part;
+	struct gw_array_meta array;
+	uint64_t bytes_wanted, bytes_got;
+	int fd;
+	gw_status status; /* the first failure */
+	size_t room, used;
+	uint8_t *buffer;
+};
+
+static gw_status mark(struct gw_writer *writer, gw_status status)
+{
+	if (status != GW_OK)
+		atomic_store(&writer->failed, true);
+	return status;
+}
+
+gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema, bool replace, struct gw_writer **out)
+{
+	*out = NULL;
+	struct gw_writer *writer = gw_calloc(1, sizeof(*writer));
+	if (!writer)
+		return GW_NO_MEMORY;
+	gw_status status = gw_meta_copy(schema, &writer->meta);
+	if (status == GW_OK)
+		status = gw_staging_begin(folder, replace, &writer->staging);
+	if (status != GW_OK) {
+		gw_meta_destroy(writer->meta);
+		gw_free(writer);
+		return status;
+	}
+	pthread_mutex_init(&writer->lock, NULL);
+	*out = writer;
+	return GW_OK;
+}
+
+static void destroy(struct gw_writer *writer)
+{
+	gw_meta_destroy(writer->meta);
+	pthread_mutex_destroy(&writer->lock);
+	gw_free(writer);
+}
+
+void gw_writer_abort(struct gw_writer *writer)
+{
+	if (!writer)
+		return;
+	gw_staging_abort(writer->staging);
+	destroy(writer);
+}
+
+static gw_status write_all(int fd, const char *path, const void *data, size_t bytes)
+{
+	const uint8_t *at = data;
+	while (bytes > 0) {
+		ssize_t done = write(fd, at, bytes);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return gw_fail_errno(GW_IO, errno, "%s: cannot write", path);
+		at += done;
+		bytes -= (size_t)done;
+	}
+	return GW_OK;
+}
+
+/* Closing reports what some file systems (NFS, quotas) find out only then. */
+static gw_status close_checked(int fd, const char *path, gw_status status)
+{
+	if (close(fd) < 0 && status == GW_OK)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot close", path);
+	return status;
+}
+
+static void stream_free(struct gw_array_stream *stream)
+{
+	if (stream->fd >= 0)
+		close(stream->fd);
+	gw_digester_destroy(stream->digester);
+	gw_free(stream->buffer);
+	gw_free(stream->path);
+	gw_free(stream->file);
+	gw_free(stream);
+}
+
+static gw_status make_folder(struct gw_writer *writer, uint32_t part, const char *key)
+{
+	char folder[KEY_MAX + 16];
+	snprintf(folder, sizeof(folder), "part%u/%s", part, key);
+	*strrchr(folder, '/') = '\0';
+	pthread_mutex_lock(&writer->lock);
+	gw_status status = gw_staging_mkdir(writer->staging, folder);
+	pthread_mutex_unlock(&writer->lock);
+	return status;
+}
+
+static gw_status stream_make(struct gw_writer *writer, uint32_t part, const struct gw_array_meta *array,
+			     struct gw_array_stream **out)
+{
+	struct gw_array_stream *stream = gw_calloc(1, sizeof(*stream));
+	if (!stream)
+		return GW_NO_MEMORY;
+	*out = stream;
+	stream->fd = -1;
+	stream->writer = writer;
+	stream->part = part;
+	stream->array = *array;
+	snprintf(stream->key, sizeof(stream->key), "%s", array->key);
+	stream->array.key = stream->key;
+	stream->bytes_wanted = gw_array_meta_bytes(array);
+	stream->room = stream->bytes_wanted < BUFFER_BYTES ? (size_t)stream->bytes_wanted : BUFFER_BYTES;
+	stream->file = gw_format("part%u/%s.npy", part, array->key);
+	stream->path = gw_format("%s/part%u/%s.npy", gw_staging_path(writer->staging), part, array->key);
+	stream->buffer = gw_malloc(stream->room);
+	if (!stream->file || !stream->path || !stream->buffer)
+		return GW_NO_MEMORY;
+	stream->array.file = stream->file;
+	return gw_digester_create(&stream->digester);
+}
+
+static gw_status stream_start(struct gw_array_stream *stream)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES];
+	const struct gw_array_meta *array = &stream->array;
+	gw_status status = gw_npy_format(array->dtype, array->ndim, array->shape, header);
+	if (status != GW_OK)
+		return status;
+	stream->fd = open(stream->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (stream->fd < 0 && errno == EEXIST)
+		return gw_fail(GW_EXISTS, "part %u: %s: written already", stream->part, array->key);
+	if (stream->fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot create", stream->path);
+	return write_all(stream->fd, stream->path, header, sizeof(header));
+}
+
+gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
+			  const uint64_t *shape, struct gw_array_stream **out)
+{
+	struct gw_array_meta array = {.key = (char *)key, .dtype = dtype, .ndim = ndim}; /* key is only read */
+	struct gw_array_stream *stream = NULL;
+	*out = NULL;
+	for (uint32_t i = 0; i < ndim && i < GW_DIMS_MAX; i++)
+		array.shape[i] = shape[i];
+	gw_status status = gw_meta_check_array(writer->meta, part, &array);
+	if (status != GW_OK)
+		return mark(writer, gw_context(status, "part %u", part));
+	status = make_folder(writer, part, key);
+	if (status == GW_OK)
+		status = stream_make(writer, part, &array, &stream);
+	if (status == GW_OK)
+		status = stream_start(stream);
+	if (status != GW_OK) {
+		if (stream)
+			stream_free(stream);
+		return mark(writer, status);
+	}
+	atomic_fetch_add(&writer->open_streams, 1);
+	*out = stream;
+	return GW_OK;
+}
+
+static gw_status flush(struct gw_array_stream *stream)
+{
+	gw_status status = write_all(stream->fd, stream->path, stream->buffer, stream->used);
+	stream->used = 0;
+	return status;
+}
+
+static gw_status append(struct gw_array_stream *stream, const void *data, size_t bytes)
+{
+	if (bytes > stream->bytes_wanted - stream->bytes_got)
+		return gw_fail(GW_INVALID, "part %u: %s: more than the %" PRIu64 " bytes of its shape", stream->part,
+			       stream->key, stream->bytes_wanted);
+	gw_status status = gw_digester_add(stream->digester, data, bytes);
+	stream->bytes_got += bytes;
+	if (status == GW_OK && bytes > stream->room - stream->used)
+		status = flush(stream);
+	if (status != GW_OK)
+		return status;
+	if (bytes >= stream->room) /* large pieces go without a copy */
+		return write_all(stream->fd, stream->path, data, bytes);
+	memcpy(stream->buffer + stream->used, data, bytes);
+	stream->used += bytes;
+	return GW_OK;
+}
+
+gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, size_t bytes)
+{
+	if (bytes == 0)
+		return GW_OK;
+	if (stream->status == GW_OK)
+		stream->status = mark(stream->writer, append(stream, data, bytes));
+	return stream->status;
+}
+
+/* The digests of the chunks as <array>.xxh, and their digest. */
+static gw_status write_digests(struct gw_array_stream *stream)
+{
+	const uint64_t *digests;
+	uint64_t count;
+	gw_status status = gw_digester_finish(stream->digester, &digests, &count);
+	if (status != GW_OK)
+		return status;
+	size_t bytes = (size_t)count * sizeof(*digests);
+	stream->array.digest = gw_digest(digests, bytes);
+	char *path = gw_strdup(stream->path);
+	if (!path)
+		return GW_NO_MEMORY;
+	memcpy(path + strlen(path) - 4, ".xxh", 4);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
+	else
+		status = close_checked(fd, path, write_all(fd, path, digests, bytes));
+	gw_free(path);
+	return status;
+}
+
+static gw_status end(struct gw_array_stream *stream)
+{
+	struct gw_writer *writer = stream->writer;
+	if (stream->status != GW_OK)
+		return gw_fail(stream->status, "part %u: %s: not written, as said before", stream->part, stream->key);
+	if (stream->bytes_got != stream->bytes_wanted)
+		return gw_fail(GW_INVALID, "part %u: %s: %" PRIu64 " bytes came, its shape has %" PRIu64, stream->part,
+			       stream->key, stream->bytes_got, stream->bytes_wanted);
+	gw_status status = flush(stream);
+	int fd = stream->fd;
+	stream->fd = -1;
+	status = close_checked(fd, stream->path, status);
+	if (status == GW_OK)
+		status = write_digests(stream);
+	if (status != GW_OK)
+		return status;
+	pthread_mutex_lock(&writer->lock);
+	status = gw_meta_add_array(writer->meta, stream->part, &stream->array);
+	pthread_mutex_unlock(&writer->lock);
+	return status;
+}
+
+gw_status gw_writer_end(struct gw_array_stream *stream)
+{
+	struct gw_writer *writer = stream->writer;
+	gw_status status = mark(writer, end(stream));
+	atomic_fetch_sub(&writer->open_streams, 1);
+	stream_free(stream);
+	return status;
+}
+
+void gw_writer_drop(struct gw_array_stream *stream)
+{
+	atomic_store(&stream->writer->failed, true);
+	atomic_fetch_sub(&stream->writer->open_streams, 1);
+	stream_free(stream);
+}
+
+gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
+			  const uint64_t *shape, const void *data)
+{
+	struct gw_array_stream *stream;
+	gw_status status = gw_writer_begin(writer, part, key, dtype, ndim, shape, &stream);
+	if (status != GW_OK)
+		return status;
+	status = gw_writer_append(stream, data, (size_t)stream->bytes_wanted);
+	if (status == GW_OK)
+		return gw_writer_end(stream);
+	gw_writer_drop(stream);
+	return status;
+}
+
+/* The JSON, read back before it counts: what is written can be opened. */
+static gw_status write_json(struct gw_writer *writer)
+{
+	char *text = NULL, *path = NULL;
+	struct gw_graph_meta *again = NULL;
+	gw_status status = gw_meta_print(writer->meta, &text);
+	if (status != GW_OK)
+		return status;
+	path = gw_format("%s/%s.json", gw_staging_path(writer->staging), writer->meta->graph_name);
+	status = path ? gw_meta_parse(text, strlen(text), path, &again) : GW_NO_MEMORY;
+	gw_meta_destroy(again);
+	int fd = -1;
+	if (status == GW_OK) {
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd < 0)
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
+	}
+	if (fd >= 0) {
+		status = write_all(fd, path, text, strlen(text));
+		status = close_checked(fd, path, status);
+	}
+	gw_free(path);
+	gw_free(text);
+	return status;
+}
+
+gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id)
+{
+	gw_status status = GW_OK;
+	if (atomic_load(&writer->failed))
+		status = gw_fail(GW_INVALID, "graph \"%s\": an array could not be written; nothing is committed",
+				 writer->meta->graph_name);
+	else if (atomic_load(&writer->open_streams) > 0)
+		status = gw_fail(GW_INVALID, "graph \"%s\": %u arrays are not ended", writer->meta->graph_name,
+				 atomic_load(&writer->open_streams));
+	if (status == GW_OK)
+		status = gw_meta_check_arrays(writer->meta);
+	if (status == GW_OK)
+		status = gw_meta_digest(writer->meta, &writer->meta->graph_id);
+	if (status == GW_OK)
+		status = write_json(writer);
+	if (status != GW_OK) {
+		gw_writer_abort(writer);
+		return status;
+	}
+	if (graph_id)
+		*graph_id = writer->meta->graph_id;
+	status = gw_staging_commit(writer->staging);
+	destroy(writer);
+	return status;
+}

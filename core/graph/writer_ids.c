@@ -1,0 +1,119 @@
+/* Offsets, neighbour ids and strings, in the narrowest type that the format allows, streamed through a small buffer. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/graph/writer.h"
+
+#define BLOCK_WORDS 8192u
+
+/* Elements to a stream, narrowed to 4 bytes where asked for, a block at a time. */
+struct narrow {
+	struct gw_array_stream *stream;
+	bool wide;
+	uint32_t used; /* words in the block */
+	gw_status status;
+	union {
+		uint64_t wide[BLOCK_WORDS];
+		uint32_t narrow[BLOCK_WORDS];
+	} block;
+};
+
+static void narrow_flush(struct narrow *n)
+{
+	if (n->status == GW_OK)
+		n->status = gw_writer_append(n->stream, &n->block, n->used * (n->wide ? 8u : 4u));
+	n->used = 0;
+}
+
+static inline void narrow_put(struct narrow *n, uint64_t value)
+{
+	if (n->used == BLOCK_WORDS)
+		narrow_flush(n);
+	if (n->wide)
+		n->block.wide[n->used++] = value;
+	else
+		n->block.narrow[n->used++] = (uint32_t)value;
+}
+
+static gw_status narrow_begin(struct gw_writer *writer, uint32_t part, const char *key, bool wide, uint32_t ndim,
+			      const uint64_t *shape, struct narrow **out)
+{
+	struct narrow *n = gw_malloc(sizeof(*n));
+	*out = NULL;
+	if (!n)
+		return GW_NO_MEMORY;
+	n->wide = wide;
+	n->used = 0;
+	n->status = GW_OK;
+	gw_status status = gw_writer_begin(writer, part, key, wide ? GW_UINT64 : GW_UINT32, ndim, shape, &n->stream);
+	if (status != GW_OK) {
+		gw_free(n);
+		return status;
+	}
+	*out = n;
+	return GW_OK;
+}
+
+static gw_status narrow_end(struct narrow *n)
+{
+	narrow_flush(n);
+	gw_status status = n->status;
+	if (status == GW_OK)
+		status = gw_writer_end(n->stream);
+	else
+		gw_writer_drop(n->stream);
+	gw_free(n);
+	return status;
+}
+
+gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *key, uint64_t rows, uint32_t columns,
+			   const uint64_t *const *offsets)
+{
+	uint64_t shape[2] = {rows + 1, columns};
+	bool wide = false;
+	for (uint32_t c = 0; c < columns; c++)
+		wide |= offsets[c][rows] >= UINT32_MAX; /* the last offset is the largest */
+	struct narrow *n;
+	gw_status status = narrow_begin(writer, part, key, wide, 2, shape, &n);
+	if (status != GW_OK)
+		return status;
+	for (uint64_t row = 0; row <= rows && n->status == GW_OK; row++) {
+		for (uint32_t c = 0; c < columns; c++)
+			narrow_put(n, offsets[c][row]);
+	}
+	return narrow_end(n);
+}
+
+gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
+			uint64_t id_space)
+{
+	bool wide = id_space >= UINT32_MAX; /* the largest value means none */
+	struct narrow *n;
+	gw_status status = narrow_begin(writer, part, key, wide, 1, &count, &n);
+	if (status != GW_OK)
+		return status;
+	for (uint64_t i = 0; i < count && n->status == GW_OK; i++) {
+		if (ids[i] >= id_space) {
+			n->status = gw_fail(GW_RANGE, "part %u: %s: entry %llu is %llu, but there are %llu ids", part,
+					    key, (unsigned long long)i, (unsigned long long)ids[i],
+					    (unsigned long long)id_space);
+			break;
+		}
+		narrow_put(n, ids[i]);
+	}
+	return narrow_end(n);
+}
+
+gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *offsets,
+			    uint64_t count, const char *bytes)
+{
+	char name[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32];
+	uint64_t shape = count + 1;
+	snprintf(name, sizeof(name), "%s.offsets", key);
+	gw_status status = gw_writer_array(writer, part, name, GW_UINT64, 1, &shape, offsets);
+	if (status != GW_OK)
+		return status;
+	snprintf(name, sizeof(name), "%s.bytes", key);
+	return gw_writer_array(writer, part, name, GW_UINT8, 1, &offsets[count], bytes);
+}

@@ -1,0 +1,25 @@
+/* Blocks: the edges of one hop of a mini-batch, in local row numbers. */
+#ifndef GRAPHWIRE_BLOCK_H
+#define GRAPHWIRE_BLOCK_H
+
+#include <stdint.h>
+
+/* One edge type of one hop, by destination (CSC). */
+struct gw_block_edges {
+	uint32_t etype;
+	uint64_t dst_count; /* rows: the destinations are nodes [0, dst_count) of the destination type */
+	uint64_t edge_count;
+	const int64_t *indptr;   /* [dst_count + 1] */
+	const void *indices;     /* [edge_count], int32 or int64: numbers in the node list of the source type */
+	const int64_t *edge_ids; /* [edge_count], global */
+};
+
+/* One hop. */
+struct gw_block {
+	const uint64_t *dst_counts; /* [num_ntypes]: destinations of each type: a prefix of the batch's nodes */
+	const uint64_t *src_counts; /* [num_ntypes]: sources of each type: a longer prefix */
+	uint32_t edges_count;       /* edge types with a fanout other than 0, ascending */
+	const struct gw_block_edges *edges;
+};
+
+#endif

@@ -1,0 +1,239 @@
+/* Graphwire's client library: sample neighbours and fetch features of a partitioned graph, from servers over the
+ * network, or from its folder on this machine, through the same calls.
+ *
+ *   gw_client_open -> gw_loader_open -> { gw_loader_next -> train -> gw_minibatch_release } -> gw_loader_close
+ *                  -> gw_gather, gw_sample, gw_degrees: one call at a time, from any thread
+ *
+ * Threads: a client may be used by any number of threads at once; a loader, a ticket and a mini-batch by one at a time.
+ * Errors: every function that can fail returns a status; gw_last_error() has the line that says what, where and what to
+ * do. Handles stay NULL on failure. Outputs are undefined after an error, and never written to later.
+ * Time: two limits, both in gw_client_options: an operation's deadline, and the budget for reconnecting to a server
+ * that went away (a server that loads again may take longer than one operation). Ids are global: node ids within their
+ * node type, edge ids within their edge type, both from 0.
+ */
+#ifndef GRAPHWIRE_H
+#define GRAPHWIRE_H
+
+#include <stdbool.h>
+
+#include <graphwire/block.h>
+#include <graphwire/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gw_client; /* connections, threads and the graph's description */
+struct gw_loader; /* a stream of mini-batches, several ahead */
+struct gw_ticket; /* an operation in progress */
+
+/* --- Opening. --- */
+
+/* How to reach the graph. Zero-initialize, then set what differs from the default. Strings stay the caller's. */
+struct gw_client_options {
+	/* The graph's JSON or its folder. Without servers: standalone, the parts are opened from here. With servers:
+	 * checked against what they serve; may be NULL. */
+	const char *part_config;
+	/* "host:port", "[v6]:port" of one server per part, in any order; none: standalone. */
+	const char *const *servers;
+	uint32_t server_count;
+	const char *key_file;     /* NULL: on loopback the key that the server left in the runtime folder, else none */
+	uint32_t threads;         /* that sample and do input and output; 0: one per processor */
+	int64_t timeout_ms;       /* an operation's deadline; 0: 30,000; negative: none */
+	int64_t reconnect_ms;     /* 0: 300,000; negative: none */
+	const char *neighbours;   /* how remote neighbours are sampled: NULL or "auto", "reads", "requests" */
+	const char *tcp_driver;   /* NULL or "auto", "io_uring", "epoll" */
+	uint64_t dense_bytes_max; /* memory for one dense id map, of which each batch in flight has one; 0: 256 MiB */
+	bool no_verify;           /* standalone: do not compare digests while loading */
+};
+
+/* Connects to every server (or loads every part) and checks that together they are one graph. Blocks up to the deadline
+ * for each server, or while parts load. GW_NOT_FOUND, GW_REFUSED, GW_WRONG_GRAPH, GW_DEADLINE, GW_FORMAT, ... */
+GW_API gw_status gw_client_open(const struct gw_client_options *options, struct gw_client **out);
+
+/* Ends the client's threads and connections. Loaders and mini-batches must be closed and released before. NULL is
+ * allowed. */
+GW_API void gw_client_close(struct gw_client *client);
+
+/* --- The graph. --- */
+
+/* A node type or an edge type. */
+struct gw_type_info {
+	const char *name;  /* "paper", or "paper:cites:paper" */
+	uint64_t count;    /* nodes or edges, over all parts */
+	uint32_t src, dst; /* edge types: their node types */
+};
+
+struct gw_graph_info {
+	const char *name;
+	uint64_t graph_id; /* the digest over all arrays: equal for equal graphs with equal parts */
+	uint32_t num_parts, num_ntypes, num_etypes;
+	const struct gw_type_info *ntypes, *etypes;
+};
+
+/* The graph's description; the client's memory. */
+GW_API const struct gw_graph_info *gw_client_graph(const struct gw_client *client);
+
+/* Numbers of types by name; an edge type by "src:rel:dst", or "rel" alone where that is unique. */
+GW_API gw_status gw_node_type(const struct gw_client *client, const char *name, uint32_t *ntype);
+GW_API gw_status gw_edge_type(const struct gw_client *client, const char *name, uint32_t *etype);
+
+/* The ids of a node type that a part owns: [*begin, *end). */
+GW_API gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin,
+			       int64_t *end);
+
+/* --- Tensors. --- */
+
+/* A feature: one row per node or edge of a type. Valid while the client is open; the client's memory. */
+struct gw_tensor {
+	const char *name; /* "feat" */
+	bool of_edges;
+	uint32_t type; /* its node or edge type */
+	gw_dtype dtype;
+	uint32_t ndim;               /* 1: a scalar per row */
+	uint64_t shape[GW_DIMS_MAX]; /* shape[0]: rows, over all parts */
+	uint64_t row_bytes;
+};
+
+/* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are. */
+GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
+				const struct gw_tensor **out);
+GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name,
+				const struct gw_tensor **out);
+
+/* The number-th tensor of the client, for listing; NULL past the end. */
+GW_API const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number);
+
+/* --- One call at a time. --- */
+
+/* Fetches rows: out[i] = tensor[ids[i]], n rows of row_bytes, contiguous. Duplicate ids are fetched once. GW_RANGE
+ * names the first id that is not a row. */
+GW_API gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
+			   void *out);
+
+/* The same in the background. ids and out stay the library's until gw_wait has ended the ticket. */
+GW_API gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids,
+				 uint64_t n, void *out, struct gw_ticket **ticket);
+
+/* In-degrees of nodes of the destination type of an edge type: out[i] for ids[i]. */
+GW_API gw_status gw_degrees(struct gw_client *client, uint32_t etype, const int64_t *ids, uint64_t n, int64_t *out);
+
+/* Waits up to timeout_ms (negative: until the operation's own deadline) for a ticket. GW_OK or the operation's error:
+ * the ticket is ended and freed. GW_DEADLINE with *done = false: it goes on; wait again or cancel. done may be NULL. */
+GW_API gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms, bool *done);
+
+/* Ends an operation and frees its ticket: when it returns, nothing writes to its outputs any more. NULL is allowed. */
+GW_API void gw_cancel(struct gw_ticket *ticket);
+
+/* Memory on huge pages that every transport can land rows in without a copy. Zeroed. NULL when memory is short. */
+GW_API void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes);
+GW_API void gw_buffer_free(struct gw_client *client, void *buffer);
+
+/* --- Mini-batches. --- */
+
+/* Rows to fetch with each mini-batch. */
+enum gw_fetch_at {
+	GW_AT_INPUTS, /* for every node of the tensor's type that the batch holds: row i belongs to nodes[type][i] */
+	GW_AT_SEEDS,  /* for every seed, in the order of the seeds: labels */
+	GW_AT_EDGES,  /* for every edge of the tensor's edge type, hop after hop, in the order of the blocks */
+};
+
+struct gw_fetch {
+	const struct gw_tensor *tensor;
+	enum gw_fetch_at at;
+};
+
+#define GW_ALL_NEIGHBOURS (-1)
+
+/* What a mini-batch consists of. The arrays stay the caller's and are copied by gw_sample_start and gw_loader_open. */
+struct gw_sample_spec {
+	uint32_t ntype; /* of the seeds */
+	uint32_t hops;  /* 1 to 16 */
+	const int32_t
+		*fanouts;  /* [hops][num_etypes]: a count, 0 (skip) or GW_ALL_NEIGHBOURS; hop 0 starts at the seeds */
+	bool replace;      /* sample with replacement */
+	bool wide_indices; /* block indices as int64 instead of int32 */
+	uint32_t fetch_count;
+	const struct gw_fetch *fetches;
+};
+
+/* A mini-batch: everything in memory that the library owns and reuses after gw_minibatch_release. */
+struct gw_minibatch {
+	uint64_t epoch, step, stream; /* the loader's; gw_sample: 0, 0, its stream */
+	uint64_t seed_count;
+	const int64_t *seeds;      /* [seed_count] */
+	const uint32_t *seed_rows; /* [seed_count]: each seed's row in nodes[spec.ntype]; equal seeds share one */
+	uint32_t hops, num_ntypes;
+	const struct gw_block *const *blocks; /* [hops]; blocks[0] ends at the seeds */
+	const uint64_t *node_counts;          /* [num_ntypes] */
+	const int64_t *const *nodes;          /* [num_ntypes][node_counts[t]]: global ids, unique */
+	uint64_t edge_count;                  /* over all hops */
+	uint32_t fetch_count;
+	const void *const *rows;    /* [fetch_count]: the rows fetched, contiguous */
+	const uint64_t *row_counts; /* [fetch_count] */
+};
+
+/* Samples one mini-batch. The same (seed, stream, seeds) and spec give the same bytes over every transport, from any
+ * number of threads. GW_RANGE names a seed that is no node. */
+GW_API gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+			   const int64_t *seeds, uint64_t n, struct gw_minibatch **out);
+
+/* The same in the background; *out is set when gw_wait returns GW_OK. seeds are copied. */
+GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
+				 uint64_t stream, const int64_t *seeds, uint64_t n, struct gw_minibatch **out,
+				 struct gw_ticket **ticket);
+
+/* Hands a mini-batch back. NULL is allowed. */
+GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
+
+/* --- The loader. --- */
+
+enum gw_last_batch {
+	GW_LAST_WRAP,  /* the last step is filled from the start of the permutation: every rank gets full batches */
+	GW_LAST_DROP,  /* the last, short step is left out */
+	GW_LAST_SHORT, /* the last batch may be short; one rank only */
+};
+
+/* Where a loader is: enough to go on from there in another process. */
+struct gw_loader_state {
+	uint64_t epoch, step;
+};
+
+struct gw_loader_options {
+	struct gw_sample_spec spec;
+	const int64_t *ids; /* the seeds of an epoch; copied. NULL: every node of spec.ntype */
+	uint64_t id_count;
+	uint32_t batch_size; /* seeds of one rank's batch; 0: 1000 */
+	bool shuffle;
+	uint64_t seed;        /* of the shuffle and of sampling */
+	uint32_t world, rank; /* 0, 0: one trainer. Global batch g = step * world + rank */
+	enum gw_last_batch last;
+	uint32_t depth; /* batches sampled ahead; 0: 4. Each holds its memory */
+	struct gw_loader_state start;
+};
+
+/* Starts sampling. The loader's batches come in order: step 0, 1, ... of an epoch, then GW_END once, then the next
+ * epoch. */
+GW_API gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options,
+				struct gw_loader **out);
+
+/* Steps of one epoch: the same for every rank. */
+GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
+
+/* The next mini-batch, waiting for it up to timeout_ms (negative: as long as it takes within the client's limits).
+ * GW_END: the epoch is over. GW_DEADLINE: not there yet, call again. Another error belongs to this batch; the next call
+ * goes on with the next one. A batch that is held takes its memory until
+ * released, besides the `depth` that are sampled ahead. */
+GW_API gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms);
+
+/* The state after the last batch that gw_loader_next returned: a loader opened with it as `start` goes on with the
+ * batch after that one, byte for byte. */
+GW_API void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state *state);
+
+/* Ends the loader; waits until nothing writes to its batches. Batches still held stay valid until released. */
+GW_API void gw_loader_close(struct gw_loader *loader);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,11 @@
+/* The two-sided calls between client and server: their numbers. Reads need none; these are the rest. */
+#ifndef GW_PROTOCOL_OPS_H
+#define GW_PROTOCOL_OPS_H
+
+enum gw_op {
+	GW_OP_CATALOG = 1, /* -> JSON: the graph and where its arrays lie (protocol/catalog.h) */
+	GW_OP_SAMPLE = 2,  /* vertices -> picks (protocol/sample_call.h) */
+	GW_OP_STATS = 3,   /* -> JSON: what the server is and has done */
+};
+
+#endif

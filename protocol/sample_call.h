@@ -1,0 +1,48 @@
+/* The sample request: a batch of vertices goes to their owner, the picks come back. Little-endian, 8-byte aligned.
+ *
+ *   call:   struct gw_sample_call, rows [row_count] uint32 (local rows of the destination type)
+ *   reply:  runs of {struct gw_sample_run, counts [dst_count] uint32, positions [edge_count], neighbours [edge_count]},
+ *           each array padded to 8 bytes, positions and neighbours in id_bytes each
+ *
+ * A reply answers a prefix of the rows: as many as fit. The client asks again for the rest; a server that cannot fit a
+ * single list answers none, and the client reads that list itself.
+ */
+#ifndef GW_PROTOCOL_SAMPLE_CALL_H
+#define GW_PROTOCOL_SAMPLE_CALL_H
+
+#include "sampler/pick.h"
+
+#define GW_SAMPLE_ROWS_MAX 16384u /* rows of one call */
+#define GW_SAMPLE_RUN_ROWS 256u   /* rows of one run of a reply */
+
+struct gw_sample_call {
+	uint32_t sampler_version; /* GW_SAMPLER_VERSION of the client; another one is refused */
+	uint32_t etype;
+	uint64_t key;
+	int32_t fanout;
+	uint32_t replace; /* 0 or 1 */
+	uint32_t row_count;
+	uint32_t reply_bytes_max;
+};
+
+struct gw_sample_run {
+	uint32_t dst_count, id_bytes; /* 4 or 8, for positions and neighbours alike */
+	uint64_t edge_count;
+};
+
+/* Checks a call's bytes: versions, counts, lengths. *rows points into them. GW_PROTOCOL, GW_VERSION, GW_RANGE. */
+gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t num_etypes, struct gw_sample_call *call,
+			       const uint32_t **rows);
+
+/* Bytes of a run with this content. */
+size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_bytes);
+
+/* Writes a run of picks to out, which has gw_sample_run_bytes() bytes. */
+void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_t *out);
+
+/* Appends the runs of a reply to picks (dst_count and edge_count grow). Checks every length and that no more than
+ * rows_max rows are answered; *answered tells how many were. GW_PROTOCOL, GW_NO_MEMORY. */
+gw_status gw_sample_reply_parse(const void *bytes, size_t byte_count, uint32_t rows_max, struct gw_picks *picks,
+				uint32_t *answered);
+
+#endif

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Three builds, every warning an error: gcc for release and dev; clang, which warns of other things, with the fuzz targets.
+cd "$(dirname "$0")/../.." && . test/check/lib.sh
+status=0
+for preset in release dev fuzz; do
+	if build "$preset"; then
+		ok "$preset builds"
+	else
+		not_ok "$preset does not build"
+		status=1
+	fi
+done
+exit $status

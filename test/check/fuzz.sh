@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Each fuzz target replays its corpus (test/fuzz/corpus/TARGET, every crash ever found is in it), then looks for new
+# inputs for FUZZ_SECONDS (30). One target a processor at a time. A crash leaves its input in build/check/fuzz.
+cd "$(dirname "$0")/../.." && . test/check/lib.sh
+build fuzz || exit 1
+export FUZZ_SECONDS=${FUZZ_SECONDS:-30} ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+
+one() { # one PROGRAM
+	local target corpus=test/fuzz/corpus/${1##*/} found=build/check/fuzz/${1##*/} status=0
+	target=${1##*/}
+	mkdir -p "$found/new"
+	local limits=(-timeout=10 -rss_limit_mb=2048 -artifact_prefix="$found/" -print_final_stats=1)
+	local seeds=()
+	[ -d "$corpus" ] && seeds=("$corpus")
+	if [ -d "$corpus" ]; then
+		if "$1" "${limits[@]}" -runs=0 "$corpus"; then ok "$target replays its corpus"; else not_ok "$target fails on its corpus" && status=1; fi
+	fi
+	if "$1" "${limits[@]}" -max_total_time="$FUZZ_SECONDS" "$found/new" "${seeds[@]}"; then
+		ok "$target finds nothing in $FUZZ_SECONDS s"
+	else
+		not_ok "$target: the input is in $found" && status=1
+	fi
+	return $status
+}
+
+if [ "${1:-}" = --one ]; then
+	one "$2" >"build/check/fuzz/${2##*/}.log" 2>&1
+	exit
+fi
+mkdir -p build/check/fuzz
+rm -f build/check/fuzz/*.log
+find build/fuzz -type f -name 'fuzz_*' -perm -u+x | sort |
+	xargs -r -P "$(nproc)" -n 1 bash "$0" --one
+status=$?
+cat build/check/fuzz/*.log || not_ok "there is no fuzz target"
+exit $status

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# includes.sh [ROOT]: every include stays on its floor or goes down (docs/ARCHITECTURE.md). Prints the ones that climb.
+# includes.sh --self-test: plants one violation of each kind and sees that it is caught.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+# Folder: the folders it may include from. The longest folder that fits a file counts.
+floors='
+core/base: core/base
+core/graph: core/base core/graph
+transport: core/base transport
+sampler: core/base core/graph sampler
+protocol: core/base core/graph sampler protocol
+client: core/base core/graph transport sampler protocol client
+server: core/base core/graph transport sampler protocol server
+tools: core/base core/graph transport sampler protocol client server tools
+bench: core/base core/graph transport sampler protocol client server bench
+cmd: core/base core/graph transport sampler protocol client server tools bench cmd
+include: graphwire
+examples: graphwire
+'
+# The public headers are vocabulary for all, except the client's own: that belongs to it and to who calls it.
+callers_of_the_client='client tools bench cmd include examples'
+
+climbers() { # climbers ROOT: "file:line: include" of each one that climbs
+	cd "$1" || return 1
+	local files
+	mapfile -t files < <(find core transport sampler protocol client server tools bench cmd include examples \
+		-path bench/peers -prune -o -name '*.[ch]' -print 2>/dev/null | sort)
+	[ ${#files[@]} -eq 0 ] && return
+	awk -v floors="$floors" -v callers="$callers_of_the_client" '
+	BEGIN {
+		rows = split(floors, row, "\n")
+		for (i = 1; i <= rows; i++)
+			if (split(row[i], part, ": ") == 2) allowed[part[1]] = " " part[2] " "
+	}
+	function folder_of(path) {
+		if (path ~ /^core\//) { split(path, p, "/"); return p[1] "/" p[2] }
+		split(path, p, "/"); return p[1]
+	}
+	/^[ \t]*#[ \t]*include[ \t]*["<]/ {
+		match($0, /["<][^">]*/); name = substr($0, RSTART + 1, RLENGTH - 1)
+		quoted = substr($0, RSTART, 1) == "\""; own = folder_of(FILENAME)
+		if (name ~ /^graphwire\//)
+			ok = name != "graphwire/graphwire.h" || index(" " callers " ", " " own " ")
+		else if (quoted)
+			ok = index(allowed[own], " " folder_of(name) " ")
+		else
+			ok = !(folder_of(name) in allowed) || name !~ /\//
+		if (!ok) printf "%s:%d: %s\n", FILENAME, FNR, $0
+	}' "${files[@]}"
+}
+
+self_test() {
+	local root failed=0
+	root=$(mktemp -d)
+	trap 'rm -rf "$root"' RETURN
+	while IFS='|' read -r file include verdict; do
+		mkdir -p "$root/$(dirname "$file")"
+		printf '#include <stdio.h>\n#include %s\n' "$include" >"$root/$file"
+		local found=allowed
+		[ -n "$(climbers "$root")" ] && found=caught
+		if [ "$found" = "$verdict" ]; then
+			echo "ok - $file including $include is $verdict"
+		else
+			echo "not ok - $file including $include is $found, not $verdict"
+			failed=1
+		fi
+		rm "$root/$file"
+	done <<-'PLANTED'
+		core/base/x.c|"core/graph/meta.h"|caught
+		core/base/x.h|<core/graph/meta.h>|caught
+		core/base/x.c|<graphwire/graphwire.h>|caught
+		core/graph/x.c|"transport/transport.h"|caught
+		transport/tcp/x.c|"core/graph/meta.h"|caught
+		sampler/x.c|"transport/transport.h"|caught
+		protocol/x.c|"transport/transport.h"|caught
+		protocol/x.c|"client/client.h"|caught
+		client/x.c|"server/server.h"|caught
+		server/x.h|"client/client.h"|caught
+		server/x.c|<graphwire/graphwire.h>|caught
+		tools/x.c|"bench/bench.h"|caught
+		bench/x.c|"tools/tools.h"|caught
+		client/x.c|"../server/server.h"|caught
+		sampler/x.c|"local.h"|caught
+		examples/x.c|"core/base/status.h"|caught
+		server/x.c|"protocol/catalog.h"|allowed
+		cmd/x.c|"tools/tools.h"|allowed
+		sampler/x.c|"core/graph/part.h"|allowed
+		transport/tcp/x.c|"transport/transport.h"|allowed
+		core/base/x.h|<graphwire/types.h>|allowed
+		client/x.c|<sys/uio.h>|allowed
+	PLANTED
+	return $failed
+}
+
+if [ "${1:-}" = --self-test ]; then
+	self_test
+	exit
+fi
+found=$(climbers "${1:-$here/../..}")
+if [ -n "$found" ]; then
+	echo "$found"
+	echo "not ok - these includes climb a floor"
+	exit 1
+fi
+echo "ok - no include climbs a floor"

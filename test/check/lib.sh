@@ -1,0 +1,65 @@
+# Shared by the scripts in test/check; to be sourced. They run in the root of the checkout.
+# shellcheck shell=bash
+set -uo pipefail
+
+# What a test reports; ./check counts these lines.
+ok() { printf 'ok - %s\n' "$*"; }
+not_ok() { printf 'not ok - %s\n' "$*"; }
+note() { printf 'note: %s\n' "$*"; }
+
+# Every C file of ours.
+c_files() {
+	local folder
+	for folder in core include transport sampler protocol client server tools bench cmd examples test; do
+		[ -d "$folder" ] && find "$folder" -name '*.[ch]'
+	done | sort
+}
+
+# build PRESET: configures if need be, builds; the preset's name is its folder under build/. The release build goes
+# without tests, as ./quickstart makes it, but here its warnings are errors too.
+build() {
+	if [ "$1" = release ]; then
+		cmake --preset release -DGRAPHWIRE_TESTS=OFF -DGRAPHWIRE_WERROR=ON
+	elif [ ! -e "build/$1/build.ninja" ]; then
+		cmake --preset "$1"
+	fi && cmake --build --preset "$1"
+}
+
+# run_tests PRESET REGEX: the test programs whose names match, several at a time, each test of theirs as one ok/not ok
+# line. A program that dies or runs out of time counts as one failed test, whatever it had reported.
+run_tests() {
+	local folder=build/$1 regex=$2 log
+	if [ "$(ctest --test-dir "$folder" -N -R "$regex" | grep -c 'Test *#')" -eq 0 ]; then
+		not_ok "no test program matches $regex"
+		return 1
+	fi
+	log=$(mktemp)
+	CMOCKA_MESSAGE_OUTPUT=TAP ctest --test-dir "$folder" -R "$regex" -j "$(nproc)" -V >"$log" 2>&1
+	local status=$?
+	cat "$log"
+	awk '
+	# "7: ok 3 - name", "7: not ok 3 - name", and for a skipped test "7: not ok 3 # SKIP name"
+	/^[0-9]+: Test command: / { number = $1 + 0; program[number] = $NF; sub(/.*\//, "", program[number]); gsub(/"/, "", program[number]) }
+	/^[0-9]+: .*# SKIP/ { skipped++; next }
+	/^[0-9]+: ok [0-9]+ - / { sub(/^[0-9]+: ok [0-9]+ - /, ""); print "ok - " $0 }
+	/^[0-9]+: not ok [0-9]+ - / { n = $1 + 0; bad[n]++; line = $0; sub(/^[0-9]+: not ok [0-9]+ - /, "", line); print "not ok - " program[n] ": " line }
+	/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*\*\*\*/ {
+		match($0, /#[0-9]+/); n = substr($0, RSTART + 1, RLENGTH - 1) + 0
+		if (!bad[n]) { why = $0; sub(/.*\*\*\*/, "", why); print "not ok - " program[n] ": " why }
+	}
+	END { if (skipped) print "note: " skipped " skipped (test data not found)" }' "$log"
+	rm -f "$log"
+	return $status
+}
+
+# The names of the test programs in folders of test/, as a regex for ctest.
+test_regex() {
+	local folder names=()
+	for folder in "$@"; do
+		for file in "test/$folder"/test_*.c; do
+			[ -e "$file" ] && names+=("$(basename "$file" .c)")
+		done
+	done
+	local IFS='|'
+	echo "^(${names[*]:-none})\$"
+}

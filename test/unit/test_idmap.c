@@ -1,0 +1,184 @@
+/* Both id maps against a plain table; growth, clearing, tag wrap and shortage of memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "core/base/idmap.h"
+#include "core/base/rng.h"
+
+#define IDS 5000u
+
+/* Numbers ids in the order of first use with the map, and by a table that cannot be wrong. */
+static void check_dense(struct gw_dense_map *map, uint64_t seed)
+{
+	static int64_t table[IDS];
+	for (size_t i = 0; i < IDS; i++)
+		table[i] = -1;
+	uint32_t next = 0;
+	for (uint64_t i = 0; i < 3 * IDS; i++) {
+		uint64_t id = gw_philox(seed, i, 0).word[0] % IDS;
+		bool is_new, expect_new = table[id] < 0;
+		gw_dense_map_prefetch(map, id);
+		uint32_t number = gw_dense_map_put(map, id, next, &is_new);
+		if (expect_new)
+			table[id] = next++;
+		assert_int_equal(is_new, expect_new);
+		assert_int_equal(number, table[id]);
+	}
+}
+
+static void dense_numbers_ids(void **state)
+{
+	(void)state;
+	struct gw_dense_map map;
+	assert_int_equal(gw_dense_map_create(IDS, &map), GW_OK);
+	for (uint64_t round = 0; round < 4; round++) {
+		check_dense(&map, round);
+		gw_dense_map_clear(&map);
+	}
+	gw_dense_map_destroy(&map);
+	assert_null(map.entries);
+}
+
+/* After 2^32 clears the tag comes round: no entry of an earlier use may be taken for one of this use. */
+static void dense_tag_wraps(void **state)
+{
+	(void)state;
+	struct gw_dense_map map;
+	bool is_new;
+	assert_int_equal(gw_dense_map_create(8, &map), GW_OK);
+	gw_dense_map_put(&map, 3, 42, &is_new); /* with tag 1 */
+	map.tag = UINT32_MAX;
+	gw_dense_map_put(&map, 4, 43, &is_new);
+	gw_dense_map_clear(&map);
+	for (uint64_t id = 0; id < 8; id++) {
+		assert_int_equal(gw_dense_map_put(&map, id, (uint32_t)id, &is_new), id);
+		assert_true(is_new);
+	}
+	gw_dense_map_destroy(&map);
+}
+
+static void dense_of_nothing_and_of_too_much(void **state)
+{
+	(void)state;
+	struct gw_dense_map map;
+	assert_int_equal(gw_dense_map_create(0, &map), GW_OK);
+	gw_dense_map_clear(&map);
+	gw_dense_map_destroy(&map);
+	assert_int_equal(gw_dense_map_create(UINT64_MAX, &map), GW_LIMIT);
+	assert_null(map.entries);
+}
+
+static uint64_t id_of(uint64_t i)
+{
+	/* Ids that differ only in their upper half, small ones and random ones, with repeats. */
+	switch (i % 3) {
+	case 0:
+		return (i % 1000) << 40;
+	case 1:
+		return i % 777;
+	default:
+		return gw_mix64(i % 2000);
+	}
+}
+
+static void hash_numbers_ids(void **state)
+{
+	(void)state;
+	static uint64_t ids[4000];
+	struct gw_hash_map map;
+	assert_int_equal(gw_hash_map_create(4, &map), GW_OK);
+	for (int round = 0; round < 2; round++) {
+		uint32_t next = 0;
+		for (uint64_t i = 0; i < 6000; i++) {
+			uint64_t id = id_of(i);
+			uint32_t expected = 0;
+			while (expected < next && ids[expected] != id)
+				expected++;
+			bool is_new;
+			assert_int_equal(gw_hash_map_reserve(&map, 1), GW_OK);
+			gw_hash_map_prefetch(&map, id);
+			assert_int_equal(gw_hash_map_put(&map, id, next, &is_new), expected);
+			assert_int_equal(is_new, expected == next);
+			if (is_new)
+				ids[next++] = id;
+			assert_int_equal(map.used, next);
+			assert_true(map.used <= map.limit && map.limit <= (map.mask + 1) / 2);
+		}
+		gw_hash_map_clear(&map);
+		assert_int_equal(map.used, 0);
+	}
+	gw_hash_map_destroy(&map);
+}
+
+static void hash_reserve_holds(void **state)
+{
+	(void)state;
+	struct gw_hash_map map;
+	bool is_new;
+	assert_int_equal(gw_hash_map_create(0, &map), GW_OK);
+	assert_int_equal(gw_hash_map_reserve(&map, 1000), GW_OK);
+	uint64_t slots = map.mask;
+	for (uint32_t i = 0; i < 1000; i++)
+		gw_hash_map_put(&map, i * 8191ull, i, &is_new);
+	assert_int_equal(map.mask, slots);
+	assert_int_equal(gw_hash_map_reserve(&map, UINT64_MAX), GW_LIMIT);
+	assert_int_equal(gw_hash_map_reserve(&map, 1ull << 39), GW_LIMIT);
+	assert_int_equal(map.used, 1000);
+	gw_hash_map_destroy(&map);
+	assert_int_equal(gw_hash_map_create(UINT64_MAX, &map), GW_LIMIT);
+}
+
+static int allocations_left;
+
+static void *failing_malloc(size_t bytes)
+{
+	return allocations_left-- > 0 ? malloc(bytes) : NULL;
+}
+
+static void *failing_realloc(void *old, size_t bytes)
+{
+	return allocations_left-- > 0 ? realloc(old, bytes) : NULL;
+}
+
+static void hash_survives_shortage(void **state)
+{
+	(void)state;
+	static const struct gw_allocator failing = {failing_malloc, failing_realloc, free};
+	struct gw_hash_map map, none;
+	bool is_new;
+	assert_int_equal(gw_hash_map_create(8, &map), GW_OK);
+	for (uint32_t i = 0; i < 8; i++)
+		gw_hash_map_put(&map, i, i + 100, &is_new);
+	gw_allocator_set(&failing);
+	for (int n = 0; n < 2; n++) {
+		allocations_left = n;
+		assert_int_equal(gw_hash_map_reserve(&map, 100), GW_NO_MEMORY);
+		allocations_left = n;
+		assert_int_equal(gw_hash_map_create(100, &none), GW_NO_MEMORY);
+		assert_null(none.keys);
+	}
+	gw_allocator_set(NULL);
+	for (uint32_t i = 0; i < 8; i++) { /* unchanged */
+		assert_int_equal(gw_hash_map_put(&map, i, 0, &is_new), i + 100);
+		assert_false(is_new);
+	}
+	gw_hash_map_destroy(&map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dense_numbers_ids),
+		cmocka_unit_test(dense_tag_wraps),
+		cmocka_unit_test(dense_of_nothing_and_of_too_much),
+		cmocka_unit_test(hash_numbers_ids),
+		cmocka_unit_test(hash_reserve_holds),
+		cmocka_unit_test(hash_survives_shortage),
+	};
+	return cmocka_run_group_tests_name("idmap", tests, NULL, NULL);
+}

@@ -1,0 +1,315 @@
+/* What the machine offers: parsing of /proc and /sys, limits of control groups, and the judgement. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "core/base/memory.h"
+#include "core/base/probe.h"
+#include "core/base/staging.h"
+#include "core/base/sysfile.h"
+#include "test/support/sandbox.h"
+
+#define GIB (1ull << 30)
+
+/* ---- text ---- */
+
+static void test_fields(void **state)
+{
+	(void)state;
+	const char *text = "MemTotal:  100 kB\nMemAvailable:\t 42 kB\nNot MemFree: 3\nEmpty: x\n";
+	uint64_t value = 7;
+	assert_true(gw_sysfile_field(text, "MemTotal:", &value));
+	assert_int_equal(value, 100);
+	assert_true(gw_sysfile_field(text, "MemAvailable:", &value));
+	assert_int_equal(value, 42);
+	assert_false(gw_sysfile_field(text, "MemFree:", &value));
+	assert_false(gw_sysfile_field(text, "Empty:", &value));
+	assert_false(gw_sysfile_field("", "MemTotal:", &value));
+}
+
+static void test_lists(void **state)
+{
+	(void)state;
+	bool flags[8];
+	assert_true(gw_sysfile_list("0-1,3,6-9\n", flags, 8));
+	assert_memory_equal(flags, ((bool[]){1, 1, 0, 1, 0, 0, 1, 1}), sizeof(flags));
+	assert_true(gw_sysfile_list("\n", flags, 8));
+	assert_memory_equal(flags, ((bool[8]){0}), sizeof(flags));
+	assert_true(gw_sysfile_list("0-4294967295", flags, 8));
+	assert_false(gw_sysfile_list("x", flags, 8));
+	assert_false(gw_sysfile_list("1-", flags, 8));
+	assert_false(gw_sysfile_list("3-1", flags, 8));
+	assert_false(gw_sysfile_list("1;2", flags, 8));
+}
+
+static void test_choices(void **state)
+{
+	(void)state;
+	char word[16];
+	gw_sysfile_choice("always [madvise] never\n", word, sizeof(word));
+	assert_string_equal(word, "madvise");
+	gw_sysfile_choice("always madvise never", word, sizeof(word));
+	assert_string_equal(word, "");
+	gw_sysfile_choice("[a-word-that-is-too-long-for-it]", word, sizeof(word));
+	assert_string_equal(word, "");
+	gw_sysfile_choice("[", word, sizeof(word));
+	assert_string_equal(word, "");
+}
+
+/* ---- a machine made of files ---- */
+
+struct machine {
+	char root[64];
+};
+
+static void put(const struct machine *machine, const char *path, const char *text)
+{
+	char full[512];
+	snprintf(full, sizeof(full), "%s%s", machine->root, path);
+	for (char *slash = strchr(full + strlen(machine->root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		mkdir(full, 0755);
+		*slash = '/';
+	}
+	FILE *file = fopen(full, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static int make_machine(void **state)
+{
+	struct machine *machine = calloc(1, sizeof(*machine));
+	strcpy(machine->root, "/tmp/gw-test-probe-XXXXXX");
+	assert_non_null(mkdtemp(machine->root));
+	put(machine, "/proc/meminfo", "MemTotal:       67108864 kB\nMemFree: 1 kB\nMemAvailable:   33554432 kB\n");
+	*state = machine;
+	return 0;
+}
+
+static int drop_machine(void **state)
+{
+	struct machine *machine = *state;
+	assert_int_equal(gw_remove_tree(machine->root), GW_OK);
+	free(machine);
+	return 0;
+}
+
+static void test_no_limits(void **state)
+{
+	struct machine *machine = *state;
+	struct gw_memory memory;
+	gw_memory_read(machine->root, -1, &memory);
+	assert_true(memory.total == 64 * GIB && memory.available == 32 * GIB);
+	assert_true(memory.cgroup_limit == UINT64_MAX);
+	assert_string_equal(memory.bound_by, "machine");
+	put(machine, "/proc/self/cgroup", "0::/user.slice\n");
+	put(machine, "/sys/fs/cgroup/user.slice/memory.max", "max\n");
+	put(machine, "/sys/fs/cgroup/user.slice/memory.current", "123\n");
+	gw_memory_read(machine->root, -1, &memory);
+	assert_true(memory.available == 32 * GIB && memory.cgroup_limit == UINT64_MAX);
+}
+
+static void test_cgroup_v2(void **state)
+{
+	struct machine *machine = *state;
+	struct gw_memory memory;
+	put(machine, "/proc/self/cgroup", "0::/job.slice/step\n");
+	put(machine, "/sys/fs/cgroup/job.slice/step/memory.max", "max\n");
+	put(machine, "/sys/fs/cgroup/job.slice/memory.max", "10737418240\n");    /* 10 GiB */
+	put(machine, "/sys/fs/cgroup/job.slice/memory.current", "4294967296\n"); /* 4 GiB, 1 of it cached files */
+	put(machine, "/sys/fs/cgroup/job.slice/memory.stat", "anon 5\ninactive_file 1073741824\nactive_file 7\n");
+	gw_memory_read(machine->root, -1, &memory);
+	assert_true(memory.cgroup_limit == 10 * GIB);
+	assert_true(memory.available == 7 * GIB);
+	assert_string_equal(memory.bound_by, "control group");
+	put(machine, "/sys/fs/cgroup/job.slice/step/memory.max", "5368709120\n"); /* the nearer one binds: 5 GiB */
+	put(machine, "/sys/fs/cgroup/job.slice/step/memory.current", "6442450944\n");
+	gw_memory_read(machine->root, -1, &memory);
+	assert_true(memory.cgroup_limit == 5 * GIB && memory.available == 0);
+}
+
+/* Version 1; in a container the group's path is the host's, and the limit stands at the mount's root. */
+static void test_cgroup_v1(void **state)
+{
+	struct machine *machine = *state;
+	struct gw_memory memory;
+	put(machine, "/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/abc\n0::/\n");
+	put(machine, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
+	put(machine, "/sys/fs/cgroup/memory/memory.usage_in_bytes", "1073741824\n");
+	put(machine, "/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 536870912\n");
+	gw_memory_read(machine->root, -1, &memory);
+	assert_true(memory.cgroup_limit == 2 * GIB);
+	assert_true(memory.available == 3 * GIB / 2);
+	put(machine, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* v1's "no limit" */
+	gw_memory_read(machine->root, -1, &memory);
+	assert_true(memory.cgroup_limit == UINT64_MAX && memory.available == 32 * GIB);
+}
+
+static void test_nodes(void **state)
+{
+	struct machine *machine = *state;
+	struct gw_numa_nodes nodes;
+	gw_numa_nodes_read(machine->root, &nodes);
+	assert_int_equal(nodes.count, 1);
+	assert_int_equal(nodes.numbers[0], 0);
+	put(machine, "/sys/devices/system/node/has_memory", "0,2-3\n");
+	gw_numa_nodes_read(machine->root, &nodes);
+	assert_int_equal(nodes.count, 3);
+	assert_int_equal(nodes.numbers[2], 3);
+	put(machine, "/proc/self/status", "Name:\tx\nMems_allowed:\tf\nMems_allowed_list:\t2-7\n");
+	gw_numa_nodes_read(machine->root, &nodes);
+	assert_int_equal(nodes.count, 2);
+	assert_int_equal(nodes.numbers[0], 2);
+	put(machine, "/sys/devices/system/node/node2/meminfo",
+	    "Node 2 MemTotal:       16777216 kB\nNode 2 MemFree:        2097152 kB\n"
+	    "Node 2 Active(file):   1048576 kB\nNode 2 Inactive(file): 1048576 kB\nNode 2 SReclaimable: 0 kB\n");
+	struct gw_memory memory;
+	gw_memory_read(machine->root, 2, &memory);
+	assert_string_equal(memory.bound_by, "NUMA node");
+	assert_true(memory.total == 16 * GIB && memory.available < 4 * GIB && memory.available > 3 * GIB);
+	gw_memory_read(machine->root, 3, &memory); /* nothing known of it */
+	assert_true(memory.available == 32 * GIB);
+}
+
+static void test_check_names_the_limit(void **state)
+{
+	(void)state;
+	assert_int_equal(gw_memory_check(0, -1, "graph"), GW_OK);
+	assert_int_equal(gw_memory_check(1ull << 60, -1, "graph"), GW_NO_MEMORY);
+	assert_non_null(strstr(gw_last_error(), "graph"));
+	assert_non_null(strstr(gw_last_error(), "available"));
+}
+
+/* ---- this machine ---- */
+
+static void test_this_machine(void **state)
+{
+	(void)state;
+	static struct gw_probe probe;
+	gw_probe_read(&probe);
+	assert_true(probe.processors >= 1 && probe.page_bytes >= 4096 && probe.huge_bytes >= probe.page_bytes);
+	assert_true(probe.memory.total > 0 && probe.memory.available <= probe.memory.total);
+	assert_true(probe.nodes.count >= 1 && probe.hugetlb_free <= probe.hugetlb_pages);
+	struct gw_finding findings[GW_FINDINGS_MAX];
+	uint32_t count = gw_probe_findings(&probe, GIB, findings);
+	assert_true(count > 0 && count <= GW_FINDINGS_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(findings[i].what[0] && findings[i].found[0]);
+		assert_true(findings[i].ok ? !findings[i].remedy[0] : findings[i].remedy[0]);
+	}
+}
+
+static int probe_io_uring(void *context)
+{
+	static struct gw_probe probe;
+	gw_probe_read(&probe);
+	struct gw_finding findings[GW_FINDINGS_MAX];
+	uint32_t count = gw_probe_findings(&probe, 0, findings);
+	char line[1024];
+	gw_probe_missing(findings, count, line, sizeof(line));
+	*(int *)context = probe.io_uring_error;
+	return probe.io_uring_error == EPERM && strstr(line, "io_uring_disabled") ? 0 : 1;
+}
+
+static void test_io_uring_refused(void **state)
+{
+	(void)state;
+	int error = 0;
+	const struct sandbox_rule rule = {.call = SYS_io_uring_setup, .error = EPERM};
+	assert_int_equal(sandbox_run(&rule, 1, false, probe_io_uring, &error), 0);
+}
+
+static int probe_locked(void *unused)
+{
+	(void)unused;
+	static struct gw_probe probe;
+	gw_probe_read(&probe);
+	return probe.locked_bytes_max == 0 ? 0 : 1;
+}
+
+static void test_locked_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(sandbox_run(NULL, 0, true, probe_locked, NULL), 0);
+}
+
+/* ---- judgement, of machines that are not there ---- */
+
+static const struct gw_finding *find(const struct gw_finding *findings, uint32_t count, const char *what)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (strcmp(findings[i].what, what) == 0)
+			return &findings[i];
+	}
+	fail_msg("no finding on %s", what);
+	return NULL;
+}
+
+static void test_judgement(void **state)
+{
+	(void)state;
+	static struct gw_probe probe;
+	probe = (struct gw_probe){.processors = 8,
+				  .page_bytes = 4096,
+				  .huge_bytes = 2 << 20,
+				  .open_files_max = 1024,
+				  .locked_bytes_max = UINT64_MAX,
+				  .thp = "madvise",
+				  .thp_shared = "never",
+				  .collapse = true,
+				  .io_uring_buffers = true,
+				  .memory = {.total = 64 * GIB, .available = 32 * GIB, .cgroup_limit = UINT64_MAX},
+				  .nodes = {.count = 2, .numbers = {0, 1}},
+				  .hugetlb_pages = 1024,
+				  .hugetlb_free = 1000};
+	struct gw_finding findings[GW_FINDINGS_MAX];
+	char line[2048];
+	uint32_t count = gw_probe_findings(&probe, GIB, findings);
+	assert_string_equal(gw_probe_missing(findings, count, line, sizeof(line)), "");
+
+	count = gw_probe_findings(&probe, 4 * GIB, findings); /* 24 pages are lent out, 2048 wanted */
+	assert_string_equal(find(findings, count, "hugetlb pages")->remedy, "sysctl -w vm.nr_hugepages=2072");
+	assert_true(find(findings, count, "memory")->ok);
+
+	probe.locked_bytes_max = 8 << 20;
+	probe.collapse = false;
+	probe.io_uring_error = EPERM;
+	probe.open_files_max = 256;
+	count = gw_probe_findings(&probe, 40 * GIB, findings);
+	gw_probe_missing(findings, count, line, sizeof(line));
+	static const char *const parts[] = {"ulimit -l unlimited", "shmem_enabled", "kernel.io_uring_disabled=0",
+					    "ulimit -n 1024",      "memory: 32",    "8.0"};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		assert_non_null(strstr(line, parts[i]));
+	assert_null(strchr(line, '\n'));
+	char small[16];
+	gw_probe_missing(findings, count, small, sizeof(small)); /* cut, not overrun */
+	assert_true(strlen(small) < sizeof(small));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_choices),
+		cmocka_unit_test_setup_teardown(test_no_limits, make_machine, drop_machine),
+		cmocka_unit_test_setup_teardown(test_cgroup_v2, make_machine, drop_machine),
+		cmocka_unit_test_setup_teardown(test_cgroup_v1, make_machine, drop_machine),
+		cmocka_unit_test_setup_teardown(test_nodes, make_machine, drop_machine),
+		cmocka_unit_test(test_check_names_the_limit),
+		cmocka_unit_test(test_this_machine),
+		cmocka_unit_test(test_io_uring_refused),
+		cmocka_unit_test(test_locked_memory),
+		cmocka_unit_test(test_judgement),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

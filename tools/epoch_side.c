@@ -1,0 +1,192 @@
+/* One client's side of an epoch.
+ *
+ *   client -> type of the seeds -> fanouts of every hop and edge type -> tensors to fetch -> seeds from the mask ->
+ * loader
+ *
+ * Fails where a name is not in the graph, memory is short, or the client's limits are reached.
+ */
+#include "tools/epoch_side.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/status.h"
+
+#define SEEDS_STEP (1 << 20) /* ids looked at in one go */
+
+/* A tensor of nodes by name, or NULL. */
+static const struct gw_tensor *find_tensor(const struct gw_client *client, uint32_t ntype, const char *name)
+{
+	const struct gw_tensor *tensor;
+	for (uint32_t i = 0; (tensor = gw_tensor_at(client, i)) != NULL; i++) {
+		if (!tensor->of_edges && tensor->type == ntype && strcmp(tensor->name, name) == 0)
+			return tensor;
+	}
+	return NULL;
+}
+
+static gw_status choose_ntype(const struct gw_epoch_plan *plan, const struct gw_epoch_side *side, uint32_t *ntype)
+{
+	if (plan->ntype)
+		return gw_node_type(side->client, plan->ntype, ntype);
+	const struct gw_graph_info *graph = gw_client_graph(side->client);
+	*ntype = 0;
+	for (uint32_t t = 0; t < graph->num_ntypes; t++) {
+		if (find_tensor(side->client, t, plan->labels)) {
+			*ntype = t;
+			break;
+		}
+	}
+	return GW_OK;
+}
+
+static gw_status fill_fanouts(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
+{
+	uint32_t hops = plan->fanouts.hops, etypes = gw_client_graph(side->client)->num_etypes;
+	side->fanouts = gw_calloc((size_t)hops * etypes, sizeof *side->fanouts);
+	if (!side->fanouts)
+		return GW_NO_MEMORY;
+	for (uint32_t hop = 0; hop < hops; hop++) {
+		for (uint32_t e = 0; e < etypes; e++)
+			side->fanouts[hop * etypes + e] = plan->fanouts.of_hop[hop];
+	}
+	for (uint32_t i = 0; i < plan->override_count; i++) {
+		const struct gw_epoch_override *override = &plan->overrides[i];
+		uint32_t e;
+		gw_status status = gw_edge_type(side->client, override->etype, &e);
+		if (status)
+			return status;
+		if (override->fanouts.hops != hops)
+			return gw_fail(GW_INVALID,
+				       "edge type \"%s\" has %" PRIu32 " fanouts, but there are %" PRIu32 " hops",
+				       override->etype, override->fanouts.hops, hops);
+		for (uint32_t hop = 0; hop < hops; hop++)
+			side->fanouts[hop * etypes + e] = override->fanouts.of_hop[hop];
+	}
+	side->options.spec.hops = hops;
+	side->options.spec.fanouts = side->fanouts;
+	return GW_OK;
+}
+
+static gw_status add_fetch(struct gw_epoch_side *side, const struct gw_tensor *tensor, enum gw_fetch_at at)
+{
+	if (side->options.spec.fetch_count == GW_EPOCH_FETCHES_MAX)
+		return gw_fail(GW_LIMIT, "more than %d tensors to fetch", GW_EPOCH_FETCHES_MAX);
+	side->fetches[side->options.spec.fetch_count++] = (struct gw_fetch){tensor, at};
+	return GW_OK;
+}
+
+static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
+{
+	const struct gw_graph_info *graph = gw_client_graph(side->client);
+	side->options.spec.fetches = side->fetches;
+	for (uint32_t t = 0; t < graph->num_ntypes; t++) {
+		const struct gw_tensor *features = find_tensor(side->client, t, plan->features);
+		gw_status status = features ? add_fetch(side, features, GW_AT_INPUTS) : GW_OK;
+		if (status)
+			return status;
+	}
+	const struct gw_tensor *labels = find_tensor(side->client, side->options.spec.ntype, plan->labels);
+	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
+}
+
+/* Appends the ids [begin, begin + n), or those of them whose mask is set. ids and mask_rows are scratch, [n]. */
+static gw_status add_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, uint64_t n,
+			   int64_t *ids, uint8_t *mask_rows)
+{
+	for (uint64_t i = 0; i < n; i++)
+		ids[i] = begin + (int64_t)i;
+	if (mask) {
+		gw_status status = gw_gather(side->client, mask, ids, n, mask_rows);
+		if (status)
+			return gw_context(status, "mask \"%s\"", mask->name);
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		if (!mask || mask_rows[i])
+			side->seeds[side->seed_count++] = ids[i];
+	}
+	return GW_OK;
+}
+
+/* The seeds among the ids [begin, end), in steps that bound the memory. */
+static gw_status collect_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, int64_t end)
+{
+	side->seeds = gw_calloc((size_t)(end - begin), sizeof *side->seeds);
+	int64_t *ids = gw_calloc(SEEDS_STEP, sizeof *ids);
+	uint8_t *mask_rows = gw_calloc(SEEDS_STEP, 1);
+	gw_status status = side->seeds && ids && mask_rows ? GW_OK : GW_NO_MEMORY;
+	for (int64_t at = begin; !status && at < end; at += SEEDS_STEP) {
+		uint64_t n = (uint64_t)(end - at < SEEDS_STEP ? end - at : SEEDS_STEP);
+		status = add_seeds(side, mask, at, n, ids, mask_rows);
+	}
+	gw_free(mask_rows);
+	gw_free(ids);
+	return status;
+}
+
+/* The nodes whose mask is set, every node where there is no such mask; of one part or of all. */
+static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
+{
+	uint32_t ntype = side->options.spec.ntype;
+	int64_t begin = 0, end = (int64_t)gw_client_graph(side->client)->ntypes[ntype].count;
+	const struct gw_tensor *mask = find_tensor(side->client, ntype, plan->mask);
+	if (mask && mask->row_bytes != 1)
+		return gw_fail(GW_INVALID, "mask \"%s\" has %" PRIu64 " bytes a row, not 1", mask->name,
+			       mask->row_bytes);
+	gw_status status = GW_OK;
+	if (plan->one_part)
+		status = gw_part_range(side->client, ntype, plan->part, &begin, &end);
+	if (!status)
+		status = collect_seeds(side, mask, begin, end);
+	if (!status && side->seed_count == 0)
+		status = gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no node", plan->mask);
+	side->options.ids = side->seeds;
+	side->options.id_count = side->seed_count;
+	return status;
+}
+
+gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_client_options *client,
+			     struct gw_epoch_side *side)
+{
+	*side = (struct gw_epoch_side){0};
+	gw_status status = gw_client_open(client, &side->client);
+	if (!status)
+		status = choose_ntype(plan, side, &side->options.spec.ntype);
+	if (!status)
+		status = fill_fanouts(plan, side);
+	if (!status)
+		status = choose_fetches(plan, side);
+	if (!status)
+		status = choose_seeds(plan, side);
+	if (!status) {
+		side->options.spec.replace = plan->replace;
+		side->options.batch_size = plan->batch_size;
+		side->options.depth = plan->depth;
+		side->options.seed = plan->seed;
+		side->options.shuffle = true;
+		side->options.world = 1;
+		side->options.last = GW_LAST_SHORT;
+		status = gw_loader_open(side->client, &side->options, &side->loader);
+	}
+	if (status) {
+		/* Closing a client may set an error text of its own; the one that counts is this one. */
+		char text[GW_ERROR_TEXT_MAX];
+		snprintf(text, sizeof(text), "%s", gw_last_error());
+		gw_epoch_side_close(side);
+		gw_fail_text(status, text);
+	}
+	return status;
+}
+
+void gw_epoch_side_close(struct gw_epoch_side *side)
+{
+	if (side->loader)
+		gw_loader_close(side->loader);
+	gw_free(side->seeds);
+	gw_free(side->fanouts);
+	if (side->client)
+		gw_client_close(side->client);
+	*side = (struct gw_epoch_side){0};
+}

@@ -1,0 +1,233 @@
+/* Looking at a table and cutting it up: lines, fields, header, chunks.
+ *
+ * A chunk owns the lines that begin in its stretch of CHUNK_BYTES, so that chunks need nothing of each other; counting
+ * rows and lines first gives each chunk the place of its values and the numbers of its lines.
+ */
+#include "tools/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/parallel.h"
+#include "tools/number.h"
+#include "tools/table_line.h"
+
+#define CHUNK_BYTES    (1ull << 20)
+#define NAMES_TEXT_MAX 400
+
+/* Where the text proper begins: after a byte order mark. */
+static uint64_t text_start(const struct gw_text *text)
+{
+	return text->bytes >= 3 && memcmp(text->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* The n-th line that is a row, from the start of the text; its end in *end, its offset after the newline in *next. */
+static bool nth_row(const struct gw_text *text, const struct gw_table_format *format, uint32_t n, const char **line,
+		    const char **end, const char **next)
+{
+	const char *at = text->data + text_start(text), *stop = text->data + text->bytes;
+	while (at < stop) {
+		*line = at;
+		*next = gw_line_next(at, stop, end);
+		if (gw_line_is_row(at, *end, format) && n-- == 0)
+			return true;
+		at = *next;
+	}
+	return false;
+}
+
+uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
+		       struct gw_span *fields, uint32_t max)
+{
+	const char *line, *end, *next;
+	if (text->bytes == 0 || !nth_row(text, format, row, &line, &end, &next))
+		return 0;
+	uint32_t count = 0;
+	struct gw_span field;
+	enum gw_field_state state = GW_FIELD_MORE;
+	while (state == GW_FIELD_MORE && count < GW_TABLE_COLUMNS_MAX) {
+		state = gw_field_next(&line, end, format, &field);
+		if (state == GW_FIELD_NONE || state == GW_FIELD_BAD)
+			break;
+		if (count < max)
+			fields[count] = field;
+		count++;
+	}
+	return count;
+}
+
+static bool span_is_number(struct gw_span span)
+{
+	double value;
+	return span.bytes && gw_scan_real(span.at, span.at + span.bytes, &value) == span.at + span.bytes;
+}
+
+bool gw_span_is_id(struct gw_span span, uint64_t *value)
+{
+	return span.bytes && gw_scan_id(span.at, span.at + span.bytes, value) == span.at + span.bytes;
+}
+
+static bool columns_are_numbers(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
+				const uint32_t *numbers, uint32_t count, bool any)
+{
+	struct gw_span fields[64];
+	uint32_t have = gw_table_peek(text, format, row, fields, 64);
+	uint32_t hits = 0;
+	for (uint32_t i = 0; i < count; i++)
+		hits += numbers[i] < have && numbers[i] < 64 && span_is_number(fields[numbers[i]]);
+	return any ? hits > 0 : hits == count;
+}
+
+void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count, struct gw_table_format *format)
+{
+	const char *line, *end, *next;
+	if (format->delimiter == 0) {
+		format->delimiter = ' ';
+		if (text->bytes && nth_row(text, format, 0, &line, &end, &next)) {
+			size_t bytes = (size_t)(end - line);
+			format->delimiter = memchr(line, '\t', bytes)  ? '\t'
+					    : memchr(line, ',', bytes) ? ','
+					    : memchr(line, ';', bytes) ? ';'
+								       : ' ';
+		}
+		format->quotes = format->delimiter == ',' || format->delimiter == ';';
+	}
+	if (format->header == GW_HEADER_AUTO) {
+		bool header = count && !columns_are_numbers(text, format, 0, numbers, count, true) &&
+			      columns_are_numbers(text, format, 1, numbers, count, false);
+		format->header = header ? GW_HEADER_YES : GW_HEADER_NONE;
+	}
+}
+
+gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format *format, const char *name,
+			uint32_t *index)
+{
+	struct gw_span number = {.at = name, .bytes = strlen(name)};
+	uint64_t value;
+	if (gw_span_is_id(number, &value)) {
+		if (value < 1 || value > GW_TABLE_COLUMNS_MAX)
+			return gw_fail(GW_RANGE, "column %s: columns are numbered from 1 to %u", name,
+				       GW_TABLE_COLUMNS_MAX);
+		*index = (uint32_t)value - 1;
+		return GW_OK;
+	}
+	if (format->header != GW_HEADER_YES)
+		return gw_fail(GW_NOT_FOUND, "%s: no header names a column \"%.64s\": number it from 1", text->name,
+			       name);
+	struct gw_span *fields = gw_calloc(GW_TABLE_COLUMNS_MAX, sizeof(*fields));
+	if (!fields)
+		return GW_NO_MEMORY;
+	uint32_t count = gw_table_peek(text, format, 0, fields, GW_TABLE_COLUMNS_MAX);
+	char names[NAMES_TEXT_MAX] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (fields[i].bytes == number.bytes && memcmp(fields[i].at, name, number.bytes) == 0) {
+			*index = i;
+			gw_free(fields);
+			return GW_OK;
+		}
+		int added = snprintf(names + used, sizeof(names) - used, "%s%.*s", i ? ", " : "",
+				     (int)(fields[i].bytes < 64 ? fields[i].bytes : 64), fields[i].at);
+		if (added > 0 && used + (size_t)added < sizeof(names))
+			used += (size_t)added;
+		else
+			names[used] = '\0';
+	}
+	gw_free(fields);
+	return gw_fail(GW_NOT_FOUND, "%s: no column \"%.64s\"; there are: %s", text->name, name, names);
+}
+
+/* The first line that begins at or after offset. */
+static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t offset)
+{
+	if (offset <= start)
+		return start;
+	if (offset >= text->bytes)
+		return text->bytes;
+	const char *newline = memchr(text->data + offset - 1, '\n', text->bytes - offset + 1);
+	return newline ? (uint64_t)(newline + 1 - text->data) : text->bytes;
+}
+
+struct scan {
+	const struct gw_table *table;
+	uint64_t start;
+};
+
+static gw_status scan_chunks(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	struct scan *scan = context;
+	const struct gw_text *text = scan->table->text;
+	for (uint64_t i = begin; i < end; i++) {
+		struct gw_table_chunk *chunk = &scan->table->chunks[i];
+		chunk->begin = line_from(text, scan->start, scan->start + i * CHUNK_BYTES);
+		chunk->end = line_from(text, scan->start, scan->start + (i + 1) * CHUNK_BYTES);
+		const char *at = text->data + chunk->begin, *stop = text->data + chunk->end, *line_end;
+		for (; at < stop; chunk->line++) {
+			const char *next = gw_line_next(at, stop, &line_end);
+			chunk->row += gw_line_is_row(at, line_end, &scan->table->format);
+			at = next;
+		}
+	}
+	return GW_OK;
+}
+
+gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format *format, unsigned threads,
+			struct gw_table *out)
+{
+	*out = (struct gw_table){.text = text, .format = *format};
+	uint64_t start = text_start(text), line = 0;
+	const char *at, *end, *next;
+	if (format->header == GW_HEADER_YES && text->bytes && nth_row(text, format, 0, &at, &end, &next)) {
+		for (const char *p = text->data; p < next; p++)
+			line += *p == '\n';
+		start = (uint64_t)(next - text->data);
+	}
+	out->count = (text->bytes - start + CHUNK_BYTES - 1) / CHUNK_BYTES;
+	out->chunks = gw_calloc(out->count, sizeof(*out->chunks));
+	if (!out->chunks)
+		return gw_context(GW_NO_MEMORY, "%s", text->name);
+	struct scan scan = {.table = out, .start = start};
+	gw_status status = gw_parallel_for(threads, out->count, 1, scan_chunks, &scan);
+	if (status) {
+		gw_table_close(out);
+		return status;
+	}
+	for (uint64_t i = 0; i < out->count; i++) { /* counts become what lies before */
+		struct gw_table_chunk *chunk = &out->chunks[i];
+		uint64_t rows = chunk->row, lines = chunk->line;
+		chunk->row = out->rows;
+		chunk->line = line;
+		out->rows += rows;
+		line += lines;
+	}
+	return GW_OK;
+}
+
+void gw_table_close(struct gw_table *table)
+{
+	gw_free(table->chunks);
+	*table = (struct gw_table){0};
+}
+
+uint64_t gw_table_line(const struct gw_table *table, uint64_t row)
+{
+	uint64_t i = table->count;
+	while (i > 0 && (i == table->count || table->chunks[i].row > row))
+		i--;
+	if (table->count == 0)
+		return 0;
+	const struct gw_table_chunk *chunk = &table->chunks[i];
+	uint64_t line = chunk->line, at_row = chunk->row;
+	const char *at = table->text->data + chunk->begin, *stop = table->text->data + chunk->end, *end;
+	while (at < stop) {
+		const char *next = gw_line_next(at, stop, &end);
+		line++;
+		if (gw_line_is_row(at, end, &table->format) && at_row++ == row)
+			return line;
+		at = next;
+	}
+	return line;
+}
