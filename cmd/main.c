@@ -14,6 +14,7 @@ static const struct command {
 	const char *what;
 } commands[] = {
 	{"generate", gw_tool_generate, "a synthetic graph"},
+	{"partition", gw_tool_partition, "a graph cut into parts, by METIS or at random"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
