@@ -50,7 +50,7 @@ static void pin(const struct gw_server *server, pthread_t thread, uint32_t numbe
 		CPU_SET(cpu, &one);
 		int error = pthread_setaffinity_np(thread, sizeof(one), &one);
 		if (error)
-			gw_log(GW_LOG_WARN, "thread %u is not pinned to processor %d: %s", number, (int)cpu,
+			gw_log(GW_LOG_WARN, "thread %u is not pinned to processor %zu: %s", number, cpu,
 			       strerror(error));
 		return;
 	}
