@@ -14,8 +14,9 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
+	{"import", gw_tool_import, "edge lists, NumPy, triples, chunked graphs, packages -> a graph"},
 	{"generate", gw_tool_generate, "a synthetic graph"},
-	{"partition", gw_tool_partition, "a graph in parts"},
+	{"partition", gw_tool_partition, "a graph cut into parts, by METIS or at random"},
 	{"serve", gw_serve_main, "serve a part to clients"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 };

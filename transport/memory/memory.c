@@ -77,8 +77,8 @@ static gw_status greet(struct memory_endpoint *endpoint, const struct gw_connect
 {
 	const char *name = options->address.host;
 	gw_status status = gw_memory_join(name, &endpoint->link);
-	if (status)
-		return status;
+	if (status) /* a full service refuses */
+		return status == GW_LIMIT ? GW_REFUSED : status;
 	struct gw_service *service = endpoint->link.service;
 	if (service->key_bytes && !options->key)
 		status = gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and none was given", name);
