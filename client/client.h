@@ -21,9 +21,9 @@
 struct gw_server {
 	struct gw_client *client;
 	struct gw_address address;
-	uint8_t key[GW_KEY_BYTES_MAX];
-	uint32_t key_bytes;
-	bool known; /* the catalog has been fetched */
+	uint8_t key[GW_KEY_BYTES_MAX]; /* from a key file */
+	uint32_t key_bytes;            /* 0: on loopback, what the server left in the runtime folder, if anything */
+	bool known;                    /* the catalog has been fetched */
 	uint32_t part;
 	uint64_t incarnation;
 	struct gw_catalog catalog;

@@ -55,16 +55,6 @@ gw_status gw_server_check(struct gw_server *server, const struct gw_endpoint *en
 		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client anew");
 }
 
-/* The key for an address: the given file, or on loopback what the server left in the runtime folder. */
-static gw_status find_key(struct gw_server *server, const char *key_file)
-{
-	if (key_file)
-		return gw_key_read(key_file, server->key, &server->key_bytes);
-	if (gw_address_is_loopback(&server->address) && gw_key_find(server->address.port, server->key) == GW_OK)
-		server->key_bytes = GW_KEY_BYTES;
-	return GW_OK;
-}
-
 static gw_status parse_servers(struct gw_client *client, const struct gw_client_options *options)
 {
 	client->servers = gw_calloc(options->server_count, sizeof(*client->servers));
@@ -75,8 +65,8 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 		struct gw_server *server = &client->servers[i];
 		server->client = client;
 		gw_status status = gw_address_parse(options->servers[i], &server->address);
-		if (status == GW_OK)
-			status = find_key(server, options->key_file);
+		if (status == GW_OK && options->key_file)
+			status = gw_key_read(options->key_file, server->key, &server->key_bytes);
 		if (status != GW_OK)
 			return gw_context(status, "server %s", options->servers[i]);
 	}
@@ -269,8 +259,10 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	pthread_mutex_init(&client->batches_lock, NULL);
 	gw_status status = open_steps(client, options);
 	if (status != GW_OK) {
+		char text[GW_ERROR_TEXT_MAX];
+		memcpy(text, gw_last_error(), sizeof(text));
 		gw_client_close(client);
-		return status;
+		return gw_fail_text(status, text);
 	}
 	*out = client;
 	return GW_OK;

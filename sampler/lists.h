@@ -10,7 +10,7 @@
 #include "sampler/pick.h"
 
 #define GW_RUN_MAX 256 /* destinations of a run */
-#define GW_AHEAD   16  /* how far in front of their use offsets and map entries are prefetched */
+#define GW_AHEAD   16  /* how far in front of their use offsets are prefetched */
 #define GW_SLACK   8   /* elements past the last pick that gw_lists_pick may write */
 
 struct gw_lists {

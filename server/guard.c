@@ -65,7 +65,7 @@ gw_status gw_server_guard(struct gw_server *server)
 void gw_server_unguard(struct gw_server *server)
 {
 	if (server->guard_fd >= 0) {
-		unlink(server->guard_path);
+		/* The file stays: removing it would let a third process lock a new one of its name beside the second's. */
 		close(server->guard_fd);
 		server->guard_fd = -1;
 	}

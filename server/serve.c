@@ -43,14 +43,14 @@ static void pin(const struct gw_server *server, pthread_t thread, uint32_t numbe
 		return;
 	uint32_t count = (uint32_t)CPU_COUNT(&allowed);
 	uint32_t wanted = (server->options.part * server->options.threads + number) % count;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &allowed) || wanted-- > 0)
 			continue;
 		CPU_ZERO(&one);
 		CPU_SET(cpu, &one);
 		int error = pthread_setaffinity_np(thread, sizeof(one), &one);
 		if (error)
-			gw_log(GW_LOG_WARN, "thread %u is not pinned to processor %d: %s", number, cpu,
+			gw_log(GW_LOG_WARN, "thread %u is not pinned to processor %zu: %s", number, cpu,
 			       strerror(error));
 		return;
 	}
