@@ -62,9 +62,8 @@ gw_status gw_plan_classes_make(const struct gw_plan *plan, const struct gw_part 
 		out->count = masked ? 2 : 1;
 	if (plan->balance_train && !masked) {
 		gw_plan_classes_free(out);
-		return gw_fail(GW_NOT_FOUND,
-			       "--balance-train: no node type has a feature \"" GW_PLAN_TRAIN_MASK
-			       "\" (bool, one value a node); import it, or leave the option out");
+		return gw_fail(GW_NOT_FOUND, "--balance-train: no node type has a feature \"" GW_PLAN_TRAIN_MASK
+					     "\" (bool, one value a node); import it, or leave the option out");
 	}
 	return GW_OK;
 }

@@ -1,7 +1,7 @@
 /* From CSC to the symmetric, loop-free, simple graph with weights, in parallel and in little memory.
  *
  *   count both ends of every edge -> offsets -> scatter both ends -> sort each list -> count its distinct ids
- *   -> offsets again -> write ids and their multiplicities
+ *   -> nodes without neighbours left out, offsets again -> write ids and their multiplicities
  *
  * The scatter runs in any order (atomic cursors); the sort makes the result the same for any number of threads. Ids are
  * 32 bits wide, as Debian's METIS takes them, so each list sorts by insertion, quicksort or, where hubs are, by radix.
@@ -24,7 +24,7 @@ struct build {
 	const struct gw_symmetric_source *source;
 	uint64_t nodes;
 	uint32_t *start;  /* [nodes + 1]: where a node's list begins in list */
-	uint32_t *cursor; /* [nodes]: counts, then write positions, then distinct ids */
+	uint32_t *cursor; /* [nodes]: counts, then write positions, then distinct ids, then the node's new number */
 	uint32_t *list;   /* both ends of all edges */
 	uint32_t **scratch;
 	uint64_t *loops;  /* per thread */
@@ -40,7 +40,7 @@ static uint64_t list_bytes(uint64_t nodes, uint64_t edges)
 
 uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges)
 {
-	return list_bytes(nodes, edges) + 4 * edges * sizeof(int32_t) + (nodes + 1) * sizeof(int32_t);
+	return list_bytes(nodes, edges) + 4 * edges * sizeof(int32_t) + (2 * nodes + 1) * sizeof(int32_t);
 }
 
 static gw_status count_loops(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -220,11 +220,14 @@ static gw_status write_lists(void *context, uint64_t begin, uint64_t end, unsign
 	for (uint64_t v = begin; v < end; v++) {
 		const uint32_t *ids = build->list + build->start[v];
 		size_t n = build->start[v + 1] - build->start[v];
-		int32_t *to = out->adjncy + out->xadj[v], *weight = out->adjwgt + out->xadj[v];
+		if (n == 0)
+			continue;
+		uint64_t at = (uint64_t)out->xadj[build->cursor[v]];
+		int32_t *to = out->adjncy + at, *weight = out->adjwgt + at;
 		for (size_t i = 0, next; i < n; i = next) {
 			for (next = i + 1; next < n && ids[next] == ids[i]; next++)
 				;
-			*to++ = (int32_t)ids[i];
+			*to++ = (int32_t)build->cursor[ids[i]];
 			*weight++ = (int32_t)(next - i);
 		}
 	}
@@ -268,29 +271,39 @@ static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
 	return status;
 }
 
-/* The result's memory, and its offsets from the distinct ids in cursor. */
+/* The result's memory, and its offsets from the distinct ids in cursor; cursor becomes the numbers of those that stay.
+ */
 static gw_status place_result(struct build *build)
 {
 	struct gw_symmetric *out = build->out;
-	for (uint64_t v = 0; v < build->nodes; v++)
+	for (uint64_t v = 0; v < build->nodes; v++) {
 		out->entries += build->cursor[v];
+		out->nodes += build->cursor[v] > 0;
+	}
 	struct gw_arena_options options = {.name = "symmetric graph", .numa = GW_NUMA_LOCAL};
-	uint64_t bytes = (build->nodes + 1 + 2 * out->entries) * sizeof(int32_t) + 3 * GW_ARENA_ALIGN;
+	uint64_t bytes = (2 * out->nodes + 1 + 2 * out->entries) * sizeof(int32_t) + 4 * GW_ARENA_ALIGN;
 	gw_status status = gw_arena_create(bytes, &options, &out->arena);
 	if (!status)
-		status = take_room(out->arena, (build->nodes + 1) * sizeof(int32_t), &out->xadj);
+		status = take_room(out->arena, (out->nodes + 1) * sizeof(int32_t), &out->xadj);
+	if (!status)
+		status = take_room(out->arena, out->nodes * sizeof(int32_t), &out->origin);
 	if (!status)
 		status = take_room(out->arena, out->entries * sizeof(int32_t), &out->adjncy);
 	if (!status)
 		status = take_room(out->arena, out->entries * sizeof(int32_t), &out->adjwgt);
 	if (status)
 		return status;
-	int32_t sum = 0;
+	int32_t sum = 0, next = 0;
 	for (uint64_t v = 0; v < build->nodes; v++) {
-		out->xadj[v] = sum;
-		sum += (int32_t)build->cursor[v];
+		int32_t distinct = (int32_t)build->cursor[v];
+		if (distinct == 0)
+			continue;
+		build->cursor[v] = (uint32_t)next;
+		out->origin[next] = (int32_t)v;
+		out->xadj[next++] = sum;
+		sum += distinct;
 	}
-	out->xadj[build->nodes] = sum;
+	out->xadj[next] = sum;
 	return GW_OK;
 }
 
@@ -313,7 +326,7 @@ static gw_status run(struct build *build, const struct gw_symmetric_source *sour
 gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes, unsigned threads,
 			     struct gw_symmetric *out)
 {
-	*out = (struct gw_symmetric){.nodes = nodes};
+	*out = (struct gw_symmetric){0};
 	for (size_t i = 0; i < count; i++)
 		out->edges += sources[i].adjacency->edges;
 	out->edges -= gw_symmetric_loops(sources, count, threads);

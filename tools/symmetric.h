@@ -11,9 +11,10 @@ struct gw_symmetric_source {
 };
 
 struct gw_symmetric {
-	uint64_t nodes;
+	uint64_t nodes;   /* that have a neighbour; the others are left out */
 	uint64_t edges;   /* of the input, loops not counted */
 	uint64_t entries; /* xadj[nodes]: both directions of every pair of neighbours */
+	int32_t *origin;  /* [nodes]: the input's number of a node, ascending */
 	int32_t *xadj;    /* [nodes + 1] */
 	int32_t *adjncy;  /* [entries]: each list ascending, without loops and repeats */
 	int32_t *adjwgt;  /* [entries]: the input's edges between the two, either way; their sum is 2 * edges */

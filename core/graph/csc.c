@@ -1,12 +1,11 @@
 /* From an edge list to CSC: two levels of counting sort by destination, then each list by its keys.
  *
  *   histogram of buckets (upper bits of dst) by slices of the input -> scatter (dst in bucket, edge number), packed in
- *   8 bytes -> each bucket by itself: count, place, sort its lists
+ *   8 bytes, and src -> each bucket by itself, in cache: count, place (src, edge number), sort its lists by radix
  *
- * The first level keeps writes to a few hundred streams, the second works in cache. Slices scatter in input order and
- * list sorts break ties by position, so the result does not depend on the number of threads. A list is sorted by
- * packing (key - smallest key, position) into 64-bit words, several rounds from the low bits up where they do not fit.
- * Fails for ids out of range, naming the edge, and for want of memory.
+ * The first level keeps writes to a few hundred streams and reads in order: a gather by edge number would miss the TLB
+ * at every edge. Slices scatter in input order and list sorts break ties by position, so the result does not depend on
+ * the number of threads. Fails for ids out of range, naming the edge, and for want of memory.
  */
 #include "core/graph/csc.h"
 
@@ -22,6 +21,15 @@
 #define BUCKETS_MAX 512u /* write streams of the scatter: within the reach of a second-level TLB */
 #define SLICES_MAX  64u
 
+#define SMALL_LIST     32u   /* edges up to which insertion beats counting */
+#define WIDE_LIST      4096u /* edges from which a radix pass takes RADIX_BITS_MAX bits, not 8 */
+#define RADIX_BITS_MAX 11u
+
+struct scratch {
+	uint64_t *words;
+	uint64_t room;
+};
+
 struct build {
 	const struct gw_coo *coo;
 	struct gw_csc *csc;
@@ -29,8 +37,10 @@ struct build {
 	uint64_t *cursors;     /* [slices][buckets]: counts, then where a slice's next edge of a bucket goes */
 	uint64_t *bucket_from; /* [buckets + 1] */
 	uint32_t buckets, slices;
-	uint32_t shift;     /* dst >> shift is the bucket */
-	uint32_t edge_bits; /* of an edge number */
+	uint32_t shift;          /* dst >> shift is the bucket */
+	uint32_t edge_bits;      /* of an edge number */
+	bool src_fits;           /* beside it in a word */
+	struct scratch *scratch; /* one for each thread: the largest bucket */
 };
 
 static uint32_t bit_length(uint64_t value)
@@ -98,180 +108,189 @@ static void place_buckets(struct build *build)
 	build->bucket_from[build->buckets] = at;
 }
 
+/* order is not needed before the buckets are sorted: it carries the sources, so that none is fetched at random later.
+ */
 static gw_status scatter_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct build *build = context;
 	(void)thread;
-	const uint64_t *dst = build->coo->dst;
+	const uint64_t *src = build->coo->src, *dst = build->coo->dst;
 	uint64_t mask = (1ull << build->shift) - 1;
 	for (uint64_t slice = begin; slice < end; slice++) {
 		uint64_t *cursors = build->cursors + slice * build->buckets;
 		uint64_t stop = slice_begin(build, slice + 1);
-		for (uint64_t e = slice_begin(build, slice); e < stop; e++)
-			build->packed[cursors[dst[e] >> build->shift]++] = (dst[e] & mask) << build->edge_bits | e;
+		for (uint64_t e = slice_begin(build, slice); e < stop; e++) {
+			uint64_t at = cursors[dst[e] >> build->shift]++;
+			build->packed[at] = (dst[e] & mask) << build->edge_bits | e;
+			build->csc->order[at] = src[e];
+		}
 	}
 	return GW_OK;
 }
 
 /* --- sorting one list --------------------------------------------------------------------------------------------- */
 
-static void sort_small(uint64_t *keys, uint64_t n)
+static void sort_small(uint64_t *words, uint64_t n)
 {
 	for (uint64_t i = 1; i < n; i++) {
-		uint64_t key = keys[i], j = i;
-		for (; j > 0 && keys[j - 1] > key; j--)
-			keys[j] = keys[j - 1];
-		keys[j] = key;
+		uint64_t word = words[i], j = i;
+		for (; j > 0 && words[j - 1] > word; j--)
+			words[j] = words[j - 1];
+		words[j] = word;
 	}
 }
 
-static void sift_down(uint64_t *keys, uint64_t root, uint64_t n)
+/* One pass of a radix sort: from -> to by `bits` bits at `shift`, stable. */
+static void radix_pass(const uint64_t *from, uint64_t *to, uint64_t n, uint32_t shift, uint32_t bits)
 {
-	uint64_t key = keys[root];
-	for (uint64_t child; (child = 2 * root + 1) < n; root = child) {
-		child += child + 1 < n && keys[child + 1] > keys[child];
-		if (keys[child] <= key)
-			break;
-		keys[root] = keys[child];
+	uint64_t places[1u << RADIX_BITS_MAX];
+	uint64_t mask = (1ull << bits) - 1, at = 0;
+	memset(places, 0, sizeof(*places) << bits);
+	for (uint64_t i = 0; i < n; i++)
+		places[from[i] >> shift & mask]++;
+	for (uint64_t digit = 0; digit <= mask; digit++) {
+		uint64_t count = places[digit];
+		places[digit] = at;
+		at += count;
 	}
-	keys[root] = key;
+	for (uint64_t i = 0; i < n; i++)
+		to[places[from[i] >> shift & mask]++] = from[i];
 }
 
-static void heap_sort(uint64_t *keys, uint64_t n)
+/* Sorts words by their bits from low_bit up. The bits below hold positions, ascending on entry, so that ties keep their
+ * order. spare: n words. */
+static void sort_words(uint64_t *words, uint64_t *spare, uint64_t n, uint32_t low_bit)
 {
-	for (uint64_t i = n / 2; i-- > 0;)
-		sift_down(keys, i, n);
-	for (uint64_t last = n; last-- > 1;) {
-		uint64_t top = keys[0];
-		keys[0] = keys[last];
-		keys[last] = top;
-		sift_down(keys, 0, last);
+	uint64_t differ = 0, before = 0;
+	bool sorted = true;
+	for (uint64_t i = 0; i < n; i++) {
+		differ |= words[i] ^ words[0];
+		sorted &= words[i] >= before;
+		before = words[i];
 	}
-}
-
-static uint64_t median(uint64_t a, uint64_t b, uint64_t c)
-{
-	uint64_t low = a < b ? a : b, high = a < b ? b : a;
-	return c < low ? low : c > high ? high : c;
-}
-
-/* Hoare's quicksort with Musser's limit on its depth (introsort, 1997). Keys are distinct. */
-static void sort_words(uint64_t *keys, uint64_t n, uint32_t depth)
-{
-	while (n > 24) {
-		if (depth-- == 0) {
-			heap_sort(keys, n);
-			return;
-		}
-		uint64_t pivot = median(keys[0], keys[n / 2], keys[n - 1]);
-		uint64_t i = 0, j = n - 1;
-		for (;; i++, j--) {
-			while (keys[i] < pivot)
-				i++;
-			while (keys[j] > pivot)
-				j--;
-			if (i >= j)
-				break;
-			uint64_t key = keys[i];
-			keys[i] = keys[j];
-			keys[j] = key;
-		}
-		/* [0, i) is below the pivot or equal, [i, n) above or equal; the shorter side by recursion */
-		if (i <= n - i) {
-			sort_words(keys, i, depth);
-			keys += i;
-			n -= i;
-		} else {
-			sort_words(keys + i, n - i, depth);
-			n = i;
-		}
+	if (sorted)
+		return;
+	if (n <= SMALL_LIST) {
+		sort_small(words, n);
+		return;
 	}
-	sort_small(keys, n);
+	uint32_t bits = n < WIDE_LIST ? 8 : RADIX_BITS_MAX, top = bit_length(differ);
+	uint64_t *from = words, *to = spare;
+	for (uint32_t shift = low_bit; shift < top; shift += bits) {
+		radix_pass(from, to, n, shift, bits);
+		uint64_t *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != words)
+		memcpy(words, from, n * sizeof(*words));
 }
 
 enum list_key { KEY_SRC, KEY_REL, KEY_TIME };
 
-static inline uint64_t key_of(const struct gw_coo *coo, enum list_key which, uint64_t edge)
+static uint64_t key_of(const struct gw_coo *coo, enum list_key which, uint64_t edge)
 {
 	if (which == KEY_SRC)
 		return coo->src[edge];
 	if (which == KEY_REL)
 		return coo->rel[edge];
-	return (uint64_t)coo->time[edge] ^ 1ull << 63; /* order of signed numbers, kept */
+	return (uint64_t)coo->time[edge] ^ (uint64_t)1 << 63; /* order of signed numbers, kept */
 }
 
-/* Sorts a list of edge numbers by one key, stable. scratch: n words. */
-static inline void sort_by(const struct gw_coo *coo, enum list_key which, uint64_t *list, uint64_t *scratch, uint64_t n)
+/* Sorts a list of edge numbers by one key, stable, through words of (key - smallest key, position), in several rounds
+ * from the low bits up where they do not fit. words, spare: n each. */
+static void sort_by(const struct gw_coo *coo, enum list_key which, uint64_t *list, uint64_t *words, uint64_t *spare,
+		    uint64_t n)
 {
-	uint64_t low = UINT64_MAX, high = 0, before = 0;
-	bool sorted = true;
+	uint64_t low = UINT64_MAX, high = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t key = key_of(coo, which, list[i]);
 		low = key < low ? key : low;
 		high = key > high ? key : high;
-		sorted &= key >= before;
-		before = key;
 	}
-	if (sorted)
-		return;
 	uint32_t position_bits = bit_length(n - 1), key_bits = bit_length(high - low), room = 64 - position_bits;
 	uint64_t position_mask = (1ull << position_bits) - 1;
 	for (uint32_t done = 0; done < key_bits; done += room) {
 		for (uint64_t i = 0; i < n; i++)
-			scratch[i] = (key_of(coo, which, list[i]) - low) >> done << position_bits | i;
-		sort_words(scratch, n, 2 * bit_length(n));
+			words[i] = (key_of(coo, which, list[i]) - low) >> done << position_bits | i;
+		sort_words(words, spare, n, position_bits);
 		for (uint64_t i = 0; i < n; i++)
-			scratch[i] = list[scratch[i] & position_mask];
-		memcpy(list, scratch, n * sizeof(*list));
+			words[i] = list[words[i] & position_mask];
+		memcpy(list, words, n * sizeof(*list));
 	}
 }
 
-static void sort_list(const struct gw_coo *coo, uint64_t *list, uint64_t *scratch, uint64_t n)
-{
-	sort_by(coo, KEY_SRC, list, scratch, n);
-	if (coo->time)
-		sort_by(coo, KEY_TIME, list, scratch, n);
-	if (coo->rel)
-		sort_by(coo, KEY_REL, list, scratch, n);
-}
-
-/* One bucket: its cells of indptr are counts, then cursors, which end where the next list starts, then starts. */
-static void build_bucket(struct build *build, uint64_t bucket)
+/* words[0, n) are the list, placed by place_edges; order gets its edge numbers. */
+static void sort_list(const struct build *build, uint64_t *order, uint64_t *words, uint64_t *spare, uint64_t n)
 {
 	const struct gw_coo *coo = build->coo;
-	uint64_t low = bucket << build->shift, high = (bucket + 1) << build->shift;
-	uint64_t rows = (high < coo->num_dst ? high : coo->num_dst) - low;
-	uint64_t *starts = build->csc->indptr + low, *order = build->csc->order;
-	uint64_t from = build->bucket_from[bucket], to = build->bucket_from[bucket + 1];
 	uint64_t edge_mask = (1ull << build->edge_bits) - 1;
+	if (build->src_fits)
+		sort_words(words, spare, n, build->edge_bits);
+	for (uint64_t i = 0; i < n; i++)
+		order[i] = words[i] & edge_mask;
+	if (!build->src_fits && n > 1)
+		sort_by(coo, KEY_SRC, order, words, spare, n);
+	if (coo->time && n > 1)
+		sort_by(coo, KEY_TIME, order, words, spare, n);
+	if (coo->rel && n > 1)
+		sort_by(coo, KEY_REL, order, words, spare, n);
+}
 
+/* Counting sort of a bucket by destination into words: (source, edge number) where that fits, else the edge number.
+ * starts, the bucket's cells of indptr, are counts, then cursors, and end up as the ends of the lists. */
+static void place_edges(const struct build *build, uint64_t bucket, uint64_t *starts, uint64_t rows, uint64_t *words)
+{
+	uint64_t from = build->bucket_from[bucket], to = build->bucket_from[bucket + 1], at = 0;
+	uint64_t edge_mask = (1ull << build->edge_bits) - 1;
+	const uint64_t *packed = build->packed, *src = build->csc->order;
 	memset(starts, 0, rows * sizeof(*starts));
 	for (uint64_t i = from; i < to; i++)
-		starts[build->packed[i] >> build->edge_bits]++;
-	uint64_t at = from;
+		starts[packed[i] >> build->edge_bits]++;
 	for (uint64_t row = 0; row < rows; row++) {
 		uint64_t count = starts[row];
 		starts[row] = at;
 		at += count;
 	}
+	uint32_t src_shift = build->src_fits ? build->edge_bits : 0;
+	uint64_t src_mask = build->src_fits ? UINT64_MAX : 0;
 	for (uint64_t i = from; i < to; i++)
-		order[starts[build->packed[i] >> build->edge_bits]++] = build->packed[i] & edge_mask;
-	uint64_t begin = from;
+		words[starts[packed[i] >> build->edge_bits]++] =
+			(src[i] & src_mask) << src_shift | (packed[i] & edge_mask);
+}
+
+static gw_status build_bucket(struct build *build, uint64_t bucket, struct scratch *scratch)
+{
+	uint64_t low = bucket << build->shift, high = (bucket + 1) << build->shift;
+	uint64_t rows = (high < build->coo->num_dst ? high : build->coo->num_dst) - low;
+	uint64_t *starts = build->csc->indptr + low;
+	uint64_t from = build->bucket_from[bucket], edges = build->bucket_from[bucket + 1] - from;
+	if (edges > scratch->room) {
+		gw_free(scratch->words);
+		scratch->words = big_alloc(edges + edges / 4);
+		scratch->room = scratch->words ? edges + edges / 4 : 0;
+		if (!scratch->words)
+			return GW_NO_MEMORY;
+	}
+	place_edges(build, bucket, starts, rows, scratch->words);
+	uint64_t begin = 0;
 	for (uint64_t row = 0; row < rows; row++) {
 		uint64_t end = starts[row];
-		starts[row] = begin;
-		if (end - begin > 1)
-			sort_list(coo, order + begin, build->packed + begin, end - begin);
+		starts[row] = from + begin;
+		sort_list(build, build->csc->order + from + begin, scratch->words + begin, build->packed + from + begin,
+			  end - begin);
 		begin = end;
 	}
+	return GW_OK;
 }
 
 static gw_status bucket_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	(void)thread;
-	for (uint64_t bucket = begin; bucket < end; bucket++)
-		build_bucket(context, bucket);
-	return GW_OK;
+	struct build *build = context;
+	gw_status status = GW_OK;
+	for (uint64_t bucket = begin; status == GW_OK && bucket < end; bucket++)
+		status = build_bucket(build, bucket, &build->scratch[thread]);
+	return status;
 }
 
 /* Buckets of a power of two of destinations, enough of them, and edge numbers that fit beside them in a word. */
@@ -282,6 +301,7 @@ static void choose_sizes(struct build *build, unsigned threads)
 	while (coo->num_dst >> build->shift >= BUCKETS_MAX)
 		build->shift++;
 	assert(build->edge_bits + build->shift <= 64);
+	build->src_fits = bit_length(coo->num_src) + build->edge_bits <= 64;
 	build->buckets = coo->num_dst ? (uint32_t)((coo->num_dst - 1) >> build->shift) + 1 : 0;
 	build->slices = threads < SLICES_MAX ? threads : SLICES_MAX;
 }
@@ -313,9 +333,13 @@ gw_status gw_csc_build(const struct gw_coo *coo, unsigned threads, struct gw_csc
 	build.packed = big_alloc(coo->num_edges);
 	build.cursors = gw_calloc((size_t)build.slices * build.buckets, sizeof(uint64_t));
 	build.bucket_from = gw_calloc((size_t)build.buckets + 1, sizeof(uint64_t));
+	build.scratch = gw_calloc(threads, sizeof(*build.scratch));
 	gw_status status = GW_NO_MEMORY;
-	if (out->indptr && out->order && build.packed && build.cursors && build.bucket_from)
+	if (out->indptr && out->order && build.packed && build.cursors && build.bucket_from && build.scratch)
 		status = run(&build, threads);
+	for (unsigned t = 0; build.scratch && t < threads; t++)
+		gw_free(build.scratch[t].words);
+	gw_free(build.scratch);
 	gw_free(build.packed);
 	gw_free(build.cursors);
 	gw_free(build.bucket_from);

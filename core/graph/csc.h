@@ -19,7 +19,9 @@ struct gw_csc {
 };
 
 /* Sorts by (dst, time or rel if given, src), ties in input order. Counting sort by destination, then each list.
- * Memory: 8 bytes * (num_dst + 1 + num_edges) kept, as much again on the way. Free with gw_csc_free. */
+ * Memory: 8 bytes * (num_dst + 1 + num_edges) kept; on the way 8 bytes * num_edges more and, for each thread, 10 bytes
+ * for each edge of the fullest of 512 ranges of destinations. threads = 0: as many as there are processors. GW_RANGE,
+ * GW_LIMIT (2^33 edges, 2^40 destinations), GW_NO_MEMORY. Free with gw_csc_free. */
 gw_status gw_csc_build(const struct gw_coo *coo, unsigned threads, struct gw_csc *out);
 void gw_csc_free(struct gw_csc *csc);
 

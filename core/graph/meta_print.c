@@ -1,4 +1,9 @@
-/* mygraph.json printed: the way back from core/graph/meta_json.c. Fails only for want of memory. */
+/* mygraph.json printed: the way back from core/graph/meta_json.c.
+ *
+ *   values by jansson, one top-level key at a time -> lines: people read this file, so each type and each array has one
+ *
+ * Fails only for want of memory, and never leaves a key out: the first value that cannot be made fails the whole.
+ */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -10,130 +15,234 @@
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
 
-static json_t *numbering(const struct gw_graph_meta *meta, bool edges)
+struct printer {
+	const struct gw_graph_meta *meta;
+	char *text;
+	size_t used, room;
+	bool failed;
+};
+
+static void put(struct printer *p, const char *text, size_t bytes)
 {
-	json_t *object = json_object();
-	for (uint32_t t = 0; t < (edges ? meta->num_etypes : meta->num_ntypes); t++) {
-		char text[ETYPE_TEXT_MAX];
-		json_object_set_new(object, edges ? gw_meta_etype_text(meta, t, text) : meta->ntypes[t].name,
-				    json_integer(t));
+	if (p->failed)
+		return;
+	if (bytes >= p->room - p->used) {
+		size_t room = 2 * (p->used + bytes) + 4096;
+		char *grown = gw_realloc(p->text, room, 1);
+		if (!grown) {
+			p->failed = true;
+			return;
+		}
+		p->text = grown;
+		p->room = room;
 	}
-	return object;
+	memcpy(p->text + p->used, text, bytes);
+	p->used += bytes;
+	p->text[p->used] = '\0';
+}
+
+static void put_text(struct printer *p, const char *text)
+{
+	put(p, text, strlen(text));
+}
+
+static int put_piece(const char *text, size_t bytes, void *printer)
+{
+	put(printer, text, bytes);
+	return 0;
+}
+
+/* A value in one line. Takes it over; NULL: it could not be made. */
+static void put_value(struct printer *p, json_t *value)
+{
+	if (!value || json_dump_callback(value, put_piece, p, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
+		p->failed = true;
+	json_decref(value);
+}
+
+/* "key": value, in a line of its own. Names and keys need no escapes: gw_name_check. */
+static void put_key(struct printer *p, const char *indent, const char *key, bool first)
+{
+	put_text(p, first ? "\n" : ",\n");
+	put_text(p, indent);
+	put_text(p, "\"");
+	put_text(p, key);
+	put_text(p, "\": ");
+}
+
+static void put_top(struct printer *p, const char *key, json_t *value)
+{
+	put_key(p, " ", key, false);
+	put_value(p, value);
+}
+
+/* Appends to an array that may have failed already. */
+static json_t *with(json_t *list, json_t *item)
+{
+	if (list && json_array_append_new(list, item) == 0)
+		return list;
+	if (!list)
+		json_decref(item);
+	json_decref(list);
+	return NULL;
 }
 
 static json_t *ranges(const uint64_t *starts, uint32_t parts)
 {
 	json_t *list = json_array();
 	for (uint32_t p = 0; p < parts; p++)
-		json_array_append_new(list, json_pack("[II]", (json_int_t)starts[p], (json_int_t)starts[p + 1]));
+		list = with(list, json_pack("[II]", (json_int_t)starts[p], (json_int_t)starts[p + 1]));
 	return list;
 }
 
-static json_t *range_map(const struct gw_graph_meta *meta, bool edges)
+static json_t *columns(const struct gw_graph_meta *meta, const struct gw_node_type *type)
 {
-	json_t *object = json_object();
-	for (uint32_t t = 0; t < (edges ? meta->num_etypes : meta->num_ntypes); t++) {
+	json_t *list = json_array();
+	for (uint32_t c = 0; c < type->columns; c++) {
 		char text[ETYPE_TEXT_MAX];
-		if (edges)
-			json_object_set_new(object, gw_meta_etype_text(meta, t, text),
-					    ranges(meta->etypes[t].starts, meta->num_parts));
-		else
-			json_object_set_new(object, meta->ntypes[t].name,
-					    ranges(meta->ntypes[t].starts, meta->num_parts));
+		list = with(list, json_string(gw_meta_etype_text(meta, type->column_edge_types[c], text)));
 	}
-	return object;
+	return list;
 }
 
-static json_t *columns(const struct gw_graph_meta *meta)
+static void put_ntypes(struct printer *p)
 {
-	json_t *object = json_object();
+	const struct gw_graph_meta *meta = p->meta;
+	put_key(p, " ", "ntypes", false);
+	put_text(p, "{");
 	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
-		json_t *list = json_array();
-		for (uint32_t c = 0; c < meta->ntypes[t].columns; c++) {
-			char text[ETYPE_TEXT_MAX];
-			json_array_append_new(list, json_string(gw_meta_etype_text(
-							    meta, meta->ntypes[t].column_edge_types[c], text)));
-		}
-		json_object_set_new(object, meta->ntypes[t].name, list);
+		put_key(p, "  ", meta->ntypes[t].name, t == 0);
+		put_value(p, json_integer(t));
 	}
-	return object;
+	put_text(p, "}");
+	put_key(p, " ", "node_map", false);
+	put_text(p, "{");
+	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
+		put_key(p, "  ", meta->ntypes[t].name, t == 0);
+		put_value(p, ranges(meta->ntypes[t].starts, meta->num_parts));
+	}
+	put_text(p, "}");
+	put_key(p, " ", "indptr_columns", false);
+	put_text(p, "{");
+	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
+		put_key(p, "  ", meta->ntypes[t].name, t == 0);
+		put_value(p, columns(meta, &meta->ntypes[t]));
+	}
+	put_text(p, "}");
 }
 
-static void print_etype_keys(const struct gw_graph_meta *meta, json_t *root)
+enum etype_key { NUMBER, RANGES, ORDER, RELATIONS, REVERSE, ETYPE_KEYS };
+
+/* What a key says of an edge type; *there is false where it says nothing. */
+static json_t *etype_value(const struct gw_graph_meta *meta, uint32_t t, enum etype_key key, bool *there)
 {
-	json_t *order = json_object(), *relations = json_object(), *reverse = json_object(), *transpose = json_array();
-	for (uint32_t t = 0; t < meta->num_etypes; t++) {
-		const struct gw_edge_type *type = &meta->etypes[t];
-		char text[ETYPE_TEXT_MAX], other[ETYPE_TEXT_MAX], time[GW_NAME_MAX + 6];
-		gw_meta_etype_text(meta, t, text);
-		snprintf(time, sizeof(time), "time:%s", type->time_name);
-		json_object_set_new(order, text,
-				    type->order == GW_ORDER_SRC        ? json_pack("[s]", "src")
-				    : type->order == GW_ORDER_TIME_SRC ? json_pack("[ss]", time, "src")
-								       : json_pack("[ss]", "rel", "src"));
-		if (type->relations > 0)
-			json_object_set_new(relations, text, json_integer(type->relations));
-		if (type->reverse != GW_TYPE_NONE)
-			json_object_set_new(reverse, text, json_string(gw_meta_etype_text(meta, type->reverse, other)));
-		if (type->out_column != GW_TYPE_NONE)
-			json_array_append_new(transpose, json_string(text));
+	const struct gw_edge_type *type = &meta->etypes[t];
+	char text[ETYPE_TEXT_MAX];
+	*there = key != RELATIONS && key != REVERSE;
+	switch (key) {
+	case NUMBER:
+		return json_integer(t);
+	case RANGES:
+		return ranges(type->starts, meta->num_parts);
+	case ORDER:
+		snprintf(text, sizeof(text), "time:%s", type->time_name);
+		if (type->order == GW_ORDER_SRC)
+			return json_pack("[s]", "src");
+		return json_pack("[ss]", type->order == GW_ORDER_TIME_SRC ? text : "rel", "src");
+	case RELATIONS:
+		*there = type->relations > 0;
+		return *there ? json_integer(type->relations) : NULL;
+	default:
+		*there = type->reverse != GW_TYPE_NONE;
+		return *there ? json_string(gw_meta_etype_text(meta, type->reverse, text)) : NULL;
 	}
-	json_object_set_new(root, "order", order);
-	json_object_set_new(root, "relations", relations);
-	json_object_set_new(root, "reverse", reverse);
-	json_object_set_new(root, "transpose", transpose);
+}
+
+static void put_etypes(struct printer *p)
+{
+	static const char *const keys[ETYPE_KEYS] = {"etypes", "edge_map", "order", "relations", "reverse"};
+	for (enum etype_key key = NUMBER; key < ETYPE_KEYS; key++) {
+		bool first = true;
+		put_key(p, " ", keys[key], false);
+		put_text(p, "{");
+		for (uint32_t t = 0; t < p->meta->num_etypes; t++) {
+			char text[ETYPE_TEXT_MAX];
+			bool there;
+			json_t *value = etype_value(p->meta, t, key, &there);
+			if (!there)
+				continue;
+			put_key(p, "  ", gw_meta_etype_text(p->meta, t, text), first);
+			put_value(p, value);
+			first = false;
+		}
+		put_text(p, "}");
+	}
+	json_t *list = json_array();
+	for (uint32_t t = 0; t < p->meta->num_etypes; t++) {
+		char text[ETYPE_TEXT_MAX];
+		if (p->meta->etypes[t].out_column != GW_TYPE_NONE)
+			list = with(list, json_string(gw_meta_etype_text(p->meta, t, text)));
+	}
+	put_top(p, "transpose", list);
+}
+
+static json_t *hex(uint64_t value)
+{
+	char text[17];
+	snprintf(text, sizeof(text), "%016" PRIx64, value);
+	return json_string(text);
 }
 
 static json_t *array_object(const struct gw_array_meta *array)
 {
-	char digest[17];
 	json_t *shape = json_array();
 	for (uint32_t i = 0; i < array->ndim; i++)
-		json_array_append_new(shape, json_integer((json_int_t)array->shape[i]));
-	snprintf(digest, sizeof(digest), "%016" PRIx64, array->digest);
-	return json_pack("{sssssoss}", "file", array->file, "dtype", gw_dtype_name(array->dtype), "shape", shape,
-			 "digest", digest);
+		shape = with(shape, json_integer((json_int_t)array->shape[i]));
+	return json_pack("{sssssoso}", "file", array->file, "dtype", gw_dtype_name(array->dtype), "shape", shape,
+			 "digest", hex(array->digest));
 }
 
-static json_t *build_root(const struct gw_graph_meta *meta)
+static void put_part(struct printer *p, uint32_t number)
 {
-	uint64_t nodes = 0, edges = 0;
-	char id[17];
-	for (uint32_t t = 0; t < meta->num_ntypes; t++)
-		nodes += meta->ntypes[t].count;
-	for (uint32_t t = 0; t < meta->num_etypes; t++)
-		edges += meta->etypes[t].count;
-	snprintf(id, sizeof(id), "%016" PRIx64, meta->graph_id);
-	json_t *root =
-		json_pack("{ss ss ss ss sI sI sI so so so so so}", "format", GW_FORMAT_NAME, "graph_name",
-			  meta->graph_name, "graph_id", id, "part_method", meta->part_method, "num_parts",
-			  (json_int_t)meta->num_parts, "num_nodes", (json_int_t)nodes, "num_edges", (json_int_t)edges,
-			  "ntypes", numbering(meta, false), "etypes", numbering(meta, true), "node_map",
-			  range_map(meta, false), "edge_map", range_map(meta, true), "indptr_columns", columns(meta));
-	if (!root)
-		return NULL;
-	print_etype_keys(meta, root);
-	for (uint32_t p = 0; p < meta->num_parts; p++) {
-		char key[32];
-		json_t *arrays = json_object();
-		for (uint32_t i = 0; i < meta->parts[p].count; i++)
-			json_object_set_new(arrays, meta->parts[p].arrays[i].key,
-					    array_object(&meta->parts[p].arrays[i]));
-		snprintf(key, sizeof(key), "part-%u", p);
-		json_object_set_new(root, key, arrays);
+	const struct gw_part_meta *part = &p->meta->parts[number];
+	char key[32];
+	snprintf(key, sizeof(key), "part-%u", number);
+	put_key(p, " ", key, false);
+	put_text(p, "{");
+	for (uint32_t i = 0; i < part->count; i++) {
+		put_key(p, "  ", part->arrays[i].key, i == 0);
+		put_value(p, array_object(&part->arrays[i]));
 	}
-	return root;
+	put_text(p, "}");
 }
 
 gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 {
+	struct printer p = {.meta = meta};
+	uint64_t nodes = 0, edges = 0;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		nodes += meta->ntypes[t].count;
+	for (uint32_t t = 0; t < meta->num_etypes; t++)
+		edges += meta->etypes[t].count;
+	put_text(&p, "{");
+	put_key(&p, " ", "format", true);
+	put_value(&p, json_string(GW_FORMAT_NAME));
+	put_top(&p, "graph_name", json_string(meta->graph_name));
+	put_top(&p, "graph_id", hex(meta->graph_id));
+	put_top(&p, "part_method", json_string(meta->part_method));
+	put_top(&p, "num_parts", json_integer(meta->num_parts));
+	put_top(&p, "num_nodes", json_integer((json_int_t)nodes));
+	put_top(&p, "num_edges", json_integer((json_int_t)edges));
+	put_ntypes(&p);
+	put_etypes(&p);
+	for (uint32_t part = 0; part < meta->num_parts; part++)
+		put_part(&p, part);
+	put_text(&p, "\n}\n");
 	*text = NULL;
-	json_t *root = build_root(meta);
-	char *dump = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-	json_decref(root);
-	if (!dump)
+	if (p.failed) {
+		gw_free(p.text);
 		return gw_fail(GW_NO_MEMORY, "no memory to print the JSON of graph \"%s\"", meta->graph_name);
-	*text = gw_strdup(dump);
-	free(dump);
-	return *text ? GW_OK : GW_NO_MEMORY;
+	}
+	*text = p.text;
+	return GW_OK;
 }

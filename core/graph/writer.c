@@ -327,8 +327,6 @@ static gw_status write_json(struct gw_writer *writer)
 	}
 	if (fd >= 0) {
 		status = write_all(fd, path, text, strlen(text));
-		if (status == GW_OK)
-			status = write_all(fd, path, "\n", 1);
 		status = close_checked(fd, path, status);
 	}
 	gw_free(path);

@@ -123,7 +123,7 @@ static void make_reverse(struct gw_fixture *fixture)
 void gw_fixture_begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale, uint32_t parts)
 {
 	memset(fixture, 0, sizeof(*fixture));
-	strcpy(fixture->root, "/tmp/gw-fixture-XXXXXX");
+	strcpy(fixture->root, "/dev/shm/gw-fixture-XXXXXX");
 	assert_non_null(mkdtemp(fixture->root));
 	snprintf(fixture->folder, sizeof(fixture->folder), "%s/graph", fixture->root);
 	make_schema(fixture, scale, parts);

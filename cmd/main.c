@@ -1,0 +1,124 @@
+/* The program: one table of subcommands. A line per command; the rest of the program knows none of them by name. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/staging.h"
+#include "server/server.h"
+#include "tools/tools.h"
+
+#define NAME_MAX_BYTES 64
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{"import", gw_tool_import, "edge lists, NumPy, triples, chunked graphs, packages -> a graph"},
+	{"generate", gw_tool_generate, "a synthetic graph"},
+	{"partition", gw_tool_partition, "a graph cut into parts, by METIS or at random"},
+	{"serve", gw_serve_main, "serve a part to clients"},
+	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *to)
+{
+	fputs("Usage: graphwire COMMAND [OPTION...]\n\n"
+	      "A distributed graph service for training graph neural networks.\n\n",
+	      to);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
+	fputs("\n  --help, --version\n\ngraphwire COMMAND --help tells more, with examples.\n", to);
+}
+
+/* Edits (a letter more, less, changed, or two swapped) between two names: Damerau's, by the usual table. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+	size_t table[NAME_MAX_BYTES + 1][NAME_MAX_BYTES + 1];
+	if (n > NAME_MAX_BYTES || m > NAME_MAX_BYTES)
+		return SIZE_MAX;
+	for (size_t i = 0; i <= n; i++) {
+		for (size_t j = 0; j <= m; j++) {
+			if (i == 0 || j == 0) {
+				table[i][j] = i + j;
+				continue;
+			}
+			size_t best = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+			if (table[i - 1][j] + 1 < best)
+				best = table[i - 1][j] + 1;
+			if (table[i][j - 1] + 1 < best)
+				best = table[i][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    table[i - 2][j - 2] + 1 < best)
+				best = table[i - 2][j - 2] + 1;
+			table[i][j] = best;
+		}
+	}
+	return table[n][m];
+}
+
+static int unknown_command(const char *name)
+{
+	const char *nearest = NULL;
+	size_t least = 4; /* more edits than that make another word */
+	for (size_t i = 0; i < COMMANDS; i++) {
+		size_t edits =
+			strncmp(commands[i].name, name, strlen(name)) == 0 ? 1 : distance(commands[i].name, name);
+		if (edits < least) {
+			least = edits;
+			nearest = commands[i].name;
+		}
+	}
+	if (nearest)
+		fprintf(stderr, "graphwire: no command \"%.64s\": did you mean \"%s\"?\n", name, nearest);
+	else
+		fprintf(stderr, "graphwire: no command \"%.64s\": graphwire --help lists them\n", name);
+	return 2;
+}
+
+/* Half-written folders go before the process does; then the signal does what it always does, so that a shell sees it.
+ * A command that ends in another way on signals (a server that drains) sets handlers of its own. */
+static void clean_up_and_die(int number)
+{
+	gw_staging_cleanup();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = clean_up_and_die};
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		fputs("graphwire: which command? graphwire --help lists them\n", stderr);
+		return 2;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return 0;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		puts("graphwire " GRAPHWIRE_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name) != 0)
+			continue;
+		static char name[NAME_MAX_BYTES];
+		snprintf(name, sizeof(name), "graphwire %s", commands[i].name);
+		catch_signals();
+		argv[1] = name; /* what usage lines call it */
+		return commands[i].run(argc - 1, argv + 1);
+	}
+	return unknown_command(argv[1]);
+}

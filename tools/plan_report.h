@@ -1,0 +1,21 @@
+/* The report of graphwire partition. */
+#ifndef GW_TOOLS_PLAN_REPORT_H
+#define GW_TOOLS_PLAN_REPORT_H
+
+#include "tools/plan.h"
+
+struct gw_plan_report {
+	const char *config;               /* the new graph's JSON */
+	const struct gw_graph_meta *meta; /* names of types; part_method as it is now */
+	const struct gw_assignment *assignment;
+	const struct gw_plan_quality *quality;
+	const struct gw_split_stats *split;
+	double open_s, measure_s, total_s;
+	uint64_t peak_bytes;       /* of this process */
+	uint64_t peak_metis_bytes; /* of METIS's, what it shares with this one included; 0: it did not run */
+};
+
+/* Prints to stdout. GW_NO_MEMORY. */
+gw_status gw_plan_report_print(const struct gw_plan_report *report, bool json);
+
+#endif

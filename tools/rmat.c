@@ -1,0 +1,210 @@
+/* R-MAT (Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004) with the probabilities of
+ * the Graph500 benchmark (.57, .19, .19, .05), vertices shuffled by a keyed permutation.
+ *
+ * Edge i, feature j of node v, the label of v and so on are draws of a counter-based generator at (key, i): no thread
+ * and no order enters. Probabilities are 32-bit thresholds, features are exact multiples of 2^-23: integers only.
+ */
+#include "tools/rmat.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/memory.h"
+#include "core/base/parallel.h"
+#include "core/base/rng.h"
+
+#define GRAIN (32u << 10)
+
+/* What the generator draws for: the hop of its keys, under the kind GW_DRAW_GENERATE. */
+enum { DRAW_EDGE, DRAW_FEATURE, DRAW_CENTRE, DRAW_LABEL, DRAW_SPLIT, DRAW_WEIGHT };
+
+#define SHARE_A   0x91eb851eu /* .57 * 2^32 */
+#define SHARE_AB  0xc28f5c28u /* .76 */
+#define SHARE_ABC 0xf3333333u /* .95 */
+
+struct generating {
+	const struct gw_rmat_options *options;
+	struct gw_permutation shuffle;
+	uint64_t *src, *dst;
+	int64_t *labels;
+	float *features, *weights;
+	uint8_t *train, *val, *test;
+	uint32_t train_below, val_below, test_below; /* thresholds of one draw */
+};
+
+static uint64_t key_of(const struct gw_rmat_options *options, uint32_t what)
+{
+	return gw_key(options->seed, 0, GW_DRAW_GENERATE, what, 0);
+}
+
+static gw_status make_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct generating *g = context;
+	uint64_t key = key_of(g->options, DRAW_EDGE);
+	for (uint64_t i = begin; i < end; i++) {
+		uint64_t src = 0, dst = 0;
+		struct gw_words words = {0};
+		for (uint32_t bit = 0; bit < g->options->scale; bit++) {
+			if (bit % 4 == 0)
+				words = gw_philox(key, i, bit / 4);
+			uint32_t u = words.word[bit % 4];
+			src = src << 1 | (u >= SHARE_AB);
+			dst = dst << 1 | (u >= SHARE_ABC || (u >= SHARE_A && u < SHARE_AB));
+		}
+		g->src[i] = gw_permutation_at(&g->shuffle, src);
+		g->dst[i] = gw_permutation_at(&g->shuffle, dst);
+	}
+	return GW_OK;
+}
+
+static gw_status make_weights(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct generating *g = context;
+	uint64_t key = key_of(g->options, DRAW_WEIGHT);
+	for (uint64_t i = begin; i < end; i++)
+		g->weights[i] = (float)((gw_philox(key, i / 4, 0).word[i % 4] >> 8) + 1) * 0x1p-24f;
+	return GW_OK;
+}
+
+/* A label's centre is +1/2 or -1/2 in each column: features tell the labels apart, with noise twice as wide. */
+static void make_features(const struct generating *g, uint64_t node, float *row)
+{
+	uint64_t noise_key = key_of(g->options, DRAW_FEATURE), centre_key = key_of(g->options, DRAW_CENTRE);
+	struct gw_words noise = {0}, centre = {0};
+	for (uint32_t d = 0; d < g->options->features; d++) {
+		if (d % 4 == 0) {
+			noise = gw_philox(noise_key, node, d / 4);
+			centre = gw_philox(centre_key, g->labels ? (uint64_t)g->labels[node] : 0, d / 4);
+		}
+		int32_t value = (int32_t)(noise.word[d % 4] >> 8) - (1 << 23);
+		if (g->labels)
+			value += centre.word[d % 4] & 1 ? 1 << 22 : -(1 << 22);
+		row[d] = (float)value * 0x1p-23f;
+	}
+}
+
+static gw_status make_nodes(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct generating *g = context;
+	const struct gw_rmat_options *options = g->options;
+	uint64_t label_key = key_of(options, DRAW_LABEL), split_key = key_of(options, DRAW_SPLIT);
+	for (uint64_t v = begin; v < end; v++) {
+		if (g->labels) {
+			struct gw_draws draws = gw_draws_begin(label_key, v);
+			g->labels[v] = gw_draw_below(&draws, options->labels);
+		}
+		if (g->features)
+			make_features(g, v, g->features + v * options->features);
+		if (!g->train)
+			continue;
+		uint32_t u = gw_philox(split_key, v, 0).word[0];
+		g->train[v] = u < g->train_below;
+		g->val[v] = u >= g->train_below && u < g->val_below;
+		g->test[v] = u >= g->val_below && u < g->test_below;
+	}
+	return GW_OK;
+}
+
+static uint32_t share_threshold(double share)
+{
+	double scaled = share * 4294967296.0;
+	return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
+}
+
+/* Memory that the builder releases. */
+static void *take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
+{
+	void *memory = *status == GW_OK && count <= SIZE_MAX / bytes ? gw_malloc(count * bytes) : NULL;
+	if (*status == GW_OK)
+		*status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
+	return *status == GW_OK ? memory : NULL;
+}
+
+static gw_status add_nodes(struct generating *g, struct gw_builder *builder, uint32_t ntype, uint64_t nodes)
+{
+	const struct gw_rmat_options *options = g->options;
+	gw_status status = GW_OK;
+	if (options->labels)
+		g->labels = take(builder, nodes, sizeof(*g->labels), &status);
+	if (options->features)
+		g->features = take(builder, nodes * options->features, sizeof(*g->features), &status);
+	if (options->train_share + options->val_share + options->test_share > 0) {
+		g->train = take(builder, nodes, 1, &status);
+		g->val = take(builder, nodes, 1, &status);
+		g->test = take(builder, nodes, 1, &status);
+		g->train_below = share_threshold(options->train_share);
+		g->val_below = share_threshold(options->train_share + options->val_share);
+		g->test_below = share_threshold(options->train_share + options->val_share + options->test_share);
+	}
+	if (status)
+		return status;
+	gw_parallel_for(options->threads, nodes, GRAIN, make_nodes, g);
+	const struct gw_builder_array arrays[] = {
+		{.name = "feat",
+		 .dtype = GW_FLOAT32,
+		 .ndim = 2,
+		 .shape = {nodes, options->features},
+		 .data = g->features},
+		{.name = "label", .dtype = GW_INT64, .ndim = 1, .shape = {nodes}, .data = g->labels},
+		{.name = "train_mask", .dtype = GW_BOOL, .ndim = 1, .shape = {nodes}, .data = g->train},
+		{.name = "val_mask", .dtype = GW_BOOL, .ndim = 1, .shape = {nodes}, .data = g->val},
+		{.name = "test_mask", .dtype = GW_BOOL, .ndim = 1, .shape = {nodes}, .data = g->test},
+	};
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]) && status == GW_OK; i++) {
+		if (arrays[i].data)
+			status = gw_builder_node_array(builder, ntype, &arrays[i]);
+	}
+	return status;
+}
+
+static gw_status add_edges(struct generating *g, struct gw_builder *builder, uint32_t ntype, uint64_t count)
+{
+	const struct gw_rmat_options *options = g->options;
+	gw_status status = GW_OK;
+	g->src = take(builder, count, sizeof(*g->src), &status);
+	g->dst = take(builder, count, sizeof(*g->dst), &status);
+	if (options->weights)
+		g->weights = take(builder, count, sizeof(*g->weights), &status);
+	if (status)
+		return status;
+	gw_parallel_for(options->threads, count, GRAIN, make_edges, g);
+	struct gw_builder_edges edges = {.count = count,
+					 .src = g->src,
+					 .dst = g->dst,
+					 .reverse = options->reverse,
+					 .transpose = options->transpose};
+	uint32_t etype;
+	status = options->undirected ? gw_builder_mirror(builder, &edges) : GW_OK;
+	if (status == GW_OK)
+		status = gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype);
+	if (status || !options->weights)
+		return status;
+	gw_parallel_for(options->threads, count, GRAIN, make_weights, g);
+	struct gw_builder_array weight = {
+		.name = "weight", .dtype = GW_FLOAT32, .ndim = 1, .shape = {count}, .data = g->weights, .weight = true};
+	return gw_builder_edge_array(builder, etype, &weight);
+}
+
+gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder *builder)
+{
+	struct generating g = {.options = options};
+	uint64_t nodes = 1ull << options->scale, edges, bytes;
+	uint32_t ntype;
+	/* 16 bytes per edge here, as much again to sort them, 24 on the way. */
+	if (__builtin_mul_overflow(nodes, options->edge_factor, &edges) || __builtin_mul_overflow(edges, 56, &bytes) ||
+	    __builtin_add_overflow(bytes, nodes * (options->features * 4ull + 32), &bytes))
+		return gw_fail(GW_LIMIT, "scale %u with %llu edges per node: too big", options->scale,
+			       (unsigned long long)options->edge_factor);
+	gw_status status = gw_memory_check(bytes, -1, "generating the graph: a smaller --scale takes less;");
+	if (status == GW_OK)
+		status = gw_builder_ntype(builder, "_N", &ntype);
+	if (status)
+		return status;
+	gw_builder_ntype_count(builder, ntype, nodes);
+	g.shuffle = gw_permutation_begin(gw_key(options->seed, 0, GW_DRAW_SHUFFLE, 0, 0), nodes);
+	status = add_nodes(&g, builder, ntype, nodes);
+	return status ? status : add_edges(&g, builder, ntype, edges);
+}

@@ -1,0 +1,24 @@
+/* R-MAT graphs with Graph500's parameters: a pure function of the options, the same for any number of threads. */
+#ifndef GW_TOOLS_RMAT_H
+#define GW_TOOLS_RMAT_H
+
+#include "tools/builder.h"
+
+#define GW_RMAT_SCALE_MAX 40u
+
+struct gw_rmat_options {
+	uint32_t scale;       /* 2^scale nodes */
+	uint64_t edge_factor; /* edges = edge_factor * nodes; parallel edges and loops stay */
+	uint64_t seed;
+	uint32_t features;                         /* float32 columns of "feat"; 0: none */
+	uint32_t labels;                           /* classes of "label"; 0: none */
+	double train_share, val_share, test_share; /* of the nodes, as bool masks; all 0: none */
+	bool weights;                              /* edge feature "weight", float32 in (0, 1], with its alias table */
+	bool undirected, reverse, transpose;
+	unsigned threads;
+};
+
+/* Adds the node type "_N", the edge type "_N:_E:_N" and their arrays. */
+gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder *builder);
+
+#endif

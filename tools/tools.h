@@ -1,0 +1,11 @@
+/* The subcommands of graphwire that live in tools/. Each takes the arguments from its own name on and returns the
+ * program's exit status: 0 done, 1 failed (one line on stderr), 2 wrong usage. */
+#ifndef GW_TOOLS_TOOLS_H
+#define GW_TOOLS_TOOLS_H
+
+int gw_tool_import(int argc, char **argv);
+int gw_tool_generate(int argc, char **argv);
+int gw_tool_epoch(int argc, char **argv);
+int gw_tool_partition(int argc, char **argv);
+
+#endif
