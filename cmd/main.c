@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/staging.h"
+#include "server/server.h"
 #include "tools/tools.h"
 
 #define NAME_MAX_BYTES 64
@@ -13,8 +14,13 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
+	{"import", gw_tool_import, "edge lists, NumPy, triples, chunked graphs, packages -> a graph"},
 	{"generate", gw_tool_generate, "a synthetic graph"},
 	{"partition", gw_tool_partition, "a graph cut into parts, by METIS or at random"},
+	{"verify", gw_tool_verify, "every digest, offset, id and list of a graph"},
+	{"inspect", gw_tool_inspect, "what is in a graph: types, arrays, parts, degrees, cut"},
+	{"serve", gw_serve_main, "serve a part to clients"},
+	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -96,7 +102,7 @@ static void catch_signals(void)
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_help(stderr);
+		fputs("graphwire: which command? graphwire --help lists them\n", stderr);
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {

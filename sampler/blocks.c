@@ -9,6 +9,7 @@
 
 #include "core/base/alloc.h"
 #include "sampler/blocks_private.h"
+#include "sampler/lists.h"
 
 gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out)
 {
@@ -199,7 +200,7 @@ gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype)
 gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more)
 {
 	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
-	uint64_t edges = gw_blocks_edges_now(blocks)->edge_count + more;
+	uint64_t edges = gw_blocks_edges_now(blocks)->edge_count + more + GW_SLACK;
 	gw_status status = gw_vec_reserve(&arrays->edge_ids, edges * sizeof(int64_t));
 	if (status)
 		return status;
@@ -243,7 +244,7 @@ gw_status gw_blocks_edges_end(struct gw_blocks *blocks)
 {
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	assert(blocks->state == GW_BLOCKS_IN_EDGES && blocks->rows_done == edges->dst_count);
-	gw_status status = gw_blocks_edges_room(blocks, 1); /* so that an empty array is not NULL */
+	gw_status status = gw_blocks_edges_room(blocks, 0); /* so that an empty array is not NULL */
 	if (status)
 		return status;
 	edges->indices = blocks->arrays[blocks->edges_done].indices.data;

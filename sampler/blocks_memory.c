@@ -1,6 +1,6 @@
 /* All hops of a batch from lists in memory: the fast path.
  *
- *   frontier -> runs of RUN destinations -> offsets -> picks, written where the edge ids will stand, neighbours
+ *   frontier -> runs of destinations -> offsets -> picks, written where the edge ids will stand, neighbours
  * prefetched
  *   -> neighbours read, map entries prefetched -> numbers
  *
@@ -14,8 +14,6 @@
 #include "sampler/blocks_private.h"
 #include "sampler/lists.h"
 
-#define RUN 128 /* destinations of a run: 2,000 picks or so, whose neighbours stay in the nearest caches */
-
 /* One edge type of one hop on its way. */
 struct walk {
 	struct gw_blocks *blocks;
@@ -26,7 +24,7 @@ struct walk {
 	struct gw_pick_rule rule;
 	struct gw_pick_scratch *scratch;
 	struct gw_lists lists;
-	uint64_t edge_deltas[RUN]; /* several parts: from an element of memory to a global edge id */
+	uint64_t edge_deltas[GW_RUN_MAX]; /* several parts: from an element of memory to a global edge id */
 };
 
 static gw_status not_in_memory(const struct walk *walk, uint32_t part)
@@ -54,7 +52,7 @@ static gw_status read_mixed(struct walk *walk, const uint64_t *vertices, uint32_
 {
 	struct gw_lists *lists = &walk->lists;
 	const struct gw_adjacency *a;
-	uint64_t ends[RUN], row, last = n + ahead;
+	uint64_t ends[GW_RUN_MAX], row, last = n + ahead;
 	lists->n = n;
 	lists->vertices = vertices;
 	for (uint32_t i = 0; i < n; i++) {
@@ -135,7 +133,7 @@ static gw_status walk_edges(struct walk *walk)
 	gw_blocks_frontier(blocks, walk->etype, &count);
 	for (uint64_t at = 0; at < count; at += walk->lists.n) {
 		const uint64_t *vertices = gw_blocks_frontier(blocks, walk->etype, &count) + at; /* it moves */
-		uint32_t n = count - at < RUN ? (uint32_t)(count - at) : RUN;
+		uint32_t n = count - at < GW_RUN_MAX ? (uint32_t)(count - at) : GW_RUN_MAX;
 		if (walk->num_parts > 1)
 			status = read_mixed(walk, vertices, n, count - at - n);
 		else

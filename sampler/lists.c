@@ -4,6 +4,15 @@
  * GW_RANGE before anything is read by it. Picks fail as gw_pick does.
  */
 #include "sampler/lists.h"
+#include "sampler/wide.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* What the wide path keeps in gw_pick_scratch. */
+struct wide_scratch {
+	struct gw_wide wide;
+	struct gw_network network; /* of the last fanout */
+};
 
 gw_status gw_lists_count(struct gw_lists *lists, const struct gw_pick_rule *rule, const uint64_t *ends, uint64_t edges)
 {
@@ -30,9 +39,8 @@ static gw_status not_owned(const struct gw_adjacency *adjacency, uint64_t vertex
 		       (unsigned long long)(adjacency->dst_start + adjacency->rows));
 }
 
-static inline __attribute__((always_inline)) gw_status read_offsets(struct gw_lists *lists,
-								    const struct gw_adjacency *adjacency,
-								    uint64_t ahead, uint64_t *ends, uint8_t bytes)
+INLINE gw_status read_offsets(struct gw_lists *lists, const struct gw_adjacency *adjacency, uint64_t ahead,
+			      uint64_t *ends, uint8_t bytes)
 {
 	const uint64_t *vertices = lists->vertices, start = adjacency->dst_start, rows = adjacency->rows;
 	const uint64_t columns = adjacency->columns, column = adjacency->column, last = lists->n + ahead;
@@ -63,19 +71,143 @@ gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjac
 	return gw_lists_count(lists, rule, ends, adjacency->edges);
 }
 
-gw_status gw_lists_pick(const struct gw_lists *lists, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
-			uint64_t *out, uintptr_t memory, uint32_t element_bytes)
+/* Where picks go, and what they are prefetched from. */
+struct sink {
+	const struct gw_lists *lists;
+	uint64_t *out;
+	uintptr_t memory;
+	uint32_t element_bytes;
+};
+
+INLINE void prefetch_element(uintptr_t memory, uint64_t element, uint32_t element_bytes)
 {
-	for (uint32_t i = 0; i < lists->n; i++) {
-		uint64_t *picks = out + lists->starts[i], count = lists->starts[i + 1] - lists->starts[i];
-		gw_status status = gw_pick(rule, lists->vertices[i], lists->degrees[i], scratch, picks);
-		if (status)
-			return gw_context(status, "vertex %llu", (unsigned long long)lists->vertices[i]);
-		for (uint64_t j = 0; j < count; j++) {
-			picks[j] += lists->begins[i];
-			if (element_bytes)
-				__builtin_prefetch((const void *)(memory + picks[j] * element_bytes));
+	if (element_bytes)
+		__builtin_prefetch((const void *)(memory + element * element_bytes));
+}
+
+/* A whole list, in steps that may write past its end: what comes after is written later. */
+INLINE void emit_whole(const struct sink *sink, uint32_t i, uint32_t element_bytes)
+{
+	uint64_t begin = sink->lists->begins[i], degree = sink->lists->degrees[i];
+	uint64_t *picks = sink->out + sink->lists->starts[i];
+	for (uint64_t j = 0; j < degree; j += GW_SLACK) {
+		prefetch_element(sink->memory, begin + j, element_bytes);
+		for (uint64_t k = 0; k < GW_SLACK; k++)
+			picks[j + k] = begin + j + k;
+	}
+}
+
+/* One list by the definition. */
+static gw_status emit_slowly(const struct sink *sink, uint32_t i, const struct gw_pick_rule *rule,
+			     struct gw_pick_scratch *scratch)
+{
+	const struct gw_lists *lists = sink->lists;
+	uint64_t *picks = sink->out + lists->starts[i], count = lists->starts[i + 1] - lists->starts[i];
+	gw_status status = gw_pick(rule, lists->vertices[i], lists->degrees[i], scratch, picks);
+	if (status)
+		return gw_context(status, "vertex %llu", (unsigned long long)lists->vertices[i]);
+	for (uint64_t j = 0; j < count; j++) {
+		picks[j] += lists->begins[i];
+		prefetch_element(sink->memory, picks[j], sink->element_bytes);
+	}
+	return GW_OK;
+}
+
+INLINE void emit_lanes(const struct sink *sink, const uint16_t *drawn, uint32_t n, const struct gw_wide *wide,
+		       uint32_t fanout, uint32_t element_bytes)
+{
+	for (uint32_t lane = 0; lane < n; lane++) {
+		uint64_t begin = sink->lists->begins[drawn[lane]];
+		uint64_t *picks = sink->out + sink->lists->starts[drawn[lane]];
+		for (uint32_t j = 0; j < fanout; j++) {
+			uint64_t pick = begin + wide->picks[j][lane];
+			picks[j] = pick;
+			prefetch_element(sink->memory, pick, element_bytes);
+		}
+	}
+}
+
+/* Draws for the lists whose numbers are in drawn, sixteen at a time. */
+INLINE gw_status draw_widely(const struct sink *sink, const uint16_t *drawn, uint32_t count,
+			     const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch, gw_wide_draw draw,
+			     uint32_t element_bytes)
+{
+	struct wide_scratch *wide_scratch = scratch->wide.data;
+	struct gw_wide *wide = &wide_scratch->wide;
+	const struct gw_lists *lists = sink->lists;
+	uint32_t fanout = (uint32_t)rule->fanout;
+	for (uint32_t at = 0; at < count; at += GW_WIDE_LANES) {
+		uint32_t n = count - at < GW_WIDE_LANES ? count - at : GW_WIDE_LANES;
+		for (uint32_t lane = 0; lane < GW_WIDE_LANES; lane++) {
+			uint32_t i = drawn[at + (lane < n ? lane : 0)];
+			wide->instance_low[lane] = (uint32_t)lists->vertices[i];
+			wide->instance_high[lane] = (uint32_t)(lists->vertices[i] >> 32);
+			wide->degree[lane] = (uint32_t)lists->degrees[i];
+		}
+		uint32_t redo = draw(wide, rule->key, fanout, rule->replace, &wide_scratch->network);
+		emit_lanes(sink, drawn + at, n, wide, fanout, element_bytes);
+		for (redo &= (1u << n) - 1; redo; redo &= redo - 1) {
+			gw_status status = emit_slowly(sink, drawn[at + (uint32_t)__builtin_ctz(redo)], rule, scratch);
+			if (status)
+				return status;
 		}
 	}
 	return GW_OK;
+}
+
+/* Sets up the wide path where the fanout allows it; NULL: no wide path. */
+static gw_status prepare_wide(const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch, gw_wide_draw *draw)
+{
+	*draw = rule->fanout > 0 && rule->fanout <= GW_WIDE_PICKS ? gw_wide_function() : NULL;
+	if (!*draw)
+		return GW_OK;
+	bool first = !scratch->wide.data;
+	gw_status status = gw_vec_reserve(&scratch->wide, sizeof(struct wide_scratch));
+	if (status)
+		return status;
+	struct wide_scratch *wide_scratch = scratch->wide.data;
+	if (first || wide_scratch->network.n != (uint32_t)rule->fanout)
+		gw_network_make(&wide_scratch->network, (uint32_t)rule->fanout);
+	return GW_OK;
+}
+
+/* Whole lists first, since they may write past their ends; then the drawn ones. */
+INLINE gw_status pick_lists(const struct sink *sink, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
+			    uint32_t element_bytes)
+{
+	const struct gw_lists *lists = sink->lists;
+	uint16_t drawn[GW_RUN_MAX];
+	uint32_t drawn_count = 0;
+	bool all = rule->fanout == GW_FANOUT_ALL;
+	uint64_t whole_max = all ? UINT64_MAX : rule->replace ? 0 : (uint64_t)rule->fanout;
+	for (uint32_t i = 0; i < lists->n; i++) {
+		drawn[drawn_count] = (uint16_t)i;
+		drawn_count += lists->degrees[i] > whole_max;
+		if (lists->degrees[i] <= whole_max)
+			emit_whole(sink, i, element_bytes);
+	}
+	gw_wide_draw draw;
+	gw_status status = prepare_wide(rule, scratch, &draw);
+	if (status)
+		return status;
+	for (uint32_t at = 0; at < drawn_count && draw; at++) {
+		if (lists->degrees[drawn[at]] > UINT32_MAX)
+			draw = NULL; /* gw_pick says what is wrong */
+	}
+	if (draw)
+		return draw_widely(sink, drawn, drawn_count, rule, scratch, draw, element_bytes);
+	for (uint32_t at = 0; at < drawn_count && !status; at++)
+		status = emit_slowly(sink, drawn[at], rule, scratch);
+	return status;
+}
+
+gw_status gw_lists_pick(const struct gw_lists *lists, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
+			uint64_t *out, uintptr_t memory, uint32_t element_bytes)
+{
+	const struct sink sink = {.lists = lists, .out = out, .memory = memory, .element_bytes = element_bytes};
+	if (element_bytes == 4)
+		return pick_lists(&sink, rule, scratch, 4);
+	if (element_bytes == 8)
+		return pick_lists(&sink, rule, scratch, 8);
+	return pick_lists(&sink, rule, scratch, 0);
 }

@@ -9,9 +9,9 @@
 
 #include "sampler/pick.h"
 
-#define GW_RUN_MAX    256 /* destinations of a run */
-#define GW_AHEAD      16  /* how far in front of their use offsets and map entries are prefetched */
-#define GW_WIDE_PICKS 32  /* fanouts up to this are drawn for many lists at once */
+#define GW_RUN_MAX 256 /* destinations of a run */
+#define GW_AHEAD   16  /* how far in front of their use offsets are prefetched */
+#define GW_SLACK   8   /* elements past the last pick that gw_lists_pick may write */
 
 struct gw_lists {
 	uint32_t n;
@@ -30,7 +30,7 @@ gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjac
 			const uint64_t *vertices, uint32_t n, uint64_t ahead);
 
 /* Writes begins[i] + position for each pick, list by list, ascending, and prefetches that element of `memory`, an array
- * of elements of element_bytes (4 or 8); element_bytes 0: nothing to prefetch. */
+ * of elements of element_bytes (4 or 8); element_bytes 0: nothing to prefetch. out has room for GW_SLACK more. */
 gw_status gw_lists_pick(const struct gw_lists *lists, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
 			uint64_t *out, uintptr_t memory, uint32_t element_bytes);
 

@@ -3,7 +3,7 @@
  * Floyd's step j draws t in [0, degree - fanout + j]; a t that was picked before is replaced by degree - fanout + j,
  * which exceeds all that was picked so far. So a small pick is an insertion into a sorted array whose duplicates
  * append; a large one marks a bitmap, which yields the order by itself, or, of a huge list, fills a hash set and sorts.
- * All three give the same positions. The wide path (draw.c) must agree with this file byte by byte. Fails when memory
+ * All three give the same positions. The wide path (wide.h) must agree with this file byte by byte. Fails when memory
  * for large fanouts is short, and on a list too long to be drawn from by 32 bits.
  */
 #include "sampler/pick.h"
@@ -22,6 +22,7 @@ void gw_pick_scratch_free(struct gw_pick_scratch *scratch)
 {
 	gw_vec_free(&scratch->seen);
 	gw_vec_free(&scratch->sorted);
+	gw_vec_free(&scratch->wide);
 }
 
 gw_status gw_pick_rule_check(const struct gw_pick_rule *rule)

@@ -38,7 +38,7 @@ static inline uint64_t gw_pick_count(const struct gw_pick_rule *rule, uint64_t d
 
 /* Working memory of one thread. Zero-initialized is empty. */
 struct gw_pick_scratch {
-	struct gw_vec seen, sorted;
+	struct gw_vec seen, sorted, wide;
 };
 void gw_pick_scratch_free(struct gw_pick_scratch *scratch);
 

@@ -33,7 +33,7 @@ static gw_status picks_append(struct gw_picks *picks, const struct gw_lists *lis
 			      const struct gw_adjacency *adjacency)
 {
 	uint64_t total = lists->starts[lists->n];
-	gw_status status = gw_vec_reserve(&picks->positions, (picks->edge_count + total) * sizeof(uint64_t));
+	gw_status status = gw_vec_reserve(&picks->positions, (picks->edge_count + total + GW_SLACK) * sizeof(uint64_t));
 	if (status)
 		return status;
 	uint32_t *counts = (uint32_t *)picks->counts.data + picks->dst_count;

@@ -6,7 +6,7 @@
  * The timed epoch does nothing else, so that its figures are the client's own. Fails where a name is not in the graph,
  * a server is away for longer than the client's limits allow, or a batch differs. Status 0, 1, or 2 for usage.
  */
-#include "tools/epoch.h"
+#include "tools/tools.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -416,12 +416,11 @@ int gw_tool_epoch(int argc, char **argv)
 			 .seed = 1,
 			 .fanouts = {.hops = 2, .of_hop = {10, 5}}},
 	};
-	gw_options_normalize(argc, argv);
-	argp_err_exit_status = 2;
-	argp_parse(&argp, argc, argv, 0, NULL, &command);
+	if (gw_options_parse(&argp, argc, argv, &command))
+		return 2;
 	gw_status status = run(&command);
 	if (status)
-		fprintf(stderr, "graphwire epoch: %s\n", gw_last_error());
+		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
 	gw_free(command.server_text);
 	return status ? 1 : 0;
 }

@@ -156,7 +156,9 @@ static gw_status generate(const struct arguments *a)
 {
 	struct gw_builder *builder;
 	struct gw_builder_stats stats = {0};
-	gw_status status = gw_builder_create(a->name, &builder);
+	gw_status status = gw_builder_target_check(a->out, a->build.replace);
+	if (status == GW_OK)
+		status = gw_builder_create(a->name, &builder);
 	if (status)
 		return status;
 	struct gw_phase phase = gw_phase_begin(a->build.threads, a->build.quiet);
@@ -181,9 +183,7 @@ int gw_tool_generate(int argc, char **argv)
 	static const struct argp argp = {options, parse, "rmat", doc, NULL, NULL, NULL};
 	struct arguments a = {.rmat = {.scale = 16, .edge_factor = 16, .seed = 1, .val_share = -1, .test_share = -1},
 			      .name = "rmat"};
-	argp_err_exit_status = 2;
-	gw_options_normalize(argc, argv);
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	double rest = 1 - a.rmat.train_share;
 	if (a.rmat.train_share == 0)

@@ -37,7 +37,7 @@ for prototype in limit_sample limit_tcp; do
 	fi
 done
 
-if [ ! -e "$dir/r20/indptr.npy" ]; then # written last
+if [ ! -e "$dir/r20/indptr.npy" ]; then # the last that rmat.py writes
 	say "R-MAT scale 20 x 16 into $dir/r20"
 	mkdir -p "$dir/r20"
 	"$dir/dgl/bin/python" "$here/rmat.py" "$dir/r20" 20 16 >&2

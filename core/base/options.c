@@ -26,6 +26,44 @@ void gw_options_normalize(int argc, char **argv)
 	}
 }
 
+/* argp has no way to leave out its "Try ... --help" except a stream of one's own; it is the last thing written there.
+ */
+static argp_parser_t command_parser;
+static bool hint_seen;
+
+static ssize_t write_but_hint(void *unused, const char *text, size_t bytes)
+{
+	static const char hint[] = "Try `";
+	(void)unused;
+	if (bytes >= sizeof(hint) - 1 && memcmp(text, hint, sizeof(hint) - 1) == 0)
+		hint_seen = true;
+	if (!hint_seen)
+		fwrite(text, 1, bytes, stderr);
+	return (ssize_t)bytes;
+}
+
+static error_t parse_with_one_line(int key, char *text, struct argp_state *state)
+{
+	if (key == ARGP_KEY_INIT) {
+		FILE *errors = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_but_hint});
+		if (errors) {
+			setvbuf(errors, NULL, _IOLBF, 0);
+			state->err_stream = errors; /* stays open: argp exits while it writes there */
+		}
+	}
+	return command_parser(key, text, state);
+}
+
+error_t gw_options_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	struct argp quiet = *argp;
+	command_parser = argp->parser;
+	quiet.parser = parse_with_one_line;
+	argp_err_exit_status = 2;
+	gw_options_normalize(argc, argv);
+	return argp_parse(&quiet, argc, argv, 0, NULL, input);
+}
+
 /* The factor of a unit's name; 0 for none that is known. */
 static uint64_t unit_factor(const char *unit)
 {

@@ -9,6 +9,10 @@
 /* Rewrites '_' to '-' in the names of long options ("--num_parts=4"), in place, up to "--". Values are untouched. */
 void gw_options_normalize(int argc, char **argv);
 
+/* Parses a command line as argp_parse does: names normalized, status 2 for wrong usage, and one line on stderr for it
+ * (argp would add a second one). Call once in a process, before its threads. */
+error_t gw_options_parse(const struct argp *argp, int argc, char **argv, void *input);
+
 /* Whole numbers with optional k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti: "64", "10k", "2Gi". GW_INVALID names the
  * text; GW_RANGE the bounds. */
 gw_status gw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);

@@ -23,12 +23,22 @@ const char *gw_last_error(void)
 	return error_text;
 }
 
+/* A name out of a file or from a peer may hold line ends or terminal codes: an error stays one plain line. */
+static void keep_plain(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+	}
+}
+
 gw_status gw_fail(gw_status status, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(error_text, sizeof(error_text), format, arguments);
 	va_end(arguments);
+	keep_plain(error_text);
 	return status;
 }
 
@@ -38,6 +48,7 @@ gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
 	va_start(arguments, format);
 	int used = vsnprintf(error_text, sizeof(error_text), format, arguments);
 	va_end(arguments);
+	keep_plain(error_text);
 	if (used >= 0 && (size_t)used < sizeof(error_text)) {
 		char buffer[128];
 		snprintf(error_text + used, sizeof(error_text) - (size_t)used, ": %s",
@@ -58,6 +69,7 @@ gw_status gw_context(gw_status status, const char *format, ...)
 	va_start(arguments, format);
 	int used = vsnprintf(error_text, sizeof(error_text), format, arguments);
 	va_end(arguments);
+	keep_plain(error_text);
 	if (used >= 0 && (size_t)used < sizeof(error_text))
 		snprintf(error_text + used, sizeof(error_text) - (size_t)used, ": %s", old);
 	return status;
@@ -66,5 +78,6 @@ gw_status gw_context(gw_status status, const char *format, ...)
 gw_status gw_fail_text(gw_status status, const char *text)
 {
 	snprintf(error_text, sizeof(error_text), "%s", text);
+	keep_plain(error_text);
 	return status;
 }

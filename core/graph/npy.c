@@ -171,13 +171,13 @@ static gw_status parse_dictionary(struct cursor *c, struct gw_npy *npy)
 static gw_status payload_bytes(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint64_t *out)
 {
 	uint64_t bytes = gw_dtype_bytes(dtype);
-	bool over = false;
-	for (uint32_t i = 0; i < ndim; i++)
+	bool empty = false, over = false;
+	for (uint32_t i = 0; i < ndim; i++) {
+		empty |= shape[i] == 0; /* makes the product 0 whatever overflows before it */
 		over |= __builtin_mul_overflow(bytes, shape[i], &bytes);
-	/* A dimension of 0 makes the product 0 whatever overflowed before it. */
-	for (uint32_t i = 0; i < ndim; i++)
-		bytes = shape[i] == 0 ? 0 : bytes;
-	if ((over && bytes != 0) || bytes > INT64_MAX)
+	}
+	bytes = empty ? 0 : bytes;
+	if (!empty && (over || bytes > INT64_MAX))
 		return gw_fail(GW_RANGE, "the shape's bytes do not fit in 63 bits");
 	*out = bytes;
 	return GW_OK;

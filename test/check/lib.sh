@@ -16,11 +16,13 @@ c_files() {
 }
 
 # build PRESET: configures if need be, builds; the preset's name is its folder under build/. The release build goes
-# without tests, as ./quickstart makes it.
+# without tests, as ./quickstart makes it, but here its warnings are errors too.
 build() {
-	local options=()
-	[ "$1" = release ] && options=(-DGRAPHWIRE_TESTS=OFF)
-	{ [ -e "build/$1/build.ninja" ] || cmake --preset "$1" "${options[@]}"; } && cmake --build --preset "$1"
+	if [ "$1" = release ]; then
+		cmake --preset release -DGRAPHWIRE_TESTS=OFF -DGRAPHWIRE_WERROR=ON
+	elif [ ! -e "build/$1/build.ninja" ]; then
+		cmake --preset "$1"
+	fi && cmake --build --preset "$1"
 }
 
 # run_tests PRESET REGEX: the test programs whose names match, several at a time, each test of theirs as one ok/not ok

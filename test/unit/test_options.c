@@ -2,7 +2,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -110,9 +113,64 @@ static void texts(void **state)
 	assert_string_equal(gw_text_duration(text, 7261), "2 h 01 min");
 }
 
+static error_t parse_scale(int key, char *text, struct argp_state *state)
+{
+	if (key == 's' && strcmp(text, "many") == 0)
+		argp_error(state, "scale \"%s\" is no number", text);
+	return key == 's' ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+/* What a process whose command line has this argument writes to stderr before it ends with status 2. */
+static void wrong_usage(const char *argument, char text[512])
+{
+	static const struct argp_option options[] = {{"scale", 's', "N", 0, "size", 0}, {0}};
+	static const struct argp argp = {options, parse_scale, NULL, "A command.", NULL, NULL, NULL};
+	int fds[2], status;
+	assert_int_equal(pipe(fds), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		char name[] = "graphwire generate", copy[64];
+		snprintf(copy, sizeof(copy), "%s", argument);
+		char *argv[] = {name, copy, NULL};
+		dup2(fds[1], STDERR_FILENO);
+		gw_options_parse(&argp, 2, argv, NULL);
+		_exit(0);
+	}
+	close(fds[1]);
+	size_t used = 0;
+	for (ssize_t n; used < 511 && (n = read(fds[0], text + used, 511 - used)) > 0;)
+		used += (size_t)n;
+	text[used] = '\0';
+	close(fds[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 2);
+}
+
+static void wrong_usage_is_one_line(void **state)
+{
+	(void)state;
+	static const char *const arguments[][2] = {
+		{"--shape=3", "--shape"},
+		{"--scale=many", "scale \"many\" is no number"},
+		{"--scale", "requires an argument"},
+		{"-q", "'q'"},
+		{"extra", "Too many arguments"},
+	};
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		char text[512];
+		wrong_usage(arguments[i][0], text);
+		assert_non_null(strstr(text, arguments[i][1]));
+		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+		assert_ptr_equal(strstr(text, "graphwire generate: "), text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wrong_usage_is_one_line),
 		cmocka_unit_test(long_options_take_both_dashes),
 		cmocka_unit_test(whole_numbers),
 		cmocka_unit_test(real_numbers),

@@ -56,6 +56,16 @@ static void test_long_text_is_cut(void **state)
 	assert_int_equal(strlen(gw_last_error()), GW_ERROR_TEXT_MAX - 1);
 }
 
+static void test_text_is_one_plain_line(void **state)
+{
+	(void)state;
+	gw_fail(GW_FORMAT, "name \"%s\"", "a\nb\x1b[31m\x7f\tc \xc3\xa9");
+	gw_context(GW_FORMAT, "%s", "file\r\n");
+	assert_string_equal(gw_last_error(), "file\?\?: name \"a?b?[31m\?\?c \xc3\xa9\"");
+	gw_fail_text(GW_FORMAT, "from a peer\n");
+	assert_string_equal(gw_last_error(), "from a peer?");
+}
+
 static void *fail_elsewhere(void *unused)
 {
 	(void)unused;
@@ -78,7 +88,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_status_has_a_text),    cmocka_unit_test(test_context_goes_in_front),
 		cmocka_unit_test(test_errno_text_and_status),      cmocka_unit_test(test_long_text_is_cut),
-		cmocka_unit_test(test_text_belongs_to_its_thread),
+		cmocka_unit_test(test_text_belongs_to_its_thread), cmocka_unit_test(test_text_is_one_plain_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

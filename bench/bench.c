@@ -1,0 +1,240 @@
+/* Repeats, medians, the table and the JSON lines. */
+#include "bench/bench.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "core/base/options.h"
+
+#define SPREAD_MAX 0.25 /* of repeats, above which the machine was not quiet enough */
+
+/* ---- options ---- */
+
+enum { OPT_JSON = 0x1000, OPT_REPEATS };
+
+static const struct argp_option options[] = {
+	{"json", OPT_JSON, "FILE", 0, "write one JSON object a line to FILE; - is standard output", 90},
+	{"repeats", OPT_REPEATS, "N", 0, "measure N times, at least 5 (7)", 90},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct gw_bench *bench = state->input;
+	uint64_t number;
+	switch (key) {
+	case OPT_JSON:
+		bench->json_path = arg;
+		return 0;
+	case OPT_REPEATS:
+		if (gw_parse_u64(arg, GW_BENCH_REPEATS_MIN, GW_BENCH_REPEATS_MAX, &number))
+			argp_error(state, "--repeats: %s", gw_last_error());
+		bench->repeats = (unsigned)number;
+		return 0;
+	case ARGP_KEY_END:
+		if (bench->repeats == 0)
+			bench->repeats = GW_BENCH_REPEATS;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp gw_bench_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+
+gw_status gw_bench_open(struct gw_bench *bench)
+{
+	bench->table = stdout;
+	if (!bench->json_path)
+		return GW_OK;
+	if (strcmp(bench->json_path, "-") == 0) {
+		bench->json = stdout;
+		bench->table = stderr;
+		return GW_OK;
+	}
+	bench->json = fopen(bench->json_path, "we");
+	if (!bench->json)
+		return gw_fail_errno(GW_IO, errno, "write %s", bench->json_path);
+	return GW_OK;
+}
+
+gw_status gw_bench_close(struct gw_bench *bench)
+{
+	FILE *json = bench->json;
+	bench->json = NULL;
+	if (!json)
+		return GW_OK;
+	int failed = json == stdout ? fflush(json) | ferror(json) : ferror(json) | fclose(json);
+	return failed ? gw_fail_errno(GW_IO, errno, "write %s", bench->json_path) : GW_OK;
+}
+
+/* ---- measuring ---- */
+
+void gw_bench_series_add(struct gw_bench_series *series, double value)
+{
+	assert(series->count < GW_BENCH_REPEATS_MAX);
+	series->values[series->count++] = value;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void sort(const struct gw_bench_series *series, struct gw_bench_series *sorted)
+{
+	*sorted = *series;
+	qsort(sorted->values, sorted->count, sizeof(*sorted->values), compare);
+}
+
+static double middle(const struct gw_bench_series *sorted)
+{
+	unsigned n = sorted->count;
+	if (n == 0)
+		return 0;
+	return n % 2 ? sorted->values[n / 2] : (sorted->values[n / 2 - 1] + sorted->values[n / 2]) / 2;
+}
+
+double gw_bench_series_median(const struct gw_bench_series *series)
+{
+	struct gw_bench_series sorted;
+	sort(series, &sorted);
+	return middle(&sorted);
+}
+
+double gw_bench_series_spread(const struct gw_bench_series *series)
+{
+	struct gw_bench_series sorted;
+	sort(series, &sorted);
+	double median = middle(&sorted);
+	return median > 0 ? (sorted.values[sorted.count - 1] - sorted.values[0]) / median : 0;
+}
+
+static gw_status measure(gw_bench_measure function, void *context, struct gw_bench_series *series)
+{
+	double figure = 0;
+	gw_status status = function ? function(context, &figure) : GW_OK;
+	if (!status && function)
+		gw_bench_series_add(series, figure);
+	return status;
+}
+
+gw_status gw_bench_alternate(const struct gw_bench *bench, gw_bench_measure ceiling, gw_bench_measure value,
+			     void *context, struct gw_bench_series *ceilings, struct gw_bench_series *values)
+{
+	gw_status status = GW_OK;
+	for (unsigned i = 0; i < bench->repeats && !status; i++) {
+		bool value_first = i % 2;
+		status = measure(value_first ? value : ceiling, context, value_first ? values : ceilings);
+		if (!status)
+			status = measure(value_first ? ceiling : value, context, value_first ? ceilings : values);
+	}
+	return status;
+}
+
+double gw_bench_cpu_seconds(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* ---- reporting ---- */
+
+static void print_string(FILE *to, const char *text)
+{
+	fputc('"', to);
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			fprintf(to, "\\%c", *c);
+		else if (*c < 0x20)
+			fprintf(to, "\\u%04x", *c);
+		else
+			fputc(*c, to);
+	}
+	fputc('"', to);
+}
+
+static void print_number(FILE *to, const char *name, double number)
+{
+	fputc(',', to);
+	print_string(to, name);
+	if (isfinite(number))
+		fprintf(to, ":%.9g", number);
+	else
+		fputs(":null", to); /* JSON has no infinities */
+}
+
+static void print_text(FILE *to, const char *name, const char *text)
+{
+	fputc(',', to);
+	print_string(to, name);
+	fputc(':', to);
+	print_string(to, text);
+}
+
+static void print_json(FILE *to, const struct gw_bench *bench, const struct gw_bench_result *result, double value,
+		       double ceiling)
+{
+	fputs("{\"bench\":", to);
+	print_string(to, bench->name);
+	print_text(to, "case", result->title);
+	print_number(to, "value", value);
+	print_text(to, "unit", result->unit);
+	if (ceiling > 0) {
+		print_number(to, "ceiling", ceiling);
+		print_number(to, "ratio", value / ceiling);
+	}
+	fputs(",\"verified\":true", to);
+	print_number(to, "repeats", result->values->count);
+	print_number(to, "spread", gw_bench_series_spread(result->values));
+	if (ceiling > 0)
+		print_number(to, "ceiling_spread", gw_bench_series_spread(result->ceilings));
+	for (int i = 0; i < GW_BENCH_FIELDS_MAX && result->fields[i].name; i++) {
+		const struct gw_bench_field *field = &result->fields[i];
+		if (field->text)
+			print_text(to, field->name, field->text);
+		else
+			print_number(to, field->name, field->number);
+	}
+	fputs("}\n", to);
+	fflush(to);
+}
+
+static void print_row(struct gw_bench *bench, const struct gw_bench_result *result, double value, double ceiling)
+{
+	FILE *to = bench->table;
+	if (!bench->head_shown)
+		fprintf(to, "%-10s %-36s %12s %-12s %12s %7s\n", "benchmark", "case", "median", "", "ceiling", "ratio");
+	bench->head_shown = true;
+	fprintf(to, "%-10s %-36s %12.4g %-12s", bench->name, result->title, value, result->unit);
+	if (ceiling > 0)
+		fprintf(to, " %12.4g %7.3f%s", ceiling, value / ceiling,
+			result->lower_is_better ? " (lower is better)" : "");
+	fputc('\n', to);
+	if (result->note)
+		fprintf(to, "%-10s %s\n", "", result->note);
+	double spread = gw_bench_series_spread(result->values);
+	double ceiling_spread = ceiling > 0 ? gw_bench_series_spread(result->ceilings) : 0;
+	if (spread > SPREAD_MAX || ceiling_spread > SPREAD_MAX)
+		fprintf(to, "%-10s the machine was not quiet: repeats differ by %.0f %%, the ceiling's by %.0f %%\n",
+			"", 100 * spread, 100 * ceiling_spread);
+	fflush(to);
+}
+
+void gw_bench_report(struct gw_bench *bench, const struct gw_bench_result *result)
+{
+	assert(result->verified);
+	assert(result->values->count >= GW_BENCH_REPEATS_MIN);
+	double value = gw_bench_series_median(result->values);
+	double ceiling = result->ceilings ? gw_bench_series_median(result->ceilings) : 0;
+	print_row(bench, result, value, ceiling);
+	if (bench->json)
+		print_json(bench->json, bench, result, value, ceiling);
+}

@@ -1,0 +1,91 @@
+/* What all benchmarks share: options, alternating repeats, medians, and the two ways a result is shown.
+ *
+ *   parse (own options + gw_bench_argp) -> make input -> check results -> gw_bench_alternate -> gw_bench_report
+ *
+ * A figure stands beside a ceiling that was measured in turn with it, in the same run. A benchmark checks its results
+ * before it reports them: gw_bench_report refuses (assert) a result that is not marked as verified.
+ */
+#ifndef GW_BENCH_BENCH_H
+#define GW_BENCH_BENCH_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/base/status.h"
+
+#define GW_BENCH_REPEATS     7 /* unless told; medians of fewer than 5 are not shown */
+#define GW_BENCH_REPEATS_MIN 5
+#define GW_BENCH_REPEATS_MAX 1000
+#define GW_BENCH_FIELDS_MAX  24
+
+/* The entry of each benchmark: argv[0] is its name. Exit status 0, 1 (failed) or 2 (usage). */
+int gw_bench_load(int argc, char **argv);
+
+/* ---- options that all of them take ---- */
+
+struct gw_bench {
+	const char *name;      /* "load"; set by the benchmark before parsing, like the defaults it wants changed */
+	unsigned repeats;      /* --repeats; 0 before parsing: GW_BENCH_REPEATS */
+	const char *json_path; /* --json F or -; NULL: none */
+	FILE *json;            /* gw_bench_open: one object a line goes here; NULL: none */
+	FILE *table;           /* gw_bench_open: lines for people: stdout, or stderr if JSON goes to stdout */
+	bool head_shown;
+};
+
+/* --json and --repeats, as a child for the benchmark's own argp; its input is the struct gw_bench:
+ *   case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->bench; */
+extern const struct argp gw_bench_argp;
+
+/* Opens what --json names. Call after parsing. gw_bench_close returns a status, since a full disk shows only then. */
+gw_status gw_bench_open(struct gw_bench *bench);
+gw_status gw_bench_close(struct gw_bench *bench);
+
+/* ---- measuring ---- */
+
+/* The figures of one case's repeats. */
+struct gw_bench_series {
+	double values[GW_BENCH_REPEATS_MAX];
+	unsigned count;
+};
+
+void gw_bench_series_add(struct gw_bench_series *series, double value);
+double gw_bench_series_median(const struct gw_bench_series *series); /* 0 when empty */
+double gw_bench_series_spread(const struct gw_bench_series *series); /* (largest - smallest) / median */
+
+/* One measurement: does the work, returns its figure. */
+typedef gw_status (*gw_bench_measure)(void *context, double *figure);
+
+/* Measures ceiling and case `repeats` times each, in turn, the order changing from repeat to repeat, so that a machine
+ * that changes its speed changes both. ceiling may be NULL. The first failure ends it. */
+gw_status gw_bench_alternate(const struct gw_bench *bench, gw_bench_measure ceiling, gw_bench_measure value,
+			     void *context, struct gw_bench_series *ceilings, struct gw_bench_series *values);
+
+/* CPU seconds (user and system, all threads) that this process has used. */
+double gw_bench_cpu_seconds(void);
+
+/* ---- reporting ---- */
+
+/* A further member of the JSON object; text wins over number if it is set. */
+struct gw_bench_field {
+	const char *name;
+	double number;
+	const char *text;
+};
+
+struct gw_bench_result {
+	const char *title; /* the case: "8 x 256 MiB" */
+	const char *unit;  /* "GB/s", "us", "M edges/s" */
+	const struct gw_bench_series *values;
+	const struct gw_bench_series *ceilings; /* NULL: none; the ratio is median / median */
+	bool lower_is_better;                   /* for the reader: latency against its ceiling is a ratio above 1 */
+	bool verified;                          /* the results were checked: must be true */
+	struct gw_bench_field fields[GW_BENCH_FIELDS_MAX]; /* up to the first without a name */
+	const char *note;                                  /* one line for people: what binds, what to try; or NULL */
+};
+
+/* A line of the table and, if asked for, a JSON object: {"bench","case","value","unit","ceiling","ratio","verified",
+ * "repeats","spread","ceiling_spread", then the fields}. Warns where the repeats differ too much to mean anything. */
+void gw_bench_report(struct gw_bench *bench, const struct gw_bench_result *result);
+
+#endif

@@ -1,0 +1,380 @@
+/* graphwire bench load: a partition's files into memory, digests verified, against a bare read of the same bytes.
+ *
+ *   write random files into a temporary folder -> read and compare once -> bare loop and gw_load in turn -> report
+ *
+ * The files are as a partition's arrays are: 4096 bytes of header, then the payload; O_DIRECT keeps the page cache out
+ * of it. Both read into the same memory. The bare loop's time leaves out making its ring and registering its buffers;
+ * gw_load's time has all of that in it. Fails where the folder's file system has no O_DIRECT, or no room.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bare_read.h"
+#include "bench/bench.h"
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/digest.h"
+#include "core/base/load.h"
+#include "core/base/memory.h"
+#include "core/base/options.h"
+#include "core/base/parallel.h"
+#include "core/base/progress.h"
+#include "core/base/staging.h"
+
+#define HEADER_BYTES 4096u
+#define FILES_MAX    1024u
+#define SIZE_USUAL   (2ull << 30)
+
+struct arguments {
+	struct gw_bench bench;
+	const char *folder;
+	uint64_t bytes, files;
+	struct gw_load_options load;
+	/* while it runs */
+	struct gw_staging *staging;
+	struct gw_arena *arena;
+	char **paths;
+	uint64_t *digests; /* of all files, one after the other */
+	struct gw_load_item *items;
+	struct gw_bare_file *bare;
+	uint64_t file_bytes; /* payload of each */
+	double cpu_seconds;  /* of all measured loads */
+	const char *driver;
+};
+
+/* ---- options ---- */
+
+enum { OPT_FOLDER = 1, OPT_SIZE, OPT_FILES, OPT_PIECE, OPT_DEPTH, OPT_VERIFY, OPT_DRIVER };
+
+static const struct argp_option options[] = {
+	{"folder", OPT_FOLDER, "DIR", 0, "make the files in DIR, which must be on a disk (/var/tmp)", 0},
+	{"size", OPT_SIZE, "BYTES", 0, "bytes to load (2Gi)", 0},
+	{"files", OPT_FILES, "N", 0, "in so many files (8)", 0},
+	{"piece", OPT_PIECE, "BYTES", 0, "bytes of one read, a multiple of 4096 that divides 4Mi (1Mi)", 0},
+	{"depth", OPT_DEPTH, "N", 0, "reads in flight (64)", 0},
+	{"verify-threads", OPT_VERIFY, "N", 0, "threads that verify digests (processors - 1)", 0},
+	{"driver", OPT_DRIVER, "NAME", 0, "auto, uring or pread (auto)", 0},
+	{0},
+};
+
+static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
+{
+	uint64_t number = 0;
+	if (gw_parse_u64(text, min, max, &number))
+		argp_error(state, "--%s: %s", name, gw_last_error());
+	return number;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const drivers[] = {"auto", "uring", "pread", NULL};
+	struct arguments *a = state->input;
+	int driver = 0;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->bench;
+		return 0;
+	case OPT_FOLDER:
+		a->folder = arg;
+		return 0;
+	case OPT_SIZE:
+		a->bytes = number_of("size", arg, 1 << 20, 1ull << 44, state);
+		return 0;
+	case OPT_FILES:
+		a->files = number_of("files", arg, 1, FILES_MAX, state);
+		return 0;
+	case OPT_PIECE:
+		a->load.piece_bytes = (unsigned)number_of("piece", arg, 4096, GW_DIGEST_CHUNK, state);
+		return 0;
+	case OPT_DEPTH:
+		a->load.queue_depth = (unsigned)number_of("depth", arg, 1, 4096, state);
+		return 0;
+	case OPT_VERIFY:
+		a->load.verify_threads = (unsigned)number_of("verify-threads", arg, 1, 64, state);
+		return 0;
+	case OPT_DRIVER:
+		if (gw_parse_choice(arg, drivers, &driver))
+			argp_error(state, "--driver: %s", gw_last_error());
+		a->load.driver = (enum gw_load_driver)driver;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "\"%s\": no argument is expected", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* ---- input ---- */
+
+static void fill(uint64_t *words, size_t count, uint64_t seed)
+{
+	uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
+	for (size_t i = 0; i < count; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		words[i] = x;
+	}
+}
+
+static gw_status write_all(int fd, const char *path, const void *data, size_t bytes)
+{
+	for (const uint8_t *next = data; bytes > 0;) {
+		ssize_t written = write(fd, next, bytes);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return gw_fail_errno(GW_IO, errno, "write %s", path);
+		next += written;
+		bytes -= (size_t)written;
+	}
+	return GW_OK;
+}
+
+/* One file of random payload; its chunks' digests go to digests. */
+static gw_status write_file(const struct arguments *a, uint64_t number, uint64_t *digests, uint64_t *buffer,
+			    struct gw_progress *progress)
+{
+	const char *path = a->paths[number];
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "make %s", path);
+	memset(buffer, 'h', HEADER_BYTES);
+	gw_status status = write_all(fd, path, buffer, HEADER_BYTES);
+	for (uint64_t at = 0; at < a->file_bytes && !status; at += GW_DIGEST_CHUNK) {
+		uint64_t left = a->file_bytes - at, bytes = left < GW_DIGEST_CHUNK ? left : GW_DIGEST_CHUNK;
+		fill(buffer, bytes / 8, number << 32 | at / GW_DIGEST_CHUNK);
+		digests[at / GW_DIGEST_CHUNK] = gw_digest(buffer, bytes);
+		status = write_all(fd, path, buffer, bytes);
+		gw_progress_update(progress, number * a->file_bytes + at);
+	}
+	if (!status && fdatasync(fd))
+		status = gw_fail_errno(GW_IO, errno, "write %s", path);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+	return status;
+}
+
+static gw_status write_files(struct arguments *a)
+{
+	uint64_t *buffer = gw_malloc(GW_DIGEST_CHUNK);
+	if (!buffer)
+		return GW_NO_MEMORY;
+	struct gw_progress progress;
+	gw_progress_begin(&progress, "writing the input", "B", a->files * a->file_bytes);
+	gw_status status = GW_OK;
+	for (uint64_t i = 0; i < a->files && !status; i++)
+		status = write_file(a, i, a->digests + i * gw_digest_count(a->file_bytes), buffer, &progress);
+	gw_progress_end(&progress, a->files * a->file_bytes);
+	gw_free(buffer);
+	return status;
+}
+
+static gw_status describe_files(struct arguments *a)
+{
+	uint64_t chunks = gw_digest_count(a->file_bytes);
+	a->paths = gw_calloc(a->files, sizeof(*a->paths));
+	a->digests = gw_calloc(a->files * chunks, sizeof(*a->digests));
+	a->items = gw_calloc(a->files, sizeof(*a->items));
+	a->bare = gw_calloc(a->files, sizeof(*a->bare));
+	if (!a->paths || !a->digests || !a->items || !a->bare)
+		return GW_NO_MEMORY;
+	for (uint64_t i = 0; i < a->files; i++) {
+		a->paths[i] = gw_format("%s/array%llu.npy", gw_staging_path(a->staging), (unsigned long long)i);
+		if (!a->paths[i])
+			return GW_NO_MEMORY;
+		uint64_t offset;
+		gw_status status = gw_arena_take(a->arena, a->file_bytes, GW_ARENA_ALIGN, &offset);
+		if (status)
+			return status;
+		a->items[i] = (struct gw_load_item){.path = a->paths[i],
+						    .key = "input",
+						    .file_offset = HEADER_BYTES,
+						    .bytes = a->file_bytes,
+						    .arena_offset = offset,
+						    .digests = a->digests + i * chunks};
+		a->bare[i] = (struct gw_bare_file){.path = a->paths[i],
+						   .file_offset = HEADER_BYTES,
+						   .bytes = a->file_bytes,
+						   .to = gw_arena_base(a->arena) + offset};
+	}
+	return GW_OK;
+}
+
+static gw_status make_input(struct arguments *a)
+{
+	char *name = gw_format("%s/graphwire-bench-load", a->folder);
+	if (!name)
+		return GW_NO_MEMORY;
+	gw_status status = gw_staging_begin(name, false, &a->staging);
+	gw_free(name);
+	const struct gw_arena_options pages = {.name = "bench-load", .numa = GW_NUMA_SPREAD, .shareable = true};
+	if (!status)
+		status = gw_arena_create(a->files * a->file_bytes, &pages, &a->arena);
+	if (!status)
+		status = describe_files(a);
+	return status ? status : write_files(a);
+}
+
+/* ---- measuring ---- */
+
+static gw_status measure_bare(void *context, double *figure)
+{
+	struct arguments *a = context;
+	double seconds;
+	int error = gw_bare_read(a->bare, a->files, a->load.queue_depth, a->load.piece_bytes, gw_arena_base(a->arena),
+				 gw_arena_bytes(a->arena), gw_arena_slice_bytes(a->arena), &seconds);
+	if (error)
+		return gw_fail_errno(GW_IO, -error,
+				     "the bare loop cannot read %s by io_uring and O_DIRECT (another --folder?)",
+				     gw_staging_path(a->staging));
+	*figure = (double)(a->files * a->file_bytes) / seconds * 1e-9;
+	return GW_OK;
+}
+
+static gw_status measure_load(void *context, double *figure)
+{
+	struct arguments *a = context;
+	struct gw_load_stats stats;
+	double cpu = gw_bench_cpu_seconds();
+	uint64_t begin = gw_now_ns();
+	gw_status status = gw_load(a->arena, a->items, a->files, &a->load, &stats);
+	if (status)
+		return status;
+	*figure = (double)stats.bytes / (double)(gw_now_ns() - begin);
+	a->cpu_seconds += gw_bench_cpu_seconds() - cpu;
+	a->driver = stats.driver;
+	return GW_OK;
+}
+
+/* Whether memory holds what was written, by digests taken here. */
+static gw_status compare(const struct arguments *a, const char *reader)
+{
+	for (uint64_t i = 0; i < a->files; i++) {
+		for (uint64_t at = 0; at < a->file_bytes; at += GW_DIGEST_CHUNK) {
+			uint64_t left = a->file_bytes - at, bytes = left < GW_DIGEST_CHUNK ? left : GW_DIGEST_CHUNK;
+			if (gw_digest(a->bare[i].to + at, bytes) != a->items[i].digests[at / GW_DIGEST_CHUNK])
+				return gw_fail(GW_DIGEST, "%s read wrong bytes of %s at %llu", reader, a->paths[i],
+					       (unsigned long long)at);
+		}
+	}
+	return GW_OK;
+}
+
+/* Both readers bring the right bytes into memory that held none of them. */
+static gw_status verify(struct arguments *a)
+{
+	double figure;
+	memset(gw_arena_base(a->arena), 0, gw_arena_bytes(a->arena));
+	gw_status status = measure_bare(a, &figure);
+	if (!status)
+		status = compare(a, "the bare loop");
+	memset(gw_arena_base(a->arena), 0, gw_arena_bytes(a->arena));
+	if (!status)
+		status = measure_load(a, &figure);
+	if (!status)
+		status = compare(a, "gw_load");
+	a->cpu_seconds = 0;
+	return status;
+}
+
+static void report(struct arguments *a, const struct gw_bench_series *ceilings, const struct gw_bench_series *values)
+{
+	char title[96], each[GW_UNIT_TEXT_MAX], note[160];
+	double wall = 0, total = (double)(a->files * a->file_bytes) * 1e-9;
+	for (unsigned i = 0; i < values->count; i++)
+		wall += total / values->values[i];
+	double processors = a->cpu_seconds / wall;
+	double ratio = gw_bench_series_median(values) / gw_bench_series_median(ceilings);
+	snprintf(title, sizeof(title), "%llu x %s, verified", (unsigned long long)a->files,
+		 gw_text_bytes(each, (double)a->file_bytes));
+	snprintf(note, sizeof(note), "%s; %.2f of %u processors busy: %s", a->driver, processors, gw_processors(),
+		 ratio > 0.9                          ? "the disk binds"
+		 : processors > 0.9 * gw_processors() ? "the processors bind"
+						      : "neither the disk nor the processors were full");
+	const struct gw_bench_result result = {.title = title,
+					       .unit = "GB/s",
+					       .values = values,
+					       .ceilings = ceilings,
+					       .verified = true,
+					       .note = note,
+					       .fields = {{"bytes", .number = total * 1e9},
+							  {"piece_bytes", .number = a->load.piece_bytes},
+							  {"queue_depth", .number = a->load.queue_depth},
+							  {"verify_threads", .number = a->load.verify_threads},
+							  {"cpu", .number = processors},
+							  {"driver", .text = a->driver}}};
+	gw_bench_report(&a->bench, &result);
+}
+
+static void clean_up(struct arguments *a)
+{
+	gw_staging_abort(a->staging);
+	gw_arena_destroy(a->arena);
+	for (uint64_t i = 0; i < a->files && a->paths; i++)
+		gw_free(a->paths[i]);
+	gw_free(a->paths);
+	gw_free(a->digests);
+	gw_free(a->items);
+	gw_free(a->bare);
+}
+
+static gw_status run(struct arguments *a)
+{
+	static struct gw_bench_series ceilings, values; /* 8 KB each */
+	ceilings.count = values.count = 0;
+	gw_status status = gw_bench_open(&a->bench);
+	if (!status)
+		status = make_input(a);
+	if (!status)
+		status = verify(a);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, measure_bare, measure_load, a, &ceilings, &values);
+	if (!status)
+		report(a, &ceilings, &values);
+	clean_up(a);
+	gw_status closed = gw_bench_close(&a->bench);
+	return status ? status : closed;
+}
+
+/* Unless told otherwise: 2 GiB, or a quarter of what memory there is. */
+static uint64_t usual_bytes(void)
+{
+	struct gw_memory memory;
+	gw_memory_read("", -1, &memory);
+	return memory.available / 4 < SIZE_USUAL ? memory.available / 4 : SIZE_USUAL;
+}
+
+int gw_bench_load(int argc, char **argv)
+{
+	static const char doc[] =
+		"Measures how fast a partition's files come into memory, digests verified, against a bare io_uring "
+		"O_DIRECT read of the same bytes.\vExamples:\n"
+		"  graphwire bench load\n"
+		"  graphwire bench load --size 16Gi --folder /data --json load.json\n";
+	static const struct argp_child children[] = {{&gw_bench_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {options, parse, NULL, doc, children, NULL, NULL};
+	struct arguments a = {.bench = {.name = "load"},
+			      .folder = "/var/tmp",
+			      .files = 8,
+			      .load = {.queue_depth = 64, .piece_bytes = 1 << 20}};
+	gw_options_normalize(argc, argv);
+	argp_err_exit_status = 2;
+	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+		return 2;
+	if (a.bytes == 0)
+		a.bytes = usual_bytes();
+	if (a.load.verify_threads == 0)
+		a.load.verify_threads = gw_processors() > 1 ? gw_processors() - 1 : 1;
+	a.file_bytes = a.bytes / a.files / 4096 * 4096;
+	if (a.file_bytes == 0)
+		a.file_bytes = 4096;
+	gw_status status = run(&a);
+	if (status)
+		fprintf(stderr, "graphwire bench load: %s\n", gw_last_error());
+	return status ? 1 : 0;
+}

@@ -1,0 +1,165 @@
+/* The memory of mini-batches: made once, grown as needed, kept by its engine. */
+#include <string.h>
+
+#include "client/sample.h"
+#include "core/base/alloc.h"
+
+static void batch_destroy(struct gw_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
+		gw_gather_op_free(&batch->work[i].op);
+		gw_vec_free(&batch->work[i].rows);
+		gw_vec_free(&batch->work[i].ids);
+	}
+	gw_free(batch->work);
+	if (batch->has_hop)
+		gw_hop_free(&batch->hop);
+	gw_blocks_destroy(batch->blocks);
+	gw_relabel_destroy(batch->relabel);
+	gw_vec_free(&batch->fanouts);
+	gw_vec_free(&batch->fetches);
+	gw_vec_free(&batch->seeds);
+	gw_free(batch->view_blocks);
+	gw_free(batch->view_node_counts);
+	gw_free(batch->view_nodes);
+	gw_free(batch->view_rows);
+	gw_free(batch->view_row_counts);
+	gw_free(batch);
+}
+
+static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
+{
+	const struct gw_graph_meta *meta = engine->client->meta;
+	struct gw_batch *batch = gw_calloc(1, sizeof(*batch));
+	if (!batch)
+		return GW_NO_MEMORY;
+	batch->engine = engine;
+	batch->ticket.client = engine->client;
+	batch->view_blocks = gw_calloc(GW_HOPS_MAX, sizeof(*batch->view_blocks));
+	batch->view_node_counts = gw_calloc(meta->num_ntypes, sizeof(*batch->view_node_counts));
+	batch->view_nodes = gw_calloc(meta->num_ntypes, sizeof(*batch->view_nodes));
+	gw_status status = GW_NO_MEMORY;
+	if (batch->view_blocks && batch->view_node_counts && batch->view_nodes)
+		status = gw_blocks_create(meta, &batch->blocks);
+	if (status == GW_OK)
+		status = gw_hop_init(&batch->hop, engine, batch->blocks);
+	if (status == GW_OK)
+		batch->has_hop = true;
+	if (status == GW_OK)
+		status = gw_relabel_create(meta, engine->client->dense_bytes_max, &batch->relabel);
+	if (status != GW_OK) {
+		batch_destroy(batch);
+		return status;
+	}
+	*out = batch;
+	return GW_OK;
+}
+
+gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out)
+{
+	struct gw_client *client = engine->client;
+	pthread_mutex_lock(&client->batches_lock);
+	struct gw_batch *batch = client->unused[engine->number];
+	if (batch)
+		client->unused[engine->number] = batch->next_unused;
+	pthread_mutex_unlock(&client->batches_lock);
+	*out = batch;
+	return batch ? GW_OK : batch_create(engine, out);
+}
+
+void gw_batch_give(struct gw_batch *batch)
+{
+	struct gw_client *client = batch->engine->client;
+	pthread_mutex_lock(&client->batches_lock);
+	batch->next_unused = client->unused[batch->engine->number];
+	client->unused[batch->engine->number] = batch;
+	pthread_mutex_unlock(&client->batches_lock);
+}
+
+void gw_batches_free(struct gw_client *client)
+{
+	for (uint32_t i = 0; client->unused && i < client->engine_count; i++) {
+		while (client->unused[i]) {
+			struct gw_batch *batch = client->unused[i];
+			client->unused[i] = batch->next_unused;
+			batch_destroy(batch);
+		}
+	}
+}
+
+static gw_status check_spec(const struct gw_client *client, const struct gw_sample_spec *spec)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	if (spec->ntype >= meta->num_ntypes)
+		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
+	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
+		return gw_fail(GW_RANGE, "%u hops: 1 to %d", spec->hops, GW_HOPS_MAX);
+	for (uint32_t i = 0; i < spec->fetch_count; i++) {
+		const struct gw_fetch *fetch = &spec->fetches[i];
+		if (!fetch->tensor)
+			return gw_fail(GW_INVALID, "fetch %u names no tensor", i);
+		if (fetch->tensor->of_edges != (fetch->at == GW_AT_EDGES))
+			return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", i, fetch->tensor->name,
+				       fetch->tensor->of_edges ? "edges" : "nodes");
+		if (fetch->at == GW_AT_SEEDS && fetch->tensor->type != spec->ntype)
+			return gw_fail(GW_INVALID, "fetch %u: \"%s\" belongs to %s, the seeds to %s", i,
+				       fetch->tensor->name, client->ntypes[fetch->tensor->type].name,
+				       client->ntypes[spec->ntype].name);
+	}
+	return GW_OK;
+}
+
+/* Room for as many fetches as the spec has. */
+static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
+{
+	if (count <= batch->fetch_capacity)
+		return GW_OK;
+	struct gw_batch_fetch *work = gw_realloc(batch->work, count, sizeof(*work));
+	if (!work)
+		return GW_NO_MEMORY;
+	batch->work = work;
+	const void **rows = gw_realloc((void *)batch->view_rows, count, sizeof(*rows));
+	if (!rows)
+		return GW_NO_MEMORY;
+	batch->view_rows = rows;
+	uint64_t *row_counts = gw_realloc(batch->view_row_counts, count, sizeof(*row_counts));
+	if (!row_counts)
+		return GW_NO_MEMORY;
+	batch->view_row_counts = row_counts;
+	while (batch->fetch_capacity < count) {
+		struct gw_batch_fetch *fetch = &work[batch->fetch_capacity];
+		memset(fetch, 0, sizeof(*fetch));
+		gw_status status = gw_gather_op_init(&fetch->op, batch->engine);
+		if (status != GW_OK)
+			return status;
+		batch->fetch_capacity++;
+	}
+	return GW_OK;
+}
+
+gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec)
+{
+	const struct gw_client *client = batch->engine->client;
+	gw_status status = check_spec(client, spec);
+	if (status == GW_OK)
+		status = grow_fetches(batch, spec->fetch_count);
+	size_t fanout_bytes = (size_t)spec->hops * client->meta->num_etypes * sizeof(int32_t);
+	size_t fetch_bytes = spec->fetch_count * sizeof(struct gw_fetch);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&batch->fanouts, fanout_bytes);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&batch->fetches, fetch_bytes);
+	if (status != GW_OK)
+		return status;
+	if (fanout_bytes)
+		memcpy(batch->fanouts.data, spec->fanouts, fanout_bytes);
+	if (fetch_bytes)
+		memcpy(batch->fetches.data, spec->fetches, fetch_bytes);
+	batch->ntype = spec->ntype;
+	batch->fetch_count = spec->fetch_count;
+	batch->spec = (struct gw_blocks_spec){.hops = spec->hops,
+					      .fanouts = batch->fanouts.data,
+					      .replace = spec->replace,
+					      .wide_indices = spec->wide_indices};
+	return GW_OK;
+}

@@ -1,0 +1,207 @@
+/* One call at a time: gather, tickets, buffers.
+ *
+ * A synchronous call runs its engine itself if nobody else does, so a lone row costs no hand-over between threads. The
+ * memory of the last gather is kept for the next one.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "client/gather.h"
+#include "client/ticket.h"
+#include "core/base/alloc.h"
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+
+/* --- Tickets. --- */
+
+static gw_status ticket_result(struct gw_ticket *ticket)
+{
+	gw_status status = ticket->job.status;
+	if (status != GW_OK)
+		gw_fail_text(status, ticket->job.text);
+	ticket->finish(ticket, status);
+	return status;
+}
+
+gw_status gw_ticket_finish(struct gw_ticket *ticket)
+{
+	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
+	return ticket_result(ticket);
+}
+
+gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms, bool *done)
+{
+	bool ended = gw_job_wait(&ticket->job, gw_deadline_ns(timeout_ms));
+	if (done)
+		*done = ended;
+	return ended ? ticket_result(ticket) : gw_fail(GW_DEADLINE, "not done within %lld ms", (long long)timeout_ms);
+}
+
+void gw_cancel(struct gw_ticket *ticket)
+{
+	if (!ticket)
+		return;
+	gw_job_cancel(&ticket->job);
+	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
+	/* It may have succeeded all the same: its result is given back unseen. */
+	ticket->finish(ticket, GW_CANCELLED);
+}
+
+/* --- Gather. --- */
+
+struct gather_call {
+	struct gw_ticket ticket; /* first: the job */
+	struct gw_gather_op op;
+	struct gw_rows rows;
+	const int64_t *ids;
+	uint64_t n;
+	uint8_t *out;
+	struct gw_buffer *buffer;
+};
+
+static void call_free(struct gather_call *call)
+{
+	gw_gather_op_free(&call->op);
+	gw_free(call);
+}
+
+static void gather_done(struct gw_gather_op *op, gw_status status)
+{
+	struct gather_call *call = op->owner;
+	gw_buffer_release(call->buffer);
+	call->buffer = NULL;
+	gw_job_end(&call->ticket.job, status);
+}
+
+static void gather_start(struct gw_job *job)
+{
+	struct gather_call *call = (struct gather_call *)job;
+	gw_status status =
+		gw_buffer_register(job->engine->group, call->out, call->n * call->rows.row_bytes, &call->buffer);
+	if (status != GW_OK) {
+		gw_job_end(job, status);
+		return;
+	}
+	call->op.done = gather_done;
+	call->op.owner = call;
+	gw_gather_op_start(&call->op, &call->rows, call->ids, call->n, call->buffer, call->out, false);
+}
+
+static void gather_cancel(struct gw_job *job)
+{
+	gw_gather_op_cancel(&((struct gather_call *)job)->op);
+}
+
+static void gather_finish(struct gw_ticket *ticket, gw_status status)
+{
+	(void)status;
+	struct gather_call *call = (struct gather_call *)ticket;
+	struct gw_client *client = ticket->client;
+	void *none = NULL;
+	if (!atomic_compare_exchange_strong(&client->spare_call, &none, call))
+		call_free(call);
+}
+
+static gw_status call_create(struct gw_client *client, struct gather_call **out)
+{
+	struct gather_call *call = atomic_exchange(&client->spare_call, (void *)NULL);
+	if (!call) {
+		struct gw_engine *engine = gw_client_engine(client);
+		call = gw_calloc(1, sizeof(*call));
+		if (!call)
+			return GW_NO_MEMORY;
+		gw_status status = gw_gather_op_init(&call->op, engine);
+		if (status != GW_OK) {
+			gw_free(call);
+			return status;
+		}
+		call->ticket.client = client;
+		call->ticket.finish = gather_finish;
+		call->ticket.job.start = gather_start;
+		call->ticket.job.cancel = gather_cancel;
+	}
+	*out = call;
+	return GW_OK;
+}
+
+void gw_calls_free(struct gw_client *client)
+{
+	struct gather_call *call = atomic_exchange(&client->spare_call, NULL);
+	if (call)
+		call_free(call);
+}
+
+static gw_status gather_submit(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
+			       void *out, bool soon, struct gather_call **created)
+{
+	if (n > UINT32_MAX)
+		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
+	gw_status status = call_create(client, created);
+	if (status != GW_OK)
+		return status;
+	struct gather_call *call = *created;
+	call->rows = ((const struct gw_client_tensor *)tensor)->rows;
+	call->ids = ids;
+	call->n = n;
+	call->out = out;
+	gw_engine_submit(call->op.engine, &call->ticket.job, soon);
+	return GW_OK;
+}
+
+gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
+{
+	struct gather_call *call;
+	gw_status status = gather_submit(client, tensor, ids, n, out, true, &call);
+	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
+}
+
+gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
+			  void *out, struct gw_ticket **ticket)
+{
+	*ticket = NULL;
+	struct gather_call *call;
+	gw_status status = gather_submit(client, tensor, ids, n, out, false, &call);
+	if (status == GW_OK)
+		*ticket = &call->ticket;
+	return status;
+}
+
+/* --- Buffers: arenas, listed with the client so that their base finds them again. --- */
+
+struct gw_client_buffer {
+	struct gw_client_buffer *next;
+	struct gw_arena *arena;
+};
+
+void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes)
+{
+	struct gw_client_buffer *buffer = gw_malloc(sizeof(*buffer));
+	if (!buffer)
+		return NULL;
+	struct gw_arena_options options = {.name = "graphwire-buffer", .numa = GW_NUMA_LOCAL};
+	if (gw_arena_create(bytes, &options, &buffer->arena) != GW_OK) {
+		gw_free(buffer);
+		return NULL;
+	}
+	pthread_mutex_lock(&client->batches_lock);
+	buffer->next = client->buffers;
+	client->buffers = buffer;
+	pthread_mutex_unlock(&client->batches_lock);
+	return gw_arena_base(buffer->arena);
+}
+
+void gw_buffer_free(struct gw_client *client, void *memory)
+{
+	pthread_mutex_lock(&client->batches_lock);
+	struct gw_client_buffer **at = &client->buffers, *found;
+	while (*at && gw_arena_base((*at)->arena) != memory)
+		at = &(*at)->next;
+	found = *at;
+	if (found)
+		*at = found->next;
+	pthread_mutex_unlock(&client->batches_lock);
+	if (!found)
+		return;
+	gw_arena_destroy(found->arena);
+	gw_free(found);
+}

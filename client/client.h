@@ -1,0 +1,119 @@
+/* What a client consists of: shared by the files of this folder.
+ *
+ * Everything here is written while the client opens, and read-only afterwards but for the engines' own state and
+ * the lists of unused batches.
+ */
+#ifndef GW_CLIENT_CLIENT_H
+#define GW_CLIENT_CLIENT_H
+
+#include <pthread.h>
+
+#include <graphwire/graphwire.h>
+
+#include "client/engine.h"
+#include "core/graph/part.h"
+#include "protocol/catalog.h"
+
+#define GW_KEY_BYTES_MAX 1024
+
+/* One server, as all engines know it. `catalog`, `part` and `incarnation` are set once, by the first engine, while the
+ * client opens. */
+struct gw_server {
+	struct gw_client *client;
+	struct gw_address address;
+	uint8_t key[GW_KEY_BYTES_MAX]; /* from a key file */
+	uint32_t key_bytes;            /* 0: on loopback, what the server left in the runtime folder, if anything */
+	bool known;                    /* the catalog has been fetched */
+	uint32_t part;
+	uint64_t incarnation;
+	struct gw_catalog catalog;
+	struct gw_part *local; /* standalone: the opened part behind the server of this process */
+	struct gw_service *service;
+	struct gw_listener *listener;
+};
+
+/* Where an array of one part lies. */
+struct gw_place {
+	uint32_t region;
+	uint32_t element_bytes; /* offsets and ids: 4 or 8, part by part */
+	uint64_t offset;
+};
+
+/* Rows that can be fetched: row r of part p starts at places[p].offset + r * step. */
+struct gw_rows {
+	const uint64_t *starts;   /* the book: [num_parts + 1] */
+	struct gw_place *places;  /* [num_parts] */
+	uint64_t step, row_bytes; /* bytes; rows overlap where row_bytes > step */
+};
+
+struct gw_client_tensor {
+	struct gw_tensor tensor; /* first: what callers hold */
+	char *name;
+	struct gw_rows rows;
+};
+
+/* The offsets of a node type: a degree record is two neighbouring rows of `columns` elements. */
+struct gw_node_places {
+	struct gw_place *indptr; /* [num_parts]; NULL where no edge type ends */
+	uint32_t columns;
+};
+
+enum gw_neighbour_way { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
+
+struct gw_batch;
+
+struct gw_client {
+	/* Options. */
+	int64_t timeout_ms, reconnect_ms;
+	const char *tcp_driver;
+	uint64_t spin_ns;
+	uint64_t dense_bytes_max;
+	enum gw_neighbour_way neighbours;
+	uint8_t uuid[16];
+	/* The graph. */
+	uint64_t graph_id; /* 0 until known */
+	const struct gw_graph_meta *meta;
+	struct gw_graph_meta *own_meta; /* read from part_config; else meta is the first catalog's */
+	struct gw_graph_info info;
+	struct gw_type_info *ntypes, *etypes;
+	char **etype_names;
+	struct gw_client_tensor *tensors;
+	uint32_t tensor_count;
+	struct gw_node_places *node_places; /* [num_ntypes] */
+	struct gw_place **indices;          /* [num_etypes][num_parts] */
+	/* Lists that this process can address, by part: [num_parts] arrays of [num_etypes], or NULL. */
+	const struct gw_adjacency **adjacencies;
+	/* Servers and engines. */
+	struct gw_server *servers;
+	uint32_t server_count;
+	struct gw_engine *engines;
+	uint32_t engine_count;
+	_Atomic uint32_t next_engine;
+	struct gw_poll_group *local_group; /* standalone: the listeners' */
+	/* Batches that are not in use, by engine. */
+	pthread_mutex_t batches_lock;
+	struct gw_batch **unused; /* [engine_count] */
+	/* Buffers of gw_buffer_alloc. */
+	struct gw_client_buffer *buffers;
+	void *_Atomic spare_call; /* of client/call.c */
+};
+
+/* client/open.c: whether a server's catalog is the expected one; the first time it is taken over. */
+gw_status gw_server_check(struct gw_server *server, const struct gw_endpoint *endpoint, const void *reply,
+			  uint32_t reply_bytes);
+
+/* client/standalone.c: servers of this process for all parts of a graph. */
+gw_status gw_standalone_open(struct gw_client *client, bool verify);
+void gw_standalone_close(struct gw_client *client);
+
+/* client/tensors.c: what can be fetched, and where it lies, from the servers' catalogs. */
+gw_status gw_tensors_build(struct gw_client *client);
+void gw_tensors_free(struct gw_client *client);
+
+/* client/call.c */
+void gw_calls_free(struct gw_client *client);
+
+/* The engine for the next lone call. */
+struct gw_engine *gw_client_engine(struct gw_client *client);
+
+#endif

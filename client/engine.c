@@ -1,0 +1,219 @@
+/* Running an engine: inbox, links, completions; and handing it from thread to thread. */
+#include "client/engine.h"
+
+#include <string.h>
+
+#include "client/client.h"
+#include "client/link.h"
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/futex.h"
+
+#define COMPLETIONS_PER_TURN 64
+#define TURN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
+
+gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
+{
+	memset(engine, 0, sizeof(*engine));
+	engine->client = client;
+	engine->number = number;
+	struct gw_poll_group_options options = {.tcp_driver = client->tcp_driver, .spin_ns = client->spin_ns};
+	gw_status status = gw_poll_group_create(&options, &engine->group);
+	if (status != GW_OK)
+		return status;
+	engine->links = gw_calloc(client->server_count, sizeof(*engine->links));
+	engine->part_links = gw_calloc(client->server_count, sizeof(*engine->part_links));
+	if (!engine->links || !engine->part_links) {
+		gw_engine_close(engine);
+		return GW_NO_MEMORY;
+	}
+	for (uint32_t i = 0; i < client->server_count; i++)
+		gw_link_init(&engine->links[i], engine, &client->servers[i]);
+	return GW_OK;
+}
+
+static void take_inbox(struct gw_engine *engine)
+{
+	struct gw_job *newest = atomic_exchange(&engine->inbox, NULL), *oldest = NULL;
+	while (newest) {
+		struct gw_job *next = newest->next_in_inbox;
+		newest->next_in_inbox = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	while (oldest) {
+		struct gw_job *job = oldest;
+		oldest = job->next_in_inbox;
+		job->next = engine->jobs;
+		job->previous = NULL;
+		if (engine->jobs)
+			engine->jobs->previous = job;
+		engine->jobs = job;
+		engine->jobs_open++;
+		job->start(job);
+	}
+}
+
+static void tell_cancels(struct gw_engine *engine)
+{
+	if (atomic_exchange(&engine->cancels, 0) == 0)
+		return;
+	struct gw_job *next;
+	for (struct gw_job *job = engine->jobs; job; job = next) {
+		next = job->next;
+		if (atomic_load(&job->cancel_wanted) && !job->cancel_told) {
+			job->cancel_told = true;
+			job->cancel(job);
+		}
+	}
+}
+
+void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns)
+{
+	take_inbox(engine);
+	tell_cancels(engine);
+	uint64_t now = gw_now_ns(), until = now + TURN_MAX_NS;
+	for (uint32_t i = 0; i < engine->client->server_count; i++) {
+		uint64_t timer = gw_link_tick(&engine->links[i], now);
+		until = timer < until ? timer : until;
+	}
+	until = deadline_ns < until ? deadline_ns : until;
+
+	struct gw_completion completions[COMPLETIONS_PER_TURN];
+	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_TURN, until > now ? until - now : 0);
+	for (size_t i = 0; i < n; i++) {
+		struct gw_event *event = completions[i].cookie;
+		event->fire(event, &completions[i]);
+	}
+}
+
+static bool try_own(struct gw_engine *engine)
+{
+	uint32_t free = 0;
+	return atomic_compare_exchange_strong(&engine->owner, &free, 1);
+}
+
+static void wake_thread(struct gw_engine *engine)
+{
+	atomic_fetch_add(&engine->wakeups, 1);
+	gw_futex_wake(&engine->wakeups, 1);
+}
+
+/* Leaves the engine; if work is left, its thread takes over. The inbox is looked at after the release, so that a job
+ * submitted in between finds either an owner or a woken thread. */
+static void disown(struct gw_engine *engine)
+{
+	bool open = engine->jobs_open > 0;
+	atomic_store(&engine->owner, 0);
+	if (open || atomic_load(&engine->inbox) || atomic_load(&engine->cancels))
+		wake_thread(engine);
+}
+
+void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
+{
+	job->engine = engine;
+	atomic_store(&job->ended, 0);
+	atomic_store(&job->cancel_wanted, false);
+	job->cancel_told = false;
+	struct gw_job *newest = atomic_load(&engine->inbox);
+	do
+		job->next_in_inbox = newest;
+	while (!atomic_compare_exchange_weak(&engine->inbox, &newest, job));
+	if (atomic_load(&engine->owner))
+		gw_poll_group_wake(engine->group);
+	else if (!soon)
+		wake_thread(engine);
+}
+
+bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
+{
+	struct gw_engine *engine = job->engine;
+	while (!atomic_load(&job->ended)) {
+		if (deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= deadline_ns) {
+			/* The job goes on: somebody must run it. */
+			if (!atomic_load(&engine->owner))
+				wake_thread(engine);
+			return false;
+		}
+		if (try_own(engine)) {
+			while (!atomic_load(&job->ended) &&
+			       (deadline_ns == GW_NO_DEADLINE || gw_now_ns() < deadline_ns))
+				gw_engine_turn(engine, deadline_ns);
+			disown(engine);
+		} else {
+			gw_futex_wait(&job->ended, 0, deadline_ns);
+		}
+	}
+	return true;
+}
+
+void gw_job_cancel(struct gw_job *job)
+{
+	struct gw_engine *engine = job->engine;
+	atomic_store(&job->cancel_wanted, true);
+	atomic_fetch_add(&engine->cancels, 1);
+	if (atomic_load(&engine->owner))
+		gw_poll_group_wake(engine->group);
+	else
+		wake_thread(engine);
+}
+
+void gw_job_end(struct gw_job *job, gw_status status)
+{
+	struct gw_engine *engine = job->engine;
+	if (job->previous)
+		job->previous->next = job->next;
+	else
+		engine->jobs = job->next;
+	if (job->next)
+		job->next->previous = job->previous;
+	engine->jobs_open--;
+	job->status = status;
+	if (status != GW_OK)
+		memcpy(job->text, gw_last_error(), sizeof(job->text));
+	atomic_store(&job->ended, 1);
+	gw_futex_wake(&job->ended, INT32_MAX);
+}
+
+static void *run(void *argument)
+{
+	struct gw_engine *engine = argument;
+	while (!atomic_load(&engine->stop)) {
+		uint32_t seen = atomic_load(&engine->wakeups);
+		if (try_own(engine)) {
+			do
+				gw_engine_turn(engine, GW_NO_DEADLINE);
+			while (engine->jobs_open > 0 || atomic_load(&engine->inbox));
+			/* Not disown(): whatever came after the last look raised wakeups or will find no owner. */
+			atomic_store(&engine->owner, 0);
+			if (atomic_load(&engine->inbox) || atomic_load(&engine->cancels))
+				continue;
+		}
+		gw_futex_wait(&engine->wakeups, seen, GW_NO_DEADLINE);
+	}
+	return NULL;
+}
+
+gw_status gw_engine_start_thread(struct gw_engine *engine)
+{
+	int error = pthread_create(&engine->thread, NULL, run, engine);
+	if (error)
+		return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", engine->number);
+	engine->has_thread = true;
+	return GW_OK;
+}
+
+void gw_engine_close(struct gw_engine *engine)
+{
+	if (engine->has_thread) {
+		atomic_store(&engine->stop, true);
+		wake_thread(engine);
+		pthread_join(engine->thread, NULL);
+	}
+	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++)
+		gw_link_close(&engine->links[i]);
+	gw_free(engine->links);
+	gw_free(engine->part_links);
+	gw_poll_group_destroy(engine->group);
+	memset(engine, 0, sizeof(*engine));
+}

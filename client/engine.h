@@ -1,0 +1,82 @@
+/* An engine: a poll group, links to every server, and whoever runs them at the moment.
+ *
+ *   gw_engine_submit(job) -> inbox -> job->start -> reads, requests ... events -> gw_job_end -> gw_job_wait returns
+ *
+ * An engine is run by one thread at a time: by the caller that waits for one of its jobs, so that a lone call costs no
+ * hand-over between threads, or else by the engine's own thread. Who runs it holds `owner`; who leaves it with jobs
+ * open wakes the engine's thread. All of a job's work happens in the running thread: nothing below this file locks.
+ */
+#ifndef GW_CLIENT_ENGINE_H
+#define GW_CLIENT_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/base/status.h"
+#include "transport/transport.h"
+
+struct gw_client;
+struct gw_engine;
+struct gw_link;
+
+/* What a completion's cookie points to. */
+struct gw_event {
+	void (*fire)(struct gw_event *event, const struct gw_completion *completion);
+};
+
+/* One operation: gather, sample. The caller's memory until it has ended. */
+struct gw_job {
+	void (*start)(struct gw_job *job);  /* runs in the engine; ends, or waits for events */
+	void (*cancel)(struct gw_job *job); /* runs in the engine, once, only while the job waits: makes it end soon */
+	struct gw_engine *engine;
+	/* The engine's: */
+	struct gw_job *next_in_inbox;
+	struct gw_job *next, *previous; /* jobs that wait for events */
+	_Atomic uint32_t ended;         /* futex */
+	atomic_bool cancel_wanted;
+	bool cancel_told;
+	gw_status status;
+	char text[GW_ERROR_TEXT_MAX];
+};
+
+struct gw_engine {
+	struct gw_client *client;
+	uint32_t number;
+	struct gw_poll_group *group;
+	struct gw_link *links;          /* [server_count] */
+	struct gw_link **part_links;    /* [num_parts], once the parts are known */
+	_Atomic(struct gw_job *) inbox; /* newest first */
+	_Atomic uint32_t cancels;       /* wishes not yet told */
+	struct gw_job *jobs;
+	uint32_t jobs_open;
+	_Atomic uint32_t owner;   /* 1: somebody runs it */
+	_Atomic uint32_t wakeups; /* futex of the engine's thread */
+	atomic_bool stop;
+	bool has_thread;
+	pthread_t thread;
+};
+
+gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number);
+gw_status gw_engine_start_thread(struct gw_engine *engine);
+void gw_engine_close(
+	struct gw_engine *engine); /* ends the thread and closes links and poll group; no job may be open */
+
+/* Hands a job over. It is run by the engine's thread, or by a caller in gw_job_wait. soon: somebody is about to wait
+ * for it, so no thread needs to be woken. */
+void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon);
+
+/* Waits for a job to end, running the engine meanwhile if nobody else does. False: the deadline passed first. */
+bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns);
+
+/* Asks a job to end early; it still must be waited for. Any thread. */
+void gw_job_cancel(struct gw_job *job);
+
+/* Ends a job: from start, cancel or an event, in the engine. The error text of this thread becomes the job's. The job
+ * may be gone when this returns. */
+void gw_job_end(struct gw_job *job, gw_status status);
+
+/* For opening: runs the engine once, by the thread that made it, before its thread starts. */
+void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,263 @@
+/* The gather step: see gather.h.
+ *
+ * With one owner, row i lands in row i and the whole answer goes to its place as it comes. With several, each owner's
+ * rows are scattered to theirs. Equal ids are fetched once where there are enough of them to pay for the copies at the
+ * end; neighbouring rows become one span where at least half of the rows have such a neighbour.
+ */
+#include "client/gather.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/graph/book.h"
+
+#define SPAN_BYTES_MAX (1u << 24)
+#define SEEN_SLOTS_MAX (1u << 16)
+#define DUPLICATES_PAY 8 /* one row in so many must be a duplicate */
+
+struct copy {
+	uint64_t to, from; /* rows of out */
+};
+
+gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
+{
+	memset(op, 0, sizeof(*op));
+	op->engine = engine;
+	uint32_t parts = engine->client->meta->num_parts;
+	op->reads = gw_calloc(parts, sizeof(*op->reads));
+	op->cursors = gw_calloc(parts, sizeof(*op->cursors));
+	if (!op->reads || !op->cursors) {
+		gw_gather_op_free(op);
+		return GW_NO_MEMORY;
+	}
+	return GW_OK;
+}
+
+void gw_gather_op_free(struct gw_gather_op *op)
+{
+	struct gw_vec *vecs[] = {&op->owners, &op->remote, &op->rows, &op->spans, &op->seen, &op->copies};
+	for (size_t i = 0; i < sizeof(vecs) / sizeof(vecs[0]); i++)
+		gw_vec_free(vecs[i]);
+	gw_free(op->reads);
+	gw_free(op->cursors);
+}
+
+static void finish_one(struct gw_gather_op *op)
+{
+	if (--op->open > 0)
+		return;
+	if (op->status != GW_OK) {
+		gw_fail_text(op->status, op->text);
+	} else {
+		const struct copy *copies = op->copies.data;
+		for (uint64_t i = 0; i < op->copy_count; i++)
+			memcpy(op->out + copies[i].to * op->row_bytes, op->out + copies[i].from * op->row_bytes,
+			       op->row_bytes);
+	}
+	op->done(op, op->status);
+}
+
+static void note_failure(struct gw_gather_op *op, gw_status status)
+{
+	if (op->status != GW_OK)
+		return;
+	op->status = status;
+	memcpy(op->text, gw_last_error(), sizeof(op->text));
+}
+
+static void read_done(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+{
+	(void)completion;
+	struct gw_gather_op *op = read->owner;
+	read->owner = NULL;
+	if (status != GW_OK) {
+		note_failure(op, status);
+		gw_gather_op_cancel(op);
+	}
+	finish_one(op);
+}
+
+void gw_gather_op_cancel(struct gw_gather_op *op)
+{
+	op->open++; /* until all are told */
+	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++) {
+		if (op->reads[p].owner && !op->reads[p].cancelled)
+			gw_link_cancel(&op->reads[p]);
+	}
+	gw_fail(GW_CANCELLED, "cancelled");
+	note_failure(op, GW_CANCELLED);
+	finish_one(op);
+}
+
+/* The owner of each id, and how many each owner has. */
+static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n)
+{
+	uint32_t parts = op->engine->client->meta->num_parts;
+	uint64_t count = rows->starts[parts];
+	uint32_t *owners = op->owners.data;
+	memset(op->cursors, 0, parts * sizeof(*op->cursors));
+	for (uint64_t i = 0; i < n; i++) {
+		if ((uint64_t)ids[i] >= count)
+			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld", (long long)ids[i],
+				       (unsigned long long)i, (long long)count - 1);
+		uint32_t owner = gw_book_owner(rows->starts, parts, (uint64_t)ids[i]);
+		owners[i] = owner;
+		op->cursors[owner]++;
+	}
+	return GW_OK;
+}
+
+/* Marks duplicates with an owner of UINT32_MAX and lists them as copies, if there are enough of them. A small table
+ * that forgets on collision: what it misses is fetched twice, which is right too. */
+static gw_status find_duplicates(struct gw_gather_op *op, const int64_t *ids, uint64_t n)
+{
+	uint64_t slots = 64;
+	while (slots < 4 * n && slots < SEEN_SLOTS_MAX)
+		slots *= 2;
+	if (n < 2 || gw_vec_reserve(&op->seen, slots * 4) != GW_OK ||
+	    gw_vec_reserve(&op->copies, n * sizeof(struct copy)) != GW_OK)
+		return n < 2 ? GW_OK : GW_NO_MEMORY;
+	uint32_t *seen = op->seen.data;
+	struct copy *copies = op->copies.data;
+	memset(seen, 0, slots * 4);
+	uint64_t found = 0;
+	for (uint64_t i = 0; i < n && i < UINT32_MAX; i++) {
+		uint64_t slot = ((uint64_t)ids[i] * 0x9e3779b97f4a7c15ull) >> 40 & (slots - 1);
+		uint32_t earlier = seen[slot];
+		if (earlier && ids[earlier - 1] == ids[i])
+			copies[found++] = (struct copy){.to = i, .from = earlier - 1};
+		else
+			seen[slot] = (uint32_t)i + 1;
+	}
+	if (found * DUPLICATES_PAY < n)
+		return GW_OK;
+	uint32_t *owners = op->owners.data;
+	for (uint64_t i = 0; i < found; i++) {
+		op->cursors[owners[copies[i].to]]--;
+		owners[copies[i].to] = UINT32_MAX;
+	}
+	op->copy_count = found;
+	return GW_OK;
+}
+
+/* Lists, owner by owner, where each row lies and where it goes; reads[p].count of each. */
+static void list_rows(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n)
+{
+	uint32_t parts = op->engine->client->meta->num_parts;
+	uint64_t start = 0;
+	for (uint32_t p = 0; p < parts; p++) {
+		op->reads[p].count = op->cursors[p];
+		op->cursors[p] = start;
+		start += op->reads[p].count;
+	}
+	const uint32_t *owners = op->owners.data;
+	uint64_t *remote = op->remote.data;
+	uint32_t *to = op->rows.data;
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t p = owners[i];
+		if (p == UINT32_MAX)
+			continue;
+		uint64_t at = op->cursors[p]++;
+		remote[at] = rows->places[p].offset + ((uint64_t)ids[i] - rows->starts[p]) * rows->step;
+		to[at] = (uint32_t)i;
+	}
+}
+
+/* How many rows lie right behind the row before them, on both sides. */
+static uint64_t count_adjacent(const uint64_t *remote, const uint32_t *to, uint64_t n, uint64_t row_bytes)
+{
+	uint64_t adjacent = 0;
+	for (uint64_t i = 1; i < n; i++)
+		adjacent += remote[i] == remote[i - 1] + row_bytes && to[i] == to[i - 1] + 1;
+	return adjacent;
+}
+
+static uint64_t build_spans(struct gw_gather_op *op, struct gw_span *spans, uint64_t first, uint64_t n, uint64_t local)
+{
+	const uint64_t *remote = (uint64_t *)op->remote.data + first;
+	const uint32_t *to = (uint32_t *)op->rows.data + first;
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct gw_span *last = count ? &spans[count - 1] : NULL;
+		uint64_t at = local + to[i] * op->row_bytes;
+		if (last && last->remote + last->bytes == remote[i] && last->local + last->bytes == at &&
+		    last->bytes + op->row_bytes <= SPAN_BYTES_MAX)
+			last->bytes += (uint32_t)op->row_bytes;
+		else
+			spans[count++] =
+				(struct gw_span){.remote = remote[i], .local = at, .bytes = (uint32_t)op->row_bytes};
+	}
+	return count;
+}
+
+static void post_part(struct gw_gather_op *op, const struct gw_rows *rows, uint32_t part, uint64_t first, uint64_t n,
+		      struct gw_buffer *buffer)
+{
+	struct gw_read *read = &op->reads[part];
+	uint64_t *remote = (uint64_t *)op->remote.data + first;
+	uint32_t *to = (uint32_t *)op->rows.data + first;
+	uint64_t local = (uint64_t)(op->out - buffer->base);
+	read->buffer = buffer;
+	read->region = rows->places[part].region;
+	read->done = read_done;
+	read->owner = op;
+	if (n > 1 && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
+		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
+		read->form = GW_READ_SPANS;
+		read->count = build_spans(op, spans, first, n, local);
+		read->spans = spans;
+	} else {
+		bool in_order = to[n - 1] - to[0] == n - 1;
+		read->form = GW_READ_GATHER;
+		read->count = n;
+		read->gather = (struct gw_gather){.remote = remote,
+						  .rows = in_order ? NULL : to,
+						  .local = in_order ? local + to[0] * op->row_bytes : local,
+						  .row_bytes = (uint32_t)op->row_bytes,
+						  .stride = (uint32_t)op->row_bytes};
+	}
+	gw_link_post(op->engine->part_links[part], read);
+}
+
+static gw_status prepare(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
+			 bool unique)
+{
+	if (n > UINT32_MAX || rows->row_bytes > SPAN_BYTES_MAX)
+		return gw_fail(GW_LIMIT, "%llu rows of %llu bytes in one call: at most 2^32 - 1 rows of %u bytes",
+			       (unsigned long long)n, (unsigned long long)rows->row_bytes, SPAN_BYTES_MAX);
+	if (gw_vec_reserve(&op->owners, n * 4) != GW_OK || gw_vec_reserve(&op->remote, n * 8) != GW_OK ||
+	    gw_vec_reserve(&op->rows, n * 4) != GW_OK ||
+	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK)
+		return GW_NO_MEMORY;
+	gw_status status = find_owners(op, rows, ids, n);
+	if (status == GW_OK && !unique)
+		status = find_duplicates(op, ids, n);
+	return status;
+}
+
+void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
+			struct gw_buffer *buffer, uint8_t *out, bool unique)
+{
+	op->open = 1; /* until all are posted */
+	op->status = GW_OK;
+	op->copy_count = 0;
+	op->out = out;
+	op->row_bytes = rows->row_bytes;
+	gw_status status = prepare(op, rows, ids, n, unique);
+	if (status != GW_OK) {
+		note_failure(op, status);
+		finish_one(op);
+		return;
+	}
+	list_rows(op, rows, ids, n);
+	uint32_t parts = op->engine->client->meta->num_parts;
+	for (uint32_t p = 0, first = 0; p < parts; p++) {
+		uint32_t count = (uint32_t)op->reads[p].count;
+		if (count > 0 && op->status == GW_OK) {
+			op->open++;
+			post_part(op, rows, p, first, count, buffer);
+		}
+		first += count;
+	}
+	finish_one(op);
+}

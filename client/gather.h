@@ -1,0 +1,41 @@
+/* Fetching rows by id from their owners into a buffer: the step that a gather consists of, and a mini-batch's last one.
+ *
+ *   ids -> owner (book) -> one read per owner: row by row, or in spans where rows lie side by side -> done
+ */
+#ifndef GW_CLIENT_GATHER_H
+#define GW_CLIENT_GATHER_H
+
+#include "client/client.h"
+#include "client/link.h"
+#include "core/base/vec.h"
+
+/* Reused from call to call; allocates only while it grows. Belongs to an engine's jobs. */
+struct gw_gather_op {
+	struct gw_engine *engine;
+	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
+	void (*done)(struct gw_gather_op *op, gw_status status);
+	void *owner;
+	/* Its own: */
+	struct gw_vec owners, remote, rows, spans, seen, copies;
+	struct gw_read *reads; /* [num_parts] */
+	uint64_t *cursors;     /* [num_parts] */
+	uint64_t copy_count;
+	uint8_t *out;
+	uint64_t row_bytes;
+	uint32_t open;
+	gw_status status;
+	char text[GW_ERROR_TEXT_MAX];
+};
+
+gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine);
+void gw_gather_op_free(struct gw_gather_op *op);
+
+/* Fetches n rows: row ids[i] lands at out + i * row_bytes, which lies in the buffer. unique: there are no duplicates to
+ * look for. ids and the buffer stay the caller's until done. GW_RANGE names the first id that is no row. */
+void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
+			struct gw_buffer *buffer, uint8_t *out, bool unique);
+
+/* Makes it end soon; done is still called. */
+void gw_gather_op_cancel(struct gw_gather_op *op);
+
+#endif

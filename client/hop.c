@@ -1,0 +1,340 @@
+/* Splitting a frontier by owner, asking each owner, merging the answers: see hop.h. The ways themselves are in
+ * hop_reads.c and hop_request.c. */
+#include "client/hop.h"
+
+#include <string.h>
+
+#include "client/hop_source.h"
+#include "core/base/alloc.h"
+#include "core/graph/book.h"
+
+#define MERGE_ROWS 512 /* destinations merged at a time: what the picks prefetch stays in the cache */
+
+static uint32_t parts_of(const struct gw_hop *hop)
+{
+	return hop->engine->client->meta->num_parts;
+}
+
+static struct gw_hop_share *share_of(const struct gw_hop *hop, uint32_t ntype, uint32_t part)
+{
+	return &hop->shares[(size_t)ntype * parts_of(hop) + part];
+}
+
+static struct gw_hop_source *source_of(const struct gw_hop *hop, uint32_t etype, uint32_t part)
+{
+	return &hop->sources[(size_t)etype * parts_of(hop) + part];
+}
+
+gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine, struct gw_blocks *blocks)
+{
+	memset(hop, 0, sizeof(*hop));
+	hop->engine = engine;
+	hop->blocks = blocks;
+	const struct gw_graph_meta *meta = engine->client->meta;
+	hop->shares = gw_calloc((size_t)meta->num_ntypes * meta->num_parts, sizeof(*hop->shares));
+	hop->sources = gw_calloc((size_t)meta->num_etypes * meta->num_parts, sizeof(*hop->sources));
+	hop->owners = gw_calloc(meta->num_ntypes, sizeof(*hop->owners));
+	if (!hop->shares || !hop->sources || !hop->owners) {
+		gw_hop_free(hop);
+		return GW_NO_MEMORY;
+	}
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		for (uint32_t t = 0; t < meta->num_ntypes; t++)
+			*share_of(hop, t, p) = (struct gw_hop_share){.hop = hop, .ntype = t, .part = p};
+		for (uint32_t e = 0; e < meta->num_etypes; e++) {
+			struct gw_hop_source *source = source_of(hop, e, p);
+			source->hop = hop;
+			source->share = share_of(hop, meta->etypes[e].dst, p);
+			source->etype = e;
+		}
+	}
+	return GW_OK;
+}
+
+void gw_hop_free(struct gw_hop *hop)
+{
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	for (size_t i = 0; hop->shares && i < (size_t)meta->num_ntypes * meta->num_parts; i++)
+		gw_hop_share_free(&hop->shares[i]);
+	for (size_t i = 0; hop->sources && i < (size_t)meta->num_etypes * meta->num_parts; i++)
+		gw_hop_source_free(&hop->sources[i]);
+	for (uint32_t t = 0; hop->owners && t < meta->num_ntypes; t++)
+		gw_vec_free(&hop->owners[t]);
+	gw_vec_free(&hop->counts);
+	gw_vec_free(&hop->edges);
+	gw_vec_free(&hop->neighbours);
+	gw_free(hop->shares);
+	gw_free(hop->sources);
+	gw_free(hop->owners);
+}
+
+void gw_hop_share_free(struct gw_hop_share *share)
+{
+	gw_vec_free(&share->rows);
+	gw_vec_free(&share->vertices);
+	gw_vec_free(&share->offsets);
+	gw_vec_free(&share->records);
+}
+
+void gw_hop_source_free(struct gw_hop_source *source)
+{
+	gw_picks_free(&source->picks);
+	gw_vec_free(&source->call);
+	gw_vec_free(&source->begins);
+	gw_vec_free(&source->ends);
+	gw_vec_free(&source->spans);
+	gw_vec_free(&source->landed_at);
+	gw_vec_free(&source->landing);
+}
+
+/* Splits the frontier of a node type by owner. */
+static gw_status split(struct gw_hop *hop, uint32_t ntype, const uint64_t *frontier, uint64_t n)
+{
+	const uint64_t *starts = hop->engine->client->meta->ntypes[ntype].starts;
+	uint32_t parts = parts_of(hop);
+	if (gw_vec_reserve(&hop->owners[ntype], n * 4) != GW_OK)
+		return GW_NO_MEMORY;
+	uint32_t *owners = hop->owners[ntype].data;
+	for (uint32_t p = 0; p < parts; p++)
+		share_of(hop, ntype, p)->count = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		owners[i] = gw_book_owner(starts, parts, frontier[i]);
+		share_of(hop, ntype, owners[i])->count++;
+	}
+	for (uint32_t p = 0; p < parts; p++) {
+		struct gw_hop_share *share = share_of(hop, ntype, p);
+		if (gw_vec_reserve(&share->rows, share->count * 8) != GW_OK ||
+		    gw_vec_reserve(&share->vertices, share->count * 8) != GW_OK)
+			return GW_NO_MEMORY;
+		share->count = 0;
+		share->recorded = false;
+		share->reading = false;
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		struct gw_hop_share *share = share_of(hop, ntype, owners[i]);
+		((uint64_t *)share->rows.data)[share->count] = frontier[i] - starts[owners[i]];
+		((uint64_t *)share->vertices.data)[share->count++] = frontier[i];
+	}
+	return GW_OK;
+}
+
+/* Which way a source goes. Rows beyond 32 bits have no place in a request. */
+static enum gw_hop_way choose_way(const struct gw_hop_source *source)
+{
+	const struct gw_client *client = source->hop->engine->client;
+	uint32_t part = source->share->part;
+	const uint64_t *starts = client->meta->ntypes[source->share->ntype].starts;
+	if (client->neighbours == GW_NEIGHBOURS_AUTO && client->adjacencies && client->adjacencies[part])
+		return GW_HOP_MEMORY;
+	if (client->neighbours == GW_NEIGHBOURS_READS || starts[part + 1] - starts[part] > UINT32_MAX)
+		return GW_HOP_READS;
+	return GW_HOP_REQUEST;
+}
+
+/* --- Merging. --- */
+
+/* The next picks of a source: what a request or reads brought, or what memory gives for this run. */
+struct cursor {
+	const struct gw_picks *picks;
+	uint64_t dst, edge;
+};
+
+static void take_one(struct cursor *cursor, uint64_t edge_start, uint32_t *count, uint64_t *edges, uint64_t *neighbours)
+{
+	*count = ((const uint32_t *)cursor->picks->counts.data)[cursor->dst++];
+	const uint64_t *positions = (const uint64_t *)cursor->picks->positions.data + cursor->edge;
+	const uint64_t *from = (const uint64_t *)cursor->picks->neighbours.data + cursor->edge;
+	for (uint32_t j = 0; j < *count; j++) {
+		edges[j] = edge_start + positions[j];
+		neighbours[j] = from[j];
+	}
+	cursor->edge += *count;
+}
+
+/* Picks from memory for the destinations of a run that a mapped part owns. */
+static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
+			     uint64_t n)
+{
+	struct gw_pick_rule rule = gw_blocks_rule(hop->blocks, etype);
+	for (uint32_t p = 0; p < parts_of(hop); p++) {
+		struct gw_hop_source *source = source_of(hop, etype, p);
+		if (source->way != GW_HOP_MEMORY || source->share->count == 0)
+			continue;
+		uint64_t own[MERGE_ROWS], count = 0;
+		for (uint64_t i = 0; i < n; i++) {
+			if (owners[i] == p)
+				own[count++] = vertices[i];
+		}
+		source->taken_dst = 0;
+		source->taken_edges = 0;
+		source->picks.edge_count = 0;
+		if (count == 0)
+			continue;
+		gw_status status = gw_picks_from_memory(&source->picks, &hop->engine->client->adjacencies[p][etype],
+							&rule, own, count);
+		if (status != GW_OK)
+			return status;
+	}
+	return GW_OK;
+}
+
+static gw_status merge_run(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
+			   uint64_t n)
+{
+	gw_status status = pick_mapped(hop, etype, owners, vertices, n);
+	if (status != GW_OK)
+		return status;
+	uint64_t edge_bound = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
+		edge_bound += ((const uint32_t *)source->picks.counts.data)[source->taken_dst + source->seen_dst++];
+	}
+	for (uint64_t i = 0; i < n; i++)
+		source_of(hop, etype, owners[i])->seen_dst = 0;
+	if (gw_vec_reserve(&hop->counts, n * 4) != GW_OK || gw_vec_reserve(&hop->edges, edge_bound * 8) != GW_OK ||
+	    gw_vec_reserve(&hop->neighbours, edge_bound * 8) != GW_OK)
+		return GW_NO_MEMORY;
+
+	const uint64_t *edge_starts = hop->engine->client->meta->etypes[etype].starts;
+	uint64_t at = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
+		struct cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
+		uint32_t *count = (uint32_t *)hop->counts.data + i;
+		take_one(&cursor, edge_starts[owners[i]], count, (uint64_t *)hop->edges.data + at,
+			 (uint64_t *)hop->neighbours.data + at);
+		source->taken_dst = cursor.dst;
+		source->taken_edges = cursor.edge;
+		at += *count;
+	}
+	return gw_blocks_add(hop->blocks, n, hop->counts.data, hop->edges.data, hop->neighbours.data, 0);
+}
+
+static gw_status merge_type(struct gw_hop *hop, uint32_t etype)
+{
+	uint32_t dst = hop->engine->client->meta->etypes[etype].dst;
+	gw_status status = gw_blocks_edges_begin(hop->blocks, etype);
+	uint64_t n;
+	gw_blocks_frontier(hop->blocks, etype, &n);
+	for (uint64_t i = 0; i < n && status == GW_OK; i += MERGE_ROWS) {
+		uint64_t run = n - i < MERGE_ROWS ? n - i : MERGE_ROWS;
+		uint64_t vertices[MERGE_ROWS];
+		memcpy(vertices, gw_blocks_frontier(hop->blocks, etype, &n) + i, run * sizeof(vertices[0]));
+		status = merge_run(hop, etype, (const uint32_t *)hop->owners[dst].data + i, vertices, run);
+	}
+	return status == GW_OK ? gw_blocks_edges_end(hop->blocks) : status;
+}
+
+static gw_status merge(struct gw_hop *hop)
+{
+	gw_status status = GW_OK;
+	for (uint32_t e = 0; e < hop->engine->client->meta->num_etypes && status == GW_OK; e++) {
+		if (source_of(hop, e, 0)->active)
+			status = merge_type(hop, e);
+	}
+	return status;
+}
+
+/* --- The course of a hop. --- */
+
+void gw_hop_finish_one(struct gw_hop *hop)
+{
+	if (--hop->open > 0)
+		return;
+	gw_status status = hop->status;
+	if (status != GW_OK)
+		gw_fail_text(status, hop->text);
+	else
+		status = merge(hop);
+	hop->done(hop, status);
+}
+
+void gw_hop_note_failure(struct gw_hop *hop, gw_status status)
+{
+	if (hop->status != GW_OK)
+		return;
+	hop->status = status;
+	memcpy(hop->text, gw_last_error(), sizeof(hop->text));
+}
+
+void gw_hop_cancel(struct gw_hop *hop)
+{
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	hop->open++; /* until all are told */
+	gw_fail(GW_CANCELLED, "cancelled");
+	gw_hop_note_failure(hop, GW_CANCELLED);
+	for (size_t i = 0; i < (size_t)meta->num_ntypes * meta->num_parts; i++) {
+		if (hop->shares[i].read.owner && !hop->shares[i].read.cancelled)
+			gw_link_cancel(&hop->shares[i].read);
+	}
+	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
+		if (hop->sources[i].read.owner && !hop->sources[i].read.cancelled)
+			gw_link_cancel(&hop->sources[i].read);
+	}
+	gw_hop_finish_one(hop);
+}
+
+static gw_status prepare(struct gw_hop *hop, const int32_t *fanouts)
+{
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	bool *is_split = gw_calloc(meta->num_ntypes, sizeof(*is_split));
+	if (!is_split)
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++) {
+		uint32_t dst = meta->etypes[e].dst;
+		for (uint32_t p = 0; p < meta->num_parts; p++) {
+			struct gw_hop_source *source = source_of(hop, e, p);
+			source->active = fanouts[e] != 0;
+			source->taken_dst = 0;
+			source->taken_edges = 0;
+			source->picks.dst_count = 0;
+			source->picks.edge_count = 0;
+		}
+		if (fanouts[e] == 0 || is_split[dst])
+			continue;
+		uint64_t n;
+		const uint64_t *frontier = gw_blocks_frontier(hop->blocks, e, &n);
+		status = split(hop, dst, frontier, n);
+		is_split[dst] = true;
+	}
+	gw_free(is_split);
+	return status;
+}
+
+void gw_hop_start(struct gw_hop *hop, const int32_t *fanouts)
+{
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	hop->open = 1; /* until all are asked */
+	hop->status = GW_OK;
+	gw_status status = prepare(hop, fanouts);
+	if (status != GW_OK)
+		gw_hop_note_failure(hop, status);
+	for (uint32_t e = 0; e < meta->num_etypes; e++) {
+		for (uint32_t p = 0; p < meta->num_parts && hop->status == GW_OK; p++) {
+			struct gw_hop_source *source = source_of(hop, e, p);
+			if (!source->active || source->share->count == 0)
+				continue;
+			source->rule = gw_blocks_rule(hop->blocks, e);
+			source->way = choose_way(source);
+			if (source->way == GW_HOP_MEMORY)
+				continue;
+			hop->open++;
+			if (source->way == GW_HOP_READS)
+				gw_hop_read(source);
+			else
+				gw_hop_request(source);
+		}
+	}
+	gw_hop_finish_one(hop);
+}
+
+void gw_hop_source_end(struct gw_hop_source *source, gw_status status)
+{
+	struct gw_hop *hop = source->hop;
+	if (status != GW_OK && hop->status == GW_OK) {
+		gw_hop_note_failure(hop, status);
+		gw_hop_cancel(hop);
+	}
+	gw_hop_finish_one(hop);
+}

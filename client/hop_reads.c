@@ -1,0 +1,203 @@
+/* Neighbours by reads alone, no code of the server in the path: degree records -> positions -> neighbours.
+ *
+ * A degree record is two neighbouring rows of the type's offset table: one read gives the lists of all edge types.
+ * Picked positions that lie close together are read as one span, gaps included: a range costs about as much as
+ * GAP_BYTES more bytes, so a list that is short for its fanout is read whole. Offsets of a peer are checked before use.
+ */
+#include <string.h>
+
+#include "client/hop_source.h"
+#include "core/base/alloc.h"
+
+#define GAP_BYTES      64
+#define SPAN_BYTES_MAX (1u << 20)
+
+static gw_status read_neighbours(struct gw_hop_source *source);
+
+/* --- Degree records. --- */
+
+static void records_read(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+{
+	(void)completion;
+	struct gw_hop_share *share = read->owner;
+	struct gw_hop *hop = share->hop;
+	const struct gw_client *client = hop->engine->client;
+	read->owner = NULL;
+	gw_buffer_release(share->buffer);
+	share->buffer = NULL;
+	share->reading = false;
+	share->recorded = status == GW_OK;
+	hop->open++; /* the hop must not go on to the next one while this loop runs */
+	for (uint32_t e = 0; e < client->meta->num_etypes; e++) {
+		struct gw_hop_source *source = &hop->sources[(size_t)e * client->meta->num_parts + share->part];
+		if (source->share != share || !source->awaiting)
+			continue;
+		source->awaiting = false;
+		gw_status each = status != GW_OK ? status : hop->status;
+		if (each == GW_OK)
+			each = read_neighbours(source);
+		if (each != GW_OK || source->picks.edge_count == 0)
+			gw_hop_source_end(source, each);
+	}
+	gw_hop_finish_one(hop);
+}
+
+static gw_status read_records(struct gw_hop_share *share)
+{
+	struct gw_engine *engine = share->hop->engine;
+	const struct gw_node_places *places = &engine->client->node_places[share->ntype];
+	const struct gw_place *place = &places->indptr[share->part];
+	uint64_t step = (uint64_t)places->columns * place->element_bytes, n = share->count;
+	if (gw_vec_reserve(&share->offsets, n * 8) != GW_OK || gw_vec_reserve(&share->records, n * 2 * step) != GW_OK)
+		return GW_NO_MEMORY;
+	const uint64_t *rows = share->rows.data;
+	uint64_t *offsets = share->offsets.data;
+	for (uint64_t i = 0; i < n; i++)
+		offsets[i] = place->offset + rows[i] * step;
+	gw_status status =
+		gw_buffer_register(engine->group, share->records.data, share->records.capacity, &share->buffer);
+	if (status != GW_OK)
+		return status;
+	share->reading = true;
+	share->read.form = GW_READ_GATHER;
+	share->read.buffer = share->buffer;
+	share->read.region = place->region;
+	share->read.count = n;
+	share->read.gather = (struct gw_gather){
+		.remote = offsets, .row_bytes = (uint32_t)(2 * step), .stride = (uint32_t)(2 * step)};
+	share->read.done = records_read;
+	share->read.owner = share;
+	gw_link_post(engine->part_links[share->part], &share->read);
+	return GW_OK;
+}
+
+/* --- Neighbours. --- */
+
+static void neighbours_read(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+{
+	(void)completion;
+	struct gw_hop_source *source = read->owner;
+	read->owner = NULL;
+	gw_buffer_release(source->buffer);
+	source->buffer = NULL;
+	if (status == GW_OK) {
+		const struct gw_client *client = source->hop->engine->client;
+		uint32_t id_bytes = client->indices[source->etype][source->share->part].element_bytes;
+		const uint8_t *landing = source->landing.data;
+		const uint64_t *at = source->landed_at.data;
+		uint64_t *neighbours = source->picks.neighbours.data;
+		for (uint64_t i = 0; i < source->picks.edge_count; i++) {
+			if (id_bytes == 4) {
+				uint32_t id;
+				memcpy(&id, landing + at[i], 4);
+				neighbours[i] = id;
+			} else {
+				memcpy(&neighbours[i], landing + at[i], 8);
+			}
+		}
+	}
+	gw_hop_source_end(source, status);
+}
+
+/* [begin, end) of each list, from the records; both checked against the part's number of edges. */
+static gw_status parse_records(struct gw_hop_source *source)
+{
+	const struct gw_hop_share *share = source->share;
+	const struct gw_client *client = source->hop->engine->client;
+	const struct gw_edge_type *type = &client->meta->etypes[source->etype];
+	const struct gw_node_places *places = &client->node_places[share->ntype];
+	uint8_t width = (uint8_t)places->indptr[share->part].element_bytes;
+	uint64_t edges = type->starts[share->part + 1] - type->starts[share->part], n = share->count;
+	if (gw_vec_reserve(&source->begins, n * 8) != GW_OK || gw_vec_reserve(&source->ends, n * 8) != GW_OK)
+		return GW_NO_MEMORY;
+	uint64_t *begins = source->begins.data, *ends = source->ends.data;
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t record = i * 2 * places->columns;
+		begins[i] = gw_load_id(share->records.data, width, record + type->column);
+		ends[i] = gw_load_id(share->records.data, width, record + places->columns + type->column);
+		if (begins[i] > ends[i] || ends[i] > edges)
+			return gw_fail(
+				GW_PROTOCOL, "part %u: offsets %llu and %llu of row %llu in a list of %llu edges",
+				share->part, (unsigned long long)begins[i], (unsigned long long)ends[i],
+				(unsigned long long)((const uint64_t *)share->rows.data)[i], (unsigned long long)edges);
+	}
+	return GW_OK;
+}
+
+/* Positions to spans, and where each pick will have landed; returns the bytes to land. */
+static uint64_t build_spans(struct gw_hop_source *source, const struct gw_place *place, uint64_t *span_count)
+{
+	const uint64_t *positions = source->picks.positions.data;
+	uint64_t *at = source->landed_at.data, local = 0, count = 0;
+	struct gw_span *spans = source->spans.data;
+	uint32_t width = place->element_bytes;
+	for (uint64_t i = 0; i < source->picks.edge_count; i++) {
+		uint64_t remote = place->offset + positions[i] * width;
+		struct gw_span *last = count ? &spans[count - 1] : NULL;
+		uint64_t last_end = last ? last->remote + last->bytes : 0;
+		bool repeated = last && remote + width == last_end; /* with replacement */
+		if (last && !repeated && remote >= last_end && remote - last_end <= GAP_BYTES &&
+		    remote + width - last->remote <= SPAN_BYTES_MAX) {
+			uint32_t more = (uint32_t)(remote + width - last_end);
+			last->bytes += more;
+			local += more;
+		} else if (!repeated) {
+			spans[count++] = (struct gw_span){.remote = remote, .local = local, .bytes = width};
+			local += width;
+		}
+		at[i] = local - width;
+	}
+	*span_count = count;
+	return local;
+}
+
+static gw_status read_neighbours(struct gw_hop_source *source)
+{
+	struct gw_hop_share *share = source->share;
+	struct gw_engine *engine = source->hop->engine;
+	gw_status status = parse_records(source);
+	if (status == GW_OK)
+		status = gw_picks_from_records(&source->picks, &source->rule, share->vertices.data, source->begins.data,
+					       source->ends.data, share->count);
+	uint64_t edges = source->picks.edge_count;
+	if (status != GW_OK || edges == 0)
+		return status;
+	const struct gw_place *place = &engine->client->indices[source->etype][share->part];
+	uint64_t landing_bound = edges * (place->element_bytes + GAP_BYTES);
+	if (gw_vec_reserve(&source->spans, edges * sizeof(struct gw_span)) != GW_OK ||
+	    gw_vec_reserve(&source->landed_at, edges * 8) != GW_OK ||
+	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK ||
+	    gw_vec_reserve(&source->landing, landing_bound) != GW_OK)
+		return GW_NO_MEMORY;
+	build_spans(source, place, &source->read.count);
+	status = gw_buffer_register(engine->group, source->landing.data, source->landing.capacity, &source->buffer);
+	if (status != GW_OK)
+		return status;
+	source->read.form = GW_READ_SPANS;
+	source->read.buffer = source->buffer;
+	source->read.region = place->region;
+	source->read.spans = source->spans.data;
+	source->read.done = neighbours_read;
+	source->read.owner = source;
+	gw_link_post(engine->part_links[share->part], &source->read);
+	return GW_OK;
+}
+
+void gw_hop_read(struct gw_hop_source *source)
+{
+	struct gw_hop_share *share = source->share;
+	gw_status status = GW_OK;
+	if (share->recorded) {
+		status = read_neighbours(source);
+		if (status != GW_OK || source->picks.edge_count == 0)
+			gw_hop_source_end(source, status);
+		return;
+	}
+	source->awaiting = true;
+	if (!share->reading)
+		status = read_records(share);
+	if (status != GW_OK) {
+		source->awaiting = false;
+		gw_hop_source_end(source, status);
+	}
+}

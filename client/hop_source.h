@@ -1,0 +1,52 @@
+/* The parts of a hop, shared by the ways: one owner's share of a frontier, and the picks of one edge type there. */
+#ifndef GW_CLIENT_HOP_SOURCE_H
+#define GW_CLIENT_HOP_SOURCE_H
+
+#include "client/hop.h"
+
+enum gw_hop_way { GW_HOP_MEMORY, GW_HOP_READS, GW_HOP_REQUEST };
+
+struct gw_hop_share {
+	struct gw_hop *hop;
+	uint32_t ntype, part;
+	uint64_t count;
+	struct gw_vec rows;     /* uint64_t: local rows, in the order of the frontier */
+	struct gw_vec vertices; /* uint64_t: global ids */
+	/* By reads: the degree records, read once for all edge types. */
+	struct gw_read read;
+	struct gw_buffer *buffer;
+	struct gw_vec offsets, records;
+	bool reading, recorded;
+};
+
+struct gw_hop_source {
+	struct gw_hop *hop;
+	struct gw_hop_share *share;
+	uint32_t etype;
+	bool active;   /* its edge type has a fanout in this hop */
+	bool awaiting; /* the share's degree records */
+	enum gw_hop_way way;
+	struct gw_pick_rule rule;
+	struct gw_picks picks;
+	uint64_t taken_dst, taken_edges, seen_dst; /* cursors of the merge */
+	struct gw_read read;
+	/* By request. */
+	struct gw_vec call;
+	uint64_t asked; /* rows of the call in progress */
+	/* By reads. */
+	struct gw_vec begins, ends, spans, landed_at, landing;
+	struct gw_buffer *buffer;
+};
+
+/* hop_reads.c, hop_request.c: start a source; gw_hop_source_end tells the outcome. */
+void gw_hop_read(struct gw_hop_source *source);
+void gw_hop_request(struct gw_hop_source *source);
+
+/* hop.c */
+void gw_hop_source_end(struct gw_hop_source *source, gw_status status);
+void gw_hop_note_failure(struct gw_hop *hop, gw_status status);
+void gw_hop_finish_one(struct gw_hop *hop);
+void gw_hop_share_free(struct gw_hop_share *share);
+void gw_hop_source_free(struct gw_hop_source *source);
+
+#endif

@@ -1,0 +1,352 @@
+/* Connecting, posting, losing and finding again: see link.h for the states. */
+#include "client/link.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "protocol/ops.h"
+
+#define BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
+#define BACKOFF_MAX_NS (2000 * GW_NS_PER_MS)
+#define CHECK_NS       (10000 * GW_NS_PER_MS) /* how long a server may take for its catalog */
+
+static void link_connected(struct gw_event *event, const struct gw_completion *completion);
+static void link_checked(struct gw_event *event, const struct gw_completion *completion);
+static void read_completed(struct gw_event *event, const struct gw_completion *completion);
+
+void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_server *server)
+{
+	memset(link, 0, sizeof(*link));
+	link->connected.fire = link_connected;
+	link->checked.fire = link_checked;
+	link->engine = engine;
+	link->server = server;
+	link->tail = &link->head;
+}
+
+void gw_link_close(struct gw_link *link)
+{
+	gw_endpoint_close(link->endpoint);
+	link->endpoint = NULL;
+	link->state = GW_LINK_DOWN;
+}
+
+static void dequeue(struct gw_link *link, struct gw_read *read)
+{
+	struct gw_read **at = &link->head;
+	while (*at != read)
+		at = &(*at)->next;
+	*at = read->next;
+	if (!*at)
+		link->tail = at;
+	read->queued = false;
+}
+
+static void enqueue(struct gw_link *link, struct gw_read *read)
+{
+	read->next = NULL;
+	read->queued = true;
+	*link->tail = read;
+	link->tail = &read->next;
+}
+
+/* Fails every read that waits: the budget is used up, or trying again makes no sense. */
+static void fail_queue(struct gw_link *link)
+{
+	while (link->head) {
+		struct gw_read *read = link->head;
+		dequeue(link, read);
+		gw_fail_text(link->failure, link->reason);
+		read->done(read, link->failure, NULL);
+	}
+}
+
+/* "server host:port: reason"; a transport's own text may name the address already. */
+static void name_server(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
+{
+	char address[GW_ADDRESS_MAX];
+	gw_address_text(&link->server->address, address);
+	if (strstr(reason, address))
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
+	else
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
+}
+
+/* Notes why the link is not open, and when to try again. */
+static void link_lost(struct gw_link *link, gw_status status, const char *reason)
+{
+	uint64_t now = gw_now_ns();
+	gw_endpoint_close(link->endpoint);
+	link->endpoint = NULL;
+	if (!link->lost_ns)
+		link->lost_ns = now;
+	link->failure = status;
+	name_server(link, reason && *reason ? reason : gw_status_text(status), link->reason);
+	link->state = GW_LINK_WAITING;
+	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : BACKOFF_MIN_NS;
+	if (link->backoff_ns > BACKOFF_MAX_NS)
+		link->backoff_ns = BACKOFF_MAX_NS;
+	link->retry_ns = now + link->backoff_ns;
+	gw_log(GW_LOG_INFO, "%s; trying again in %llu ms", link->reason,
+	       (unsigned long long)(link->backoff_ns / GW_NS_PER_MS));
+}
+
+/* Gives up: the reads that wait fail, and the next one starts afresh. */
+static void link_give_up(struct gw_link *link)
+{
+	gw_endpoint_close(link->endpoint);
+	link->endpoint = NULL;
+	link->state = GW_LINK_DOWN;
+	link->lost_ns = 0;
+	link->backoff_ns = 0;
+	fail_queue(link);
+}
+
+/* Another graph or version does not become right by waiting. */
+static bool is_final(gw_status status)
+{
+	return status == GW_WRONG_GRAPH || status == GW_VERSION || status == GW_UNSUPPORTED || status == GW_INVALID;
+}
+
+static void link_failed(struct gw_link *link, gw_status status, const char *reason)
+{
+	link_lost(link, status, reason);
+	if (is_final(status))
+		link_give_up(link);
+}
+
+/* The key to offer: the given file's; else, on loopback, what the server left in the runtime folder, looked up each
+ * time since a server that starts anew makes a new one. */
+static void set_key(struct gw_link *link, struct gw_connect_options *options)
+{
+	const struct gw_server *server = link->server;
+	if (server->key_bytes) {
+		options->key = server->key;
+		options->key_bytes = server->key_bytes;
+	} else if (strcmp(server->address.scheme, "tcp") == 0 && gw_address_is_loopback(&server->address) &&
+		   gw_key_find(server->address.port, link->key) == GW_OK) {
+		options->key = link->key;
+		options->key_bytes = GW_KEY_BYTES;
+	}
+}
+
+void gw_link_open(struct gw_link *link)
+{
+	if (link->state != GW_LINK_DOWN && link->state != GW_LINK_WAITING)
+		return;
+	struct gw_client *client = link->engine->client;
+	struct gw_connect_options options = {
+		.address = link->server->address,
+		.graph_id = client->graph_id,
+		.deadline_ns = gw_deadline_ns(client->timeout_ms),
+	};
+	set_key(link, &options);
+	memcpy(options.client_uuid, client->uuid, sizeof(options.client_uuid));
+	/* Each engine is a client of its own to the server: its requests are numbered apart. */
+	options.client_uuid[15] ^= (uint8_t)link->engine->number;
+	link->state = GW_LINK_CONNECTING;
+	link->attempts++;
+	gw_status status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+}
+
+static void link_ready(struct gw_link *link)
+{
+	if (link->lost_ns)
+		gw_log(GW_LOG_INFO, "server of part %u is back after %llu ms", link->server->part,
+		       (unsigned long long)((gw_now_ns() - link->lost_ns) / GW_NS_PER_MS));
+	link->state = GW_LINK_OPEN;
+	link->incarnation = link->endpoint->peer.incarnation;
+	link->lost_ns = 0;
+	link->backoff_ns = 0;
+}
+
+static void link_connected(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)event;
+	if (link->state != GW_LINK_CONNECTING)
+		return; /* an older attempt's */
+	if (completion->status != GW_OK) {
+		link_failed(link, completion->status, completion->text);
+		return;
+	}
+	struct gw_server *server = link->server;
+	uint64_t incarnation = link->endpoint->peer.incarnation;
+	if (server->known && incarnation == server->incarnation) {
+		link_ready(link);
+		return;
+	}
+	link->state = GW_LINK_CHECKING;
+	gw_status status =
+		gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, NULL, 0, gw_now_ns() + CHECK_NS, &link->checked);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+}
+
+static void link_checked(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, checked));
+	if (link->state != GW_LINK_CHECKING)
+		return;
+	if (completion->status != GW_OK) {
+		link_failed(link, completion->status, completion->text);
+		return;
+	}
+	gw_status status = gw_server_check(link->server, link->endpoint, completion->reply, completion->reply_bytes);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+	else
+		link_ready(link);
+}
+
+static const struct gw_region *link_region(const struct gw_link *link, uint32_t region)
+{
+	const struct gw_peer *peer = &link->endpoint->peer;
+	return region < peer->region_count ? &peer->regions[region] : NULL;
+}
+
+/* Posts as much of a read as there is room for; true when all of it is posted. */
+static bool post(struct gw_link *link, struct gw_read *read)
+{
+	if (!read->open) {
+		int64_t timeout_ms = link->engine->client->timeout_ms;
+		read->group = (struct gw_group){.cookie = &read->event, .deadline_ns = gw_deadline_ns(timeout_ms)};
+	}
+	if (read->form == GW_READ_REQUEST) {
+		gw_status status = gw_endpoint_request(link->endpoint, read->op, 0, read->request, read->request_bytes,
+						       read->group.deadline_ns, &read->event);
+		read->open = status == GW_OK;
+		return read->open;
+	}
+
+	const struct gw_region *region = link_region(link, read->region);
+	uint64_t left = read->count - read->posted;
+	size_t accepted;
+	read->open = true;
+	if (read->form == GW_READ_GATHER) {
+		struct gw_gather part = read->gather;
+		part.remote += read->posted;
+		if (part.rows)
+			part.rows += read->posted;
+		else
+			part.local += read->posted * part.stride;
+		accepted = gw_endpoint_gather(link->endpoint, &read->group, region, read->buffer, &part, left, true);
+	} else {
+		accepted = gw_endpoint_readv(link->endpoint, &read->group, region, read->buffer,
+					     read->spans + read->posted, left, true);
+	}
+	read->posted += accepted;
+	return accepted == left;
+}
+
+static void link_pump(struct gw_link *link)
+{
+	while (link->head && link->state == GW_LINK_OPEN) {
+		struct gw_read *read = link->head;
+		if (!post(link, read))
+			return;
+		if (read->queued)
+			dequeue(link, read);
+	}
+}
+
+uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
+{
+	if (link->state == GW_LINK_OPEN) {
+		if (link->head)
+			link_pump(link);
+		return GW_NO_DEADLINE;
+	}
+	if (!link->head || link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING)
+		return GW_NO_DEADLINE;
+	if (link->state == GW_LINK_WAITING) {
+		int64_t budget_ms = link->engine->client->reconnect_ms;
+		if (budget_ms >= 0 && now_ns - link->lost_ns >= (uint64_t)budget_ms * GW_NS_PER_MS) {
+			size_t used = strlen(link->reason);
+			snprintf(link->reason + used, sizeof(link->reason) - used,
+				 "; not back within the reconnect budget of %lld ms", (long long)budget_ms);
+			link_give_up(link);
+			return GW_NO_DEADLINE;
+		}
+		if (now_ns < link->retry_ns)
+			return link->retry_ns;
+	}
+	gw_link_open(link);
+	return link->state == GW_LINK_WAITING ? link->retry_ns : GW_NO_DEADLINE;
+}
+
+void gw_link_post(struct gw_link *link, struct gw_read *read)
+{
+	read->event.fire = read_completed;
+	read->link = link;
+	read->posted = 0;
+	read->open = false;
+	read->cancelled = false;
+	enqueue(link, read);
+	if (link->state == GW_LINK_OPEN)
+		link_pump(link);
+	else if (link->state == GW_LINK_DOWN)
+		gw_link_open(link);
+}
+
+/* A completion that only says that the connection is gone, not that the read is wrong. */
+static bool is_loss(const struct gw_read *read, gw_status status)
+{
+	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !read->cancelled);
+}
+
+static void read_completed(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_read *read = (struct gw_read *)event;
+	struct gw_link *link = read->link;
+	gw_status status = completion->status;
+	read->open = false;
+	if (is_loss(read, status)) {
+		if (link->state == GW_LINK_OPEN && link->endpoint &&
+		    (link->endpoint->state == GW_ENDPOINT_LOST || status == GW_STALE))
+			link_lost(link, status, completion->text);
+		if (!read->cancelled) {
+			read->posted = 0;
+			if (!read->queued)
+				enqueue(link, read);
+			return;
+		}
+		status = GW_CANCELLED;
+	}
+	if (read->queued)
+		dequeue(link, read);
+	if (status != GW_OK) {
+		char text[GW_ERROR_TEXT_MAX];
+		bool explained = completion->text && *completion->text;
+		name_server(link, explained ? completion->text : gw_status_text(status), text);
+		gw_fail_text(status, text);
+	}
+	read->done(read, status, status == GW_OK && read->form == GW_READ_REQUEST ? completion : NULL);
+}
+
+void gw_link_cancel(struct gw_read *read)
+{
+	read->cancelled = true;
+	if (read->open) {
+		/* A request writes to nothing of the caller's, but its cookie must not outlive the read: it ends by
+		 * itself. */
+		if (read->form != GW_READ_REQUEST)
+			gw_endpoint_cancel(read->link->endpoint, &read->group);
+		return;
+	}
+	dequeue(read->link, read);
+	gw_fail(GW_CANCELLED, "cancelled");
+	read->done(read, GW_CANCELLED, NULL);
+}
+
+const uint8_t *gw_link_map(struct gw_link *link, uint32_t region)
+{
+	if (link->state != GW_LINK_OPEN)
+		return NULL;
+	const struct gw_region *known = link_region(link, region);
+	return known ? gw_endpoint_map(link->endpoint, known) : NULL;
+}

@@ -1,0 +1,77 @@
+/* A link: an engine's connection to one server, which comes back when it was lost, and the reads that wait for it.
+ *
+ *   DOWN -> CONNECTING -> (CHECKING: the server is another process than before) -> OPEN -> lost -> WAITING ->
+ * CONNECTING
+ *
+ * Reads are posted in order, as room allows. A read whose connection is lost is posted again on the next one: reads and
+ * sample requests may run twice. Two limits: a read's deadline runs while the server is connected; while it is away,
+ * the reconnect budget does. When that is used up, every waiting read fails with the reason.
+ */
+#ifndef GW_CLIENT_LINK_H
+#define GW_CLIENT_LINK_H
+
+#include "client/engine.h"
+
+struct gw_server;
+
+enum gw_read_form { GW_READ_GATHER, GW_READ_SPANS, GW_READ_REQUEST };
+
+/* One group of reads from one server, or one request to it. The caller's memory until done is called. */
+struct gw_read {
+	struct gw_event event;
+	struct gw_group group;
+	struct gw_link *link;
+	struct gw_read *next; /* in the link's queue */
+	enum gw_read_form form;
+	struct gw_buffer *buffer;
+	uint32_t region;
+	struct gw_gather gather;     /* GW_READ_GATHER */
+	const struct gw_span *spans; /* GW_READ_SPANS */
+	uint64_t count;              /* of the gather or the spans */
+	uint16_t op;                 /* GW_READ_REQUEST */
+	const void *request;
+	uint32_t request_bytes;
+	/* Called once, in the engine: with the completion of a request that succeeded, else with NULL. */
+	void (*done)(struct gw_read *read, gw_status status, const struct gw_completion *completion);
+	void *owner;
+	/* The link's: */
+	uint64_t posted;
+	bool queued, cancelled, open;
+};
+
+enum gw_link_state { GW_LINK_DOWN, GW_LINK_CONNECTING, GW_LINK_CHECKING, GW_LINK_OPEN, GW_LINK_WAITING };
+
+struct gw_link {
+	struct gw_event connected, checked;
+	struct gw_engine *engine;
+	struct gw_server *server;
+	struct gw_endpoint *endpoint;
+	enum gw_link_state state;
+	struct gw_read *head, **tail; /* not yet posted whole */
+	uint64_t incarnation;         /* of the server that this link has checked */
+	uint64_t lost_ns, retry_ns, backoff_ns;
+	uint32_t attempts;
+	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
+	gw_status failure;         /* why it is not open */
+	char reason[GW_ERROR_TEXT_MAX];
+};
+
+void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_server *server);
+void gw_link_close(struct gw_link *link);
+
+/* Starts to connect, if it is down. */
+void gw_link_open(struct gw_link *link);
+
+/* Timers, and reads that wait for room. Returns when it wants to be called again at the latest. */
+uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
+
+/* Hands a read over; done tells the outcome, perhaps before this returns. */
+void gw_link_post(struct gw_link *link, struct gw_read *read);
+
+/* Makes a read end with GW_CANCELLED, by done, once nothing writes to its destination any more. */
+void gw_link_cancel(struct gw_read *read);
+
+/* The server's memory of a region where this process can address it, else NULL. The link must be open. */
+const uint8_t *gw_link_map(struct gw_link *link, uint32_t region);
+
+#endif

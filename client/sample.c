@@ -1,0 +1,307 @@
+/* The job of a mini-batch: seeds, then hop after hop, then the fetches, each step ending in an event of the engine.
+ *
+ *   start -> [all lists in memory] gw_blocks_run_memory -----------------+
+ *         -> [else] hop 0 -> ... -> hop n - 1 (client/hop.c) ------------+-> fetches (client/gather.c) -> end
+ */
+#include "client/sample.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+
+static void batch_start_hop(struct gw_batch *batch);
+
+static void batch_end(struct gw_batch *batch, gw_status status)
+{
+	gw_job_end(&batch->ticket.job, status);
+}
+
+/* --- Fetches. --- */
+
+static void fill_view(struct gw_batch *batch)
+{
+	const struct gw_graph_meta *meta = batch->engine->client->meta;
+	struct gw_minibatch *view = &batch->view;
+	for (uint32_t h = 0; h < batch->spec.hops; h++)
+		batch->view_blocks[h] = gw_blocks_hop(batch->blocks, h);
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		batch->view_nodes[t] = gw_blocks_nodes(batch->blocks, t, &batch->view_node_counts[t]);
+	uint64_t seed_rows;
+	view->stream = batch->stream;
+	view->seed_count = batch->seed_count;
+	view->seeds = batch->seeds.data;
+	view->seed_rows = gw_blocks_seed_rows(batch->blocks, &seed_rows);
+	view->hops = batch->spec.hops;
+	view->num_ntypes = meta->num_ntypes;
+	view->blocks = batch->view_blocks;
+	view->node_counts = batch->view_node_counts;
+	view->nodes = batch->view_nodes;
+	view->edge_count = gw_blocks_edge_count(batch->blocks);
+	view->fetch_count = batch->fetch_count;
+	view->rows = batch->view_rows;
+	view->row_counts = batch->view_row_counts;
+}
+
+static void fetch_finish_one(struct gw_batch *batch)
+{
+	if (--batch->fetches_open > 0)
+		return;
+	batch->fetching = false;
+	for (uint32_t i = 0; i < batch->fetch_count; i++) {
+		gw_buffer_release(batch->work[i].buffer);
+		batch->work[i].buffer = NULL;
+	}
+	if (batch->status != GW_OK)
+		gw_fail_text(batch->status, batch->text);
+	else
+		fill_view(batch);
+	batch_end(batch, batch->status);
+}
+
+static void fetch_note_failure(struct gw_batch *batch, gw_status status)
+{
+	if (batch->status != GW_OK)
+		return;
+	batch->status = status;
+	memcpy(batch->text, gw_last_error(), sizeof(batch->text));
+}
+
+static void cancel_fetches(struct gw_batch *batch)
+{
+	batch->fetches_open++;
+	for (uint32_t i = 0; i < batch->fetch_count; i++) {
+		if (batch->work[i].op.open > 0)
+			gw_gather_op_cancel(&batch->work[i].op);
+	}
+	fetch_finish_one(batch);
+}
+
+static void fetch_done(struct gw_gather_op *op, gw_status status)
+{
+	struct gw_batch *batch = op->owner;
+	if (status != GW_OK && batch->status == GW_OK) {
+		fetch_note_failure(batch, status);
+		cancel_fetches(batch);
+	}
+	fetch_finish_one(batch);
+}
+
+/* The edge ids of one edge type, hop after hop. */
+static gw_status collect_edges(struct gw_batch *batch, struct gw_batch_fetch *work, uint32_t etype, uint64_t *count)
+{
+	*count = 0;
+	for (uint32_t h = 0; h < batch->spec.hops; h++) {
+		const struct gw_block *block = gw_blocks_hop(batch->blocks, h);
+		for (uint32_t i = 0; i < block->edges_count; i++) {
+			const struct gw_block_edges *edges = &block->edges[i];
+			if (edges->etype != etype)
+				continue;
+			if (gw_vec_reserve(&work->ids, (*count + edges->edge_count) * 8) != GW_OK)
+				return GW_NO_MEMORY;
+			if (edges->edge_count)
+				memcpy((int64_t *)work->ids.data + *count, edges->edge_ids, edges->edge_count * 8);
+			*count += edges->edge_count;
+		}
+	}
+	return GW_OK;
+}
+
+static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
+{
+	const struct gw_fetch *fetch = &((const struct gw_fetch *)batch->fetches.data)[number];
+	struct gw_batch_fetch *work = &batch->work[number];
+	const struct gw_rows *rows = &((const struct gw_client_tensor *)fetch->tensor)->rows;
+	const int64_t *ids = NULL;
+	uint64_t n = 0;
+	gw_status status = GW_OK;
+	if (fetch->at == GW_AT_INPUTS) {
+		ids = gw_blocks_nodes(batch->blocks, fetch->tensor->type, &n);
+	} else if (fetch->at == GW_AT_SEEDS) {
+		ids = batch->seeds.data;
+		n = batch->seed_count;
+	} else {
+		status = collect_edges(batch, work, fetch->tensor->type, &n);
+		ids = work->ids.data;
+	}
+	if (status == GW_OK)
+		status = gw_vec_reserve(&work->rows, n * rows->row_bytes);
+	if (status == GW_OK && work->rows.capacity)
+		status = gw_buffer_register(batch->engine->group, work->rows.data, work->rows.capacity, &work->buffer);
+	if (status != GW_OK)
+		return status;
+	batch->view_rows[number] = work->rows.data;
+	batch->view_row_counts[number] = n;
+	if (n == 0)
+		return GW_OK;
+	work->op.done = fetch_done;
+	work->op.owner = batch;
+	batch->fetches_open++;
+	gw_gather_op_start(&work->op, rows, ids, n, work->buffer, work->rows.data, fetch->at != GW_AT_SEEDS);
+	return GW_OK;
+}
+
+static void start_fetches(struct gw_batch *batch)
+{
+	batch->fetches_open = 1; /* until all are started */
+	batch->fetching = true;
+	for (uint32_t i = 0; i < batch->fetch_count && batch->status == GW_OK; i++) {
+		gw_status status = start_fetch(batch, i);
+		if (status != GW_OK) {
+			fetch_note_failure(batch, status);
+			cancel_fetches(batch);
+		}
+	}
+	fetch_finish_one(batch);
+}
+
+/* --- Hops. --- */
+
+static void hop_done(struct gw_hop *hop, gw_status status)
+{
+	struct gw_batch *batch = hop->owner;
+	if (status == GW_OK)
+		status = gw_blocks_hop_end(batch->blocks);
+	if (status != GW_OK) {
+		batch_end(batch, status);
+		return;
+	}
+	batch->hop_number++;
+	if (batch->hop_number < batch->spec.hops)
+		batch_start_hop(batch);
+	else
+		start_fetches(batch);
+}
+
+static void batch_start_hop(struct gw_batch *batch)
+{
+	gw_status status = gw_blocks_hop_begin(batch->blocks);
+	if (status != GW_OK) {
+		batch_end(batch, status);
+		return;
+	}
+	batch->hop.done = hop_done;
+	batch->hop.owner = batch;
+	const int32_t *fanouts = batch->spec.fanouts;
+	gw_hop_start(&batch->hop, fanouts + (size_t)batch->hop_number * batch->engine->client->meta->num_etypes);
+}
+
+/* Whether every list can be addressed here. */
+static bool all_in_memory(const struct gw_client *client)
+{
+	if (client->neighbours != GW_NEIGHBOURS_AUTO || !client->adjacencies)
+		return false;
+	for (uint32_t p = 0; p < client->meta->num_parts; p++) {
+		if (!client->adjacencies[p])
+			return false;
+	}
+	return true;
+}
+
+static void batch_start(struct gw_job *job)
+{
+	struct gw_batch *batch = (struct gw_batch *)job;
+	const struct gw_client *client = batch->engine->client;
+	batch->status = GW_OK;
+	batch->hop_number = 0;
+	batch->fetching = false;
+	gw_status status = batch->fill_seeds ? batch->fill_seeds(batch) : GW_OK;
+	if (status == GW_OK)
+		status = gw_blocks_begin(batch->blocks, batch->relabel, &batch->spec, batch->seed, batch->stream,
+					 batch->ntype, batch->seeds.data, batch->seed_count);
+	if (status == GW_OK && all_in_memory(client)) {
+		status = gw_blocks_run_memory(batch->blocks, client->adjacencies);
+		if (status == GW_OK) {
+			start_fetches(batch);
+			return;
+		}
+	}
+	if (status != GW_OK)
+		batch_end(batch, status);
+	else
+		batch_start_hop(batch);
+}
+
+static void batch_cancel(struct gw_job *job)
+{
+	struct gw_batch *batch = (struct gw_batch *)job;
+	if (batch->fetching) {
+		gw_fail(GW_CANCELLED, "cancelled");
+		fetch_note_failure(batch, GW_CANCELLED);
+		cancel_fetches(batch);
+	} else {
+		gw_hop_cancel(&batch->hop);
+	}
+}
+
+struct gw_job *gw_batch_job(struct gw_batch *batch)
+{
+	batch->ticket.job.start = batch_start;
+	batch->ticket.job.cancel = batch_cancel;
+	return &batch->ticket.job;
+}
+
+/* --- Lone mini-batches. --- */
+
+static void finish_batch(struct gw_ticket *ticket, gw_status status)
+{
+	struct gw_batch *batch = (struct gw_batch *)ticket;
+	struct gw_minibatch **out = batch->owner;
+	if (status == GW_OK)
+		*out = &batch->view;
+	else
+		gw_batch_give(batch);
+}
+
+static gw_status submit(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+			const int64_t *seeds, uint64_t n, bool soon, struct gw_minibatch **out,
+			struct gw_ticket **ticket)
+{
+	*out = NULL;
+	*ticket = NULL;
+	struct gw_batch *batch;
+	gw_status status = gw_batch_take(gw_client_engine(client), &batch);
+	if (status != GW_OK)
+		return status;
+	status = gw_batch_set_spec(batch, spec);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&batch->seeds, n * 8);
+	if (status != GW_OK) {
+		gw_batch_give(batch);
+		return status;
+	}
+	if (n)
+		memcpy(batch->seeds.data, seeds, n * 8);
+	batch->seed_count = n;
+	batch->seed = seed;
+	batch->stream = stream;
+	batch->view.epoch = 0;
+	batch->view.step = 0;
+	batch->fill_seeds = NULL;
+	batch->owner = out;
+	batch->ticket.finish = finish_batch;
+	gw_engine_submit(batch->engine, gw_batch_job(batch), soon);
+	*ticket = &batch->ticket;
+	return GW_OK;
+}
+
+gw_status gw_sample_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+			  const int64_t *seeds, uint64_t n, struct gw_minibatch **out, struct gw_ticket **ticket)
+{
+	return submit(client, spec, seed, stream, seeds, n, false, out, ticket);
+}
+
+gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+		    const int64_t *seeds, uint64_t n, struct gw_minibatch **out)
+{
+	struct gw_ticket *ticket;
+	gw_status status = submit(client, spec, seed, stream, seeds, n, true, out, &ticket);
+	return status == GW_OK ? gw_ticket_finish(ticket) : status;
+}
+
+void gw_minibatch_release(struct gw_minibatch *minibatch)
+{
+	if (!minibatch)
+		return;
+	struct gw_batch *batch = (struct gw_batch *)((char *)minibatch - offsetof(struct gw_batch, view));
+	gw_batch_give(batch);
+}

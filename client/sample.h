@@ -1,0 +1,66 @@
+/* Mini-batches: the job that samples one, and the memory that holds it.
+ *
+ *   seeds -> blocks (all hops from memory, or hop by hop from the owners) -> fetches -> the view that the caller gets
+ *
+ * A batch belongs to an engine and goes back to its list when released; its memory is kept and reused.
+ */
+#ifndef GW_CLIENT_SAMPLE_H
+#define GW_CLIENT_SAMPLE_H
+
+#include "client/gather.h"
+#include "client/hop.h"
+#include "client/ticket.h"
+#include "sampler/blocks.h"
+
+struct gw_batch_fetch {
+	struct gw_gather_op op;
+	struct gw_vec rows, ids; /* ids: edge ids of all hops, for GW_AT_EDGES */
+	struct gw_buffer *buffer;
+};
+
+struct gw_batch {
+	struct gw_ticket ticket; /* first: the job */
+	struct gw_minibatch view;
+	struct gw_engine *engine;
+	struct gw_batch *next_unused;
+	/* What to sample: the spec's copies. */
+	struct gw_blocks_spec spec;
+	uint32_t ntype;
+	struct gw_vec fanouts, fetches, seeds; /* int32_t; struct gw_fetch; int64_t */
+	uint32_t fetch_count;
+	uint64_t seed_count, seed, stream;
+	/* Set before submission, called in the engine: fills seeds and seed_count (the loader). May be NULL. */
+	gw_status (*fill_seeds)(struct gw_batch *batch);
+	void *owner;
+	uint64_t number; /* the loader's */
+	/* The work. */
+	struct gw_blocks *blocks;
+	struct gw_relabel *relabel;
+	struct gw_hop hop;
+	bool has_hop;
+	uint32_t hop_number;
+	struct gw_batch_fetch *work; /* [fetch_capacity] */
+	uint32_t fetch_capacity, fetches_open;
+	gw_status status;
+	char text[GW_ERROR_TEXT_MAX];
+	bool fetching;
+	/* What the view points to. */
+	const struct gw_block **view_blocks;
+	uint64_t *view_node_counts;
+	const int64_t **view_nodes;
+	const void **view_rows;
+	uint64_t *view_row_counts;
+};
+
+/* A batch of this engine: an unused one, or a new one. */
+gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out);
+void gw_batch_give(struct gw_batch *batch);
+void gw_batches_free(struct gw_client *client);
+
+/* Copies a spec into a batch; checks it. GW_INVALID, GW_RANGE. */
+gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec);
+
+/* The job of a batch: submit it to the batch's engine. */
+struct gw_job *gw_batch_job(struct gw_batch *batch);
+
+#endif

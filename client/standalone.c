@@ -1,0 +1,91 @@
+/* Standalone: every part is opened in this process and served to the client's engines by the in-process transport, so
+ * that all that lies above does not know the difference. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "client/client.h"
+#include "core/base/alloc.h"
+
+static atomic_uint instances; /* of standalone clients in this process, for their addresses */
+
+static gw_status catalog_of(struct gw_server *server)
+{
+	char *text;
+	gw_status status = gw_catalog_print(server->local, 0, &text);
+	if (status != GW_OK)
+		return status;
+	status = gw_catalog_parse(text, strlen(text), &server->catalog);
+	gw_free(text);
+	return status;
+}
+
+static gw_status open_part(struct gw_client *client, uint32_t part, unsigned instance, bool verify)
+{
+	struct gw_server *server = &client->servers[part];
+	const struct gw_graph_meta *meta = client->own_meta;
+	struct gw_part_options options = {.skip_verify = !verify,
+					  .arena = {.name = "graphwire-part", .numa = GW_NUMA_SPREAD}};
+	gw_status status = gw_part_open(meta, part, &options, &server->local);
+	if (status != GW_OK)
+		return status;
+	server->client = client;
+	server->part = part;
+	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
+		return gw_fail(GW_IO, "the kernel gives no random bytes");
+	status = catalog_of(server);
+	if (status != GW_OK)
+		return status;
+	server->known = true;
+
+	struct gw_service_identity identity = {
+		.graph_id = meta->graph_id, .incarnation = server->incarnation, .part = part, .parts = meta->num_parts};
+	struct gw_arena *arena = gw_part_arena(server->local);
+	uint32_t region;
+	status = gw_service_create(&identity, NULL, &server->service);
+	if (status == GW_OK)
+		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
+					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);
+	if (status != GW_OK)
+		return status;
+	snprintf(server->address.scheme, sizeof(server->address.scheme), "memory");
+	snprintf(server->address.host, sizeof(server->address.host), "standalone-%u-%u", instance, part);
+	return gw_listen(&client->local_group, 1, &server->address, server->service, &server->listener);
+}
+
+gw_status gw_standalone_open(struct gw_client *client, bool verify)
+{
+	const struct gw_graph_meta *meta = client->own_meta;
+	unsigned instance = atomic_fetch_add(&instances, 1);
+	client->servers = gw_calloc(meta->num_parts, sizeof(*client->servers));
+	client->adjacencies = gw_calloc(meta->num_parts, sizeof(*client->adjacencies));
+	if (!client->servers || !client->adjacencies)
+		return GW_NO_MEMORY;
+	gw_status status = gw_poll_group_create(NULL, &client->local_group);
+	if (status != GW_OK)
+		return status;
+	client->server_count = meta->num_parts;
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		status = open_part(client, p, instance, verify);
+		if (status != GW_OK)
+			return gw_context(status, "part %u", p);
+		client->adjacencies[p] = gw_part_adjacency(client->servers[p].local, 0);
+	}
+	return GW_OK;
+}
+
+void gw_standalone_close(struct gw_client *client)
+{
+	for (uint32_t p = 0; p < client->server_count; p++) {
+		struct gw_server *server = &client->servers[p];
+		if (server->listener)
+			gw_listener_stop(server->listener, true);
+		gw_listener_free(server->listener);
+		if (server->service)
+			gw_service_destroy(server->service);
+		gw_part_close(server->local);
+	}
+	gw_poll_group_destroy(client->local_group);
+	gw_free(client->adjacencies);
+}

@@ -1,0 +1,221 @@
+/* What a client can fetch, and where it lies: tensors, degree records and neighbour lists, from the servers' catalogs.
+ *
+ * Parts must agree: the same dtype and row shape everywhere. Where an array lies may differ from part to part.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "core/base/alloc.h"
+
+static const struct gw_server *server_of(const struct gw_client *client, uint32_t part)
+{
+	for (uint32_t i = 0; i < client->server_count; i++) {
+		if (client->servers[i].part == part)
+			return &client->servers[i];
+	}
+	return NULL;
+}
+
+/* The places of a key in all parts, [num_parts]; a new array. */
+static gw_status find_places(const struct gw_client *client, const char *key, struct gw_place **out)
+{
+	uint32_t parts = client->meta->num_parts;
+	struct gw_place *places = gw_calloc(parts, sizeof(*places));
+	if (!places)
+		return GW_NO_MEMORY;
+	for (uint32_t p = 0; p < parts; p++) {
+		const struct gw_catalog_array *array = gw_catalog_find(&server_of(client, p)->catalog, key);
+		if (!array) {
+			gw_free(places);
+			return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", p,
+				       key);
+		}
+		const struct gw_array_meta *described = gw_meta_array(client->meta, p, key);
+		places[p] = (struct gw_place){.region = array->region,
+					      .element_bytes = gw_dtype_bytes(described->dtype),
+					      .offset = array->offset};
+	}
+	*out = places;
+	return GW_OK;
+}
+
+/* Arrays that carry the graph's structure, or that rows of a fixed length cannot be read from. */
+static bool is_structure(const char *name)
+{
+	static const char *const exact[] = {"indptr", "out_indptr", "indices"};
+	static const char *const endings[] = {".alias", ".offsets", ".bytes"};
+	for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
+		if (strcmp(name, exact[i]) == 0)
+			return true;
+	}
+	size_t length = strlen(name);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t ending = strlen(endings[i]);
+		if (length >= ending && strcmp(name + length - ending, endings[i]) == 0)
+			return true;
+	}
+	return strchr(name, '/') != NULL;
+}
+
+/* Splits "node/<type>/<name>" or "edge/<folder>/<name>"; false for what is no tensor. */
+static bool parse_key(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
+		      const char **name)
+{
+	const char *first = strchr(key, '/'), *second = first ? strchr(first + 1, '/') : NULL;
+	if (!second || is_structure(second + 1))
+		return false;
+	size_t length = (size_t)(second - first - 1);
+	*of_edges = strncmp(key, "edge/", 5) == 0;
+	*name = second + 1;
+	uint32_t types = *of_edges ? meta->num_etypes : meta->num_ntypes;
+	for (*type = 0; *type < types; (*type)++) {
+		const char *folder = *of_edges ? meta->etypes[*type].folder : meta->ntypes[*type].name;
+		if (strlen(folder) == length && memcmp(folder, first + 1, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether all parts store a key with the same element type and row shape. */
+static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_array_meta *first)
+{
+	for (uint32_t p = 1; p < meta->num_parts; p++) {
+		const struct gw_array_meta *array = gw_meta_array(meta, p, first->key);
+		if (!array || array->dtype != first->dtype || array->ndim != first->ndim ||
+		    memcmp(&array->shape[1], &first->shape[1], sizeof(first->shape) - sizeof(first->shape[0])) != 0)
+			return gw_fail(GW_FORMAT, "\"%s\" of part %u differs from that of part 0 in dtype or shape",
+				       first->key, p);
+	}
+	return GW_OK;
+}
+
+static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	bool of_edges;
+	uint32_t type;
+	const char *name;
+	if (array->ndim == 0 || !parse_key(meta, array->key, &of_edges, &type, &name))
+		return GW_OK;
+	gw_status status = check_alike(meta, array);
+	if (status != GW_OK)
+		return status;
+
+	struct gw_client_tensor *tensor = &client->tensors[client->tensor_count];
+	tensor->name = gw_strdup(name);
+	if (!tensor->name)
+		return GW_NO_MEMORY;
+	client->tensor_count++;
+	status = find_places(client, array->key, &tensor->rows.places);
+	if (status != GW_OK)
+		return status;
+	uint64_t row_bytes = gw_array_meta_row_bytes(array);
+	tensor->rows.starts = of_edges ? meta->etypes[type].starts : meta->ntypes[type].starts;
+	tensor->rows.row_bytes = row_bytes;
+	tensor->rows.step = row_bytes;
+	tensor->tensor = (struct gw_tensor){.name = tensor->name,
+					    .of_edges = of_edges,
+					    .type = type,
+					    .dtype = array->dtype,
+					    .ndim = array->ndim,
+					    .row_bytes = row_bytes};
+	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
+	tensor->tensor.shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
+	return GW_OK;
+}
+
+static gw_status build_node_places(struct gw_client *client, uint32_t ntype)
+{
+	const struct gw_node_type *type = &client->meta->ntypes[ntype];
+	struct gw_node_places *places = &client->node_places[ntype];
+	if (type->columns == 0)
+		return GW_OK;
+	char key[GW_NAME_MAX + 32];
+	snprintf(key, sizeof(key), "node/%s/indptr", type->name);
+	places->columns = type->columns;
+	return find_places(client, key, &places->indptr);
+}
+
+static gw_status build_edge_places(struct gw_client *client, uint32_t etype)
+{
+	char key[GW_EDGE_FOLDER_MAX + 32];
+	snprintf(key, sizeof(key), "edge/%s/indices", client->meta->etypes[etype].folder);
+	return find_places(client, key, &client->indices[etype]);
+}
+
+gw_status gw_tensors_build(struct gw_client *client)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	const struct gw_part_meta *part = &meta->parts[0];
+	client->tensors = gw_calloc(part->count, sizeof(*client->tensors));
+	client->node_places = gw_calloc(meta->num_ntypes, sizeof(*client->node_places));
+	client->indices = gw_calloc(meta->num_etypes, sizeof(*client->indices));
+	if (!client->tensors || !client->node_places || !client->indices)
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
+		status = add_tensor(client, &part->arrays[i]);
+	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
+		status = build_node_places(client, t);
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
+		status = build_edge_places(client, e);
+	return status;
+}
+
+void gw_tensors_free(struct gw_client *client)
+{
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		gw_free(client->tensors[i].name);
+		gw_free(client->tensors[i].rows.places);
+	}
+	for (uint32_t t = 0; client->node_places && t < client->meta->num_ntypes; t++)
+		gw_free(client->node_places[t].indptr);
+	for (uint32_t e = 0; client->indices && e < client->meta->num_etypes; e++)
+		gw_free(client->indices[e]);
+	gw_free(client->tensors);
+	gw_free(client->node_places);
+	gw_free(client->indices);
+}
+
+static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t type, const char *name,
+			     const struct gw_tensor **out)
+{
+	*out = NULL;
+	const struct gw_graph_meta *meta = client->meta;
+	uint32_t types = of_edges ? meta->num_etypes : meta->num_ntypes;
+	if (type >= types)
+		return gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
+	char names[512] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		const struct gw_tensor *tensor = &client->tensors[i].tensor;
+		if (tensor->of_edges != of_edges || tensor->type != type)
+			continue;
+		if (strcmp(tensor->name, name) == 0) {
+			*out = tensor;
+			return GW_OK;
+		}
+		if (used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+						 tensor->name);
+	}
+	const char *type_name = of_edges ? client->etypes[type].name : client->ntypes[type].name;
+	return gw_fail(GW_NOT_FOUND, "%s has no feature \"%.64s\"; there is: %s", type_name, name,
+		       used ? names : "none at all");
+}
+
+gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name, const struct gw_tensor **out)
+{
+	return find_tensor(client, false, ntype, name, out);
+}
+
+gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name, const struct gw_tensor **out)
+{
+	return find_tensor(client, true, etype, name, out);
+}
+
+const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number)
+{
+	return number < client->tensor_count ? &client->tensors[number].tensor : NULL;
+}

@@ -1,0 +1,127 @@
+/* The two-sided calls: catalog, sample, stats. Each runs in the thread whose poll group received it and must not wait.
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "protocol/ops.h"
+#include "protocol/sample_call.h"
+#include "server/server.h"
+
+static gw_status reply_text(struct gw_reply *reply, const char *text)
+{
+	size_t bytes = strlen(text);
+	if (bytes > GW_REPLY_BYTES_MAX)
+		return gw_fail(GW_LIMIT, "a reply of %zu bytes: at most %u", bytes, GW_REPLY_BYTES_MAX);
+	uint8_t *out = gw_reply_extend(reply, (uint32_t)bytes);
+	if (!out)
+		return GW_NO_MEMORY;
+	memcpy(out, text, bytes);
+	return GW_OK;
+}
+
+static gw_status answer_catalog(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)call;
+	(void)thread;
+	return reply_text(reply, ((const struct gw_server *)context)->catalog);
+}
+
+/* Picks for a prefix of the rows, run by run, as long as the reply has room. Rows come from a peer: each is checked. */
+static gw_status answer_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	const struct gw_server *server = context;
+	struct gw_picks *picks = &server->threads[thread].picks;
+	struct gw_sample_call sample;
+	const uint32_t *rows;
+	gw_status status =
+		gw_sample_call_parse(call->bytes, call->byte_count, server->meta->num_etypes, &sample, &rows);
+	if (status != GW_OK)
+		return status;
+
+	const struct gw_adjacency *adjacency = gw_part_adjacency(server->part, sample.etype);
+	uint32_t id_bytes = adjacency->index_bytes == 8 || adjacency->indptr_bytes == 8 ? 8 : 4;
+	struct gw_pick_rule rule = {.key = sample.key, .fanout = sample.fanout, .replace = sample.replace != 0};
+	uint64_t limit = sample.reply_bytes_max < GW_REPLY_BYTES_MAX ? sample.reply_bytes_max : GW_REPLY_BYTES_MAX;
+	uint64_t used = 0, vertices[GW_SAMPLE_RUN_ROWS];
+	for (uint32_t i = 0; i < sample.row_count; i += GW_SAMPLE_RUN_ROWS) {
+		uint32_t left = sample.row_count - i, n = left < GW_SAMPLE_RUN_ROWS ? left : GW_SAMPLE_RUN_ROWS;
+		/* A run that does not fit is halved, down to a single list; then what came before is the answer. */
+		size_t bytes;
+		for (;; n /= 2) {
+			if (n == 0)
+				return GW_OK;
+			for (uint32_t j = 0; j < n; j++) {
+				uint32_t row;
+				memcpy(&row, rows + i + j, sizeof(row));
+				vertices[j] = adjacency->dst_start + row;
+			}
+			status = gw_picks_from_memory(picks, adjacency, &rule, vertices, n);
+			if (status != GW_OK)
+				return status;
+			bytes = gw_sample_run_bytes(n, picks->edge_count, id_bytes);
+			if (used + bytes <= limit)
+				break;
+		}
+		uint8_t *out = gw_reply_extend(reply, (uint32_t)bytes);
+		if (!out)
+			return GW_NO_MEMORY;
+		gw_sample_run_print(picks, id_bytes, out);
+		used += bytes;
+		if (n < left && n < GW_SAMPLE_RUN_ROWS)
+			return GW_OK;
+	}
+	return GW_OK;
+}
+
+static json_t *stats(const struct gw_server *server)
+{
+	struct gw_service_counters counters;
+	gw_service_counters(server->service, &counters);
+	static const char *const levels[] = {"4 KiB", "2 MiB, collapsed", "2 MiB, hugetlb"};
+	const struct gw_arena *arena = gw_part_arena(server->part);
+	const struct gw_load_stats *load = gw_part_load_stats(server->part);
+	char address[GW_ADDRESS_MAX], id[17];
+	snprintf(id, sizeof(id), "%016llx", (unsigned long long)server->meta->graph_id);
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:f, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:I, s:I, "
+			 "s:I, s:I, s:I, s:I}",
+			 "version", GRAPHWIRE_VERSION, "graph", server->meta->graph_name, "graph_id", id, "part",
+			 (json_int_t)server->options.part, "parts", (json_int_t)server->meta->num_parts, "address",
+			 gw_address_text(&server->listener->address, address), "name",
+			 server->options.name ? server->options.name : "", "pid", (json_int_t)getpid(), "uptime_s",
+			 (double)(gw_now_ns() - server->started_ns) / 1e9, "threads",
+			 (json_int_t)server->options.threads, "bytes", (json_int_t)gw_arena_bytes(arena), "pages",
+			 levels[gw_arena_page_level(arena)], "load_driver", load->driver ? load->driver : "", "load_s",
+			 (double)load->ns / 1e9, "connections", (json_int_t)counters.connections_open,
+			 "connections_total", (json_int_t)counters.connections_total, "refused",
+			 (json_int_t)counters.refused, "reads", (json_int_t)counters.reads, "read_ranges",
+			 (json_int_t)counters.read_ranges, "read_bytes", (json_int_t)counters.read_bytes, "requests",
+			 (json_int_t)counters.requests, "errors", (json_int_t)counters.errors);
+}
+
+static gw_status answer_stats(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)call;
+	(void)thread;
+	json_t *root = stats(context);
+	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+	json_decref(root);
+	if (!text)
+		return gw_fail(GW_NO_MEMORY, "no memory for the statistics");
+	gw_status status = reply_text(reply, text);
+	free(text);
+	return status;
+}
+
+gw_status gw_server_answer(struct gw_server *server)
+{
+	gw_status status = gw_service_handle(server->service, GW_OP_CATALOG, answer_catalog, server);
+	if (status == GW_OK)
+		status = gw_service_handle(server->service, GW_OP_SAMPLE, answer_sample, server);
+	if (status == GW_OK)
+		status = gw_service_handle(server->service, GW_OP_STATS, answer_stats, server);
+	return status;
+}

@@ -1,0 +1,74 @@
+/* One server per part and host: a lock on a file in the user's runtime folder, held as long as the process lives, so
+ * that a server that was killed leaves nothing to clean up. The file's text says who holds it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "server/server.h"
+
+static char *guard_path(const struct gw_server *server)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char *folder = runtime && *runtime ? gw_format("%s/graphwire", runtime)
+					   : gw_format("/tmp/graphwire-%u", (unsigned)geteuid());
+	if (!folder)
+		return NULL;
+	mkdir(folder, 0700);
+	char *path = gw_format("%s/part-%016llx-%u.lock", folder, (unsigned long long)server->meta->graph_id,
+			       server->options.part);
+	gw_free(folder);
+	return path;
+}
+
+static gw_status name_holder(int fd, const struct gw_server *server)
+{
+	char holder[256] = "";
+	ssize_t n = pread(fd, holder, sizeof(holder) - 1, 0);
+	holder[n > 0 ? n : 0] = 0;
+	return gw_fail(GW_BUSY, "this host serves part %u of %s already: %s; use that server, or stop it first",
+		       server->options.part, server->meta->graph_name,
+		       *holder ? holder : "by a process that is starting");
+}
+
+gw_status gw_server_guard(struct gw_server *server)
+{
+	server->guard_path = guard_path(server);
+	if (!server->guard_path)
+		return GW_NO_MEMORY;
+	int fd = open(server->guard_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s", server->guard_path);
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		gw_status status = errno == EWOULDBLOCK ? name_holder(fd, server)
+							: gw_fail_errno(GW_IO, errno, "%s", server->guard_path);
+		close(fd);
+		return status;
+	}
+	char text[GW_ADDRESS_MAX + 64], address[GW_ADDRESS_MAX];
+	int n = snprintf(text, sizeof(text), "pid %ld at %s", (long)getpid(),
+			 gw_address_text(&server->options.listen, address));
+	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
+		gw_status status = gw_fail_errno(GW_IO, errno, "%s", server->guard_path);
+		close(fd);
+		return status;
+	}
+	server->guard_fd = fd;
+	return GW_OK;
+}
+
+void gw_server_unguard(struct gw_server *server)
+{
+	if (server->guard_fd >= 0) {
+		/* The file stays: removing it would let a third process lock a new one of its name beside the second's. */
+		close(server->guard_fd);
+		server->guard_fd = -1;
+	}
+	gw_free(server->guard_path);
+	server->guard_path = NULL;
+}

@@ -1,0 +1,265 @@
+/* The life of a server: read the JSON -> guard the part -> try the address -> load -> publish -> listen -> serve ->
+ * drain.
+ *
+ * What can fail cheaply comes first: a taken port or a part that is served already is known before hours of loading.
+ * Each thread polls a group of its own; connections are dealt out over them.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/parallel.h"
+#include "protocol/catalog.h"
+#include "server/server.h"
+
+#define POLL_NS       (100 * GW_NS_PER_MS)
+#define DRAIN_STEP_NS (20 * GW_NS_PER_MS)
+#define QUIET_STEPS   5 /* drained: so many steps without a read or request */
+
+static void *serve(void *argument)
+{
+	struct gw_server_thread *self = argument;
+	struct gw_server *server = self->server;
+	bool accepting = true;
+	while (!atomic_load(&server->stop)) {
+		if (self->number == 0 && accepting && atomic_load(&server->stop_accepting)) {
+			gw_listener_stop(server->listener, false);
+			accepting = false;
+		}
+		gw_poll_group_poll(self->group, NULL, 0, POLL_NS);
+	}
+	return NULL;
+}
+
+/* The n-th processor this process may run on; servers of several parts on one host start at different ones. */
+static void pin(const struct gw_server *server, pthread_t thread, uint32_t number)
+{
+	cpu_set_t allowed, one;
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		return;
+	uint32_t count = (uint32_t)CPU_COUNT(&allowed);
+	uint32_t wanted = (server->options.part * server->options.threads + number) % count;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &allowed) || wanted-- > 0)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		int error = pthread_setaffinity_np(thread, sizeof(one), &one);
+		if (error)
+			gw_log(GW_LOG_WARN, "thread %u is not pinned to processor %zu: %s", number, cpu,
+			       strerror(error));
+		return;
+	}
+}
+
+static gw_status open_groups(struct gw_server *server)
+{
+	server->threads = gw_calloc(server->options.threads, sizeof(*server->threads));
+	if (!server->threads)
+		return GW_NO_MEMORY;
+	struct gw_poll_group_options options = {.tcp_driver = server->options.tcp_driver};
+	for (uint32_t i = 0; i < server->options.threads; i++) {
+		server->threads[i].server = server;
+		server->threads[i].number = i;
+		gw_status status = gw_poll_group_create(&options, &server->threads[i].group);
+		if (status != GW_OK)
+			return status;
+	}
+	return GW_OK;
+}
+
+static gw_status listen_all(struct gw_server *server, struct gw_service *service, struct gw_listener **listener)
+{
+	struct gw_poll_group *groups[GW_SERVER_THREADS_MAX];
+	for (uint32_t i = 0; i < server->options.threads; i++)
+		groups[i] = server->threads[i].group;
+	return gw_listen(groups, server->options.threads, &server->options.listen, service, listener);
+}
+
+/* Whether the address can be had; settles which port, where any was asked for. */
+static gw_status try_address(struct gw_server *server)
+{
+	struct gw_service_identity nobody = {.part = server->options.part, .parts = server->meta->num_parts};
+	struct gw_service *service;
+	struct gw_listener *listener;
+	gw_status status = gw_service_create(&nobody, NULL, &service);
+	if (status != GW_OK)
+		return status;
+	status = listen_all(server, service, &listener);
+	if (status == GW_OK) {
+		server->options.listen = listener->address;
+		gw_listener_stop(listener, true);
+		gw_listener_free(listener);
+	}
+	gw_service_destroy(service);
+	return status;
+}
+
+static gw_status set_key(struct gw_server *server)
+{
+	uint8_t key[1024];
+	uint32_t key_bytes = GW_KEY_BYTES;
+	gw_status status;
+	if (server->options.insecure)
+		return GW_OK;
+	if (server->options.key_file) {
+		status = gw_key_read(server->options.key_file, key, &key_bytes);
+	} else if (gw_address_is_loopback(&server->options.listen)) {
+		status = gw_key_make(server->options.listen.port, key);
+		server->has_key = status == GW_OK;
+	} else {
+		return gw_fail(GW_INVALID,
+			       "address %s is not loopback: give --key-file FILE (the same on all clients and "
+			       "servers), or --insecure to let anybody read",
+			       server->options.listen.host);
+	}
+	if (status == GW_OK)
+		status = gw_service_key_set(server->service, key, key_bytes);
+	explicit_bzero(key, sizeof(key));
+	return status;
+}
+
+static gw_status load(struct gw_server *server)
+{
+	struct gw_part_options options = {
+		.arena = {.name = "graphwire-part",
+			  .huge = server->options.huge,
+			  .numa = server->options.numa,
+			  .shareable = true},
+	};
+	gw_status status = gw_part_open(server->meta, server->options.part, &options, &server->part);
+	return status == GW_OK ? gw_catalog_print(server->part, 0, &server->catalog) : status;
+}
+
+static gw_status publish(struct gw_server *server)
+{
+	struct gw_service_identity identity = {.graph_id = server->meta->graph_id,
+					       .incarnation = server->incarnation,
+					       .part = server->options.part,
+					       .parts = server->meta->num_parts};
+	const struct gw_arena *arena = gw_part_arena(server->part);
+	uint32_t region;
+	gw_status status = gw_service_create(&identity, NULL, &server->service);
+	if (status == GW_OK)
+		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
+					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);
+	if (status == GW_OK)
+		status = gw_server_answer(server);
+	if (status == GW_OK)
+		status = set_key(server);
+	return status;
+}
+
+static gw_status start_threads(struct gw_server *server)
+{
+	for (uint32_t i = 0; i < server->options.threads; i++) {
+		struct gw_server_thread *thread = &server->threads[i];
+		int error = pthread_create(&thread->thread, NULL, serve, thread);
+		if (error)
+			return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", i);
+		thread->started = true;
+		if (server->options.pin)
+			pin(server, thread->thread, i);
+	}
+	return GW_OK;
+}
+
+static gw_status start_steps(struct gw_server *server)
+{
+	gw_status status = gw_meta_read(server->options.part_config, &server->meta);
+	if (status != GW_OK)
+		return status;
+	if (server->options.part >= server->meta->num_parts)
+		return gw_fail(GW_RANGE, "%s: part %u of %u", server->options.part_config, server->options.part,
+			       server->meta->num_parts);
+	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
+		return gw_fail(GW_IO, "the kernel gives no random bytes");
+	status = open_groups(server);
+	if (status == GW_OK)
+		status = try_address(server);
+	if (status == GW_OK)
+		status = gw_server_guard(server);
+	if (status == GW_OK)
+		status = load(server);
+	if (status == GW_OK)
+		status = publish(server);
+	if (status == GW_OK)
+		status = listen_all(server, server->service, &server->listener);
+	if (status == GW_OK)
+		status = start_threads(server);
+	return status;
+}
+
+gw_status gw_server_start(const struct gw_server_options *options, struct gw_server **out)
+{
+	*out = NULL;
+	struct gw_server *server = gw_calloc(1, sizeof(*server));
+	if (!server)
+		return GW_NO_MEMORY;
+	server->options = *options;
+	server->guard_fd = -1;
+	server->started_ns = gw_now_ns();
+	gw_status status = start_steps(server);
+	if (status != GW_OK) {
+		gw_server_end(server, 0);
+		return status;
+	}
+	*out = server;
+	return GW_OK;
+}
+
+/* Waits until no client has asked for anything for a while, or the time is up. */
+static void drain(struct gw_server *server, uint32_t drain_ms)
+{
+	atomic_store(&server->stop_accepting, true);
+	gw_poll_group_wake(server->threads[0].group);
+	uint64_t deadline = gw_deadline_ns(drain_ms), served = 0;
+	for (int quiet = 0; quiet < QUIET_STEPS && gw_now_ns() < deadline; quiet++) {
+		struct gw_service_counters counters;
+		gw_service_counters(server->service, &counters);
+		if (counters.connections_open == 0)
+			return;
+		if (counters.reads + counters.requests != served)
+			quiet = 0;
+		served = counters.reads + counters.requests;
+		struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
+		nanosleep(&step, NULL);
+	}
+}
+
+void gw_server_end(struct gw_server *server, uint32_t drain_ms)
+{
+	if (!server)
+		return;
+	uint32_t threads = server->threads ? server->options.threads : 0;
+	if (server->listener && threads && server->threads[0].started && drain_ms)
+		drain(server, drain_ms);
+	atomic_store(&server->stop, true);
+	for (uint32_t i = 0; i < threads; i++) {
+		if (!server->threads[i].started)
+			continue;
+		gw_poll_group_wake(server->threads[i].group);
+		pthread_join(server->threads[i].thread, NULL);
+	}
+	if (server->listener)
+		gw_listener_stop(server->listener, true);
+	gw_listener_free(server->listener);
+	if (server->has_key)
+		gw_key_remove(server->options.listen.port);
+	for (uint32_t i = 0; i < threads; i++) {
+		gw_poll_group_destroy(server->threads[i].group);
+		gw_picks_free(&server->threads[i].picks);
+	}
+	gw_free(server->threads);
+	if (server->service)
+		gw_service_destroy(server->service);
+	gw_free(server->catalog);
+	gw_part_close(server->part);
+	gw_server_unguard(server);
+	gw_meta_destroy(server->meta);
+	gw_free(server);
+}

@@ -1,0 +1,69 @@
+/* The daemon that serves one part: what its files share. */
+#ifndef GW_SERVER_SERVER_H
+#define GW_SERVER_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/graph/part.h"
+#include "sampler/pick.h"
+#include "transport/transport.h"
+
+#define GW_SERVER_THREADS_MAX 256
+
+struct gw_server_options {
+	const char *part_config; /* the graph's JSON or folder */
+	uint32_t part;
+	struct gw_address listen;
+	uint32_t threads; /* that answer; 1 to GW_SERVER_THREADS_MAX */
+	bool pin;         /* each to a processor of its own, as far as there are enough */
+	enum gw_huge_policy huge;
+	int numa;
+	const char *key_file; /* or NULL */
+	bool insecure;        /* serve anybody */
+	const char *name;     /* of this service, for stat */
+	const char *tcp_driver;
+	uint32_t drain_ms; /* how long open work may go on after the first signal */
+};
+
+struct gw_server_thread {
+	struct gw_server *server;
+	uint32_t number;
+	struct gw_poll_group *group;
+	pthread_t thread;
+	bool started;
+	struct gw_picks picks; /* working memory of sample requests */
+};
+
+struct gw_server {
+	struct gw_server_options options;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	struct gw_service *service;
+	struct gw_listener *listener;
+	struct gw_server_thread *threads;
+	uint64_t incarnation, started_ns;
+	int guard_fd;
+	char *guard_path;
+	char *catalog; /* JSON */
+	bool has_key;  /* in the runtime folder */
+	atomic_bool stop_accepting, stop;
+};
+
+/* serve.c: loads, listens, starts the threads; returns when it is ready. On failure nothing is left. */
+gw_status gw_server_start(const struct gw_server_options *options, struct gw_server **out);
+/* Stops accepting, lets open work finish for up to drain_ms, closes, frees. NULL is allowed. */
+void gw_server_end(struct gw_server *server, uint32_t drain_ms);
+
+/* answer.c: sets the handlers of the two-sided calls. */
+gw_status gw_server_answer(struct gw_server *server);
+
+/* guard.c: takes the right to serve this part on this host; GW_BUSY names who has it. */
+gw_status gw_server_guard(struct gw_server *server);
+void gw_server_unguard(struct gw_server *server);
+
+/* main.c: `graphwire serve`. */
+int gw_serve_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,38 @@
+/* Any bytes as a mygraph.json: refused with a line of text, or a graph that prints to a JSON of the same graph. */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/graph/meta.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gw_graph_meta *meta, *again;
+	if (gw_meta_parse((const char *)data, size, "fuzz", &meta) != GW_OK) {
+		assert(!meta && gw_last_error()[0] != '\0' && !strchr(gw_last_error(), '\n'));
+		return 0;
+	}
+	char *text, *second;
+	gw_status status = gw_meta_print(meta, &text);
+	assert(status == GW_OK);
+	status = gw_meta_parse(text, strlen(text), "printed", &again);
+	assert(status == GW_OK && again->graph_id == meta->graph_id);
+	status = gw_meta_print(again, &second);
+	assert(status == GW_OK && strcmp(text, second) == 0);
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		for (uint32_t i = 0; i < meta->parts[p].count; i++) {
+			const struct gw_array_meta *array = &meta->parts[p].arrays[i];
+			assert(gw_meta_array(meta, p, array->key) == array);
+			assert(!strstr(array->file, "..") && array->file[0] != '/');
+			assert(gw_array_meta_bytes(array) <= INT64_MAX);
+		}
+	}
+	gw_free(text);
+	gw_free(second);
+	gw_meta_destroy(meta);
+	gw_meta_destroy(again);
+	return 0;
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Every subcommand: --help that helps, and one line for an option it does not know.
+. "$(dirname "$0")/lib.sh"
+
+holds "graphwire --version" "$GRAPHWIRE" --version
+holds "graphwire --help" "$GRAPHWIRE" --help
+mapfile -t commands < <("$GRAPHWIRE" --help | sed -n 's/^  \([a-z]\{3,\}\)  .*/\1/p')
+if [ ${#commands[@]} -lt 5 ]; then
+	not_ok "graphwire --help lists its commands (found: ${commands[*]})"
+fi
+refuses "no command" 2 "." "$GRAPHWIRE"
+refuses "an unknown command" 2 "nonsense" "$GRAPHWIRE" nonsense
+refuses "an unknown option before the command" 2 "nonsense" "$GRAPHWIRE" --nonsense
+
+for command in "${commands[@]}"; do
+	holds "$command --help" "$GRAPHWIRE" "$command" --help
+	if [ -s "$work/err" ] || ! grep -qi 'usage' "$work/out" || ! grep -q "graphwire $command" "$work/out"; then
+		not_ok "$command --help shows its usage and an example on stdout"
+	else
+		ok "$command --help shows its usage and an example"
+	fi
+	refuses "$command: an unknown option" 2 "nonsense" "$GRAPHWIRE" "$command" --nonsense
+done

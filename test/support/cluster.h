@@ -1,0 +1,31 @@
+/* Servers for all parts of a graph, in this process, on loopback: what tests of the client stand on. */
+#ifndef GW_TEST_CLUSTER_H
+#define GW_TEST_CLUSTER_H
+
+#include <graphwire/graphwire.h>
+
+#include "server/server.h"
+
+#define CLUSTER_PARTS_MAX 8
+
+struct cluster {
+	const char *part_config;
+	uint32_t parts;
+	struct gw_server *servers[CLUSTER_PARTS_MAX];
+	struct gw_address addresses[CLUSTER_PARTS_MAX]; /* kept over a restart */
+	char text[CLUSTER_PARTS_MAX][GW_ADDRESS_MAX];
+	const char *list[CLUSTER_PARTS_MAX]; /* for gw_client_options.servers */
+};
+
+/* Starts a server for every part on a port of its own; fails the test when it cannot. */
+void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver);
+/* Ends one server at once (no draining), and starts it again at its address. */
+void cluster_kill(struct cluster *cluster, uint32_t part);
+void cluster_revive(struct cluster *cluster, uint32_t part);
+void cluster_end(struct cluster *cluster);
+
+/* XXH3 over every array of a mini-batch: equal batches have equal digests. */
+uint64_t cluster_digest(const struct gw_client *client, const struct gw_sample_spec *spec,
+			const struct gw_minibatch *batch);
+
+#endif

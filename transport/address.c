@@ -1,0 +1,114 @@
+/* Addresses as text. Splits a scheme, a host and a port; a colon inside brackets belongs to an IPv6 address, and two
+ * colons without brackets are refused, since "::1:80" has two readings. Fails on text it would have to guess at. */
+#include "transport/address.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static gw_status malformed(const char *text, const char *what)
+{
+	return gw_fail(GW_INVALID, "address \"%.300s\": %s; give host:port, [v6]:port or memory:name", text, what);
+}
+
+/* Copies n bytes of a part of the text. */
+static bool copy(char *out, size_t out_bytes, const char *from, size_t n)
+{
+	if (n == 0 || n >= out_bytes)
+		return false;
+	memcpy(out, from, n);
+	out[n] = 0;
+	return true;
+}
+
+static gw_status parse_port(const char *text, const char *digits, uint16_t *port)
+{
+	size_t n = strlen(digits);
+	if (n == 0 || n > 5 || strspn(digits, "0123456789") != n)
+		return malformed(text, "the port is not a number");
+	long value = strtol(digits, NULL, 10);
+	if (value > 65535)
+		return malformed(text, "the port is above 65535");
+	*port = (uint16_t)value;
+	return GW_OK;
+}
+
+/* The scheme, if the text begins with one that is known; `rest` is what follows. "tcp" alone is a host name. */
+static const char *parse_scheme(const char *text, char scheme[16])
+{
+	static const char *const schemes[] = {"tcp", "memory", "verbs", "shm"};
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		size_t n = strlen(schemes[i]);
+		if (strncmp(text, schemes[i], n) != 0 || text[n] != ':')
+			continue;
+		strcpy(scheme, schemes[i]);
+		text += n + 1;
+		return strncmp(text, "//", 2) == 0 ? text + 2 : text;
+	}
+	strcpy(scheme, "tcp");
+	return text;
+}
+
+static gw_status parse_host_and_port(const char *text, const char *rest, struct gw_address *out)
+{
+	const char *colon;
+	if (*rest == '[') {
+		const char *end = strchr(rest, ']');
+		if (!end)
+			return malformed(text, "the bracket is not closed");
+		if (!copy(out->host, sizeof(out->host), rest + 1, (size_t)(end - rest - 1)) || !strchr(out->host, ':'))
+			return malformed(text, "no IPv6 address in the brackets");
+		if (end[1] && end[1] != ':')
+			return malformed(text, "something else than a port follows the bracket");
+		colon = end[1] ? end + 1 : NULL;
+	} else {
+		colon = strchr(rest, ':');
+		if (colon && strchr(colon + 1, ':'))
+			return malformed(text, "an IPv6 address needs brackets");
+		size_t n = colon ? (size_t)(colon - rest) : strlen(rest);
+		if (!copy(out->host, sizeof(out->host), rest, n))
+			return malformed(text, n ? "the host name is too long" : "no host");
+	}
+	for (const char *c = out->host; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr(".-_:%", *c))
+			return malformed(text, "a character that no host name has");
+	return colon ? parse_port(text, colon + 1, &out->port) : GW_OK;
+}
+
+gw_status gw_address_parse(const char *text, struct gw_address *out)
+{
+	*out = (struct gw_address){.port = GW_PORT_DEFAULT};
+	if (strlen(text) >= GW_ADDRESS_MAX)
+		return malformed(text, "too long");
+	const char *rest = parse_scheme(text, out->scheme);
+	if (strcmp(out->scheme, "memory") != 0)
+		return parse_host_and_port(text, rest, out);
+	out->port = 0;
+	if (!copy(out->host, sizeof(out->host), rest, strlen(rest)))
+		return malformed(text, "no name");
+	return GW_OK;
+}
+
+char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_MAX])
+{
+	const char *prefix = strcmp(address->scheme, "tcp") == 0 ? "" : address->scheme;
+	const char *colon = *prefix ? ":" : "";
+	if (strcmp(address->scheme, "memory") == 0)
+		snprintf(buffer, GW_ADDRESS_MAX, "memory:%s", address->host);
+	else if (strchr(address->host, ':'))
+		snprintf(buffer, GW_ADDRESS_MAX, "%s%s[%s]:%u", prefix, colon, address->host, address->port);
+	else
+		snprintf(buffer, GW_ADDRESS_MAX, "%s%s%s:%u", prefix, colon, address->host, address->port);
+	return buffer;
+}
+
+bool gw_address_is_loopback(const struct gw_address *address)
+{
+	if (strcmp(address->scheme, "memory") == 0)
+		return true;
+	return strcasecmp(address->host, "localhost") == 0 || strcmp(address->host, "::1") == 0 ||
+	       (strncmp(address->host, "127.", 4) == 0 &&
+		strspn(address->host, "0123456789.") == strlen(address->host));
+}

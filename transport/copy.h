@@ -1,0 +1,42 @@
+/* Gathers and scatters of many small ranges: what bounds them is the time to the memory they come from, so each is
+ * prefetched PREFETCH_AHEAD ranges before it is copied. Inline, since every backend's innermost loop is one of these.
+ */
+#ifndef GW_TRANSPORT_COPY_H
+#define GW_TRANSPORT_COPY_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define GW_COPY_AHEAD        12   /* 12 ranges of 400 bytes: as many lines as one core keeps in flight, several times */
+#define GW_COPY_PREFETCH_MAX 2048 /* of a range; behind that the processor's own prefetcher has caught on */
+
+static inline void gw_prefetch_range(const uint8_t *from, uint32_t bytes)
+{
+	uint32_t end = bytes < GW_COPY_PREFETCH_MAX ? bytes : GW_COPY_PREFETCH_MAX;
+	for (uint32_t at = 0; at < end; at += 64)
+		__builtin_prefetch(from + at);
+	/* A range that starts inside a line ends in one more. */
+	if (end)
+		__builtin_prefetch(from + end - 1);
+}
+
+/* The line behind the range too late is a hit anyway; sizes that offsets, degrees and ids have are copied by a plain
+ * move or two, everything else by memcpy. */
+static inline void gw_copy_range(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	switch (bytes) {
+	case 4:
+		memcpy(to, from, 4);
+		return;
+	case 8:
+		memcpy(to, from, 8);
+		return;
+	case 16:
+		memcpy(to, from, 16);
+		return;
+	default:
+		memcpy(to, from, bytes);
+	}
+}
+
+#endif

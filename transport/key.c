@@ -1,0 +1,118 @@
+/* Shared secrets in files. A server on loopback makes one for its port; clients of the same user find it there. The
+ * folder must be this user's and closed to others, and files are created closed, so that no other user of the host
+ * can plant or read a key. Fails on a folder or file that others own or may read, naming it. */
+#include "transport/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEY_FILE_BYTES_MIN 16
+#define KEY_FILE_BYTES_MAX 1024
+#define KEY_PATH_MAX       512
+
+/* The folder of keys: made if `make` is set, and checked in any case. */
+static gw_status folder_find(char path[KEY_PATH_MAX], bool make)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	int n = runtime && *runtime == '/' ? snprintf(path, KEY_PATH_MAX, "%s/graphwire", runtime)
+					   : snprintf(path, KEY_PATH_MAX, "/tmp/graphwire-%u", (unsigned)geteuid());
+	if (n < 0 || n >= KEY_PATH_MAX - 32)
+		return gw_fail(GW_INVALID, "XDG_RUNTIME_DIR is too long");
+	if (make && mkdir(path, 0700) != 0 && errno != EEXIST)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot make the folder of keys", path);
+	struct stat st;
+	if (lstat(path, &st) != 0) {
+		if (errno == ENOENT)
+			return gw_fail(GW_NOT_FOUND, "%s: no such folder", path);
+		return gw_fail_errno(GW_IO, errno, "%s", path);
+	}
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+		return gw_fail(GW_REFUSED, "%s: not a folder that only this user may enter; remove it", path);
+	return GW_OK;
+}
+
+static gw_status path_find(char path[KEY_PATH_MAX], uint16_t port, bool make)
+{
+	gw_status status = folder_find(path, make);
+	if (!status)
+		sprintf(path + strlen(path), "/key-%u", port);
+	return status;
+}
+
+/* Reads a whole file of min to max bytes that only this user may read. */
+static gw_status file_read(const char *path, uint8_t *key, uint32_t min, uint32_t max, uint32_t *bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "key file %s", path);
+	gw_status status = GW_OK;
+	struct stat st;
+	uint8_t buffer[KEY_FILE_BYTES_MAX + 1];
+	ssize_t n = 0;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		status = gw_fail(GW_INVALID, "key file %s: not a regular file", path);
+	else if (st.st_mode & 077)
+		status = gw_fail(GW_REFUSED, "key file %s: others may read it; chmod 600 it", path);
+	else if ((n = read(fd, buffer, sizeof(buffer))) < 0)
+		status = gw_fail_errno(GW_IO, errno, "key file %s", path);
+	else if (n < (ssize_t)min || n > (ssize_t)max)
+		status = gw_fail(GW_INVALID, "key file %s: not %u to %u bytes", path, min, max);
+	close(fd);
+	if (!status) {
+		memcpy(key, buffer, (size_t)n);
+		*bytes = (uint32_t)n;
+	}
+	explicit_bzero(buffer, sizeof(buffer));
+	return status;
+}
+
+gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
+{
+	char path[KEY_PATH_MAX], temporary[KEY_PATH_MAX + 32];
+	gw_status status = path_find(path, port, true);
+	if (status)
+		return status;
+	if (getrandom(key, GW_KEY_BYTES, 0) != GW_KEY_BYTES)
+		return gw_fail_errno(GW_IO, errno, "no random bytes for a key");
+	/* By rename, so that a client never reads half a key. */
+	snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
+	unlink(temporary);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot make the key", temporary);
+	ssize_t n = write(fd, key, GW_KEY_BYTES);
+	int error = n < 0 ? errno : ENOSPC;
+	if (close(fd) != 0 || n != GW_KEY_BYTES)
+		status = gw_fail_errno(GW_IO, error, "%s: cannot write the key", temporary);
+	else if (rename(temporary, path) != 0)
+		status = gw_fail_errno(GW_IO, errno, "%s: cannot name the key", path);
+	if (status)
+		unlink(temporary);
+	return status;
+}
+
+gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
+{
+	char path[KEY_PATH_MAX];
+	uint32_t bytes;
+	gw_status status = path_find(path, port, false);
+	return status ? status : file_read(path, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
+}
+
+void gw_key_remove(uint16_t port)
+{
+	char path[KEY_PATH_MAX];
+	if (path_find(path, port, false) == GW_OK)
+		unlink(path);
+}
+
+gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
+{
+	return file_read(path, key, KEY_FILE_BYTES_MIN, KEY_FILE_BYTES_MAX, key_bytes);
+}

@@ -1,0 +1,177 @@
+/* The services of this process by name, and the clients joined to each.
+ *
+ * A client enters its link around everything that touches the service's memory; whoever closes a listener marks it
+ * closed, waits until no client is inside, and takes the service away. The two sides see each other because each
+ * stores its own flag before it looks at the other's (sequentially consistent). Fails on a name taken or unknown, and
+ * on a full service.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "transport/memory/memory.h"
+
+struct memory_listener {
+	struct gw_listener base;
+	struct memory_listener *next; /* in the hub, while accepting */
+	bool accepting;
+	_Atomic bool closed;
+	uint32_t references; /* the owner's and one for each link; under the hub's lock */
+	struct memory_link *links;
+	uint32_t group_count, turn;
+	pthread_mutex_t *group_locks;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct memory_listener *listeners;
+} hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct memory_listener *find(const char *name)
+{
+	struct memory_listener *listener = hub.listeners;
+	while (listener && strcmp(listener->base.address.host, name) != 0)
+		listener = listener->next;
+	return listener;
+}
+
+/* Under the hub's lock. */
+static void release(struct memory_listener *listener)
+{
+	if (--listener->references)
+		return;
+	for (uint32_t i = 0; i < listener->group_count; i++)
+		pthread_mutex_destroy(&listener->group_locks[i]);
+	gw_free(listener->group_locks);
+	gw_free(listener);
+}
+
+gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			   struct gw_service *service, struct gw_listener **out)
+{
+	(void)groups;
+	*out = NULL;
+	struct memory_listener *listener = gw_calloc(1, sizeof(*listener));
+	if (!listener)
+		return GW_NO_MEMORY;
+	listener->group_locks = gw_calloc(group_count, sizeof(*listener->group_locks));
+	if (!listener->group_locks) {
+		gw_free(listener);
+		return GW_NO_MEMORY;
+	}
+	for (uint32_t i = 0; i < group_count; i++)
+		pthread_mutex_init(&listener->group_locks[i], NULL);
+	listener->base = (struct gw_listener){&gw_transport_memory, *address, service};
+	listener->references = 1;
+	listener->group_count = group_count;
+	gw_status status = GW_OK;
+	pthread_mutex_lock(&hub.lock);
+	if (find(address->host)) {
+		status = gw_fail(GW_BUSY, "memory:%s is taken by this process", address->host);
+		release(listener);
+	} else {
+		listener->accepting = true;
+		listener->next = hub.listeners;
+		hub.listeners = listener;
+		*out = &listener->base;
+	}
+	pthread_mutex_unlock(&hub.lock);
+	return status;
+}
+
+void gw_memory_listener_stop(struct gw_listener *base, bool close)
+{
+	struct memory_listener *listener = (struct memory_listener *)base;
+	pthread_mutex_lock(&hub.lock);
+	if (listener->accepting) {
+		struct memory_listener **at = &hub.listeners;
+		while (*at != listener)
+			at = &(*at)->next;
+		*at = listener->next;
+		listener->accepting = false;
+	}
+	if (close) {
+		atomic_store(&listener->closed, true);
+		for (struct memory_link *link = listener->links; link; link = link->next) {
+			while (atomic_load(&link->inside))
+				sched_yield();
+			if (link->service)
+				gw_service_leave(link->service);
+			link->service = NULL;
+		}
+	}
+	pthread_mutex_unlock(&hub.lock);
+}
+
+void gw_memory_listener_free(struct gw_listener *base)
+{
+	struct memory_listener *listener = (struct memory_listener *)base;
+	gw_memory_listener_stop(base, true);
+	pthread_mutex_lock(&hub.lock);
+	release(listener);
+	pthread_mutex_unlock(&hub.lock);
+}
+
+gw_status gw_memory_join(const char *name, struct memory_link *link)
+{
+	pthread_mutex_lock(&hub.lock);
+	struct memory_listener *listener = find(name);
+	gw_status status = listener ? gw_service_enter(listener->base.service)
+				    : gw_fail(GW_PEER_LOST, "memory:%s: nobody in this process offers it", name);
+	if (!status) {
+		listener->references++;
+		link->listener = listener;
+		link->service = listener->base.service;
+		link->thread = listener->turn++ % listener->group_count;
+		link->previous = &listener->links;
+		link->next = listener->links;
+		if (link->next)
+			link->next->previous = &link->next;
+		listener->links = link;
+	}
+	pthread_mutex_unlock(&hub.lock);
+	return status;
+}
+
+void gw_memory_part(struct memory_link *link)
+{
+	if (!link->listener)
+		return;
+	pthread_mutex_lock(&hub.lock);
+	*link->previous = link->next;
+	if (link->next)
+		link->next->previous = link->previous;
+	if (link->service)
+		gw_service_leave(link->service);
+	release(link->listener);
+	link->listener = NULL;
+	link->service = NULL;
+	pthread_mutex_unlock(&hub.lock);
+}
+
+bool gw_memory_enter(struct memory_link *link)
+{
+	if (!link->listener)
+		return false;
+	atomic_store(&link->inside, true);
+	if (!atomic_load(&link->listener->closed))
+		return true;
+	atomic_store(&link->inside, false);
+	return false;
+}
+
+void gw_memory_leave(struct memory_link *link)
+{
+	atomic_store_explicit(&link->inside, false, memory_order_release);
+}
+
+gw_status gw_memory_call(struct memory_link *link, const struct gw_call *call, uint64_t sequence,
+			 struct gw_reply *reply)
+{
+	pthread_mutex_t *lock = &link->listener->group_locks[link->thread];
+	pthread_mutex_lock(lock);
+	gw_status status = gw_service_call(link->service, call, sequence, link->thread, reply);
+	pthread_mutex_unlock(lock);
+	return status;
+}

@@ -1,0 +1,376 @@
+/* The in-process backend. Reads are prefetching gathers done inside the call, requests run their handler inside the
+ * call; only completions wait for the next poll. A call copies at most COPY_RANGES ranges and COPY_BYTES bytes, then
+ * says how many: a deadline is looked at before each call, so it is kept to within the time of one such copy. Fails
+ * like every backend: text in the completion.
+ */
+#include "transport/memory/memory.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "transport/copy.h"
+
+#define COPY_RANGES (1u << 16)
+#define COPY_BYTES  (64ull << 20)
+
+struct memory_endpoint {
+	struct gw_endpoint base;
+	struct memory_state *state;
+	struct memory_endpoint *next, **previous;
+	struct memory_link link;
+	struct gw_group *groups; /* started, not complete */
+	uint8_t client_uuid[16];
+	struct gw_region regions[GW_REGIONS_MAX];
+};
+
+static gw_status memory_open(struct gw_poll_group *group, void **out)
+{
+	*out = NULL;
+	struct memory_state *state = gw_calloc(1, sizeof(*state));
+	if (!state)
+		return GW_NO_MEMORY;
+	state->group = group;
+	gw_outbox_begin(&state->outbox);
+	state->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (state->wake_fd < 0) {
+		int error = errno;
+		gw_free(state);
+		return gw_fail_errno(GW_IO, error, "eventfd");
+	}
+	*out = state;
+	return GW_OK;
+}
+
+static void memory_close(struct gw_endpoint *base)
+{
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	while (endpoint->groups) {
+		struct gw_group *group = endpoint->groups;
+		gw_group_fail(group, gw_fail(GW_CANCELLED, "the endpoint was closed"));
+		group->last_accepted = true;
+		gw_group_settle(&endpoint->state->outbox, group);
+	}
+	gw_memory_part(&endpoint->link);
+	*endpoint->previous = endpoint->next;
+	if (endpoint->next)
+		endpoint->next->previous = endpoint->previous;
+	gw_free(endpoint);
+}
+
+static void memory_shut(void *opaque)
+{
+	struct memory_state *state = opaque;
+	while (state->endpoints)
+		memory_close(&state->endpoints->base);
+	gw_outbox_end(&state->outbox);
+	close(state->wake_fd);
+	gw_free(state);
+}
+
+/* The hello: the same questions that a network backend asks. */
+static gw_status greet(struct memory_endpoint *endpoint, const struct gw_connect_options *options)
+{
+	const char *name = options->address.host;
+	gw_status status = gw_memory_join(name, &endpoint->link);
+	if (status) /* a full service refuses */
+		return status == GW_LIMIT ? GW_REFUSED : status;
+	struct gw_service *service = endpoint->link.service;
+	if (service->key_bytes && !options->key)
+		status = gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and none was given", name);
+	else if (options->key && !service->key_bytes)
+		status = gw_fail(GW_REFUSED, "memory:%s: a key was given, but the server has none to prove", name);
+	else if (options->key && (options->key_bytes != service->key_bytes ||
+				  CRYPTO_memcmp(options->key, service->key, service->key_bytes) != 0))
+		status = gw_fail(GW_REFUSED, "memory:%s: the server has another key", name);
+	else if (options->graph_id && options->graph_id != service->identity.graph_id)
+		status = gw_fail(GW_WRONG_GRAPH, "memory:%s serves graph %016llx, not %016llx", name,
+				 (unsigned long long)service->identity.graph_id, (unsigned long long)options->graph_id);
+	if (status) {
+		gw_count(&service->counts.refused, 1);
+		gw_memory_part(&endpoint->link);
+		return status;
+	}
+	memcpy(endpoint->regions, service->regions, sizeof(endpoint->regions));
+	endpoint->base.peer = (struct gw_peer){
+		.graph_id = service->identity.graph_id,
+		.incarnation = service->identity.incarnation,
+		.part = service->identity.part,
+		.parts = service->identity.parts,
+		.regions = endpoint->regions,
+		.region_count = service->region_count,
+	};
+	return GW_OK;
+}
+
+static gw_status memory_connect(void *opaque, const struct gw_connect_options *options, void *cookie,
+				struct gw_endpoint **out)
+{
+	struct memory_state *state = opaque;
+	struct gw_note *note;
+	*out = NULL;
+	gw_status status = gw_note_create(cookie, &note);
+	if (status)
+		return status;
+	struct memory_endpoint *endpoint = gw_calloc(1, sizeof(*endpoint));
+	if (!endpoint) {
+		gw_note_destroy(note);
+		return GW_NO_MEMORY;
+	}
+	endpoint->base = (struct gw_endpoint){.transport = &gw_transport_memory, .group = state->group};
+	endpoint->state = state;
+	memcpy(endpoint->client_uuid, options->client_uuid, 16);
+	status = greet(endpoint, options);
+	endpoint->base.state = status ? GW_ENDPOINT_LOST : GW_ENDPOINT_OPEN;
+	endpoint->previous = &state->endpoints;
+	endpoint->next = state->endpoints;
+	if (endpoint->next)
+		endpoint->next->previous = &endpoint->next;
+	state->endpoints = endpoint;
+	gw_outbox_post(&state->outbox, note, status);
+	*out = &endpoint->base;
+	return GW_OK;
+}
+
+static gw_status memory_buffer_register(void *state, struct gw_buffer *buffer)
+{
+	(void)state;
+	(void)buffer;
+	return GW_OK;
+}
+
+static void memory_buffer_release(void *state, struct gw_buffer *buffer)
+{
+	(void)state;
+	(void)buffer;
+}
+
+static gw_status enter(struct memory_endpoint *endpoint, uint64_t deadline_ns)
+{
+	if (deadline_ns != GW_NO_DEADLINE && deadline_ns && gw_now_ns() >= deadline_ns)
+		return gw_fail(GW_DEADLINE, "the deadline had passed before memory was read");
+	if (gw_memory_enter(&endpoint->link))
+		return GW_OK;
+	endpoint->base.state = GW_ENDPOINT_LOST;
+	return gw_fail(GW_PEER_LOST, "the service of this process has ended");
+}
+
+/* Ends a read call: all n are accepted if the group has failed, else `taken`. */
+static size_t finish(struct memory_endpoint *endpoint, struct gw_group *group, size_t n, size_t taken, bool last)
+{
+	if (group->status)
+		taken = n;
+	if (taken < n)
+		endpoint->state->room = true;
+	if (last && taken == n)
+		group->last_accepted = true;
+	gw_group_settle(&endpoint->state->outbox, group);
+	return taken;
+}
+
+static void count(struct memory_endpoint *endpoint, uint64_t ranges, uint64_t bytes)
+{
+	struct gw_service_counts *counts = &endpoint->link.service->counts;
+	gw_count(&counts->reads, 1);
+	gw_count(&counts->read_ranges, ranges);
+	gw_count(&counts->read_bytes, bytes);
+}
+
+static size_t memory_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+{
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	if (group->done)
+		return n;
+	gw_group_start(&endpoint->groups, group);
+	if (group->status)
+		return finish(endpoint, group, n, n, last);
+	gw_status status = enter(endpoint, group->deadline_ns);
+	if (status) {
+		gw_group_fail(group, status);
+		return finish(endpoint, group, n, n, last);
+	}
+	status = gw_check_region(base, region);
+	if (!status)
+		status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
+	size_t taken = 0;
+	if (status) {
+		gw_group_fail(group, status);
+	} else {
+		const uint8_t *from = endpoint->link.service->bases[region->id];
+		uint64_t bytes = 0;
+		for (; taken < n && taken < COPY_RANGES && bytes < COPY_BYTES; taken++) {
+			if (taken + GW_COPY_AHEAD < n)
+				gw_prefetch_range(from + spans[taken + GW_COPY_AHEAD].remote,
+						  spans[taken + GW_COPY_AHEAD].bytes);
+			if (spans[taken].bytes)
+				gw_copy_range(buffer->base + spans[taken].local, from + spans[taken].remote,
+					      spans[taken].bytes);
+			bytes += spans[taken].bytes;
+		}
+		count(endpoint, taken, bytes);
+	}
+	gw_memory_leave(&endpoint->link);
+	return finish(endpoint, group, n, taken, last);
+}
+
+/* `n` rows, each prefetched before it is copied. */
+static void gather_rows(const uint8_t *from, uint8_t *to, const struct gw_gather *gather, size_t n)
+{
+	uint32_t bytes = gather->row_bytes;
+	for (size_t i = 0; i < n && i < GW_COPY_AHEAD; i++)
+		gw_prefetch_range(from + gather->remote[i], bytes);
+	for (size_t i = 0; i < n; i++) {
+		if (i + GW_COPY_AHEAD < n)
+			gw_prefetch_range(from + gather->remote[i + GW_COPY_AHEAD], bytes);
+		uint64_t row = gather->rows ? gather->rows[i] : i;
+		gw_copy_range(to + row * gather->stride, from + gather->remote[i], bytes);
+	}
+}
+
+static size_t memory_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+			    struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+{
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	if (group->done)
+		return n;
+	gw_group_start(&endpoint->groups, group);
+	if (group->status)
+		return finish(endpoint, group, n, n, last);
+	gw_status status = enter(endpoint, group->deadline_ns);
+	if (status) {
+		gw_group_fail(group, status);
+		return finish(endpoint, group, n, n, last);
+	}
+	status = gw_check_region(base, region);
+	if (!status)
+		status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
+	size_t taken = n < COPY_RANGES ? n : COPY_RANGES;
+	if (status) {
+		gw_group_fail(group, status);
+	} else {
+		size_t fits = gather->row_bytes ? (size_t)(COPY_BYTES / gather->row_bytes) : taken;
+		fits = fits ? fits : 1;
+		taken = taken < fits ? taken : fits;
+		if (gather->row_bytes && taken)
+			gather_rows(endpoint->link.service->bases[region->id], buffer->base + gather->local, gather,
+				    taken);
+		count(endpoint, taken, (uint64_t)taken * gather->row_bytes);
+	}
+	gw_memory_leave(&endpoint->link);
+	return finish(endpoint, group, n, taken, last);
+}
+
+static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
+				uint64_t deadline_ns, void *cookie)
+{
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	struct gw_outbox *outbox = &endpoint->state->outbox;
+	if (n > GW_REQUEST_BYTES_MAX)
+		return gw_fail(GW_LIMIT, "a request of %u bytes; %u are possible", n, GW_REQUEST_BYTES_MAX);
+	uint32_t open_max = 64;
+	gw_status status = enter(endpoint, deadline_ns);
+	if (!status)
+		open_max = endpoint->link.service->limits.requests_per_client;
+	struct gw_note *note = NULL;
+	gw_status accepted = outbox->note_count >= open_max ? gw_fail(GW_AGAIN, "%u requests wait for poll", open_max)
+							    : gw_note_create(cookie, &note);
+	if (accepted) {
+		if (!status)
+			gw_memory_leave(&endpoint->link);
+		return accepted;
+	}
+	if (!status) {
+		struct gw_call call = {.op = op, .bytes = bytes, .byte_count = n, .client_uuid = endpoint->client_uuid};
+		struct gw_reply reply;
+		gw_reply_begin(&reply, 0, endpoint->link.service->limits.bytes_per_client);
+		status = gw_memory_call(&endpoint->link, &call, sequence, &reply);
+		gw_memory_leave(&endpoint->link);
+		note->memory = reply.memory;
+		note->reply = gw_reply_data(&reply, &note->reply_bytes);
+	}
+	gw_outbox_post(outbox, note, status);
+	return GW_OK;
+}
+
+static void memory_cancel(struct gw_endpoint *base, struct gw_group *group)
+{
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	if (group->done || !gw_group_private(group)->link)
+		return;
+	gw_group_fail(group, gw_fail(GW_CANCELLED, "cancelled"));
+	group->last_accepted = true;
+	gw_group_settle(&endpoint->state->outbox, group);
+}
+
+static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_region *region)
+{
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	if (gw_check_region(base, region) || !gw_memory_enter(&endpoint->link))
+		return NULL;
+	const uint8_t *mapped = endpoint->link.service->bases[region->id];
+	gw_memory_leave(&endpoint->link);
+	return mapped;
+}
+
+static size_t memory_poll(void *opaque, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
+{
+	struct memory_state *state = opaque;
+	size_t n = gw_outbox_take(&state->outbox, completions, max);
+	if (n || timeout_ns == 0)
+		return n;
+	if (state->room) {
+		state->room = false;
+		return 0;
+	}
+	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
+	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
+				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
+	uint64_t ignored;
+	if (ppoll(&fd, 1, timeout_ns > GW_NO_DEADLINE / 2 ? NULL : &time, NULL) > 0)
+		(void)!read(state->wake_fd, &ignored, sizeof(ignored));
+	return 0;
+}
+
+static bool memory_busy(void *opaque)
+{
+	const struct memory_state *state = opaque;
+	return state->room || !gw_outbox_empty(&state->outbox);
+}
+
+static int memory_wait_fd(void *opaque)
+{
+	return ((struct memory_state *)opaque)->wake_fd;
+}
+
+static void memory_wake(void *opaque)
+{
+	uint64_t one = 1;
+	(void)!write(((struct memory_state *)opaque)->wake_fd, &one, sizeof(one));
+}
+
+const struct gw_transport gw_transport_memory = {
+	.name = "memory",
+	.open = memory_open,
+	.shut = memory_shut,
+	.connect = memory_connect,
+	.close = memory_close,
+	.buffer_register = memory_buffer_register,
+	.buffer_release = memory_buffer_release,
+	.readv = memory_readv,
+	.gather = memory_gather,
+	.request = memory_request,
+	.cancel = memory_cancel,
+	.map = memory_map,
+	.poll = memory_poll,
+	.busy = memory_busy,
+	.wait_fd = memory_wait_fd,
+	.wake = memory_wake,
+	.listen = gw_memory_listen,
+	.listener_stop = gw_memory_listener_stop,
+	.listener_free = gw_memory_listener_free,
+};

@@ -1,0 +1,47 @@
+/* The in-process backend: "memory:NAME" is a service of this process. */
+#ifndef GW_TRANSPORT_MEMORY_H
+#define GW_TRANSPORT_MEMORY_H
+
+#include "transport/outbox.h"
+#include "transport/service_inside.h"
+
+extern const struct gw_transport gw_transport_memory;
+
+/* One poll group's part. */
+struct memory_state {
+	struct gw_poll_group *group;
+	struct gw_outbox outbox;
+	struct memory_endpoint *endpoints;
+	int wake_fd;
+	bool room; /* a call took only a part: the next poll returns at once */
+};
+
+struct memory_listener; /* transport/memory/hub.c */
+
+/* What joins an endpoint to a listener: looked at by the endpoint's thread and by whoever stops the listener. */
+struct memory_link {
+	struct memory_listener *listener;
+	struct gw_service *service; /* NULL once the listener is closed */
+	uint32_t thread;            /* the poll group that serves this client, by number */
+	_Atomic bool inside;        /* the endpoint reads the regions now, or runs a handler */
+	struct memory_link *next, **previous;
+};
+
+gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			   struct gw_service *service, struct gw_listener **out);
+void gw_memory_listener_stop(struct gw_listener *listener, bool close);
+void gw_memory_listener_free(struct gw_listener *listener);
+
+/* Joins a client to the service of the name; GW_PEER_LOST when nobody offers it, GW_LIMIT when it is full. */
+gw_status gw_memory_join(const char *name, struct memory_link *link);
+void gw_memory_part(struct memory_link *link); /* twice is allowed */
+
+/* Whether the service may be used until gw_memory_leave: false once its listener is closed. */
+bool gw_memory_enter(struct memory_link *link);
+void gw_memory_leave(struct memory_link *link);
+
+/* Runs a call under the lock of the group that serves this client, since handlers count on one thread for each. */
+gw_status gw_memory_call(struct memory_link *link, const struct gw_call *call, uint64_t sequence,
+			 struct gw_reply *reply);
+
+#endif

@@ -1,0 +1,34 @@
+/* The backends that were built in: an explicit list, each checked for empty slots when it is looked up. */
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/memory/memory.h"
+#include "transport/tcp/tcp.h"
+#include "transport/transport.h"
+
+static const struct gw_transport *const transports[] = {&gw_transport_memory, &gw_transport_tcp};
+
+static void check(const struct gw_transport *t)
+{
+	assert(t->open && t->shut && t->connect && t->close && t->buffer_register && t->buffer_release);
+	assert(t->readv && t->gather && t->request && t->cancel && t->map);
+	assert(t->poll && t->busy && t->wait_fd && t->wake);
+	assert(t->listen && t->listener_stop && t->listener_free);
+	(void)t;
+}
+
+gw_status gw_transport_find(const char *name, const struct gw_transport **out)
+{
+	char names[256] = "";
+	*out = NULL;
+	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
+		check(transports[i]);
+		if (strcmp(transports[i]->name, name) == 0) {
+			*out = transports[i];
+			return GW_OK;
+		}
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
+			 transports[i]->name);
+	}
+	return gw_fail(GW_UNSUPPORTED, "no transport \"%s\"; built in: %s", name, names);
+}

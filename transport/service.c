@@ -1,0 +1,151 @@
+/* What a server offers: set up once, then read by every backend's threads. Only counters and the memory of repeated
+ * calls change while it serves. Fails on too many regions or operations, on slices that are no power of two, and for
+ * want of memory. */
+#include "transport/service.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/rng.h"
+#include "transport/service_inside.h"
+
+static uint32_t or_default(uint32_t value, uint32_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+gw_status gw_service_create(const struct gw_service_identity *identity, const struct gw_service_limits *limits,
+			    struct gw_service **out)
+{
+	static const struct gw_service_limits defaults;
+	*out = NULL;
+	struct gw_service *service = gw_calloc(1, sizeof(*service));
+	if (!service)
+		return GW_NO_MEMORY;
+	gw_status status = gw_repeats_create(&service->repeats);
+	if (status) {
+		gw_free(service);
+		return status;
+	}
+	limits = limits ? limits : &defaults;
+	service->identity = *identity;
+	service->limits.connections = or_default(limits->connections, 1024);
+	service->limits.requests_per_client = or_default(limits->requests_per_client, 64);
+	service->limits.bytes_per_client = limits->bytes_per_client ? limits->bytes_per_client : 64u << 20;
+	service->limits.idle_ms = or_default(limits->idle_ms, 10000);
+	*out = service;
+	return GW_OK;
+}
+
+void gw_service_destroy(struct gw_service *service)
+{
+	if (!service)
+		return;
+	assert(atomic_load(&service->counts.connections_open) == 0);
+	gw_repeats_destroy(service->repeats);
+	explicit_bzero(service->key, sizeof(service->key));
+	gw_free(service);
+}
+
+gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uint32_t key_bytes)
+{
+	if (key_bytes == 0 || key_bytes > sizeof(service->key))
+		return gw_fail(GW_INVALID, "a key of %u bytes; 1 to %zu are possible", key_bytes, sizeof(service->key));
+	memcpy(service->key, key, key_bytes);
+	service->key_bytes = key_bytes;
+	return GW_OK;
+}
+
+gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
+			    enum gw_region_kind kind, uint32_t *region_id)
+{
+	uint32_t id = service->region_count;
+	if (id == GW_REGIONS_MAX)
+		return gw_fail(GW_LIMIT, "more than %d regions", GW_REGIONS_MAX);
+	if (slice_bytes & (slice_bytes - 1))
+		return gw_fail(GW_INVALID, "slices of %llu bytes: not a power of two", (unsigned long long)slice_bytes);
+	if (bytes && (!base || (uintptr_t)base + bytes < (uintptr_t)base))
+		return gw_fail(GW_INVALID, "a region of %llu bytes that no memory holds", (unsigned long long)bytes);
+	service->bases[id] = base ? base : (const uint8_t *)""; /* empty: any address, so that offset 0 is one */
+	service->regions[id] = (struct gw_region){
+		.bytes = bytes,
+		.id = id,
+		.generation = (uint32_t)gw_mix64(service->identity.incarnation) | 1,
+		.kind = kind,
+	};
+	service->region_count++;
+	*region_id = id;
+	return GW_OK;
+}
+
+gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler handler, void *context)
+{
+	if (op >= GW_OPS_MAX)
+		return gw_fail(GW_INVALID, "operation %u; the largest is %d", op, GW_OPS_MAX - 1);
+	service->handlers[op].call = handler;
+	service->handlers[op].context = context;
+	return GW_OK;
+}
+
+void gw_service_counters(const struct gw_service *service, struct gw_service_counters *out)
+{
+	const struct gw_service_counts *counts = &service->counts;
+	*out = (struct gw_service_counters){
+		.connections_open = atomic_load_explicit(&counts->connections_open, memory_order_relaxed),
+		.connections_total = atomic_load_explicit(&counts->connections_total, memory_order_relaxed),
+		.refused = atomic_load_explicit(&counts->refused, memory_order_relaxed),
+		.reads = atomic_load_explicit(&counts->reads, memory_order_relaxed),
+		.read_ranges = atomic_load_explicit(&counts->read_ranges, memory_order_relaxed),
+		.read_bytes = atomic_load_explicit(&counts->read_bytes, memory_order_relaxed),
+		.requests = atomic_load_explicit(&counts->requests, memory_order_relaxed),
+		.errors = atomic_load_explicit(&counts->errors, memory_order_relaxed),
+	};
+}
+
+gw_status gw_service_enter(struct gw_service *service)
+{
+	gw_count(&service->counts.connections_total, 1);
+	uint64_t open = atomic_fetch_add(&service->counts.connections_open, 1);
+	if (open < service->limits.connections)
+		return GW_OK;
+	atomic_fetch_sub(&service->counts.connections_open, 1);
+	gw_count(&service->counts.refused, 1);
+	return gw_fail(GW_LIMIT, "the server has its %u connections; close some or raise the limit",
+		       service->limits.connections);
+}
+
+void gw_service_leave(struct gw_service *service)
+{
+	atomic_fetch_sub(&service->counts.connections_open, 1);
+}
+
+struct application {
+	struct gw_service *service;
+	const struct gw_call *call;
+	uint32_t thread;
+};
+
+static gw_status apply(void *context, struct gw_reply *reply)
+{
+	const struct application *application = context;
+	const struct gw_service *service = application->service;
+	const struct gw_call *call = application->call;
+	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
+		return gw_fail(GW_UNSUPPORTED, "operation %u is not one of this server's", call->op);
+	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, application->thread);
+}
+
+gw_status gw_service_call(struct gw_service *service, const struct gw_call *call, uint64_t sequence, uint32_t thread,
+			  struct gw_reply *reply)
+{
+	struct application application = {.service = service, .call = call, .thread = thread};
+	gw_count(&service->counts.requests, 1);
+	gw_status status =
+		sequence ? gw_repeats_call(service->repeats, call->client_uuid, sequence, apply, &application, reply)
+			 : apply(&application, reply);
+	if (status) {
+		gw_count(&service->counts.errors, 1);
+		gw_reply_shrink(reply, reply->bytes);
+	}
+	return status;
+}

@@ -1,0 +1,57 @@
+/* A service as the backends see it: transport/service.h is what others see. */
+#ifndef GW_TRANSPORT_SERVICE_INSIDE_H
+#define GW_TRANSPORT_SERVICE_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "transport/repeat.h"
+#include "transport/transport.h"
+
+#define GW_SERVICE_KEY_MAX 1024
+
+struct gw_service_counts { /* running totals; relaxed, since nobody decides by them */
+	_Atomic uint64_t connections_open, connections_total, refused;
+	_Atomic uint64_t reads, read_ranges, read_bytes, requests, errors;
+};
+
+struct gw_service {
+	struct gw_service_identity identity;
+	struct gw_service_limits limits; /* defaults filled in */
+	uint8_t key[GW_SERVICE_KEY_MAX];
+	uint32_t key_bytes; /* 0: everybody may connect */
+	uint32_t region_count;
+	struct gw_region regions[GW_REGIONS_MAX]; /* as clients are told */
+	const uint8_t *bases[GW_REGIONS_MAX];
+	struct {
+		gw_handler call;
+		void *context;
+	} handlers[GW_OPS_MAX];
+	struct gw_repeats *repeats;
+	struct gw_service_counts counts;
+};
+
+static inline void gw_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* Takes a place for a connection; GW_LIMIT when all are taken. */
+gw_status gw_service_enter(struct gw_service *service);
+void gw_service_leave(struct gw_service *service);
+
+/* Runs a call and leaves the answer in the reply: its bytes, or status and the text in gw_last_error(). A repeat of
+ * the client's last sequence is answered from memory. */
+gw_status gw_service_call(struct gw_service *service, const struct gw_call *call, uint64_t sequence, uint32_t thread,
+			  struct gw_reply *reply);
+
+/* A reply's bytes lie behind `headroom` bytes that the backend fills, in one block of memory. */
+struct gw_reply {
+	uint8_t *memory;
+	uint32_t headroom, bytes, capacity; /* of the memory */
+	uint32_t bytes_max;                 /* of the reply */
+};
+
+void gw_reply_begin(struct gw_reply *reply, uint32_t headroom, uint64_t bytes_max);
+void gw_reply_end(struct gw_reply *reply); /* frees the memory */
+
+#endif

@@ -1,0 +1,419 @@
+/* The life of an endpoint.
+ *
+ *   DIALLING ─▶ HELLO_SENT ─▶ PROOF_SENT ─▶ OPEN ─▶ LOST
+ *       └────────────┴──────────────┴─────────────────┘   refused, another version, wrong graph, deadline, end of
+ * stream
+ *
+ * A lost endpoint stays, and fails what is asked of it, until its owner closes it. Dialling tries the name's addresses
+ * in turn. A group whose bytes nobody wants any more completes once nothing can write to its destination: at once,
+ * unless a receive into it is under way (io_uring), which is cancelled and reaped first.
+ */
+#include "transport/tcp/client.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+
+#define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
+
+const char *gw_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&client->address, text);
+}
+
+void gw_client_connected(struct tcp_client *client, gw_status status)
+{
+	if (!client->connecting)
+		return;
+	gw_outbox_post(&client->loop->outbox, client->connecting, status);
+	client->connecting = NULL;
+}
+
+void gw_client_frame_end(struct tcp_client *client, struct client_frame *frame)
+{
+	struct gw_group *group = frame->group;
+	frame->group = NULL;
+	if (!group)
+		return;
+	group->frames_open--;
+	gw_group_settle(&client->loop->outbox, group);
+}
+
+void gw_client_drop_group(struct tcp_client *client, struct gw_group *group)
+{
+	for (uint32_t at = client->queue_begin; group->frames_open && at != client->queue_end; at++) {
+		struct client_frame *frame = client_frame(client, at);
+		if (frame->group != group)
+			continue;
+		if (at == client->queue_begin && client->direct && client->io.receiving) {
+			client->direct_dying = true;
+			client->loop->driver->ops->stop_receive(client->loop->driver, &client->io);
+			continue;
+		}
+		/* May complete the group, after which its memory is the caller's. */
+		bool final = group->frames_open == 1;
+		gw_client_frame_end(client, frame);
+		if (final)
+			return;
+	}
+	gw_group_settle(&client->loop->outbox, group);
+}
+
+/* Ends every question with the text of gw_last_error(); the oldest may have to wait for its receive. */
+static void fail_questions(struct tcp_client *client, gw_status status)
+{
+	char text[GW_ERROR_TEXT_MAX];
+	snprintf(text, sizeof(text), "%s", gw_last_error());
+	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
+		struct client_frame *frame = client_frame(client, at);
+		if (frame->note) {
+			gw_outbox_post(&client->loop->outbox, frame->note, gw_fail_text(status, text));
+			frame->note = NULL;
+		}
+	}
+	for (struct gw_group *group = client->groups, *next; group; group = next) {
+		next = group->next;
+		gw_group_fail(group, gw_fail_text(status, text));
+		gw_client_drop_group(client, group);
+	}
+	client->requests_open = 0;
+	if (!client->direct_dying)
+		client->queue_begin = client->queue_end;
+	gw_fail_text(status, text);
+}
+
+void gw_client_lose(struct tcp_client *client, gw_status status)
+{
+	if (client->phase == CLIENT_LOST)
+		return;
+	client->phase = CLIENT_LOST;
+	client->base.state = GW_ENDPOINT_LOST;
+	gw_client_connected(client, status);
+	fail_questions(client, status);
+	if (client->room_wanted)
+		client->loop->room = true;
+	client->room_wanted = false;
+	if (client->io_added && !client->io_gone)
+		client->loop->driver->ops->remove(client->loop->driver, &client->io);
+}
+
+static void client_free(struct tcp_client *client)
+{
+	*client->previous = client->next;
+	if (client->next)
+		client->next->previous = client->previous;
+	if (client->addresses)
+		freeaddrinfo(client->addresses);
+	gw_note_destroy(client->connecting);
+	gw_free(client->reply);
+	gw_free(client->out);
+	gw_free(client->staging);
+	explicit_bzero(client->key, sizeof(client->key));
+	gw_free(client);
+}
+
+/* Starts a connection to the address dialled, or to the first after it that takes one. */
+static gw_status dial(struct tcp_client *client)
+{
+	char text[GW_ADDRESS_MAX];
+	int error = 0;
+	for (; client->dialled; client->dialled = client->dialled->ai_next) {
+		const struct addrinfo *to = client->dialled;
+		int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		if (fd < 0) {
+			error = errno;
+			continue;
+		}
+		gw_socket_tune(fd);
+		if (connect(fd, to->ai_addr, to->ai_addrlen) != 0 && errno != EINPROGRESS) {
+			error = errno;
+			close(fd);
+			continue;
+		}
+		client->io.fd = fd;
+		client->io.watch = POLLOUT;
+		client->io.removed = false;
+		client->io.readable = client->io.writable = client->io.hung_up = false;
+		client->io_gone = false;
+		gw_status status = client->loop->driver->ops->add(client->loop->driver, &client->io);
+		if (status) {
+			close(fd);
+			return status;
+		}
+		client->io_added = true;
+		client->loop->ios++;
+		client->loop->driver->ops->kick(client->loop->driver, &client->io);
+		return GW_OK;
+	}
+	return gw_fail_errno(GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
+}
+
+/* The outcome of connect(2). A failed address is removed; `gone` then dials the next. */
+static void client_ready(struct tcp_io *io)
+{
+	struct tcp_client *client = client_of_io(io);
+	char text[GW_ADDRESS_MAX];
+	int error = 0;
+	socklen_t bytes = sizeof(error);
+	getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+	if (error) {
+		gw_fail_errno(GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
+		client->dialled = client->dialled->ai_next;
+		if (!client->dialled)
+			gw_client_lose(client, GW_PEER_LOST);
+		else
+			client->loop->driver->ops->remove(client->loop->driver, io);
+		return;
+	}
+	struct wire_hello hello = {
+		.magic = WIRE_MAGIC, .version = WIRE_VERSION, .key_offered = client->auth.key_bytes != 0};
+	memcpy(hello.nonce, client->auth.client_nonce, sizeof(hello.nonce));
+	memcpy(hello.client_uuid, client->auth.client_uuid, sizeof(hello.client_uuid));
+	io->watch = 0;
+	client->phase = CLIENT_HELLO_SENT;
+	client->heard_ns = gw_now_ns();
+	gw_client_send(client, WIRE_HELLO, &hello, sizeof(hello));
+}
+
+static void client_gone(struct tcp_io *io)
+{
+	struct tcp_client *client = client_of_io(io);
+	client->loop->ios--;
+	client->io_gone = true;
+	if (client->direct_dying) {
+		client->direct_dying = false;
+		gw_client_frame_end(client, client_oldest(client));
+	}
+	if (client->phase == CLIENT_LOST)
+		client->queue_begin = client->queue_end;
+	if (client->closed)
+		client_free(client);
+	else if (client->phase == CLIENT_DIALLING) {
+		gw_status status = dial(client);
+		if (status)
+			gw_client_lose(client, status);
+	}
+}
+
+static size_t client_source(struct tcp_io *io, struct iovec *iov)
+{
+	struct tcp_client *client = client_of_io(io);
+	if (client->out_begin == client->out_end || client->send_broken)
+		return 0;
+	iov[0] = (struct iovec){client->out + client->out_begin, client->out_end - client->out_begin};
+	return 1;
+}
+
+static void client_sent(struct tcp_io *io, ssize_t n)
+{
+	struct tcp_client *client = client_of_io(io);
+	if (n < 0) {
+		client->send_broken = true;
+		return;
+	}
+	client->out_begin += (uint32_t)n;
+	if (client->out_begin == client->out_end)
+		client->out_begin = client->out_end = 0;
+	if (client->room_wanted)
+		client->loop->room = true;
+}
+
+static const struct tcp_io_events client_events = {
+	.target = gw_client_target,
+	.source = client_source,
+	.received = gw_client_received,
+	.sent = client_sent,
+	.ready = client_ready,
+	.gone = client_gone,
+};
+
+static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_options *options, struct tcp_client **out)
+{
+	*out = NULL;
+	if (options->key_bytes > GW_SERVICE_KEY_MAX || (options->key && !options->key_bytes))
+		return gw_fail(GW_INVALID, "a key of %u bytes; 1 to %d are possible", options->key_bytes,
+			       GW_SERVICE_KEY_MAX);
+	struct tcp_client *client = gw_calloc(1, sizeof(*client));
+	if (!client)
+		return GW_NO_MEMORY;
+	client->staging = gw_malloc(CLIENT_STAGING_BYTES);
+	client->out = gw_malloc(CLIENT_OUT_FIRST);
+	if (!client->staging || !client->out) {
+		gw_free(client->staging);
+		gw_free(client->out);
+		gw_free(client);
+		return GW_NO_MEMORY;
+	}
+	client->out_capacity = CLIENT_OUT_FIRST;
+	client->base = (struct gw_endpoint){.transport = &gw_transport_tcp, .group = loop->group};
+	client->loop = loop;
+	client->io.events = &client_events;
+	client->io.fd = -1;
+	client->address = options->address;
+	client->graph_id = options->graph_id;
+	client->connect_deadline_ns = options->deadline_ns ? options->deadline_ns : GW_NO_DEADLINE;
+	client->liveness_ns = options->liveness_ns ? options->liveness_ns : LIVENESS_DEFAULT_NS;
+	client->auth.version = WIRE_VERSION;
+	if (options->key) {
+		memcpy(client->key, options->key, options->key_bytes);
+		client->auth.key = client->key;
+		client->auth.key_bytes = options->key_bytes;
+	}
+	memcpy(client->auth.client_uuid, options->client_uuid, 16);
+	client->previous = &loop->clients;
+	client->next = loop->clients;
+	if (client->next)
+		client->next->previous = &client->next;
+	loop->clients = client;
+	*out = client;
+	return GW_OK;
+}
+
+gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, void *cookie, struct gw_endpoint **out)
+{
+	struct tcp_loop *loop = state;
+	struct tcp_client *client;
+	*out = NULL;
+	gw_status status = client_create(loop, options, &client);
+	if (status)
+		return status;
+	status = gw_note_create(cookie, &client->connecting);
+	if (!status)
+		status = gw_nonce_make(client->auth.client_nonce);
+	if (status) {
+		client_free(client);
+		return status;
+	}
+	/* From here on every failure is the connection's, and told by completion. */
+	status = gw_socket_resolve(&options->address, false, &client->addresses);
+	client->dialled = client->addresses;
+	if (!status)
+		status = dial(client);
+	if (status)
+		gw_client_lose(client, gw_context(status, "connect"));
+	else
+		tcp_loop_timer(loop, client->connect_deadline_ns);
+	*out = &client->base;
+	return GW_OK;
+}
+
+void gw_tcp_close(struct gw_endpoint *base)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	for (struct gw_group *group = client->groups; group; group = group->next)
+		group->last_accepted = true;
+	client->closed = true;
+	if (client->phase != CLIENT_LOST) {
+		gw_status status = gw_fail(GW_CANCELLED, "the endpoint was closed");
+		/* Its io may be gone at once, and the client with it. */
+		bool at_once = !client->io_added || client->io_gone;
+		gw_client_lose(client, status);
+		if (at_once)
+			client_free(client);
+		return;
+	}
+	for (struct gw_group *group = client->groups, *next; group; group = next) {
+		next = group->next;
+		gw_group_settle(&client->loop->outbox, group);
+	}
+	if (!client->io_added || client->io_gone)
+		client_free(client);
+}
+
+void gw_tcp_clients_end(struct tcp_loop *loop)
+{
+	for (struct tcp_client *client = loop->clients, *next; client; client = next) {
+		next = client->next;
+		if (!client->closed)
+			gw_tcp_close(&client->base);
+	}
+}
+
+/* --- Time. --- */
+
+static gw_status deadline_fail(const struct tcp_client *client, const char *what)
+{
+	char text[GW_ADDRESS_MAX];
+	return gw_fail(GW_DEADLINE, "%s %s: not done in time", what, gw_client_name(client, text));
+}
+
+static void tick_questions(struct tcp_client *client, uint64_t now_ns)
+{
+	for (struct gw_group *group = client->groups, *next; group; group = next) {
+		next = group->next;
+		if (!group->deadline_ns || group->status)
+			continue;
+		if (now_ns < group->deadline_ns) {
+			tcp_loop_timer(client->loop, group->deadline_ns);
+			continue;
+		}
+		gw_group_fail(group, deadline_fail(client, "read from"));
+		client->loop->room |= client->room_wanted;
+		gw_client_drop_group(client, group);
+	}
+	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
+		struct client_frame *frame = client_frame(client, at);
+		if (!frame->note)
+			continue;
+		if (now_ns < frame->deadline_ns) {
+			tcp_loop_timer(client->loop, frame->deadline_ns);
+			continue;
+		}
+		gw_outbox_post(&client->loop->outbox, frame->note, deadline_fail(client, "request to"));
+		frame->note = NULL;
+	}
+}
+
+/* Something is open and the peer is silent: asked once, then given up. */
+static void tick_liveness(struct tcp_client *client, uint64_t now_ns)
+{
+	char text[GW_ADDRESS_MAX];
+	if (client_queued(client) == 0)
+		return;
+	uint64_t due = client->heard_ns + client->liveness_ns * (client->probed ? 2 : 1);
+	if (now_ns < due) {
+		tcp_loop_timer(client->loop, due);
+		return;
+	}
+	if (client->probed) {
+		gw_client_lose(client, gw_fail(GW_PEER_LOST, "%s: nothing heard for %llu ms, nor an answer to a probe",
+					       gw_client_name(client, text),
+					       (unsigned long long)((now_ns - client->heard_ns) / GW_NS_PER_MS)));
+		return;
+	}
+	client->probed = true;
+	tcp_loop_timer(client->loop, client->heard_ns + 2 * client->liveness_ns);
+	gw_client_send(client, WIRE_PING, NULL, 0);
+}
+
+void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns)
+{
+	for (struct tcp_client *client = loop->clients, *next; client; client = next) {
+		next = client->next;
+		if (client->phase == CLIENT_LOST)
+			continue;
+		if (client->phase != CLIENT_OPEN) {
+			if (now_ns < client->connect_deadline_ns)
+				tcp_loop_timer(loop, client->connect_deadline_ns);
+			else
+				gw_client_lose(client, deadline_fail(client, "connect to"));
+			continue;
+		}
+		tick_questions(client, now_ns);
+		tick_liveness(client, now_ns);
+	}
+}
+
+bool gw_tcp_clients_busy(const struct tcp_loop *loop)
+{
+	for (const struct tcp_client *client = loop->clients; client; client = client->next)
+		if (client->connecting || client_queued(client) || client->closed)
+			return true;
+	return false;
+}

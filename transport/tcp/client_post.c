@@ -1,0 +1,288 @@
+/* Questions on their way out: reads are cut into frames of at most WIRE_RANGES_MAX ranges and WIRE_PAYLOAD_MAX bytes
+ * (a single longer range is a frame of its own: nobody buffers it), encoded straight into the output buffer, and take
+ * a place in the queue each. No place or no room there is a normal event: what was taken so far is told, and the poll
+ * that makes room returns early. A range that does not fit region or destination fails the group before anything of
+ * the call is sent. */
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "transport/tcp/client.h"
+
+#define FLUSH_BYTES (64u << 10) /* so much output is sent before the last read of a group has come */
+
+uint8_t *gw_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status)
+{
+	uint32_t needed = WIRE_HEADER_BYTES + bytes;
+	*status = GW_AGAIN;
+	if (client->out_capacity - client->out_end >= needed)
+		return client->out + client->out_end;
+	if (client->io.sending || client->out_end - client->out_begin + needed > CLIENT_OUT_MAX)
+		return NULL;
+	uint32_t held = client->out_end - client->out_begin;
+	if (client->out_capacity - held < needed) {
+		uint32_t capacity = client->out_capacity;
+		while (capacity < held + needed)
+			capacity *= 2;
+		uint8_t *out = gw_realloc(client->out, 1, capacity);
+		if (!out) {
+			*status = GW_NO_MEMORY;
+			return NULL;
+		}
+		client->out = out;
+		client->out_capacity = capacity;
+	}
+	memmove(client->out, client->out + client->out_begin, held);
+	client->out_begin = 0;
+	client->out_end = held;
+	return client->out + client->out_end;
+}
+
+struct client_frame *gw_client_push(struct tcp_client *client, const struct wire_header *header)
+{
+	memcpy(client->out + client->out_end, header, WIRE_HEADER_BYTES);
+	client->out_end += WIRE_HEADER_BYTES + header->bytes;
+	/* Silence counts from the first question on. */
+	if (client_queued(client) == 0) {
+		client->heard_ns = gw_now_ns();
+		client->probed = false;
+		tcp_loop_timer(client->loop, client->heard_ns + client->liveness_ns);
+	}
+	struct client_frame *frame = client_frame(client, client->queue_end++);
+	assert(client_queued(client) < CLIENT_QUEUE);
+	*frame = (struct client_frame){.type = header->type, .tag = header->tag};
+	return frame;
+}
+
+void gw_client_send(struct tcp_client *client, uint8_t type, const void *body, uint32_t bytes)
+{
+	gw_status status;
+	uint8_t *room = gw_client_reserve(client, bytes, &status);
+	if (!room) {
+		/* A full output buffer is sign of life enough: what is in it will tell. */
+		if (status != GW_AGAIN)
+			gw_client_lose(client, status);
+		return;
+	}
+	struct wire_header header = {.bytes = bytes, .type = type};
+	if (bytes)
+		memcpy(room + WIRE_HEADER_BYTES, body, bytes);
+	if (type == WIRE_PING) {
+		header.tag = ++client->tag;
+		gw_client_push(client, &header);
+	} else {
+		memcpy(room, &header, WIRE_HEADER_BYTES);
+		client->out_end += WIRE_HEADER_BYTES + bytes;
+	}
+	client->loop->driver->ops->kick(client->loop->driver, &client->io);
+}
+
+/* Begins a read call. false: the group has failed, and everything is accepted. */
+static bool begin(struct tcp_client *client, struct gw_group *group, const struct gw_region *region)
+{
+	char text[GW_ADDRESS_MAX];
+	bool fresh = !gw_group_private(group)->link;
+	gw_group_start(&client->groups, group);
+	if (group->status)
+		return false;
+	if (fresh && group->deadline_ns)
+		tcp_loop_timer(client->loop, group->deadline_ns);
+	gw_status status;
+	if (client->phase != CLIENT_OPEN)
+		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_client_name(client, text));
+	else
+		status = gw_check_region(&client->base, region);
+	if (status)
+		gw_group_fail(group, status);
+	return status == GW_OK;
+}
+
+/* Ends a read call of which `taken` of n reads were accepted. */
+static size_t end(struct tcp_client *client, struct gw_group *group, size_t n, size_t taken, bool last)
+{
+	if (group->status) {
+		taken = n;
+		if (group->frames_open)
+			gw_client_drop_group(client, group);
+	}
+	if (taken < n)
+		client->room_wanted = true;
+	if (last && taken == n)
+		group->last_accepted = true;
+	gw_group_settle(&client->loop->outbox, group);
+	uint32_t unsent = client->out_end - client->out_begin;
+	if (client->phase == CLIENT_OPEN && unsent && !client->io.sending && (last || unsent >= FLUSH_BYTES))
+		client->loop->driver->ops->flush(client->loop->driver, &client->io);
+	return taken;
+}
+
+/* A frame of n ranges in the output buffer; NULL: no room, or the group has failed for want of memory. */
+static struct client_frame *frame_push(struct tcp_client *client, struct gw_group *group, uint8_t type,
+				       const struct wire_read *read, const uint64_t *at, size_t step)
+{
+	if (client_queued(client) >= CLIENT_FRAMES_MAX)
+		return NULL;
+	struct wire_code code = gw_wire_code(at, read->count, step);
+	uint32_t bytes = gw_wire_read_bytes(type, read->count, code.width);
+	gw_status status;
+	uint8_t *room = gw_client_reserve(client, bytes, &status);
+	if (!room) {
+		if (status != GW_AGAIN)
+			gw_group_fail(group, status);
+		return NULL;
+	}
+	struct wire_read head = *read;
+	head.base = code.base;
+	head.shift = code.shift;
+	head.width = code.width;
+	memcpy(room + WIRE_HEADER_BYTES, &head, sizeof(head));
+	gw_wire_encode(&code, at, read->count, step, room + WIRE_HEADER_BYTES + WIRE_READ_BYTES);
+	struct wire_header header = {.bytes = bytes, .type = type, .tag = ++client->tag};
+	struct client_frame *frame = gw_client_push(client, &header);
+	frame->group = group;
+	group->frames_open++;
+	return frame;
+}
+
+size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	if (group->done)
+		return n;
+	size_t taken = 0;
+	if (!begin(client, group, region))
+		return end(client, group, n, n, last);
+	gw_status status = gw_check_gather(&client->regions[region->id], buffer, gather, n);
+	if (status) {
+		gw_group_fail(group, status);
+		return end(client, group, n, n, last);
+	}
+	uint32_t rows_max = WIRE_RANGES_MAX;
+	if (gather->row_bytes > WIRE_PAYLOAD_MAX / WIRE_RANGES_MAX)
+		rows_max = gather->row_bytes >= WIRE_PAYLOAD_MAX ? 1 : WIRE_PAYLOAD_MAX / gather->row_bytes;
+	struct gw_gather rest = *gather;
+	while (taken < n) {
+		uint32_t count = n - taken < rows_max ? (uint32_t)(n - taken) : rows_max;
+		struct wire_read read = {.region = region->id,
+					 .generation = region->generation,
+					 .count = count,
+					 .length = gather->row_bytes};
+		struct client_frame *frame =
+			frame_push(client, group, WIRE_GATHER, &read, gather->remote + taken, sizeof(uint64_t));
+		if (!frame)
+			break;
+		frame->bytes = (uint64_t)count * gather->row_bytes;
+		frame->landing = gw_landing_gather(buffer->base, &rest, count);
+		taken += count;
+		if (rest.rows)
+			rest.rows += count;
+		else
+			rest.local += (uint64_t)count * rest.stride;
+	}
+	return end(client, group, n, taken, last);
+}
+
+/* How many of n spans go into one frame; at least one. */
+static uint32_t spans_fit(const struct gw_span *spans, size_t n, uint64_t *bytes)
+{
+	uint32_t count = 1;
+	*bytes = spans[0].bytes;
+	while (count < n && count < WIRE_RANGES_MAX && *bytes + spans[count].bytes <= WIRE_PAYLOAD_MAX)
+		*bytes += spans[count++].bytes;
+	return count;
+}
+
+size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	if (group->done)
+		return n;
+	size_t taken = 0;
+	if (!begin(client, group, region))
+		return end(client, group, n, n, last);
+	gw_status status = gw_check_spans(&client->regions[region->id], buffer, spans, n);
+	if (status) {
+		gw_group_fail(group, status);
+		return end(client, group, n, n, last);
+	}
+	while (taken < n) {
+		uint64_t bytes;
+		uint32_t count = spans_fit(spans + taken, n - taken, &bytes);
+		struct wire_read read = {.region = region->id,
+					 .generation = region->generation,
+					 .count = count,
+					 .length = (uint32_t)bytes};
+		/* One range has one length: it needs no list of lengths, and may be long. */
+		uint8_t type = count == 1 ? WIRE_GATHER : WIRE_READV;
+		struct client_frame *frame =
+			frame_push(client, group, type, &read, &spans[taken].remote, sizeof(struct gw_span));
+		if (!frame)
+			break;
+		if (type == WIRE_READV) {
+			uint8_t *lengths = client->out + client->out_end - 4ull * count;
+			for (uint32_t i = 0; i < count; i++)
+				memcpy(lengths + 4ull * i, &spans[taken + i].bytes, 4);
+		}
+		frame->bytes = bytes;
+		frame->landing = gw_landing_spans(buffer->base, spans + taken, count, bytes);
+		taken += count;
+	}
+	return end(client, group, n, taken, last);
+}
+
+gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
+			 uint64_t deadline_ns, void *cookie)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	char text[GW_ADDRESS_MAX];
+	if (n > GW_REQUEST_BYTES_MAX)
+		return gw_fail(GW_LIMIT, "a request of %u bytes; %u are possible", n, GW_REQUEST_BYTES_MAX);
+	struct gw_note *note;
+	if (client->phase != CLIENT_OPEN) {
+		gw_status made = gw_note_create(cookie, &note);
+		if (!made)
+			gw_outbox_post(&client->loop->outbox, note,
+				       gw_fail(GW_PEER_LOST, "%s is not connected", gw_client_name(client, text)));
+		return made;
+	}
+	if (client_queued(client) >= CLIENT_FRAMES_MAX || client->requests_open >= client->requests_max) {
+		client->room_wanted = true;
+		return gw_fail(GW_AGAIN, "%u requests are open", client->requests_open);
+	}
+	gw_status status;
+	uint8_t *room = gw_client_reserve(client, WIRE_REQUEST_BYTES + n, &status);
+	if (!room && status == GW_AGAIN) {
+		client->room_wanted = true;
+		return gw_fail(GW_AGAIN, "the output buffer is full");
+	}
+	if (!room)
+		return status;
+	status = gw_note_create(cookie, &note);
+	if (status)
+		return status;
+	memcpy(room + WIRE_HEADER_BYTES, &sequence, WIRE_REQUEST_BYTES);
+	if (n)
+		memcpy(room + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES, bytes, n);
+	struct wire_header header = {
+		.bytes = WIRE_REQUEST_BYTES + n, .type = WIRE_REQUEST, .op = op, .tag = ++client->tag};
+	struct client_frame *frame = gw_client_push(client, &header);
+	frame->note = note;
+	frame->deadline_ns = deadline_ns ? deadline_ns : GW_NO_DEADLINE;
+	tcp_loop_timer(client->loop, frame->deadline_ns);
+	client->requests_open++;
+	if (!client->io.sending)
+		client->loop->driver->ops->flush(client->loop->driver, &client->io);
+	return GW_OK;
+}
+
+void gw_tcp_cancel(struct gw_endpoint *base, struct gw_group *group)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	if (group->done || !gw_group_private(group)->link)
+		return;
+	gw_group_fail(group, gw_fail(GW_CANCELLED, "cancelled"));
+	group->last_accepted = true;
+	gw_client_drop_group(client, group);
+}

@@ -1,0 +1,334 @@
+/* Answers on their way in.
+ *
+ *   header ─▶ DATA  ─▶ in place where the destination is contiguous and long, else staging buffer ─▶ rows
+ *          ─▶ REPLY ─▶ a block of its own, allocated once its length is known and within the limit
+ *          ─▶ ERROR, PONG, hello ─▶ whole in the staging buffer
+ *
+ * A receive in place ends with the next frame's header in the staging buffer, so that large frames follow each other
+ * without extra calls. Every length is checked against what was asked for before a byte of the body is taken; what
+ * does not fit is the end of the connection (GW_PROTOCOL). The bytes of a group that has failed are received into the
+ * staging buffer and forgotten.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "transport/tcp/client.h"
+
+static uint32_t staged(const struct tcp_client *client)
+{
+	return client->in_end - client->in_begin;
+}
+
+/* Whether the oldest question's answer should not pass through the staging buffer. */
+static bool expects_direct(struct tcp_client *client)
+{
+	if (client->phase != CLIENT_OPEN || client_queued(client) == 0)
+		return false;
+	const struct client_frame *frame = client_oldest(client);
+	return frame->group && frame->landing.direct && frame->bytes >= CLIENT_DIRECT_MIN;
+}
+
+static struct iovec staging_room(struct tcp_client *client)
+{
+	if (staged(client) == 0) {
+		client->in_begin = client->in_end = 0;
+	} else if (client->in_begin) {
+		memmove(client->staging, client->staging + client->in_begin, staged(client));
+		client->in_end -= client->in_begin;
+		client->in_begin = 0;
+	}
+	return (struct iovec){client->staging + client->in_end, CLIENT_STAGING_BYTES - client->in_end};
+}
+
+size_t gw_client_target(struct tcp_io *io, struct iovec *iov)
+{
+	struct tcp_client *client = client_of_io(io);
+	size_t pieces = 0;
+	client->direct = 0;
+	struct iovec room = staging_room(client);
+	if (client->in_body && client->header.type == WIRE_REPLY) {
+		iov[pieces++] = (struct iovec){client->reply + client->reply_done, client->body_left};
+		client->direct = client->body_left;
+	} else if (client->in_body && client->header.type == WIRE_DATA) {
+		struct client_frame *frame = client_oldest(client);
+		if (frame->group && frame->landing.direct && client->body_left >= CLIENT_DIRECT_MIN) {
+			pieces = gw_landing_pieces(&frame->landing, iov, TCP_IOV_MAX - 1);
+			for (size_t i = 0; i < pieces; i++)
+				client->direct += iov[i].iov_len;
+		}
+	}
+	/* Behind a frame in place comes another frame's header, and often another frame in place. Behind only some of
+	 * its pieces comes nothing else. */
+	if (pieces && client->direct < client->body_left)
+		return pieces;
+	if (pieces || (!client->in_body && staged(client) < WIRE_HEADER_BYTES && expects_direct(client)))
+		room.iov_len = WIRE_HEADER_BYTES - staged(client);
+	iov[pieces++] = room;
+	return pieces;
+}
+
+static gw_status broken(struct tcp_client *client, const char *what)
+{
+	char text[GW_ADDRESS_MAX];
+	return gw_fail(GW_PROTOCOL, "%s: %s", gw_client_name(client, text), what);
+}
+
+/* The oldest question has its whole answer. */
+static void answered(struct tcp_client *client)
+{
+	client->in_body = false;
+	struct client_frame *frame = client_oldest(client);
+	if (frame->type == WIRE_REQUEST)
+		client->requests_open--;
+	gw_client_frame_end(client, frame);
+	client->queue_begin++;
+	if (client->room_wanted)
+		client->loop->room = true;
+}
+
+/* An answer's body begins: is it what was asked for? */
+static gw_status begin_body(struct tcp_client *client)
+{
+	const struct wire_header *header = &client->header;
+	client->body_left = header->bytes;
+	client->in_body = true;
+	if (header->type == WIRE_ERROR && header->tag == 0)
+		return GW_OK;
+	if (client->phase != CLIENT_OPEN)
+		return header->type == WIRE_CHALLENGE || header->type == WIRE_WELCOME
+			       ? GW_OK
+			       : broken(client, "an answer before the hello was over");
+	if (client_queued(client) == 0 || client_oldest(client)->tag != header->tag)
+		return broken(client, "an answer to nothing that was asked");
+	struct client_frame *frame = client_oldest(client);
+	bool read = frame->type == WIRE_GATHER || frame->type == WIRE_READV;
+	if (header->type == WIRE_ERROR && frame->type != WIRE_PING)
+		return GW_OK;
+	if (header->type == WIRE_DATA && read && header->bytes == frame->bytes)
+		return GW_OK;
+	if (header->type == WIRE_PONG && frame->type == WIRE_PING)
+		return GW_OK;
+	if (header->type != WIRE_REPLY || frame->type != WIRE_REQUEST)
+		return broken(client, "an answer that does not fit what was asked");
+	client->reply_done = 0;
+	client->reply = gw_malloc(header->bytes);
+	return client->reply ? GW_OK : GW_NO_MEMORY;
+}
+
+static gw_status take_error(struct tcp_client *client, const uint8_t *body)
+{
+	char text[GW_ADDRESS_MAX], said[WIRE_ERROR_TEXT + 1];
+	uint32_t n = client->header.bytes;
+	memcpy(said, body, n);
+	said[n] = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if ((unsigned char)said[i] < ' ')
+			said[i] = said[i] ? ' ' : 0;
+	gw_status status = client->header.status;
+	if (status == GW_OK || status >= GW_STATUS_COUNT)
+		status = GW_PROTOCOL;
+	if (client->header.tag == 0) {
+		bool known = status == GW_VERSION || status == GW_WRONG_GRAPH;
+		if (client->phase != CLIENT_OPEN && !known)
+			status = GW_REFUSED;
+		return gw_fail(status, "%s: %s", gw_client_name(client, text), said);
+	}
+	struct client_frame *frame = client_oldest(client);
+	gw_fail(status, "%s: %s", gw_client_name(client, text), said);
+	if (frame->note) {
+		gw_outbox_post(&client->loop->outbox, frame->note, status);
+		frame->note = NULL;
+	}
+	if (frame->group) {
+		struct gw_group *group = frame->group;
+		gw_group_fail(group, status);
+		gw_client_drop_group(client, group);
+		client->loop->room |= client->room_wanted;
+	}
+	answered(client);
+	return GW_OK;
+}
+
+static void take_reply(struct tcp_client *client)
+{
+	struct client_frame *frame = client_oldest(client);
+	if (frame->note) {
+		frame->note->memory = client->reply;
+		frame->note->reply = client->reply;
+		frame->note->reply_bytes = client->header.bytes;
+		gw_outbox_post(&client->loop->outbox, frame->note, GW_OK);
+		frame->note = NULL;
+	} else {
+		gw_free(client->reply);
+	}
+	client->reply = NULL;
+	answered(client);
+}
+
+/* Bodies that must be whole in the staging buffer. */
+static gw_status take_whole(struct tcp_client *client, bool *more)
+{
+	const uint8_t *body = client->staging + client->in_begin;
+	if (staged(client) < client->header.bytes) {
+		*more = false;
+		return GW_OK;
+	}
+	client->in_begin += client->header.bytes;
+	client->in_body = false;
+	if (client->header.type == WIRE_ERROR)
+		return take_error(client, body);
+	if (client->phase != CLIENT_OPEN)
+		return gw_client_hello(client, &client->header, body);
+	answered(client); /* PONG */
+	return GW_OK;
+}
+
+/* As much of a DATA or REPLY body as is staged. */
+static void take_part(struct tcp_client *client, bool *more)
+{
+	uint64_t n = staged(client) < client->body_left ? staged(client) : client->body_left;
+	const uint8_t *bytes = client->staging + client->in_begin;
+	struct client_frame *frame = client_oldest(client);
+	if (client->header.type == WIRE_REPLY) {
+		if (n)
+			memcpy(client->reply + client->reply_done, bytes, n);
+		client->reply_done += n;
+	} else if (frame->group) {
+		gw_landing_copy(&frame->landing, bytes, n);
+	}
+	client->in_begin += (uint32_t)n;
+	client->body_left -= n;
+	if (client->body_left)
+		*more = false;
+	else if (client->header.type == WIRE_REPLY)
+		take_reply(client);
+	else
+		answered(client);
+}
+
+static gw_status parse(struct tcp_client *client)
+{
+	gw_status status = GW_OK;
+	for (bool more = true; more && !status && client->phase != CLIENT_LOST;) {
+		if (!client->in_body) {
+			if (staged(client) < WIRE_HEADER_BYTES)
+				return GW_OK;
+			status = gw_wire_header(client->staging + client->in_begin, false, &client->header);
+			if (status) {
+				char text[GW_ADDRESS_MAX];
+				return gw_context(status, "%s", gw_client_name(client, text));
+			}
+			client->in_begin += WIRE_HEADER_BYTES;
+			status = begin_body(client);
+		} else if (client->phase == CLIENT_OPEN &&
+			   (client->header.type == WIRE_DATA || client->header.type == WIRE_REPLY)) {
+			take_part(client, &more);
+		} else {
+			status = take_whole(client, &more);
+		}
+	}
+	return status;
+}
+
+/* Bytes that the kernel put where they belong. */
+static void take_direct(struct tcp_client *client, uint64_t n)
+{
+	client->body_left -= n;
+	if (client->header.type == WIRE_REPLY)
+		client->reply_done += n;
+	else
+		gw_landing_skip(&client_oldest(client)->landing, n);
+}
+
+void gw_client_received(struct tcp_io *io, ssize_t n)
+{
+	struct tcp_client *client = client_of_io(io);
+	char text[GW_ADDRESS_MAX];
+	uint64_t direct = client->direct;
+	client->direct = 0;
+	gw_status status = GW_OK;
+	if (n > 0) {
+		client->heard_ns = gw_now_ns();
+		client->probed = false;
+		uint64_t landed = (uint64_t)n < direct ? (uint64_t)n : direct;
+		if (landed)
+			take_direct(client, landed);
+		client->in_end += (uint32_t)((uint64_t)n - landed);
+	}
+	if (client->direct_dying) {
+		client->direct_dying = false;
+		gw_client_frame_end(client, client_oldest(client));
+	}
+	if (n > 0)
+		status = parse(client);
+	else if (n == 0 || n != -ECANCELED)
+		status = client->phase == CLIENT_HELLO_SENT && n == 0
+				 ? gw_fail(GW_PROTOCOL, "%s: closed the connection at our hello; no Graphwire server?",
+					   gw_client_name(client, text))
+			 : n == 0 ? gw_fail(GW_PEER_LOST, "%s: the server closed the connection",
+					    gw_client_name(client, text))
+				  : gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_client_name(client, text));
+	if (status)
+		gw_client_lose(client, status);
+}
+
+static gw_status hello_challenge(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
+{
+	char text[GW_ADDRESS_MAX];
+	struct wire_challenge challenge;
+	gw_client_name(client, text);
+	if (header->type != WIRE_CHALLENGE)
+		return broken(client, "no challenge in answer to our hello");
+	gw_status status = gw_wire_challenge(body, header->bytes, &challenge);
+	if (status)
+		return gw_context(status, "%s", text);
+	if (challenge.key_wanted && !client->auth.key_bytes)
+		return gw_fail(GW_REFUSED, "%s: the server wants a key, and none was given", text);
+	if (!challenge.key_wanted && client->auth.key_bytes)
+		return gw_fail(GW_REFUSED, "%s: a key was given, but the server has none to prove", text);
+	memcpy(client->auth.server_nonce, challenge.nonce, sizeof(challenge.nonce));
+	client->auth.incarnation = challenge.incarnation;
+	uint8_t proof[WIRE_PROOF_BYTES] = {0};
+	if (client->auth.key_bytes)
+		status = gw_proof_make(&client->auth, GW_AUTH_CLIENT, proof);
+	if (status)
+		return status;
+	client->phase = CLIENT_PROOF_SENT;
+	gw_client_send(client, WIRE_PROOF, proof, sizeof(proof));
+	return GW_OK;
+}
+
+gw_status gw_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
+{
+	char text[GW_ADDRESS_MAX];
+	if (client->phase == CLIENT_HELLO_SENT)
+		return hello_challenge(client, header, body);
+	if (header->type != WIRE_WELCOME)
+		return broken(client, "no welcome in answer to our proof");
+	struct wire_welcome welcome;
+	gw_client_name(client, text);
+	gw_status status = gw_wire_welcome(body, header->bytes, &welcome, client->regions);
+	if (status)
+		return gw_context(status, "%s", text);
+	if (client->auth.key_bytes && !gw_proof_check(&client->auth, GW_AUTH_SERVER, welcome.proof))
+		return gw_fail(GW_REFUSED, "%s: the server does not know the key", text);
+	if (client->graph_id && welcome.graph_id != client->graph_id)
+		return gw_fail(GW_WRONG_GRAPH, "%s serves graph %016llx, not %016llx", text,
+			       (unsigned long long)welcome.graph_id, (unsigned long long)client->graph_id);
+	client->requests_max = welcome.requests_max;
+	client->region_count = welcome.region_count;
+	client->base.peer = (struct gw_peer){
+		.graph_id = welcome.graph_id,
+		.incarnation = client->auth.incarnation,
+		.part = welcome.part,
+		.parts = welcome.parts,
+		.regions = client->regions,
+		.region_count = welcome.region_count,
+	};
+	client->phase = CLIENT_OPEN;
+	client->base.state = GW_ENDPOINT_OPEN;
+	gw_client_connected(client, GW_OK);
+	return GW_OK;
+}

@@ -1,0 +1,23 @@
+/* Choice of the driver. io_uring is tried first; containers and hardened kernels forbid it, which is not an error
+ * unless it was asked for by name. */
+#include "transport/tcp/driver.h"
+
+#include <string.h>
+
+#include "core/base/log.h"
+
+gw_status gw_tcp_driver_open(const char *name, struct tcp_driver **out)
+{
+	*out = NULL;
+	if (name && strcmp(name, "epoll") == 0)
+		return gw_tcp_driver_epoll.open(out);
+	if (name && strcmp(name, "io_uring") == 0)
+		return gw_tcp_driver_uring.open(out);
+	if (name && strcmp(name, "auto") != 0)
+		return gw_fail(GW_INVALID, "no tcp driver \"%s\"; auto, io_uring and epoll are there", name);
+	gw_status status = gw_tcp_driver_uring.open(out);
+	if (status != GW_UNSUPPORTED)
+		return status;
+	gw_log(GW_LOG_INFO, "tcp: %s; using epoll", gw_last_error());
+	return gw_tcp_driver_epoll.open(out);
+}

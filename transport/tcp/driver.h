@@ -1,0 +1,91 @@
+/* How sockets are driven: one interface, two implementations (io_uring, epoll).
+ *
+ * A connection does not call recv or send. The driver asks it where the next bytes go (`target`) and what is to be sent
+ * (`source`), does it, and tells the outcome (`received`, `sent`). Between asking and telling, the memory asked for is
+ * the driver's: with epoll that is one system call, with io_uring it may be long, so `receiving` and `sending` tell.
+ *
+ *      io added ── kick ──▶ target ─▶ receive ─▶ received ─▶ target …          all callbacks come from inside run,
+ *                        └▶ source ─▶ send ────▶ sent ─────▶ source …          flush and stop_receive, one at a time
+ *      remove ──▶ (io_uring: what is under way is cancelled and reaped) ──▶ gone
+ *
+ * An io may also just watch its socket for readiness (connecting, listening): set `watch` to POLLIN or POLLOUT; `ready`
+ * comes once for each kick.
+ */
+#ifndef GW_TRANSPORT_TCP_DRIVER_H
+#define GW_TRANSPORT_TCP_DRIVER_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "core/base/status.h"
+
+#define TCP_IOV_MAX 16
+
+struct tcp_io;
+
+struct tcp_io_events {
+	/* Fills up to TCP_IOV_MAX pieces; 0: nothing is wanted until the next kick. */
+	size_t (*target)(struct tcp_io *io, struct iovec *iov);
+	size_t (*source)(struct tcp_io *io, struct iovec *iov);
+	/* n > 0 bytes; 0: the peer's end; < 0: an errno, negated. */
+	void (*received)(struct tcp_io *io, ssize_t n);
+	void (*sent)(struct tcp_io *io, ssize_t n);
+	void (*ready)(struct tcp_io *io);
+	/* Nothing refers to the io or its memory any more; its descriptor is closed. The io may be freed. */
+	void (*gone)(struct tcp_io *io);
+};
+
+struct tcp_io {
+	const struct tcp_io_events *events;
+	int fd;
+	short watch;             /* POLLIN, POLLOUT, or 0: receive and send */
+	bool receiving, sending; /* the driver holds what target or source gave */
+	/* The driver's: */
+	bool readable, writable, hung_up, queued, removed, busy, kicked, watching, cancelling;
+	uint32_t under_way;
+	struct tcp_io *next;
+	struct iovec receive_iov[TCP_IOV_MAX], send_iov[TCP_IOV_MAX];
+	struct msghdr receive_message, send_message;
+};
+
+struct tcp_driver;
+
+struct tcp_driver_ops {
+	const char *name;
+	/* GW_UNSUPPORTED where the kernel or its policy has no such driver. */
+	gw_status (*open)(struct tcp_driver **out);
+	/* After all ios are removed; waits for what is still under way. */
+	void (*shut)(struct tcp_driver *driver);
+	/* Takes the io with its open, non-blocking descriptor. */
+	gw_status (*add)(struct tcp_driver *driver, struct tcp_io *io);
+	/* Something changed: ask the io again during the next run. */
+	void (*kick)(struct tcp_driver *driver, struct tcp_io *io);
+	/* Sends now what the io has, as far as the socket takes it. */
+	void (*flush)(struct tcp_driver *driver, struct tcp_io *io);
+	/* Ends a receive that is under way: `received` follows, with what had arrived or -ECANCELED. */
+	void (*stop_receive)(struct tcp_driver *driver, struct tcp_io *io);
+	/* No callback but `gone` from now on, at once or during a later run. */
+	void (*remove)(struct tcp_driver *driver, struct tcp_io *io);
+	/* Waits up to timeout_ns for something to happen, then handles it. Sets *woken after a wake. Returns whether
+	 * anything was handled. */
+	bool (*run)(struct tcp_driver *driver, uint64_t timeout_ns, bool *woken);
+	int (*wait_fd)(struct tcp_driver *driver);
+	/* From any thread. */
+	void (*wake)(struct tcp_driver *driver);
+};
+
+/* What every driver begins with. */
+struct tcp_driver {
+	const struct tcp_driver_ops *ops;
+};
+
+extern const struct tcp_driver_ops gw_tcp_driver_epoll;
+extern const struct tcp_driver_ops gw_tcp_driver_uring;
+
+/* The driver of a name, opened: NULL or "auto" takes io_uring where it works, else epoll; GW_INVALID for another name.
+ */
+gw_status gw_tcp_driver_open(const char *name, struct tcp_driver **out);
+
+#endif

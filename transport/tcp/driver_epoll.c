@@ -1,0 +1,314 @@
+/* The epoll driver: sockets are watched edge-triggered, once and for all; what is known to be readable or writable is
+ * remembered here and used until the kernel says no more. Ready ios wait in a queue and are served in turn, each for
+ * at most TURN_BYTES, so that one busy connection does not keep the others waiting. Fails on descriptors running out.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "transport/tcp/driver.h"
+
+#define EVENTS_MAX 64
+#define TURN_BYTES (1u << 20)
+
+struct epoll_driver {
+	struct tcp_driver base;
+	int epoll_fd, wake_fd;
+	struct tcp_io *queue, **queue_end;
+	uint32_t queued;
+};
+
+static void queue_add(struct epoll_driver *driver, struct tcp_io *io)
+{
+	if (io->queued)
+		return;
+	io->queued = true;
+	io->next = NULL;
+	*driver->queue_end = io;
+	driver->queue_end = &io->next;
+	driver->queued++;
+}
+
+static struct tcp_io *queue_take(struct epoll_driver *driver)
+{
+	struct tcp_io *io = driver->queue;
+	driver->queue = io->next;
+	if (!driver->queue)
+		driver->queue_end = &driver->queue;
+	driver->queued--;
+	io->queued = false;
+	return io;
+}
+
+static void queue_drop(struct epoll_driver *driver, struct tcp_io *io)
+{
+	if (!io->queued)
+		return;
+	struct tcp_io **at = &driver->queue;
+	while (*at != io)
+		at = &(*at)->next;
+	*at = io->next;
+	if (!*at)
+		driver->queue_end = at;
+	driver->queued--;
+	io->queued = false;
+}
+
+static gw_status epoll_open(struct tcp_driver **out)
+{
+	*out = NULL;
+	struct epoll_driver *driver = gw_calloc(1, sizeof(*driver));
+	if (!driver)
+		return GW_NO_MEMORY;
+	driver->base.ops = &gw_tcp_driver_epoll;
+	driver->queue_end = &driver->queue;
+	driver->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (driver->epoll_fd < 0)
+		goto free_driver;
+	driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (driver->wake_fd < 0)
+		goto close_epoll;
+	struct epoll_event event = {.events = EPOLLIN};
+	if (epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, driver->wake_fd, &event) != 0)
+		goto close_wake;
+	*out = &driver->base;
+	return GW_OK;
+
+	int error;
+close_wake:
+	close(driver->wake_fd);
+close_epoll:
+	close(driver->epoll_fd);
+free_driver:
+	error = errno;
+	gw_free(driver);
+	return gw_fail_errno(GW_IO, error, "epoll");
+}
+
+static void epoll_shut(struct tcp_driver *base)
+{
+	struct epoll_driver *driver = (struct epoll_driver *)base;
+	close(driver->wake_fd);
+	close(driver->epoll_fd);
+	gw_free(driver);
+}
+
+static gw_status epoll_add(struct tcp_driver *base, struct tcp_io *io)
+{
+	struct epoll_driver *driver = (struct epoll_driver *)base;
+	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = io};
+	if (epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, io->fd, &event) != 0)
+		return gw_fail_errno(GW_IO, errno, "epoll_ctl");
+	return GW_OK;
+}
+
+static void epoll_kick(struct tcp_driver *base, struct tcp_io *io)
+{
+	if (io->busy)
+		io->kicked = true;
+	else if (!io->removed)
+		queue_add((struct epoll_driver *)base, io);
+}
+
+/* One send; false when there is nothing more to do now. */
+static bool send_once(struct tcp_io *io, size_t *budget)
+{
+	if (!io->writable || io->removed)
+		return false;
+	size_t pieces = io->events->source(io, io->send_iov);
+	if (pieces == 0 || io->removed)
+		return false;
+	size_t wanted = 0;
+	for (size_t i = 0; i < pieces; i++)
+		wanted += io->send_iov[i].iov_len;
+	struct msghdr message = {.msg_iov = io->send_iov, .msg_iovlen = pieces};
+	ssize_t n = pieces == 1 ? send(io->fd, io->send_iov[0].iov_base, wanted, MSG_NOSIGNAL | MSG_DONTWAIT)
+				: sendmsg(io->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && errno == EINTR)
+		return true;
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+		io->writable = false;
+		return false;
+	}
+	/* A partial send filled the socket: the next edge says when it has room. */
+	if (n >= 0 && (size_t)n < wanted)
+		io->writable = false;
+	if (n > 0)
+		*budget -= (size_t)n < *budget ? (size_t)n : *budget;
+	io->events->sent(io, n < 0 ? -errno : n);
+	return n > 0;
+}
+
+static bool receive_once(struct tcp_io *io, size_t *budget)
+{
+	if (!io->readable || io->removed)
+		return false;
+	size_t pieces = io->events->target(io, io->receive_iov);
+	if (pieces == 0 || io->removed)
+		return false;
+	size_t wanted = 0;
+	for (size_t i = 0; i < pieces; i++)
+		wanted += io->receive_iov[i].iov_len;
+	struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
+	ssize_t n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, MSG_DONTWAIT)
+				: recvmsg(io->fd, &message, MSG_DONTWAIT);
+	if (n < 0 && errno == EINTR)
+		return true;
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+		io->readable = false;
+		return false;
+	}
+	/* A short receive emptied the socket, unless the end lies behind it: that edge has come already. */
+	if (n > 0 && (size_t)n < wanted && !io->hung_up)
+		io->readable = false;
+	if (n <= 0)
+		io->readable = false;
+	else
+		*budget -= (size_t)n < *budget ? (size_t)n : *budget;
+	io->events->received(io, n < 0 ? -errno : n);
+	return n > 0;
+}
+
+/* Callbacks may remove the io: it is let go only here, when none of them is on the stack. */
+static void let_go(struct epoll_driver *driver, struct tcp_io *io)
+{
+	queue_drop(driver, io);
+	epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
+	close(io->fd);
+	io->fd = -1;
+	io->events->gone(io);
+}
+
+/* A kick from within is answered by the next round of the loop: every callback that kicks is followed by one. */
+static void serve(struct epoll_driver *driver, struct tcp_io *io)
+{
+	size_t budget = TURN_BYTES;
+	bool more = false;
+	io->busy = true;
+	io->kicked = false;
+	if (io->watch) {
+		bool *flag = io->watch == POLLIN ? &io->readable : &io->writable;
+		if (*flag || io->hung_up) {
+			*flag = io->watch == POLLOUT;
+			io->events->ready(io);
+		}
+		more = io->kicked;
+	} else {
+		do {
+			more = receive_once(io, &budget);
+			more |= send_once(io, &budget);
+		} while (more && budget);
+	}
+	io->busy = false;
+	if (io->removed)
+		let_go(driver, io);
+	else if (more)
+		queue_add(driver, io);
+}
+
+static void epoll_flush(struct tcp_driver *base, struct tcp_io *io)
+{
+	if (io->busy || io->watch) {
+		epoll_kick(base, io);
+		return;
+	}
+	size_t budget = TURN_BYTES;
+	io->busy = true;
+	io->kicked = false;
+	while (budget && send_once(io, &budget))
+		;
+	io->busy = false;
+	if (io->removed)
+		let_go((struct epoll_driver *)base, io);
+	else if (!budget || io->kicked)
+		epoll_kick(base, io);
+}
+
+/* Nothing is ever under way between two calls. */
+static void epoll_stop_receive(struct tcp_driver *base, struct tcp_io *io)
+{
+	(void)base;
+	(void)io;
+}
+
+static void epoll_remove(struct tcp_driver *base, struct tcp_io *io)
+{
+	if (io->removed)
+		return;
+	io->removed = true;
+	if (!io->busy)
+		let_go((struct epoll_driver *)base, io);
+}
+
+static int wait_for_events(struct epoll_driver *driver, struct epoll_event *events, uint64_t timeout_ns)
+{
+	if (timeout_ns == 0)
+		return epoll_wait(driver->epoll_fd, events, EVENTS_MAX, 0);
+	if (timeout_ns > GW_NO_DEADLINE / 2)
+		return epoll_wait(driver->epoll_fd, events, EVENTS_MAX, -1);
+	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
+				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
+	int n = epoll_pwait2(driver->epoll_fd, events, EVENTS_MAX, &time, NULL);
+	if (n < 0 && errno == ENOSYS) { /* Linux before 5.11 */
+		uint64_t ms = (timeout_ns + GW_NS_PER_MS - 1) / GW_NS_PER_MS;
+		n = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, ms > 1000000 ? 1000000 : (int)ms);
+	}
+	return n;
+}
+
+static bool epoll_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
+{
+	struct epoll_driver *driver = (struct epoll_driver *)base;
+	struct epoll_event events[EVENTS_MAX];
+	int n = wait_for_events(driver, events, driver->queue ? 0 : timeout_ns);
+	for (int i = 0; i < n; i++) {
+		struct tcp_io *io = events[i].data.ptr;
+		if (!io) {
+			uint64_t ignored;
+			(void)!read(driver->wake_fd, &ignored, sizeof(ignored));
+			*woken = true;
+			continue;
+		}
+		uint32_t bits = events[i].events;
+		io->hung_up |= (bits & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+		io->readable |= (bits & EPOLLIN) != 0 || io->hung_up;
+		io->writable |= (bits & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0;
+		queue_add(driver, io);
+	}
+	bool worked = driver->queue != NULL;
+	/* Once around: what is queued meanwhile waits until the kernel has been asked again. An io that is served may
+	 * remove others, but then they have left the queue. */
+	for (uint32_t turns = driver->queued; turns && driver->queue; turns--)
+		serve(driver, queue_take(driver));
+	return worked;
+}
+
+static int epoll_wait_fd(struct tcp_driver *base)
+{
+	return ((struct epoll_driver *)base)->epoll_fd;
+}
+
+static void epoll_wake(struct tcp_driver *base)
+{
+	uint64_t one = 1;
+	(void)!write(((struct epoll_driver *)base)->wake_fd, &one, sizeof(one));
+}
+
+const struct tcp_driver_ops gw_tcp_driver_epoll = {
+	.name = "epoll",
+	.open = epoll_open,
+	.shut = epoll_shut,
+	.add = epoll_add,
+	.kick = epoll_kick,
+	.flush = epoll_flush,
+	.stop_receive = epoll_stop_receive,
+	.remove = epoll_remove,
+	.run = epoll_run,
+	.wait_fd = epoll_wait_fd,
+	.wake = epoll_wake,
+};

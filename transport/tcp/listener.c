@@ -1,0 +1,265 @@
+/* Accepting clients.
+ *
+ *   socket ready (first group's loop) -> accept -> dealt out in turn: own loop at once, others by their inbox and a
+ * wake
+ *
+ * Ending: stop takes the socket away; with close = true every loop ends the connections of this listener. A loop that
+ * is being polled does that itself, woken; of one that nobody polls, the stopper takes possession for a moment. Fails
+ * on a taken port, naming the holder, and on descriptors running out, which only pauses accepting.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "transport/tcp/tcp.h"
+
+#define ACCEPTS_MAX 64                   /* in one turn of the loop */
+#define PAUSE_NS    (100 * GW_NS_PER_MS) /* before accepting again when descriptors have run out */
+#define BACKLOG     512
+
+static struct tcp_listener *of_io(struct tcp_io *io)
+{
+	return (struct tcp_listener *)(void *)((uint8_t *)io - offsetof(struct tcp_listener, io));
+}
+
+void gw_tcp_listener_release(struct tcp_listener *listener)
+{
+	if (atomic_fetch_sub(&listener->references, 1) == 1)
+		gw_free(listener);
+}
+
+uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop)
+{
+	for (uint32_t i = 0; i < listener->loop_count; i++)
+		if (listener->loops[i] == loop)
+			return i;
+	return 0;
+}
+
+/* Hands a socket to a loop of another thread. */
+static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int fd)
+{
+	pthread_mutex_lock(&loop->inbox_lock);
+	bool full = loop->inbox_count == TCP_INBOX_MAX;
+	if (!full) {
+		loop->inbox[loop->inbox_count].fd = fd;
+		loop->inbox[loop->inbox_count++].listener = listener;
+		atomic_store(&loop->inbox_filled, true);
+	}
+	pthread_mutex_unlock(&loop->inbox_lock);
+	if (full) {
+		close(fd);
+		gw_tcp_listener_release(listener);
+	}
+	loop->driver->ops->wake(loop->driver);
+}
+
+void gw_tcp_inbox_take(struct tcp_loop *loop)
+{
+	for (;;) {
+		pthread_mutex_lock(&loop->inbox_lock);
+		if (loop->inbox_count == 0) {
+			atomic_store(&loop->inbox_filled, false);
+			pthread_mutex_unlock(&loop->inbox_lock);
+			return;
+		}
+		loop->inbox_count--;
+		int fd = loop->inbox[loop->inbox_count].fd;
+		struct tcp_listener *listener = loop->inbox[loop->inbox_count].listener;
+		pthread_mutex_unlock(&loop->inbox_lock);
+		gw_tcp_server_begin(loop, fd, listener);
+	}
+}
+
+void gw_tcp_inbox_drop(struct tcp_loop *loop)
+{
+	for (uint32_t i = 0; i < loop->inbox_count; i++) {
+		close(loop->inbox[i].fd);
+		gw_tcp_listener_release(loop->inbox[i].listener);
+	}
+	loop->inbox_count = 0;
+}
+
+static void accept_ready(struct tcp_io *io)
+{
+	struct tcp_listener *listener = of_io(io);
+	for (int i = 0; i < ACCEPTS_MAX; i++) {
+		int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			struct tcp_loop *loop = listener->loops[listener->turn++ % listener->loop_count];
+			atomic_fetch_add(&listener->references, 1);
+			if (loop == listener->loop)
+				gw_tcp_server_begin(loop, fd, listener);
+			else
+				deal_out(listener, loop, fd);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			listener->loop->driver->ops->kick(listener->loop->driver, io);
+			return;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			gw_log(GW_LOG_WARN, "listener on port %u: %s; accepting again soon",
+			       listener->base.address.port, strerror(errno));
+			listener->retry_ns = gw_now_ns() + PAUSE_NS;
+			tcp_loop_timer(listener->loop, listener->retry_ns);
+			return;
+		}
+		/* The others are one client's misfortune: ECONNABORTED, EPERM, a network error. */
+	}
+	io->readable = true; /* more may be waiting, and an edge comes only once */
+	listener->loop->driver->ops->kick(listener->loop->driver, io);
+}
+
+void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns)
+{
+	for (struct tcp_listener *listener = loop->listeners; listener; listener = listener->next) {
+		if (!listener->retry_ns)
+			continue;
+		if (now_ns >= listener->retry_ns) {
+			listener->retry_ns = 0;
+			listener->io.readable = true;
+			loop->driver->ops->kick(loop->driver, &listener->io);
+		} else {
+			tcp_loop_timer(loop, listener->retry_ns);
+		}
+	}
+}
+
+static void accept_gone(struct tcp_io *io)
+{
+	struct tcp_listener *listener = of_io(io);
+	listener->loop->ios--;
+	gw_tcp_listener_release(listener);
+}
+
+static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone = accept_gone};
+
+static gw_status socket_open(const struct gw_address *address, int *out, uint16_t *port)
+{
+	struct addrinfo *list;
+	char text[GW_ADDRESS_MAX], holder[128];
+	*out = -1;
+	gw_status status = gw_socket_resolve(address, true, &list);
+	if (status)
+		return gw_context(status, "listen");
+	/* The first address of a name: a name that stands for several is for clients. */
+	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+	struct sockaddr_storage taken;
+	socklen_t taken_bytes = sizeof(taken);
+	if (fd < 0) {
+		status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
+	} else {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		if (bind(fd, list->ai_addr, list->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
+			if (errno == EADDRINUSE) {
+				gw_socket_holder(address->port, holder, sizeof(holder));
+				status = gw_fail(GW_BUSY, "listen on %s: the port is taken by %s; choose another",
+						 gw_address_text(address, text), holder);
+			} else {
+				status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
+			}
+		} else if (getsockname(fd, (struct sockaddr *)&taken, &taken_bytes) != 0) {
+			status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
+		} else {
+			*port = ntohs(taken.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&taken)->sin6_port
+								  : ((struct sockaddr_in *)&taken)->sin_port);
+		}
+	}
+	freeaddrinfo(list);
+	if (status && fd >= 0)
+		close(fd);
+	if (!status)
+		*out = fd;
+	return status;
+}
+
+gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			struct gw_service *service, struct gw_listener **out)
+{
+	*out = NULL;
+	struct tcp_listener *listener = gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct tcp_loop *));
+	if (!listener)
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < group_count && !status; i++) {
+		void *state;
+		status = gw_poll_group_state(groups[i], &gw_transport_tcp, &state);
+		listener->loops[i] = state;
+	}
+	if (status)
+		goto free_listener;
+	listener->base = (struct gw_listener){&gw_transport_tcp, *address, service};
+	listener->loop_count = group_count;
+	listener->loop = listener->loops[0];
+	listener->io.events = &accept_events;
+	listener->io.watch = POLLIN;
+	status = socket_open(address, &listener->io.fd, &listener->base.address.port);
+	if (status)
+		goto free_listener;
+	status = listener->loop->driver->ops->add(listener->loop->driver, &listener->io);
+	if (status)
+		goto close_socket;
+	listener->references = 2;
+	listener->loop->ios++;
+	listener->next = listener->loop->listeners;
+	listener->loop->listeners = listener;
+	listener->loop->driver->ops->kick(listener->loop->driver, &listener->io);
+	*out = &listener->base;
+	return GW_OK;
+
+close_socket:
+	close(listener->io.fd);
+free_listener:
+	gw_free(listener);
+	return status;
+}
+
+/* Ends the connections of a loop that nobody polls now; false if somebody does. */
+static bool close_in(struct tcp_loop *loop)
+{
+	bool expected = false;
+	if (!atomic_compare_exchange_strong(&loop->owned, &expected, true))
+		return false;
+	gw_tcp_inbox_take(loop);
+	gw_tcp_servers_end(loop, false);
+	atomic_store(&loop->owned, false);
+	return true;
+}
+
+void gw_tcp_listener_stop(struct gw_listener *base, bool close)
+{
+	struct tcp_listener *listener = (struct tcp_listener *)base;
+	if (!atomic_exchange(&listener->stopped, true)) {
+		struct tcp_listener **at = &listener->loop->listeners;
+		while (*at != listener)
+			at = &(*at)->next;
+		*at = listener->next;
+		listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);
+	}
+	if (!close)
+		return;
+	atomic_store(&listener->closing, true);
+	/* Each loop is polled, and so ends its connections soon, or is not, and is ours for the moment. */
+	for (uint32_t i = 0; i < listener->loop_count; i++) {
+		struct tcp_loop *loop = listener->loops[i];
+		uint32_t ticket = atomic_fetch_add(&loop->close_asked, 1) + 1;
+		loop->driver->ops->wake(loop->driver);
+		while (!close_in(loop) && (int32_t)(atomic_load(&loop->close_done) - ticket) < 0)
+			nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+	}
+}
+
+void gw_tcp_listener_free(struct gw_listener *base)
+{
+	struct tcp_listener *listener = (struct tcp_listener *)base;
+	gw_tcp_listener_stop(base, true);
+	gw_tcp_listener_release(listener);
+}

@@ -1,0 +1,176 @@
+/* The TCP backend: one loop for each poll group, which drives its endpoints, its listeners and its part of the accepted
+ * connections. A poll runs what is ready, hands out completions, and sleeps (after looking for spin_ns) until a socket,
+ * a timer or a wake. */
+#include "transport/tcp/tcp.h"
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+
+#define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are looked at this often at least */
+
+static gw_status tcp_open(struct gw_poll_group *group, void **out)
+{
+	*out = NULL;
+	struct tcp_loop *loop = gw_calloc(1, sizeof(*loop));
+	if (!loop)
+		return GW_NO_MEMORY;
+	gw_status status = gw_tcp_driver_open(gw_poll_group_options(group)->tcp_driver, &loop->driver);
+	if (status) {
+		gw_free(loop);
+		return status;
+	}
+	loop->group = group;
+	loop->next_timer_ns = GW_NO_DEADLINE;
+	gw_outbox_begin(&loop->outbox);
+	pthread_mutex_init(&loop->inbox_lock, NULL);
+	*out = loop;
+	return GW_OK;
+}
+
+static void tcp_shut(void *state)
+{
+	struct tcp_loop *loop = state;
+	bool woken;
+	gw_tcp_clients_end(loop);
+	gw_tcp_inbox_drop(loop);
+	gw_tcp_servers_end(loop, true);
+	/* What the kernel still holds is cancelled and comes back soon. */
+	while (loop->ios && !loop->listeners)
+		loop->driver->ops->run(loop->driver, GW_NS_PER_MS, &woken);
+	loop->driver->ops->shut(loop->driver);
+	gw_outbox_end(&loop->outbox);
+	pthread_mutex_destroy(&loop->inbox_lock);
+	gw_free(loop);
+}
+
+static gw_status tcp_buffer_register(void *state, struct gw_buffer *buffer)
+{
+	(void)state;
+	(void)buffer;
+	return GW_OK;
+}
+
+static void tcp_buffer_release(void *state, struct gw_buffer *buffer)
+{
+	(void)state;
+	(void)buffer;
+}
+
+static const uint8_t *tcp_map(struct gw_endpoint *endpoint, const struct gw_region *region)
+{
+	(void)endpoint;
+	(void)region;
+	return NULL;
+}
+
+static void take_possession(struct tcp_loop *loop)
+{
+	bool expected = false;
+	/* Contended only while a listener is being closed. */
+	while (!atomic_compare_exchange_weak_explicit(&loop->owned, &expected, true, memory_order_acquire,
+						      memory_order_relaxed))
+		expected = false;
+}
+
+static void tick(struct tcp_loop *loop, uint64_t now_ns)
+{
+	loop->next_timer_ns = loop->clients || loop->servers || loop->listeners ? now_ns + TICK_MAX_NS : GW_NO_DEADLINE;
+	gw_tcp_clients_tick(loop, now_ns);
+	gw_tcp_servers_tick(loop, now_ns);
+	gw_tcp_listeners_tick(loop, now_ns);
+}
+
+/* What other threads have asked for. */
+static void take_orders(struct tcp_loop *loop)
+{
+	if (atomic_load_explicit(&loop->inbox_filled, memory_order_relaxed))
+		gw_tcp_inbox_take(loop);
+	uint32_t asked = atomic_load_explicit(&loop->close_asked, memory_order_acquire);
+	if (asked != atomic_load_explicit(&loop->close_done, memory_order_relaxed)) {
+		gw_tcp_inbox_take(loop);
+		gw_tcp_servers_end(loop, false);
+		atomic_store(&loop->close_done, asked);
+	}
+}
+
+static uint64_t add_time(uint64_t now_ns, uint64_t ns)
+{
+	return ns > GW_NO_DEADLINE - now_ns ? GW_NO_DEADLINE : now_ns + ns;
+}
+
+static size_t tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
+{
+	struct tcp_loop *loop = state;
+	uint64_t spin_ns = gw_poll_group_options(loop->group)->spin_ns;
+	take_possession(loop);
+	uint64_t now = gw_now_ns(), end = add_time(now, timeout_ns), spin_end = add_time(now, spin_ns);
+	bool woken = false, first = true;
+	size_t n = 0;
+	for (;;) {
+		take_orders(loop);
+		/* Waiting completions are handed out at once, but sockets are looked at between two polls. */
+		if (first && !gw_outbox_empty(&loop->outbox))
+			loop->driver->ops->run(loop->driver, 0, &woken);
+		n = gw_outbox_take(&loop->outbox, completions, max);
+		if (n || (!first && now >= end))
+			break;
+		if (timeout_ns && (loop->room || woken)) {
+			loop->room = false;
+			break;
+		}
+		first = false;
+		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
+		bool spin = spin_ns && now < spin_end;
+		uint64_t wait = spin || until <= now ? 0 : until - now;
+		bool worked = loop->driver->ops->run(loop->driver, wait, &woken);
+		if (timeout_ns || worked || wait) /* a bare look costs no more than the look */
+			now = gw_now_ns();
+		if (worked)
+			spin_end = add_time(now, spin_ns);
+		if (now >= loop->next_timer_ns)
+			tick(loop, now);
+	}
+	atomic_store_explicit(&loop->owned, false, memory_order_release);
+	return n;
+}
+
+static bool tcp_busy(void *state)
+{
+	struct tcp_loop *loop = state;
+	return !gw_outbox_empty(&loop->outbox) || loop->servers || loop->listeners || gw_tcp_clients_busy(loop) ||
+	       atomic_load(&loop->inbox_filled);
+}
+
+static int tcp_wait_fd(void *state)
+{
+	struct tcp_loop *loop = state;
+	return loop->driver->ops->wait_fd(loop->driver);
+}
+
+static void tcp_wake(void *state)
+{
+	struct tcp_loop *loop = state;
+	loop->driver->ops->wake(loop->driver);
+}
+
+const struct gw_transport gw_transport_tcp = {
+	.name = "tcp",
+	.open = tcp_open,
+	.shut = tcp_shut,
+	.connect = gw_tcp_connect,
+	.close = gw_tcp_close,
+	.buffer_register = tcp_buffer_register,
+	.buffer_release = tcp_buffer_release,
+	.readv = gw_tcp_readv,
+	.gather = gw_tcp_gather,
+	.request = gw_tcp_request,
+	.cancel = gw_tcp_cancel,
+	.map = tcp_map,
+	.poll = tcp_poll,
+	.busy = tcp_busy,
+	.wait_fd = tcp_wait_fd,
+	.wake = tcp_wake,
+	.listen = gw_tcp_listen,
+	.listener_stop = gw_tcp_listener_stop,
+	.listener_free = gw_tcp_listener_free,
+};

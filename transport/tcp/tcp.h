@@ -1,0 +1,104 @@
+/* The TCP backend's objects, as its files see each other. */
+#ifndef GW_TRANSPORT_TCP_H
+#define GW_TRANSPORT_TCP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "transport/outbox.h"
+#include "transport/service_inside.h"
+#include "transport/tcp/driver.h"
+
+extern const struct gw_transport gw_transport_tcp;
+
+#define TCP_INBOX_MAX 256
+
+struct tcp_client;
+struct tcp_server;
+struct tcp_listener;
+
+/* A poll group's part: one driver, and what it drives. One thread's, but for the inbox, `owned` and wake. */
+struct tcp_loop {
+	struct gw_poll_group *group;
+	struct tcp_driver *driver;
+	struct gw_outbox outbox;
+	struct tcp_client *clients;
+	struct tcp_server *servers;
+	struct tcp_listener *listeners; /* those that accept here */
+	uint32_t ios;                   /* added and not gone yet */
+	uint64_t next_timer_ns;         /* nothing is due before */
+	bool room;                      /* a read or request that found no room would find some now */
+	/* Held while polled, so that whoever stops a listener may end the connections of a loop that nobody polls. */
+	_Atomic bool owned;
+	_Atomic bool inbox_filled;
+	_Atomic uint32_t close_asked, close_done; /* running numbers of requests to end connections */
+	pthread_mutex_t inbox_lock;
+	struct {
+		int fd;
+		struct tcp_listener *listener; /* with a reference */
+	} inbox[TCP_INBOX_MAX];
+	uint32_t inbox_count;
+};
+
+static inline void tcp_loop_timer(struct tcp_loop *loop, uint64_t at_ns)
+{
+	if (at_ns < loop->next_timer_ns)
+		loop->next_timer_ns = at_ns;
+}
+
+/* --- client.c: endpoints --- */
+gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, void *cookie, struct gw_endpoint **out);
+void gw_tcp_close(struct gw_endpoint *endpoint);
+size_t gw_tcp_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
+size_t gw_tcp_gather(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
+gw_status gw_tcp_request(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
+			 uint64_t deadline_ns, void *cookie);
+void gw_tcp_cancel(struct gw_endpoint *endpoint, struct gw_group *group);
+/* Deadlines and liveness; looks at every endpoint of the loop and sets the loop's next timer. */
+void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);
+bool gw_tcp_clients_busy(const struct tcp_loop *loop);
+void gw_tcp_clients_end(struct tcp_loop *loop);
+
+/* --- server.c: accepted connections --- */
+/* Takes the socket in any case; on failure it is closed. Takes the caller's reference to the listener. */
+void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *listener);
+void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns);
+/* Ends the connections of listeners that are closing; all = true: every one. */
+void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
+
+/* --- listener.c --- */
+struct tcp_listener {
+	struct gw_listener base;
+	struct tcp_io io;
+	struct tcp_loop *loop;       /* accepts */
+	struct tcp_listener *next;   /* in the loop, while accepting */
+	_Atomic uint32_t references; /* the owner's, the io's, one for each connection and inbox entry */
+	_Atomic bool stopped, closing;
+	_Atomic uint32_t connections;
+	uint64_t retry_ns; /* descriptors had run out: accept again then */
+	uint32_t loop_count, turn;
+	struct tcp_loop *loops[];
+};
+gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			struct gw_service *service, struct gw_listener **out);
+void gw_tcp_listener_stop(struct gw_listener *listener, bool close);
+void gw_tcp_listener_free(struct gw_listener *listener);
+void gw_tcp_listener_release(struct tcp_listener *listener);
+void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
+/* Connections dealt to this loop by another thread. */
+void gw_tcp_inbox_take(struct tcp_loop *loop);
+void gw_tcp_inbox_drop(struct tcp_loop *loop);
+uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop);
+
+/* --- socket.c --- */
+struct addrinfo;
+/* Every address of host and port; *list is freed by freeaddrinfo. Only a name that is no number is looked up. */
+gw_status gw_socket_resolve(const struct gw_address *address, bool passive, struct addrinfo **list);
+/* TCP_NODELAY, keepalive: half-open peers are found within about a minute. */
+void gw_socket_tune(int fd);
+/* Who listens on the port, as "PID name", or "another process" where /proc does not tell. */
+void gw_socket_holder(uint16_t port, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,205 @@
+/* Frames: checked decoding and compact encoding. A decoder trusts nothing: lengths against the type's limit, counts
+ * against the body, reserved bytes against zero, shifts against overflow. */
+#include "transport/tcp/wire.h"
+
+#include <string.h>
+
+static const struct {
+	const char *name;
+	uint32_t body_min, body_max;
+	bool from_client;
+} types[WIRE_TYPES] = {
+	/* The first frame's length may change with the version: it is decoded far enough to tell. */
+	[WIRE_HELLO] = {"HELLO", 12, 4096, true},
+	[WIRE_CHALLENGE] = {"CHALLENGE", 12, 4096, false},
+	[WIRE_PROOF] = {"PROOF", WIRE_PROOF_BYTES, WIRE_PROOF_BYTES, true},
+	[WIRE_WELCOME] = {"WELCOME", sizeof(struct wire_welcome),
+			  sizeof(struct wire_welcome) + GW_REGIONS_MAX *WIRE_REGION_BYTES, false},
+	[WIRE_GATHER] = {"GATHER", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 8, true},
+	[WIRE_READV] = {"READV", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 12, true},
+	[WIRE_REQUEST] = {"REQUEST", WIRE_REQUEST_BYTES, WIRE_REQUEST_BYTES + GW_REQUEST_BYTES_MAX, true},
+	[WIRE_PING] = {"PING", 0, 0, true},
+	[WIRE_DATA] = {"DATA", 0, UINT32_MAX, false},
+	[WIRE_REPLY] = {"REPLY", 0, GW_REPLY_BYTES_MAX, false},
+	[WIRE_ERROR] = {"ERROR", 0, WIRE_ERROR_TEXT, false},
+	[WIRE_PONG] = {"PONG", 0, 0, false},
+};
+
+uint32_t gw_wire_body_max(uint8_t type)
+{
+	return type < WIRE_TYPES ? types[type].body_max : 0;
+}
+
+const char *gw_wire_type_name(uint8_t type)
+{
+	return type < WIRE_TYPES && types[type].name ? types[type].name : "unknown";
+}
+
+gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, struct wire_header *out)
+{
+	memcpy(out, bytes, WIRE_HEADER_BYTES);
+	if (out->type >= WIRE_TYPES || !types[out->type].name || types[out->type].from_client != from_client)
+		return gw_fail(GW_PROTOCOL, "a frame of unknown type %u", out->type);
+	if (out->bytes < types[out->type].body_min || out->bytes > types[out->type].body_max)
+		return gw_fail(GW_PROTOCOL, "a %s frame of %u bytes; %u to %u are possible", types[out->type].name,
+			       out->bytes, types[out->type].body_min, types[out->type].body_max);
+	if ((out->type != WIRE_ERROR && out->status) || (out->type != WIRE_REQUEST && out->op))
+		return gw_fail(GW_PROTOCOL, "a %s frame with reserved bits set", types[out->type].name);
+	return GW_OK;
+}
+
+/* What HELLO and CHALLENGE begin with, in every version. */
+static gw_status check_version(const uint8_t *body, const char *self, const char *other)
+{
+	uint64_t magic;
+	uint32_t version;
+	memcpy(&magic, body, 8);
+	memcpy(&version, body + 8, 4);
+	if (magic != WIRE_MAGIC)
+		return gw_fail(GW_PROTOCOL, "the other side does not speak Graphwire");
+	if (version != WIRE_VERSION)
+		return gw_fail(GW_VERSION, "the %s speaks protocol version %u, this %s version %u; install the same",
+			       other, version, self, WIRE_VERSION);
+	return GW_OK;
+}
+
+gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out)
+{
+	gw_status status = check_version(body, "server", "client");
+	if (status)
+		return status;
+	if (n != sizeof(*out))
+		return gw_fail(GW_PROTOCOL, "a HELLO of %u bytes", n);
+	memcpy(out, body, sizeof(*out));
+	if (out->key_offered > 1)
+		return gw_fail(GW_PROTOCOL, "a HELLO with unknown flags");
+	return GW_OK;
+}
+
+gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out)
+{
+	gw_status status = check_version(body, "client", "server");
+	if (status)
+		return status;
+	if (n != sizeof(*out))
+		return gw_fail(GW_PROTOCOL, "a CHALLENGE of %u bytes", n);
+	memcpy(out, body, sizeof(*out));
+	if (out->key_wanted > 1)
+		return gw_fail(GW_PROTOCOL, "a CHALLENGE with unknown flags");
+	return GW_OK;
+}
+
+gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *out,
+			  struct gw_region regions[GW_REGIONS_MAX])
+{
+	if (n < sizeof(*out))
+		return gw_fail(GW_PROTOCOL, "a WELCOME of %u bytes", n);
+	memcpy(out, body, sizeof(*out));
+	if (out->region_count > GW_REGIONS_MAX || n != sizeof(*out) + out->region_count * WIRE_REGION_BYTES)
+		return gw_fail(GW_PROTOCOL, "a WELCOME of %u bytes with %u regions", n, out->region_count);
+	if (out->requests_max == 0)
+		return gw_fail(GW_PROTOCOL, "a WELCOME that allows no request");
+	for (uint32_t i = 0; i < out->region_count; i++) {
+		struct wire_region region;
+		memcpy(&region, body + sizeof(*out) + i * WIRE_REGION_BYTES, sizeof(region));
+		if (region.id != i || region.kind > GW_REGION_VERSIONED || region.zero)
+			return gw_fail(GW_PROTOCOL, "a WELCOME whose region %u is malformed", i);
+		regions[i] = (struct gw_region){
+			.bytes = region.bytes,
+			.id = i,
+			.generation = region.generation,
+			.kind = (enum gw_region_kind)region.kind,
+		};
+	}
+	return GW_OK;
+}
+
+gw_status gw_wire_ranges(uint8_t type, const uint8_t *body, uint32_t n, struct wire_ranges *out)
+{
+	const char *name = types[type].name;
+	if (n < WIRE_READ_BYTES)
+		return gw_fail(GW_PROTOCOL, "a %s frame of %u bytes", name, n);
+	memcpy(&out->read, body, WIRE_READ_BYTES);
+	const struct wire_read *read = &out->read;
+	if (read->count > WIRE_RANGES_MAX || (read->width != 4 && read->width != 8) || read->shift > 31 || read->zero ||
+	    read->zero2)
+		return gw_fail(GW_PROTOCOL, "a malformed %s frame: %u ranges, width %u, shift %u", name, read->count,
+			       read->width, read->shift);
+	if (n != gw_wire_read_bytes(type, read->count, read->width))
+		return gw_fail(GW_PROTOCOL, "a %s frame of %u bytes with %u ranges", name, n, read->count);
+	out->relative = body + WIRE_READ_BYTES;
+	out->lengths = NULL;
+	out->bytes = (uint64_t)read->count * read->length;
+	if (type == WIRE_READV) {
+		out->lengths = out->relative + (size_t)read->count * read->width;
+		uint64_t sum = 0;
+		for (uint32_t i = 0; i < read->count; i++)
+			sum += gw_wire_length(out, i);
+		if (sum != read->length)
+			return gw_fail(GW_PROTOCOL, "a READV frame whose lengths do not add up");
+		out->bytes = sum;
+	}
+	if (out->bytes > WIRE_PAYLOAD_MAX && read->count > 1)
+		return gw_fail(GW_PROTOCOL, "a %s frame that asks for %llu bytes; %u are possible", name,
+			       (unsigned long long)out->bytes, WIRE_PAYLOAD_MAX);
+	return GW_OK;
+}
+
+gw_status gw_wire_ranges_check(const struct wire_ranges *ranges, uint64_t region_bytes)
+{
+	const struct wire_read *read = &ranges->read;
+	for (uint32_t i = 0; i < read->count; i++) {
+		uint64_t relative = 0, length = gw_wire_length(ranges, i);
+		memcpy(&relative, ranges->relative + (size_t)i * read->width, read->width);
+		uint64_t shifted = relative << read->shift, at = read->base + shifted;
+		if (shifted >> read->shift != relative || at < shifted || length > region_bytes ||
+		    at > region_bytes - length)
+			return gw_fail(GW_RANGE, "read of %llu bytes at %llu of a region of %llu bytes",
+				       (unsigned long long)length, (unsigned long long)at,
+				       (unsigned long long)region_bytes);
+	}
+	return GW_OK;
+}
+
+static inline uint64_t load(const uint64_t *at, uint32_t i, size_t step)
+{
+	return *(const uint64_t *)((const uint8_t *)at + i * step);
+}
+
+struct wire_code gw_wire_code(const uint64_t *at, uint32_t n, size_t step)
+{
+	struct wire_code code = {.width = 4};
+	if (n == 0)
+		return code;
+	uint64_t low = load(at, 0, step), high = low;
+	for (uint32_t i = 1; i < n; i++) {
+		uint64_t offset = load(at, i, step);
+		low = offset < low ? offset : low;
+		high = offset > high ? offset : high;
+	}
+	code.base = low;
+	if ((high - low) >> 32 == 0)
+		return code;
+	uint64_t bits = 0;
+	for (uint32_t i = 0; i < n; i++)
+		bits |= load(at, i, step) - low;
+	uint32_t shift = (uint32_t)__builtin_ctzll(bits);
+	code.shift = (uint8_t)(shift > 31 ? 31 : shift);
+	code.width = (high - low) >> code.shift >> 32 ? 8 : 4;
+	return code;
+}
+
+void gw_wire_encode(const struct wire_code *code, const uint64_t *at, uint32_t n, size_t step, uint8_t *out)
+{
+	if (code->width == 4) {
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t relative = (uint32_t)((load(at, i, step) - code->base) >> code->shift);
+			memcpy(out + 4ull * i, &relative, 4);
+		}
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t relative = (load(at, i, step) - code->base) >> code->shift;
+		memcpy(out + 8ull * i, &relative, 8);
+	}
+}

@@ -1,0 +1,169 @@
+/* What goes over a TCP connection: frames of a 16-byte header and a body. All numbers are little-endian.
+ *
+ *      client                                server
+ *      HELLO version, nonce, uuid ─────────▶
+ *              ◀───────────────── CHALLENGE version, nonce, incarnation, key wanted?
+ *      PROOF hmac("client", all of the above) ▶            (zero without a key)
+ *              ◀─────────────────── WELCOME hmac("server", …), graph, part, regions
+ *      GATHER, READV ──────────────────────▶
+ *              ◀──────────────────────────── DATA (payload in request order) or ERROR
+ *      REQUEST ────────────────────────────▶ handler
+ *              ◀──────────────────────────── REPLY or ERROR
+ *      PING ───────────────────────────────▶
+ *              ◀──────────────────────────── PONG
+ *
+ * Answers come in the order of their questions and carry their tag. An ERROR with tag 0 is the last frame of a
+ * connection: the server refuses this client or found the protocol broken. The header, and the first 12 bytes of HELLO
+ * and CHALLENGE, are the same in every version, so that two versions can tell each other apart.
+ *
+ * Everything here is pure: bytes in, structs out, no state, no memory. The fuzzers start here.
+ */
+#ifndef GW_TRANSPORT_TCP_WIRE_H
+#define GW_TRANSPORT_TCP_WIRE_H
+
+#include <stdbool.h>
+
+#include "core/base/status.h"
+#include "transport/transport.h"
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian, and so must be the host");
+
+#define WIRE_VERSION       1u
+#define WIRE_MAGIC         0x3157472d54504157ull /* "WAPT-GW1" in memory */
+#define WIRE_HEADER_BYTES  16u
+#define WIRE_NONCE_BYTES   32u
+#define WIRE_PROOF_BYTES   32u
+#define WIRE_RANGES_MAX    (16u << 10) /* of one read frame */
+#define WIRE_PAYLOAD_MAX   (16u << 20) /* bytes that a read frame of several ranges may ask for */
+#define WIRE_READ_BYTES    32u         /* of a read's body, in front of the offsets */
+#define WIRE_ERROR_TEXT    512u
+#define WIRE_REQUEST_BYTES 8u /* the sequence, in front of a request's bytes */
+#define WIRE_REGION_BYTES  24u
+
+enum wire_type {
+	WIRE_HELLO = 1,
+	WIRE_CHALLENGE,
+	WIRE_PROOF,
+	WIRE_WELCOME,
+	WIRE_GATHER,
+	WIRE_READV,
+	WIRE_REQUEST,
+	WIRE_PING,
+	WIRE_DATA,
+	WIRE_REPLY,
+	WIRE_ERROR,
+	WIRE_PONG,
+	WIRE_TYPES
+};
+
+struct wire_header {
+	uint32_t bytes; /* of the body */
+	uint8_t type;
+	uint8_t status; /* ERROR: a gw_status; else 0 */
+	uint16_t op;    /* REQUEST; else 0 */
+	uint64_t tag;   /* the question's running number, from 1 */
+};
+static_assert(sizeof(struct wire_header) == WIRE_HEADER_BYTES, "no padding");
+
+struct wire_hello {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t key_offered;
+	uint8_t nonce[WIRE_NONCE_BYTES];
+	uint8_t client_uuid[16];
+};
+
+struct wire_challenge {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t key_wanted;
+	uint8_t nonce[WIRE_NONCE_BYTES];
+	uint64_t incarnation;
+};
+
+struct wire_welcome {
+	uint8_t proof[WIRE_PROOF_BYTES];
+	uint64_t graph_id;
+	uint32_t part, parts;
+	uint32_t region_count, requests_max;
+	/* then region_count times struct wire_region */
+};
+
+struct wire_region {
+	uint64_t bytes;
+	uint32_t id, generation, kind, zero;
+};
+static_assert(sizeof(struct wire_region) == WIRE_REGION_BYTES, "no padding");
+
+/* A read: `count` offsets of `width` bytes each follow; offset i is base + (relative << shift). GATHER: every range has
+ * `length` bytes. READV: count lengths of 4 bytes follow the offsets, and `length` is their sum. */
+struct wire_read {
+	uint32_t region, generation, count, length;
+	uint64_t base;
+	uint8_t shift, width; /* width: 4 or 8 */
+	uint16_t zero;
+	uint32_t zero2;
+};
+static_assert(sizeof(struct wire_read) == WIRE_READ_BYTES, "no padding");
+
+/* A read as decoded: the arrays lie in the frame's body, at any alignment. */
+struct wire_ranges {
+	struct wire_read read;
+	const uint8_t *relative, *lengths; /* lengths: NULL for GATHER */
+	uint64_t bytes;                    /* of the answer's payload */
+};
+
+/* Bytes of body that a frame of the type may have, at most: checked before anything is allocated. 0: no such type. */
+uint32_t gw_wire_body_max(uint8_t type);
+const char *gw_wire_type_name(uint8_t type);
+
+/* Decodes and checks a header. from_client: only what clients may send, else only what servers may. GW_PROTOCOL. */
+gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, struct wire_header *out);
+
+/* Decode a body of n bytes. GW_PROTOCOL for a malformed one; GW_VERSION for the other side's version. */
+gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out);
+gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out);
+gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *out,
+			  struct gw_region regions[GW_REGIONS_MAX]);
+gw_status gw_wire_ranges(uint8_t type, const uint8_t *body, uint32_t n, struct wire_ranges *out);
+
+/* Whether every range lies in a region of region_bytes; GW_RANGE names the first that does not. */
+gw_status gw_wire_ranges_check(const struct wire_ranges *ranges, uint64_t region_bytes);
+
+static inline uint64_t gw_wire_offset(const struct wire_ranges *ranges, uint32_t i)
+{
+	uint64_t relative = 0;
+	if (ranges->read.width == 4) {
+		uint32_t narrow;
+		__builtin_memcpy(&narrow, ranges->relative + 4ull * i, 4);
+		relative = narrow;
+	} else {
+		__builtin_memcpy(&relative, ranges->relative + 8ull * i, 8);
+	}
+	return ranges->read.base + (relative << ranges->read.shift);
+}
+
+static inline uint32_t gw_wire_length(const struct wire_ranges *ranges, uint32_t i)
+{
+	uint32_t length = ranges->read.length;
+	if (ranges->lengths)
+		__builtin_memcpy(&length, ranges->lengths + 4ull * i, 4);
+	return length;
+}
+
+/* The body bytes of a read frame of n ranges whose offsets need `width` bytes. */
+static inline uint32_t gw_wire_read_bytes(uint8_t type, uint32_t n, uint32_t width)
+{
+	return WIRE_READ_BYTES + n * (width + (type == WIRE_READV ? 4 : 0));
+}
+
+/* How the offsets at[0], at[step], … (in bytes apart) are written shortest. */
+struct wire_code {
+	uint64_t base;
+	uint8_t shift, width;
+};
+struct wire_code gw_wire_code(const uint64_t *at, uint32_t n, size_t step);
+/* Writes them. */
+void gw_wire_encode(const struct wire_code *code, const uint64_t *at, uint32_t n, size_t step, uint8_t *out);
+
+#endif
