@@ -20,6 +20,8 @@
 #define GW_BENCH_FIELDS_MAX  24
 
 /* The entry of each benchmark: argv[0] is its name. Exit status 0, 1 (failed) or 2 (usage). */
+int gw_bench_gather(int argc, char **argv);
+int gw_bench_latency(int argc, char **argv);
 int gw_bench_load(int argc, char **argv);
 
 /* ---- options that all of them take ---- */
