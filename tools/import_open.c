@@ -195,7 +195,8 @@ static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *
 	}
 	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
 		return gw_fail(GW_FORMAT, "%s: edges are an array of shape [E, 2] or [2, E]", file->path);
-	file->rows = a->shape[0] == 2 ? a->shape[1] : a->shape[0]; /* [2, 2] is taken as two rows of sources, dests */
+	/* [2, 2] is taken as two edges, one a row. */
+	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
 	return GW_OK;
 }
 
