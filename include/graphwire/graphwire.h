@@ -183,6 +183,10 @@ GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sampl
 				 uint64_t stream, const int64_t *seeds, uint64_t n, struct gw_minibatch **out,
 				 struct gw_ticket **ticket);
 
+/* XXH3-64 over everything that a mini-batch holds: seeds, nodes, blocks, rows. Equal mini-batches have equal digests, so
+ * two runs, transports or machines are compared by 8 bytes a batch. */
+GW_API uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch);
+
 /* Hands a mini-batch back. NULL is allowed. */
 GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
 
