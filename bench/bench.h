@@ -26,6 +26,7 @@ int gw_bench_main(int argc, char **argv);
 int gw_bench_gather(int argc, char **argv);
 int gw_bench_latency(int argc, char **argv);
 int gw_bench_load(int argc, char **argv);
+int gw_bench_minibatch(int argc, char **argv);
 int gw_bench_sample(int argc, char **argv);
 
 /* ---- options that all of them take ---- */

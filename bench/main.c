@@ -9,8 +9,11 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } benchmarks[] = {
-	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
+	{"latency", gw_bench_latency, "one row, against a bare ping-pong"},
+	{"gather", gw_bench_gather, "many rows, over TCP and in memory, against bare loops"},
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
+	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
+	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
 
 #define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
