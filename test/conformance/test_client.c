@@ -133,7 +133,7 @@ static void compare_ways(uint32_t parts, uint64_t seed, const char *server_drive
 		{.part_config = folder, .threads = 1, .dense_bytes_max = 1},
 		{.part_config = folder, .threads = 2, .neighbours = "reads"},
 		{.servers = list, .server_count = parts, .threads = 1, .neighbours = "requests"},
-		{.servers = list, .server_count = parts, .threads = 8, .neighbours = "requests"},
+		{.servers = list, .server_count = parts, .threads = 8, .neighbours = "requests", .order = "always"},
 		{.servers = list, .server_count = parts, .threads = 1, .neighbours = "reads"},
 		{.servers = list, .server_count = parts, .neighbours = "reads", .tcp_driver = "epoll"},
 		{.part_config = folder, .servers = list, .server_count = parts, .tcp_driver = "epoll"},
