@@ -169,7 +169,7 @@ static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, uns
 {
 	const struct check *check = context;
 	const struct gw_adjacency *a = check->lists;
-	bool by_id = check->meta->etypes[check->etype].order == GW_ORDER_SRC;
+	bool by_id = check->meta->etypes[check->etype].order != GW_ORDER_TIME_SRC; /* the time is at the edge's owner */
 	(void)thread;
 	for (uint64_t row = begin; row < end; row++) {
 		uint64_t from, to, last = 0;

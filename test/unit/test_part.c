@@ -1,4 +1,5 @@
 /* Parts opened both ways: every array and list is what was written, and whatever is damaged is named. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +20,18 @@
 #include "core/graph/part.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
+
+/* pread taken over from libc: the n-th call fails with EIO. Headers and digests are read by it. */
+static long reads_left = -1; /* -1: none fails */
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
+{
+	if (reads_left >= 0 && reads_left-- == 0) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, data, bytes, offset);
+}
 
 static void open_part(const struct gw_graph_meta *meta, uint32_t number, bool mapped, struct gw_part **part)
 {
@@ -455,6 +469,34 @@ static void test_memory_short(void **state)
 	gw_fixture_end(&fixture);
 }
 
+static void test_failing_reads(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	gw_fixture_begin(&fixture, 2, 20, 1);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	long n = 0;
+	for (;; n++) {
+		struct opening opening = {meta, {.mapped = true}};
+		reads_left = n;
+		gw_status status = open_and_close(&opening);
+		bool hit = reads_left < 0;
+		reads_left = -1;
+		if (!hit) {
+			assert_int_equal(status, GW_OK);
+			break;
+		}
+		assert_int_equal(status, GW_IO);
+		assert_non_null(strstr(gw_last_error(), fixture.folder));
+		assert_non_null(strstr(gw_last_error(), "Input/output error"));
+	}
+	assert_true(n >= 2 * (long)meta->parts[0].count); /* a header and digests of each array */
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_senseless_numbers),
 		cmocka_unit_test(test_skip_verify),
 		cmocka_unit_test(test_memory_short),
+		cmocka_unit_test(test_failing_reads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -389,30 +389,16 @@ static void test_usage(void **state)
 
 static void test_train_mask_absent(void **state)
 {
-	struct gw_plan plan = {.parts = 2, .trainers = 1, .balance_train = true};
 	struct gw_fixture fixture;
-	struct gw_graph_meta *meta;
-	struct gw_part *part;
-	struct gw_plan_classes classes;
-	char path[160], command[512];
+	char graph[128], out[128];
+	char *generate[] = {"generate", "rmat", "--quiet", "--scale=5", "--out", graph, NULL};
+	const char *words[] = {"--num-parts=2", "--balance-train", NULL};
 	(void)state;
-	begin(&fixture, 3, 50);
-	snprintf(path, sizeof(path), "%s/graph", fixture.root);
-	/* the same graph with the mask under another name */
-	snprintf(command, sizeof(command),
-		 "cd %s/part0/node/paper && mv train_mask.npy train_mosk.npy && mv train_mask.xxh train_mosk.xxh && "
-		 "sed -i "
-		 "s/train_mask/train_mosk/g %s/*.json",
-		 fixture.folder, fixture.folder);
-	assert_int_equal(system(command), 0);
-	assert_int_equal(gw_meta_read(path, &meta), GW_OK);
-	struct gw_part_options options = {.mapped = true};
-	if (gw_part_open(meta, 0, &options, &part))
-		fail_msg("%s", gw_last_error());
-	assert_int_equal(gw_plan_classes_make(&plan, part, &classes), GW_NOT_FOUND);
-	assert_non_null(strstr(gw_last_error(), "train_mask"));
-	gw_part_close(part);
-	gw_meta_destroy(meta);
+	begin(&fixture, 3, 20);
+	snprintf(graph, sizeof(graph), "%s/rmat", fixture.root);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	assert_int_equal(gw_tool_generate(6, generate), 0);
+	expect_error(&fixture, graph, out, words, 1, "train_mask");
 	gw_fixture_end(&fixture);
 }
 
