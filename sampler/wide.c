@@ -62,7 +62,8 @@ static enum gw_vectors choose(void)
 	const char *wish = getenv("GRAPHWIRE_VECTORS");
 	if (wish && strcmp(wish, "off") == 0)
 		return GW_VECTORS_OFF;
-	if (have(GW_VECTORS_AVX512))
+	bool narrow = wish && strcmp(wish, "avx2") == 0;
+	if (have(GW_VECTORS_AVX512) && !narrow)
 		return GW_VECTORS_AVX512;
 	return have(GW_VECTORS_AVX2) ? GW_VECTORS_AVX2 : GW_VECTORS_OFF;
 }

@@ -30,7 +30,8 @@ struct gw_network {
 
 void gw_network_make(struct gw_network *network, uint32_t n); /* n <= GW_WIDE_PICKS */
 
-/* Which vectors draw. AUTO: the widest that this processor has, unless the environment says GRAPHWIRE_VECTORS=off. */
+/* Which vectors draw. AUTO: the widest that this processor has, unless the environment says GRAPHWIRE_VECTORS=off or
+ * =avx2. */
 enum gw_vectors { GW_VECTORS_AUTO, GW_VECTORS_OFF, GW_VECTORS_AVX2, GW_VECTORS_AVX512 };
 
 /* For tests and benchmarks. Returns false, changing nothing, where the processor lacks them. Any thread, any time: the

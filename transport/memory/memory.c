@@ -355,6 +355,7 @@ static void memory_wake(void *opaque)
 
 const struct gw_transport gw_transport_memory = {
 	.name = "memory",
+	.range_cost_bytes = 64,
 	.open = memory_open,
 	.shut = memory_shut,
 	.connect = memory_connect,
