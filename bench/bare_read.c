@@ -33,7 +33,7 @@ static int register_memory(struct io_uring *ring, uint8_t *memory, uint64_t byte
 
 /* Where the next read starts. */
 struct cursor {
-	const struct bare_file *files;
+	const struct gw_bare_file *files;
 	size_t count, file;
 	uint64_t at;
 	int fd, *fds;
@@ -42,7 +42,7 @@ struct cursor {
 static int queue_next(struct io_uring *ring, struct cursor *c, unsigned piece, const uint8_t *memory,
 		      uint64_t buffer_bytes)
 {
-	const struct bare_file *f = &c->files[c->file];
+	const struct gw_bare_file *f = &c->files[c->file];
 	if (c->at == 0) {
 		c->fds[c->file] = open(f->path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 		if (c->fds[c->file] < 0)
@@ -88,13 +88,15 @@ static int read_all(struct io_uring *ring, struct cursor *c, unsigned depth, uns
 	return error;
 }
 
-int bare_read(const struct bare_file *files, size_t count, unsigned depth, unsigned piece, uint8_t *memory,
-	      uint64_t memory_bytes, uint64_t buffer_bytes, double *seconds)
+int gw_bare_read(const struct gw_bare_file *files, size_t count, unsigned depth, unsigned piece, uint8_t *memory,
+		 uint64_t memory_bytes, uint64_t buffer_bytes, double *seconds)
 {
 	struct io_uring ring;
-	int *fds = calloc(count, sizeof(*fds));
+	int *fds = malloc(count * sizeof(*fds));
 	if (!fds)
 		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		fds[i] = -1;
 	int error = io_uring_queue_init(depth, &ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
 	if (error == -EINVAL)
 		error = io_uring_queue_init(depth, &ring, 0);
@@ -108,8 +110,10 @@ int bare_read(const struct bare_file *files, size_t count, unsigned depth, unsig
 	if (!error)
 		error = read_all(&ring, &cursor, depth, piece, memory, buffer_bytes);
 	*seconds = now() - begin;
-	for (size_t i = 0; i < cursor.file && i < count; i++)
-		close(fds[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
 	io_uring_queue_exit(&ring);
 	free(fds);
 	return error;

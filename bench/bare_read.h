@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct bare_file {
+struct gw_bare_file {
 	const char *path;
 	uint64_t file_offset, bytes; /* multiples of 4096 */
 	uint8_t *to;
@@ -14,7 +14,7 @@ struct bare_file {
 /* Reads all files, `depth` reads of `piece` bytes in flight, into memory registered as buffers of at most buffer_bytes.
  * *seconds is the time from the first open to the last completion: ring and registration are made before. Returns 0 or
  * a negative errno value. */
-int bare_read(const struct bare_file *files, size_t count, unsigned depth, unsigned piece, uint8_t *memory,
-	      uint64_t memory_bytes, uint64_t buffer_bytes, double *seconds);
+int gw_bare_read(const struct gw_bare_file *files, size_t count, unsigned depth, unsigned piece, uint8_t *memory,
+		 uint64_t memory_bytes, uint64_t buffer_bytes, double *seconds);
 
 #endif

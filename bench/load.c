@@ -39,7 +39,7 @@ struct arguments {
 	char **paths;
 	uint64_t *digests; /* of all files, one after the other */
 	struct gw_load_item *items;
-	struct bare_file *bare;
+	struct gw_bare_file *bare;
 	uint64_t file_bytes; /* payload of each */
 	double cpu_seconds;  /* of all measured loads */
 	const char *driver;
@@ -197,10 +197,10 @@ static gw_status describe_files(struct arguments *a)
 						    .bytes = a->file_bytes,
 						    .arena_offset = offset,
 						    .digests = a->digests + i * chunks};
-		a->bare[i] = (struct bare_file){.path = a->paths[i],
-						.file_offset = HEADER_BYTES,
-						.bytes = a->file_bytes,
-						.to = gw_arena_base(a->arena) + offset};
+		a->bare[i] = (struct gw_bare_file){.path = a->paths[i],
+						   .file_offset = HEADER_BYTES,
+						   .bytes = a->file_bytes,
+						   .to = gw_arena_base(a->arena) + offset};
 	}
 	return GW_OK;
 }
@@ -226,8 +226,8 @@ static gw_status measure_bare(void *context, double *figure)
 {
 	struct arguments *a = context;
 	double seconds;
-	int error = bare_read(a->bare, a->files, a->load.queue_depth, a->load.piece_bytes, gw_arena_base(a->arena),
-			      gw_arena_bytes(a->arena), gw_arena_slice_bytes(a->arena), &seconds);
+	int error = gw_bare_read(a->bare, a->files, a->load.queue_depth, a->load.piece_bytes, gw_arena_base(a->arena),
+				 gw_arena_bytes(a->arena), gw_arena_slice_bytes(a->arena), &seconds);
 	if (error)
 		return gw_fail_errno(GW_IO, -error,
 				     "the bare loop cannot read %s by io_uring and O_DIRECT (another --folder?)",
@@ -362,9 +362,7 @@ int gw_bench_load(int argc, char **argv)
 			      .folder = "/var/tmp",
 			      .files = 8,
 			      .load = {.queue_depth = 64, .piece_bytes = 1 << 20}};
-	gw_options_normalize(argc, argv);
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	if (a.bytes == 0)
 		a.bytes = usual_bytes();

@@ -150,7 +150,7 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_tensor 
 
 gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
 {
-	struct gather_call *call;
+	struct gather_call *call = NULL;
 	gw_status status = gather_submit(client, tensor, ids, n, out, true, &call);
 	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
 }
@@ -159,7 +159,7 @@ gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tens
 			  void *out, struct gw_ticket **ticket)
 {
 	*ticket = NULL;
-	struct gather_call *call;
+	struct gather_call *call = NULL;
 	gw_status status = gather_submit(client, tensor, ids, n, out, false, &call);
 	if (status == GW_OK)
 		*ticket = &call->ticket;

@@ -21,9 +21,9 @@
 struct gw_server {
 	struct gw_client *client;
 	struct gw_address address;
-	uint8_t key[GW_KEY_BYTES_MAX];
-	uint32_t key_bytes;
-	bool known; /* the catalog has been fetched */
+	uint8_t key[GW_KEY_BYTES_MAX]; /* from a key file */
+	uint32_t key_bytes;            /* 0: on loopback, what the server left in the runtime folder, if anything */
+	bool known;                    /* the catalog has been fetched */
 	uint32_t part;
 	uint64_t incarnation;
 	struct gw_catalog catalog;
@@ -60,6 +60,9 @@ struct gw_node_places {
 
 enum gw_neighbour_way { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
 
+/* Whether rows are fetched in the order of their addresses. */
+enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRESS_ORDER_NEVER };
+
 struct gw_batch;
 
 struct gw_client {
@@ -69,6 +72,7 @@ struct gw_client {
 	uint64_t spin_ns;
 	uint64_t dense_bytes_max;
 	enum gw_neighbour_way neighbours;
+	enum gw_gather_order order;
 	uint8_t uuid[16];
 	/* The graph. */
 	uint64_t graph_id; /* 0 until known */

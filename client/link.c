@@ -64,6 +64,17 @@ static void fail_queue(struct gw_link *link)
 	}
 }
 
+/* "server host:port: reason"; a transport's own text may name the address already. */
+static void name_server(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
+{
+	char address[GW_ADDRESS_MAX];
+	gw_address_text(&link->server->address, address);
+	if (strstr(reason, address))
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
+	else
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
+}
+
 /* Notes why the link is not open, and when to try again. */
 static void link_lost(struct gw_link *link, gw_status status, const char *reason)
 {
@@ -72,11 +83,8 @@ static void link_lost(struct gw_link *link, gw_status status, const char *reason
 	link->endpoint = NULL;
 	if (!link->lost_ns)
 		link->lost_ns = now;
-	char address[GW_ADDRESS_MAX];
-	gw_address_text(&link->server->address, address);
 	link->failure = status;
-	snprintf(link->reason, sizeof(link->reason), "server %s: %s", address,
-		 reason && *reason ? reason : gw_status_text(status));
+	name_server(link, reason && *reason ? reason : gw_status_text(status), link->reason);
 	link->state = GW_LINK_WAITING;
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
@@ -110,6 +118,21 @@ static void link_failed(struct gw_link *link, gw_status status, const char *reas
 		link_give_up(link);
 }
 
+/* The key to offer: the given file's; else, on loopback, what the server left in the runtime folder, looked up each
+ * time since a server that starts anew makes a new one. */
+static void set_key(struct gw_link *link, struct gw_connect_options *options)
+{
+	const struct gw_server *server = link->server;
+	if (server->key_bytes) {
+		options->key = server->key;
+		options->key_bytes = server->key_bytes;
+	} else if (strcmp(server->address.scheme, "tcp") == 0 && gw_address_is_loopback(&server->address) &&
+		   gw_key_find(server->address.port, link->key) == GW_OK) {
+		options->key = link->key;
+		options->key_bytes = GW_KEY_BYTES;
+	}
+}
+
 void gw_link_open(struct gw_link *link)
 {
 	if (link->state != GW_LINK_DOWN && link->state != GW_LINK_WAITING)
@@ -117,11 +140,10 @@ void gw_link_open(struct gw_link *link)
 	struct gw_client *client = link->engine->client;
 	struct gw_connect_options options = {
 		.address = link->server->address,
-		.key = link->server->key_bytes ? link->server->key : NULL,
-		.key_bytes = link->server->key_bytes,
 		.graph_id = client->graph_id,
 		.deadline_ns = gw_deadline_ns(client->timeout_ms),
 	};
+	set_key(link, &options);
 	memcpy(options.client_uuid, client->uuid, sizeof(options.client_uuid));
 	/* Each engine is a client of its own to the server: its requests are numbered apart. */
 	options.client_uuid[15] ^= (uint8_t)link->engine->number;
@@ -298,9 +320,10 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	if (read->queued)
 		dequeue(link, read);
 	if (status != GW_OK) {
-		gw_fail_text(status, completion->text && *completion->text ? completion->text : gw_status_text(status));
-		char address[GW_ADDRESS_MAX];
-		gw_context(status, "server %s", gw_address_text(&link->server->address, address));
+		char text[GW_ERROR_TEXT_MAX];
+		bool explained = completion->text && *completion->text;
+		name_server(link, explained ? completion->text : gw_status_text(status), text);
+		gw_fail_text(status, text);
 	}
 	read->done(read, status, status == GW_OK && read->form == GW_READ_REQUEST ? completion : NULL);
 }

@@ -51,7 +51,8 @@ struct gw_link {
 	uint64_t incarnation;         /* of the server that this link has checked */
 	uint64_t lost_ns, retry_ns, backoff_ns;
 	uint32_t attempts;
-	gw_status failure; /* why it is not open */
+	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
+	gw_status failure;         /* why it is not open */
 	char reason[GW_ERROR_TEXT_MAX];
 };
 

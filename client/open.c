@@ -15,6 +15,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/options.h"
 #include "core/base/parallel.h"
 
 #define ENGINES_MAX 64
@@ -55,16 +56,6 @@ gw_status gw_server_check(struct gw_server *server, const struct gw_endpoint *en
 		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client anew");
 }
 
-/* The key for an address: the given file, or on loopback what the server left in the runtime folder. */
-static gw_status find_key(struct gw_server *server, const char *key_file)
-{
-	if (key_file)
-		return gw_key_read(key_file, server->key, &server->key_bytes);
-	if (gw_address_is_loopback(&server->address) && gw_key_find(server->address.port, server->key) == GW_OK)
-		server->key_bytes = GW_KEY_BYTES;
-	return GW_OK;
-}
-
 static gw_status parse_servers(struct gw_client *client, const struct gw_client_options *options)
 {
 	client->servers = gw_calloc(options->server_count, sizeof(*client->servers));
@@ -75,8 +66,8 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 		struct gw_server *server = &client->servers[i];
 		server->client = client;
 		gw_status status = gw_address_parse(options->servers[i], &server->address);
-		if (status == GW_OK)
-			status = find_key(server, options->key_file);
+		if (status == GW_OK && options->key_file)
+			status = gw_key_read(options->key_file, server->key, &server->key_bytes);
 		if (status != GW_OK)
 			return gw_context(status, "server %s", options->servers[i]);
 	}
@@ -194,9 +185,19 @@ static gw_status build_info(struct gw_client *client)
 	return GW_OK;
 }
 
+/* The number of a choice; none given is the first. */
+static gw_status choose(const char *what, const char *text, const char *const *choices, int *out)
+{
+	*out = 0;
+	gw_status status = text ? gw_parse_choice(text, choices, out) : GW_OK;
+	return status == GW_OK ? status : gw_context(status, "%s", what);
+}
+
 static gw_status take_options(struct gw_client *client, const struct gw_client_options *options)
 {
-	static const char *const ways[] = {"auto", "reads", "requests"};
+	static const char *const ways[] = {"auto", "reads", "requests", NULL};
+	static const char *const orders[] = {"auto", "always", "never", NULL};
+	int choice = 0;
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
@@ -204,15 +205,13 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	client->engine_count = options->threads ? options->threads : gw_processors();
 	if (client->engine_count > ENGINES_MAX)
 		return gw_fail(GW_RANGE, "threads = %u: at most %u", client->engine_count, ENGINES_MAX);
-	const char *way = options->neighbours ? options->neighbours : "auto";
-	for (int i = 0; i < 3; i++) {
-		if (strcmp(way, ways[i]) == 0) {
-			client->neighbours = (enum gw_neighbour_way)i;
-			break;
-		}
-		if (i == 2)
-			return gw_fail(GW_INVALID, "neighbours = \"%.32s\": it is auto, reads or requests", way);
-	}
+	gw_status status = choose("neighbours", options->neighbours, ways, &choice);
+	client->neighbours = (enum gw_neighbour_way)choice;
+	if (status == GW_OK)
+		status = choose("order", options->order, orders, &choice);
+	client->order = (enum gw_gather_order)choice;
+	if (status != GW_OK)
+		return status;
 	if (getrandom(client->uuid, sizeof(client->uuid), 0) != sizeof(client->uuid))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
 	return GW_OK;
@@ -269,8 +268,10 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	pthread_mutex_init(&client->batches_lock, NULL);
 	gw_status status = open_steps(client, options);
 	if (status != GW_OK) {
+		char text[GW_ERROR_TEXT_MAX];
+		memcpy(text, gw_last_error(), sizeof(text));
 		gw_client_close(client);
-		return status;
+		return gw_fail_text(status, text);
 	}
 	*out = client;
 	return GW_OK;

@@ -162,10 +162,8 @@ int gw_serve_main(int argc, char **argv)
 		.server = {.threads = gw_processors(), .pin = true, .numa = GW_NUMA_SPREAD, .drain_ms = 5000},
 	};
 	gw_address_parse("127.0.0.1:30050", &arguments.server.listen);
-	gw_options_normalize(argc, argv);
 	static const struct argp argp = {options_table, parse, NULL, doc, NULL, NULL, NULL};
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &arguments) != 0)
+	if (gw_options_parse(&argp, argc, argv, &arguments) != 0)
 		return 2;
 
 	/* Before any thread starts, so that only this one takes the signals. */

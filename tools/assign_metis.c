@@ -9,8 +9,7 @@
  * neighbours stay out, since METIS takes quadratic time over them.
  */
 #include <inttypes.h>
-#include <metis.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -70,7 +69,9 @@ static gw_status check_memory(const struct gw_plan *plan, uint64_t bytes, const 
 							     gw_text_bytes(have, (double)plan->memory_max));
 	if (!status)
 		return GW_OK;
-	return gw_fail(status, "%s; use --method random, which needs little, or set --memory", gw_last_error());
+	char why[GW_ERROR_TEXT_MAX];
+	snprintf(why, sizeof(why), "%s", gw_last_error());
+	return gw_fail(status, "%s; use --method random, which needs little, or set --memory", why);
 }
 
 /* Bases of the types and sources of the symmetric graph; refuses what METIS cannot take. */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "tools/builder_internal.h"
@@ -18,6 +19,14 @@ static gw_status make_room(void **elements, uint32_t count, uint32_t *room, size
 		return GW_NO_MEMORY;
 	*elements = grown;
 	*room = wanted;
+	return GW_OK;
+}
+
+gw_status gw_builder_target_check(const char *folder, bool replace)
+{
+	if (!replace && access(folder, F_OK) == 0)
+		return gw_fail(GW_EXISTS, "%s is there already: remove it, choose another --out, or pass --replace",
+			       folder);
 	return GW_OK;
 }
 

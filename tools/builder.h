@@ -56,6 +56,9 @@ struct gw_builder_stats {
 	uint64_t graph_id;
 };
 
+/* GW_EXISTS if the folder is there and may not be replaced: asked before the work, not after it. */
+gw_status gw_builder_target_check(const char *folder, bool replace);
+
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out);
 void gw_builder_destroy(struct gw_builder *builder); /* NULL is allowed; releases what it owns */
 

@@ -537,10 +537,10 @@ static uint64_t expected_bytes(const struct gw_builder *builder)
 	}
 	for (uint32_t t = 0; t < builder->num_etypes; t++) {
 		const struct builder_etype *type = &builder->etypes[t];
-		uint64_t row = 4 + (type->edges.transpose ? 16 : 0) + (type->edges.time ? 16 : 0);
+		uint64_t row = 4 + (type->edges.transpose ? 16u : 0u) + (type->edges.time ? 16u : 0u);
 		for (uint32_t i = 0; i < type->arrays.count; i++)
 			row += row_bytes(&type->arrays.items[i].array);
-		bytes += row * type->edges.count * (type->edges.reverse ? 2 : 1);
+		bytes += row * type->edges.count * (type->edges.reverse ? 2u : 1u);
 	}
 	return bytes;
 }

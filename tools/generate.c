@@ -156,7 +156,9 @@ static gw_status generate(const struct arguments *a)
 {
 	struct gw_builder *builder;
 	struct gw_builder_stats stats = {0};
-	gw_status status = gw_builder_create(a->name, &builder);
+	gw_status status = gw_builder_target_check(a->out, a->build.replace);
+	if (status == GW_OK)
+		status = gw_builder_create(a->name, &builder);
 	if (status)
 		return status;
 	struct gw_phase phase = gw_phase_begin(a->build.threads, a->build.quiet);

@@ -7,6 +7,7 @@
 
 struct gw_phase {
 	uint64_t start_ns, cpu_ns, disk_bytes;
+	long switches; /* involuntary: others wanted the processors */
 	unsigned threads;
 	bool quiet;
 };

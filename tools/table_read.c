@@ -84,7 +84,7 @@ static const char *kind_text(enum gw_column_kind kind)
 {
 	switch (kind) {
 	case GW_COLUMN_ID:
-		return "a whole number from 0";
+		return "a whole number from 0 (for names: --ids text)";
 	case GW_COLUMN_INT:
 		return "a whole number";
 	case GW_COLUMN_FIXED:

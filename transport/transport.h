@@ -57,12 +57,12 @@ struct gw_span {
 	uint32_t bytes;  /* 0 is allowed and completes */
 };
 
-/* Many ranges of one length: row i of the call lands in row rows[i] of the destination, or row first + i if rows is
- * NULL, where first counts the rows accepted by earlier calls for the same gather. */
+/* Many ranges of one length: range i of a call lands in row rows[i] of the destination, or in row i if rows is NULL. A
+ * caller whose call was accepted in part goes on with remote, rows and, where rows is NULL, local moved on. */
 struct gw_gather {
 	const uint64_t *remote; /* byte offsets in the region; sorted ones are read faster by some backends */
 	const uint32_t *rows;   /* destination rows, or NULL: destination rows are contiguous from `local` on */
-	uint64_t local; /* byte offset in the buffer of destination row 0 (of row i = 0 of this call if rows is NULL) */
+	uint64_t local;         /* byte offset in the buffer of destination row 0 */
 	uint32_t row_bytes;
 	uint32_t stride; /* bytes from one destination row to the next, >= row_bytes */
 };
@@ -116,6 +116,12 @@ struct gw_poll_group_options {
  * All but listen and expose are called by the poll group's thread. */
 struct gw_transport {
 	const char *name; /* "tcp" */
+
+	/* What a range costs besides its bytes, in bytes: a gap shorter than this is better read than skipped. */
+	uint32_t range_cost_bytes;
+
+	/* Whether ranges in ascending order are read so much faster that it pays to sort them. */
+	bool order_pays;
 
 	/* The backend's part of a poll group: made on first use, ended with the group after its endpoints. */
 	gw_status (*open)(struct gw_poll_group *group, void **state);

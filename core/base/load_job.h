@@ -28,11 +28,13 @@ struct gw_load_file {
 	bool direct;
 };
 
-/* Opens the item's file, with O_DIRECT where that works, and checks that it is a regular file and long enough. */
-gw_status gw_load_file_open(struct gw_load_job *job, size_t item, struct gw_load_file *file);
+/* Functions take an item by its number in the job.
+ *
+ * Opens the item's file, with O_DIRECT where that works, and checks that it is a regular file and long enough. */
+gw_status gw_load_file_open(struct gw_load_job *job, size_t number, struct gw_load_file *file);
 
 /* From now on the file is read buffered. */
-gw_status gw_load_file_refuse(struct gw_load_job *job, size_t item, struct gw_load_file *file);
+gw_status gw_load_file_refuse(struct gw_load_job *job, size_t number, struct gw_load_file *file);
 
 void gw_load_file_close(struct gw_load_file *file);
 
@@ -40,8 +42,8 @@ void gw_load_file_close(struct gw_load_file *file);
 void gw_load_file_count(struct gw_load_job *job, const struct gw_load_file *file);
 
 /* The payload ends at byte `at` of the item though its file was long enough when opened. */
-gw_status gw_load_truncated(const struct gw_load_job *job, size_t item, uint64_t at);
-gw_status gw_load_read_failed(const struct gw_load_job *job, size_t item, uint64_t at, int error);
+gw_status gw_load_truncated(const struct gw_load_job *job, size_t number, uint64_t at);
+gw_status gw_load_read_failed(const struct gw_load_job *job, size_t number, uint64_t at, int error);
 
 /* Where payload byte `at` of an item lies in memory. */
 static inline uint8_t *gw_load_address(const struct gw_load_job *job, size_t item, uint64_t at)
@@ -50,7 +52,7 @@ static inline uint8_t *gw_load_address(const struct gw_load_job *job, size_t ite
 }
 
 /* Bytes to read at payload byte `at`: to the end of its piece, its slice or the payload. */
-uint64_t gw_load_piece(const struct gw_load_job *job, size_t item, uint64_t at);
+uint64_t gw_load_piece(const struct gw_load_job *job, size_t number, uint64_t at);
 
 /* What to ask the kernel for, to get `bytes` at the end of a payload: whole blocks for O_DIRECT. */
 static inline uint64_t gw_load_request(const struct gw_load_file *file, uint64_t bytes)
@@ -59,7 +61,7 @@ static inline uint64_t gw_load_request(const struct gw_load_file *file, uint64_t
 }
 
 /* Whole blocks bring bytes past the payload's end: back to zero with them. */
-void gw_load_clear_tail(const struct gw_load_job *job, size_t item);
+void gw_load_clear_tail(const struct gw_load_job *job, size_t number);
 
 static inline uint64_t gw_load_chunk_bytes(const struct gw_load_item *item, uint64_t chunk)
 {
@@ -68,7 +70,7 @@ static inline uint64_t gw_load_chunk_bytes(const struct gw_load_item *item, uint
 }
 
 /* Compares a chunk in memory with its digest; GW_OK where the item has none. */
-gw_status gw_load_verify(const struct gw_load_job *job, size_t item, uint64_t chunk);
+gw_status gw_load_verify(const struct gw_load_job *job, size_t number, uint64_t chunk);
 
 void gw_load_progress(struct gw_load_job *job);
 
@@ -76,7 +78,7 @@ void gw_load_progress(struct gw_load_job *job);
 struct gw_verifier;
 gw_status gw_verifier_create(const struct gw_load_job *job, struct gw_verifier **out);
 /* Hands over a chunk that has been read; does it itself where the queue is full. */
-void gw_verifier_add(struct gw_verifier *verifier, size_t item, uint64_t chunk);
+void gw_verifier_add(struct gw_verifier *verifier, size_t item, uint64_t number);
 bool gw_verifier_failed(struct gw_verifier *verifier);
 /* Waits until all is verified (or, after a failure or with `abandon`, just for the threads to stop) and frees. NULL is
  * allowed. Returns the first failure, with its text. */

@@ -77,7 +77,8 @@ struct rule {
 static bool string_rule(const char *name, uint64_t rows, struct rule *rule)
 {
 	if (ends_with(name, ".offsets")) {
-		*rule = (struct rule){BITS(GW_UINT64), 1, rows + 1, 0};
+		bool names = ends_with(name, ".names.offsets");
+		*rule = (struct rule){BITS(GW_UINT64), 1, names ? ANY_ROWS : rows + 1, 0};
 		return true;
 	}
 	if (ends_with(name, ".bytes")) {
@@ -179,6 +180,9 @@ gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, c
 	if (rule.rows != ANY_ROWS && array->shape[0] != rule.rows)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows; part %u has %llu there", array->key,
 			       (unsigned long long)array->shape[0], part, (unsigned long long)rule.rows);
+	if (ends_with(key.name, ".offsets") && array->shape[0] == 0)
+		return gw_fail(GW_INVALID, "\"%s\": it has no rows; offsets have one more than there are strings",
+			       array->key);
 	if (rule.ndim == 2 && array->shape[1] != rule.columns)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu columns; %llu expected", array->key,
 			       (unsigned long long)array->shape[1], (unsigned long long)rule.columns);

@@ -343,7 +343,7 @@ gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const 
 	gw_status status = fill(part, options ? options : &defaults);
 	if (status != GW_OK) {
 		gw_part_close(part);
-		return gw_context(status, "part %u", number);
+		return gw_context(status, "graph \"%s\", part %u", meta->graph_name, number);
 	}
 	for (uint32_t i = 0; i < part->count; i++) { /* compared; a digest is 2 bytes per MiB, but of no more use */
 		gw_free(part->sources[i].digests);

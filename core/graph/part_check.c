@@ -7,6 +7,7 @@
  * fault of the chunk that failed first.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,9 +23,22 @@ struct check {
 	uint32_t number;
 	uint32_t etype;
 	const struct gw_adjacency *lists;
-	const struct gw_array *array, *bytes; /* the one looked at; the bytes of its strings */
-	const char *key;
+	const struct gw_array *offsets, *ids; /* the arrays of lists, for error text */
+	const struct gw_array *array;         /* the one looked at beside them; NULL: none */
+	const struct gw_array *bytes;         /* of its strings */
 };
+
+/* What is wrong, with the file and the key in front. */
+__attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct check *check, gw_status status,
+								 const struct gw_array *array, const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return gw_fail(status, "%s/%s: %s: %s", check->meta->folder, array->meta->file, array->meta->key, text);
+}
 
 static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
@@ -35,10 +49,10 @@ static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsig
 		uint64_t from, to;
 		gw_adjacency_list(a, row, &from, &to);
 		if (to < from || to > a->edges)
-			return gw_fail(GW_FORMAT,
-				       "%s: row %" PRIu64 ", column %u: the list is [%" PRIu64 ", %" PRIu64
-				       ") of %" PRIu64 " edges",
-				       check->key, row, a->column, from, to, a->edges);
+			return bad(check, GW_FORMAT, check->offsets,
+				   "row %" PRIu64 ", column %u: the list is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64
+				   " edges",
+				   row, a->column, from, to, a->edges);
 	}
 	return GW_OK;
 }
@@ -49,12 +63,12 @@ static gw_status check_offsets(struct check *check, unsigned threads)
 	uint64_t first = gw_load_id(a->indptr, a->indptr_bytes, a->column);
 	uint64_t last = gw_load_id(a->indptr, a->indptr_bytes, a->rows * a->columns + a->column);
 	if (first != 0)
-		return gw_fail(GW_FORMAT, "%s: row 0, column %u: starts at %" PRIu64 ", not at 0", check->key,
-			       a->column, first);
+		return bad(check, GW_FORMAT, check->offsets, "row 0, column %u: starts at %" PRIu64 ", not at 0",
+			   a->column, first);
 	if (last != a->edges)
-		return gw_fail(GW_FORMAT,
-			       "%s: row %" PRIu64 ", column %u: ends at %" PRIu64 ", but there are %" PRIu64 " edges",
-			       check->key, a->rows, a->column, last, a->edges);
+		return bad(check, GW_FORMAT, check->offsets,
+			   "row %" PRIu64 ", column %u: ends at %" PRIu64 ", but there are %" PRIu64 " edges", a->rows,
+			   a->column, last, a->edges);
 	return gw_parallel_for(threads, a->rows, GRAIN, offsets_body, check);
 }
 
@@ -92,15 +106,15 @@ static gw_status check_list(const struct check *check, uint64_t row, uint64_t id
 		uint64_t id = gw_load_id(a->indices, a->index_bytes, i);
 		uint64_t key = check->array ? first_key(check->array, i) : 0;
 		if (id >= id_count)
-			return gw_fail(GW_RANGE,
-				       "%s: position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes",
-				       check->key, i, id, id_count);
+			return bad(check, GW_RANGE, check->ids,
+				   "position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes", i, id,
+				   id_count);
 		if (relations > 0 && key >= relations)
-			return gw_fail(GW_RANGE, "%s: position %" PRIu64 ": relation %" PRIu64 " of %u",
-				       check->array->meta->key, i, key, relations);
+			return bad(check, GW_RANGE, check->array, "position %" PRIu64 ": relation %" PRIu64 " of %u", i,
+				   key, relations);
 		if (i > from && (key < last_key || (key == last_key && id < last_id)))
-			return gw_fail(GW_FORMAT, "%s: position %" PRIu64 " (row %" PRIu64 "): out of the list's order",
-				       check->key, i, row);
+			return bad(check, GW_FORMAT, check->ids,
+				   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
 		last_key = key;
 		last_id = id;
 	}
@@ -127,27 +141,27 @@ static gw_status check_out_edge(const struct check *check, uint64_t row, uint64_
 	const struct gw_node_type *dst = &check->meta->ntypes[type->dst];
 	uint64_t id = gw_load_id(a->indices, a->index_bytes, position), edge = a->eid[position];
 	if (id >= dst->count)
-		return gw_fail(GW_RANGE, "%s: position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes",
-			       check->key, position, id, dst->count);
+		return bad(check, GW_RANGE, check->ids,
+			   "position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes", position, id,
+			   dst->count);
 	if (edge >= type->count)
-		return gw_fail(GW_RANGE,
-			       "%s: position %" PRIu64 ": edge %" PRIu64 ", but the type has %" PRIu64 " edges",
-			       check->key, position, edge, type->count);
+		return bad(check, GW_RANGE, check->array,
+			   "position %" PRIu64 ": edge %" PRIu64 ", but the type has %" PRIu64 " edges", position, edge,
+			   type->count);
 	uint32_t owner = gw_book_owner(dst->starts, check->meta->num_parts, id);
 	if (edge < type->starts[owner] || edge >= type->starts[owner + 1])
-		return gw_fail(GW_FORMAT,
-			       "%s: position %" PRIu64 ": edge %" PRIu64 " is not of part %u, which owns node %" PRIu64,
-			       check->key, position, edge, owner, id);
+		return bad(check, GW_FORMAT, check->array,
+			   "position %" PRIu64 ": edge %" PRIu64 " is not of part %u, which owns node %" PRIu64,
+			   position, edge, owner, id);
 	if (owner != check->number)
 		return GW_OK;
 	const struct gw_adjacency *in = gw_part_adjacency(check->part, check->etype);
 	uint64_t from, to, at = edge - in->edge_start;
 	gw_adjacency_list(in, id - in->dst_start, &from, &to);
 	if (at < from || at >= to || gw_load_id(in->indices, in->index_bytes, at) != a->dst_start + row)
-		return gw_fail(GW_FORMAT,
-			       "%s: position %" PRIu64 ": edge %" PRIu64 " does not go from row %" PRIu64
-			       " to node %" PRIu64,
-			       check->key, position, edge, row, id);
+		return bad(check, GW_FORMAT, check->array,
+			   "position %" PRIu64 ": edge %" PRIu64 " does not go from row %" PRIu64 " to node %" PRIu64,
+			   position, edge, row, id);
 	return GW_OK;
 }
 
@@ -155,7 +169,7 @@ static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, uns
 {
 	const struct check *check = context;
 	const struct gw_adjacency *a = check->lists;
-	bool by_id = check->meta->etypes[check->etype].order == GW_ORDER_SRC;
+	bool by_id = check->meta->etypes[check->etype].order != GW_ORDER_TIME_SRC; /* the time is at the edge's owner */
 	(void)thread;
 	for (uint64_t row = begin; row < end; row++) {
 		uint64_t from, to, last = 0;
@@ -166,9 +180,8 @@ static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, uns
 			if (status != GW_OK)
 				return status;
 			if (by_id && id < last)
-				return gw_fail(GW_FORMAT,
-					       "%s: position %" PRIu64 " (row %" PRIu64 "): out of the list's order",
-					       check->key, i, row);
+				return bad(check, GW_FORMAT, check->ids,
+					   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
 			last = id;
 		}
 	}
@@ -188,9 +201,9 @@ static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigne
 		for (uint64_t i = from; i < to; i++) {
 			uint32_t alias = table[2 * i + 1];
 			if (none ? alias != UINT32_MAX : alias >= to - from)
-				return gw_fail(GW_RANGE,
-					       "%s: position %" PRIu64 ": alias %u in a list of %" PRIu64 " edges",
-					       check->array->meta->key, i, alias, to - from);
+				return bad(check, GW_RANGE, check->array,
+					   "position %" PRIu64 ": alias %u in a list of %" PRIu64 " edges", i, alias,
+					   to - from);
 		}
 	}
 	return GW_OK;
@@ -202,8 +215,8 @@ static gw_status bool_body(void *context, uint64_t begin, uint64_t end, unsigned
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
 		if (check->array->data[i] > 1)
-			return gw_fail(GW_RANGE, "%s: byte %" PRIu64 " is %u; a bool is 0 or 1",
-				       check->array->meta->key, i, check->array->data[i]);
+			return bad(check, GW_RANGE, check->array, "byte %" PRIu64 " is %u; a bool is 0 or 1", i,
+				   check->array->data[i]);
 	}
 	return GW_OK;
 }
@@ -215,10 +228,9 @@ static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsig
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
 		if (offsets[i + 1] < offsets[i] || offsets[i + 1] > check->bytes->rows)
-			return gw_fail(GW_FORMAT,
-				       "%s: entry %" PRIu64 ": the string is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64
-				       " bytes",
-				       check->array->meta->key, i, offsets[i], offsets[i + 1], check->bytes->rows);
+			return bad(check, GW_FORMAT, check->array,
+				   "entry %" PRIu64 ": the string is [%" PRIu64 ", %" PRIu64 ") of %" PRIu64 " bytes",
+				   i, offsets[i], offsets[i + 1], check->bytes->rows);
 	}
 	return GW_OK;
 }
@@ -231,12 +243,20 @@ static gw_status check_strings(struct check *check, unsigned threads)
 	snprintf(other, sizeof(other), "%.*s.bytes", (int)(strlen(key) - strlen(".offsets")), key);
 	check->bytes = gw_part_array(check->part, other);
 	if (!check->bytes)
-		return gw_fail(GW_FORMAT, "%s: there is no \"%s\"", key, other);
+		return bad(check, GW_FORMAT, check->array, "there is no \"%s\"", other);
 	uint64_t count = check->array->rows - 1; /* the schema: one more than strings */
 	if (offsets[0] != 0 || offsets[count] != check->bytes->rows)
-		return gw_fail(GW_FORMAT, "%s: runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " bytes",
-			       key, offsets[0], offsets[count], check->bytes->rows);
+		return bad(check, GW_FORMAT, check->array,
+			   "runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " bytes", offsets[0],
+			   offsets[count], check->bytes->rows);
 	return gw_parallel_for(threads, count, GRAIN, strings_body, check);
+}
+
+static const struct gw_array *node_array(const struct check *check, uint32_t ntype, const char *name)
+{
+	char key[2 * GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "node/%s/%s", check->meta->ntypes[ntype].name, name);
+	return gw_part_array(check->part, key);
 }
 
 static const struct gw_array *edge_array(const struct check *check, const char *name)
@@ -249,33 +269,28 @@ static const struct gw_array *edge_array(const struct check *check, const char *
 static gw_status check_etype(struct check *check, unsigned threads)
 {
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
-	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	check->lists = gw_part_adjacency(check->part, check->etype);
-	snprintf(key, sizeof(key), "node/%s/indptr", check->meta->ntypes[type->dst].name);
-	check->key = key;
+	check->offsets = node_array(check, type->dst, "indptr");
+	check->ids = edge_array(check, "indices");
+	check->array = NULL;
+	if (type->order != GW_ORDER_SRC)
+		check->array = edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
 	gw_status status = check_offsets(check, threads);
-	if (status != GW_OK)
-		return status;
-	snprintf(key, sizeof(key), "edge/%s/indices", type->folder);
-	check->array = type->order == GW_ORDER_SRC        ? NULL
-		       : type->order == GW_ORDER_TIME_SRC ? edge_array(check, type->time_name)
-							  : edge_array(check, "rel");
-	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check);
+	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
 }
 
 static gw_status check_transpose(struct check *check, unsigned threads)
 {
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
-	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	check->lists = gw_part_out_adjacency(check->part, check->etype);
 	if (!check->lists)
 		return GW_OK;
-	snprintf(key, sizeof(key), "node/%s/out_indptr", check->meta->ntypes[type->src].name);
-	check->key = key;
+	check->offsets = node_array(check, type->src, "out_indptr");
+	check->ids = edge_array(check, "out/indices");
+	check->array = edge_array(check, "out/eid");
 	gw_status status = check_offsets(check, threads);
 	if (status != GW_OK)
 		return status;
-	snprintf(key, sizeof(key), "edge/%s/out/eid", type->folder);
 	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, out_lists_body, check);
 }
 

@@ -24,7 +24,7 @@
 
 /* Payload sizes at every edge: none, one byte, a block, a piece, a chunk, several slices of the arena. */
 static const uint64_t sizes[ITEMS] = {
-	0, 1, 4096, 4097, (1 << 20) + 17, GW_DIGEST_CHUNK, 3 * GW_DIGEST_CHUNK + 4095, 2 * GW_DIGEST_CHUNK + (1 << 20)};
+	0, 1, 4096, 4097, (1 << 20) + 17, GW_DIGEST_CHUNK, 2 * GW_DIGEST_CHUNK + 4095, GW_DIGEST_CHUNK + (1 << 20)};
 
 struct fixture {
 	char folder[64];
@@ -325,6 +325,38 @@ static void test_open_refuses_o_direct(void **state)
 	assert_int_equal(sandbox_run(rules, 2, false, load_and_tell, *state), RAN_PREAD + RAN_BUFFERED);
 }
 
+static int pread_and_tell(void *context)
+{
+	struct fixture *f = context;
+	const struct gw_load_options options = {.driver = GW_LOAD_PREAD};
+	struct gw_load_stats stats;
+	gw_status status = gw_load(f->arena, &f->items[1], 1, &options, &stats);
+	if (status)
+		return RAN_FAILED + (int)status;
+	if (memcmp(gw_arena_base(f->arena) + f->items[1].arena_offset, f->payloads[1], sizes[1]) != 0)
+		return RAN_WRONG;
+	return stats.files_buffered == 1 ? RAN_BUFFERED : 0;
+}
+
+/* A file system that lets a file be opened with O_DIRECT and then refuses to read it: reads of whole blocks fail here,
+ * so a file of one byte can be read buffered only. */
+static void test_reading_refuses_o_direct(void **state)
+{
+	const struct sandbox_rule rule = {
+		.call = SYS_pread64, .argument = 2, .bits = 4095, .value = 0, .error = EINVAL};
+	assert_int_equal(sandbox_run(&rule, 1, false, pread_and_tell, *state), RAN_BUFFERED);
+}
+
+static void test_read_error(void **state)
+{
+	static const int errors[] = {EIO, ENOMEM};
+	static const gw_status statuses[] = {GW_IO, GW_NO_MEMORY};
+	for (int i = 0; i < 2; i++) {
+		const struct sandbox_rule rule = {.call = SYS_pread64, .error = errors[i]};
+		assert_int_equal(sandbox_run(&rule, 1, false, pread_and_tell, *state), RAN_FAILED + (int)statuses[i]);
+	}
+}
+
 /* ---- damage ---- */
 
 static void expect(struct fixture *f, gw_status wanted, const char *first, const char *second, const char *third)
@@ -346,8 +378,7 @@ static void test_edited_byte(void **state)
 		int item;
 		uint64_t at;
 		const char *chunk;
-	} edits[] = {
-		{1, 0, "chunk 0 "}, {6, 2 * GW_DIGEST_CHUNK, "chunk 2 "}, {6, 3 * GW_DIGEST_CHUNK + 4094, "chunk 3 "}};
+	} edits[] = {{1, 0, "chunk 0 "}, {6, GW_DIGEST_CHUNK, "chunk 1 "}, {6, 2 * GW_DIGEST_CHUNK + 4094, "chunk 2 "}};
 	for (size_t i = 0; i < sizeof(edits) / sizeof(*edits); i++) {
 		int item = edits[i].item;
 		int file = open(f->paths[item], O_RDWR);
@@ -509,6 +540,8 @@ int main(void)
 		TEST(test_no_registration_at_all),
 		TEST(test_locked_memory_limit),
 		TEST(test_open_refuses_o_direct),
+		TEST(test_reading_refuses_o_direct),
+		TEST(test_read_error),
 		TEST(test_edited_byte),
 		TEST(test_not_verified),
 		TEST(test_truncated),

@@ -77,8 +77,8 @@ static gw_status greet(struct memory_endpoint *endpoint, const struct gw_connect
 {
 	const char *name = options->address.host;
 	gw_status status = gw_memory_join(name, &endpoint->link);
-	if (status)
-		return status;
+	if (status) /* a full service refuses */
+		return status == GW_LIMIT ? GW_REFUSED : status;
 	struct gw_service *service = endpoint->link.service;
 	if (service->key_bytes && !options->key)
 		status = gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and none was given", name);
@@ -164,6 +164,8 @@ static size_t finish(struct memory_endpoint *endpoint, struct gw_group *group, s
 {
 	if (group->status)
 		taken = n;
+	if (taken < n)
+		endpoint->state->room = true;
 	if (last && taken == n)
 		group->last_accepted = true;
 	gw_group_settle(&endpoint->state->outbox, group);
@@ -321,6 +323,10 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 	size_t n = gw_outbox_take(&state->outbox, completions, max);
 	if (n || timeout_ns == 0)
 		return n;
+	if (state->room) {
+		state->room = false;
+		return 0;
+	}
 	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
 	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
 				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
@@ -333,7 +339,7 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 static bool memory_busy(void *opaque)
 {
 	const struct memory_state *state = opaque;
-	return !gw_outbox_empty(&state->outbox);
+	return state->room || !gw_outbox_empty(&state->outbox);
 }
 
 static int memory_wait_fd(void *opaque)
@@ -349,6 +355,7 @@ static void memory_wake(void *opaque)
 
 const struct gw_transport gw_transport_memory = {
 	.name = "memory",
+	.range_cost_bytes = 64,
 	.open = memory_open,
 	.shut = memory_shut,
 	.connect = memory_connect,

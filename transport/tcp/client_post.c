@@ -105,8 +105,14 @@ static size_t end(struct tcp_client *client, struct gw_group *group, size_t n, s
 		if (group->frames_open)
 			gw_client_drop_group(client, group);
 	}
+	struct gw_group_private *private = gw_group_private(group);
+	private->accepted |= taken || n == 0;
 	if (taken < n)
 		client->room_wanted = true;
+	if (!private->accepted) {
+		gw_group_forget(group);
+		return 0;
+	}
 	if (last && taken == n)
 		group->last_accepted = true;
 	gw_group_settle(&client->loop->outbox, group);

@@ -1,9 +1,394 @@
+/* The io_uring driver: one receive and one send under way for each io, submitted together with the wait for the next
+ * completion, so that an answer and the next question cost one system call.
+ *
+ *   kick ─▶ queue ─▶ arm: target ─▶ RECV, source ─▶ SEND ─▶ (submit, wait) ─▶ completion ─▶ received / sent ─▶ arm …
+ *
+ * Sockets are made blocking, since io_uring hands EAGAIN back for others. A receive that emptied the socket is followed
+ * by one that first waits, which spares the futile try. Removal cancels what is under way and waits for its completion;
+ * only then are descriptor and memory let go. The kernel cancels a thread's operations when it ends, so ECANCELED that
+ * nobody asked for is armed again: a poll group may move to another thread. That is also why the ring is not set up for
+ * a single issuer. Fails with GW_UNSUPPORTED where the kernel or its policy (seccomp, sysctl) has no io_uring.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "transport/tcp/driver.h"
+
+#define RING_ENTRIES 256
+#define BATCH_MAX    64
+
+/* What an operation is, in the low bits of its user data beside the io. */
+enum operation { OP_CANCEL, OP_RECEIVE, OP_SEND, OP_POLL, OP_WAKE, OP_MASK = 7 };
+
+struct uring_driver {
+	struct tcp_driver base;
+	struct io_uring ring;
+	int wake_fd;
+	bool wake_armed;
+	struct tcp_io *queue, **queue_end;
+};
+
+static void queue_add(struct uring_driver *driver, struct tcp_io *io)
+{
+	if (io->queued)
+		return;
+	io->queued = true;
+	io->next = NULL;
+	*driver->queue_end = io;
+	driver->queue_end = &io->next;
+}
+
+static void queue_drop(struct uring_driver *driver, struct tcp_io *io)
+{
+	if (!io->queued)
+		return;
+	struct tcp_io **at = &driver->queue;
+	while (*at != io)
+		at = &(*at)->next;
+	*at = io->next;
+	if (!*at)
+		driver->queue_end = at;
+	io->queued = false;
+}
 
 static gw_status uring_open(struct tcp_driver **out)
 {
 	*out = NULL;
-	return gw_fail(GW_UNSUPPORTED, "io_uring is not built in");
+	struct uring_driver *driver = gw_calloc(1, sizeof(*driver));
+	if (!driver)
+		return GW_NO_MEMORY;
+	driver->base.ops = &gw_tcp_driver_uring;
+	driver->queue_end = &driver->queue;
+	struct io_uring_params parameters = {.flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
+						      IORING_SETUP_CQSIZE,
+					     .cq_entries = 8 * RING_ENTRIES};
+	int error = io_uring_queue_init_params(RING_ENTRIES, &driver->ring, &parameters);
+	if (error) {
+		gw_free(driver);
+		return error == -ENOMEM ? gw_fail_errno(GW_LOCKED_MEMORY, ENOMEM,
+							"io_uring: raise the limit of "
+							"locked memory (ulimit -l)")
+					: gw_fail_errno(GW_UNSUPPORTED, -error, "this kernel offers no io_uring");
+	}
+	/* Waiting with a time limit, fast poll, and no loss of completions: Linux 5.19 has them all. */
+	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL | IORING_FEAT_EXT_ARG;
+	if ((parameters.features & needed) != needed) {
+		io_uring_queue_exit(&driver->ring);
+		gw_free(driver);
+		return gw_fail(GW_UNSUPPORTED, "this kernel's io_uring is too old");
+	}
+	driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (driver->wake_fd < 0) {
+		error = errno;
+		io_uring_queue_exit(&driver->ring);
+		gw_free(driver);
+		return gw_fail_errno(GW_IO, error, "eventfd");
+	}
+	*out = &driver->base;
+	return GW_OK;
 }
 
-const struct tcp_driver_ops gw_tcp_driver_uring = {.name = "io_uring", .open = uring_open};
+static void uring_shut(struct tcp_driver *base)
+{
+	struct uring_driver *driver = (struct uring_driver *)base;
+	io_uring_queue_exit(&driver->ring);
+	close(driver->wake_fd);
+	gw_free(driver);
+}
+
+/* A place in the submission queue, which is emptied when it is full. */
+static struct io_uring_sqe *entry(struct uring_driver *driver)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&driver->ring);
+	while (!sqe) {
+		io_uring_submit(&driver->ring);
+		sqe = io_uring_get_sqe(&driver->ring);
+	}
+	return sqe;
+}
+
+static void mark(struct io_uring_sqe *sqe, struct tcp_io *io, enum operation operation)
+{
+	io_uring_sqe_set_data64(sqe, (uintptr_t)io | (uintptr_t)operation);
+}
+
+static void cancel(struct uring_driver *driver, struct tcp_io *io, enum operation operation)
+{
+	struct io_uring_sqe *sqe = entry(driver);
+	io_uring_prep_cancel64(sqe, (uintptr_t)io | (uintptr_t)operation, 0);
+	io_uring_sqe_set_data64(sqe, OP_CANCEL);
+}
+
+static gw_status uring_add(struct tcp_driver *base, struct tcp_io *io)
+{
+	(void)base;
+	if (io->watch != POLLIN) { /* a listening socket is only watched, and accepts without blocking */
+		int flags = fcntl(io->fd, F_GETFL);
+		if (flags < 0 || fcntl(io->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+			return gw_fail_errno(GW_IO, errno, "fcntl");
+	}
+	return GW_OK;
+}
+
+static void uring_kick(struct tcp_driver *base, struct tcp_io *io)
+{
+	if (!io->removed)
+		queue_add((struct uring_driver *)base, io);
+}
+
+static void arm_send(struct uring_driver *driver, struct tcp_io *io)
+{
+	if (io->sending || io->removed)
+		return;
+	size_t pieces = io->events->source(io, io->send_iov);
+	if (pieces == 0 || io->removed)
+		return;
+	struct io_uring_sqe *sqe = entry(driver);
+	if (pieces == 1) {
+		io_uring_prep_send(sqe, io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len,
+				   MSG_NOSIGNAL | MSG_WAITALL);
+	} else {
+		io->send_message = (struct msghdr){.msg_iov = io->send_iov, .msg_iovlen = pieces};
+		io_uring_prep_sendmsg(sqe, io->fd, &io->send_message, MSG_NOSIGNAL | MSG_WAITALL);
+	}
+	mark(sqe, io, OP_SEND);
+	io->sending = true;
+	io->under_way++;
+}
+
+static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
+{
+	if (io->receiving || io->removed)
+		return;
+	size_t pieces = io->events->target(io, io->receive_iov);
+	if (pieces == 0 || io->removed)
+		return;
+	struct io_uring_sqe *sqe = entry(driver);
+	if (pieces == 1) {
+		io_uring_prep_recv(sqe, io->fd, io->receive_iov[0].iov_base, io->receive_iov[0].iov_len, 0);
+	} else {
+		io->receive_message = (struct msghdr){.msg_iov = io->receive_iov, .msg_iovlen = pieces};
+		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, 0);
+	}
+	if (!io->readable)
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	mark(sqe, io, OP_RECEIVE);
+	io->receiving = true;
+	io->under_way++;
+}
+
+static void arm(struct uring_driver *driver, struct tcp_io *io)
+{
+	if (io->watch) {
+		if (io->watching || io->removed)
+			return;
+		struct io_uring_sqe *sqe = entry(driver);
+		io_uring_prep_poll_add(sqe, io->fd, (unsigned)io->watch);
+		mark(sqe, io, OP_POLL);
+		io->watching = true;
+		io->under_way++;
+		return;
+	}
+	arm_send(driver, io);
+	arm_receive(driver, io);
+}
+
+static void let_go(struct uring_driver *driver, struct tcp_io *io)
+{
+	queue_drop(driver, io);
+	close(io->fd);
+	io->fd = -1;
+	io->events->gone(io);
+}
+
+static void uring_flush(struct tcp_driver *base, struct tcp_io *io)
+{
+	struct uring_driver *driver = (struct uring_driver *)base;
+	if (io->busy || io->watch || io->removed) {
+		uring_kick(base, io);
+		return;
+	}
+	io->busy = true;
+	arm(driver, io);
+	io->busy = false;
+	if (io->removed && !io->under_way)
+		let_go(driver, io);
+	else
+		io_uring_submit(&driver->ring);
+}
+
+static void uring_stop_receive(struct tcp_driver *base, struct tcp_io *io)
+{
+	struct uring_driver *driver = (struct uring_driver *)base;
+	if (!io->receiving || io->cancelling || io->removed)
+		return;
+	io->cancelling = true;
+	cancel(driver, io, OP_RECEIVE);
+	io_uring_submit(&driver->ring);
+}
+
+static void uring_remove(struct tcp_driver *base, struct tcp_io *io)
+{
+	struct uring_driver *driver = (struct uring_driver *)base;
+	if (io->removed)
+		return;
+	io->removed = true;
+	if (io->under_way) {
+		/* The peer need not wait until we have reaped. */
+		shutdown(io->fd, SHUT_RDWR);
+		if (io->receiving)
+			cancel(driver, io, OP_RECEIVE);
+		if (io->sending)
+			cancel(driver, io, OP_SEND);
+		if (io->watching)
+			cancel(driver, io, OP_POLL);
+		io_uring_submit(&driver->ring);
+	} else if (!io->busy) {
+		let_go(driver, io);
+	}
+}
+
+static void received(struct tcp_io *io, int result, uint32_t flags)
+{
+	bool asked = io->cancelling;
+	io->receiving = io->cancelling = false;
+	if (io->removed)
+		return;
+	/* After a receive that did not empty the socket the next one need not wait first. */
+	io->readable = result > 0 && (flags & IORING_CQE_F_SOCK_NONEMPTY);
+	if (result == -EINTR || result == -EAGAIN || (result == -ECANCELED && !asked))
+		result = -ECANCELED;
+	io->events->received(io, result);
+}
+
+static void sent(struct tcp_io *io, int result)
+{
+	io->sending = false;
+	if (!io->removed && result != -EINTR && result != -EAGAIN && result != -ECANCELED)
+		io->events->sent(io, result);
+}
+
+static void handle(struct uring_driver *driver, uint64_t data, int result, uint32_t flags, bool *woken)
+{
+	enum operation operation = (enum operation)(data & OP_MASK);
+	struct tcp_io *io = (struct tcp_io *)(uintptr_t)(data & ~(uint64_t)OP_MASK);
+	uint64_t ignored;
+	if (operation == OP_CANCEL)
+		return;
+	if (operation == OP_WAKE) {
+		driver->wake_armed = false;
+		*woken |= read(driver->wake_fd, &ignored, sizeof(ignored)) == sizeof(ignored);
+		return;
+	}
+	io->under_way--;
+	io->busy = true;
+	if (operation == OP_RECEIVE) {
+		received(io, result, flags);
+	} else if (operation == OP_SEND) {
+		sent(io, result);
+	} else {
+		io->watching = false;
+		if (!io->removed && result != -ECANCELED)
+			io->events->ready(io);
+	}
+	io->busy = false;
+	if (io->removed) {
+		if (!io->under_way)
+			let_go(driver, io);
+	} else if (!io->watch || result == -ECANCELED) {
+		queue_add(driver, io);
+	}
+}
+
+static void arm_queued(struct uring_driver *driver)
+{
+	while (driver->queue) {
+		struct tcp_io *io = driver->queue;
+		driver->queue = io->next;
+		if (!driver->queue)
+			driver->queue_end = &driver->queue;
+		io->queued = false;
+		io->busy = true;
+		arm(driver, io);
+		io->busy = false;
+		if (io->removed && !io->under_way)
+			let_go(driver, io);
+	}
+	if (!driver->wake_armed) {
+		struct io_uring_sqe *sqe = entry(driver);
+		io_uring_prep_poll_add(sqe, driver->wake_fd, POLLIN);
+		io_uring_sqe_set_data64(sqe, OP_WAKE);
+		driver->wake_armed = true;
+	}
+}
+
+/* Submits what is armed and, unless completions are there already, waits for one. */
+static void submit_and_wait(struct uring_driver *driver, uint64_t timeout_ns)
+{
+	struct io_uring_cqe *cqe;
+	if (timeout_ns == 0 || io_uring_cq_ready(&driver->ring)) {
+		if (io_uring_sq_ready(&driver->ring))
+			io_uring_submit(&driver->ring);
+		else if (!io_uring_cq_ready(&driver->ring))
+			io_uring_peek_cqe(&driver->ring, &cqe); /* runs what the kernel has put off */
+		return;
+	}
+	struct __kernel_timespec time = {.tv_sec = (int64_t)(timeout_ns / GW_NS_PER_SECOND),
+					 .tv_nsec = (long long)(timeout_ns % GW_NS_PER_SECOND)};
+	if (timeout_ns > GW_NO_DEADLINE / 2)
+		io_uring_submit_and_wait(&driver->ring, 1);
+	else
+		io_uring_submit_and_wait_timeout(&driver->ring, &cqe, 1, &time, NULL);
+}
+
+static bool uring_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
+{
+	struct uring_driver *driver = (struct uring_driver *)base;
+	struct io_uring_cqe *cqe;
+	arm_queued(driver);
+	submit_and_wait(driver, timeout_ns);
+	bool worked = false;
+	for (int i = 0; i < BATCH_MAX && io_uring_cq_ready(&driver->ring); i++) {
+		if (io_uring_peek_cqe(&driver->ring, &cqe))
+			break;
+		uint64_t data = cqe->user_data;
+		int result = cqe->res;
+		uint32_t flags = cqe->flags;
+		io_uring_cqe_seen(&driver->ring, cqe);
+		handle(driver, data, result, flags, woken);
+		worked = true;
+	}
+	return worked;
+}
+
+static int uring_wait_fd(struct tcp_driver *base)
+{
+	return ((struct uring_driver *)base)->ring.ring_fd;
+}
+
+static void uring_wake(struct tcp_driver *base)
+{
+	uint64_t one = 1;
+	(void)!write(((struct uring_driver *)base)->wake_fd, &one, sizeof(one));
+}
+
+const struct tcp_driver_ops gw_tcp_driver_uring = {
+	.name = "io_uring",
+	.open = uring_open,
+	.shut = uring_shut,
+	.add = uring_add,
+	.kick = uring_kick,
+	.flush = uring_flush,
+	.stop_receive = uring_stop_receive,
+	.remove = uring_remove,
+	.run = uring_run,
+	.wait_fd = uring_wait_fd,
+	.wake = uring_wake,
+};

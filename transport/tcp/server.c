@@ -397,7 +397,7 @@ static void dispatch(struct tcp_server *server, const struct wire_header *header
 			take_request(server, header, body);
 			break;
 		case WIRE_PING:
-			answer(server, &pong, NULL);
+			answer(server, &pong, body);
 			break;
 		default:
 			refuse(server, gw_fail(GW_PROTOCOL, "a second %s", gw_wire_type_name(header->type)));

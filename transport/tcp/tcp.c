@@ -155,6 +155,7 @@ static void tcp_wake(void *state)
 
 const struct gw_transport gw_transport_tcp = {
 	.name = "tcp",
+	.range_cost_bytes = 64,
 	.open = tcp_open,
 	.shut = tcp_shut,
 	.connect = gw_tcp_connect,

@@ -1,0 +1,255 @@
+/* The bed of the transport tests: server threads, connects and waits with a time limit. */
+#include "test/support/transport_bed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/rng.h"
+
+#define WAIT_NS (20 * GW_NS_PER_SECOND)
+
+const struct bed_kind gw_beds[] = {
+	{"memory", NULL, "memory", false},
+	{"tcp/epoll", "epoll", "tcp", true},
+	{"tcp/io_uring", "io_uring", "tcp", true},
+};
+const size_t gw_bed_count = sizeof(gw_beds) / sizeof(gw_beds[0]);
+
+static void check(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "bed: %s: %s\n", what, gw_last_error());
+	abort();
+}
+
+bool gw_bed_possible(const struct bed_kind *kind)
+{
+	struct gw_poll_group_options options = {.tcp_driver = kind->driver};
+	struct gw_poll_group *group;
+	const struct gw_transport *transport;
+	void *state;
+	check(gw_poll_group_create(&options, &group) == GW_OK, "poll group");
+	check(gw_transport_find(kind->scheme, &transport) == GW_OK, "transport");
+	gw_status status = gw_poll_group_state(group, transport, &state);
+	if (status)
+		printf("[  SKIPPED ] %s: %s\n", kind->name, gw_last_error());
+	gw_poll_group_destroy(group);
+	return status == GW_OK;
+}
+
+static gw_status handler(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	struct bed *bed = context;
+	uint32_t number = 0;
+	check(thread < bed->thread_count, "thread number");
+	if (call->byte_count >= 4)
+		memcpy(&number, call->bytes, 4);
+	if (call->op == BED_OP_FAIL)
+		return gw_fail(GW_NOT_FOUND, "no such thing");
+	if (call->op == BED_OP_SLOW) {
+		struct timespec time = {.tv_sec = number / 1000, .tv_nsec = (long)(number % 1000) * 1000000};
+		nanosleep(&time, NULL);
+		return GW_OK;
+	}
+	uint32_t bytes = call->op == BED_OP_ECHO ? call->byte_count : call->op == BED_OP_LARGE ? number : 4;
+	uint8_t *room = gw_reply_extend(reply, bytes);
+	if (!room)
+		return GW_LIMIT;
+	if (call->op == BED_OP_ECHO && bytes)
+		memcpy(room, call->bytes, bytes);
+	if (call->op == BED_OP_LARGE)
+		for (uint32_t i = 0; i < bytes; i++)
+			room[i] = (uint8_t)(i * 7);
+	if (call->op == BED_OP_COUNT) {
+		uint32_t sum = atomic_fetch_add(&bed->applied, 1) + 1;
+		memcpy(room, &sum, 4);
+	}
+	return GW_OK;
+}
+
+struct serving {
+	struct bed *bed;
+	uint32_t number;
+};
+
+static void *serve(void *argument)
+{
+	struct serving serving = *(struct serving *)argument;
+	struct bed *bed = serving.bed;
+	free(argument);
+	while (!atomic_load(&bed->stop)) {
+		if (atomic_load(&bed->pause)) {
+			atomic_store(&bed->paused[serving.number], true);
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+			continue;
+		}
+		atomic_store(&bed->paused[serving.number], false);
+		gw_poll_group_poll(bed->server_groups[serving.number], NULL, 0, 50 * GW_NS_PER_MS);
+	}
+	return NULL;
+}
+
+void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed_options *options)
+{
+	static const struct bed_options none;
+	static uint32_t names;
+	options = options ? options : &none;
+	memset(bed, 0, sizeof(*bed));
+	bed->kind = kind;
+	bed->thread_count = options->threads ? options->threads : 1;
+	bed->bytes = options->bytes ? options->bytes : 1 << 20;
+	bed->memory = malloc(bed->bytes + 8);
+	check(bed->memory != NULL, "memory");
+	for (uint64_t i = 0; i < bed->bytes; i += 8) {
+		uint64_t word = gw_mix64(i);
+		memcpy(bed->memory + i, &word, 8);
+	}
+	struct gw_service_identity identity = {.graph_id = options->graph_id ? options->graph_id : 77,
+					       .incarnation = options->incarnation ? options->incarnation : 5,
+					       .part = 1,
+					       .parts = 3};
+	check(gw_service_create(&identity, &options->limits, &bed->service) == GW_OK, "service");
+	if (options->key)
+		check(gw_service_key_set(bed->service, (const uint8_t *)options->key, (uint32_t)strlen(options->key)) ==
+			      GW_OK,
+		      "key");
+	uint32_t id;
+	check(gw_service_expose(bed->service, bed->memory, bed->bytes, 64 << 10, GW_REGION_IMMUTABLE, &id) == GW_OK &&
+		      id == 0,
+	      "region 0");
+	check(gw_service_expose(bed->service, NULL, 0, 0, GW_REGION_IMMUTABLE, &id) == GW_OK, "region 1");
+	check(gw_service_expose(bed->service, bed->memory + bed->bytes - 1000, 1000, 0, GW_REGION_VERSIONED, &id) ==
+		      GW_OK,
+	      "region 2");
+	for (uint16_t op = BED_OP_ECHO; op <= BED_OP_SLOW; op++)
+		check(gw_service_handle(bed->service, op, handler, bed) == GW_OK, "handler");
+	for (uint32_t i = 0; i < bed->thread_count; i++)
+		bed->server_groups[i] = gw_bed_group(kind);
+	struct gw_address address = {.port = options->port};
+	strcpy(address.scheme, kind->scheme);
+	if (kind->network)
+		strcpy(address.host, "127.0.0.1");
+	else
+		snprintf(address.host, sizeof(address.host), "bed-%u", names++);
+	check(gw_listen(bed->server_groups, bed->thread_count, &address, bed->service, &bed->listener) == GW_OK,
+	      "listen");
+	bed->address = bed->listener->address;
+	for (uint32_t i = 0; i < bed->thread_count; i++) {
+		struct serving *serving = malloc(sizeof(*serving));
+		check(serving != NULL, "memory");
+		*serving = (struct serving){bed, i};
+		check(pthread_create(&bed->threads[i], NULL, serve, serving) == 0, "thread");
+	}
+}
+
+void gw_bed_end(struct bed *bed)
+{
+	atomic_store(&bed->stop, true);
+	for (uint32_t i = 0; i < bed->thread_count; i++) {
+		gw_poll_group_wake(bed->server_groups[i]);
+		pthread_join(bed->threads[i], NULL);
+	}
+	gw_listener_stop(bed->listener, true);
+	gw_listener_free(bed->listener);
+	for (uint32_t i = 0; i < bed->thread_count; i++)
+		gw_poll_group_destroy(bed->server_groups[i]);
+	gw_service_destroy(bed->service);
+	free(bed->memory);
+}
+
+void gw_bed_pause(struct bed *bed)
+{
+	atomic_store(&bed->pause, true);
+	for (uint32_t i = 0; i < bed->thread_count; i++) {
+		gw_poll_group_wake(bed->server_groups[i]);
+		while (!atomic_load(&bed->paused[i]))
+			nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+	}
+}
+
+void gw_bed_resume(struct bed *bed)
+{
+	atomic_store(&bed->pause, false);
+}
+
+struct gw_poll_group *gw_bed_group(const struct bed_kind *kind)
+{
+	struct gw_poll_group_options options = {.tcp_driver = kind->driver};
+	struct gw_poll_group *group;
+	check(gw_poll_group_create(&options, &group) == GW_OK, "poll group");
+	return group;
+}
+
+struct gw_connect_options gw_bed_options(const struct bed *bed)
+{
+	return (struct gw_connect_options){
+		.address = bed->address, .client_uuid = {1, 2, 3}, .deadline_ns = gw_now_ns() + 10 * GW_NS_PER_SECOND};
+}
+
+struct gw_completion gw_bed_wait(struct gw_poll_group *group, const void *cookie)
+{
+	struct gw_completion completion;
+	uint64_t end = gw_now_ns() + WAIT_NS;
+	while (gw_now_ns() < end) {
+		if (gw_poll_group_poll(group, &completion, 1, 100 * GW_NS_PER_MS) == 0)
+			continue;
+		check(completion.cookie == cookie, "a completion of something else");
+		return completion;
+	}
+	check(false, "nothing completed in time");
+	abort();
+}
+
+gw_status gw_bed_connect(struct gw_poll_group *group, const struct gw_connect_options *options,
+			 struct gw_endpoint **out)
+{
+	gw_status status = gw_endpoint_connect(group, options, out, out);
+	if (status)
+		return status;
+	struct gw_completion completion = gw_bed_wait(group, out);
+	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
+}
+
+static void make_room(struct gw_endpoint *endpoint)
+{
+	struct gw_completion completion;
+	check(gw_poll_group_poll(endpoint->group, &completion, 1, 5 * GW_NS_PER_SECOND) == 0, "early completion");
+}
+
+void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+		   struct gw_buffer *buffer, const struct gw_gather *gather, size_t n)
+{
+	struct gw_gather rest = *gather;
+	for (;;) {
+		size_t taken = gw_endpoint_gather(endpoint, group, region, buffer, &rest, n, true);
+		check(taken <= n, "more taken than given");
+		n -= taken;
+		rest.remote += taken;
+		if (rest.rows)
+			rest.rows += taken;
+		else
+			rest.local += taken * rest.stride;
+		if (n == 0)
+			return;
+		make_room(endpoint);
+	}
+}
+
+void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+		  struct gw_buffer *buffer, const struct gw_span *spans, size_t n)
+{
+	for (;;) {
+		size_t taken = gw_endpoint_readv(endpoint, group, region, buffer, spans, n, true);
+		check(taken <= n, "more taken than given");
+		n -= taken;
+		spans += taken;
+		if (n == 0)
+			return;
+		make_room(endpoint);
+	}
+}

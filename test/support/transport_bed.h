@@ -1,0 +1,75 @@
+/* A server and a client over one backend, in one process: the server's poll groups run on threads of their own. What
+ * the transport suite is parametrised over is a row of `gw_beds`. */
+#ifndef GW_TEST_TRANSPORT_BED_H
+#define GW_TEST_TRANSPORT_BED_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "transport/transport.h"
+
+#define BED_THREADS_MAX 4
+#define BED_OP_ECHO     1 /* replies with what it got */
+#define BED_OP_COUNT    2 /* adds 1 to bed->applied and replies with the sum */
+#define BED_OP_FAIL     3 /* GW_NOT_FOUND, "no such thing" */
+#define BED_OP_LARGE    4 /* u32 n: n bytes, byte i is i * 7 */
+#define BED_OP_SLOW     5 /* u32 ms: sleeps, then replies nothing */
+
+struct bed_kind {
+	const char *name;   /* "tcp/epoll" */
+	const char *driver; /* tcp's, or NULL */
+	const char *scheme;
+	bool network; /* bytes go through a socket: peers may be slow, silent or strangers */
+};
+extern const struct bed_kind gw_beds[];
+extern const size_t gw_bed_count;
+/* Whether this machine can run it; prints why not. */
+bool gw_bed_possible(const struct bed_kind *kind);
+
+struct bed_options {
+	uint32_t threads;     /* serving; 0: 1 */
+	uint64_t bytes;       /* of region 0; 0: 1 MiB */
+	uint64_t graph_id;    /* 0: 77 */
+	uint64_t incarnation; /* 0: 5 */
+	uint16_t port;        /* 0: any */
+	const char *key;
+	struct gw_service_limits limits;
+};
+
+struct bed {
+	const struct bed_kind *kind;
+	uint8_t *memory; /* region 0: pseudo-random; region 1: empty; region 2: its last 1000 bytes, versioned */
+	uint64_t bytes;
+	struct gw_service *service;
+	uint32_t thread_count;
+	struct gw_poll_group *server_groups[BED_THREADS_MAX];
+	pthread_t threads[BED_THREADS_MAX];
+	_Atomic bool stop, pause, paused[BED_THREADS_MAX];
+	_Atomic uint32_t applied;
+	struct gw_listener *listener;
+	struct gw_address address;
+};
+
+/* Each prints and exits on failure, but for the ones that return a status. */
+void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed_options *options);
+void gw_bed_end(struct bed *bed);
+/* Server threads stop polling, and go on. */
+void gw_bed_pause(struct bed *bed);
+void gw_bed_resume(struct bed *bed);
+
+struct gw_poll_group *gw_bed_group(const struct bed_kind *kind);
+/* Options for a connect to this bed: no key, any graph, 10 s. */
+struct gw_connect_options gw_bed_options(const struct bed *bed);
+/* Connects and waits for the outcome. */
+gw_status gw_bed_connect(struct gw_poll_group *group, const struct gw_connect_options *options,
+			 struct gw_endpoint **out);
+/* Polls until the completion with the cookie comes (10 s at most); others must not come. */
+struct gw_completion gw_bed_wait(struct gw_poll_group *group, const void *cookie);
+/* Posts all of a read, polling while there is no room; completions of other groups are kept in *seen if not NULL. */
+void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+		   struct gw_buffer *buffer, const struct gw_gather *gather, size_t n);
+void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+		  struct gw_buffer *buffer, const struct gw_span *spans, size_t n);
+
+#endif
