@@ -25,7 +25,11 @@ static void print_help(FILE *to)
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
-	fputs("\ngraphwire bench NAME --help tells more.\n", to);
+	fputs("\ngraphwire bench NAME --help tells more.\n\n"
+	      "Examples:\n"
+	      "  graphwire bench sample\n"
+	      "  graphwire bench gather --json gather.json\n",
+	      to);
 }
 
 int gw_bench_main(int argc, char **argv)
