@@ -291,7 +291,7 @@ static void test_trainers(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* More parts than nodes, nothing but nodes, one part of many: all of them are partitionings. */
+/* More parts than nodes, and so many that lists are sorted another way: all of them are partitionings. */
 static void test_extremes(void **state)
 {
 	static const char *const counts[] = {"2", "5", "40"};
@@ -313,6 +313,16 @@ static void test_extremes(void **state)
 		}
 		gw_fixture_end(&fixture);
 	}
+
+	struct gw_fixture fixture;
+	struct gw_oracle_result result;
+	char out[128];
+	const char *many[] = {"--num-parts=300", "--method=random", NULL};
+	begin(&fixture, 5, 400);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	run_ok(fixture.root, fixture.folder, out, many);
+	gw_oracle_check(fixture.folder, out, &result);
+	gw_fixture_end(&fixture);
 }
 
 static void expect_error(struct gw_fixture *fixture, const char *in, const char *out, const char *const *words,
