@@ -19,10 +19,15 @@
 #define GW_BENCH_REPEATS_MAX 1000
 #define GW_BENCH_FIELDS_MAX  24
 
+/* `graphwire bench`: argv[1] names the benchmark. */
+int gw_bench_main(int argc, char **argv);
+
 /* The entry of each benchmark: argv[0] is its name. Exit status 0, 1 (failed) or 2 (usage). */
 int gw_bench_gather(int argc, char **argv);
 int gw_bench_latency(int argc, char **argv);
 int gw_bench_load(int argc, char **argv);
+int gw_bench_minibatch(int argc, char **argv);
+int gw_bench_sample(int argc, char **argv);
 
 /* ---- options that all of them take ---- */
 

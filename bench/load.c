@@ -362,9 +362,7 @@ int gw_bench_load(int argc, char **argv)
 			      .folder = "/var/tmp",
 			      .files = 8,
 			      .load = {.queue_depth = 64, .piece_bytes = 1 << 20}};
-	gw_options_normalize(argc, argv);
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	if (a.bytes == 0)
 		a.bytes = usual_bytes();

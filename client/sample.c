@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/base/digest.h"
 
 static void batch_start_hop(struct gw_batch *batch);
 
@@ -258,6 +258,9 @@ static gw_status submit(struct gw_client *client, const struct gw_sample_spec *s
 {
 	*out = NULL;
 	*ticket = NULL;
+	if (n > GW_SEEDS_MAX)
+		return gw_fail(GW_LIMIT, "%llu seeds in one mini-batch: at most %u", (unsigned long long)n,
+			       GW_SEEDS_MAX);
 	struct gw_batch *batch;
 	gw_status status = gw_batch_take(gw_client_engine(client), &batch);
 	if (status != GW_OK)
@@ -298,10 +301,40 @@ gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec,
 	return status == GW_OK ? gw_ticket_finish(ticket) : status;
 }
 
+static struct gw_batch *batch_of(const struct gw_minibatch *minibatch)
+{
+	return (struct gw_batch *)((uintptr_t)minibatch - offsetof(struct gw_batch, view));
+}
+
+uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
+{
+	const struct gw_batch *batch = batch_of(minibatch);
+	const struct gw_fetch *fetches = batch->fetches.data;
+	size_t index_bytes = batch->spec.wide_indices ? 8 : 4;
+	uint64_t digest = gw_digest_add(0, minibatch->seeds, minibatch->seed_count * 8);
+	digest = gw_digest_add(digest, minibatch->seed_rows, minibatch->seed_count * 4);
+	for (uint32_t h = 0; h < minibatch->hops; h++) {
+		const struct gw_block *block = minibatch->blocks[h];
+		digest = gw_digest_add(digest, block->dst_counts, minibatch->num_ntypes * 8);
+		digest = gw_digest_add(digest, block->src_counts, minibatch->num_ntypes * 8);
+		for (uint32_t i = 0; i < block->edges_count; i++) {
+			const struct gw_block_edges *edges = &block->edges[i];
+			digest = gw_digest_add(digest, &edges->etype, 4);
+			digest = gw_digest_add(digest, edges->indptr, (edges->dst_count + 1) * 8);
+			digest = gw_digest_add(digest, edges->indices, edges->edge_count * index_bytes);
+			digest = gw_digest_add(digest, edges->edge_ids, edges->edge_count * 8);
+		}
+	}
+	for (uint32_t t = 0; t < minibatch->num_ntypes; t++)
+		digest = gw_digest_add(digest, minibatch->nodes[t], minibatch->node_counts[t] * 8);
+	for (uint32_t i = 0; i < minibatch->fetch_count; i++)
+		digest = gw_digest_add(digest, minibatch->rows[i],
+				       minibatch->row_counts[i] * fetches[i].tensor->row_bytes);
+	return digest;
+}
+
 void gw_minibatch_release(struct gw_minibatch *minibatch)
 {
-	if (!minibatch)
-		return;
-	struct gw_batch *batch = (struct gw_batch *)((char *)minibatch - offsetof(struct gw_batch, view));
-	gw_batch_give(batch);
+	if (minibatch)
+		gw_batch_give(batch_of(minibatch));
 }

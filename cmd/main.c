@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "core/base/staging.h"
 #include "server/server.h"
 #include "tools/tools.h"
@@ -17,7 +18,10 @@ static const struct command {
 	{"import", gw_tool_import, "edge lists, NumPy, triples, chunked graphs, packages -> a graph"},
 	{"generate", gw_tool_generate, "a synthetic graph"},
 	{"partition", gw_tool_partition, "a graph cut into parts, by METIS or at random"},
+	{"verify", gw_tool_verify, "every digest, offset, id and list of a graph"},
+	{"inspect", gw_tool_inspect, "what is in a graph: types, arrays, parts, degrees, cut"},
 	{"serve", gw_serve_main, "serve a part to clients"},
+	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/options.h"
+#include "tools/import_apt.h"
 #include "tools/tools.h"
 
 enum {
@@ -289,6 +290,11 @@ int gw_tool_import(int argc, char **argv)
 	static const struct argp argp = {options, parse, NULL, doc, NULL, NULL, NULL};
 	struct arguments a = {.import = {.name = "graph"}};
 	struct gw_builder_stats stats = {0};
+	if (argc > 1 && strcmp(argv[1], "apt") == 0) {
+		static char name[] = "graphwire import apt";
+		argv[1] = name;
+		return gw_import_apt_main(argc - 1, argv + 1);
+	}
 	if (gw_options_parse(&argp, argc, argv, &a) != 0) {
 		gw_free(a.words);
 		return 2;

@@ -68,7 +68,8 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 	if (set->triples) {
 		status = narrow_relations(im, set);
 		edges.rel = set->rel_numbers;
-		edges.relations = (uint32_t)im->relations.count;
+		/* No triples at all still are triples. */
+		edges.relations = im->relations.count ? (uint32_t)im->relations.count : 1;
 		edges.keep_orig_id = true;
 	}
 	if (status == GW_OK && o->undirected) {

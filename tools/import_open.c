@@ -84,8 +84,10 @@ static bool column_is_text(const struct gw_import_file *file, uint32_t column)
 		uint32_t have = gw_table_peek(&file->text, &file->text_format, row, fields, 64);
 		if (have == 0)
 			return false;
-		if (column < have && !gw_span_is_id(fields[column], &value))
-			return true;
+		if (column >= have)
+			continue;
+		if (!gw_span_is_id(fields[column], &value) || (fields[column].bytes > 1 && fields[column].at[0] == '0'))
+			return true; /* "007" and "7" are two names */
 	}
 	return false;
 }
@@ -105,6 +107,10 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 		if (status)
 			return status;
 		file->text_ids[i] = column_is_text(file, column);
+		/* Entities are names, even where they look like numbers, unless a dictionary numbers them. */
+		const struct gw_import_space *space = i == 2 ? &im->relations : &im->spaces[i ? set->dst : set->src];
+		if (set->triples && !space->list_path && space->num_nodes == GW_NONE)
+			file->text_ids[i] = true;
 	}
 	status = gw_table_scan(&file->text, &file->text_format, im->threads, &file->table);
 	file->rows = file->table.rows;
@@ -195,7 +201,8 @@ static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *
 	}
 	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
 		return gw_fail(GW_FORMAT, "%s: edges are an array of shape [E, 2] or [2, E]", file->path);
-	file->rows = a->shape[0] == 2 ? a->shape[1] : a->shape[0]; /* [2, 2] is taken as two rows of sources, dests */
+	/* [2, 2] is taken as two edges, one a row. */
+	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
 	return GW_OK;
 }
 

@@ -94,7 +94,7 @@ static gw_status read_arrays(struct gw_import *im, struct gw_import_set *set, st
 			status = gw_import_whole(&b->npy, b->data, 0, 1, file->rows, file->path, im->threads, dst);
 		return status;
 	}
-	bool by_column = a->npy.shape[0] == 2; /* [2, E] */
+	bool by_column = a->npy.shape[1] != 2; /* [2, E] */
 	status = gw_import_whole(&a->npy, a->data, 0, by_column ? 1 : 2, file->rows, file->path, im->threads, src);
 	if (status == GW_OK)
 		status = gw_import_whole(&a->npy, a->data, by_column ? file->rows : 1, by_column ? 1 : 2, file->rows,

@@ -146,7 +146,7 @@ static gw_status read_entry(const struct gw_npz *npz, const uint8_t *entry, uint
 
 static gw_status read_directory(struct gw_npz *npz)
 {
-	uint64_t at, bytes, entries;
+	uint64_t at = 0, bytes = 0, entries = 0;
 	gw_status status = find_directory(npz, &at, &bytes, &entries);
 	if (status)
 		return status;
@@ -154,7 +154,7 @@ static gw_status read_directory(struct gw_npz *npz)
 	if (!npz->members)
 		return GW_NO_MEMORY;
 	for (uint64_t i = 0; i < entries; i++) {
-		uint64_t used;
+		uint64_t used = 0;
 		status = read_entry(npz, npz->data + at, bytes, &npz->members[i], &used);
 		if (status)
 			return status;

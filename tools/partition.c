@@ -266,9 +266,7 @@ int gw_tool_partition(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "GRAPH", doc, NULL, NULL, NULL};
 	struct arguments a = {.plan = {.trainers = 1}};
-	argp_err_exit_status = 2;
-	gw_options_normalize(argc, argv);
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	gw_status status = run(&a);
 	if (status) {

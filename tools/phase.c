@@ -41,7 +41,7 @@ static const char *bound_by(const struct gw_phase *phase, double busy, double se
 		return "the disk binds";
 	if ((double)switches > PUSHED_PER_SECOND * seconds * phase->threads)
 		return "the processors bind, which other programs use too";
-	return "waiting binds, for memory pages or writing";
+	return "waiting binds: for memory pages, writing or another program";
 }
 
 void gw_phase_end(const struct gw_phase *phase, const char *what, uint64_t bytes)

@@ -17,7 +17,7 @@
 #define BLOCK_BYTES (1u << 20)
 #define DROP_BYTES  (32ull << 20) /* of the mapped input, given back at a time */
 
-enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_ALIAS, JOB_ORIGIN, JOB_TRAINER };
+enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_ORIGIN, JOB_TRAINER };
 
 struct job {
 	enum job_kind kind;
@@ -147,6 +147,16 @@ static gw_status run_strings(struct gw_split *split, const struct job *job)
 	return finish(split, stream, status, sum);
 }
 
+/* Names of an array's values go to every part as they are. */
+static gw_status run_names(struct gw_split *split, const struct job *job)
+{
+	char key[GW_KEY_MAX];
+	snprintf(key, sizeof(key), "%.*s", (int)(strlen(job->key) - strlen(".offsets")), job->key);
+	__atomic_fetch_add(&split->bytes, job->array->rows * sizeof(uint64_t) + job->bytes->rows, __ATOMIC_RELAXED);
+	return gw_writer_strings(split->writer, job->part, key, (const uint64_t *)job->array->data,
+				 job->array->rows - 1, (const char *)job->bytes->data);
+}
+
 /* One list of an alias table: entries follow their edges, aliases to where those came to lie. room: [3 * edges]. */
 static void move_aliases(const struct job *job, uint64_t row, uint32_t *room, uint64_t old_first)
 {
@@ -241,6 +251,8 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 			status = run_rows(jobs->split, job);
 		else if (job->kind == JOB_STRINGS)
 			status = run_strings(jobs->split, job);
+		else if (job->kind == JOB_NAMES)
+			status = run_names(jobs->split, job);
 		else if (job->kind == JOB_ALIAS)
 			status = run_alias(jobs->split, job);
 		else if (job->kind == JOB_TRAINER)
@@ -295,7 +307,8 @@ static gw_status add_type(struct jobs *jobs, const struct job *base, const char 
 			continue;
 		snprintf(job.key, sizeof(job.key), "%s", array->meta->key);
 		job.array = array;
-		has_rows |= strcmp(key.name, "rel") != 0;
+		bool names = ends_with(key.name, ".names.offsets");
+		has_rows |= strcmp(key.name, "rel") != 0 && !names;
 		has_origin |= strcmp(key.name, "orig_id") == 0 || strcmp(key.name, "orig_id.offsets") == 0;
 		if (edge && ends_with(key.name, ".alias")) {
 			job.kind = JOB_ALIAS;
@@ -303,7 +316,7 @@ static gw_status add_type(struct jobs *jobs, const struct job *base, const char 
 			char bytes[GW_KEY_MAX];
 			snprintf(bytes, sizeof(bytes), "%.*s.bytes", (int)(strlen(job.key) - strlen(".offsets")),
 				 job.key);
-			job.kind = JOB_STRINGS;
+			job.kind = names ? JOB_NAMES : JOB_STRINGS;
 			job.bytes = gw_part_array(split->part, bytes);
 		}
 		status = add_job(jobs, job);

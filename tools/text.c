@@ -225,38 +225,45 @@ static gw_status map_or_read(struct gw_text *text, int fd)
 	return GW_OK;
 }
 
-gw_status gw_text_open(const char *path, struct gw_text *out)
+gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
 {
 	*out = (struct gw_text){0};
-	struct gw_text text = {.name = gw_strdup(strcmp(path, "-") == 0 ? "standard input" : path)};
+	struct gw_text text = {.name = gw_strdup(name)};
 	if (!text.name)
 		return GW_NO_MEMORY;
 	uint64_t start_ns = gw_now_ns();
-	gw_status status;
-	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		status = gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
-		goto close_text;
-	}
-	status = map_or_read(&text, fd);
-	close(fd);
+	gw_status status = map_or_read(&text, fd);
 	if (status == GW_OK && starts_with(&text, "\x1f\x8b", 2))
 		status = inflate_text(&text);
 	if (status == GW_OK)
 		status = check_text(&text);
-	if (status == GW_OK) {
-		text.open_ns = gw_now_ns() - start_ns;
-		*out = text;
-		return GW_OK;
+	if (status) {
+		gw_text_close(&text);
+		return status;
 	}
-close_text:
-	gw_text_close(&text);
+	if (!text.data)
+		text.data = ""; /* empty, but a place to begin */
+	text.open_ns = gw_now_ns() - start_ns;
+	*out = text;
+	return GW_OK;
+}
+
+gw_status gw_text_open(const char *path, struct gw_text *out)
+{
+	*out = (struct gw_text){0};
+	if (strcmp(path, "-") == 0)
+		return gw_text_open_fd("standard input", STDIN_FILENO, out);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
+	gw_status status = gw_text_open_fd(path, fd, out);
+	close(fd);
 	return status;
 }
 
 gw_status gw_text_borrow(const char *name, const void *data, uint64_t bytes, struct gw_text *out)
 {
-	*out = (struct gw_text){.name = gw_strdup(name), .data = data, .bytes = bytes, .file_bytes = bytes};
+	*out = (struct gw_text){.name = gw_strdup(name), .data = data ? data : "", .bytes = bytes, .file_bytes = bytes};
 	return out->name ? GW_OK : GW_NO_MEMORY;
 }
 

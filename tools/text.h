@@ -24,6 +24,9 @@ struct gw_text {
  * than this machine's memory), GW_LIMIT. *out is zeroed on failure. */
 gw_status gw_text_open(const char *path, struct gw_text *out);
 
+/* The same from an open file or pipe, which stays the caller's. */
+gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out);
+
 /* A text that lies in the caller's memory, which must outlive it. GW_NO_MEMORY. */
 gw_status gw_text_borrow(const char *name, const void *data, uint64_t bytes, struct gw_text *out);
 

@@ -26,6 +26,12 @@ uint64_t gw_digest(const void *data, size_t bytes)
 	return XXH3_64bits(data, bytes);
 }
 
+uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes)
+{
+	/* The seed alone would let an empty array pass unseen. */
+	return XXH3_64bits_withSeed(data, bytes, before ^ (bytes * 0x9e3779b97f4a7c15ull));
+}
+
 gw_status gw_digester_create(struct gw_digester **out)
 {
 	*out = NULL;

@@ -9,6 +9,9 @@
 /* XXH3-64, seed 0, of bytes at data. */
 uint64_t gw_digest(const void *data, size_t bytes);
 
+/* A digest of what went before and these bytes: a chain. Where one array ends and the next begins matters. */
+uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes);
+
 /* How many digests bytes of payload have; 0 for an empty array. */
 static inline uint64_t gw_digest_count(uint64_t bytes)
 {

@@ -23,7 +23,14 @@ static inline uint64_t gw_mix64(uint64_t x)
 }
 
 /* What a draw is for; part of the key, so that two uses never share numbers. */
-enum gw_draw_kind { GW_DRAW_NEIGHBOURS = 1, GW_DRAW_WALK, GW_DRAW_NEGATIVE, GW_DRAW_SHUFFLE, GW_DRAW_LABOR, GW_DRAW_GENERATE };
+enum gw_draw_kind {
+	GW_DRAW_NEIGHBOURS = 1,
+	GW_DRAW_WALK,
+	GW_DRAW_NEGATIVE,
+	GW_DRAW_SHUFFLE,
+	GW_DRAW_LABOR,
+	GW_DRAW_GENERATE
+};
 
 /* key = mix(seed, stream, kind, hop, edge type). */
 static inline uint64_t gw_key(uint64_t seed, uint64_t stream, enum gw_draw_kind kind, uint32_t hop, uint32_t edge_type)

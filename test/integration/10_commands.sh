@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Every subcommand: --help that helps, and one line for an option it does not know.
+# shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 holds "graphwire --version" "$GRAPHWIRE" --version
 holds "graphwire --help" "$GRAPHWIRE" --help
-mapfile -t commands < <("$GRAPHWIRE" --help | sed -n 's/^  \([a-z]\{3,\}\)  .*/\1/p')
+mapfile -t commands < <("$GRAPHWIRE" --help | sed -n 's/^  \([a-z]\{3,\}\)  *.*/\1/p')
 if [ ${#commands[@]} -lt 5 ]; then
 	not_ok "graphwire --help lists its commands (found: ${commands[*]})"
 fi
-refuses "no command" 2 "." "$GRAPHWIRE"
+refuses "no command" 2 "help" "$GRAPHWIRE"
 refuses "an unknown command" 2 "nonsense" "$GRAPHWIRE" nonsense
-refuses "an unknown option before the command" 2 "nonsense" "$GRAPHWIRE" --nonsense
+refuses "an unknown option in a command's place" 2 "nonsense" "$GRAPHWIRE" --nonsense
 
 for command in "${commands[@]}"; do
 	holds "$command --help" "$GRAPHWIRE" "$command" --help
-	if [ -s "$work/err" ] || ! grep -qi 'usage' "$work/out" || ! grep -q "graphwire $command" "$work/out"; then
+	if [ -s "$work/err" ] || ! grep -q "^Usage: graphwire $command" "$work/out" ||
+		! grep -q "^  graphwire $command" "$work/out"; then
 		not_ok "$command --help shows its usage and an example on stdout"
 	else
 		ok "$command --help shows its usage and an example"

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "sampler/blocks.h"
+#include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
 
@@ -129,6 +130,35 @@ static void parts_widths_and_maps_do_not_show(void **state)
 			slow_graph_free(&graph);
 		}
 	}
+}
+
+static void vectors_do_not_show(void **state)
+{
+	(void)state;
+	static const int32_t fanouts[] = {4, 15, 32, 8, 10, 3, 16, 5, 2, 4};
+	int64_t seeds[150];
+	random_seeds(seeds, 150, 700, 2);
+	struct slow_graph graph;
+	heterogeneous(&graph, 41);
+	slow_graph_cut(&graph, 2, 4, 4, 1);
+	for (int replace = 0; replace < 2; replace++) {
+		uint64_t first = 0;
+		for (enum gw_vectors vectors = GW_VECTORS_OFF; vectors < GW_VECTORS_COUNT; vectors++) {
+			if (!gw_vectors_set(vectors))
+				continue;
+			struct setting s = {
+				.spec = {.hops = 2, .fanouts = fanouts, .replace = replace},
+				.dense_bytes_max = DENSE,
+				.seeds = seeds,
+				.n = 150,
+			};
+			uint64_t digest = run_and_compare(&graph, &s);
+			first = vectors == GW_VECTORS_OFF ? digest : first;
+			assert_true(digest == first);
+		}
+	}
+	gw_vectors_set(GW_VECTORS_AUTO);
+	slow_graph_free(&graph);
 }
 
 static void seeds_of_every_kind(void **state)
@@ -514,11 +544,17 @@ static void threads_do_not_show(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fanouts_of_every_kind),       cmocka_unit_test(parts_widths_and_maps_do_not_show),
-		cmocka_unit_test(seeds_of_every_kind),         cmocka_unit_test(objects_are_reused),
-		cmocka_unit_test(bad_input_is_refused),        cmocka_unit_test(damaged_lists_are_refused),
-		cmocka_unit_test(adding_runs_equals_memory),   cmocka_unit_test(added_neighbours_are_checked),
-		cmocka_unit_test(memory_shortage_is_an_error), cmocka_unit_test(a_batch_allocates_nothing_once_grown),
+		cmocka_unit_test(fanouts_of_every_kind),
+		cmocka_unit_test(parts_widths_and_maps_do_not_show),
+		cmocka_unit_test(vectors_do_not_show),
+		cmocka_unit_test(seeds_of_every_kind),
+		cmocka_unit_test(objects_are_reused),
+		cmocka_unit_test(bad_input_is_refused),
+		cmocka_unit_test(damaged_lists_are_refused),
+		cmocka_unit_test(adding_runs_equals_memory),
+		cmocka_unit_test(added_neighbours_are_checked),
+		cmocka_unit_test(memory_shortage_is_an_error),
+		cmocka_unit_test(a_batch_allocates_nothing_once_grown),
 		cmocka_unit_test(threads_do_not_show),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,8 +24,4 @@ void cluster_kill(struct cluster *cluster, uint32_t part);
 void cluster_revive(struct cluster *cluster, uint32_t part);
 void cluster_end(struct cluster *cluster);
 
-/* XXH3 over every array of a mini-batch: equal batches have equal digests. */
-uint64_t cluster_digest(const struct gw_client *client, const struct gw_sample_spec *spec,
-			const struct gw_minibatch *batch);
-
 #endif

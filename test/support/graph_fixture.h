@@ -34,6 +34,9 @@ struct gw_fixture {
 	struct gw_fixture_edges edges[GW_FIXTURE_ETYPES];
 };
 
+/* Makes a new temporary folder; the caller removes it. */
+void gw_test_folder(char path[64]);
+
 /* Makes ids and edges in memory; fails the test when it cannot. scale: nodes of paper. */
 void gw_fixture_begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale, uint32_t parts);
 /* Writes all arrays of all parts into a writer. */

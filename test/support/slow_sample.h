@@ -19,7 +19,7 @@ struct slow_graph {
 	uint64_t *indices[SLOW_TYPES_MAX]; /* [edges] */
 	struct gw_adjacency adjacencies[SLOW_PARTS_MAX][SLOW_TYPES_MAX];
 	const struct gw_adjacency *parts[SLOW_PARTS_MAX];
-	void *owned[4 * SLOW_TYPES_MAX * SLOW_PARTS_MAX];
+	void *owned[8 * SLOW_TYPES_MAX * SLOW_PARTS_MAX];
 	uint32_t owned_count;
 };
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +23,19 @@
 #include "tools/tools.h"
 
 #define WORDS_MAX 24
+
+/* The fixture, in memory where it can be: every array is synced, and a test writes thousands of them. */
+static void begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale)
+{
+	char root[] = "/dev/shm/gw-partition-XXXXXX";
+	gw_fixture_begin(fixture, seed, scale, 1);
+	if (mkdtemp(root)) {
+		assert_int_equal(rmdir(fixture->root), 0);
+		snprintf(fixture->root, sizeof(fixture->root), "%s", root);
+		snprintf(fixture->folder, sizeof(fixture->folder), "%s/graph", root);
+	}
+	gw_fixture_write(fixture);
+}
 
 /* Runs the command with its output in files of the folder; the words end with NULL. Returns its exit status. */
 static int run(const char *root, const char *in, const char *out, const char *const *words)
@@ -101,8 +115,7 @@ static void test_union_is_the_input(void **state)
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct gw_fixture fixture;
 		char out[128];
-		gw_fixture_begin(&fixture, seed, seed == 1 ? 17 : 300 * seed, 1);
-		gw_fixture_write(&fixture);
+		begin(&fixture, seed, seed == 1 ? 17 : 300 * seed);
 		snprintf(out, sizeof(out), "%s/parts", fixture.root);
 		for (int c = 0; c < 4; c++) {
 			for (int m = 0; m < 2; m++) {
@@ -125,10 +138,339 @@ static void test_union_is_the_input(void **state)
 	}
 }
 
+/* Digest of everything that was written, from the JSON. */
+static uint64_t graph_id(const char *folder)
+{
+	struct gw_graph_meta *meta;
+	if (gw_meta_read(folder, &meta))
+		fail_msg("%s", gw_last_error());
+	uint64_t id = meta->graph_id;
+	gw_meta_destroy(meta);
+	return id;
+}
+
+static void test_same_bytes(void **state)
+{
+	static const char *const methods[] = {"metis", "random"};
+	struct gw_fixture fixture;
+	char out[128];
+	(void)state;
+	begin(&fixture, 5, 700);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	for (int m = 0; m < 2; m++) {
+		uint64_t first = 0, other;
+		for (int threads = 1; threads <= 8; threads += threads < 3 ? 1 : 5) {
+			char option[32];
+			snprintf(option, sizeof(option), "--threads=%d", threads);
+			const char *words[] = {"--num-parts=3", "--method",  methods[m],        "--seed=9",
+					       option,          "--replace", "--balance-edges", NULL};
+			run_ok(fixture.root, fixture.folder, out, words);
+			first = threads == 1 ? graph_id(out) : first;
+			assert_true(graph_id(out) == first);
+		}
+		const char *words[] = {"--num-parts=3", "--method", methods[m], "--seed=10", "--replace", NULL};
+		run_ok(fixture.root, fixture.folder, out, words);
+		other = graph_id(out);
+		assert_true(other != first);
+	}
+	gw_fixture_end(&fixture);
+}
+
+/* Largest part over the mean. */
+static double balance(const uint64_t *counts, uint32_t parts)
+{
+	uint64_t sum = 0, most = 0;
+	for (uint32_t p = 0; p < parts; p++) {
+		sum += counts[p];
+		most = counts[p] > most ? counts[p] : most;
+	}
+	return (double)most * parts / (double)sum;
+}
+
+static void test_balance(void **state)
+{
+	struct gw_fixture fixture;
+	struct gw_oracle_result result;
+	char out[128];
+	(void)state;
+	begin(&fixture, 6, 4000);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+
+	const char *plain[] = {"--num-parts=4", "--replace", NULL};
+	run_ok(fixture.root, fixture.folder, out, plain);
+	gw_oracle_check(fixture.folder, out, &result);
+	assert_true(balance(result.nodes, 4) < 1.05);
+	uint64_t cut = result.edges_cut;
+
+	const char *train[] = {"--num-parts=4", "--balance-train", "--balance-edges", "--replace", NULL};
+	run_ok(fixture.root, fixture.folder, out, train);
+	gw_oracle_check(fixture.folder, out, &result);
+	assert_true(balance(result.nodes, 4) < 1.10);
+	assert_true(balance(result.train, 4) < 1.10);
+	assert_true(balance(result.part_edges, 4) < 1.15);
+
+	const char *types[] = {"--num-parts=4", "--balance_ntypes", "--replace", NULL};
+	run_ok(fixture.root, fixture.folder, out, types);
+	gw_oracle_check(fixture.folder, out, &result);
+	for (uint32_t t = 0; t < GW_FIXTURE_NTYPES; t++) {
+		uint64_t *nodes = result.ntype_nodes[t], sum = nodes[0] + nodes[1] + nodes[2] + nodes[3];
+		for (uint32_t p = 0; p < 4; p++)
+			assert_true((double)nodes[p] < 1.05 * (double)sum / 4 + 1);
+	}
+
+	const char *random[] = {"--num-parts=4", "--method=random", "--balance-train", "--replace", NULL};
+	run_ok(fixture.root, fixture.folder, out, random);
+	gw_oracle_check(fixture.folder, out, &result);
+	for (uint32_t p = 1; p < 4; p++) {
+		assert_in_range(result.nodes[p] + 1, result.nodes[0], result.nodes[0] + 2);
+		assert_in_range(result.train[p] + 1, result.train[0], result.train[0] + 2);
+	}
+	assert_true(cut < result.edges_cut); /* METIS cuts less than chance */
+	gw_fixture_end(&fixture);
+}
+
+static void test_objective_vol(void **state)
+{
+	struct gw_fixture fixture;
+	struct gw_oracle_result result;
+	char out[128];
+	(void)state;
+	begin(&fixture, 8, 500);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	const char *words[] = {"--num-parts=4", "--objtype=vol", "--json", NULL};
+	run_ok(fixture.root, fixture.folder, out, words);
+	gw_oracle_check(fixture.folder, out, &result);
+	check_report(fixture.root, &result);
+	gw_fixture_end(&fixture);
+}
+
+/* trainer_id is part * trainers + trainer, on nodes and, by their destination, on edges. */
+static void test_trainers(void **state)
+{
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part_options options = {.mapped = true};
+	char out[128];
+	(void)state;
+	begin(&fixture, 9, 600);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	const char *words[] = {"--num_parts", "2", "--num_trainers_per_machine", "3", NULL};
+	run_ok(fixture.root, fixture.folder, out, words);
+	struct gw_oracle_result result;
+	gw_oracle_check(fixture.folder, out, &result);
+	assert_int_equal(gw_meta_read(out, &meta), GW_OK);
+	for (uint32_t p = 0; p < 2; p++) {
+		struct gw_part *part;
+		uint64_t seen[3] = {0};
+		assert_int_equal(gw_part_open(meta, p, &options, &part), GW_OK);
+		const struct gw_array *nodes = gw_part_array(part, "node/paper/trainer_id");
+		const struct gw_array *edges = gw_part_array(part, "edge/paper__cites__paper/trainer_id");
+		assert_non_null(nodes);
+		assert_non_null(edges);
+		const int64_t *of_node = (const int64_t *)nodes->data, *of_edge = (const int64_t *)edges->data;
+		const struct gw_adjacency *a = gw_part_adjacency(part, FIXTURE_CITES);
+		for (uint64_t row = 0; row < a->rows; row++) {
+			uint64_t from, to;
+			gw_adjacency_list(a, row, &from, &to);
+			assert_int_equal(of_node[row] / 3, p);
+			seen[of_node[row] % 3]++;
+			for (uint64_t i = from; i < to; i++)
+				assert_int_equal(of_edge[i], of_node[row]);
+		}
+		for (int i = 0; i < 3; i++)
+			assert_true(seen[i] > 0);
+		gw_part_close(part);
+	}
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
+/* More parts than nodes, nothing but nodes, one part of many: all of them are partitionings. */
+static void test_extremes(void **state)
+{
+	static const char *const counts[] = {"2", "5", "40"};
+	static const char *const methods[] = {"metis", "random"};
+	(void)state;
+	for (uint64_t scale = 2; scale <= 21; scale += 19) {
+		struct gw_fixture fixture;
+		char out[128];
+		begin(&fixture, scale, scale);
+		snprintf(out, sizeof(out), "%s/parts", fixture.root);
+		for (int c = 0; c < 3; c++) {
+			for (int m = 0; m < 2; m++) {
+				const char *words[] = {"--num-parts", counts[c],   "--method",
+						       methods[m],    "--replace", NULL};
+				struct gw_oracle_result result;
+				run_ok(fixture.root, fixture.folder, out, words);
+				gw_oracle_check(fixture.folder, out, &result);
+			}
+		}
+		gw_fixture_end(&fixture);
+	}
+}
+
+static void expect_error(struct gw_fixture *fixture, const char *in, const char *out, const char *const *words,
+			 int status, const char *told)
+{
+	char text[4096];
+	assert_int_equal(run(fixture->root, in, out, words), status);
+	read_text(fixture->root, "stderr", text, sizeof(text));
+	if (!strstr(text, told))
+		fail_msg("\"%s\" does not tell of \"%s\"", text, told);
+	assert_non_null(strchr(text, '\n'));
+	assert_string_equal(strchr(text, '\n'), "\n"); /* one line */
+}
+
+static void test_refusals(void **state)
+{
+	struct gw_fixture fixture;
+	char out[128], absent[128], broken[160], path[200];
+	const char *two[] = {"--num-parts=2", NULL};
+	(void)state;
+	begin(&fixture, 3, 200);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	snprintf(absent, sizeof(absent), "%s/absent", fixture.root);
+
+	expect_error(&fixture, absent, out, two, 1, "absent");
+	const char *little[] = {"--num-parts=2", "--memory=1k", NULL};
+	expect_error(&fixture, fixture.folder, out, little, 1, "--method random");
+	expect_error(&fixture, fixture.folder, fixture.folder, two, 1, "--replace");
+	snprintf(broken, sizeof(broken), "%s/no/such/place", fixture.root);
+	expect_error(&fixture, fixture.folder, broken, two, 1, "no/such");
+	assert_int_equal(access(out, F_OK), -1);
+
+	run_ok(fixture.root, fixture.folder, out, two);
+	snprintf(path, sizeof(path), "%s/again", fixture.root);
+	expect_error(&fixture, out, path, two, 1, "2 parts");
+	assert_int_equal(access(path, F_OK), -1);
+
+	snprintf(broken, sizeof(broken), "%s/broken.json", fixture.root);
+	FILE *file = fopen(broken, "w");
+	fputs("{\"format\": 7", file);
+	fclose(file);
+	expect_error(&fixture, broken, path, two, 1, "broken.json");
+
+	snprintf(broken, sizeof(broken), "%s/part0/node/paper/feat.npy", fixture.folder);
+	assert_int_equal(truncate(broken, 4100), 0);
+	expect_error(&fixture, fixture.folder, path, two, 1, "feat.npy");
+	assert_int_equal(access(path, F_OK), -1);
+	gw_fixture_end(&fixture);
+}
+
+/* Wrong usage ends in argp's exit, so in a process of its own. */
+static void test_usage(void **state)
+{
+	static const char *const wrong[][4] = {{"--num-parts=0"},
+					       {"--num-parts=70000"},
+					       {"--num-parts=two"},
+					       {"--method=metis"},
+					       {"--num-parts=2", "--method=magic"},
+					       {"--num-parts=60000", "--num-trainers-per-machine=2"},
+					       {"--num-parts=2", "--objtype=both"},
+					       {"--num-parts=2", "another"}};
+	struct gw_fixture fixture;
+	(void)state;
+	begin(&fixture, 3, 20);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char out[128];
+		int status;
+		snprintf(out, sizeof(out), "%s/parts", fixture.root);
+		fflush(NULL);
+		pid_t child = fork();
+		if (child == 0)
+			_exit(run(fixture.root, fixture.folder, out, wrong[i]));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 2);
+		assert_int_equal(access(out, F_OK), -1);
+	}
+	gw_fixture_end(&fixture);
+}
+
+static void test_train_mask_absent(void **state)
+{
+	struct gw_fixture fixture;
+	char graph[128], out[128];
+	char *generate[] = {"generate", "rmat", "--quiet", "--scale=5", "--out", graph, NULL};
+	const char *words[] = {"--num-parts=2", "--balance-train", NULL};
+	(void)state;
+	begin(&fixture, 3, 20);
+	snprintf(graph, sizeof(graph), "%s/rmat", fixture.root);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	assert_int_equal(gw_tool_generate(6, generate), 0);
+	expect_error(&fixture, graph, out, words, 1, "train_mask");
+	gw_fixture_end(&fixture);
+}
+
+struct faulty {
+	struct gw_part *part;
+	struct gw_plan plan;
+	const char *out;
+};
+
+static gw_status assign_and_split(void *context)
+{
+	struct faulty *f = context;
+	struct gw_assignment assignment;
+	struct gw_split_stats stats;
+	struct gw_plan_quality quality = {0};
+	gw_status status = gw_assignment_make(&f->plan, f->part, &assignment);
+	if (status)
+		return status;
+	status = f->plan.method == GW_PLAN_METIS ? gw_assign_metis(&f->plan, f->part, &assignment)
+						 : gw_assign_random(&f->plan, f->part, &assignment);
+	if (!status)
+		status = gw_plan_quality_measure(&f->plan, f->part, &assignment, &quality);
+	if (!status)
+		status = gw_split(&f->plan, f->part, &assignment, f->out, false, &stats);
+	gw_plan_quality_free(&quality);
+	gw_assignment_free(&assignment);
+	if (status)
+		assert_int_equal(access(f->out, F_OK), -1);
+	else
+		assert_int_equal(gw_remove_tree(f->out), GW_OK);
+	return status;
+}
+
+static void test_memory_short(void **state)
+{
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part_options options = {.mapped = true};
+	char out[128];
+	(void)state;
+	begin(&fixture, 4, 40);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	for (int method = 0; method < 2; method++) {
+		struct faulty f = {.out = out,
+				   .plan = {.parts = 2,
+					    .trainers = 2,
+					    .method = (enum gw_plan_method)method,
+					    .balance_train = true,
+					    .balance_edges = true,
+					    .threads = 1}};
+		assert_int_equal(gw_part_open(meta, 0, &options, &f.part), GW_OK);
+		assert_true(gw_fault_each(assign_and_split, &f) > 50);
+		gw_part_close(f.part);
+	}
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_union_is_the_input),
+		cmocka_unit_test(test_same_bytes),
+		cmocka_unit_test(test_balance),
+		cmocka_unit_test(test_objective_vol),
+		cmocka_unit_test(test_trainers),
+		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_train_mask_absent),
+		cmocka_unit_test(test_memory_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

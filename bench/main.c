@@ -1,0 +1,47 @@
+/* `graphwire bench NAME`: one table of benchmarks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/bench.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} benchmarks[] = {
+	{"latency", gw_bench_latency, "one row, against a bare ping-pong"},
+	{"gather", gw_bench_gather, "many rows, over TCP and in memory, against bare loops"},
+	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
+	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
+	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
+};
+
+#define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
+
+static void print_help(FILE *to)
+{
+	fputs("Usage: graphwire bench NAME [OPTION...]\n\n"
+	      "Each measures its ceiling in the same run, checks its results first, and works without any option.\n\n",
+	      to);
+	for (size_t i = 0; i < BENCHMARKS; i++)
+		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
+	fputs("\ngraphwire bench NAME --help tells more.\n", to);
+}
+
+int gw_bench_main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return 2;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0) {
+		print_help(stdout);
+		return 0;
+	}
+	for (size_t i = 0; i < BENCHMARKS; i++) {
+		if (strcmp(argv[1], benchmarks[i].name) == 0)
+			return benchmarks[i].run(argc - 1, argv + 1);
+	}
+	fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n", argv[1]);
+	return 2;
+}

@@ -1,0 +1,139 @@
+/* Uniform sampling without replacement, blocks relabelled through a dense map, as bare as it goes.
+ *
+ *   hop: offsets prefetched 16 ahead -> Floyd, neighbours prefetched as they are picked -> all neighbours read, map
+ *   entries prefetched 16 ahead -> numbers
+ *
+ * It does what a sampler must do and nothing else: no checks, one node and one edge type, offsets and ids of 4 bytes, a
+ * cheap mixer for random numbers, picks in no order. What it leaves out is what Graphwire's figure pays for.
+ */
+#include "bench/sample_ceiling.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define AHEAD 16
+#define HUGE  (2ull << 20)
+
+/* MurmurHash3's 64-bit finalizer. */
+static inline uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ull;
+	return x ^ x >> 33;
+}
+
+/* The most edges that a batch's last hop can have; nodes cannot be more than those of all hops. */
+static uint64_t edges_max(const struct ceiling *ceiling, uint64_t seeds)
+{
+	uint64_t nodes = seeds, edges = 0;
+	for (uint32_t hop = 0; hop < ceiling->hops; hop++) {
+		uint64_t frontier = nodes < ceiling->graph.nodes ? nodes : ceiling->graph.nodes;
+		edges = frontier * ceiling->fanouts[hop];
+		nodes = frontier + edges;
+	}
+	return edges > nodes ? edges : nodes;
+}
+
+int ceiling_begin(struct ceiling *ceiling, const struct ceiling_graph *graph, const uint32_t *fanouts, uint32_t hops,
+		  uint64_t seeds_max)
+{
+	memset(ceiling, 0, sizeof(*ceiling));
+	ceiling->graph = *graph;
+	ceiling->hops = hops;
+	memcpy(ceiling->fanouts, fanouts, hops * sizeof(*fanouts));
+	ceiling->capacity = edges_max(ceiling, seeds_max) + AHEAD;
+	uint64_t bytes = graph->nodes * 8 + ceiling->capacity * (4 + 8 + 4 + 4);
+	ceiling->mapped_bytes = (bytes + 2 * HUGE - 1) / HUGE * HUGE;
+	ceiling->mapping =
+		mmap(NULL, ceiling->mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ceiling->mapping == MAP_FAILED)
+		return -1;
+	madvise(ceiling->mapping, ceiling->mapped_bytes, MADV_HUGEPAGE);
+	ceiling->map = ceiling->mapping;
+	ceiling->edge_id = ceiling->map + graph->nodes;
+	ceiling->nodes = (uint32_t *)(void *)(ceiling->edge_id + ceiling->capacity);
+	ceiling->source = ceiling->nodes + ceiling->capacity;
+	ceiling->pending = ceiling->source + ceiling->capacity;
+	return 0;
+}
+
+void ceiling_end(struct ceiling *ceiling)
+{
+	if (ceiling->mapping && ceiling->mapping != MAP_FAILED)
+		munmap(ceiling->mapping, ceiling->mapped_bytes);
+	memset(ceiling, 0, sizeof(*ceiling));
+}
+
+static inline uint32_t number_of(struct ceiling *ceiling, uint32_t id)
+{
+	uint64_t entry = ceiling->map[id];
+	if (entry >> 32 != ceiling->batch) {
+		entry = (uint64_t)ceiling->batch << 32 | ceiling->node_count;
+		ceiling->map[id] = entry;
+		ceiling->nodes[ceiling->node_count++] = id;
+	}
+	return (uint32_t)entry;
+}
+
+static uint64_t pick(const struct ceiling *ceiling, uint64_t key, uint32_t fanout, uint64_t frontier)
+{
+	const uint32_t *indptr = ceiling->graph.indptr, *indices = ceiling->graph.indices, *nodes = ceiling->nodes;
+	uint64_t *edge_id = ceiling->edge_id, edges = 0;
+	for (uint64_t i = 0; i < frontier; i++) {
+		if (i + AHEAD < frontier)
+			__builtin_prefetch(&indptr[nodes[i + AHEAD]]);
+		uint64_t begin = indptr[nodes[i]];
+		uint32_t degree = (uint32_t)(indptr[nodes[i] + 1] - begin);
+		if (degree <= fanout) {
+			for (uint32_t j = 0; j < degree; j++)
+				edge_id[edges++] = begin + j;
+			__builtin_prefetch(&indices[begin]);
+			continue;
+		}
+		uint64_t random = key ^ nodes[i] * 0x9e3779b97f4a7c15ull;
+		uint32_t picked[SAMPLE_FANOUT_MAX];
+		for (uint32_t j = 0; j < fanout; j++) {
+			random = mix(random + j);
+			uint32_t position = (uint32_t)((random >> 32) * (degree - fanout + j + 1) >> 32);
+			for (uint32_t q = 0; q < j; q++) {
+				if (picked[q] == position) {
+					position = degree - fanout + j;
+					break;
+				}
+			}
+			picked[j] = position;
+			edge_id[edges++] = begin + position;
+			__builtin_prefetch(&indices[begin + position]);
+		}
+	}
+	return edges;
+}
+
+static void relabel(struct ceiling *ceiling, uint64_t edges)
+{
+	for (uint64_t e = 0; e < edges; e++) {
+		ceiling->pending[e] = ceiling->graph.indices[ceiling->edge_id[e]];
+		__builtin_prefetch(&ceiling->map[ceiling->pending[e]], 1);
+		if (e >= AHEAD)
+			ceiling->source[e - AHEAD] = number_of(ceiling, ceiling->pending[e - AHEAD]);
+	}
+	for (uint64_t e = edges > AHEAD ? edges - AHEAD : 0; e < edges; e++)
+		ceiling->source[e] = number_of(ceiling, ceiling->pending[e]);
+}
+
+uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *seeds, uint32_t n)
+{
+	uint64_t edges = 0;
+	ceiling->batch++;
+	ceiling->node_count = 0;
+	for (uint32_t i = 0; i < n; i++)
+		number_of(ceiling, (uint32_t)seeds[i]);
+	for (uint32_t hop = 0; hop < ceiling->hops; hop++) {
+		ceiling->last_edges = pick(ceiling, mix(key + hop), ceiling->fanouts[hop], ceiling->node_count);
+		relabel(ceiling, ceiling->last_edges);
+		edges += ceiling->last_edges;
+	}
+	return edges;
+}

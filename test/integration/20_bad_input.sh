@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# What people get wrong: each ends with one line that says what, where and what to do, and leaves nothing half-written.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+
+nothing_written() { # nothing_written WHAT NAME: no file or staging folder of that name
+	local found
+	found=$(find . -name "$2*" -o -name ".$2*")
+	if [ -z "$found" ]; then ok "$1 leaves nothing behind"; else not_ok "$1 leaves something behind: $found"; fi
+}
+
+# --- Import. ---
+refuses "import: no input file" 1 'absent.tsv' "$GRAPHWIRE" import --quiet --from absent.tsv --out made
+refuses "import: nothing said" 2 'out' "$GRAPHWIRE" import
+printf '0\t1\n1\tx2 y\n' >bad.tsv
+printf '0\t1\n1\t-7\n' >negative.tsv
+head -c 4096 /dev/urandom >noise.npy
+printf '0\t1\n1\t2\n2\t0\n' | gzip | head -c 20 >cut.tsv.gz
+refuses "import: an id that is none" 1 'bad.tsv.*2' "$GRAPHWIRE" import --quiet --from bad.tsv --ids dense --out made
+refuses "import: an array that is none" 1 'noise.npy' "$GRAPHWIRE" import --quiet --from noise.npy --out made
+refuses "import: a negative id" 1 'negative.tsv.*2' "$GRAPHWIRE" import --quiet --from negative.tsv --ids dense --out made
+refuses "import: a gzip file cut short" 1 'cut.tsv.gz' "$GRAPHWIRE" import --quiet --from cut.tsv.gz --out made
+nothing_written "a failed import" made
+
+# --- Generate. ---
+refuses "generate: no folder" 2 'out' "$GRAPHWIRE" generate rmat
+refuses "generate: scale out of range" 2 '99' "$GRAPHWIRE" generate rmat --scale 99 --out made
+refuses "generate: not a number" 2 'lots' "$GRAPHWIRE" generate rmat --scale lots --out made
+refuses "generate: a folder that is a file" 1 'bad.tsv' "$GRAPHWIRE" generate rmat --scale 8 --quiet --out bad.tsv/made
+nothing_written "a failed generate" made
+holds "generate" "$GRAPHWIRE" generate rmat --scale 10 --features 8 --labels 4 --train-share 0.5 --out graph
+refuses "generate: the folder is there already" 1 'graph' "$GRAPHWIRE" generate rmat --scale 10 --out graph
+
+# --- Partition. ---
+refuses "partition: no graph" 1 'absent' "$GRAPHWIRE" partition absent --num-parts 2 --method random --out made
+refuses "partition: nothing said" 2 'graph' "$GRAPHWIRE" partition
+refuses "partition: unknown method" 2 'magic' "$GRAPHWIRE" partition graph --num-parts 2 --method magic --out made
+refuses "partition: no parts at all" 2 '0' "$GRAPHWIRE" partition graph --num-parts 0 --method random --out made
+nothing_written "a failed partition" made
+holds "partition" "$GRAPHWIRE" partition graph --num_parts 2 --method random --out parts
+
+# --- Damaged parts: every reader says where. ---
+damaged() { # damaged NAME FILE: a copy of the parts, whose FILE is to be damaged
+	rm -rf "$1"
+	cp -r parts "$1"
+	victim=$(find "$1" -path "*$2" | sort | head -n 1)
+	[ -n "$victim" ] || not_ok "there is no $2 in the parts"
+}
+damaged cut feat.npy
+truncate -s -100 "$victim"
+damaged edited indices.npy
+printf '\377' | dd of="$victim" bs=1 seek=4200 conv=notrunc status=none
+damaged missing indptr.npy
+rm "$victim"
+damaged wrongjson rmat.json
+head -c 200 "$victim" >"$victim.new" && mv "$victim.new" "$victim"
+damaged climbing rmat.json
+sed -i 's|"part0/node|"../part0/node|' "$victim"
+reader() { # reader COMMAND PARTS: a command that opens the parts, as arguments
+	case $1 in
+	verify) echo "verify $2" ;;
+	serve) echo "serve --part-config $2 --part 0 --listen 127.0.0.1:0" ;;
+	epoch) echo "epoch --part-config $2" ;;
+	esac
+}
+for command in verify serve epoch; do
+	"$GRAPHWIRE" --help | grep -q "^  $command " || continue
+	while read -r folder said; do
+		read -ra arguments < <(reader "$command" "$folder")
+		refuses "$command: $folder parts" 1 "$said" "$GRAPHWIRE" "${arguments[@]}"
+	done <<-'FAULTS'
+		cut feat
+		edited indices
+		missing indptr
+		wrongjson rmat.json
+		climbing \.\./part0
+		absent absent
+	FAULTS
+done
+
+# --- Serve and epoch. ---
+refuses "serve: a part that is not there" 1 '7' "$GRAPHWIRE" serve --part-config parts --part 7 --listen 127.0.0.1:0
+refuses "serve: not an address" 2 'nowhere' "$GRAPHWIRE" serve --part-config parts --part 0 --listen nowhere:port
+refuses "serve: open to all without a key" 1 'key-file.*insecure' \
+	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 0.0.0.0:0
+refuses "epoch: a server that is not there" 1 '127.0.0.1:[12]' \
+	"$GRAPHWIRE" epoch --part-config parts --servers 127.0.0.1:1,127.0.0.1:2 --timeout 500
+refuses "epoch: fanouts that are none" 2 'ten' "$GRAPHWIRE" epoch --part-config parts --fanouts ten
+refuses "epoch: an unknown edge type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --fanout nonsense=1,1
+refuses "epoch: an unknown node type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --ntype nonsense

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Servers as processes: what they refuse, what they survive, how they end.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+export XDG_RUNTIME_DIR=$work/runtime # keys and locks of these servers only
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+
+for seed in 1 2; do
+	holds "graph $seed" "$GRAPHWIRE" generate rmat --scale 12 --seed $seed --features 16 --labels 4 --train-share 0.5 \
+		--out graph$seed
+	holds "its parts" "$GRAPHWIRE" partition graph$seed --num-parts 2 --method random --out parts$seed
+done
+
+# start NAME ARGUMENT…: a server in the background; its address in ${address[NAME]}, its process in ${process[NAME]}.
+declare -A address process
+start() {
+	local name=$1
+	shift
+	: >"$name.log"
+	"$GRAPHWIRE" serve "$@" >"$name.log" 2>&1 </dev/null &
+	process[$name]=$!
+	started+=($!)
+	within 30 grep -q '^serving part' "$name.log"
+	address[$name]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$name.log")
+	if [ -n "${address[$name]}" ]; then ok "server $name is up"; else not_ok "server $name: $(tail -n 1 "$name.log")"; fi
+}
+
+ends() { # ends NAME SIGNAL STATUS
+	kill -"$2" "${process[$1]}"
+	if ! within 20 gone "${process[$1]}"; then
+		not_ok "server $1 goes on after SIG$2"
+		return
+	fi
+	wait "${process[$1]}"
+	local status=$?
+	if [ $status -eq "$3" ]; then ok "server $1 ends on SIG$2"; else not_ok "server $1 ends with $status, not $3"; fi
+}
+
+start zero --part-config parts1 --part 0 --listen 127.0.0.1:0
+start one --part-config parts1 --part 1 --listen 127.0.0.1:0
+both=${address[zero]},${address[one]}
+epoch=("$GRAPHWIRE" epoch --part-config parts1 --servers "$both" --batch-size 256)
+
+holds "an epoch over TCP is the standalone client's" "${epoch[@]}" --check
+holds "with many threads and batches ahead too" "${epoch[@]}" --check --threads 8 --depth 8
+
+refuses "a second server of a part on this host" 1 "part 0.*pid ${process[zero]}" \
+	"$GRAPHWIRE" serve --part-config parts1 --part 0 --listen 127.0.0.1:0
+refuses "a port that is taken, naming who has it" 1 "${address[zero]}.*process ${process[zero]}" \
+	"$GRAPHWIRE" serve --part-config parts2 --part 0 --listen "${address[zero]}"
+refuses "servers of one part twice" 1 'part 0.*twice' \
+	"$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]},${address[zero]}"
+refuses "too few servers" 1 'part 1.*no server' "$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]}"
+refuses "servers of another graph" 1 "${address[zero]}.*graph" \
+	"$GRAPHWIRE" epoch --part-config parts2 --servers "$both"
+head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >wrong.key
+chmod 600 wrong.key
+refuses "a wrong key" 1 "key" "$GRAPHWIRE" epoch --part-config parts1 --servers "$both" \
+	--key-file wrong.key
+
+# --- Strangers on the port: garbage, silence, half a frame. The server goes on for the others. ---
+garbage() { # garbage BYTES: sends noise and closes
+	exec 9<>"/dev/tcp/127.0.0.1/${address[zero]##*:}" && head -c "$1" /dev/urandom >&9 2>/dev/null
+	exec 9>&-
+}
+for bytes in 1 16 1000 1000000; do
+	garbage $bytes 2>/dev/null
+done
+exec 8<>"/dev/tcp/127.0.0.1/${address[zero]##*:}" # one that says nothing
+holds "the server goes on after garbage" "${epoch[@]}" --check
+exec 8>&-
+
+# --- A server that goes away and comes back. ---
+kill -KILL "${process[one]}"
+wait "${process[one]}" 2>/dev/null
+refuses "a lost server is named" 1 "${address[one]}" "${epoch[@]}" --timeout 1000
+start one --part-config parts1 --part 1 --listen "${address[one]}"
+holds "a server that came back serves on" "${epoch[@]}" --check
+
+ends zero TERM 0
+ends one INT 0

@@ -1,0 +1,270 @@
+/* The package graph: relations resolved as documented, and the label out of reach of everything else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/rng.h"
+#include "core/base/staging.h"
+#include "test/support/alloc_fault.h"
+#include "test/support/import_bed.h"
+#include "tools/import_apt.h"
+
+static struct import_bed bed;
+static char input[300], out[300];
+
+static int begin(void **state)
+{
+	(void)state;
+	import_bed_begin(&bed);
+	snprintf(input, sizeof(input), "%s/dump", bed.root);
+	snprintf(out, sizeof(out), "%s", bed.out);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	import_bed_end(&bed);
+	return 0;
+}
+
+static gw_status import_dump(const char *to, unsigned threads)
+{
+	const struct gw_import_apt apt = {.from = input,
+					  .out = to,
+					  .name = "packages",
+					  .apt = {.seed = 1, .transpose = true},
+					  .build = {.threads = threads, .quiet = true}};
+	return gw_import_apt_run(&apt, &bed.stats);
+}
+
+static void open_dump(const char *text)
+{
+	struct gw_part_options options = {.mapped = true};
+	import_bed_text(&bed, "dump", text);
+	if (import_dump(out, 2) != GW_OK || gw_meta_read(out, &bed.meta) != GW_OK ||
+	    gw_part_open(bed.meta, 0, &options, &bed.part) != GW_OK || gw_part_check(bed.part, 1) != GW_OK)
+		fail_msg("%s", gw_last_error());
+}
+
+static const char small[] = "Package: zed\n"
+			    "Version: 1\n"
+			    "Source: tools (1.2-3)\n"
+			    "Maintainer: Ann <a@x>\n"
+			    "Depends: libb (>= 2), libb (<< 3), mta | exim, gone | liba:any, zed\n"
+			    "Pre-Depends: liba\n"
+			    "recommends: virt (= 1)\n"
+			    "Conflicts: mta\n"
+			    "Breaks: liba (<< 1)\n"
+			    "Provides: mta\n"
+			    "Section: contrib/games\n"
+			    "Description: A game game, of WAR!\n"
+			    " and peace\n"
+			    "\n"
+			    "Package: liba\n"
+			    "Maintainer: Bob <b@x>\n"
+			    "Suggests: exim,\n"
+			    " zed [amd64] <!nocheck>\n"
+			    "Provides: virt (= 1), other\n"
+			    "Section: libs\n"
+			    "\n"
+			    "\n"
+			    "Package: libb\r\n"
+			    "Maintainer: Ann <a@x>\r\n"
+			    "Provides: virt\r\n"
+			    "Section: libs\r\n"
+			    "\r\n"
+			    "Package: exim\n"
+			    "Provides: mta\n"
+			    "Section: mail\n"
+			    "Description:\n"
+			    "\n"
+			    "Package: liba\n"
+			    "Suggests: libb\n"
+			    "Section: oldlibs\n";
+
+/* By name: exim 0, liba 1, libb 2, zed 3. */
+static void relations_as_documented(void **state)
+{
+	(void)state;
+	open_dump(small);
+	assert_int_equal(bed.meta->ntypes[0].count, 4);
+	static const char *const names[] = {"exim", "liba", "libb", "zed"};
+	for (uint64_t i = 0; i < 4; i++)
+		assert_true(import_bed_string_is(&bed, "node/package/orig_id", i, names[i]));
+	/* depends of zed: libb once, mta = exim (and zed itself, left out), liba by the alternative and by Pre-Depends
+	 */
+	static const uint64_t d_src[] = {3, 3, 3}, d_dst[] = {0, 1, 2};
+	import_bed_check_edges(&bed, "package:depends:package", 3, d_src, d_dst, NULL, false);
+	import_bed_check_edges(&bed, "package:rev_depends:package", 3, d_dst, d_src, NULL, false);
+	static const uint64_t r_src[] = {3, 3}, r_dst[] = {1, 2};
+	import_bed_check_edges(&bed, "package:recommends:package", 2, r_src, r_dst, NULL, false);
+	static const uint64_t s_src[] = {1, 1}, s_dst[] = {0, 3}; /* the first stanza of liba counts */
+	import_bed_check_edges(&bed, "package:suggests:package", 2, s_src, s_dst, NULL, false);
+	static const uint64_t c_src[] = {3, 3}, c_dst[] = {0, 1};
+	import_bed_check_edges(&bed, "package:conflicts:package", 2, c_src, c_dst, NULL, false);
+	static const uint64_t all[] = {0, 1, 2, 3}, sources[] = {0, 1, 2, 3}, maintainers[] = {2, 1, 0, 0};
+	import_bed_check_edges(&bed, "package:built-from:source", 4, all, sources, NULL, false);
+	assert_true(import_bed_string_is(&bed, "node/source/orig_id", 3, "tools"));
+	import_bed_check_edges(&bed, "package:maintained-by:maintainer", 4, all, maintainers, NULL, false);
+	import_bed_check_edges(&bed, "maintainer:rev_maintained-by:package", 4, maintainers, all, NULL, false);
+	assert_true(import_bed_string_is(&bed, "node/maintainer/orig_id", 2, "unknown"));
+
+	static const int64_t labels[] = {2, 1, 1, 0};
+	assert_memory_equal(import_bed_array(&bed, "node/package/label"), labels, sizeof(labels));
+	static const char *const sections[] = {"games", "libs", "mail"};
+	for (uint64_t i = 0; i < 3; i++)
+		assert_true(import_bed_string_is(&bed, "node/package/label.names", i, sections[i]));
+	const uint8_t *train = import_bed_array(&bed, "node/package/train_mask");
+	const uint8_t *val = import_bed_array(&bed, "node/package/val_mask");
+	const uint8_t *test = import_bed_array(&bed, "node/package/test_mask");
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(train[i] + val[i] + test[i], 1);
+
+	/* "game" twice, "of", "war", "and", "peace" once, "A" not at all: squares sum to 8 unless columns collide */
+	const float *feat = import_bed_array(&bed, "node/package/feat");
+	assert_int_equal(gw_part_array(bed.part, "node/package/feat")->row_bytes, 512);
+	double squares = 0, largest = 0;
+	for (int d = 0; d < 128; d++) {
+		squares += (double)feat[3 * 128 + d] * (double)feat[3 * 128 + d];
+		largest = largest < feat[3 * 128 + d] ? feat[3 * 128 + d] : largest;
+		largest = largest < -feat[3 * 128 + d] ? -feat[3 * 128 + d] : largest;
+		assert_true(feat[d] == 0); /* exim has no words */
+	}
+	assert_true(squares > 0.9999 && squares < 1.0001 && largest > 0.5);
+	import_bed_reset(&bed);
+}
+
+/* A made-up archive with everything that the real one has; sections are taken from a list in the order given. */
+static char *make_dump(const uint32_t *section_of, uint32_t packages)
+{
+	static const char *const sections[] = {"libs", "games", "contrib/net", "doc", "non-free/math", "x11"};
+	static const char *const words[] = {"library", "tool", "documentation", "game", "network", "server", "fast"};
+	char *text = malloc(packages * 600), *at = text;
+	for (uint32_t i = 0; i < packages; i++) {
+		struct gw_words w = gw_philox(3, i, 0), v = gw_philox(3, i, 1);
+		at += sprintf(at, "Package: p%u\nSource: s%u\nMaintainer: m%u <m@x>\nSection: %s\n",
+			      i * 7919 % packages, w.word[0] % 100, w.word[1] % 9, sections[section_of[i]]);
+		at += sprintf(at, "Depends: p%u (>= 1), p%u | v%u, nothing%u\nRecommends: v%u\nSuggests: p%u\n",
+			      w.word[2] % packages, w.word[3] % packages, v.word[0] % 20, i, v.word[1] % 20,
+			      v.word[2] % packages);
+		at += sprintf(at,
+			      "Conflicts: v%u\nProvides: v%u\nTag: role::game, interface::x11\nPriority: optional\n",
+			      v.word[3] % 20, w.word[0] % 20);
+		at += sprintf(at, "Filename: pool/main/p%u.deb\nDescription: %s %s for %s\n\n", i, words[w.word[1] % 7],
+			      words[w.word[2] % 7], words[w.word[3] % 7]);
+	}
+	return text;
+}
+
+static void expect_same_array(const struct gw_part *a, const struct gw_part *b, uint32_t number, bool *label)
+{
+	const struct gw_array *x = gw_part_array_at(a, number), *y = gw_part_array_at(b, number);
+	assert_non_null(y);
+	assert_string_equal(x->meta->key, y->meta->key);
+	*label = strncmp(x->meta->key, "node/package/label", 18) == 0;
+	if (*label)
+		return;
+	assert_int_equal(x->meta->digest, y->meta->digest);
+	assert_int_equal(x->rows * x->row_bytes, y->rows * y->row_bytes);
+	assert_memory_equal(x->data, y->data, x->rows * x->row_bytes);
+}
+
+/* Sections dealt out anew: whatever is not the label stays the same, byte by byte. So nothing else knows of it. */
+static void label_is_out_of_reach(void **state)
+{
+	(void)state;
+	const uint32_t packages = 500;
+	uint32_t sections[500];
+	char other[320];
+	snprintf(other, sizeof(other), "%s/out2", bed.root);
+	for (uint32_t i = 0; i < packages; i++)
+		sections[i] = gw_philox(9, i, 0).word[0] % 6;
+	char *text = make_dump(sections, packages);
+	open_dump(text);
+	free(text);
+	for (uint32_t i = packages - 1; i > 0; i--) { /* shuffled */
+		uint32_t j = gw_philox(10, i, 0).word[0] % (i + 1), kept = sections[i];
+		sections[i] = sections[j];
+		sections[j] = kept;
+	}
+	text = make_dump(sections, packages);
+	import_bed_text(&bed, "dump", text);
+	free(text);
+	assert_int_equal(import_dump(other, 1), GW_OK);
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	struct gw_part_options options = {.mapped = true};
+	assert_int_equal(gw_meta_read(other, &meta), GW_OK);
+	assert_int_equal(gw_part_open(meta, 0, &options, &part), GW_OK);
+	uint32_t count = 0, labels = 0;
+	for (; gw_part_array_at(bed.part, count); count++) {
+		bool label;
+		expect_same_array(bed.part, part, count, &label);
+		labels += label;
+	}
+	assert_null(gw_part_array_at(part, count));
+	assert_int_equal(labels, 3); /* label, label.names.bytes, label.names.offsets */
+	assert_true(count > 40);
+	/* They did change, and as the input did: the names of the classes are still the same. */
+	assert_memory_not_equal(import_bed_array(&bed, "node/package/label"),
+				gw_part_array(part, "node/package/label")->data, packages * 8);
+	assert_true(import_bed_string_is(&bed, "node/package/label.names", 3, "math"));
+	gw_part_close(part);
+	gw_meta_destroy(meta);
+	assert_int_equal(gw_remove_tree(other), GW_OK);
+	import_bed_reset(&bed);
+}
+
+static void faults(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *why;
+	} broken[] = {{"", "apt-get update"},
+		      {"\n\n", "apt-get update"},
+		      {"Version: 1\n", "line 1: a stanza without"},
+		      {"Package: a\n\nVersion: 1\nSection: x\n", "line 3: a stanza without"},
+		      {" Package: a\n", "line 1: a continuation"},
+		      {"Package: a\nnonsense\n", "line 2: not \"Field: value\""},
+		      {"Package:\n", "line 1"},
+		      {": a\n", "line 1"}};
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		import_bed_text(&bed, "dump", broken[i].text);
+		assert_int_equal(import_dump(out, 1), GW_FORMAT);
+		if (!strstr(gw_last_error(), broken[i].why))
+			fail_msg("no \"%s\" in \"%s\"", broken[i].why, gw_last_error());
+	}
+}
+
+static gw_status import_small(void *context)
+{
+	(void)context;
+	const struct gw_import_apt apt = {
+		.from = input, .out = out, .name = "packages", .build = {.threads = 1, .quiet = true, .replace = true}};
+	return gw_import_apt_run(&apt, &bed.stats);
+}
+
+static void shortage(void **state)
+{
+	(void)state;
+	import_bed_text(&bed, "dump", small);
+	assert_true(gw_fault_each(import_small, NULL) > 40);
+	import_bed_reset(&bed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(relations_as_documented),
+		cmocka_unit_test(label_is_out_of_reach),
+		cmocka_unit_test(faults),
+		cmocka_unit_test(shortage),
+	};
+	return cmocka_run_group_tests_name("apt", tests, begin, end);
+}

@@ -1,0 +1,204 @@
+/* Numbers by first appearance against a plain search, for text and whole numbers, any columns, any threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "core/base/rng.h"
+#include "test/support/alloc_fault.h"
+#include "tools/numbering.h"
+#include "tools/table.h"
+
+#define ROWS 70000u /* more than two pieces */
+
+struct input {
+	uint64_t single[ROWS / 10], first[ROWS], second[ROWS];
+	uint64_t single_in[ROWS / 10], first_in[ROWS], second_in[ROWS];
+	char *text[2];
+	struct gw_numbering_column columns[2];
+};
+
+static uint64_t draw(uint64_t i, uint64_t salt)
+{
+	struct gw_words words = gw_philox(salt, i, 0);
+	/* A few hubs, many rare ones; values far apart. */
+	return words.word[0] % 4 == 0 ? words.word[1] % 5 : (uint64_t)(words.word[1] % 30000) * 0x1000000001ull;
+}
+
+static struct input *make_input(bool text)
+{
+	struct input *in = calloc(1, sizeof(*in));
+	for (int t = 0; t < 2 && text; t++)
+		in->text[t] = malloc(ROWS * 64);
+	size_t used[2] = {0, 0};
+	for (uint64_t i = 0; i < ROWS / 10; i++)
+		in->single_in[i] = draw(i, 1);
+	for (uint64_t i = 0; i < ROWS; i++) {
+		in->first_in[i] = draw(i, 2);
+		in->second_in[i] = draw(i, 3);
+	}
+	struct {
+		uint64_t *values, *out, count;
+		int text;
+	} parts[] = {{in->single_in, in->single, ROWS / 10, 0},
+		     {in->first_in, in->first, ROWS, 1},
+		     {in->second_in, in->second, ROWS, 1}};
+	for (int p = 0; p < 3; p++) {
+		for (uint64_t i = 0; i < parts[p].count; i++) {
+			parts[p].out[i] = parts[p].values[i];
+			if (!text)
+				continue;
+			char *at = in->text[parts[p].text] + used[parts[p].text];
+			int bytes = sprintf(at, "node-%llu", (unsigned long long)parts[p].values[i]);
+			parts[p].out[i] = gw_text_ref(used[parts[p].text], (uint64_t)bytes, false);
+			used[parts[p].text] += (size_t)bytes;
+		}
+	}
+	in->columns[0] = (struct gw_numbering_column){.first = in->single, .rows = ROWS / 10, .text = in->text[0]};
+	in->columns[1] = (struct gw_numbering_column){
+		.first = in->first, .second = in->second, .rows = ROWS, .text = in->text[1]};
+	return in;
+}
+
+static void free_input(struct input *in)
+{
+	free(in->text[0]);
+	free(in->text[1]);
+	free(in);
+}
+
+/* Walks the values in the order promised and numbers them with a table over the 30005 values there can be. */
+static void check(const struct input *in, const struct gw_numbering *numbering, bool text)
+{
+	int64_t *known = malloc(40000 * sizeof(*known));
+	for (int i = 0; i < 40000; i++)
+		known[i] = -1;
+	uint64_t next = 0;
+	for (uint64_t p = 0; p < ROWS / 10 + 2 * ROWS; p++) {
+		uint64_t pair = p - ROWS / 10;
+		uint64_t value = p < ROWS / 10 ? in->single_in[p]
+				 : pair % 2    ? in->second_in[pair / 2]
+					       : in->first_in[pair / 2];
+		uint64_t got = p < ROWS / 10 ? in->single[p] : pair % 2 ? in->second[pair / 2] : in->first[pair / 2];
+		int64_t *place = &known[value < 5 ? value : 5 + value / 0x1000000001ull];
+		if (*place < 0) {
+			*place = (int64_t)next++;
+			assert_int_equal(numbering->columns[*place], p < ROWS / 10 ? 0 : 1);
+			if (!text)
+				assert_int_equal(numbering->values[*place], value);
+		}
+		assert_int_equal(got, *place);
+	}
+	assert_int_equal(numbering->count, next);
+	free(known);
+}
+
+static void first_appearance(void **state)
+{
+	(void)state;
+	for (int text = 0; text < 2; text++) {
+		for (unsigned threads = 1; threads <= 7; threads += 3) {
+			struct input *in = make_input(text);
+			struct gw_numbering numbering;
+			assert_int_equal(gw_numbering_create(in->columns, 2, threads, &numbering), GW_OK);
+			check(in, &numbering, text);
+			gw_numbering_free(&numbering);
+			free_input(in);
+		}
+	}
+}
+
+static void strings_are_the_names(void **state)
+{
+	(void)state;
+	struct input *in = make_input(true);
+	struct gw_numbering numbering;
+	uint64_t *offsets;
+	char *bytes, expected[64];
+	assert_int_equal(gw_numbering_create(in->columns, 2, 2, &numbering), GW_OK);
+	assert_int_equal(gw_numbering_strings(&numbering, in->columns, 2, &offsets, &bytes), GW_OK);
+	for (uint64_t i = 0; i < ROWS; i++) {
+		uint64_t number = in->second[i];
+		int length = sprintf(expected, "node-%llu", (unsigned long long)in->second_in[i]);
+		assert_int_equal(offsets[number + 1] - offsets[number], length);
+		assert_memory_equal(bytes + offsets[number], expected, (size_t)length);
+	}
+	gw_free(offsets);
+	gw_free(bytes);
+	gw_numbering_free(&numbering);
+	free_input(in);
+}
+
+static void doubled_quotes(void **state)
+{
+	(void)state;
+	const char *text = "say \"\"hi\"\"\"\"plain";
+	uint64_t values[] = {gw_text_ref(0, 10, true), gw_text_ref(10, 7, true), gw_text_ref(0, 10, true)};
+	struct gw_numbering_column column = {.first = values, .rows = 3, .text = text};
+	struct gw_numbering numbering;
+	uint64_t *offsets;
+	char *bytes;
+	assert_int_equal(gw_numbering_create(&column, 1, 1, &numbering), GW_OK);
+	assert_int_equal(numbering.count, 2);
+	assert_int_equal(values[2], 0);
+	assert_int_equal(gw_numbering_strings(&numbering, &column, 1, &offsets, &bytes), GW_OK);
+	assert_int_equal(offsets[1], 8);
+	assert_int_equal(offsets[2], 14);
+	assert_memory_equal(bytes, "say \"hi\"\"plain", 14);
+	gw_free(offsets);
+	gw_free(bytes);
+	gw_numbering_free(&numbering);
+}
+
+static void nothing(void **state)
+{
+	(void)state;
+	struct gw_numbering_column column = {0};
+	struct gw_numbering numbering;
+	assert_int_equal(gw_numbering_create(&column, 1, 4, &numbering), GW_OK);
+	assert_int_equal(numbering.count, 0);
+	gw_numbering_free(&numbering);
+}
+
+static gw_status number_few(void *context)
+{
+	(void)context;
+	const char *text = "abcabd";
+	uint64_t values[] = {gw_text_ref(0, 1, false), gw_text_ref(1, 1, false), gw_text_ref(3, 1, false),
+			     gw_text_ref(5, 1, false)};
+	struct gw_numbering_column column = {.first = values, .rows = 4, .text = text};
+	struct gw_numbering numbering;
+	uint64_t *offsets;
+	char *bytes;
+	gw_status status = gw_numbering_create(&column, 1, 2, &numbering);
+	if (status)
+		return status;
+	status = gw_numbering_strings(&numbering, &column, 2, &offsets, &bytes);
+	if (status == GW_OK) {
+		gw_free(offsets);
+		gw_free(bytes);
+	}
+	gw_numbering_free(&numbering);
+	return status;
+}
+
+static void shortage(void **state)
+{
+	(void)state;
+	assert_true(gw_fault_each(number_few, NULL) > 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_appearance), cmocka_unit_test(strings_are_the_names),
+		cmocka_unit_test(doubled_quotes),   cmocka_unit_test(nothing),
+		cmocka_unit_test(shortage),
+	};
+	return cmocka_run_group_tests_name("numbering", tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* graphwire verify and inspect as commands: exit status, one line on stderr that names the fault, JSON on stdout. */
+#include <fcntl.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/staging.h"
+#include "test/support/graph_fixture.h"
+#include "tools/tools.h"
+
+#define TEXT_MAX 65536
+
+static char output[TEXT_MAX], errors[TEXT_MAX];
+
+static void read_text(const char *path, char text[TEXT_MAX])
+{
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	text[fread(text, 1, TEXT_MAX - 1, file)] = '\0';
+	fclose(file);
+	unlink(path);
+}
+
+/* Runs a command in a process of its own, since wrong usage ends it. */
+static int run(int (*tool)(int, char **), const char *folder, const char *first, const char *second)
+{
+	char out[128], err[128];
+	char *argv[] = {(char *)"tool", (char *)folder, (char *)first, (char *)second, NULL};
+	int argc = folder ? first ? second ? 4 : 3 : 2 : 1, status;
+	snprintf(out, sizeof(out), "/tmp/gw-verify-out-%d", (int)getpid());
+	snprintf(err, sizeof(err), "/tmp/gw-verify-err-%d", (int)getpid());
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+		dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+		exit(tool(argc, argv));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	read_text(out, output);
+	read_text(err, errors);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int lines(const char *text)
+{
+	int count = 0;
+	for (; *text; text++)
+		count += *text == '\n';
+	return count;
+}
+
+static void flip_byte(const struct gw_fixture *fixture, const char *file, long at)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s/%s", fixture->folder, file);
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	fseek(f, at, SEEK_SET);
+	int byte = fgetc(f);
+	fseek(f, at, SEEK_SET);
+	fputc(byte ^ 1, f);
+	fclose(f);
+}
+
+static json_t *parse_output(void)
+{
+	json_t *root = json_loads(output, 0, NULL);
+	if (!root)
+		fail_msg("not JSON: %s", output);
+	assert_int_equal(lines(output), 1);
+	return root;
+}
+
+static void test_verify(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 4, 100, 3);
+	gw_fixture_write(&fixture);
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--quiet", NULL), 0);
+	assert_string_equal(output, "");
+	assert_string_equal(errors, "");
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--part=2", NULL), 0);
+	assert_non_null(strstr(output, "part 2 of fixture"));
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--json", "--quiet"), 0);
+	json_t *root = parse_output();
+	assert_true(json_is_true(json_object_get(root, "verified")));
+	assert_int_equal(json_integer_value(json_object_get(root, "parts")), 3);
+	json_decref(root);
+
+	/* two parts damaged: two lines, each with its file; the sound one stays sound */
+	flip_byte(&fixture, "part0/node/paper/feat.npy", 4096 + 17);
+	flip_byte(&fixture, "part2/edge/paper__cites__paper/indices.npy", 4096 + 3);
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--json", "--quiet"), 1);
+	assert_int_equal(lines(errors), 2);
+	assert_non_null(strstr(errors, "part 0: "));
+	assert_non_null(strstr(errors, "part0/node/paper/feat.npy: node/paper/feat: chunk 0"));
+	assert_non_null(strstr(errors, "part2/edge/paper__cites__paper/indices.npy"));
+	root = parse_output();
+	assert_true(json_is_false(json_object_get(root, "verified")));
+	assert_non_null(strstr(json_string_value(json_object_get(root, "error")), "feat.npy"));
+	json_decref(root);
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--part=1", "--quiet"), 0);
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--part=2", "--quiet"), 1);
+
+	char part[128];
+	snprintf(part, sizeof(part), "%s/part1", fixture.folder);
+	assert_int_equal(gw_remove_tree(part), GW_OK);
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--part=1", "--quiet"), 1);
+	assert_non_null(strstr(errors, "No such file"));
+	gw_fixture_end(&fixture);
+}
+
+/* Each part is sound by itself, but a reverse type holds other edges: only the whole shows it. */
+static void test_reverse_that_is_none(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 4, 100, 2);
+	struct gw_fixture_edges *edges = &fixture.edges[FIXTURE_WRITTEN_BY];
+	uint64_t at = 0; /* the first edge whose source can be another without leaving the order */
+	while (edges->src[at] == 0 || (at > 0 && edges->dst[at - 1] == edges->dst[at]))
+		at++;
+	edges->src[at]--;
+	gw_fixture_write(&fixture);
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--quiet", NULL), 1);
+	assert_non_null(strstr(errors, "author__writes__paper: its reverse paper__written-by__author"));
+	assert_int_equal(run(gw_tool_verify, fixture.folder, "--part=0", "--quiet"), 0);
+	gw_fixture_end(&fixture);
+}
+
+static void test_usage(void **state)
+{
+	(void)state;
+	assert_int_equal(run(gw_tool_verify, NULL, NULL, NULL), 2);
+	assert_non_null(strstr(errors, "which graph"));
+	assert_int_equal(run(gw_tool_verify, "a", "b", NULL), 2);
+	assert_int_equal(run(gw_tool_verify, "a", "--part=x", NULL), 2);
+	assert_int_equal(run(gw_tool_verify, "a", "--what", NULL), 2);
+	assert_int_equal(run(gw_tool_verify, "--help", NULL, NULL), 0);
+	assert_non_null(strstr(output, "Examples:"));
+	assert_int_equal(run(gw_tool_verify, "/nowhere/at/all", NULL, NULL), 1);
+	assert_int_equal(lines(errors), 1);
+	assert_int_equal(run(gw_tool_verify, "/nowhere/at/all", "--json", NULL), 1);
+	json_decref(parse_output());
+	assert_int_equal(run(gw_tool_inspect, NULL, NULL, NULL), 2);
+	assert_int_equal(run(gw_tool_inspect, "a", "--deep", "--shallow"), 2);
+	assert_int_equal(run(gw_tool_inspect, "--help", NULL, NULL), 0);
+	assert_int_equal(run(gw_tool_inspect, "/nowhere/at/all", NULL, NULL), 1);
+	assert_int_equal(lines(errors), 1);
+}
+
+/* Counts against the fixture's own edges. */
+static void test_inspect(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 4, 100, 3);
+	gw_fixture_write(&fixture);
+	assert_int_equal(run(gw_tool_inspect, fixture.folder, NULL, NULL), 0);
+	assert_non_null(strstr(output, "fixture: "));
+	assert_non_null(strstr(output, "paper:cites:paper"));
+	assert_non_null(strstr(output, "100 x 5"));
+	assert_int_equal(run(gw_tool_inspect, fixture.folder, "--json", NULL), 0);
+	json_t *root = parse_output();
+	for (uint32_t t = 0; t < GW_FIXTURE_ETYPES; t++) {
+		const struct gw_graph_meta *meta = fixture.schema;
+		const struct gw_edge_type *type = &meta->etypes[t];
+		const struct gw_fixture_edges *edges = &fixture.edges[t];
+		uint64_t cut = 0, most = 0;
+		for (uint64_t e = 0; e < edges->count; e++) {
+			uint32_t p = 0, q = 0; /* owners, by linear search */
+			while (edges->src[e] >= meta->ntypes[type->src].starts[p + 1])
+				p++;
+			while (edges->dst[e] >= meta->ntypes[type->dst].starts[q + 1])
+				q++;
+			cut += p != q;
+		}
+		for (uint64_t v = 0; v < meta->ntypes[type->dst].count; v++) {
+			uint64_t degree = edges->indptr[v + 1] - edges->indptr[v];
+			most = degree > most ? degree : most;
+		}
+		char text[GW_EDGE_FOLDER_MAX + 1];
+		json_t *object =
+			json_object_get(json_object_get(root, "edge_types"), gw_meta_etype_text(meta, t, text));
+		assert_int_equal(json_integer_value(json_object_get(object, "edges")), edges->count);
+		assert_int_equal(json_integer_value(json_object_get(object, "cut")), cut);
+		assert_int_equal(json_integer_value(json_object_get(object, "degree_max")), most);
+	}
+	assert_int_equal(json_array_size(json_object_get(root, "parts")), 3);
+	json_decref(root);
+	assert_int_equal(run(gw_tool_inspect, fixture.folder, "--json", "--shallow"), 0);
+	root = parse_output();
+	assert_null(json_object_get(json_object_get(json_object_get(root, "edge_types"), "paper:cites:paper"), "cut"));
+	json_decref(root);
+	/* a host that has one part of three */
+	char part[128];
+	snprintf(part, sizeof(part), "%s/part1", fixture.folder);
+	assert_int_equal(gw_remove_tree(part), GW_OK);
+	assert_int_equal(run(gw_tool_inspect, fixture.folder, NULL, NULL), 0);
+	assert_non_null(strstr(output, "not all parts"));
+	assert_int_equal(run(gw_tool_inspect, fixture.folder, "--deep", NULL), 1);
+	gw_fixture_end(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_verify),
+		cmocka_unit_test(test_reverse_that_is_none),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_inspect),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/* graphwire import apt: the machine's own package graph, from `apt-cache dumpavail` or a file that holds its output. */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/options.h"
+#include "tools/apt.h"
+#include "tools/import_apt.h"
+#include "tools/phase.h"
+
+extern char **environ;
+
+enum { OPT_FROM = 256, OPT_OUT, OPT_NAME, OPT_SEED, OPT_TRANSPOSE, OPT_REPLACE, OPT_THREADS, OPT_QUIET };
+
+static const struct argp_option options[] = {
+	{"from", OPT_FROM, "FILE", 0,
+	 "the output of apt-cache dumpavail, gzip or not; - is standard input (default: run it)", 0},
+	{"seed", OPT_SEED, "N", 0, "another seed, another train/val/test split (default 1)", 0},
+	{"transpose", OPT_TRANSPOSE, NULL, 0, "store out-edges too", 0},
+	{"out", OPT_OUT, "FOLDER", 0, "where the graph goes (must not exist)", 1},
+	{"name", OPT_NAME, "NAME", 0, "the graph's name (default packages)", 1},
+	{"replace", OPT_REPLACE, NULL, 0, "replace an existing graph", 1},
+	{"threads", OPT_THREADS, "N", 0, "default: all processors", 1},
+	{"quiet", OPT_QUIET, NULL, 0, "errors only", 1},
+	{0},
+};
+
+static const char doc[] =
+	"Turn a Debian package index into a heterogeneous graph: package, source, maintainer; depends, recommends, "
+	"suggests, "
+	"conflicts, built-from, maintained-by, each with its reverse.\v"
+	"Every alternative of \"a | b\" gets an edge; a virtual package stands for all that provide it; version "
+	"constraints "
+	"and architecture qualifiers do not matter. Package features are the words of the description, hashed to 128 "
+	"float32; the label is the archive section, which is nowhere else in the graph.\n\n"
+	"Examples:\n"
+	"  graphwire import apt --out packages/\n"
+	"  apt-cache dumpavail | graphwire import apt --from - --out packages/\n";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct gw_import_apt *a = state->input;
+	uint64_t value = 0;
+	switch (key) {
+	case OPT_FROM:
+		a->from = arg;
+		return 0;
+	case OPT_OUT:
+		a->out = arg;
+		return 0;
+	case OPT_NAME:
+		a->name = arg;
+		return 0;
+	case OPT_TRANSPOSE:
+		a->apt.transpose = true;
+		return 0;
+	case OPT_REPLACE:
+		a->build.replace = true;
+		return 0;
+	case OPT_QUIET:
+		a->build.quiet = true;
+		return 0;
+	case OPT_SEED:
+		if (gw_parse_u64(arg, 0, UINT64_MAX, &a->apt.seed) != GW_OK)
+			argp_error(state, "%s", gw_last_error());
+		return 0;
+	case OPT_THREADS:
+		if (gw_parse_u64(arg, 1, 256, &value) != GW_OK)
+			argp_error(state, "%s", gw_last_error());
+		a->build.threads = (unsigned)value;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "\"%s\": the input is named by --from", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->out)
+			argp_error(state, "--out FOLDER is missing: where shall the graph go?");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Runs apt-cache dumpavail and takes all that it prints. */
+static gw_status run_apt_cache(struct gw_text *text)
+{
+	char *arguments[] = {"apt-cache", "dumpavail", NULL};
+	int ends[2], wait_status = 0;
+	pid_t child;
+	posix_spawn_file_actions_t actions;
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return gw_fail_errno(GW_IO, errno, "pipe");
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+	int error = posix_spawnp(&child, "apt-cache", &actions, NULL, arguments, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	if (error) {
+		close(ends[0]);
+		return gw_fail_errno(
+			GW_NOT_FOUND, error,
+			"apt-cache: this is no Debian system; pass the output of apt-cache dumpavail from one "
+			"with --from");
+	}
+	gw_status status = gw_text_open_fd("apt-cache dumpavail", ends[0], text);
+	close(ends[0]);
+	while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
+		;
+	if (status == GW_OK && wait_status != 0) {
+		gw_text_close(text);
+		return gw_fail(GW_IO, "apt-cache dumpavail failed: run it by hand to see why");
+	}
+	return status;
+}
+
+gw_status gw_import_apt_run(const struct gw_import_apt *a, struct gw_builder_stats *stats)
+{
+	struct gw_builder *builder;
+	struct gw_text text = {0};
+	struct gw_apt_stats apt = {0};
+	struct gw_apt_options apt_options = a->apt;
+	apt_options.threads = a->build.threads;
+	gw_status status = gw_builder_target_check(a->out, a->build.replace);
+	if (status == GW_OK)
+		status = gw_builder_create(a->name, &builder);
+	if (status)
+		return status;
+	struct gw_phase phase = gw_phase_begin(1, a->build.quiet);
+	status = a->from ? gw_text_open(a->from, &text) : run_apt_cache(&text);
+	if (status)
+		goto destroy_builder;
+	gw_phase_end(&phase, a->from ? "open" : "apt-cache dumpavail", text.bytes);
+	phase = gw_phase_begin(a->build.threads, a->build.quiet);
+	status = gw_apt_build(&text, &apt_options, builder, &apt);
+	if (status)
+		goto close_text;
+	gw_phase_end(&phase, "parse and resolve", text.bytes);
+	if (!a->build.quiet)
+		fprintf(stderr,
+			"%llu packages of %llu stanzas; %llu names in relations that nothing here has or provides\n",
+			(unsigned long long)apt.packages, (unsigned long long)apt.stanzas,
+			(unsigned long long)apt.unresolved);
+	phase = gw_phase_begin(a->build.threads, a->build.quiet);
+	status = gw_builder_write(builder, a->out, &a->build, stats);
+	if (status == GW_OK)
+		gw_phase_end(&phase, "sort and write", stats->bytes);
+close_text:
+	gw_text_close(&text);
+destroy_builder:
+	gw_builder_destroy(builder);
+	return status;
+}
+
+int gw_import_apt_main(int argc, char **argv)
+{
+	static const struct argp argp = {options, parse, NULL, doc, NULL, NULL, NULL};
+	struct gw_import_apt a = {.name = "packages", .apt = {.seed = 1}};
+	struct gw_builder_stats stats = {0};
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
+		return 2;
+	if (gw_import_apt_run(&a, &stats) != GW_OK) {
+		fprintf(stderr, "graphwire import apt: %s\n", gw_last_error());
+		return 1;
+	}
+	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
+	printf("%s/%s.json: %s nodes, %s edges\n", a.out, a.name, gw_text_count(nodes, (double)stats.nodes),
+	       gw_text_count(edges, (double)stats.edges));
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* graphwire verify: is this graph what its writer wrote, and does it make sense?
+ *
+ *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order ->
+ *   parts together: ranges filled, reverse types and transposes hold the same edges
+ *
+ * A part that fails is reported in a line, and the next one is looked at; the exit status is 1 then.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "core/base/progress.h"
+#include "tools/edge_scan.h"
+#include "tools/tools.h"
+
+enum { OPT_PART = 256, OPT_THREADS, OPT_JSON, OPT_QUIET };
+
+static const struct argp_option options[] = {
+	{"part", OPT_PART, "N", 0, "only part N: for a host that has no other (default: all parts)", 0},
+	{"threads", OPT_THREADS, "N", 0, "default: all processors", 0},
+	{"json", OPT_JSON, NULL, 0, "one JSON object on standard output", 0},
+	{"quiet", OPT_QUIET, NULL, 0, "say nothing but what is wrong", 0},
+	{0},
+};
+
+static const char doc[] =
+	"Verify a graph: every digest, offset, id and list order, and that the parts together are the whole.\v"
+	"CONFIG is the graph's JSON or its folder. Each part that is wrong is named in a line with the file, the key "
+	"and "
+	"the position. Exit status: 0 all is well, 1 something is wrong, 2 wrong usage.\n\n"
+	"Examples:\n"
+	"  graphwire verify parts/\n"
+	"  graphwire verify parts/mygraph.json --part 1\n"
+	"  graphwire verify parts/ --json | jq .verified\n";
+
+struct arguments {
+	const char *config;
+	uint64_t part; /* UINT64_MAX: all */
+	unsigned threads;
+	bool json, quiet;
+};
+
+struct totals {
+	uint32_t parts, faults;
+	uint64_t arrays, bytes;
+	struct gw_edge_scan *scans; /* one for each edge type */
+	char first_fault[GW_ERROR_TEXT_MAX];
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+	uint64_t value;
+	switch (key) {
+	case OPT_PART:
+	case OPT_THREADS:
+		if (gw_parse_u64(arg, key == OPT_THREADS, key == OPT_THREADS ? 256 : GW_PARTS_MAX - 1, &value) != GW_OK)
+			argp_error(state, "%s", gw_last_error());
+		if (key == OPT_PART)
+			a->part = value;
+		else
+			a->threads = (unsigned)value;
+		return 0;
+	case OPT_JSON:
+		a->json = true;
+		return 0;
+	case OPT_QUIET:
+		a->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->config)
+			argp_error(state, "one graph at a time: %s or %s?", a->config, arg);
+		a->config = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->config)
+			argp_error(state, "which graph? Name its JSON or its folder");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void note_fault(struct totals *totals)
+{
+	if (totals->faults++ == 0)
+		snprintf(totals->first_fault, sizeof(totals->first_fault), "%s", gw_last_error());
+	fprintf(stderr, "graphwire verify: %s\n", gw_last_error());
+}
+
+static void draw(void *progress, uint64_t done, uint64_t total)
+{
+	(void)total;
+	gw_progress_update(progress, done);
+}
+
+static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, const struct arguments *a,
+			     struct totals *totals)
+{
+	struct gw_progress progress;
+	struct gw_part *part;
+	char what[64];
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < meta->parts[number].count; i++)
+		bytes += gw_array_meta_bytes(&meta->parts[number].arrays[i]);
+	snprintf(what, sizeof(what), "verifying part %u of %u", number, meta->num_parts);
+	struct gw_part_options open_options = {.mapped = true, .load = {.verify_threads = a->threads}};
+	if (!a->quiet) {
+		gw_progress_begin(&progress, what, "B", bytes);
+		open_options.load.progress = draw;
+		open_options.load.progress_context = &progress;
+	}
+	gw_status status = gw_part_open(meta, number, &open_options, &part);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
+		status = gw_edge_scan_add(part, t, a->threads, &totals->scans[t]);
+	gw_part_close(part);
+	if (!a->quiet)
+		gw_progress_end(&progress, status == GW_OK ? bytes : 0);
+	if (status == GW_OK) {
+		totals->parts++;
+		totals->arrays += meta->parts[number].count;
+		totals->bytes += bytes;
+	}
+	return status;
+}
+
+/* What only all parts together can show. */
+static void verify_whole(const struct gw_graph_meta *meta, struct totals *totals)
+{
+	for (uint32_t t = 0; t < meta->num_etypes; t++) {
+		const struct gw_edge_type *type = &meta->etypes[t];
+		const struct gw_edge_scan *scan = &totals->scans[t];
+		gw_status status = GW_OK;
+		if (scan->edges != type->count)
+			status = gw_fail(GW_FORMAT,
+					 "edge type %s: the parts hold %" PRIu64 " edges, the JSON says %" PRIu64,
+					 type->folder, scan->edges, type->count);
+		else if (type->out_column != GW_TYPE_NONE && scan->in != scan->out)
+			status =
+				gw_fail(GW_FORMAT, "edge type %s: its transposed lists hold other edges than its lists",
+					type->folder);
+		else if (type->reverse != GW_TYPE_NONE && scan->backward != totals->scans[type->reverse].forward)
+			status = gw_fail(GW_FORMAT,
+					 "edge type %s: its reverse %s holds other edges than it, turned round",
+					 type->folder, meta->etypes[type->reverse].folder);
+		if (status != GW_OK)
+			note_fault(totals);
+	}
+}
+
+static gw_status verify(const struct gw_graph_meta *meta, const struct arguments *a, struct totals *totals)
+{
+	bool all = a->part == UINT64_MAX;
+	if (!all && a->part >= meta->num_parts)
+		return gw_fail(GW_RANGE, "graph \"%s\" has parts 0 to %u; there is no part %" PRIu64, meta->graph_name,
+			       meta->num_parts - 1, a->part);
+	totals->scans = gw_calloc(meta->num_etypes, sizeof(*totals->scans));
+	if (!totals->scans)
+		return GW_NO_MEMORY;
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		if (!all && p != a->part)
+			continue;
+		gw_status status = verify_part(meta, p, a, totals);
+		if (status == GW_NOT_FOUND && all)
+			gw_context(status, "not all parts are here (verify one by --part N)");
+		if (status != GW_OK)
+			note_fault(totals);
+	}
+	if (all && totals->faults == 0)
+		verify_whole(meta, totals);
+	return GW_OK;
+}
+
+static void report_json(const struct gw_graph_meta *meta, const struct totals *totals, double seconds)
+{
+	char id[17] = "";
+	if (meta)
+		snprintf(id, sizeof(id), "%016" PRIx64, meta->graph_id);
+	json_t *root = json_pack("{ss ss sb sI sI sI sf}", "graph", meta ? meta->graph_name : "", "graph_id", id,
+				 "verified", totals->faults == 0, "parts", (json_int_t)totals->parts, "arrays",
+				 (json_int_t)totals->arrays, "bytes", (json_int_t)totals->bytes, "seconds", seconds);
+	if (totals->faults > 0)
+		json_object_set_new(root, "error", json_string_nocheck(totals->first_fault));
+	json_dumpf(root, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(root);
+}
+
+static void report_text(const struct gw_graph_meta *meta, const struct arguments *a, const struct totals *totals,
+			double seconds)
+{
+	char bytes[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX], time[GW_UNIT_TEXT_MAX];
+	if (a->part == UINT64_MAX)
+		printf("%s is whole: %u part%s", meta->graph_name, meta->num_parts, meta->num_parts == 1 ? "" : "s");
+	else
+		printf("part %" PRIu64 " of %s is sound", a->part, meta->graph_name);
+	printf(", %" PRIu64 " arrays, %s in %s (%s/s), graph id %016" PRIx64 "\n", totals->arrays,
+	       gw_text_bytes(bytes, (double)totals->bytes), gw_text_duration(time, seconds),
+	       gw_text_bytes(rate, (double)totals->bytes / (seconds > 0 ? seconds : 1)), meta->graph_id);
+}
+
+int gw_tool_verify(int argc, char **argv)
+{
+	static const struct argp argp = {options, parse, "CONFIG", doc, NULL, NULL, NULL};
+	struct arguments a = {.part = UINT64_MAX};
+	struct totals totals = {0};
+	struct gw_graph_meta *meta = NULL;
+	argp_err_exit_status = 2;
+	gw_options_normalize(argc, argv);
+	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+		return 2;
+	uint64_t start_ns = gw_now_ns();
+	gw_status status = gw_meta_read(a.config, &meta);
+	if (status == GW_OK)
+		status = verify(meta, &a, &totals);
+	if (status != GW_OK)
+		note_fault(&totals);
+	double seconds = (double)(gw_now_ns() - start_ns) / GW_NS_PER_SECOND;
+	if (a.json)
+		report_json(meta, &totals, seconds);
+	else if (totals.faults == 0 && !a.quiet)
+		report_text(meta, &a, &totals, seconds);
+	gw_free(totals.scans);
+	gw_meta_destroy(meta);
+	return totals.faults ? 1 : 0;
+}
