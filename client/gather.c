@@ -13,7 +13,7 @@
 #include "core/base/sort.h"
 #include "core/graph/book.h"
 
-#define SPAN_BYTES_MAX (1u << 24)
+#define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define SEEN_SLOTS_MAX (1u << 16)
 #define DUPLICATES_PAY 8 /* one row in so many must be a duplicate */
 

@@ -162,6 +162,10 @@ struct gw_transport {
 	 * Already complete: nothing happens. */
 	void (*cancel)(struct gw_endpoint *endpoint, struct gw_group *group);
 
+	/* Completes the request with this cookie with GW_CANCELLED, by a later poll; its answer is thrown away when it
+	 * comes. The server may run it all the same. Already complete: nothing happens. */
+	void (*request_cancel)(struct gw_endpoint *endpoint, const void *cookie);
+
 	/* The region's memory where this process can address it (memory, shm), else NULL. Valid while the endpoint is
 	 * open. */
 	const uint8_t *(*map)(struct gw_endpoint *endpoint, const struct gw_region *region);
@@ -268,6 +272,11 @@ static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16
 static inline void gw_endpoint_cancel(struct gw_endpoint *endpoint, struct gw_group *group)
 {
 	endpoint->transport->cancel(endpoint, group);
+}
+
+static inline void gw_endpoint_request_cancel(struct gw_endpoint *endpoint, const void *cookie)
+{
+	endpoint->transport->request_cancel(endpoint, cookie);
 }
 
 static inline const uint8_t *gw_endpoint_map(struct gw_endpoint *endpoint, const struct gw_region *region)

@@ -89,7 +89,8 @@ static void add_member(struct archive *a, const char *name, const void *data, si
 	put(a->directory, &a->directory_bytes, small ? small : bytes, 4);
 	put(a->directory, &a->directory_bytes, length, 2);
 	put(a->directory, &a->directory_bytes, small ? 28 : 0, 2);
-	put(a->directory, &a->directory_bytes, 0, 2 + 2 + 2 + 4);
+	put(a->directory, &a->directory_bytes, 0, 6);
+	put(a->directory, &a->directory_bytes, 0, 4);
 	put(a->directory, &a->directory_bytes, small ? small : header_at, 4);
 	memcpy(a->directory + a->directory_bytes, name, length);
 	a->directory_bytes += length;

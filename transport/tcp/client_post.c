@@ -283,6 +283,19 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequenc
 	return GW_OK;
 }
 
+void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
+		struct client_frame *frame = client_frame(client, at);
+		if (!frame->note || frame->note->cookie != cookie)
+			continue;
+		gw_outbox_post(&client->loop->outbox, frame->note, gw_fail(GW_CANCELLED, "cancelled"));
+		frame->note = NULL; /* the answer has its place in the queue still */
+		return;
+	}
+}
+
 void gw_tcp_cancel(struct gw_endpoint *base, struct gw_group *group)
 {
 	struct tcp_client *client = (struct tcp_client *)base;

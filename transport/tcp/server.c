@@ -268,7 +268,7 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 	server->reading = true;
 }
 
-static void prefetch(const struct tcp_server *server, uint32_t i)
+GW_PREFETCHES void prefetch(const struct tcp_server *server, uint32_t i)
 {
 	if (i < server->ranges.read.count)
 		gw_prefetch_range(server->from + gw_wire_offset(&server->ranges, i),

@@ -166,6 +166,7 @@ const struct gw_transport gw_transport_tcp = {
 	.gather = gw_tcp_gather,
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
+	.request_cancel = gw_tcp_request_cancel,
 	.map = tcp_map,
 	.poll = tcp_poll,
 	.busy = tcp_busy,
