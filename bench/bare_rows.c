@@ -1,8 +1,8 @@
 /* Bare loops over loopback sockets and memory. Blocking calls, one server thread, one client: the calling thread. */
 #include "bench/bare_rows.h"
 
-#include <assert.h>
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
