@@ -23,7 +23,10 @@
 int gw_bench_main(int argc, char **argv);
 
 /* The entry of each benchmark: argv[0] is its name. Exit status 0, 1 (failed) or 2 (usage). */
+int gw_bench_gather(int argc, char **argv);
+int gw_bench_latency(int argc, char **argv);
 int gw_bench_load(int argc, char **argv);
+int gw_bench_minibatch(int argc, char **argv);
 int gw_bench_sample(int argc, char **argv);
 
 /* ---- options that all of them take ---- */

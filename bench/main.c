@@ -9,8 +9,11 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } benchmarks[] = {
-	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
+	{"latency", gw_bench_latency, "one row, against a bare ping-pong"},
+	{"gather", gw_bench_gather, "many rows, over TCP and in memory, against bare loops"},
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
+	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
+	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
 
 #define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
@@ -22,7 +25,11 @@ static void print_help(FILE *to)
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
-	fputs("\ngraphwire bench NAME --help tells more.\n", to);
+	fputs("\ngraphwire bench NAME --help tells more.\n\n"
+	      "Examples:\n"
+	      "  graphwire bench sample\n"
+	      "  graphwire bench gather --json gather.json\n",
+	      to);
 }
 
 int gw_bench_main(int argc, char **argv)

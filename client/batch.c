@@ -87,17 +87,24 @@ void gw_batches_free(struct gw_client *client)
 	}
 }
 
-static gw_status check_spec(const struct gw_client *client, const struct gw_sample_spec *spec)
+gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec)
 {
 	const struct gw_graph_meta *meta = client->meta;
 	if (spec->ntype >= meta->num_ntypes)
 		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
 	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
 		return gw_fail(GW_RANGE, "%u hops: 1 to %d", spec->hops, GW_HOPS_MAX);
+	if (!spec->fanouts)
+		return gw_fail(GW_INVALID, "the spec has no fanouts: [hops][edge types] of them");
+	if (spec->fetch_count > GW_FETCHES_MAX)
+		return gw_fail(GW_LIMIT, "%u fetches: at most %d", spec->fetch_count, GW_FETCHES_MAX);
+	if (spec->fetch_count > 0 && !spec->fetches)
+		return gw_fail(GW_INVALID, "the spec has no list of its %u fetches", spec->fetch_count);
 	for (uint32_t i = 0; i < spec->fetch_count; i++) {
 		const struct gw_fetch *fetch = &spec->fetches[i];
-		if (!fetch->tensor)
-			return gw_fail(GW_INVALID, "fetch %u names no tensor", i);
+		gw_status status = gw_tensor_check(client, fetch->tensor);
+		if (status != GW_OK)
+			return gw_context(status, "fetch %u", i);
 		if (fetch->tensor->of_edges != (fetch->at == GW_AT_EDGES))
 			return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", i, fetch->tensor->name,
 				       fetch->tensor->of_edges ? "edges" : "nodes");
@@ -140,7 +147,7 @@ static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec)
 {
 	const struct gw_client *client = batch->engine->client;
-	gw_status status = check_spec(client, spec);
+	gw_status status = gw_spec_check(client, spec);
 	if (status == GW_OK)
 		status = grow_fetches(batch, spec->fetch_count);
 	size_t fanout_bytes = (size_t)spec->hops * client->meta->num_etypes * sizeof(int32_t);

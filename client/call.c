@@ -79,6 +79,8 @@ static void gather_start(struct gw_job *job)
 	gw_status status =
 		gw_buffer_register(job->engine->group, call->out, call->n * call->rows.row_bytes, &call->buffer);
 	if (status != GW_OK) {
+		if (status == GW_LIMIT)
+			gw_context(status, "too many operations at once: wait for some of them");
 		gw_job_end(job, status);
 		return;
 	}
@@ -131,7 +133,7 @@ void gw_calls_free(struct gw_client *client)
 		call_free(call);
 }
 
-static gw_status gather_submit(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
+static gw_status gather_submit(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
 			       void *out, bool soon, struct gather_call **created)
 {
 	if (n > UINT32_MAX)
@@ -140,7 +142,7 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_tensor 
 	if (status != GW_OK)
 		return status;
 	struct gather_call *call = *created;
-	call->rows = ((const struct gw_client_tensor *)tensor)->rows;
+	call->rows = *rows;
 	call->ids = ids;
 	call->n = n;
 	call->out = out;
@@ -148,11 +150,19 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_tensor 
 	return GW_OK;
 }
 
-gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
+gw_status gw_gather_rows(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
+			 void *out)
 {
 	struct gather_call *call = NULL;
-	gw_status status = gather_submit(client, tensor, ids, n, out, true, &call);
+	gw_status status = gather_submit(client, rows, ids, n, out, true, &call);
 	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
+}
+
+gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
+{
+	gw_status status = gw_tensor_check(client, tensor);
+	return status == GW_OK ? gw_gather_rows(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out)
+			       : status;
 }
 
 gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
@@ -160,7 +170,10 @@ gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tens
 {
 	*ticket = NULL;
 	struct gather_call *call = NULL;
-	gw_status status = gather_submit(client, tensor, ids, n, out, false, &call);
+	gw_status status = gw_tensor_check(client, tensor);
+	if (status == GW_OK)
+		status = gather_submit(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out, false,
+				       &call);
 	if (status == GW_OK)
 		*ticket = &call->ticket;
 	return status;
@@ -172,6 +185,16 @@ struct gw_client_buffer {
 	struct gw_client_buffer *next;
 	struct gw_arena *arena;
 };
+
+void gw_buffers_free(struct gw_client *client)
+{
+	while (client->buffers) {
+		struct gw_client_buffer *buffer = client->buffers;
+		client->buffers = buffer->next;
+		gw_arena_destroy(buffer->arena);
+		gw_free(buffer);
+	}
+}
 
 void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes)
 {

@@ -15,6 +15,7 @@
 #include "protocol/catalog.h"
 
 #define GW_KEY_BYTES_MAX 1024
+#define GW_ROW_BYTES_MAX (1u << 24) /* of one row that is fetched */
 
 /* One server, as all engines know it. `catalog`, `part` and `incarnation` are set once, by the first engine, while the
  * client opens. */
@@ -60,6 +61,9 @@ struct gw_node_places {
 
 enum gw_neighbour_way { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
 
+/* Whether rows are fetched in the order of their addresses. */
+enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRESS_ORDER_NEVER };
+
 struct gw_batch;
 
 struct gw_client {
@@ -69,6 +73,7 @@ struct gw_client {
 	uint64_t spin_ns;
 	uint64_t dense_bytes_max;
 	enum gw_neighbour_way neighbours;
+	enum gw_gather_order order;
 	uint8_t uuid[16];
 	/* The graph. */
 	uint64_t graph_id; /* 0 until known */
@@ -109,9 +114,15 @@ void gw_standalone_close(struct gw_client *client);
 /* client/tensors.c: what can be fetched, and where it lies, from the servers' catalogs. */
 gw_status gw_tensors_build(struct gw_client *client);
 void gw_tensors_free(struct gw_client *client);
+/* Whether a tensor is one of this client's, and its rows short enough to fetch. GW_INVALID, GW_LIMIT. */
+gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor);
 
-/* client/call.c */
+/* client/call.c: gw_gather by place instead of by tensor; then spare calls, and buffers that the caller has not freed.
+ */
+gw_status gw_gather_rows(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
+			 void *out);
 void gw_calls_free(struct gw_client *client);
+void gw_buffers_free(struct gw_client *client);
 
 /* The engine for the next lone call. */
 struct gw_engine *gw_client_engine(struct gw_client *client);

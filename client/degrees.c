@@ -21,13 +21,13 @@ static gw_status fetch_records(struct gw_client *client, uint32_t ntype, const i
 			       uint8_t *records)
 {
 	const struct gw_node_places *node = &client->node_places[ntype];
-	struct gw_client_tensor tensor = {
-		.rows = {.starts = client->meta->ntypes[ntype].starts,
-			 .places = node->indptr,
-			 .step = (uint64_t)node->columns * node->indptr[0].element_bytes,
-			 .row_bytes = 2ull * node->columns * node->indptr[0].element_bytes},
+	struct gw_rows rows = {
+		.starts = client->meta->ntypes[ntype].starts,
+		.places = node->indptr,
+		.step = (uint64_t)node->columns * node->indptr[0].element_bytes,
+		.row_bytes = 2ull * node->columns * node->indptr[0].element_bytes,
 	};
-	return gw_gather(client, &tensor.tensor, ids, n, records);
+	return gw_gather_rows(client, &rows, ids, n, records);
 }
 
 gw_status gw_degrees(struct gw_client *client, uint32_t etype, const int64_t *ids, uint64_t n, int64_t *out)

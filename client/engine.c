@@ -1,6 +1,7 @@
 /* Running an engine: inbox, links, completions; and handing it from thread to thread. */
 #include "client/engine.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "client/client.h"
@@ -50,7 +51,12 @@ static void take_inbox(struct gw_engine *engine)
 			engine->jobs->previous = job;
 		engine->jobs = job;
 		engine->jobs_open++;
-		job->start(job);
+		/* A wish that came before the start may have been counted off by an earlier look already: here is the
+		 * last place that sees it. */
+		if (atomic_load(&job->cancel_wanted))
+			gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
+		else
+			job->start(job);
 	}
 }
 
@@ -196,7 +202,12 @@ static void *run(void *argument)
 
 gw_status gw_engine_start_thread(struct gw_engine *engine)
 {
+	/* Signals are the program's: none is delivered to a thread it does not know of. */
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int error = pthread_create(&engine->thread, NULL, run, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
 		return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", engine->number);
 	engine->has_thread = true;

@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/log.h"
+#include "core/base/sort.h"
 #include "core/graph/book.h"
 
-#define SPAN_BYTES_MAX (1u << 24)
+#define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define SEEN_SLOTS_MAX (1u << 16)
 #define DUPLICATES_PAY 8 /* one row in so many must be a duplicate */
 
@@ -35,7 +37,7 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 
 void gw_gather_op_free(struct gw_gather_op *op)
 {
-	struct gw_vec *vecs[] = {&op->owners, &op->remote, &op->rows, &op->spans, &op->seen, &op->copies};
+	struct gw_vec *vecs[] = {&op->owners, &op->remote, &op->rows, &op->spans, &op->seen, &op->copies, &op->sorting};
 	for (size_t i = 0; i < sizeof(vecs) / sizeof(vecs[0]); i++)
 		gw_vec_free(vecs[i]);
 	gw_free(op->reads);
@@ -172,6 +174,16 @@ static uint64_t count_adjacent(const uint64_t *remote, const uint32_t *to, uint6
 	return adjacent;
 }
 
+/* Whether the rows' destinations follow one another, so that the answer lands as it comes. */
+static bool is_run(const uint32_t *to, uint64_t n)
+{
+	for (uint64_t i = 1; i < n; i++) {
+		if (to[i] != to[i - 1] + 1)
+			return false;
+	}
+	return true;
+}
+
 static uint64_t build_spans(struct gw_gather_op *op, struct gw_span *spans, uint64_t first, uint64_t n, uint64_t local)
 {
 	const uint64_t *remote = (uint64_t *)op->remote.data + first;
@@ -190,6 +202,14 @@ static uint64_t build_spans(struct gw_gather_op *op, struct gw_span *spans, uint
 	return count;
 }
 
+static bool wants_order(const struct gw_gather_op *op, uint32_t part)
+{
+	const struct gw_client *client = op->engine->client;
+	const struct gw_endpoint *endpoint = op->engine->part_links[part]->endpoint;
+	return client->order == GW_ADDRESS_ORDER_ALWAYS ||
+	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
+}
+
 static void post_part(struct gw_gather_op *op, const struct gw_rows *rows, uint32_t part, uint64_t first, uint64_t n,
 		      struct gw_buffer *buffer)
 {
@@ -201,13 +221,15 @@ static void post_part(struct gw_gather_op *op, const struct gw_rows *rows, uint3
 	read->region = rows->places[part].region;
 	read->done = read_done;
 	read->owner = op;
+	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)
+		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
 	if (n > 1 && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
 		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
 		read->form = GW_READ_SPANS;
 		read->count = build_spans(op, spans, first, n, local);
 		read->spans = spans;
 	} else {
-		bool in_order = to[n - 1] - to[0] == n - 1;
+		bool in_order = is_run(to, n);
 		read->form = GW_READ_GATHER;
 		read->count = n;
 		read->gather = (struct gw_gather){.remote = remote,

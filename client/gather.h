@@ -1,6 +1,7 @@
 /* Fetching rows by id from their owners into a buffer: the step that a gather consists of, and a mini-batch's last one.
  *
- *   ids -> owner (book) -> one read per owner: row by row, or in spans where rows lie side by side -> done
+ *   ids -> owner (book) -> [address order] -> one read per owner: row by row, or in spans where rows lie side by side
+ * -> done
  */
 #ifndef GW_CLIENT_GATHER_H
 #define GW_CLIENT_GATHER_H
@@ -16,7 +17,7 @@ struct gw_gather_op {
 	void (*done)(struct gw_gather_op *op, gw_status status);
 	void *owner;
 	/* Its own: */
-	struct gw_vec owners, remote, rows, spans, seen, copies;
+	struct gw_vec owners, remote, rows, spans, seen, copies, sorting;
 	struct gw_read *reads; /* [num_parts] */
 	uint64_t *cursors;     /* [num_parts] */
 	uint64_t copy_count;

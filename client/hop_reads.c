@@ -1,15 +1,15 @@
 /* Neighbours by reads alone, no code of the server in the path: degree records -> positions -> neighbours.
  *
  * A degree record is two neighbouring rows of the type's offset table: one read gives the lists of all edge types.
- * Picked positions that lie close together are read as one span, gaps included: a range costs about as much as
- * GAP_BYTES more bytes, so a list that is short for its fanout is read whole. Offsets of a peer are checked before use.
+ * Picked positions that lie close together are read as one span, gaps included, since a range costs as much as some
+ * more bytes (the transport says how many): a list that is short for its fanout is read whole. Offsets of a peer are
+ * checked.
  */
 #include <string.h>
 
 #include "client/hop_source.h"
 #include "core/base/alloc.h"
 
-#define GAP_BYTES      64
 #define SPAN_BYTES_MAX (1u << 20)
 
 static gw_status read_neighbours(struct gw_hop_source *source);
@@ -125,7 +125,8 @@ static gw_status parse_records(struct gw_hop_source *source)
 }
 
 /* Positions to spans, and where each pick will have landed; returns the bytes to land. */
-static uint64_t build_spans(struct gw_hop_source *source, const struct gw_place *place, uint64_t *span_count)
+static uint64_t build_spans(struct gw_hop_source *source, const struct gw_place *place, uint64_t gap_max,
+			    uint64_t *span_count)
 {
 	const uint64_t *positions = source->picks.positions.data;
 	uint64_t *at = source->landed_at.data, local = 0, count = 0;
@@ -136,7 +137,7 @@ static uint64_t build_spans(struct gw_hop_source *source, const struct gw_place 
 		struct gw_span *last = count ? &spans[count - 1] : NULL;
 		uint64_t last_end = last ? last->remote + last->bytes : 0;
 		bool repeated = last && remote + width == last_end; /* with replacement */
-		if (last && !repeated && remote >= last_end && remote - last_end <= GAP_BYTES &&
+		if (last && !repeated && remote >= last_end && remote - last_end <= gap_max &&
 		    remote + width - last->remote <= SPAN_BYTES_MAX) {
 			uint32_t more = (uint32_t)(remote + width - last_end);
 			last->bytes += more;
@@ -151,6 +152,12 @@ static uint64_t build_spans(struct gw_hop_source *source, const struct gw_place 
 	return local;
 }
 
+/* Gaps that are better read than skipped. A link that is down has none to ask. */
+static uint64_t gap_of(const struct gw_link *link)
+{
+	return link->endpoint ? link->endpoint->transport->range_cost_bytes : 0;
+}
+
 static gw_status read_neighbours(struct gw_hop_source *source)
 {
 	struct gw_hop_share *share = source->share;
@@ -163,13 +170,14 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	if (status != GW_OK || edges == 0)
 		return status;
 	const struct gw_place *place = &engine->client->indices[source->etype][share->part];
-	uint64_t landing_bound = edges * (place->element_bytes + GAP_BYTES);
+	uint64_t gap_max = gap_of(engine->part_links[share->part]);
+	uint64_t landing_bound = edges * (place->element_bytes + gap_max);
 	if (gw_vec_reserve(&source->spans, edges * sizeof(struct gw_span)) != GW_OK ||
 	    gw_vec_reserve(&source->landed_at, edges * 8) != GW_OK ||
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK ||
 	    gw_vec_reserve(&source->landing, landing_bound) != GW_OK)
 		return GW_NO_MEMORY;
-	build_spans(source, place, &source->read.count);
+	build_spans(source, place, gap_max, &source->read.count);
 	status = gw_buffer_register(engine->group, source->landing.data, source->landing.capacity, &source->buffer);
 	if (status != GW_OK)
 		return status;

@@ -25,6 +25,7 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_serv
 	link->engine = engine;
 	link->server = server;
 	link->tail = &link->head;
+	link->expiry_ns = GW_NO_DEADLINE;
 }
 
 void gw_link_close(struct gw_link *link)
@@ -45,20 +46,34 @@ static void dequeue(struct gw_link *link, struct gw_read *read)
 	read->queued = false;
 }
 
+/* The read's time runs from now on. */
+static void start_clock(struct gw_link *link, struct gw_read *read)
+{
+	read->deadline_ns = gw_deadline_ns(link->engine->client->timeout_ms);
+	if (read->deadline_ns < link->expiry_ns)
+		link->expiry_ns = read->deadline_ns;
+}
+
 static void enqueue(struct gw_link *link, struct gw_read *read)
 {
 	read->next = NULL;
 	read->queued = true;
 	*link->tail = read;
 	link->tail = &read->next;
+	read->deadline_ns = GW_NO_DEADLINE;
+	if (link->state == GW_LINK_OPEN)
+		start_clock(link, read);
 }
 
-/* Fails every read that waits: the budget is used up, or trying again makes no sense. */
+/* Fails every read that waits: the budget is used up, or trying again makes no sense. One that a closed connection has
+ * not let go of yet fails when its completion comes. */
 static void fail_queue(struct gw_link *link)
 {
-	while (link->head) {
+	while (link->head && link->state == GW_LINK_DOWN) {
 		struct gw_read *read = link->head;
 		dequeue(link, read);
+		if (read->open)
+			continue;
 		gw_fail_text(link->failure, link->reason);
 		read->done(read, link->failure, NULL);
 	}
@@ -81,8 +96,8 @@ static void link_lost(struct gw_link *link, gw_status status, const char *reason
 	uint64_t now = gw_now_ns();
 	gw_endpoint_close(link->endpoint);
 	link->endpoint = NULL;
-	if (!link->lost_ns)
-		link->lost_ns = now;
+	if (!link->away_ns)
+		link->away_ns = now;
 	link->failure = status;
 	name_server(link, reason && *reason ? reason : gw_status_text(status), link->reason);
 	link->state = GW_LINK_WAITING;
@@ -100,7 +115,7 @@ static void link_give_up(struct gw_link *link)
 	gw_endpoint_close(link->endpoint);
 	link->endpoint = NULL;
 	link->state = GW_LINK_DOWN;
-	link->lost_ns = 0;
+	link->away_ns = 0;
 	link->backoff_ns = 0;
 	fail_queue(link);
 }
@@ -109,6 +124,15 @@ static void link_give_up(struct gw_link *link)
 static bool is_final(gw_status status)
 {
 	return status == GW_WRONG_GRAPH || status == GW_VERSION || status == GW_UNSUPPORTED || status == GW_INVALID;
+}
+
+/* When the reconnect budget of those who wait is used up. */
+static uint64_t budget_end(const struct gw_link *link, uint64_t since_ns)
+{
+	int64_t budget_ms = link->engine->client->reconnect_ms;
+	if (budget_ms < 0 || (uint64_t)budget_ms > (GW_NO_DEADLINE - since_ns) / GW_NS_PER_MS)
+		return GW_NO_DEADLINE;
+	return since_ns + (uint64_t)budget_ms * GW_NS_PER_MS;
 }
 
 static void link_failed(struct gw_link *link, gw_status status, const char *reason)
@@ -143,12 +167,18 @@ void gw_link_open(struct gw_link *link)
 		.graph_id = client->graph_id,
 		.deadline_ns = gw_deadline_ns(client->timeout_ms),
 	};
+	if (!link->away_ns)
+		link->away_ns = gw_now_ns();
+	uint64_t end = budget_end(link, link->away_ns);
+	if (link->head && end < options.deadline_ns)
+		options.deadline_ns = end;
 	set_key(link, &options);
 	memcpy(options.client_uuid, client->uuid, sizeof(options.client_uuid));
 	/* Each engine is a client of its own to the server: its requests are numbered apart. */
 	options.client_uuid[15] ^= (uint8_t)link->engine->number;
 	link->state = GW_LINK_CONNECTING;
 	link->attempts++;
+	link->connection++;
 	gw_status status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
 	if (status != GW_OK)
 		link_failed(link, status, gw_last_error());
@@ -156,13 +186,17 @@ void gw_link_open(struct gw_link *link)
 
 static void link_ready(struct gw_link *link)
 {
-	if (link->lost_ns)
+	if (link->failure)
 		gw_log(GW_LOG_INFO, "server of part %u is back after %llu ms", link->server->part,
-		       (unsigned long long)((gw_now_ns() - link->lost_ns) / GW_NS_PER_MS));
+		       (unsigned long long)((gw_now_ns() - link->away_ns) / GW_NS_PER_MS));
 	link->state = GW_LINK_OPEN;
 	link->incarnation = link->endpoint->peer.incarnation;
-	link->lost_ns = 0;
-	link->backoff_ns = 0;
+	link->failure = GW_OK;
+	link->away_ns = 0;
+	link->attempts = 0;
+	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
+	for (struct gw_read *read = link->head; read; read = read->next)
+		start_clock(link, read);
 }
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion)
@@ -176,13 +210,15 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 	}
 	struct gw_server *server = link->server;
 	uint64_t incarnation = link->endpoint->peer.incarnation;
-	if (server->known && incarnation == server->incarnation) {
+	if (server->known && (incarnation == server->incarnation || incarnation == link->incarnation)) {
 		link_ready(link);
 		return;
 	}
 	link->state = GW_LINK_CHECKING;
-	gw_status status =
-		gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, NULL, 0, gw_now_ns() + CHECK_NS, &link->checked);
+	uint64_t deadline = gw_now_ns() + CHECK_NS, end = budget_end(link, link->away_ns);
+	if (link->head && end < deadline)
+		deadline = end;
+	gw_status status = gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, NULL, 0, deadline, &link->checked);
 	if (status != GW_OK)
 		link_failed(link, status, gw_last_error());
 }
@@ -209,24 +245,25 @@ static const struct gw_region *link_region(const struct gw_link *link, uint32_t 
 	return region < peer->region_count ? &peer->regions[region] : NULL;
 }
 
-/* Posts as much of a read as there is room for; true when all of it is posted. */
-static bool post(struct gw_link *link, struct gw_read *read)
+/* Posts as much of a read as there is room for. GW_AGAIN: not all of it yet. Another failure is the read's end. */
+static gw_status post(struct gw_link *link, struct gw_read *read)
 {
 	if (!read->open) {
-		int64_t timeout_ms = link->engine->client->timeout_ms;
-		read->group = (struct gw_group){.cookie = &read->event, .deadline_ns = gw_deadline_ns(timeout_ms)};
+		read->group = (struct gw_group){.cookie = &read->event, .deadline_ns = read->deadline_ns};
+		read->connection = link->connection;
 	}
 	if (read->form == GW_READ_REQUEST) {
 		gw_status status = gw_endpoint_request(link->endpoint, read->op, 0, read->request, read->request_bytes,
-						       read->group.deadline_ns, &read->event);
+						       read->deadline_ns, &read->event);
 		read->open = status == GW_OK;
-		return read->open;
+		return status;
 	}
 
 	const struct gw_region *region = link_region(link, read->region);
+	if (!region)
+		return gw_fail(GW_PROTOCOL, "it has no region %u any more", read->region);
 	uint64_t left = read->count - read->posted;
 	size_t accepted;
-	read->open = true;
 	if (read->form == GW_READ_GATHER) {
 		struct gw_gather part = read->gather;
 		part.remote += read->posted;
@@ -239,41 +276,85 @@ static bool post(struct gw_link *link, struct gw_read *read)
 		accepted = gw_endpoint_readv(link->endpoint, &read->group, region, read->buffer,
 					     read->spans + read->posted, left, true);
 	}
+	/* A group of which nothing was accepted is ours still. */
+	read->open = read->open || accepted > 0 || left == 0;
 	read->posted += accepted;
-	return accepted == left;
+	return accepted == left ? GW_OK : GW_AGAIN;
+}
+
+/* Ends a read that is not open with this text. */
+static void end_read(struct gw_link *link, struct gw_read *read, gw_status status, const char *text)
+{
+	if (read->queued)
+		dequeue(link, read);
+	gw_fail_text(status, text);
+	read->done(read, status, NULL);
+}
+
+/* The same with the error text of this thread, the server named in front of it. */
+static void fail_read(struct gw_link *link, struct gw_read *read, gw_status status)
+{
+	char text[GW_ERROR_TEXT_MAX];
+	name_server(link, gw_last_error(), text);
+	end_read(link, read, status, text);
 }
 
 static void link_pump(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_OPEN) {
 		struct gw_read *read = link->head;
-		if (!post(link, read))
+		if (read->open && read->connection != link->connection)
+			return; /* the connection before this one has not let go of it yet */
+		gw_status status = post(link, read);
+		if (status == GW_AGAIN)
 			return;
-		if (read->queued)
+		if (status == GW_OK)
 			dequeue(link, read);
+		else
+			fail_read(link, read, status);
+	}
+}
+
+/* Ends reads that have waited for room until their deadline. Those that are open the transport ends. */
+static void expire(struct gw_link *link, uint64_t now_ns)
+{
+	struct gw_read *read = link->head;
+	link->expiry_ns = GW_NO_DEADLINE;
+	while (read) {
+		if (read->open || now_ns < read->deadline_ns) {
+			if (!read->open && read->deadline_ns < link->expiry_ns)
+				link->expiry_ns = read->deadline_ns;
+			read = read->next;
+			continue;
+		}
+		gw_fail(GW_DEADLINE, "not done in time: it takes no more reads");
+		fail_read(link, read, GW_DEADLINE);
+		read = link->head; /* others may have gone with it */
 	}
 }
 
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 {
-	if (link->state == GW_LINK_OPEN) {
-		if (link->head)
-			link_pump(link);
-		return GW_NO_DEADLINE;
-	}
 	if (!link->head || link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING)
 		return GW_NO_DEADLINE;
+	if (link->state == GW_LINK_OPEN) {
+		link_pump(link);
+		if (now_ns >= link->expiry_ns)
+			expire(link, now_ns);
+		return link->head ? link->expiry_ns : GW_NO_DEADLINE;
+	}
 	if (link->state == GW_LINK_WAITING) {
-		int64_t budget_ms = link->engine->client->reconnect_ms;
-		if (budget_ms >= 0 && now_ns - link->lost_ns >= (uint64_t)budget_ms * GW_NS_PER_MS) {
+		uint64_t end = budget_end(link, link->away_ns);
+		if (now_ns >= end) {
 			size_t used = strlen(link->reason);
 			snprintf(link->reason + used, sizeof(link->reason) - used,
-				 "; not back within the reconnect budget of %lld ms", (long long)budget_ms);
+				 "; not back within the reconnect budget of %lld ms",
+				 (long long)link->engine->client->reconnect_ms);
 			link_give_up(link);
 			return GW_NO_DEADLINE;
 		}
 		if (now_ns < link->retry_ns)
-			return link->retry_ns;
+			return link->retry_ns < end ? link->retry_ns : end;
 	}
 	gw_link_open(link);
 	return link->state == GW_LINK_WAITING ? link->retry_ns : GW_NO_DEADLINE;
@@ -284,8 +365,16 @@ void gw_link_post(struct gw_link *link, struct gw_read *read)
 	read->event.fire = read_completed;
 	read->link = link;
 	read->posted = 0;
+	read->lost_ns = 0;
 	read->open = false;
 	read->cancelled = false;
+	/* Nobody waited: what the link has been away until now, and how rarely it was tried, is not on this read's
+	 * account. */
+	if (!link->head && link->away_ns) {
+		link->away_ns = gw_now_ns();
+		if (link->retry_ns > link->away_ns + BACKOFF_MIN_NS)
+			link->retry_ns = link->away_ns + BACKOFF_MIN_NS;
+	}
 	enqueue(link, read);
 	if (link->state == GW_LINK_OPEN)
 		link_pump(link);
@@ -299,6 +388,35 @@ static bool is_loss(const struct gw_read *read, gw_status status)
 	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !read->cancelled);
 }
 
+/* A read whose connection was lost waits for the next one, unless that has gone on for too long. */
+static void read_lost(struct gw_link *link, struct gw_read *read, const struct gw_completion *completion)
+{
+	uint64_t now = gw_now_ns();
+	if (link->state == GW_LINK_OPEN && read->connection == link->connection &&
+	    (link->endpoint->state == GW_ENDPOINT_LOST || completion->status == GW_STALE))
+		link_lost(link, completion->status, completion->text);
+	if (read->cancelled) {
+		end_read(link, read, GW_CANCELLED, "cancelled");
+		return;
+	}
+	if (link->state == GW_LINK_DOWN) { /* given up meanwhile */
+		end_read(link, read, link->failure, link->reason);
+		return;
+	}
+	if (!read->lost_ns)
+		read->lost_ns = now;
+	if (now >= budget_end(link, read->lost_ns)) {
+		gw_fail(GW_PEER_LOST, "%s; lost again and again for as long as the reconnect budget of %lld ms",
+			*completion->text ? completion->text : gw_status_text(completion->status),
+			(long long)link->engine->client->reconnect_ms);
+		fail_read(link, read, GW_PEER_LOST);
+		return;
+	}
+	read->posted = 0;
+	if (!read->queued)
+		enqueue(link, read);
+}
+
 static void read_completed(struct gw_event *event, const struct gw_completion *completion)
 {
 	struct gw_read *read = (struct gw_read *)event;
@@ -306,41 +424,35 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	gw_status status = completion->status;
 	read->open = false;
 	if (is_loss(read, status)) {
-		if (link->state == GW_LINK_OPEN && link->endpoint &&
-		    (link->endpoint->state == GW_ENDPOINT_LOST || status == GW_STALE))
-			link_lost(link, status, completion->text);
-		if (!read->cancelled) {
-			read->posted = 0;
-			if (!read->queued)
-				enqueue(link, read);
-			return;
-		}
-		status = GW_CANCELLED;
+		read_lost(link, read, completion);
+		return;
 	}
+	if (status != GW_OK) {
+		gw_fail_text(status, *completion->text ? completion->text : gw_status_text(status));
+		fail_read(link, read, status);
+		return;
+	}
+	link->backoff_ns = 0;
 	if (read->queued)
 		dequeue(link, read);
-	if (status != GW_OK) {
-		char text[GW_ERROR_TEXT_MAX];
-		bool explained = completion->text && *completion->text;
-		name_server(link, explained ? completion->text : gw_status_text(status), text);
-		gw_fail_text(status, text);
-	}
-	read->done(read, status, status == GW_OK && read->form == GW_READ_REQUEST ? completion : NULL);
+	read->done(read, GW_OK, read->form == GW_READ_REQUEST ? completion : NULL);
 }
 
 void gw_link_cancel(struct gw_read *read)
 {
+	struct gw_link *link = read->link;
 	read->cancelled = true;
-	if (read->open) {
-		/* A request writes to nothing of the caller's, but its cookie must not outlive the read: it ends by
-		 * itself. */
-		if (read->form != GW_READ_REQUEST)
-			gw_endpoint_cancel(read->link->endpoint, &read->group);
+	if (!read->open) {
+		end_read(link, read, GW_CANCELLED, "cancelled");
 		return;
 	}
-	dequeue(read->link, read);
-	gw_fail(GW_CANCELLED, "cancelled");
-	read->done(read, GW_CANCELLED, NULL);
+	/* If it is open on a connection that is closed already, its completion is on the way. */
+	if (!link->endpoint || read->connection != link->connection)
+		return;
+	if (read->form == GW_READ_REQUEST)
+		gw_endpoint_request_cancel(link->endpoint, &read->event);
+	else
+		gw_endpoint_cancel(link->endpoint, &read->group);
 }
 
 const uint8_t *gw_link_map(struct gw_link *link, uint32_t region)

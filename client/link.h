@@ -4,8 +4,9 @@
  * CONNECTING
  *
  * Reads are posted in order, as room allows. A read whose connection is lost is posted again on the next one: reads and
- * sample requests may run twice. Two limits: a read's deadline runs while the server is connected; while it is away,
- * the reconnect budget does. When that is used up, every waiting read fails with the reason.
+ * sample requests may run twice. Two limits: a read's deadline runs while the server is connected, also while the read
+ * waits for room; while the server is away, the reconnect budget does. When that is used up, every waiting read fails
+ * with the reason; so does a read whose connections keep being lost for that long, one after another.
  */
 #ifndef GW_CLIENT_LINK_H
 #define GW_CLIENT_LINK_H
@@ -36,6 +37,9 @@ struct gw_read {
 	void *owner;
 	/* The link's: */
 	uint64_t posted;
+	uint64_t deadline_ns; /* while connected */
+	uint64_t lost_ns;     /* when its connection was lost for the first time, or 0 */
+	uint64_t connection;  /* the one that it is open on: link->connection of then */
 	bool queued, cancelled, open;
 };
 
@@ -48,9 +52,12 @@ struct gw_link {
 	struct gw_endpoint *endpoint;
 	enum gw_link_state state;
 	struct gw_read *head, **tail; /* not yet posted whole */
+	uint64_t expiry_ns;           /* no read of the queue has an earlier deadline */
 	uint64_t incarnation;         /* of the server that this link has checked */
-	uint64_t lost_ns, retry_ns, backoff_ns;
-	uint32_t attempts;
+	uint64_t connection;          /* counts connects */
+	uint64_t away_ns;             /* since when it is not open, though it should be; 0: it is */
+	uint64_t retry_ns, backoff_ns;
+	uint32_t attempts;         /* to connect, since it was open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
 	gw_status failure;         /* why it is not open */
 	char reason[GW_ERROR_TEXT_MAX];

@@ -13,8 +13,8 @@
 #include "core/base/clock.h"
 #include "core/base/rng.h"
 
-#define DEPTH_MAX      256
-#define BATCH_SIZE_MAX (1u << 24)
+#define DEPTH_MAX  256
+#define EPOCHS_MAX (1ull << 62) /* times steps: numbers of batches do not wrap around */
 
 struct gw_loader {
 	struct gw_client *client;
@@ -96,14 +96,17 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 static gw_status check_options(const struct gw_client *client, const struct gw_loader_options *options)
 {
 	uint32_t world = options->world ? options->world : 1;
-	if (options->spec.ntype >= client->meta->num_ntypes)
-		return gw_fail(GW_RANGE, "seed node type %u of %u", options->spec.ntype, client->meta->num_ntypes);
+	gw_status status = gw_spec_check(client, &options->spec);
+	if (status != GW_OK)
+		return status;
 	if (options->rank >= world)
 		return gw_fail(GW_RANGE, "rank %u of a world of %u", options->rank, world);
-	if (options->batch_size > BATCH_SIZE_MAX)
-		return gw_fail(GW_RANGE, "batch size %u: at most %u", options->batch_size, BATCH_SIZE_MAX);
+	if (options->batch_size > GW_SEEDS_MAX)
+		return gw_fail(GW_RANGE, "batch size %u: at most %u", options->batch_size, GW_SEEDS_MAX);
 	if (options->depth > DEPTH_MAX)
 		return gw_fail(GW_RANGE, "depth %u: at most %u", options->depth, DEPTH_MAX);
+	if ((unsigned)options->last > GW_LAST_SHORT)
+		return gw_fail(GW_INVALID, "last = %u: it is wrap, drop or short", (unsigned)options->last);
 	if (options->last == GW_LAST_SHORT && world > 1)
 		return gw_fail(GW_INVALID, "a short last batch needs a world of one: with %u ranks, wrap or drop",
 			       world);
@@ -160,6 +163,9 @@ static gw_status take_options(struct gw_loader *loader, const struct gw_loader_o
 	if (options->start.step > loader->steps)
 		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
 			       (unsigned long long)options->start.step, (unsigned long long)loader->steps);
+	if (options->start.epoch > EPOCHS_MAX / loader->steps)
+		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
+			       (unsigned long long)options->start.epoch);
 	loader->first = options->start.epoch * loader->steps + options->start.step;
 	loader->next = loader->first;
 	loader->ended_epoch = options->start.epoch;

@@ -15,6 +15,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/options.h"
 #include "core/base/parallel.h"
 
 #define ENGINES_MAX 64
@@ -73,6 +74,13 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 	return GW_OK;
 }
 
+/* What a server that is not there yet would not say. */
+static bool is_answer(const struct gw_link *link)
+{
+	/* One that is about to end may close the line without a word: once is no proof of a stranger. */
+	return link->failure == GW_REFUSED || (link->failure == GW_PROTOCOL && link->attempts >= 3);
+}
+
 /* Runs the first engine until every link is open. A server that is not there yet is tried until the deadline. */
 static gw_status connect_all(struct gw_client *client)
 {
@@ -85,8 +93,7 @@ static gw_status connect_all(struct gw_client *client)
 		const struct gw_link *waiting = NULL;
 		for (uint32_t i = 0; i < client->server_count; i++) {
 			struct gw_link *link = &engine->links[i];
-			if (link->state == GW_LINK_DOWN ||
-			    (link->failure == GW_REFUSED && link->state == GW_LINK_WAITING))
+			if (link->state == GW_LINK_DOWN || (link->state == GW_LINK_WAITING && is_answer(link)))
 				return gw_fail_text(link->failure, link->reason);
 			if (link->state == GW_LINK_WAITING && now >= link->retry_ns)
 				gw_link_open(link);
@@ -161,6 +168,7 @@ static gw_status build_info(struct gw_client *client)
 	client->ntypes = gw_calloc(meta->num_ntypes, sizeof(*client->ntypes));
 	client->etypes = gw_calloc(meta->num_etypes, sizeof(*client->etypes));
 	client->etype_names = gw_calloc(meta->num_etypes, sizeof(*client->etype_names));
+	client->info.num_etypes = meta->num_etypes;
 	if (!client->ntypes || !client->etypes || !client->etype_names)
 		return GW_NO_MEMORY;
 	for (uint32_t t = 0; t < meta->num_ntypes; t++)
@@ -184,9 +192,19 @@ static gw_status build_info(struct gw_client *client)
 	return GW_OK;
 }
 
+/* The number of a choice; none given is the first. */
+static gw_status choose(const char *what, const char *text, const char *const *choices, int *out)
+{
+	*out = 0;
+	gw_status status = text ? gw_parse_choice(text, choices, out) : GW_OK;
+	return status == GW_OK ? status : gw_context(status, "%s", what);
+}
+
 static gw_status take_options(struct gw_client *client, const struct gw_client_options *options)
 {
-	static const char *const ways[] = {"auto", "reads", "requests"};
+	static const char *const ways[] = {"auto", "reads", "requests", NULL};
+	static const char *const orders[] = {"auto", "always", "never", NULL};
+	int choice = 0;
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
@@ -194,15 +212,20 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	client->engine_count = options->threads ? options->threads : gw_processors();
 	if (client->engine_count > ENGINES_MAX)
 		return gw_fail(GW_RANGE, "threads = %u: at most %u", client->engine_count, ENGINES_MAX);
-	const char *way = options->neighbours ? options->neighbours : "auto";
-	for (int i = 0; i < 3; i++) {
-		if (strcmp(way, ways[i]) == 0) {
-			client->neighbours = (enum gw_neighbour_way)i;
-			break;
-		}
-		if (i == 2)
-			return gw_fail(GW_INVALID, "neighbours = \"%.32s\": it is auto, reads or requests", way);
-	}
+	gw_status status = choose("neighbours", options->neighbours, ways, &choice);
+	client->neighbours = (enum gw_neighbour_way)choice;
+	if (status == GW_OK)
+		status = choose("order", options->order, orders, &choice);
+	client->order = (enum gw_gather_order)choice;
+	if (status != GW_OK)
+		return status;
+	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
+		return gw_fail(GW_INVALID,
+			       "neighbours = \"requests\" needs servers: a standalone client has its lists in "
+			       "memory");
+	if (options->server_count > GW_PARTS_MAX || (options->server_count && !options->servers))
+		return gw_fail(GW_INVALID, "%u servers: at most %u, one for each part", options->server_count,
+			       GW_PARTS_MAX);
 	if (getrandom(client->uuid, sizeof(client->uuid), 0) != sizeof(client->uuid))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
 	return GW_OK;
@@ -274,6 +297,7 @@ void gw_client_close(struct gw_client *client)
 		return;
 	gw_batches_free(client);
 	gw_calls_free(client);
+	gw_buffers_free(client);
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++) {
 		if (client->engines[i].group)
 			gw_engine_close(&client->engines[i]);

@@ -258,6 +258,9 @@ static gw_status submit(struct gw_client *client, const struct gw_sample_spec *s
 {
 	*out = NULL;
 	*ticket = NULL;
+	if (n > GW_SEEDS_MAX)
+		return gw_fail(GW_LIMIT, "%llu seeds in one mini-batch: at most %u", (unsigned long long)n,
+			       GW_SEEDS_MAX);
 	struct gw_batch *batch;
 	gw_status status = gw_batch_take(gw_client_engine(client), &batch);
 	if (status != GW_OK)

@@ -57,7 +57,13 @@ gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out);
 void gw_batch_give(struct gw_batch *batch);
 void gw_batches_free(struct gw_client *client);
 
-/* Copies a spec into a batch; checks it. GW_INVALID, GW_RANGE. */
+#define GW_SEEDS_MAX   (1u << 24) /* of one mini-batch */
+#define GW_FETCHES_MAX 256
+
+/* Whether a spec can be copied and followed. GW_INVALID, GW_RANGE, GW_LIMIT. */
+gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec);
+
+/* Copies a spec into a batch; checks it. */
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec);
 
 /* The job of a batch: submit it to the batch's engine. */

@@ -178,6 +178,20 @@ void gw_tensors_free(struct gw_client *client)
 	gw_free(client->indices);
 }
 
+gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor)
+{
+	/* Compared as numbers: the pointer may come from anywhere. */
+	uintptr_t at = (uintptr_t)tensor, first = (uintptr_t)client->tensors;
+	if (at - first >= client->tensor_count * sizeof(*client->tensors) ||
+	    (at - first) % sizeof(*client->tensors) != 0)
+		return gw_fail(GW_INVALID, "the tensor is none of this client's: gw_node_tensor and gw_edge_tensor "
+					   "find them");
+	if (tensor->row_bytes > GW_ROW_BYTES_MAX)
+		return gw_fail(GW_LIMIT, "\"%s\" has rows of %llu bytes: at most %u can be fetched", tensor->name,
+			       (unsigned long long)tensor->row_bytes, GW_ROW_BYTES_MAX);
+	return GW_OK;
+}
+
 static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t type, const char *name,
 			     const struct gw_tensor **out)
 {

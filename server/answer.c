@@ -11,6 +11,8 @@
 #include "protocol/sample_call.h"
 #include "server/server.h"
 
+#define REPLY_BYTES_MAX (16u << 20) /* of picks, whatever a client asks for */
+
 static gw_status reply_text(struct gw_reply *reply, const char *text)
 {
 	size_t bytes = strlen(text);
@@ -30,6 +32,28 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 	return reply_text(reply, ((const struct gw_server *)context)->catalog);
 }
 
+/* How many of the vertices, from the first on, have picks that fit into a run of `room` bytes: found before anything is
+ * picked, so that no request makes the server take more memory than its reply may have. A vertex that is not ours
+ * fits: picking from it is what fails. */
+static uint32_t count_fitting(const struct gw_adjacency *adjacency, const struct gw_pick_rule *rule,
+			      const uint64_t *vertices, uint32_t n, uint32_t id_bytes, uint64_t room)
+{
+	if (rule->fanout != GW_FANOUT_ALL &&
+	    gw_sample_run_bytes(n, (uint64_t)n * (uint32_t)rule->fanout, id_bytes) <= room)
+		return n;
+	uint64_t edges = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t row = vertices[i] - adjacency->dst_start, begin, end;
+		if (row >= adjacency->rows)
+			return i + 1;
+		gw_adjacency_list(adjacency, row, &begin, &end);
+		edges += gw_pick_count(rule, end - begin);
+		if (gw_sample_run_bytes(i + 1, edges, id_bytes) > room)
+			return i;
+	}
+	return n;
+}
+
 /* Picks for a prefix of the rows, run by run, as long as the reply has room. Rows come from a peer: each is checked. */
 static gw_status answer_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
@@ -45,33 +69,28 @@ static gw_status answer_sample(void *context, const struct gw_call *call, struct
 	const struct gw_adjacency *adjacency = gw_part_adjacency(server->part, sample.etype);
 	uint32_t id_bytes = adjacency->index_bytes == 8 || adjacency->indptr_bytes == 8 ? 8 : 4;
 	struct gw_pick_rule rule = {.key = sample.key, .fanout = sample.fanout, .replace = sample.replace != 0};
-	uint64_t limit = sample.reply_bytes_max < GW_REPLY_BYTES_MAX ? sample.reply_bytes_max : GW_REPLY_BYTES_MAX;
-	uint64_t used = 0, vertices[GW_SAMPLE_RUN_ROWS];
+	uint64_t room = sample.reply_bytes_max < REPLY_BYTES_MAX ? sample.reply_bytes_max : REPLY_BYTES_MAX;
+	uint64_t vertices[GW_SAMPLE_RUN_ROWS];
 	for (uint32_t i = 0; i < sample.row_count; i += GW_SAMPLE_RUN_ROWS) {
 		uint32_t left = sample.row_count - i, n = left < GW_SAMPLE_RUN_ROWS ? left : GW_SAMPLE_RUN_ROWS;
-		/* A run that does not fit is halved, down to a single list; then what came before is the answer. */
-		size_t bytes;
-		for (;; n /= 2) {
-			if (n == 0)
-				return GW_OK;
-			for (uint32_t j = 0; j < n; j++) {
-				uint32_t row;
-				memcpy(&row, rows + i + j, sizeof(row));
-				vertices[j] = adjacency->dst_start + row;
-			}
-			status = gw_picks_from_memory(picks, adjacency, &rule, vertices, n);
-			if (status != GW_OK)
-				return status;
-			bytes = gw_sample_run_bytes(n, picks->edge_count, id_bytes);
-			if (used + bytes <= limit)
-				break;
+		for (uint32_t j = 0; j < n; j++) {
+			uint32_t row;
+			memcpy(&row, rows + i + j, sizeof(row));
+			vertices[j] = adjacency->dst_start + row;
 		}
+		uint32_t fitting = count_fitting(adjacency, &rule, vertices, n, id_bytes, room);
+		if (fitting == 0)
+			return GW_OK;
+		status = gw_picks_from_memory(picks, adjacency, &rule, vertices, fitting);
+		if (status != GW_OK)
+			return status;
+		size_t bytes = gw_sample_run_bytes(fitting, picks->edge_count, id_bytes);
 		uint8_t *out = gw_reply_extend(reply, (uint32_t)bytes);
 		if (!out)
 			return GW_NO_MEMORY;
 		gw_sample_run_print(picks, id_bytes, out);
-		used += bytes;
-		if (n < left && n < GW_SAMPLE_RUN_ROWS)
+		room -= bytes;
+		if (fitting < n)
 			return GW_OK;
 	}
 	return GW_OK;

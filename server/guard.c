@@ -3,27 +3,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "server/server.h"
 
-static char *guard_path(const struct gw_server *server)
+static gw_status find_path(const struct gw_server *server, char **path)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char *folder = runtime && *runtime ? gw_format("%s/graphwire", runtime)
-					   : gw_format("/tmp/graphwire-%u", (unsigned)geteuid());
-	if (!folder)
-		return NULL;
-	mkdir(folder, 0700);
-	char *path = gw_format("%s/part-%016llx-%u.lock", folder, (unsigned long long)server->meta->graph_id,
-			       server->options.part);
-	gw_free(folder);
-	return path;
+	char folder[GW_RUNTIME_PATH_MAX];
+	gw_status status = gw_runtime_folder(folder);
+	if (status != GW_OK)
+		return status;
+	*path = gw_format("%s/part-%016llx-%u.lock", folder, (unsigned long long)server->meta->graph_id,
+			  server->options.part);
+	return *path ? GW_OK : GW_NO_MEMORY;
 }
 
 static gw_status name_holder(int fd, const struct gw_server *server)
@@ -38,9 +33,9 @@ static gw_status name_holder(int fd, const struct gw_server *server)
 
 gw_status gw_server_guard(struct gw_server *server)
 {
-	server->guard_path = guard_path(server);
-	if (!server->guard_path)
-		return GW_NO_MEMORY;
+	gw_status found = find_path(server, &server->guard_path);
+	if (found != GW_OK)
+		return found;
 	int fd = open(server->guard_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return gw_fail_errno(GW_IO, errno, "%s", server->guard_path);
@@ -65,7 +60,8 @@ gw_status gw_server_guard(struct gw_server *server)
 void gw_server_unguard(struct gw_server *server)
 {
 	if (server->guard_fd >= 0) {
-		/* The file stays: removing it would let a third process lock a new one of its name beside the second's. */
+		/* The file stays: removing it would let a third process lock a new one of its name beside the second's.
+		 */
 		close(server->guard_fd);
 		server->guard_fd = -1;
 	}

@@ -18,11 +18,25 @@ static const char doc[] =
 	"Examples:\n"
 	"  graphwire serve --part-config parts/mygraph.json --part 0 --listen 127.0.0.1:30050\n"
 	"  graphwire serve --part-config parts/mygraph.json --part 1 --listen 10.0.0.2:30050 --key-file job.key\n"
-	"\vPrints one line when it is ready. SIGTERM or SIGINT: accepts no more clients, lets open work finish, ends; a second "
+	"\vPrints one line when it is ready. SIGTERM or SIGINT: accepts no more clients, lets open work finish, ends; "
+	"a second "
 	"signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
-enum { OPT_PART_CONFIG = 256, OPT_PART, OPT_LISTEN, OPT_THREADS, OPT_PIN, OPT_HUGE, OPT_NUMA, OPT_KEY, OPT_INSECURE,
-       OPT_NAME, OPT_TRANSPORT, OPT_DRIVER, OPT_DRAIN };
+enum {
+	OPT_PART_CONFIG = 256,
+	OPT_PART,
+	OPT_LISTEN,
+	OPT_THREADS,
+	OPT_PIN,
+	OPT_HUGE,
+	OPT_NUMA,
+	OPT_KEY,
+	OPT_INSECURE,
+	OPT_NAME,
+	OPT_TRANSPORT,
+	OPT_DRIVER,
+	OPT_DRAIN
+};
 
 static const struct argp_option options_table[] = {
 	{"part-config", OPT_PART_CONFIG, "FILE", 0, "the graph's JSON, or its folder (required)", 0},
@@ -103,6 +117,7 @@ static gw_status parse_one(int key, char *value, struct arguments *arguments)
 		server->insecure = true;
 		break;
 	case OPT_NAME:
+		status = gw_name_check("service", value);
 		server->name = value;
 		break;
 	case OPT_DRIVER:
@@ -165,13 +180,6 @@ int gw_serve_main(int argc, char **argv)
 	static const struct argp argp = {options_table, parse, NULL, doc, NULL, NULL, NULL};
 	if (gw_options_parse(&argp, argc, argv, &arguments) != 0)
 		return 2;
-
-	/* Before any thread starts, so that only this one takes the signals. */
-	sigset_t signals;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
 	struct gw_server *server;
@@ -180,6 +188,13 @@ int gw_serve_main(int argc, char **argv)
 		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
 		return 1;
 	}
+	/* Until here a signal ends the process: loading may take long, and leaves nothing behind. The server's threads
+	 * take none. */
+	sigset_t signals;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	print_ready(server);
 	int received;
 	while (sigwait(&signals, &received) != 0)

@@ -1,11 +1,12 @@
-/* The life of a server: read the JSON -> guard the part -> try the address -> load -> publish -> listen -> serve ->
- * drain.
+/* The life of a server: read the JSON -> try the address -> guard the part -> key -> load -> publish -> listen -> serve
+ * -> drain.
  *
  * What can fail cheaply comes first: a taken port or a part that is served already is known before hours of loading.
  * Each thread polls a group of its own; connections are dealt out over them.
  */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -99,27 +100,25 @@ static gw_status try_address(struct gw_server *server)
 	return status;
 }
 
-static gw_status set_key(struct gw_server *server)
+/* Before the part is loaded: what is missing here is known early. */
+static gw_status find_key(struct gw_server *server)
 {
-	uint8_t key[1024];
-	uint32_t key_bytes = GW_KEY_BYTES;
-	gw_status status;
-	if (server->options.insecure)
-		return GW_OK;
-	if (server->options.key_file) {
-		status = gw_key_read(server->options.key_file, key, &key_bytes);
+	gw_status status = GW_OK;
+	if (server->options.insecure) {
+		/* What a server of this port that was killed has left would mislead clients. */
+		gw_key_remove(server->options.listen.port);
+	} else if (server->options.key_file) {
+		status = gw_key_read(server->options.key_file, server->key, &server->key_bytes);
 	} else if (gw_address_is_loopback(&server->options.listen)) {
-		status = gw_key_make(server->options.listen.port, key);
+		status = gw_key_make(server->options.listen.port, server->key);
 		server->has_key = status == GW_OK;
+		server->key_bytes = GW_KEY_BYTES;
 	} else {
 		return gw_fail(GW_INVALID,
 			       "address %s is not loopback: give --key-file FILE (the same on all clients and "
 			       "servers), or --insecure to let anybody read",
 			       server->options.listen.host);
 	}
-	if (status == GW_OK)
-		status = gw_service_key_set(server->service, key, key_bytes);
-	explicit_bzero(key, sizeof(key));
 	return status;
 }
 
@@ -149,16 +148,28 @@ static gw_status publish(struct gw_server *server)
 					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);
 	if (status == GW_OK)
 		status = gw_server_answer(server);
-	if (status == GW_OK)
-		status = set_key(server);
+	if (status == GW_OK && server->key_bytes)
+		status = gw_service_key_set(server->service, server->key, server->key_bytes);
+	explicit_bzero(server->key, sizeof(server->key));
 	return status;
+}
+
+/* Signals are for the thread that waits for them. */
+static int start_quietly(struct gw_server_thread *thread)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(&thread->thread, NULL, serve, thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
 }
 
 static gw_status start_threads(struct gw_server *server)
 {
 	for (uint32_t i = 0; i < server->options.threads; i++) {
 		struct gw_server_thread *thread = &server->threads[i];
-		int error = pthread_create(&thread->thread, NULL, serve, thread);
+		int error = start_quietly(thread);
 		if (error)
 			return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", i);
 		thread->started = true;
@@ -184,6 +195,8 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK)
 		status = gw_server_guard(server);
 	if (status == GW_OK)
+		status = find_key(server);
+	if (status == GW_OK)
 		status = load(server);
 	if (status == GW_OK)
 		status = publish(server);
@@ -205,8 +218,10 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	server->started_ns = gw_now_ns();
 	gw_status status = start_steps(server);
 	if (status != GW_OK) {
+		char text[GW_ERROR_TEXT_MAX];
+		memcpy(text, gw_last_error(), sizeof(text));
 		gw_server_end(server, 0);
-		return status;
+		return gw_fail_text(status, text);
 	}
 	*out = server;
 	return GW_OK;
@@ -260,6 +275,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	gw_free(server->catalog);
 	gw_part_close(server->part);
 	gw_server_unguard(server);
+	explicit_bzero(server->key, sizeof(server->key));
 	gw_meta_destroy(server->meta);
 	gw_free(server);
 }

@@ -46,8 +46,10 @@ struct gw_server {
 	uint64_t incarnation, started_ns;
 	int guard_fd;
 	char *guard_path;
-	char *catalog; /* JSON */
-	bool has_key;  /* in the runtime folder */
+	char *catalog;      /* JSON */
+	uint8_t key[1024];  /* until it is published */
+	uint32_t key_bytes; /* 0: none */
+	bool has_key;       /* in the runtime folder */
 	atomic_bool stop_accepting, stop;
 };
 

@@ -330,9 +330,10 @@ static gw_status write_rel(struct writing *w, const struct turned *t)
 	return status;
 }
 
-/* Out-edges: the edges in CSC order, sorted by source; what they say is where each edge stands in the CSC. */
+/* Out-edges: the edges in CSC order, sorted by source; what they say is where each edge stands in the CSC. keys: the
+ * time or the relation of each, by which a list is sorted first, or NULL. */
 static gw_status write_transpose(struct writing *w, const struct turned *t, const struct gw_csc *csc,
-				 const uint64_t *time)
+				 const uint64_t *keys)
 {
 	uint64_t count = t->type->edges.count;
 	const struct gw_edge_type *schema = &w->meta->etypes[t->number];
@@ -349,7 +350,7 @@ static gw_status write_transpose(struct writing *w, const struct turned *t, cons
 			     .num_edges = count,
 			     .src = dst,
 			     .dst = src,
-			     .time = (const int64_t *)time};
+			     .time = (const int64_t *)keys};
 	status = gw_csc_build(&coo, w->threads, &out);
 	if (status)
 		goto free_columns;
@@ -458,17 +459,16 @@ static gw_status write_etype(struct writing *w, struct turned *t)
 	if (status == GW_OK)
 		status = write_edge_arrays(w, t, csc.indptr);
 	if (status == GW_OK && edges->transpose) {
-		uint64_t *time = NULL;
-		if (edges->time) {
-			time = gw_malloc(edges->count * sizeof(*time));
-			if (time)
-				gather(w, time, (const uint64_t *)edges->time, t->rows, edges->count);
-			else
-				status = GW_NO_MEMORY;
-		}
+		uint64_t *keys = NULL;
+		if (schema->order != GW_ORDER_SRC && !(keys = gw_malloc(edges->count * sizeof(*keys))))
+			status = GW_NO_MEMORY;
+		else if (schema->order == GW_ORDER_TIME_SRC)
+			gather(w, keys, (const uint64_t *)edges->time, t->rows, edges->count);
+		for (uint64_t i = 0; keys && schema->order == GW_ORDER_REL_SRC && i < edges->count; i++)
+			keys[i] = edges->rel[t->rows[i]];
 		if (status == GW_OK)
-			status = write_transpose(w, t, &csc, time);
-		gw_free(time);
+			status = write_transpose(w, t, &csc, keys);
+		gw_free(keys);
 	}
 	w->indptr[t->number] = csc.indptr;
 	csc.indptr = NULL;

@@ -12,6 +12,7 @@
 struct walk {
 	const struct gw_adjacency *lists;
 	uint64_t src_begin, src_end;  /* sources that the part owns */
+	bool pairs, ids;              /* the sums that anybody will compare */
 	struct gw_edge_scan *partial; /* one for each thread */
 };
 
@@ -31,11 +32,14 @@ static gw_status walk_in(void *context, uint64_t begin, uint64_t end, unsigned t
 		gw_histogram_add(&scan->degrees, to - from);
 		scan->edges += to - from;
 		for (uint64_t i = from; i < to; i++) {
-			uint64_t src = gw_load_id(a->indices, a->index_bytes, i), forward = hash_pair(src, dst);
+			uint64_t src = gw_load_id(a->indices, a->index_bytes, i);
 			scan->remote += src < walk->src_begin || src >= walk->src_end;
-			scan->forward += forward;
-			scan->backward += hash_pair(dst, src);
-			scan->in += hash_pair(forward, a->edge_start + i);
+			if (walk->pairs) {
+				scan->forward += hash_pair(src, dst);
+				scan->backward += hash_pair(dst, src);
+			}
+			if (walk->ids)
+				scan->in += hash_pair(hash_pair(src, dst), a->edge_start + i);
 		}
 	}
 	return GW_OK;
@@ -71,7 +75,11 @@ gw_status gw_edge_scan_add(const struct gw_part *part, uint32_t etype, unsigned 
 	const struct gw_graph_meta *meta = gw_part_meta(part);
 	const uint64_t *starts = meta->ntypes[meta->etypes[etype].src].starts + gw_part_number(part);
 	threads = threads ? threads : gw_processors();
-	struct walk walk = {gw_part_adjacency(part, etype), starts[0], starts[1], NULL};
+	struct walk walk = {.lists = gw_part_adjacency(part, etype), .src_begin = starts[0], .src_end = starts[1]};
+	walk.ids = gw_part_out_adjacency(part, etype) != NULL;
+	for (uint32_t t = 0; t < meta->num_etypes; t++)
+		walk.pairs |=
+			meta->etypes[t].reverse == etype || (t == etype && meta->etypes[t].reverse != GW_TYPE_NONE);
 	walk.partial = gw_calloc(threads, sizeof(*walk.partial));
 	if (!walk.partial)
 		return GW_NO_MEMORY;

@@ -6,7 +6,8 @@
 #include "core/base/histogram.h"
 #include "core/graph/part.h"
 
-/* Sums are commutative hashes: equal for the same edges in any order, over any split into parts. */
+/* Sums are commutative hashes: equal for the same edges in any order, over any split into parts. forward and backward
+ * stay 0 for types that are part of no reverse pair, in and out for those that are not stored transposed. */
 struct gw_edge_scan {
 	uint64_t edges;
 	uint64_t remote;   /* edges whose source another part owns: the cut */

@@ -14,15 +14,15 @@
 
 #define KEY_FILE_BYTES_MIN 16
 #define KEY_FILE_BYTES_MAX 1024
-#define KEY_PATH_MAX       512
 
 /* The folder of keys: made if `make` is set, and checked in any case. */
-static gw_status folder_find(char path[KEY_PATH_MAX], bool make)
+static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	int n = runtime && *runtime == '/' ? snprintf(path, KEY_PATH_MAX, "%s/graphwire", runtime)
-					   : snprintf(path, KEY_PATH_MAX, "/tmp/graphwire-%u", (unsigned)geteuid());
-	if (n < 0 || n >= KEY_PATH_MAX - 32)
+	int n = runtime && *runtime == '/'
+			? snprintf(path, GW_RUNTIME_PATH_MAX, "%s/graphwire", runtime)
+			: snprintf(path, GW_RUNTIME_PATH_MAX, "/tmp/graphwire-%u", (unsigned)geteuid());
+	if (n < 0 || n >= GW_RUNTIME_PATH_MAX - 32)
 		return gw_fail(GW_INVALID, "XDG_RUNTIME_DIR is too long");
 	if (make && mkdir(path, 0700) != 0 && errno != EEXIST)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot make the folder of keys", path);
@@ -37,7 +37,12 @@ static gw_status folder_find(char path[KEY_PATH_MAX], bool make)
 	return GW_OK;
 }
 
-static gw_status path_find(char path[KEY_PATH_MAX], uint16_t port, bool make)
+gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX])
+{
+	return folder_find(path, true);
+}
+
+static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool make)
 {
 	gw_status status = folder_find(path, make);
 	if (!status)
@@ -74,7 +79,7 @@ static gw_status file_read(const char *path, uint8_t *key, uint32_t min, uint32_
 
 gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 {
-	char path[KEY_PATH_MAX], temporary[KEY_PATH_MAX + 32];
+	char path[GW_RUNTIME_PATH_MAX], temporary[GW_RUNTIME_PATH_MAX + 32];
 	gw_status status = path_find(path, port, true);
 	if (status)
 		return status;
@@ -99,7 +104,7 @@ gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 
 gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 {
-	char path[KEY_PATH_MAX];
+	char path[GW_RUNTIME_PATH_MAX];
 	uint32_t bytes;
 	gw_status status = path_find(path, port, false);
 	return status ? status : file_read(path, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
@@ -107,7 +112,7 @@ gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 
 void gw_key_remove(uint16_t port)
 {
-	char path[KEY_PATH_MAX];
+	char path[GW_RUNTIME_PATH_MAX];
 	if (path_find(path, port, false) == GW_OK)
 		unlink(path);
 }

@@ -48,7 +48,8 @@ void gw_outbox_post(struct gw_outbox *outbox, struct gw_note *note, gw_status st
 struct gw_group_private {
 	struct gw_group **link; /* what points to this group in its list; NULL: not started */
 	char *text;             /* of the first failure */
-	uint64_t spare[2];
+	bool accepted;          /* of at least one call something was */
+	uint64_t spare[1];
 };
 static_assert(sizeof(struct gw_group_private) == sizeof(((struct gw_group *)0)->private_words), "fits");
 
@@ -68,6 +69,17 @@ static inline void gw_group_start(struct gw_group **list, struct gw_group *group
 		gw_group_private(group->next)->link = &group->next;
 	private->link = list;
 	*list = group;
+}
+
+/* Takes a group of which nothing was accepted off the list: it is the caller's again. */
+static inline void gw_group_forget(struct gw_group *group)
+{
+	struct gw_group_private *private = gw_group_private(group);
+	*private->link = group->next;
+	if (group->next)
+		gw_group_private(group->next)->link = private->link;
+	private->link = NULL;
+	group->next = NULL;
 }
 
 /* The group fails with the status and the text of gw_last_error(), unless it has failed before. */

@@ -11,7 +11,7 @@ static const struct gw_transport *const transports[] = {&gw_transport_memory, &g
 static void check(const struct gw_transport *t)
 {
 	assert(t->open && t->shut && t->connect && t->close && t->buffer_register && t->buffer_release);
-	assert(t->readv && t->gather && t->request && t->cancel && t->map);
+	assert(t->readv && t->gather && t->request && t->cancel && t->request_cancel && t->map);
 	assert(t->poll && t->busy && t->wait_fd && t->wake);
 	assert(t->listen && t->listener_stop && t->listener_free);
 	(void)t;

@@ -57,12 +57,12 @@ struct gw_span {
 	uint32_t bytes;  /* 0 is allowed and completes */
 };
 
-/* Many ranges of one length: row i of the call lands in row rows[i] of the destination, or row first + i if rows is
- * NULL, where first counts the rows accepted by earlier calls for the same gather. */
+/* Many ranges of one length: range i of a call lands in row rows[i] of the destination, or in row i if rows is NULL. A
+ * caller whose call was accepted in part goes on with remote, rows and, where rows is NULL, local moved on. */
 struct gw_gather {
 	const uint64_t *remote; /* byte offsets in the region; sorted ones are read faster by some backends */
 	const uint32_t *rows;   /* destination rows, or NULL: destination rows are contiguous from `local` on */
-	uint64_t local; /* byte offset in the buffer of destination row 0 (of row i = 0 of this call if rows is NULL) */
+	uint64_t local;         /* byte offset in the buffer of destination row 0 */
 	uint32_t row_bytes;
 	uint32_t stride; /* bytes from one destination row to the next, >= row_bytes */
 };
@@ -117,6 +117,12 @@ struct gw_poll_group_options {
 struct gw_transport {
 	const char *name; /* "tcp" */
 
+	/* What a range costs besides its bytes, in bytes: a gap shorter than this is better read than skipped. */
+	uint32_t range_cost_bytes;
+
+	/* Whether ranges in ascending order are read so much faster that it pays to sort them. */
+	bool order_pays;
+
 	/* The backend's part of a poll group: made on first use, ended with the group after its endpoints. */
 	gw_status (*open)(struct gw_poll_group *group, void **state);
 	void (*shut)(void *state);
@@ -155,6 +161,10 @@ struct gw_transport {
 	/* Completes the group with GW_CANCELLED, by a later poll, when nothing can write to its destinations any more.
 	 * Already complete: nothing happens. */
 	void (*cancel)(struct gw_endpoint *endpoint, struct gw_group *group);
+
+	/* Completes the request with this cookie with GW_CANCELLED, by a later poll; its answer is thrown away when it
+	 * comes. The server may run it all the same. Already complete: nothing happens. */
+	void (*request_cancel)(struct gw_endpoint *endpoint, const void *cookie);
 
 	/* The region's memory where this process can address it (memory, shm), else NULL. Valid while the endpoint is
 	 * open. */
@@ -262,6 +272,11 @@ static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16
 static inline void gw_endpoint_cancel(struct gw_endpoint *endpoint, struct gw_group *group)
 {
 	endpoint->transport->cancel(endpoint, group);
+}
+
+static inline void gw_endpoint_request_cancel(struct gw_endpoint *endpoint, const void *cookie)
+{
+	endpoint->transport->request_cancel(endpoint, cookie);
 }
 
 static inline const uint8_t *gw_endpoint_map(struct gw_endpoint *endpoint, const struct gw_region *region)

@@ -17,10 +17,13 @@ static inline uint64_t gw_now_ns(void)
 	return (uint64_t)now.tv_sec * GW_NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* The point in time that lies timeout_ms from now; a negative timeout means never. */
+/* The point in time that lies timeout_ms from now; a negative timeout, or one past the end of time, means never. */
 static inline uint64_t gw_deadline_ns(int64_t timeout_ms)
 {
-	return timeout_ms < 0 ? GW_NO_DEADLINE : gw_now_ns() + (uint64_t)timeout_ms * GW_NS_PER_MS;
+	uint64_t now = gw_now_ns();
+	if (timeout_ms < 0 || (uint64_t)timeout_ms > (GW_NO_DEADLINE - now) / GW_NS_PER_MS)
+		return GW_NO_DEADLINE;
+	return now + (uint64_t)timeout_ms * GW_NS_PER_MS;
 }
 
 #endif

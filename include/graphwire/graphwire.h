@@ -37,12 +37,13 @@ struct gw_client_options {
 	/* "host:port", "[v6]:port" of one server per part, in any order; none: standalone. */
 	const char *const *servers;
 	uint32_t server_count;
-	const char *key_file;     /* NULL: on loopback the key that the server left in the runtime folder, else none */
-	uint32_t threads;         /* that sample and do input and output; 0: one per processor */
-	int64_t timeout_ms;       /* an operation's deadline; 0: 30,000; negative: none */
-	int64_t reconnect_ms;     /* 0: 300,000; negative: none */
-	const char *neighbours;   /* how remote neighbours are sampled: NULL or "auto", "reads", "requests" */
-	const char *tcp_driver;   /* NULL or "auto", "io_uring", "epoll" */
+	const char *key_file;   /* NULL: on loopback the key that the server left in the runtime folder, else none */
+	uint32_t threads;       /* that sample and do input and output; 0: one per processor */
+	int64_t timeout_ms;     /* an operation's deadline; 0: 30,000; negative: none */
+	int64_t reconnect_ms;   /* 0: 300,000; negative: none */
+	const char *neighbours; /* how remote neighbours are sampled: NULL or "auto", "reads", "requests" */
+	const char *order;      /* fetch rows by ascending address: NULL or "auto" (where it pays), "always", "never" */
+	const char *tcp_driver; /* NULL or "auto", "io_uring", "epoll" */
 	uint64_t dense_bytes_max; /* memory for one dense id map, of which each batch in flight has one; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
 };
@@ -125,7 +126,8 @@ GW_API gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms, bool *don
 /* Ends an operation and frees its ticket: when it returns, nothing writes to its outputs any more. NULL is allowed. */
 GW_API void gw_cancel(struct gw_ticket *ticket);
 
-/* Memory on huge pages that every transport can land rows in without a copy. Zeroed. NULL when memory is short. */
+/* Memory on huge pages that every transport can land rows in without a copy. Zeroed. NULL when memory is short. Freed
+ * with the client at the latest. */
 GW_API void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes);
 GW_API void gw_buffer_free(struct gw_client *client, void *buffer);
 
@@ -183,8 +185,8 @@ GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sampl
 				 uint64_t stream, const int64_t *seeds, uint64_t n, struct gw_minibatch **out,
 				 struct gw_ticket **ticket);
 
-/* XXH3-64 over everything that a mini-batch holds: seeds, nodes, blocks, rows. Equal mini-batches have equal digests, so
- * two runs, transports or machines are compared by 8 bytes a batch. */
+/* XXH3-64 over everything that a mini-batch holds: seeds, nodes, blocks, rows. Equal mini-batches have equal digests,
+ * so two runs, transports or machines are compared by 8 bytes a batch. */
 GW_API uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch);
 
 /* Hands a mini-batch back. NULL is allowed. */

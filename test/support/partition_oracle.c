@@ -54,7 +54,25 @@ static bool is_data(const struct gw_graph_meta *meta, const char *text, bool edg
 	assert_int_equal(gw_key_parse(meta, text, &key), GW_OK);
 	return key.edge == edge && key.type == type && !key.out && strcmp(key.name, "indptr") != 0 &&
 	       strcmp(key.name, "out_indptr") != 0 && strcmp(key.name, "indices") != 0 &&
-	       !ends_with(key.name, ".bytes") && !ends_with(key.name, ".alias");
+	       !ends_with(key.name, ".bytes") && !ends_with(key.name, ".alias") &&
+	       !ends_with(key.name, ".names.offsets");
+}
+
+/* Tables of names are whole in every part. */
+static void check_names(struct oracle *o)
+{
+	const struct gw_array *array;
+	for (uint32_t i = 0; (array = gw_part_array_at(o->whole, i)); i++) {
+		const char *key = array->meta->key;
+		if (!ends_with(key, ".names.offsets") && !ends_with(key, ".names.bytes"))
+			continue;
+		for (uint32_t p = 0; p < o->out->num_parts; p++) {
+			const struct gw_array *there = gw_part_array(o->part[p], key);
+			assert_non_null(there);
+			assert_int_equal(there->rows, array->rows);
+			assert_memory_equal(there->data, array->data, array->rows * array->row_bytes);
+		}
+	}
 }
 
 struct mark {
@@ -367,5 +385,6 @@ void gw_oracle_check(const char *in, const char *out, struct gw_oracle_result *r
 		assert_int_equal(o.in->etypes[e].relations, o.out->etypes[e].relations);
 		assert_int_equal(o.in->etypes[e].reverse, o.out->etypes[e].reverse);
 	}
+	check_names(&o);
 	close_all(&o);
 }

@@ -4,6 +4,7 @@
 #define GW_TEST_REAL_GRAPHS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct real_graph {
@@ -15,6 +16,8 @@ struct real_graph {
 /* name: "cora", "facebook", "cnr-2000", "ego-twitter", "fb15k-237". False where there is no test data, which fails the
  * test if CI=true; a file that cannot be read fails it anyway. */
 bool real_graph_load(const char *name, struct real_graph *out);
+/* The path of a file in the test data, "cora/cora.npz". False, or a failure, as above. */
+bool real_graph_file(const char *relative, char *path, size_t room);
 void real_graph_free(struct real_graph *graph);
 
 #endif

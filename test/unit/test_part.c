@@ -1,4 +1,5 @@
 /* Parts opened both ways: every array and list is what was written, and whatever is damaged is named. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +20,18 @@
 #include "core/graph/part.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
+
+/* pread taken over from libc: the n-th call fails with EIO. Headers and digests are read by it. */
+static long reads_left = -1; /* -1: none fails */
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
+{
+	if (reads_left >= 0 && reads_left-- == 0) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, data, bytes, offset);
+}
 
 static void open_part(const struct gw_graph_meta *meta, uint32_t number, bool mapped, struct gw_part **part)
 {
@@ -399,6 +413,34 @@ static void test_senseless_numbers(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* Two edges of a transposed list that changed places, ids and destinations alike: nothing but the order tells. */
+static void test_transposed_order(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	open_part(meta, 0, true, &part);
+	const struct gw_adjacency *a = gw_part_out_adjacency(part, FIXTURE_WRITES);
+	uint64_t from, to, row = 0;
+	do
+		gw_adjacency_list(a, row++, &from, &to);
+	while (to - from < 2 || gw_load_id(a->indices, 4, from) == gw_load_id(a->indices, 4, from + 1));
+	const uint32_t ids[2] = {((const uint32_t *)a->indices)[from + 1], ((const uint32_t *)a->indices)[from]};
+	const uint64_t eid[2] = {a->eid[from + 1], a->eid[from]};
+	gw_part_close(part);
+	gw_meta_destroy(meta);
+	forge(fixture.folder, "edge/author__writes__paper/out/indices", from * 4, ids, sizeof(ids));
+	forge(fixture.folder, "edge/author__writes__paper/out/eid", from * 8, eid, sizeof(eid));
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	expect_fault(meta, GW_FORMAT, "out/indices.npy", "edge/author__writes__paper/out/indices", "order");
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 static void test_skip_verify(void **state)
 {
 	(void)state;
@@ -455,6 +497,34 @@ static void test_memory_short(void **state)
 	gw_fixture_end(&fixture);
 }
 
+static void test_failing_reads(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	gw_fixture_begin(&fixture, 2, 20, 1);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	long n = 0;
+	for (;; n++) {
+		struct opening opening = {meta, {.mapped = true}};
+		reads_left = n;
+		gw_status status = open_and_close(&opening);
+		bool hit = reads_left < 0;
+		reads_left = -1;
+		if (!hit) {
+			assert_int_equal(status, GW_OK);
+			break;
+		}
+		assert_int_equal(status, GW_IO);
+		assert_non_null(strstr(gw_last_error(), fixture.folder));
+		assert_non_null(strstr(gw_last_error(), "Input/output error"));
+	}
+	assert_true(n >= 2 * (long)meta->parts[0].count); /* a header and digests of each array */
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,8 +534,10 @@ int main(void)
 		cmocka_unit_test(test_damaged_files),
 		cmocka_unit_test(test_files_of_another_graph),
 		cmocka_unit_test(test_senseless_numbers),
+		cmocka_unit_test(test_transposed_order),
 		cmocka_unit_test(test_skip_verify),
 		cmocka_unit_test(test_memory_short),
+		cmocka_unit_test(test_failing_reads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,6 +307,13 @@ static void memory_cancel(struct gw_endpoint *base, struct gw_group *group)
 	gw_group_settle(&endpoint->state->outbox, group);
 }
 
+/* Requests are complete when they have been made. */
+static void memory_request_cancel(struct gw_endpoint *base, const void *cookie)
+{
+	(void)base;
+	(void)cookie;
+}
+
 static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_region *region)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
@@ -355,6 +362,7 @@ static void memory_wake(void *opaque)
 
 const struct gw_transport gw_transport_memory = {
 	.name = "memory",
+	.range_cost_bytes = 64,
 	.open = memory_open,
 	.shut = memory_shut,
 	.connect = memory_connect,
@@ -365,6 +373,7 @@ const struct gw_transport gw_transport_memory = {
 	.gather = memory_gather,
 	.request = memory_request,
 	.cancel = memory_cancel,
+	.request_cancel = memory_request_cancel,
 	.map = memory_map,
 	.poll = memory_poll,
 	.busy = memory_busy,

@@ -105,8 +105,14 @@ static size_t end(struct tcp_client *client, struct gw_group *group, size_t n, s
 		if (group->frames_open)
 			gw_client_drop_group(client, group);
 	}
+	struct gw_group_private *private = gw_group_private(group);
+	private->accepted |= taken || n == 0;
 	if (taken < n)
 		client->room_wanted = true;
+	if (!private->accepted) {
+		gw_group_forget(group);
+		return 0;
+	}
 	if (last && taken == n)
 		group->last_accepted = true;
 	gw_group_settle(&client->loop->outbox, group);
@@ -275,6 +281,19 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequenc
 	if (!client->io.sending)
 		client->loop->driver->ops->flush(client->loop->driver, &client->io);
 	return GW_OK;
+}
+
+void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
+		struct client_frame *frame = client_frame(client, at);
+		if (!frame->note || frame->note->cookie != cookie)
+			continue;
+		gw_outbox_post(&client->loop->outbox, frame->note, gw_fail(GW_CANCELLED, "cancelled"));
+		frame->note = NULL; /* the answer has its place in the queue still */
+		return;
+	}
 }
 
 void gw_tcp_cancel(struct gw_endpoint *base, struct gw_group *group)

@@ -268,7 +268,7 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 	server->reading = true;
 }
 
-static void prefetch(const struct tcp_server *server, uint32_t i)
+GW_PREFETCHES void prefetch(const struct tcp_server *server, uint32_t i)
 {
 	if (i < server->ranges.read.count)
 		gw_prefetch_range(server->from + gw_wire_offset(&server->ranges, i),
@@ -397,7 +397,7 @@ static void dispatch(struct tcp_server *server, const struct wire_header *header
 			take_request(server, header, body);
 			break;
 		case WIRE_PING:
-			answer(server, &pong, NULL);
+			answer(server, &pong, body);
 			break;
 		default:
 			refuse(server, gw_fail(GW_PROTOCOL, "a second %s", gw_wire_type_name(header->type)));

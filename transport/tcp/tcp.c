@@ -155,6 +155,7 @@ static void tcp_wake(void *state)
 
 const struct gw_transport gw_transport_tcp = {
 	.name = "tcp",
+	.range_cost_bytes = 64,
 	.open = tcp_open,
 	.shut = tcp_shut,
 	.connect = gw_tcp_connect,
@@ -165,6 +166,7 @@ const struct gw_transport gw_transport_tcp = {
 	.gather = gw_tcp_gather,
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
+	.request_cancel = gw_tcp_request_cancel,
 	.map = tcp_map,
 	.poll = tcp_poll,
 	.busy = tcp_busy,

@@ -56,6 +56,7 @@ size_t gw_tcp_gather(struct gw_endpoint *endpoint, struct gw_group *group, const
 gw_status gw_tcp_request(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
 			 uint64_t deadline_ns, void *cookie);
 void gw_tcp_cancel(struct gw_endpoint *endpoint, struct gw_group *group);
+void gw_tcp_request_cancel(struct gw_endpoint *endpoint, const void *cookie);
 /* Deadlines and liveness; looks at every endpoint of the loop and sets the loop's next timer. */
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);
 bool gw_tcp_clients_busy(const struct tcp_loop *loop);

@@ -1,0 +1,309 @@
+/* Bare loops over loopback sockets and memory. Blocking calls, one server thread, one client: the calling thread. */
+#include "bench/bare_rows.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES (256u << 10)
+#define AHEAD       12
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+uint64_t gw_bare_mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ull;
+	return x ^ (x >> 33);
+}
+
+static bool receive_all(int fd, void *buffer, size_t bytes)
+{
+	for (uint8_t *at = buffer; bytes;) {
+		ssize_t n = recv(fd, at, bytes, 0);
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static bool send_all(int fd, const void *buffer, size_t bytes)
+{
+	for (const uint8_t *at = buffer; bytes;) {
+		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* A connected pair of loopback sockets. */
+static int connect_pair(int *client, int *server)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t bytes = sizeof(address);
+	int on = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	*client = *server = -1;
+	if (listener < 0)
+		return errno;
+	*client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (struct sockaddr *)&address, bytes) == 0 && listen(listener, 1) == 0 &&
+	    getsockname(listener, (struct sockaddr *)&address, &bytes) == 0 &&
+	    connect(*client, (struct sockaddr *)&address, bytes) == 0)
+		*server = accept(listener, NULL, NULL);
+	int error = *server < 0 ? errno : 0;
+	close(listener);
+	if (error) {
+		close(*client);
+		return error;
+	}
+	setsockopt(*client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(*server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return 0;
+}
+
+static void *hot_buffer(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, bytes, MADV_HUGEPAGE);
+	memset(memory, 1, bytes);
+	return memory;
+}
+
+/* What a server thread works on. */
+struct serving {
+	int fd;
+	const struct gw_bare_rows *rows;
+	uint32_t question_bytes, answer_bytes;
+	uint8_t *buffer;   /* CHUNK_BYTES and a row */
+	uint32_t *numbers; /* a batch of row numbers */
+};
+
+static cpu_set_t allowed;
+
+static void find_allowed(void)
+{
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		CPU_ZERO(&allowed);
+}
+
+void gw_bare_pin(unsigned number)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	cpu_set_t one;
+	pthread_once(&once, find_allowed);
+	CPU_ZERO(&one);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&allowed) > 1; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && number-- == 0)
+			CPU_SET(cpu, &one);
+	if (CPU_COUNT(&one) == 1)
+		pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+}
+
+static inline void prefetch_row(const uint8_t *row, uint32_t bytes)
+{
+	for (uint32_t at = 0; at < bytes; at += 64)
+		__builtin_prefetch(row + at);
+}
+
+static void *serve_rows(void *argument)
+{
+	struct serving *serving = argument;
+	const struct gw_bare_rows *rows = serving->rows;
+	uint32_t row_bytes = rows->row_bytes;
+	gw_bare_pin(1);
+	while (receive_all(serving->fd, serving->numbers, rows->batch * sizeof(uint32_t))) {
+		size_t filled = 0;
+		for (uint32_t i = 0; i < rows->batch; i++) {
+			if (i + AHEAD < rows->batch)
+				prefetch_row(rows->table + (size_t)serving->numbers[i + AHEAD] * row_bytes, row_bytes);
+			memcpy(serving->buffer + filled, rows->table + (size_t)serving->numbers[i] * row_bytes,
+			       row_bytes);
+			filled += row_bytes;
+			if (filled >= CHUNK_BYTES) {
+				if (!send_all(serving->fd, serving->buffer, filled))
+					return NULL;
+				filled = 0;
+			}
+		}
+		if (filled && !send_all(serving->fd, serving->buffer, filled))
+			return NULL;
+	}
+	return NULL;
+}
+
+static void *serve_stream(void *argument)
+{
+	struct serving *serving = argument;
+	gw_bare_pin(1);
+	while (send_all(serving->fd, serving->buffer, CHUNK_BYTES))
+		;
+	return NULL;
+}
+
+static void *serve_ping_pong(void *argument)
+{
+	struct serving *serving = argument;
+	gw_bare_pin(1);
+	while (receive_all(serving->fd, serving->buffer, serving->question_bytes) &&
+	       send_all(serving->fd, serving->buffer, serving->answer_bytes))
+		;
+	return NULL;
+}
+
+static bool ask_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, uint64_t *next)
+{
+	for (uint32_t i = 0; i < rows->batch; i++)
+		numbers[i] = (uint32_t)(gw_bare_mix((*next)++) % rows->rows);
+	return send_all(fd, numbers, rows->batch * sizeof(uint32_t));
+}
+
+static bool run_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, double *bytes_per_second)
+{
+	size_t batch_bytes = (size_t)rows->batch * rows->row_bytes;
+	uint64_t next = 0, batches = 0;
+	for (uint32_t i = 0; i < rows->depth; i++)
+		if (!ask_rows(fd, rows, numbers, &next))
+			return false;
+	double begun = now(), elapsed;
+	while ((elapsed = now() - begun) < rows->seconds) {
+		if (!receive_all(fd, rows->landing + batch_bytes * (batches % rows->depth), batch_bytes) ||
+		    !ask_rows(fd, rows, numbers, &next))
+			return false;
+		batches++;
+	}
+	*bytes_per_second = (double)batches * (double)batch_bytes / elapsed;
+	return true;
+}
+
+static bool run_stream(int fd, double seconds, uint8_t *buffer, double *bytes_per_second)
+{
+	double begun = now(), elapsed, bytes = 0;
+	while ((elapsed = now() - begun) < seconds) {
+		if (!receive_all(fd, buffer, CHUNK_BYTES))
+			return false;
+		bytes += CHUNK_BYTES;
+	}
+	*bytes_per_second = bytes / elapsed;
+	return true;
+}
+
+static bool run_ping_pong(int fd, const struct serving *serving, uint8_t *buffer, uint32_t rounds, double *microseconds)
+{
+	for (uint32_t i = 0; i < rounds; i++) {
+		double begun = now();
+		if (!send_all(fd, buffer, serving->question_bytes) || !receive_all(fd, buffer, serving->answer_bytes))
+			return false;
+		microseconds[i] = (now() - begun) * 1e6;
+	}
+	return true;
+}
+
+/* What the three socket loops have in common. */
+enum loop { LOOP_ROWS, LOOP_STREAM, LOOP_PING_PONG };
+
+static int run_sockets(enum loop loop, const struct gw_bare_rows *rows, struct serving *serving, uint32_t rounds,
+		       double seconds, double *figures)
+{
+	static void *(*const servers[])(void *) = {serve_rows, serve_stream, serve_ping_pong};
+	size_t numbers_bytes = rows ? rows->batch * sizeof(uint32_t) : 1, buffer_bytes = CHUNK_BYTES + (64u << 10);
+	uint8_t *mine = hot_buffer(buffer_bytes);
+	uint32_t *numbers = malloc(numbers_bytes);
+	int client, error = 0;
+	pthread_t thread;
+	serving->rows = rows;
+	serving->buffer = hot_buffer(buffer_bytes);
+	serving->numbers = malloc(numbers_bytes);
+	if (!mine || !numbers || !serving->buffer || !serving->numbers)
+		error = ENOMEM;
+	if (!error)
+		error = connect_pair(&client, &serving->fd);
+	if (!error) {
+		error = pthread_create(&thread, NULL, servers[loop], serving);
+		if (!error) {
+			bool good = loop == LOOP_ROWS     ? run_rows(client, rows, numbers, figures)
+				    : loop == LOOP_STREAM ? run_stream(client, seconds, mine, figures)
+							  : run_ping_pong(client, serving, mine, rounds, figures);
+			error = good ? 0 : EIO;
+			shutdown(client, SHUT_RDWR);
+			shutdown(serving->fd, SHUT_RDWR);
+			pthread_join(thread, NULL);
+		}
+		close(client);
+		close(serving->fd);
+	}
+	free(numbers);
+	free(serving->numbers);
+	if (mine)
+		munmap(mine, buffer_bytes);
+	if (serving->buffer)
+		munmap(serving->buffer, buffer_bytes);
+	return error;
+}
+
+int gw_bare_rows_tcp(const struct gw_bare_rows *rows, double *bytes_per_second)
+{
+	struct serving serving = {0};
+	if (rows->row_bytes > 64u << 10)
+		return EINVAL;
+	return run_sockets(LOOP_ROWS, rows, &serving, 0, 0, bytes_per_second);
+}
+
+int gw_bare_stream(double seconds, double *bytes_per_second)
+{
+	struct serving serving = {0};
+	return run_sockets(LOOP_STREAM, NULL, &serving, 0, seconds, bytes_per_second);
+}
+
+int gw_bare_ping_pong(uint32_t question_bytes, uint32_t answer_bytes, uint32_t rounds, double *microseconds)
+{
+	struct serving serving = {.question_bytes = question_bytes, .answer_bytes = answer_bytes};
+	if (question_bytes > CHUNK_BYTES || answer_bytes > CHUNK_BYTES)
+		return EINVAL;
+	return run_sockets(LOOP_PING_PONG, NULL, &serving, rounds, 0, microseconds);
+}
+
+int gw_bare_rows_copy(const struct gw_bare_rows *rows, double *bytes_per_second)
+{
+	uint32_t row_bytes = rows->row_bytes;
+	uint64_t *offsets = malloc(rows->batch * sizeof(*offsets)), next = 0, batches = 0;
+	if (!offsets)
+		return ENOMEM;
+	double begun = now(), elapsed;
+	while ((elapsed = now() - begun) < rows->seconds) {
+		uint8_t *to = rows->landing + (size_t)(batches % rows->depth) * rows->batch * row_bytes;
+		for (uint32_t i = 0; i < rows->batch; i++)
+			offsets[i] = gw_bare_mix(next++) % rows->rows * row_bytes;
+		for (uint32_t i = 0; i < rows->batch; i++) {
+			if (i + AHEAD < rows->batch)
+				prefetch_row(rows->table + offsets[i + AHEAD], row_bytes);
+			memcpy(to + (size_t)i * row_bytes, rows->table + offsets[i], row_bytes);
+		}
+		batches++;
+	}
+	free(offsets);
+	*bytes_per_second = (double)batches * rows->batch * row_bytes / elapsed;
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* The bare loops that bound a row service: plain sockets, threads and memcpy, nothing of Graphwire in them. Each makes
+ * its sockets (loopback), runs, and takes everything down. All return 0 or an errno. */
+#ifndef GW_BENCH_BARE_ROWS_H
+#define GW_BENCH_BARE_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gw_bare_rows {
+	const uint8_t *table; /* rows of row_bytes, one after the other */
+	uint64_t rows;
+	uint32_t row_bytes;
+	uint32_t batch;   /* rows asked for at once */
+	uint32_t depth;   /* batches in flight */
+	uint8_t *landing; /* depth * batch * row_bytes */
+	double seconds;   /* how long to measure */
+};
+
+/* A number's own hash: which row comes next, the same for every loop. */
+uint64_t gw_bare_mix(uint64_t x);
+
+/* Keeps the calling thread on the n-th processor that the process may use: clients run on 0, servers on 1, in every
+ * loop, so that no scheduler puts both on one. Nothing happens where there is only one, or no n-th. */
+void gw_bare_pin(unsigned number);
+
+/* The client sends 4-byte row numbers, the server thread gathers the rows with prefetch into 256 KiB and sends them,
+ * the client receives in place; `depth` batches in flight. Bytes of rows per second. */
+int gw_bare_rows_tcp(const struct gw_bare_rows *rows, double *bytes_per_second);
+
+/* One hot buffer to another, as fast as the sockets go. */
+int gw_bare_stream(double seconds, double *bytes_per_second);
+
+/* Prefetch 12 rows ahead, memcpy, batch after batch. */
+int gw_bare_rows_copy(const struct gw_bare_rows *rows, double *bytes_per_second);
+
+/* Blocking ping-pong of a question and an answer; the time of each round in microseconds. */
+int gw_bare_ping_pong(uint32_t question_bytes, uint32_t answer_bytes, uint32_t rounds, double *microseconds);
+
+#endif

@@ -1,0 +1,222 @@
+/* graphwire bench latency: one row, asked for and waited for, again and again, against a bare ping-pong of the same
+ * bytes on the wire. Sleeping: both sides block in the kernel, like the ping-pong. Spinning: they look first, which is
+ * what a latency-bound user sets. The row is checked in every round. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bare_rows.h"
+#include "bench/bench.h"
+#include "bench/row_bed.h"
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/options.h"
+
+#define ROUNDS_MAX 1000000u
+/* On the wire: a header of 16 bytes, the read's 32, an offset of 4; an answer's header of 16. */
+#define QUESTION_BYTES 52u
+#define ANSWER_HEADER  16u
+
+struct arguments {
+	struct gw_bench bench;
+	uint64_t rounds, row_bytes, spin_ns;
+	const char *transport;
+	/* while it runs */
+	struct gw_arena *table;
+	struct gw_row_bed bed;
+	struct gw_buffer *buffer;
+	uint8_t *landing;
+	double *microseconds; /* of one repeat */
+	struct gw_bench_series p99, bare_p99;
+	uint64_t next;
+};
+
+enum { OPT_ROUNDS = 1, OPT_ROW, OPT_SPIN, OPT_TRANSPORT };
+
+static const struct argp_option options[] = {
+	{"rounds", OPT_ROUNDS, "N", 0, "round trips of one measurement (5k)", 0},
+	{"row", OPT_ROW, "BYTES", 0, "bytes of a row (400)", 0},
+	{"spin", OPT_SPIN, "US", 0, "how long the spinning case looks before it sleeps (100)", 0},
+	{"transport", OPT_TRANSPORT, "NAME", 0, "epoll or io_uring only", 0},
+	{0},
+};
+
+static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
+{
+	uint64_t number = 0;
+	if (gw_parse_u64(text, min, max, &number))
+		argp_error(state, "--%s: %s", name, gw_last_error());
+	return number;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const transports[] = {"epoll", "io_uring", NULL};
+	struct arguments *a = state->input;
+	int ignored;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->bench;
+		return 0;
+	case OPT_ROUNDS:
+		a->rounds = number_of("rounds", arg, 10, ROUNDS_MAX, state);
+		return 0;
+	case OPT_ROW:
+		a->row_bytes = number_of("row", arg, 1, 64 << 10, state);
+		return 0;
+	case OPT_SPIN:
+		a->spin_ns = 1000 * number_of("spin", arg, 1, 1000000, state);
+		return 0;
+	case OPT_TRANSPORT:
+		if (gw_parse_choice(arg, transports, &ignored))
+			argp_error(state, "--transport: %s", gw_last_error());
+		a->transport = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "\"%s\": no argument is expected", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* The median of the rounds; the 99th percentile goes to the series. */
+static double summarize(struct arguments *a, struct gw_bench_series *p99)
+{
+	qsort(a->microseconds, a->rounds, sizeof(double), compare);
+	gw_bench_series_add(p99, a->microseconds[a->rounds * 99 / 100]);
+	return a->microseconds[a->rounds / 2];
+}
+
+static gw_status measure_bare(void *context, double *figure)
+{
+	struct arguments *a = context;
+	int error = gw_bare_ping_pong(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->row_bytes, (uint32_t)a->rounds,
+				      a->microseconds);
+	if (error)
+		return gw_fail_errno(GW_IO, error, "the bare ping-pong");
+	*figure = summarize(a, &a->bare_p99);
+	return GW_OK;
+}
+
+static gw_status one_row(struct arguments *a, double *microseconds)
+{
+	uint64_t offset = gw_bare_mix(a->next++) % (a->bed.bytes / a->row_bytes) * a->row_bytes;
+	struct gw_span span = {offset, 0, (uint32_t)a->row_bytes};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_completion completion;
+	uint64_t begun = gw_now_ns();
+	if (gw_endpoint_readv(a->bed.endpoint, &group, &a->bed.endpoint->peer.regions[0], a->buffer, &span, 1, true) !=
+	    1)
+		return gw_fail(GW_AGAIN, "no room for one row");
+	while (!gw_poll_group_poll(a->bed.group, &completion, 1, GW_NS_PER_SECOND))
+		;
+	*microseconds = (double)(gw_now_ns() - begun) * 1e-3;
+	if (completion.status)
+		return gw_fail_text(completion.status, completion.text);
+	if (memcmp(a->landing, gw_arena_base(a->table) + offset, a->row_bytes) != 0)
+		return gw_fail(GW_DIGEST, "the row at %llu is wrong", (unsigned long long)offset);
+	return GW_OK;
+}
+
+static gw_status measure_rows(void *context, double *figure)
+{
+	struct arguments *a = context;
+	gw_status status = GW_OK;
+	for (uint64_t i = 0; i < a->rounds && !status; i++)
+		status = one_row(a, &a->microseconds[i]);
+	*figure = status ? 0 : summarize(a, &a->p99);
+	return status;
+}
+
+static gw_status run_case(struct arguments *a, const char *driver, uint64_t spin_ns)
+{
+	struct gw_bench_series ceilings = {0}, values = {0};
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, gw_arena_bytes(a->table), "tcp", driver, spin_ns);
+	if (status == GW_UNSUPPORTED) {
+		fprintf(a->bench.table, "tcp/%s: not measured: %s\n", driver, gw_last_error());
+		return GW_OK;
+	}
+	if (status)
+		return status;
+	a->p99.count = a->bare_p99.count = 0;
+	status = gw_buffer_register(a->bed.group, a->landing, a->row_bytes, &a->buffer);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, &ceilings, &values);
+	gw_buffer_release(a->buffer);
+	a->buffer = NULL;
+	gw_row_bed_end(&a->bed);
+	if (status)
+		return status;
+	char title[96];
+	snprintf(title, sizeof(title), "tcp/%s, 1 x %llu B, %s", driver, (unsigned long long)a->row_bytes,
+		 spin_ns ? "spinning" : "sleeping");
+	struct gw_bench_result result = {
+		.title = title,
+		.unit = "us",
+		.values = &values,
+		.ceilings = &ceilings,
+		.lower_is_better = true,
+		.verified = true,
+		.fields = {{"p50_us", gw_bench_series_median(&values), NULL},
+			   {"p99_us", gw_bench_series_median(&a->p99), NULL},
+			   {"ceiling_p99_us", gw_bench_series_median(&a->bare_p99), NULL}},
+	};
+	gw_bench_report(&a->bench, &result);
+	return GW_OK;
+}
+
+static gw_status run(struct arguments *a)
+{
+	static const char *const drivers[] = {"epoll", "io_uring"};
+	gw_bare_pin(0);
+	gw_status status = gw_bench_open(&a->bench);
+	a->landing = gw_malloc(a->row_bytes);
+	a->microseconds = gw_calloc(a->rounds, sizeof(double));
+	if (!status && (!a->landing || !a->microseconds))
+		status = GW_NO_MEMORY;
+	if (!status)
+		status = gw_row_table_make(64u << 20, &a->table);
+	for (int i = 0; i < 2 && !status; i++) {
+		if (a->transport && strcmp(a->transport, drivers[i]) != 0)
+			continue;
+		status = run_case(a, drivers[i], 0);
+		if (!status)
+			status = run_case(a, drivers[i], a->spin_ns);
+	}
+	gw_arena_destroy(a->table);
+	gw_free(a->landing);
+	gw_free(a->microseconds);
+	gw_status closed = gw_bench_close(&a->bench);
+	return status ? status : closed;
+}
+
+int gw_bench_latency(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&gw_bench_argp, 0, "Measuring:", 90}, {0}};
+	static const struct argp argp = {options,
+					 parse,
+					 NULL,
+					 "Measures the time of one row over TCP beside a bare ping-pong of the same "
+					 "sizes.\vExamples:\n  graphwire bench latency\n  graphwire bench latency "
+					 "--row 4096 --json -",
+					 children,
+					 NULL,
+					 NULL};
+	struct arguments *a = gw_calloc(1, sizeof(*a));
+	if (!a)
+		return 1;
+	*a = (struct arguments){.bench = {.name = "latency"}, .rounds = 5000, .row_bytes = 400, .spin_ns = 100000};
+	gw_options_parse(&argp, argc, argv, a);
+	gw_status status = run(a);
+	if (status)
+		fprintf(stderr, "bench latency: %s\n", gw_last_error());
+	gw_free(a);
+	return status ? 1 : 0;
+}

@@ -1,0 +1,247 @@
+/* The real graphs of the test data all the way: imported, partitioned in 2, 3 and 8, sampled by the client, and every
+ * edge of every block held against the edge list of the file.
+ *
+ * By original ids: an edge of a block is an edge of the file; no edge of the file comes twice in a block; a destination
+ * gets min(fanout, in-degree) of them, all of them where the fanout says so; node numbers are those of the node lists.
+ * The three ways to the neighbours give equal digests. A knowledge graph's nodes have names, not numbers: there only
+ * the three ways are compared (that its parts are the file is test_partition_real's to prove).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <graphwire/graphwire.h>
+
+#include "core/base/rng.h"
+#include "core/base/staging.h"
+#include "core/graph/meta.h"
+#include "test/support/cluster.h"
+#include "test/support/real_graphs.h"
+#include "tools/tools.h"
+
+#define SEEDS   300
+#define BATCHES 4
+#define HOPS    3
+
+static const int32_t fanouts[HOPS] = {15, GW_ALL_NEIGHBOURS, 5};
+
+/* --- The graph of the file, by destination. --- */
+
+struct lists {
+	uint64_t nodes, *indptr, *src; /* src ascending in each list */
+};
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static void lists_build(struct lists *lists, const struct real_graph *graph)
+{
+	lists->nodes = graph->nodes;
+	lists->indptr = calloc(graph->nodes + 2, sizeof(uint64_t));
+	lists->src = malloc((graph->edges + 1) * sizeof(uint64_t));
+	for (uint64_t i = 0; i < graph->edges; i++)
+		lists->indptr[graph->dst[i] + 2]++;
+	for (uint64_t v = 1; v <= graph->nodes; v++)
+		lists->indptr[v + 1] += lists->indptr[v];
+	for (uint64_t i = 0; i < graph->edges; i++)
+		lists->src[lists->indptr[graph->dst[i] + 1]++] = graph->src[i];
+	for (uint64_t v = 0; v < graph->nodes; v++)
+		qsort(lists->src + lists->indptr[v], lists->indptr[v + 1] - lists->indptr[v], sizeof(uint64_t),
+		      by_value);
+}
+
+static uint64_t degree_of(const struct lists *lists, uint64_t node)
+{
+	return lists->indptr[node + 1] - lists->indptr[node];
+}
+
+/* How often src occurs in the list of dst. */
+static uint64_t count_edge(const struct lists *lists, uint64_t dst, uint64_t src)
+{
+	uint64_t count = 0, low = lists->indptr[dst], high = lists->indptr[dst + 1];
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (lists->src[middle] < src)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low < lists->indptr[dst + 1] && lists->src[low] == src) {
+		low++;
+		count++;
+	}
+	return count;
+}
+
+/* --- Blocks against the file. --- */
+
+static void check_block(const struct lists *lists, const struct gw_minibatch *batch, uint32_t hop,
+			const int64_t *origin)
+{
+	assert_int_equal(batch->blocks[hop]->edges_count, 1);
+	const struct gw_block_edges *edges = &batch->blocks[hop]->edges[0];
+	const int32_t *indices = edges->indices;
+	const int64_t *nodes = batch->nodes[0];
+	uint64_t *picked = malloc((edges->edge_count + 1) * sizeof(*picked));
+	for (uint64_t row = 0; row < edges->dst_count; row++) {
+		uint64_t dst = (uint64_t)origin[nodes[row]], degree = degree_of(lists, dst);
+		uint64_t n = (uint64_t)(edges->indptr[row + 1] - edges->indptr[row]);
+		uint64_t fanout = fanouts[hop] == GW_ALL_NEIGHBOURS ? degree : (uint64_t)fanouts[hop];
+		assert_int_equal(n, degree < fanout ? degree : fanout);
+		for (uint64_t j = 0; j < n; j++) {
+			uint64_t at = (uint64_t)edges->indptr[row] + j;
+			assert_true((uint64_t)indices[at] < batch->blocks[hop]->src_counts[0]);
+			picked[j] = (uint64_t)origin[nodes[indices[at]]];
+		}
+		qsort(picked, n, sizeof(*picked), by_value);
+		for (uint64_t j = 0, run = 1; j < n; j++, run++) {
+			if (j > 0 && picked[j] != picked[j - 1])
+				run = 1;
+			/* Parallel edges may each come once. */
+			assert_true(run <= count_edge(lists, dst, picked[j]));
+		}
+	}
+	/* No edge twice. */
+	for (uint64_t i = 0; i < edges->edge_count; i++)
+		picked[i] = (uint64_t)edges->edge_ids[i];
+	qsort(picked, edges->edge_count, sizeof(*picked), by_value);
+	for (uint64_t i = 1; i < edges->edge_count; i++)
+		assert_true(picked[i] != picked[i - 1]);
+	free(picked);
+}
+
+static struct gw_client *open_client(const struct gw_client_options *options)
+{
+	struct gw_client *client;
+	if (gw_client_open(options, &client) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	return client;
+}
+
+static void make_seeds(uint64_t nodes, uint32_t batch, int64_t seeds[SEEDS])
+{
+	for (uint64_t i = 0; i < SEEDS; i++)
+		seeds[i] = (int64_t)(gw_mix64(batch * 1000 + i) % nodes);
+}
+
+static const struct gw_sample_spec spec = {.hops = HOPS, .fanouts = fanouts};
+
+static struct gw_minibatch *sample(struct gw_client *client, uint64_t nodes, uint32_t number)
+{
+	int64_t seeds[SEEDS];
+	struct gw_minibatch *batch;
+	make_seeds(nodes, number, seeds);
+	if (gw_sample(client, &spec, 9, number, seeds, SEEDS, &batch) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	return batch;
+}
+
+/* The number in the file of each node: its original id; names ("e7") come in the order that the test data lists them.
+ */
+static int64_t *read_origins(struct gw_client *client, uint64_t nodes)
+{
+	const struct gw_tensor *tensor;
+	int64_t *origin = malloc(nodes * sizeof(*origin)), *ids = malloc(nodes * sizeof(*ids));
+	for (uint64_t i = 0; i < nodes; i++)
+		ids[i] = (int64_t)i;
+	if (gw_node_tensor(client, 0, "orig_id", &tensor) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	assert_int_equal(tensor->dtype, GW_INT64);
+	assert_int_equal(gw_gather(client, tensor, ids, nodes, origin), GW_OK);
+	free(ids);
+	return origin;
+}
+
+/* lists: NULL where nodes have no numbers in the file. */
+static void check_parts(const struct lists *lists, uint64_t nodes, const char *folder, uint32_t parts,
+			const char *driver)
+{
+	struct cluster cluster;
+	cluster_begin(&cluster, folder, parts, driver);
+	struct gw_client_options alone = {.part_config = folder, .threads = 1};
+	struct gw_client_options asked = {
+		.servers = cluster.list, .server_count = parts, .threads = 2, .neighbours = "requests"};
+	struct gw_client_options read = {
+		.servers = cluster.list, .server_count = parts, .threads = 1, .neighbours = "reads"};
+	struct gw_client *clients[] = {open_client(&alone), open_client(&asked), open_client(&read)};
+	assert_int_equal(gw_client_graph(clients[0])->ntypes[0].count, nodes);
+	int64_t *origin = lists ? read_origins(clients[1], nodes) : NULL;
+	for (uint32_t b = 0; b < BATCHES; b++) {
+		uint64_t digests[3];
+		for (int c = 0; c < 3; c++) {
+			struct gw_minibatch *batch = sample(clients[c], nodes, b);
+			digests[c] = gw_minibatch_digest(batch);
+			for (uint32_t h = 0; lists && c == 0 && h < HOPS; h++)
+				check_block(lists, batch, h, origin);
+			gw_minibatch_release(batch);
+		}
+		assert_true(digests[0] == digests[1]);
+		assert_true(digests[0] == digests[2]);
+	}
+	free(origin);
+	for (int c = 0; c < 3; c++)
+		gw_client_close(clients[c]);
+	cluster_end(&cluster);
+}
+
+static void run_tool(int (*tool)(int, char **), const char *const *arguments)
+{
+	char *argv[16];
+	int argc = 0;
+	for (; arguments[argc]; argc++)
+		argv[argc] = (char *)(uintptr_t)arguments[argc];
+	argv[argc] = NULL;
+	if (tool(argc, argv) != 0)
+		fail_msg("%s failed", arguments[0]);
+}
+
+static void check_graph(void **state)
+{
+	const char *file = *state, *slash = strchr(file, '/');
+	char name[32], path[4096], root[] = "/dev/shm/gw-client-real-XXXXXX", graph[64], folder[64], number[8];
+	snprintf(name, sizeof(name), "%.*s", (int)(slash - file), file);
+	struct real_graph real;
+	if (!real_graph_load(name, &real) || !real_graph_file(file, path, sizeof(path)))
+		skip();
+	struct lists lists;
+	lists_build(&lists, &real);
+	bool named = real.relations > 0;
+	assert_non_null(mkdtemp(root));
+	snprintf(graph, sizeof(graph), "%s/graph", root);
+	const char *import[] = {"import", named ? "--triples" : "--from", path, "--quiet", "--out", graph, NULL};
+	run_tool(gw_tool_import, import);
+	for (uint32_t parts = 2; parts <= 8; parts += parts == 2 ? 1 : 5) {
+		snprintf(folder, sizeof(folder), "%s/parts%u", root, parts);
+		snprintf(number, sizeof(number), "%u", parts);
+		const char *partition[] = {"partition", graph,      "--num-parts",
+					   number,      "--method", parts == 3 ? "random" : "metis",
+					   "--out",     folder,     NULL};
+		run_tool(gw_tool_partition, partition);
+		check_parts(named ? NULL : &lists, real.nodes, folder, parts, parts == 8 ? "epoll" : NULL);
+	}
+	assert_int_equal(gw_remove_tree(root), GW_OK);
+	free(lists.indptr);
+	free(lists.src);
+	real_graph_free(&real);
+}
+
+#define CASE(file)                                                                                                     \
+	{                                                                                                              \
+		file, check_graph, NULL, NULL, (void *)(uintptr_t)file                                                 \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE("cora/cora.npz"),      CASE("facebook/facebook.npz"),  CASE("ego-twitter/edges.npz"),
+		CASE("cnr-2000/edges.npz"), CASE("fb15k-237/train.tsv.gz"),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* METIS's surroundings: the symmetric graph against a table of all pairs, what is refused, what its process may do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/rng.h"
+#include "test/support/alloc_fault.h"
+#include "tools/plan.h"
+#include "tools/symmetric.h"
+
+#define NODES 900u
+
+/* Edges in CSC, drawn towards low ids: a hub of more than 512 distinct neighbours, loops, repeats, loose nodes. */
+struct edges {
+	uint32_t indptr[NODES + 1], indices[40 * NODES], count;
+};
+
+static void draw_edges(struct edges *edges, uint64_t seed, uint32_t per_node)
+{
+	struct gw_draws draws = gw_draws_begin(gw_key(seed, 0, GW_DRAW_WALK, 0, 0), 1);
+	edges->count = 0;
+	for (uint32_t v = 0; v < NODES; v++) {
+		edges->indptr[v] = edges->count;
+		uint32_t n = v == 0 ? 20 * per_node : v % 3 == 0 ? 0 : gw_draw_below(&draws, per_node + 1);
+		for (uint32_t i = 0; i < n; i++)
+			edges->indices[edges->count++] =
+				v == 0 ? gw_draw_below(&draws, NODES - 50)
+				       : gw_draw_below(&draws, 1 + gw_draw_below(&draws, NODES - 50));
+	}
+	edges->indptr[NODES] = edges->count;
+}
+
+static struct gw_adjacency view(const struct edges *edges)
+{
+	return (struct gw_adjacency){.indptr = edges->indptr,
+				     .indices = edges->indices,
+				     .rows = NODES,
+				     .edges = edges->count,
+				     .columns = 1,
+				     .indptr_bytes = 4,
+				     .index_bytes = 4};
+}
+
+/* Two edge types between three node types of NODES each, against a table of how many edges every pair has. */
+static void test_symmetric(void **state)
+{
+	static const uint64_t bases[2][2] = {{0, 0}, {NODES, 2 * NODES}};
+	struct edges *edges = calloc(2, sizeof(*edges));
+	uint32_t n = 3 * NODES;
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		int32_t *table = calloc((size_t)n * n, sizeof(*table));
+		struct gw_symmetric_source sources[2];
+		struct gw_adjacency views[2];
+		uint64_t loops = 0, total = 0;
+		for (int e = 0; e < 2; e++) {
+			draw_edges(&edges[e], seed * 2 + (uint64_t)e, seed == 4 ? 0 : 3 * (uint32_t)seed * 3);
+			views[e] = view(&edges[e]);
+			sources[e] = (struct gw_symmetric_source){&views[e], bases[e][0], bases[e][1]};
+			for (uint32_t v = 0; v < NODES; v++) {
+				for (uint32_t i = edges[e].indptr[v]; i < edges[e].indptr[v + 1]; i++) {
+					uint64_t a = bases[e][0] + edges[e].indices[i], b = bases[e][1] + v;
+					loops += a == b;
+					total++;
+					if (a != b) {
+						table[a * n + b]++;
+						table[b * n + a]++;
+					}
+				}
+			}
+		}
+		for (unsigned threads = 1; threads <= 4; threads += 3) {
+			struct gw_symmetric graph;
+			assert_int_equal(gw_symmetric_build(sources, 2, n, threads, &graph), GW_OK);
+			assert_int_equal(graph.edges, total - loops);
+			assert_int_equal(gw_symmetric_loops(sources, 2, threads), loops);
+			uint64_t next = 0, entry = 0;
+			for (uint32_t v = 0; v < n; v++) {
+				uint64_t first = entry;
+				for (uint32_t w = 0; w < n; w++) {
+					if (table[(size_t)v * n + w] == 0)
+						continue;
+					assert_true(entry < graph.entries);
+					assert_int_equal(graph.origin[graph.adjncy[entry]], w);
+					assert_int_equal(graph.adjwgt[entry++], table[(size_t)v * n + w]);
+				}
+				if (entry == first)
+					continue;
+				assert_int_equal(graph.origin[next], v);
+				assert_int_equal(graph.xadj[next++], first);
+			}
+			assert_int_equal(next, graph.nodes);
+			assert_int_equal(entry, graph.entries);
+			assert_int_equal(graph.xadj[next], entry);
+			gw_symmetric_free(&graph);
+		}
+		free(table);
+	}
+	free(edges);
+}
+
+static gw_status build_once(void *context)
+{
+	struct gw_symmetric graph;
+	gw_status status = gw_symmetric_build(context, 1, NODES, 2, &graph);
+	if (status)
+		assert_null(graph.arena);
+	gw_symmetric_free(&graph);
+	return status;
+}
+
+static void test_symmetric_memory_short(void **state)
+{
+	struct edges *edges = calloc(1, sizeof(*edges));
+	(void)state;
+	draw_edges(edges, 3, 30);
+	struct gw_adjacency adjacency = view(edges);
+	struct gw_symmetric_source source = {&adjacency, 0, 0};
+	assert_true(gw_fault_each(build_once, &source) > 0);
+	free(edges);
+}
+
+/* Counts that no test could hold: only the counts are looked at. */
+static void test_too_big(void **state)
+{
+	const uint64_t most = INT32_MAX;
+	(void)state;
+	assert_int_equal(gw_metis_check_counts(most - 1, most / 2 - 1, 0, 1), GW_OK);
+	assert_int_equal(gw_metis_check_counts(most, 10, 0, 1), GW_LIMIT);
+	assert_non_null(strstr(gw_last_error(), "--method random"));
+	assert_int_equal(gw_metis_check_counts(10, most / 2, 0, 1), GW_LIMIT);
+	assert_non_null(strstr(gw_last_error(), "--method random"));
+	assert_int_equal(gw_metis_check_counts(10, 10, most - 10, 1), GW_LIMIT);
+	assert_int_equal(gw_metis_check_counts(10, 10, UINT32_MAX, 1), GW_LIMIT);
+	assert_int_equal(gw_metis_check_counts(10, 10, 0, GW_PLAN_CONSTRAINTS_MAX), GW_OK);
+	assert_int_equal(gw_metis_check_counts(10, 10, 0, GW_PLAN_CONSTRAINTS_MAX + 1), GW_LIMIT);
+	assert_true(gw_metis_bytes(1000, 2000, 2, 4) > gw_metis_bytes(1000, 2000, 1, 4));
+	assert_true(gw_metis_bytes(1ull << 30, 1ull << 31, 1, 8) > 1ull << 36);
+
+	/* and through an adjacency that claims to have as many */
+	uint32_t none[2] = {0, 0};
+	struct gw_adjacency huge = {.indptr = none, .rows = 1, .edges = most, .columns = 1, .indptr_bytes = 4};
+	struct gw_symmetric_source source = {&huge, 0, 5};
+	struct gw_symmetric graph;
+	assert_int_equal(gw_symmetric_build(&source, 1, 6, 1, &graph), GW_LIMIT);
+}
+
+/* A ring of `nodes`, in `pieces`. */
+static gw_status run_ring(int32_t nodes, int32_t pieces, uint64_t seed, int32_t *piece, int64_t *measure)
+{
+	int32_t *xadj = malloc(((size_t)nodes + 1) * 4), *adjncy = malloc((size_t)nodes * 8);
+	for (int32_t v = 0; v < nodes; v++) {
+		xadj[v] = 2 * v;
+		adjncy[2 * v] = (v + nodes - 1) % nodes;
+		adjncy[2 * v + 1] = (v + 1) % nodes;
+	}
+	xadj[nodes] = 2 * nodes;
+	struct gw_metis_job job = {.nodes = nodes,
+				   .constraints = 1,
+				   .pieces = pieces,
+				   .xadj = xadj,
+				   .adjncy = adjncy,
+				   .seed = seed,
+				   .piece = piece};
+	gw_status status = gw_metis_run(&job);
+	*measure = job.measure;
+	free(xadj);
+	free(adjncy);
+	return status;
+}
+
+static void test_run(void **state)
+{
+	int32_t piece[200], again[200];
+	int64_t measure, cut = 0;
+	(void)state;
+	assert_int_equal(run_ring(200, 4, 1, piece, &measure), GW_OK);
+	for (int v = 0; v < 200; v++)
+		cut += piece[v] != piece[(v + 1) % 200];
+	assert_int_equal(measure, cut);
+	assert_in_range(cut, 4, 8);
+	srand(77); /* METIS's draws are its process's own */
+	int want = rand();
+	srand(77);
+	assert_int_equal(run_ring(200, 4, 1, again, &measure), GW_OK);
+	assert_int_equal(rand(), want);
+	assert_memory_equal(piece, again, sizeof(piece));
+}
+
+/* Input that METIS refuses, and input that kills it: an error here, and the program goes on. */
+static void test_run_fails(void **state)
+{
+	int32_t piece[200], xadj[3] = {0, 1, 2}, adjncy[2] = {1, 0};
+	int64_t measure;
+	(void)state;
+	assert_int_equal(run_ring(200, 0, 1, piece, &measure), GW_INVALID);
+	assert_non_null(strstr(gw_last_error(), "--method random"));
+	struct gw_metis_job job = {
+		.nodes = 2, .constraints = 1, .pieces = 2, .xadj = (int32_t *)8, .adjncy = adjncy, .piece = piece};
+	assert_int_not_equal(gw_metis_run(&job), GW_OK);
+	assert_non_null(strstr(gw_last_error(), "METIS"));
+	job.xadj = xadj;
+	assert_int_equal(gw_metis_run(&job), GW_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_symmetric), cmocka_unit_test(test_symmetric_memory_short),
+		cmocka_unit_test(test_too_big),   cmocka_unit_test(test_run),
+		cmocka_unit_test(test_run_fails),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
