@@ -14,7 +14,7 @@
 #define SHARDS      (1u << SHARD_BITS)
 #define PIECE_ROWS  (32u << 10)
 #define SLOTS_FIRST 1024u
-#define AHEAD       8u /* positions looked up ahead in a shard, for each step of the way */
+#define AHEAD       8ull /* positions looked up ahead in a shard, for each step of the way */
 
 /* A stretch of one column. */
 struct piece {
