@@ -297,7 +297,7 @@ static gw_status build_csc(struct writing *w, const struct turned *t, struct gw_
 		gather(w, time, (const uint64_t *)edges->time, edges->origin, edges->count);
 		coo.time = (const int64_t *)time;
 	}
-	if (coo.rel && edges->origin) {
+	if (edges->rel && !edges->time && edges->origin) {
 		rel = gw_malloc(edges->count * sizeof(*rel));
 		if (!rel)
 			return GW_NO_MEMORY;
@@ -464,7 +464,7 @@ static gw_status write_etype(struct writing *w, struct turned *t)
 			status = GW_NO_MEMORY;
 		else if (schema->order == GW_ORDER_TIME_SRC)
 			gather(w, keys, (const uint64_t *)edges->time, t->rows, edges->count);
-		for (uint64_t i = 0; keys && schema->order == GW_ORDER_REL_SRC && i < edges->count; i++)
+		for (uint64_t i = 0; keys && edges->rel && schema->order == GW_ORDER_REL_SRC && i < edges->count; i++)
 			keys[i] = edges->rel[t->rows[i]];
 		if (status == GW_OK)
 			status = write_transpose(w, t, &csc, keys);
@@ -484,14 +484,16 @@ static gw_status write_edges(struct writing *w)
 	uint32_t number = 0;
 	for (uint32_t i = 0; i < w->builder->num_etypes; i++) {
 		const struct builder_etype *type = &w->builder->etypes[i];
-		struct turned t = {.type = type, .number = number++, .src = type->edges.src, .dst = type->edges.dst};
+		struct turned t = {.type = type, .number = number, .src = type->edges.src, .dst = type->edges.dst};
 		gw_status status = write_etype(w, &t);
+		number++;
 		if (status)
 			return status;
 		if (!type->edges.reverse)
 			continue;
-		t = (struct turned){.type = type, .number = number++, .src = type->edges.dst, .dst = type->edges.src};
+		t = (struct turned){.type = type, .number = number, .src = type->edges.dst, .dst = type->edges.src};
 		status = write_etype(w, &t);
+		number++;
 		if (status)
 			return status;
 	}

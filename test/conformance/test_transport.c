@@ -688,6 +688,30 @@ static void cancels(void **state)
 	one_end(&one);
 }
 
+/* A cancelled request is over for its caller; its late answer disturbs nobody. */
+static void requests_are_cancelled(void **state)
+{
+	struct one one;
+	int cookie, other;
+	one_begin(&one, state, NULL, 4096);
+	gw_endpoint_request_cancel(one.endpoint, &cookie); /* unknown: nothing happens */
+	if (one.bed.kind->network)
+		gw_bed_pause(&one.bed);
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "abc", 3, GW_NO_DEADLINE, &cookie), GW_OK);
+	gw_endpoint_request_cancel(one.endpoint, &cookie);
+	gw_status expected = one.bed.kind->network ? GW_CANCELLED : GW_OK; /* in memory it was complete */
+	assert_int_equal(gw_bed_wait(one.group, &cookie).status, expected);
+	gw_endpoint_request_cancel(one.endpoint, &cookie);
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "defg", 4, GW_NO_DEADLINE, &other), GW_OK);
+	gw_bed_resume(&one.bed);
+	struct gw_completion completion = gw_bed_wait(one.group, &other);
+	assert_int_equal(completion.status, GW_OK);
+	assert_int_equal(completion.reply_bytes, 4);
+	assert_memory_equal(completion.reply, "defg", 4);
+	read_works(&one);
+	one_end(&one);
+}
+
 static void closing_cancels(void **state)
 {
 	struct bed_options options = {.bytes = 40u << 20};
@@ -1081,9 +1105,10 @@ static void memory_shortage(void **state)
 	X(hello)                                                                                                       \
 	X(gathers_equal_memcpy)                                                                                        \
 	X(readvs_equal_memcpy)                                                                                         \
-	X(empty_reads) X(huge_reads) X(past_the_end) X(unknown_and_stale_regions) X(overlapping_destinations)          \
-		X(groups_of_many_calls) X(many_in_flight) X(backpressure) X(requests) X(large_replies)                 \
-			X(a_repeat_is_applied_once) X(requests_are_bounded) X(deadlines) X(cancels) X(closing_cancels) \
+	X(empty_reads)                                                                                                 \
+	X(huge_reads) X(past_the_end) X(unknown_and_stale_regions) X(overlapping_destinations) X(groups_of_many_calls) \
+		X(many_in_flight) X(backpressure) X(requests) X(large_replies) X(a_repeat_is_applied_once)             \
+			X(requests_are_bounded) X(deadlines) X(cancels) X(requests_are_cancelled) X(closing_cancels)   \
 				X(losing_and_reconnecting) X(stop_and_drain) X(keys_and_graphs)                        \
 					X(connections_are_limited) X(wake) X(several_clients_and_server_threads)       \
 						X(closing_under_load) X(memory_shortage)

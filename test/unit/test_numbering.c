@@ -34,7 +34,7 @@ static struct input *make_input(bool text)
 {
 	struct input *in = calloc(1, sizeof(*in));
 	for (int t = 0; t < 2 && text; t++)
-		in->text[t] = malloc(ROWS * 64);
+		in->text[t] = malloc(ROWS * 64ull);
 	size_t used[2] = {0, 0};
 	for (uint64_t i = 0; i < ROWS / 10; i++)
 		in->single_in[i] = draw(i, 1);

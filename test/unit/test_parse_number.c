@@ -103,7 +103,10 @@ static void check_real(const char *text)
 		assert_null(got);
 		return;
 	}
-	if (got != stop || memcmp(&value, &expected, sizeof(value)) != 0)
+	uint64_t bits, expected_bits; /* by bits: NaN, and the sign of 0 */
+	memcpy(&bits, &value, sizeof(bits));
+	memcpy(&expected_bits, &expected, sizeof(expected_bits));
+	if (got != stop || bits != expected_bits)
 		fail_msg("\"%s\": %.17g instead of %.17g", text, value, expected);
 }
 
