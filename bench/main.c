@@ -25,13 +25,17 @@ static void print_help(FILE *to)
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
-	fputs("\ngraphwire bench NAME --help tells more.\n", to);
+	fputs("\ngraphwire bench NAME --help tells more.\n\n"
+	      "Examples:\n"
+	      "  graphwire bench sample\n"
+	      "  graphwire bench gather --json gather.json\n",
+	      to);
 }
 
 int gw_bench_main(int argc, char **argv)
 {
 	if (argc < 2) {
-		print_help(stderr);
+		fputs("graphwire bench: which benchmark? graphwire bench --help lists them\n", stderr);
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0) {
@@ -39,8 +43,12 @@ int gw_bench_main(int argc, char **argv)
 		return 0;
 	}
 	for (size_t i = 0; i < BENCHMARKS; i++) {
-		if (strcmp(argv[1], benchmarks[i].name) == 0)
-			return benchmarks[i].run(argc - 1, argv + 1);
+		if (strcmp(argv[1], benchmarks[i].name) != 0)
+			continue;
+		static char name[64];
+		snprintf(name, sizeof(name), "graphwire bench %s", benchmarks[i].name);
+		argv[1] = name; /* what usage lines call it */
+		return benchmarks[i].run(argc - 1, argv + 1);
 	}
 	fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n", argv[1]);
 	return 2;

@@ -507,9 +507,7 @@ int gw_bench_sample(int argc, char **argv)
 			       .batches = 100,
 			       .fanouts = {15, 10, 5},
 			       .hops = 3};
-	gw_options_normalize(argc, argv);
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	for (uint32_t hop = 0; hop < a.hops; hop++)
 		a.ceiling_fanouts[hop] = (uint32_t)a.fanouts[hop];

@@ -264,7 +264,6 @@ static gw_status post(struct gw_link *link, struct gw_read *read)
 		return gw_fail(GW_PROTOCOL, "it has no region %u any more", read->region);
 	uint64_t left = read->count - read->posted;
 	size_t accepted;
-	read->open = true;
 	if (read->form == GW_READ_GATHER) {
 		struct gw_gather part = read->gather;
 		part.remote += read->posted;
@@ -277,6 +276,8 @@ static gw_status post(struct gw_link *link, struct gw_read *read)
 		accepted = gw_endpoint_readv(link->endpoint, &read->group, region, read->buffer,
 					     read->spans + read->posted, left, true);
 	}
+	/* A group of which nothing was accepted is ours still. */
+	read->open = read->open || accepted > 0 || left == 0;
 	read->posted += accepted;
 	return accepted == left ? GW_OK : GW_AGAIN;
 }
@@ -367,9 +368,13 @@ void gw_link_post(struct gw_link *link, struct gw_read *read)
 	read->lost_ns = 0;
 	read->open = false;
 	read->cancelled = false;
-	/* Nobody waited: what the link has been away until now is not on this read's account. */
-	if (!link->head && link->away_ns)
+	/* Nobody waited: what the link has been away until now, and how rarely it was tried, is not on this read's
+	 * account. */
+	if (!link->head && link->away_ns) {
 		link->away_ns = gw_now_ns();
+		if (link->retry_ns > link->away_ns + BACKOFF_MIN_NS)
+			link->retry_ns = link->away_ns + BACKOFF_MIN_NS;
+	}
 	enqueue(link, read);
 	if (link->state == GW_LINK_OPEN)
 		link_pump(link);

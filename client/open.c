@@ -75,9 +75,10 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 }
 
 /* What a server that is not there yet would not say. */
-static bool is_answer(gw_status status)
+static bool is_answer(const struct gw_link *link)
 {
-	return status == GW_REFUSED || status == GW_PROTOCOL || status == GW_FORMAT;
+	/* One that is about to end may close the line without a word: once is no proof of a stranger. */
+	return link->failure == GW_REFUSED || (link->failure == GW_PROTOCOL && link->attempts >= 3);
 }
 
 /* Runs the first engine until every link is open. A server that is not there yet is tried until the deadline. */
@@ -92,7 +93,7 @@ static gw_status connect_all(struct gw_client *client)
 		const struct gw_link *waiting = NULL;
 		for (uint32_t i = 0; i < client->server_count; i++) {
 			struct gw_link *link = &engine->links[i];
-			if (link->state == GW_LINK_DOWN || (link->state == GW_LINK_WAITING && is_answer(link->failure)))
+			if (link->state == GW_LINK_DOWN || (link->state == GW_LINK_WAITING && is_answer(link)))
 				return gw_fail_text(link->failure, link->reason);
 			if (link->state == GW_LINK_WAITING && now >= link->retry_ns)
 				gw_link_open(link);

@@ -100,8 +100,10 @@ gw_status gw_catalog_parse(const void *text, size_t bytes, struct gw_catalog *ou
 		goto out;
 	}
 	status = gw_meta_parse(graph, strlen(graph), "catalog", &out->meta);
-	if (status != GW_OK)
+	if (status != GW_OK) {
+		status = status == GW_NO_MEMORY ? status : GW_PROTOCOL;
 		goto out;
+	}
 	if (part < 0 || part >= out->meta->num_parts) {
 		status = gw_fail(GW_PROTOCOL, "catalog: part %lld of %u", (long long)part, out->meta->num_parts);
 		goto out;

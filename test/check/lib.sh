@@ -48,7 +48,7 @@ run_tests() {
 	}
 	END { if (skipped) print "note: " skipped " skipped (test data not found)" }' "$log"
 	rm -f "$log"
-	return $status
+	return "$status"
 }
 
 # The names of the test programs in folders of test/, as a regex for ctest.

@@ -15,6 +15,7 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .threads = 2,
 					    .numa = GW_NUMA_LOCAL,
 					    .huge = GW_HUGE_OFF,
+					    .insecure = cluster->insecure,
 					    .tcp_driver = tcp_driver};
 	gw_status status = gw_server_start(&options, &cluster->servers[part]);
 	if (status != GW_OK)
@@ -23,15 +24,27 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 	cluster->list[part] = gw_address_text(&cluster->addresses[part], cluster->text[part]);
 }
 
-void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver)
+static void begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver,
+		  bool insecure)
 {
 	memset(cluster, 0, sizeof(*cluster));
+	cluster->insecure = insecure;
 	cluster->part_config = part_config;
 	cluster->parts = parts;
 	for (uint32_t p = 0; p < parts; p++) {
 		assert_int_equal(gw_address_parse("127.0.0.1:0", &cluster->addresses[p]), GW_OK);
 		start(cluster, p, tcp_driver);
 	}
+}
+
+void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver)
+{
+	begin(cluster, part_config, parts, tcp_driver, false);
+}
+
+void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts)
+{
+	begin(cluster, part_config, parts, NULL, true);
 }
 
 void cluster_kill(struct cluster *cluster, uint32_t part)

@@ -11,6 +11,7 @@
 struct cluster {
 	const char *part_config;
 	uint32_t parts;
+	bool insecure;
 	struct gw_server *servers[CLUSTER_PARTS_MAX];
 	struct gw_address addresses[CLUSTER_PARTS_MAX]; /* kept over a restart */
 	char text[CLUSTER_PARTS_MAX][GW_ADDRESS_MAX];
@@ -19,6 +20,8 @@ struct cluster {
 
 /* Starts a server for every part on a port of its own; fails the test when it cannot. */
 void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver);
+/* Servers that want no key. */
+void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts);
 /* Ends one server at once (no draining), and starts it again at its address. */
 void cluster_kill(struct cluster *cluster, uint32_t part);
 void cluster_revive(struct cluster *cluster, uint32_t part);

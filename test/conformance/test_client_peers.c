@@ -1,0 +1,506 @@
+/* The client and peers that are stuck, dead, wrong or strangers: every wait ends in time, nothing is written after it
+ * has ended, nothing is left behind, and what can be had again is had. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/rng.h"
+#include "test/support/client_setup.h"
+#include "test/support/relay.h"
+#include "transport/tcp/wire.h"
+
+#define LONG_MS  60000 /* a limit that no test here may wait for */
+#define SHORT_MS 250
+
+static uint64_t start_ns;
+
+static void clock_begin(void)
+{
+	start_ns = gw_now_ns();
+}
+
+/* A wait that had to end long before LONG_MS has: generous, since the machine may be busy. */
+static void clock_check(void)
+{
+	uint64_t ms = (gw_now_ns() - start_ns) / GW_NS_PER_MS;
+	if (ms >= LONG_MS / 3)
+		fail_msg("it took %llu ms", (unsigned long long)ms);
+}
+
+static void sleep_ms(long ms)
+{
+	struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+	nanosleep(&time, NULL);
+}
+
+/* One part behind a relay, and a client of one thread: one connection. */
+struct line {
+	struct setup setup;
+	struct relay relay;
+	const char *list[1];
+	struct gw_client *client;
+	const struct gw_tensor *feat;
+	uint64_t n;
+	int64_t *ids;
+	uint8_t *expected, *out;
+};
+
+static void line_begin(struct line *line, uint64_t scale, struct gw_client_options options)
+{
+	setup_begin_open(&line->setup, 51, 1, scale);
+	relay_begin(&line->relay, &line->setup.cluster.addresses[0]);
+	line->list[0] = line->relay.text;
+	options.servers = line->list;
+	options.server_count = 1;
+	options.threads = 1;
+	line->client = open_client(&options);
+	line->feat = node_tensor(line->client, "paper", "feat");
+	line->n = line->feat->shape[0];
+	line->ids = calloc(line->n, sizeof(*line->ids));
+	line->expected = calloc(line->n, line->feat->row_bytes);
+	line->out = calloc(line->n, line->feat->row_bytes);
+	for (uint64_t i = 0; i < line->n; i++)
+		line->ids[i] = (int64_t)i;
+	assert_int_equal(gw_gather(line->client, line->feat, line->ids, line->n, line->expected), GW_OK);
+}
+
+static void line_end(struct line *line)
+{
+	gw_client_close(line->client);
+	relay_end(&line->relay);
+	setup_end(&line->setup);
+	free(line->ids);
+	free(line->expected);
+	free(line->out);
+}
+
+static gw_status line_gather(struct line *line)
+{
+	memset(line->out, 0xee, line->n * line->feat->row_bytes);
+	return gw_gather(line->client, line->feat, line->ids, line->n, line->out);
+}
+
+static void line_works(struct line *line)
+{
+	gw_status status = line_gather(line);
+	if (status != GW_OK)
+		fail_msg("%s", gw_last_error());
+	assert_memory_equal(line->out, line->expected, line->n * line->feat->row_bytes);
+}
+
+/* From now on the one connection gets only so many bytes more. */
+static void line_hold(struct line *line, int64_t more)
+{
+	relay_hold_after(&line->relay, (int64_t)atomic_load(&line->relay.answer_bytes) + more);
+}
+
+/* --- Stuck. --- */
+
+static const int64_t places[] = {0, 1, 15, 16, 17, 95, 96, 97, 150, 200, 240, 280, 400, 1000, 5000, 20000, 1000000};
+#define PLACES (sizeof(places) / sizeof(places[0]))
+
+static void open_ends_wherever_the_server_is_stuck(void **state)
+{
+	(void)state;
+	struct setup setup;
+	setup_begin_open(&setup, 50, 1, SETUP_SCALE);
+	uint32_t opened = 0, failed = 0;
+	clock_begin();
+	for (size_t i = 0; i < PLACES; i++) {
+		struct relay relay;
+		relay_begin(&relay, &setup.cluster.addresses[0]);
+		relay_hold_after(&relay, places[i]);
+		const char *list[] = {relay.text};
+		struct gw_client_options options = {
+			.servers = list, .server_count = 1, .threads = 1, .timeout_ms = SHORT_MS, .reconnect_ms = 1};
+		struct gw_client *client;
+		gw_status status = gw_client_open(&options, &client);
+		if (status == GW_OK)
+			opened++;
+		else
+			failed++;
+		if (status != GW_OK && (status != GW_DEADLINE || !strstr(gw_last_error(), relay.text)))
+			fail_msg("held after %lld bytes: %s: %s", (long long)places[i], gw_status_text(status),
+				 gw_last_error());
+		gw_client_close(client);
+		relay_end(&relay);
+	}
+	clock_check();
+	assert_true(opened > 0 && failed > 5);
+	setup_end(&setup);
+}
+
+static void nothing_is_written_after_a_deadline(void **state)
+{
+	(void)state;
+	struct line line;
+	line_begin(&line, 20 * SETUP_SCALE, (struct gw_client_options){.timeout_ms = SHORT_MS});
+	uint64_t bytes = line.n * line.feat->row_bytes;
+	assert_true(bytes > 100000);
+	uint8_t *snapshot = malloc(bytes);
+	static const int64_t held[] = {0, 1, 16, 100, 10000, 60000, 100000};
+	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
+		line_hold(&line, held[i]);
+		expect(line_gather(&line), GW_DEADLINE, line.relay.text);
+		memcpy(snapshot, line.out, bytes);
+		uint8_t *out = line.out;
+		line.out = malloc(bytes);
+		relay_pass(&line.relay); /* the rest comes now */
+		line_works(&line);
+		free(line.out);
+		line.out = out;
+		assert_memory_equal(line.out, snapshot, bytes);
+	}
+	free(snapshot);
+	line_end(&line);
+}
+
+static void reads_that_wait_for_room_keep_their_deadline(void **state)
+{
+	(void)state;
+	enum { TICKETS = 400 };
+	struct line line;
+	line_begin(&line, SETUP_SCALE, (struct gw_client_options){.timeout_ms = SHORT_MS});
+	struct gw_ticket *tickets[TICKETS];
+	uint8_t *rows = malloc(TICKETS * line.feat->row_bytes);
+	line_hold(&line, 0);
+	clock_begin();
+	for (uint32_t i = 0; i < TICKETS; i++)
+		assert_int_equal(gw_gather_start(line.client, line.feat, line.ids, 1, rows + i * line.feat->row_bytes,
+						 &tickets[i]),
+				 GW_OK);
+	for (uint32_t i = 0; i < TICKETS; i++)
+		expect(gw_wait(tickets[i], -1, NULL), GW_DEADLINE, line.relay.text);
+	clock_check();
+	relay_pass(&line.relay);
+	line_works(&line);
+	free(rows);
+	line_end(&line);
+}
+
+static void more_operations_than_buffers_are_refused_by_name(void **state)
+{
+	(void)state;
+	enum { TICKETS = GW_BUFFERS_MAX + 50 };
+	struct line line;
+	line_begin(&line, SETUP_SCALE, (struct gw_client_options){.timeout_ms = LONG_MS});
+	static struct gw_ticket *tickets[TICKETS];
+	uint8_t *rows = malloc(TICKETS * line.feat->row_bytes);
+	line_hold(&line, 0);
+	for (uint32_t i = 0; i < TICKETS; i++)
+		assert_int_equal(gw_gather_start(line.client, line.feat, line.ids, 1, rows + i * line.feat->row_bytes,
+						 &tickets[i]),
+				 GW_OK);
+	bool done;
+	int limited = 0, cancelled = 0;
+	sleep_ms(100);
+	relay_pass(&line.relay);
+	for (uint32_t i = 0; i < TICKETS; i++) {
+		if (i % 7 == 0) {
+			gw_cancel(tickets[i]);
+			cancelled++;
+			continue;
+		}
+		gw_status status = gw_wait(tickets[i], -1, &done);
+		limited += status == GW_LIMIT;
+		if (status != GW_OK)
+			expect(status, GW_LIMIT, "too many operations at once");
+	}
+	assert_true(limited >= 50 - cancelled && limited <= 50);
+	line_works(&line);
+	free(rows);
+	line_end(&line);
+}
+
+/* --- Cancelled. --- */
+
+static void cancel_waits_for_no_server(void **state)
+{
+	(void)state;
+	static const char *const ways[] = {"requests", "reads"};
+	for (size_t w = 0; w < 2; w++) {
+		struct line line;
+		line_begin(&line, SETUP_SCALE,
+			   (struct gw_client_options){.timeout_ms = LONG_MS, .neighbours = ways[w]});
+		struct plan plan;
+		make_plan(line.client, &plan, false, false);
+		/* Held at once, in the middle of a hop's answers, and between the hops. */
+		static const int64_t held[] = {0, 20, 500, 2000};
+		clock_begin();
+		for (size_t h = 0; h < sizeof(held) / sizeof(held[0]); h++) {
+			struct gw_ticket *gather, *sample;
+			struct gw_minibatch *batch;
+			line_hold(&line, held[h]);
+			assert_int_equal(gw_sample_start(line.client, &plan.spec, 1, 1, line.ids, 50, &batch, &sample),
+					 GW_OK);
+			assert_int_equal(gw_gather_start(line.client, line.feat, line.ids, line.n, line.out, &gather),
+					 GW_OK);
+			sleep_ms(20);
+			gw_cancel(sample);
+			gw_cancel(gather);
+			relay_pass(&line.relay);
+			line_works(&line);
+			assert_int_equal(gw_sample(line.client, &plan.spec, 1, 1, line.ids, 50, &batch), GW_OK);
+			gw_minibatch_release(batch);
+		}
+		clock_check();
+		line_end(&line);
+	}
+}
+
+static void a_loader_closes_in_mid_epoch(void **state)
+{
+	(void)state;
+	struct line line;
+	line_begin(
+		&line, SETUP_SCALE,
+		(struct gw_client_options){.timeout_ms = LONG_MS, .reconnect_ms = LONG_MS, .neighbours = "requests"});
+	struct plan plan;
+	make_plan(line.client, &plan, false, false);
+	clock_begin();
+	for (int round = 0; round < 12; round++) {
+		struct gw_loader *loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
+		struct gw_minibatch *held = NULL, *batch;
+		assert_int_equal(gw_loader_next(loader, &held, -1), GW_OK);
+		uint64_t digest = gw_minibatch_digest(held);
+		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
+		gw_minibatch_release(batch);
+		if (round % 3 == 1)
+			line_hold(&line, 100 * round);
+		if (round % 3 == 2)
+			relay_cut_after(&line.relay, 0); /* away, and every new connection dies as well */
+		sleep_ms(round);
+		gw_loader_close(loader);
+		/* What is held outlives its loader, whole. */
+		assert_true(gw_minibatch_digest(held) == digest);
+		gw_minibatch_release(held);
+		relay_pass(&line.relay);
+		if (round % 3 == 2) /* connections are counted anew */
+			atomic_store(&line.relay.answer_bytes, 0);
+		line_works(&line);
+	}
+	clock_check();
+	line_end(&line);
+}
+
+/* --- Dying. --- */
+
+static void a_server_that_dies_at_any_byte_is_tried_again_then_given_up(void **state)
+{
+	(void)state;
+	struct line line;
+	line_begin(&line, 10 * SETUP_SCALE,
+		   (struct gw_client_options){.timeout_ms = LONG_MS, .reconnect_ms = SHORT_MS});
+	uint32_t lost = 0, answered = 0;
+	clock_begin();
+	for (size_t i = 0; i < PLACES; i++) {
+		relay_cut_after(&line.relay, places[i]);
+		uint64_t before = atomic_load(&line.relay.accepted);
+		gw_status status = line_gather(&line);
+		if (status == GW_OK) {
+			answered++;
+			assert_memory_equal(line.out, line.expected, line.n * line.feat->row_bytes);
+		} else {
+			lost++;
+			assert_true(status == GW_PEER_LOST || status == GW_PROTOCOL);
+			assert_non_null(strstr(gw_last_error(), "reconnect budget"));
+			/* Tried more than once, and not in a frenzy. */
+			uint64_t tries = atomic_load(&line.relay.accepted) - before;
+			assert_in_range(tries, 2, 20);
+		}
+		relay_pass(&line.relay);
+		line_works(&line);
+	}
+	clock_check();
+	assert_true(lost > 5 && answered > 0);
+	line_end(&line);
+}
+
+static void open_tries_a_dying_server_until_it_lives(void **state)
+{
+	(void)state;
+	struct setup setup;
+	setup_begin_open(&setup, 52, 1, SETUP_SCALE);
+	struct relay relay;
+	relay_begin(&relay, &setup.cluster.addresses[0]);
+	const char *list[] = {relay.text};
+	for (size_t i = 0; i < PLACES; i++) {
+		relay_cut_after(&relay, places[i]);
+		struct gw_client_options options = {
+			.servers = list, .server_count = 1, .threads = 1, .timeout_ms = SHORT_MS};
+		struct gw_client *client;
+		gw_status status = gw_client_open(&options, &client);
+		if (status != GW_OK && status != GW_PEER_LOST && status != GW_PROTOCOL)
+			fail_msg("cut after %lld bytes: %s", (long long)places[i], gw_last_error());
+		assert_true(places[i] > 1000 || status != GW_OK);
+		gw_client_close(client);
+	}
+	relay_end(&relay);
+	setup_end(&setup);
+}
+
+static void the_budget_of_those_who_gave_up_is_not_the_next_ones(void **state)
+{
+	(void)state;
+	struct line line;
+	line_begin(&line, SETUP_SCALE, (struct gw_client_options){.timeout_ms = LONG_MS, .reconnect_ms = 2 * SHORT_MS});
+	struct gw_ticket *ticket;
+	relay_cut_after(&line.relay, 0);
+	assert_int_equal(gw_gather_start(line.client, line.feat, line.ids, line.n, line.out, &ticket), GW_OK);
+	sleep_ms(50);
+	gw_cancel(ticket);
+	sleep_ms(3 * SHORT_MS);
+	relay_pass(&line.relay);
+	line_works(&line);
+	line_end(&line);
+}
+
+/* --- Strangers. --- */
+
+struct stranger {
+	int listen_fd;
+	char text[64];
+	const void *says; /* to whoever connects, after it has said something */
+	size_t bytes;
+	pthread_t thread;
+};
+
+static void *answer_all(void *argument)
+{
+	struct stranger *stranger = argument;
+	for (;;) {
+		int fd = accept(stranger->listen_fd, NULL, NULL);
+		char heard[4096];
+		if (fd < 0)
+			return NULL;
+		if (recv(fd, heard, sizeof(heard), 0) > 0)
+			(void)!send(fd, stranger->says, stranger->bytes, MSG_NOSIGNAL);
+		shutdown(fd, SHUT_WR);
+		while (recv(fd, heard, sizeof(heard), 0) > 0)
+			;
+		close(fd);
+	}
+}
+
+static void open_to_stranger(const void *says, size_t bytes, gw_status wanted, const char *text)
+{
+	struct stranger stranger = {.says = says, .bytes = bytes};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(at);
+	stranger.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(stranger.listen_fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(stranger.listen_fd, 16), 0);
+	assert_int_equal(getsockname(stranger.listen_fd, (struct sockaddr *)&at, &length), 0);
+	snprintf(stranger.text, sizeof(stranger.text), "127.0.0.1:%u", ntohs(at.sin_port));
+	assert_int_equal(pthread_create(&stranger.thread, NULL, answer_all, &stranger), 0);
+	const char *list[] = {stranger.text};
+	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = LONG_MS};
+	struct gw_client *client;
+	clock_begin();
+	expect(gw_client_open(&options, &client), wanted, text);
+	clock_check();
+	assert_null(client);
+	shutdown(stranger.listen_fd, SHUT_RDWR);
+	pthread_join(stranger.thread, NULL);
+	close(stranger.listen_fd);
+}
+
+static void strangers_are_named(void **state)
+{
+	(void)state;
+	struct {
+		struct wire_header header;
+		struct wire_challenge challenge;
+	} version = {.header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
+		     .challenge = {.magic = WIRE_MAGIC, .version = 99}};
+	open_to_stranger(&version, sizeof(version), GW_VERSION, "99");
+	version.challenge = (struct wire_challenge){.magic = 1, .version = WIRE_VERSION};
+	open_to_stranger(&version, sizeof(version), GW_PROTOCOL, "127.0.0.1:");
+	const char *http = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+	open_to_stranger(http, strlen(http), GW_PROTOCOL, "127.0.0.1:");
+	open_to_stranger("", 0, GW_PROTOCOL, "no Graphwire server");
+}
+
+static void write_key(const char *path, const char *key)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(key, file);
+	fclose(file);
+	assert_int_equal(chmod(path, 0600), 0);
+}
+
+static void the_key_decides_who_comes_in(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 53, SETUP_SCALE, 1);
+	gw_fixture_write(&fixture);
+	char right[128], wrong[128], address[GW_ADDRESS_MAX];
+	snprintf(right, sizeof(right), "%s/right", fixture.root);
+	snprintf(wrong, sizeof(wrong), "%s/wrong", fixture.root);
+	write_key(right, "a key that all of a job know");
+	write_key(wrong, "a key that nobody has heard of");
+	struct gw_server_options serve = {.part_config = fixture.folder,
+					  .threads = 1,
+					  .huge = GW_HUGE_OFF,
+					  .numa = GW_NUMA_LOCAL,
+					  .key_file = right};
+	assert_int_equal(gw_address_parse("127.0.0.1:0", &serve.listen), GW_OK);
+	struct gw_server *server;
+	assert_int_equal(gw_server_start(&serve, &server), GW_OK);
+	const char *list[] = {gw_address_text(&server->listener->address, address)};
+	uint16_t port = server->listener->address.port;
+	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = LONG_MS};
+	struct gw_client *client;
+	clock_begin();
+	expect(gw_client_open(&options, &client), GW_REFUSED, "key");
+	options.key_file = wrong;
+	expect(gw_client_open(&options, &client), GW_REFUSED, "key");
+	options.key_file = "/nonexistent";
+	expect(gw_client_open(&options, &client), GW_NOT_FOUND, "/nonexistent");
+	clock_check();
+	options.key_file = right;
+	gw_client_close(open_client(&options));
+	gw_server_end(server, 0);
+
+	/* A server that wants none is not hidden behind the key that a killed one has left. */
+	uint8_t key[GW_KEY_BYTES];
+	assert_int_equal(gw_key_make(port, key), GW_OK);
+	serve.listen.port = port;
+	serve.key_file = NULL;
+	serve.insecure = true;
+	assert_int_equal(gw_server_start(&serve, &server), GW_OK);
+	options.key_file = NULL;
+	gw_client_close(open_client(&options));
+	gw_server_end(server, 0);
+	gw_fixture_end(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open_ends_wherever_the_server_is_stuck),
+		cmocka_unit_test(nothing_is_written_after_a_deadline),
+		cmocka_unit_test(reads_that_wait_for_room_keep_their_deadline),
+		cmocka_unit_test(more_operations_than_buffers_are_refused_by_name),
+		cmocka_unit_test(cancel_waits_for_no_server),
+		cmocka_unit_test(a_loader_closes_in_mid_epoch),
+		cmocka_unit_test(a_server_that_dies_at_any_byte_is_tried_again_then_given_up),
+		cmocka_unit_test(open_tries_a_dying_server_until_it_lives),
+		cmocka_unit_test(the_budget_of_those_who_gave_up_is_not_the_next_ones),
+		cmocka_unit_test(strangers_are_named),
+		cmocka_unit_test(the_key_decides_who_comes_in),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* See client_setup.h. */
+#include "test/support/client_setup.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+void setup_begin(struct setup *setup, uint64_t seed, uint32_t parts, const char *driver)
+{
+	gw_fixture_begin(&setup->fixture, seed, SETUP_SCALE, parts);
+	gw_fixture_write(&setup->fixture);
+	cluster_begin(&setup->cluster, setup->fixture.folder, parts, driver);
+}
+
+void setup_begin_open(struct setup *setup, uint64_t seed, uint32_t parts, uint64_t scale)
+{
+	gw_fixture_begin(&setup->fixture, seed, scale, parts);
+	gw_fixture_write(&setup->fixture);
+	cluster_begin_open(&setup->cluster, setup->fixture.folder, parts);
+}
+
+void setup_end(struct setup *setup)
+{
+	cluster_end(&setup->cluster);
+	gw_fixture_end(&setup->fixture);
+}
+
+struct gw_client *open_client(const struct gw_client_options *options)
+{
+	struct gw_client *client;
+	gw_status status = gw_client_open(options, &client);
+	if (status != GW_OK)
+		fail_msg("%s", gw_last_error());
+	return client;
+}
+
+const struct gw_tensor *node_tensor(struct gw_client *client, const char *type, const char *name)
+{
+	uint32_t ntype;
+	const struct gw_tensor *tensor;
+	assert_int_equal(gw_node_type(client, type, &ntype), GW_OK);
+	assert_int_equal(gw_node_tensor(client, ntype, name, &tensor), GW_OK);
+	return tensor;
+}
+
+void make_plan(struct gw_client *client, struct plan *plan, bool replace, bool wide)
+{
+	static const int32_t fanouts[] = {4, 3, 5, GW_ALL_NEIGHBOURS, 2, 2, GW_ALL_NEIGHBOURS, 3};
+	const struct gw_tensor *weight;
+	memset(plan, 0, sizeof(*plan));
+	memcpy(plan->fanouts, fanouts, sizeof(fanouts));
+	assert_int_equal(gw_edge_tensor(client, FIXTURE_CITES, "weight", &weight), GW_OK);
+	plan->fetches[0] = (struct gw_fetch){node_tensor(client, "paper", "feat"), GW_AT_INPUTS};
+	plan->fetches[1] = (struct gw_fetch){node_tensor(client, "author", "q"), GW_AT_INPUTS};
+	plan->fetches[2] = (struct gw_fetch){node_tensor(client, "paper", "label"), GW_AT_SEEDS};
+	plan->fetches[3] = (struct gw_fetch){weight, GW_AT_EDGES};
+	plan->spec = (struct gw_sample_spec){.ntype = plan->fetches[0].tensor->type,
+					     .hops = 2,
+					     .fanouts = plan->fanouts,
+					     .replace = replace,
+					     .wide_indices = wide,
+					     .fetch_count = 4,
+					     .fetches = plan->fetches};
+}
+
+struct gw_loader *open_loader(struct gw_client *client, const struct plan *plan, struct gw_loader_state start)
+{
+	struct gw_loader_options options = {
+		.spec = plan->spec, .batch_size = BATCH_SIZE, .shuffle = true, .seed = 7, .depth = 3, .start = start};
+	struct gw_loader *loader;
+	if (gw_loader_open(client, &options, &loader) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	return loader;
+}
+
+void expect(gw_status got, gw_status wanted, const char *part_of_text)
+{
+	if (got != wanted || !strstr(gw_last_error(), part_of_text))
+		fail_msg("wanted \"%s\" with \"%s\", got \"%s\": %s", gw_status_text(wanted), part_of_text,
+			 gw_status_text(got), gw_last_error());
+}

@@ -1,0 +1,39 @@
+/* A small graph, its servers, and what is sampled from it: what tests of the client begin with. Everything here fails
+ * the test when it cannot be done. */
+#ifndef GW_TEST_CLIENT_SETUP_H
+#define GW_TEST_CLIENT_SETUP_H
+
+#include "test/support/cluster.h"
+#include "test/support/graph_fixture.h"
+
+#define SETUP_SCALE 600 /* nodes of paper */
+#define BATCH_SIZE  50
+
+struct setup {
+	struct gw_fixture fixture;
+	struct cluster cluster;
+};
+
+void setup_begin(struct setup *setup, uint64_t seed, uint32_t parts, const char *driver);
+/* Servers that want no key, for clients behind a relay; `scale` nodes of paper. */
+void setup_begin_open(struct setup *setup, uint64_t seed, uint32_t parts, uint64_t scale);
+void setup_end(struct setup *setup);
+
+struct gw_client *open_client(const struct gw_client_options *options);
+const struct gw_tensor *node_tensor(struct gw_client *client, const char *type, const char *name);
+
+/* Two hops from papers; features of papers and authors, labels of the seeds, weights of edges. */
+struct plan {
+	struct gw_sample_spec spec;
+	int32_t fanouts[2 * GW_FIXTURE_ETYPES];
+	struct gw_fetch fetches[4];
+};
+void make_plan(struct gw_client *client, struct plan *plan, bool replace, bool wide);
+
+/* Batches of BATCH_SIZE, shuffled, three ahead. */
+struct gw_loader *open_loader(struct gw_client *client, const struct plan *plan, struct gw_loader_state start);
+
+/* Fails the test unless got is wanted and the error text holds this. */
+void expect(gw_status got, gw_status wanted, const char *part_of_text);
+
+#endif
