@@ -1101,17 +1101,36 @@ static void memory_shortage(void **state)
 
 /* --- */
 
+/* clang-format off: one test a line */
 #define EACH(X)                                                                                                        \
 	X(hello)                                                                                                       \
 	X(gathers_equal_memcpy)                                                                                        \
 	X(readvs_equal_memcpy)                                                                                         \
 	X(empty_reads)                                                                                                 \
-	X(huge_reads) X(past_the_end) X(unknown_and_stale_regions) X(overlapping_destinations) X(groups_of_many_calls) \
-		X(many_in_flight) X(backpressure) X(requests) X(large_replies) X(a_repeat_is_applied_once)             \
-			X(requests_are_bounded) X(deadlines) X(cancels) X(requests_are_cancelled) X(closing_cancels)   \
-				X(losing_and_reconnecting) X(stop_and_drain) X(keys_and_graphs)                        \
-					X(connections_are_limited) X(wake) X(several_clients_and_server_threads)       \
-						X(closing_under_load) X(memory_shortage)
+	X(huge_reads)                                                                                                  \
+	X(past_the_end)                                                                                                \
+	X(unknown_and_stale_regions)                                                                                   \
+	X(overlapping_destinations)                                                                                    \
+	X(groups_of_many_calls)                                                                                        \
+	X(many_in_flight)                                                                                              \
+	X(backpressure)                                                                                                \
+	X(requests)                                                                                                    \
+	X(large_replies)                                                                                               \
+	X(a_repeat_is_applied_once)                                                                                    \
+	X(requests_are_bounded)                                                                                        \
+	X(deadlines)                                                                                                   \
+	X(cancels)                                                                                                     \
+	X(requests_are_cancelled)                                                                                      \
+	X(closing_cancels)                                                                                             \
+	X(losing_and_reconnecting)                                                                                     \
+	X(stop_and_drain)                                                                                              \
+	X(keys_and_graphs)                                                                                             \
+	X(connections_are_limited)                                                                                     \
+	X(wake)                                                                                                        \
+	X(several_clients_and_server_threads)                                                                          \
+	X(closing_under_load)                                                                                          \
+	X(memory_shortage)
+/* clang-format on */
 
 int main(void)
 {

@@ -573,12 +573,22 @@ static void ipv6_and_names(void **state)
 	gw_bed_end(&bed);
 }
 
+/* clang-format off: one test a line */
 #define EACH(X)                                                                                                        \
 	X(a_server_breaks_off_at_each_state)                                                                           \
 	X(a_server_lies)                                                                                               \
-	X(servers_of_other_kinds) X(silent_servers) X(garbage_on_the_port) X(malformed_frames) X(reads_out_of_range)   \
-		X(clients_of_another_version) X(a_slow_client) X(silent_clients) X(a_client_leaves_at_each_state)      \
-			X(a_taken_port) X(ipv6_and_names)
+	X(servers_of_other_kinds)                                                                                      \
+	X(silent_servers)                                                                                              \
+	X(garbage_on_the_port)                                                                                         \
+	X(malformed_frames)                                                                                            \
+	X(reads_out_of_range)                                                                                          \
+	X(clients_of_another_version)                                                                                  \
+	X(a_slow_client)                                                                                               \
+	X(silent_clients)                                                                                              \
+	X(a_client_leaves_at_each_state)                                                                               \
+	X(a_taken_port)                                                                                                \
+	X(ipv6_and_names)
+/* clang-format on */
 
 int main(void)
 {
