@@ -1,6 +1,7 @@
 /* Bare loops over loopback sockets and memory. Blocking calls, one server thread, one client: the calling thread. */
 #include "bench/bare_rows.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -182,6 +183,7 @@ static bool ask_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers,
 
 static bool run_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, double *bytes_per_second)
 {
+	assert(rows->depth > 0);
 	size_t batch_bytes = (size_t)rows->batch * rows->row_bytes;
 	uint64_t next = 0, batches = 0;
 	for (uint32_t i = 0; i < rows->depth; i++)

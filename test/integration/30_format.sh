@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # docs/FORMAT.md tells the truth: its reader, taken out of the page, finds the edges of the input in the parts.
+# shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 if ! python3 -c 'import numpy' 2>/dev/null; then
 	echo "# NumPy is not installed: the reader of docs/FORMAT.md is not tried"
 	exit 0
 fi
+# shellcheck disable=SC2016 # a fence, not a command
 sed -n '/^```python$/,/^```$/p' "$top/docs/FORMAT.md" | sed '1d;$d' >"$work/reader.py"
 
 # The edges that all parts together have, in the ids of the input.
