@@ -102,6 +102,8 @@ static void extreme_offsets(void **state)
 {
 	static const uint64_t ends[] = {0, UINT64_MAX}, wide[] = {7, 7 + (1ull << 32)}, odd[] = {7, 8 + (1ull << 32)};
 	static const uint64_t narrow[] = {7, 7 + UINT32_MAX}, far[] = {0, 1ull << 63};
+	static const uint64_t reached[] = {5, 5 + ((uint64_t)UINT32_MAX << 31)};
+	static const uint64_t missed[] = {0, (uint64_t)UINT32_MAX << 32};
 	(void)state;
 	assert_int_equal(round_trip(WIRE_GATHER, ends, 0, 8).width, 4);
 	assert_int_equal(round_trip(WIRE_GATHER, ends + 1, 1, 8).width, 4);
@@ -110,6 +112,8 @@ static void extreme_offsets(void **state)
 	assert_int_equal(round_trip(WIRE_GATHER, wide, 2, 8).width, 4);
 	assert_int_equal(round_trip(WIRE_GATHER, odd, 2, 8).width, 8);
 	assert_int_equal(round_trip(WIRE_GATHER, far, 2, 8).width, 8);
+	assert_int_equal(round_trip(WIRE_GATHER, reached, 2, 8).width, 4);
+	assert_int_equal(round_trip(WIRE_GATHER, missed, 2, 8).width, 8);
 }
 
 /* --- Ranges against a region. --- */
