@@ -76,6 +76,7 @@ static void tell_cancels(struct gw_engine *engine)
 
 void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns)
 {
+	uint64_t ended = engine->jobs_ended;
 	take_inbox(engine);
 	tell_cancels(engine);
 	uint64_t now = gw_now_ns(), until = now + TURN_MAX_NS;
@@ -84,6 +85,8 @@ void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns)
 		until = timer < until ? timer : until;
 	}
 	until = deadline_ns < until ? deadline_ns : until;
+	if (engine->jobs_ended != ended)
+		until = now; /* whoever runs this may have what it came for */
 
 	struct gw_completion completions[COMPLETIONS_PER_TURN];
 	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_TURN, until > now ? until - now : 0);
@@ -174,6 +177,7 @@ void gw_job_end(struct gw_job *job, gw_status status)
 	if (job->next)
 		job->next->previous = job->previous;
 	engine->jobs_open--;
+	engine->jobs_ended++;
 	job->status = status;
 	if (status != GW_OK)
 		memcpy(job->text, gw_last_error(), sizeof(job->text));
@@ -187,12 +191,12 @@ static void *run(void *argument)
 	while (!atomic_load(&engine->stop)) {
 		uint32_t seen = atomic_load(&engine->wakeups);
 		if (try_own(engine)) {
-			do
+			/* Nothing to do, nothing to own: a turn would sleep, and keep callers from running it. */
+			while (engine->jobs_open > 0 || atomic_load(&engine->inbox))
 				gw_engine_turn(engine, GW_NO_DEADLINE);
-			while (engine->jobs_open > 0 || atomic_load(&engine->inbox));
 			/* Not disown(): whatever came after the last look raised wakeups or will find no owner. */
 			atomic_store(&engine->owner, 0);
-			if (atomic_load(&engine->inbox) || atomic_load(&engine->cancels))
+			if (atomic_load(&engine->inbox))
 				continue;
 		}
 		gw_futex_wait(&engine->wakeups, seen, GW_NO_DEADLINE);

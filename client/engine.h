@@ -50,6 +50,7 @@ struct gw_engine {
 	_Atomic uint32_t cancels;       /* wishes not yet told */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
+	uint64_t jobs_ended;
 	_Atomic uint32_t owner;   /* 1: somebody runs it */
 	_Atomic uint32_t wakeups; /* futex of the engine's thread */
 	atomic_bool stop;

@@ -74,11 +74,12 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 	return GW_OK;
 }
 
-/* What a server that is not there yet would not say. */
-static bool is_answer(const struct gw_link *link)
+/* A failure that does not go away by waiting for a server that is not there yet. */
+static bool is_lasting(const struct gw_link *link)
 {
 	/* One that is about to end may close the line without a word: once is no proof of a stranger. */
-	return link->failure == GW_REFUSED || (link->failure == GW_PROTOCOL && link->attempts >= 3);
+	return link->failure == GW_REFUSED || link->failure == GW_NO_MEMORY ||
+	       (link->failure == GW_PROTOCOL && link->attempts >= 3);
 }
 
 /* Runs the first engine until every link is open. A server that is not there yet is tried until the deadline. */
@@ -93,7 +94,7 @@ static gw_status connect_all(struct gw_client *client)
 		const struct gw_link *waiting = NULL;
 		for (uint32_t i = 0; i < client->server_count; i++) {
 			struct gw_link *link = &engine->links[i];
-			if (link->state == GW_LINK_DOWN || (link->state == GW_LINK_WAITING && is_answer(link)))
+			if (link->state == GW_LINK_DOWN || (link->state == GW_LINK_WAITING && is_lasting(link)))
 				return gw_fail_text(link->failure, link->reason);
 			if (link->state == GW_LINK_WAITING && now >= link->retry_ns)
 				gw_link_open(link);

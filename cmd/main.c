@@ -21,6 +21,7 @@ static const struct command {
 	{"verify", gw_tool_verify, "every digest, offset, id and list of a graph"},
 	{"inspect", gw_tool_inspect, "what is in a graph: types, arrays, parts, degrees, cut"},
 	{"serve", gw_serve_main, "serve a part to clients"},
+	{"stat", gw_tool_stat, "ask servers what they are and have done"},
 	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 };

@@ -444,6 +444,7 @@ static void the_key_decides_who_comes_in(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
+	cluster_use_own_runtime_folder();
 	gw_fixture_begin(&fixture, 53, SETUP_SCALE, 1);
 	gw_fixture_write(&fixture);
 	char right[128], wrong[128], address[GW_ADDRESS_MAX];

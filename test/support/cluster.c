@@ -3,9 +3,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "core/base/staging.h"
+#include "test/support/graph_fixture.h"
 
 static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver)
 {
@@ -24,9 +28,26 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 	cluster->list[part] = gw_address_text(&cluster->addresses[part], cluster->text[part]);
 }
 
+static char runtime_folder[64];
+
+static void remove_runtime_folder(void)
+{
+	gw_remove_tree(runtime_folder);
+}
+
+void cluster_use_own_runtime_folder(void)
+{
+	if (runtime_folder[0])
+		return;
+	gw_test_folder(runtime_folder);
+	setenv("XDG_RUNTIME_DIR", runtime_folder, 1);
+	atexit(remove_runtime_folder);
+}
+
 static void begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver,
 		  bool insecure)
 {
+	cluster_use_own_runtime_folder();
 	memset(cluster, 0, sizeof(*cluster));
 	cluster->insecure = insecure;
 	cluster->part_config = part_config;

@@ -20,6 +20,9 @@ struct cluster {
 
 /* Starts a server for every part on a port of its own; fails the test when it cannot. */
 void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver);
+/* Keys and guards of this process alone, so that the same test may run twice at a time. cluster_begin does it; call it
+ * before a fork. */
+void cluster_use_own_runtime_folder(void);
 /* Servers that want no key. */
 void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts);
 /* Ends one server at once (no draining), and starts it again at its address. */

@@ -1,0 +1,298 @@
+/* graphwire stat: what servers are and have done.
+ *
+ *   addresses -> all connected to at once -> GW_OP_STATS -> a line of the table each, in the order of the addresses
+ *
+ * A server that cannot be asked (away, another key, no answer within the time) is one line on stderr; the others are
+ * shown all the same. What a server says is checked and printed without its control characters. Status 0 if all
+ * answered, 1 if not, 2 for usage.
+ */
+#include "tools/tools.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "protocol/ops.h"
+#include "transport/transport.h"
+
+#define SERVERS_MAX      4096
+#define COMPLETIONS      64
+#define KEY_BYTES_MAX    1024
+#define SHOWN_FIELDS_MAX 64
+
+struct question {
+	const char *text; /* the address as it was given */
+	struct gw_endpoint *endpoint;
+	bool connected, answered;
+	json_t *stats; /* what it answered; NULL: it did not, and why */
+	char *error;
+};
+
+struct command {
+	struct question *questions;
+	uint32_t count;
+	const char *key_file;
+	uint8_t key[KEY_BYTES_MAX];
+	uint32_t key_bytes;
+	uint64_t timeout_ms;
+	bool json;
+};
+
+enum { KEY_KEY_FILE = 256, KEY_TIMEOUT, KEY_JSON };
+
+static const struct argp_option options[] = {
+	{"key-file", KEY_KEY_FILE, "FILE", 0, "the servers' key; on loopback it is found", 0},
+	{"timeout", KEY_TIMEOUT, "MS", 0, "how long to wait for answers (5000)", 0},
+	{"json", KEY_JSON, NULL, 0, "one JSON object a server and line", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+	struct command *c = state->input;
+	struct gw_address address;
+	switch (key) {
+	case KEY_KEY_FILE:
+		c->key_file = text;
+		return 0;
+	case KEY_TIMEOUT:
+		if (gw_parse_u64(text, 1, 3600000, &c->timeout_ms))
+			argp_error(state, "--timeout: %s", gw_last_error());
+		return 0;
+	case KEY_JSON:
+		c->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (c->count == SERVERS_MAX)
+			argp_error(state, "more than %d servers", SERVERS_MAX);
+		if (gw_address_parse(text, &address))
+			argp_error(state, "%s", gw_last_error());
+		c->questions[c->count++].text = text;
+		return 0;
+	case ARGP_KEY_END:
+		if (c->count == 0)
+			argp_error(state, "which servers? such as 127.0.0.1:30050");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* --- Asking. --- */
+
+/* The first failure of a question is what is told. */
+static void fail_question(struct question *question, const char *text)
+{
+	question->answered = true;
+	if (!question->error)
+		question->error = gw_strdup(text);
+}
+
+static void connect_to(struct command *c, struct gw_poll_group *group, struct question *question, uint64_t deadline_ns)
+{
+	struct gw_connect_options to = {.deadline_ns = deadline_ns, .key = c->key, .key_bytes = c->key_bytes};
+	uint8_t found[GW_KEY_BYTES];
+	gw_status status = gw_address_parse(question->text, &to.address);
+	if (!c->key_file) {
+		to.key = NULL;
+		if (gw_address_is_loopback(&to.address) && gw_key_find(to.address.port, found) == GW_OK) {
+			to.key = found;
+			to.key_bytes = GW_KEY_BYTES;
+		}
+	}
+	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
+	if (!status)
+		status = gw_endpoint_connect(group, &to, question, &question->endpoint);
+	if (status)
+		fail_question(question, gw_last_error());
+}
+
+static void take_stats(struct question *question, const struct gw_completion *completion)
+{
+	json_error_t error;
+	question->answered = true;
+	question->stats = json_loadb((const char *)completion->reply, completion->reply_bytes, 0, &error);
+	if (!json_is_object(question->stats)) {
+		json_decref(question->stats);
+		question->stats = NULL;
+		fail_question(question, "its answer is no JSON object");
+	}
+}
+
+/* Returns whether the question is settled by this. */
+static bool advance(struct question *question, const struct gw_completion *completion, uint64_t deadline_ns)
+{
+	if (question->answered)
+		return false; /* of an endpoint that was closed */
+	if (completion->status != GW_OK) {
+		fail_question(question, completion->text);
+	} else if (!question->connected) {
+		question->connected = true;
+		if (gw_endpoint_request(question->endpoint, GW_OP_STATS, 0, NULL, 0, deadline_ns, question))
+			fail_question(question, gw_last_error());
+	} else {
+		take_stats(question, completion);
+	}
+	if (!question->answered)
+		return false;
+	gw_endpoint_close(question->endpoint);
+	question->endpoint = NULL;
+	return true;
+}
+
+static gw_status ask_all(struct command *c)
+{
+	struct gw_poll_group *group;
+	gw_status status = gw_poll_group_create(NULL, &group);
+	if (status)
+		return status;
+	uint64_t deadline = gw_deadline_ns((int64_t)c->timeout_ms);
+	uint32_t open = 0;
+	for (uint32_t i = 0; i < c->count; i++) {
+		connect_to(c, group, &c->questions[i], deadline);
+		open += !c->questions[i].answered;
+	}
+	/* The transport keeps the deadline; a little more is for it to say so. */
+	uint64_t end = deadline + GW_NS_PER_SECOND;
+	for (uint64_t now; open > 0 && (now = gw_now_ns()) < end;) {
+		struct gw_completion completions[COMPLETIONS];
+		size_t n = gw_poll_group_poll(group, completions, COMPLETIONS, end - now);
+		for (size_t i = 0; i < n; i++)
+			open -= advance(completions[i].cookie, &completions[i], deadline);
+	}
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (!c->questions[i].answered)
+			fail_question(&c->questions[i], "no answer");
+	}
+	gw_poll_group_destroy(group);
+	return GW_OK;
+}
+
+/* --- Showing. --- */
+
+static double number_of(const json_t *stats, const char *name)
+{
+	return json_number_value(json_object_get(stats, name));
+}
+
+/* A string of a peer, cut and without control characters. */
+static const char *text_of(const json_t *stats, const char *name, char out[SHOWN_FIELDS_MAX])
+{
+	const char *text = json_string_value(json_object_get(stats, name));
+	size_t n = 0;
+	for (; text && text[n] && n < SHOWN_FIELDS_MAX - 1; n++)
+		out[n] = iscntrl((unsigned char)text[n]) ? '?' : text[n];
+	out[n] = '\0';
+	return n ? out : "-";
+}
+
+static void print_row(const struct question *question)
+{
+	char graph[SHOWN_FIELDS_MAX], name[SHOWN_FIELDS_MAX], part[32], uptime[GW_UNIT_TEXT_MAX];
+	char memory[GW_UNIT_TEXT_MAX], reads[GW_UNIT_TEXT_MAX], sent[GW_UNIT_TEXT_MAX], requests[GW_UNIT_TEXT_MAX];
+	const json_t *s = question->stats;
+	snprintf(part, sizeof(part), "%.0f/%.0f", number_of(s, "part"), number_of(s, "parts"));
+	printf("%-22s %-16s %-8s %-10s %7.0f %9s %10s %7.0f %9s %10s %9s %7.0f\n", question->text,
+	       text_of(s, "graph", graph), part, text_of(s, "name", name), number_of(s, "pid"),
+	       gw_text_duration(uptime, number_of(s, "uptime_s")), gw_text_bytes(memory, number_of(s, "bytes")),
+	       number_of(s, "connections"), gw_text_count(reads, number_of(s, "read_ranges")),
+	       gw_text_bytes(sent, number_of(s, "read_bytes")), gw_text_count(requests, number_of(s, "requests")),
+	       number_of(s, "errors"));
+}
+
+static void print_table(const struct command *c)
+{
+	bool header = false;
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (!c->questions[i].stats)
+			continue;
+		if (!header)
+			printf("%-22s %-16s %-8s %-10s %7s %9s %10s %7s %9s %10s %9s %7s\n", "server", "graph", "part",
+			       "name", "pid", "up", "memory", "clients", "ranges", "sent", "requests", "errors");
+		header = true;
+		print_row(&c->questions[i]);
+	}
+}
+
+/* What the server said, and where it was asked. */
+static void print_json(const struct command *c)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct question *question = &c->questions[i];
+		json_t *object = question->stats ? json_copy(question->stats) : json_object();
+		json_object_set_new(object, "server", json_string(question->text));
+		if (question->error)
+			json_object_set_new(object, "error", json_string(question->error));
+		char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+		puts(text ? text : "{}");
+		free(text);
+		json_decref(object);
+	}
+}
+
+static int show(const struct command *c, const char *program)
+{
+	int status = 0;
+	if (c->json)
+		print_json(c);
+	else
+		print_table(c);
+	fflush(stdout);
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct question *question = &c->questions[i];
+		if (question->stats)
+			continue;
+		const char *error = question->error ? question->error : "no memory to say why";
+		if (strstr(error, question->text))
+			fprintf(stderr, "%s: %s\n", program, error);
+		else
+			fprintf(stderr, "%s: %s: %s\n", program, question->text, error);
+		status = 1;
+	}
+	return status;
+}
+
+int gw_tool_stat(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options,
+		parse_option,
+		"ADDR:PORT...",
+		"Ask servers what they are and have done.\n\nExamples:\n"
+		"  graphwire stat 127.0.0.1:30050\n"
+		"  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json"
+		"\vExit status: 0 all answered, 1 some did not (one line on stderr for each), 2 bad "
+		"options.",
+		NULL,
+		NULL,
+		NULL};
+	struct command command = {.timeout_ms = 5000};
+	int result = 1;
+	command.questions = gw_calloc(SERVERS_MAX, sizeof(*command.questions));
+	if (command.questions && gw_options_parse(&argp, argc, argv, &command)) {
+		gw_free(command.questions);
+		return 2;
+	}
+	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
+	if (!status && command.key_file)
+		status = gw_key_read(command.key_file, command.key, &command.key_bytes);
+	if (!status)
+		status = ask_all(&command);
+	explicit_bzero(command.key, sizeof(command.key));
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
+	else
+		result = show(&command, argv[0]);
+	for (uint32_t i = 0; command.questions && i < command.count; i++) {
+		json_decref(command.questions[i].stats);
+		gw_free(command.questions[i].error);
+	}
+	gw_free(command.questions);
+	return result;
+}
