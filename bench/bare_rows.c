@@ -2,9 +2,11 @@
 #include "bench/bare_rows.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +102,27 @@ struct serving {
 	uint32_t *numbers; /* a batch of row numbers */
 };
 
+static cpu_set_t allowed;
+
+static void find_allowed(void)
+{
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		CPU_ZERO(&allowed);
+}
+
+void gw_bare_pin(unsigned number)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	cpu_set_t one;
+	pthread_once(&once, find_allowed);
+	CPU_ZERO(&one);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&allowed) > 1; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && number-- == 0)
+			CPU_SET(cpu, &one);
+	if (CPU_COUNT(&one) == 1)
+		pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+}
+
 static inline void prefetch_row(const uint8_t *row, uint32_t bytes)
 {
 	for (uint32_t at = 0; at < bytes; at += 64)
@@ -111,6 +134,7 @@ static void *serve_rows(void *argument)
 	struct serving *serving = argument;
 	const struct gw_bare_rows *rows = serving->rows;
 	uint32_t row_bytes = rows->row_bytes;
+	gw_bare_pin(1);
 	while (receive_all(serving->fd, serving->numbers, rows->batch * sizeof(uint32_t))) {
 		size_t filled = 0;
 		for (uint32_t i = 0; i < rows->batch; i++) {
@@ -134,6 +158,7 @@ static void *serve_rows(void *argument)
 static void *serve_stream(void *argument)
 {
 	struct serving *serving = argument;
+	gw_bare_pin(1);
 	while (send_all(serving->fd, serving->buffer, CHUNK_BYTES))
 		;
 	return NULL;
@@ -142,6 +167,7 @@ static void *serve_stream(void *argument)
 static void *serve_ping_pong(void *argument)
 {
 	struct serving *serving = argument;
+	gw_bare_pin(1);
 	while (receive_all(serving->fd, serving->buffer, serving->question_bytes) &&
 	       send_all(serving->fd, serving->buffer, serving->answer_bytes))
 		;
@@ -157,6 +183,7 @@ static bool ask_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers,
 
 static bool run_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, double *bytes_per_second)
 {
+	assert(rows->depth > 0);
 	size_t batch_bytes = (size_t)rows->batch * rows->row_bytes;
 	uint64_t next = 0, batches = 0;
 	for (uint32_t i = 0; i < rows->depth; i++)

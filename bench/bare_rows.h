@@ -19,6 +19,10 @@ struct gw_bare_rows {
 /* A number's own hash: which row comes next, the same for every loop. */
 uint64_t gw_bare_mix(uint64_t x);
 
+/* Keeps the calling thread on the n-th processor that the process may use: clients run on 0, servers on 1, in every
+ * loop, so that no scheduler puts both on one. Nothing happens where there is only one, or no n-th. */
+void gw_bare_pin(unsigned number);
+
 /* The client sends 4-byte row numbers, the server thread gathers the rows with prefetch into 256 KiB and sends them,
  * the client receives in place; `depth` batches in flight. Bytes of rows per second. */
 int gw_bare_rows_tcp(const struct gw_bare_rows *rows, double *bytes_per_second);

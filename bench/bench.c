@@ -194,7 +194,7 @@ static void print_json(FILE *to, const struct gw_bench *bench, const struct gw_b
 	fputs(",\"verified\":true", to);
 	print_number(to, "repeats", result->values->count);
 	print_number(to, "spread", gw_bench_series_spread(result->values));
-	if (ceiling > 0)
+	if (result->ceilings)
 		print_number(to, "ceiling_spread", gw_bench_series_spread(result->ceilings));
 	for (int i = 0; i < GW_BENCH_FIELDS_MAX && result->fields[i].name; i++) {
 		const struct gw_bench_field *field = &result->fields[i];
@@ -221,7 +221,7 @@ static void print_row(struct gw_bench *bench, const struct gw_bench_result *resu
 	if (result->note)
 		fprintf(to, "%-10s %s\n", "", result->note);
 	double spread = gw_bench_series_spread(result->values);
-	double ceiling_spread = ceiling > 0 ? gw_bench_series_spread(result->ceilings) : 0;
+	double ceiling_spread = result->ceilings ? gw_bench_series_spread(result->ceilings) : 0;
 	if (spread > SPREAD_MAX || ceiling_spread > SPREAD_MAX)
 		fprintf(to, "%-10s the machine was not quiet: repeats differ by %.0f %%, the ceiling's by %.0f %%\n",
 			"", 100 * spread, 100 * ceiling_spread);

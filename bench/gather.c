@@ -37,6 +37,8 @@ struct arguments {
 	uint64_t *offsets[ROW_DEPTH_MAX]; /* batch of them each */
 	uint64_t next;                    /* number of the next row */
 	bool stream;                      /* the ceiling is the raw stream */
+	/* Processor seconds, both sides together, for each GB: says more than the clock on a busy machine. */
+	struct gw_bench_series cpu, bare_cpu;
 };
 
 enum { OPT_TABLE = 1, OPT_BATCH, OPT_DEPTH, OPT_SECONDS, OPT_TRANSPORT, OPT_ROW, OPT_SPIN };
@@ -161,6 +163,7 @@ static gw_status measure_rows(void *context, double *figure)
 	struct arguments *a = context;
 	gw_status status = GW_OK;
 	uint64_t batches = 0, begun, end = 0;
+	double cpu = gw_bench_cpu_seconds();
 	for (uint32_t slot = 0; slot < a->depth && !status; slot++)
 		status = post(a, slot);
 	begun = gw_now_ns();
@@ -174,6 +177,8 @@ static gw_status measure_rows(void *context, double *figure)
 	for (uint32_t i = 0, slot; i < a->depth && !status; i++)
 		status = wait_one(a, &slot);
 	*figure = (double)(batches * a->batch * a->bare.row_bytes) / (double)end;
+	gw_bench_series_add(&a->cpu, (gw_bench_cpu_seconds() - cpu) * 1e9 /
+					     (double)((batches + a->depth) * a->batch * a->bare.row_bytes));
 	return status;
 }
 
@@ -183,10 +188,13 @@ static gw_status measure_bare(void *context, double *figure)
 {
 	struct arguments *a = context;
 	bool memory = strcmp(a->bed.endpoint->transport->name, "memory") == 0;
+	double cpu = gw_bench_cpu_seconds();
 	int error = a->stream ? gw_bare_stream(a->seconds, figure)
 		    : memory  ? gw_bare_rows_copy(&a->bare, figure)
 			      : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-9;
+	if (!error && !a->stream)
+		gw_bench_series_add(&a->bare_cpu, (gw_bench_cpu_seconds() - cpu) / (*figure * a->seconds));
 	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
 }
 
@@ -202,15 +210,12 @@ static gw_status run_case(struct arguments *a, const char *scheme, const char *d
 	if (status)
 		return status;
 	struct gw_bench_series ceilings = {0}, values = {0}, streams = {0};
-	double cpu = 0;
+	a->cpu.count = a->bare_cpu.count = 0;
 	status = gw_buffer_register(a->bed.group, gw_arena_base(a->landing), gw_arena_bytes(a->landing), &a->buffer);
 	if (!status)
 		status = verify(a);
-	if (!status) {
-		cpu = gw_bench_cpu_seconds();
+	if (!status)
 		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, &ceilings, &values);
-		cpu = gw_bench_cpu_seconds() - cpu;
-	}
 	for (unsigned i = 0; driver && i < 3 && !status; i++) {
 		double figure;
 		a->stream = true;
@@ -234,10 +239,12 @@ static gw_status run_case(struct arguments *a, const char *scheme, const char *d
 		.ceilings = &ceilings,
 		.verified = true,
 		.fields = {{"mrows_per_s", gw_bench_series_median(&values) * 1e3 / a->bare.row_bytes, NULL},
+			   {"cpu_s_per_gb", gw_bench_series_median(&a->cpu), NULL},
+			   {"ceiling_cpu_s_per_gb", gw_bench_series_median(&a->bare_cpu), NULL},
 			   {"raw_stream_gb_per_s", gw_bench_series_median(&streams), NULL}},
 	};
 	if (!driver)
-		result.fields[1].name = NULL;
+		result.fields[3].name = NULL;
 	gw_bench_report(&a->bench, &result);
 	return GW_OK;
 }
@@ -267,6 +274,7 @@ static gw_status run(struct arguments *a)
 	for (unsigned i = 0; i < a->row_sizes; i++)
 		widest = a->row_bytes[i] > widest ? a->row_bytes[i] : widest;
 	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
+	gw_bare_pin(0);
 	gw_status status = gw_bench_open(&a->bench);
 	for (uint64_t i = 0; i < a->depth && !status; i++) {
 		a->offsets[i] = gw_calloc(a->batch, sizeof(uint64_t));

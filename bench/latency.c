@@ -175,6 +175,7 @@ static gw_status run_case(struct arguments *a, const char *driver, uint64_t spin
 static gw_status run(struct arguments *a)
 {
 	static const char *const drivers[] = {"epoll", "io_uring"};
+	gw_bare_pin(0);
 	gw_status status = gw_bench_open(&a->bench);
 	a->landing = gw_malloc(a->row_bytes);
 	a->microseconds = gw_calloc(a->rounds, sizeof(double));

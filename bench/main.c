@@ -1,4 +1,4 @@
-/* `graphwire bench NAME`: one table of benchmarks. */
+/* `graphwire bench [NAME]`: one table of benchmarks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,27 +20,52 @@ static const struct {
 
 static void print_help(FILE *to)
 {
-	fputs("Usage: graphwire bench NAME [OPTION...]\n\n"
-	      "Each measures its ceiling in the same run, checks its results first, and works without any option.\n\n",
+	fputs("Usage: graphwire bench [NAME [OPTION...]]\n\n"
+	      "Without a name: all of them, a few minutes. Each measures its ceiling in the same run, checks its "
+	      "results first, and works without any option.\n\n",
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
-	fputs("\ngraphwire bench NAME --help tells more.\n", to);
+	fputs("\ngraphwire bench NAME --help tells more.\n\n"
+	      "Examples:\n"
+	      "  graphwire bench sample\n"
+	      "  graphwire bench gather --json gather.json\n",
+	      to);
+}
+
+/* argv[0] becomes what usage and error lines call the benchmark. */
+static int run(size_t number, int argc, char **argv)
+{
+	static char name[64];
+	snprintf(name, sizeof(name), "graphwire bench %s", benchmarks[number].name);
+	argv[0] = name;
+	return benchmarks[number].run(argc, argv);
+}
+
+/* All of them, one after the other; a failure does not keep the others from running. */
+static int run_all(void)
+{
+	int result = 0;
+	for (size_t i = 0; i < BENCHMARKS; i++) {
+		char *argv[] = {NULL, NULL};
+		int one = run(i, 1, argv);
+		result = result ? result : one;
+		fflush(stdout);
+	}
+	return result;
 }
 
 int gw_bench_main(int argc, char **argv)
 {
-	if (argc < 2) {
-		print_help(stderr);
-		return 2;
-	}
+	if (argc < 2)
+		return run_all();
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0) {
 		print_help(stdout);
 		return 0;
 	}
 	for (size_t i = 0; i < BENCHMARKS; i++) {
 		if (strcmp(argv[1], benchmarks[i].name) == 0)
-			return benchmarks[i].run(argc - 1, argv + 1);
+			return run(i, argc - 1, argv + 1);
 	}
 	fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n", argv[1]);
 	return 2;

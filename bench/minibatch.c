@@ -453,9 +453,7 @@ int gw_bench_minibatch(int argc, char **argv)
 		children,
 		NULL,
 		NULL};
-	gw_options_normalize(argc, argv);
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	if (!a.fanouts_count) {
 		a.fanouts[0] = (struct fanouts){3, {15, 10, 5}};

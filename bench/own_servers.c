@@ -91,7 +91,7 @@ static gw_status read_ready(int output, char *address, size_t bytes)
 	if (!end || (size_t)(end - at) - 4 >= bytes)
 		return gw_fail(GW_FORMAT, "a server's ready line is not understood: %.80s", line);
 	*end = 0;
-	strcpy(address, at + 4);
+	memcpy(address, at + 4, (size_t)(end - at) - 4 + 1); /* with its end */
 	return GW_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/bare_rows.h"
 #include "core/base/clock.h"
 #include "core/base/rng.h"
 
@@ -23,6 +24,7 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 static void *serve(void *argument)
 {
 	struct gw_row_bed *bed = argument;
+	gw_bare_pin(1);
 	while (!atomic_load_explicit(&bed->stop, memory_order_relaxed))
 		gw_poll_group_poll(bed->server_group, NULL, 0, GW_NS_PER_SECOND);
 	return NULL;

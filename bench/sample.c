@@ -426,8 +426,6 @@ static gw_status verify(struct arguments *a, uint32_t workers)
 static gw_status measure(struct arguments *a)
 {
 	static struct gw_bench_series ceilings, values; /* 8 KB each */
-	static const char *const names[] = {
-		[GW_VECTORS_OFF] = "off", [GW_VECTORS_AVX2] = "AVX2", [GW_VECTORS_AVX512] = "AVX-512"};
 	ceilings.count = values.count = 0;
 	gw_status status = gw_bench_alternate(&a->bench, measure_ceiling, measure_sample, a, &ceilings, &values);
 	double figure;
@@ -439,7 +437,7 @@ static gw_status measure(struct arguments *a)
 	snprintf(title, sizeof(title), "R-MAT %llu x %llu, %llu thread%s", (unsigned long long)a->scale,
 		 (unsigned long long)a->edge_factor, (unsigned long long)a->threads, a->threads == 1 ? "" : "s");
 	snprintf(note, sizeof(note), "%.0f edges and %.0f nodes a batch; %s maps; vectors: %s", a->edges_per_batch,
-		 a->inputs_per_batch, a->hash ? "hash" : "dense", names[gw_vectors_used()]);
+		 a->inputs_per_batch, a->hash ? "hash" : "dense", gw_vectors_name(gw_vectors_used()));
 	const struct gw_bench_result result = {
 		.title = title,
 		.unit = "M edges/s",
@@ -452,7 +450,7 @@ static gw_status measure(struct arguments *a)
 			   {"edges_per_batch", .number = a->edges_per_batch},
 			   {"inputs_per_batch", .number = a->inputs_per_batch},
 			   {"batches_per_s", .number = gw_bench_series_median(&values) * 1e6 / a->edges_per_batch},
-			   {"vectors", .text = names[gw_vectors_used()]}},
+			   {"vectors", .text = gw_vectors_name(gw_vectors_used())}},
 	};
 	gw_bench_report(&a->bench, &result);
 	return GW_OK;
@@ -509,9 +507,7 @@ int gw_bench_sample(int argc, char **argv)
 			       .batches = 100,
 			       .fanouts = {15, 10, 5},
 			       .hops = 3};
-	gw_options_normalize(argc, argv);
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	for (uint32_t hop = 0; hop < a.hops; hop++)
 		a.ceiling_fanouts[hop] = (uint32_t)a.fanouts[hop];

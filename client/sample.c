@@ -315,8 +315,8 @@ uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 	digest = gw_digest_add(digest, minibatch->seed_rows, minibatch->seed_count * 4);
 	for (uint32_t h = 0; h < minibatch->hops; h++) {
 		const struct gw_block *block = minibatch->blocks[h];
-		digest = gw_digest_add(digest, block->dst_counts, minibatch->num_ntypes * 8);
-		digest = gw_digest_add(digest, block->src_counts, minibatch->num_ntypes * 8);
+		digest = gw_digest_add(digest, block->dst_counts, minibatch->num_ntypes * sizeof(uint64_t));
+		digest = gw_digest_add(digest, block->src_counts, minibatch->num_ntypes * sizeof(uint64_t));
 		for (uint32_t i = 0; i < block->edges_count; i++) {
 			const struct gw_block_edges *edges = &block->edges[i];
 			digest = gw_digest_add(digest, &edges->etype, 4);

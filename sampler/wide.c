@@ -30,29 +30,27 @@ void gw_network_make(struct gw_network *network, uint32_t n)
 	}
 }
 
-static const gw_wide_draw functions[] = {
-	[GW_VECTORS_OFF] = NULL,
+static const gw_wide_draw functions[GW_VECTORS_COUNT] = {
+#if defined(__x86_64__) || defined(__aarch64__)
+	[GW_VECTORS_FOUR] = gw_wide_four,
+#endif
 #ifdef __x86_64__
 	[GW_VECTORS_AVX2] = gw_wide_avx2,
 	[GW_VECTORS_AVX512] = gw_wide_avx512,
 #endif
 };
 
+static const char *const names[GW_VECTORS_COUNT] = {"auto", "off", "four", "avx2", "avx512"};
+
 static bool have(enum gw_vectors vectors)
 {
-	switch (vectors) {
 #ifdef __x86_64__
-	case GW_VECTORS_AVX2:
+	if (vectors == GW_VECTORS_AVX2)
 		return __builtin_cpu_supports("avx2");
-	case GW_VECTORS_AVX512:
+	if (vectors == GW_VECTORS_AVX512)
 		return __builtin_cpu_supports("avx512f");
 #endif
-	case GW_VECTORS_AUTO:
-	case GW_VECTORS_OFF:
-		return true;
-	default:
-		return false;
-	}
+	return vectors <= GW_VECTORS_OFF || functions[vectors];
 }
 
 static enum gw_vectors used; /* AUTO: not chosen yet. Threads that choose at once choose the same. */
@@ -60,17 +58,24 @@ static enum gw_vectors used; /* AUTO: not chosen yet. Threads that choose at onc
 static enum gw_vectors choose(void)
 {
 	const char *wish = getenv("GRAPHWIRE_VECTORS");
-	if (wish && strcmp(wish, "off") == 0)
-		return GW_VECTORS_OFF;
-	bool narrow = wish && strcmp(wish, "avx2") == 0;
-	if (have(GW_VECTORS_AVX512) && !narrow)
-		return GW_VECTORS_AVX512;
-	return have(GW_VECTORS_AVX2) ? GW_VECTORS_AVX2 : GW_VECTORS_OFF;
+	for (enum gw_vectors v = GW_VECTORS_OFF; wish && v < GW_VECTORS_COUNT; v++) {
+		if (strcmp(wish, names[v]) == 0 && have(v))
+			return v;
+	}
+	enum gw_vectors widest = GW_VECTORS_COUNT - 1;
+	while (!have(widest))
+		widest--;
+	return widest;
+}
+
+const char *gw_vectors_name(enum gw_vectors vectors)
+{
+	return vectors < GW_VECTORS_COUNT ? names[vectors] : "?";
 }
 
 bool gw_vectors_set(enum gw_vectors vectors)
 {
-	if (!have(vectors))
+	if (vectors >= GW_VECTORS_COUNT || !have(vectors))
 		return false;
 	__atomic_store_n(&used, vectors, __ATOMIC_RELAXED);
 	return true;

@@ -30,9 +30,11 @@ struct gw_network {
 
 void gw_network_make(struct gw_network *network, uint32_t n); /* n <= GW_WIDE_PICKS */
 
-/* Which vectors draw. AUTO: the widest that this processor has, unless the environment says GRAPHWIRE_VECTORS=off or
- * =avx2. */
-enum gw_vectors { GW_VECTORS_AUTO, GW_VECTORS_OFF, GW_VECTORS_AVX2, GW_VECTORS_AVX512 };
+/* Which vectors draw. OFF: none, every list by gw_pick(). FOUR: the four lanes that every processor has (SSE4.1, NEON).
+ * AUTO: the widest that this processor has, unless the environment names one: GRAPHWIRE_VECTORS=off, four, avx2 or
+ * avx512 (a name that is none, or that this processor lacks, is as good as unset). */
+enum gw_vectors { GW_VECTORS_AUTO, GW_VECTORS_OFF, GW_VECTORS_FOUR, GW_VECTORS_AVX2, GW_VECTORS_AVX512 };
+#define GW_VECTORS_COUNT 5
 
 /* For tests and benchmarks. Returns false, changing nothing, where the processor lacks them. Any thread, any time: the
  * picks are the same. */
@@ -45,6 +47,10 @@ typedef uint32_t (*gw_wide_draw)(struct gw_wide *wide, uint64_t key, uint32_t fa
 				 const struct gw_network *network);
 gw_wide_draw gw_wide_function(void); /* NULL: every list is gw_pick()'s */
 
+const char *gw_vectors_name(enum gw_vectors vectors); /* "off" and so on */
+
+uint32_t gw_wide_four(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
+		      const struct gw_network *network);
 uint32_t gw_wide_avx2(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 		      const struct gw_network *network);
 uint32_t gw_wide_avx512(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,

@@ -76,6 +76,10 @@ static gw_status end_stanza(struct reader *reader)
 		index->packages = grown;
 		reader->room = room;
 	}
+	for (int i = 0; i < APT_FIELDS; i++) {
+		if (!reader->now.fields[i].at)
+			reader->now.fields[i].at = ""; /* empty, but a place to begin */
+	}
 	index->packages[index->count++] = reader->now;
 	index->stanzas++;
 	memset(&reader->now, 0, sizeof(reader->now));

@@ -297,7 +297,7 @@ static gw_status build_csc(struct writing *w, const struct turned *t, struct gw_
 		gather(w, time, (const uint64_t *)edges->time, edges->origin, edges->count);
 		coo.time = (const int64_t *)time;
 	}
-	if (coo.rel && edges->origin) {
+	if (edges->rel && !edges->time && edges->origin) {
 		rel = gw_malloc(edges->count * sizeof(*rel));
 		if (!rel)
 			return GW_NO_MEMORY;
@@ -330,9 +330,10 @@ static gw_status write_rel(struct writing *w, const struct turned *t)
 	return status;
 }
 
-/* Out-edges: the edges in CSC order, sorted by source; what they say is where each edge stands in the CSC. */
+/* Out-edges: the edges in CSC order, sorted by source; what they say is where each edge stands in the CSC. keys: the
+ * time or the relation of each, by which a list is sorted first, or NULL. */
 static gw_status write_transpose(struct writing *w, const struct turned *t, const struct gw_csc *csc,
-				 const uint64_t *time)
+				 const uint64_t *keys)
 {
 	uint64_t count = t->type->edges.count;
 	const struct gw_edge_type *schema = &w->meta->etypes[t->number];
@@ -349,7 +350,7 @@ static gw_status write_transpose(struct writing *w, const struct turned *t, cons
 			     .num_edges = count,
 			     .src = dst,
 			     .dst = src,
-			     .time = (const int64_t *)time};
+			     .time = (const int64_t *)keys};
 	status = gw_csc_build(&coo, w->threads, &out);
 	if (status)
 		goto free_columns;
@@ -458,17 +459,16 @@ static gw_status write_etype(struct writing *w, struct turned *t)
 	if (status == GW_OK)
 		status = write_edge_arrays(w, t, csc.indptr);
 	if (status == GW_OK && edges->transpose) {
-		uint64_t *time = NULL;
-		if (edges->time) {
-			time = gw_malloc(edges->count * sizeof(*time));
-			if (time)
-				gather(w, time, (const uint64_t *)edges->time, t->rows, edges->count);
-			else
-				status = GW_NO_MEMORY;
-		}
+		uint64_t *keys = NULL;
+		if (schema->order != GW_ORDER_SRC && !(keys = gw_malloc(edges->count * sizeof(*keys))))
+			status = GW_NO_MEMORY;
+		else if (schema->order == GW_ORDER_TIME_SRC)
+			gather(w, keys, (const uint64_t *)edges->time, t->rows, edges->count);
+		for (uint64_t i = 0; keys && edges->rel && schema->order == GW_ORDER_REL_SRC && i < edges->count; i++)
+			keys[i] = edges->rel[t->rows[i]];
 		if (status == GW_OK)
-			status = write_transpose(w, t, &csc, time);
-		gw_free(time);
+			status = write_transpose(w, t, &csc, keys);
+		gw_free(keys);
 	}
 	w->indptr[t->number] = csc.indptr;
 	csc.indptr = NULL;
@@ -484,14 +484,16 @@ static gw_status write_edges(struct writing *w)
 	uint32_t number = 0;
 	for (uint32_t i = 0; i < w->builder->num_etypes; i++) {
 		const struct builder_etype *type = &w->builder->etypes[i];
-		struct turned t = {.type = type, .number = number++, .src = type->edges.src, .dst = type->edges.dst};
+		struct turned t = {.type = type, .number = number, .src = type->edges.src, .dst = type->edges.dst};
 		gw_status status = write_etype(w, &t);
+		number++;
 		if (status)
 			return status;
 		if (!type->edges.reverse)
 			continue;
-		t = (struct turned){.type = type, .number = number++, .src = type->edges.dst, .dst = type->edges.src};
+		t = (struct turned){.type = type, .number = number, .src = type->edges.dst, .dst = type->edges.src};
 		status = write_etype(w, &t);
+		number++;
 		if (status)
 			return status;
 	}

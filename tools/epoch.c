@@ -360,7 +360,7 @@ static void print_text(const struct command *c, const struct totals *t, uint64_t
 	char text[GW_UNIT_TEXT_MAX];
 	printf("%" PRIu64 " mini-batches of %" PRIu32 " seeds in %s, %s\n", t->batches, c->plan.batch_size,
 	       gw_text_duration(text, t->seconds), c->client.server_count ? "over TCP" : "standalone, from the folder");
-	print_rate("batches", batches / t->seconds, 1);
+	printf("  %-14s %10s/s\n", "batches", gw_text_count(text, batches / t->seconds));
 	print_rate("sampled edges", (double)t->edges / t->seconds, (double)t->edges / batches);
 	print_rate("rows", (double)t->rows / t->seconds, (double)t->rows / batches);
 	printf("  %-14s %10s/s\n", "row bytes", gw_text_bytes(text, (double)t->bytes / t->seconds));

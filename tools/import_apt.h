@@ -11,7 +11,7 @@ struct gw_import_apt {
 	struct gw_builder_options build;
 };
 
-gw_status gw_import_apt_run(const struct gw_import_apt *options, struct gw_builder_stats *stats);
+gw_status gw_import_apt_run(const struct gw_import_apt *a, struct gw_builder_stats *stats);
 
 /* argv[0] is "graphwire import apt". */
 int gw_import_apt_main(int argc, char **argv);

@@ -280,6 +280,16 @@ static gw_status number_by_place(struct gw_import *im, struct gw_import_space *s
 	return status ? status : number_values(im, space, &list);
 }
 
+/* Do ids that are numbers keep them? Told to, or because few numbers would be left out. */
+static bool stay_dense(const struct gw_import *im, const struct gw_import_space *space, const struct sources *sources)
+{
+	if (space->ids == GW_IDS_TEXT || space->ids == GW_IDS_COMPACT)
+		return false;
+	if (space->ids == GW_IDS_DENSE || space->num_nodes != GW_NONE)
+		return true;
+	return largest_id(sources, im->threads) / DENSE_SLACK <= sources->values + DENSE_FLOOR / DENSE_SLACK;
+}
+
 static gw_status number_space(struct gw_import *im, struct gw_import_space *space)
 {
 	struct sources sources;
@@ -289,20 +299,12 @@ static gw_status number_space(struct gw_import *im, struct gw_import_space *spac
 	status = gather_sources(im, space, &sources);
 	if (status)
 		goto free_all;
-	if (space->ids == GW_IDS_TEXT || space->ids == GW_IDS_COMPACT)
-		status = number_values(im, space, &sources);
-	else if (space->list && space->list_is_text)
+	if (space->list && space->list_is_text && space->ids != GW_IDS_TEXT && space->ids != GW_IDS_COMPACT)
 		status = number_by_place(im, space, &sources);
-	else if (space->list)
+	else if (space->list || !stay_dense(im, space, &sources))
 		status = number_values(im, space, &sources);
-	else if (space->ids == GW_IDS_DENSE)
-		status = keep_dense(im, space, &sources);
-	else if (space->num_nodes != GW_NONE)
-		status = keep_dense(im, space, &sources);
-	else if (largest_id(&sources, im->threads) / DENSE_SLACK <= sources.values + DENSE_FLOOR / DENSE_SLACK)
-		status = keep_dense(im, space, &sources);
 	else
-		status = number_values(im, space, &sources);
+		status = keep_dense(im, space, &sources);
 free_all:
 	free_sources(&sources);
 	return status;

@@ -340,9 +340,7 @@ int gw_tool_inspect(int argc, char **argv)
 	static const struct argp argp = {options, parse, "CONFIG", doc, NULL, NULL, NULL};
 	struct arguments a = {0};
 	struct gw_graph_meta *meta = NULL;
-	argp_err_exit_status = 2;
-	gw_options_normalize(argc, argv);
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	gw_status status = gw_meta_read(a.config, &meta);
 	struct findings findings = {.meta = meta};

@@ -14,7 +14,7 @@
 #define SHARDS      (1u << SHARD_BITS)
 #define PIECE_ROWS  (32u << 10)
 #define SLOTS_FIRST 1024u
-#define AHEAD       16u /* positions looked up ahead in a shard */
+#define AHEAD       8ull /* positions looked up ahead in a shard, for each step of the way */
 
 /* A stretch of one column. */
 struct piece {
@@ -27,6 +27,8 @@ struct piece {
 struct work {
 	struct gw_numbering_column *columns;
 	struct piece *pieces;
+	uint64_t *starts; /* [num_columns] the first position of each column */
+	uint32_t num_columns;
 	uint64_t num_pieces, positions;
 	uint64_t *hashes;  /* [positions]; once found, the number of a first position */
 	uint64_t *order;   /* [positions] sorted by shard */
@@ -52,11 +54,14 @@ static gw_status cut_pieces(struct work *work, uint32_t count)
 {
 	for (uint32_t c = 0; c < count; c++)
 		work->num_pieces += (work->columns[c].rows + PIECE_ROWS - 1) / PIECE_ROWS;
+	work->num_columns = count;
+	work->starts = gw_malloc(count * sizeof(*work->starts));
 	work->pieces = gw_calloc(work->num_pieces, sizeof(*work->pieces));
-	if (!work->pieces)
+	if (!work->pieces || !work->starts)
 		return GW_NO_MEMORY;
 	struct piece *piece = work->pieces;
 	for (uint32_t c = 0; c < count; c++) {
+		work->starts[c] = work->positions;
 		for (uint64_t at = 0; at < work->columns[c].rows; at += PIECE_ROWS) {
 			uint64_t rows =
 				work->columns[c].rows - at < PIECE_ROWS ? work->columns[c].rows - at : PIECE_ROWS;
@@ -122,29 +127,23 @@ static gw_status sort_pieces(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
-/* The piece that holds a position: by halving, as there are few. */
-static const struct piece *piece_of(const struct work *work, uint64_t position)
+/* Where the value of a position is: columns are few, and within one the place is plain arithmetic. */
+static const uint64_t *value_place(const struct work *work, uint64_t position, const char **text)
 {
-	uint64_t low = 0, high = work->num_pieces;
-	while (high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
-		if (work->pieces[middle].position <= position)
-			low = middle;
-		else
-			high = middle;
-	}
-	return &work->pieces[low];
+	uint32_t c = 0;
+	while (c + 1 < work->num_columns && work->starts[c + 1] <= position)
+		c++;
+	*text = work->columns[c].text;
+	return value_at(&work->columns[c], position - work->starts[c]);
 }
 
 static bool same_value(const struct work *work, uint64_t a, uint64_t b)
 {
-	const struct piece *pa = piece_of(work, a), *pb = piece_of(work, b);
-	const struct gw_numbering_column *ca = &work->columns[pa->column], *cb = &work->columns[pb->column];
-	uint64_t va = *value_at(ca, pa->begin * width(ca) + (a - pa->position));
-	uint64_t vb = *value_at(cb, pb->begin * width(cb) + (b - pb->position));
-	if (!ca->text)
-		return va == vb;
-	struct gw_span sa = gw_text_span(ca->text, va), sb = gw_text_span(cb->text, vb);
+	const char *text_a, *text_b;
+	uint64_t value_a = *value_place(work, a, &text_a), value_b = *value_place(work, b, &text_b);
+	if (!text_a)
+		return value_a == value_b;
+	struct gw_span sa = gw_text_span(text_a, value_a), sb = gw_text_span(text_b, value_b);
 	return sa.bytes == sb.bytes && memcmp(sa.at, sb.at, sa.bytes) == 0;
 }
 
@@ -191,6 +190,25 @@ static uint64_t find_first(struct work *work, struct slots *slots, uint64_t posi
 	}
 }
 
+/* A shard's positions lie far apart, and so do their hashes, values and texts: each is asked for in good time. What
+ * belongs to first positions stays in the cache by itself, as a shard has few. */
+static void look_ahead(const struct work *work, const struct slots *slots, uint64_t i, uint64_t last)
+{
+	const char *text;
+	if (i + 3 * AHEAD < last)
+		__builtin_prefetch(&work->hashes[work->order[i + 3 * AHEAD]]);
+	if (i + 2 * AHEAD < last)
+		__builtin_prefetch(value_place(work, work->order[i + 2 * AHEAD], &text));
+	if (i + AHEAD < last) {
+		uint64_t position = work->order[i + AHEAD];
+		__builtin_prefetch(&slots->places[work->hashes[position] & slots->mask]);
+		__builtin_prefetch(&work->first[position], 1);
+		uint64_t value = *value_place(work, position, &text);
+		if (text)
+			__builtin_prefetch(gw_text_span(text, value).at);
+	}
+}
+
 static gw_status find_in_shards(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
@@ -206,8 +224,7 @@ static gw_status find_in_shards(void *context, uint64_t begin, uint64_t end, uns
 					return status;
 				}
 			}
-			if (i + AHEAD < last)
-				__builtin_prefetch(&slots.places[work->hashes[work->order[i + AHEAD]] & slots.mask]);
+			look_ahead(work, &slots, i, last);
 			uint64_t position = work->order[i];
 			work->first[position] = find_first(work, &slots, position);
 		}
@@ -308,6 +325,7 @@ gw_status gw_numbering_create(struct gw_numbering_column *columns, uint32_t coun
 	if (status == GW_OK)
 		status = number_all(&work, threads);
 free_work:
+	gw_free(work.starts);
 	gw_free(work.pieces);
 	gw_free(work.hashes);
 	gw_free(work.order);

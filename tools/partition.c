@@ -225,6 +225,9 @@ static gw_status run_part(const struct arguments *a, const struct gw_part *part,
 		report->total_s += seconds_since(measure_ns) + assignment.symmetric_s + assignment.method_s;
 		status = gw_plan_report_print(report, a->json);
 	}
+	report->assignment = NULL;
+	report->quality = NULL;
+	report->split = NULL;
 	gw_plan_quality_free(&quality);
 	gw_assignment_free(&assignment);
 	return status;

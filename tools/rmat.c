@@ -49,8 +49,10 @@ static gw_status make_edges(void *context, uint64_t begin, uint64_t end, unsigne
 			if (bit % 4 == 0)
 				words = gw_philox(key, i, bit / 4);
 			uint32_t u = words.word[bit % 4];
-			src = src << 1 | (u >= SHARE_AB);
-			dst = dst << 1 | (u >= SHARE_ABC || (u >= SHARE_A && u < SHARE_AB));
+			/* Sums of comparisons, not branches: these cannot be foreseen. */
+			uint32_t a = u >= SHARE_A, ab = u >= SHARE_AB, abc = u >= SHARE_ABC;
+			src = src << 1 | ab;
+			dst = dst << 1 | (a ^ ab ^ abc);
 		}
 		g->src[i] = gw_permutation_at(&g->shuffle, src);
 		g->dst[i] = gw_permutation_at(&g->shuffle, dst);

@@ -241,6 +241,8 @@ gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
 		gw_text_close(&text);
 		return status;
 	}
+	if (!text.data)
+		text.data = ""; /* empty, but a place to begin */
 	text.open_ns = gw_now_ns() - start_ns;
 	*out = text;
 	return GW_OK;
@@ -261,7 +263,7 @@ gw_status gw_text_open(const char *path, struct gw_text *out)
 
 gw_status gw_text_borrow(const char *name, const void *data, uint64_t bytes, struct gw_text *out)
 {
-	*out = (struct gw_text){.name = gw_strdup(name), .data = data, .bytes = bytes, .file_bytes = bytes};
+	*out = (struct gw_text){.name = gw_strdup(name), .data = data ? data : "", .bytes = bytes, .file_bytes = bytes};
 	return out->name ? GW_OK : GW_NO_MEMORY;
 }
 

@@ -211,9 +211,7 @@ int gw_tool_verify(int argc, char **argv)
 	struct arguments a = {.part = UINT64_MAX};
 	struct totals totals = {0};
 	struct gw_graph_meta *meta = NULL;
-	argp_err_exit_status = 2;
-	gw_options_normalize(argc, argv);
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+	if (gw_options_parse(&argp, argc, argv, &a) != 0)
 		return 2;
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_meta_read(a.config, &meta);

@@ -10,7 +10,11 @@
 #define GW_COPY_AHEAD        12   /* 12 ranges of 400 bytes: as many lines as one core keeps in flight, several times */
 #define GW_COPY_PREFETCH_MAX 2048 /* of a range; behind that the processor's own prefetcher has caught on */
 
-static inline void gw_prefetch_range(const uint8_t *from, uint32_t bytes)
+/* A function that only prefetches has no effect in gcc's eyes, and a call of it is dropped: these are always inlined
+ * (gcc 12 did drop it from the TCP server's loop, which cost a third of its gather). */
+#define GW_PREFETCHES static inline __attribute__((always_inline))
+
+GW_PREFETCHES void gw_prefetch_range(const uint8_t *from, uint32_t bytes)
 {
 	uint32_t end = bytes < GW_COPY_PREFETCH_MAX ? bytes : GW_COPY_PREFETCH_MAX;
 	for (uint32_t at = 0; at < end; at += 64)

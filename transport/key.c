@@ -50,7 +50,7 @@ static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool m
 	return status;
 }
 
-/* Reads a whole file of min to max bytes that only this user may read. */
+/* Reads a whole file of min to max bytes that this user owns and only this user may read. */
 static gw_status file_read(const char *path, uint8_t *key, uint32_t min, uint32_t max, uint32_t *bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -62,6 +62,9 @@ static gw_status file_read(const char *path, uint8_t *key, uint32_t min, uint32_
 	ssize_t n = 0;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		status = gw_fail(GW_INVALID, "key file %s: not a regular file", path);
+	else if (st.st_uid != geteuid())
+		status = gw_fail(GW_REFUSED, "key file %s: user %u owns it; chown it to user %u", path,
+				 (unsigned)st.st_uid, (unsigned)geteuid());
 	else if (st.st_mode & 077)
 		status = gw_fail(GW_REFUSED, "key file %s: others may read it; chmod 600 it", path);
 	else if ((n = read(fd, buffer, sizeof(buffer))) < 0)

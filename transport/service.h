@@ -85,7 +85,8 @@ gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX]);
 gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
 gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
 void gw_key_remove(uint16_t port);
-/* A key file given by the user: its whole content, 16 to 1024 bytes; refused when others may read it. */
+/* A key file given by the user: its whole content, 16 to 1024 bytes; refused when others own it or may
+ * read it. */
 gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
 
 #endif

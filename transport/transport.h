@@ -41,7 +41,7 @@ struct gw_buffer;     /* client memory that a backend may land bytes in */
  * for cookie and deadline, untouched by the caller from the first acceptance to the completion. */
 struct gw_group {
 	void *cookie;
-	uint64_t deadline_ns; /* GW_NO_DEADLINE, or the time after which it completes with GW_DEADLINE */
+	uint64_t deadline_ns; /* the time after which it completes with GW_DEADLINE; GW_NO_DEADLINE or 0: none */
 	/* The backend's: */
 	struct gw_group *next;
 	uint64_t frames_open;
@@ -128,8 +128,10 @@ struct gw_transport {
 	void (*shut)(void *state);
 
 	/* Starts a connection; *out at once, in state CONNECTING (or OPEN). A completion with `cookie` tells the
-	 * outcome: GW_OK; GW_REFUSED with the server's reason; GW_VERSION; GW_WRONG_GRAPH; GW_PEER_LOST; GW_DEADLINE.
-	 * Never blocks on the peer. The endpoint stays until closed, whatever the outcome. */
+	 * outcome: GW_OK; GW_REFUSED with the server's reason (key, limit); GW_VERSION; GW_WRONG_GRAPH; GW_PROTOCOL (no
+	 * Graphwire server); GW_NOT_FOUND (no such name); GW_PEER_LOST; GW_DEADLINE. Never blocks on the peer, but a
+	 * name that is no number is looked up by the resolver, which may take its time. The endpoint stays until
+	 * closed, whatever the outcome. */
 	gw_status (*connect)(void *state, const struct gw_connect_options *options, void *cookie,
 			     struct gw_endpoint **out);
 
@@ -142,11 +144,13 @@ struct gw_transport {
 	gw_status (*buffer_register)(void *state, struct gw_buffer *buffer);
 	void (*buffer_release)(void *state, struct gw_buffer *buffer);
 
-	/* Both accept a prefix of the reads and return its length (0: no room now). What `spans`, `remote` and `rows`
+	/* Both accept a prefix of the reads and return its length (0: no room now; the poll that finds room returns
+	 * early, and a group of which nothing was accepted yet stays the caller's). What `spans`, `remote` and `rows`
 	 * point to stays the caller's, unchanged, until the group completes. The group completes after a call with last
 	 * = true has been accepted whole (n = 0 with last = true is accepted). A range past the region's end or the
-	 * buffer's fails the group with GW_RANGE before anything is sent; a stale region with GW_STALE; a lost endpoint
-	 * with GW_PEER_LOST: these calls accept everything, and poll hands out the failure. */
+	 * buffer's fails the group with GW_RANGE before anything of the call is sent; a stale region with GW_STALE; a
+	 * lost endpoint with GW_PEER_LOST; so does a passed deadline. These calls accept everything, and poll hands out
+	 * the failure once the last call has been made. */
 	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
 			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
 	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
@@ -154,12 +158,12 @@ struct gw_transport {
 
 	/* A two-sided call. n <= GW_REQUEST_BYTES_MAX; copied before return. sequence: 0 for calls that may run twice;
 	 * else the client's running number: a repeat of the last one is answered from memory and not applied again.
-	 * GW_AGAIN: no room now. Other errors arrive by completion. */
+	 * GW_AGAIN: no room now. GW_LIMIT: longer than that. GW_NO_MEMORY. Other errors arrive by completion. */
 	gw_status (*request)(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence, const void *bytes,
 			     uint32_t n, uint64_t deadline_ns, void *cookie);
 
-	/* Completes the group with GW_CANCELLED, by a later poll, when nothing can write to its destinations any more.
-	 * Already complete: nothing happens. */
+	/* Completes the group with GW_CANCELLED, by a later poll, when nothing can write to its destinations any more;
+	 * its last read need not have been posted. Already complete, or nothing accepted yet: nothing happens. */
 	void (*cancel)(struct gw_endpoint *endpoint, struct gw_group *group);
 
 	/* Completes the request with this cookie with GW_CANCELLED, by a later poll; its answer is thrown away when it
@@ -188,8 +192,9 @@ struct gw_transport {
 	 * 0: any; gw_listener_address tells. groups stay the caller's, and outlive the listener. */
 	gw_status (*listen)(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			    struct gw_service *service, struct gw_listener **out);
-	/* Stops accepting; open connections go on. Then, with close = true, ends them too. From the first group's
-	 * thread, or when no group is being polled. */
+	/* Stops accepting; open connections go on. Then, with close = true, ends them too: on return none of them reads
+	 * the service's memory. From the first group's thread outside of a poll (never from a handler), or when no
+	 * group is being polled; while it closes, the other groups' endpoints must not be used outside of polls. */
 	void (*listener_stop)(struct gw_listener *listener, bool close);
 	void (*listener_free)(struct gw_listener *listener);
 };

@@ -105,7 +105,7 @@ gw_status gw_parallel_for(unsigned threads, uint64_t n, uint64_t grain,
 	if (threads > THREADS_MAX)
 		threads = THREADS_MAX;
 	if (grain == 0)
-		grain = n / (threads * CHUNKS_PER_THREAD) + 1;
+		grain = n / ((uint64_t)threads * CHUNKS_PER_THREAD) + 1;
 	struct loop loop = {.body = body, .context = context, .n = n, .grain = grain, .chunks = (n - 1) / grain + 1};
 	if (threads > loop.chunks)
 		threads = (unsigned)loop.chunks;

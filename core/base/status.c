@@ -1,6 +1,7 @@
 /* Error text per thread. Never allocates, so that a memory shortage can be reported too. */
 #include "core/base/status.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,8 +33,9 @@ static void keep_plain(char *text)
 	}
 }
 
-gw_status gw_fail(gw_status status, const char *format, ...)
+gw_status(gw_fail)(gw_status status, const char *format, ...)
 {
+	assert(status != GW_OK);
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(error_text, sizeof(error_text), format, arguments);
@@ -42,8 +44,9 @@ gw_status gw_fail(gw_status status, const char *format, ...)
 	return status;
 }
 
-gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
+gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 {
+	assert(status != GW_OK);
 	va_list arguments;
 	va_start(arguments, format);
 	int used = vsnprintf(error_text, sizeof(error_text), format, arguments);

@@ -10,13 +10,23 @@
 
 #define GW_ERROR_TEXT_MAX 1024 /* bytes; a longer text is cut */
 
-/* Sets this thread's error text and returns the status. */
+/* Sets this thread's error text and returns the status, which is not GW_OK. */
 gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* The same, ending in ": " and the text of the errno value. ENOSPC/EDQUOT and ENOMEM override a GW_IO status with
  * GW_NO_SPACE and GW_NO_MEMORY. */
 gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4), cold));
+
+/* What both promise, told to compilers and analyzers, which otherwise follow paths where a failure returns GW_OK. */
+static inline gw_status gw_failed(gw_status status)
+{
+	if (status == GW_OK)
+		__builtin_unreachable();
+	return status;
+}
+#define gw_fail(...)       gw_failed(gw_fail(__VA_ARGS__))
+#define gw_fail_errno(...) gw_failed(gw_fail_errno(__VA_ARGS__))
 
 /* Puts "context: " in front of this thread's error text; returns the status unchanged. */
 gw_status gw_context(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));

@@ -1,5 +1,5 @@
-/* Growing buffers. Below BIG bytes the memory is the allocation hook's, above it a mapping of its own on huge pages: a
- * sampler walks these at random, and 4 KiB pages would halve its speed. Growth fails with GW_NO_MEMORY and then changes
+/* Growing buffers. Below BIG bytes the memory is the allocation hook's, above it a mapping of its own on huge pages, so
+ * that a few entries of the TLB cover what a sampler streams through. Growth fails with GW_NO_MEMORY and then changes
  * nothing. Growing copies instead of moving pages, because only an aligned mapping gets huge pages. */
 #include "core/base/vec.h"
 

@@ -25,6 +25,7 @@ struct check {
 	const struct gw_adjacency *lists;
 	const struct gw_array *offsets, *ids; /* the arrays of lists, for error text */
 	const struct gw_array *array;         /* the one looked at beside them; NULL: none */
+	const struct gw_array *keys;          /* the first sort key of the lists: time, relation, or NULL */
 	const struct gw_array *bytes;         /* of its strings */
 };
 
@@ -104,13 +105,13 @@ static gw_status check_list(const struct check *check, uint64_t row, uint64_t id
 	gw_adjacency_list(a, row, &from, &to);
 	for (uint64_t i = from; i < to; i++) {
 		uint64_t id = gw_load_id(a->indices, a->index_bytes, i);
-		uint64_t key = check->array ? first_key(check->array, i) : 0;
+		uint64_t key = check->keys ? first_key(check->keys, i) : 0;
 		if (id >= id_count)
 			return bad(check, GW_RANGE, check->ids,
 				   "position %" PRIu64 ": id %" PRIu64 ", but the type has %" PRIu64 " nodes", i, id,
 				   id_count);
 		if (relations > 0 && key >= relations)
-			return bad(check, GW_RANGE, check->array, "position %" PRIu64 ": relation %" PRIu64 " of %u", i,
+			return bad(check, GW_RANGE, check->keys, "position %" PRIu64 ": relation %" PRIu64 " of %u", i,
 				   key, relations);
 		if (i > from && (key < last_key || (key == last_key && id < last_id)))
 			return bad(check, GW_FORMAT, check->ids,
@@ -165,27 +166,39 @@ static gw_status check_out_edge(const struct check *check, uint64_t row, uint64_
 	return GW_OK;
 }
 
-static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+/* A list's order by time or relation shows in the edges whose keys are here: those that this part owns. */
+static gw_status check_out_list(const struct check *check, uint64_t row)
 {
-	const struct check *check = context;
-	const struct gw_adjacency *a = check->lists;
-	bool by_id = check->meta->etypes[check->etype].order != GW_ORDER_TIME_SRC; /* the time is at the edge's owner */
-	(void)thread;
-	for (uint64_t row = begin; row < end; row++) {
-		uint64_t from, to, last = 0;
-		gw_adjacency_list(a, row, &from, &to);
-		for (uint64_t i = from; i < to; i++) {
-			gw_status status = check_out_edge(check, row, i);
-			uint64_t id = gw_load_id(a->indices, a->index_bytes, i);
-			if (status != GW_OK)
-				return status;
-			if (by_id && id < last)
-				return bad(check, GW_FORMAT, check->ids,
-					   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
-			last = id;
+	const struct gw_adjacency *a = check->lists, *in = gw_part_adjacency(check->part, check->etype);
+	uint64_t from, to, last_key = 0, last_id = 0;
+	gw_adjacency_list(a, row, &from, &to);
+	for (uint64_t i = from; i < to; i++) {
+		gw_status status = check_out_edge(check, row, i);
+		if (status != GW_OK)
+			return status;
+		uint64_t id = gw_load_id(a->indices, a->index_bytes, i), key = 0;
+		if (check->keys) {
+			uint64_t position = a->eid[i] - in->edge_start; /* wraps, and is too large, for others' edges */
+			if (position >= in->edges)
+				continue;
+			key = first_key(check->keys, position);
 		}
+		if (key < last_key || (key == last_key && id < last_id))
+			return bad(check, GW_FORMAT, check->ids,
+				   "position %" PRIu64 " (row %" PRIu64 "): out of the list's order", i, row);
+		last_key = key;
+		last_id = id;
 	}
 	return GW_OK;
+}
+
+static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	gw_status status = GW_OK;
+	for (uint64_t row = begin; status == GW_OK && row < end; row++)
+		status = check_out_list(context, row);
+	return status;
 }
 
 /* Aliases are positions within their list; a list that has no weight at all holds UINT32_MAX throughout. */
@@ -266,15 +279,20 @@ static const struct gw_array *edge_array(const struct check *check, const char *
 	return gw_part_array(check->part, key);
 }
 
+static const struct gw_array *sort_keys(const struct check *check, const struct gw_edge_type *type)
+{
+	if (type->order == GW_ORDER_SRC)
+		return NULL;
+	return edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
+}
+
 static gw_status check_etype(struct check *check, unsigned threads)
 {
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
 	check->lists = gw_part_adjacency(check->part, check->etype);
 	check->offsets = node_array(check, type->dst, "indptr");
 	check->ids = edge_array(check, "indices");
-	check->array = NULL;
-	if (type->order != GW_ORDER_SRC)
-		check->array = edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
+	check->keys = sort_keys(check, type);
 	gw_status status = check_offsets(check, threads);
 	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
 }
@@ -288,6 +306,7 @@ static gw_status check_transpose(struct check *check, unsigned threads)
 	check->offsets = node_array(check, type->src, "out_indptr");
 	check->ids = edge_array(check, "out/indices");
 	check->array = edge_array(check, "out/eid");
+	check->keys = sort_keys(check, type);
 	gw_status status = check_offsets(check, threads);
 	if (status != GW_OK)
 		return status;

@@ -34,9 +34,8 @@ run_tests() {
 		return 1
 	fi
 	log=$(mktemp)
-	CMOCKA_MESSAGE_OUTPUT=TAP ctest --test-dir "$folder" -R "$regex" -j "$(nproc)" -V >"$log" 2>&1
-	local status=$?
-	cat "$log"
+	CMOCKA_MESSAGE_OUTPUT=TAP ctest --test-dir "$folder" -R "$regex" -j "$(nproc)" -V 2>&1 | tee "$log"
+	local status=${PIPESTATUS[0]}
 	awk '
 	# "7: ok 3 - name", "7: not ok 3 - name", and for a skipped test "7: not ok 3 # SKIP name"
 	/^[0-9]+: Test command: / { number = $1 + 0; program[number] = $NF; sub(/.*\//, "", program[number]); gsub(/"/, "", program[number]) }
@@ -49,7 +48,7 @@ run_tests() {
 	}
 	END { if (skipped) print "note: " skipped " skipped (test data not found)" }' "$log"
 	rm -f "$log"
-	return $status
+	return "$status"
 }
 
 # The names of the test programs in folders of test/, as a regex for ctest.

@@ -13,13 +13,18 @@ refuses "no command" 2 "help" "$GRAPHWIRE"
 refuses "an unknown command" 2 "nonsense" "$GRAPHWIRE" nonsense
 refuses "an unknown option in a command's place" 2 "nonsense" "$GRAPHWIRE" --nonsense
 
+# Commands with commands of their own.
+mapfile -t benchmarks < <("$GRAPHWIRE" bench --help | sed -n 's/^  \([a-z]\{3,\}\)  .*/bench \1/p')
+commands+=("${benchmarks[@]}" "import apt")
+
 for command in "${commands[@]}"; do
-	holds "$command --help" "$GRAPHWIRE" "$command" --help
+	read -ra words <<<"$command"
+	holds "$command --help" "$GRAPHWIRE" "${words[@]}" --help
 	if [ -s "$work/err" ] || ! grep -q "^Usage: graphwire $command" "$work/out" ||
 		! grep -q "^  graphwire $command" "$work/out"; then
 		not_ok "$command --help shows its usage and an example on stdout"
 	else
 		ok "$command --help shows its usage and an example"
 	fi
-	refuses "$command: an unknown option" 2 "nonsense" "$GRAPHWIRE" "$command" --nonsense
+	refuses "$command: an unknown option" 2 "nonsense" "$GRAPHWIRE" "${words[@]}" --nonsense
 done

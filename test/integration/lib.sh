@@ -15,7 +15,7 @@ started=() # process ids
 finish() {
 	local pid
 	for pid in "${started[@]}"; do
-		kill -KILL "$pid" 2>/dev/null
+		kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
 	done
 	rm -rf "$work"
 	[ "$failures" -eq 0 ]

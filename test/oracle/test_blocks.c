@@ -143,7 +143,7 @@ static void vectors_do_not_show(void **state)
 	slow_graph_cut(&graph, 2, 4, 4, 1);
 	for (int replace = 0; replace < 2; replace++) {
 		uint64_t first = 0;
-		for (enum gw_vectors vectors = GW_VECTORS_OFF; vectors <= GW_VECTORS_AVX512; vectors++) {
+		for (enum gw_vectors vectors = GW_VECTORS_OFF; vectors < GW_VECTORS_COUNT; vectors++) {
 			if (!gw_vectors_set(vectors))
 				continue;
 			struct setting s = {

@@ -111,7 +111,7 @@ void import_bed_word(struct import_bed *bed, enum gw_import_kind kind, const cha
 	char text[512];
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
 	va_end(arguments);
 	assert_true(bed->options.num_words < BED_WORDS_MAX);
 	char *out = bed->texts[bed->options.num_words];
@@ -181,7 +181,7 @@ const void *import_bed_array(const struct import_bed *bed, const char *key)
 	const struct gw_array *array = gw_part_array(bed->part, key);
 	if (!array)
 		fail_msg("no array \"%s\"", key);
-	return array->data;
+	return array ? array->data : NULL;
 }
 
 uint64_t import_bed_rows(const struct import_bed *bed, const char *key)

@@ -1,11 +1,15 @@
 /* The bed of the transport tests: server threads, connects and waits with a time limit. */
 #include "test/support/transport_bed.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "core/base/clock.h"
 #include "core/base/rng.h"
@@ -252,4 +256,103 @@ void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_group *group, const st
 			return;
 		make_room(endpoint);
 	}
+}
+
+/* --- A bed with one client. --- */
+
+void gw_one_begin(struct one *one, void **state, const struct bed_options *options, uint64_t landing_bytes)
+{
+	memset(one, 0, sizeof(*one));
+	gw_bed_begin(&one->bed, *state, options);
+	one->group = gw_bed_group(one->bed.kind);
+	one->landing_bytes = landing_bytes;
+	one->landing = calloc(1, landing_bytes);
+	one->expected = calloc(1, landing_bytes);
+	assert_non_null(one->landing);
+	assert_non_null(one->expected);
+	assert_int_equal(gw_buffer_register(one->group, one->landing, landing_bytes, &one->buffer), GW_OK);
+	struct gw_connect_options connect = gw_bed_options(&one->bed);
+	assert_int_equal(gw_bed_connect(one->group, &connect, &one->endpoint), GW_OK);
+	assert_int_equal(one->endpoint->state, GW_ENDPOINT_OPEN);
+	one->region = one->endpoint->peer.regions[0];
+}
+
+void gw_one_end(struct one *one)
+{
+	gw_endpoint_close(one->endpoint);
+	gw_buffer_release(one->buffer);
+	gw_poll_group_destroy(one->group);
+	gw_bed_end(&one->bed);
+	free(one->landing);
+	free(one->expected);
+}
+
+void gw_one_wait_ok(struct one *one, struct gw_group *group)
+{
+	struct gw_completion completion = gw_bed_wait(one->group, group->cookie);
+	if (completion.status)
+		print_error("%s\n", completion.text);
+	assert_int_equal(completion.status, GW_OK);
+	assert_string_equal(completion.text, "");
+}
+
+void gw_one_nothing_more(struct one *one, uint64_t ms)
+{
+	struct gw_completion completion;
+	uint64_t end = gw_now_ns() + ms * GW_NS_PER_MS;
+	while (gw_now_ns() < end)
+		assert_int_equal(gw_poll_group_poll(one->group, &completion, 1, 2 * GW_NS_PER_MS), 0);
+}
+
+uint64_t gw_below(uint64_t *seed, uint64_t bound)
+{
+	*seed = gw_mix64(*seed + 0x9e3779b97f4a7c15ull);
+	return *seed % bound;
+}
+
+void gw_one_expect_failure(struct one *one, struct gw_group *group, gw_status status)
+{
+	struct gw_completion completion = gw_bed_wait(one->group, group->cookie);
+	assert_int_equal(completion.status, status);
+	assert_true(strlen(completion.text) > 0);
+}
+
+struct gw_completion gw_one_call(struct one *one, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n)
+{
+	assert_int_equal(
+		gw_endpoint_request(one->endpoint, op, sequence, bytes, n, GW_NO_DEADLINE, (void *)(uintptr_t)op),
+		GW_OK);
+	return gw_bed_wait(one->group, (void *)(uintptr_t)op);
+}
+
+void gw_one_read_works(struct one *one)
+{
+	struct gw_span span = {12, 0, 64};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &group, &one->region, one->buffer, &span, 1);
+	gw_one_wait_ok(one, &group);
+	assert_memory_equal(one->landing, one->bed.memory + 12, 64);
+}
+
+/* --- Every test on every backend. --- */
+
+int gw_bed_run(const char *name, const struct bed_test *tests, size_t n)
+{
+	size_t rows = 0;
+	char(*names)[96] = calloc(n * gw_bed_count, sizeof(*names));
+	struct CMUnitTest *table = calloc(n * gw_bed_count, sizeof(*table));
+	check(names && table, "memory");
+	for (size_t b = 0; b < gw_bed_count; b++) {
+		if (!gw_bed_possible(&gw_beds[b]))
+			continue;
+		for (size_t i = 0; i < n; i++, rows++) {
+			snprintf(names[rows], sizeof(*names), "%s: %s", gw_beds[b].name, tests[i].name);
+			table[rows] = (struct CMUnitTest){names[rows], tests[i].run, NULL, NULL,
+							  (void *)(uintptr_t)&gw_beds[b]};
+		}
+	}
+	int failed = _cmocka_run_group_tests(name, table, rows, NULL, NULL);
+	free(table);
+	free(names);
+	return failed;
 }

@@ -1,5 +1,5 @@
-/* A server and a client over one backend, in one process: the server's poll groups run on threads of their own. What
- * the transport suite is parametrised over is a row of `gw_beds`. */
+/* A server and a client over one backend, in one process: the server's poll groups run on threads of their own. The
+ * transport suites run over every row of `gw_beds`: a new backend is a row there. */
 #ifndef GW_TEST_TRANSPORT_BED_H
 #define GW_TEST_TRANSPORT_BED_H
 
@@ -71,5 +71,39 @@ void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_group *group, const s
 		   struct gw_buffer *buffer, const struct gw_gather *gather, size_t n);
 void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
 		  struct gw_buffer *buffer, const struct gw_span *spans, size_t n);
+
+/* A bed with one client and a buffer. What follows fails the test in progress if it is not as it says. */
+struct one {
+	struct bed bed;
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
+	struct gw_buffer *buffer;
+	uint8_t *landing, *expected; /* the buffer's memory, and as much to compare with; both zeroed */
+	uint64_t landing_bytes;
+	struct gw_region region; /* the first */
+};
+
+/* *state: the backend, as gw_bed_run hands it to a test. */
+void gw_one_begin(struct one *one, void **state, const struct bed_options *options, uint64_t landing_bytes);
+void gw_one_end(struct one *one);
+void gw_one_wait_ok(struct one *one, struct gw_group *group);
+void gw_one_expect_failure(struct one *one, struct gw_group *group, gw_status status);
+/* Polls for so long: nothing completes. */
+void gw_one_nothing_more(struct one *one, uint64_t ms);
+/* A request and its completion; the reply is valid until the next poll. */
+struct gw_completion gw_one_call(struct one *one, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n);
+/* The connection still serves a small read. */
+void gw_one_read_works(struct one *one);
+
+/* The next number of a sequence, in [0, bound). */
+uint64_t gw_below(uint64_t *seed, uint64_t bound);
+
+/* Every test on every backend that this machine can run: what main returns. */
+struct bed_test {
+	const char *name;
+	void (*run)(void **state);
+};
+#define BED_TEST(function) .name = #function, .run = function
+int gw_bed_run(const char *name, const struct bed_test *tests, size_t n);
 
 #endif

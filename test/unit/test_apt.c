@@ -145,7 +145,7 @@ static char *make_dump(const uint32_t *section_of, uint32_t packages)
 {
 	static const char *const sections[] = {"libs", "games", "contrib/net", "doc", "non-free/math", "x11"};
 	static const char *const words[] = {"library", "tool", "documentation", "game", "network", "server", "fast"};
-	char *text = malloc(packages * 600), *at = text;
+	char *text = malloc((size_t)packages * 600), *at = text;
 	for (uint32_t i = 0; i < packages; i++) {
 		struct gw_words w = gw_philox(3, i, 0), v = gw_philox(3, i, 1);
 		at += sprintf(at, "Package: p%u\nSource: s%u\nMaintainer: m%u <m@x>\nSection: %s\n",
@@ -213,7 +213,7 @@ static void label_is_out_of_reach(void **state)
 	assert_true(count > 40);
 	/* They did change, and as the input did: the names of the classes are still the same. */
 	assert_memory_not_equal(import_bed_array(&bed, "node/package/label"),
-				gw_part_array(part, "node/package/label")->data, packages * 8);
+				gw_part_array(part, "node/package/label")->data, (size_t)packages * 8);
 	assert_true(import_bed_string_is(&bed, "node/package/label.names", 3, "math"));
 	gw_part_close(part);
 	gw_meta_destroy(meta);

@@ -19,7 +19,7 @@ static void check_dense(struct gw_dense_map *map, uint64_t seed)
 	for (size_t i = 0; i < IDS; i++)
 		table[i] = -1;
 	uint32_t next = 0;
-	for (uint64_t i = 0; i < 3 * IDS; i++) {
+	for (uint64_t i = 0; i < 3ull * IDS; i++) {
 		uint64_t id = gw_philox(seed, i, 0).word[0] % IDS;
 		bool is_new, expect_new = table[id] < 0;
 		gw_dense_map_prefetch(map, id);

@@ -363,7 +363,7 @@ static void chunked_graph(void **state)
 
 	char *edge_data = strstr(text, ",\n \"edge_data\"");
 	assert_non_null(edge_data);
-	strcpy(edge_data, "}\n");
+	snprintf(edge_data, 3, "}\n");
 	import_bed_text(&bed, "metadata.json", text);
 	import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
 	import_bed_open(&bed);

@@ -54,7 +54,7 @@ static struct gw_table_format plain(void)
 
 static void expect_pairs(const char *text, const uint64_t *expected, uint64_t count)
 {
-	uint64_t *values, rows;
+	uint64_t *values = NULL, rows = 0;
 	if (read_pairs(text, strlen(text), plain(), 2, &values, &rows) != GW_OK)
 		fail_msg("\"%s\": %s", text, gw_last_error());
 	assert_int_equal(rows, count);
@@ -167,7 +167,7 @@ static void columns_of_every_kind(void **state)
 	struct gw_table table;
 	uint64_t ids[2], names[2];
 	int64_t times[2], counts[2];
-	double scores[2];
+	double scores[2] = {0, 0};
 	uint32_t index;
 	assert_int_equal(gw_text_borrow("input", data, strlen(data), &text), GW_OK);
 	gw_table_sniff(&text, NULL, 0, &format);

@@ -413,6 +413,34 @@ static void test_senseless_numbers(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* Two edges of a transposed list that changed places, ids and destinations alike: nothing but the order tells. */
+static void test_transposed_order(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	open_part(meta, 0, true, &part);
+	const struct gw_adjacency *a = gw_part_out_adjacency(part, FIXTURE_WRITES);
+	uint64_t from, to, row = 0;
+	do
+		gw_adjacency_list(a, row++, &from, &to);
+	while (to - from < 2 || gw_load_id(a->indices, 4, from) == gw_load_id(a->indices, 4, from + 1));
+	const uint32_t ids[2] = {((const uint32_t *)a->indices)[from + 1], ((const uint32_t *)a->indices)[from]};
+	const uint64_t eid[2] = {a->eid[from + 1], a->eid[from]};
+	gw_part_close(part);
+	gw_meta_destroy(meta);
+	forge(fixture.folder, "edge/author__writes__paper/out/indices", from * 4, ids, sizeof(ids));
+	forge(fixture.folder, "edge/author__writes__paper/out/eid", from * 8, eid, sizeof(eid));
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	expect_fault(meta, GW_FORMAT, "out/indices.npy", "edge/author__writes__paper/out/indices", "order");
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 static void test_skip_verify(void **state)
 {
 	(void)state;
@@ -506,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_files),
 		cmocka_unit_test(test_files_of_another_graph),
 		cmocka_unit_test(test_senseless_numbers),
+		cmocka_unit_test(test_transposed_order),
 		cmocka_unit_test(test_skip_verify),
 		cmocka_unit_test(test_memory_short),
 		cmocka_unit_test(test_failing_reads),

@@ -1,5 +1,8 @@
 /* graphwire partition, end to end: what it writes is the input again, for graphs with everything the format has. */
+#include <dirent.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -7,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -285,7 +291,7 @@ static void test_trainers(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* More parts than nodes, nothing but nodes, one part of many: all of them are partitionings. */
+/* More parts than nodes, and so many that lists are sorted another way: all of them are partitionings. */
 static void test_extremes(void **state)
 {
 	static const char *const counts[] = {"2", "5", "40"};
@@ -307,6 +313,16 @@ static void test_extremes(void **state)
 		}
 		gw_fixture_end(&fixture);
 	}
+
+	struct gw_fixture fixture;
+	struct gw_oracle_result result;
+	char out[128];
+	const char *many[] = {"--num-parts=300", "--method=random", NULL};
+	begin(&fixture, 5, 400);
+	snprintf(out, sizeof(out), "%s/parts", fixture.root);
+	run_ok(fixture.root, fixture.folder, out, many);
+	gw_oracle_check(fixture.folder, out, &result);
+	gw_fixture_end(&fixture);
 }
 
 static void expect_error(struct gw_fixture *fixture, const char *in, const char *out, const char *const *words,
@@ -402,6 +418,48 @@ static void test_train_mask_absent(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* A disk of 256 KiB, where this process may make one; else no file may grow past 64 KiB. Either way: one line, and
+ * nothing left behind. */
+static void fill_disk(struct gw_fixture *fixture)
+{
+	char out[128], told[4096];
+	const char *words[] = {"--num-parts=2", NULL};
+	snprintf(out, sizeof(out), "%s/disk", fixture->root);
+	bool disk = mkdir(out, 0700) == 0 && unshare(CLONE_NEWNS) == 0 &&
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		    mount("tmpfs", out, "tmpfs", 0, "size=256k") == 0;
+	struct rlimit limit = {65536, 65536};
+	if (!disk) {
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &limit);
+	}
+	snprintf(out, sizeof(out), "%s/disk/parts", fixture->root);
+	int status = run(fixture->root, fixture->folder, out, words);
+	read_text(fixture->root, "stderr", told, sizeof(told));
+	snprintf(out, sizeof(out), "%s/disk", fixture->root);
+	DIR *folder = opendir(out);
+	int left = 0;
+	for (struct dirent *entry; folder && (entry = readdir(folder));)
+		left += entry->d_name[0] != '.';
+	_exit(status == 1 && folder && left == 0 && strstr(told, disk ? "No space left" : "too large") ? 0 : 1);
+}
+
+static void test_no_space(void **state)
+{
+	struct gw_fixture fixture;
+	int status;
+	(void)state;
+	begin(&fixture, 3, 8000);
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0)
+		fill_disk(&fixture);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	gw_fixture_end(&fixture);
+}
+
 struct faulty {
 	struct gw_part *part;
 	struct gw_plan plan;
@@ -470,6 +528,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_train_mask_absent),
+		cmocka_unit_test(test_no_space),
 		cmocka_unit_test(test_memory_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void heavy_tail_shuffled(void **state)
 		low += v < nodes / 2 ? to - from : 0;
 	}
 	assert_true(empty > nodes / 10);                      /* uniform: none */
-	assert_true(degree_max > 16 * 20);                    /* uniform: under 40 */
+	assert_true(degree_max > 16ull * 20);                 /* uniform: under 40 */
 	assert_in_range(low, 65536 * 4 / 10, 65536 * 6 / 10); /* unshuffled: 3/4 */
 	import_bed_reset(&bed);
 }

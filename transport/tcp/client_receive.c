@@ -263,13 +263,11 @@ void gw_client_received(struct tcp_io *io, ssize_t n)
 	}
 	if (n > 0)
 		status = parse(client);
-	else if (n == 0 || n != -ECANCELED)
-		status = client->phase == CLIENT_HELLO_SENT && n == 0
-				 ? gw_fail(GW_PROTOCOL, "%s: closed the connection at our hello; no Graphwire server?",
-					   gw_client_name(client, text))
-			 : n == 0 ? gw_fail(GW_PEER_LOST, "%s: the server closed the connection",
-					    gw_client_name(client, text))
-				  : gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_client_name(client, text));
+	else if (n == 0)
+		status = gw_fail(GW_PEER_LOST, "%s: the server closed the connection%s", gw_client_name(client, text),
+				 client->phase == CLIENT_HELLO_SENT ? " at our hello; is it a Graphwire server?" : "");
+	else if (n != -ECANCELED)
+		status = gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_client_name(client, text));
 	if (status)
 		gw_client_lose(client, status);
 }

@@ -3,8 +3,8 @@
  *   HELLO ─▶ PROOF ─▶ OPEN ─▶ FINISHING (what is to be said is sent, then input is discarded until the peer's end)
  *
  * Input is read into one buffer as far as frames need room. One frame at a time is answered into one output buffer of
- * OUT_BYTES: a read is gathered into it with prefetch, as much as fits, then sent, then gathered on. So a client that
- * does not read what it asked for holds these two buffers and nothing else, is not read from any more, and keeps
+ * OUT_BYTES: a read is gathered into it, as much as fits, then sent, then gathered on (server_answer.c). So a client
+ * that does not read what it asked for holds these two buffers and nothing else, is not read from any more, and keeps
  * nobody waiting. A long reply is sent from the block that its handler filled, behind the output buffer.
  *
  * Fails by closing the connection, with an ERROR frame where the peer has said a valid hello: frames that are
@@ -19,7 +19,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "transport/auth.h"
-#include "transport/copy.h"
+#include "transport/tcp/server_answer.h"
 #include "transport/tcp/tcp.h"
 #include "transport/tcp/wire.h"
 
@@ -52,9 +52,7 @@ struct tcp_server {
 	/* The read that is being answered: its frame is still in the input buffer. */
 	bool reading;
 	uint32_t frame_bytes;
-	struct wire_ranges ranges;
-	const uint8_t *from;
-	uint32_t next_range, next_done;
+	struct tcp_answer read;
 	/* The reply that is being sent, header included. */
 	bool replying;
 	struct gw_reply reply;
@@ -232,95 +230,28 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 
 /* --- Reads. --- */
 
-static gw_status check_read(const struct tcp_server *server, const struct wire_ranges *ranges)
-{
-	const struct gw_service *service = server->service;
-	const struct wire_read *read = &ranges->read;
-	if (read->region >= service->region_count)
-		return gw_fail(GW_RANGE, "region %u; the server has %u", read->region, service->region_count);
-	if (read->generation != service->regions[read->region].generation)
-		return gw_fail(GW_STALE, "region %u was loaded anew; connect again", read->region);
-	return gw_wire_ranges_check(ranges, service->regions[read->region].bytes);
-}
-
 static void begin_read(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
-	gw_status status = gw_wire_ranges(header->type, body, header->bytes, &server->ranges);
-	if (status) {
+	gw_status status = gw_tcp_answer_begin(&server->read, server->service, header->type, body, header->bytes);
+	if (status == GW_PROTOCOL) {
 		refuse(server, status);
 		return;
 	}
-	status = check_read(server, &server->ranges);
-	struct gw_service_counts *counts = &server->service->counts;
 	if (status) {
-		gw_count(&counts->errors, 1);
 		answer_error(server, status, header->tag);
 		return;
 	}
-	gw_count(&counts->reads, 1);
-	gw_count(&counts->read_ranges, server->ranges.read.count);
-	gw_count(&counts->read_bytes, server->ranges.bytes);
-	struct wire_header data = {.bytes = (uint32_t)server->ranges.bytes, .type = WIRE_DATA, .tag = header->tag};
+	struct wire_header data = {.bytes = (uint32_t)server->read.ranges.bytes, .type = WIRE_DATA, .tag = header->tag};
 	memcpy(server->out + server->out_end, &data, sizeof(data));
 	server->out_end += WIRE_HEADER_BYTES;
-	server->from = server->service->bases[server->ranges.read.region];
-	server->next_range = server->next_done = 0;
 	server->reading = true;
 }
 
-static void prefetch(const struct tcp_server *server, uint32_t i)
-{
-	if (i < server->ranges.read.count)
-		gw_prefetch_range(server->from + gw_wire_offset(&server->ranges, i),
-				  gw_wire_length(&server->ranges, i));
-}
-
-/* Whole ranges while they fit: the innermost loop of a server. */
-static void gather_whole(struct tcp_server *server)
-{
-	const struct wire_ranges *ranges = &server->ranges;
-	uint32_t i = server->next_range, count = ranges->read.count;
-	uint8_t *to = server->out + server->out_end;
-	const uint8_t *end = server->out + OUT_BYTES;
-	for (uint32_t ahead = i; ahead < i + GW_COPY_AHEAD; ahead++)
-		prefetch(server, ahead);
-	for (; i < count; i++) {
-		uint32_t bytes = gw_wire_length(ranges, i);
-		if (bytes > (size_t)(end - to))
-			break;
-		prefetch(server, i + GW_COPY_AHEAD);
-		if (bytes)
-			gw_copy_range(to, server->from + gw_wire_offset(ranges, i), bytes);
-		to += bytes;
-	}
-	server->next_range = i;
-	server->out_end = (uint32_t)(to - server->out);
-}
-
 /* Answers the read as far as the output buffer goes; false when it is full. */
-static bool gather(struct tcp_server *server)
+static bool go_on_reading(struct tcp_server *server)
 {
-	const struct wire_ranges *ranges = &server->ranges;
-	while (server->next_range < ranges->read.count) {
-		if (!server->next_done)
-			gather_whole(server);
-		if (server->next_range == ranges->read.count)
-			break;
-		uint32_t room = out_room(server);
-		if (room == 0)
-			return false;
-		uint32_t left = gw_wire_length(ranges, server->next_range) - server->next_done;
-		uint32_t part = left < room ? left : room;
-		if (part)
-			memcpy(server->out + server->out_end,
-			       server->from + gw_wire_offset(ranges, server->next_range) + server->next_done, part);
-		server->out_end += part;
-		server->next_done += part;
-		if (part == left) {
-			server->next_range++;
-			server->next_done = 0;
-		}
-	}
+	if (!gw_tcp_answer_gather(&server->read, server->out, &server->out_end, OUT_BYTES))
+		return false;
 	server->reading = false;
 	server->in_begin += server->frame_bytes;
 	return true;
@@ -441,7 +372,7 @@ static void advance(struct tcp_server *server)
 {
 	while (!server->ended && server->phase != SERVER_FINISHING && !server->replying) {
 		if (server->reading) {
-			if (!gather(server))
+			if (!go_on_reading(server))
 				return;
 		} else if (out_room(server) < ANSWER_MIN || !take_frame(server)) {
 			return;

@@ -30,7 +30,7 @@ static gw_status tcp_open(struct gw_poll_group *group, void **out)
 static void tcp_shut(void *state)
 {
 	struct tcp_loop *loop = state;
-	bool woken;
+	bool woken = false;
 	gw_tcp_clients_end(loop);
 	gw_tcp_inbox_drop(loop);
 	gw_tcp_servers_end(loop, true);

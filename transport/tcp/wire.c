@@ -145,9 +145,26 @@ gw_status gw_wire_ranges(uint8_t type, const uint8_t *body, uint32_t n, struct w
 	return GW_OK;
 }
 
+/* The usual read in one pass without branches: the largest narrow offset of ranges of one length decides for all. */
+static bool narrow_ranges_fit(const struct wire_ranges *ranges, uint64_t region_bytes)
+{
+	const struct wire_read *read = &ranges->read;
+	uint32_t largest = 0;
+	for (uint32_t i = 0; i < read->count; i++) {
+		uint32_t relative;
+		memcpy(&relative, ranges->relative + 4ull * i, 4);
+		largest = relative > largest ? relative : largest;
+	}
+	uint64_t at = (uint64_t)largest << read->shift; /* at most 63 bits */
+	return !__builtin_add_overflow(at, read->base, &at) && read->length <= region_bytes &&
+	       at <= region_bytes - read->length;
+}
+
 gw_status gw_wire_ranges_check(const struct wire_ranges *ranges, uint64_t region_bytes)
 {
 	const struct wire_read *read = &ranges->read;
+	if (read->width == 4 && !ranges->lengths && narrow_ranges_fit(ranges, region_bytes))
+		return GW_OK;
 	for (uint32_t i = 0; i < read->count; i++) {
 		uint64_t relative = 0, length = gw_wire_length(ranges, i);
 		memcpy(&relative, ranges->relative + (size_t)i * read->width, read->width);

@@ -1,0 +1,132 @@
+/* Any bytes as a table of edges, or as a package index: refused with one line that names the input, or read to the same
+ * values by one thread and by three, each of which means what its text says.
+ *
+ * Byte 0 chooses the form; the rest is the text. Chunks are a megabyte, so that threads differ only where the input is
+ * large; the seam itself is tested by unit tests.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "tools/apt_index.h"
+#include "tools/numbering.h"
+#include "tools/table.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_error(void)
+{
+	assert(gw_last_error()[0] != '\0' && !strchr(gw_last_error(), '\n'));
+}
+
+static void try_index(const struct gw_text *text)
+{
+	struct apt_index index;
+	if (gw_apt_index_read(text, &index) != GW_OK) {
+		check_error();
+		return;
+	}
+	assert(index.count > 0 && index.count <= index.stanzas);
+	for (uint32_t i = 0; i < index.count; i++) {
+		assert(gw_apt_index_find(&index, index.packages[i].fields[APT_PACKAGE]) == i);
+		for (int f = 0; f < APT_FIELDS; f++) {
+			struct gw_span field = index.packages[i].fields[f];
+			const char *at = field.at, *end = field.at + field.bytes;
+			assert(!field.bytes || (at >= text->data && end <= text->data + text->bytes));
+			while (at < end)
+				gw_apt_next_name(&at, end);
+		}
+	}
+	gw_apt_index_free(&index);
+}
+
+/* Numbers of texts: equal texts, and only they, have equal numbers; strings are the texts. */
+static void check_names(const struct gw_text *text, const uint64_t *refs, uint64_t rows)
+{
+	uint64_t *numbers = gw_malloc(rows * 8), *offsets;
+	char *bytes;
+	assert(numbers);
+	memcpy(numbers, refs, rows * 8);
+	struct gw_numbering_column column = {.first = numbers, .rows = rows, .text = text->data};
+	struct gw_numbering numbering;
+	gw_status status = gw_numbering_create(&column, 1, 1, &numbering);
+	assert(status == GW_OK && numbering.count <= rows);
+	status = gw_numbering_strings(&numbering, &column, 1, &offsets, &bytes);
+	assert(status == GW_OK);
+	for (uint64_t i = 0; i < rows; i++) {
+		struct gw_span span = gw_text_span(text->data, refs[i]);
+		uint64_t length = offsets[numbers[i] + 1] - offsets[numbers[i]];
+		assert(span.at >= text->data && span.at + span.bytes <= text->data + text->bytes);
+		assert(span.escaped ? length < span.bytes : length == span.bytes);
+		assert(span.escaped || memcmp(bytes + offsets[numbers[i]], span.at, length) == 0);
+	}
+	gw_free(offsets);
+	gw_free(bytes);
+	gw_free(numbers);
+	gw_numbering_free(&numbering);
+}
+
+static void try_table(const struct gw_text *text, struct gw_table_format format, enum gw_column_kind kind)
+{
+	static const uint32_t numbers[] = {0, 1};
+	struct gw_table table;
+	struct gw_span fields[4];
+	uint32_t index;
+	gw_table_sniff(text, numbers, 2, &format);
+	assert(format.delimiter && format.header != GW_HEADER_AUTO);
+	gw_table_peek(text, &format, 3, fields, 4);
+	if (gw_table_find(text, &format, "dst", &index) == GW_OK)
+		assert(index < GW_TABLE_COLUMNS_MAX);
+	gw_status status = gw_table_scan(text, &format, 2, &table);
+	assert(status == GW_OK && table.rows <= text->bytes);
+	uint64_t *values[2];
+	gw_status got[2];
+	for (unsigned i = 0; i < 2; i++) {
+		values[i] = gw_calloc(table.rows * 2, sizeof(uint64_t));
+		assert(values[i]);
+		struct gw_table_column columns[] = {
+			{.index = 0, .kind = kind, .digits = 3, .what = "a", .values = values[i]},
+			{.index = 1, .kind = GW_COLUMN_ID, .what = "b", .values = values[i] + table.rows}};
+		got[i] = gw_table_read(&table, columns, 1 + (text->bytes & 1), i ? 3 : 1);
+		if (got[i])
+			check_error();
+	}
+	assert(got[0] == got[1]);
+	if (got[0] == GW_OK) {
+		assert(memcmp(values[0], values[1], table.rows * 16) == 0);
+		if (kind == GW_COLUMN_TEXT)
+			check_names(text, values[0], table.rows);
+	}
+	for (uint64_t row = 0; row < table.rows && row < 5; row++)
+		assert(gw_table_line(&table, row) > row);
+	gw_free(values[0]);
+	gw_free(values[1]);
+	gw_table_close(&table);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char delimiters[] = {0, '\t', ',', ' ', ';', 0, 0, '|'};
+	struct gw_text text;
+	if (size == 0)
+		return 0;
+	uint8_t form = data[0];
+	/* A copy of its own, so that a read past the end is seen. */
+	char *copy = malloc(size - 1 ? size - 1 : 1);
+	assert(copy);
+	memcpy(copy, data + 1, size - 1);
+	gw_status status = gw_text_borrow("input", copy, size - 1, &text);
+	assert(status == GW_OK);
+	if (form >> 6 == 3) {
+		try_index(&text);
+	} else {
+		struct gw_table_format format = {
+			.delimiter = delimiters[form & 7], .quotes = form & 8, .comments = "#%"};
+		try_table(&text, format, (enum gw_column_kind)((form >> 4) % 5));
+	}
+	gw_text_close(&text);
+	free(copy);
+	return 0;
+}

@@ -1,0 +1,426 @@
+/* Frames: any list of offsets reads back as it was written, in as few bytes as the format allows, ranges are checked as
+ * exact arithmetic checks them, and every malformed frame is refused. Bodies lie at odd addresses throughout. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/support/transport_bed.h"
+#include "transport/tcp/wire.h"
+
+#define RANGES 500u
+
+static uint64_t random64(uint64_t *seed)
+{
+	return gw_below(seed, 1ull << 32) << 32 | gw_below(seed, 1ull << 32);
+}
+
+/* A frame's body, in memory of its very size, so that a sanitizer sees what lies behind it. */
+struct body {
+	uint8_t *memory, *at;
+	uint32_t n;
+};
+
+static struct body body_begin(uint32_t n)
+{
+	struct body body = {.memory = calloc(1, n + 1), .n = n};
+	assert_non_null(body.memory);
+	body.at = body.memory + 1;
+	return body;
+}
+
+static struct body read_begin(uint8_t type, const struct wire_read *read)
+{
+	struct body body = body_begin(gw_wire_read_bytes(type, read->count, read->width));
+	memcpy(body.at, read, sizeof(*read));
+	return body;
+}
+
+/* --- Offsets. --- */
+
+/* Writes n offsets that lie `step` bytes apart, reads them back. Returns the code. */
+static struct wire_code round_trip(uint8_t type, const uint64_t *at, uint32_t n, size_t step)
+{
+	struct wire_code code = gw_wire_code(at, n, step);
+	struct wire_read read = {.region = 3,
+				 .generation = 4,
+				 .count = n,
+				 .length = 5,
+				 .base = code.base,
+				 .shift = code.shift,
+				 .width = code.width};
+	struct wire_ranges ranges;
+	if (type == WIRE_READV)
+		read.length = n * (n + 1) / 2;
+	struct body body = read_begin(type, &read);
+	gw_wire_encode(&code, at, n, step, body.at + WIRE_READ_BYTES);
+	for (uint32_t i = 0; i < n && type == WIRE_READV; i++) {
+		uint32_t length = i + 1;
+		memcpy(body.at + WIRE_READ_BYTES + (size_t)n * code.width + 4ull * i, &length, 4);
+	}
+	assert_int_equal(gw_wire_ranges(type, body.at, body.n, &ranges), GW_OK);
+	assert_memory_equal(&ranges.read, &read, sizeof(read));
+	assert_int_equal(ranges.bytes, type == WIRE_READV ? n * (n + 1) / 2 : n * 5);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t offset;
+		memcpy(&offset, (const uint8_t *)at + i * step, 8);
+		assert_true(gw_wire_offset(&ranges, i) == offset);
+		assert_int_equal(gw_wire_length(&ranges, i), type == WIRE_READV ? i + 1 : 5);
+	}
+	free(body.memory);
+	return code;
+}
+
+static void offsets_come_back(void **state)
+{
+	struct gw_span spans[RANGES];
+	uint64_t at[RANGES], seed = 1;
+	(void)state;
+	for (int round = 0; round < 4000; round++) {
+		uint32_t n = (uint32_t)gw_below(&seed, round % 50 ? 20 : RANGES);
+		uint32_t shift = (uint32_t)gw_below(&seed, 40), bits = (uint32_t)gw_below(&seed, 65 - shift);
+		uint64_t mask = bits ? UINT64_MAX >> (64 - bits) : 0, most = UINT64_MAX - (mask << shift);
+		uint64_t base = gw_below(&seed, 4) ? random64(&seed) : gw_below(&seed, 2) ? most : 0;
+		base = base < most ? base : most;
+		for (uint32_t i = 0; i < n; i++) {
+			at[i] = base + ((random64(&seed) & mask) << shift);
+			spans[i].remote = at[i];
+		}
+		struct wire_code code = round_trip(WIRE_GATHER, at, n, sizeof(at[0]));
+		/* Multiples of a power of two that the shift reaches, up to 2^32 of them, need 4 bytes. */
+		if (bits <= 32 && shift <= 31)
+			assert_int_equal(code.width, 4);
+		struct wire_code other = round_trip(WIRE_READV, &spans[0].remote, n, sizeof(spans[0]));
+		assert_true(code.base == other.base && code.shift == other.shift && code.width == other.width);
+	}
+}
+
+static void extreme_offsets(void **state)
+{
+	static const uint64_t ends[] = {0, UINT64_MAX}, wide[] = {7, 7 + (1ull << 32)}, odd[] = {7, 8 + (1ull << 32)};
+	static const uint64_t narrow[] = {7, 7 + UINT32_MAX}, far[] = {0, 1ull << 63};
+	static const uint64_t reached[] = {5, 5 + ((uint64_t)UINT32_MAX << 31)};
+	static const uint64_t missed[] = {0, (uint64_t)UINT32_MAX << 32};
+	(void)state;
+	assert_int_equal(round_trip(WIRE_GATHER, ends, 0, 8).width, 4);
+	assert_int_equal(round_trip(WIRE_GATHER, ends + 1, 1, 8).width, 4);
+	assert_int_equal(round_trip(WIRE_GATHER, ends, 2, 8).width, 8);
+	assert_int_equal(round_trip(WIRE_GATHER, narrow, 2, 8).width, 4);
+	assert_int_equal(round_trip(WIRE_GATHER, wide, 2, 8).width, 4);
+	assert_int_equal(round_trip(WIRE_GATHER, odd, 2, 8).width, 8);
+	assert_int_equal(round_trip(WIRE_GATHER, far, 2, 8).width, 8);
+	assert_int_equal(round_trip(WIRE_GATHER, reached, 2, 8).width, 4);
+	assert_int_equal(round_trip(WIRE_GATHER, missed, 2, 8).width, 8);
+}
+
+/* --- Ranges against a region. --- */
+
+static void ranges_are_checked_exactly(void **state)
+{
+	uint64_t seed = 2;
+	uint32_t good = 0, bad = 0;
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		uint8_t type = gw_below(&seed, 2) ? WIRE_GATHER : WIRE_READV;
+		struct wire_read read = {.count = (uint32_t)gw_below(&seed, 4),
+					 .length = (uint32_t)gw_below(&seed, 100),
+					 .base = random64(&seed) >> gw_below(&seed, 64),
+					 .shift = (uint8_t)gw_below(&seed, 32),
+					 .width = gw_below(&seed, 2) ? 4 : 8};
+		uint64_t relative[4], sum = 0;
+		uint32_t lengths[4];
+		unsigned __int128 end = 0;
+		for (uint32_t i = 0; i < read.count; i++) {
+			relative[i] = random64(&seed) >> gw_below(&seed, 64);
+			relative[i] = read.width == 4 ? (uint32_t)relative[i] : relative[i];
+			lengths[i] = type == WIRE_READV ? (uint32_t)gw_below(&seed, 100) : read.length;
+			sum += lengths[i];
+			unsigned __int128 last =
+				((unsigned __int128)relative[i] << read.shift) + read.base + lengths[i];
+			end = last > end ? last : end;
+		}
+		if (type == WIRE_READV)
+			read.length = (uint32_t)sum;
+		struct body body = read_begin(type, &read);
+		for (uint32_t i = 0; i < read.count; i++) {
+			memcpy(body.at + WIRE_READ_BYTES + i * read.width, &relative[i], read.width);
+			if (type == WIRE_READV)
+				memcpy(body.at + WIRE_READ_BYTES + read.count * read.width + 4 * i, &lengths[i], 4);
+		}
+		/* At the end exactly, next to it, or anywhere. */
+		uint64_t region = gw_below(&seed, 2) ? random64(&seed) >> gw_below(&seed, 64)
+						     : (uint64_t)end + gw_below(&seed, 3) - 1;
+		struct wire_ranges ranges;
+		assert_int_equal(gw_wire_ranges(type, body.at, body.n, &ranges), GW_OK);
+		gw_status expected = end <= region ? GW_OK : GW_RANGE;
+		assert_int_equal(gw_wire_ranges_check(&ranges, region), expected);
+		*(expected ? &bad : &good) += 1;
+		free(body.memory);
+	}
+	assert_in_range(good, 2000, 18000);
+	assert_in_range(bad, 2000, 18000);
+}
+
+/* --- Malformed frames. --- */
+
+static const struct limits {
+	uint8_t type;
+	bool from_client;
+	uint32_t min, max;
+} limits[] = {
+	{WIRE_HELLO, true, 12, 4096},
+	{WIRE_CHALLENGE, false, 12, 4096},
+	{WIRE_PROOF, true, 32, 32},
+	{WIRE_WELCOME, false, 56, 56 + 24 * GW_REGIONS_MAX},
+	{WIRE_GATHER, true, 32, 32 + 8 * WIRE_RANGES_MAX},
+	{WIRE_READV, true, 32, 32 + 12 * WIRE_RANGES_MAX},
+	{WIRE_REQUEST, true, 8, 8 + GW_REQUEST_BYTES_MAX},
+	{WIRE_PING, true, 0, 0},
+	{WIRE_DATA, false, 0, UINT32_MAX},
+	{WIRE_REPLY, false, 0, GW_REPLY_BYTES_MAX},
+	{WIRE_ERROR, false, 0, WIRE_ERROR_TEXT},
+	{WIRE_PONG, false, 0, 0},
+};
+
+static gw_status header_with(uint8_t type, uint32_t bytes, uint8_t status, uint16_t op, bool from_client)
+{
+	struct wire_header header = {.bytes = bytes, .type = type, .status = status, .op = op, .tag = 9}, out;
+	uint8_t raw[WIRE_HEADER_BYTES + 1];
+	memcpy(raw + 1, &header, sizeof(header));
+	gw_status result = gw_wire_header(raw + 1, from_client, &out);
+	if (!result)
+		assert_memory_equal(&out, &header, sizeof(header));
+	return result;
+}
+
+static void headers(void **state)
+{
+	(void)state;
+	for (uint32_t type = 0; type < 256; type++) {
+		const struct limits *known = NULL;
+		for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+			known = limits[i].type == type ? &limits[i] : known;
+		assert_int_equal(gw_wire_body_max((uint8_t)type), known ? known->max : 0);
+		for (int from_client = 0; from_client < 2; from_client++) {
+			uint8_t t = (uint8_t)type;
+			uint32_t bytes = known ? known->min : 0;
+			bool good = known && known->from_client == from_client;
+			assert_int_equal(header_with(t, bytes, 0, 0, from_client), good ? GW_OK : GW_PROTOCOL);
+			if (!good)
+				continue;
+			assert_int_equal(header_with(t, known->max, 0, 0, from_client), GW_OK);
+			if (known->min)
+				assert_int_equal(header_with(t, known->min - 1, 0, 0, from_client), GW_PROTOCOL);
+			if (known->max < UINT32_MAX)
+				assert_int_equal(header_with(t, known->max + 1, 0, 0, from_client), GW_PROTOCOL);
+			gw_status status = t == WIRE_ERROR ? GW_OK : GW_PROTOCOL;
+			gw_status op = t == WIRE_REQUEST ? GW_OK : GW_PROTOCOL;
+			assert_int_equal(header_with(t, bytes, 1, 0, from_client), status);
+			assert_int_equal(header_with(t, bytes, 128, 0, from_client), status);
+			assert_int_equal(header_with(t, bytes, 0, 1, from_client), op);
+			assert_int_equal(header_with(t, bytes, 0, 0x8000, from_client), op);
+		}
+	}
+}
+
+/* HELLO and CHALLENGE differ in the bytes behind the version only. */
+static gw_status greet(bool hello, uint64_t magic, uint32_t version, uint32_t flag, uint32_t n)
+{
+	struct wire_hello as_hello;
+	struct wire_challenge as_challenge;
+	struct body body = body_begin(n);
+	memcpy(body.at, &magic, 8);
+	memcpy(body.at + 8, &version, 4);
+	if (n >= 16)
+		memcpy(body.at + 12, &flag, 4);
+	for (uint32_t i = 16; i < n; i++)
+		body.at[i] = (uint8_t)i;
+	gw_status status = hello ? gw_wire_hello(body.at, n, &as_hello) : gw_wire_challenge(body.at, n, &as_challenge);
+	if (!status)
+		assert_memory_equal(hello ? (const void *)&as_hello : &as_challenge, body.at, n);
+	free(body.memory);
+	return status;
+}
+
+static void greetings(void **state)
+{
+	(void)state;
+	for (int hello = 0; hello < 2; hello++) {
+		uint32_t n = hello ? 64 : 56;
+		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 0, n), GW_OK);
+		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 1, n), GW_OK);
+		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 2, n), GW_PROTOCOL);
+		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 1u << 31, n), GW_PROTOCOL);
+		for (uint32_t other = 12; other < 100; other++) {
+			gw_status expected = other == n ? GW_OK : GW_PROTOCOL;
+			assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 0, other), expected);
+			/* Another version is told from a stranger whatever its length. */
+			assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION + 1, 9, other), GW_VERSION);
+			assert_int_equal(greet(hello, WIRE_MAGIC, 0, 9, other), GW_VERSION);
+			assert_int_equal(greet(hello, WIRE_MAGIC ^ 1, WIRE_VERSION, 0, other), GW_PROTOCOL);
+			assert_int_equal(greet(hello, WIRE_MAGIC ^ 1ull << 63, WIRE_VERSION + 1, 0, other),
+					 GW_PROTOCOL);
+		}
+	}
+}
+
+/* A good WELCOME of `regions` regions, with one 4-byte word changed (word < 0: none), in n bytes. */
+static gw_status welcome(uint32_t region_count, uint32_t n, int word, uint32_t value)
+{
+	struct wire_welcome head = {.graph_id = 1,
+				    .part = 2,
+				    .parts = 3,
+				    .region_count = region_count,
+				    .requests_max = 4},
+			    out;
+	struct gw_region regions[GW_REGIONS_MAX];
+	struct body body = body_begin(n);
+	memcpy(body.at, &head, n < sizeof(head) ? n : sizeof(head));
+	for (uint32_t i = 0; sizeof(head) + (i + 1) * WIRE_REGION_BYTES <= n; i++) {
+		struct wire_region region = {.bytes = i * 100ull, .id = i, .generation = i ^ 5, .kind = i % 2};
+		memcpy(body.at + sizeof(head) + i * WIRE_REGION_BYTES, &region, sizeof(region));
+	}
+	if (word >= 0)
+		memcpy(body.at + 4 * word, &value, 4);
+	gw_status status = gw_wire_welcome(body.at, n, &out, regions);
+	for (uint32_t i = 0; !status && i < out.region_count; i++) {
+		assert_int_equal(regions[i].bytes, i * 100ull);
+		assert_int_equal(regions[i].id, i);
+		assert_int_equal(regions[i].generation, i ^ 5);
+		assert_int_equal(regions[i].kind, i % 2);
+	}
+	free(body.memory);
+	return status;
+}
+
+static void welcomes(void **state)
+{
+	(void)state;
+	for (uint32_t count = 0; count <= GW_REGIONS_MAX; count++) {
+		uint32_t n = 56 + 24 * count;
+		assert_int_equal(welcome(count, n, -1, 0), GW_OK);
+		assert_int_equal(welcome(count, n - 1, -1, 0), GW_PROTOCOL);
+		assert_int_equal(welcome(count, n + 1, -1, 0), GW_PROTOCOL);
+		assert_int_equal(welcome(count + 1, n, -1, 0), GW_PROTOCOL);
+		assert_int_equal(welcome(count + (1u << 29), n, -1, 0),
+				 GW_PROTOCOL); /* times 24: the same in 32 bits */
+	}
+	assert_int_equal(welcome(GW_REGIONS_MAX + 1, 56 + 24 * (GW_REGIONS_MAX + 1), -1, 0), GW_PROTOCOL);
+	assert_int_equal(welcome(1, 56 + 24, 52 / 4, 0), GW_PROTOCOL); /* no request allowed */
+	for (int region = 0; region < 3; region++) {
+		int word = (56 + 24 * region) / 4;
+		assert_int_equal(welcome(3, 56 + 72, word + 2, 3), GW_PROTOCOL); /* id */
+		assert_int_equal(welcome(3, 56 + 72, word + 4, 2), GW_PROTOCOL); /* kind */
+		assert_int_equal(welcome(3, 56 + 72, word + 5, 1), GW_PROTOCOL); /* zero */
+	}
+}
+
+/* A read of `read`'s ranges in n bytes; lengths, for READV, are all `length`. */
+static gw_status read_with(uint8_t type, struct wire_read read, uint32_t n, uint32_t length)
+{
+	struct wire_ranges ranges;
+	struct body body = body_begin(n);
+	memcpy(body.at, &read, n < sizeof(read) ? n : sizeof(read));
+	uint64_t offsets = WIRE_READ_BYTES + (uint64_t)read.count * read.width;
+	for (uint64_t at = offsets; type == WIRE_READV && at + 4 <= n; at += 4)
+		memcpy(body.at + at, &length, 4);
+	gw_status status = gw_wire_ranges(type, body.at, n, &ranges);
+	free(body.memory);
+	return status;
+}
+
+static void reads(void **state)
+{
+	(void)state;
+	for (uint8_t type = WIRE_GATHER; type <= WIRE_READV; type++)
+		for (uint8_t width = 4; width <= 8; width += 4) {
+			struct wire_read good = {.count = 3, .length = 30, .width = width, .shift = 31};
+			uint32_t n = gw_wire_read_bytes(type, 3, width);
+			assert_int_equal(read_with(type, good, n, 10), GW_OK);
+			for (uint32_t other = 0; other < 100; other++)
+				assert_int_equal(read_with(type, good, other, 10), other == n ? GW_OK : GW_PROTOCOL);
+			struct wire_read bad = good;
+			for (uint32_t value = 0; value < 256; value++) {
+				bad.width = (uint8_t)value;
+				assert_int_equal(read_with(type, bad, n, 10), value == width ? GW_OK : GW_PROTOCOL);
+			}
+			bad = good;
+			for (uint32_t value = 32; value < 256; value++) {
+				bad.shift = (uint8_t)value;
+				assert_int_equal(read_with(type, bad, n, 10), GW_PROTOCOL);
+			}
+			bad = good;
+			bad.zero = 1;
+			assert_int_equal(read_with(type, bad, n, 10), GW_PROTOCOL);
+			bad = good;
+			bad.zero2 = 1u << 31;
+			assert_int_equal(read_with(type, bad, n, 10), GW_PROTOCOL);
+			/* Counts, also one whose bytes are the same in 32 bits. */
+			bad = good;
+			bad.count = 3 + (1u << 30);
+			assert_int_equal(read_with(type, bad, n, 10), GW_PROTOCOL);
+			bad.count = UINT32_MAX;
+			assert_int_equal(read_with(type, bad, n, 10), GW_PROTOCOL);
+			bad.count = WIRE_RANGES_MAX;
+			bad.length = type == WIRE_READV ? WIRE_RANGES_MAX : 1;
+			uint32_t most = gw_wire_read_bytes(type, WIRE_RANGES_MAX, width);
+			assert_int_equal(read_with(type, bad, most, 1), GW_OK);
+			bad.count++;
+			bad.length += type == WIRE_READV;
+			most = gw_wire_read_bytes(type, WIRE_RANGES_MAX + 1, width);
+			assert_int_equal(read_with(type, bad, most, 1), GW_PROTOCOL);
+		}
+}
+
+static void payloads(void **state)
+{
+	(void)state;
+	uint32_t n = gw_wire_read_bytes(WIRE_READV, 4, 4);
+	struct wire_read read = {.count = 4, .width = 4, .length = 40};
+	assert_int_equal(read_with(WIRE_READV, read, n, 10), GW_OK);
+	read.length = 39;
+	assert_int_equal(read_with(WIRE_READV, read, n, 10), GW_PROTOCOL);
+	read.length = 0; /* 4 times 2^30: a sum that is 0 in 32 bits */
+	assert_int_equal(read_with(WIRE_READV, read, n, 0), GW_OK);
+	assert_int_equal(read_with(WIRE_READV, read, n, 1u << 30), GW_PROTOCOL);
+	/* Several ranges have a limit together; one may be as long as it likes. */
+	read.length = WIRE_PAYLOAD_MAX;
+	assert_int_equal(read_with(WIRE_READV, read, n, WIRE_PAYLOAD_MAX / 4), GW_OK);
+	read.length += 4;
+	assert_int_equal(read_with(WIRE_READV, read, n, WIRE_PAYLOAD_MAX / 4 + 1), GW_PROTOCOL);
+	n = gw_wire_read_bytes(WIRE_GATHER, 4, 4);
+	read.length = WIRE_PAYLOAD_MAX / 4;
+	assert_int_equal(read_with(WIRE_GATHER, read, n, 0), GW_OK);
+	read.length++;
+	assert_int_equal(read_with(WIRE_GATHER, read, n, 0), GW_PROTOCOL);
+	read.length = 1u << 30;
+	assert_int_equal(read_with(WIRE_GATHER, read, n, 0), GW_PROTOCOL);
+	read.count = 1;
+	read.length = UINT32_MAX;
+	assert_int_equal(read_with(WIRE_GATHER, read, gw_wire_read_bytes(WIRE_GATHER, 1, 4), 0), GW_OK);
+	assert_int_equal(read_with(WIRE_READV, read, gw_wire_read_bytes(WIRE_READV, 1, 4), UINT32_MAX), GW_OK);
+	read.count = 0;
+	read.length = 0;
+	assert_int_equal(read_with(WIRE_GATHER, read, WIRE_READ_BYTES, 0), GW_OK);
+	assert_int_equal(read_with(WIRE_READV, read, WIRE_READ_BYTES, 0), GW_OK);
+	read.length = 1;
+	assert_int_equal(read_with(WIRE_READV, read, WIRE_READ_BYTES, 0), GW_PROTOCOL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(offsets_come_back),
+		cmocka_unit_test(extreme_offsets),
+		cmocka_unit_test(ranges_are_checked_exactly),
+		cmocka_unit_test(headers),
+		cmocka_unit_test(greetings),
+		cmocka_unit_test(welcomes),
+		cmocka_unit_test(reads),
+		cmocka_unit_test(payloads),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

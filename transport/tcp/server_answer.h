@@ -1,0 +1,23 @@
+/* The answer to one read: a cursor over the ranges that were asked for. */
+#ifndef GW_TRANSPORT_TCP_SERVER_ANSWER_H
+#define GW_TRANSPORT_TCP_SERVER_ANSWER_H
+
+#include "transport/service.h"
+#include "transport/tcp/wire.h"
+
+struct tcp_answer {
+	struct wire_ranges ranges; /* .bytes: of the payload */
+	const uint8_t *from;       /* the region */
+	uint32_t next, next_done;  /* the range that comes next, and how much of it is gathered */
+};
+
+/* Decodes and checks a GATHER's or READV's body of n bytes, which must stay until the answer is complete, and counts
+ * the read. GW_PROTOCOL: a malformed frame, from which the connection cannot go on; GW_RANGE, GW_STALE: it can. */
+gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *service, uint8_t type, const uint8_t *body,
+			      uint32_t n);
+
+/* Appends payload to the buffer of out_bytes, of which *out_end are in use. True when all of it has been appended;
+ * false when the buffer is full, and the rest is for later calls. */
+bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes);
+
+#endif
