@@ -404,6 +404,32 @@ static void the_budget_of_those_who_gave_up_is_not_the_next_ones(void **state)
 	line_end(&line);
 }
 
+/* --- Greedy. --- */
+
+/* A request for more picks than a reply may hold is answered in pieces: the server never holds them all. */
+static void a_request_takes_no_more_memory_than_its_reply(void **state)
+{
+	(void)state;
+	enum { FANOUT = 200000, SEEDS = 20 };
+	struct line line;
+	line_begin(&line, SETUP_SCALE, (struct gw_client_options){.timeout_ms = LONG_MS, .neighbours = "requests"});
+	int32_t fanouts[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = FANOUT};
+	struct gw_sample_spec spec = {.ntype = line.feat->type, .hops = 1, .fanouts = fanouts, .replace = true};
+	struct gw_minibatch *batch;
+	assert_int_equal(gw_sample(line.client, &spec, 1, 1, line.ids, SEEDS, &batch), GW_OK);
+	assert_true(batch->edge_count >= 5 * FANOUT);
+	gw_minibatch_release(batch);
+	const struct gw_server *server = line.setup.cluster.servers[0];
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < server->options.threads; i++) {
+		uint64_t held = server->threads[i].picks.positions.capacity;
+		most = held > most ? held : most;
+	}
+	assert_true(most >= FANOUT * 8ull);
+	assert_true(most <= 8u << 20); /* the client asks for 4 MiB of 8 bytes an edge, and memory doubles */
+	line_end(&line);
+}
+
 /* --- Strangers. --- */
 
 struct stranger {
@@ -541,6 +567,7 @@ int main(void)
 		cmocka_unit_test(a_server_that_dies_at_any_byte_is_tried_again_then_given_up),
 		cmocka_unit_test(open_tries_a_dying_server_until_it_lives),
 		cmocka_unit_test(the_budget_of_those_who_gave_up_is_not_the_next_ones),
+		cmocka_unit_test(a_request_takes_no_more_memory_than_its_reply),
 		cmocka_unit_test(strangers_are_named),
 		cmocka_unit_test(the_key_decides_who_comes_in),
 	};
