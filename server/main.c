@@ -1,5 +1,6 @@
 /* `graphwire serve`: options -> start -> ready line -> wait for a signal -> drain. */
 #include <argp.h>
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,10 +23,12 @@ static const char doc[] =
 	"a second "
 	"signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
+/* In the order of the table: a bad value is told with the name found there. */
 enum {
 	OPT_PART_CONFIG = 256,
 	OPT_PART,
 	OPT_LISTEN,
+	OPT_TRANSPORT,
 	OPT_THREADS,
 	OPT_PIN,
 	OPT_HUGE,
@@ -33,9 +36,9 @@ enum {
 	OPT_KEY,
 	OPT_INSECURE,
 	OPT_NAME,
-	OPT_TRANSPORT,
 	OPT_DRIVER,
-	OPT_DRAIN
+	OPT_DRAIN,
+	OPT_END
 };
 
 static const struct argp_option options_table[] = {
@@ -54,6 +57,7 @@ static const struct argp_option options_table[] = {
 	{"drain", OPT_DRAIN, "MS", 0, "how long open work may go on after a signal (5000)", 0},
 	{0},
 };
+static_assert(sizeof(options_table) / sizeof(options_table[0]) == OPT_END - OPT_PART_CONFIG + 1, "one for each");
 
 struct arguments {
 	struct gw_server_options server;

@@ -1,4 +1,4 @@
-/* The life of a server: read the JSON -> try the address -> guard the part -> key -> load -> publish -> listen -> serve
+/* The life of a server: read the JSON -> try the address -> key -> guard the part -> load -> publish -> listen -> serve
  * -> drain.
  *
  * What can fail cheaply comes first: a taken port or a part that is served already is known before hours of loading.
@@ -19,6 +19,7 @@
 
 #define POLL_NS       (100 * GW_NS_PER_MS)
 #define DRAIN_STEP_NS (20 * GW_NS_PER_MS)
+#define LINGER_NS     (2000 * GW_NS_PER_MS)
 #define QUIET_STEPS   5 /* drained: so many steps without a read or request */
 
 static void *serve(void *argument)
@@ -78,7 +79,17 @@ static gw_status listen_all(struct gw_server *server, struct gw_service *service
 	struct gw_poll_group *groups[GW_SERVER_THREADS_MAX];
 	for (uint32_t i = 0; i < server->options.threads; i++)
 		groups[i] = server->threads[i].group;
-	return gw_listen(groups, server->options.threads, &server->options.listen, service, listener);
+	/* The kernel closes the sockets of a process that was killed a little after its end: whoever starts it again at
+	 * once finds its own port taken. */
+	uint64_t give_up = gw_now_ns() + LINGER_NS;
+	for (;;) {
+		gw_status status =
+			gw_listen(groups, server->options.threads, &server->options.listen, service, listener);
+		if (status != GW_BUSY || gw_now_ns() >= give_up)
+			return status;
+		struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
+		nanosleep(&step, NULL);
+	}
 }
 
 /* Whether the address can be had; settles which port, where any was asked for. */
@@ -193,9 +204,9 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK)
 		status = try_address(server);
 	if (status == GW_OK)
-		status = gw_server_guard(server);
-	if (status == GW_OK)
 		status = find_key(server);
+	if (status == GW_OK)
+		status = gw_server_guard(server);
 	if (status == GW_OK)
 		status = load(server);
 	if (status == GW_OK)

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The library as a user has it: it exports what the header declares and nothing else, stands on what it says, and the
+# example runs on it, standalone and from servers.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+built=$(dirname "$GRAPHWIRE")
+library=$built/libgraphwire.so
+cd "$work" || exit 1
+export XDG_RUNTIME_DIR=$work/runtime
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+
+# Names that stand in front of an opening parenthesis in a declaration marked GW_API.
+cat "$top"/include/graphwire/*.h | sed 's|/\*.*\*/||' | tr '\n' ' ' | grep -oE 'GW_API [^;]*;' |
+	grep -oE 'gw_[a-z_0-9]+\(' | tr -d '(' | sort -u >declared
+nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ && $2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
+if [ "$(wc -l <declared)" -gt 20 ] && diff declared exported >difference; then
+	ok "the library exports the $(wc -l <declared) functions of its header and nothing else"
+else
+	not_ok "the library exports what its header does not declare, or the other way round:"
+	cat difference
+fi
+if readelf -d "$library" | grep 'NEEDED' | grep -qE 'jemalloc|tcmalloc|metis'; then
+	not_ok "the library brings an allocator or a tool's library: $(readelf -d "$library" | grep NEEDED)"
+else
+	ok "the library brings no allocator of its own"
+fi
+# C++ and a strict C compiler take the header.
+printf '#include <graphwire/graphwire.h>\nint main(void) { return gw_last_error()[0]; }\n' >header.c
+holds "the header in strict C" cc -std=c11 -pedantic -Wall -Wextra -Werror -I"$top/include" -c header.c -o header.o
+sed 's/(void)/()/' header.c >header.cc
+if command -v c++ >/dev/null; then
+	holds "the header in C++" c++ -Wall -Wextra -Werror -I"$top/include" -c header.cc -o header.o
+fi
+
+holds "a graph" "$GRAPHWIRE" generate rmat --scale 12 --features 8 --out graph --quiet
+holds "its parts" "$GRAPHWIRE" partition graph --num-parts 2 --method random --out parts
+addresses=()
+for part in 0 1; do
+	"$GRAPHWIRE" serve --part-config parts --part $part --listen 127.0.0.1:0 >$part.log 2>&1 </dev/null &
+	started+=($!)
+	within 30 grep -q '^serving part' $part.log
+	addresses+=("$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' $part.log)")
+done
+holds "the example, standalone" "$built/example-minibatch" parts
+mv out alone
+holds "the example, from servers" "$built/example-minibatch" parts "${addresses[@]}"
+if grep -q '^5 mini-batches' alone && cmp -s out alone; then
+	ok "it counts the same edges"
+else
+	not_ok "it counts the same edges: $(cat alone out)"
+fi
+refuses "the example without a graph" 1 'minibatch: .*absent' "$built/example-minibatch" absent
