@@ -36,6 +36,8 @@ size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_
 static uint8_t *print_ids(uint8_t *out, const uint64_t *ids, uint64_t n, uint32_t id_bytes)
 {
 	size_t bytes = n * id_bytes;
+	if (n == 0) /* and perhaps no array at all */
+		return out;
 	if (id_bytes == 8) {
 		memcpy(out, ids, bytes);
 	} else {
@@ -54,7 +56,8 @@ void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_
 	memcpy(out, &run, sizeof(run));
 	out += sizeof(run);
 	size_t counts_bytes = picks->dst_count * 4;
-	memcpy(out, picks->counts.data, counts_bytes);
+	if (counts_bytes)
+		memcpy(out, picks->counts.data, counts_bytes);
 	memset(out + counts_bytes, 0, padded(counts_bytes) - counts_bytes);
 	out += padded(counts_bytes);
 	out = print_ids(out, picks->positions.data, picks->edge_count, id_bytes);
@@ -93,19 +96,23 @@ static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, s
 	    gw_vec_reserve(&picks->positions, edge_count * 8) != GW_OK ||
 	    gw_vec_reserve(&picks->neighbours, edge_count * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	uint32_t *counts = (uint32_t *)picks->counts.data + picks->dst_count;
 	at += sizeof(run);
-	memcpy(counts, at, (size_t)run.dst_count * 4);
 	uint64_t sum = 0;
-	for (uint32_t i = 0; i < run.dst_count; i++)
-		sum += counts[i];
+	if (run.dst_count > 0) {
+		uint32_t *counts = (uint32_t *)picks->counts.data + picks->dst_count;
+		memcpy(counts, at, (size_t)run.dst_count * 4);
+		for (uint32_t i = 0; i < run.dst_count; i++)
+			sum += counts[i];
+	}
 	if (sum != run.edge_count)
 		return gw_fail(GW_PROTOCOL, "sample reply whose counts do not add up");
+	picks->dst_count = dst_count;
+	if (sum == 0)
+		return GW_OK;
 	at += padded((size_t)run.dst_count * 4);
 	parse_ids((uint64_t *)picks->positions.data + picks->edge_count, at, run.edge_count, run.id_bytes);
 	at += padded(run.edge_count * run.id_bytes);
 	parse_ids((uint64_t *)picks->neighbours.data + picks->edge_count, at, run.edge_count, run.id_bytes);
-	picks->dst_count = dst_count;
 	picks->edge_count = edge_count;
 	return GW_OK;
 }

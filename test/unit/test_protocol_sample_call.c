@@ -1,0 +1,248 @@
+/* Sample requests and replies: what is printed is what is parsed; every malformed length, count and number is refused
+ * before it is used. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "core/base/rng.h"
+#include "protocol/sample_call.h"
+#include "test/support/alloc_fault.h"
+
+#define ROWS 300
+
+/* --- Calls. --- */
+
+static struct gw_sample_call good_call(void)
+{
+	return (struct gw_sample_call){.sampler_version = GW_SAMPLER_VERSION,
+				       .etype = 2,
+				       .key = 99,
+				       .fanout = 5,
+				       .replace = 1,
+				       .row_count = 3,
+				       .reply_bytes_max = 1000};
+}
+
+static gw_status parse_call(const struct gw_sample_call *call, size_t bytes)
+{
+	uint8_t *exact = malloc(bytes ? bytes : 1); /* so that a sanitizer sees a read past the end */
+	uint8_t whole[sizeof(*call) + 3 * 4] = {0};
+	memcpy(whole, call, sizeof(*call));
+	memcpy(exact, whole, bytes);
+	struct gw_sample_call out;
+	const uint32_t *rows;
+	gw_status status = gw_sample_call_parse(exact, bytes, 4, &out, &rows);
+	if (status == GW_OK) {
+		assert_memory_equal(&out, call, sizeof(out));
+		assert_ptr_equal(rows, exact + sizeof(out));
+	}
+	free(exact);
+	return status;
+}
+
+static void calls_are_checked(void **state)
+{
+	(void)state;
+	struct gw_sample_call call = good_call();
+	size_t whole = sizeof(call) + 3 * 4;
+	assert_int_equal(parse_call(&call, whole), GW_OK);
+	for (size_t n = 0; n < whole; n++)
+		assert_int_equal(parse_call(&call, n), GW_PROTOCOL);
+	call.sampler_version++;
+	assert_int_equal(parse_call(&call, whole), GW_VERSION);
+	call = good_call();
+	call.etype = 4;
+	assert_int_equal(parse_call(&call, whole), GW_RANGE);
+	static const int32_t fanouts[] = {-2, GW_FANOUT_MAX + 1, INT32_MIN, INT32_MAX};
+	for (size_t i = 0; i < sizeof(fanouts) / sizeof(fanouts[0]); i++) {
+		call = good_call();
+		call.fanout = fanouts[i];
+		assert_int_equal(parse_call(&call, whole), GW_RANGE);
+	}
+	call = good_call();
+	call.replace = 2;
+	assert_int_equal(parse_call(&call, whole), GW_RANGE);
+	static const uint32_t counts[] = {0, 2, 4, GW_SAMPLE_ROWS_MAX + 1, UINT32_MAX, 1u << 30};
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		call = good_call();
+		call.row_count = counts[i];
+		assert_int_equal(parse_call(&call, whole), GW_PROTOCOL);
+	}
+	call = good_call();
+	call.row_count = 0;
+	assert_int_equal(parse_call(&call, sizeof(call)), GW_OK);
+}
+
+/* --- Replies. --- */
+
+struct reply {
+	struct gw_vec bytes;
+	size_t used;
+};
+
+/* n destinations with 0 to 6 picks each, from the seed. */
+static void make_picks(struct gw_picks *picks, uint64_t seed, uint64_t n, uint32_t id_bytes)
+{
+	uint64_t top = id_bytes == 4 ? UINT32_MAX : UINT64_MAX;
+	memset(picks, 0, sizeof(*picks));
+	picks->dst_count = n;
+	assert_int_equal(gw_vec_reserve(&picks->counts, n * 4 + 4), GW_OK);
+	assert_int_equal(gw_vec_reserve(&picks->positions, n * 6 * 8 + 8), GW_OK);
+	assert_int_equal(gw_vec_reserve(&picks->neighbours, n * 6 * 8 + 8), GW_OK);
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t count = (uint32_t)(gw_mix64(seed + i) % 7);
+		((uint32_t *)picks->counts.data)[i] = count;
+		for (uint32_t j = 0; j < count; j++) {
+			uint64_t at = picks->edge_count++;
+			((uint64_t *)picks->positions.data)[at] = gw_mix64(seed * 7 + at) & top;
+			((uint64_t *)picks->neighbours.data)[at] = gw_mix64(seed * 11 + at) & top;
+		}
+	}
+}
+
+static void print_run(struct reply *reply, const struct gw_picks *picks, uint32_t id_bytes)
+{
+	size_t bytes = gw_sample_run_bytes(picks->dst_count, picks->edge_count, id_bytes);
+	assert_int_equal(bytes % 8, 0);
+	assert_int_equal(gw_vec_reserve(&reply->bytes, reply->used + bytes), GW_OK);
+	gw_sample_run_print(picks, id_bytes, (uint8_t *)reply->bytes.data + reply->used);
+	reply->used += bytes;
+}
+
+static gw_status parse_reply(const struct reply *reply, size_t bytes, uint32_t rows_max, struct gw_picks *out,
+			     uint32_t *answered)
+{
+	uint8_t *exact = malloc(bytes ? bytes : 1);
+	memcpy(exact, reply->bytes.data, bytes);
+	gw_status status = gw_sample_reply_parse(exact, bytes, rows_max, out, answered);
+	free(exact);
+	return status;
+}
+
+static void replies_come_back_as_they_were(void **state)
+{
+	(void)state;
+	for (uint32_t id_bytes = 4; id_bytes <= 8; id_bytes += 4) {
+		struct reply reply = {0};
+		struct gw_picks sent[3], got = {0};
+		static const uint64_t rows[] = {1, 0, 255};
+		for (int i = 0; i < 3; i++) {
+			make_picks(&sent[i], (uint64_t)i + id_bytes, rows[i], id_bytes);
+			print_run(&reply, &sent[i], id_bytes);
+		}
+		uint32_t answered;
+		assert_int_equal(parse_reply(&reply, reply.used, ROWS, &got, &answered), GW_OK);
+		assert_int_equal(answered, 256);
+		/* A second reply is appended to the first. */
+		assert_int_equal(parse_reply(&reply, reply.used, ROWS, &got, &answered), GW_OK);
+		assert_int_equal(answered, 256);
+		assert_int_equal(got.dst_count, 512);
+		uint64_t dst = 0, edge = 0;
+		for (int i = 0; i < 6; i++) {
+			const struct gw_picks *p = &sent[i % 3];
+			assert_memory_equal((uint32_t *)got.counts.data + dst, p->counts.data, p->dst_count * 4);
+			assert_memory_equal((uint64_t *)got.positions.data + edge, p->positions.data,
+					    p->edge_count * 8);
+			assert_memory_equal((uint64_t *)got.neighbours.data + edge, p->neighbours.data,
+					    p->edge_count * 8);
+			dst += p->dst_count;
+			edge += p->edge_count;
+		}
+		assert_int_equal(got.edge_count, edge);
+		/* One row more than was asked for. */
+		assert_int_equal(parse_reply(&reply, reply.used, 255, &got, &answered), GW_PROTOCOL);
+		for (int i = 0; i < 3; i++)
+			gw_picks_free(&sent[i]);
+		gw_picks_free(&got);
+		gw_vec_free(&reply.bytes);
+	}
+}
+
+static void a_reply_cut_anywhere_is_refused(void **state)
+{
+	(void)state;
+	struct reply reply = {0};
+	struct gw_picks sent;
+	make_picks(&sent, 5, 20, 4);
+	print_run(&reply, &sent, 4);
+	for (size_t n = 1; n < reply.used; n++) {
+		struct gw_picks got = {0};
+		uint32_t answered;
+		assert_int_equal(parse_reply(&reply, n, ROWS, &got, &answered), GW_PROTOCOL);
+		assert_int_equal(got.dst_count, 0);
+		gw_picks_free(&got);
+	}
+	gw_picks_free(&sent);
+	gw_vec_free(&reply.bytes);
+}
+
+static void a_run_that_lies_is_refused(void **state)
+{
+	(void)state;
+	struct reply reply = {0};
+	struct gw_picks sent, got = {0};
+	make_picks(&sent, 6, 20, 4);
+	print_run(&reply, &sent, 4);
+	struct gw_sample_run *run = reply.bytes.data;
+	const struct gw_sample_run good = *run;
+	const struct gw_sample_run lies[] = {
+		{good.dst_count, 3, good.edge_count},          {good.dst_count, 0, good.edge_count},
+		{good.dst_count, UINT32_MAX, good.edge_count}, {good.dst_count + 1, 4, good.edge_count},
+		{good.dst_count - 2, 4, good.edge_count},      {UINT32_MAX, 4, good.edge_count},
+		{good.dst_count, 4, good.edge_count + 1},      {good.dst_count, 4, UINT64_MAX},
+		{good.dst_count, 4, UINT64_MAX / 8},           {good.dst_count, 8, UINT64_MAX / 8 + 1},
+	};
+	uint32_t answered;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		*run = lies[i];
+		assert_int_equal(parse_reply(&reply, reply.used, ROWS, &got, &answered), GW_PROTOCOL);
+		assert_int_equal(got.dst_count, 0);
+	}
+	*run = good;
+	uint32_t *counts = (uint32_t *)(run + 1);
+	counts[3] += 1;
+	assert_int_equal(parse_reply(&reply, reply.used, ROWS, &got, &answered), GW_PROTOCOL);
+	counts[3] = UINT32_MAX;
+	assert_int_equal(parse_reply(&reply, reply.used, ROWS, &got, &answered), GW_PROTOCOL);
+	gw_picks_free(&sent);
+	gw_picks_free(&got);
+	gw_vec_free(&reply.bytes);
+}
+
+static gw_status parse_in_need(void *context)
+{
+	const struct reply *reply = context;
+	struct gw_picks got = {0};
+	uint32_t answered;
+	gw_status status = gw_sample_reply_parse(reply->bytes.data, reply->used, ROWS, &got, &answered);
+	gw_picks_free(&got);
+	return status;
+}
+
+static void shortage_is_told(void **state)
+{
+	(void)state;
+	struct reply reply = {0};
+	struct gw_picks sent;
+	make_picks(&sent, 7, 30, 8);
+	print_run(&reply, &sent, 8);
+	assert_true(gw_fault_each(parse_in_need, &reply) >= 3);
+	gw_picks_free(&sent);
+	gw_vec_free(&reply.bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(calls_are_checked),
+		cmocka_unit_test(replies_come_back_as_they_were),
+		cmocka_unit_test(a_reply_cut_anywhere_is_refused),
+		cmocka_unit_test(a_run_that_lies_is_refused),
+		cmocka_unit_test(shortage_is_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
