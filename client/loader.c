@@ -225,7 +225,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	gw_status status = loader->slot_status[slot];
 	if (batch) {
 		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
-			return gw_fail(GW_DEADLINE, "batch not there within %lld ms", (long long)timeout_ms);
+			return gw_fail(GW_AGAIN, "batch not there within %lld ms", (long long)timeout_ms);
 		status = batch->ticket.job.status;
 		if (status == GW_OK)
 			*out = &batch->view;

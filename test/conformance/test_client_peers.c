@@ -293,6 +293,45 @@ static void a_loader_closes_in_mid_epoch(void **state)
 	line_end(&line);
 }
 
+static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
+{
+	(void)state;
+	enum { STEPS = 4 }; /* the depth, and one more */
+	struct line line;
+	line_begin(&line, SETUP_SCALE,
+		   (struct gw_client_options){.timeout_ms = 4 * SHORT_MS, .neighbours = "requests"});
+	struct plan plan;
+	make_plan(line.client, &plan, false, false);
+	struct gw_loader *loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
+	struct gw_minibatch *batch;
+	uint64_t digests[STEPS];
+	for (int i = 0; i < STEPS; i++) {
+		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
+		digests[i] = gw_minibatch_digest(batch);
+		gw_minibatch_release(batch);
+	}
+	gw_loader_close(loader);
+
+	line_hold(&line, 0);
+	loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
+	expect(gw_loader_next(loader, &batch, 0), GW_AGAIN, "0 ms");
+	expect(gw_loader_next(loader, &batch, 20), GW_AGAIN, "20 ms");
+	/* Its own deadline is another matter: that batch has failed, and the next one is the next one. */
+	expect(gw_loader_next(loader, &batch, -1), GW_DEADLINE, "step 0");
+	assert_null(batch);
+	relay_pass(&line.relay);
+	gw_status status;
+	do /* those sampled ahead were in the same need */
+		status = gw_loader_next(loader, &batch, -1);
+	while (status == GW_DEADLINE);
+	assert_int_equal(status, GW_OK);
+	assert_in_range(batch->step, 1, 3);
+	assert_true(gw_minibatch_digest(batch) == digests[batch->step]);
+	gw_minibatch_release(batch);
+	gw_loader_close(loader);
+	line_end(&line);
+}
+
 /* --- Dying. --- */
 
 static void a_server_that_dies_at_any_byte_is_tried_again_then_given_up(void **state)
@@ -392,7 +431,7 @@ static void *answer_all(void *argument)
 	}
 }
 
-static void open_to_stranger(const void *says, size_t bytes, gw_status wanted, const char *text)
+static void open_to_stranger(const void *says, size_t bytes, int64_t timeout_ms, gw_status wanted, const char *text)
 {
 	struct stranger stranger = {.says = says, .bytes = bytes};
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -404,8 +443,7 @@ static void open_to_stranger(const void *says, size_t bytes, gw_status wanted, c
 	snprintf(stranger.text, sizeof(stranger.text), "127.0.0.1:%u", ntohs(at.sin_port));
 	assert_int_equal(pthread_create(&stranger.thread, NULL, answer_all, &stranger), 0);
 	const char *list[] = {stranger.text};
-	struct gw_client_options options = {
-		.servers = list, .server_count = 1, .timeout_ms = wanted == GW_PEER_LOST ? SHORT_MS : LONG_MS};
+	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = timeout_ms};
 	struct gw_client *client;
 	clock_begin();
 	expect(gw_client_open(&options, &client), wanted, text);
@@ -424,13 +462,13 @@ static void strangers_are_named(void **state)
 		struct wire_challenge challenge;
 	} version = {.header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
 		     .challenge = {.magic = WIRE_MAGIC, .version = 99}};
-	open_to_stranger(&version, sizeof(version), GW_VERSION, "99");
+	open_to_stranger(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
 	version.challenge = (struct wire_challenge){.magic = 1, .version = WIRE_VERSION};
-	open_to_stranger(&version, sizeof(version), GW_PROTOCOL, "127.0.0.1:");
+	open_to_stranger(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
 	const char *http = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
-	open_to_stranger(http, strlen(http), GW_PROTOCOL, "127.0.0.1:");
-	/* It may be a server that is ending: tried again until the deadline. */
-	open_to_stranger("", 0, GW_PEER_LOST, "is it a Graphwire server?");
+	open_to_stranger(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
+	/* One that closes the line without a word may be a server that is about to end: it is tried again. */
+	open_to_stranger("", 0, SHORT_MS, GW_PEER_LOST, "Graphwire server");
 }
 
 static void write_key(const char *path, const char *key)
@@ -499,6 +537,7 @@ int main(void)
 		cmocka_unit_test(more_operations_than_buffers_are_refused_by_name),
 		cmocka_unit_test(cancel_waits_for_no_server),
 		cmocka_unit_test(a_loader_closes_in_mid_epoch),
+		cmocka_unit_test(a_batch_that_is_not_there_yet_is_not_lost),
 		cmocka_unit_test(a_server_that_dies_at_any_byte_is_tried_again_then_given_up),
 		cmocka_unit_test(open_tries_a_dying_server_until_it_lives),
 		cmocka_unit_test(the_budget_of_those_who_gave_up_is_not_the_next_ones),

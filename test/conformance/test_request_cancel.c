@@ -1,0 +1,91 @@
+/* Requests that are cancelled: over every backend they complete at once, whatever the server does; their answers reach
+ * nobody, and what is asked after them is answered as ever. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "test/support/transport_bed.h"
+
+#define REQUESTS 5
+
+static const struct bed_kind *kind;
+
+static gw_status echo(struct gw_endpoint *endpoint, uint32_t what, int *cookie)
+{
+	return gw_endpoint_request(endpoint, BED_OP_ECHO, 0, &what, sizeof(what), GW_NO_DEADLINE, cookie);
+}
+
+static void expect_echo(struct gw_poll_group *group, struct gw_endpoint *endpoint, uint32_t what)
+{
+	int cookie;
+	assert_int_equal(echo(endpoint, what, &cookie), GW_OK);
+	struct gw_completion completion = gw_bed_wait(group, &cookie);
+	assert_int_equal(completion.status, GW_OK);
+	assert_int_equal(completion.reply_bytes, sizeof(what));
+	assert_memory_equal(completion.reply, &what, sizeof(what));
+}
+
+static void a_cancelled_request_is_over(void **state)
+{
+	(void)state;
+	struct bed bed;
+	struct bed_options options = {0};
+	gw_bed_begin(&bed, kind, &options);
+	struct gw_poll_group *group = gw_bed_group(kind);
+	struct gw_connect_options to = gw_bed_options(&bed);
+	struct gw_endpoint *endpoint;
+	assert_int_equal(gw_bed_connect(group, &to, &endpoint), GW_OK);
+	expect_echo(group, endpoint, 1);
+
+	int cookies[REQUESTS], stranger;
+	if (kind->network)
+		gw_bed_pause(&bed);
+	for (uint32_t i = 0; i < REQUESTS; i++)
+		assert_int_equal(echo(endpoint, 100 + i, &cookies[i]), GW_OK);
+	gw_endpoint_request_cancel(endpoint, &stranger); /* nobody's: nothing happens */
+	/* The server is stuck: only the cancelled ones end. */
+	for (uint32_t i = 1; i < REQUESTS; i += 2) {
+		gw_endpoint_request_cancel(endpoint, &cookies[i]);
+		gw_endpoint_request_cancel(endpoint, &cookies[i]);
+	}
+	if (kind->network) {
+		for (uint32_t i = 1; i < REQUESTS; i += 2)
+			assert_int_equal(gw_bed_wait(group, &cookies[i]).status, GW_CANCELLED);
+		gw_bed_resume(&bed);
+	}
+	/* In process a request is over when it has been made: cancelling comes too late. */
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		if (kind->network && i % 2 == 1)
+			continue;
+		struct gw_completion completion = gw_bed_wait(group, &cookies[i]);
+		uint32_t what;
+		assert_int_equal(completion.status, GW_OK);
+		assert_int_equal(completion.reply_bytes, sizeof(what));
+		memcpy(&what, completion.reply, sizeof(what));
+		assert_int_equal(what, 100 + i);
+	}
+	for (uint32_t i = 0; i < 200; i++)
+		expect_echo(group, endpoint, i);
+	gw_endpoint_close(endpoint);
+	gw_poll_group_destroy(group);
+	gw_bed_end(&bed);
+}
+
+int main(void)
+{
+	int failed = 0;
+	for (size_t i = 0; i < gw_bed_count; i++) {
+		kind = &gw_beds[i];
+		if (!gw_bed_possible(kind))
+			continue;
+		char name[64];
+		snprintf(name, sizeof(name), "%s: a_cancelled_request_is_over", kind->name);
+		const struct CMUnitTest tests[] = {{name, a_cancelled_request_is_over, NULL, NULL, NULL}};
+		failed += cmocka_run_group_tests(tests, NULL, NULL);
+	}
+	return failed;
+}

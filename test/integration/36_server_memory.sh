@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What a server takes besides its arrays, with eight clients streaming: PSS less the arena, at most 5 % of it + 64 MiB.
+# SCALE=N: a graph of 2^N nodes (16); the figure is printed as a note.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+export XDG_RUNTIME_DIR=$work/runtime
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+
+holds "a graph" "$GRAPHWIRE" generate rmat --scale "${SCALE:-16}" --features 128 --labels 4 --out graph --quiet
+"$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 2 >serve.log 2>&1 </dev/null &
+server=$!
+started+=($server)
+within 60 grep -q '^serving part' serve.log || not_ok "the server: $(tail -n 1 serve.log)"
+address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' serve.log)
+
+stream() { # stream SEED: epoch after epoch, until it is told to end
+	local child
+	trap 'kill "$child"; exit 0' TERM
+	while :; do
+		"$GRAPHWIRE" epoch --servers "$address" --threads 2 --seed "$1" --batch-size 1000 --fanouts 15,10,5 &
+		child=$!
+		wait "$child"
+	done
+}
+clients=()
+for number in 1 2 3 4 5 6 7 8; do
+	stream $number >client$number.log 2>&1 </dev/null &
+	clients+=($!)
+done
+
+# The arena is shared memory of its own; what the server holds besides is private. Sampled while the clients stream.
+bytes=0 most=0
+for _ in $(seq 30); do
+	sleep 0.2
+	read -r kib < <(awk '/^Pss:/ { print $2 }' "/proc/$server/smaps_rollup")
+	[ "${kib:-0}" -gt "$most" ] && most=$kib
+done
+"$GRAPHWIRE" stat --json "$address" >stat.json
+kill -TERM "${clients[@]}"
+wait "${clients[@]}" 2>/dev/null
+value() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" stat.json; }
+bytes=$(($(value bytes) / 1024))
+connections=$(value connections)
+sent=$(($(value read_bytes) / 1048576))
+over=$((most - bytes))
+printf 'note: server memory: PSS %d KiB at most, arrays %d KiB, besides %d KiB; %d connections, %d MiB sent\n' \
+	"$most" "$bytes" "$over" "$connections" "$sent"
+if [ "$connections" -lt 8 ] || [ "$sent" -lt 1 ]; then not_ok "eight clients streamed: $(cat stat.json)"; fi
+if [ "$bytes" -gt 0 ] && [ "$over" -le $((bytes / 20 + 65536)) ]; then
+	ok "a server takes its arrays and no more than 5 % + 64 MiB"
+else
+	not_ok "a server takes $over KiB besides arrays of $bytes KiB"
+fi
