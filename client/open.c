@@ -107,8 +107,7 @@ static gw_status connect_all(struct gw_client *client)
 			if (!waiting->failure)
 				return gw_fail(GW_DEADLINE, "server %s:%u does not answer",
 					       waiting->server->address.host, waiting->server->address.port);
-			return gw_fail(waiting->failure, "%s: tried %u times: is it running?", waiting->reason,
-				       waiting->attempts);
+			return gw_fail(waiting->failure, "%s; tried %u times", waiting->reason, waiting->attempts);
 		}
 		gw_engine_turn(engine, until);
 	}

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define SCHEME_BYTES sizeof(((struct gw_address *)NULL)->scheme)
+
 static gw_status malformed(const char *text, const char *what)
 {
 	return gw_fail(GW_INVALID, "address \"%.300s\": %s; give host:port, [v6]:port or memory:name", text, what);
@@ -43,11 +45,11 @@ static const char *parse_scheme(const char *text, char scheme[16])
 		size_t n = strlen(schemes[i]);
 		if (strncmp(text, schemes[i], n) != 0 || text[n] != ':')
 			continue;
-		strcpy(scheme, schemes[i]);
+		snprintf(scheme, SCHEME_BYTES, "%s", schemes[i]);
 		text += n + 1;
 		return strncmp(text, "//", 2) == 0 ? text + 2 : text;
 	}
-	strcpy(scheme, "tcp");
+	snprintf(scheme, SCHEME_BYTES, "tcp");
 	return text;
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -49,7 +50,7 @@ gw_status gw_poll_group_create(const struct gw_poll_group_options *options, stru
 			gw_free(group);
 			return gw_fail(GW_INVALID, "no tcp driver \"%.40s\"", options->tcp_driver);
 		}
-		strcpy(group->driver, options->tcp_driver);
+		snprintf(group->driver, sizeof(group->driver), "%s", options->tcp_driver);
 		group->options.tcp_driver = group->driver;
 	}
 	group->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -362,7 +362,7 @@ gw_status gw_load_uring(struct gw_load_job *job, struct gw_arena *arena, const c
 	for (size_t i = 0; i < job->count && loader.files; i++)
 		end_item(&loader, i);
 	char text[GW_ERROR_TEXT_MAX];
-	strcpy(text, status ? gw_last_error() : "");
+	memcpy(text, gw_last_error(), sizeof(text));
 	gw_status verified = gw_verifier_finish(loader.verifier, status != GW_OK);
 	io_uring_queue_exit(&loader.ring);
 	gw_free(loader.chunk_left);

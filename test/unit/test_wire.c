@@ -146,7 +146,8 @@ static void ranges_are_checked_exactly(void **state)
 			read.length = (uint32_t)sum;
 		struct body body = read_begin(type, &read);
 		for (uint32_t i = 0; i < read.count; i++) {
-			memcpy(body.at + WIRE_READ_BYTES + i * read.width, &relative[i], read.width);
+			uint64_t value = relative[i];
+			memcpy(body.at + WIRE_READ_BYTES + i * read.width, &value, read.width == 4 ? 4 : 8);
 			if (type == WIRE_READV)
 				memcpy(body.at + WIRE_READ_BYTES + read.count * read.width + 4 * i, &lengths[i], 4);
 		}
