@@ -98,13 +98,13 @@ static gw_status make_arrays(struct gw_blocks *blocks)
 static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec *spec)
 {
 	size_t etypes = blocks->meta->num_etypes, ntypes = blocks->meta->num_ntypes;
-	gw_status status = gw_vec_reserve(&blocks->fanouts, spec->hops * etypes * sizeof(int32_t));
+	gw_status status = gw_vec_reserve(&blocks->fanouts, (size_t)spec->hops * etypes * sizeof(int32_t));
 	if (!status)
-		status = gw_vec_reserve(&blocks->counts, spec->hops * 2 * ntypes * sizeof(uint64_t));
+		status = gw_vec_reserve(&blocks->counts, (size_t)spec->hops * 2 * ntypes * sizeof(uint64_t));
 	if (status)
 		return status;
 	if (etypes)
-		memcpy(blocks->fanouts.data, spec->fanouts, spec->hops * etypes * sizeof(int32_t));
+		memcpy(blocks->fanouts.data, spec->fanouts, (size_t)spec->hops * etypes * sizeof(int32_t));
 	blocks->spec = *spec;
 	blocks->spec.fanouts = blocks->fanouts.data;
 	return make_arrays(blocks);

@@ -51,14 +51,15 @@ static gw_status find_list(const struct walk *walk, uint64_t vertex, const struc
 static gw_status read_mixed(struct walk *walk, const uint64_t *vertices, uint32_t n, uint64_t ahead)
 {
 	struct gw_lists *lists = &walk->lists;
-	const struct gw_adjacency *a;
-	uint64_t ends[GW_RUN_MAX], row, last = n + ahead;
+	const struct gw_adjacency *a = NULL;
+	uint64_t ends[GW_RUN_MAX], row = 0, last = n + ahead;
 	lists->n = n;
 	lists->vertices = vertices;
 	for (uint32_t i = 0; i < n; i++) {
 		gw_status status = find_list(walk, vertices[i + GW_AHEAD < last ? i + GW_AHEAD : i], &a, &row);
 		if (status)
 			return status;
+		assert(a);
 		__builtin_prefetch((const char *)a->indptr + row * a->columns * a->indptr_bytes);
 		status = find_list(walk, vertices[i], &a, &row);
 		if (status)
@@ -68,7 +69,8 @@ static gw_status read_mixed(struct walk *walk, const uint64_t *vertices, uint32_
 			return gw_fail(GW_RANGE, "vertex %llu: its list [%llu, %llu) does not fit %llu edges",
 				       (unsigned long long)vertices[i], (unsigned long long)lists->begins[i],
 				       (unsigned long long)ends[i], (unsigned long long)a->edges);
-		assert(a->index_bytes == walk->index_bytes && (uintptr_t)a->indices % a->index_bytes == 0);
+		assert(a->index_bytes > 0 && a->index_bytes == walk->index_bytes);
+		assert((uintptr_t)a->indices % a->index_bytes == 0);
 		uint64_t element = (uintptr_t)a->indices / a->index_bytes;
 		lists->begins[i] += element;
 		ends[i] += element;

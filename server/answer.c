@@ -15,13 +15,13 @@
 
 static gw_status reply_text(struct gw_reply *reply, const char *text)
 {
-	size_t bytes = strlen(text);
+	const size_t bytes = strlen(text);
 	if (bytes > GW_REPLY_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "a reply of %zu bytes: at most %u", bytes, GW_REPLY_BYTES_MAX);
 	uint8_t *out = gw_reply_extend(reply, (uint32_t)bytes);
 	if (!out)
 		return GW_NO_MEMORY;
-	memcpy(out, text, bytes);
+	memcpy(out, text, bytes); /* NOLINT(bugprone-not-null-terminated-result): its length goes with it */
 	return GW_OK;
 }
 

@@ -170,7 +170,7 @@ static gw_status read_edges(struct chunked *c, const char *etype, const json_t *
 		return bad(c, etype, "no \"data\" with a list of files");
 	json_array_foreach(files, i, file)
 	{
-		const char *path;
+		const char *path = NULL;
 		status = chunk_path(c, file, etype, &path);
 		if (status == GW_OK)
 			status = gw_import_file_add(set, path, format, GW_SPLIT_NONE);
@@ -226,7 +226,7 @@ static gw_status join_arrays(struct chunked *c, const json_t *files, const char 
 		gw_import_take(c->im, json_array_size(files), sizeof(struct gw_npy_file *), &status);
 	json_array_foreach(files, i, name)
 	{
-		const char *path;
+		const char *path = NULL;
 		if (status == GW_OK)
 			status = chunk_path(c, name, key, &path);
 		if (status == GW_OK)
@@ -321,7 +321,7 @@ static gw_status join_csv(struct chunked *c, const json_t *files, const char *ke
 	float *rows = NULL;
 	json_array_foreach(files, i, name)
 	{
-		const char *path;
+		const char *path = NULL;
 		if (status == GW_OK)
 			status = chunk_path(c, name, key, &path);
 		if (status == GW_OK)

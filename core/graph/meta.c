@@ -345,7 +345,7 @@ static gw_status fail_unknown(const struct gw_graph_meta *meta, bool edge, const
 		else
 			snprintf(text, sizeof(text), "%s", meta->ntypes[t].name);
 		if (used + strlen(text) + 6 > sizeof(list)) {
-			used += (size_t)snprintf(list + used, sizeof(list) - used, " ...");
+			snprintf(list + used, sizeof(list) - used, " ...");
 			break;
 		}
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", t ? " " : "", text);

@@ -93,8 +93,8 @@ static gw_status check_header(const struct gw_array_meta *meta, struct source *s
 {
 	uint8_t header[GW_NPY_HEADER_BYTES];
 	struct gw_npy npy;
-	size_t got;
-	uint64_t length;
+	size_t got = 0;
+	uint64_t length = 0;
 	gw_status status = read_start(source->path, meta->key, header, sizeof(header), &got, &length);
 	if (status != GW_OK)
 		return status;
@@ -119,7 +119,7 @@ static gw_status check_header(const struct gw_array_meta *meta, struct source *s
 /* The .xxh beside the array, proven by the JSON's digest. */
 static gw_status read_digests(const struct gw_array_meta *meta, struct source *source)
 {
-	uint64_t length;
+	uint64_t length = 0;
 	size_t got = 0, bytes = (size_t)gw_digest_count(source->bytes) * sizeof(uint64_t);
 	char *path = gw_strdup(source->path);
 	source->digests = gw_malloc(bytes);
@@ -127,7 +127,7 @@ static gw_status read_digests(const struct gw_array_meta *meta, struct source *s
 		gw_free(path);
 		return GW_NO_MEMORY;
 	}
-	memcpy(path + strlen(path) - 4, ".xxh", 4);
+	memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
 	gw_status status = read_start(path, meta->key, source->digests, bytes, &got, &length);
 	if (status == GW_OK && length != bytes)
 		status = gw_fail(GW_FORMAT, "%s: %s: %" PRIu64 " bytes long; the payload's digests have %zu", path,

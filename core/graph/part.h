@@ -43,8 +43,8 @@ struct gw_part_options {
 	struct gw_load_options load;
 };
 
-/* Opens part `part` of a graph. meta must outlive the part. options may be NULL (load, verify, check). */
-gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t part, const struct gw_part_options *options,
+/* Opens part `number` of a graph. meta must outlive the part. options may be NULL (load, verify, check). */
+gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const struct gw_part_options *options,
 		       struct gw_part **out);
 void gw_part_close(struct gw_part *part); /* NULL is allowed */
 

@@ -324,7 +324,7 @@ static gw_status check_array(struct check *check, unsigned threads)
 	const struct gw_array *array = check->array;
 	struct gw_key key;
 	if (array->meta->dtype == GW_BOOL)
-		return gw_parallel_for(threads, array->rows * array->row_bytes, 16 * GRAIN, bool_body, check);
+		return gw_parallel_for(threads, array->rows * array->row_bytes, 16ull * GRAIN, bool_body, check);
 	if (ends_with(array->meta->key, ".offsets"))
 		return check_strings(check, threads);
 	gw_status status = gw_key_parse(check->meta, array->meta->key, &key);

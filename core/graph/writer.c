@@ -246,7 +246,7 @@ static gw_status write_digests(struct gw_array_stream *stream)
 	char *path = gw_strdup(stream->path);
 	if (!path)
 		return GW_NO_MEMORY;
-	memcpy(path + strlen(path) - 4, ".xxh", 4);
+	memcpy(path + strlen(path) - 4, ".xxh", sizeof(".xxh"));
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
@@ -297,9 +297,9 @@ void gw_writer_drop(struct gw_array_stream *stream)
 gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			  const uint64_t *shape, const void *data)
 {
-	struct gw_array_stream *stream;
+	struct gw_array_stream *stream = NULL;
 	gw_status status = gw_writer_begin(writer, part, key, dtype, ndim, shape, &stream);
-	if (status != GW_OK)
+	if (status != GW_OK || !stream)
 		return status;
 	status = gw_writer_append(stream, data, (size_t)stream->bytes_wanted);
 	if (status == GW_OK)

@@ -22,7 +22,7 @@ struct narrow {
 static void narrow_flush(struct narrow *n)
 {
 	if (n->status == GW_OK)
-		n->status = gw_writer_append(n->stream, &n->block, n->used * (n->wide ? 8u : 4u));
+		n->status = gw_writer_append(n->stream, &n->block, (size_t)n->used * (n->wide ? 8u : 4u));
 	n->used = 0;
 }
 
