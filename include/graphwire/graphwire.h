@@ -227,9 +227,9 @@ GW_API gw_status gw_loader_open(struct gw_client *client, const struct gw_loader
 GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
 
 /* The next mini-batch, waiting for it up to timeout_ms (negative: as long as it takes within the client's limits).
- * GW_END: the epoch is over. GW_AGAIN: not there yet, call again. Another error, GW_DEADLINE too, belongs to this batch;
- * the next call goes on with the next one. A batch that is held takes its memory until
- * released, besides the `depth` that are sampled ahead. */
+ * GW_END: the epoch is over. GW_AGAIN: not there yet, call again. Another error, GW_DEADLINE too, belongs to this
+ * batch; the next call goes on with the next one. A batch that is held takes its memory until released, besides the
+ * `depth` that are sampled ahead. */
 GW_API gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms);
 
 /* The state after the last batch that gw_loader_next returned: a loader opened with it as `start` goes on with the

@@ -10,7 +10,7 @@ mkdir -m 700 "$XDG_RUNTIME_DIR"
 holds "a graph" "$GRAPHWIRE" generate rmat --scale "${SCALE:-16}" --features 128 --labels 4 --out graph --quiet
 "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 2 >serve.log 2>&1 </dev/null &
 server=$!
-started+=($server)
+started+=("$server")
 within 60 grep -q '^serving part' serve.log || not_ok "the server: $(tail -n 1 serve.log)"
 address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' serve.log)
 
