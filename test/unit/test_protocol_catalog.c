@@ -71,7 +71,7 @@ static gw_status parse_edited(void (*edit)(json_t *root))
 	json_decref(root);
 	size_t bytes = strlen(text);
 	char *exact = malloc(bytes); /* no zero behind it */
-	memcpy(exact, text, bytes);
+	memcpy(exact, text, bytes);  /* NOLINT(bugprone-not-null-terminated-result): that is the point */
 	free(text);
 	struct gw_catalog catalog;
 	gw_status status = gw_catalog_parse(exact, bytes, &catalog);

@@ -30,7 +30,7 @@ static struct gw_sample_call good_call(void)
 static gw_status parse_call(const struct gw_sample_call *call, size_t bytes)
 {
 	uint8_t *exact = malloc(bytes ? bytes : 1); /* so that a sanitizer sees a read past the end */
-	uint8_t whole[sizeof(*call) + 3 * 4] = {0};
+	uint8_t whole[sizeof(*call) + 3 * sizeof(uint32_t)] = {0};
 	memcpy(whole, call, sizeof(*call));
 	memcpy(exact, whole, bytes);
 	struct gw_sample_call out;
@@ -48,7 +48,7 @@ static void calls_are_checked(void **state)
 {
 	(void)state;
 	struct gw_sample_call call = good_call();
-	size_t whole = sizeof(call) + 3 * 4;
+	size_t whole = sizeof(call) + 3 * sizeof(uint32_t);
 	assert_int_equal(parse_call(&call, whole), GW_OK);
 	for (size_t n = 0; n < whole; n++)
 		assert_int_equal(parse_call(&call, n), GW_PROTOCOL);

@@ -48,15 +48,15 @@ static inline void tcp_loop_timer(struct tcp_loop *loop, uint64_t at_ns)
 
 /* --- client.c: endpoints --- */
 gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, void *cookie, struct gw_endpoint **out);
-void gw_tcp_close(struct gw_endpoint *endpoint);
-size_t gw_tcp_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+void gw_tcp_close(struct gw_endpoint *base);
+size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
 		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
-size_t gw_tcp_gather(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
 		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
-gw_status gw_tcp_request(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
+gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
 			 uint64_t deadline_ns, void *cookie);
-void gw_tcp_cancel(struct gw_endpoint *endpoint, struct gw_group *group);
-void gw_tcp_request_cancel(struct gw_endpoint *endpoint, const void *cookie);
+void gw_tcp_cancel(struct gw_endpoint *base, struct gw_group *group);
+void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie);
 /* Deadlines and liveness; looks at every endpoint of the loop and sets the loop's next timer. */
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);
 bool gw_tcp_clients_busy(const struct tcp_loop *loop);
