@@ -49,7 +49,7 @@ static gw_status count_rows(void *context, uint64_t begin, uint64_t end, unsigne
 			cut += (uint16_t)(piece - first) >= m->trainers;
 		}
 	}
-	m->cut[thread * CUT_STRIDE] += cut;
+	m->cut[(size_t)thread * CUT_STRIDE] += cut;
 	return GW_OK;
 }
 
@@ -70,7 +70,7 @@ static gw_status count_edges(const struct gw_plan *plan, const struct gw_part *p
 		status = gw_parallel_for(threads, m.adjacency->rows, ROWS_GRAIN, count_rows, &m);
 	}
 	for (unsigned t = 0; !status && t < threads; t++) {
-		out->edges_cut += m.cut[t * CUT_STRIDE];
+		out->edges_cut += m.cut[(size_t)t * CUT_STRIDE];
 		for (uint32_t p = 0; p < plan->parts; p++)
 			out->part_edges[p] += m.owned[(uint64_t)t * plan->parts + p];
 	}

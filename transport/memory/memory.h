@@ -29,8 +29,8 @@ struct memory_link {
 
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out);
-void gw_memory_listener_stop(struct gw_listener *listener, bool close);
-void gw_memory_listener_free(struct gw_listener *listener);
+void gw_memory_listener_stop(struct gw_listener *base, bool close);
+void gw_memory_listener_free(struct gw_listener *base);
 
 /* Joins a client to the service of the name; GW_PEER_LOST when nobody offers it, GW_LIMIT when it is full. */
 gw_status gw_memory_join(const char *name, struct memory_link *link);
