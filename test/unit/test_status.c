@@ -30,6 +30,21 @@ static void test_context_goes_in_front(void **state)
 	assert_string_equal(gw_last_error(), "part2: row 7: id out of range");
 }
 
+static void test_advice_goes_behind(void **state)
+{
+	(void)state;
+	char text[GW_ERROR_TEXT_MAX + 64];
+	gw_fail(GW_FORMAT, "indptr.npy: truncated");
+	assert_int_equal(gw_advise(GW_FORMAT, "copy it again"), GW_FORMAT);
+	gw_context(GW_FORMAT, "part 2");
+	assert_string_equal(gw_last_error(), "part 2: indptr.npy: truncated; copy it again");
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	gw_fail(GW_IO, "%s", text);
+	gw_advise(GW_IO, "no room for this"); /* nor beyond it */
+	assert_int_equal(strlen(gw_last_error()), GW_ERROR_TEXT_MAX - 1);
+}
+
 static void test_errno_text_and_status(void **state)
 {
 	(void)state;
@@ -86,9 +101,10 @@ static void test_text_belongs_to_its_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_status_has_a_text),    cmocka_unit_test(test_context_goes_in_front),
-		cmocka_unit_test(test_errno_text_and_status),      cmocka_unit_test(test_long_text_is_cut),
-		cmocka_unit_test(test_text_belongs_to_its_thread), cmocka_unit_test(test_text_is_one_plain_line),
+		cmocka_unit_test(test_every_status_has_a_text), cmocka_unit_test(test_context_goes_in_front),
+		cmocka_unit_test(test_advice_goes_behind),      cmocka_unit_test(test_errno_text_and_status),
+		cmocka_unit_test(test_long_text_is_cut),        cmocka_unit_test(test_text_belongs_to_its_thread),
+		cmocka_unit_test(test_text_is_one_plain_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
