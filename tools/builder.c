@@ -1,6 +1,7 @@
 /* Filling a builder: types, arrays and the memory it answers for. Nothing is read or written here but small copies. */
 #include "tools/builder.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,6 +113,12 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 	gw_status status = gw_name_check("edge type", rel);
 	if (status == GW_OK && edges->time)
 		status = gw_name_check("time column", edges->time_name);
+	if (status == GW_OK && edges->time && edges->rel)
+		status = gw_fail(
+			GW_UNSUPPORTED,
+			"edge type \"%s\": lists of many relations are in their order, and cannot be in that of a "
+			"time column too: import each relation as an edge type, or leave the time column out",
+			rel);
 	if (status)
 		return status;
 	for (uint32_t i = 0; i < builder->num_etypes; i++) {
@@ -189,17 +196,29 @@ static gw_status add_item(struct builder_items *list, const char *what, const st
 	return GW_OK;
 }
 
+static gw_status fail_taken(const char *what, const char *name)
+{
+	return gw_fail(GW_INVALID, "%s \"%s\": the format uses that name itself: choose another", what, name);
+}
+
 gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array)
 {
 	struct builder_item item = {.array = *array};
-	gw_status status = add_item(&builder->ntypes[ntype].arrays, "node feature", &item, array->name);
+	gw_status status = gw_name_is_taken(false, array->name)
+				   ? fail_taken("node feature", array->name)
+				   : add_item(&builder->ntypes[ntype].arrays, "node feature", &item, array->name);
 	return status ? gw_context(status, "node type %s", builder->ntypes[ntype].name) : GW_OK;
 }
 
 gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array)
 {
 	struct builder_item item = {.array = *array};
-	gw_status status = add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
+	const struct builder_etype *type = &builder->etypes[etype];
+	assert(!array->weight || (array->dtype == GW_FLOAT32 && array->ndim == 1));
+	bool taken =
+		gw_name_is_taken(true, array->name) || (type->edges.time && strcmp(array->name, type->time_name) == 0);
+	gw_status status = taken ? fail_taken("edge feature", array->name)
+				 : add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
 	return status ? gw_context(status, "edge type %s", builder->etypes[etype].rel) : GW_OK;
 }
 
@@ -220,5 +239,8 @@ gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, co
 				  const uint64_t *offsets, const char *bytes)
 {
 	struct builder_item item = strings_item(count, offsets, bytes);
+	size_t length = strlen(name), tail = strlen(".names");
+	if (length <= tail || strcmp(name + length - tail, ".names") != 0)
+		return gw_fail(GW_INVALID, "edge strings \"%s\": not a table of names, NAME.names", name);
 	return add_item(&builder->etypes[etype].arrays, "edge strings", &item, name);
 }

@@ -23,7 +23,7 @@ struct gw_builder_edges {
 	const uint64_t
 		*origin;     /* [count] the input row of each edge, which arrays and orig_id go by; NULL: its index */
 	uint64_t input_rows; /* all origins lie below it; not used without origin */
-	const uint32_t *rel; /* [count] below relations, or NULL: not fused */
+	const uint32_t *rel; /* [input rows] below relations, or NULL: not fused; excludes time */
 	uint32_t relations;
 	const int64_t *time; /* [input rows], or NULL; stored as time_name and the first key of the list order */
 	const char *time_name;
@@ -75,12 +75,13 @@ gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges 
 gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char *rel, uint32_t dst,
 			   const struct gw_builder_edges *edges, uint32_t *out);
 
-/* An array of a node type, row i of node i; of an edge type, row i of input row i. GW_EXISTS for a name that is taken.
- */
+/* An array of a node type, row i of node i; of an edge type, row i of input row i. GW_EXISTS for a name that is given
+ * twice, GW_INVALID for one that the format uses itself. */
 gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array);
 gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array);
 
-/* Strings of a node type: count + 1 offsets into bytes. name: "orig_id", or "label.names" for a table of names. */
+/* Strings: count + 1 offsets into bytes. name: "orig_id", one for each node, or "label.names" for a table of names.
+ * Edges have tables of names only. */
 gw_status gw_builder_node_strings(struct gw_builder *builder, uint32_t ntype, const char *name, uint64_t count,
 				  const uint64_t *offsets, const char *bytes);
 gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, const char *name, uint64_t count,
