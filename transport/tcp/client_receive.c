@@ -84,8 +84,7 @@ static void answered(struct tcp_client *client)
 		client->requests_open--;
 	gw_client_frame_end(client, frame);
 	client->queue_begin++;
-	if (client->room_wanted)
-		client->loop->room = true;
+	gw_client_room(client);
 }
 
 /* An answer's body begins: is it what was asked for? */
@@ -145,7 +144,6 @@ static gw_status take_error(struct tcp_client *client, const uint8_t *body)
 		struct gw_group *group = frame->group;
 		gw_group_fail(group, status);
 		gw_client_drop_group(client, group);
-		client->loop->room |= client->room_wanted;
 	}
 	answered(client);
 	return GW_OK;
