@@ -33,8 +33,8 @@ struct gw_poll_group {
 	uint32_t turn;               /* the part asked first: none starves another */
 	int wake_fd;                 /* for a group without a part to wait in */
 	_Atomic bool woken;
-	struct gw_buffer *buffers[GW_BUFFERS_MAX];
-	uint32_t buffer_count;
+	struct gw_buffer **buffers;
+	uint32_t buffer_count, buffer_capacity;
 };
 
 gw_status gw_poll_group_create(const struct gw_poll_group_options *options, struct gw_poll_group **out)
@@ -74,6 +74,7 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	while (group->buffer_count)
 		gw_buffer_release(group->buffers[group->buffer_count - 1]);
 	close(group->wake_fd);
+	gw_free(group->buffers);
 	gw_free(group);
 }
 
@@ -185,11 +186,28 @@ void gw_poll_group_wake(struct gw_poll_group *group)
 		group->parts[i].transport->wake(group->parts[i].state);
 }
 
+/* Room for one buffer more in the list. */
+static gw_status buffers_room(struct gw_poll_group *group)
+{
+	if (group->buffer_count < group->buffer_capacity)
+		return GW_OK;
+	if (group->buffer_count == GW_BUFFERS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u registered buffers", GW_BUFFERS_MAX);
+	uint32_t capacity = group->buffer_capacity ? 2 * group->buffer_capacity : 64;
+	struct gw_buffer **buffers = gw_realloc(group->buffers, capacity, sizeof(*buffers));
+	if (!buffers)
+		return GW_NO_MEMORY;
+	group->buffers = buffers;
+	group->buffer_capacity = capacity;
+	return GW_OK;
+}
+
 gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out)
 {
 	*out = NULL;
-	if (group->buffer_count == GW_BUFFERS_MAX)
-		return gw_fail(GW_LIMIT, "more than %d registered buffers", GW_BUFFERS_MAX);
+	gw_status room = buffers_room(group);
+	if (room)
+		return room;
 	struct gw_buffer *buffer = gw_calloc(1, sizeof(*buffer));
 	if (!buffer)
 		return GW_NO_MEMORY;
@@ -204,6 +222,7 @@ gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t b
 		gw_free(buffer);
 		return status;
 	}
+	buffer->number = group->buffer_count;
 	group->buffers[group->buffer_count++] = buffer;
 	*out = buffer;
 	return GW_OK;
@@ -217,12 +236,9 @@ void gw_buffer_release(struct gw_buffer *buffer)
 	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_relaxed);
 	for (uint32_t i = 0; i < count; i++)
 		group->parts[i].transport->buffer_release(group->parts[i].state, buffer);
-	for (uint32_t i = 0; i < group->buffer_count; i++) {
-		if (group->buffers[i] != buffer)
-			continue;
-		group->buffers[i] = group->buffers[--group->buffer_count];
-		break;
-	}
+	struct gw_buffer *last = group->buffers[--group->buffer_count];
+	group->buffers[buffer->number] = last;
+	last->number = buffer->number;
 	gw_free(buffer);
 }
 
