@@ -129,12 +129,12 @@ static void gathers_what_the_files_hold(void **state)
 	const struct gw_tensor *tensor;
 	uint32_t tensors = 0;
 	for (; (tensor = gw_tensor_at(client, tensors)); tensors++) {
-		const struct gw_edge_type *etype = tensor->of_edges ? &meta->etypes[tensor->type] : NULL;
-		const struct gw_node_type *ntype = tensor->of_edges ? NULL : &meta->ntypes[tensor->type];
-		const uint64_t *starts = etype ? etype->starts : ntype->starts;
+		const struct gw_edge_type *etype = &meta->etypes[tensor->of_edges ? tensor->type : 0];
+		const struct gw_node_type *ntype = &meta->ntypes[tensor->of_edges ? 0 : tensor->type];
+		const uint64_t *starts = tensor->of_edges ? etype->starts : ntype->starts;
 		char key[512];
-		snprintf(key, sizeof(key), "%s/%s/%s", etype ? "edge" : "node", etype ? etype->folder : ntype->name,
-			 tensor->name);
+		snprintf(key, sizeof(key), "%s/%s/%s", tensor->of_edges ? "edge" : "node",
+			 tensor->of_edges ? etype->folder : ntype->name, tensor->name);
 		uint64_t count = tensor->shape[0];
 		int64_t *ids = malloc((2 * count + 1) * sizeof(*ids));
 		/* None; in order, which reads spans; at random with many duplicates; one. */
@@ -263,7 +263,7 @@ static void check_ranks(struct gw_client *client, uint64_t n, enum gw_last_batch
 {
 	uint32_t *counts = calloc(n, sizeof(*counts));
 	uint64_t steps = count_seeds(client, last, world, counts);
-	uint64_t per_step = 64 * world, total = 0, once = 0;
+	uint64_t per_step = 64ull * world, total = 0, once = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		total += counts[i];
 		once += counts[i] == 1;
