@@ -56,7 +56,10 @@ static const struct argp_option options[] = {
 	{"delimiter", OPT_DELIMITER, "CHAR", 0,
 	 "tab, comma, semicolon, space or a character (default: by the first line)", 2},
 	{"header", OPT_HEADER, NULL, 0,
-	 "the first line names the columns (default: it does if ids are numbers and it has none)", 2},
+	 "the first line names the columns (default: it does if there are numbers below it, but none in it, or if it "
+	 "says "
+	 "src and dst, source and target or the like)",
+	 2},
 	{"no-header", OPT_NO_HEADER, NULL, 0, "the first line is data", 2},
 	{"comment", OPT_COMMENT, "CHARS", 0, "lines that start so are skipped (default #%, none for triples)", 2},
 	{"src-column", OPT_SRC, "COLUMN", 0, "name, or number from 1 (default 1)", 2},
@@ -71,13 +74,13 @@ static const struct argp_option options[] = {
 	{NULL, 0, NULL, 0, "Ids:", 3},
 	{"ids", OPT_IDS, "KIND", 0, "auto; dense (numbers stay), compact (numbers, numbered anew), text", 3},
 	{"num-nodes", OPT_NUM_NODES, "[TYPE=]N", 0, "nodes of a type; ids are dense (default: largest id + 1)", 3},
-	{"nodes", OPT_NODES, "[TYPE=]FILE", 0, "ids in the order of their numbers, or \"number name\" (entities.dict)",
-	 3},
+	{"nodes", OPT_NODES, "[TYPE=]FILE", 0,
+	 "ids in the order of their numbers, one a line, or \"number name\" (entities.dict)", 3},
 	{"relations", OPT_RELATIONS, "FILE", 0, "the same for the relations of triples", 3},
 	{NULL, 0, NULL, 0, "Features (.npy, or .npz:MEMBER):", 4},
 	{"node-feature", OPT_NODE_FEATURE, "[TYPE:]NAME=FILE", 0,
 	 "row r belongs to input id r, or to line r of --nodes", 4},
-	{"node-mask", OPT_NODE_MASK, "[TYPE:]NAME=FILE", 0, "bools, or a list of ids", 4},
+	{"node-mask", OPT_NODE_MASK, "[TYPE:]NAME=FILE", 0, "bools or 0 and 1, a row each, or a list of ids", 4},
 	{"edge-feature", OPT_EDGE_FEATURE, "[SRC:REL:DST:]NAME=FILE", 0, "row r belongs to input edge r", 4},
 	{NULL, 0, NULL, 0, "Structure:", 5},
 	{"undirected", OPT_UNDIRECTED, NULL, 0, "store every edge in both directions", 5},
@@ -85,7 +88,7 @@ static const struct argp_option options[] = {
 	{"transpose", OPT_TRANSPOSE, NULL, 0, "store out-edges too", 5},
 	{NULL, 0, NULL, 0, "Output:", 6},
 	{"out", OPT_OUT, "FOLDER", 0, "where the graph goes (must not exist)", 6},
-	{"name", OPT_NAME, "NAME", 0, "the graph's name (default graph)", 6},
+	{"name", OPT_NAME, "NAME", 0, "the graph's name (default: what metadata.json says, else graph)", 6},
 	{"replace", OPT_REPLACE, NULL, 0, "replace an existing graph", 6},
 	{"threads", OPT_THREADS, "N", 0, "default: all processors", 6},
 	{"quiet", OPT_QUIET, NULL, 0, "errors only", 6},
@@ -290,11 +293,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int gw_tool_import(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, NULL, doc, NULL, NULL, NULL};
-	struct arguments a = {.import = {.name = "graph"}};
+	struct arguments a = {0};
 	struct gw_builder_stats stats = {0};
+	char name[GW_NAME_MAX + 1];
 	if (argc > 1 && strcmp(argv[1], "apt") == 0) {
-		static char name[] = "graphwire import apt";
-		argv[1] = name;
+		static char apt[] = "graphwire import apt";
+		argv[1] = apt;
 		return gw_import_apt_main(argc - 1, argv + 1);
 	}
 	if (gw_options_parse(&argp, argc, argv, &a) != 0) {
@@ -307,14 +311,14 @@ int gw_tool_import(int argc, char **argv)
 	if (!a.comments_given)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
-	gw_status status = gw_import_run(&a.import, &stats);
+	gw_status status = gw_import_run(&a.import, &stats, name);
 	gw_free(a.words);
 	if (status) {
 		fprintf(stderr, "graphwire import: %s\n", gw_last_error());
 		return 1;
 	}
 	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-	printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, a.import.name,
-	       gw_text_count(nodes, (double)stats.nodes), gw_text_count(edges, (double)stats.edges));
+	printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, name, gw_text_count(nodes, (double)stats.nodes),
+	       gw_text_count(edges, (double)stats.edges));
 	return 0;
 }
