@@ -30,6 +30,11 @@ static void draw(const struct gw_progress *progress, uint64_t done, uint64_t now
 	char bar[BAR_CELLS + 3] = "", of[GW_UNIT_TEXT_MAX + 16] = "";
 	double seconds = (double)(now_ns - progress->start_ns) / (double)GW_NS_PER_SECOND;
 	double rate = seconds > 0 ? (double)done / seconds : 0;
+	if (!progress->unit) {
+		fprintf(stderr, "%s%s: %s%s", before, progress->what, gw_text_duration(done_text, seconds), after);
+		fflush(stderr);
+		return;
+	}
 	const char *unit = unit_suffix(progress), *space = *unit ? " " : "";
 	if (progress->total) {
 		double share = done < progress->total ? (double)done / (double)progress->total : 1;
