@@ -168,10 +168,10 @@ static void use_in_need(const struct gw_client_options *options)
 	struct gw_client *client = NULL;
 	gw_fault_begin(GW_FAULT_NEVER);
 	gw_client_close(open_client(options));
-	unsigned long first = gw_fault_count(), refused = 0;
+	unsigned long first = gw_fault_count(), refused = 0, runs = 0;
 	assert_int_equal(gw_fault_end(), 0);
 	bool hit = true;
-	for (unsigned long n = first; hit; n++) {
+	for (unsigned long n = first; hit; n += gw_fault_step(runs++)) {
 		/* Begun and ended where no thread of a client runs. */
 		gw_fault_begin(n);
 		gw_status again = GW_OK, status = gw_client_open(options, &client);
