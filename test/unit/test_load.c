@@ -68,10 +68,9 @@ static void make_arena(struct fixture *f, uint64_t bytes)
 static struct fixture *make_fixture(const char *root)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	char folder[64];
-	snprintf(folder, sizeof(folder), "%s/gw-test-load-XXXXXX", root);
-	gw_scratch_make(folder);
-	strcpy(f->folder, folder);
+	const char *folder = f->folder;
+	snprintf(f->folder, sizeof(f->folder), "%s/gw-test-load-XXXXXX", root);
+	gw_scratch_make(f->folder);
 	uint64_t offset = 0;
 	for (int i = 0; i < ITEMS; i++) {
 		snprintf(f->paths[i], sizeof(f->paths[i]), "%s/array%d.npy", folder, i);
@@ -242,7 +241,7 @@ static void test_across_slices(void **state)
 	uint64_t slice = gw_arena_slice_bytes(f->arena);
 	assert_true(gw_arena_slice_count(f->arena) >= 2);
 	struct gw_load_item item = f->items[6];
-	item.arena_offset = slice - 3 * 4096;
+	item.arena_offset = slice - 3 * (uint64_t)4096;
 	for (int driver = GW_LOAD_AUTO; driver <= GW_LOAD_PREAD; driver += GW_LOAD_PREAD) {
 		const struct gw_load_options options = {.driver = (enum gw_load_driver)driver};
 		assert_int_equal(gw_load(f->arena, &item, 1, &options, NULL), GW_OK);
