@@ -351,8 +351,8 @@ int gw_bench_minibatch(int argc, char **argv)
 		.common_offset = offsetof(struct arguments, bench),
 		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
 		       "Examples:\n  graphwire bench minibatch\n"
-		       "  graphwire bench minibatch --part-config parts/ --servers 10.0.0.1:30050,10.0.0.2:30050 "
-		       "--json -"};
+		       "  graphwire bench minibatch --part-config parts/ --json - \\\n"
+		       "                            --servers 10.0.0.1:30050,10.0.0.2:30050"};
 	gw_options_parse(&options, argc, argv, &a);
 	if (!a.fanouts_count) {
 		a.fanouts[0] = (struct fanouts){3, {15, 10, 5}};

@@ -15,8 +15,10 @@
 static const char doc[] =
 	"Load one part of a partitioned graph and serve it to clients.\n\n"
 	"Examples:\n"
-	"  graphwire serve --part-config parts/mygraph.json --part 0 --listen 127.0.0.1:30050\n"
-	"  graphwire serve --part-config parts/mygraph.json --part 1 --listen 10.0.0.2:30050 --key-file job.key\n"
+	"  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
+	"                  --listen 127.0.0.1:30050\n"
+	"  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
+	"                  --listen 10.0.0.2:30050 --key-file job.key\n"
 	"\vPrints one line when it is ready. SIGTERM or SIGINT: accepts no more clients, lets open work finish, ends; "
 	"a second "
 	"signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";

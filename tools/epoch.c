@@ -287,8 +287,10 @@ int gw_tool_epoch(int argc, char **argv)
 		.doc = "Stream one epoch of mini-batches and say how fast they came."
 		       "\vExamples:\n"
 		       "  graphwire epoch --part-config parts/ --fanouts 10,5\n"
-		       "  graphwire epoch --part-config parts/ --servers 127.0.0.1:30050,127.0.0.1:30051 --check\n"
-		       "  graphwire epoch --part-config parts/ --fanouts 5,5 --fanout depends=15,10 --json",
+		       "  graphwire epoch --part-config parts/ --check \\\n"
+		       "                  --servers 127.0.0.1:30050,127.0.0.1:30051\n"
+		       "  graphwire epoch --part-config parts/ --fanouts 5,5 \\\n"
+		       "                  --fanout depends=15,10 --json",
 		.check = check_command,
 	};
 	struct command command = {

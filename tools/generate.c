@@ -17,8 +17,8 @@ static const char doc[] =
 	"rmat is Graph500's generator (.57 .19 .19 .05), vertices shuffled, parallel edges and loops kept.\n\n"
 	"Examples:\n"
 	"  graphwire generate rmat --scale 16 --out graph/\n"
-	"  graphwire generate rmat --scale 20 --edge-factor 16 --features 128 --labels 32 \\\n"
-	"                          --train-share 0.1 --out graph/\n";
+	"  graphwire generate rmat --scale 20 --edge-factor 16 --features 128 \\\n"
+	"                          --labels 32 --train-share 0.1 --out graph/\n";
 
 struct arguments {
 	struct gw_rmat_options rmat;

@@ -25,7 +25,8 @@ static const char doc[] =
 	"balances the number of nodes. Nodes without neighbours even the parts out.\n\n"
 	"Examples:\n"
 	"  graphwire partition graph/ --num-parts 4 --out parts/\n"
-	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges --out parts/\n"
+	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges \\\n"
+	"                      --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
 
 struct arguments {

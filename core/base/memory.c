@@ -168,8 +168,12 @@ gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
 	gw_memory_read("", node, &memory);
 	if (bytes <= memory.available)
 		return GW_OK;
-	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX];
-	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available (the %s's limit)", what,
+	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX], limit[GW_UNIT_TEXT_MAX], remedy[96];
+	snprintf(remedy, sizeof(remedy), "end what takes it, or use more parts");
+	if (memory.cgroup_limit != UINT64_MAX && strcmp(memory.bound_by, "control group") == 0)
+		snprintf(remedy, sizeof(remedy), "raise its limit of %s, or use more parts",
+			 gw_text_bytes(limit, (double)memory.cgroup_limit));
+	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: %s", what,
 		       gw_text_bytes(wanted, (double)bytes), gw_text_bytes(available, (double)memory.available),
-		       memory.bound_by);
+		       memory.bound_by, remedy);
 }

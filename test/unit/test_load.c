@@ -68,10 +68,9 @@ static void make_arena(struct fixture *f, uint64_t bytes)
 static struct fixture *make_fixture(const char *root)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	char folder[64];
-	snprintf(folder, sizeof(folder), "%s/gw-test-load-XXXXXX", root);
-	gw_scratch_make(folder);
-	strcpy(f->folder, folder);
+	const char *folder = f->folder;
+	snprintf(f->folder, sizeof(f->folder), "%s/gw-test-load-XXXXXX", root);
+	gw_scratch_make(f->folder);
 	uint64_t offset = 0;
 	for (int i = 0; i < ITEMS; i++) {
 		snprintf(f->paths[i], sizeof(f->paths[i]), "%s/array%d.npy", folder, i);
@@ -242,7 +241,7 @@ static void test_across_slices(void **state)
 	uint64_t slice = gw_arena_slice_bytes(f->arena);
 	assert_true(gw_arena_slice_count(f->arena) >= 2);
 	struct gw_load_item item = f->items[6];
-	item.arena_offset = slice - 3 * 4096;
+	item.arena_offset = slice - 3 * (uint64_t)4096;
 	for (int driver = GW_LOAD_AUTO; driver <= GW_LOAD_PREAD; driver += GW_LOAD_PREAD) {
 		const struct gw_load_options options = {.driver = (enum gw_load_driver)driver};
 		assert_int_equal(gw_load(f->arena, &item, 1, &options, NULL), GW_OK);
@@ -456,6 +455,31 @@ static void test_truncated(void **state)
 	expect(f, GW_FORMAT, f->paths[0], f->keys[0], "truncated");
 }
 
+static void cut_file(void *context, uint64_t done, uint64_t total)
+{
+	const char *path = context;
+	(void)done;
+	(void)total;
+	assert_int_equal(truncate(path, HEADER + 5 * 4096 + 100), 0);
+}
+
+/* A file that becomes shorter when some of it has been read: in the middle of a block, far from the payload's end. */
+static void test_cut_while_read(void **state)
+{
+	struct fixture *f = *state;
+	for (int driver = GW_LOAD_AUTO; driver <= GW_LOAD_PREAD; driver += GW_LOAD_PREAD) {
+		const struct gw_load_options options = {.driver = (enum gw_load_driver)driver,
+							.queue_depth = 1,
+							.piece_bytes = 4 * 4096,
+							.progress = cut_file,
+							.progress_context = f->paths[6]};
+		write_file(f->paths[6], HEADER, f->payloads[6], sizes[6]);
+		assert_int_equal(gw_load(f->arena, &f->items[6], 1, &options, NULL), GW_FORMAT);
+		assert_non_null(strstr(gw_last_error(), f->paths[6]));
+		assert_non_null(strstr(gw_last_error(), "cut short"));
+	}
+}
+
 static void test_missing_file(void **state)
 {
 	struct fixture *f = *state;
@@ -584,6 +608,7 @@ int main(void)
 		TEST(test_edited_byte),
 		TEST(test_not_verified),
 		TEST(test_truncated),
+		TEST(test_cut_while_read),
 		TEST(test_missing_file),
 		TEST(test_bad_arguments),
 		TEST(test_progress),

@@ -141,7 +141,8 @@ static gw_status take_call(void *input, char *text)
 	struct values *values = input;
 	if (strcmp(text, "bad") == 0)
 		return gw_fail(GW_INVALID, "\"%s\" is bad", text);
-	strcat(values->calls, text);
+	size_t used = strlen(values->calls);
+	snprintf(values->calls + used, sizeof(values->calls) - used, "%s", text);
 	return GW_OK;
 }
 

@@ -192,6 +192,7 @@ static void test_check_names_the_limit(void **state)
 	assert_int_equal(gw_memory_check(1ull << 60, -1, "graph"), GW_NO_MEMORY);
 	assert_non_null(strstr(gw_last_error(), "graph"));
 	assert_non_null(strstr(gw_last_error(), "available"));
+	assert_non_null(strstr(gw_last_error(), "more parts"));
 }
 
 /* ---- this machine ---- */
