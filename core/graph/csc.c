@@ -265,7 +265,7 @@ static gw_status build_bucket(struct build *build, uint64_t bucket, struct scrat
 	uint64_t rows = (high < build->coo->num_dst ? high : build->coo->num_dst) - low;
 	uint64_t *starts = build->csc->indptr + low;
 	uint64_t from = build->bucket_from[bucket], edges = build->bucket_from[bucket + 1] - from;
-	if (edges > scratch->room) {
+	if (!scratch->words || edges > scratch->room) {
 		gw_free(scratch->words);
 		scratch->words = big_alloc(edges + edges / 4);
 		scratch->room = scratch->words ? edges + edges / 4 : 0;
