@@ -16,6 +16,7 @@
 
 #define CHUNK_BYTES    (1ull << 20)
 #define NAMES_TEXT_MAX 400
+#define HEADER_ROWS    20u  /* looked at below what may be a header */
 
 /* Where the text proper begins: after a byte order mark. */
 static uint64_t text_start(const struct gw_text *text)
@@ -47,7 +48,7 @@ uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format 
 	uint32_t count = 0;
 	struct gw_span field;
 	enum gw_field_state state = GW_FIELD_MORE;
-	while (state == GW_FIELD_MORE && count < GW_TABLE_COLUMNS_MAX) {
+	while (state == GW_FIELD_MORE && count <= GW_TABLE_COLUMNS_MAX) {
 		state = gw_field_next(&line, end, format, &field);
 		if (state == GW_FIELD_NONE || state == GW_FIELD_BAD)
 			break;
@@ -69,15 +70,40 @@ bool gw_span_is_id(struct gw_span span, uint64_t *value)
 	return span.bytes && gw_scan_id(span.at, span.at + span.bytes, value) == span.at + span.bytes;
 }
 
-static bool columns_are_numbers(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
-				const uint32_t *numbers, uint32_t count, bool any)
+/* Which of the columns hold a number in a row: bit i for numbers[i], the first 64 of them. */
+static uint64_t number_bits(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
+			    const uint32_t *numbers, uint32_t count, bool *there)
 {
 	struct gw_span fields[64];
 	uint32_t have = gw_table_peek(text, format, row, fields, 64);
-	uint32_t hits = 0;
-	for (uint32_t i = 0; i < count; i++)
-		hits += numbers[i] < have && numbers[i] < 64 && span_is_number(fields[numbers[i]]);
-	return any ? hits > 0 : hits == count;
+	uint64_t bits = 0;
+	for (uint32_t i = 0; i < count && i < 64; i++) {
+		if (numbers[i] < have && numbers[i] < 64 && span_is_number(fields[numbers[i]]))
+			bits |= 1ull << i;
+	}
+	*there = have > 0;
+	return bits;
+}
+
+/* A header holds no number where numbers stand below it: in each of the columns in the next row, or in one of them in
+ * all of the next rows, as where numbers of users go with names of places. */
+static bool first_row_is_header(const struct gw_text *text, const struct gw_table_format *format,
+				const uint32_t *numbers, uint32_t count)
+{
+	uint64_t all = count < 64 ? (1ull << count) - 1 : UINT64_MAX, always = all;
+	bool there;
+	if (count == 0 || number_bits(text, format, 0, numbers, count, &there) != 0)
+		return false;
+	uint32_t row = 1;
+	for (; row <= HEADER_ROWS && always; row++) {
+		uint64_t bits = number_bits(text, format, row, numbers, count, &there);
+		if (!there)
+			break;
+		if (row == 1 && bits == all)
+			return true;
+		always &= bits;
+	}
+	return row > 2 && always;
 }
 
 void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count, struct gw_table_format *format)
@@ -95,8 +121,7 @@ void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_
 		format->quotes = format->delimiter == ',' || format->delimiter == ';';
 	}
 	if (format->header == GW_HEADER_AUTO) {
-		bool header = count && !columns_are_numbers(text, format, 0, numbers, count, true) &&
-			      columns_are_numbers(text, format, 1, numbers, count, false);
+		bool header = text->bytes && first_row_is_header(text, format, numbers, count);
 		format->header = header ? GW_HEADER_YES : GW_HEADER_NONE;
 	}
 }
@@ -120,6 +145,7 @@ gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format
 	if (!fields)
 		return GW_NO_MEMORY;
 	uint32_t count = gw_table_peek(text, format, 0, fields, GW_TABLE_COLUMNS_MAX);
+	count = count < GW_TABLE_COLUMNS_MAX ? count : GW_TABLE_COLUMNS_MAX;
 	char names[NAMES_TEXT_MAX] = "";
 	size_t used = 0;
 	for (uint32_t i = 0; i < count; i++) {

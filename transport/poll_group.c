@@ -36,8 +36,8 @@ struct gw_poll_group {
 	bool room;
 	int wake_fd; /* for a group without a part to wait in */
 	_Atomic bool woken;
-	struct gw_buffer *buffers[GW_BUFFERS_MAX];
-	uint32_t buffer_count;
+	struct gw_buffer **buffers;
+	uint32_t buffer_count, buffer_capacity;
 };
 
 gw_status gw_poll_group_create(const struct gw_poll_group_options *options, struct gw_poll_group **out)
@@ -77,6 +77,7 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	while (group->buffer_count)
 		gw_buffer_release(group->buffers[group->buffer_count - 1]);
 	close(group->wake_fd);
+	gw_free(group->buffers);
 	gw_free(group);
 }
 
@@ -220,11 +221,28 @@ void gw_poll_group_wake(struct gw_poll_group *group)
 		group->parts[i].transport->wake(group->parts[i].state);
 }
 
+/* Room for one buffer more in the list. */
+static gw_status buffers_room(struct gw_poll_group *group)
+{
+	if (group->buffer_count < group->buffer_capacity)
+		return GW_OK;
+	if (group->buffer_count == GW_BUFFERS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u registered buffers", GW_BUFFERS_MAX);
+	uint32_t capacity = group->buffer_capacity ? 2 * group->buffer_capacity : 64;
+	struct gw_buffer **buffers = gw_realloc(group->buffers, capacity, sizeof(*buffers));
+	if (!buffers)
+		return GW_NO_MEMORY;
+	group->buffers = buffers;
+	group->buffer_capacity = capacity;
+	return GW_OK;
+}
+
 gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out)
 {
 	*out = NULL;
-	if (group->buffer_count == GW_BUFFERS_MAX)
-		return gw_fail(GW_LIMIT, "more than %d registered buffers", GW_BUFFERS_MAX);
+	gw_status room = buffers_room(group);
+	if (room)
+		return room;
 	struct gw_buffer *buffer = gw_calloc(1, sizeof(*buffer));
 	if (!buffer)
 		return GW_NO_MEMORY;

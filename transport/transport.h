@@ -30,7 +30,7 @@
 
 #define GW_REQUEST_BYTES_MAX (1u << 20)  /* bytes of one request */
 #define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may carry it in chunks */
-#define GW_BUFFERS_MAX       1024        /* registered buffers of one poll group */
+#define GW_BUFFERS_MAX       (1u << 20)  /* registered buffers of one poll group */
 
 struct gw_poll_group; /* one thread's connections, completions and clock */
 struct gw_endpoint;   /* one connection to one server, seen from the client */

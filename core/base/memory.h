@@ -19,7 +19,7 @@ void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out);
 struct gw_memory {
 	uint64_t total;        /* of the machine, or of the node */
 	uint64_t available;    /* what can be taken without swapping: the least of all that follows */
-	uint64_t cgroup_limit; /* the lowest limit of this process's control groups; UINT64_MAX: none */
+	uint64_t cgroup_limit; /* the lowest limit or brake of this process's control groups; UINT64_MAX: none */
 	const char *bound_by;  /* "machine", "control group" or "NUMA node": what `available` comes from; static */
 };
 

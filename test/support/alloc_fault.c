@@ -101,9 +101,14 @@ unsigned long gw_fault_count(void)
 #define STRIDE 1
 #endif
 
+unsigned long gw_fault_step(unsigned long runs)
+{
+	return runs < EACH_UP_TO ? 1 : STRIDE;
+}
+
 static unsigned long each(gw_status (*body)(void *context), void *context, bool all_after)
 {
-	for (unsigned long n = 1; n <= RUNS_MAX; n += n < EACH_UP_TO ? 1 : STRIDE) {
+	for (unsigned long n = 1; n <= RUNS_MAX; n += gw_fault_step(n)) {
 		gw_fail_text(GW_OK, "");
 		begin(n, all_after);
 		gw_status status = body(context);

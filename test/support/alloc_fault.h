@@ -28,8 +28,8 @@ bool gw_fault_hit(void);            /* whether an allocation has been made to fa
 unsigned long gw_fault_count(void); /* allocations asked for since begin */
 
 /* Runs body with its 1st, 2nd, 3rd ... allocation failing, until a run gets through without meeting the fault (under a
- * sanitizer, after the first ones, only some of them). body
- * builds what it tests and takes it down again, and returns the status. Fails the test unless
+ * sanitizer, after the first ones, only some of them). body builds what it tests and takes it down again, and returns
+ * the status. Fails the test unless
  *   - a run that met the fault returned GW_NO_MEMORY with an error text, or GW_OK (a shortage it can do without),
  *   - no run leaked, and
  *   - the last run, which met none, returned GW_OK.
@@ -38,5 +38,9 @@ unsigned long gw_fault_each(gw_status (*body)(void *context), void *context);
 
 /* The same with gw_fault_begin_from. */
 unsigned long gw_fault_each_from(gw_status (*body)(void *context), void *context);
+
+/* For loops of a test's own: by how much n grows after so many runs, so that a sanitizer sees as much as it does above.
+ */
+unsigned long gw_fault_step(unsigned long runs);
 
 #endif

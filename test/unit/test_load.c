@@ -14,10 +14,11 @@
 
 #include "core/base/alloc.h"
 #include "core/base/digest.h"
-#include "core/base/load.h"
+#include "core/base/load_job.h"
 #include "core/base/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/sandbox.h"
+#include "test/support/scratch.h"
 
 #define HEADER 4096u
 #define ITEMS  8
@@ -69,7 +70,7 @@ static struct fixture *make_fixture(const char *root)
 	struct fixture *f = calloc(1, sizeof(*f));
 	char folder[64];
 	snprintf(folder, sizeof(folder), "%s/gw-test-load-XXXXXX", root);
-	assert_non_null(mkdtemp(folder));
+	gw_scratch_make(folder);
 	strcpy(f->folder, folder);
 	uint64_t offset = 0;
 	for (int i = 0; i < ITEMS; i++) {
@@ -269,12 +270,49 @@ static int load_and_tell(void *context)
 	return ran + (stats.files_buffered == ITEMS ? RAN_BUFFERED : 0);
 }
 
+/* The driver that loaded what it should; a failure's status could pass for one. */
+static int driver_of(int ran)
+{
+	assert_in_range(ran, RAN_URING_FIXED, RAN_WRONG - 1);
+	return ran & 7;
+}
+
 static void test_no_io_uring(void **state)
 {
 	static const int errors[] = {EPERM, ENOSYS, ENOMEM};
 	for (int i = 0; i < 3; i++) {
 		const struct sandbox_rule rule = {.call = SYS_io_uring_setup, .error = errors[i]};
-		assert_int_equal(sandbox_run(&rule, 1, false, load_and_tell, *state) & 7, RAN_PREAD);
+		assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+	}
+}
+
+/* A profile that lets a ring be made, but not used. */
+static void test_io_uring_without_reads(void **state)
+{
+	const struct sandbox_rule rule = {.call = SYS_io_uring_enter, .error = EPERM};
+	assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+	struct fixture *f = *state;
+	f->items[0].path = "/nowhere"; /* what is wrong with a file is told all the same */
+	assert_int_equal(sandbox_run(&rule, 1, false, load_and_tell, f), RAN_FAILED + GW_NOT_FOUND);
+}
+
+/* Reads of what is opened wait for the disk; O_NONBLOCK would have io_uring answer EAGAIN on some file systems. */
+static void test_files_are_read_blocking(void **state)
+{
+	struct fixture *f = *state;
+	struct gw_load_job job = {.items = f->items, .count = ITEMS};
+	for (int buffered = 0; buffered < 2; buffered++) {
+		struct gw_load_file file;
+		job.options.buffered = buffered;
+		assert_int_equal(gw_load_file_open(&job, 4, &file), GW_OK);
+		int flags = fcntl(file.fd, F_GETFL);
+		assert_int_equal(flags & O_NONBLOCK, 0);
+		assert_int_equal(!!(flags & O_DIRECT), file.direct);
+		if (file.direct) {
+			assert_int_equal(gw_load_file_refuse(&job, 4, &file), GW_OK);
+			assert_int_equal(fcntl(file.fd, F_GETFL) & (O_NONBLOCK | O_DIRECT), 0);
+		}
+		gw_load_file_close(&file);
 	}
 }
 
@@ -296,22 +334,21 @@ static void test_no_registered_buffers(void **state)
 {
 	const struct sandbox_rule rule = {
 		.call = SYS_io_uring_register, .argument = 1, .bits = ~0u, .value = 0, .error = ENOMEM};
-	int ran = sandbox_run(&rule, 1, false, load_and_tell, *state);
-	assert_true((ran & 7) == RAN_URING || (ran & 7) == RAN_PREAD);
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
 static void test_no_registration_at_all(void **state)
 {
 	const struct sandbox_rule rule = {.call = SYS_io_uring_register, .error = EINVAL};
-	int ran = sandbox_run(&rule, 1, false, load_and_tell, *state);
-	assert_true((ran & 7) == RAN_URING || (ran & 7) == RAN_PREAD);
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
 /* The real thing: an ordinary user with no locked memory. */
 static void test_locked_memory_limit(void **state)
 {
-	int ran = sandbox_run(NULL, 0, true, load_and_tell, *state);
-	assert_true((ran & 7) >= RAN_URING_FIXED && (ran & 7) <= RAN_PREAD && ran < RAN_WRONG);
+	assert_in_range(driver_of(sandbox_run(NULL, 0, true, load_and_tell, *state)), RAN_URING_FIXED, RAN_PREAD);
 }
 
 static void test_open_refuses_o_direct(void **state)
@@ -535,6 +572,8 @@ int main(void)
 		cmocka_unit_test(test_tmpfs),
 		TEST(test_across_slices),
 		TEST(test_no_io_uring),
+		TEST(test_io_uring_without_reads),
+		TEST(test_files_are_read_blocking),
 		TEST(test_io_uring_demanded_but_refused),
 		TEST(test_no_registered_buffers),
 		TEST(test_no_registration_at_all),
