@@ -281,7 +281,8 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	if (status)
 		return gw_context(status, "%s", text);
 	if (challenge.key_wanted && !client->auth.key_bytes)
-		return gw_fail(GW_REFUSED, "%s: the server wants a key, and none was given", text);
+		return gw_fail(GW_REFUSED,
+			       "%s: the server wants a key, and none was given; give the key file that it has", text);
 	if (!challenge.key_wanted && client->auth.key_bytes)
 		return gw_fail(GW_REFUSED, "%s: a key was given, but the server has none to prove", text);
 	memcpy(client->auth.server_nonce, challenge.nonce, sizeof(challenge.nonce));

@@ -159,7 +159,7 @@ static void refuse(struct tcp_server *server, gw_status status)
 
 static void take_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
-	struct wire_hello hello;
+	struct wire_hello hello = {0};
 	struct wire_challenge challenge = {.magic = WIRE_MAGIC,
 					   .version = WIRE_VERSION,
 					   .key_wanted = server->service->key_bytes != 0,
@@ -180,7 +180,8 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	}
 	status = gw_nonce_make(server->auth.server_nonce);
 	if (!status && server->service->key_bytes && !hello.key_offered)
-		status = gw_fail(GW_REFUSED, "the server wants a key, and none was given");
+		status = gw_fail(GW_REFUSED,
+				 "the server wants a key, and none was given; give the key file that it has");
 	if (status) {
 		refuse(server, status);
 		return;
@@ -213,7 +214,8 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 		return;
 	}
 	if (service->key_bytes && !gw_proof_check(&server->auth, GW_AUTH_CLIENT, body)) {
-		refuse(server, gw_fail(GW_REFUSED, "the server has another key than this client"));
+		refuse(server,
+		       gw_fail(GW_REFUSED, "the server has another key than this client; give both the same key file"));
 		return;
 	}
 	if (service->key_bytes && gw_proof_make(&server->auth, GW_AUTH_SERVER, welcome.head.proof)) {
