@@ -171,7 +171,7 @@ static void use_in_need(const struct gw_client_options *options)
 	unsigned long first = gw_fault_count(), refused = 0;
 	assert_int_equal(gw_fault_end(), 0);
 	bool hit = true;
-	for (unsigned long n = first; hit; n++) {
+	for (unsigned long n = first; hit; n += gw_fault_step(n - first)) {
 		/* Begun and ended where no thread of a client runs. */
 		gw_fault_begin(n);
 		gw_status again = GW_OK, status = gw_client_open(options, &client);
