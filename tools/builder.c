@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/memory.h"
 #include "tools/builder_internal.h"
 
 /* Makes room for one more element. */
@@ -95,6 +96,8 @@ void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, 
 		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu elements", (unsigned long long)count);
 	else
 		memory = gw_malloc(count * bytes);
+	if (memory)
+		gw_memory_huge(memory, count * bytes);
 	if (*status == GW_OK)
 		*status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
 	return *status == GW_OK ? memory : NULL;
