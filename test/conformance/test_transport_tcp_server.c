@@ -286,7 +286,7 @@ static bool call(int fd, uint16_t op, uint64_t tag, const void *bytes, uint32_t 
 static void a_slow_client_of_small_replies(void **state)
 {
 	const uint32_t requests = 3000, bytes = 8000;
-	struct bed_options options = {.limits = {.idle_ms = 100}};
+	struct bed_options options = {.limits = {.idle_ms = 400}};
 	struct rude *rude = rude_begin(state, &options);
 	struct wire_region regions[3];
 	int fd = enter(rude, regions);
@@ -294,7 +294,7 @@ static void a_slow_client_of_small_replies(void **state)
 		assert_true(call(fd, BED_OP_LARGE, i + 1, &bytes, 4));
 	for (int i = 0; i < 30; i++) {
 		others_are_served(rude);
-		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = 40000000}, NULL);
 	}
 	uint8_t *reply = malloc(bytes);
 	for (uint32_t i = 0; i < requests; i++) {
