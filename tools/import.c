@@ -138,8 +138,10 @@ static const struct gw_option table[] = {
 	{.help = "Text:", .group = 2},
 	{"delimiter", "CHAR", "tab, comma, semicolon, space or a character (default: by the first line)", 2,
 	 GW_OPTION_CALL(take_delimiter)},
-	{"header", NULL, "the first line names the columns (default: it does if ids are numbers and it has none)", 2,
-	 GW_OPTION_CALL(take_header)},
+	{"header", NULL,
+	 "the first line names the columns (default: it does if there are numbers below it, but none in it, or if it "
+	 "says src and dst, source and target or the like)",
+	 2, GW_OPTION_CALL(take_header)},
 	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
 	{"comment", "CHARS", "lines that start so are skipped (default #%, none for triples)", 2,
 	 GW_OPTION_CALL(take_comments)},
@@ -158,13 +160,14 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
 	{"num-nodes", "[TYPE=]N", "nodes of a type; ids are dense (default: largest id + 1)", 3,
 	 GW_OPTION_CALL(take_num_nodes)},
-	{"nodes", "[TYPE=]FILE", "ids in the order of their numbers, or \"number name\" (entities.dict)", 3,
+	{"nodes", "[TYPE=]FILE", "ids in the order of their numbers, one a line, or \"number name\" (entities.dict)", 3,
 	 GW_OPTION_CALL(take_nodes)},
 	{"relations", "FILE", "the same for the relations of triples", 3, GW_OPTION_TEXT(A, import.relations)},
 	{.help = "Features (.npy, or .npz:MEMBER):", .group = 4},
 	{"node-feature", "[TYPE:]NAME=FILE", "row r belongs to input id r, or to line r of --nodes", 4,
 	 GW_OPTION_CALL(take_node_feature)},
-	{"node-mask", "[TYPE:]NAME=FILE", "bools, or a list of ids", 4, GW_OPTION_CALL(take_node_mask)},
+	{"node-mask", "[TYPE:]NAME=FILE", "bools or 0 and 1, a row each, or a list of ids", 4,
+	 GW_OPTION_CALL(take_node_mask)},
 	{"edge-feature", "[SRC:REL:DST:]NAME=FILE", "row r belongs to input edge r", 4,
 	 GW_OPTION_CALL(take_edge_feature)},
 	{.help = "Structure:", .group = 5},
@@ -172,7 +175,7 @@ static const struct gw_option table[] = {
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 5, GW_OPTION_FLAG(A, import.reverse)},
 	{"transpose", NULL, "store out-edges too", 5, GW_OPTION_FLAG(A, import.transpose)},
 	{.help = "Output:", .group = 6},
-	GW_OUTPUT_OPTIONS(A, import., "graph", 6),
+	GW_OUTPUT_OPTIONS(A, import., "as metadata.json says, else graph", 6),
 	{0},
 };
 #undef A
@@ -184,11 +187,12 @@ int gw_tool_import(int argc, char **argv)
 							  "inputs are named by --from, --edges or --triples",
 						  .doc = doc,
 						  .check = check};
-	struct arguments a = {.import = {.name = "graph"}};
+	struct arguments a = {0};
 	struct gw_builder_stats stats = {0};
+	char name[GW_NAME_MAX + 1];
 	if (argc > 1 && strcmp(argv[1], "apt") == 0) {
-		static char name[] = "graphwire import apt";
-		argv[1] = name;
+		static char apt[] = "graphwire import apt";
+		argv[1] = apt;
 		return gw_import_apt_main(argc - 1, argv + 1);
 	}
 	gw_options_parse(&options, argc, argv, &a);
@@ -198,14 +202,14 @@ int gw_tool_import(int argc, char **argv)
 	if (!a.comments_given)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
-	gw_status status = gw_import_run(&a.import, &stats);
+	gw_status status = gw_import_run(&a.import, &stats, name);
 	gw_free(a.words);
 	if (status) {
 		fprintf(stderr, "graphwire import: %s\n", gw_last_error());
 		return 1;
 	}
 	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-	printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, a.import.name,
-	       gw_text_count(nodes, (double)stats.nodes), gw_text_count(edges, (double)stats.edges));
+	printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, name, gw_text_count(nodes, (double)stats.nodes),
+	       gw_text_count(edges, (double)stats.edges));
 	return 0;
 }

@@ -105,13 +105,29 @@ static uint64_t peak_bytes(int who)
 	return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* An output that is there already is refused before hours of work, not after. */
-static gw_status check_output(const struct arguments *a)
+/* An output that is there already is refused before hours of work, not after; the input itself, even with --replace. */
+static gw_status check_output(const struct arguments *a, const struct gw_graph_meta *meta)
 {
-	struct stat info;
-	if (!a->replace && lstat(a->out, &info) == 0)
+	struct stat in, out;
+	if (!a->replace && lstat(a->out, &out) == 0)
 		return gw_fail(GW_EXISTS, "%s: exists already; remove it, or add --replace", a->out);
-	return GW_OK;
+	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
+	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+		return gw_fail(GW_INVALID, "%s: is the graph to be partitioned; choose another --out", a->out);
+	return a->replace ? gw_meta_check_replaceable(a->out) : GW_OK;
+}
+
+/* What the JSON alone says is too much for METIS, before its arrays are read; for all it says, every edge is a loop. */
+static gw_status check_counts(const struct gw_plan *plan, const struct gw_graph_meta *meta)
+{
+	uint64_t nodes = 0, edges = 0;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		nodes += meta->ntypes[t].count;
+	for (uint32_t e = 0; e < meta->num_etypes; e++)
+		edges += meta->etypes[e].count;
+	if (plan->method != GW_PLAN_METIS || (uint64_t)plan->parts * plan->trainers == 1)
+		return GW_OK;
+	return gw_metis_check_counts(nodes, 0, edges, 1);
 }
 
 static gw_status run_part(const struct arguments *a, const struct gw_part *part, struct gw_plan_report *report)
@@ -135,6 +151,7 @@ static gw_status run_part(const struct arguments *a, const struct gw_part *part,
 		report->assignment = &assignment;
 		report->quality = &quality;
 		report->split = &split;
+		report->volume = plan->objective == GW_PLAN_VOL;
 		report->peak_bytes = peak_bytes(RUSAGE_SELF);
 		report->peak_metis_bytes = assignment.has_objective ? peak_bytes(RUSAGE_CHILDREN) : 0;
 		report->total_s += seconds_since(measure_ns) + assignment.symmetric_s + assignment.method_s;
@@ -154,12 +171,14 @@ static gw_status run(const struct arguments *a)
 	struct gw_graph_meta *meta = NULL;
 	struct gw_part *part = NULL;
 	uint64_t start_ns = gw_now_ns();
-	gw_status status = check_output(a);
+	gw_status status = gw_meta_read(a->graph, &meta);
 	if (!status)
-		status = gw_meta_read(a->graph, &meta);
+		status = check_output(a, meta);
 	if (!status && meta->num_parts != 1)
 		status = gw_fail(GW_INVALID, "%s: in %u parts already; partition the one-part graph it was made from",
 				 a->graph, meta->num_parts);
+	if (!status)
+		status = check_counts(&a->plan, meta);
 	if (!status)
 		status = gw_part_open(meta, 0, &open, &part);
 	if (status) {

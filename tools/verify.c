@@ -141,6 +141,19 @@ static gw_status verify(const struct gw_graph_meta *meta, const struct arguments
 	return GW_OK;
 }
 
+/* Text for a JSON, which is UTF-8: a file's name, and a text that was cut, need not be. */
+static json_t *text_value(const char *text)
+{
+	char plain[GW_ERROR_TEXT_MAX];
+	json_t *value = json_string(text);
+	if (value)
+		return value;
+	snprintf(plain, sizeof(plain), "%s", text);
+	for (char *at = plain; *at; at++)
+		*at = (unsigned char)*at < 0x80 ? *at : '?';
+	return json_string(plain);
+}
+
 static void report_json(const struct gw_graph_meta *meta, const struct totals *totals, double seconds)
 {
 	char id[17] = "";
@@ -150,7 +163,7 @@ static void report_json(const struct gw_graph_meta *meta, const struct totals *t
 				 "verified", totals->faults == 0, "parts", (json_int_t)totals->parts, "arrays",
 				 (json_int_t)totals->arrays, "bytes", (json_int_t)totals->bytes, "seconds", seconds);
 	if (totals->faults > 0)
-		json_object_set_new(root, "error", json_string_nocheck(totals->first_fault));
+		json_object_set_new(root, "error", text_value(totals->first_fault));
 	json_dumpf(root, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(root);

@@ -5,12 +5,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/base/options.h"
 #include "core/base/sysfile.h"
 
 #define TEXT_BYTES 16384
 #define KIB        1024ull
+#define PAGE       4096u
+#define HUGE_MIN   (8ull << 20) /* four huge pages */
 
 void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out)
 {
@@ -176,4 +179,13 @@ gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
 	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: %s", what,
 		       gw_text_bytes(wanted, (double)bytes), gw_text_bytes(available, (double)memory.available),
 		       memory.bound_by, remedy);
+}
+
+void gw_memory_huge(void *memory, uint64_t bytes)
+{
+	if (bytes < HUGE_MIN)
+		return;
+	uintptr_t from = ((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+	uintptr_t to = ((uintptr_t)memory + (uintptr_t)bytes) & ~(uintptr_t)(PAGE - 1);
+	madvise((void *)from, to - from, MADV_HUGEPAGE);
 }

@@ -51,6 +51,8 @@ static int write_line(const struct gw_progress *progress, uint64_t done, uint64_
 	char of[GW_UNIT_TEXT_MAX + 16] = "";
 	double seconds = (double)(now_ns - progress->start_ns) / (double)GW_NS_PER_SECOND;
 	double rate = seconds > 0 ? (double)done / seconds : 0;
+	if (!progress->unit)
+		return snprintf(line, bytes, "%s: %s", progress->what, gw_text_duration(done_text, seconds));
 	const char *unit = unit_suffix(progress), *space = *unit ? " " : "";
 	if (progress->total)
 		snprintf(of, sizeof(of), " of %s (%.0f %%)", amount(progress, total_text, (double)progress->total),

@@ -93,6 +93,13 @@ gw_status gw_context(gw_status status, const char *format, ...)
 	return status;
 }
 
+gw_status gw_advise(gw_status status, const char *advice)
+{
+	size_t used = strlen(error_text);
+	snprintf(error_text + used, sizeof(error_text) - used, "; %s", advice);
+	return status;
+}
+
 gw_status gw_fail_text(gw_status status, const char *text)
 {
 	char copy[GW_ERROR_TEXT_MAX];

@@ -31,6 +31,10 @@ static inline gw_status gw_failed(gw_status status)
 /* Puts "context: " in front of this thread's error text; returns the status unchanged. */
 gw_status gw_context(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
+/* Puts "; advice" behind this thread's error text: what to do, where the caller knows that better than whoever found
+ * the fault. Returns the status unchanged. */
+gw_status gw_advise(gw_status status, const char *advice);
+
 /* Sets the text that another thread's failure left, for handing an error over between threads. */
 gw_status gw_fail_text(gw_status status, const char *text);
 

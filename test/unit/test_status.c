@@ -30,6 +30,21 @@ static void test_context_goes_in_front(void **state)
 	assert_string_equal(gw_last_error(), "part2: row 7: id out of range");
 }
 
+static void test_advice_goes_behind(void **state)
+{
+	(void)state;
+	char text[GW_ERROR_TEXT_MAX + 64];
+	gw_fail(GW_FORMAT, "indptr.npy: truncated");
+	assert_int_equal(gw_advise(GW_FORMAT, "copy it again"), GW_FORMAT);
+	gw_context(GW_FORMAT, "part 2");
+	assert_string_equal(gw_last_error(), "part 2: indptr.npy: truncated; copy it again");
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	gw_fail(GW_IO, "%s", text);
+	gw_advise(GW_IO, "no room for this"); /* nor beyond it */
+	assert_int_equal(strlen(gw_last_error()), GW_ERROR_TEXT_MAX - 1);
+}
+
 static void test_errno_text_and_status(void **state)
 {
 	(void)state;
@@ -114,6 +129,7 @@ int main(void)
 		cmocka_unit_test(test_errno_text_and_status),       cmocka_unit_test(test_long_text_is_cut),
 		cmocka_unit_test(test_text_belongs_to_its_thread),  cmocka_unit_test(test_text_is_one_plain_line),
 		cmocka_unit_test(test_text_without_terminal_codes), cmocka_unit_test(test_text_of_the_old_text),
+		cmocka_unit_test(test_advice_goes_behind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
