@@ -90,6 +90,9 @@ static void test_commit(void **state)
 	assert_int_equal(gw_staging_mkdir(staging, "part0/node/author/"), GW_OK);
 	assert_int_equal(gw_staging_mkdir(staging, "part0"), GW_OK);
 	put(gw_staging_path(staging), "part0/node/paper/feat.npy", "12345");
+	char link[256];
+	snprintf(link, sizeof(link), "%s/link", gw_staging_path(staging));
+	assert_int_equal(symlink("/nowhere", link), 0); /* what cannot be opened need not be synced */
 	assert_int_equal(gw_staging_commit(staging), GW_OK);
 	assert_true(has(place->final, "part0/node/paper/feat.npy", "12345"));
 	assert_int_equal(entries(place->root), 1);
