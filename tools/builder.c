@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/memory.h"
 #include "tools/builder_internal.h"
 
 /* Makes room for one more element. */
@@ -28,7 +29,7 @@ gw_status gw_builder_target_check(const char *folder, bool replace)
 	if (!replace && access(folder, F_OK) == 0)
 		return gw_fail(GW_EXISTS, "%s is there already: remove it, choose another --out, or pass --replace",
 			       folder);
-	return GW_OK;
+	return replace ? gw_meta_check_replaceable(folder) : GW_OK;
 }
 
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)
@@ -43,6 +44,19 @@ gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)
 	snprintf(builder->name, sizeof(builder->name), "%s", graph_name);
 	*out = builder;
 	return GW_OK;
+}
+
+gw_status gw_builder_rename(struct gw_builder *builder, const char *graph_name)
+{
+	gw_status status = gw_name_check("graph", graph_name);
+	if (status == GW_OK)
+		snprintf(builder->name, sizeof(builder->name), "%s", graph_name);
+	return status;
+}
+
+const char *gw_builder_name(const struct gw_builder *builder)
+{
+	return builder->name;
 }
 
 void gw_builder_destroy(struct gw_builder *builder)
@@ -71,6 +85,22 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 	}
 	builder->owned[builder->num_owned++] = (struct builder_owned){.memory = memory, .release = release};
 	return GW_OK;
+}
+
+void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
+{
+	void *memory = NULL;
+	if (*status != GW_OK)
+		return NULL;
+	if (count > SIZE_MAX / bytes)
+		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu elements", (unsigned long long)count);
+	else
+		memory = gw_malloc(count * bytes);
+	if (memory)
+		gw_memory_huge(memory, count * bytes);
+	if (*status == GW_OK)
+		*status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
+	return *status == GW_OK ? memory : NULL;
 }
 
 gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_t *out)

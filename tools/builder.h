@@ -62,6 +62,10 @@ gw_status gw_builder_target_check(const char *folder, bool replace);
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out);
 void gw_builder_destroy(struct gw_builder *builder); /* NULL is allowed; releases what it owns */
 
+/* Another name for the graph. GW_INVALID for a bad one, which leaves the old. */
+gw_status gw_builder_rename(struct gw_builder *builder, const char *graph_name);
+const char *gw_builder_name(const struct gw_builder *builder);
+
 /* The number of the node type of that name, added with count 0 if it is new. GW_INVALID for a bad name. */
 gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_t *out);
 void gw_builder_ntype_count(struct gw_builder *builder, uint32_t ntype, uint64_t count);
@@ -89,6 +93,10 @@ gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, co
 
 /* Hands memory over: release(memory) is called by gw_builder_destroy. On failure it is called at once. */
 gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*release)(void *memory));
+
+/* Memory of count elements, at least one byte, that the builder releases; NULL with *status set. For calls in a row:
+ * one that finds *status set already does nothing. */
+void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status);
 
 /* Writes <folder>/<graph name>.json and part0. GW_RANGE names the edge type, the edge and the id. */
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,

@@ -121,6 +121,10 @@ gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
  * File paths that are absolute or climb are refused, and no memory is taken for what the text only claims to have. */
 gw_status gw_meta_read(const char *config, struct gw_graph_meta **out);
 
+/* May the folder be replaced by a graph? GW_EXISTS unless it is absent, empty, or holds a graph: --replace must not
+ * take away what a wrong --out names. */
+gw_status gw_meta_check_replaceable(const char *folder);
+
 /* From and to the JSON text, for the wire and for fuzzing; *text is to be freed with gw_free. */
 gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out);
 gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text);

@@ -116,6 +116,39 @@ static gw_status find_json(const char *folder, char **path)
 	return status;
 }
 
+static bool is_empty(const char *folder)
+{
+	DIR *directory = opendir(folder);
+	if (!directory)
+		return false;
+	struct dirent *entry;
+	do
+		entry = readdir(directory);
+	while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+	closedir(directory);
+	return !entry;
+}
+
+gw_status gw_meta_check_replaceable(const char *folder)
+{
+	struct stat info;
+	char *path;
+	if (lstat(folder, &info) < 0)
+		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "%s", folder);
+	if (!S_ISDIR(info.st_mode))
+		return gw_fail(GW_EXISTS, "%s: exists already and is no folder", folder);
+	if (is_empty(folder))
+		return GW_OK;
+	gw_status status = find_json(folder, &path);
+	gw_free(path);
+	if (status == GW_NOT_FOUND)
+		return gw_fail(GW_EXISTS,
+			       "%s: holds something else than a graph, and only a graph is replaced; choose another "
+			       "folder, or empty this one",
+			       folder);
+	return status;
+}
+
 /* The folder part of a path: "." for a bare file name. */
 static char *folder_of(const char *path)
 {

@@ -17,6 +17,8 @@ printf '0\t1\n1\tx2 y\n' >bad.tsv
 printf '0\t1\n1\t-7\n' >negative.tsv
 head -c 4096 /dev/urandom >noise.npy
 printf '0\t1\n1\t2\n2\t0\n' | gzip | head -c 20 >cut.tsv.gz
+: >empty.tsv
+refuses "import: an empty file" 1 'empty.tsv: no edges.*--num-nodes' "$GRAPHWIRE" import --quiet --from empty.tsv --out made
 refuses "import: an id that is none" 1 'bad.tsv.*2' "$GRAPHWIRE" import --quiet --from bad.tsv --ids dense --out made
 refuses "import: an array that is none" 1 'noise.npy' "$GRAPHWIRE" import --quiet --from noise.npy --out made
 refuses "import: a negative id" 1 'negative.tsv.*2' "$GRAPHWIRE" import --quiet --from negative.tsv --ids dense --out made

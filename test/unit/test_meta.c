@@ -17,6 +17,7 @@
 #include "core/base/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
+#include "test/support/scratch.h"
 
 static char *good; /* a JSON that reads well */
 
@@ -521,7 +522,7 @@ static void test_read(void **state)
 	(void)state;
 	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
 	struct gw_graph_meta *meta;
-	assert_non_null(mkdtemp(folder));
+	gw_scratch_make(folder);
 	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
 	put_file(folder, "metadata.json", "{\"graph_name\": \"another kind\"}");
 	put_file(folder, "notes.txt", good);
