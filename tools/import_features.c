@@ -286,10 +286,9 @@ static struct gw_builder_array mask_array(const struct gw_import_feature *featur
 static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
 			    struct gw_builder_array *array)
 {
-	gw_status status = GW_OK;
-	uint64_t *numbers, count;
-	bool flags;
-	status = mask_numbers(im, feature, rows, &numbers, &count, &flags);
+	uint64_t *numbers = NULL, count = 0;
+	bool flags = false;
+	gw_status status = mask_numbers(im, feature, rows, &numbers, &count, &flags);
 	if (status)
 		return status;
 	if (!flags)
@@ -306,8 +305,8 @@ static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature
 static gw_status index_mask(struct gw_import *im, const struct gw_import_space *space,
 			    const struct gw_import_feature *feature, struct gw_builder_array *array)
 {
-	uint64_t *ids, count;
-	bool flags;
+	uint64_t *ids = NULL, count = 0;
+	bool flags = false;
 	gw_status status = mask_numbers(im, feature, space->count, &ids, &count, &flags);
 	if (status)
 		return status;
