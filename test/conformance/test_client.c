@@ -128,6 +128,7 @@ static void gathers_what_the_files_hold(void **state)
 	for (; (tensor = gw_tensor_at(client, tensors)); tensors++) {
 		const struct gw_edge_type *etype = tensor->of_edges ? &meta->etypes[tensor->type] : NULL;
 		const struct gw_node_type *ntype = tensor->of_edges ? NULL : &meta->ntypes[tensor->type];
+		assert_true(etype || ntype);
 		const uint64_t *starts = etype ? etype->starts : ntype->starts;
 		char key[512];
 		snprintf(key, sizeof(key), "%s/%s/%s", etype ? "edge" : "node", etype ? etype->folder : ntype->name,
