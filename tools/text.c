@@ -144,7 +144,7 @@ static gw_status inflate_all(const struct gw_text *text, struct growing *memory)
 
 static bool starts_with(const struct gw_text *text, const char *magic, size_t bytes)
 {
-	return text->bytes >= bytes && memcmp(text->data, magic, bytes) == 0;
+	return text->data && text->bytes >= bytes && memcmp(text->data, magic, bytes) == 0;
 }
 
 /* Refuses what is no text, naming what it is. */

@@ -155,7 +155,7 @@ static void refuse(struct tcp_server *server, gw_status status)
 
 static void take_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
-	struct wire_hello hello;
+	struct wire_hello hello = {0};
 	struct wire_challenge challenge = {.magic = WIRE_MAGIC,
 					   .version = WIRE_VERSION,
 					   .key_wanted = server->service->key_bytes != 0,
