@@ -75,7 +75,7 @@ gw_status gw_own_graph_make(struct gw_own_servers *own, uint32_t scale, uint32_t
 /* Reads the ready line, "serving part 0 of 2 of NAME at ADDRESS: ...". */
 static gw_status read_ready(int output, char *address, size_t bytes)
 {
-	char line[1024];
+	char line[1024] = "";
 	size_t used = 0;
 	while (used + 1 < sizeof(line) && !memchr(line, '\n', used)) {
 		struct pollfd readable = {.fd = output, .events = POLLIN};

@@ -157,7 +157,7 @@ static gw_status socket_open(const struct gw_address *address, int *out, uint16_
 		return gw_context(status, "listen");
 	/* The first address of a name: a name that stands for several is for clients. */
 	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-	struct sockaddr_storage taken;
+	struct sockaddr_storage taken = {0};
 	socklen_t taken_bytes = sizeof(taken);
 	if (fd < 0) {
 		status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));

@@ -84,8 +84,8 @@ struct tcp_listener {
 };
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out);
-void gw_tcp_listener_stop(struct gw_listener *listener, bool close);
-void gw_tcp_listener_free(struct gw_listener *listener);
+void gw_tcp_listener_stop(struct gw_listener *base, bool close);
+void gw_tcp_listener_free(struct gw_listener *base);
 void gw_tcp_listener_release(struct tcp_listener *listener);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
 /* Connections dealt to this loop by another thread. */
