@@ -19,9 +19,9 @@ static const char doc[] =
 	"Examples:\n"
 	"  graphwire serve --part-config parts/mygraph.json --part 0 --listen 127.0.0.1:30050\n"
 	"  graphwire serve --part-config parts/mygraph.json --part 1 --listen 10.0.0.2:30050 --key-file job.key\n"
-	"\vPrints one line when it is ready. SIGTERM or SIGINT: accepts no more clients, lets open work finish, ends; "
-	"a second "
-	"signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
+	"\vPrints one line when it is ready. SIGTERM, SIGINT or SIGHUP: accepts no more clients, lets open work "
+	"finish, "
+	"ends; a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
 /* In the order of the table: a bad value is told with the name found there. */
 enum {
@@ -76,6 +76,14 @@ static gw_status parse_numa(const char *text, int *out)
 	return status;
 }
 
+static gw_status parse_listen(const char *text, struct gw_address *out)
+{
+	gw_status status = gw_address_parse(text, out);
+	if (status == GW_OK && strcmp(out->scheme, "tcp") != 0)
+		return gw_fail(GW_UNSUPPORTED, "\"%.64s\": this version serves over TCP only: ADDR:PORT", text);
+	return status;
+}
+
 static gw_status parse_one(int key, char *value, struct arguments *arguments)
 {
 	static const char *const huge[] = {"try", "require", "off", NULL};
@@ -95,7 +103,7 @@ static gw_status parse_one(int key, char *value, struct arguments *arguments)
 		arguments->has_part = true;
 		break;
 	case OPT_LISTEN:
-		status = gw_address_parse(value, &server->listen);
+		status = parse_listen(value, &server->listen);
 		break;
 	case OPT_TRANSPORT:
 		status = gw_parse_choice(value, transports, &choice);
@@ -145,6 +153,8 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		argp_failure(state, 2, 0, "\"%s\" is no option: see --help", value);
 	if (key == ARGP_KEY_END && (!arguments->server.part_config || !arguments->has_part))
 		argp_failure(state, 2, 0, "--part-config and --part are required: see --help");
+	if (key == ARGP_KEY_END && arguments->server.insecure && arguments->server.key_file)
+		argp_failure(state, 2, 0, "--key-file and --insecure exclude each other: leave out one");
 	if (key < OPT_PART_CONFIG)
 		return ARGP_ERR_UNKNOWN;
 	gw_status status = parse_one(key, value, arguments);
@@ -175,10 +185,25 @@ static void end_at_once(int signal_number)
 	_exit(1);
 }
 
+/* The signals that drain; a hang-up only where nobody (nohup) has told us to ignore it. */
+static void choose_signals(sigset_t *signals)
+{
+	struct sigaction hang_up;
+	sigemptyset(signals);
+	sigaddset(signals, SIGTERM);
+	sigaddset(signals, SIGINT);
+	if (sigaction(SIGHUP, NULL, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
+		sigaddset(signals, SIGHUP);
+}
+
 int gw_serve_main(int argc, char **argv)
 {
+	unsigned processors = gw_processors();
 	struct arguments arguments = {
-		.server = {.threads = gw_processors(), .pin = true, .numa = GW_NUMA_SPREAD, .drain_ms = 5000},
+		.server = {.threads = processors < GW_SERVER_THREADS_MAX ? processors : GW_SERVER_THREADS_MAX,
+			   .pin = true,
+			   .numa = GW_NUMA_SPREAD,
+			   .drain_ms = 5000},
 	};
 	gw_address_parse("127.0.0.1:30050", &arguments.server.listen);
 	static const struct argp argp = {options_table, parse, NULL, doc, NULL, NULL, NULL};
@@ -195,9 +220,7 @@ int gw_serve_main(int argc, char **argv)
 	/* Until here a signal ends the process: loading may take long, and leaves nothing behind. The server's threads
 	 * take none. */
 	sigset_t signals;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
+	choose_signals(&signals);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	print_ready(server);
 	int received;
