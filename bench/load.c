@@ -88,6 +88,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PIECE:
 		a->load.piece_bytes = (unsigned)number_of("piece", arg, 4096, GW_DIGEST_CHUNK, state);
+		if (a->load.piece_bytes % 4096 || GW_DIGEST_CHUNK % a->load.piece_bytes)
+			argp_error(state, "--piece: %s is no multiple of 4096 that divides 4Mi", arg);
 		return 0;
 	case OPT_DEPTH:
 		a->load.queue_depth = (unsigned)number_of("depth", arg, 1, 4096, state);

@@ -130,7 +130,7 @@ static const struct argp_option options[] = {
 	{"servers", KEY_SERVERS, "ADDR:PORT,...", 0, "one server for each part; none: standalone, from the folder", 0},
 	{"key-file", KEY_KEY_FILE, "FILE", 0, "the servers' key; on loopback it is found", 0},
 	{"ntype", KEY_NTYPE, "NAME", 0, "type of the seeds (the first that has labels)", 1},
-	{"mask", KEY_MASK, "NAME", 0, "the seeds are the nodes where this is set (train_mask); without one: all", 1},
+	{"mask", KEY_MASK, "NAME", 0, "the seeds are the nodes where this is set (train_mask, where there is one)", 1},
 	{"seeds-of-part", KEY_PART, "N", 0, "only seeds that this part owns", 1},
 	{"features", KEY_FEATURES, "NAME", 0, "read for every node of every type that has it (feat)", 1},
 	{"labels", KEY_LABELS, "NAME", 0, "read for the seeds (label)", 1},
@@ -409,12 +409,7 @@ int gw_tool_epoch(int argc, char **argv)
 		NULL,
 		NULL};
 	struct command command = {
-		.plan = {.features = "feat",
-			 .labels = "label",
-			 .mask = "train_mask",
-			 .batch_size = 1000,
-			 .seed = 1,
-			 .fanouts = {.hops = 2, .of_hop = {10, 5}}},
+		.plan = {.batch_size = 1000, .seed = 1, .fanouts = {.hops = 2, .of_hop = {10, 5}}},
 	};
 	if (gw_options_parse(&argp, argc, argv, &command))
 		return 2;
