@@ -71,8 +71,9 @@ static int unknown_command(const char *name)
 	const char *nearest = NULL;
 	size_t least = 4; /* more edits than that make another word */
 	for (size_t i = 0; i < COMMANDS; i++) {
-		size_t edits =
-			*name && strncmp(commands[i].name, name, strlen(name)) == 0 ? 1 : distance(commands[i].name, name);
+		size_t edits = *name && strncmp(commands[i].name, name, strlen(name)) == 0
+				       ? 1
+				       : distance(commands[i].name, name);
 		if (edits < least) {
 			least = edits;
 			nearest = commands[i].name;

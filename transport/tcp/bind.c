@@ -41,7 +41,7 @@ static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, 
 		return gw_context(status, "listen");
 	/* The first address of a name: a name that stands for several is for clients. */
 	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct sockaddr_storage taken;
+	struct sockaddr_storage taken = {0};
 	socklen_t taken_bytes = sizeof(taken);
 	if (fd < 0) {
 		status = fail_at(address, errno);
