@@ -45,7 +45,8 @@ gw_status gw_bench_close(struct gw_bench *bench)
 	bench->json = NULL;
 	if (!json)
 		return GW_OK;
-	int failed = json == stdout ? fflush(json) | ferror(json) : ferror(json) | fclose(json);
+	int failed = ferror(json);
+	failed |= json == stdout ? fflush(json) : fclose(json);
 	return failed ? gw_fail_errno(GW_IO, errno, "write %s", bench->json_path) : GW_OK;
 }
 
@@ -61,6 +62,15 @@ static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
+}
+
+double gw_bench_quantile(double *values, size_t count, double share)
+{
+	size_t at = (size_t)((double)count * share);
+	if (count == 0)
+		return 0;
+	qsort(values, count, sizeof(*values), compare);
+	return values[at < count ? at : count - 1];
 }
 
 static void sort(const struct gw_bench_series *series, struct gw_bench_series *sorted)

@@ -26,7 +26,9 @@ int gw_bench_gather(int argc, char **argv);
 int gw_bench_latency(int argc, char **argv);
 int gw_bench_load(int argc, char **argv);
 int gw_bench_minibatch(int argc, char **argv);
+int gw_bench_remote(int argc, char **argv);
 int gw_bench_sample(int argc, char **argv);
+int gw_bench_threads(int argc, char **argv);
 
 /* ---- options that all of them take ---- */
 
@@ -58,6 +60,9 @@ struct gw_bench_series {
 void gw_bench_series_add(struct gw_bench_series *series, double value);
 double gw_bench_series_median(const struct gw_bench_series *series); /* 0 when empty */
 double gw_bench_series_spread(const struct gw_bench_series *series); /* (largest - smallest) / median */
+
+/* The value with `share` of the values below it; sorts them. 0 when there are none. */
+double gw_bench_quantile(double *values, size_t count, double share);
 
 /* One measurement: does the work, returns its figure. */
 typedef gw_status (*gw_bench_measure)(void *context, double *figure);

@@ -12,12 +12,12 @@
 
 #include "bench/bare_rows.h"
 #include "bench/bench.h"
-#include "bench/row_bed.h"
+#include "bench/row_stream.h"
 #include "core/base/alloc.h"
-#include "core/base/clock.h"
 
 #define ROW_BYTES_MAX (64u << 10)
 #define SIZES_MAX     16
+#define STREAMS       3 /* measurements of the raw stream */
 
 struct arguments {
 	struct gw_bench bench;
@@ -30,12 +30,9 @@ struct arguments {
 	/* while it runs */
 	struct gw_arena *table, *landing;
 	struct gw_row_bed bed;
-	struct gw_buffer *buffer;
 	struct gw_bare_rows bare;
-	struct gw_group groups[ROW_DEPTH_MAX];
-	uint64_t *offsets[ROW_DEPTH_MAX]; /* batch of them each */
-	uint64_t next;                    /* number of the next row */
-	bool stream;                      /* the ceiling is the raw stream */
+	struct gw_row_stream stream;
+	bool memory; /* the case is in memory, else over TCP */
 	/* Processor seconds, both sides together, for each GB: says more than the clock on a busy machine. */
 	struct gw_bench_series cpu, bare_cpu;
 };
@@ -67,104 +64,65 @@ static const struct gw_option table[] = {
 };
 #undef A
 
-/* ---- Graphwire's side ---- */
-
-static gw_status post(struct arguments *a, uint32_t slot)
-{
-	struct gw_group *group = &a->groups[slot];
-	*group = (struct gw_group){.cookie = group, .deadline_ns = GW_NO_DEADLINE};
-	for (uint64_t i = 0; i < a->batch; i++)
-		a->offsets[slot][i] = gw_bare_mix(a->next++) % a->bare.rows * a->bare.row_bytes;
-	struct gw_gather gather = {.remote = a->offsets[slot],
-				   .local = (uint64_t)slot * a->batch * a->bare.row_bytes,
-				   .row_bytes = a->bare.row_bytes,
-				   .stride = a->bare.row_bytes};
-	for (size_t left = a->batch;;) {
-		size_t taken = gw_endpoint_gather(a->bed.endpoint, group, &a->bed.endpoint->peer.regions[0], a->buffer,
-						  &gather, left, true);
-		left -= taken;
-		if (!left)
-			return GW_OK;
-		gather.remote += taken;
-		gather.local += taken * gather.stride;
-		/* Only a batch that is larger than the transport's queue gets here: it waits for room by itself. */
-		if (!taken && gw_poll_group_poll(a->bed.group, NULL, 0, GW_NS_PER_SECOND))
-			return gw_fail(GW_PROTOCOL, "a completion that nobody took");
-	}
-}
-
-static gw_status wait_one(struct arguments *a, uint32_t *slot)
-{
-	struct gw_completion completion;
-	while (!gw_poll_group_poll(a->bed.group, &completion, 1, GW_NS_PER_SECOND))
-		;
-	*slot = (uint32_t)((struct gw_group *)completion.cookie - a->groups);
-	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
-}
-
-static gw_status verify(struct arguments *a)
-{
-	gw_status status = GW_OK;
-	for (uint32_t round = 0; round < 3 && !status; round++) {
-		uint32_t slot = round % (uint32_t)a->depth, done;
-		memset(gw_arena_base(a->landing), 0, a->batch * a->bare.row_bytes);
-		status = post(a, slot);
-		if (!status)
-			status = wait_one(a, &done);
-		const uint8_t *rows = gw_arena_base(a->landing) + (uint64_t)slot * a->batch * a->bare.row_bytes;
-		for (uint64_t i = 0; i < a->batch && !status; i++)
-			if (memcmp(rows + i * a->bare.row_bytes, a->bare.table + a->offsets[slot][i],
-				   a->bare.row_bytes) != 0)
-				status = gw_fail(GW_DIGEST, "row %llu of a gather is wrong", (unsigned long long)i);
-	}
-	return status;
-}
+/* ---- measuring ---- */
 
 static gw_status measure_rows(void *context, double *figure)
 {
 	struct arguments *a = context;
-	gw_status status = GW_OK;
-	uint64_t batches = 0, begun, end = 0;
+	uint64_t batches;
 	double cpu = gw_bench_cpu_seconds();
-	for (uint32_t slot = 0; slot < a->depth && !status; slot++)
-		status = post(a, slot);
-	begun = gw_now_ns();
-	while (!status && (double)(end = gw_now_ns() - begun) < a->seconds * 1e9) {
-		uint32_t slot;
-		status = wait_one(a, &slot);
-		if (!status)
-			status = post(a, slot);
-		batches++;
-	}
-	for (uint32_t i = 0, slot; i < a->depth && !status; i++)
-		status = wait_one(a, &slot);
-	*figure = (double)(batches * a->batch * a->bare.row_bytes) / (double)end;
+	gw_status status = gw_row_stream_run(&a->stream, figure, &batches);
+	*figure *= 1e-9;
 	gw_bench_series_add(&a->cpu, (gw_bench_cpu_seconds() - cpu) * 1e9 /
 					     (double)((batches + a->depth) * a->batch * a->bare.row_bytes));
 	return status;
 }
 
-/* ---- the ceilings ---- */
-
 static gw_status measure_bare(void *context, double *figure)
 {
 	struct arguments *a = context;
-	bool memory = strcmp(a->bed.endpoint->transport->name, "memory") == 0;
 	double cpu = gw_bench_cpu_seconds();
-	int error = a->stream ? gw_bare_stream(a->seconds, figure)
-		    : memory  ? gw_bare_rows_copy(&a->bare, figure)
-			      : gw_bare_rows_tcp(&a->bare, figure);
+	int error = a->memory ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-9;
-	if (!error && !a->stream)
-		gw_bench_series_add(&a->bare_cpu, (gw_bench_cpu_seconds() - cpu) / (*figure * a->seconds));
-	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
+	if (error)
+		return gw_fail_errno(GW_IO, error, "the bare loop");
+	gw_bench_series_add(&a->bare_cpu, (gw_bench_cpu_seconds() - cpu) / (*figure * a->seconds));
+	return GW_OK;
 }
 
-/* ---- */
+/* What the sockets would carry if nobody had to gather. */
+static gw_status measure_stream(const struct arguments *a, struct gw_bench_series *streams)
+{
+	for (unsigned i = 0; i < STREAMS; i++) {
+		double figure;
+		int error = gw_bare_stream(a->seconds, &figure);
+		if (error)
+			return gw_fail_errno(GW_IO, error, "the bare stream");
+		gw_bench_series_add(streams, figure * 1e-9);
+	}
+	return GW_OK;
+}
+
+/* ---- a case ---- */
+
+static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, struct gw_bench_series *values,
+			 struct gw_bench_series *streams)
+{
+	gw_status status = gw_row_stream_begin(&a->stream, &a->bed, &a->bare);
+	if (status)
+		return status;
+	status = gw_row_stream_verify(&a->stream);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, ceilings, values);
+	if (!status && !a->memory)
+		status = measure_stream(a, streams);
+	gw_row_stream_end(&a->stream);
+	return status;
+}
 
 static gw_status run_case(struct arguments *a, const char *scheme, const char *driver)
 {
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, 1000 * a->spin_us);
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, 1000 * a->spin_us, 1);
 	if (status == GW_UNSUPPORTED && driver) {
 		fprintf(a->bench.table, "tcp/%s: not measured: %s\n", driver, gw_last_error());
 		return GW_OK;
@@ -173,40 +131,33 @@ static gw_status run_case(struct arguments *a, const char *scheme, const char *d
 		return status;
 	struct gw_bench_series ceilings = {0}, values = {0}, streams = {0};
 	a->cpu.count = a->bare_cpu.count = 0;
-	status = gw_buffer_register(a->bed.group, gw_arena_base(a->landing), gw_arena_bytes(a->landing), &a->buffer);
-	if (!status)
-		status = verify(a);
-	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, &ceilings, &values);
-	for (unsigned i = 0; driver && i < 3 && !status; i++) {
-		double figure;
-		a->stream = true;
-		status = measure_bare(a, &figure);
-		a->stream = false;
-		if (!status)
-			gw_bench_series_add(&streams, figure);
-	}
-	gw_buffer_release(a->buffer);
-	a->buffer = NULL;
+	a->memory = !driver;
+	status = measure(a, &ceilings, &values, &streams);
 	gw_row_bed_end(&a->bed);
 	if (status)
 		return status;
-	char title[96];
+	char title[96], note[96];
+	double stream = gw_bench_series_median(&streams);
 	snprintf(title, sizeof(title), "%s%s%s, %llu x %u B, %llu in flight", scheme, driver ? "/" : "",
 		 driver ? driver : "", (unsigned long long)a->batch, a->bare.row_bytes, (unsigned long long)a->depth);
+	if (driver)
+		snprintf(note, sizeof(note), "on %s; a raw stream from hot buffers: %.4g GB/s", gw_row_pages(a->table),
+			 stream);
+	else
+		snprintf(note, sizeof(note), "on %s", gw_row_pages(a->table));
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "GB/s",
 		.values = &values,
 		.ceilings = &ceilings,
 		.verified = true,
+		.note = note,
 		.fields = {{"mrows_per_s", gw_bench_series_median(&values) * 1e3 / a->bare.row_bytes, NULL},
 			   {"cpu_s_per_gb", gw_bench_series_median(&a->cpu), NULL},
 			   {"ceiling_cpu_s_per_gb", gw_bench_series_median(&a->bare_cpu), NULL},
-			   {"raw_stream_gb_per_s", gw_bench_series_median(&streams), NULL}},
+			   {"pages", 0, gw_row_pages(a->table)},
+			   {driver ? "raw_stream_gb_per_s" : NULL, stream, NULL}},
 	};
-	if (!driver)
-		result.fields[3].name = NULL;
 	gw_bench_report(&a->bench, &result);
 	return GW_OK;
 }
@@ -238,18 +189,12 @@ static gw_status run(struct arguments *a)
 	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
 	gw_bare_pin(0);
 	gw_status status = gw_bench_open(&a->bench);
-	for (uint64_t i = 0; i < a->depth && !status; i++) {
-		a->offsets[i] = gw_calloc(a->batch, sizeof(uint64_t));
-		status = a->offsets[i] ? GW_OK : GW_NO_MEMORY;
-	}
 	if (!status)
 		status = gw_arena_create(a->depth * a->batch * widest, &pages, &a->landing);
 	if (!status)
 		status = gw_row_table_make(a->table_bytes, &a->table);
 	for (unsigned i = 0; i < a->row_sizes && !status; i++)
 		status = run_size(a, a->row_bytes[i]);
-	for (uint64_t i = 0; i < a->depth; i++)
-		gw_free(a->offsets[i]);
 	gw_arena_destroy(a->landing);
 	gw_arena_destroy(a->table);
 	gw_status closed = gw_bench_close(&a->bench);
@@ -277,7 +222,7 @@ int gw_bench_gather(int argc, char **argv)
 	}
 	gw_status status = run(a);
 	if (status)
-		fprintf(stderr, "bench gather: %s\n", gw_last_error());
+		fprintf(stderr, "graphwire bench gather: %s\n", gw_last_error());
 	gw_free(a);
 	return status ? 1 : 0;
 }

@@ -63,6 +63,14 @@ static const struct gw_option table[] = {
 };
 #undef A
 
+static gw_status check_options(void *input)
+{
+	unsigned piece = ((const struct arguments *)input)->load.piece_bytes;
+	if (piece % 4096 || GW_DIGEST_CHUNK % piece)
+		return gw_fail(GW_INVALID, "--piece: %u is no multiple of 4096 that divides 4Mi", piece);
+	return GW_OK;
+}
+
 /* ---- input ---- */
 
 static void fill(uint64_t *words, size_t count, uint64_t seed)
@@ -314,7 +322,8 @@ int gw_bench_load(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .common = gw_bench_options,
 						  .common_offset = offsetof(struct arguments, bench),
-						  .doc = doc};
+						  .doc = doc,
+						  .check = check_options};
 	struct arguments a = {.bench = {.name = "load"},
 			      .folder = "/var/tmp",
 			      .files = 8,

@@ -12,16 +12,16 @@
 #include "core/base/probe.h"
 #include "server/server.h"
 
-static const char doc[] =
-	"Load one part of a partitioned graph and serve it to clients.\n\n"
-	"Examples:\n"
-	"  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
-	"                  --listen 127.0.0.1:30050\n"
-	"  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
-	"                  --listen 10.0.0.2:30050 --key-file job.key\n"
-	"\vPrints one line when it is ready. SIGTERM or SIGINT: accepts no more clients, lets open work finish, ends; "
-	"a second "
-	"signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
+static const char doc[] = "Load one part of a partitioned graph and serve it to clients.\n\n"
+			  "Examples:\n"
+			  "  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
+			  "                  --listen 127.0.0.1:30050\n"
+			  "  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
+			  "                  --listen 10.0.0.2:30050 --key-file job.key\n"
+			  "\vPrints one line when it is ready. SIGTERM, SIGINT or SIGHUP: accepts no more clients, "
+			  "lets open work finish, ends; "
+			  "a second "
+			  "signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
 struct arguments {
 	struct gw_server_options server;
@@ -42,7 +42,11 @@ static gw_status take_numa(void *input, char *text)
 
 static gw_status take_listen(void *input, char *text)
 {
-	return gw_address_parse(text, &((struct arguments *)input)->server.listen);
+	struct gw_address *out = &((struct arguments *)input)->server.listen;
+	gw_status status = gw_address_parse(text, out);
+	if (status == GW_OK && strcmp(out->scheme, "tcp") != 0)
+		return gw_fail(GW_UNSUPPORTED, "\"%.64s\": this version serves over TCP only: ADDR:PORT", text);
+	return status;
 }
 
 static gw_status take_no_pin(void *input, char *text)
@@ -89,6 +93,14 @@ static const struct gw_option table[] = {
 };
 #undef A
 
+static gw_status check_options(void *input)
+{
+	const struct gw_server_options *server = &((const struct arguments *)input)->server;
+	if (server->insecure && server->key_file)
+		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
+	return GW_OK;
+}
+
 static void print_ready(const struct gw_server *server)
 {
 	char address[GW_ADDRESS_MAX], bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
@@ -109,13 +121,28 @@ static void end_at_once(int signal_number)
 	_exit(1);
 }
 
+/* The signals that drain; a hang-up only where nobody (nohup) has told us to ignore it. */
+static void choose_signals(sigset_t *signals)
+{
+	struct sigaction hang_up;
+	sigemptyset(signals);
+	sigaddset(signals, SIGTERM);
+	sigaddset(signals, SIGINT);
+	if (sigaction(SIGHUP, NULL, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
+		sigaddset(signals, SIGHUP);
+}
+
 int gw_serve_main(int argc, char **argv)
 {
+	unsigned processors = gw_processors();
 	struct arguments arguments = {
-		.server = {.threads = gw_processors(), .pin = true, .numa = GW_NUMA_SPREAD, .drain_ms = 5000},
+		.server = {.threads = processors < GW_SERVER_THREADS_MAX ? processors : GW_SERVER_THREADS_MAX,
+			   .pin = true,
+			   .numa = GW_NUMA_SPREAD,
+			   .drain_ms = 5000},
 	};
 	gw_address_parse("127.0.0.1:30050", &arguments.server.listen);
-	static const struct gw_options options = {.table = table, .doc = doc};
+	static const struct gw_options options = {.table = table, .doc = doc, .check = check_options};
 	gw_options_parse(&options, argc, argv, &arguments);
 	signal(SIGPIPE, SIG_IGN);
 
@@ -128,9 +155,7 @@ int gw_serve_main(int argc, char **argv)
 	/* Until here a signal ends the process: loading may take long, and leaves nothing behind. The server's threads
 	 * take none. */
 	sigset_t signals;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
+	choose_signals(&signals);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	print_ready(server);
 	int received;

@@ -102,7 +102,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
 	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
-	{"mask", "NAME", "the seeds are the nodes where this is set (train_mask); without one: all", 1,
+	{"mask", "NAME", "the seeds are the nodes where this is set (train_mask, where there is one)", 1,
 	 GW_OPTION_TEXT(C, plan.mask)},
 	{"seeds-of-part", "N", "only seeds that this part owns", 1, GW_OPTION_CALL(take_part)},
 	{"features", "NAME", "read for every node of every type that has it (feat)", 1,
@@ -294,12 +294,7 @@ int gw_tool_epoch(int argc, char **argv)
 		.check = check_command,
 	};
 	struct command command = {
-		.plan = {.features = "feat",
-			 .labels = "label",
-			 .mask = "train_mask",
-			 .batch_size = 1000,
-			 .seed = 1,
-			 .fanouts = {.hops = 2, .of_hop = {10, 5}}},
+		.plan = {.batch_size = 1000, .seed = 1, .fanouts = {.hops = 2, .of_hop = {10, 5}}},
 	};
 	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = run(&command);

@@ -258,6 +258,12 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 		    struct gw_service *service, struct gw_listener **out);
 
+/* Takes a TCP port long before gw_listen, for a server that first has to load: bound, so that nobody else gets it, and
+ * refusing clients. Port 0 becomes the one that was got. GW_BUSY as of gw_listen. *reservation is a descriptor to close
+ * when gw_listen has succeeded, or on the way out; gw_port_yield comes right before gw_listen. */
+gw_status gw_port_reserve(struct gw_address *address, int *reservation);
+void gw_port_yield(int reservation);
+
 /* --- Dispatch. --- */
 
 static inline void gw_endpoint_close(struct gw_endpoint *endpoint)

@@ -8,13 +8,13 @@
  * return. A kernel that refuses the very first submission leaves the load to pread.
  */
 #include <errno.h>
-#include <liburing.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/base/alloc.h"
 #include "core/base/load_job.h"
 #include "core/base/log.h"
+#include "core/base/uring.h"
 
 #define FILE_SLOTS       64u /* registered files */
 #define FILE_SLOT_PIECES 8u  /* a file of fewer pieces is not worth registering */

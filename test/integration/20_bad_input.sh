@@ -111,3 +111,6 @@ refuses "epoch: a server that is not there" 1 '127.0.0.1:[12]' \
 refuses "epoch: fanouts that are none" 2 'ten' "$GRAPHWIRE" epoch --part-config parts --fanouts ten
 refuses "epoch: an unknown edge type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --fanout nonsense=1,1
 refuses "epoch: an unknown node type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --ntype nonsense
+for name in features labels mask; do
+	refuses "epoch: unknown $name" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --$name nonsense
+done

@@ -8,8 +8,6 @@
  * on a taken port, naming the holder, and on descriptors running out, which only pauses accepting.
  */
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
@@ -22,7 +20,6 @@
 
 #define ACCEPTS_MAX 64                   /* in one turn of the loop */
 #define PAUSE_NS    (100 * GW_NS_PER_MS) /* before accepting again when descriptors have run out */
-#define BACKLOG     512
 
 static struct tcp_listener *of_io(struct tcp_io *io)
 {
@@ -147,45 +144,6 @@ static void accept_gone(struct tcp_io *io)
 
 static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone = accept_gone};
 
-static gw_status socket_open(const struct gw_address *address, int *out, uint16_t *port)
-{
-	struct addrinfo *list;
-	char text[GW_ADDRESS_MAX], holder[128];
-	*out = -1;
-	gw_status status = gw_socket_resolve(address, &list);
-	if (status)
-		return gw_context(status, "listen");
-	/* The first address of a name: a name that stands for several is for clients. */
-	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-	struct sockaddr_storage taken = {0};
-	socklen_t taken_bytes = sizeof(taken);
-	if (fd < 0) {
-		status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
-	} else {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		if (bind(fd, list->ai_addr, list->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
-			if (errno == EADDRINUSE) {
-				gw_socket_holder(address->port, holder, sizeof(holder));
-				status = gw_fail(GW_BUSY, "listen on %s: the port is taken by %s; choose another",
-						 gw_address_text(address, text), holder);
-			} else {
-				status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
-			}
-		} else if (getsockname(fd, (struct sockaddr *)&taken, &taken_bytes) != 0) {
-			status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
-		} else {
-			*port = ntohs(taken.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&taken)->sin6_port
-								  : ((struct sockaddr_in *)&taken)->sin_port);
-		}
-	}
-	freeaddrinfo(list);
-	if (status && fd >= 0)
-		close(fd);
-	if (!status)
-		*out = fd;
-	return status;
-}
-
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out)
 {
@@ -206,7 +164,7 @@ gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_coun
 	listener->loop = listener->loops[0];
 	listener->io.events = &accept_events;
 	listener->io.watch = POLLIN;
-	status = socket_open(address, &listener->io.fd, &listener->base.address.port);
+	status = gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
 	if (status)
 		goto free_listener;
 	status = listener->loop->driver->ops->add(listener->loop->driver, &listener->io);

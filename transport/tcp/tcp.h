@@ -93,6 +93,9 @@ void gw_tcp_inbox_take(struct tcp_loop *loop);
 void gw_tcp_inbox_drop(struct tcp_loop *loop);
 uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop);
 
+/* --- bind.c: and gw_port_reserve of transport.h --- */
+gw_status gw_socket_listen(const struct gw_address *address, int *out, uint16_t *port);
+
 /* --- socket.c --- */
 struct addrinfo;
 /* The address of a host that is a number, without looking anything up; false: it is a name. *list is freed by
