@@ -101,7 +101,8 @@ unsigned long gw_fault_count(void)
 
 unsigned long gw_fault_step(unsigned long runs)
 {
-	return runs < EACH_UP_TO ? 1 : STRIDE;
+	static const unsigned long stride = STRIDE;
+	return runs < EACH_UP_TO ? 1 : stride;
 }
 
 static unsigned long each(gw_status (*body)(void *context), void *context, bool all_after)
