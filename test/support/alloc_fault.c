@@ -90,8 +90,6 @@ unsigned long gw_fault_count(void)
 	return atomic_load(&count);
 }
 
-/* Plain builds fail every allocation. Under a sanitizer, where each run takes ten times as long, it is the first ones
- * and then one in so many. */
 #define EACH_UP_TO 20
 #if defined(__SANITIZE_THREAD__)
 #define STRIDE 11

@@ -30,16 +30,9 @@
 
 #define WORDS_MAX 24
 
-/* The fixture, in memory where it can be: every array is synced, and a test writes thousands of them. */
 static void begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale)
 {
-	char root[] = "/dev/shm/gw-partition-XXXXXX";
 	gw_fixture_begin(fixture, seed, scale, 1);
-	if (mkdtemp(root)) {
-		assert_int_equal(rmdir(fixture->root), 0);
-		snprintf(fixture->root, sizeof(fixture->root), "%s", root);
-		snprintf(fixture->folder, sizeof(fixture->folder), "%s/graph", root);
-	}
 	gw_fixture_write(fixture);
 }
 

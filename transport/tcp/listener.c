@@ -55,6 +55,7 @@ static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int f
 	}
 	pthread_mutex_unlock(&loop->inbox_lock);
 	if (full) {
+		gw_count(&listener->base.service->counts.refused, 1);
 		close(fd);
 		gw_tcp_listener_release(listener);
 	}
@@ -93,6 +94,7 @@ static void accept_ready(struct tcp_io *io)
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
+			listener->short_of_descriptors = false;
 			struct tcp_loop *loop = listener->loops[listener->turn++ % listener->loop_count];
 			atomic_fetch_add(&listener->references, 1);
 			if (loop == listener->loop)
@@ -106,8 +108,11 @@ static void accept_ready(struct tcp_io *io)
 			return;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			gw_log(GW_LOG_WARN, "listener on port %u: %s; accepting again soon",
-			       listener->base.address.port, strerror(errno));
+			if (!listener->short_of_descriptors)
+				gw_log(GW_LOG_WARN,
+				       "listener on port %u: %s; clients wait until some leave (raise ulimit -n)",
+				       listener->base.address.port, strerror(errno));
+			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
 			tcp_loop_timer(listener->loop, listener->retry_ns);
 			return;
@@ -147,7 +152,7 @@ static gw_status socket_open(const struct gw_address *address, int *out, uint16_
 	struct addrinfo *list;
 	char text[GW_ADDRESS_MAX], holder[128];
 	*out = -1;
-	gw_status status = gw_socket_resolve(address, true, &list);
+	gw_status status = gw_socket_resolve(address, &list);
 	if (status)
 		return gw_context(status, "listen");
 	/* The first address of a name: a name that stands for several is for clients. */
