@@ -14,7 +14,6 @@
 #include "bench/bench.h"
 #include "bench/row_stream.h"
 #include "core/base/alloc.h"
-#include "core/base/options.h"
 
 #define ROW_BYTES_MAX (64u << 10)
 #define SIZES_MAX     16
@@ -27,7 +26,7 @@ struct arguments {
 	const char *transport; /* NULL: all */
 	uint32_t row_bytes[SIZES_MAX];
 	unsigned row_sizes;
-	uint64_t spin_ns;
+	uint64_t spin_us;
 	/* while it runs */
 	struct gw_arena *table, *landing;
 	struct gw_row_bed bed;
@@ -38,69 +37,32 @@ struct arguments {
 	struct gw_bench_series cpu, bare_cpu;
 };
 
-enum { OPT_TABLE = 1, OPT_BATCH, OPT_DEPTH, OPT_SECONDS, OPT_TRANSPORT, OPT_ROW, OPT_SPIN };
+static gw_status take_row(void *input, char *text)
+{
+	struct arguments *a = input;
+	uint64_t bytes = 0;
+	if (a->row_sizes == SIZES_MAX)
+		return gw_fail(GW_LIMIT, "more than %d sizes", SIZES_MAX);
+	gw_status status = gw_parse_u64(text, 1, ROW_BYTES_MAX, &bytes);
+	if (!status)
+		a->row_bytes[a->row_sizes++] = (uint32_t)bytes;
+	return status;
+}
 
-static const struct argp_option options[] = {
-	{"table", OPT_TABLE, "BYTES", 0, "size of the table (2Gi)", 0},
-	{"row", OPT_ROW, "BYTES", 0, "bytes of a row; may be given several times (400, 512)", 0},
-	{"batch", OPT_BATCH, "N", 0, "rows of a batch (10k)", 0},
-	{"depth", OPT_DEPTH, "N", 0, "batches in flight (4)", 0},
-	{"seconds", OPT_SECONDS, "S", 0, "length of one measurement (0.5)", 0},
-	{"transport", OPT_TRANSPORT, "NAME", 0, "memory, epoll or io_uring only", 0},
-	{"spin", OPT_SPIN, "US", 0, "look so long before sleeping (0)", 0},
+static const char *const transports[] = {"memory", "epoll", "io_uring", NULL};
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"table", "BYTES", "size of the table (2Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
+	{"row", "BYTES", "bytes of a row; may be given several times (400, 512)", 0, GW_OPTION_CALL(take_row)},
+	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, 1 << 20)},
+	{"depth", "N", "batches in flight (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
+	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
+	{"transport", "NAME", "memory, epoll or io_uring only", 0, GW_OPTION_CHOICE(A, transport, transports)},
+	{"spin", "US", "look so long before sleeping (0)", 0, GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
 	{0},
 };
-
-static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
-{
-	uint64_t number = 0;
-	if (gw_parse_u64(text, min, max, &number))
-		argp_error(state, "--%s: %s", name, gw_last_error());
-	return number;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	static const char *const transports[] = {"memory", "epoll", "io_uring", NULL};
-	struct arguments *a = state->input;
-	int ignored;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case OPT_TABLE:
-		a->table_bytes = number_of("table", arg, 1 << 20, 1ull << 44, state);
-		return 0;
-	case OPT_ROW:
-		if (a->row_sizes == SIZES_MAX)
-			argp_error(state, "--row: more than %d sizes", SIZES_MAX);
-		a->row_bytes[a->row_sizes++] = (uint32_t)number_of("row", arg, 1, ROW_BYTES_MAX, state);
-		return 0;
-	case OPT_BATCH:
-		a->batch = number_of("batch", arg, 1, 1 << 20, state);
-		return 0;
-	case OPT_DEPTH:
-		a->depth = number_of("depth", arg, 1, ROW_DEPTH_MAX, state);
-		return 0;
-	case OPT_SECONDS:
-		if (gw_parse_double(arg, 0.01, 1000, &a->seconds))
-			argp_error(state, "--seconds: %s", gw_last_error());
-		return 0;
-	case OPT_TRANSPORT:
-		if (gw_parse_choice(arg, transports, &ignored))
-			argp_error(state, "--transport: %s", gw_last_error());
-		a->transport = arg;
-		return 0;
-	case OPT_SPIN:
-		a->spin_ns = 1000 * number_of("spin", arg, 0, 1000000, state);
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": no argument is expected", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+#undef A
 
 /* ---- measuring ---- */
 
@@ -160,7 +122,7 @@ static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, 
 
 static gw_status run_case(struct arguments *a, const char *scheme, const char *driver)
 {
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, a->spin_ns, 1);
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, 1000 * a->spin_us, 1);
 	if (status == GW_UNSUPPORTED && driver) {
 		fprintf(a->bench.table, "tcp/%s: not measured: %s\n", driver, gw_last_error());
 		return GW_OK;
@@ -241,26 +203,19 @@ static gw_status run(struct arguments *a)
 
 int gw_bench_gather(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, "Measuring:", 90}, {0}};
-	static const struct argp argp = {
-		options,
-		parse,
-		NULL,
-		"Measures gathers of random rows in memory and over TCP beside bare loops of the same reads.\v"
-		"Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring --json "
-		"-",
-		children,
-		NULL,
-		NULL};
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Measures gathers of random rows in memory and over TCP beside bare loops of the same reads.\v"
+		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "
+		       "--json -"};
 	struct arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
 	*a = (struct arguments){
 		.bench = {.name = "gather"}, .table_bytes = 2ull << 30, .batch = 10000, .depth = 4, .seconds = 0.5};
-	if (gw_options_parse(&argp, argc, argv, a) != 0) {
-		gw_free(a);
-		return 2;
-	}
+	gw_options_parse(&options, argc, argv, a);
 	if (!a->row_sizes) {
 		a->row_bytes[a->row_sizes++] = 400;
 		a->row_bytes[a->row_sizes++] = 512;

@@ -10,7 +10,6 @@
 #include "bench/row_bed.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "core/base/options.h"
 
 #define ROUNDS_MAX 1000000u
 /* On the wire: a header of 16 bytes, the read's 32, an offset of 4; an answer's header of 16. */
@@ -19,7 +18,7 @@
 
 struct arguments {
 	struct gw_bench bench;
-	uint64_t rounds, row_bytes, spin_ns;
+	uint64_t rounds, row_bytes, spin_us;
 	const char *transport;
 	/* while it runs */
 	struct gw_arena *table;
@@ -32,54 +31,17 @@ struct arguments {
 	uint64_t next;
 };
 
-enum { OPT_ROUNDS = 1, OPT_ROW, OPT_SPIN, OPT_TRANSPORT };
+static const char *const transports[] = {"epoll", "io_uring", NULL};
 
-static const struct argp_option options[] = {
-	{"rounds", OPT_ROUNDS, "N", 0, "round trips of one measurement (5k)", 0},
-	{"row", OPT_ROW, "BYTES", 0, "bytes of a row (400)", 0},
-	{"spin", OPT_SPIN, "US", 0, "how long the spinning case looks before it sleeps (100)", 0},
-	{"transport", OPT_TRANSPORT, "NAME", 0, "epoll or io_uring only", 0},
+static const struct gw_option table[] = {
+	{"rounds", "N", "round trips of one measurement (5k)", 0,
+	 GW_OPTION_NUMBER(struct arguments, rounds, 10, ROUNDS_MAX)},
+	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(struct arguments, row_bytes, 1, 64 << 10)},
+	{"spin", "US", "how long the spinning case looks before it sleeps (100)", 0,
+	 GW_OPTION_NUMBER(struct arguments, spin_us, 1, 1000000)},
+	{"transport", "NAME", "epoll or io_uring only", 0, GW_OPTION_CHOICE(struct arguments, transport, transports)},
 	{0},
 };
-
-static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
-{
-	uint64_t number = 0;
-	if (gw_parse_u64(text, min, max, &number))
-		argp_error(state, "--%s: %s", name, gw_last_error());
-	return number;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	static const char *const transports[] = {"epoll", "io_uring", NULL};
-	struct arguments *a = state->input;
-	int ignored;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case OPT_ROUNDS:
-		a->rounds = number_of("rounds", arg, 10, ROUNDS_MAX, state);
-		return 0;
-	case OPT_ROW:
-		a->row_bytes = number_of("row", arg, 1, 64 << 10, state);
-		return 0;
-	case OPT_SPIN:
-		a->spin_ns = 1000 * number_of("spin", arg, 1, 1000000, state);
-		return 0;
-	case OPT_TRANSPORT:
-		if (gw_parse_choice(arg, transports, &ignored))
-			argp_error(state, "--transport: %s", gw_last_error());
-		a->transport = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": no argument is expected", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* The median of the rounds; the 99th percentile goes to the series. */
 static double summarize(struct arguments *a, struct gw_bench_series *p99)
@@ -188,7 +150,7 @@ static gw_status run(struct arguments *a)
 			continue;
 		status = run_case(a, drivers[i], 0);
 		if (!status)
-			status = run_case(a, drivers[i], a->spin_ns);
+			status = run_case(a, drivers[i], 1000 * a->spin_us);
 	}
 	gw_arena_destroy(a->table);
 	gw_free(a->landing);
@@ -199,24 +161,17 @@ static gw_status run(struct arguments *a)
 
 int gw_bench_latency(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, "Measuring:", 90}, {0}};
-	static const struct argp argp = {options,
-					 parse,
-					 NULL,
-					 "Measures the time of one row over TCP beside a bare ping-pong of the same "
-					 "sizes.\vExamples:\n  graphwire bench latency\n  graphwire bench latency "
-					 "--row 4096 --json -",
-					 children,
-					 NULL,
-					 NULL};
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Measures the time of one row over TCP beside a bare ping-pong of the same sizes.\v"
+		       "Examples:\n  graphwire bench latency\n  graphwire bench latency --row 4096 --json -"};
 	struct arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
-	*a = (struct arguments){.bench = {.name = "latency"}, .rounds = 5000, .row_bytes = 400, .spin_ns = 100000};
-	if (gw_options_parse(&argp, argc, argv, a) != 0) {
-		gw_free(a);
-		return 2;
-	}
+	*a = (struct arguments){.bench = {.name = "latency"}, .rounds = 5000, .row_bytes = 400, .spin_us = 100};
+	gw_options_parse(&options, argc, argv, a);
 	gw_status status = run(a);
 	if (status)
 		fprintf(stderr, "graphwire bench latency: %s\n", gw_last_error());

@@ -17,7 +17,6 @@
 #include "bench/bench.h"
 #include "bench/own_servers.h"
 #include "core/base/arena.h"
-#include "core/base/options.h"
 #include "core/base/parallel.h"
 
 #define SERVERS_MAX     256
@@ -44,145 +43,52 @@ struct arguments {
 
 /* ---- options ---- */
 
-enum {
-	OPT_CONFIG = 1,
-	OPT_SERVERS,
-	OPT_KEY,
-	OPT_STANDALONE,
-	OPT_FEATURES,
-	OPT_LABELS,
-	OPT_SCALE,
-	OPT_SIZE,
-	OPT_DEPTH,
-	OPT_BATCHES,
-	OPT_THREADS,
-	OPT_SERVER_THREADS,
-	OPT_PART,
-	OPT_FANOUTS,
-	OPT_NEIGHBOURS,
-	OPT_DRIVER
-};
+static gw_status take_fanouts(void *input, char *text)
+{
+	struct arguments *a = input;
+	const uint32_t room = sizeof(a->fanouts) / sizeof(a->fanouts[0]);
+	if (a->fanouts_count == room)
+		return gw_fail(GW_LIMIT, "at most %u times", room);
+	struct gw_bench_fanouts *fanouts = &a->fanouts[a->fanouts_count++];
+	return gw_parse_list(text, GW_ALL_NEIGHBOURS, 65536, GW_BENCH_HOPS_MAX, fanouts->of_hop, &fanouts->hops);
+}
 
-static const struct argp_option options[] = {
-	{"part-config", OPT_CONFIG, "JSON|FOLDER", 0, "a partitioned graph (an R-MAT graph of its own)", 0},
-	{"servers", OPT_SERVERS, "ADDR,...", 0, "servers of that graph (its own, one for each part, on loopback)", 0},
-	{"key-file", OPT_KEY, "FILE", 0, "the servers' key", 0},
-	{"standalone", OPT_STANDALONE, NULL, 0, "no servers: the parts in this process's memory", 0},
-	{"features", OPT_FEATURES, "NAME", 0, "feature read for every input node (feat)", 0},
-	{"labels", OPT_LABELS, "NAME", 0, "feature read for every seed (label)", 0},
-	{"scale", OPT_SCALE, "N", 0, "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0},
-	{"batch-size", OPT_SIZE, "N", 0, "seeds of a mini-batch (1000)", 0},
-	{"depth", OPT_DEPTH, "N", 0, "mini-batches ahead (4)", 0},
-	{"batches", OPT_BATCHES, "N", 0, "mini-batches of one repeat (40)", 0},
-	{"threads", OPT_THREADS, "N", 0, "of the client (one for each processor)", 0},
-	{"server-threads", OPT_SERVER_THREADS, "N", 0, "of each server of its own (1)", 0},
-	{"seeds-of-part", OPT_PART, "N", 0, "only seeds that this part owns", 0},
-	{"fanouts", OPT_FANOUTS, "N,N,...", 0, "may be repeated (15,10,5 and 10,25)", 0},
-	{"neighbours", OPT_NEIGHBOURS, "auto|reads|requests", 0, "how remote neighbours are sampled (auto)", 0},
-	{"tcp-driver", OPT_DRIVER, "auto|io_uring|epoll", 0, "how the client drives sockets (auto)", 0},
+static gw_status take_servers(void *input, char *text)
+{
+	struct arguments *a = input;
+	a->client.servers = a->servers;
+	return gw_split_list(text, SERVERS_MAX, a->servers, &a->client.server_count);
+}
+
+static const char *const neighbours[] = {"auto", "reads", "requests", NULL};
+static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
+	 GW_OPTION_TEXT(A, client.part_config)},
+	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
+	 GW_OPTION_CALL(take_servers)},
+	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
+	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
+	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},
+	{"labels", "NAME", "feature read for every seed (label)", 0, GW_OPTION_TEXT(A, labels)},
+	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
+	 GW_OPTION_NUMBER(A, scale, 10, 26)},
+	{"batch-size", "N", "seeds of a mini-batch (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
+	{"depth", "N", "mini-batches ahead (4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
+	{"batches", "N", "mini-batches of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
+	{"threads", "N", "of the client (one for each processor)", 0, GW_OPTION_NUMBER(A, client.threads, 1, 64)},
+	{"server-threads", "N", "of each server of its own (1)", 0, GW_OPTION_NUMBER(A, server_threads, 1, 256)},
+	{"seeds-of-part", "N", "only seeds that this part owns", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
+	{"fanouts", "N,N,...", "may be repeated (15,10,5 and 10,25)", 0, GW_OPTION_CALL(take_fanouts)},
+	{"neighbours", "auto|reads|requests", "how remote neighbours are sampled (auto)", 0,
+	 GW_OPTION_CHOICE(A, client.neighbours, neighbours)},
+	{"tcp-driver", "auto|io_uring|epoll", "how the client drives sockets (auto)", 0,
+	 GW_OPTION_CHOICE(A, client.tcp_driver, drivers)},
 	{0},
 };
-
-static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
-{
-	uint64_t number = 0;
-	if (gw_parse_u64(text, min, max, &number))
-		argp_error(state, "--%s: %s", name, gw_last_error());
-	return number;
-}
-
-static void parse_fanouts(struct arguments *a, const char *text, struct argp_state *state)
-{
-	if (a->fanouts_count == sizeof(a->fanouts) / sizeof(a->fanouts[0]))
-		argp_error(state, "--fanouts: at most %u times", a->fanouts_count);
-	struct gw_bench_fanouts *fanouts = &a->fanouts[a->fanouts_count++];
-	for (const char *at = text;; at++) {
-		char *end;
-		long value = strtol(at, &end, 10);
-		if (end == at || value < GW_ALL_NEIGHBOURS || value > 65536 || fanouts->hops == GW_BENCH_HOPS_MAX ||
-		    (*end && *end != ','))
-			argp_error(state, "--fanouts: \"%s\": one number a hop, at most %d of them, such as 15,10,5",
-				   text, GW_BENCH_HOPS_MAX);
-		fanouts->of_hop[fanouts->hops++] = (int32_t)value;
-		at = end;
-		if (!*at)
-			return;
-	}
-}
-
-static void parse_servers(struct arguments *a, char *text, struct argp_state *state)
-{
-	char *rest = text;
-	for (char *one; (one = strsep(&rest, ","));) {
-		if (a->client.server_count == SERVERS_MAX)
-			argp_error(state, "--servers: at most %d", SERVERS_MAX);
-		a->servers[a->client.server_count++] = one;
-	}
-	a->client.servers = a->servers;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case OPT_CONFIG:
-		a->client.part_config = arg;
-		return 0;
-	case OPT_SERVERS:
-		parse_servers(a, arg, state);
-		return 0;
-	case OPT_KEY:
-		a->client.key_file = arg;
-		return 0;
-	case OPT_STANDALONE:
-		a->standalone = true;
-		return 0;
-	case OPT_FEATURES:
-		a->features = arg;
-		return 0;
-	case OPT_LABELS:
-		a->labels = arg;
-		return 0;
-	case OPT_SCALE:
-		a->scale = (uint32_t)number_of("scale", arg, 10, 26, state);
-		return 0;
-	case OPT_SIZE:
-		a->batch_size = (uint32_t)number_of("batch-size", arg, 1, 1 << 20, state);
-		return 0;
-	case OPT_DEPTH:
-		a->depth = (uint32_t)number_of("depth", arg, 1, 256, state);
-		return 0;
-	case OPT_BATCHES:
-		a->batches = (uint32_t)number_of("batches", arg, 1, 1 << 20, state);
-		return 0;
-	case OPT_THREADS:
-		a->client.threads = (uint32_t)number_of("threads", arg, 1, 64, state);
-		return 0;
-	case OPT_SERVER_THREADS:
-		a->server_threads = (uint32_t)number_of("server-threads", arg, 1, 256, state);
-		return 0;
-	case OPT_PART:
-		a->part = (int64_t)number_of("seeds-of-part", arg, 0, 65535, state);
-		return 0;
-	case OPT_FANOUTS:
-		parse_fanouts(a, arg, state);
-		return 0;
-	case OPT_NEIGHBOURS:
-		a->client.neighbours = arg;
-		return 0;
-	case OPT_DRIVER:
-		a->client.tcp_driver = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is no option", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+#undef A
 
 /* ---- a case ---- */
 
@@ -316,19 +222,15 @@ int gw_bench_minibatch(int argc, char **argv)
 		.server_threads = 1,
 		.part = -1,
 	};
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {
-		options,
-		parse,
-		NULL,
-		"Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
-		"Examples:\n  graphwire bench minibatch\n"
-		"  graphwire bench minibatch --part-config parts/ --servers 10.0.0.1:30050,10.0.0.2:30050 --json -",
-		children,
-		NULL,
-		NULL};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
+		       "Examples:\n  graphwire bench minibatch\n"
+		       "  graphwire bench minibatch --part-config parts/ --json - \\\n"
+		       "                            --servers 10.0.0.1:30050,10.0.0.2:30050"};
+	gw_options_parse(&options, argc, argv, &a);
 	if (!a.fanouts_count) {
 		a.fanouts[0] = (struct gw_bench_fanouts){3, {15, 10, 5}};
 		a.fanouts[1] = (struct gw_bench_fanouts){2, {10, 25}};

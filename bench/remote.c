@@ -50,89 +50,37 @@ struct arguments {
 	double microseconds[ROUNDS];
 	struct gw_bench_series p99, bare_p99;
 	struct gw_bare_rows bare;
-	struct gw_arena *table;
+	struct gw_arena *store;
 	struct gw_batches sampling;
 	struct gw_loader *sampling_alone;
 	struct gw_bench_series wire, processors; /* M edges/s */
 	uint64_t next;
 };
 
-enum { OPT_CONFIG = 1, OPT_SERVERS, OPT_KEY, OPT_FEATURES, OPT_LABELS, OPT_SCALE, OPT_SIZE, OPT_BATCHES, OPT_PART };
+static gw_status take_servers(void *input, char *text)
+{
+	struct arguments *a = input;
+	a->clients.client.servers = a->servers;
+	return gw_split_list(text, SERVERS_MAX, a->servers, &a->clients.client.server_count);
+}
 
-static const struct argp_option options[] = {
-	{"part-config", OPT_CONFIG, "JSON|FOLDER", 0, "a partitioned graph (an R-MAT graph of its own)", 0},
-	{"servers", OPT_SERVERS, "ADDR,...", 0, "servers of that graph (its own, one for each part, on loopback)", 0},
-	{"key-file", OPT_KEY, "FILE", 0, "the servers' key", 0},
-	{"features", OPT_FEATURES, "NAME", 0, "feature whose rows are read (feat)", 0},
-	{"labels", OPT_LABELS, "NAME", 0, "feature that the seeds' type has (label)", 0},
-	{"part", OPT_PART, "N", 0, "the part whose rows are read (the last one)", 0},
-	{"scale", OPT_SCALE, "N", 0, "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0},
-	{"batch-size", OPT_SIZE, "N", 0, "seeds of a sample (1000)", 0},
-	{"batches", OPT_BATCHES, "N", 0, "samples of one repeat (40)", 0},
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
+	 GW_OPTION_TEXT(A, clients.client.part_config)},
+	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
+	 GW_OPTION_CALL(take_servers)},
+	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
+	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},
+	{"labels", "NAME", "feature that the seeds' type has (label)", 0, GW_OPTION_TEXT(A, labels)},
+	{"part", "N", "the part whose rows are read (the last one)", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
+	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
+	 GW_OPTION_NUMBER(A, clients.scale, 10, 26)},
+	{"batch-size", "N", "seeds of a sample (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
+	{"batches", "N", "samples of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
 	{0},
 };
-
-static gw_status parse_servers(struct arguments *a, char *text)
-{
-	for (char *one; (one = strsep(&text, ","));) {
-		if (a->clients.client.server_count == SERVERS_MAX)
-			return gw_fail(GW_LIMIT, "--servers: at most %d", SERVERS_MAX);
-		a->servers[a->clients.client.server_count++] = one;
-	}
-	a->clients.client.servers = a->servers;
-	return GW_OK;
-}
-
-static gw_status parse_one(struct arguments *a, int key, char *text)
-{
-	uint64_t number = 0;
-	gw_status status;
-	switch (key) {
-	case OPT_CONFIG:
-		a->clients.client.part_config = text;
-		return GW_OK;
-	case OPT_SERVERS:
-		return parse_servers(a, text);
-	case OPT_KEY:
-		a->clients.client.key_file = text;
-		return GW_OK;
-	case OPT_FEATURES:
-		a->features = text;
-		return GW_OK;
-	case OPT_LABELS:
-		a->labels = text;
-		return GW_OK;
-	case OPT_SCALE:
-		status = gw_parse_u64(text, 10, 26, &number);
-		a->clients.scale = (uint32_t)number;
-		return status;
-	case OPT_SIZE:
-		return gw_parse_u64(text, 1, 1 << 20, &a->batch_size);
-	case OPT_BATCHES:
-		return gw_parse_u64(text, 1, 1 << 20, &a->batches);
-	default: /* OPT_PART */
-		return gw_parse_u64(text, 0, 65535, &a->part);
-	}
-}
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is no option", text);
-		return 0;
-	default:
-		if (key < OPT_CONFIG || key > OPT_PART)
-			return ARGP_ERR_UNKNOWN;
-		if (parse_one(a, key, text))
-			argp_error(state, "%s", gw_last_error());
-		return 0;
-	}
-}
+#undef A
 
 /* ---- rows ---- */
 
@@ -155,13 +103,13 @@ static gw_status find_rows(struct arguments *a)
 		status = gw_fail(GW_NOT_FOUND, "the part has no node with \"%s\": choose another --part", a->features);
 	if (status)
 		return status;
-	uint64_t bytes = ROWS * a->tensor->row_bytes, table = a->tensor->shape[0] * a->tensor->row_bytes;
+	uint64_t bytes = ROWS * a->tensor->row_bytes, all = a->tensor->shape[0] * a->tensor->row_bytes;
 	const struct gw_arena_options pages = {.name = "bench", .numa = GW_NUMA_LOCAL};
 	a->rows = gw_buffer_alloc(a->served, bytes);
 	a->expected = gw_malloc(bytes);
 	if (!a->rows || !a->expected)
 		return gw_fail(GW_NO_MEMORY, "no memory for %u rows", ROWS);
-	return gw_arena_create(table < TABLE_BYTES_MAX ? table : TABLE_BYTES_MAX, &pages, &a->table);
+	return gw_arena_create(all < TABLE_BYTES_MAX ? all : TABLE_BYTES_MAX, &pages, &a->store);
 }
 
 static void draw_ids(struct arguments *a, uint32_t n)
@@ -269,8 +217,8 @@ static gw_status run_one(struct arguments *a)
 static gw_status run_many(struct arguments *a)
 {
 	static struct gw_bench_series ceilings, values;
-	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->table),
-					.rows = gw_arena_bytes(a->table) / a->tensor->row_bytes,
+	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->store),
+					.rows = gw_arena_bytes(a->store) / a->tensor->row_bytes,
 					.row_bytes = (uint32_t)a->tensor->row_bytes,
 					.batch = ROWS,
 					.depth = 1,
@@ -405,7 +353,7 @@ static gw_status run(struct arguments *a)
 	if (a->served)
 		gw_buffer_free(a->served, a->rows);
 	gw_free(a->expected);
-	gw_arena_destroy(a->table);
+	gw_arena_destroy(a->store);
 	gw_client_close(a->served);
 	gw_client_close(a->alone);
 	gw_own_servers_end(&a->own);
@@ -415,17 +363,14 @@ static gw_status run(struct arguments *a)
 
 int gw_bench_remote(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {
-		options,
-		parse,
-		NULL,
-		"Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without rows.\v"
-		"Examples:\n  graphwire bench remote\n"
-		"  graphwire bench remote --part-config parts/ --servers 10.0.0.1:30050,10.0.0.2:30050 --json -",
-		children,
-		NULL,
-		NULL};
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
+		       "rows.\vExamples:\n  graphwire bench remote\n"
+		       "  graphwire bench remote --part-config parts/ \\\n"
+		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
 	static struct arguments a = {
 		.bench = {.name = "remote"},
 		.clients = {.scale = 18, .features = 128, .server_threads = 1},
@@ -435,8 +380,7 @@ int gw_bench_remote(int argc, char **argv)
 		.batch_size = 1000,
 		.part = UINT64_MAX,
 	};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = run(&a);
 	if (status)
 		fprintf(stderr, "graphwire bench remote: %s\n", gw_last_error());

@@ -43,62 +43,21 @@ struct arguments {
 	bool verified;
 };
 
-enum { OPT_TABLE = 1, OPT_ROW, OPT_BATCH, OPT_DEPTH, OPT_SECONDS, OPT_THREADS, OPT_DRIVER };
+static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
-static const struct argp_option options[] = {
-	{"threads", OPT_THREADS, "N", 0, "up to so many threads (one for each processor, at least 2)", 0},
-	{"table", OPT_TABLE, "BYTES", 0, "size of the table (1Gi)", 0},
-	{"row", OPT_ROW, "BYTES", 0, "bytes of a row (400)", 0},
-	{"batch", OPT_BATCH, "N", 0, "rows of a batch (10k)", 0},
-	{"depth", OPT_DEPTH, "N", 0, "batches in flight of each client (4)", 0},
-	{"seconds", OPT_SECONDS, "S", 0, "length of one measurement (0.5)", 0},
-	{"tcp-driver", OPT_DRIVER, "auto|io_uring|epoll", 0, "how sockets are driven (auto)", 0},
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"threads", "N", "up to so many threads (one for each processor, at least 2)", 0,
+	 GW_OPTION_NUMBER(A, threads, 1, ROW_THREADS_MAX)},
+	{"table", "BYTES", "size of the table (1Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
+	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, 64 << 10)},
+	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, LANDING_ROWS_MAX)},
+	{"depth", "N", "batches in flight of each client (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
+	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
+	{"tcp-driver", "auto|io_uring|epoll", "how sockets are driven (auto)", 0, GW_OPTION_CHOICE(A, driver, drivers)},
 	{0},
 };
-
-static gw_status parse_one(struct arguments *a, int key, const char *text)
-{
-	static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
-	int choice = 0;
-	gw_status status;
-	switch (key) {
-	case OPT_TABLE:
-		return gw_parse_u64(text, 1 << 20, 1ull << 44, &a->table_bytes);
-	case OPT_ROW:
-		return gw_parse_u64(text, 1, 64 << 10, &a->row_bytes);
-	case OPT_BATCH:
-		return gw_parse_u64(text, 1, LANDING_ROWS_MAX, &a->batch);
-	case OPT_DEPTH:
-		return gw_parse_u64(text, 1, ROW_DEPTH_MAX, &a->depth);
-	case OPT_SECONDS:
-		return gw_parse_double(text, 0.01, 1000, &a->seconds);
-	case OPT_THREADS:
-		return gw_parse_u64(text, 1, ROW_THREADS_MAX, &a->threads);
-	default: /* OPT_DRIVER */
-		status = gw_parse_choice(text, drivers, &choice);
-		a->driver = drivers[choice];
-		return status;
-	}
-}
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": no argument is expected", text);
-		return 0;
-	default:
-		if (key < OPT_TABLE || key > OPT_DRIVER)
-			return ARGP_ERR_UNKNOWN;
-		if (parse_one(a, key, text))
-			argp_error(state, "%s", gw_last_error());
-		return 0;
-	}
-}
+#undef A
 
 /* ---- measuring ---- */
 
@@ -233,16 +192,13 @@ static gw_status run(struct arguments *a)
 
 int gw_bench_threads(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {
-		options,
-		parse,
-		NULL,
-		"Measures what a server gains from more threads, with a client for each, against as many bare loops at "
-		"once.\vExamples:\n  graphwire bench threads\n  graphwire bench threads --threads 8 --json -",
-		children,
-		NULL,
-		NULL};
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Measures what a server gains from more threads, with a client for each, against as many bare "
+		       "loops at once.\vExamples:\n  graphwire bench threads\n"
+		       "  graphwire bench threads --threads 8 --json -"};
 	static struct arguments a;
 	a = (struct arguments){.bench = {.name = "threads"},
 			       .table_bytes = 1ull << 30,
@@ -250,8 +206,7 @@ int gw_bench_threads(int argc, char **argv)
 			       .batch = 10000,
 			       .depth = 4,
 			       .seconds = 0.5};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = run(&a);
 	if (status)
 		fprintf(stderr, "graphwire bench threads: %s\n", gw_last_error());

@@ -14,6 +14,7 @@
 #include "core/base/rng.h"
 
 #define DEPTH_MAX  256
+#define SEEDS_MAX  (1ull << 62) /* that a permutation goes over */
 #define EPOCHS_MAX (1ull << 62) /* times steps: numbers of batches do not wrap around */
 
 struct gw_loader {
@@ -149,6 +150,8 @@ static gw_status take_options(struct gw_loader *loader, const struct gw_loader_o
 		status = copy_in(&loader->ids, options->ids, options->id_count * sizeof(int64_t));
 	if (status != GW_OK)
 		return status;
+	if (loader->id_count > SEEDS_MAX)
+		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
 	loader->spec.fanouts = loader->fanouts.data;
 	loader->spec.fetches = loader->fetches.data;
 
@@ -175,7 +178,9 @@ static gw_status take_options(struct gw_loader *loader, const struct gw_loader_o
 gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options, struct gw_loader **out)
 {
 	*out = NULL;
-	gw_status status = check_options(client, options);
+	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = check_options(client, options);
 	if (status != GW_OK)
 		return status;
 	struct gw_loader *loader = gw_calloc(1, sizeof(*loader));
@@ -189,14 +194,6 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 		loader->slot_text = gw_calloc(loader->depth, sizeof(*loader->slot_text));
 		if (!loader->slots || !loader->slot_status || !loader->slot_text)
 			status = GW_NO_MEMORY;
-	}
-	/* A bad spec is told here, not by the first batch. */
-	struct gw_batch *probe = NULL;
-	if (status == GW_OK)
-		status = gw_batch_take(&client->engines[0], &probe);
-	if (status == GW_OK) {
-		status = gw_batch_set_spec(probe, &loader->spec);
-		gw_batch_give(probe);
 	}
 	if (status != GW_OK) {
 		gw_loader_close(loader);
@@ -216,16 +213,20 @@ uint64_t gw_loader_steps(const struct gw_loader *loader)
 gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms)
 {
 	*out = NULL;
+	gw_status status = gw_client_check(loader->client);
+	if (status != GW_OK)
+		return status;
 	if (loader->next % loader->steps == 0 && loader->next / loader->steps > loader->ended_epoch) {
 		loader->ended_epoch = loader->next / loader->steps;
 		return gw_fail(GW_END, "the epoch is over");
 	}
 	uint32_t slot = (uint32_t)(loader->next % loader->depth);
 	struct gw_batch *batch = loader->slots[slot];
-	gw_status status = loader->slot_status[slot];
+	status = loader->slot_status[slot];
 	if (batch) {
 		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
-			return gw_fail(GW_AGAIN, "batch not there within %lld ms", (long long)timeout_ms);
+			return gw_fail(GW_AGAIN, "the batch is not there within %lld ms: call again",
+				       (long long)timeout_ms);
 		status = batch->ticket.job.status;
 		if (status == GW_OK)
 			*out = &batch->view;
@@ -258,7 +259,7 @@ void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state 
 
 void gw_loader_close(struct gw_loader *loader)
 {
-	if (!loader)
+	if (!loader || gw_client_is_inherited(loader->client))
 		return;
 	for (uint32_t i = 0; loader->slots && i < loader->depth; i++) {
 		if (loader->slots[i])
@@ -268,7 +269,7 @@ void gw_loader_close(struct gw_loader *loader)
 		if (!loader->slots[i])
 			continue;
 		gw_job_wait(&loader->slots[i]->ticket.job, GW_NO_DEADLINE);
-		gw_batch_give(loader->slots[i]);
+		gw_batch_destroy(loader->slots[i]);
 	}
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);

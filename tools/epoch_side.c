@@ -149,6 +149,19 @@ static gw_status collect_seeds(struct gw_epoch_side *side, const struct gw_tenso
 	return status;
 }
 
+static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoch_side *side,
+			  const struct gw_tensor *mask)
+{
+	const char *type = gw_client_graph(side->client)->ntypes[side->options.spec.ntype].name;
+	char where[32] = "the graph";
+	if (plan->one_part)
+		snprintf(where, sizeof where, "part %" PRIu32, plan->part);
+	if (mask)
+		return gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no %s of %s", mask->name, type,
+			       where);
+	return gw_fail(GW_NOT_FOUND, "there is no seed: %s has no %s", where, type);
+}
+
 /* The nodes whose mask is set, every node where there is no such mask; of one part or of all. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
@@ -166,8 +179,7 @@ static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_
 	if (!status)
 		status = collect_seeds(side, mask, begin, end);
 	if (!status && side->seed_count == 0)
-		status = gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no node",
-				 plan->mask ? plan->mask : MASK);
+		status = no_seeds(plan, side, mask);
 	side->options.ids = side->seeds;
 	side->options.id_count = side->seed_count;
 	return status;

@@ -13,6 +13,7 @@
 #include "core/graph/part.h"
 #include "test/support/partition_oracle.h"
 #include "test/support/real_graphs.h"
+#include "test/support/scratch.h"
 #include "tools/plan.h"
 #include "tools/tools.h"
 
@@ -59,11 +60,10 @@ static void partition(const struct gw_part *part, const char *in, const char *ou
 
 static void check_graph(void **state)
 {
-	char root[] = "/dev/shm/gw-partition-XXXXXX", file[4096], in[64], out[64];
+	char root[64], file[4096], in[64], out[64];
 	if (!real_graph_file(*state, file, sizeof(file)))
 		skip();
-	if (!mkdtemp(root))
-		assert_non_null(mkdtemp(memcpy(root, "/tmp/gw-partition-XXXXXX", sizeof("/tmp/gw-partition-XXXXXX"))));
+	gw_scratch_make_in_memory("partition", root);
 	snprintf(in, sizeof(in), "%s/graph", root);
 	snprintf(out, sizeof(out), "%s/parts", root);
 	import(file, in);

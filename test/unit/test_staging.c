@@ -20,6 +20,7 @@
 #include "core/base/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/sandbox.h"
+#include "test/support/scratch.h"
 
 struct place {
 	char root[64];
@@ -30,7 +31,7 @@ static int set_up(void **state)
 {
 	struct place *place = calloc(1, sizeof(*place));
 	strcpy(place->root, "/tmp/gw-test-staging-XXXXXX");
-	assert_non_null(mkdtemp(place->root));
+	gw_scratch_make(place->root);
 	snprintf(place->final, sizeof(place->final), "%s/graph", place->root);
 	*state = place;
 	return 0;

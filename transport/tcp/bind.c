@@ -36,7 +36,7 @@ static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, 
 {
 	struct addrinfo *list;
 	*out = -1;
-	gw_status status = gw_socket_resolve(address, true, &list);
+	gw_status status = gw_socket_resolve(address, &list);
 	if (status)
 		return gw_context(status, "listen");
 	/* The first address of a name: a name that stands for several is for clients. */

@@ -52,6 +52,7 @@ static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int f
 	}
 	pthread_mutex_unlock(&loop->inbox_lock);
 	if (full) {
+		gw_count(&listener->base.service->counts.refused, 1);
 		close(fd);
 		gw_tcp_listener_release(listener);
 	}
@@ -90,6 +91,7 @@ static void accept_ready(struct tcp_io *io)
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
+			listener->short_of_descriptors = false;
 			struct tcp_loop *loop = listener->loops[listener->turn++ % listener->loop_count];
 			atomic_fetch_add(&listener->references, 1);
 			if (loop == listener->loop)
@@ -103,8 +105,11 @@ static void accept_ready(struct tcp_io *io)
 			return;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			gw_log(GW_LOG_WARN, "listener on port %u: %s; accepting again soon",
-			       listener->base.address.port, strerror(errno));
+			if (!listener->short_of_descriptors)
+				gw_log(GW_LOG_WARN,
+				       "listener on port %u: %s; clients wait until some leave (raise ulimit -n)",
+				       listener->base.address.port, strerror(errno));
+			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
 			tcp_loop_timer(listener->loop, listener->retry_ns);
 			return;
