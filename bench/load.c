@@ -48,13 +48,23 @@ struct arguments {
 
 static const char *const drivers[] = {"auto", "uring", "pread", NULL};
 
+static gw_status take_piece(void *input, char *text)
+{
+	uint64_t bytes = 0;
+	gw_status status = gw_parse_u64(text, 4096, GW_DIGEST_CHUNK, &bytes);
+	if (!status && (bytes % 4096 || GW_DIGEST_CHUNK % bytes))
+		status = gw_fail(GW_INVALID, "%.64s is no multiple of 4096 that divides 4Mi", text);
+	((struct arguments *)input)->load.piece_bytes = (unsigned)bytes;
+	return status;
+}
+
 #define A struct arguments
 static const struct gw_option table[] = {
 	{"folder", "DIR", "make the files in DIR, which must be on a disk (/var/tmp)", 0, GW_OPTION_TEXT(A, folder)},
 	{"size", "BYTES", "bytes to load (2Gi)", 0, GW_OPTION_NUMBER(A, bytes, 1 << 20, 1ull << 44)},
 	{"files", "N", "in so many files (8)", 0, GW_OPTION_NUMBER(A, files, 1, FILES_MAX)},
 	{"piece", "BYTES", "bytes of one read, a multiple of 4096 that divides 4Mi (1Mi)", 0,
-	 GW_OPTION_NUMBER(A, load.piece_bytes, 4096, GW_DIGEST_CHUNK)},
+	 GW_OPTION_CALL(take_piece)},
 	{"depth", "N", "reads in flight (64)", 0, GW_OPTION_NUMBER(A, load.queue_depth, 1, 4096)},
 	{"verify-threads", "N", "threads that verify digests (processors - 1)", 0,
 	 GW_OPTION_NUMBER(A, load.verify_threads, 1, 64)},
@@ -62,14 +72,6 @@ static const struct gw_option table[] = {
 	{0},
 };
 #undef A
-
-static gw_status check_options(void *input)
-{
-	unsigned piece = ((const struct arguments *)input)->load.piece_bytes;
-	if (piece % 4096 || GW_DIGEST_CHUNK % piece)
-		return gw_fail(GW_INVALID, "--piece: %u is no multiple of 4096 that divides 4Mi", piece);
-	return GW_OK;
-}
 
 /* ---- input ---- */
 

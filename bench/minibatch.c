@@ -17,7 +17,6 @@
 #include "bench/bench.h"
 #include "bench/own_servers.h"
 #include "core/base/arena.h"
-#include "core/base/options.h"
 #include "core/base/parallel.h"
 
 #define SERVERS_MAX     256
@@ -61,6 +60,9 @@ static gw_status take_servers(void *input, char *text)
 	return gw_split_list(text, SERVERS_MAX, a->servers, &a->client.server_count);
 }
 
+static const char *const neighbours[] = {"auto", "reads", "requests", NULL};
+static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
+
 #define A struct arguments
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
@@ -81,9 +83,9 @@ static const struct gw_option table[] = {
 	{"seeds-of-part", "N", "only seeds that this part owns", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
 	{"fanouts", "N,N,...", "may be repeated (15,10,5 and 10,25)", 0, GW_OPTION_CALL(take_fanouts)},
 	{"neighbours", "auto|reads|requests", "how remote neighbours are sampled (auto)", 0,
-	 GW_OPTION_TEXT(A, client.neighbours)},
+	 GW_OPTION_CHOICE(A, client.neighbours, neighbours)},
 	{"tcp-driver", "auto|io_uring|epoll", "how the client drives sockets (auto)", 0,
-	 GW_OPTION_TEXT(A, client.tcp_driver)},
+	 GW_OPTION_CHOICE(A, client.tcp_driver, drivers)},
 	{0},
 };
 #undef A

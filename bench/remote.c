@@ -50,7 +50,7 @@ struct arguments {
 	double microseconds[ROUNDS];
 	struct gw_bench_series p99, bare_p99;
 	struct gw_bare_rows bare;
-	struct gw_arena *table;
+	struct gw_arena *store;
 	struct gw_batches sampling;
 	struct gw_loader *sampling_alone;
 	struct gw_bench_series wire, processors; /* M edges/s */
@@ -65,7 +65,7 @@ static gw_status take_servers(void *input, char *text)
 }
 
 #define A struct arguments
-static const struct gw_option option_table[] = {
+static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
 	 GW_OPTION_TEXT(A, clients.client.part_config)},
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
@@ -103,13 +103,13 @@ static gw_status find_rows(struct arguments *a)
 		status = gw_fail(GW_NOT_FOUND, "the part has no node with \"%s\": choose another --part", a->features);
 	if (status)
 		return status;
-	uint64_t bytes = ROWS * a->tensor->row_bytes, table = a->tensor->shape[0] * a->tensor->row_bytes;
+	uint64_t bytes = ROWS * a->tensor->row_bytes, all = a->tensor->shape[0] * a->tensor->row_bytes;
 	const struct gw_arena_options pages = {.name = "bench", .numa = GW_NUMA_LOCAL};
 	a->rows = gw_buffer_alloc(a->served, bytes);
 	a->expected = gw_malloc(bytes);
 	if (!a->rows || !a->expected)
 		return gw_fail(GW_NO_MEMORY, "no memory for %u rows", ROWS);
-	return gw_arena_create(table < TABLE_BYTES_MAX ? table : TABLE_BYTES_MAX, &pages, &a->table);
+	return gw_arena_create(all < TABLE_BYTES_MAX ? all : TABLE_BYTES_MAX, &pages, &a->store);
 }
 
 static void draw_ids(struct arguments *a, uint32_t n)
@@ -217,8 +217,8 @@ static gw_status run_one(struct arguments *a)
 static gw_status run_many(struct arguments *a)
 {
 	static struct gw_bench_series ceilings, values;
-	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->table),
-					.rows = gw_arena_bytes(a->table) / a->tensor->row_bytes,
+	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->store),
+					.rows = gw_arena_bytes(a->store) / a->tensor->row_bytes,
 					.row_bytes = (uint32_t)a->tensor->row_bytes,
 					.batch = ROWS,
 					.depth = 1,
@@ -353,7 +353,7 @@ static gw_status run(struct arguments *a)
 	if (a->served)
 		gw_buffer_free(a->served, a->rows);
 	gw_free(a->expected);
-	gw_arena_destroy(a->table);
+	gw_arena_destroy(a->store);
 	gw_client_close(a->served);
 	gw_client_close(a->alone);
 	gw_own_servers_end(&a->own);
@@ -364,14 +364,13 @@ static gw_status run(struct arguments *a)
 int gw_bench_remote(int argc, char **argv)
 {
 	static const struct gw_options options = {
-		.table = option_table,
+		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
 		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
 		       "rows.\vExamples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
-		       "                         --servers 10.0.0.1:30050,10.0.0.2:30050 --json -",
-	};
+		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
 	static struct arguments a = {
 		.bench = {.name = "remote"},
 		.clients = {.scale = 18, .features = 128, .server_threads = 1},

@@ -197,9 +197,8 @@ int gw_bench_threads(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
 		.doc = "Measures what a server gains from more threads, with a client for each, against as many bare "
-		       "loops at once.\vExamples:\n  graphwire bench threads\n  graphwire bench threads --threads 8 "
-		       "--json -",
-	};
+		       "loops at once.\vExamples:\n  graphwire bench threads\n"
+		       "  graphwire bench threads --threads 8 --json -"};
 	static struct arguments a;
 	a = (struct arguments){.bench = {.name = "threads"},
 			       .table_bytes = 1ull << 30,

@@ -12,16 +12,15 @@
 #include "core/base/probe.h"
 #include "server/server.h"
 
-static const char doc[] = "Load one part of a partitioned graph and serve it to clients.\n\n"
-			  "Examples:\n"
-			  "  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
-			  "                  --listen 127.0.0.1:30050\n"
-			  "  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
-			  "                  --listen 10.0.0.2:30050 --key-file job.key\n"
-			  "\vPrints one line when it is ready. SIGTERM, SIGINT or SIGHUP: accepts no more clients, "
-			  "lets open work finish, ends; "
-			  "a second "
-			  "signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
+static const char doc[] =
+	"Load one part of a partitioned graph and serve it to clients.\n\n"
+	"Examples:\n"
+	"  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
+	"                  --listen 127.0.0.1:30050\n"
+	"  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
+	"                  --listen 10.0.0.2:30050 --key-file job.key\n"
+	"\vPrints one line when it is ready. SIGTERM, SIGINT or SIGHUP: accepts no more clients, lets open work "
+	"finish, ends; a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
 struct arguments {
 	struct gw_server_options server;
@@ -42,9 +41,9 @@ static gw_status take_numa(void *input, char *text)
 
 static gw_status take_listen(void *input, char *text)
 {
-	struct gw_address *out = &((struct arguments *)input)->server.listen;
-	gw_status status = gw_address_parse(text, out);
-	if (status == GW_OK && strcmp(out->scheme, "tcp") != 0)
+	struct gw_address *address = &((struct arguments *)input)->server.listen;
+	gw_status status = gw_address_parse(text, address);
+	if (status == GW_OK && strcmp(address->scheme, "tcp") != 0)
 		return gw_fail(GW_UNSUPPORTED, "\"%.64s\": this version serves over TCP only: ADDR:PORT", text);
 	return status;
 }
@@ -93,7 +92,7 @@ static const struct gw_option table[] = {
 };
 #undef A
 
-static gw_status check_options(void *input)
+static gw_status check_together(void *input)
 {
 	const struct gw_server_options *server = &((const struct arguments *)input)->server;
 	if (server->insecure && server->key_file)
@@ -142,7 +141,7 @@ int gw_serve_main(int argc, char **argv)
 			   .drain_ms = 5000},
 	};
 	gw_address_parse("127.0.0.1:30050", &arguments.server.listen);
-	static const struct gw_options options = {.table = table, .doc = doc, .check = check_options};
+	static const struct gw_options options = {.table = table, .doc = doc, .check = check_together};
 	gw_options_parse(&options, argc, argv, &arguments);
 	signal(SIGPIPE, SIG_IGN);
 
