@@ -324,8 +324,7 @@ int gw_bench_load(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .common = gw_bench_options,
 						  .common_offset = offsetof(struct arguments, bench),
-						  .doc = doc,
-						  .check = check_options};
+						  .doc = doc};
 	struct arguments a = {.bench = {.name = "load"},
 			      .folder = "/var/tmp",
 			      .files = 8,
