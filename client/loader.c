@@ -11,6 +11,7 @@
 #include "client/sample.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/digest.h"
 #include "core/base/rng.h"
 
 #define DEPTH_MAX  256
@@ -21,7 +22,7 @@ struct gw_loader {
 	struct gw_client *client;
 	struct gw_sample_spec spec; /* fanouts and fetches are copies */
 	struct gw_vec fanouts, fetches, ids;
-	uint64_t id_count, steps, seed;
+	uint64_t id_count, steps, seed, plan;
 	uint32_t batch_size, world, rank, depth;
 	enum gw_last_batch last;
 	bool shuffle;
@@ -129,6 +130,23 @@ static gw_status copy_in(struct gw_vec *vec, const void *from, size_t bytes)
 	return status;
 }
 
+/* Of all that a state's numbers depend on. Never 0. */
+static uint64_t digest_plan(const struct gw_loader *loader)
+{
+	const uint64_t plan[] = {loader->client->meta->graph_id,
+				 loader->spec.ntype,
+				 loader->id_count,
+				 loader->seed,
+				 loader->shuffle,
+				 loader->batch_size,
+				 loader->world,
+				 loader->last};
+	uint64_t digest = gw_digest(plan, sizeof(plan));
+	if (loader->ids.data)
+		digest = gw_digest_add(digest, loader->ids.data, loader->id_count * sizeof(int64_t));
+	return digest ? digest : 1;
+}
+
 static gw_status take_options(struct gw_loader *loader, const struct gw_loader_options *options)
 {
 	const struct gw_graph_meta *meta = loader->client->meta;
@@ -163,6 +181,10 @@ static gw_status take_options(struct gw_loader *loader, const struct gw_loader_o
 			       "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
 			       (unsigned long long)loader->id_count, (unsigned long long)per_step, loader->batch_size,
 			       loader->world);
+	loader->plan = digest_plan(loader);
+	if (options->start.plan && options->start.plan != loader->plan)
+		return gw_fail(GW_INVALID, "the start is the state of a loader with another graph, other seeds, "
+					   "another seed, shuffle, batch size, world or last batch");
 	if (options->start.step > loader->steps)
 		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
 			       (unsigned long long)options->start.step, (unsigned long long)loader->steps);
@@ -255,6 +277,7 @@ void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state 
 	bool at_end = loader->next % loader->steps == 0 && epoch > loader->ended_epoch;
 	state->epoch = at_end ? epoch - 1 : epoch;
 	state->step = at_end ? loader->steps : loader->next % loader->steps;
+	state->plan = loader->plan;
 }
 
 void gw_loader_close(struct gw_loader *loader)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/log.h"
@@ -113,6 +114,17 @@ static void print_ready(const struct gw_server *server)
 	fflush(stdout);
 }
 
+/* A connection takes a descriptor, and the usual limit is as low as the service's own. */
+static void raise_file_limit(void)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) != 0)
+		gw_log(GW_LOG_INFO, "the limit of open files stays: %s", strerror(errno));
+}
+
 /* A second signal while draining ends the process at once. */
 static void end_at_once(int signal_number)
 {
@@ -144,6 +156,7 @@ int gw_serve_main(int argc, char **argv)
 	static const struct gw_options options = {.table = table, .doc = doc, .check = check_together};
 	gw_options_parse(&options, argc, argv, &arguments);
 	signal(SIGPIPE, SIG_IGN);
+	raise_file_limit();
 
 	struct gw_server *server;
 	gw_status status = gw_server_start(&arguments.server, &server);

@@ -1,6 +1,5 @@
-/* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish ->
- * listen
- * -> serve -> drain.
+/* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish
+ * -> listen -> serve -> drain.
  *
  * What can fail cheaply comes first: a taken port or a part that is served already is known before hours of loading.
  * The port stays reserved while the part loads, and clients are refused until then. Each thread polls a group of its

@@ -216,6 +216,8 @@ enum gw_last_batch {
 /* Where a loader is: enough to go on from there in another process. */
 struct gw_loader_state {
 	uint64_t epoch, step;
+	uint64_t plan; /* digest of what orders the seeds: graph, seeds, shuffle, seed, batch size, world, last; 0 as a
+			  start: whatever it is */
 };
 
 struct gw_loader_options {
@@ -233,7 +235,8 @@ struct gw_loader_options {
 
 /* Starts sampling. The loader's batches come in order: step 0, 1, ... of an epoch, then GW_END once, then the next
  * epoch. GW_RANGE names a seed that is no node, a rank outside of the world, or a start outside of the epoch;
- * GW_INVALID says what is wrong with the spec, or that there are too few seeds for one step. */
+ * GW_INVALID says what is wrong with the spec, that there are too few seeds for one step, or that the start is the
+ * state of a loader with another plan. */
 GW_API gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options,
 				struct gw_loader **out);
 

@@ -362,6 +362,20 @@ static void many_threads_share_few_engines(void **state)
 
 /* --- Specs and states that nobody could follow. --- */
 
+/* The state of a loader that shuffles the same seeds otherwise. */
+static struct gw_loader_state other_loaders_state(struct gw_client *client, const struct gw_loader_options *options)
+{
+	struct gw_loader_options other = *options;
+	struct gw_loader_state state;
+	struct gw_loader *loader;
+	other.start = (struct gw_loader_state){0};
+	other.seed++;
+	assert_int_equal(gw_loader_open(client, &other, &loader), GW_OK);
+	gw_loader_get_state(loader, &state);
+	gw_loader_close(loader);
+	return state;
+}
+
 static void nonsense_is_refused_before_it_is_read(void **state)
 {
 	(void)state;
@@ -391,6 +405,8 @@ static void nonsense_is_refused_before_it_is_read(void **state)
 	expect(gw_loader_open(client, &wrong, &loader), GW_RANGE, "epoch");
 	wrong.start = (struct gw_loader_state){.step = 1u << 30};
 	expect(gw_loader_open(client, &wrong, &loader), GW_RANGE, "step");
+	wrong.start = other_loaders_state(client, &wrong);
+	expect(gw_loader_open(client, &wrong, &loader), GW_INVALID, "another");
 	assert_null(loader);
 	expect(gw_sample(client, &plan.spec, 1, 1, &seed, UINT64_MAX / 8, &batch), GW_LIMIT, "seeds");
 	/* Tensors of another client, and what is none. */
