@@ -25,6 +25,7 @@
 /* pread taken over from libc: the n-th call fails with EIO. Headers and digests are read by it. */
 static long reads_left = -1; /* -1: none fails */
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's begin with "__" */
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
 	if (reads_left >= 0 && reads_left-- == 0) {
@@ -211,7 +212,7 @@ static void expect_fault(const struct gw_graph_meta *meta, gw_status wanted, con
 
 static void damage(const struct gw_graph_meta *meta, const char *folder, const struct gw_array_meta *array)
 {
-	struct file npy, xxh;
+	struct file npy = {0}, xxh = {0};
 	char name[256];
 	take_file(&npy, folder, array->file);
 	snprintf(name, sizeof(name), "%.*s.xxh", (int)strlen(array->file) - 4, array->file);
