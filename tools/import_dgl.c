@@ -103,7 +103,7 @@ static gw_status count_under(const struct gw_chunked *c, const char *key, size_t
 	json_t *chunk;
 	json_array_foreach(chunks, k, chunk)
 	{
-		uint64_t count;
+		uint64_t count = 0;
 		gw_status status = whole_count(c, chunk, key, &count);
 		if (status)
 			return status;

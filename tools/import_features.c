@@ -287,8 +287,8 @@ static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature
 			    struct gw_builder_array *array)
 {
 	gw_status status = GW_OK;
-	uint64_t *numbers, count;
-	bool flags;
+	uint64_t *numbers = NULL, count = 0;
+	bool flags = false;
 	status = mask_numbers(im, feature, rows, &numbers, &count, &flags);
 	if (status)
 		return status;
@@ -307,7 +307,7 @@ static gw_status index_mask(struct gw_import *im, const struct gw_import_space *
 			    const struct gw_import_feature *feature, struct gw_builder_array *array)
 {
 	uint64_t *ids, count;
-	bool flags;
+	bool flags = false;
 	gw_status status = mask_numbers(im, feature, space->count, &ids, &count, &flags);
 	if (status)
 		return status;

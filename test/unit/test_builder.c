@@ -177,8 +177,8 @@ static void test_all_kinds(void **state)
 {
 	(void)state;
 	char root[64], folder[96];
-	struct gw_graph_meta *meta;
-	struct gw_part *part;
+	struct gw_graph_meta *meta = NULL;
+	struct gw_part *part = NULL;
 	const struct gw_part_options options = {.mapped = true};
 	gw_test_folder(root);
 	snprintf(folder, sizeof(folder), "%s/g", root);
