@@ -314,7 +314,7 @@ static void test_files_of_another_graph(void **state)
 static void forge(const char *folder, const char *key, uint64_t at, const void *bytes, size_t count)
 {
 	struct gw_graph_meta *meta;
-	struct file npy, xxh, json;
+	struct file npy = {0}, xxh = {0}, json = {0};
 	char name[256], *text;
 	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
 	struct gw_array_meta *array = (struct gw_array_meta *)gw_meta_array(meta, 0, key);
@@ -512,7 +512,7 @@ static void test_skip_verify(void **state)
 	struct gw_fixture fixture;
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
-	struct file npy;
+	struct file npy = {0};
 	gw_fixture_begin(&fixture, 2, 60, 1);
 	gw_fixture_write(&fixture);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
