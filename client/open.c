@@ -103,7 +103,8 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 /* A failure that does not go away by waiting for a server that is not there yet. */
 static bool is_lasting(const struct gw_link *link)
 {
-	return link->failure == GW_REFUSED || link->failure == GW_NO_MEMORY || link->failure == GW_PROTOCOL;
+	return link->failure == GW_REFUSED || link->failure == GW_NO_MEMORY || link->failure == GW_PROTOCOL ||
+	       link->failure == GW_NOT_FOUND;
 }
 
 /* Runs the first engine until every link is open. A server that is not there yet is tried until the deadline. */
