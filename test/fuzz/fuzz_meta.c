@@ -10,9 +10,9 @@
 /* A relative path without a step upwards. Names may contain two dots. */
 static bool stays_inside(const char *path)
 {
-	bool inside = path[0] != '/';
-	for (const char *step = path; step && inside; step = strchr(step, '/'), step += step != NULL)
-		inside = strncmp(step, "../", 3) != 0 && strcmp(step, "..") != 0;
+	bool inside = path[0] != '/' && strncmp(path, "../", 3) != 0;
+	for (const char *slash = strchr(path, '/'); slash && inside; slash = strchr(slash + 1, '/'))
+		inside = strncmp(slash, "/../", 4) != 0 && strcmp(slash, "/..") != 0;
 	return inside;
 }
 
