@@ -19,6 +19,7 @@
 #include "core/base/parallel.h"
 
 #define ENGINES_MAX 64
+#define SPIN_US_MAX 1000000u
 
 /* --- Forks. --- */
 
@@ -234,6 +235,9 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
 	client->tcp_driver = options->tcp_driver;
+	if (options->spin_us > SPIN_US_MAX)
+		return gw_fail(GW_RANGE, "spin_us = %u: at most %u", options->spin_us, SPIN_US_MAX);
+	client->spin_ns = options->spin_us * 1000ull;
 	uint32_t processors = gw_processors();
 	client->engine_count = processors < ENGINES_MAX ? processors : ENGINES_MAX;
 	if (options->threads > ENGINES_MAX)
