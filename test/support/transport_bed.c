@@ -367,17 +367,15 @@ void gw_one_read_works(struct one *one)
 
 /* --- Every test on every backend. --- */
 
-enum choice { EVERY, NETWORK, TCP };
-
-static int run(const char *name, const struct bed_test *tests, size_t n, enum choice choice)
+static int run(const char *name, const struct bed_test *tests, size_t n, bool network_only, const char *scheme)
 {
 	size_t rows = 0;
 	char(*names)[96] = calloc(n * gw_bed_count, sizeof(*names));
 	struct CMUnitTest *table = calloc(n * gw_bed_count, sizeof(*table));
 	check(names && table, "memory");
 	for (size_t b = 0; b < gw_bed_count; b++) {
-		if ((choice != EVERY && !gw_beds[b].network) ||
-		    (choice == TCP && strcmp(gw_beds[b].scheme, "tcp") != 0) || !gw_bed_possible(&gw_beds[b]))
+		if ((network_only && !gw_beds[b].network) || (scheme && strcmp(gw_beds[b].scheme, scheme) != 0) ||
+		    !gw_bed_possible(&gw_beds[b]))
 			continue;
 		for (size_t i = 0; i < n; i++, rows++) {
 			snprintf(names[rows], sizeof(*names), "%s: %s", gw_beds[b].name, tests[i].name);
@@ -393,15 +391,20 @@ static int run(const char *name, const struct bed_test *tests, size_t n, enum ch
 
 int gw_bed_run(const char *name, const struct bed_test *tests, size_t n)
 {
-	return run(name, tests, n, EVERY);
+	return run(name, tests, n, false, NULL);
 }
 
 int gw_bed_run_network(const char *name, const struct bed_test *tests, size_t n)
 {
-	return run(name, tests, n, NETWORK);
+	return run(name, tests, n, true, NULL);
 }
 
 int gw_bed_run_tcp(const char *name, const struct bed_test *tests, size_t n)
 {
-	return run(name, tests, n, TCP);
+	return run(name, tests, n, true, "tcp");
+}
+
+int gw_bed_run_shm(const char *name, const struct bed_test *tests, size_t n)
+{
+	return run(name, tests, n, true, "shm");
 }

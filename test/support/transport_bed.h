@@ -114,7 +114,8 @@ struct bed_test {
 int gw_bed_run(const char *name, const struct bed_test *tests, size_t n);
 /* The same over those only whose bytes go through a socket. */
 int gw_bed_run_network(const char *name, const struct bed_test *tests, size_t n);
-/* And over TCP alone: what is said on the wire. */
+/* And over TCP alone, or shm alone. */
 int gw_bed_run_tcp(const char *name, const struct bed_test *tests, size_t n);
+int gw_bed_run_shm(const char *name, const struct bed_test *tests, size_t n);
 
 #endif
