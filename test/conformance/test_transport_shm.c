@@ -53,10 +53,10 @@ static uint32_t count_descriptors(void)
 	return count;
 }
 
-static void serve(const struct bed_kind *kind, int asked, int answers)
+static void serve(const struct bed_kind *kind, enum gw_huge_policy huge, int asked, int answers)
 {
 	struct bed bed;
-	struct bed_options options = {.bytes = BYTES};
+	struct bed_options options = {.bytes = BYTES, .huge = huge};
 	char question;
 	gw_bed_begin(&bed, kind, &options);
 	if (write(answers, &bed.address, sizeof(bed.address)) != sizeof(bed.address))
@@ -84,7 +84,7 @@ static pid_t begin_child(void)
 	return child;
 }
 
-static void served_begin(struct served *served, const struct bed_kind *kind)
+static void served_begin(struct served *served, const struct bed_kind *kind, enum gw_huge_policy huge)
 {
 	int ask[2], answer[2];
 	assert_int_equal(pipe2(ask, O_CLOEXEC), 0);
@@ -93,7 +93,7 @@ static void served_begin(struct served *served, const struct bed_kind *kind)
 	if (served->pid == 0) {
 		close(ask[1]);
 		close(answer[0]);
-		serve(kind, ask[0], answer[1]);
+		serve(kind, huge, ask[0], answer[1]);
 	}
 	close(ask[0]);
 	close(answer[1]);
@@ -206,12 +206,12 @@ static void cannot_be_changed(int fd)
 	close(zeros);
 }
 
-static void nobody_writes(void **state)
+static void nobody_writes_to(void **state, enum gw_huge_policy huge)
 {
 	struct served served;
 	char path[64];
 	int memory;
-	served_begin(&served, *state);
+	served_begin(&served, *state, huge);
 	int fd = connect_by_hand(&served.address, &memory);
 	assert_int_equal(fcntl(memory, F_GETFL) & O_ACCMODE, O_RDONLY);
 	cannot_be_changed(memory);
@@ -246,6 +246,13 @@ static void nobody_writes(void **state)
 	close(memory);
 	close(fd);
 	served_end(&served);
+}
+
+/* hugetlb pages where the machine has some, else shared memory that was collapsed; and small pages. */
+static void nobody_writes(void **state)
+{
+	nobody_writes_to(state, GW_HUGE_TRY);
+	nobody_writes_to(state, GW_HUGE_OFF);
 }
 
 /* --- A client of the library. --- */
@@ -302,7 +309,7 @@ static void mappings_are_safe(void **state)
 {
 	struct served served;
 	struct reader reader;
-	served_begin(&served, *state);
+	served_begin(&served, *state, GW_HUGE_TRY);
 	assert_int_equal(reader_begin(&reader, *state, &served.address, BYTES), GW_OK);
 	uint8_t *mapped = (uint8_t *)(uintptr_t)gw_endpoint_map(reader.endpoint, &reader.endpoint->peer.regions[0]);
 	assert_non_null(mapped);
@@ -311,7 +318,14 @@ static void mappings_are_safe(void **state)
 	assert_false(served_ask(&served, 't').truncated);
 	is_as_served(mapped);
 	reader_works(&reader);
+	/* Endpoints share a mapping, which stays for the last of them. */
+	struct reader other;
+	assert_int_equal(reader_begin(&other, *state, &served.address, BYTES), GW_OK);
+	assert_ptr_equal(gw_endpoint_map(other.endpoint, &other.endpoint->peer.regions[0]), mapped);
 	reader_end(&reader);
+	is_as_served(mapped);
+	reader_works(&other);
+	reader_end(&other);
 	served_end(&served);
 }
 
@@ -462,7 +476,7 @@ static void clients_that_fail(void **state)
 	static void (*const failures[])(const struct bed_kind *, const struct gw_address *) = {fault, die, rave};
 	struct served served;
 	struct reader reader;
-	served_begin(&served, *state);
+	served_begin(&served, *state, GW_HUGE_TRY);
 	assert_int_equal(reader_begin(&reader, *state, &served.address, BYTES), GW_OK);
 	reader_works(&reader);
 	uint32_t before = served_ask(&served, 's').descriptors;
@@ -502,7 +516,7 @@ static void a_killed_server_is_missed(void **state)
 	struct served served;
 	struct reader reader;
 	int how;
-	served_begin(&served, *state);
+	served_begin(&served, *state, GW_HUGE_TRY);
 	assert_int_equal(reader_begin(&reader, *state, &served.address, BYTES), GW_OK);
 	reader_works(&reader);
 	const uint8_t *mapped = gw_endpoint_map(reader.endpoint, &reader.endpoint->peer.regions[0]);

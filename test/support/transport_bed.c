@@ -117,9 +117,9 @@ void gw_bed_name(const struct bed_kind *kind, struct gw_address *address)
 }
 
 /* Memory that a client of this host may map, where it does so; else such that a sanitizer sees its ends. */
-static void make_memory(struct bed *bed)
+static void make_memory(struct bed *bed, enum gw_huge_policy huge)
 {
-	struct gw_arena_options options = {.name = "bed", .numa = GW_NUMA_LOCAL, .shareable = true};
+	struct gw_arena_options options = {.name = "bed", .huge = huge, .numa = GW_NUMA_LOCAL, .shareable = true};
 	if (strcmp(bed->kind->scheme, "shm") == 0) {
 		check(gw_arena_create(bed->bytes + 8, &options, &bed->arena) == GW_OK, "arena");
 		bed->memory = gw_arena_base(bed->arena);
@@ -137,7 +137,7 @@ void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed
 	bed->kind = kind;
 	bed->thread_count = options->threads ? options->threads : 1;
 	bed->bytes = options->bytes ? options->bytes : 1 << 20;
-	make_memory(bed);
+	make_memory(bed, options->huge);
 	for (uint64_t i = 0; i < bed->bytes; i += 8) {
 		uint64_t word = gw_mix64(i);
 		memcpy(bed->memory + i, &word, 8);

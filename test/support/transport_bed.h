@@ -40,6 +40,7 @@ struct bed_options {
 	uint64_t incarnation; /* 0: 5 */
 	uint16_t port;        /* 0: any */
 	const char *key;
+	enum gw_huge_policy huge; /* shm: of the memory */
 	struct gw_service_limits limits;
 };
 

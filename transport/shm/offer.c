@@ -108,8 +108,10 @@ gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *ser
 	if (!offer)
 		return GW_NO_MEMORY;
 	snprintf(offer->name, sizeof(offer->name), "%.64s", address->host);
-	gw_status status = gw_context(fill(offer, service), "shm:%s", offer->name);
-	if (!status)
+	gw_status status = fill(offer, service);
+	if (status)
+		gw_context(status, "shm:%s", offer->name);
+	else
 		status = gw_shm_socket_listen(offer->name, fd);
 	if (status)
 		gw_shm_offer_free(offer);

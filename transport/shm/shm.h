@@ -34,12 +34,11 @@ void gw_shm_offer_free(void *offer);
 uint32_t gw_shm_tell(const void *offer, uint8_t *body, struct tcp_passing *passing);
 
 /* --- map.c: the client's side --- */
+struct shm_memory; /* mapped once for all endpoints of the process */
+
 struct shm_mapped {
 	const uint8_t *bases[GW_REGIONS_MAX];
-	struct {
-		void *addresses; /* reserved, with the mapping inside */
-		uint64_t bytes;
-	} memories[GW_MEMORIES_MAX];
+	struct shm_memory *memories[GW_MEMORIES_MAX];
 	uint32_t memory_count;
 };
 

@@ -31,7 +31,7 @@ void gw_tcp_listener_release(struct tcp_listener *listener)
 	if (atomic_fetch_sub(&listener->references, 1) != 1)
 		return;
 	if (listener->offer)
-		listener->loop->local->offer_free(listener->offer);
+		listener->local->offer_free(listener->offer);
 	gw_free(listener);
 }
 
@@ -91,10 +91,12 @@ void gw_tcp_inbox_drop(struct tcp_loop *loop)
 /* Deals an accepted socket out. */
 static void welcome(struct tcp_listener *listener, int fd)
 {
-	const struct tcp_local *local = listener->loop->local;
+	const struct tcp_local *local = listener->local;
+	char text[GW_ADDRESS_MAX];
 	listener->short_of_descriptors = false;
 	if (local && local->admit(fd)) {
-		gw_log(GW_LOG_WARN, "%s: a client is turned away: %s", listener->base.address.host, gw_last_error());
+		gw_log(GW_LOG_WARN, "%s: a client is turned away: %s", gw_address_text(&listener->base.address, text),
+		       gw_last_error());
 		gw_count(&listener->base.service->counts.refused, 1);
 		close(fd);
 		return;
@@ -110,6 +112,7 @@ static void welcome(struct tcp_listener *listener, int fd)
 static void accept_ready(struct tcp_io *io)
 {
 	struct tcp_listener *listener = of_io(io);
+	char text[GW_ADDRESS_MAX];
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
@@ -123,8 +126,8 @@ static void accept_ready(struct tcp_io *io)
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			if (!listener->short_of_descriptors)
 				gw_log(GW_LOG_WARN,
-				       "listener on port %u: %s; clients wait until some leave (raise ulimit -n)",
-				       listener->base.address.port, strerror(errno));
+				       "listener at %s: %s; clients wait until some leave (raise ulimit -n)",
+				       gw_address_text(&listener->base.address, text), strerror(errno));
 			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
 			tcp_loop_timer(listener->loop, listener->retry_ns);
@@ -164,15 +167,15 @@ static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone 
 static void unlisten(struct tcp_listener *listener)
 {
 	if (listener->offer) {
-		listener->loop->local->stop(listener->offer);
-		listener->loop->local->offer_free(listener->offer);
+		listener->local->stop(listener->offer);
+		listener->local->offer_free(listener->offer);
 	}
 	close(listener->io.fd);
 }
 
-gw_status gw_tcp_listen_as(const struct gw_transport *transport, struct gw_poll_group *const *groups,
-			   uint32_t group_count, const struct gw_address *address, struct gw_service *service,
-			   struct gw_listener **out)
+gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
+			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			   struct gw_service *service, struct gw_listener **out)
 {
 	*out = NULL;
 	struct tcp_listener *listener = gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct tcp_loop *));
@@ -181,19 +184,20 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, struct gw_poll_
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < group_count && !status; i++) {
 		void *state;
-		status = gw_poll_group_state(groups[i], transport, &state);
+		status = gw_poll_group_state(groups[i], &gw_transport_tcp, &state);
 		listener->loops[i] = state;
 	}
 	if (status)
 		goto free_listener;
 	listener->base = (struct gw_listener){transport, *address, service};
+	listener->local = local;
 	listener->loop_count = group_count;
 	listener->loop = listener->loops[0];
 	listener->io.events = &accept_events;
 	listener->io.watch = POLLIN;
-	status = listener->loop->local ? listener->loop->local->listen(&listener->base.address, service,
-								       &listener->io.fd, &listener->offer)
-				       : gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
+	status = listener->local
+			 ? listener->local->listen(&listener->base.address, service, &listener->io.fd, &listener->offer)
+			 : gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
 	if (status)
 		goto free_listener;
 	status = listener->loop->driver->ops->add(listener->loop->driver, &listener->io);
@@ -217,7 +221,7 @@ free_listener:
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out)
 {
-	return gw_tcp_listen_as(&gw_transport_tcp, groups, group_count, address, service, out);
+	return gw_tcp_listen_as(&gw_transport_tcp, NULL, groups, group_count, address, service, out);
 }
 
 /* Ends the connections of a loop that nobody polls now; false if somebody does. */
@@ -241,7 +245,7 @@ void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 			at = &(*at)->next;
 		*at = listener->next;
 		if (listener->offer)
-			listener->loop->local->stop(listener->offer);
+			listener->local->stop(listener->offer);
 		listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);
 	}
 	if (!close)

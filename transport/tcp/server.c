@@ -140,11 +140,16 @@ static void answer_error(struct tcp_server *server, gw_status status, uint64_t t
 	answer(server, &header, text);
 }
 
+static const char *name_of(const struct tcp_server *server, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&server->listener->base.address, text);
+}
+
 /* The last words of this connection. Nothing more is taken from it. */
 static void finish(struct tcp_server *server, gw_status status)
 {
-	gw_log(GW_LOG_INFO, "port %u: a client is turned away: %s", server->listener->base.address.port,
-	       gw_last_error());
+	char text[GW_ADDRESS_MAX];
+	gw_log(GW_LOG_INFO, "%s: a client is turned away: %s", name_of(server, text), gw_last_error());
 	if (status)
 		answer_error(server, status, 0);
 	server->phase = SERVER_FINISHING;
@@ -206,7 +211,7 @@ static void tell_memory(struct tcp_server *server)
 {
 	uint8_t body[WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX)];
 	struct wire_header header = {.type = WIRE_MEMORY};
-	header.bytes = server->loop->local->tell(server->listener->offer, body, &server->passing);
+	header.bytes = server->listener->local->tell(server->listener->offer, body, &server->passing);
 	answer(server, &header, body);
 }
 
@@ -244,7 +249,7 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 						     service->region_count * WIRE_REGION_BYTES,
 					    .type = WIRE_WELCOME};
 	answer(server, &answer_header, &welcome);
-	if (server->loop->local)
+	if (server->listener->local)
 		tell_memory(server);
 	server->phase = SERVER_OPEN;
 	server->since_ns = gw_now_ns();
@@ -528,7 +533,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	server->service = listener->base.service;
 	server->thread = gw_tcp_loop_number(listener, loop);
 	server->since_ns = gw_now_ns();
-	if (loop->local)
+	if (listener->local)
 		server->io.passing = &server->passing;
 	else
 		gw_socket_tune(fd);
@@ -562,6 +567,7 @@ turn_away:
 /* Silence inside the hello, inside a frame, or after our last words, ends a connection. */
 void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 {
+	char text[GW_ADDRESS_MAX];
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {
 		next = server->next;
 		uint64_t patience =
@@ -569,7 +575,7 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 		/* Whoever is owed an answer is waited for by the kernel: TCP_USER_TIMEOUT. */
 		bool owed = server->out_end > server->out_begin || server->reading || server->replying;
 		bool inside = server->in_end > server->in_begin && !owed;
-		if (owed && loop->local && server->phase == SERVER_OPEN) {
+		if (owed && server->listener->local && server->phase == SERVER_OPEN) {
 			inside = true;
 			patience = UNREAD_NS;
 		}
@@ -584,8 +590,8 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 		}
 		if (server->phase != SERVER_FINISHING)
 			gw_log(GW_LOG_INFO,
-			       "port %u: a client is silent inside a frame or the hello, or takes no answer: closed",
-			       server->listener->base.address.port);
+			       "%s: a client is silent inside a frame or the hello, or takes no answer: closed",
+			       name_of(server, text));
 		server_end(server);
 	}
 }

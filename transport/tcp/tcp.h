@@ -42,7 +42,7 @@ struct tcp_local {
 struct tcp_loop {
 	struct gw_poll_group *group;
 	const struct gw_transport *transport; /* whose part it is */
-	const struct tcp_local *local;        /* NULL: TCP */
+	const struct tcp_local *local;        /* its endpoints'; NULL: TCP */
 	struct tcp_driver *driver;
 	struct gw_outbox outbox;
 	struct tcp_client *clients;
@@ -107,10 +107,11 @@ void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
 struct tcp_listener {
 	struct gw_listener base;
 	struct tcp_io io;
-	struct tcp_loop *loop;       /* accepts */
-	void *offer;                 /* the local sockets', or NULL */
-	struct tcp_listener *next;   /* in the loop, while accepting */
-	_Atomic uint32_t references; /* the owner's, the io's, one for each connection and inbox entry */
+	struct tcp_loop *loop;         /* accepts */
+	const struct tcp_local *local; /* NULL: TCP */
+	void *offer;                   /* the local sockets', or NULL */
+	struct tcp_listener *next;     /* in the loop, while accepting */
+	_Atomic uint32_t references;   /* the owner's, the io's, one for each connection and inbox entry */
 	_Atomic bool stopped, closing;
 	_Atomic uint32_t connections;
 	uint64_t retry_ns; /* descriptors had run out: accept again then */
@@ -120,10 +121,10 @@ struct tcp_listener {
 };
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out);
-/* The same for the loops of another transport. */
-gw_status gw_tcp_listen_as(const struct gw_transport *transport, struct gw_poll_group *const *groups,
-			   uint32_t group_count, const struct gw_address *address, struct gw_service *service,
-			   struct gw_listener **out);
+/* The same for another transport's sockets, in the same loops: a server's poll groups have one part to wait in. */
+gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
+			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			   struct gw_service *service, struct gw_listener **out);
 void gw_tcp_listener_stop(struct gw_listener *base, bool close);
 void gw_tcp_listener_free(struct gw_listener *base);
 void gw_tcp_listener_release(struct tcp_listener *listener);
