@@ -1,7 +1,7 @@
 /* graphwire bench gather: rows at random from a large table, against bare loops of the same reads.
  *
- *   table of random bytes -> for each row size: memory against a prefetching memcpy; tcp against bare sockets, by each
- *   driver, a raw stream beside them -> report
+ *   table of random bytes -> for each row size: memory and shm against a prefetching memcpy; tcp against bare sockets,
+ * by each driver, a raw stream beside them -> report
  *
  * Reads are checked against the table before anything is measured. One client and one server thread, both loops alike;
  * `depth` batches in flight. The rows of a batch are random, so that no cache helps and no two batches are the same.
@@ -32,7 +32,7 @@ struct arguments {
 	struct gw_row_bed bed;
 	struct gw_bare_rows bare;
 	struct gw_row_stream stream;
-	bool memory; /* the case is in memory, else over TCP */
+	bool memory; /* the case is in memory or mapped, else over TCP */
 	/* Processor seconds, both sides together, for each GB: says more than the clock on a busy machine. */
 	struct gw_bench_series cpu, bare_cpu;
 };
@@ -49,7 +49,7 @@ static gw_status take_row(void *input, char *text)
 	return status;
 }
 
-static const char *const transports[] = {"memory", "epoll", "io_uring", NULL};
+static const char *const transports[] = {"memory", "shm", "epoll", "io_uring", NULL};
 
 #define A struct arguments
 static const struct gw_option table[] = {
@@ -58,7 +58,7 @@ static const struct gw_option table[] = {
 	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, 1 << 20)},
 	{"depth", "N", "batches in flight (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"transport", "NAME", "memory, epoll or io_uring only", 0, GW_OPTION_CHOICE(A, transport, transports)},
+	{"transport", "NAME", "memory, shm, epoll or io_uring only", 0, GW_OPTION_CHOICE(A, transport, transports)},
 	{"spin", "US", "look so long before sleeping (0)", 0, GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
 	{0},
 };
@@ -123,8 +123,9 @@ static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, 
 static gw_status run_case(struct arguments *a, const char *scheme, const char *driver)
 {
 	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, 1000 * a->spin_us, 1);
-	if (status == GW_UNSUPPORTED && driver) {
-		fprintf(a->bench.table, "tcp/%s: not measured: %s\n", driver, gw_last_error());
+	if (status == GW_UNSUPPORTED && strcmp(scheme, "memory") != 0) {
+		fprintf(a->bench.table, "%s%s%s: not measured: %s\n", scheme, driver ? "/" : "", driver ? driver : "",
+			gw_last_error());
 		return GW_OK;
 	}
 	if (status)
@@ -175,6 +176,8 @@ static gw_status run_size(struct arguments *a, uint32_t row_bytes)
 	gw_status status = GW_OK;
 	if (!a->transport || strcmp(a->transport, "memory") == 0)
 		status = run_case(a, "memory", NULL);
+	if (!status && (!a->transport || strcmp(a->transport, "shm") == 0))
+		status = run_case(a, "shm", NULL);
 	for (int i = 0; i < 2 && !status; i++)
 		if (!a->transport || strcmp(a->transport, drivers[i]) == 0)
 			status = run_case(a, "tcp", drivers[i]);
@@ -207,7 +210,8 @@ int gw_bench_gather(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
-		.doc = "Measures gathers of random rows in memory and over TCP beside bare loops of the same reads.\v"
+		.doc = "Measures gathers of random rows in memory, mapped and over TCP beside bare loops of the same "
+		       "reads.\v"
 		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "
 		       "--json -"};
 	struct arguments *a = gw_calloc(1, sizeof(*a));

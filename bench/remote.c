@@ -64,6 +64,8 @@ static gw_status take_servers(void *input, char *text)
 	return gw_split_list(text, SERVERS_MAX, a->servers, &a->clients.client.server_count);
 }
 
+static const char *const transports[] = {"auto", "tcp", "shm", NULL};
+
 #define A struct arguments
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
@@ -71,6 +73,8 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
+	{"transport", "auto|tcp|shm", "how the servers are reached (tcp)", 0,
+	 GW_OPTION_CHOICE(A, clients.client.transport, transports)},
 	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},
 	{"labels", "NAME", "feature that the seeds' type has (label)", 0, GW_OPTION_TEXT(A, labels)},
 	{"part", "N", "the part whose rows are read (the last one)", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
@@ -373,7 +377,7 @@ int gw_bench_remote(int argc, char **argv)
 		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
 	static struct arguments a = {
 		.bench = {.name = "remote"},
-		.clients = {.scale = 18, .features = 128, .server_threads = 1},
+		.clients = {.client = {.transport = "tcp"}, .scale = 18, .features = 128, .server_threads = 1},
 		.features = "feat",
 		.labels = "label",
 		.batches = 40,

@@ -11,7 +11,8 @@
 
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 {
-	const struct gw_arena_options options = {.name = "bench-rows", .numa = GW_NUMA_LOCAL};
+	const struct gw_arena_options options = {
+		.name = "bench-rows", .numa = GW_NUMA_LOCAL, .shareable = true}; /* as a server's part */
 	gw_status status = gw_arena_create(bytes, &options, out);
 	if (status)
 		return status;
@@ -71,8 +72,10 @@ static void choose_address(const char *scheme, struct gw_address *address)
 {
 	*address = (struct gw_address){0};
 	snprintf(address->scheme, sizeof(address->scheme), "%s", scheme);
-	snprintf(address->host, sizeof(address->host), "%s",
-		 strcmp(scheme, "memory") == 0 ? "bench-rows" : "127.0.0.1");
+	if (strcmp(scheme, "tcp") == 0)
+		snprintf(address->host, sizeof(address->host), "127.0.0.1");
+	else
+		snprintf(address->host, sizeof(address->host), "bench-rows-%ld", (long)getpid());
 }
 
 static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_address *address)
@@ -112,6 +115,9 @@ gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table,
 	if (!status)
 		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table),
 					   GW_REGION_IMMUTABLE, &id);
+	if (!status)
+		status = gw_service_memory(bed->service, gw_arena_base(table), gw_arena_bytes(table),
+					   gw_arena_fd(table));
 	if (!status)
 		status = listen_and_serve(bed, &address);
 	if (status) {

@@ -28,7 +28,8 @@ struct gw_server {
 	uint32_t part;
 	uint64_t incarnation;
 	struct gw_catalog catalog;
-	struct gw_part *local; /* standalone: the opened part behind the server of this process */
+	_Atomic(const char *) way; /* the transport that an engine reached it by last; NULL: not yet */
+	struct gw_part *local;     /* standalone: the opened part behind the server of this process */
 	struct gw_service *service;
 	struct gw_listener *listener;
 };
@@ -64,6 +65,9 @@ enum gw_neighbour_way { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_R
 /* Whether rows are fetched in the order of their addresses. */
 enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRESS_ORDER_NEVER };
 
+/* How servers are reached: what they offer, TCP alone, mapped memory alone. */
+enum gw_client_transport { GW_REACH_AUTO, GW_REACH_TCP, GW_REACH_SHM };
+
 struct gw_batch;
 
 struct gw_client {
@@ -71,6 +75,7 @@ struct gw_client {
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
 	const char *tcp_driver;
+	enum gw_client_transport transport;
 	uint64_t spin_ns;
 	uint64_t dense_bytes_max;
 	enum gw_neighbour_way neighbours;

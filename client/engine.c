@@ -25,7 +25,8 @@ gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uin
 		return status;
 	engine->links = gw_calloc(client->server_count, sizeof(*engine->links));
 	engine->part_links = gw_calloc(client->server_count, sizeof(*engine->part_links));
-	if (!engine->links || !engine->part_links) {
+	engine->lists = gw_calloc(client->server_count, sizeof(*engine->lists));
+	if (!engine->links || !engine->part_links || !engine->lists) {
 		gw_engine_close(engine);
 		return GW_NO_MEMORY;
 	}
@@ -258,6 +259,7 @@ void gw_engine_close(struct gw_engine *engine)
 		gw_link_close(&engine->links[i]);
 	gw_free(engine->links);
 	gw_free(engine->part_links);
+	gw_free(engine->lists);
 	gw_poll_group_destroy(engine->group);
 	memset(engine, 0, sizeof(*engine));
 }

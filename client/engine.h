@@ -19,6 +19,7 @@
 struct gw_client;
 struct gw_engine;
 struct gw_link;
+struct gw_adjacency;
 
 /* What a completion's cookie points to. */
 struct gw_event {
@@ -52,10 +53,11 @@ struct gw_engine {
 	struct gw_client *client;
 	uint32_t number;
 	struct gw_poll_group *group;
-	struct gw_link *links;          /* [server_count] */
-	struct gw_link **part_links;    /* [num_parts], once the parts are known */
-	_Atomic(struct gw_job *) inbox; /* newest first */
-	_Atomic uint32_t cancels;       /* wishes not yet told */
+	struct gw_link *links;             /* [server_count] */
+	struct gw_link **part_links;       /* [num_parts], once the parts are known */
+	const struct gw_adjacency **lists; /* [num_parts]: of gw_lists_of_all */
+	_Atomic(struct gw_job *) inbox;    /* newest first */
+	_Atomic uint32_t cancels;          /* wishes not yet told */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
 	uint64_t jobs_ended;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/hop_source.h"
+#include "client/lists.h"
 #include "core/base/alloc.h"
 #include "core/graph/book.h"
 
@@ -126,11 +127,20 @@ static enum gw_hop_way choose_way(const struct gw_hop_source *source)
 	const struct gw_client *client = source->hop->engine->client;
 	uint32_t part = source->share->part;
 	const uint64_t *starts = client->meta->ntypes[source->share->ntype].starts;
-	if (client->neighbours == GW_NEIGHBOURS_AUTO && client->adjacencies && client->adjacencies[part])
-		return GW_HOP_MEMORY;
+	if (gw_lists_of_part(source->hop->engine, part))
+		return client->adjacencies ? GW_HOP_MEMORY : GW_HOP_MAPPED;
 	if (client->neighbours == GW_NEIGHBOURS_READS || starts[part + 1] - starts[part] > UINT32_MAX)
 		return GW_HOP_READS;
 	return GW_HOP_REQUEST;
+}
+
+static gw_status pick_at_once(struct gw_hop_source *source)
+{
+	const struct gw_hop_share *share = source->share;
+	const struct gw_adjacency *lists = gw_lists_of_part(source->hop->engine, share->part);
+	gw_status status = gw_picks_from_memory(&source->picks, &lists[source->etype], &source->rule,
+						share->vertices.data, share->count);
+	return status == GW_OK ? GW_OK : gw_context(status, "mapped part %u", share->part);
 }
 
 /* --- Merging. --- */
@@ -316,7 +326,9 @@ void gw_hop_start(struct gw_hop *hop, const int32_t *fanouts)
 				continue;
 			source->rule = gw_blocks_rule(hop->blocks, e);
 			source->way = choose_way(source);
-			if (source->way == GW_HOP_MEMORY)
+			if (source->way == GW_HOP_MAPPED && (status = pick_at_once(source)) != GW_OK)
+				gw_hop_note_failure(hop, status);
+			if (source->way == GW_HOP_MEMORY || source->way == GW_HOP_MAPPED)
 				continue;
 			hop->open++;
 			if (source->way == GW_HOP_READS)

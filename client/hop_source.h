@@ -4,7 +4,9 @@
 
 #include "client/hop.h"
 
-enum gw_hop_way { GW_HOP_MEMORY, GW_HOP_READS, GW_HOP_REQUEST };
+/* GW_HOP_MEMORY: lists that stay, picked from run by run when the hop is merged. GW_HOP_MAPPED: lists that go when
+ * their server does, picked from at once. */
+enum gw_hop_way { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
 
 struct gw_hop_share {
 	struct gw_hop *hop;

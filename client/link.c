@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/client.h"
+#include "client/lists.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "protocol/ops.h"
@@ -15,6 +16,7 @@
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion);
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
+static void link_joined(struct gw_event *event, const struct gw_completion *completion);
 static void read_completed(struct gw_event *event, const struct gw_completion *completion);
 
 void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_server *server)
@@ -22,16 +24,25 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_serv
 	memset(link, 0, sizeof(*link));
 	link->connected.fire = link_connected;
 	link->checked.fire = link_checked;
+	link->joined.fire = link_joined;
 	link->engine = engine;
 	link->server = server;
 	link->tail = &link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
 }
 
-void gw_link_close(struct gw_link *link)
+static void endpoints_close(struct gw_link *link)
 {
 	gw_endpoint_close(link->endpoint);
-	link->endpoint = NULL;
+	gw_endpoint_close(link->local);
+	link->endpoint = link->local = NULL;
+	link->mapped = false;
+	gw_lists_free(link);
+}
+
+void gw_link_close(struct gw_link *link)
+{
+	endpoints_close(link);
 	link->state = GW_LINK_DOWN;
 }
 
@@ -113,8 +124,7 @@ static void name_server(const struct gw_link *link, const char *reason, char tex
 static void link_lost(struct gw_link *link, gw_status status, const char *reason)
 {
 	uint64_t now = gw_now_ns();
-	gw_endpoint_close(link->endpoint);
-	link->endpoint = NULL;
+	endpoints_close(link);
 	if (!link->away_ns)
 		link->away_ns = now;
 	link->failure = status;
@@ -133,8 +143,7 @@ static void link_lost(struct gw_link *link, gw_status status, const char *reason
 /* Gives up: the reads that wait fail, and the next one starts afresh. */
 static void link_give_up(struct gw_link *link)
 {
-	gw_endpoint_close(link->endpoint);
-	link->endpoint = NULL;
+	endpoints_close(link);
 	link->state = GW_LINK_DOWN;
 	link->away_ns = 0;
 	link->backoff_ns = 0;
@@ -178,18 +187,12 @@ static void set_key(struct gw_link *link, struct gw_connect_options *options)
 	}
 }
 
-void gw_link_open(struct gw_link *link)
+/* What every connect to the server has in common. */
+static struct gw_connect_options connect_options(struct gw_link *link, uint64_t deadline_ns)
 {
-	if (link->state != GW_LINK_DOWN && link->state != GW_LINK_WAITING)
-		return;
 	struct gw_client *client = link->engine->client;
 	struct gw_connect_options options = {
-		.address = link->server->address,
-		.graph_id = client->graph_id,
-		.deadline_ns = gw_deadline_ns(client->timeout_ms),
-	};
-	if (!link->away_ns)
-		link->away_ns = gw_now_ns();
+		.address = link->server->address, .graph_id = client->graph_id, .deadline_ns = deadline_ns};
 	uint64_t end = budget_end(link, link->away_ns);
 	if (link->head && end < options.deadline_ns)
 		options.deadline_ns = end;
@@ -197,6 +200,16 @@ void gw_link_open(struct gw_link *link)
 	memcpy(options.client_uuid, client->uuid, sizeof(options.client_uuid));
 	/* Each engine is a client of its own to the server: its requests are numbered apart. */
 	options.client_uuid[15] ^= (uint8_t)link->engine->number;
+	return options;
+}
+
+void gw_link_open(struct gw_link *link)
+{
+	if (link->state != GW_LINK_DOWN && link->state != GW_LINK_WAITING)
+		return;
+	if (!link->away_ns)
+		link->away_ns = gw_now_ns();
+	struct gw_connect_options options = connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms));
 	link->state = GW_LINK_CONNECTING;
 	link->attempts++;
 	link->connection++;
@@ -211,6 +224,7 @@ static void link_ready(struct gw_link *link)
 		gw_log(GW_LOG_INFO, "server of part %u is back after %llu ms", link->server->part,
 		       (unsigned long long)((gw_now_ns() - link->away_ns) / GW_NS_PER_MS));
 	link->state = GW_LINK_OPEN;
+	link->mapped = strcmp(link->endpoint->transport->name, "shm") == 0;
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
 	link->away_ns = 0;
@@ -219,6 +233,77 @@ static void link_ready(struct gw_link *link)
 	uint64_t now = gw_now_ns();
 	for (struct gw_read *read = link->head; read; read = read->next)
 		start_clock(link, read, now);
+}
+
+/* Notes how the server is reached, and says it, and why, when that is new. */
+static void tell_way(struct gw_link *link, const char *why)
+{
+	struct gw_server *server = link->server;
+	char address[GW_ADDRESS_MAX];
+	const char *way = link->endpoint->transport->name;
+	if (atomic_exchange(&server->way, way) == way)
+		return;
+	gw_address_text(&server->address, address);
+	if (why)
+		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way, address, why);
+	else
+		gw_log(GW_LOG_INFO, "part %u is mapped from the memory of %s, which is on this host", server->part,
+		       address);
+}
+
+/* The server stays where it is, over TCP, unless mapped memory was asked for. */
+static void not_joined(struct gw_link *link, gw_status status, const char *why)
+{
+	char text[GW_ERROR_TEXT_MAX];
+	snprintf(text, sizeof(text), "%s", why); /* the endpoint's own, perhaps */
+	gw_endpoint_close(link->local);
+	link->local = NULL;
+	if (link->engine->client->transport == GW_REACH_SHM) {
+		link_failed(link, status, text);
+		return;
+	}
+	tell_way(link, text);
+	link_ready(link);
+}
+
+/* The server is connected, and known: is it on this host? */
+static void link_join(struct gw_link *link)
+{
+	enum gw_client_transport transport = link->engine->client->transport;
+	if (transport == GW_REACH_TCP || strcmp(link->server->address.scheme, "tcp") != 0) {
+		atomic_store(&link->server->way, link->endpoint->transport->name);
+		link_ready(link);
+		return;
+	}
+	struct gw_connect_options options = connect_options(link, gw_now_ns() + CHECK_NS);
+	options.address = (struct gw_address){.scheme = "shm"};
+	snprintf(options.address.host, sizeof(options.address.host), "%016llx",
+		 (unsigned long long)link->endpoint->peer.incarnation);
+	link->state = GW_LINK_JOINING;
+	gw_status status = gw_endpoint_connect(link->engine->group, &options, &link->joined, &link->local);
+	if (status != GW_OK)
+		not_joined(link, status, gw_last_error());
+}
+
+static void link_joined(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, joined));
+	if (link->state != GW_LINK_JOINING)
+		return;
+	if (completion->status != GW_OK) {
+		not_joined(link, completion->status, completion->text);
+		return;
+	}
+	const struct gw_peer *here = &link->local->peer, *there = &link->endpoint->peer;
+	if (here->incarnation != there->incarnation || here->part != there->part) {
+		not_joined(link, GW_PROTOCOL, "another server has its name on this host");
+		return;
+	}
+	gw_endpoint_close(link->endpoint);
+	link->endpoint = link->local;
+	link->local = NULL;
+	tell_way(link, NULL);
+	link_ready(link);
 }
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion)
@@ -233,7 +318,7 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 	struct gw_server *server = link->server;
 	uint64_t incarnation = link->endpoint->peer.incarnation;
 	if (server->known && (incarnation == server->incarnation || incarnation == link->incarnation)) {
-		link_ready(link);
+		link_join(link);
 		return;
 	}
 	link->state = GW_LINK_CHECKING;
@@ -258,7 +343,7 @@ static void link_checked(struct gw_event *event, const struct gw_completion *com
 	if (status != GW_OK)
 		link_failed(link, status, gw_last_error());
 	else
-		link_ready(link);
+		link_join(link);
 }
 
 static const struct gw_region *link_region(const struct gw_link *link, uint32_t region)
@@ -366,7 +451,8 @@ static void expire(struct gw_link *link, uint64_t now_ns)
 
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 {
-	if (!link->head || link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING)
+	if (!link->head || link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING ||
+	    link->state == GW_LINK_JOINING)
 		return GW_NO_DEADLINE;
 	if (link->state == GW_LINK_OPEN) {
 		link_pump(link);

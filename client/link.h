@@ -1,7 +1,11 @@
 /* A link: an engine's connection to one server, which comes back when it was lost, and the reads that wait for it.
  *
- *   DOWN -> CONNECTING -> (CHECKING: the server is another process than before) -> OPEN -> lost -> WAITING ->
- * CONNECTING
+ *   DOWN -> CONNECTING -> (CHECKING: the server is another process than before) -> (JOINING) -> OPEN -> lost ->
+ * WAITING -> CONNECTING
+ *
+ * JOINING: is the server on this host? It is if the socket of the incarnation that it said hello with answers, with the
+ * same one: then its memory is mapped, and the connection over TCP is closed. If not, that one stays. Both are tried
+ * anew after each loss.
  *
  * Reads are posted in order, as room allows. A read whose connection is lost is posted again on the next one: reads and
  * sample requests may run twice. Two limits: the operation's deadline runs while the server is connected, also while
@@ -45,13 +49,23 @@ struct gw_read {
 	bool away; /* the job's clock stands still for it */
 };
 
-enum gw_link_state { GW_LINK_DOWN, GW_LINK_CONNECTING, GW_LINK_CHECKING, GW_LINK_OPEN, GW_LINK_WAITING };
+enum gw_link_state {
+	GW_LINK_DOWN,
+	GW_LINK_CONNECTING,
+	GW_LINK_CHECKING,
+	GW_LINK_JOINING,
+	GW_LINK_OPEN,
+	GW_LINK_WAITING
+};
 
 struct gw_link {
-	struct gw_event connected, checked;
+	struct gw_event connected, checked, joined;
 	struct gw_engine *engine;
 	struct gw_server *server;
 	struct gw_endpoint *endpoint;
+	bool mapped;                /* the endpoint's memory can be addressed */
+	struct gw_adjacency *lists; /* then, once they have been asked for: see lists.h */
+	struct gw_endpoint *local;  /* JOINING: the one that may take its place */
 	enum gw_link_state state;
 	struct gw_read *head, **tail; /* not yet posted whole */
 	uint64_t expiry_ns;           /* no read of the queue has an earlier deadline */

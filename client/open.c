@@ -230,6 +230,7 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 {
 	static const char *const ways[] = {"auto", "reads", "requests", NULL};
 	static const char *const orders[] = {"auto", "always", "never", NULL};
+	static const char *const transports[] = {"auto", "tcp", "shm", NULL};
 	int choice = 0;
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
@@ -249,6 +250,9 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	if (status == GW_OK)
 		status = choose("order", options->order, orders, &choice);
 	client->order = (enum gw_gather_order)choice;
+	if (status == GW_OK)
+		status = choose("transport", options->transport, transports, &choice);
+	client->transport = (enum gw_client_transport)choice;
 	if (status != GW_OK)
 		return status;
 	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
@@ -378,6 +382,15 @@ gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t
 	*begin = (int64_t)client->meta->ntypes[ntype].starts[part];
 	*end = (int64_t)client->meta->ntypes[ntype].starts[part + 1];
 	return GW_OK;
+}
+
+const char *gw_part_transport(const struct gw_client *client, uint32_t part)
+{
+	for (uint32_t i = 0; i < client->server_count; i++) {
+		if (client->servers[i].part == part)
+			return atomic_load(&client->servers[i].way);
+	}
+	return NULL;
 }
 
 struct gw_engine *gw_client_engine(struct gw_client *client)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "client/lists.h"
 #include "core/base/digest.h"
 
 static void batch_start_hop(struct gw_batch *batch);
@@ -187,22 +188,10 @@ static void batch_start_hop(struct gw_batch *batch)
 	gw_hop_start(&batch->hop, fanouts + (size_t)batch->hop_number * batch->engine->client->meta->num_etypes);
 }
 
-/* Whether every list can be addressed here. */
-static bool all_in_memory(const struct gw_client *client)
-{
-	if (client->neighbours != GW_NEIGHBOURS_AUTO || !client->adjacencies)
-		return false;
-	for (uint32_t p = 0; p < client->meta->num_parts; p++) {
-		if (!client->adjacencies[p])
-			return false;
-	}
-	return true;
-}
-
 static void batch_start(struct gw_job *job)
 {
 	struct gw_batch *batch = (struct gw_batch *)job;
-	const struct gw_client *client = batch->engine->client;
+	const struct gw_adjacency *const *lists = gw_lists_of_all(batch->engine);
 	batch->status = GW_OK;
 	batch->hop_number = 0;
 	batch->fetching = false;
@@ -210,8 +199,8 @@ static void batch_start(struct gw_job *job)
 	if (status == GW_OK)
 		status = gw_blocks_begin(batch->blocks, batch->relabel, &batch->spec, batch->seed, batch->stream,
 					 batch->ntype, batch->seeds.data, batch->seed_count);
-	if (status == GW_OK && all_in_memory(client)) {
-		status = gw_blocks_run_memory(batch->blocks, client->adjacencies);
+	if (status == GW_OK && lists) {
+		status = gw_blocks_run_memory(batch->blocks, lists);
 		if (status == GW_OK) {
 			start_fetches(batch);
 			return;

@@ -38,6 +38,7 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	if (status != GW_OK)
 		return status;
 	server->known = true;
+	atomic_store(&server->way, "memory");
 
 	struct gw_service_identity identity = {
 		.graph_id = meta->graph_id, .incarnation = server->incarnation, .part = part, .parts = meta->num_parts};

@@ -25,7 +25,6 @@ static const char doc[] =
 
 struct arguments {
 	struct gw_server_options server;
-	const char *transport; /* whichever: there is one */
 };
 
 static gw_status take_numa(void *input, char *text)
@@ -63,7 +62,7 @@ static gw_status take_name(void *input, char *text)
 }
 
 static const char *const huge[] = {"try", "require", "off", NULL};
-static const char *const transports[] = {"auto", "tcp", NULL};
+static const char *const transports[] = {"auto", "tcp", "shm", NULL};
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct arguments
@@ -74,7 +73,9 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, server.part, 0, GW_PARTS_MAX - 1, .missing = "which part of it?")},
 	{"listen", "ADDR:PORT", "where to listen; [V6]:PORT for IPv6; port 0: any (127.0.0.1:30050)", 0,
 	 GW_OPTION_CALL(take_listen)},
-	{"transport", "auto|tcp", "how clients reach the memory (auto)", 0, GW_OPTION_CHOICE(A, transport, transports)},
+	{"transport", "auto|tcp|shm",
+	 "over TCP alone, or mapped by clients on this host too, if it can be (auto) or must", 0,
+	 GW_OPTION_CHOICE(A, server.transport, transports)},
 	{"threads", "N", "threads that answer clients (one per processor)", 0,
 	 GW_OPTION_NUMBER(A, server.threads, 1, GW_SERVER_THREADS_MAX)},
 	{"no-pin", NULL, "do not pin threads to processors", 0, GW_OPTION_CALL(take_no_pin)},

@@ -33,6 +33,8 @@ static void *serve(void *argument)
 	while (!atomic_load(&server->stop)) {
 		if (self->number == 0 && accepting && atomic_load(&server->stop_accepting)) {
 			gw_listener_stop(server->listener, false);
+			if (server->local)
+				gw_listener_stop(server->local, false);
 			accepting = false;
 		}
 		gw_poll_group_poll(self->group, NULL, 0, POLL_NS);
@@ -153,6 +155,9 @@ static gw_status publish(struct gw_server *server)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);
 	if (status == GW_OK)
+		status = gw_service_memory(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
+					   gw_arena_fd(arena));
+	if (status == GW_OK)
 		status = gw_server_answer(server);
 	if (status == GW_OK)
 		status = leave_key(server);
@@ -160,6 +165,20 @@ static gw_status publish(struct gw_server *server)
 		status = gw_service_key_set(server->service, server->key, server->key_bytes);
 	explicit_bzero(server->key, sizeof(server->key));
 	return status;
+}
+
+/* For clients on this host. Where it cannot be, the others' way serves them as well, unless it was asked for. */
+static gw_status listen_local(struct gw_server *server, struct gw_poll_group *const *groups)
+{
+	const char *transport = server->options.transport ? server->options.transport : "auto";
+	struct gw_address address = {.scheme = "shm"}; /* named by our incarnation */
+	if (strcmp(transport, "tcp") == 0)
+		return GW_OK;
+	gw_status status = gw_listen(groups, server->options.threads, &address, server->service, &server->local);
+	if (status == GW_OK || strcmp(transport, "shm") == 0)
+		return status;
+	gw_log(GW_LOG_INFO, "clients on this host come over TCP, too: %s", gw_last_error());
+	return GW_OK;
 }
 
 static gw_status listen_all(struct gw_server *server)
@@ -172,7 +191,7 @@ static gw_status listen_all(struct gw_server *server)
 		gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
 	close(server->reservation);
 	server->reservation = -1;
-	return status;
+	return status == GW_OK ? listen_local(server, groups) : status;
 }
 
 /* Signals are for the thread that waits for them. */
@@ -286,6 +305,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	}
 	if (server->listener)
 		gw_listener_stop(server->listener, true);
+	gw_listener_free(server->local);
 	gw_listener_free(server->listener);
 	if (server->reservation >= 0)
 		close(server->reservation);

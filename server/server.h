@@ -24,6 +24,8 @@ struct gw_server_options {
 	bool insecure;        /* serve anybody */
 	const char *name;     /* of this service, for stat */
 	const char *tcp_driver;
+	/* Besides TCP: NULL or "auto": mapped memory where it can be; "shm": it must; "tcp": none. */
+	const char *transport;
 	uint32_t drain_ms; /* how long open work may go on after the first signal */
 };
 
@@ -41,7 +43,7 @@ struct gw_server {
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
 	struct gw_service *service;
-	struct gw_listener *listener;
+	struct gw_listener *listener, *local; /* local: of clients that map our memory; or NULL */
 	struct gw_server_thread *threads;
 	uint64_t incarnation, started_ns;
 	int reservation; /* of the port, until the listener has it; -1: none */

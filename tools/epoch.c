@@ -37,6 +37,7 @@ struct command {
 struct totals {
 	uint64_t batches, seeds, edges, nodes, rows, bytes;
 	double seconds;
+	uint32_t mapped, parts;       /* how many of them were */
 	struct gw_histogram waits_ns; /* from one batch to the next */
 };
 
@@ -94,6 +95,8 @@ static gw_status check_command(void *input)
 	return GW_OK;
 }
 
+static const char *const transports[] = {"auto", "tcp", "shm", NULL};
+
 #define C struct command
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "the partitioned graph", 0,
@@ -101,6 +104,8 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR:PORT,...", "one server for each part; none: standalone, from the folder", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
+	{"transport", "auto|tcp|shm", "mapped memory of servers on this host, and TCP (auto), or one of them", 0,
+	 GW_OPTION_CHOICE(C, client.transport, transports)},
 	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"mask", "NAME", "the seeds are the nodes where this is set (train_mask, where there is one)", 1,
 	 GW_OPTION_TEXT(C, plan.mask)},
@@ -139,6 +144,14 @@ static void count(struct totals *t, const struct gw_sample_spec *spec, const str
 		t->rows += batch->row_counts[f];
 		t->bytes += batch->row_counts[f] * spec->fetches[f].tensor->row_bytes;
 	}
+}
+
+/* How the parts are reached. */
+static void count_parts(struct totals *t, const struct gw_client *client)
+{
+	t->parts = gw_client_graph(client)->num_parts;
+	for (uint32_t p = 0; p < t->parts; p++)
+		t->mapped += strcmp(gw_part_transport(client, p), "shm") == 0;
 }
 
 static uint64_t steps_of(const struct command *c, const struct gw_epoch_side *side)
@@ -223,13 +236,34 @@ static double ms(const struct totals *t, double share)
 	return (double)gw_histogram_quantile(&t->waits_ns, share) / 1e6;
 }
 
+/* As a word, and for people. */
+static const char *way_of(const struct command *c, const struct totals *t)
+{
+	if (!c->client.server_count)
+		return "standalone";
+	return !t->mapped ? "tcp" : t->mapped == t->parts ? "shm" : "shm+tcp";
+}
+
+static void print_way(char text[96], const struct command *c, const struct totals *t)
+{
+	if (!c->client.server_count)
+		snprintf(text, 96, "standalone, from the folder");
+	else if (!t->mapped)
+		snprintf(text, 96, "over TCP");
+	else if (t->mapped == t->parts)
+		snprintf(text, 96, "out of the mapped memory of servers on this host");
+	else
+		snprintf(text, 96, "%" PRIu32 " part%s mapped on this host, %" PRIu32 " over TCP", t->mapped,
+			 t->mapped == 1 ? "" : "s", t->parts - t->mapped);
+}
+
 static void print_json(const struct command *c, const struct totals *t)
 {
 	printf("{\"epoch\":\"%s\",\"batches\":%" PRIu64 ",\"seconds\":%.3f,\"batches_per_s\":%.2f,\"edges_per_s\":%.0f,"
 	       "\"rows_per_s\":%.0f,\"bytes_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"verified\":%s}\n",
-	       c->client.server_count ? "tcp" : "standalone", t->batches, t->seconds, (double)t->batches / t->seconds,
-	       (double)t->edges / t->seconds, (double)t->rows / t->seconds, (double)t->bytes / t->seconds, ms(t, 0.5),
-	       ms(t, 0.99), c->check ? "true" : "false");
+	       way_of(c, t), t->batches, t->seconds, (double)t->batches / t->seconds, (double)t->edges / t->seconds,
+	       (double)t->rows / t->seconds, (double)t->bytes / t->seconds, ms(t, 0.5), ms(t, 0.99),
+	       c->check ? "true" : "false");
 }
 
 static void print_rate(const char *what, double per_second, double per_batch)
@@ -242,9 +276,10 @@ static void print_rate(const char *what, double per_second, double per_batch)
 static void print_text(const struct command *c, const struct totals *t, uint64_t compared)
 {
 	double batches = (double)t->batches;
-	char text[GW_UNIT_TEXT_MAX];
+	char text[GW_UNIT_TEXT_MAX], way[96];
+	print_way(way, c, t);
 	printf("%" PRIu64 " mini-batches of %" PRIu32 " seeds in %s, %s\n", t->batches, c->plan.batch_size,
-	       gw_text_duration(text, t->seconds), c->client.server_count ? "over TCP" : "standalone, from the folder");
+	       gw_text_duration(text, t->seconds), way);
 	printf("  %-14s %10s/s\n", "batches", gw_text_count(text, batches / t->seconds));
 	print_rate("sampled edges", (double)t->edges / t->seconds, (double)t->edges / batches);
 	print_rate("rows", (double)t->rows / t->seconds, (double)t->rows / batches);
@@ -267,6 +302,7 @@ static gw_status run(const struct command *c)
 	if (status)
 		goto free_totals;
 	status = stream(c, &side, t);
+	count_parts(t, side.client);
 	gw_epoch_side_close(&side);
 	if (!status && c->check)
 		status = check(c, &compared);

@@ -14,7 +14,8 @@
 
 static gw_status malformed(const char *text, const char *what)
 {
-	return gw_fail(GW_INVALID, "address \"%.300s\": %s; give host:port, [v6]:port or memory:name", text, what);
+	return gw_fail(GW_INVALID, "address \"%.300s\": %s; give host:port, [v6]:port, shm:name or memory:name", text,
+		       what);
 }
 
 /* Copies n bytes of a part of the text. */
@@ -93,17 +94,34 @@ static gw_status parse_host_and_port(const char *text, const char *rest, struct 
 	return colon ? parse_port(text, colon + 1, &out->port) : GW_OK;
 }
 
+/* Schemes without host and port. */
+static bool is_named(const char *scheme)
+{
+	return strcmp(scheme, "memory") == 0 || strcmp(scheme, "shm") == 0;
+}
+
+bool gw_address_name_check(const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr(".-_", *c))
+			return false;
+	return n > 0 && n <= GW_ADDRESS_NAME_MAX;
+}
+
 gw_status gw_address_parse(const char *text, struct gw_address *out)
 {
 	*out = (struct gw_address){.port = GW_PORT_DEFAULT};
 	if (strlen(text) >= GW_ADDRESS_MAX)
 		return malformed(text, "too long");
 	const char *rest = parse_scheme(text, out->scheme);
-	if (strcmp(out->scheme, "memory") != 0)
+	if (!is_named(out->scheme))
 		return parse_host_and_port(text, rest, out);
 	out->port = 0;
 	if (!copy(out->host, sizeof(out->host), rest, strlen(rest)))
 		return malformed(text, "no name");
+	if (strcmp(out->scheme, "shm") == 0 && !gw_address_name_check(out->host))
+		return malformed(text, "a character that no name in a folder should have");
 	return GW_OK;
 }
 
@@ -111,8 +129,8 @@ char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_M
 {
 	const char *prefix = strcmp(address->scheme, "tcp") == 0 ? "" : address->scheme;
 	const char *colon = *prefix ? ":" : "";
-	if (strcmp(address->scheme, "memory") == 0)
-		snprintf(buffer, GW_ADDRESS_MAX, "memory:%s", address->host);
+	if (is_named(address->scheme))
+		snprintf(buffer, GW_ADDRESS_MAX, "%s:%s", address->scheme, address->host);
 	else if (strchr(address->host, ':'))
 		snprintf(buffer, GW_ADDRESS_MAX, "%s%s[%s]:%u", prefix, colon, address->host, address->port);
 	else
@@ -122,7 +140,7 @@ char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_M
 
 bool gw_address_is_loopback(const struct gw_address *address)
 {
-	if (strcmp(address->scheme, "memory") == 0)
+	if (is_named(address->scheme))
 		return true;
 	return strcasecmp(address->host, "localhost") == 0 || strcmp(address->host, "::1") == 0 ||
 	       (strncmp(address->host, "127.", 4) == 0 &&

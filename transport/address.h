@@ -1,4 +1,4 @@
-/* Where a server is: "host:port", "[v6]:port", "tcp:host:port", "memory:name". */
+/* Where a server is: "host:port", "[v6]:port", "tcp:host:port", "shm:name", "memory:name". */
 #ifndef GW_TRANSPORT_ADDRESS_H
 #define GW_TRANSPORT_ADDRESS_H
 
@@ -9,9 +9,11 @@
 #define GW_ADDRESS_MAX  320 /* bytes of an address as text */
 #define GW_PORT_DEFAULT 30050
 
+#define GW_ADDRESS_NAME_MAX 64 /* characters of a shm name */
+
 struct gw_address {
-	char scheme[16]; /* "tcp", "memory" */
-	char host[256];  /* a name, an IPv4 or IPv6 address without brackets, or the memory name */
+	char scheme[16]; /* "tcp", "shm", "memory" */
+	char host[256];  /* a name, an IPv4 or IPv6 address without brackets, or the name */
 	uint16_t port;   /* 0: any (listen) */
 };
 
@@ -20,7 +22,10 @@ struct gw_address {
 gw_status gw_address_parse(const char *text, struct gw_address *out);
 char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_MAX]);
 
-/* Whether the address is this host's loopback (127.0.0.0/8, ::1, "localhost", memory). */
+/* Whether the address is this host's loopback (127.0.0.0/8, ::1, "localhost", shm, memory). */
 bool gw_address_is_loopback(const struct gw_address *address);
+
+/* Whether a server of this host may be named so over shm: 1 to GW_ADDRESS_NAME_MAX letters, digits, ".-_". */
+bool gw_address_name_check(const char *name);
 
 #endif

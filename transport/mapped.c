@@ -38,3 +38,16 @@ size_t gw_mapped_readv(const uint8_t *from, uint8_t *to, const struct gw_span *s
 	}
 	return i;
 }
+
+size_t gw_mapped_end(struct gw_endpoint *endpoint, struct gw_outbox *outbox, struct gw_group *group, size_t n,
+		     size_t taken, bool last)
+{
+	if (group->status)
+		taken = n;
+	if (taken < n)
+		gw_poll_group_room(endpoint->group);
+	if (last && taken == n)
+		group->last_accepted = true;
+	gw_group_settle(outbox, group);
+	return taken;
+}

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "transport/memory/memory.h"
+#include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
 #include "transport/transport.h"
 
-static const struct gw_transport *const transports[] = {&gw_transport_memory, &gw_transport_tcp};
+static const struct gw_transport *const transports[] = {&gw_transport_memory, &gw_transport_tcp, &gw_transport_shm};
 
 static_assert(sizeof(transports) / sizeof(transports[0]) <= GW_TRANSPORTS_MAX, "a buffer has a word for each");
 

@@ -79,6 +79,14 @@ gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uin
 	return GW_OK;
 }
 
+gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uint64_t bytes, int fd)
+{
+	if (service->memory_count == GW_MEMORIES_MAX)
+		return gw_fail(GW_LIMIT, "more than %d memories", GW_MEMORIES_MAX);
+	service->memories[service->memory_count++] = (struct gw_service_memory){base, bytes, fd};
+	return GW_OK;
+}
+
 gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler handler, void *context)
 {
 	if (op >= GW_OPS_MAX)

@@ -64,6 +64,12 @@ gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uin
 gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 			    enum gw_region_kind kind, uint32_t *region_id);
 
+/* Names the memfd that backs memory, from the memfd's first byte on: regions that lie in it can be mapped by clients of
+ * this host (shm), whose listener seals it against new writers, shrinking and growing. The descriptor stays the
+ * caller's, open until the service is destroyed. GW_LIMIT: more than GW_MEMORIES_MAX. */
+#define GW_MEMORIES_MAX 16
+gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uint64_t bytes, int fd);
+
 /* Sets the handler of an operation (op < GW_OPS_MAX). */
 gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler handler, void *context);
 

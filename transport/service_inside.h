@@ -23,6 +23,12 @@ struct gw_service {
 	struct gw_region regions[GW_REGIONS_MAX]; /* as clients are told */
 	const uint8_t *bases[GW_REGIONS_MAX];
 	uint64_t slice_bytes[GW_REGIONS_MAX]; /* 0: one slice. For backends that register memory. */
+	struct gw_service_memory {
+		const uint8_t *base;
+		uint64_t bytes;
+		int fd;
+	} memories[GW_MEMORIES_MAX];
+	uint32_t memory_count;
 	struct {
 		gw_handler call;
 		void *context;

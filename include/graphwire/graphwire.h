@@ -48,8 +48,11 @@ struct gw_client_options {
 	const char *neighbours; /* how remote neighbours are sampled: NULL or "auto", "reads", "requests" */
 	const char *order;      /* fetch rows by ascending address: NULL or "auto" (where it pays), "always", "never" */
 	const char *tcp_driver; /* NULL or "auto", "io_uring", "epoll" */
-	uint32_t
-		spin_us; /* a thread that waits for servers looks so long, up to 1 s, before it sleeps; 0: not at all */
+	/* A thread that waits for servers looks so long before it sleeps, at most 1 s; 0: it sleeps at once. */
+	uint32_t spin_us;
+	/* NULL or "auto": memory of servers on this host is mapped where they offer it, others are read over TCP;
+	 * "tcp": all are; "shm": mapped or not at all. */
+	const char *transport;
 	uint64_t dense_bytes_max; /* memory for one dense id map, of which each batch in flight has one; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
 };
@@ -90,6 +93,10 @@ GW_API gw_status gw_edge_type(const struct gw_client *client, const char *name, 
 /* The ids of a node type that a part owns: [*begin, *end). GW_RANGE: no such type or part. */
 GW_API gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin,
 			       int64_t *end);
+
+/* How a part is reached, by the connection that was made last: "memory" (this process has it), "shm" (mapped from a
+ * server on this host), "tcp"; NULL for a part that is none of the graph's. The library's memory. */
+GW_API const char *gw_part_transport(const struct gw_client *client, uint32_t part);
 
 /* --- Tensors. --- */
 

@@ -27,10 +27,14 @@ static void hello(void **state)
 	assert_int_equal(peer->regions[2].id, 2);
 	assert_int_equal(peer->regions[2].kind, GW_REGION_VERSIONED);
 	const uint8_t *map = gw_endpoint_map(one.endpoint, &one.region);
-	if (one.bed.kind->network)
+	if (!gw_bed_is_mapped(one.bed.kind)) {
 		assert_null(map);
-	else
-		assert_ptr_equal(map, one.bed.memory);
+	} else {
+		assert_non_null(map);
+		assert_memory_equal(map, one.bed.memory, one.bed.bytes);
+		assert_memory_equal(gw_endpoint_map(one.endpoint, &peer->regions[2]),
+				    one.bed.memory + one.bed.bytes - 1000, 1000);
+	}
 	gw_one_end(&one);
 }
 
@@ -252,8 +256,8 @@ static void several_clients_and_server_threads(void **state)
 	struct gw_service_counters counters;
 	gw_service_counters(bed.service, &counters);
 	assert_int_equal(counters.connections_total, 4);
-	assert_int_equal(counters.read_ranges, 4 * 100 * 200);
-	assert_int_equal(counters.read_bytes, 4 * 100 * 200 * 100);
+	assert_int_equal(counters.read_ranges, bed.kind->one_sided ? 0 : 4 * 100 * 200);
+	assert_int_equal(counters.read_bytes, bed.kind->one_sided ? 0 : 4 * 100 * 200 * 100);
 	assert_int_equal(counters.requests, 400);
 	gw_bed_end(&bed);
 }
@@ -298,7 +302,8 @@ struct life {
 	struct gw_service *service;
 	struct gw_listener *listener;
 	struct gw_endpoint *endpoint;
-	uint8_t memory[4096], landing[4096];
+	struct gw_arena *arena; /* the served memory */
+	uint8_t *memory, landing[4096];
 };
 
 static gw_status echo(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
@@ -327,13 +332,16 @@ static gw_status live(struct life *life)
 {
 	struct gw_poll_group_options options = {.tcp_driver = life->kind->driver};
 	struct gw_service_identity identity = {.graph_id = 1};
-	struct gw_address address = {.host = "127.0.0.1"};
+	struct gw_address address = {.port = 0};
 	struct gw_buffer *buffer;
 	uint32_t id;
-	strcpy(address.scheme, life->kind->scheme);
+	gw_bed_name(life->kind, &address);
 	gw_status status = gw_poll_group_create(&options, &life->group);
 	if (!status)
 		status = gw_service_create(&identity, NULL, &life->service);
+	if (!status)
+		status = gw_service_memory(life->service, life->memory, gw_arena_bytes(life->arena),
+					   gw_arena_fd(life->arena));
 	if (!status)
 		status = gw_service_expose(life->service, life->memory, 4096, 0, GW_REGION_IMMUTABLE, &id);
 	if (!status)
@@ -378,7 +386,7 @@ static gw_status live_and_end(void *context)
 	life->service = NULL;
 	life->listener = NULL;
 	life->endpoint = NULL;
-	memset(life->memory, 7, sizeof(life->memory));
+	memset(life->memory, 7, 4096);
 	gw_status status = live(life);
 	gw_endpoint_close(life->endpoint);
 	gw_listener_free(life->listener);
@@ -393,9 +401,13 @@ static gw_status live_and_end(void *context)
 static void memory_shortage(void **state)
 {
 	struct life *life = calloc(1, sizeof(*life));
+	struct gw_arena_options options = {.name = "life", .numa = GW_NUMA_LOCAL, .shareable = true};
 	life->kind = *state;
+	assert_int_equal(gw_arena_create(4096, &options, &life->arena), GW_OK);
+	life->memory = gw_arena_base(life->arena);
 	assert_true(gw_fault_each(live_and_end, life) > 5);
 	assert_true(gw_fault_each_from(live_and_end, life) > 5);
+	gw_arena_destroy(life->arena);
 	free(life);
 }
 

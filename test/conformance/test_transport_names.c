@@ -272,5 +272,5 @@ int main(void)
 		{BED_TEST(ipv6)},
 		{BED_TEST(a_taken_port)},
 	};
-	return gw_bed_run_network("transport names", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run_tcp("transport names", tests, sizeof(tests) / sizeof(tests[0]));
 }

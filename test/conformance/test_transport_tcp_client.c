@@ -263,5 +263,5 @@ int main(void)
 		{BED_TEST(servers_of_other_kinds)},
 		{BED_TEST(silent_servers)},
 	};
-	return gw_bed_run_network("tcp client", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run_tcp("tcp client", tests, sizeof(tests) / sizeof(tests[0]));
 }

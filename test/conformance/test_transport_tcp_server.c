@@ -423,5 +423,5 @@ int main(void)
 		{BED_TEST(a_flood_of_connections)},
 		{BED_TEST(costly_requests_take_turns)},
 	};
-	return gw_bed_run_network("tcp server", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run_tcp("tcp server", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -20,6 +20,7 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .numa = GW_NUMA_LOCAL,
 					    .huge = GW_HUGE_OFF,
 					    .insecure = cluster->insecure,
+					    .transport = cluster->mapped ? "shm" : "tcp",
 					    .tcp_driver = tcp_driver};
 	gw_status status = gw_server_start(&options, &cluster->servers[part]);
 	if (status != GW_OK)
@@ -44,12 +45,20 @@ void cluster_use_own_runtime_folder(void)
 	atexit(remove_runtime_folder);
 }
 
+static bool mapped;
+
+void cluster_map(bool on)
+{
+	mapped = on;
+}
+
 static void begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver,
 		  bool insecure)
 {
 	cluster_use_own_runtime_folder();
 	memset(cluster, 0, sizeof(*cluster));
 	cluster->insecure = insecure;
+	cluster->mapped = mapped;
 	cluster->part_config = part_config;
 	cluster->parts = parts;
 	for (uint32_t p = 0; p < parts; p++) {

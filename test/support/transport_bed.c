@@ -17,9 +17,9 @@
 #define WAIT_NS (20 * GW_NS_PER_SECOND)
 
 const struct bed_kind gw_beds[] = {
-	{"memory", NULL, "memory", false},
-	{"tcp/epoll", "epoll", "tcp", true},
-	{"tcp/io_uring", "io_uring", "tcp", true},
+	{"memory", NULL, "memory", false, false},         {"tcp/epoll", "epoll", "tcp", true, false},
+	{"tcp/io_uring", "io_uring", "tcp", true, false}, {"shm/epoll", "epoll", "shm", true, true},
+	{"shm/io_uring", "io_uring", "shm", true, true},
 };
 const size_t gw_bed_count = sizeof(gw_beds) / sizeof(gw_beds[0]);
 
@@ -37,6 +37,9 @@ bool gw_bed_possible(const struct bed_kind *kind)
 	struct gw_poll_group *group;
 	const struct gw_transport *transport;
 	void *state;
+	const char *wanted = getenv("GRAPHWIRE_TEST_BED");
+	if (wanted && strcmp(wanted, kind->name) != 0)
+		return false;
 	check(gw_poll_group_create(&options, &group) == GW_OK, "poll group");
 	check(gw_transport_find(kind->scheme, &transport) == GW_OK, "transport");
 	gw_status status = gw_poll_group_state(group, transport, &state);
@@ -98,17 +101,43 @@ static void *serve(void *argument)
 	return NULL;
 }
 
+bool gw_bed_is_mapped(const struct bed_kind *kind)
+{
+	return strcmp(kind->scheme, "shm") == 0 || strcmp(kind->scheme, "memory") == 0;
+}
+
+void gw_bed_name(const struct bed_kind *kind, struct gw_address *address)
+{
+	static uint32_t names;
+	snprintf(address->scheme, sizeof(address->scheme), "%s", kind->scheme);
+	if (strcmp(kind->scheme, "shm") == 0 || !kind->network)
+		snprintf(address->host, sizeof(address->host), "bed-%ld-%u", (long)getpid(), names++);
+	else
+		snprintf(address->host, sizeof(address->host), "127.0.0.1");
+}
+
+/* Memory that a client of this host may map, where it does so; else such that a sanitizer sees its ends. */
+static void make_memory(struct bed *bed, enum gw_huge_policy huge)
+{
+	struct gw_arena_options options = {.name = "bed", .huge = huge, .numa = GW_NUMA_LOCAL, .shareable = true};
+	if (strcmp(bed->kind->scheme, "shm") == 0) {
+		check(gw_arena_create(bed->bytes + 8, &options, &bed->arena) == GW_OK, "arena");
+		bed->memory = gw_arena_base(bed->arena);
+	} else {
+		bed->memory = malloc(bed->bytes + 8);
+		check(bed->memory != NULL, "memory");
+	}
+}
+
 void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed_options *options)
 {
 	static const struct bed_options none;
-	static uint32_t names;
 	options = options ? options : &none;
 	memset(bed, 0, sizeof(*bed));
 	bed->kind = kind;
 	bed->thread_count = options->threads ? options->threads : 1;
 	bed->bytes = options->bytes ? options->bytes : 1 << 20;
-	bed->memory = malloc(bed->bytes + 8);
-	check(bed->memory != NULL, "memory");
+	make_memory(bed, options->huge);
 	for (uint64_t i = 0; i < bed->bytes; i += 8) {
 		uint64_t word = gw_mix64(i);
 		memcpy(bed->memory + i, &word, 8);
@@ -122,6 +151,10 @@ void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed
 		check(gw_service_key_set(bed->service, (const uint8_t *)options->key, (uint32_t)strlen(options->key)) ==
 			      GW_OK,
 		      "key");
+	if (bed->arena)
+		check(gw_service_memory(bed->service, bed->memory, gw_arena_bytes(bed->arena),
+					gw_arena_fd(bed->arena)) == GW_OK,
+		      "memory");
 	uint32_t id;
 	check(gw_service_expose(bed->service, bed->memory, bed->bytes, 64 << 10, GW_REGION_IMMUTABLE, &id) == GW_OK &&
 		      id == 0,
@@ -135,11 +168,7 @@ void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed
 	for (uint32_t i = 0; i < bed->thread_count; i++)
 		bed->server_groups[i] = gw_bed_group(kind);
 	struct gw_address address = {.port = options->port};
-	strcpy(address.scheme, kind->scheme);
-	if (kind->network)
-		strcpy(address.host, "127.0.0.1");
-	else
-		snprintf(address.host, sizeof(address.host), "bed-%u", names++);
+	gw_bed_name(kind, &address);
 	check(gw_listen(bed->server_groups, bed->thread_count, &address, bed->service, &bed->listener) == GW_OK,
 	      "listen");
 	bed->address = bed->listener->address;
@@ -163,7 +192,9 @@ void gw_bed_end(struct bed *bed)
 	for (uint32_t i = 0; i < bed->thread_count; i++)
 		gw_poll_group_destroy(bed->server_groups[i]);
 	gw_service_destroy(bed->service);
-	free(bed->memory);
+	if (!bed->arena)
+		free(bed->memory);
+	gw_arena_destroy(bed->arena);
 }
 
 void gw_bed_pause(struct bed *bed)
@@ -336,14 +367,15 @@ void gw_one_read_works(struct one *one)
 
 /* --- Every test on every backend. --- */
 
-static int run(const char *name, const struct bed_test *tests, size_t n, bool network_only)
+static int run(const char *name, const struct bed_test *tests, size_t n, bool network_only, const char *scheme)
 {
 	size_t rows = 0;
 	char(*names)[96] = calloc(n * gw_bed_count, sizeof(*names));
 	struct CMUnitTest *table = calloc(n * gw_bed_count, sizeof(*table));
 	check(names && table, "memory");
 	for (size_t b = 0; b < gw_bed_count; b++) {
-		if ((network_only && !gw_beds[b].network) || !gw_bed_possible(&gw_beds[b]))
+		if ((network_only && !gw_beds[b].network) || (scheme && strcmp(gw_beds[b].scheme, scheme) != 0) ||
+		    !gw_bed_possible(&gw_beds[b]))
 			continue;
 		for (size_t i = 0; i < n; i++, rows++) {
 			snprintf(names[rows], sizeof(*names), "%s: %s", gw_beds[b].name, tests[i].name);
@@ -359,10 +391,20 @@ static int run(const char *name, const struct bed_test *tests, size_t n, bool ne
 
 int gw_bed_run(const char *name, const struct bed_test *tests, size_t n)
 {
-	return run(name, tests, n, false);
+	return run(name, tests, n, false, NULL);
 }
 
 int gw_bed_run_network(const char *name, const struct bed_test *tests, size_t n)
 {
-	return run(name, tests, n, true);
+	return run(name, tests, n, true, NULL);
+}
+
+int gw_bed_run_tcp(const char *name, const struct bed_test *tests, size_t n)
+{
+	return run(name, tests, n, true, "tcp");
+}
+
+int gw_bed_run_shm(const char *name, const struct bed_test *tests, size_t n)
+{
+	return run(name, tests, n, true, "shm");
 }

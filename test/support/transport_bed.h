@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/base/arena.h"
 #include "transport/transport.h"
 
 #define BED_THREADS_MAX 4
@@ -20,11 +21,16 @@ struct bed_kind {
 	const char *name;   /* "tcp/epoll" */
 	const char *driver; /* tcp's, or NULL */
 	const char *scheme;
-	bool network; /* bytes go through a socket: peers may be slow, silent or strangers */
+	bool network;   /* bytes go through a socket: peers may be slow, silent or strangers */
+	bool one_sided; /* reads need no server code: one that is paused still answers, and counts nothing */
 };
 extern const struct bed_kind gw_beds[];
 extern const size_t gw_bed_count;
-/* Whether this machine can run it; prints why not. */
+/* Whether reads are over when their call returns: nothing is ever in flight. */
+bool gw_bed_is_mapped(const struct bed_kind *kind);
+/* An address to listen at that no other process uses. */
+void gw_bed_name(const struct bed_kind *kind, struct gw_address *address);
+/* Whether this machine can run it; prints why not. GRAPHWIRE_TEST_BED names one that alone is wanted. */
 bool gw_bed_possible(const struct bed_kind *kind);
 
 struct bed_options {
@@ -34,12 +40,14 @@ struct bed_options {
 	uint64_t incarnation; /* 0: 5 */
 	uint16_t port;        /* 0: any */
 	const char *key;
+	enum gw_huge_policy huge; /* shm: of the memory */
 	struct gw_service_limits limits;
 };
 
 struct bed {
 	const struct bed_kind *kind;
-	uint8_t *memory; /* region 0: pseudo-random; region 1: empty; region 2: its last 1000 bytes, versioned */
+	uint8_t *memory;        /* region 0: pseudo-random; region 1: empty; region 2: its last 1000 bytes, versioned */
+	struct gw_arena *arena; /* the memory's, or NULL */
 	uint64_t bytes;
 	struct gw_service *service;
 	uint32_t thread_count;
@@ -107,5 +115,8 @@ struct bed_test {
 int gw_bed_run(const char *name, const struct bed_test *tests, size_t n);
 /* The same over those only whose bytes go through a socket. */
 int gw_bed_run_network(const char *name, const struct bed_test *tests, size_t n);
+/* And over TCP alone, or shm alone. */
+int gw_bed_run_tcp(const char *name, const struct bed_test *tests, size_t n);
+int gw_bed_run_shm(const char *name, const struct bed_test *tests, size_t n);
 
 #endif

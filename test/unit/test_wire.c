@@ -184,6 +184,7 @@ static const struct limits {
 	{WIRE_REPLY, false, 0, GW_REPLY_BYTES_MAX},
 	{WIRE_ERROR, false, 0, WIRE_ERROR_TEXT},
 	{WIRE_PONG, false, 0, 0},
+	{WIRE_MEMORY, false, 8, 8 + 8 * 16 + 16 * 256},
 };
 
 static gw_status header_with(uint8_t type, uint32_t bytes, uint8_t status, uint16_t op, bool from_client)
@@ -319,6 +320,66 @@ static void welcomes(void **state)
 	}
 }
 
+/* A MEMORY of 2 memories of 1000 and 2000 bytes that hold two regions of 1000 bytes, and one empty region; with one
+ * 4-byte word changed (word < 0: none), in n bytes. */
+static gw_status memory(uint32_t n, int word, uint32_t value)
+{
+	static const struct gw_region regions[] = {{.bytes = 1000}, {.bytes = 1000, .id = 1}, {.id = 2}};
+	struct {
+		struct wire_memory head;
+		uint64_t bytes[2];
+		struct wire_place places[3];
+	} good = {{2, 3}, {1000, 2000}, {{0, 0, 0}, {1000, 1, 0}, {0, 0, 0}}};
+	struct wire_memories out;
+	struct body body = body_begin(n);
+	if (word >= 0)
+		memcpy((uint8_t *)&good + 4 * word, &value, 4);
+	memcpy(body.at, &good, n < sizeof(good) ? n : sizeof(good));
+	gw_status status = gw_wire_memory(body.at, n, regions, 3, &out);
+	if (!status) {
+		assert_int_equal(out.memory_count, 2);
+		assert_int_equal(out.region_count, 3);
+		for (uint32_t i = 0; i < 2; i++)
+			assert_true(out.places[i].memory < 2 &&
+				    out.places[i].offset + 1000 <= out.bytes[out.places[i].memory]);
+	}
+	free(body.memory);
+	return status;
+}
+
+static void memories(void **state)
+{
+	(void)state;
+	const uint32_t n = 8 + 2 * 8 + 3 * 16;
+	for (uint32_t other = 0; other < 2 * n; other++)
+		assert_int_equal(memory(other, -1, 0), other == n ? GW_OK : GW_PROTOCOL);
+	static const struct {
+		int word;
+		uint32_t value;
+		gw_status status;
+	} changes[] = {
+		{0, 1, GW_PROTOCOL}, /* fewer memories than the length says */
+		{0, UINT32_MAX, GW_PROTOCOL},
+		{1, 2, GW_PROTOCOL},   /* other regions than the welcome's */
+		{2, 999, GW_PROTOCOL}, /* a memory shorter than its region */
+		{2, 1001, GW_OK},
+		{4, 1999, GW_PROTOCOL},
+		{6, 1, GW_PROTOCOL}, /* an offset past the end, in both its words */
+		{7, 1, GW_PROTOCOL},
+		{11, UINT32_MAX, GW_PROTOCOL},
+		{8, 1, GW_OK},       /* another memory that holds it too */
+		{8, 2, GW_PROTOCOL}, /* no such memory */
+		{8, UINT32_MAX, GW_PROTOCOL},
+		{9, 1, GW_PROTOCOL},  /* zero */
+		{12, 0, GW_PROTOCOL}, /* the second region in the first memory */
+		{14, 1, GW_PROTOCOL}, /* an empty region lies nowhere */
+		{16, 1, GW_PROTOCOL},
+	};
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		if (memory(n, changes[i].word, changes[i].value) != changes[i].status)
+			fail_msg("change %zu: %s", i, gw_status_text(memory(n, changes[i].word, changes[i].value)));
+}
+
 /* A read of `read`'s ranges in n bytes; lengths, for READV, are all `length`. */
 static gw_status read_with(uint8_t type, struct wire_read read, uint32_t n, uint32_t length)
 {
@@ -420,6 +481,7 @@ int main(void)
 		cmocka_unit_test(headers),
 		cmocka_unit_test(greetings),
 		cmocka_unit_test(welcomes),
+		cmocka_unit_test(memories),
 		cmocka_unit_test(reads),
 		cmocka_unit_test(payloads),
 	};

@@ -186,19 +186,6 @@ static bool begin(struct memory_endpoint *endpoint, struct gw_group *group, cons
 	return status == GW_OK;
 }
 
-/* Ends a read call: all n are accepted if the group has failed, else `taken`. */
-static size_t end(struct memory_endpoint *endpoint, struct gw_group *group, size_t n, size_t taken, bool last)
-{
-	if (group->status)
-		taken = n;
-	if (taken < n)
-		gw_poll_group_room(endpoint->base.group);
-	if (last && taken == n)
-		group->last_accepted = true;
-	gw_group_settle(&endpoint->state->outbox, group);
-	return taken;
-}
-
 /* The copying is done, of `ranges` ranges; or status says why not. */
 static void leave(struct memory_endpoint *endpoint, struct gw_group *group, gw_status status, uint64_t ranges,
 		  uint64_t bytes)
@@ -218,34 +205,36 @@ static size_t memory_readv(struct gw_endpoint *base, struct gw_group *group, con
 			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	struct gw_outbox *outbox = &endpoint->state->outbox;
 	if (group->done)
 		return n;
 	if (!begin(endpoint, group, region))
-		return end(endpoint, group, n, n, last);
+		return gw_mapped_end(base, outbox, group, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes = 0;
 	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
 	if (!status)
 		taken = gw_mapped_readv(endpoint->link.service->bases[region->id], buffer->base, spans, n, &bytes);
 	leave(endpoint, group, status, taken, bytes);
-	return end(endpoint, group, n, taken, last);
+	return gw_mapped_end(base, outbox, group, n, taken, last);
 }
 
 static size_t memory_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
 			    struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	struct gw_outbox *outbox = &endpoint->state->outbox;
 	if (group->done)
 		return n;
 	if (!begin(endpoint, group, region))
-		return end(endpoint, group, n, n, last);
+		return gw_mapped_end(base, outbox, group, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes = 0;
 	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
 	if (!status)
 		taken = gw_mapped_gather(endpoint->link.service->bases[region->id], buffer->base, gather, n, &bytes);
 	leave(endpoint, group, status, taken, bytes);
-	return end(endpoint, group, n, taken, last);
+	return gw_mapped_end(base, outbox, group, n, taken, last);
 }
 
 static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,

@@ -1,6 +1,6 @@
 /* The life of an endpoint.
  *
- *   LOOKING_UP ─▶ DIALLING ─▶ HELLO_SENT ─▶ PROOF_SENT ─▶ OPEN ─▶ LOST
+ *   LOOKING_UP ─▶ DIALLING ─▶ HELLO_SENT ─▶ PROOF_SENT ─▶ (WELCOMED ─▶) OPEN ─▶ LOST
  *       └───────────────┴───────────┴──────────────┴─────────────────┘   no such name, refused, another version,
  *                                                                          wrong graph, deadline, end of stream
  *
@@ -116,6 +116,9 @@ static void client_free(struct tcp_client *client)
 	gw_free(client->reply);
 	gw_free(client->out);
 	gw_free(client->staging);
+	gw_passing_end(&client->passing);
+	if (client->mapped)
+		client->loop->local->unmap(client->mapped);
 	explicit_bzero(client->key, sizeof(client->key));
 	gw_free(client);
 }
@@ -184,11 +187,26 @@ static gw_status dial(struct tcp_client *client)
 static void dial_next(struct tcp_client *client)
 {
 	client->dial_deadline_ns = GW_NO_DEADLINE;
-	client->dialled = client->dialled->ai_next;
+	if (client->dialled)
+		client->dialled = client->dialled->ai_next;
 	if (!client->dialled)
 		gw_client_lose(client, GW_PEER_LOST);
 	else
 		client->loop->driver->ops->remove(client->loop->driver, &client->io);
+}
+
+/* A unix socket connects at once or not at all. */
+static gw_status dial_local(struct tcp_client *client)
+{
+	int fd;
+	gw_status status = client->loop->local->dial(&client->address, &fd);
+	if (status)
+		return status;
+	client->passing.wanted = true;
+	client->io.passing = &client->passing;
+	client->phase = CLIENT_DIALLING;
+	client->dial_deadline_ns = GW_NO_DEADLINE;
+	return watch(client, fd, POLLOUT);
 }
 
 static gw_status look_up(struct tcp_client *client)
@@ -312,7 +330,7 @@ static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_op
 		return GW_NO_MEMORY;
 	}
 	client->out_capacity = CLIENT_OUT_FIRST;
-	client->base = (struct gw_endpoint){.transport = &gw_transport_tcp, .group = loop->group};
+	client->base = (struct gw_endpoint){.transport = loop->transport, .group = loop->group};
 	client->loop = loop;
 	client->io.events = &client_events;
 	client->io.fd = -1;
@@ -352,7 +370,9 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 		return status;
 	}
 	/* From here on every failure is the connection's, and told by completion. */
-	if (gw_socket_number(&client->address, &client->addresses)) {
+	if (loop->local) {
+		status = dial_local(client);
+	} else if (gw_socket_number(&client->address, &client->addresses)) {
 		client->dialled = client->addresses;
 		status = dial(client);
 	} else {

@@ -24,6 +24,7 @@ enum client_phase {
 	CLIENT_DIALLING,
 	CLIENT_HELLO_SENT,
 	CLIENT_PROOF_SENT,
+	CLIENT_WELCOMED, /* unix sockets: the memory is to come */
 	CLIENT_OPEN,
 	CLIENT_LOST
 };
@@ -80,6 +81,9 @@ struct tcp_client {
 	uint64_t reply_done;
 	struct gw_region regions[GW_REGIONS_MAX];
 	uint32_t region_count;
+	/* Unix sockets. */
+	struct tcp_passing passing;
+	void *mapped;
 };
 
 static inline struct tcp_client *client_of_io(struct tcp_io *io)

@@ -96,7 +96,7 @@ static gw_status begin_body(struct tcp_client *client)
 	if (header->type == WIRE_ERROR && header->tag == 0)
 		return GW_OK;
 	if (client->phase != CLIENT_OPEN)
-		return header->type == WIRE_CHALLENGE || header->type == WIRE_WELCOME
+		return header->type == WIRE_CHALLENGE || header->type == WIRE_WELCOME || header->type == WIRE_MEMORY
 			       ? GW_OK
 			       : broken(client, "an answer before the hello was over");
 	if (client_queued(client) == 0 || client_oldest(client)->tag != header->tag)
@@ -297,11 +297,16 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	return GW_OK;
 }
 
-gw_status gw_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
+static void hello_over(struct tcp_client *client)
+{
+	client->phase = CLIENT_OPEN;
+	client->base.state = GW_ENDPOINT_OPEN;
+	gw_client_connected(client, GW_OK);
+}
+
+static gw_status hello_welcome(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
 {
 	char text[GW_ADDRESS_MAX];
-	if (client->phase == CLIENT_HELLO_SENT)
-		return hello_challenge(client, header, body);
 	if (header->type != WIRE_WELCOME)
 		return broken(client, "no welcome in answer to our proof");
 	struct wire_welcome welcome;
@@ -324,8 +329,33 @@ gw_status gw_client_hello(struct tcp_client *client, const struct wire_header *h
 		.regions = client->regions,
 		.region_count = welcome.region_count,
 	};
-	client->phase = CLIENT_OPEN;
-	client->base.state = GW_ENDPOINT_OPEN;
-	gw_client_connected(client, GW_OK);
+	if (client->loop->local)
+		client->phase = CLIENT_WELCOMED;
+	else
+		hello_over(client);
 	return GW_OK;
+}
+
+static gw_status hello_memory(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
+{
+	char text[GW_ADDRESS_MAX];
+	struct wire_memories told;
+	if (header->type != WIRE_MEMORY)
+		return broken(client, "no memory after the welcome");
+	gw_status status = gw_wire_memory(body, header->bytes, client->regions, client->region_count, &told);
+	if (!status)
+		status = client->loop->local->map(&told, &client->passing, &client->mapped);
+	if (status)
+		return gw_context(status, "%s", gw_client_name(client, text));
+	client->passing.wanted = false;
+	hello_over(client);
+	return GW_OK;
+}
+
+gw_status gw_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
+{
+	if (client->phase == CLIENT_HELLO_SENT)
+		return hello_challenge(client, header, body);
+	return client->phase == CLIENT_PROOF_SENT ? hello_welcome(client, header, body)
+						  : hello_memory(client, header, body);
 }

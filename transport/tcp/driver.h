@@ -27,6 +27,7 @@
 #define TCP_IOV_MAX 16
 
 struct tcp_io;
+struct tcp_passing; /* transport/tcp/passing.h */
 
 struct tcp_io_events {
 	/* Fills up to TCP_IOV_MAX pieces; 0: nothing is wanted until the next kick. */
@@ -43,9 +44,10 @@ struct tcp_io_events {
 struct tcp_io {
 	const struct tcp_io_events *events;
 	int fd;
-	short watch;             /* POLLIN, POLLOUT, or 0: receive and send */
-	bool receiving, sending; /* the driver holds what target or source gave */
-	bool yield;              /* set by source */
+	short watch;                 /* POLLIN, POLLOUT, or 0: receive and send */
+	bool receiving, sending;     /* the driver holds what target or source gave */
+	bool yield;                  /* set by source */
+	struct tcp_passing *passing; /* unix sockets: descriptors that go along with the bytes; or NULL */
 	/* The driver's: */
 	bool readable, writable, hung_up, queued, removed, busy, kicked, watching, cancelling;
 	uint32_t under_way;

@@ -12,6 +12,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "transport/tcp/driver.h"
+#include "transport/tcp/passing.h"
 
 #define EVENTS_MAX 64
 #define TURN_BYTES (1u << 20)
@@ -95,14 +96,18 @@ static bool send_once(struct tcp_io *io, size_t *budget)
 	for (size_t i = 0; i < pieces; i++)
 		wanted += io->send_iov[i].iov_len;
 	struct msghdr message = {.msg_iov = io->send_iov, .msg_iovlen = pieces};
-	ssize_t n = pieces == 1 ? send(io->fd, io->send_iov[0].iov_base, wanted, MSG_NOSIGNAL | MSG_DONTWAIT)
-				: sendmsg(io->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	bool passing = io->passing && gw_passing_send(io->passing, &message);
+	ssize_t n = pieces == 1 && !passing
+			    ? send(io->fd, io->send_iov[0].iov_base, wanted, MSG_NOSIGNAL | MSG_DONTWAIT)
+			    : sendmsg(io->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0 && errno == EINTR)
 		return true;
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 		io->writable = false;
 		return false;
 	}
+	if (passing && n > 0)
+		gw_passing_sent(io->passing);
 	/* A partial send filled the socket: the next edge says when it has room. */
 	if (n >= 0 && (size_t)n < wanted)
 		io->writable = false;
@@ -123,16 +128,19 @@ static bool receive_once(struct tcp_io *io, size_t *budget)
 	for (size_t i = 0; i < pieces; i++)
 		wanted += io->receive_iov[i].iov_len;
 	struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
-	ssize_t n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, MSG_DONTWAIT)
-				: recvmsg(io->fd, &message, MSG_DONTWAIT);
+	bool passing = io->passing && gw_passing_receive(io->passing, &message);
+	ssize_t n = pieces == 1 && !passing ? recv(io->fd, io->receive_iov[0].iov_base, wanted, MSG_DONTWAIT)
+					    : recvmsg(io->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && errno == EINTR)
 		return true;
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 		io->readable = false;
 		return false;
 	}
+	if (passing && n > 0)
+		gw_passing_received(io->passing, &message);
 	/* A short receive emptied the socket, unless the end lies behind it: that edge has come already. */
-	if (n > 0 && (size_t)n < wanted && !io->hung_up)
+	if (n > 0 && (size_t)n < wanted && !io->hung_up && !passing) /* descriptors end a receive early */
 		io->readable = false;
 	if (n <= 0)
 		io->readable = false;

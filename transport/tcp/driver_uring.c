@@ -21,6 +21,7 @@
 #include "core/base/clock.h"
 #include "core/base/uring.h"
 #include "transport/tcp/driver.h"
+#include "transport/tcp/passing.h"
 
 #define RING_ENTRIES 256
 #define BATCH_MAX    64
@@ -155,11 +156,13 @@ static void arm_send(struct uring_driver *driver, struct tcp_io *io)
 	if (pieces == 0 || io->removed)
 		return;
 	struct io_uring_sqe *sqe = entry(driver);
-	if (pieces == 1) {
+	if (pieces > 1 || io->passing)
+		io->send_message = (struct msghdr){.msg_iov = io->send_iov, .msg_iovlen = pieces};
+	bool passing = io->passing && gw_passing_send(io->passing, &io->send_message);
+	if (pieces == 1 && !passing) {
 		io_uring_prep_send(sqe, io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len,
 				   MSG_NOSIGNAL | MSG_WAITALL);
 	} else {
-		io->send_message = (struct msghdr){.msg_iov = io->send_iov, .msg_iovlen = pieces};
 		io_uring_prep_sendmsg(sqe, io->fd, &io->send_message, MSG_NOSIGNAL | MSG_WAITALL);
 	}
 	mark(sqe, io, OP_SEND);
@@ -175,11 +178,13 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 	if (pieces == 0 || io->removed)
 		return;
 	struct io_uring_sqe *sqe = entry(driver);
-	if (pieces == 1) {
+	if (pieces > 1 || io->passing)
+		io->receive_message = (struct msghdr){.msg_iov = io->receive_iov, .msg_iovlen = pieces};
+	bool passing = io->passing && gw_passing_receive(io->passing, &io->receive_message);
+	if (pieces == 1 && !passing) {
 		io_uring_prep_recv(sqe, io->fd, io->receive_iov[0].iov_base, io->receive_iov[0].iov_len, 0);
 	} else {
-		io->receive_message = (struct msghdr){.msg_iov = io->receive_iov, .msg_iovlen = pieces};
-		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, 0);
+		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, MSG_CMSG_CLOEXEC);
 	}
 	if (!io->readable)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
@@ -263,6 +268,8 @@ static void received(struct tcp_io *io, int result, uint32_t flags)
 {
 	bool asked = io->cancelling;
 	io->receiving = io->cancelling = false;
+	if (io->passing && result > 0 && io->receive_message.msg_control)
+		gw_passing_received(io->passing, &io->receive_message);
 	if (io->removed)
 		return;
 	/* After a receive that did not empty the socket the next one need not wait first. */
@@ -275,6 +282,8 @@ static void received(struct tcp_io *io, int result, uint32_t flags)
 static void sent(struct tcp_io *io, int result)
 {
 	io->sending = false;
+	if (io->passing && result > 0 && io->send_message.msg_control)
+		gw_passing_sent(io->passing);
 	if (!io->removed && result != -EINTR && result != -EAGAIN && result != -ECANCELED)
 		io->events->sent(io, result);
 }

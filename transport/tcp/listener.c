@@ -28,8 +28,11 @@ static struct tcp_listener *of_io(struct tcp_io *io)
 
 void gw_tcp_listener_release(struct tcp_listener *listener)
 {
-	if (atomic_fetch_sub(&listener->references, 1) == 1)
-		gw_free(listener);
+	if (atomic_fetch_sub(&listener->references, 1) != 1)
+		return;
+	if (listener->offer)
+		listener->local->offer_free(listener->offer);
+	gw_free(listener);
 }
 
 uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop)
@@ -85,19 +88,35 @@ void gw_tcp_inbox_drop(struct tcp_loop *loop)
 	loop->inbox_count = 0;
 }
 
+/* Deals an accepted socket out. */
+static void welcome(struct tcp_listener *listener, int fd)
+{
+	const struct tcp_local *local = listener->local;
+	char text[GW_ADDRESS_MAX];
+	listener->short_of_descriptors = false;
+	if (local && local->admit(fd)) {
+		gw_log(GW_LOG_WARN, "%s: a client is turned away: %s", gw_address_text(&listener->base.address, text),
+		       gw_last_error());
+		gw_count(&listener->base.service->counts.refused, 1);
+		close(fd);
+		return;
+	}
+	struct tcp_loop *loop = listener->loops[listener->turn++ % listener->loop_count];
+	atomic_fetch_add(&listener->references, 1);
+	if (loop == listener->loop)
+		gw_tcp_server_begin(loop, fd, listener);
+	else
+		deal_out(listener, loop, fd);
+}
+
 static void accept_ready(struct tcp_io *io)
 {
 	struct tcp_listener *listener = of_io(io);
+	char text[GW_ADDRESS_MAX];
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			listener->short_of_descriptors = false;
-			struct tcp_loop *loop = listener->loops[listener->turn++ % listener->loop_count];
-			atomic_fetch_add(&listener->references, 1);
-			if (loop == listener->loop)
-				gw_tcp_server_begin(loop, fd, listener);
-			else
-				deal_out(listener, loop, fd);
+			welcome(listener, fd);
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -107,8 +126,8 @@ static void accept_ready(struct tcp_io *io)
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			if (!listener->short_of_descriptors)
 				gw_log(GW_LOG_WARN,
-				       "listener on port %u: %s; clients wait until some leave (raise ulimit -n)",
-				       listener->base.address.port, strerror(errno));
+				       "listener at %s: %s; clients wait until some leave (raise ulimit -n)",
+				       gw_address_text(&listener->base.address, text), strerror(errno));
 			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
 			tcp_loop_timer(listener->loop, listener->retry_ns);
@@ -144,8 +163,19 @@ static void accept_gone(struct tcp_io *io)
 
 static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone = accept_gone};
 
-gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
-			struct gw_service *service, struct gw_listener **out)
+/* Stops accepting before anybody could: the socket is closed, its name gone. */
+static void unlisten(struct tcp_listener *listener)
+{
+	if (listener->offer) {
+		listener->local->stop(listener->offer);
+		listener->local->offer_free(listener->offer);
+	}
+	close(listener->io.fd);
+}
+
+gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
+			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			   struct gw_service *service, struct gw_listener **out)
 {
 	*out = NULL;
 	struct tcp_listener *listener = gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct tcp_loop *));
@@ -159,12 +189,15 @@ gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_coun
 	}
 	if (status)
 		goto free_listener;
-	listener->base = (struct gw_listener){&gw_transport_tcp, *address, service};
+	listener->base = (struct gw_listener){transport, *address, service};
+	listener->local = local;
 	listener->loop_count = group_count;
 	listener->loop = listener->loops[0];
 	listener->io.events = &accept_events;
 	listener->io.watch = POLLIN;
-	status = gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
+	status = listener->local
+			 ? listener->local->listen(&listener->base.address, service, &listener->io.fd, &listener->offer)
+			 : gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
 	if (status)
 		goto free_listener;
 	status = listener->loop->driver->ops->add(listener->loop->driver, &listener->io);
@@ -179,10 +212,16 @@ gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_coun
 	return GW_OK;
 
 close_socket:
-	close(listener->io.fd);
+	unlisten(listener);
 free_listener:
 	gw_free(listener);
 	return status;
+}
+
+gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			struct gw_service *service, struct gw_listener **out)
+{
+	return gw_tcp_listen_as(&gw_transport_tcp, NULL, groups, group_count, address, service, out);
 }
 
 /* Ends the connections of a loop that nobody polls now; false if somebody does. */
@@ -205,6 +244,8 @@ void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 		while (*at != listener)
 			at = &(*at)->next;
 		*at = listener->next;
+		if (listener->offer)
+			listener->local->stop(listener->offer);
 		listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);
 	}
 	if (!close)

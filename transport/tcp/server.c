@@ -26,10 +26,13 @@
 
 #define IN_FIRST_BYTES (128u << 10)
 #define OUT_BYTES      (256u << 10)
-#define ANSWER_MIN     (WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX * WIRE_REGION_BYTES)
+#define WELCOME_MAX    (WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX * WIRE_REGION_BYTES)
+#define MEMORY_MAX     (WIRE_HEADER_BYTES + WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX))
+#define ANSWER_MIN     (WELCOME_MAX + MEMORY_MAX)
 #define FINISH_NS      (2 * GW_NS_PER_SECOND)
-#define CALLS_NS       200000ull /* of handlers, in one turn of a client */
-#define REFUSED_MAX    64        /* connections above the limit that are told so; those above these are just closed */
+#define UNREAD_NS      (60 * GW_NS_PER_SECOND) /* unix sockets: what TCP_USER_TIMEOUT is for TCP */
+#define CALLS_NS       200000ull               /* of handlers, in one turn of a client */
+#define REFUSED_MAX    64 /* connections above the limit that are told so; those above these are just closed */
 
 enum server_phase { SERVER_HELLO, SERVER_PROOF, SERVER_OPEN, SERVER_FINISHING };
 
@@ -47,6 +50,7 @@ struct tcp_server {
 	uint64_t since_ns; /* HELLO, PROOF: accepted; OPEN: the last progress inside a frame; FINISHING: its begin */
 	uint64_t calls_ns; /* that handlers took in this turn */
 	struct gw_auth auth;
+	struct tcp_passing passing; /* unix sockets */
 	/* In: frames, the oldest at in_begin. */
 	uint8_t *in;
 	uint32_t in_begin, in_end, in_capacity;
@@ -136,11 +140,16 @@ static void answer_error(struct tcp_server *server, gw_status status, uint64_t t
 	answer(server, &header, text);
 }
 
+static const char *name_of(const struct tcp_server *server, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&server->listener->base.address, text);
+}
+
 /* The last words of this connection. Nothing more is taken from it. */
 static void finish(struct tcp_server *server, gw_status status)
 {
-	gw_log(GW_LOG_INFO, "port %u: a client is turned away: %s", server->listener->base.address.port,
-	       gw_last_error());
+	char text[GW_ADDRESS_MAX];
+	gw_log(GW_LOG_INFO, "%s: a client is turned away: %s", name_of(server, text), gw_last_error());
 	if (status)
 		answer_error(server, status, 0);
 	server->phase = SERVER_FINISHING;
@@ -197,6 +206,15 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	server->phase = SERVER_PROOF;
 }
 
+/* Where a client of this host finds the regions. */
+static void tell_memory(struct tcp_server *server)
+{
+	uint8_t body[WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX)];
+	struct wire_header header = {.type = WIRE_MEMORY};
+	header.bytes = server->listener->local->tell(server->listener->offer, body, &server->passing);
+	answer(server, &header, body);
+}
+
 static void take_proof(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
 	const struct gw_service *service = server->service;
@@ -231,6 +249,8 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 						     service->region_count * WIRE_REGION_BYTES,
 					    .type = WIRE_WELCOME};
 	answer(server, &answer_header, &welcome);
+	if (server->listener->local)
+		tell_memory(server);
 	server->phase = SERVER_OPEN;
 	server->since_ns = gw_now_ns();
 }
@@ -513,7 +533,10 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	server->service = listener->base.service;
 	server->thread = gw_tcp_loop_number(listener, loop);
 	server->since_ns = gw_now_ns();
-	gw_socket_tune(fd);
+	if (listener->local)
+		server->io.passing = &server->passing;
+	else
+		gw_socket_tune(fd);
 	if (loop->driver->ops->add(loop->driver, &server->io))
 		goto turn_away;
 	loop->ios++;
@@ -544,6 +567,7 @@ turn_away:
 /* Silence inside the hello, inside a frame, or after our last words, ends a connection. */
 void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 {
+	char text[GW_ADDRESS_MAX];
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {
 		next = server->next;
 		uint64_t patience =
@@ -551,6 +575,10 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 		/* Whoever is owed an answer is waited for by the kernel: TCP_USER_TIMEOUT. */
 		bool owed = server->out_end > server->out_begin || server->reading || server->replying;
 		bool inside = server->in_end > server->in_begin && !owed;
+		if (owed && server->listener->local && server->phase == SERVER_OPEN) {
+			inside = true;
+			patience = UNREAD_NS;
+		}
 		if (server->phase == SERVER_OPEN && !inside) {
 			/* Between frames a client may think as long as it likes; look again later. */
 			tcp_loop_timer(loop, now_ns + patience);
@@ -561,8 +589,9 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 			continue;
 		}
 		if (server->phase != SERVER_FINISHING)
-			gw_log(GW_LOG_INFO, "port %u: a client is silent inside a frame or the hello: closed",
-			       server->listener->base.address.port);
+			gw_log(GW_LOG_INFO,
+			       "%s: a client is silent inside a frame or the hello, or takes no answer: closed",
+			       name_of(server, text));
 		server_end(server);
 	}
 }

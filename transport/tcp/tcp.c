@@ -8,7 +8,8 @@
 
 #define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are looked at this often at least */
 
-static gw_status tcp_open(struct gw_poll_group *group, void **out)
+gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transport *transport,
+			   const struct tcp_local *local, struct tcp_loop **out)
 {
 	*out = NULL;
 	struct tcp_loop *loop = gw_calloc(1, sizeof(*loop));
@@ -20,6 +21,8 @@ static gw_status tcp_open(struct gw_poll_group *group, void **out)
 		return status;
 	}
 	loop->group = group;
+	loop->transport = transport;
+	loop->local = local;
 	loop->next_timer_ns = GW_NO_DEADLINE;
 	gw_outbox_begin(&loop->outbox);
 	pthread_mutex_init(&loop->inbox_lock, NULL);
@@ -27,7 +30,15 @@ static gw_status tcp_open(struct gw_poll_group *group, void **out)
 	return GW_OK;
 }
 
-static void tcp_shut(void *state)
+static gw_status tcp_open(struct gw_poll_group *group, void **out)
+{
+	struct tcp_loop *loop;
+	gw_status status = gw_tcp_loop_open(group, &gw_transport_tcp, NULL, &loop);
+	*out = loop;
+	return status;
+}
+
+void gw_tcp_shut(void *state)
 {
 	struct tcp_loop *loop = state;
 	bool woken = false;
@@ -43,14 +54,14 @@ static void tcp_shut(void *state)
 	gw_free(loop);
 }
 
-static gw_status tcp_buffer_register(void *state, struct gw_buffer *buffer)
+gw_status gw_tcp_buffer_register(void *state, struct gw_buffer *buffer)
 {
 	(void)state;
 	(void)buffer;
 	return GW_OK;
 }
 
-static void tcp_buffer_release(void *state, struct gw_buffer *buffer)
+void gw_tcp_buffer_release(void *state, struct gw_buffer *buffer)
 {
 	(void)state;
 	(void)buffer;
@@ -98,7 +109,7 @@ static uint64_t add_time(uint64_t now_ns, uint64_t ns)
 	return ns > GW_NO_DEADLINE - now_ns ? GW_NO_DEADLINE : now_ns + ns;
 }
 
-static size_t tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
+size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct tcp_loop *loop = state;
 	uint64_t spin_ns = gw_poll_group_options(loop->group)->spin_ns;
@@ -132,20 +143,20 @@ static size_t tcp_poll(void *state, struct gw_completion *completions, size_t ma
 	return n;
 }
 
-static bool tcp_busy(void *state)
+bool gw_tcp_busy(void *state)
 {
 	struct tcp_loop *loop = state;
 	return !gw_outbox_empty(&loop->outbox) || loop->servers || loop->listeners || gw_tcp_clients_busy(loop) ||
 	       atomic_load(&loop->inbox_filled);
 }
 
-static int tcp_wait_fd(void *state)
+int gw_tcp_wait_fd(void *state)
 {
 	struct tcp_loop *loop = state;
 	return loop->driver->ops->wait_fd(loop->driver);
 }
 
-static void tcp_wake(void *state)
+void gw_tcp_wake(void *state)
 {
 	struct tcp_loop *loop = state;
 	loop->driver->ops->wake(loop->driver);
@@ -156,21 +167,21 @@ const struct gw_transport gw_transport_tcp = {
 	.number = 1,
 	.range_cost_bytes = 64,
 	.open = tcp_open,
-	.shut = tcp_shut,
+	.shut = gw_tcp_shut,
 	.connect = gw_tcp_connect,
 	.close = gw_tcp_close,
-	.buffer_register = tcp_buffer_register,
-	.buffer_release = tcp_buffer_release,
+	.buffer_register = gw_tcp_buffer_register,
+	.buffer_release = gw_tcp_buffer_release,
 	.readv = gw_tcp_readv,
 	.gather = gw_tcp_gather,
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
 	.request_cancel = gw_tcp_request_cancel,
 	.map = tcp_map,
-	.poll = tcp_poll,
-	.busy = tcp_busy,
-	.wait_fd = tcp_wait_fd,
-	.wake = tcp_wake,
+	.poll = gw_tcp_poll,
+	.busy = gw_tcp_busy,
+	.wait_fd = gw_tcp_wait_fd,
+	.wake = gw_tcp_wake,
 	.listen = gw_tcp_listen,
 	.listener_stop = gw_tcp_listener_stop,
 	.listener_free = gw_tcp_listener_free,

@@ -8,6 +8,8 @@
 #include "transport/outbox.h"
 #include "transport/service_inside.h"
 #include "transport/tcp/driver.h"
+#include "transport/tcp/passing.h"
+#include "transport/tcp/wire.h"
 
 extern const struct gw_transport gw_transport_tcp;
 
@@ -17,9 +19,30 @@ struct tcp_client;
 struct tcp_server;
 struct tcp_listener;
 
+/* What connections over unix sockets do otherwise, where the welcome is followed by the memory itself: transport/shm.
+ */
+struct tcp_local {
+	/* A socket connected to who has the name. GW_PEER_LOST. */
+	gw_status (*dial)(const struct gw_address *address, int *fd);
+	/* A listening socket, and what is offered to those who come; the address's name is filled in. */
+	gw_status (*listen)(struct gw_address *address, const struct gw_service *service, int *fd, void **offer);
+	/* Takes the name away: nobody new comes. */
+	void (*stop)(void *offer);
+	void (*offer_free)(void *offer);
+	/* Whether whoever connected may. GW_REFUSED. */
+	gw_status (*admit)(int fd);
+	/* The body of the MEMORY frame, of at most so many bytes, and the descriptors that come with it. */
+	uint32_t (*tell)(const void *offer, uint8_t *body, struct tcp_passing *passing);
+	/* Maps what has come. */
+	gw_status (*map)(const struct wire_memories *told, struct tcp_passing *passing, void **mapped);
+	void (*unmap)(void *mapped);
+};
+
 /* A poll group's part: one driver, and what it drives. One thread's, but for the inbox, `owned` and wake. */
 struct tcp_loop {
 	struct gw_poll_group *group;
+	const struct gw_transport *transport; /* whose part it is */
+	const struct tcp_local *local;        /* its endpoints'; NULL: TCP */
 	struct tcp_driver *driver;
 	struct gw_outbox outbox;
 	struct tcp_client *clients;
@@ -27,6 +50,7 @@ struct tcp_loop {
 	struct tcp_listener *listeners; /* those that accept here */
 	uint32_t ios;                   /* added and not gone yet */
 	uint64_t next_timer_ns;         /* nothing is due before */
+	uint32_t turns;                 /* of shm: polls */
 	/* Held while polled, so that whoever stops a listener may end the connections of a loop that nobody polls. */
 	_Atomic bool owned;
 	_Atomic bool inbox_filled;
@@ -44,6 +68,17 @@ static inline void tcp_loop_timer(struct tcp_loop *loop, uint64_t at_ns)
 	if (at_ns < loop->next_timer_ns)
 		loop->next_timer_ns = at_ns;
 }
+
+/* --- tcp.c: the slots that loops over unix sockets have in common with TCP's --- */
+gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transport *transport,
+			   const struct tcp_local *local, struct tcp_loop **out);
+void gw_tcp_shut(void *state);
+gw_status gw_tcp_buffer_register(void *state, struct gw_buffer *buffer);
+void gw_tcp_buffer_release(void *state, struct gw_buffer *buffer);
+size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns);
+bool gw_tcp_busy(void *state);
+int gw_tcp_wait_fd(void *state);
+void gw_tcp_wake(void *state);
 
 /* --- client.c: endpoints --- */
 gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, void *cookie, struct gw_endpoint **out);
@@ -72,9 +107,11 @@ void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
 struct tcp_listener {
 	struct gw_listener base;
 	struct tcp_io io;
-	struct tcp_loop *loop;       /* accepts */
-	struct tcp_listener *next;   /* in the loop, while accepting */
-	_Atomic uint32_t references; /* the owner's, the io's, one for each connection and inbox entry */
+	struct tcp_loop *loop;         /* accepts */
+	const struct tcp_local *local; /* NULL: TCP */
+	void *offer;                   /* the local sockets', or NULL */
+	struct tcp_listener *next;     /* in the loop, while accepting */
+	_Atomic uint32_t references;   /* the owner's, the io's, one for each connection and inbox entry */
 	_Atomic bool stopped, closing;
 	_Atomic uint32_t connections;
 	uint64_t retry_ns; /* descriptors had run out: accept again then */
@@ -84,6 +121,10 @@ struct tcp_listener {
 };
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out);
+/* The same for another transport's sockets, in the same loops: a server's poll groups have one part to wait in. */
+gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
+			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			   struct gw_service *service, struct gw_listener **out);
 void gw_tcp_listener_stop(struct gw_listener *base, bool close);
 void gw_tcp_listener_free(struct gw_listener *base);
 void gw_tcp_listener_release(struct tcp_listener *listener);

@@ -23,6 +23,7 @@ static const struct {
 	[WIRE_REPLY] = {"REPLY", 0, GW_REPLY_BYTES_MAX, false},
 	[WIRE_ERROR] = {"ERROR", 0, WIRE_ERROR_TEXT, false},
 	[WIRE_PONG] = {"PONG", 0, 0, false},
+	[WIRE_MEMORY] = {"MEMORY", WIRE_MEMORY_BYTES(0, 0), WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX), false},
 };
 
 uint32_t gw_wire_body_max(uint8_t type)
@@ -110,6 +111,34 @@ gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *
 			.generation = region.generation,
 			.kind = (enum gw_region_kind)region.kind,
 		};
+	}
+	return GW_OK;
+}
+
+gw_status gw_wire_memory(const uint8_t *body, uint32_t n, const struct gw_region *regions, uint32_t region_count,
+			 struct wire_memories *out)
+{
+	struct wire_memory head;
+	if (n < sizeof(head))
+		return gw_fail(GW_PROTOCOL, "a MEMORY of %u bytes", n);
+	memcpy(&head, body, sizeof(head));
+	if (head.memory_count > GW_MEMORIES_MAX || head.region_count != region_count ||
+	    n != WIRE_MEMORY_BYTES(head.memory_count, head.region_count))
+		return gw_fail(GW_PROTOCOL, "a MEMORY of %u bytes with %u memories and %u regions", n,
+			       head.memory_count, head.region_count);
+	out->memory_count = head.memory_count;
+	out->region_count = head.region_count;
+	memcpy(out->bytes, body + sizeof(head), 8ull * head.memory_count);
+	memcpy(out->places, body + sizeof(head) + 8ull * head.memory_count,
+	       sizeof(struct wire_place) * head.region_count);
+	for (uint32_t i = 0; i < region_count; i++) {
+		const struct wire_place *place = &out->places[i];
+		if (place->zero || (!regions[i].bytes && (place->memory || place->offset)))
+			return gw_fail(GW_PROTOCOL, "a MEMORY whose region %u is malformed", i);
+		if (regions[i].bytes &&
+		    (place->memory >= head.memory_count || regions[i].bytes > out->bytes[place->memory] ||
+		     place->offset > out->bytes[place->memory] - regions[i].bytes))
+			return gw_fail(GW_PROTOCOL, "a MEMORY that holds no region %u", i);
 	}
 	return GW_OK;
 }

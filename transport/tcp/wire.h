@@ -5,6 +5,7 @@
  *              ◀───────────────── CHALLENGE version, nonce, incarnation, key wanted?
  *      PROOF hmac("client", all of the above) ▶            (zero without a key)
  *              ◀─────────────────── WELCOME hmac("server", …), graph, part, regions
+ *              ◀─────────────────── MEMORY (unix sockets: where the regions lie in the descriptors that come with it)
  *      GATHER, READV ──────────────────────▶
  *              ◀──────────────────────────── DATA (payload in request order) or ERROR
  *      REQUEST ────────────────────────────▶ handler
@@ -53,6 +54,7 @@ enum wire_type {
 	WIRE_REPLY,
 	WIRE_ERROR,
 	WIRE_PONG,
+	WIRE_MEMORY,
 	WIRE_TYPES
 };
 
@@ -95,6 +97,27 @@ struct wire_region {
 };
 static_assert(sizeof(struct wire_region) == WIRE_REGION_BYTES, "no padding");
 
+/* Where the regions lie: then memory_count times 8 bytes, the length of the memory behind a descriptor, and
+ * region_count times struct wire_place. */
+struct wire_memory {
+	uint32_t memory_count, region_count;
+};
+
+struct wire_place {
+	uint64_t offset;
+	uint32_t memory, zero; /* an empty region lies nowhere: 0, 0 */
+};
+
+#define WIRE_MEMORY_BYTES(memories, regions)                                                                           \
+	((uint32_t)(sizeof(struct wire_memory) + 8 * (memories) + sizeof(struct wire_place) * (regions)))
+
+/* The same, decoded. */
+struct wire_memories {
+	uint32_t memory_count, region_count;
+	uint64_t bytes[GW_MEMORIES_MAX];
+	struct wire_place places[GW_REGIONS_MAX];
+};
+
 /* A read: `count` offsets of `width` bytes each follow; offset i is base + (relative << shift). GATHER: every range has
  * `length` bytes. READV: count lengths of 4 bytes follow the offsets, and `length` is their sum. */
 struct wire_read {
@@ -125,6 +148,9 @@ gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out)
 gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out);
 gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *out,
 			  struct gw_region regions[GW_REGIONS_MAX]);
+/* regions: of the welcome; each lies inside its memory. */
+gw_status gw_wire_memory(const uint8_t *body, uint32_t n, const struct gw_region *regions, uint32_t region_count,
+			 struct wire_memories *out);
 gw_status gw_wire_ranges(uint8_t type, const uint8_t *body, uint32_t n, struct wire_ranges *out);
 
 /* Whether every range lies in a region of region_bytes; GW_RANGE names the first that does not. */

@@ -1,0 +1,670 @@
+/* Mapped memory between processes that do not trust each other further than they must: what a client got can be read
+ * and nothing else, in every way that the kernel has; a client survives servers that give it the wrong memory; a server
+ * survives clients that fault, die, lie, and hand it descriptors.
+ *
+ * Servers run in processes of their own, so that this one has no threads and may fork clients. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/rng.h"
+#include "test/support/cluster.h"
+#include "test/support/transport_bed.h"
+#include "transport/shm/shm.h"
+
+#define BYTES (4u << 20)
+
+/* --- A server in a process. --- */
+
+struct served {
+	pid_t pid;
+	int ask, answer; /* pipes: 's' asks for a struct told; 't' tries to truncate first */
+	struct gw_address address;
+};
+
+struct told {
+	uint64_t connections_open;
+	uint32_t descriptors;
+	bool truncated;
+};
+
+static uint32_t count_descriptors(void)
+{
+	uint32_t count = 0;
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void serve(const struct bed_kind *kind, enum gw_huge_policy huge, int asked, int answers)
+{
+	struct bed bed;
+	struct bed_options options = {.bytes = BYTES, .huge = huge};
+	char question;
+	gw_bed_begin(&bed, kind, &options);
+	if (write(answers, &bed.address, sizeof(bed.address)) != sizeof(bed.address))
+		_exit(1);
+	while (read(asked, &question, 1) == 1) {
+		struct gw_service_counters counters;
+		gw_service_counters(bed.service, &counters);
+		struct told told = {.connections_open = counters.connections_open, .descriptors = count_descriptors()};
+		if (question == 't')
+			told.truncated = ftruncate(gw_arena_fd(bed.arena), 0) == 0;
+		if (write(answers, &told, sizeof(told)) != sizeof(told))
+			break;
+	}
+	gw_bed_end(&bed);
+	_exit(0);
+}
+
+/* A child that does not outlive us, whatever happens. */
+static pid_t begin_child(void)
+{
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return child;
+}
+
+static void served_begin(struct served *served, const struct bed_kind *kind, enum gw_huge_policy huge)
+{
+	int ask[2], answer[2];
+	assert_int_equal(pipe2(ask, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
+	served->pid = begin_child();
+	if (served->pid == 0) {
+		close(ask[1]);
+		close(answer[0]);
+		serve(kind, huge, ask[0], answer[1]);
+	}
+	close(ask[0]);
+	close(answer[1]);
+	served->ask = ask[1];
+	served->answer = answer[0];
+	assert_int_equal(read(served->answer, &served->address, sizeof(served->address)), sizeof(served->address));
+}
+
+static struct told served_ask(struct served *served, char question)
+{
+	struct told told;
+	assert_int_equal(write(served->ask, &question, 1), 1);
+	assert_int_equal(read(served->answer, &told, sizeof(told)), sizeof(told));
+	return told;
+}
+
+static void served_end(struct served *served)
+{
+	int how;
+	close(served->ask);
+	assert_int_equal(waitpid(served->pid, &how, 0), served->pid);
+	close(served->answer);
+	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+/* --- A client by hand, which keeps the descriptor. --- */
+
+static bool receive_all(int fd, void *out, size_t n)
+{
+	for (size_t got = 0; got < n;) {
+		ssize_t more = recv(fd, (uint8_t *)out + got, n - got, 0);
+		if (more <= 0)
+			return false;
+		got += (size_t)more;
+	}
+	return true;
+}
+
+static void send_frame(int fd, uint8_t type, const void *body, uint32_t bytes)
+{
+	struct wire_header header = {.bytes = bytes, .type = type};
+	assert_int_equal(send(fd, &header, sizeof(header), MSG_NOSIGNAL), sizeof(header));
+	assert_int_equal(send(fd, body, bytes, MSG_NOSIGNAL), bytes);
+}
+
+/* Connects, says hello, and returns the socket; *memory is the descriptor that came with the welcome. */
+static int connect_by_hand(const struct gw_address *address, int *memory)
+{
+	struct wire_header header;
+	struct wire_challenge challenge;
+	struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+	uint8_t proof[WIRE_PROOF_BYTES] = {0}, bytes[8192];
+	int fd;
+	assert_int_equal(gw_shm_dial(address, &fd), GW_OK);
+	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+	send_frame(fd, WIRE_HELLO, &hello, sizeof(hello));
+	assert_true(receive_all(fd, &header, sizeof(header)) && header.type == WIRE_CHALLENGE);
+	assert_true(receive_all(fd, &challenge, sizeof(challenge)));
+	send_frame(fd, WIRE_PROOF, proof, sizeof(proof));
+	struct tcp_passing passing = {.wanted = true};
+	struct iovec piece = {bytes, sizeof(bytes)};
+	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+	assert_true(gw_passing_receive(&passing, &message));
+	assert_true(recvmsg(fd, &message, MSG_CMSG_CLOEXEC) > 0);
+	gw_passing_received(&passing, &message);
+	assert_int_equal(passing.in_count, 1);
+	*memory = passing.in[0];
+	return fd;
+}
+
+static void is_as_served(const uint8_t *memory)
+{
+	for (uint64_t i = 0; i < BYTES; i += 8) {
+		uint64_t word = gw_mix64(i);
+		assert_memory_equal(memory + i, &word, 8);
+	}
+}
+
+/* --- Nothing writes. --- */
+
+/* Every call that could change a file or a mapping of it. */
+static void cannot_be_changed(int fd)
+{
+	static uint8_t bytes[4096];
+	uint64_t whole = BYTES;
+	struct iovec piece = {bytes, sizeof(bytes)};
+	assert_ptr_equal(mmap(NULL, BYTES, PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	assert_ptr_equal(mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	uint8_t *mapped = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (mapped != MAP_FAILED) {
+		assert_int_not_equal(mprotect(mapped, BYTES, PROT_READ | PROT_WRITE), 0);
+		assert_int_not_equal(mprotect(mapped, BYTES, PROT_WRITE), 0);
+		assert_int_not_equal(madvise(mapped, BYTES, MADV_REMOVE), 0);
+		munmap(mapped, BYTES);
+	}
+	assert_true(write(fd, bytes, 1) < 0);
+	assert_true(pwrite(fd, bytes, sizeof(bytes), 4096) < 0);
+	assert_true(pwritev(fd, &piece, 1, 0) < 0);
+	assert_int_not_equal(ftruncate(fd, 0), 0);
+	assert_int_not_equal(ftruncate(fd, 4096), 0);
+	assert_int_not_equal(ftruncate(fd, 64 << 20), 0);
+	assert_int_not_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)whole), 0);
+	assert_int_not_equal(fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 4096), 0);
+	assert_int_not_equal(fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 2 << 20), 0);
+	assert_int_not_equal(fallocate(fd, 0, 0, 64 << 20), 0);
+	assert_int_not_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_true(sendfile(fd, zeros, NULL, 4096) < 0);
+	assert_true(splice(zeros, NULL, fd, NULL, 4096, 0) < 0);
+	close(zeros);
+}
+
+static void nobody_writes_to(void **state, enum gw_huge_policy huge)
+{
+	struct served served;
+	char path[64];
+	int memory;
+	served_begin(&served, *state, huge);
+	int fd = connect_by_hand(&served.address, &memory);
+	assert_int_equal(fcntl(memory, F_GETFL) & O_ACCMODE, O_RDONLY);
+	cannot_be_changed(memory);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
+	assert_int_not_equal(truncate(path, 0), 0);
+	/* Whoever has it may open it anew, for writing too: the seals hold there as well. */
+	static const int ways[] = {O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_APPEND, O_RDWR | O_TRUNC, O_WRONLY | O_TRUNC};
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		int again = open(path, ways[i] | O_CLOEXEC);
+		if (again < 0)
+			continue;
+		cannot_be_changed(again);
+		close(again);
+	}
+	snprintf(path, sizeof(path), "/proc/%ld/fd/%d", (long)getpid(), memory);
+	int other = open(path, O_RDWR | O_CLOEXEC);
+	if (other >= 0)
+		cannot_be_changed(other);
+	close(other);
+	uint8_t *mapped = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, memory, 0);
+	assert_ptr_not_equal(mapped, MAP_FAILED);
+	is_as_served(mapped);
+	/* A private copy is the client's own. */
+	uint8_t *own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, memory, 0);
+	if (own != MAP_FAILED) {
+		own[0] ^= 1;
+		own[BYTES - 1] ^= 1;
+		munmap(own, BYTES);
+	}
+	is_as_served(mapped);
+	munmap(mapped, BYTES);
+	close(memory);
+	close(fd);
+	served_end(&served);
+}
+
+/* hugetlb pages where the machine has some, else shared memory that was collapsed; and small pages. */
+static void nobody_writes(void **state)
+{
+	nobody_writes_to(state, GW_HUGE_TRY);
+	nobody_writes_to(state, GW_HUGE_OFF);
+}
+
+/* --- A client of the library. --- */
+
+struct reader {
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
+	struct gw_buffer *buffer;
+	uint8_t *landing;
+	uint64_t bytes;
+};
+
+static gw_status reader_begin(struct reader *reader, const struct bed_kind *kind, const struct gw_address *address,
+			      uint64_t bytes)
+{
+	struct gw_connect_options options = {.address = *address, .deadline_ns = gw_deadline_ns(10000)};
+	reader->group = gw_bed_group(kind);
+	reader->bytes = bytes;
+	reader->landing = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(reader->landing, MAP_FAILED);
+	assert_int_equal(gw_buffer_register(reader->group, reader->landing, bytes, &reader->buffer), GW_OK);
+	return gw_bed_connect(reader->group, &options, &reader->endpoint);
+}
+
+static void reader_end(struct reader *reader)
+{
+	gw_endpoint_close(reader->endpoint);
+	gw_buffer_release(reader->buffer);
+	gw_poll_group_destroy(reader->group);
+	munmap(reader->landing, reader->bytes);
+}
+
+static gw_status reader_read(struct reader *reader)
+{
+	struct gw_span span = {0, 0, BYTES};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(reader->endpoint, &group, &reader->endpoint->peer.regions[0], reader->buffer, &span, 1);
+	struct gw_completion completion = gw_bed_wait(reader->group, &group);
+	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
+}
+
+static void reader_works(struct reader *reader)
+{
+	memset(reader->landing, 0, BYTES);
+	assert_int_equal(reader_read(reader), GW_OK);
+	is_as_served(reader->landing);
+	assert_int_equal(gw_endpoint_request(reader->endpoint, BED_OP_ECHO, 0, "abc", 3, GW_NO_DEADLINE, reader),
+			 GW_OK);
+	assert_int_equal(gw_bed_wait(reader->group, reader).status, GW_OK);
+}
+
+/* What the library mapped is no more writable, and no server can cut it. */
+static void mappings_are_safe(void **state)
+{
+	struct served served;
+	struct reader reader;
+	served_begin(&served, *state, GW_HUGE_TRY);
+	assert_int_equal(reader_begin(&reader, *state, &served.address, BYTES), GW_OK);
+	uint8_t *mapped = (uint8_t *)(uintptr_t)gw_endpoint_map(reader.endpoint, &reader.endpoint->peer.regions[0]);
+	assert_non_null(mapped);
+	assert_int_not_equal(mprotect(mapped, BYTES, PROT_READ | PROT_WRITE), 0);
+	assert_int_not_equal(madvise(mapped, BYTES, MADV_REMOVE), 0);
+	assert_false(served_ask(&served, 't').truncated);
+	is_as_served(mapped);
+	reader_works(&reader);
+	/* Endpoints share a mapping, which stays for the last of them. */
+	struct reader other;
+	assert_int_equal(reader_begin(&other, *state, &served.address, BYTES), GW_OK);
+	assert_ptr_equal(gw_endpoint_map(other.endpoint, &other.endpoint->peer.regions[0]), mapped);
+	reader_end(&reader);
+	is_as_served(mapped);
+	reader_works(&other);
+	reader_end(&other);
+	served_end(&served);
+}
+
+/* --- Servers that lie. --- */
+
+enum lie { HONEST, UNSEALED, HALF_SEALED, SHORT, PIPE, ON_DISK, NONE, TWO, MANY, LIES };
+
+static int make_memory(enum lie lie, uint64_t bytes)
+{
+	if (lie == PIPE) {
+		int ends[2];
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		close(ends[1]);
+		return ends[0];
+	}
+	if (lie == ON_DISK)
+		return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int fd = memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fd, (off_t)(lie == SHORT ? bytes / 2 : bytes)), 0);
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+	if (lie != UNSEALED)
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, lie == HALF_SEALED ? seals & ~F_SEAL_SHRINK : seals), 0);
+	return fd;
+}
+
+/* One connection's worth of a server: the hello, then memory that is not what it says. */
+static void lie_to(int listener, enum lie lie)
+{
+	struct wire_header header;
+	struct wire_hello hello;
+	uint8_t proof[WIRE_PROOF_BYTES];
+	struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+	struct {
+		struct wire_welcome head;
+		struct wire_region region;
+	} welcome = {.head = {.region_count = 1, .requests_max = 1}, .region = {.bytes = 1 << 16}};
+	struct {
+		struct wire_header header;
+		struct wire_memory head;
+		uint64_t bytes;
+		struct wire_place place;
+	} told = {{.bytes = sizeof(told) - sizeof(told.header), .type = WIRE_MEMORY}, {1, 1}, 1 << 16, {0}};
+	struct pollfd ready = {.fd = listener, .events = POLLIN};
+	assert_int_equal(poll(&ready, 1, 10000), 1);
+	int fd = accept(listener, NULL, NULL);
+	assert_true(receive_all(fd, &header, sizeof(header)) && receive_all(fd, &hello, sizeof(hello)));
+	send_frame(fd, WIRE_CHALLENGE, &challenge, sizeof(challenge));
+	assert_true(receive_all(fd, &header, sizeof(header)) && receive_all(fd, proof, sizeof(proof)));
+	send_frame(fd, WIRE_WELCOME, &welcome, sizeof(welcome));
+	struct tcp_passing passing = {.out_count = lie == NONE ? 0 : lie == TWO ? 2 : lie == MANY ? TCP_PASSED_MAX : 1};
+	for (uint32_t i = 0; i < passing.out_count; i++)
+		passing.out[i] = make_memory(lie, 1 << 16);
+	struct iovec piece = {&told, sizeof(told)};
+	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+	gw_passing_send(&passing, &message);
+	assert_int_equal(sendmsg(fd, &message, MSG_NOSIGNAL), sizeof(told));
+	char ignored;
+	(void)!read(fd, &ignored, 1); /* until the client leaves */
+	_exit(0);
+}
+
+static void lying_servers(void **state)
+{
+	for (enum lie lie = HONEST; lie < LIES; lie++) {
+		struct gw_address address = {.scheme = "shm"};
+		struct reader reader;
+		int listener;
+		gw_bed_name(*state, &address);
+		assert_int_equal(gw_shm_socket_listen(address.host, &listener), GW_OK);
+		pid_t child = begin_child();
+		if (child == 0)
+			lie_to(listener, lie);
+		close(listener);
+		uint32_t before = count_descriptors();
+		gw_status status = reader_begin(&reader, *state, &address, 1 << 16);
+		if (status != (lie == HONEST ? GW_OK : GW_PROTOCOL))
+			fail_msg("lie %d: %s: %s", lie, gw_status_text(status), status ? gw_last_error() : "");
+		reader_end(&reader);
+		assert_int_equal(count_descriptors(), before);
+		gw_shm_socket_forget(address.host);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+	}
+}
+
+/* --- Clients that fail. --- */
+
+static void no_core(void)
+{
+	struct rlimit none = {0, 0};
+	setrlimit(RLIMIT_CORE, &none);
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+}
+
+/* Faults in the middle of a read: the second half of the destination is gone. */
+static void fault(const struct bed_kind *kind, const struct gw_address *address)
+{
+	struct reader reader;
+	no_core();
+	if (reader_begin(&reader, kind, address, BYTES))
+		_exit(2);
+	if (gw_endpoint_request(reader.endpoint, BED_OP_SLOW, 0, "\x14\0\0", 4, GW_NO_DEADLINE, &reader))
+		_exit(3);
+	mprotect(reader.landing + BYTES / 2, BYTES / 2, PROT_NONE);
+	reader_read(&reader);
+	_exit(0);
+}
+
+static void die(const struct bed_kind *kind, const struct gw_address *address)
+{
+	struct reader reader;
+	if (reader_begin(&reader, kind, address, BYTES) || reader_read(&reader))
+		_exit(2);
+	kill(getpid(), SIGKILL);
+}
+
+/* Bytes that mean nothing, descriptors that nobody asked for, until the server has enough. */
+static void rave(const struct bed_kind *kind, const struct gw_address *address)
+{
+	(void)kind;
+	int memory, fd = connect_by_hand(address, &memory);
+	struct wire_header ping = {.type = WIRE_PING, .tag = 1};
+	struct tcp_passing passing = {.out_count = TCP_PASSED_MAX};
+	for (uint32_t i = 0; i < TCP_PASSED_MAX; i++)
+		passing.out[i] = memory;
+	for (int i = 0; i < 100; i++) { /* among good frames */
+		struct iovec piece = {&ping, sizeof(ping)};
+		struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+		gw_passing_send(&passing, &message);
+		if (sendmsg(fd, &message, MSG_NOSIGNAL) != sizeof(ping) || !receive_all(fd, &ping, sizeof(ping)))
+			_exit(2);
+		ping.type = WIRE_PING;
+	}
+	uint64_t garbage[512];
+	/* It listens for a while, so that its last words arrive, and then no more. */
+	uint64_t end = gw_deadline_ns(20000);
+	for (uint64_t word = 0; gw_now_ns() < end;) {
+		for (uint64_t i = 0; i < 512; i++)
+			garbage[i] = gw_mix64(word++);
+		if (send(fd, garbage, sizeof(garbage), MSG_NOSIGNAL) <= 0)
+			_exit(0);
+	}
+	_exit(3);
+}
+
+static void clients_that_fail(void **state)
+{
+	static void (*const failures[])(const struct bed_kind *, const struct gw_address *) = {fault, die, rave};
+	struct served served;
+	struct reader reader;
+	served_begin(&served, *state, GW_HUGE_TRY);
+	assert_int_equal(reader_begin(&reader, *state, &served.address, BYTES), GW_OK);
+	reader_works(&reader);
+	uint32_t before = served_ask(&served, 's').descriptors;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 3; i++) {
+			pid_t child = begin_child();
+			if (child == 0)
+				failures[i](*state, &served.address);
+			int how;
+			reader_works(&reader); /* meanwhile */
+			assert_int_equal(waitpid(child, &how, 0), child);
+			if (i == 0)
+				assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGSEGV);
+			else if (i == 1)
+				assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+			else
+				assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+			reader_works(&reader);
+		}
+	}
+	struct told told = {.connections_open = 9};
+	for (int i = 0; i < 500 && (told.connections_open != 1 || told.descriptors != before); i++) {
+		told = served_ask(&served, 's');
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	assert_int_equal(told.connections_open, 1);
+	assert_int_equal(told.descriptors, before);
+	reader_works(&reader);
+	reader_end(&reader);
+	served_end(&served);
+}
+
+/* --- A server that dies. --- */
+
+static void a_killed_server_is_missed(void **state)
+{
+	struct served served;
+	struct reader reader;
+	int how;
+	served_begin(&served, *state, GW_HUGE_TRY);
+	assert_int_equal(reader_begin(&reader, *state, &served.address, BYTES), GW_OK);
+	reader_works(&reader);
+	const uint8_t *mapped = gw_endpoint_map(reader.endpoint, &reader.endpoint->peer.regions[0]);
+	kill(served.pid, SIGKILL);
+	assert_int_equal(waitpid(served.pid, &how, 0), served.pid);
+	/* By a client that does nothing but read. */
+	gw_status status = GW_OK;
+	for (int i = 0; i < 100000 && !status; i++)
+		status = reader_read(&reader);
+	assert_int_equal(status, GW_PEER_LOST);
+	assert_int_equal(reader.endpoint->state, GW_ENDPOINT_LOST);
+	is_as_served(mapped); /* until it is closed */
+	/* Its name leads nowhere, and is free. */
+	struct gw_connect_options options = {.address = served.address, .deadline_ns = gw_deadline_ns(10000)};
+	struct gw_endpoint *nobody;
+	assert_int_equal(gw_bed_connect(reader.group, &options, &nobody), GW_PEER_LOST);
+	gw_endpoint_close(nobody);
+	reader_end(&reader);
+	close(served.ask);
+	close(served.answer);
+	int again;
+	assert_int_equal(gw_shm_socket_listen(served.address.host, &again), GW_OK);
+	gw_shm_socket_forget(served.address.host);
+	close(again);
+}
+
+/* --- Names. --- */
+
+static bool is_there(const char *name)
+{
+	char path[GW_RUNTIME_PATH_MAX + 80], folder[GW_RUNTIME_PATH_MAX];
+	struct stat ignored;
+	assert_int_equal(gw_runtime_folder(folder), GW_OK);
+	snprintf(path, sizeof(path), "%s/shm-%s", folder, name);
+	return lstat(path, &ignored) == 0;
+}
+
+static void names(void **state)
+{
+	int first, second, third;
+	(void)state;
+	assert_int_equal(gw_shm_socket_listen("taken", &first), GW_OK);
+	assert_int_equal(gw_shm_socket_listen("taken", &second), GW_BUSY);
+	assert_int_equal(second, -1);
+	assert_int_equal(gw_shm_socket_listen("other", &third), GW_OK);
+	assert_true(is_there("taken") && is_there("other") && !is_there("taken.new"));
+	/* One who died leaves a socket: its name is free, and swept by the next who comes. */
+	close(first);
+	assert_int_equal(gw_shm_socket_listen("taken", &first), GW_OK);
+	close(first);
+	assert_true(is_there("taken"));
+	assert_int_equal(gw_shm_socket_listen("next", &second), GW_OK);
+	assert_true(!is_there("taken") && is_there("other") && is_there("next"));
+	gw_shm_socket_forget("other");
+	gw_shm_socket_forget("next");
+	assert_true(!is_there("other") && !is_there("next"));
+	close(second);
+	close(third);
+}
+
+/* Memory that is no memfd is not offered, and the reason is said. */
+static void memory_that_cannot_be_shared(void **state)
+{
+	static uint8_t bytes[4096];
+	struct gw_service_identity identity = {.incarnation = 0xabcdef};
+	struct gw_address address = {.scheme = "shm"};
+	struct gw_poll_group *group = gw_bed_group(*state);
+	struct gw_arena_options sealed = {.name = "shared", .numa = GW_NUMA_LOCAL, .shareable = true};
+	struct gw_arena *arena;
+	assert_int_equal(gw_arena_create(8192, &sealed, &arena), GW_OK);
+	for (int way = 0; way < 4; way++) {
+		struct gw_service *service;
+		struct gw_listener *listener;
+		uint32_t id;
+		assert_int_equal(gw_service_create(&identity, NULL, &service), GW_OK);
+		/* Nothing named; no memfd; a memfd that holds only a part of it; all well. */
+		const uint8_t *base = way > 1 ? gw_arena_base(arena) : bytes;
+		assert_int_equal(gw_service_expose(service, base + (way == 2 ? 8192 - 100 : 0), 4096, 0,
+						   GW_REGION_IMMUTABLE, &id),
+				 GW_OK);
+		if (way == 1)
+			assert_int_equal(gw_service_memory(service, bytes, sizeof(bytes), -1), GW_OK);
+		if (way > 1)
+			assert_int_equal(gw_service_memory(service, base, 8192, gw_arena_fd(arena)), GW_OK);
+		gw_status status = gw_listen(&group, 1, &address, service, &listener);
+		assert_int_equal(status, way == 3 ? GW_OK : GW_UNSUPPORTED);
+		assert_true(!status || strstr(gw_last_error(), "memfd"));
+		assert_true(is_there("0000000000abcdef") == (way == 3));
+		if (!status)
+			assert_string_equal(listener->address.host, "0000000000abcdef");
+		gw_listener_free(listener);
+		gw_service_destroy(service);
+	}
+	gw_arena_destroy(arena);
+	gw_poll_group_destroy(group);
+}
+
+/* Whoever is another user is refused, even where the folder would let him in. */
+static void another_user(void **state)
+{
+	int ends[2];
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(gw_shm_admit(ends[0]), GW_OK);
+	pid_t child = begin_child();
+	if (child == 0) {
+		struct tcp_passing passing = {.out_count = 1};
+		struct iovec piece = {"x", 1};
+		struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+		int his[2];
+		if (setresuid(65534, 65534, 65534) || socketpair(AF_UNIX, SOCK_STREAM, 0, his))
+			_exit(1);
+		passing.out[0] = his[0];
+		gw_passing_send(&passing, &message);
+		_exit(sendmsg(ends[1], &message, 0) == 1 ? 0 : 2);
+	}
+	int how;
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+	char byte;
+	struct tcp_passing passing = {.wanted = true};
+	struct iovec piece = {&byte, 1};
+	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+	gw_passing_receive(&passing, &message);
+	assert_int_equal(recvmsg(ends[0], &message, MSG_CMSG_CLOEXEC), 1);
+	gw_passing_received(&passing, &message);
+	assert_int_equal(passing.in_count, 1);
+	assert_int_equal(gw_shm_admit(passing.in[0]), GW_REFUSED);
+	assert_non_null(strstr(gw_last_error(), "65534"));
+	gw_passing_end(&passing);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int main(void)
+{
+	static const struct bed_test tests[] = {
+		{BED_TEST(nobody_writes)},
+		{BED_TEST(mappings_are_safe)},
+		{BED_TEST(lying_servers)},
+		{BED_TEST(clients_that_fail)},
+		{BED_TEST(a_killed_server_is_missed)},
+		{BED_TEST(names)},
+		{BED_TEST(memory_that_cannot_be_shared)},
+		{BED_TEST(another_user)},
+	};
+	cluster_use_own_runtime_folder();
+	return gw_bed_run_shm("shm", tests, sizeof(tests) / sizeof(tests[0]));
+}

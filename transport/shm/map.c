@@ -1,0 +1,174 @@
+/* Mapping what a server gave: trusted no more than bytes from a peer.
+ *
+ *   as many descriptors as were told? -> each: sealed? as long as told? -> mapped here already?
+ *   -> addresses, aligned for huge pages -> map
+ *
+ * Endpoints of one process share a mapping: page tables are a five-hundredth of memory on small pages, for each.
+ * The seals are what makes reading safe: memory that cannot shrink does not end in SIGBUS. The alignment lets the
+ * kernel map huge pages as such where the server has them. Fails on descriptors that are not what was told, and for
+ * want of addresses.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "transport/shm/shm.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+#define ALIGN_MIN (2ull << 20)
+#define ALIGN_MAX (1ull << 30)
+#define BYTES_MAX (1ull << 46) /* half of a 47-bit address space */
+
+struct shm_memory {
+	struct shm_memory *next;
+	dev_t device; /* which file it is */
+	ino_t inode;
+	uint64_t bytes;
+	void *addresses; /* reserved, with the mapping inside */
+	uint64_t reserved;
+	const uint8_t *base;
+	uint32_t references;
+};
+
+/* What this process has mapped. The lock is taken when an endpoint connects or is closed. */
+static struct {
+	pthread_mutex_t lock;
+	struct shm_memory *memories;
+} here = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static gw_status check(int fd, uint64_t bytes, struct stat *st)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return gw_fail(GW_PROTOCOL, "the server gave memory that is not sealed");
+	if (fstat(fd, st) != 0)
+		return gw_fail_errno(GW_IO, errno, "fstat of the server's memory");
+	if (bytes == 0 || bytes > BYTES_MAX || st->st_size < 0 || (uint64_t)st->st_size < bytes)
+		return gw_fail(GW_PROTOCOL, "the server gave memory of %lld bytes and told of %llu",
+			       (long long)st->st_size, (unsigned long long)bytes);
+	return GW_OK;
+}
+
+static void memory_free(struct shm_memory *memory)
+{
+	if (memory->addresses)
+		munmap(memory->addresses, memory->reserved);
+	gw_free(memory);
+}
+
+/* blksize: of the file; hugetlb's is its page's. */
+static gw_status memory_map(struct shm_memory *memory, int fd, uint64_t blksize)
+{
+	bool huge = blksize > ALIGN_MIN && blksize <= ALIGN_MAX && (blksize & (blksize - 1)) == 0;
+	uint64_t align = huge ? blksize : ALIGN_MIN;
+	memory->reserved = (memory->bytes + align - 1) / align * align + align;
+	void *addresses = mmap(NULL, memory->reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (addresses == MAP_FAILED)
+		return gw_fail_errno(GW_NO_MEMORY, errno, "addresses for %llu bytes of the server's",
+				     (unsigned long long)memory->reserved);
+	memory->addresses = addresses;
+	uint8_t *at = (uint8_t *)(((uintptr_t)addresses + align - 1) / align * align);
+	if (mmap(at, memory->bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return gw_fail_errno(GW_NO_MEMORY, errno, "a mapping of %llu bytes of the server's",
+				     (unsigned long long)memory->bytes);
+	madvise(at, memory->bytes, MADV_DONTDUMP); /* a graph is not what a core dump is for */
+	memory->base = at;
+	return GW_OK;
+}
+
+/* Under the lock. */
+static gw_status memory_get(int fd, const struct stat *st, uint64_t bytes, struct shm_memory **out)
+{
+	for (struct shm_memory *memory = here.memories; memory; memory = memory->next) {
+		if (memory->device != st->st_dev || memory->inode != st->st_ino || memory->bytes != bytes)
+			continue;
+		memory->references++;
+		*out = memory;
+		return GW_OK;
+	}
+	struct shm_memory *memory = gw_calloc(1, sizeof(*memory));
+	if (!memory)
+		return GW_NO_MEMORY;
+	memory->device = st->st_dev;
+	memory->inode = st->st_ino;
+	memory->bytes = bytes;
+	memory->references = 1;
+	gw_status status = memory_map(memory, fd, (uint64_t)st->st_blksize);
+	if (status) {
+		memory_free(memory);
+		return status;
+	}
+	memory->next = here.memories;
+	here.memories = memory;
+	*out = memory;
+	return GW_OK;
+}
+
+/* Under the lock. */
+static void memory_put(struct shm_memory *memory)
+{
+	if (--memory->references)
+		return;
+	struct shm_memory **at = &here.memories;
+	while (*at != memory)
+		at = &(*at)->next;
+	*at = memory->next;
+	memory_free(memory);
+}
+
+static gw_status map_one(struct shm_mapped *mapped, int fd, uint64_t bytes)
+{
+	struct stat st;
+	gw_status status = check(fd, bytes, &st);
+	if (status)
+		return status;
+	pthread_mutex_lock(&here.lock);
+	status = memory_get(fd, &st, bytes, &mapped->memories[mapped->memory_count]);
+	pthread_mutex_unlock(&here.lock);
+	mapped->memory_count += status == GW_OK;
+	return status;
+}
+
+gw_status gw_shm_map(const struct wire_memories *told, struct tcp_passing *passing, void **out)
+{
+	gw_status status = GW_OK;
+	*out = NULL;
+	struct shm_mapped *mapped = gw_calloc(1, sizeof(*mapped));
+	if (!mapped)
+		status = GW_NO_MEMORY;
+	else if (passing->in_count != told->memory_count)
+		status = gw_fail(GW_PROTOCOL, "the server gave %u descriptors and told of %u (is ulimit -n reached?)",
+				 passing->in_count, told->memory_count);
+	for (uint32_t i = 0; i < told->memory_count && !status; i++)
+		status = map_one(mapped, passing->in[i], told->bytes[i]);
+	gw_passing_end(passing); /* mappings hold the memory by themselves */
+	if (status) {
+		if (mapped)
+			gw_shm_unmap(mapped);
+		return status;
+	}
+	for (uint32_t i = 0; i < told->region_count; i++)
+		mapped->bases[i] = told->memory_count
+					   ? mapped->memories[told->places[i].memory]->base + told->places[i].offset
+					   : (const uint8_t *)"";
+	*out = mapped;
+	return GW_OK;
+}
+
+void gw_shm_unmap(void *opaque)
+{
+	struct shm_mapped *mapped = opaque;
+	pthread_mutex_lock(&here.lock);
+	while (mapped->memory_count)
+		memory_put(mapped->memories[--mapped->memory_count]);
+	pthread_mutex_unlock(&here.lock);
+	gw_free(mapped);
+}

@@ -1,0 +1,142 @@
+/* The shm backend's slots: connections are transport/tcp's, reads are copies out of the mapping (transport/mapped.h).
+ *
+ * A read asks no kernel: whether the server lives is learned by polls, which look at the sockets now and then even
+ * while every read's completion waits for them. What was mapped stays readable until the endpoint is closed; from the
+ * poll on that noticed the loss, reads fail.
+ */
+#include "transport/shm/shm.h"
+
+#include "core/base/clock.h"
+#include "transport/mapped.h"
+#include "transport/tcp/client.h"
+
+#define LOOK_TURNS 64 /* of so many polls that find completions one looks at the sockets */
+
+static const struct tcp_local shm_local = {
+	.dial = gw_shm_dial,
+	.listen = gw_shm_listen,
+	.stop = gw_shm_offer_stop,
+	.offer_free = gw_shm_offer_free,
+	.admit = gw_shm_admit,
+	.tell = gw_shm_tell,
+	.map = gw_shm_map,
+	.unmap = gw_shm_unmap,
+};
+
+static gw_status shm_open_state(struct gw_poll_group *group, void **out)
+{
+	struct tcp_loop *loop;
+	gw_status status = gw_tcp_loop_open(group, &gw_transport_shm, &shm_local, &loop);
+	*out = loop;
+	return status;
+}
+
+static const uint8_t *base_of(const struct tcp_client *client, uint32_t region)
+{
+	return ((const struct shm_mapped *)client->mapped)->bases[region];
+}
+
+/* Begins a read call. false: the group has failed, and everything is accepted. */
+static bool begin(struct tcp_client *client, struct gw_group *group, const struct gw_region *region)
+{
+	char text[GW_ADDRESS_MAX];
+	gw_group_start(&client->groups, group);
+	if (group->status)
+		return false;
+	gw_status status = GW_OK;
+	if (client->phase != CLIENT_OPEN)
+		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_client_name(client, text));
+	else if (group->deadline_ns && group->deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= group->deadline_ns)
+		status = gw_fail(GW_DEADLINE, "%s: the deadline had passed before memory was read",
+				 gw_client_name(client, text));
+	else
+		status = gw_check_region(&client->base, region);
+	if (status)
+		gw_group_fail(group, status);
+	return status == GW_OK;
+}
+
+static size_t shm_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	struct gw_outbox *outbox = &client->loop->outbox;
+	if (group->done)
+		return n;
+	if (!begin(client, group, region))
+		return gw_mapped_end(base, outbox, group, n, n, last);
+	size_t taken = 0;
+	uint64_t bytes;
+	gw_status status = gw_check_spans(&client->regions[region->id], buffer, spans, n);
+	if (status)
+		gw_group_fail(group, status);
+	else
+		taken = gw_mapped_readv(base_of(client, region->id), buffer->base, spans, n, &bytes);
+	return gw_mapped_end(base, outbox, group, n, taken, last);
+}
+
+static size_t shm_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	struct gw_outbox *outbox = &client->loop->outbox;
+	if (group->done)
+		return n;
+	if (!begin(client, group, region))
+		return gw_mapped_end(base, outbox, group, n, n, last);
+	size_t taken = 0;
+	uint64_t bytes;
+	gw_status status = gw_check_gather(&client->regions[region->id], buffer, gather, n);
+	if (status)
+		gw_group_fail(group, status);
+	else
+		taken = gw_mapped_gather(base_of(client, region->id), buffer->base, gather, n, &bytes);
+	return gw_mapped_end(base, outbox, group, n, taken, last);
+}
+
+static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *region)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	if (client->phase != CLIENT_OPEN || gw_check_region(base, region))
+		return NULL;
+	return base_of(client, region->id);
+}
+
+static size_t shm_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
+{
+	struct tcp_loop *loop = state;
+	if (max && !gw_outbox_empty(&loop->outbox) && ++loop->turns % LOOK_TURNS)
+		return gw_outbox_take(&loop->outbox, completions, max);
+	return gw_tcp_poll(state, completions, max, timeout_ns);
+}
+
+static gw_status shm_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			    struct gw_service *service, struct gw_listener **out)
+{
+	return gw_tcp_listen_as(&gw_transport_shm, &shm_local, groups, group_count, address, service, out);
+}
+
+const struct gw_transport gw_transport_shm = {
+	.name = "shm",
+	.number = 2,
+	.range_cost_bytes = 64,
+	.open = shm_open_state,
+	.shut = gw_tcp_shut,
+	.connect = gw_tcp_connect,
+	.close = gw_tcp_close,
+	.buffer_register = gw_tcp_buffer_register,
+	.buffer_release = gw_tcp_buffer_release,
+	.readv = shm_readv,
+	.gather = shm_gather,
+	.request = gw_tcp_request,
+	.cancel = gw_tcp_cancel,
+	.request_cancel = gw_tcp_request_cancel,
+	.map = shm_map,
+	.poll = shm_poll,
+	.busy = gw_tcp_busy,
+	.wait_fd = gw_tcp_wait_fd,
+	.wake = gw_tcp_wake,
+	.listen = shm_listen,
+	.listener_stop = gw_tcp_listener_stop,
+	.listener_free = gw_tcp_listener_free,
+};

@@ -1,0 +1,49 @@
+/* Mapped memory: servers of this host whose regions a client maps, read-only.
+ *
+ *      client                                   server
+ *      unix socket in the runtime folder ─────▶ same user? (SO_PEERCRED)
+ *      hello, key, welcome                      as over TCP (transport/tcp/wire.h)
+ *              ◀──────────────────── MEMORY     with the sealed memfds, opened anew for reading (SCM_RIGHTS)
+ *      seals, length? map, PROT_READ
+ *      reads: copies, done inside the call
+ *      requests, liveness, loss ──────────────▶ frames over the socket, as over TCP
+ *
+ * The address is "shm:NAME"; a server that is given no name takes its incarnation's, in 16 hexadecimal digits. A name
+ * is one of the host's and the user's: a client that finds the incarnation that a server told it over the network is on
+ * that server's host, whatever namespaces and containers lie between. Connections are transport/tcp's, on unix sockets.
+ */
+#ifndef GW_TRANSPORT_SHM_H
+#define GW_TRANSPORT_SHM_H
+
+#include "transport/tcp/tcp.h"
+
+extern const struct gw_transport gw_transport_shm;
+
+/* --- place.c: names and sockets --- */
+gw_status gw_shm_dial(const struct gw_address *address, int *fd);
+/* GW_BUSY: a live server has the name. */
+gw_status gw_shm_socket_listen(const char *name, int *fd);
+/* Takes the name away. */
+void gw_shm_socket_forget(const char *name);
+gw_status gw_shm_admit(int fd);
+
+/* --- offer.c: the server's side --- */
+gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **offer);
+void gw_shm_offer_stop(void *offer);
+void gw_shm_offer_free(void *offer);
+uint32_t gw_shm_tell(const void *offer, uint8_t *body, struct tcp_passing *passing);
+
+/* --- map.c: the client's side --- */
+struct shm_memory; /* mapped once for all endpoints of the process */
+
+struct shm_mapped {
+	const uint8_t *bases[GW_REGIONS_MAX];
+	struct shm_memory *memories[GW_MEMORIES_MAX];
+	uint32_t memory_count;
+};
+
+/* Takes the descriptors that came, whatever the outcome. GW_PROTOCOL: they are not what was told, or not sealed. */
+gw_status gw_shm_map(const struct wire_memories *told, struct tcp_passing *passing, void **mapped);
+void gw_shm_unmap(void *mapped);
+
+#endif
