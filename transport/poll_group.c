@@ -112,12 +112,12 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 	return GW_OK;
 }
 
-/* Asks every part once, without waiting, beginning with another one each time. */
+/* Asks every part once, without waiting, beginning with another one each time; max = 0 lets all of them work. */
 static size_t poll_once(struct gw_poll_group *group, uint32_t count, struct gw_completion *completions, size_t max)
 {
 	size_t n = 0;
 	group->turn++;
-	for (uint32_t i = 0; i < count && n < max; i++) {
+	for (uint32_t i = 0; i < count && (n < max || !max); i++) {
 		struct part *part = &group->parts[(group->turn + i) % count];
 		n += part->transport->poll(part->state, completions + n, max - n, 0);
 	}

@@ -5,8 +5,17 @@
 #include "transport/memory/memory.h"
 #include "transport/tcp/tcp.h"
 #include "transport/transport.h"
+#ifdef GRAPHWIRE_VERBS
+#include "transport/verbs/verbs.h"
+#endif
 
-static const struct gw_transport *const transports[] = {&gw_transport_memory, &gw_transport_tcp};
+static const struct gw_transport *const transports[] = {
+	&gw_transport_memory,
+	&gw_transport_tcp,
+#ifdef GRAPHWIRE_VERBS
+	&gw_transport_verbs,
+#endif
+};
 
 static void check(const struct gw_transport *t)
 {
@@ -30,5 +39,10 @@ gw_status gw_transport_find(const char *name, const struct gw_transport **out)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
 			 transports[i]->name);
 	}
+#ifndef GRAPHWIRE_VERBS
+	if (strcmp(name, "verbs") == 0)
+		return gw_fail(GW_UNSUPPORTED,
+			       "built without RDMA, since libibverbs or librdmacm was missing; built in: %s", names);
+#endif
 	return gw_fail(GW_UNSUPPORTED, "no transport \"%s\"; built in: %s", name, names);
 }

@@ -110,6 +110,7 @@ struct gw_poll_group_options {
 	/* TCP's driver: NULL or "auto": io_uring where it works, else epoll; "io_uring" and "epoll" force one. */
 	const char *tcp_driver;
 	uint64_t spin_ns; /* a waiting poll looks this long before it sleeps; 0: it sleeps at once */
+	uint32_t queue_pairs; /* verbs: of one endpoint, 1 to 8; 0: 2 */
 };
 
 /* A backend. Every slot is filled; gw_transport_find asserts it. `state` is the backend's part of a poll group.

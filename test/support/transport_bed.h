@@ -20,11 +20,12 @@ struct bed_kind {
 	const char *name;   /* "tcp/epoll" */
 	const char *driver; /* tcp's, or NULL */
 	const char *scheme;
-	bool network; /* bytes go through a socket: peers may be slow, silent or strangers */
+	bool network;   /* bytes go through a socket: peers may be slow, silent or strangers */
+	bool one_sided; /* reads need no server code: one that is paused still answers, and counts nothing */
 };
 extern const struct bed_kind gw_beds[];
 extern const size_t gw_bed_count;
-/* Whether this machine can run it; prints why not. */
+/* Whether this machine can run it; prints why not. GRAPHWIRE_TEST_BED names one that alone is wanted. */
 bool gw_bed_possible(const struct bed_kind *kind);
 
 struct bed_options {
