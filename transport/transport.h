@@ -141,7 +141,8 @@ struct gw_transport {
 	void (*close)(struct gw_endpoint *endpoint);
 
 	/* Makes memory a destination for every endpoint of this backend in the group. Cheap when it lies in memory that
-	 * is registered already. GW_LOCKED_MEMORY names the limit. The memory stays the caller's. */
+	 * is registered already. GW_LOCKED_MEMORY names the limit. The memory stays the caller's. A buffer that outlives
+	 * the backend's part is released with state NULL. */
 	gw_status (*buffer_register)(void *state, struct gw_buffer *buffer);
 	void (*buffer_release)(void *state, struct gw_buffer *buffer);
 

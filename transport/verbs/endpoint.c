@@ -161,7 +161,7 @@ static void address_failed(struct verbs_endpoint *endpoint, gw_status status)
 	if (endpoint->phase != ENDPOINT_CONNECTING)
 		return;
 	gw_log(GW_LOG_INFO, "%s", gw_last_error());
-	if (++endpoint->address_at >= endpoint->answer.answer.address_count) {
+	if (status == GW_NO_MEMORY || ++endpoint->address_at >= endpoint->answer.answer.address_count) {
 		gw_verbs_lose(endpoint, status);
 		return;
 	}
@@ -424,7 +424,6 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 	if (!endpoint)
 		return; /* of one that was closed */
 	control_wait(endpoint, false);
-	gw_log(GW_LOG_DEBUG, "control phase %d status %d %s", endpoint->phase, completion->status, completion->text);
 	gw_status status = completion->status;
 	if (status)
 		gw_fail_text(status, completion->text);

@@ -23,7 +23,7 @@
 
 #define TICK_MAX_NS (250 * GW_NS_PER_MS) /* timers, and TCP connections that have ended, are looked at so often */
 #define LOOK_NS     (2 * GW_NS_PER_MS)   /* descriptors, while the loop is busy */
-#define HELLO_NS    (GW_NS_PER_MS)       /* a hello under way: TCP's part has steps of its own that no descriptor shows */
+#define HELLO_NS    (GW_NS_PER_MS) /* a hello under way: TCP's part has steps of its own that no descriptor shows */
 #define EVENTS_MAX  16
 
 void gw_verbs_touch(struct verbs_loop *loop, struct verbs_touch *touch)
@@ -200,7 +200,6 @@ static void manager_poll(struct verbs_loop *loop)
 			memcpy(data, event->param.conn.private_data, bytes);
 		copy.param.conn.private_data = event->param.conn.private_data ? data : NULL;
 		rdma_ack_cm_event(event);
-		gw_log(GW_LOG_DEBUG, "cm event %s status %d", rdma_event_str(copy.event), copy.status);
 		struct verbs_hearer *hearer = copy.listen_id ? copy.listen_id->context : copy.id->context;
 		hearer->event(hearer, &copy);
 	}

@@ -41,10 +41,10 @@ extern const struct gw_transport gw_transport_verbs;
 #define VERBS_WINDOW_BYTES   (1u << 20)   /* in flight on one queue pair, about */
 #define VERBS_BOUNCE_BYTES   (256u << 10) /* of one queue pair's bounce buffer */
 #define VERBS_CHUNK_BYTES    (16u << 10)  /* of one message, header included */
-#define VERBS_RECEIVES       16u          /* messages that a side takes before it has looked at them */
+#define VERBS_RECEIVES       8u           /* messages that a side takes before it has looked at them */
 #define VERBS_RECEIVES_SPARE 2u           /* for messages that only grant credits: see stream.c */
-#define VERBS_SENDS          8u           /* messages on their way out; a power of two */
-#define VERBS_INBOX          16u          /* messages received and not taken: a power of two, all the receives */
+#define VERBS_SENDS          4u           /* messages on their way out; a power of two */
+#define VERBS_INBOX          8u           /* messages received and not taken: a power of two, all the receives */
 #define VERBS_PORTS_MAX      4u           /* devices of one poll group; a buffer has a word for each */
 #define VERBS_RAILS_MAX      8u           /* devices of one listener */
 
