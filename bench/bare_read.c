@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "core/base/uring.h"
 
 #define BUFFERS_MAX 1024
 

@@ -96,6 +96,7 @@ static void *hot_buffer(size_t bytes)
 /* What a server thread works on. */
 struct serving {
 	int fd;
+	unsigned processor;
 	const struct gw_bare_rows *rows;
 	uint32_t question_bytes, answer_bytes;
 	uint8_t *buffer;   /* CHUNK_BYTES and a row */
@@ -116,6 +117,8 @@ void gw_bare_pin(unsigned number)
 	cpu_set_t one;
 	pthread_once(&once, find_allowed);
 	CPU_ZERO(&one);
+	if (CPU_COUNT(&allowed) > 1)
+		number %= (unsigned)CPU_COUNT(&allowed);
 	for (unsigned cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&allowed) > 1; cpu++)
 		if (CPU_ISSET(cpu, &allowed) && number-- == 0)
 			CPU_SET(cpu, &one);
@@ -134,7 +137,7 @@ static void *serve_rows(void *argument)
 	struct serving *serving = argument;
 	const struct gw_bare_rows *rows = serving->rows;
 	uint32_t row_bytes = rows->row_bytes;
-	gw_bare_pin(1);
+	gw_bare_pin(serving->processor);
 	while (receive_all(serving->fd, serving->numbers, rows->batch * sizeof(uint32_t))) {
 		size_t filled = 0;
 		for (uint32_t i = 0; i < rows->batch; i++) {
@@ -158,7 +161,7 @@ static void *serve_rows(void *argument)
 static void *serve_stream(void *argument)
 {
 	struct serving *serving = argument;
-	gw_bare_pin(1);
+	gw_bare_pin(serving->processor);
 	while (send_all(serving->fd, serving->buffer, CHUNK_BYTES))
 		;
 	return NULL;
@@ -167,7 +170,7 @@ static void *serve_stream(void *argument)
 static void *serve_ping_pong(void *argument)
 {
 	struct serving *serving = argument;
-	gw_bare_pin(1);
+	gw_bare_pin(serving->processor);
 	while (receive_all(serving->fd, serving->buffer, serving->question_bytes) &&
 	       send_all(serving->fd, serving->buffer, serving->answer_bytes))
 		;
@@ -267,21 +270,62 @@ static int run_sockets(enum loop loop, const struct gw_bare_rows *rows, struct s
 
 int gw_bare_rows_tcp(const struct gw_bare_rows *rows, double *bytes_per_second)
 {
-	struct serving serving = {0};
+	struct serving serving = {.processor = 1};
 	if (rows->row_bytes > 64u << 10)
 		return EINVAL;
 	return run_sockets(LOOP_ROWS, rows, &serving, 0, 0, bytes_per_second);
 }
 
+/* One of several pairs. */
+struct pair {
+	struct gw_bare_rows rows;
+	pthread_t client;
+	unsigned number;
+	double bytes_per_second;
+	int error;
+};
+
+static void *run_pair(void *argument)
+{
+	struct pair *pair = argument;
+	struct serving serving = {.processor = 2 * pair->number + 1};
+	gw_bare_pin(2 * pair->number);
+	pair->error = run_sockets(LOOP_ROWS, &pair->rows, &serving, 0, 0, &pair->bytes_per_second);
+	return NULL;
+}
+
+int gw_bare_rows_pairs(const struct gw_bare_rows *rows, unsigned pairs, double *bytes_per_second)
+{
+	struct pair all[GW_BARE_PAIRS_MAX] = {0};
+	size_t landing_bytes = (size_t)rows->depth * rows->batch * rows->row_bytes;
+	unsigned started = 0;
+	int error = pairs > GW_BARE_PAIRS_MAX || rows->row_bytes > 64u << 10 ? EINVAL : 0;
+	*bytes_per_second = 0;
+	while (started < pairs && !error) {
+		struct pair *pair = &all[started];
+		pair->rows = *rows;
+		pair->rows.landing += started * landing_bytes;
+		pair->number = started;
+		error = pthread_create(&pair->client, NULL, run_pair, pair);
+		started += !error;
+	}
+	for (unsigned i = 0; i < started; i++) {
+		pthread_join(all[i].client, NULL);
+		error = error ? error : all[i].error;
+		*bytes_per_second += all[i].bytes_per_second;
+	}
+	return error;
+}
+
 int gw_bare_stream(double seconds, double *bytes_per_second)
 {
-	struct serving serving = {0};
+	struct serving serving = {.processor = 1};
 	return run_sockets(LOOP_STREAM, NULL, &serving, 0, seconds, bytes_per_second);
 }
 
 int gw_bare_ping_pong(uint32_t question_bytes, uint32_t answer_bytes, uint32_t rounds, double *microseconds)
 {
-	struct serving serving = {.question_bytes = question_bytes, .answer_bytes = answer_bytes};
+	struct serving serving = {.processor = 1, .question_bytes = question_bytes, .answer_bytes = answer_bytes};
 	if (question_bytes > CHUNK_BYTES || answer_bytes > CHUNK_BYTES)
 		return EINVAL;
 	return run_sockets(LOOP_PING_PONG, NULL, &serving, rounds, 0, microseconds);

@@ -19,13 +19,19 @@ struct gw_bare_rows {
 /* A number's own hash: which row comes next, the same for every loop. */
 uint64_t gw_bare_mix(uint64_t x);
 
-/* Keeps the calling thread on the n-th processor that the process may use: clients run on 0, servers on 1, in every
- * loop, so that no scheduler puts both on one. Nothing happens where there is only one, or no n-th. */
+/* Keeps the calling thread on the n-th processor that the process may use, counted round: clients run on even ones,
+ * servers on odd ones, in every loop, so that no scheduler puts both on one. Nothing happens where there is only one.
+ */
 void gw_bare_pin(unsigned number);
 
 /* The client sends 4-byte row numbers, the server thread gathers the rows with prefetch into 256 KiB and sends them,
  * the client receives in place; `depth` batches in flight. Bytes of rows per second. */
 int gw_bare_rows_tcp(const struct gw_bare_rows *rows, double *bytes_per_second);
+
+/* The same by `pairs` clients and servers at once, a thread and a connection each, every one of which has batches and
+ * depth of its own: landing has room for all of them. The sum of their rates. */
+#define GW_BARE_PAIRS_MAX 64
+int gw_bare_rows_pairs(const struct gw_bare_rows *rows, unsigned pairs, double *bytes_per_second);
 
 /* One hot buffer to another, as fast as the sockets go. */
 int gw_bare_stream(double seconds, double *bytes_per_second);

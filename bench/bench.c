@@ -8,47 +8,24 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "core/base/options.h"
-
 #define SPREAD_MAX 0.25 /* of repeats, above which the machine was not quiet enough */
 
 /* ---- options ---- */
 
-enum { OPT_JSON = 0x1000, OPT_REPEATS };
-
-static const struct argp_option options[] = {
-	{"json", OPT_JSON, "FILE", 0, "write one JSON object a line to FILE; - is standard output", 90},
-	{"repeats", OPT_REPEATS, "N", 0, "measure N times, at least 5 (7)", 90},
+const struct gw_option gw_bench_options[] = {
+	{.help = "Measuring:", .group = 90},
+	{"json", "FILE", "write one JSON object a line to FILE; - is standard output", 90,
+	 GW_OPTION_TEXT(struct gw_bench, json_path)},
+	{"repeats", "N", "measure N times, at least 5 (7)", 90,
+	 GW_OPTION_NUMBER(struct gw_bench, repeats, GW_BENCH_REPEATS_MIN, GW_BENCH_REPEATS_MAX)},
 	{0},
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct gw_bench *bench = state->input;
-	uint64_t number;
-	switch (key) {
-	case OPT_JSON:
-		bench->json_path = arg;
-		return 0;
-	case OPT_REPEATS:
-		if (gw_parse_u64(arg, GW_BENCH_REPEATS_MIN, GW_BENCH_REPEATS_MAX, &number))
-			argp_error(state, "--repeats: %s", gw_last_error());
-		bench->repeats = (unsigned)number;
-		return 0;
-	case ARGP_KEY_END:
-		if (bench->repeats == 0)
-			bench->repeats = GW_BENCH_REPEATS;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-const struct argp gw_bench_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
 gw_status gw_bench_open(struct gw_bench *bench)
 {
 	bench->table = stdout;
+	if (bench->repeats == 0)
+		bench->repeats = GW_BENCH_REPEATS;
 	if (!bench->json_path)
 		return GW_OK;
 	if (strcmp(bench->json_path, "-") == 0) {
@@ -68,7 +45,8 @@ gw_status gw_bench_close(struct gw_bench *bench)
 	bench->json = NULL;
 	if (!json)
 		return GW_OK;
-	int failed = json == stdout ? fflush(json) | ferror(json) : ferror(json) | fclose(json);
+	int failed = ferror(json);
+	failed |= json == stdout ? fflush(json) : fclose(json);
 	return failed ? gw_fail_errno(GW_IO, errno, "write %s", bench->json_path) : GW_OK;
 }
 
@@ -84,6 +62,15 @@ static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
+}
+
+double gw_bench_quantile(double *values, size_t count, double share)
+{
+	size_t at = (size_t)((double)count * share);
+	if (count == 0)
+		return 0;
+	qsort(values, count, sizeof(*values), compare);
+	return values[at < count ? at : count - 1];
 }
 
 static void sort(const struct gw_bench_series *series, struct gw_bench_series *sorted)

@@ -1,6 +1,6 @@
 /* What all benchmarks share: options, alternating repeats, medians, and the two ways a result is shown.
  *
- *   parse (own options + gw_bench_argp) -> make input -> check results -> gw_bench_alternate -> gw_bench_report
+ *   parse (own options + gw_bench_options) -> make input -> check results -> gw_bench_alternate -> gw_bench_report
  *
  * A figure stands beside a ceiling that was measured in turn with it, in the same run. A benchmark checks its results
  * before it reports them: gw_bench_report refuses (assert) a result that is not marked as verified.
@@ -8,11 +8,10 @@
 #ifndef GW_BENCH_BENCH_H
 #define GW_BENCH_BENCH_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/base/status.h"
+#include "core/base/options.h"
 
 #define GW_BENCH_REPEATS     7 /* unless told; medians of fewer than 5 are not shown */
 #define GW_BENCH_REPEATS_MIN 5
@@ -27,22 +26,24 @@ int gw_bench_gather(int argc, char **argv);
 int gw_bench_latency(int argc, char **argv);
 int gw_bench_load(int argc, char **argv);
 int gw_bench_minibatch(int argc, char **argv);
+int gw_bench_remote(int argc, char **argv);
 int gw_bench_sample(int argc, char **argv);
+int gw_bench_threads(int argc, char **argv);
 
 /* ---- options that all of them take ---- */
 
 struct gw_bench {
 	const char *name;      /* "load"; set by the benchmark before parsing, like the defaults it wants changed */
-	unsigned repeats;      /* --repeats; 0 before parsing: GW_BENCH_REPEATS */
+	unsigned repeats;      /* --repeats; 0: gw_bench_open makes it GW_BENCH_REPEATS */
 	const char *json_path; /* --json F or -; NULL: none */
 	FILE *json;            /* gw_bench_open: one object a line goes here; NULL: none */
 	FILE *table;           /* gw_bench_open: lines for people: stdout, or stderr if JSON goes to stdout */
 	bool head_shown;
 };
 
-/* --json and --repeats, as a child for the benchmark's own argp; its input is the struct gw_bench:
- *   case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->bench; */
-extern const struct argp gw_bench_argp;
+/* --json and --repeats, as the common table of a benchmark's options:
+ *   .common = gw_bench_options, .common_offset = offsetof(struct arguments, bench) */
+extern const struct gw_option gw_bench_options[];
 
 /* Opens what --json names. Call after parsing. gw_bench_close returns a status, since a full disk shows only then. */
 gw_status gw_bench_open(struct gw_bench *bench);
@@ -59,6 +60,9 @@ struct gw_bench_series {
 void gw_bench_series_add(struct gw_bench_series *series, double value);
 double gw_bench_series_median(const struct gw_bench_series *series); /* 0 when empty */
 double gw_bench_series_spread(const struct gw_bench_series *series); /* (largest - smallest) / median */
+
+/* The value with `share` of the values below it; sorts them. 0 when there are none. */
+double gw_bench_quantile(double *values, size_t count, double share);
 
 /* One measurement: does the work, returns its figure. */
 typedef gw_status (*gw_bench_measure)(void *context, double *figure);

@@ -12,13 +12,12 @@
 
 #include "bench/bare_rows.h"
 #include "bench/bench.h"
-#include "bench/row_bed.h"
+#include "bench/row_stream.h"
 #include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/options.h"
 
 #define ROW_BYTES_MAX (64u << 10)
 #define SIZES_MAX     16
+#define STREAMS       3 /* measurements of the raw stream */
 
 struct arguments {
 	struct gw_bench bench;
@@ -27,182 +26,103 @@ struct arguments {
 	const char *transport; /* NULL: all */
 	uint32_t row_bytes[SIZES_MAX];
 	unsigned row_sizes;
-	uint64_t spin_ns;
+	uint64_t spin_us;
 	/* while it runs */
 	struct gw_arena *table, *landing;
 	struct gw_row_bed bed;
-	struct gw_buffer *buffer;
 	struct gw_bare_rows bare;
-	struct gw_group groups[ROW_DEPTH_MAX];
-	uint64_t *offsets[ROW_DEPTH_MAX]; /* batch of them each */
-	uint64_t next;                    /* number of the next row */
-	bool stream;                      /* the ceiling is the raw stream */
+	struct gw_row_stream stream;
+	bool memory; /* the case is in memory, else over TCP */
 	/* Processor seconds, both sides together, for each GB: says more than the clock on a busy machine. */
 	struct gw_bench_series cpu, bare_cpu;
 };
 
-enum { OPT_TABLE = 1, OPT_BATCH, OPT_DEPTH, OPT_SECONDS, OPT_TRANSPORT, OPT_ROW, OPT_SPIN };
-
-static const struct argp_option options[] = {
-	{"table", OPT_TABLE, "BYTES", 0, "size of the table (2Gi)", 0},
-	{"row", OPT_ROW, "BYTES", 0, "bytes of a row; may be given several times (400, 512)", 0},
-	{"batch", OPT_BATCH, "N", 0, "rows of a batch (10k)", 0},
-	{"depth", OPT_DEPTH, "N", 0, "batches in flight (4)", 0},
-	{"seconds", OPT_SECONDS, "S", 0, "length of one measurement (0.5)", 0},
-	{"transport", OPT_TRANSPORT, "NAME", 0, "memory, epoll or io_uring only", 0},
-	{"spin", OPT_SPIN, "US", 0, "look so long before sleeping (0)", 0},
-	{0},
-};
-
-static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
+static gw_status take_row(void *input, char *text)
 {
-	uint64_t number = 0;
-	if (gw_parse_u64(text, min, max, &number))
-		argp_error(state, "--%s: %s", name, gw_last_error());
-	return number;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	static const char *const transports[] = {"memory", "epoll", "io_uring", NULL};
-	struct arguments *a = state->input;
-	int ignored;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case OPT_TABLE:
-		a->table_bytes = number_of("table", arg, 1 << 20, 1ull << 44, state);
-		return 0;
-	case OPT_ROW:
-		if (a->row_sizes == SIZES_MAX)
-			argp_error(state, "--row: more than %d sizes", SIZES_MAX);
-		a->row_bytes[a->row_sizes++] = (uint32_t)number_of("row", arg, 1, ROW_BYTES_MAX, state);
-		return 0;
-	case OPT_BATCH:
-		a->batch = number_of("batch", arg, 1, 1 << 20, state);
-		return 0;
-	case OPT_DEPTH:
-		a->depth = number_of("depth", arg, 1, ROW_DEPTH_MAX, state);
-		return 0;
-	case OPT_SECONDS:
-		if (gw_parse_double(arg, 0.01, 1000, &a->seconds))
-			argp_error(state, "--seconds: %s", gw_last_error());
-		return 0;
-	case OPT_TRANSPORT:
-		if (gw_parse_choice(arg, transports, &ignored))
-			argp_error(state, "--transport: %s", gw_last_error());
-		a->transport = arg;
-		return 0;
-	case OPT_SPIN:
-		a->spin_ns = 1000 * number_of("spin", arg, 0, 1000000, state);
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": no argument is expected", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-/* ---- Graphwire's side ---- */
-
-static gw_status post(struct arguments *a, uint32_t slot)
-{
-	struct gw_group *group = &a->groups[slot];
-	*group = (struct gw_group){.cookie = group, .deadline_ns = GW_NO_DEADLINE};
-	for (uint64_t i = 0; i < a->batch; i++)
-		a->offsets[slot][i] = gw_bare_mix(a->next++) % a->bare.rows * a->bare.row_bytes;
-	struct gw_gather gather = {.remote = a->offsets[slot],
-				   .local = (uint64_t)slot * a->batch * a->bare.row_bytes,
-				   .row_bytes = a->bare.row_bytes,
-				   .stride = a->bare.row_bytes};
-	for (size_t left = a->batch;;) {
-		size_t taken = gw_endpoint_gather(a->bed.endpoint, group, &a->bed.endpoint->peer.regions[0], a->buffer,
-						  &gather, left, true);
-		left -= taken;
-		if (!left)
-			return GW_OK;
-		gather.remote += taken;
-		gather.local += taken * gather.stride;
-		/* Only a batch that is larger than the transport's queue gets here: it waits for room by itself. */
-		if (!taken && gw_poll_group_poll(a->bed.group, NULL, 0, GW_NS_PER_SECOND))
-			return gw_fail(GW_PROTOCOL, "a completion that nobody took");
-	}
-}
-
-static gw_status wait_one(struct arguments *a, uint32_t *slot)
-{
-	struct gw_completion completion;
-	while (!gw_poll_group_poll(a->bed.group, &completion, 1, GW_NS_PER_SECOND))
-		;
-	*slot = (uint32_t)((struct gw_group *)completion.cookie - a->groups);
-	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
-}
-
-static gw_status verify(struct arguments *a)
-{
-	gw_status status = GW_OK;
-	for (uint32_t round = 0; round < 3 && !status; round++) {
-		uint32_t slot = round % (uint32_t)a->depth, done;
-		memset(gw_arena_base(a->landing), 0, a->batch * a->bare.row_bytes);
-		status = post(a, slot);
-		if (!status)
-			status = wait_one(a, &done);
-		const uint8_t *rows = gw_arena_base(a->landing) + (uint64_t)slot * a->batch * a->bare.row_bytes;
-		for (uint64_t i = 0; i < a->batch && !status; i++)
-			if (memcmp(rows + i * a->bare.row_bytes, a->bare.table + a->offsets[slot][i],
-				   a->bare.row_bytes) != 0)
-				status = gw_fail(GW_DIGEST, "row %llu of a gather is wrong", (unsigned long long)i);
-	}
+	struct arguments *a = input;
+	uint64_t bytes = 0;
+	if (a->row_sizes == SIZES_MAX)
+		return gw_fail(GW_LIMIT, "more than %d sizes", SIZES_MAX);
+	gw_status status = gw_parse_u64(text, 1, ROW_BYTES_MAX, &bytes);
+	if (!status)
+		a->row_bytes[a->row_sizes++] = (uint32_t)bytes;
 	return status;
 }
+
+static const char *const transports[] = {"memory", "epoll", "io_uring", NULL};
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"table", "BYTES", "size of the table (2Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
+	{"row", "BYTES", "bytes of a row; may be given several times (400, 512)", 0, GW_OPTION_CALL(take_row)},
+	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, 1 << 20)},
+	{"depth", "N", "batches in flight (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
+	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
+	{"transport", "NAME", "memory, epoll or io_uring only", 0, GW_OPTION_CHOICE(A, transport, transports)},
+	{"spin", "US", "look so long before sleeping (0)", 0, GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
+	{0},
+};
+#undef A
+
+/* ---- measuring ---- */
 
 static gw_status measure_rows(void *context, double *figure)
 {
 	struct arguments *a = context;
-	gw_status status = GW_OK;
-	uint64_t batches = 0, begun, end = 0;
+	uint64_t batches;
 	double cpu = gw_bench_cpu_seconds();
-	for (uint32_t slot = 0; slot < a->depth && !status; slot++)
-		status = post(a, slot);
-	begun = gw_now_ns();
-	while (!status && (double)(end = gw_now_ns() - begun) < a->seconds * 1e9) {
-		uint32_t slot;
-		status = wait_one(a, &slot);
-		if (!status)
-			status = post(a, slot);
-		batches++;
-	}
-	for (uint32_t i = 0, slot; i < a->depth && !status; i++)
-		status = wait_one(a, &slot);
-	*figure = (double)(batches * a->batch * a->bare.row_bytes) / (double)end;
+	gw_status status = gw_row_stream_run(&a->stream, figure, &batches);
+	*figure *= 1e-9;
 	gw_bench_series_add(&a->cpu, (gw_bench_cpu_seconds() - cpu) * 1e9 /
 					     (double)((batches + a->depth) * a->batch * a->bare.row_bytes));
 	return status;
 }
 
-/* ---- the ceilings ---- */
-
 static gw_status measure_bare(void *context, double *figure)
 {
 	struct arguments *a = context;
-	bool memory = strcmp(a->bed.endpoint->transport->name, "memory") == 0;
 	double cpu = gw_bench_cpu_seconds();
-	int error = a->stream ? gw_bare_stream(a->seconds, figure)
-		    : memory  ? gw_bare_rows_copy(&a->bare, figure)
-			      : gw_bare_rows_tcp(&a->bare, figure);
+	int error = a->memory ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-9;
-	if (!error && !a->stream)
-		gw_bench_series_add(&a->bare_cpu, (gw_bench_cpu_seconds() - cpu) / (*figure * a->seconds));
-	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
+	if (error)
+		return gw_fail_errno(GW_IO, error, "the bare loop");
+	gw_bench_series_add(&a->bare_cpu, (gw_bench_cpu_seconds() - cpu) / (*figure * a->seconds));
+	return GW_OK;
 }
 
-/* ---- */
+/* What the sockets would carry if nobody had to gather. */
+static gw_status measure_stream(const struct arguments *a, struct gw_bench_series *streams)
+{
+	for (unsigned i = 0; i < STREAMS; i++) {
+		double figure;
+		int error = gw_bare_stream(a->seconds, &figure);
+		if (error)
+			return gw_fail_errno(GW_IO, error, "the bare stream");
+		gw_bench_series_add(streams, figure * 1e-9);
+	}
+	return GW_OK;
+}
+
+/* ---- a case ---- */
+
+static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, struct gw_bench_series *values,
+			 struct gw_bench_series *streams)
+{
+	gw_status status = gw_row_stream_begin(&a->stream, &a->bed, &a->bare);
+	if (status)
+		return status;
+	status = gw_row_stream_verify(&a->stream);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, ceilings, values);
+	if (!status && !a->memory)
+		status = measure_stream(a, streams);
+	gw_row_stream_end(&a->stream);
+	return status;
+}
 
 static gw_status run_case(struct arguments *a, const char *scheme, const char *driver)
 {
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, a->spin_ns);
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, 1000 * a->spin_us, 1);
 	if (status == GW_UNSUPPORTED && driver) {
 		fprintf(a->bench.table, "tcp/%s: not measured: %s\n", driver, gw_last_error());
 		return GW_OK;
@@ -211,40 +131,33 @@ static gw_status run_case(struct arguments *a, const char *scheme, const char *d
 		return status;
 	struct gw_bench_series ceilings = {0}, values = {0}, streams = {0};
 	a->cpu.count = a->bare_cpu.count = 0;
-	status = gw_buffer_register(a->bed.group, gw_arena_base(a->landing), gw_arena_bytes(a->landing), &a->buffer);
-	if (!status)
-		status = verify(a);
-	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, &ceilings, &values);
-	for (unsigned i = 0; driver && i < 3 && !status; i++) {
-		double figure;
-		a->stream = true;
-		status = measure_bare(a, &figure);
-		a->stream = false;
-		if (!status)
-			gw_bench_series_add(&streams, figure);
-	}
-	gw_buffer_release(a->buffer);
-	a->buffer = NULL;
+	a->memory = !driver;
+	status = measure(a, &ceilings, &values, &streams);
 	gw_row_bed_end(&a->bed);
 	if (status)
 		return status;
-	char title[96];
+	char title[96], note[96];
+	double stream = gw_bench_series_median(&streams);
 	snprintf(title, sizeof(title), "%s%s%s, %llu x %u B, %llu in flight", scheme, driver ? "/" : "",
 		 driver ? driver : "", (unsigned long long)a->batch, a->bare.row_bytes, (unsigned long long)a->depth);
+	if (driver)
+		snprintf(note, sizeof(note), "on %s; a raw stream from hot buffers: %.4g GB/s", gw_row_pages(a->table),
+			 stream);
+	else
+		snprintf(note, sizeof(note), "on %s", gw_row_pages(a->table));
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "GB/s",
 		.values = &values,
 		.ceilings = &ceilings,
 		.verified = true,
+		.note = note,
 		.fields = {{"mrows_per_s", gw_bench_series_median(&values) * 1e3 / a->bare.row_bytes, NULL},
 			   {"cpu_s_per_gb", gw_bench_series_median(&a->cpu), NULL},
 			   {"ceiling_cpu_s_per_gb", gw_bench_series_median(&a->bare_cpu), NULL},
-			   {"raw_stream_gb_per_s", gw_bench_series_median(&streams), NULL}},
+			   {"pages", 0, gw_row_pages(a->table)},
+			   {driver ? "raw_stream_gb_per_s" : NULL, stream, NULL}},
 	};
-	if (!driver)
-		result.fields[3].name = NULL;
 	gw_bench_report(&a->bench, &result);
 	return GW_OK;
 }
@@ -276,18 +189,12 @@ static gw_status run(struct arguments *a)
 	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
 	gw_bare_pin(0);
 	gw_status status = gw_bench_open(&a->bench);
-	for (uint64_t i = 0; i < a->depth && !status; i++) {
-		a->offsets[i] = gw_calloc(a->batch, sizeof(uint64_t));
-		status = a->offsets[i] ? GW_OK : GW_NO_MEMORY;
-	}
 	if (!status)
 		status = gw_arena_create(a->depth * a->batch * widest, &pages, &a->landing);
 	if (!status)
 		status = gw_row_table_make(a->table_bytes, &a->table);
 	for (unsigned i = 0; i < a->row_sizes && !status; i++)
 		status = run_size(a, a->row_bytes[i]);
-	for (uint64_t i = 0; i < a->depth; i++)
-		gw_free(a->offsets[i]);
 	gw_arena_destroy(a->landing);
 	gw_arena_destroy(a->table);
 	gw_status closed = gw_bench_close(&a->bench);
@@ -296,30 +203,26 @@ static gw_status run(struct arguments *a)
 
 int gw_bench_gather(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, "Measuring:", 90}, {0}};
-	static const struct argp argp = {
-		options,
-		parse,
-		NULL,
-		"Measures gathers of random rows in memory and over TCP beside bare loops of the same reads.\v"
-		"Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring --json "
-		"-",
-		children,
-		NULL,
-		NULL};
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Measures gathers of random rows in memory and over TCP beside bare loops of the same reads.\v"
+		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "
+		       "--json -"};
 	struct arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
 	*a = (struct arguments){
 		.bench = {.name = "gather"}, .table_bytes = 2ull << 30, .batch = 10000, .depth = 4, .seconds = 0.5};
-	gw_options_parse(&argp, argc, argv, a);
+	gw_options_parse(&options, argc, argv, a);
 	if (!a->row_sizes) {
 		a->row_bytes[a->row_sizes++] = 400;
 		a->row_bytes[a->row_sizes++] = 512;
 	}
 	gw_status status = run(a);
 	if (status)
-		fprintf(stderr, "bench gather: %s\n", gw_last_error());
+		fprintf(stderr, "graphwire bench gather: %s\n", gw_last_error());
 	gw_free(a);
 	return status ? 1 : 0;
 }

@@ -19,7 +19,6 @@
 #include "core/base/digest.h"
 #include "core/base/load.h"
 #include "core/base/memory.h"
-#include "core/base/options.h"
 #include "core/base/parallel.h"
 #include "core/base/progress.h"
 #include "core/base/staging.h"
@@ -47,66 +46,32 @@ struct arguments {
 
 /* ---- options ---- */
 
-enum { OPT_FOLDER = 1, OPT_SIZE, OPT_FILES, OPT_PIECE, OPT_DEPTH, OPT_VERIFY, OPT_DRIVER };
+static const char *const drivers[] = {"auto", "uring", "pread", NULL};
 
-static const struct argp_option options[] = {
-	{"folder", OPT_FOLDER, "DIR", 0, "make the files in DIR, which must be on a disk (/var/tmp)", 0},
-	{"size", OPT_SIZE, "BYTES", 0, "bytes to load (2Gi)", 0},
-	{"files", OPT_FILES, "N", 0, "in so many files (8)", 0},
-	{"piece", OPT_PIECE, "BYTES", 0, "bytes of one read, a multiple of 4096 that divides 4Mi (1Mi)", 0},
-	{"depth", OPT_DEPTH, "N", 0, "reads in flight (64)", 0},
-	{"verify-threads", OPT_VERIFY, "N", 0, "threads that verify digests (processors - 1)", 0},
-	{"driver", OPT_DRIVER, "NAME", 0, "auto, uring or pread (auto)", 0},
+static gw_status take_piece(void *input, char *text)
+{
+	uint64_t bytes = 0;
+	gw_status status = gw_parse_u64(text, 4096, GW_DIGEST_CHUNK, &bytes);
+	if (!status && (bytes % 4096 || GW_DIGEST_CHUNK % bytes))
+		status = gw_fail(GW_INVALID, "%.64s is no multiple of 4096 that divides 4Mi", text);
+	((struct arguments *)input)->load.piece_bytes = (unsigned)bytes;
+	return status;
+}
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"folder", "DIR", "make the files in DIR, which must be on a disk (/var/tmp)", 0, GW_OPTION_TEXT(A, folder)},
+	{"size", "BYTES", "bytes to load (2Gi)", 0, GW_OPTION_NUMBER(A, bytes, 1 << 20, 1ull << 44)},
+	{"files", "N", "in so many files (8)", 0, GW_OPTION_NUMBER(A, files, 1, FILES_MAX)},
+	{"piece", "BYTES", "bytes of one read, a multiple of 4096 that divides 4Mi (1Mi)", 0,
+	 GW_OPTION_CALL(take_piece)},
+	{"depth", "N", "reads in flight (64)", 0, GW_OPTION_NUMBER(A, load.queue_depth, 1, 4096)},
+	{"verify-threads", "N", "threads that verify digests (processors - 1)", 0,
+	 GW_OPTION_NUMBER(A, load.verify_threads, 1, 64)},
+	{"driver", "NAME", "auto, uring or pread (auto)", 0, GW_OPTION_CHOICE(A, load.driver, drivers)},
 	{0},
 };
-
-static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
-{
-	uint64_t number = 0;
-	if (gw_parse_u64(text, min, max, &number))
-		argp_error(state, "--%s: %s", name, gw_last_error());
-	return number;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	static const char *const drivers[] = {"auto", "uring", "pread", NULL};
-	struct arguments *a = state->input;
-	int driver = 0;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case OPT_FOLDER:
-		a->folder = arg;
-		return 0;
-	case OPT_SIZE:
-		a->bytes = number_of("size", arg, 1 << 20, 1ull << 44, state);
-		return 0;
-	case OPT_FILES:
-		a->files = number_of("files", arg, 1, FILES_MAX, state);
-		return 0;
-	case OPT_PIECE:
-		a->load.piece_bytes = (unsigned)number_of("piece", arg, 4096, GW_DIGEST_CHUNK, state);
-		return 0;
-	case OPT_DEPTH:
-		a->load.queue_depth = (unsigned)number_of("depth", arg, 1, 4096, state);
-		return 0;
-	case OPT_VERIFY:
-		a->load.verify_threads = (unsigned)number_of("verify-threads", arg, 1, 64, state);
-		return 0;
-	case OPT_DRIVER:
-		if (gw_parse_choice(arg, drivers, &driver))
-			argp_error(state, "--driver: %s", gw_last_error());
-		a->load.driver = (enum gw_load_driver)driver;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": no argument is expected", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+#undef A
 
 /* ---- input ---- */
 
@@ -356,14 +321,15 @@ int gw_bench_load(int argc, char **argv)
 		"O_DIRECT read of the same bytes.\vExamples:\n"
 		"  graphwire bench load\n"
 		"  graphwire bench load --size 16Gi --folder /data --json load.json\n";
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {options, parse, NULL, doc, children, NULL, NULL};
+	static const struct gw_options options = {.table = table,
+						  .common = gw_bench_options,
+						  .common_offset = offsetof(struct arguments, bench),
+						  .doc = doc};
 	struct arguments a = {.bench = {.name = "load"},
 			      .folder = "/var/tmp",
 			      .files = 8,
 			      .load = {.queue_depth = 64, .piece_bytes = 1 << 20}};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	if (a.bytes == 0)
 		a.bytes = usual_bytes();
 	if (a.load.verify_threads == 0)

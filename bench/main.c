@@ -1,4 +1,5 @@
 /* `graphwire bench [NAME]`: one table of benchmarks. */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@ static const struct {
 	{"gather", gw_bench_gather, "many rows, over TCP and in memory, against bare loops"},
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
 	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
+	{"remote", gw_bench_remote, "rows and samples through the client, of parts that lie elsewhere"},
+	{"threads", gw_bench_threads, "a server of one thread, of two, ..., against as many bare loops at once"},
 	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
 
@@ -42,14 +45,19 @@ static int run(size_t number, int argc, char **argv)
 	return benchmarks[number].run(argc, argv);
 }
 
-/* All of them, one after the other; a failure does not keep the others from running. */
+/* All of them, one after the other; a failure does not keep the others from running. Some keep this thread on one
+ * processor, which is none of the next one's business. */
 static int run_all(void)
 {
 	int result = 0;
+	cpu_set_t allowed;
+	bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
 	for (size_t i = 0; i < BENCHMARKS; i++) {
 		char *argv[] = {NULL, NULL};
 		int one = run(i, 1, argv);
 		result = result ? result : one;
+		if (known)
+			sched_setaffinity(0, sizeof(allowed), &allowed);
 		fflush(stdout);
 	}
 	return result;
@@ -67,6 +75,13 @@ int gw_bench_main(int argc, char **argv)
 		if (strcmp(argv[1], benchmarks[i].name) == 0)
 			return run(i, argc - 1, argv + 1);
 	}
-	fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n", argv[1]);
+	if (argv[1][0] == '-')
+		fprintf(stderr,
+			"graphwire bench: \"%.64s\" comes after a benchmark's name: graphwire bench --help lists "
+			"them\n",
+			argv[1]);
+	else
+		fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n",
+			argv[1]);
 	return 2;
 }

@@ -3,33 +3,25 @@
  *   own graph and servers (or the given ones) -> the first batches compared with the standalone client's, byte by byte
  *   -> bare row loop and loader in turn -> report
  *
- * The ceiling is the time that a bare loop over TCP needs for the batch's feature rows alone: no sampling, no labels,
- * no second server. Without servers (--standalone) it is a prefetching copy of them.
+ * The ceiling is the time that bare loops over TCP need for the batch's feature rows alone, no sampling and no labels:
+ * as many pairs of a client and a server at once as there are servers and processors for them, out of a table as large
+ * as the features, with as many batches in flight as the loader has. Without servers (--standalone) it is a prefetching
+ * copy of the rows.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <graphwire/graphwire.h>
-
 #include "bench/bare_rows.h"
+#include "bench/batches.h"
 #include "bench/bench.h"
 #include "bench/own_servers.h"
 #include "core/base/arena.h"
-#include "core/base/clock.h"
-#include "core/base/histogram.h"
-#include "core/base/options.h"
+#include "core/base/parallel.h"
 
-#define SERVERS_MAX    256
-#define ETYPES_MAX     64
-#define HOPS_USUAL_MAX 8
-#define CHECKED        3 /* batches compared before the measurement */
-#define BARE_SECONDS   0.5
-#define BARE_ROWS_MAX  (1u << 20)
-
-struct fanouts {
-	uint32_t hops;
-	int32_t of_hop[HOPS_USUAL_MAX];
-};
+#define SERVERS_MAX     256
+#define BARE_SECONDS    0.5
+#define TABLE_BYTES_MAX (2ull << 30) /* of the bare loop */
 
 struct arguments {
 	struct gw_bench bench;
@@ -39,393 +31,181 @@ struct arguments {
 	const char *features, *labels;
 	uint32_t scale, batch_size, depth, batches, server_threads;
 	int64_t part; /* whose seeds; -1: all */
-	struct fanouts fanouts[4];
+	struct gw_bench_fanouts fanouts[4];
 	uint32_t fanouts_count;
 	/* while it runs */
 	struct gw_own_servers own;
 	struct gw_client *measured, *alone;
 	struct gw_arena *table, *landing;
-};
-
-/* One case: what is sampled, and what came of it. */
-struct bench_case {
-	struct arguments *arguments;
-	struct gw_loader_options options;
-	int32_t spec_fanouts[HOPS_USUAL_MAX * ETYPES_MAX];
-	struct gw_fetch fetches[2];
-	int64_t *ids;
-	struct gw_loader *loader;
-	struct gw_histogram waits_ns;
-	uint64_t batches, edges, rows, row_bytes;
-	double seconds;
+	struct gw_batches batches_now; /* of the case */
+	unsigned pairs;                /* of bare loops */
 };
 
 /* ---- options ---- */
 
-enum {
-	OPT_CONFIG = 1,
-	OPT_SERVERS,
-	OPT_KEY,
-	OPT_STANDALONE,
-	OPT_FEATURES,
-	OPT_LABELS,
-	OPT_SCALE,
-	OPT_SIZE,
-	OPT_DEPTH,
-	OPT_BATCHES,
-	OPT_THREADS,
-	OPT_SERVER_THREADS,
-	OPT_PART,
-	OPT_FANOUTS,
-	OPT_NEIGHBOURS,
-	OPT_DRIVER
-};
+static gw_status take_fanouts(void *input, char *text)
+{
+	struct arguments *a = input;
+	const uint32_t room = sizeof(a->fanouts) / sizeof(a->fanouts[0]);
+	if (a->fanouts_count == room)
+		return gw_fail(GW_LIMIT, "at most %u times", room);
+	struct gw_bench_fanouts *fanouts = &a->fanouts[a->fanouts_count++];
+	return gw_parse_list(text, GW_ALL_NEIGHBOURS, 65536, GW_BENCH_HOPS_MAX, fanouts->of_hop, &fanouts->hops);
+}
 
-static const struct argp_option options[] = {
-	{"part-config", OPT_CONFIG, "JSON|FOLDER", 0, "a partitioned graph (an R-MAT graph of its own)", 0},
-	{"servers", OPT_SERVERS, "ADDR,...", 0, "servers of that graph (its own, one for each part, on loopback)", 0},
-	{"key-file", OPT_KEY, "FILE", 0, "the servers' key", 0},
-	{"standalone", OPT_STANDALONE, NULL, 0, "no servers: the parts in this process's memory", 0},
-	{"features", OPT_FEATURES, "NAME", 0, "feature read for every input node (feat)", 0},
-	{"labels", OPT_LABELS, "NAME", 0, "feature read for every seed (label)", 0},
-	{"scale", OPT_SCALE, "N", 0, "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0},
-	{"batch-size", OPT_SIZE, "N", 0, "seeds of a mini-batch (1000)", 0},
-	{"depth", OPT_DEPTH, "N", 0, "mini-batches ahead (4)", 0},
-	{"batches", OPT_BATCHES, "N", 0, "mini-batches of one repeat (40)", 0},
-	{"threads", OPT_THREADS, "N", 0, "of the client (one for each processor)", 0},
-	{"server-threads", OPT_SERVER_THREADS, "N", 0, "of each server of its own (1)", 0},
-	{"seeds-of-part", OPT_PART, "N", 0, "only seeds that this part owns", 0},
-	{"fanouts", OPT_FANOUTS, "N,N,...", 0, "may be repeated (15,10,5 and 10,25)", 0},
-	{"neighbours", OPT_NEIGHBOURS, "auto|reads|requests", 0, "how remote neighbours are sampled (auto)", 0},
-	{"tcp-driver", OPT_DRIVER, "auto|io_uring|epoll", 0, "how the client drives sockets (auto)", 0},
+static gw_status take_servers(void *input, char *text)
+{
+	struct arguments *a = input;
+	a->client.servers = a->servers;
+	return gw_split_list(text, SERVERS_MAX, a->servers, &a->client.server_count);
+}
+
+static const char *const neighbours[] = {"auto", "reads", "requests", NULL};
+static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
+	 GW_OPTION_TEXT(A, client.part_config)},
+	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
+	 GW_OPTION_CALL(take_servers)},
+	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
+	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
+	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},
+	{"labels", "NAME", "feature read for every seed (label)", 0, GW_OPTION_TEXT(A, labels)},
+	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
+	 GW_OPTION_NUMBER(A, scale, 10, 26)},
+	{"batch-size", "N", "seeds of a mini-batch (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
+	{"depth", "N", "mini-batches ahead (4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
+	{"batches", "N", "mini-batches of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
+	{"threads", "N", "of the client (one for each processor)", 0, GW_OPTION_NUMBER(A, client.threads, 1, 64)},
+	{"server-threads", "N", "of each server of its own (1)", 0, GW_OPTION_NUMBER(A, server_threads, 1, 256)},
+	{"seeds-of-part", "N", "only seeds that this part owns", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
+	{"fanouts", "N,N,...", "may be repeated (15,10,5 and 10,25)", 0, GW_OPTION_CALL(take_fanouts)},
+	{"neighbours", "auto|reads|requests", "how remote neighbours are sampled (auto)", 0,
+	 GW_OPTION_CHOICE(A, client.neighbours, neighbours)},
+	{"tcp-driver", "auto|io_uring|epoll", "how the client drives sockets (auto)", 0,
+	 GW_OPTION_CHOICE(A, client.tcp_driver, drivers)},
 	{0},
 };
-
-static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
-{
-	uint64_t number = 0;
-	if (gw_parse_u64(text, min, max, &number))
-		argp_error(state, "--%s: %s", name, gw_last_error());
-	return number;
-}
-
-static void parse_fanouts(struct arguments *a, const char *text, struct argp_state *state)
-{
-	if (a->fanouts_count == sizeof(a->fanouts) / sizeof(a->fanouts[0]))
-		argp_error(state, "--fanouts: at most %u times", a->fanouts_count);
-	struct fanouts *fanouts = &a->fanouts[a->fanouts_count++];
-	for (const char *at = text;; at++) {
-		char *end;
-		long value = strtol(at, &end, 10);
-		if (end == at || value < GW_ALL_NEIGHBOURS || value > 65536 || fanouts->hops == HOPS_USUAL_MAX ||
-		    (*end && *end != ','))
-			argp_error(state, "--fanouts: \"%s\": one number a hop, at most %d of them, such as 15,10,5",
-				   text, HOPS_USUAL_MAX);
-		fanouts->of_hop[fanouts->hops++] = (int32_t)value;
-		at = end;
-		if (!*at)
-			return;
-	}
-}
-
-static void parse_servers(struct arguments *a, char *text, struct argp_state *state)
-{
-	char *rest = text;
-	for (char *one; (one = strsep(&rest, ","));) {
-		if (a->client.server_count == SERVERS_MAX)
-			argp_error(state, "--servers: at most %d", SERVERS_MAX);
-		a->servers[a->client.server_count++] = one;
-	}
-	a->client.servers = a->servers;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case OPT_CONFIG:
-		a->client.part_config = arg;
-		return 0;
-	case OPT_SERVERS:
-		parse_servers(a, arg, state);
-		return 0;
-	case OPT_KEY:
-		a->client.key_file = arg;
-		return 0;
-	case OPT_STANDALONE:
-		a->standalone = true;
-		return 0;
-	case OPT_FEATURES:
-		a->features = arg;
-		return 0;
-	case OPT_LABELS:
-		a->labels = arg;
-		return 0;
-	case OPT_SCALE:
-		a->scale = (uint32_t)number_of("scale", arg, 10, 26, state);
-		return 0;
-	case OPT_SIZE:
-		a->batch_size = (uint32_t)number_of("batch-size", arg, 1, 1 << 20, state);
-		return 0;
-	case OPT_DEPTH:
-		a->depth = (uint32_t)number_of("depth", arg, 1, 256, state);
-		return 0;
-	case OPT_BATCHES:
-		a->batches = (uint32_t)number_of("batches", arg, 1, 1 << 20, state);
-		return 0;
-	case OPT_THREADS:
-		a->client.threads = (uint32_t)number_of("threads", arg, 1, 64, state);
-		return 0;
-	case OPT_SERVER_THREADS:
-		a->server_threads = (uint32_t)number_of("server-threads", arg, 1, 256, state);
-		return 0;
-	case OPT_PART:
-		a->part = (int64_t)number_of("seeds-of-part", arg, 0, 65535, state);
-		return 0;
-	case OPT_FANOUTS:
-		parse_fanouts(a, arg, state);
-		return 0;
-	case OPT_NEIGHBOURS:
-		a->client.neighbours = arg;
-		return 0;
-	case OPT_DRIVER:
-		a->client.tcp_driver = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is no option", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-/* ---- the graph and the clients ---- */
-
-static gw_status open_clients(struct arguments *a)
-{
-	gw_status status = GW_OK;
-	uint32_t parts = 2;
-	if (!a->client.part_config) {
-		if (a->client.server_count)
-			return gw_fail(GW_INVALID, "--servers needs --part-config, to check what they answer against");
-		status = gw_own_graph_make(&a->own, a->scale, 128, parts);
-		a->client.part_config = a->own.part_config;
-	}
-	struct gw_client_options alone = {.part_config = a->client.part_config, .threads = a->client.threads};
-	if (status == GW_OK)
-		status = gw_client_open(&alone, &a->alone);
-	if (status != GW_OK || a->standalone)
-		return status;
-	if (!a->client.server_count) {
-		parts = gw_client_graph(a->alone)->num_parts;
-		status = gw_own_servers_start(&a->own, a->client.part_config, parts, a->server_threads);
-		a->client.servers = a->own.list;
-		a->client.server_count = parts;
-	}
-	return status == GW_OK ? gw_client_open(&a->client, &a->measured) : status;
-}
-
-static gw_status make_memory(struct arguments *a, uint64_t landing_bytes)
-{
-	struct gw_arena_options arena = {.name = "bench", .numa = GW_NUMA_LOCAL};
-	gw_status status = GW_OK;
-	if (!a->table)
-		status = gw_arena_create((uint64_t)BARE_ROWS_MAX * 512, &arena, &a->table);
-	gw_arena_destroy(a->landing);
-	a->landing = NULL;
-	if (status == GW_OK)
-		status = gw_arena_create(landing_bytes, &arena, &a->landing);
-	return status;
-}
+#undef A
 
 /* ---- a case ---- */
 
-static gw_status case_begin(struct bench_case *c, struct arguments *a, const struct fanouts *fanouts)
+static gw_status open_clients(struct arguments *a)
 {
-	const struct gw_graph_info *info = gw_client_graph(a->alone);
-	memset(c, 0, sizeof(*c));
-	c->arguments = a;
-	if (info->num_etypes > ETYPES_MAX)
-		return gw_fail(GW_LIMIT, "%u edge types: this benchmark takes %d", info->num_etypes, ETYPES_MAX);
-	uint32_t ntype = 0;
-	const struct gw_tensor *labels = NULL;
-	while (ntype < info->num_ntypes && gw_node_tensor(a->alone, ntype, a->labels, &labels) != GW_OK)
-		ntype++;
-	if (!labels)
-		return gw_fail(GW_NOT_FOUND, "no node type has a feature \"%s\": name one with --labels", a->labels);
-	for (uint32_t h = 0; h < fanouts->hops; h++) {
-		for (uint32_t e = 0; e < info->num_etypes; e++)
-			c->spec_fanouts[h * info->num_etypes + e] = fanouts->of_hop[h];
-	}
-	const struct gw_tensor *features;
-	gw_status status = gw_node_tensor(a->alone, ntype, a->features, &features);
-	if (status != GW_OK)
-		return status;
-	c->fetches[0] = (struct gw_fetch){features, GW_AT_INPUTS};
-	c->fetches[1] = (struct gw_fetch){labels, GW_AT_SEEDS};
-	c->row_bytes = features->row_bytes;
-	int64_t begin = 0, end = (int64_t)info->ntypes[ntype].count;
-	if (a->part >= 0)
-		status = gw_part_range(a->alone, ntype, (uint32_t)a->part, &begin, &end);
-	c->ids = malloc((size_t)(end - begin) * sizeof(*c->ids));
-	if (!c->ids || status != GW_OK)
-		return status != GW_OK ? status : gw_fail(GW_NO_MEMORY, "no memory for the seeds");
-	for (int64_t i = begin; i < end; i++)
-		c->ids[i - begin] = i;
-	c->options = (struct gw_loader_options){.spec = {.ntype = ntype,
-							 .hops = fanouts->hops,
-							 .fanouts = c->spec_fanouts,
-							 .fetch_count = 2,
-							 .fetches = c->fetches},
-						.ids = c->ids,
-						.id_count = (uint64_t)(end - begin),
-						.batch_size = a->batch_size,
-						.shuffle = true,
-						.seed = 7,
-						.depth = a->depth};
-	return GW_OK;
+	const struct gw_own_clients_options own = {.client = a->client,
+						   .standalone = a->standalone,
+						   .scale = a->scale,
+						   .features = 128,
+						   .server_threads = a->server_threads};
+	return gw_own_clients_open(&a->own, &own, &a->alone, &a->measured);
 }
 
-static gw_status open_loader(struct bench_case *c, struct gw_client *client, struct gw_loader **out)
+/* Rows that a batch of the bare loops may have: batches may be a little larger than those that were seen. */
+static uint64_t rows_max(const struct arguments *a)
 {
-	/* Tensors belong to a client. */
-	struct gw_loader_options mine = c->options;
-	struct gw_fetch fetches[2];
-	for (int i = 0; i < 2; i++) {
-		fetches[i].at = c->fetches[i].at;
-		gw_status status = gw_node_tensor(client, c->fetches[i].tensor->type, c->fetches[i].tensor->name,
-						  &fetches[i].tensor);
-		if (status != GW_OK)
-			return status;
-	}
-	mine.spec.fetches = fetches;
-	return gw_loader_open(client, &mine, out);
+	return a->batches_now.rows_of_one * 5 / 4 + a->pairs;
 }
 
-/* The next batch, over the ends of epochs. */
-static gw_status next_batch(struct gw_loader *loader, struct gw_minibatch **batch)
+/* The bare loops' table, and room for all batches in flight. */
+static gw_status make_memory(struct arguments *a)
 {
-	gw_status status = gw_loader_next(loader, batch, -1);
-	return status == GW_END ? gw_loader_next(loader, batch, -1) : status;
-}
-
-/* The first batches from both clients, compared; also warms everything up and finds the batch's size. */
-static gw_status check(struct bench_case *c, struct gw_client *measured)
-{
-	struct gw_loader *alone;
-	gw_status status = open_loader(c, c->arguments->alone, &alone);
-	if (status != GW_OK)
-		return status;
-	status = open_loader(c, measured, &c->loader);
-	for (int i = 0; i < CHECKED && status == GW_OK; i++) {
-		struct gw_minibatch *right = NULL, *got = NULL;
-		status = next_batch(alone, &right);
-		if (status == GW_OK)
-			status = next_batch(c->loader, &got);
-		if (status == GW_OK && gw_minibatch_digest(right) != gw_minibatch_digest(got))
-			status = gw_fail(GW_DIGEST, "mini-batch %d differs from the standalone client's", i);
-		if (status == GW_OK)
-			c->rows = got->row_counts[0];
-		gw_minibatch_release(right);
-		gw_minibatch_release(got);
-	}
-	gw_loader_close(alone);
-	return status;
+	const struct gw_arena_options arena = {.name = "bench", .numa = GW_NUMA_LOCAL};
+	const struct gw_batches *b = &a->batches_now;
+	uint64_t table_bytes = b->type_count * b->row_bytes;
+	unsigned servers = a->standalone ? 1 : gw_client_graph(a->alone)->num_parts, most = gw_processors() / 2;
+	a->pairs = servers < most ? servers : most > 0 ? most : 1;
+	a->pairs = a->pairs < GW_BARE_PAIRS_MAX ? a->pairs : GW_BARE_PAIRS_MAX;
+	gw_arena_destroy(a->landing);
+	gw_arena_destroy(a->table);
+	a->table = a->landing = NULL;
+	gw_status status =
+		gw_arena_create(table_bytes < TABLE_BYTES_MAX ? table_bytes : TABLE_BYTES_MAX, &arena, &a->table);
+	return status ? status : gw_arena_create(a->depth * rows_max(a) * b->row_bytes, &arena, &a->landing);
 }
 
 static gw_status measure(void *context, double *figure)
 {
-	struct bench_case *c = context;
-	uint64_t start = gw_now_ns(), last = start;
-	for (uint32_t i = 0; i < c->arguments->batches; i++) {
-		struct gw_minibatch *batch;
-		gw_status status = next_batch(c->loader, &batch);
-		if (status != GW_OK)
-			return status;
-		uint64_t now = gw_now_ns();
-		gw_histogram_add(&c->waits_ns, now - last);
-		last = now;
-		c->edges += batch->edge_count;
-		c->rows += batch->row_counts[0];
-		c->batches++;
-		gw_minibatch_release(batch);
-	}
-	double seconds = (double)(last - start) / 1e9;
-	c->seconds += seconds;
-	*figure = c->arguments->batches / seconds;
-	return GW_OK;
+	struct arguments *a = context;
+	return gw_batches_run(&a->batches_now, a->batches, figure);
 }
 
 static gw_status measure_bare(void *context, double *figure)
 {
-	struct bench_case *c = context;
-	uint32_t rows = (uint32_t)(c->batches ? c->rows / c->batches : c->rows);
-	struct arguments *a = c->arguments;
+	struct arguments *a = context;
+	const struct gw_batches *b = &a->batches_now;
+	uint64_t rows = b->batches ? b->rows / b->batches : b->rows_of_one;
+	rows = (rows < rows_max(a) ? rows : rows_max(a)) / a->pairs;
 	struct gw_bare_rows bare = {.table = gw_arena_base(a->table),
-				    .rows = gw_arena_bytes(a->table) / c->row_bytes,
-				    .row_bytes = (uint32_t)c->row_bytes,
-				    .batch = rows,
-				    .depth = 2,
+				    .rows = gw_arena_bytes(a->table) / b->row_bytes,
+				    .row_bytes = (uint32_t)b->row_bytes,
+				    .batch = (uint32_t)(rows ? rows : 1),
+				    .depth = a->depth,
 				    .landing = gw_arena_base(a->landing),
 				    .seconds = BARE_SECONDS};
 	double rate = 0;
-	int error = a->standalone ? gw_bare_rows_copy(&bare, &rate) : gw_bare_rows_tcp(&bare, &rate);
+	int error = a->standalone ? gw_bare_rows_copy(&bare, &rate) : gw_bare_rows_pairs(&bare, a->pairs, &rate);
 	if (error)
 		return gw_fail_errno(GW_IO, error, "bare loop");
-	*figure = rate / (double)(rows * c->row_bytes);
+	*figure = rate / (double)((uint64_t)bare.batch * a->pairs * b->row_bytes);
 	return GW_OK;
 }
 
-static void report(struct bench_case *c, const struct fanouts *fanouts, const struct gw_bench_series *values,
+static void report(struct arguments *a, const struct gw_bench_fanouts *fanouts, const struct gw_bench_series *values,
 		   const struct gw_bench_series *ceilings)
 {
-	struct arguments *a = c->arguments;
-	char title[96] = "";
+	const struct gw_batches *b = &a->batches_now;
+	char title[96] = "", note[128];
 	size_t used = 0;
 	for (uint32_t h = 0; h < fanouts->hops; h++)
 		used += (size_t)snprintf(title + used, sizeof(title) - used, "%s%d", h ? "," : "[", fanouts->of_hop[h]);
 	snprintf(title + used, sizeof(title) - used, "] x %u seeds, %s", a->batch_size,
 		 a->standalone ? "in memory" : "over TCP");
-	double batches = (double)c->batches;
+	snprintf(note, sizeof(note), "ceiling: the feature rows alone, by %s",
+		 a->standalone   ? "a prefetching copy"
+		 : a->pairs == 1 ? "a bare loop over TCP"
+				 : "bare loops over TCP, several at once");
+	double batches = (double)b->batches;
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "batches/s",
 		.values = values,
 		.ceilings = ceilings,
 		.verified = true,
-		.fields = {{"p50_us", (double)gw_histogram_quantile(&c->waits_ns, 0.5) / 1e3, NULL},
-			   {"p99_us", (double)gw_histogram_quantile(&c->waits_ns, 0.99) / 1e3, NULL},
-			   {"edges_per_s", (double)c->edges / c->seconds, NULL},
-			   {"rows_per_s", (double)c->rows / c->seconds, NULL},
-			   {"edges_per_batch", (double)c->edges / batches, NULL},
-			   {"rows_per_batch", (double)c->rows / batches, NULL},
-			   {"row_bytes", (double)c->row_bytes, NULL}},
-		.note = a->standalone ? "ceiling: a prefetching copy of the feature rows alone"
-				      : "ceiling: a bare loop over TCP for the feature rows alone",
+		.fields = {{"p50_us", (double)gw_histogram_quantile(&b->waits, 0.5) / 1e3, NULL},
+			   {"p99_us", (double)gw_histogram_quantile(&b->waits, 0.99) / 1e3, NULL},
+			   {"edges_per_s", (double)b->edges / b->seconds, NULL},
+			   {"rows_per_s", (double)b->rows / b->seconds, NULL},
+			   {"edges_per_batch", (double)b->edges / batches, NULL},
+			   {"rows_per_batch", (double)b->rows / batches, NULL},
+			   {"row_bytes", (double)b->row_bytes, NULL},
+			   {"bare_loops", a->pairs, NULL}},
+		.note = note,
 	};
 	gw_bench_report(&a->bench, &result);
 }
 
-static gw_status run_case(struct arguments *a, const struct fanouts *fanouts)
+static gw_status run_case(struct arguments *a, const struct gw_bench_fanouts *fanouts)
 {
-	struct bench_case c;
-	struct gw_client *measured = a->standalone ? a->alone : a->measured;
 	static struct gw_bench_series values, ceilings;
+	const struct gw_batches_spec spec = {.fanouts = *fanouts,
+					     .labels = a->labels,
+					     .features = a->features,
+					     .batch_size = a->batch_size,
+					     .depth = a->depth,
+					     .part = a->part};
 	values.count = ceilings.count = 0;
-	gw_status status = case_begin(&c, a, fanouts);
+	gw_status status = gw_batches_begin(&a->batches_now, a->alone, &spec);
 	if (status == GW_OK)
-		status = check(&c, measured);
+		status = gw_batches_check(&a->batches_now, a->alone, a->standalone ? a->alone : a->measured);
 	if (status == GW_OK)
-		status = make_memory(a, 4 * c.rows * c.row_bytes);
+		status = make_memory(a);
 	if (status == GW_OK)
-		status = gw_bench_alternate(&a->bench, measure_bare, measure, &c, &ceilings, &values);
+		status = gw_bench_alternate(&a->bench, measure_bare, measure, a, &ceilings, &values);
 	if (status == GW_OK)
-		report(&c, fanouts, &values, &ceilings);
-	gw_loader_close(c.loader);
-	free(c.ids);
+		report(a, fanouts, &values, &ceilings);
+	gw_batches_end(&a->batches_now);
 	return status;
 }
 
@@ -442,22 +222,18 @@ int gw_bench_minibatch(int argc, char **argv)
 		.server_threads = 1,
 		.part = -1,
 	};
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {
-		options,
-		parse,
-		NULL,
-		"Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
-		"Examples:\n  graphwire bench minibatch\n"
-		"  graphwire bench minibatch --part-config parts/ --servers 10.0.0.1:30050,10.0.0.2:30050 --json -",
-		children,
-		NULL,
-		NULL};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
+		       "Examples:\n  graphwire bench minibatch\n"
+		       "  graphwire bench minibatch --part-config parts/ --json - \\\n"
+		       "                            --servers 10.0.0.1:30050,10.0.0.2:30050"};
+	gw_options_parse(&options, argc, argv, &a);
 	if (!a.fanouts_count) {
-		a.fanouts[0] = (struct fanouts){3, {15, 10, 5}};
-		a.fanouts[1] = (struct fanouts){2, {10, 25}};
+		a.fanouts[0] = (struct gw_bench_fanouts){3, {15, 10, 5}};
+		a.fanouts[1] = (struct gw_bench_fanouts){2, {10, 25}};
 		a.fanouts_count = 2;
 	}
 	gw_status status = gw_bench_open(&a.bench);

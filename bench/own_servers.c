@@ -1,11 +1,19 @@
 /* Running this program's other commands as processes: /proc/self/exe generate, partition, serve. A server's address is
- * read from its ready line. */
+ * read from its ready line.
+ *
+ *   temporary folder -> generate -> partition -> serve, one for each part -> clients
+ *
+ * The processes die with this one. A signal that ends it ends them first and then removes the folder, so that nobody
+ * writes into it any more. Fails where the folder has no room, or with whatever a command says on stderr.
+ */
 #include "bench/own_servers.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,73 +21,149 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "core/base/staging.h"
 
-#define READY_MS 120000
+#define READY_MS  120000
+#define OWN_PARTS 2
 
-/* Starts this program with arguments; its stdout goes to `output`. */
-static pid_t run_self(const char *const *arguments, int output)
+/* ---- signals ---- */
+
+static struct gw_own_servers *_Atomic running; /* what a signal has to end */
+
+static void kill_and_wait(pid_t pid)
 {
-	pid_t parent = getpid(), pid = fork();
-	if (pid != 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(1);
-	dup2(output, STDOUT_FILENO);
-	execv("/proc/self/exe", (char *const *)(uintptr_t)arguments);
-	_exit(127);
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
 }
 
-static gw_status run_to_end(const char *const *arguments)
+static void end_all_and_die(int number)
+{
+	struct gw_own_servers *own = atomic_load(&running);
+	if (own) {
+		kill_and_wait(atomic_load(&own->working));
+		for (uint32_t i = 0; i < GW_OWN_SERVERS_MAX; i++)
+			kill_and_wait(atomic_load(&own->pids[i]));
+	}
+	gw_staging_cleanup();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void catch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = end_all_and_die}, before;
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+	}
+}
+
+/* ---- processes ---- */
+
+/* Starts this program with arguments; its stdout goes to `output`. *pid is set before a signal can come in between. */
+static gw_status run_self(const char *const *arguments, int output, _Atomic pid_t *pid)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid_t parent = getpid(), child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent)
+			_exit(1);
+		dup2(output, STDOUT_FILENO);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		execv("/proc/self/exe", (char *const *)(uintptr_t)arguments);
+		_exit(127);
+	}
+	int error = errno;
+	if (child > 0)
+		atomic_store(pid, child);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return child > 0 ? GW_OK : gw_fail_errno(GW_LIMIT, error, "cannot start graphwire %s", arguments[1]);
+}
+
+static gw_status run_to_end(struct gw_own_servers *own, const char *const *arguments)
 {
 	int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC), result;
 	if (quiet < 0)
 		return gw_fail_errno(GW_IO, errno, "/dev/null");
-	pid_t pid = run_self(arguments, quiet);
+	gw_status status = run_self(arguments, quiet, &own->working);
 	close(quiet);
-	if (pid < 0)
-		return gw_fail_errno(GW_LIMIT, errno, "cannot start graphwire %s", arguments[1]);
+	if (status)
+		return status;
+	pid_t pid = atomic_load(&own->working);
 	while (waitpid(pid, &result, 0) < 0) {
 		if (errno != EINTR)
 			return gw_fail_errno(GW_IO, errno, "graphwire %s", arguments[1]);
 	}
+	atomic_store(&own->working, 0);
 	if (!WIFEXITED(result) || WEXITSTATUS(result) != 0)
 		return gw_fail(GW_IO, "graphwire %s failed: its line above says why", arguments[1]);
 	return GW_OK;
 }
 
-gw_status gw_own_graph_make(struct gw_own_servers *own, uint32_t scale, uint32_t features, uint32_t parts)
+/* ---- the folder and the graph ---- */
+
+/* Keys and locks lie there too: a server of a benchmark is nobody else's. */
+static gw_status make_folder(struct gw_own_servers *own)
 {
 	const char *base = getenv("TMPDIR");
-	snprintf(own->folder, sizeof(own->folder), "%s/graphwire-bench-XXXXXX", base && *base ? base : "/var/tmp");
-	if (!mkdtemp(own->folder)) {
-		gw_status status = gw_fail_errno(GW_IO, errno, "%s", own->folder);
-		own->folder[0] = 0;
+	char *name = gw_format("%s/graphwire-bench-%ld", base && *base ? base : "/var/tmp", (long)getpid());
+	if (!name)
+		return GW_NO_MEMORY;
+	gw_status status = gw_staging_begin(name, false, &own->staging);
+	gw_free(name);
+	if (status)
 		return status;
-	}
-	char whole[80], scale_text[16], features_text[16], parts_text[16];
-	snprintf(whole, sizeof(whole), "%s/whole", own->folder);
-	snprintf(own->part_config, sizeof(own->part_config), "%s/parts", own->folder);
+	if (setenv("XDG_RUNTIME_DIR", gw_staging_path(own->staging), 1) != 0)
+		return gw_fail_errno(GW_NO_MEMORY, errno, "XDG_RUNTIME_DIR");
+	catch_signals();
+	atomic_store(&running, own);
+	return GW_OK;
+}
+
+static gw_status make_graph(struct gw_own_servers *own, uint32_t scale, uint32_t features)
+{
+	char scale_text[16], features_text[16], parts_text[16];
 	snprintf(scale_text, sizeof(scale_text), "%u", scale);
 	snprintf(features_text, sizeof(features_text), "%u", features);
-	snprintf(parts_text, sizeof(parts_text), "%u", parts);
+	snprintf(parts_text, sizeof(parts_text), "%u", OWN_PARTS);
+	char *whole = gw_format("%s/whole", gw_staging_path(own->staging));
+	own->part_config = gw_format("%s/parts", gw_staging_path(own->staging));
+	if (!whole || !own->part_config) {
+		gw_free(whole);
+		return GW_NO_MEMORY;
+	}
 	const char *generate[] = {"graphwire", "generate", "rmat",  "--scale", scale_text, "--features", features_text,
 				  "--labels",  "47",       "--out", whole,     "--quiet",  NULL};
 	const char *partition[] = {"graphwire", "partition", whole,   "--num-parts",    parts_text,
 				   "--method",  "random",    "--out", own->part_config, NULL};
-	gw_status status = run_to_end(generate);
-	return status == GW_OK ? run_to_end(partition) : status;
+	gw_status status = run_to_end(own, generate);
+	if (!status)
+		status = run_to_end(own, partition);
+	gw_free(whole);
+	return status;
 }
+
+/* ---- servers ---- */
 
 /* Reads the ready line, "serving part 0 of 2 of NAME at ADDRESS: ...". */
 static gw_status read_ready(int output, char *address, size_t bytes)
 {
-	char line[1024];
+	char line[1024] = "";
 	size_t used = 0;
+	uint64_t deadline = gw_deadline_ns(READY_MS);
 	while (used + 1 < sizeof(line) && !memchr(line, '\n', used)) {
 		struct pollfd readable = {.fd = output, .events = POLLIN};
-		if (poll(&readable, 1, READY_MS) <= 0)
+		uint64_t now = gw_now_ns();
+		if (now >= deadline || poll(&readable, 1, (int)((deadline - now) / GW_NS_PER_MS)) <= 0)
 			return gw_fail(GW_DEADLINE, "a server was not ready within %d s", READY_MS / 1000);
 		ssize_t n = read(output, line + used, sizeof(line) - 1 - used);
 		if (n <= 0)
@@ -95,46 +179,71 @@ static gw_status read_ready(int output, char *address, size_t bytes)
 	return GW_OK;
 }
 
-gw_status gw_own_servers_start(struct gw_own_servers *own, const char *part_config, uint32_t parts, uint32_t threads)
+static gw_status start_server(struct gw_own_servers *own, const char *part_config, uint32_t threads)
 {
 	char part[16], threads_text[16];
+	int ends[2];
+	if (own->count == GW_OWN_SERVERS_MAX)
+		return gw_fail(GW_LIMIT, "a benchmark starts at most %d servers", GW_OWN_SERVERS_MAX);
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return gw_fail_errno(GW_LIMIT, errno, "pipe");
+	snprintf(part, sizeof(part), "%u", own->count);
 	snprintf(threads_text, sizeof(threads_text), "%u", threads);
-	for (own->count = 0; own->count < parts;) {
-		int ends[2];
-		if (own->count == GW_OWN_SERVERS_MAX)
-			return gw_fail(GW_LIMIT, "a benchmark starts at most %d servers", GW_OWN_SERVERS_MAX);
-		if (pipe2(ends, O_CLOEXEC) != 0)
-			return gw_fail_errno(GW_LIMIT, errno, "pipe");
-		snprintf(part, sizeof(part), "%u", own->count);
-		const char *serve[] = {"graphwire", "serve",       "--part-config", part_config,  "--part", part,
-				       "--listen",  "127.0.0.1:0", "--threads",     threads_text, NULL};
-		pid_t pid = run_self(serve, ends[1]);
-		close(ends[1]);
-		if (pid < 0) {
-			close(ends[0]);
-			return gw_fail_errno(GW_LIMIT, errno, "cannot start a server");
-		}
-		uint32_t i = own->count++;
-		own->pids[i] = pid;
-		own->outputs[i] = ends[0];
-		gw_status status = read_ready(ends[0], own->addresses[i], sizeof(own->addresses[i]));
-		if (status != GW_OK)
-			return status;
-		own->list[i] = own->addresses[i];
+	const char *serve[] = {"graphwire", "serve",       "--part-config", part_config,  "--part", part,
+			       "--listen",  "127.0.0.1:0", "--threads",     threads_text, NULL};
+	uint32_t i = own->count;
+	gw_status status = run_self(serve, ends[1], &own->pids[i]);
+	close(ends[1]);
+	if (status) {
+		close(ends[0]);
+		return status;
 	}
-	return GW_OK;
+	own->outputs[i] = ends[0];
+	own->list[i] = own->addresses[i];
+	own->count++;
+	return read_ready(ends[0], own->addresses[i], sizeof(own->addresses[i]));
+}
+
+gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_clients_options *options,
+			      struct gw_client **alone, struct gw_client **served)
+{
+	struct gw_client_options client = options->client;
+	bool own_servers = !options->standalone && !client.server_count;
+	*alone = *served = NULL;
+	if (!client.part_config && client.server_count)
+		return gw_fail(GW_INVALID, "--servers needs --part-config, to check what they answer against");
+	gw_status status = !client.part_config || own_servers ? make_folder(own) : GW_OK;
+	if (!status && !client.part_config) {
+		status = make_graph(own, options->scale, options->features);
+		client.part_config = own->part_config;
+	}
+	const struct gw_client_options folder = {.part_config = client.part_config, .threads = client.threads};
+	if (!status)
+		status = gw_client_open(&folder, alone);
+	if (status || options->standalone)
+		return status;
+	if (own_servers) {
+		client.servers = own->list;
+		client.server_count = gw_client_graph(*alone)->num_parts;
+		while (!status && own->count < client.server_count)
+			status = start_server(own, client.part_config, options->server_threads);
+	}
+	return status ? status : gw_client_open(&client, served);
 }
 
 void gw_own_servers_end(struct gw_own_servers *own)
 {
 	for (uint32_t i = 0; i < own->count; i++)
-		kill(own->pids[i], SIGTERM);
+		kill(atomic_load(&own->pids[i]), SIGTERM);
 	for (uint32_t i = 0; i < own->count; i++) {
-		waitpid(own->pids[i], NULL, 0);
+		waitpid(atomic_load(&own->pids[i]), NULL, 0);
+		atomic_store(&own->pids[i], 0);
 		close(own->outputs[i]);
 	}
 	own->count = 0;
-	if (own->folder[0])
-		gw_remove_tree(own->folder);
-	own->folder[0] = 0;
+	atomic_store(&running, NULL);
+	gw_staging_abort(own->staging);
+	own->staging = NULL;
+	gw_free(own->part_config);
+	own->part_config = NULL;
 }

@@ -1,32 +1,39 @@
 /* A partitioned graph and servers for it, of a benchmark's own: made in a temporary folder by this same program, as
- * processes, and taken away at the end. */
+ * processes, and taken away at the end, on Ctrl-C too. */
 #ifndef GW_BENCH_OWN_SERVERS_H
 #define GW_BENCH_OWN_SERVERS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "core/base/status.h"
+#include <graphwire/graphwire.h>
 
 #define GW_OWN_SERVERS_MAX 16
 
 struct gw_own_servers {
-	char folder[64]; /* temporary; "" if there is none */
-	char part_config[96];
+	struct gw_staging *staging; /* the temporary folder; NULL: none */
+	char *part_config;          /* the graph that was made there; NULL: none */
+	_Atomic pid_t working;      /* generate or partition, while it runs */
 	uint32_t count;
-	pid_t pids[GW_OWN_SERVERS_MAX];
+	_Atomic pid_t pids[GW_OWN_SERVERS_MAX];
 	int outputs[GW_OWN_SERVERS_MAX]; /* their stdout; open as long as they run */
 	char addresses[GW_OWN_SERVERS_MAX][64];
 	const char *list[GW_OWN_SERVERS_MAX]; /* addresses, as gw_client_options wants them */
 };
 
-/* Makes an R-MAT graph (2^scale nodes, 16 edges each, `features` float32 and a label per node) in `parts` random parts.
- */
-gw_status gw_own_graph_make(struct gw_own_servers *own, uint32_t scale, uint32_t features, uint32_t parts);
+/* What the clients of a benchmark are opened from. */
+struct gw_own_clients_options {
+	struct gw_client_options client; /* without part_config: a graph of its own; without servers: its own, too */
+	bool standalone;                 /* no servers at all */
+	uint32_t scale, features; /* of a graph of its own: 2^scale nodes, 16 edges and `features` float32 each */
+	uint32_t server_threads;  /* of each server of its own */
+};
 
-/* Starts a server with `threads` threads for each part of part_config on loopback, and waits until they are ready. They
- * die with this process. */
-gw_status gw_own_servers_start(struct gw_own_servers *own, const char *part_config, uint32_t parts, uint32_t threads);
+/* Opens `alone`, a standalone client of the graph, and, unless standalone, `served`, a client of servers; makes and
+ * starts what is missing: a graph in two parts, a server on loopback for each part, with keys and locks of their own.
+ * One at a time in a process. On failure, and at the end, close the clients and call gw_own_servers_end. */
+gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_clients_options *options,
+			      struct gw_client **alone, struct gw_client **served);
 
 /* Ends the servers, removes the folder. */
 void gw_own_servers_end(struct gw_own_servers *own);

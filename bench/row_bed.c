@@ -1,4 +1,4 @@
-/* The bed of the row benchmarks: one server thread, one client in the caller's thread. */
+/* The bed of the row benchmarks: a server's threads and its clients' connections, in one process. */
 #include "bench/row_bed.h"
 
 #include <stdio.h>
@@ -21,76 +21,120 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 	return GW_OK;
 }
 
+const char *gw_row_pages(const struct gw_arena *arena)
+{
+	/* What was asked for may have come on small pages in part. */
+	return gw_arena_page_level(arena) == GW_PAGES_4K || gw_arena_huge_share(arena) < 0.9 ? "4 KiB pages"
+											     : "2 MiB pages";
+}
+
 static void *serve(void *argument)
 {
-	struct gw_row_bed *bed = argument;
-	gw_bare_pin(1);
-	while (!atomic_load_explicit(&bed->stop, memory_order_relaxed))
-		gw_poll_group_poll(bed->server_group, NULL, 0, GW_NS_PER_SECOND);
+	const struct gw_row_server *server = argument;
+	gw_bare_pin(2 * server->number + 1);
+	while (!atomic_load_explicit(&server->bed->stop, memory_order_relaxed))
+		gw_poll_group_poll(server->group, NULL, 0, GW_NS_PER_SECOND);
 	return NULL;
 }
 
-static gw_status connect_client(struct gw_row_bed *bed)
+gw_status gw_row_client_open(const struct gw_row_bed *bed, struct gw_row_client *client)
 {
 	struct gw_connect_options connect = {
 		.address = bed->listener->address, .graph_id = 1, .deadline_ns = gw_now_ns() + 10 * GW_NS_PER_SECOND};
-	gw_status status = gw_endpoint_connect(bed->group, &connect, bed, &bed->endpoint);
+	*client = (struct gw_row_client){0};
+	gw_status status = gw_poll_group_create(&bed->options, &client->group);
+	if (!status)
+		status = gw_endpoint_connect(client->group, &connect, client, &client->endpoint);
 	struct gw_completion completion;
-	while (!status) {
-		if (!gw_poll_group_poll(bed->group, &completion, 1, GW_NS_PER_SECOND))
-			continue;
-		return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
+	size_t n = 0;
+	while (!status && n == 0)
+		n = gw_poll_group_poll(client->group, &completion, 1, GW_NS_PER_SECOND);
+	if (!status && completion.status)
+		status = gw_fail_text(completion.status, completion.text);
+	if (status) {
+		char text[GW_ERROR_TEXT_MAX];
+		snprintf(text, sizeof(text), "%s", gw_last_error());
+		gw_row_client_close(client);
+		return gw_fail_text(status, text);
+	}
+	return GW_OK;
+}
+
+void gw_row_client_close(struct gw_row_client *client)
+{
+	gw_endpoint_close(client->endpoint);
+	gw_poll_group_destroy(client->group);
+	*client = (struct gw_row_client){0};
+}
+
+static void choose_address(const char *scheme, struct gw_address *address)
+{
+	*address = (struct gw_address){0};
+	snprintf(address->scheme, sizeof(address->scheme), "%s", scheme);
+	snprintf(address->host, sizeof(address->host), "%s",
+		 strcmp(scheme, "memory") == 0 ? "bench-rows" : "127.0.0.1");
+}
+
+static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_address *address)
+{
+	struct gw_poll_group *groups[ROW_THREADS_MAX];
+	gw_status status = GW_OK;
+	for (unsigned i = 0; i < bed->threads && !status; i++) {
+		bed->servers[i].bed = bed;
+		bed->servers[i].number = i;
+		status = gw_poll_group_create(&bed->options, &bed->servers[i].group);
+		groups[i] = bed->servers[i].group;
+	}
+	if (!status)
+		status = gw_listen(groups, bed->threads, address, bed->service, &bed->listener);
+	for (unsigned i = 0; i < bed->threads && !status; i++) {
+		int error = pthread_create(&bed->servers[i].thread, NULL, serve, &bed->servers[i]);
+		if (error)
+			status = gw_fail_errno(GW_LIMIT, error, "no thread for the server");
+		else
+			bed->servers[i].serving = true;
 	}
 	return status;
 }
 
-gw_status gw_row_bed_begin(struct gw_row_bed *bed, struct gw_arena *table, uint64_t bytes, const char *scheme,
-			   const char *driver, uint64_t spin_ns)
+gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes, const char *scheme,
+			   const char *driver, uint64_t spin_ns, unsigned threads)
 {
-	struct gw_poll_group_options options = {.tcp_driver = driver, .spin_ns = spin_ns};
 	struct gw_service_identity identity = {.graph_id = 1, .incarnation = 1, .parts = 1};
-	struct gw_address address = {0};
+	struct gw_address address;
 	uint32_t id;
+	assert(threads > 0 && threads <= ROW_THREADS_MAX);
 	memset(bed, 0, sizeof(*bed));
-	bed->arena = table;
-	bed->bytes = bytes;
-	snprintf(address.scheme, sizeof(address.scheme), "%s", scheme);
-	if (strcmp(scheme, "memory") == 0)
-		snprintf(address.host, sizeof(address.host), "bench-rows");
-	else
-		snprintf(address.host, sizeof(address.host), "127.0.0.1");
+	bed->options = (struct gw_poll_group_options){.tcp_driver = driver, .spin_ns = spin_ns};
+	bed->threads = threads;
+	choose_address(scheme, &address);
 	gw_status status = gw_service_create(&identity, NULL, &bed->service);
 	if (!status)
 		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table),
 					   GW_REGION_IMMUTABLE, &id);
 	if (!status)
-		status = gw_poll_group_create(&options, &bed->server_group);
-	if (!status)
-		status = gw_poll_group_create(&options, &bed->group);
-	if (!status)
-		status = gw_listen(&bed->server_group, 1, &address, bed->service, &bed->listener);
-	if (!status && pthread_create(&bed->thread, NULL, serve, bed) != 0)
-		status = gw_fail(GW_NO_MEMORY, "no thread for the server");
-	else if (!status)
-		bed->serving = true;
-	if (!status)
-		status = connect_client(bed);
-	if (status)
+		status = listen_and_serve(bed, &address);
+	if (status) {
+		char text[GW_ERROR_TEXT_MAX];
+		snprintf(text, sizeof(text), "%s", gw_last_error());
 		gw_row_bed_end(bed);
-	return status;
+		return gw_fail_text(status, text);
+	}
+	return GW_OK;
 }
 
 void gw_row_bed_end(struct gw_row_bed *bed)
 {
-	gw_endpoint_close(bed->endpoint);
-	gw_poll_group_destroy(bed->group);
 	atomic_store(&bed->stop, true);
-	if (bed->serving) {
-		gw_poll_group_wake(bed->server_group);
-		pthread_join(bed->thread, NULL);
+	for (unsigned i = 0; i < bed->threads; i++) {
+		if (!bed->servers[i].serving)
+			continue;
+		gw_poll_group_wake(bed->servers[i].group);
+		pthread_join(bed->servers[i].thread, NULL);
 	}
 	gw_listener_free(bed->listener);
-	gw_poll_group_destroy(bed->server_group);
+	for (unsigned i = 0; i < bed->threads; i++)
+		gw_poll_group_destroy(bed->servers[i].group);
 	gw_service_destroy(bed->service);
 	memset(bed, 0, sizeof(*bed));
 }

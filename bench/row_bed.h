@@ -1,4 +1,4 @@
-/* A table of rows behind a service of this process, and a client of it: what the row benchmarks measure on. */
+/* A table of rows behind a service of this process: what the row benchmarks measure on. */
 #ifndef GW_BENCH_ROW_BED_H
 #define GW_BENCH_ROW_BED_H
 
@@ -8,26 +8,44 @@
 #include "core/base/arena.h"
 #include "transport/transport.h"
 
-#define ROW_DEPTH_MAX 64
+#define ROW_THREADS_MAX 64
 
-struct gw_row_bed {
-	struct gw_arena *arena; /* the table; the caller's */
-	uint64_t bytes;
-	struct gw_service *service;
-	struct gw_poll_group *server_group, *group;
-	struct gw_listener *listener;
-	struct gw_endpoint *endpoint;
+struct gw_row_server {
+	struct gw_row_bed *bed;
+	unsigned number;
+	struct gw_poll_group *group;
 	pthread_t thread;
 	bool serving;
+};
+
+struct gw_row_bed {
+	struct gw_poll_group_options options; /* of both sides */
+	struct gw_service *service;
+	struct gw_listener *listener;
+	unsigned threads;
+	struct gw_row_server servers[ROW_THREADS_MAX];
 	_Atomic bool stop;
+};
+
+/* A client's connection, of the thread that opens it. */
+struct gw_row_client {
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
 };
 
 /* Random bytes in an arena of 2 MiB pages where they can be had. */
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out);
 
-/* Serves the table at "tcp" or "memory" by one thread (memory: by none) and connects. driver: tcp's. */
-gw_status gw_row_bed_begin(struct gw_row_bed *bed, struct gw_arena *table, uint64_t bytes, const char *scheme,
-			   const char *driver, uint64_t spin_ns);
-void gw_row_bed_end(struct gw_row_bed *bed);
+/* "2 MiB pages", or what else an arena lies on. */
+const char *gw_row_pages(const struct gw_arena *arena);
+
+/* Serves the table's first bytes at "tcp" or "memory" by so many threads (memory: they have nothing to do), on odd
+ * processors. driver: tcp's. The bed must not move while it serves. On failure nothing is left. */
+gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes, const char *scheme,
+			   const char *driver, uint64_t spin_ns, unsigned threads);
+void gw_row_bed_end(struct gw_row_bed *bed); /* after its clients */
+
+gw_status gw_row_client_open(const struct gw_row_bed *bed, struct gw_row_client *client);
+void gw_row_client_close(struct gw_row_client *client);
 
 #endif

@@ -16,7 +16,6 @@
 #include "core/base/alloc.h"
 #include "core/base/arena.h"
 #include "core/base/clock.h"
-#include "core/base/options.h"
 #include "core/base/parallel.h"
 #include "core/graph/csc.h"
 #include "sampler/blocks.h"
@@ -61,75 +60,25 @@ struct arguments {
 
 /* ---- options ---- */
 
-enum { OPT_SCALE = 1, OPT_FACTOR, OPT_FANOUTS, OPT_SEEDS, OPT_BATCHES, OPT_THREADS, OPT_HASH };
+static gw_status take_fanouts(void *input, char *text)
+{
+	struct arguments *a = input;
+	return gw_parse_list(text, 1, SAMPLE_FANOUT_MAX, SAMPLE_HOPS_MAX, a->fanouts, &a->hops);
+}
 
-static const struct argp_option options[] = {
-	{"scale", OPT_SCALE, "N", 0, "an R-MAT graph of 2^N nodes (20)", 0},
-	{"edge-factor", OPT_FACTOR, "N", 0, "edges per node (16)", 0},
-	{"fanouts", OPT_FANOUTS, "LIST", 0, "neighbours per hop, the seeds' first (15,10,5)", 0},
-	{"seeds", OPT_SEEDS, "N", 0, "seeds of a batch (1000)", 0},
-	{"batches", OPT_BATCHES, "N", 0, "batches of each thread in a repeat (100)", 0},
-	{"threads", OPT_THREADS, "N", 0, "so many threads (1, and as many as there are processors)", 0},
-	{"hash", OPT_HASH, NULL, 0, "relabel by hash maps instead of dense ones", 0},
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"scale", "N", "an R-MAT graph of 2^N nodes (20)", 0, GW_OPTION_NUMBER(A, scale, 10, 30)},
+	{"edge-factor", "N", "edges per node (16)", 0, GW_OPTION_NUMBER(A, edge_factor, 1, 1024)},
+	{"fanouts", "LIST", "neighbours per hop, the seeds' first (15,10,5)", 0, GW_OPTION_CALL(take_fanouts)},
+	{"seeds", "N", "seeds of a batch (1000)", 0, GW_OPTION_NUMBER(A, seeds, 1, 1 << 20)},
+	{"batches", "N", "batches of each thread in a repeat (100)", 0, GW_OPTION_NUMBER(A, batches, CHECKED, 1 << 20)},
+	{"threads", "N", "so many threads (1, and as many as there are processors)", 0,
+	 GW_OPTION_NUMBER(A, threads, 1, THREADS_MAX)},
+	{"hash", NULL, "relabel by hash maps instead of dense ones", 0, GW_OPTION_FLAG(A, hash)},
 	{0},
 };
-
-static uint64_t number_of(const char *name, const char *text, uint64_t min, uint64_t max, struct argp_state *state)
-{
-	uint64_t number = 0;
-	if (gw_parse_u64(text, min, max, &number))
-		argp_error(state, "--%s: %s", name, gw_last_error());
-	return number;
-}
-
-static void parse_fanouts(struct arguments *a, char *list, struct argp_state *state)
-{
-	char *rest = NULL;
-	a->hops = 0;
-	for (char *text = strtok_r(list, ",", &rest); text; text = strtok_r(NULL, ",", &rest)) {
-		if (a->hops == SAMPLE_HOPS_MAX)
-			argp_error(state, "--fanouts: at most %d hops", SAMPLE_HOPS_MAX);
-		a->fanouts[a->hops++] = (int32_t)number_of("fanouts", text, 1, SAMPLE_FANOUT_MAX, state);
-	}
-	if (a->hops == 0)
-		argp_error(state, "--fanouts: give one number per hop, as in 15,10,5");
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->bench;
-		return 0;
-	case OPT_SCALE:
-		a->scale = number_of("scale", arg, 10, 30, state);
-		return 0;
-	case OPT_FACTOR:
-		a->edge_factor = number_of("edge-factor", arg, 1, 1024, state);
-		return 0;
-	case OPT_FANOUTS:
-		parse_fanouts(a, arg, state);
-		return 0;
-	case OPT_SEEDS:
-		a->seeds = number_of("seeds", arg, 1, 1 << 20, state);
-		return 0;
-	case OPT_BATCHES:
-		a->batches = number_of("batches", arg, CHECKED, 1 << 20, state);
-		return 0;
-	case OPT_THREADS:
-		a->threads = number_of("threads", arg, 1, THREADS_MAX, state);
-		return 0;
-	case OPT_HASH:
-		a->hash = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": no argument is expected", arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+#undef A
 
 /* ---- input ---- */
 
@@ -497,8 +446,10 @@ int gw_bench_sample(int argc, char **argv)
 		"the same lists.\vExamples:\n"
 		"  graphwire bench sample\n"
 		"  graphwire bench sample --fanouts 10,25 --threads 4 --json sample.json\n";
-	static const struct argp_child children[] = {{&gw_bench_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {options, parse, NULL, doc, children, NULL, NULL};
+	static const struct gw_options options = {.table = table,
+						  .common = gw_bench_options,
+						  .common_offset = offsetof(struct arguments, bench),
+						  .doc = doc};
 	static struct arguments a; /* its series and lists are too big for a stack that may be small */
 	a = (struct arguments){.bench = {.name = "sample"},
 			       .scale = 20,
@@ -507,8 +458,7 @@ int gw_bench_sample(int argc, char **argv)
 			       .batches = 100,
 			       .fanouts = {15, 10, 5},
 			       .hops = 3};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	for (uint32_t hop = 0; hop < a.hops; hop++)
 		a.ceiling_fanouts[hop] = (uint32_t)a.fanouts[hop];
 	gw_status status = run(&a);

@@ -66,21 +66,38 @@ void ceiling_end(struct ceiling *ceiling)
 	memset(ceiling, 0, sizeof(*ceiling));
 }
 
-static inline uint32_t number_of(struct ceiling *ceiling, uint32_t id)
+/* What the inner loops touch, in local variables: through a struct, every store would make the compiler load all of it
+ * again. */
+struct numbering {
+	uint64_t *restrict map, tag;
+	uint32_t *restrict nodes;
+	uint64_t count;
+};
+
+static inline uint32_t number_of(struct numbering *n, uint32_t id)
 {
-	uint64_t entry = ceiling->map[id];
-	if (entry >> 32 != ceiling->batch) {
-		entry = (uint64_t)ceiling->batch << 32 | ceiling->node_count;
-		ceiling->map[id] = entry;
-		ceiling->nodes[ceiling->node_count++] = id;
+	uint64_t entry = n->map[id];
+	if ((entry ^ n->tag) >> 32) {
+		entry = n->tag | n->count;
+		n->map[id] = entry;
+		n->nodes[n->count++] = id;
 	}
 	return (uint32_t)entry;
 }
 
+static struct numbering begin_numbering(const struct ceiling *ceiling)
+{
+	return (struct numbering){.map = ceiling->map,
+				  .tag = (uint64_t)ceiling->batch << 32,
+				  .nodes = ceiling->nodes,
+				  .count = ceiling->node_count};
+}
+
 static uint64_t pick(const struct ceiling *ceiling, uint64_t key, uint32_t fanout, uint64_t frontier)
 {
-	const uint32_t *indptr = ceiling->graph.indptr, *indices = ceiling->graph.indices, *nodes = ceiling->nodes;
-	uint64_t *edge_id = ceiling->edge_id, edges = 0;
+	const uint32_t *restrict indptr = ceiling->graph.indptr, *restrict indices = ceiling->graph.indices;
+	const uint32_t *restrict nodes = ceiling->nodes;
+	uint64_t *restrict edge_id = ceiling->edge_id, edges = 0;
 	for (uint64_t i = 0; i < frontier; i++) {
 		if (i + AHEAD < frontier)
 			__builtin_prefetch(&indptr[nodes[i + AHEAD]]);
@@ -113,14 +130,19 @@ static uint64_t pick(const struct ceiling *ceiling, uint64_t key, uint32_t fanou
 
 static void relabel(struct ceiling *ceiling, uint64_t edges)
 {
+	struct numbering n = begin_numbering(ceiling);
+	const uint32_t *restrict indices = ceiling->graph.indices;
+	const uint64_t *restrict edge_id = ceiling->edge_id;
+	uint32_t *restrict pending = ceiling->pending, *restrict source = ceiling->source;
 	for (uint64_t e = 0; e < edges; e++) {
-		ceiling->pending[e] = ceiling->graph.indices[ceiling->edge_id[e]];
-		__builtin_prefetch(&ceiling->map[ceiling->pending[e]], 1);
+		pending[e] = indices[edge_id[e]];
+		__builtin_prefetch(&n.map[pending[e]], 1);
 		if (e >= AHEAD)
-			ceiling->source[e - AHEAD] = number_of(ceiling, ceiling->pending[e - AHEAD]);
+			source[e - AHEAD] = number_of(&n, pending[e - AHEAD]);
 	}
 	for (uint64_t e = edges > AHEAD ? edges - AHEAD : 0; e < edges; e++)
-		ceiling->source[e] = number_of(ceiling, ceiling->pending[e]);
+		source[e] = number_of(&n, pending[e]);
+	ceiling->node_count = n.count;
 }
 
 uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *seeds, uint32_t n)
@@ -128,8 +150,10 @@ uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *see
 	uint64_t edges = 0;
 	ceiling->batch++;
 	ceiling->node_count = 0;
+	struct numbering numbering = begin_numbering(ceiling);
 	for (uint32_t i = 0; i < n; i++)
-		number_of(ceiling, (uint32_t)seeds[i]);
+		number_of(&numbering, (uint32_t)seeds[i]);
+	ceiling->node_count = numbering.count;
 	for (uint32_t hop = 0; hop < ceiling->hops; hop++) {
 		ceiling->last_edges = pick(ceiling, mix(key + hop), ceiling->fanouts[hop], ceiling->node_count);
 		relabel(ceiling, ceiling->last_edges);

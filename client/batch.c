@@ -4,7 +4,7 @@
 #include "client/sample.h"
 #include "core/base/alloc.h"
 
-static void batch_destroy(struct gw_batch *batch)
+void gw_batch_destroy(struct gw_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
 		gw_gather_op_free(&batch->work[i].op);
@@ -48,7 +48,7 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 	if (status == GW_OK)
 		status = gw_relabel_create(meta, engine->client->dense_bytes_max, &batch->relabel);
 	if (status != GW_OK) {
-		batch_destroy(batch);
+		gw_batch_destroy(batch);
 		return status;
 	}
 	*out = batch;
@@ -82,9 +82,43 @@ void gw_batches_free(struct gw_client *client)
 		while (client->unused[i]) {
 			struct gw_batch *batch = client->unused[i];
 			client->unused[i] = batch->next_unused;
-			batch_destroy(batch);
+			gw_batch_destroy(batch);
 		}
 	}
+}
+
+static gw_status check_fanouts(const struct gw_client *client, const struct gw_sample_spec *spec)
+{
+	uint32_t etypes = client->meta->num_etypes;
+	for (uint32_t hop = 0; hop < spec->hops; hop++) {
+		for (uint32_t e = 0; e < etypes; e++) {
+			int32_t fanout = spec->fanouts[(size_t)hop * etypes + e];
+			if (fanout < GW_ALL_NEIGHBOURS || fanout > GW_FANOUT_MAX)
+				return gw_fail(GW_INVALID,
+					       "hop %u, edge type %s: fanout %d: give -1 for all, or 0 to %d", hop,
+					       client->etypes[e].name, fanout, GW_FANOUT_MAX);
+		}
+	}
+	return GW_OK;
+}
+
+static gw_status check_fetch(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number)
+{
+	const struct gw_fetch *fetch = &spec->fetches[number];
+	gw_status status = gw_tensor_check(client, fetch->tensor);
+	if (status != GW_OK)
+		return gw_context(status, "fetch %u", number);
+	const struct gw_tensor *tensor = fetch->tensor;
+	if ((unsigned)fetch->at > GW_AT_EDGES)
+		return gw_fail(GW_INVALID, "fetch %u: at = %u: it is inputs, seeds or edges", number,
+			       (unsigned)fetch->at);
+	if (tensor->of_edges != (fetch->at == GW_AT_EDGES))
+		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", number, tensor->name,
+			       tensor->of_edges ? "edges" : "nodes");
+	if (fetch->at == GW_AT_SEEDS && tensor->type != spec->ntype)
+		return gw_fail(GW_INVALID, "fetch %u: \"%s\" belongs to %s, the seeds to %s", number, tensor->name,
+			       client->ntypes[tensor->type].name, client->ntypes[spec->ntype].name);
+	return GW_OK;
 }
 
 gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec)
@@ -100,20 +134,10 @@ gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_s
 		return gw_fail(GW_LIMIT, "%u fetches: at most %d", spec->fetch_count, GW_FETCHES_MAX);
 	if (spec->fetch_count > 0 && !spec->fetches)
 		return gw_fail(GW_INVALID, "the spec has no list of its %u fetches", spec->fetch_count);
-	for (uint32_t i = 0; i < spec->fetch_count; i++) {
-		const struct gw_fetch *fetch = &spec->fetches[i];
-		gw_status status = gw_tensor_check(client, fetch->tensor);
-		if (status != GW_OK)
-			return gw_context(status, "fetch %u", i);
-		if (fetch->tensor->of_edges != (fetch->at == GW_AT_EDGES))
-			return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", i, fetch->tensor->name,
-				       fetch->tensor->of_edges ? "edges" : "nodes");
-		if (fetch->at == GW_AT_SEEDS && fetch->tensor->type != spec->ntype)
-			return gw_fail(GW_INVALID, "fetch %u: \"%s\" belongs to %s, the seeds to %s", i,
-				       fetch->tensor->name, client->ntypes[fetch->tensor->type].name,
-				       client->ntypes[spec->ntype].name);
-	}
-	return GW_OK;
+	gw_status status = check_fanouts(client, spec);
+	for (uint32_t i = 0; i < spec->fetch_count && status == GW_OK; i++)
+		status = check_fetch(client, spec, i);
+	return status;
 }
 
 /* Room for as many fetches as the spec has. */

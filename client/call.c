@@ -29,17 +29,19 @@ gw_status gw_ticket_finish(struct gw_ticket *ticket)
 	return ticket_result(ticket);
 }
 
-gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms, bool *done)
+gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms)
 {
-	bool ended = gw_job_wait(&ticket->job, gw_deadline_ns(timeout_ms));
-	if (done)
-		*done = ended;
-	return ended ? ticket_result(ticket) : gw_fail(GW_DEADLINE, "not done within %lld ms", (long long)timeout_ms);
+	gw_status status = gw_client_check(ticket->client);
+	if (status != GW_OK)
+		return status;
+	if (!gw_job_wait(&ticket->job, gw_deadline_ns(timeout_ms)))
+		return gw_fail(GW_AGAIN, "not done within %lld ms: wait again, or cancel", (long long)timeout_ms);
+	return ticket_result(ticket);
 }
 
 void gw_cancel(struct gw_ticket *ticket)
 {
-	if (!ticket)
+	if (!ticket || gw_client_is_inherited(ticket->client))
 		return;
 	gw_job_cancel(&ticket->job);
 	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
@@ -79,11 +81,10 @@ static void gather_start(struct gw_job *job)
 	gw_status status =
 		gw_buffer_register(job->engine->group, call->out, call->n * call->rows.row_bytes, &call->buffer);
 	if (status != GW_OK) {
-		if (status == GW_LIMIT)
-			gw_context(status, "too many operations at once: wait for some of them");
 		gw_job_end(job, status);
 		return;
 	}
+	call->op.job = job;
 	call->op.done = gather_done;
 	call->op.owner = call;
 	gw_gather_op_start(&call->op, &call->rows, call->ids, call->n, call->buffer, call->out, false);
@@ -138,7 +139,9 @@ static gw_status gather_submit(struct gw_client *client, const struct gw_rows *r
 {
 	if (n > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
-	gw_status status = call_create(client, created);
+	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = call_create(client, created);
 	if (status != GW_OK)
 		return status;
 	struct gather_call *call = *created;
@@ -198,6 +201,8 @@ void gw_buffers_free(struct gw_client *client)
 
 void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes)
 {
+	if (gw_client_check(client) != GW_OK)
+		return NULL;
 	struct gw_client_buffer *buffer = gw_malloc(sizeof(*buffer));
 	if (!buffer)
 		return NULL;
@@ -215,6 +220,8 @@ void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes)
 
 void gw_buffer_free(struct gw_client *client, void *memory)
 {
+	if (gw_client_is_inherited(client))
+		return;
 	pthread_mutex_lock(&client->batches_lock);
 	struct gw_client_buffer **at = &client->buffers, *found;
 	while (*at && gw_arena_base((*at)->arena) != memory)

@@ -67,6 +67,7 @@ enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRES
 struct gw_batch;
 
 struct gw_client {
+	uint32_t forks; /* of this process and those before it, when the client was opened */
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
 	const char *tcp_driver;
@@ -102,6 +103,11 @@ struct gw_client {
 	struct gw_client_buffer *buffers;
 	void *_Atomic spare_call; /* of client/call.c */
 };
+
+/* client/open.c: whether this process has the client from one that forked: its threads are not here, its connections
+ * are the other's, and its locks may be held by nobody. gw_client_check makes an error of it: GW_INVALID. */
+bool gw_client_is_inherited(const struct gw_client *client);
+gw_status gw_client_check(const struct gw_client *client);
 
 /* client/open.c: whether a server's catalog is the expected one; the first time it is taken over. */
 gw_status gw_server_check(struct gw_server *server, const struct gw_endpoint *endpoint, const void *reply,

@@ -37,12 +37,14 @@ gw_status gw_degrees(struct gw_client *client, uint32_t etype, const int64_t *id
 		return gw_fail(GW_RANGE, "edge type %u of %u", etype, meta->num_etypes);
 	const struct gw_edge_type *type = &meta->etypes[etype];
 	const struct gw_node_places *node = &client->node_places[type->dst];
+	if (n > UINT32_MAX)
+		return gw_fail(GW_LIMIT, "%llu ids in one call: at most 2^32 - 1", (unsigned long long)n);
 	if (!same_width(client, node->indptr))
 		return gw_fail(GW_UNSUPPORTED, "the parts store offsets of %s in different widths",
 			       meta->ntypes[type->dst].name);
 	uint32_t width = node->indptr[0].element_bytes;
 	uint64_t record_bytes = 2ull * node->columns * width;
-	uint8_t *records = gw_calloc(n, record_bytes);
+	uint8_t *records = gw_malloc(n * record_bytes);
 	if (!records)
 		return GW_NO_MEMORY;
 	gw_status status = fetch_records(client, type->dst, ids, n, records);

@@ -1,6 +1,7 @@
 /* Running an engine: inbox, links, completions; and handing it from thread to thread. */
 #include "client/engine.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <string.h>
 
@@ -55,6 +56,11 @@ static void take_inbox(struct gw_engine *engine)
 		 * last place that sees it. */
 		if (atomic_load(&job->cancel_wanted))
 			gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
+		else if (engine->jobs_open > GW_JOBS_MAX)
+			gw_job_end(job, gw_fail(GW_LIMIT,
+						"more than %d operations at once in one thread of the "
+						"client: wait for some of them",
+						GW_JOBS_MAX));
 		else
 			job->start(job);
 	}
@@ -121,6 +127,8 @@ static void disown(struct gw_engine *engine)
 void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 {
 	job->engine = engine;
+	job->deadline_ns = gw_deadline_ns(engine->client->timeout_ms);
+	job->waits_away = 0;
 	atomic_store(&job->ended, 0);
 	atomic_store(&job->cancel_wanted, false);
 	job->cancel_told = false;
@@ -167,8 +175,29 @@ void gw_job_cancel(struct gw_job *job)
 		wake_thread(engine);
 }
 
+uint64_t gw_job_deadline(const struct gw_job *job, uint64_t now_ns)
+{
+	if (job->waits_away == 0 || job->deadline_ns == GW_NO_DEADLINE)
+		return job->deadline_ns;
+	return now_ns + job->left_ns;
+}
+
+void gw_job_pause(struct gw_job *job, uint64_t now_ns)
+{
+	if (job->waits_away++ == 0 && job->deadline_ns != GW_NO_DEADLINE)
+		job->left_ns = job->deadline_ns > now_ns ? job->deadline_ns - now_ns : 0;
+}
+
+void gw_job_resume(struct gw_job *job, uint64_t now_ns)
+{
+	if (job->waits_away == 1)
+		job->deadline_ns = gw_job_deadline(job, now_ns);
+	job->waits_away--;
+}
+
 void gw_job_end(struct gw_job *job, gw_status status)
 {
+	assert(status != GW_AGAIN && status != GW_END && job->waits_away == 0);
 	struct gw_engine *engine = job->engine;
 	if (job->previous)
 		job->previous->next = job->next;

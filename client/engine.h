@@ -25,7 +25,12 @@ struct gw_event {
 	void (*fire)(struct gw_event *event, const struct gw_completion *completion);
 };
 
-/* One operation: gather, sample. The caller's memory until it has ended. */
+#define GW_JOBS_MAX 16384 /* operations of one engine at once */
+
+/* One operation: gather, sample. The caller's memory until it has ended.
+ *
+ * It has one deadline, however many reads it takes. While a server that it waits for is away the deadline stands still:
+ * the reconnect budget runs instead (link.h). */
 struct gw_job {
 	void (*start)(struct gw_job *job);  /* runs in the engine; ends, or waits for events */
 	void (*cancel)(struct gw_job *job); /* runs in the engine, once, only while the job waits: makes it end soon */
@@ -36,6 +41,9 @@ struct gw_job {
 	_Atomic uint32_t ended;         /* futex */
 	atomic_bool cancel_wanted;
 	bool cancel_told;
+	uint64_t deadline_ns; /* GW_NO_DEADLINE: none */
+	uint64_t left_ns;     /* of it, from when its first server went away */
+	uint32_t waits_away;  /* its reads that wait for a server that is away */
 	gw_status status;
 	char text[GW_ERROR_TEXT_MAX];
 };
@@ -60,11 +68,11 @@ struct gw_engine {
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number);
 gw_status gw_engine_start_thread(struct gw_engine *engine);
-void gw_engine_close(
-	struct gw_engine *engine); /* ends the thread and closes links and poll group; no job may be open */
+/* Ends the thread and closes links and poll group. No job may be open. */
+void gw_engine_close(struct gw_engine *engine);
 
-/* Hands a job over. It is run by the engine's thread, or by a caller in gw_job_wait. soon: somebody is about to wait
- * for it, so no thread needs to be woken. */
+/* Hands a job over, and starts its clock. It is run by the engine's thread, or by a caller in gw_job_wait. soon:
+ * somebody is about to wait for it, so no thread needs to be woken. */
 void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon);
 
 /* Waits for a job to end, running the engine meanwhile if nobody else does. False: the deadline passed first. */
@@ -73,9 +81,15 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns);
 /* Asks a job to end early; it still must be waited for. Any thread. */
 void gw_job_cancel(struct gw_job *job);
 
-/* Ends a job: from start, cancel or an event, in the engine. The error text of this thread becomes the job's. The job
- * may be gone when this returns. */
+/* Ends a job: from start, cancel or an event, in the engine. The error text of this thread becomes the job's. status is
+ * neither GW_AGAIN nor GW_END: those are for who waits for a job. The job may be gone when this returns. */
 void gw_job_end(struct gw_job *job, gw_status status);
+
+/* The time by which a read of the job must be done, if its server is there. Both in the engine. */
+uint64_t gw_job_deadline(const struct gw_job *job, uint64_t now_ns);
+/* One read more, or one less, of the job waits for a server that is away. */
+void gw_job_pause(struct gw_job *job, uint64_t now_ns);
+void gw_job_resume(struct gw_job *job, uint64_t now_ns);
 
 /* For opening: runs the engine once, by the thread that made it, before its thread starts. */
 void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns);

@@ -219,6 +219,7 @@ static void post_part(struct gw_gather_op *op, const struct gw_rows *rows, uint3
 	uint64_t local = (uint64_t)(op->out - buffer->base);
 	read->buffer = buffer;
 	read->region = rows->places[part].region;
+	read->job = op->job;
 	read->done = read_done;
 	read->owner = op;
 	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)

@@ -13,6 +13,7 @@
 /* Reused from call to call; allocates only while it grows. Belongs to an engine's jobs. */
 struct gw_gather_op {
 	struct gw_engine *engine;
+	struct gw_job *job; /* the operation that it is a step of */
 	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
 	void (*done)(struct gw_gather_op *op, gw_status status);
 	void *owner;

@@ -34,7 +34,8 @@ gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine, struct gw_bl
 	hop->shares = gw_calloc((size_t)meta->num_ntypes * meta->num_parts, sizeof(*hop->shares));
 	hop->sources = gw_calloc((size_t)meta->num_etypes * meta->num_parts, sizeof(*hop->sources));
 	hop->owners = gw_calloc(meta->num_ntypes, sizeof(*hop->owners));
-	if (!hop->shares || !hop->sources || !hop->owners) {
+	hop->is_split = gw_calloc(meta->num_ntypes, sizeof(*hop->is_split));
+	if (!hop->shares || !hop->sources || !hop->owners || !hop->is_split) {
 		gw_hop_free(hop);
 		return GW_NO_MEMORY;
 	}
@@ -66,6 +67,7 @@ void gw_hop_free(struct gw_hop *hop)
 	gw_free(hop->shares);
 	gw_free(hop->sources);
 	gw_free(hop->owners);
+	gw_free(hop->is_split);
 }
 
 void gw_hop_share_free(struct gw_hop_share *share)
@@ -277,9 +279,7 @@ void gw_hop_cancel(struct gw_hop *hop)
 static gw_status prepare(struct gw_hop *hop, const int32_t *fanouts)
 {
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
-	bool *is_split = gw_calloc(meta->num_ntypes, sizeof(*is_split));
-	if (!is_split)
-		return GW_NO_MEMORY;
+	memset(hop->is_split, 0, meta->num_ntypes * sizeof(*hop->is_split));
 	gw_status status = GW_OK;
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++) {
 		uint32_t dst = meta->etypes[e].dst;
@@ -291,14 +291,13 @@ static gw_status prepare(struct gw_hop *hop, const int32_t *fanouts)
 			source->picks.dst_count = 0;
 			source->picks.edge_count = 0;
 		}
-		if (fanouts[e] == 0 || is_split[dst])
+		if (fanouts[e] == 0 || hop->is_split[dst])
 			continue;
 		uint64_t n;
 		const uint64_t *frontier = gw_blocks_frontier(hop->blocks, e, &n);
 		status = split(hop, dst, frontier, n);
-		is_split[dst] = true;
+		hop->is_split[dst] = true;
 	}
-	gw_free(is_split);
 	return status;
 }
 

@@ -21,6 +21,7 @@ struct gw_hop_source; /* the picks of one edge type at one owner */
 struct gw_hop {
 	struct gw_engine *engine;
 	struct gw_blocks *blocks;
+	struct gw_job *job; /* the operation that it is a step of */
 	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
 	void (*done)(struct gw_hop *hop, gw_status status);
 	void *owner;
@@ -28,6 +29,7 @@ struct gw_hop {
 	struct gw_hop_share *shares;             /* [num_ntypes][num_parts] */
 	struct gw_hop_source *sources;           /* [num_etypes][num_parts] */
 	struct gw_vec *owners;                   /* [num_ntypes]: uint32_t by destination */
+	bool *is_split;                          /* [num_ntypes]: its frontier is split by owner */
 	struct gw_vec counts, edges, neighbours; /* merged */
 	uint32_t open;
 	gw_status status;

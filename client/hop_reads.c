@@ -65,6 +65,7 @@ static gw_status read_records(struct gw_hop_share *share)
 	share->read.count = n;
 	share->read.gather = (struct gw_gather){
 		.remote = offsets, .row_bytes = (uint32_t)(2 * step), .stride = (uint32_t)(2 * step)};
+	share->read.job = share->hop->job;
 	share->read.done = records_read;
 	share->read.owner = share;
 	gw_link_post(engine->part_links[share->part], &share->read);
@@ -171,13 +172,13 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 		return status;
 	const struct gw_place *place = &engine->client->indices[source->etype][share->part];
 	uint64_t gap_max = gap_of(engine->part_links[share->part]);
-	uint64_t landing_bound = edges * (place->element_bytes + gap_max);
 	if (gw_vec_reserve(&source->spans, edges * sizeof(struct gw_span)) != GW_OK ||
 	    gw_vec_reserve(&source->landed_at, edges * 8) != GW_OK ||
-	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK ||
-	    gw_vec_reserve(&source->landing, landing_bound) != GW_OK)
+	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	build_spans(source, place, gap_max, &source->read.count);
+	uint64_t landing_bytes = build_spans(source, place, gap_max, &source->read.count);
+	if (gw_vec_reserve(&source->landing, landing_bytes) != GW_OK)
+		return GW_NO_MEMORY;
 	status = gw_buffer_register(engine->group, source->landing.data, source->landing.capacity, &source->buffer);
 	if (status != GW_OK)
 		return status;
@@ -185,6 +186,7 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	source->read.buffer = source->buffer;
 	source->read.region = place->region;
 	source->read.spans = source->spans.data;
+	source->read.job = source->hop->job;
 	source->read.done = neighbours_read;
 	source->read.owner = source;
 	gw_link_post(engine->part_links[share->part], &source->read);

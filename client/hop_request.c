@@ -84,6 +84,7 @@ static void ask(struct gw_hop_source *source)
 	source->read.op = GW_OP_SAMPLE;
 	source->read.request = call;
 	source->read.request_bytes = (uint32_t)bytes;
+	source->read.job = source->hop->job;
 	source->read.done = replied;
 	source->read.owner = source;
 	gw_link_post(source->hop->engine->part_links[source->share->part], &source->read);

@@ -44,12 +44,30 @@ static void dequeue(struct gw_link *link, struct gw_read *read)
 	if (!*at)
 		link->tail = at;
 	read->queued = false;
+	if (read->away) {
+		read->away = false;
+		gw_job_resume(read->job, gw_now_ns());
+	}
 }
 
-/* The read's time runs from now on. */
-static void start_clock(struct gw_link *link, struct gw_read *read)
+/* The server of a queued read is away: its operation's time stands still. */
+static void stop_clock(struct gw_read *read, uint64_t now_ns)
 {
-	read->deadline_ns = gw_deadline_ns(link->engine->client->timeout_ms);
+	if (read->away)
+		return;
+	read->away = true;
+	read->deadline_ns = GW_NO_DEADLINE;
+	gw_job_pause(read->job, now_ns);
+}
+
+/* The server of a queued read is there. */
+static void start_clock(struct gw_link *link, struct gw_read *read, uint64_t now_ns)
+{
+	read->deadline_ns = gw_job_deadline(read->job, now_ns);
+	if (read->away) {
+		read->away = false;
+		gw_job_resume(read->job, now_ns);
+	}
 	if (read->deadline_ns < link->expiry_ns)
 		link->expiry_ns = read->deadline_ns;
 }
@@ -60,9 +78,10 @@ static void enqueue(struct gw_link *link, struct gw_read *read)
 	read->queued = true;
 	*link->tail = read;
 	link->tail = &read->next;
-	read->deadline_ns = GW_NO_DEADLINE;
 	if (link->state == GW_LINK_OPEN)
-		start_clock(link, read);
+		start_clock(link, read, gw_now_ns());
+	else
+		stop_clock(read, gw_now_ns());
 }
 
 /* Fails every read that waits: the budget is used up, or trying again makes no sense. One that a closed connection has
@@ -101,6 +120,8 @@ static void link_lost(struct gw_link *link, gw_status status, const char *reason
 	link->failure = status;
 	name_server(link, reason && *reason ? reason : gw_status_text(status), link->reason);
 	link->state = GW_LINK_WAITING;
+	for (struct gw_read *read = link->head; read; read = read->next)
+		stop_clock(read, now);
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
 		link->backoff_ns = BACKOFF_MAX_NS;
@@ -195,8 +216,9 @@ static void link_ready(struct gw_link *link)
 	link->away_ns = 0;
 	link->attempts = 0;
 	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
+	uint64_t now = gw_now_ns();
 	for (struct gw_read *read = link->head; read; read = read->next)
-		start_clock(link, read);
+		start_clock(link, read, now);
 }
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion)
@@ -299,6 +321,13 @@ static void fail_read(struct gw_link *link, struct gw_read *read, gw_status stat
 	end_read(link, read, status, text);
 }
 
+static void fail_late(struct gw_link *link, struct gw_read *read)
+{
+	gw_fail(GW_DEADLINE, "not done within the operation's deadline of %lld ms",
+		(long long)link->engine->client->timeout_ms);
+	fail_read(link, read, GW_DEADLINE);
+}
+
 static void link_pump(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_OPEN) {
@@ -321,14 +350,16 @@ static void expire(struct gw_link *link, uint64_t now_ns)
 	struct gw_read *read = link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
 	while (read) {
+		/* Another server of its operation may have been away meanwhile. */
+		if (!read->open)
+			read->deadline_ns = gw_job_deadline(read->job, now_ns);
 		if (read->open || now_ns < read->deadline_ns) {
 			if (!read->open && read->deadline_ns < link->expiry_ns)
 				link->expiry_ns = read->deadline_ns;
 			read = read->next;
 			continue;
 		}
-		gw_fail(GW_DEADLINE, "not done in time: it takes no more reads");
-		fail_read(link, read, GW_DEADLINE);
+		fail_late(link, read);
 		read = link->head; /* others may have gone with it */
 	}
 }
@@ -368,6 +399,7 @@ void gw_link_post(struct gw_link *link, struct gw_read *read)
 	read->lost_ns = 0;
 	read->open = false;
 	read->cancelled = false;
+	read->away = false;
 	/* Nobody waited: what the link has been away until now, and how rarely it was tried, is not on this read's
 	 * account. */
 	if (!link->head && link->away_ns) {
@@ -417,14 +449,35 @@ static void read_lost(struct gw_link *link, struct gw_read *read, const struct g
 		enqueue(link, read);
 }
 
+/* Statuses that the transport gives when it has something to say about the connection. Of a connection that is there
+ * they are the server's word, and no answer: believed, they would be asked again for ever, or look like the end of an
+ * epoch. */
+static bool is_no_answer(const struct gw_link *link, const struct gw_read *read, gw_status status)
+{
+	if (status == GW_AGAIN || status == GW_END)
+		return true;
+	return (status == GW_PEER_LOST || status == GW_CANCELLED) && !read->cancelled && link->state == GW_LINK_OPEN &&
+	       read->connection == link->connection && link->endpoint->state == GW_ENDPOINT_OPEN;
+}
+
 static void read_completed(struct gw_event *event, const struct gw_completion *completion)
 {
 	struct gw_read *read = (struct gw_read *)event;
 	struct gw_link *link = read->link;
 	gw_status status = completion->status;
 	read->open = false;
+	if (is_no_answer(link, read, status)) {
+		gw_fail(GW_PROTOCOL, "it answered \"%s\", which is no answer: %s", gw_status_text(status),
+			completion->text);
+		fail_read(link, read, GW_PROTOCOL);
+		return;
+	}
 	if (is_loss(read, status)) {
 		read_lost(link, read, completion);
+		return;
+	}
+	if (status == GW_DEADLINE) {
+		fail_late(link, read);
 		return;
 	}
 	if (status != GW_OK) {
@@ -453,12 +506,4 @@ void gw_link_cancel(struct gw_read *read)
 		gw_endpoint_request_cancel(link->endpoint, &read->event);
 	else
 		gw_endpoint_cancel(link->endpoint, &read->group);
-}
-
-const uint8_t *gw_link_map(struct gw_link *link, uint32_t region)
-{
-	if (link->state != GW_LINK_OPEN)
-		return NULL;
-	const struct gw_region *known = link_region(link, region);
-	return known ? gw_endpoint_map(link->endpoint, known) : NULL;
 }

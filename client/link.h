@@ -4,9 +4,9 @@
  * CONNECTING
  *
  * Reads are posted in order, as room allows. A read whose connection is lost is posted again on the next one: reads and
- * sample requests may run twice. Two limits: a read's deadline runs while the server is connected, also while the read
- * waits for room; while the server is away, the reconnect budget does. When that is used up, every waiting read fails
- * with the reason; so does a read whose connections keep being lost for that long, one after another.
+ * sample requests may run twice. Two limits: the operation's deadline runs while the server is connected, also while
+ * the read waits for room; while the server is away, the reconnect budget does. When that is used up, every waiting
+ * read fails with the reason; so does a read whose connections keep being lost for that long, one after another.
  */
 #ifndef GW_CLIENT_LINK_H
 #define GW_CLIENT_LINK_H
@@ -21,6 +21,7 @@ enum gw_read_form { GW_READ_GATHER, GW_READ_SPANS, GW_READ_REQUEST };
 struct gw_read {
 	struct gw_event event;
 	struct gw_group group;
+	struct gw_job *job; /* the operation that it is part of: its deadline */
 	struct gw_link *link;
 	struct gw_read *next; /* in the link's queue */
 	enum gw_read_form form;
@@ -37,10 +38,11 @@ struct gw_read {
 	void *owner;
 	/* The link's: */
 	uint64_t posted;
-	uint64_t deadline_ns; /* while connected */
+	uint64_t deadline_ns; /* the job's, when the read was queued or its server came back */
 	uint64_t lost_ns;     /* when its connection was lost for the first time, or 0 */
 	uint64_t connection;  /* the one that it is open on: link->connection of then */
 	bool queued, cancelled, open;
+	bool away; /* the job's clock stands still for it */
 };
 
 enum gw_link_state { GW_LINK_DOWN, GW_LINK_CONNECTING, GW_LINK_CHECKING, GW_LINK_OPEN, GW_LINK_WAITING };
@@ -77,8 +79,5 @@ void gw_link_post(struct gw_link *link, struct gw_read *read);
 
 /* Makes a read end with GW_CANCELLED, by done, once nothing writes to its destination any more. */
 void gw_link_cancel(struct gw_read *read);
-
-/* The server's memory of a region where this process can address it, else NULL. The link must be open. */
-const uint8_t *gw_link_map(struct gw_link *link, uint32_t region);
 
 #endif

@@ -11,16 +11,18 @@
 #include "client/sample.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/digest.h"
 #include "core/base/rng.h"
 
 #define DEPTH_MAX  256
+#define SEEDS_MAX  (1ull << 62) /* that a permutation goes over */
 #define EPOCHS_MAX (1ull << 62) /* times steps: numbers of batches do not wrap around */
 
 struct gw_loader {
 	struct gw_client *client;
 	struct gw_sample_spec spec; /* fanouts and fetches are copies */
 	struct gw_vec fanouts, fetches, ids;
-	uint64_t id_count, steps, seed;
+	uint64_t id_count, steps, seed, plan;
 	uint32_t batch_size, world, rank, depth;
 	enum gw_last_batch last;
 	bool shuffle;
@@ -128,6 +130,23 @@ static gw_status copy_in(struct gw_vec *vec, const void *from, size_t bytes)
 	return status;
 }
 
+/* Of all that a state's numbers depend on. Never 0. */
+static uint64_t digest_plan(const struct gw_loader *loader)
+{
+	const uint64_t plan[] = {loader->client->meta->graph_id,
+				 loader->spec.ntype,
+				 loader->id_count,
+				 loader->seed,
+				 loader->shuffle,
+				 loader->batch_size,
+				 loader->world,
+				 loader->last};
+	uint64_t digest = gw_digest(plan, sizeof(plan));
+	if (loader->ids.data)
+		digest = gw_digest_add(digest, loader->ids.data, loader->id_count * sizeof(int64_t));
+	return digest ? digest : 1;
+}
+
 static gw_status take_options(struct gw_loader *loader, const struct gw_loader_options *options)
 {
 	const struct gw_graph_meta *meta = loader->client->meta;
@@ -149,6 +168,8 @@ static gw_status take_options(struct gw_loader *loader, const struct gw_loader_o
 		status = copy_in(&loader->ids, options->ids, options->id_count * sizeof(int64_t));
 	if (status != GW_OK)
 		return status;
+	if (loader->id_count > SEEDS_MAX)
+		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
 	loader->spec.fanouts = loader->fanouts.data;
 	loader->spec.fetches = loader->fetches.data;
 
@@ -160,6 +181,10 @@ static gw_status take_options(struct gw_loader *loader, const struct gw_loader_o
 			       "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
 			       (unsigned long long)loader->id_count, (unsigned long long)per_step, loader->batch_size,
 			       loader->world);
+	loader->plan = digest_plan(loader);
+	if (options->start.plan && options->start.plan != loader->plan)
+		return gw_fail(GW_INVALID, "the start is the state of a loader with another graph, other seeds, "
+					   "another seed, shuffle, batch size, world or last batch");
 	if (options->start.step > loader->steps)
 		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
 			       (unsigned long long)options->start.step, (unsigned long long)loader->steps);
@@ -175,7 +200,9 @@ static gw_status take_options(struct gw_loader *loader, const struct gw_loader_o
 gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options, struct gw_loader **out)
 {
 	*out = NULL;
-	gw_status status = check_options(client, options);
+	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = check_options(client, options);
 	if (status != GW_OK)
 		return status;
 	struct gw_loader *loader = gw_calloc(1, sizeof(*loader));
@@ -189,14 +216,6 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 		loader->slot_text = gw_calloc(loader->depth, sizeof(*loader->slot_text));
 		if (!loader->slots || !loader->slot_status || !loader->slot_text)
 			status = GW_NO_MEMORY;
-	}
-	/* A bad spec is told here, not by the first batch. */
-	struct gw_batch *probe = NULL;
-	if (status == GW_OK)
-		status = gw_batch_take(&client->engines[0], &probe);
-	if (status == GW_OK) {
-		status = gw_batch_set_spec(probe, &loader->spec);
-		gw_batch_give(probe);
 	}
 	if (status != GW_OK) {
 		gw_loader_close(loader);
@@ -216,16 +235,20 @@ uint64_t gw_loader_steps(const struct gw_loader *loader)
 gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms)
 {
 	*out = NULL;
+	gw_status status = gw_client_check(loader->client);
+	if (status != GW_OK)
+		return status;
 	if (loader->next % loader->steps == 0 && loader->next / loader->steps > loader->ended_epoch) {
 		loader->ended_epoch = loader->next / loader->steps;
 		return gw_fail(GW_END, "the epoch is over");
 	}
 	uint32_t slot = (uint32_t)(loader->next % loader->depth);
 	struct gw_batch *batch = loader->slots[slot];
-	gw_status status = loader->slot_status[slot];
+	status = loader->slot_status[slot];
 	if (batch) {
 		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
-			return gw_fail(GW_AGAIN, "batch not there within %lld ms", (long long)timeout_ms);
+			return gw_fail(GW_AGAIN, "the batch is not there within %lld ms: call again",
+				       (long long)timeout_ms);
 		status = batch->ticket.job.status;
 		if (status == GW_OK)
 			*out = &batch->view;
@@ -254,11 +277,12 @@ void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state 
 	bool at_end = loader->next % loader->steps == 0 && epoch > loader->ended_epoch;
 	state->epoch = at_end ? epoch - 1 : epoch;
 	state->step = at_end ? loader->steps : loader->next % loader->steps;
+	state->plan = loader->plan;
 }
 
 void gw_loader_close(struct gw_loader *loader)
 {
-	if (!loader)
+	if (!loader || gw_client_is_inherited(loader->client))
 		return;
 	for (uint32_t i = 0; loader->slots && i < loader->depth; i++) {
 		if (loader->slots[i])
@@ -268,7 +292,7 @@ void gw_loader_close(struct gw_loader *loader)
 		if (!loader->slots[i])
 			continue;
 		gw_job_wait(&loader->slots[i]->ticket.job, GW_NO_DEADLINE);
-		gw_batch_give(loader->slots[i]);
+		gw_batch_destroy(loader->slots[i]);
 	}
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);

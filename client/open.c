@@ -20,6 +20,32 @@
 
 #define ENGINES_MAX 64
 
+/* --- Forks. --- */
+
+static _Atomic uint32_t forks; /* from the first process on */
+
+static void note_fork(void)
+{
+	atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, note_fork);
+}
+
+bool gw_client_is_inherited(const struct gw_client *client)
+{
+	return client->forks != atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+gw_status gw_client_check(const struct gw_client *client)
+{
+	if (!gw_client_is_inherited(client))
+		return GW_OK;
+	return gw_fail(GW_INVALID, "the client was opened before this process was forked: open one in each process");
+}
+
 gw_status gw_server_check(struct gw_server *server, const struct gw_endpoint *endpoint, const void *reply,
 			  uint32_t reply_bytes)
 {
@@ -207,9 +233,12 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
 	client->tcp_driver = options->tcp_driver;
-	client->engine_count = options->threads ? options->threads : gw_processors();
-	if (client->engine_count > ENGINES_MAX)
-		return gw_fail(GW_RANGE, "threads = %u: at most %u", client->engine_count, ENGINES_MAX);
+	uint32_t processors = gw_processors();
+	client->engine_count = processors < ENGINES_MAX ? processors : ENGINES_MAX;
+	if (options->threads > ENGINES_MAX)
+		return gw_fail(GW_RANGE, "threads = %u: at most %u", options->threads, ENGINES_MAX);
+	if (options->threads)
+		client->engine_count = options->threads;
 	gw_status status = choose("neighbours", options->neighbours, ways, &choice);
 	client->neighbours = (enum gw_neighbour_way)choice;
 	if (status == GW_OK)
@@ -273,10 +302,13 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 
 gw_status gw_client_open(const struct gw_client_options *options, struct gw_client **out)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	*out = NULL;
 	struct gw_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
 		return GW_NO_MEMORY;
+	pthread_once(&once, watch_forks);
+	client->forks = atomic_load(&forks);
 	pthread_mutex_init(&client->batches_lock, NULL);
 	gw_status status = open_steps(client, options);
 	if (status != GW_OK) {
@@ -291,7 +323,8 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 
 void gw_client_close(struct gw_client *client)
 {
-	if (!client)
+	/* In a forked process nothing here may be touched: it is given up, the other process has its own. */
+	if (!client || gw_client_is_inherited(client))
 		return;
 	gw_batches_free(client);
 	gw_calls_free(client);

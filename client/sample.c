@@ -133,6 +133,7 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	batch->view_row_counts[number] = n;
 	if (n == 0)
 		return GW_OK;
+	work->op.job = &batch->ticket.job;
 	work->op.done = fetch_done;
 	work->op.owner = batch;
 	batch->fetches_open++;
@@ -179,6 +180,7 @@ static void batch_start_hop(struct gw_batch *batch)
 		batch_end(batch, status);
 		return;
 	}
+	batch->hop.job = &batch->ticket.job;
 	batch->hop.done = hop_done;
 	batch->hop.owner = batch;
 	const int32_t *fanouts = batch->spec.fanouts;
@@ -261,8 +263,10 @@ static gw_status submit(struct gw_client *client, const struct gw_sample_spec *s
 	if (n > GW_SEEDS_MAX)
 		return gw_fail(GW_LIMIT, "%llu seeds in one mini-batch: at most %u", (unsigned long long)n,
 			       GW_SEEDS_MAX);
-	struct gw_batch *batch;
-	gw_status status = gw_batch_take(gw_client_engine(client), &batch);
+	gw_status status = gw_client_check(client);
+	struct gw_batch *batch = NULL;
+	if (status == GW_OK)
+		status = gw_batch_take(gw_client_engine(client), &batch);
 	if (status != GW_OK)
 		return status;
 	status = gw_batch_set_spec(batch, spec);
@@ -335,6 +339,6 @@ uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 
 void gw_minibatch_release(struct gw_minibatch *minibatch)
 {
-	if (minibatch)
+	if (minibatch && !gw_client_is_inherited(batch_of(minibatch)->engine->client))
 		gw_batch_give(batch_of(minibatch));
 }

@@ -52,9 +52,11 @@ struct gw_batch {
 	uint64_t *view_row_counts;
 };
 
-/* A batch of this engine: an unused one, or a new one. */
+/* A batch of this engine: an unused one, or a new one. Given back it is kept for the next; destroyed, its memory is
+ * free. */
 gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out);
 void gw_batch_give(struct gw_batch *batch);
+void gw_batch_destroy(struct gw_batch *batch);
 void gw_batches_free(struct gw_client *client);
 
 #define GW_SEEDS_MAX   (1u << 24) /* of one mini-batch */

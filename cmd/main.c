@@ -1,4 +1,5 @@
 /* The program: one table of subcommands. A line per command; the rest of the program knows none of them by name. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,8 +71,9 @@ static int unknown_command(const char *name)
 	const char *nearest = NULL;
 	size_t least = 4; /* more edits than that make another word */
 	for (size_t i = 0; i < COMMANDS; i++) {
-		size_t edits =
-			strncmp(commands[i].name, name, strlen(name)) == 0 ? 1 : distance(commands[i].name, name);
+		size_t edits = *name && strncmp(commands[i].name, name, strlen(name)) == 0
+				       ? 1
+				       : distance(commands[i].name, name);
 		if (edits < least) {
 			least = edits;
 			nearest = commands[i].name;
@@ -84,6 +86,15 @@ static int unknown_command(const char *name)
 	return 2;
 }
 
+/* What a command printed is there, or the command has failed: a full disk shows only now. */
+static int finish(const char *name, int result)
+{
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || result != 0)
+		return result;
+	fprintf(stderr, "%s: standard output: %s\n", name, strerror(errno));
+	return 1;
+}
+
 /* Half-written folders go before the process does; then the signal does what it always does, so that a shell sees it.
  * A command that ends in another way on signals (a server that drains) sets handlers of its own. */
 static void clean_up_and_die(int number)
@@ -93,13 +104,16 @@ static void clean_up_and_die(int number)
 	raise(number);
 }
 
+/* A signal that whoever started us has told us to ignore (nohup; a shell's background job) stays ignored. */
 static void catch_signals(void)
 {
-	struct sigaction action = {.sa_handler = clean_up_and_die};
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = clean_up_and_die}, before;
 	sigemptyset(&action.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+	}
 }
 
 int main(int argc, char **argv)
@@ -123,7 +137,7 @@ int main(int argc, char **argv)
 		snprintf(name, sizeof(name), "graphwire %s", commands[i].name);
 		catch_signals();
 		argv[1] = name; /* what usage lines call it */
-		return commands[i].run(argc - 1, argv + 1);
+		return finish(name, commands[i].run(argc - 1, argv + 1));
 	}
 	return unknown_command(argv[1]);
 }

@@ -59,7 +59,7 @@ void gw_relabel_clear(struct gw_relabel *relabel)
 
 static gw_status no_node(const struct gw_node_list *nodes, uint64_t id)
 {
-	return gw_fail(GW_RANGE, "node %llu is out of range: there are %llu", (unsigned long long)id,
+	return gw_fail(GW_RANGE, "node %lld is out of range: there are %llu", (long long)id,
 		       (unsigned long long)nodes->id_count);
 }
 

@@ -1,14 +1,17 @@
-/* The life of a server: read the JSON -> try the address -> key -> guard the part -> load -> publish -> listen -> serve
- * -> drain.
+/* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish
+ * -> listen -> serve -> drain.
  *
  * What can fail cheaply comes first: a taken port or a part that is served already is known before hours of loading.
- * Each thread polls a group of its own; connections are dealt out over them.
+ * The port stays reserved while the part loads, and clients are refused until then. Each thread polls a group of its
+ * own; connections are dealt out over them.
  */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -74,62 +77,54 @@ static gw_status open_groups(struct gw_server *server)
 	return GW_OK;
 }
 
-static gw_status listen_all(struct gw_server *server, struct gw_service *service, struct gw_listener **listener)
+/* The kernel closes the sockets of a process that was killed a little after its end: whoever starts it again at once
+ * finds its own port taken. */
+static gw_status reserve_port(struct gw_server *server)
 {
-	struct gw_poll_group *groups[GW_SERVER_THREADS_MAX];
-	for (uint32_t i = 0; i < server->options.threads; i++)
-		groups[i] = server->threads[i].group;
-	/* The kernel closes the sockets of a process that was killed a little after its end: whoever starts it again at
-	 * once finds its own port taken. */
+	struct gw_address *address = &server->options.listen;
 	uint64_t give_up = gw_now_ns() + LINGER_NS;
-	for (;;) {
-		gw_status status =
-			gw_listen(groups, server->options.threads, &server->options.listen, service, listener);
-		if (status != GW_BUSY || gw_now_ns() >= give_up)
-			return status;
+	gw_status status;
+	while ((status = gw_port_reserve(address, &server->reservation)) == GW_BUSY && gw_now_ns() < give_up) {
 		struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
 		nanosleep(&step, NULL);
 	}
-}
-
-/* Whether the address can be had; settles which port, where any was asked for. */
-static gw_status try_address(struct gw_server *server)
-{
-	struct gw_service_identity nobody = {.part = server->options.part, .parts = server->meta->num_parts};
-	struct gw_service *service;
-	struct gw_listener *listener;
-	gw_status status = gw_service_create(&nobody, NULL, &service);
-	if (status != GW_OK)
+	if (status != GW_BUSY)
 		return status;
-	status = listen_all(server, service, &listener);
-	if (status == GW_OK) {
-		server->options.listen = listener->address;
-		gw_listener_stop(listener, true);
-		gw_listener_free(listener);
-	}
-	gw_service_destroy(service);
-	return status;
+	/* The kernel names who listens there, and not who has reserved it. */
+	char error[GW_ERROR_TEXT_MAX], holder[GW_ADDRESS_MAX + 64], text[GW_ADDRESS_MAX];
+	snprintf(error, sizeof(error), "%s", gw_last_error());
+	if (gw_server_find_holder(address->port, holder, sizeof(holder)))
+		return gw_fail(GW_BUSY, "listen on %s: the port is taken by another server, %s; choose another",
+			       gw_address_text(address, text), holder);
+	return gw_fail_text(GW_BUSY, error);
 }
 
 /* Before the part is loaded: what is missing here is known early. */
 static gw_status find_key(struct gw_server *server)
 {
-	gw_status status = GW_OK;
-	if (server->options.insecure) {
-		/* What a server of this port that was killed has left would mislead clients. */
+	if (server->options.insecure)
+		return GW_OK;
+	if (server->options.key_file)
+		return gw_key_read(server->options.key_file, server->key, &server->key_bytes);
+	if (gw_address_is_loopback(&server->options.listen))
+		return GW_OK; /* made when the part is loaded, so that whoever ends the load leaves none behind */
+	return gw_fail(GW_INVALID,
+		       "address %s is not loopback: give --key-file FILE (the same on all clients and "
+		       "servers), or --insecure to let anybody read",
+		       server->options.listen.host);
+}
+
+/* The key in the runtime folder. Its name is the port's, which is ours: one that is there is a dead server's, and would
+ * mislead clients. */
+static gw_status leave_key(struct gw_server *server)
+{
+	if (server->options.insecure || server->options.key_file) {
 		gw_key_remove(server->options.listen.port);
-	} else if (server->options.key_file) {
-		status = gw_key_read(server->options.key_file, server->key, &server->key_bytes);
-	} else if (gw_address_is_loopback(&server->options.listen)) {
-		status = gw_key_make(server->options.listen.port, server->key);
-		server->has_key = status == GW_OK;
-		server->key_bytes = GW_KEY_BYTES;
-	} else {
-		return gw_fail(GW_INVALID,
-			       "address %s is not loopback: give --key-file FILE (the same on all clients and "
-			       "servers), or --insecure to let anybody read",
-			       server->options.listen.host);
+		return GW_OK;
 	}
+	gw_status status = gw_key_make(server->options.listen.port, server->key);
+	server->has_key = status == GW_OK;
+	server->key_bytes = GW_KEY_BYTES;
 	return status;
 }
 
@@ -159,9 +154,24 @@ static gw_status publish(struct gw_server *server)
 					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);
 	if (status == GW_OK)
 		status = gw_server_answer(server);
+	if (status == GW_OK)
+		status = leave_key(server);
 	if (status == GW_OK && server->key_bytes)
 		status = gw_service_key_set(server->service, server->key, server->key_bytes);
 	explicit_bzero(server->key, sizeof(server->key));
+	return status;
+}
+
+static gw_status listen_all(struct gw_server *server)
+{
+	struct gw_poll_group *groups[GW_SERVER_THREADS_MAX];
+	for (uint32_t i = 0; i < server->options.threads; i++)
+		groups[i] = server->threads[i].group;
+	gw_port_yield(server->reservation);
+	gw_status status =
+		gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
+	close(server->reservation);
+	server->reservation = -1;
 	return status;
 }
 
@@ -196,13 +206,13 @@ static gw_status start_steps(struct gw_server *server)
 	if (status != GW_OK)
 		return status;
 	if (server->options.part >= server->meta->num_parts)
-		return gw_fail(GW_RANGE, "%s: part %u of %u", server->options.part_config, server->options.part,
-			       server->meta->num_parts);
+		return gw_fail(GW_RANGE, "%s: there is no part %u; its %u parts are numbered from 0",
+			       server->options.part_config, server->options.part, server->meta->num_parts);
 	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
 	status = open_groups(server);
 	if (status == GW_OK)
-		status = try_address(server);
+		status = reserve_port(server);
 	if (status == GW_OK)
 		status = find_key(server);
 	if (status == GW_OK)
@@ -212,7 +222,7 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK)
 		status = publish(server);
 	if (status == GW_OK)
-		status = listen_all(server, server->service, &server->listener);
+		status = listen_all(server);
 	if (status == GW_OK)
 		status = start_threads(server);
 	return status;
@@ -225,7 +235,7 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	if (!server)
 		return GW_NO_MEMORY;
 	server->options = *options;
-	server->guard_fd = -1;
+	server->guard_fd = server->reservation = -1;
 	server->started_ns = gw_now_ns();
 	gw_status status = start_steps(server);
 	if (status != GW_OK) {
@@ -262,6 +272,9 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	if (!server)
 		return;
 	uint32_t threads = server->threads ? server->options.threads : 0;
+	/* While the port is still ours: the next server on it makes a key of the same name. */
+	if (server->has_key)
+		gw_key_remove(server->options.listen.port);
 	if (server->listener && threads && server->threads[0].started && drain_ms)
 		drain(server, drain_ms);
 	atomic_store(&server->stop, true);
@@ -274,8 +287,8 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	if (server->listener)
 		gw_listener_stop(server->listener, true);
 	gw_listener_free(server->listener);
-	if (server->has_key)
-		gw_key_remove(server->options.listen.port);
+	if (server->reservation >= 0)
+		close(server->reservation);
 	for (uint32_t i = 0; i < threads; i++) {
 		gw_poll_group_destroy(server->threads[i].group);
 		gw_picks_free(&server->threads[i].picks);

@@ -44,6 +44,7 @@ struct gw_server {
 	struct gw_listener *listener;
 	struct gw_server_thread *threads;
 	uint64_t incarnation, started_ns;
+	int reservation; /* of the port, until the listener has it; -1: none */
 	int guard_fd;
 	char *guard_path;
 	char *catalog;      /* JSON */
@@ -64,6 +65,8 @@ gw_status gw_server_answer(struct gw_server *server);
 /* guard.c: takes the right to serve this part on this host; GW_BUSY names who has it. */
 gw_status gw_server_guard(struct gw_server *server);
 void gw_server_unguard(struct gw_server *server);
+/* Whether a server of this user, perhaps one that still loads, has the port; holder: "pid 12 at 127.0.0.1:30050". */
+bool gw_server_find_holder(uint16_t port, char *holder, size_t bytes);
 
 /* main.c: `graphwire serve`. */
 int gw_serve_main(int argc, char **argv);

@@ -33,10 +33,7 @@ struct building {
 
 static void *take(struct building *b, uint64_t count, size_t bytes, gw_status *status)
 {
-	void *memory = *status == GW_OK ? gw_malloc(count * bytes) : NULL;
-	if (*status == GW_OK)
-		*status = memory ? gw_builder_own(b->builder, memory, gw_free) : GW_NO_MEMORY;
-	return *status == GW_OK ? memory : NULL;
+	return gw_builder_take(b->builder, count, bytes, status);
 }
 
 /* ---- names ---- */

@@ -116,7 +116,7 @@ static int32_t in_degree(const struct metis_plan *m, uint32_t ntype, uint64_t no
 static void drop_empty(struct metis_plan *m)
 {
 	uint64_t sum[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
-	uint32_t kept = 0, place[2 * GW_PLAN_CONSTRAINTS_MAX];
+	uint32_t kept = 0, place[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
 	for (uint64_t v = 0; v < m->graph.nodes; v++) {
 		for (uint32_t c = 0; c < m->constraints; c++)
 			sum[c] += (uint64_t)m->weights[v * m->constraints + c];

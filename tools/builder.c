@@ -1,11 +1,13 @@
 /* Filling a builder: types, arrays and the memory it answers for. Nothing is read or written here but small copies. */
 #include "tools/builder.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/memory.h"
 #include "tools/builder_internal.h"
 
 /* Makes room for one more element. */
@@ -27,7 +29,7 @@ gw_status gw_builder_target_check(const char *folder, bool replace)
 	if (!replace && access(folder, F_OK) == 0)
 		return gw_fail(GW_EXISTS, "%s is there already: remove it, choose another --out, or pass --replace",
 			       folder);
-	return GW_OK;
+	return replace ? gw_meta_check_replaceable(folder) : GW_OK;
 }
 
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)
@@ -42,6 +44,19 @@ gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)
 	snprintf(builder->name, sizeof(builder->name), "%s", graph_name);
 	*out = builder;
 	return GW_OK;
+}
+
+gw_status gw_builder_rename(struct gw_builder *builder, const char *graph_name)
+{
+	gw_status status = gw_name_check("graph", graph_name);
+	if (status == GW_OK)
+		snprintf(builder->name, sizeof(builder->name), "%s", graph_name);
+	return status;
+}
+
+const char *gw_builder_name(const struct gw_builder *builder)
+{
+	return builder->name;
 }
 
 void gw_builder_destroy(struct gw_builder *builder)
@@ -70,6 +85,22 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 	}
 	builder->owned[builder->num_owned++] = (struct builder_owned){.memory = memory, .release = release};
 	return GW_OK;
+}
+
+void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
+{
+	void *memory = NULL;
+	if (*status != GW_OK)
+		return NULL;
+	if (count > SIZE_MAX / bytes)
+		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu elements", (unsigned long long)count);
+	else
+		memory = gw_malloc(count * bytes);
+	if (memory)
+		gw_memory_huge(memory, count * bytes);
+	if (*status == GW_OK)
+		*status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
+	return *status == GW_OK ? memory : NULL;
 }
 
 gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_t *out)
@@ -112,6 +143,12 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 	gw_status status = gw_name_check("edge type", rel);
 	if (status == GW_OK && edges->time)
 		status = gw_name_check("time column", edges->time_name);
+	if (status == GW_OK && edges->time && edges->rel)
+		status = gw_fail(
+			GW_UNSUPPORTED,
+			"edge type \"%s\": lists of many relations are in their order, and cannot be in that of a "
+			"time column too: import each relation as an edge type, or leave the time column out",
+			rel);
 	if (status)
 		return status;
 	for (uint32_t i = 0; i < builder->num_etypes; i++) {
@@ -189,17 +226,29 @@ static gw_status add_item(struct builder_items *list, const char *what, const st
 	return GW_OK;
 }
 
+static gw_status fail_taken(const char *what, const char *name)
+{
+	return gw_fail(GW_INVALID, "%s \"%s\": the format uses that name itself: choose another", what, name);
+}
+
 gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array)
 {
 	struct builder_item item = {.array = *array};
-	gw_status status = add_item(&builder->ntypes[ntype].arrays, "node feature", &item, array->name);
+	gw_status status = gw_name_is_taken(false, array->name)
+				   ? fail_taken("node feature", array->name)
+				   : add_item(&builder->ntypes[ntype].arrays, "node feature", &item, array->name);
 	return status ? gw_context(status, "node type %s", builder->ntypes[ntype].name) : GW_OK;
 }
 
 gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array)
 {
 	struct builder_item item = {.array = *array};
-	gw_status status = add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
+	const struct builder_etype *type = &builder->etypes[etype];
+	assert(!array->weight || (array->dtype == GW_FLOAT32 && array->ndim == 1));
+	bool taken =
+		gw_name_is_taken(true, array->name) || (type->edges.time && strcmp(array->name, type->time_name) == 0);
+	gw_status status = taken ? fail_taken("edge feature", array->name)
+				 : add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
 	return status ? gw_context(status, "edge type %s", builder->etypes[etype].rel) : GW_OK;
 }
 
@@ -220,5 +269,8 @@ gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, co
 				  const uint64_t *offsets, const char *bytes)
 {
 	struct builder_item item = strings_item(count, offsets, bytes);
+	size_t length = strlen(name), tail = strlen(".names");
+	if (length <= tail || strcmp(name + length - tail, ".names") != 0)
+		return gw_fail(GW_INVALID, "edge strings \"%s\": not a table of names, NAME.names", name);
 	return add_item(&builder->etypes[etype].arrays, "edge strings", &item, name);
 }

@@ -23,7 +23,7 @@ struct gw_builder_edges {
 	const uint64_t
 		*origin;     /* [count] the input row of each edge, which arrays and orig_id go by; NULL: its index */
 	uint64_t input_rows; /* all origins lie below it; not used without origin */
-	const uint32_t *rel; /* [count] below relations, or NULL: not fused */
+	const uint32_t *rel; /* [input rows] below relations, or NULL: not fused; excludes time */
 	uint32_t relations;
 	const int64_t *time; /* [input rows], or NULL; stored as time_name and the first key of the list order */
 	const char *time_name;
@@ -62,6 +62,10 @@ gw_status gw_builder_target_check(const char *folder, bool replace);
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out);
 void gw_builder_destroy(struct gw_builder *builder); /* NULL is allowed; releases what it owns */
 
+/* Another name for the graph. GW_INVALID for a bad one, which leaves the old. */
+gw_status gw_builder_rename(struct gw_builder *builder, const char *graph_name);
+const char *gw_builder_name(const struct gw_builder *builder);
+
 /* The number of the node type of that name, added with count 0 if it is new. GW_INVALID for a bad name. */
 gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_t *out);
 void gw_builder_ntype_count(struct gw_builder *builder, uint32_t ntype, uint64_t count);
@@ -75,12 +79,13 @@ gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges 
 gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char *rel, uint32_t dst,
 			   const struct gw_builder_edges *edges, uint32_t *out);
 
-/* An array of a node type, row i of node i; of an edge type, row i of input row i. GW_EXISTS for a name that is taken.
- */
+/* An array of a node type, row i of node i; of an edge type, row i of input row i. GW_EXISTS for a name that is given
+ * twice, GW_INVALID for one that the format uses itself. */
 gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array);
 gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array);
 
-/* Strings of a node type: count + 1 offsets into bytes. name: "orig_id", or "label.names" for a table of names. */
+/* Strings: count + 1 offsets into bytes. name: "orig_id", one for each node, or "label.names" for a table of names.
+ * Edges have tables of names only. */
 gw_status gw_builder_node_strings(struct gw_builder *builder, uint32_t ntype, const char *name, uint64_t count,
 				  const uint64_t *offsets, const char *bytes);
 gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, const char *name, uint64_t count,
@@ -88,6 +93,10 @@ gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, co
 
 /* Hands memory over: release(memory) is called by gw_builder_destroy. On failure it is called at once. */
 gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*release)(void *memory));
+
+/* Memory of count elements, at least one byte, that the builder releases; NULL with *status set. For calls in a row:
+ * one that finds *status set already does nothing. */
+void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status);
 
 /* Writes <folder>/<graph name>.json and part0. GW_RANGE names the edge type, the edge and the id. */
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,

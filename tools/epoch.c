@@ -29,7 +29,6 @@ struct command {
 	struct gw_client_options client;
 	struct gw_epoch_plan plan;
 	const char *servers[SERVERS_MAX];
-	char *server_text; /* what servers point into */
 	uint64_t steps_max;
 	bool check, json;
 };
@@ -45,201 +44,87 @@ struct totals {
 
 static gw_status parse_fanouts(const char *text, struct gw_epoch_fanouts *out)
 {
-	out->hops = 0;
-	for (const char *at = text;;) {
-		char *end;
-		long value = strtol(at, &end, 10);
-		if (end == at || value < GW_ALL_NEIGHBOURS || value > FANOUT_MAX || (*end && *end != ','))
-			return gw_fail(GW_INVALID, "fanouts \"%s\": one number a hop, -1 (all) to %d, such as 10,5",
-				       text, FANOUT_MAX);
-		if (out->hops == GW_EPOCH_HOPS_MAX)
-			return gw_fail(GW_LIMIT, "fanouts \"%s\": more than %d hops", text, GW_EPOCH_HOPS_MAX);
-		out->of_hop[out->hops++] = (int32_t)value;
-		if (!*end)
-			return GW_OK;
-		at = end + 1;
-	}
+	return gw_parse_list(text, GW_ALL_NEIGHBOURS, FANOUT_MAX, GW_EPOCH_HOPS_MAX, out->of_hop, &out->hops);
+}
+
+static gw_status take_fanouts(void *input, char *text)
+{
+	return parse_fanouts(text, &((struct command *)input)->plan.fanouts);
 }
 
 /* "depends=10,5" */
-static gw_status parse_override(struct gw_epoch_plan *plan, char *text)
+static gw_status take_override(void *input, char *text)
 {
+	struct gw_epoch_plan *plan = &((struct command *)input)->plan;
 	char *equals = strchr(text, '=');
 	if (!equals || equals == text)
-		return gw_fail(GW_INVALID, "fanout \"%s\": an edge type and its fanouts, such as depends=10,5", text);
+		return gw_fail(GW_INVALID, "\"%s\": an edge type and its fanouts, such as depends=10,5", text);
 	if (plan->override_count == GW_EPOCH_OVERRIDES_MAX)
-		return gw_fail(GW_LIMIT, "more than %d times --fanout", GW_EPOCH_OVERRIDES_MAX);
+		return gw_fail(GW_LIMIT, "more than %d times", GW_EPOCH_OVERRIDES_MAX);
 	*equals = '\0';
 	struct gw_epoch_override *override = &plan->overrides[plan->override_count++];
 	override->etype = text;
 	return parse_fanouts(equals + 1, &override->fanouts);
 }
 
-static gw_status parse_servers(struct command *c, const char *text)
+static gw_status take_servers(void *input, char *text)
 {
-	gw_free(c->server_text);
-	c->server_text = gw_strdup(text);
-	if (!c->server_text)
-		return GW_NO_MEMORY;
-	c->client.server_count = 0;
+	struct command *c = input;
 	c->client.servers = c->servers;
-	char *rest = c->server_text;
-	for (char *name; (name = strsep(&rest, ",")) != NULL;) {
-		if (!*name)
-			return gw_fail(GW_INVALID,
-				       "servers \"%s\": an empty name; such as 10.0.0.1:30050,10.0.0.2:30050", text);
-		if (c->client.server_count == SERVERS_MAX)
-			return gw_fail(GW_LIMIT, "more than %d servers", SERVERS_MAX);
-		c->servers[c->client.server_count++] = name;
-	}
-	return GW_OK;
+	return gw_split_list(text, SERVERS_MAX, c->servers, &c->client.server_count);
 }
 
-static gw_status parse_u32(const char *text, uint64_t min, uint64_t max, uint32_t *out)
+static gw_status take_part(void *input, char *text)
 {
-	uint64_t value;
-	gw_status status = gw_parse_u64(text, min, max, &value);
-	if (!status)
-		*out = (uint32_t)value;
+	struct gw_epoch_plan *plan = &((struct command *)input)->plan;
+	uint64_t part = 0;
+	gw_status status = gw_parse_u64(text, 0, UINT32_MAX, &part);
+	plan->one_part = true;
+	plan->part = (uint32_t)part;
 	return status;
 }
 
-enum {
-	KEY_SERVERS = 256,
-	KEY_KEY_FILE,
-	KEY_NTYPE,
-	KEY_FEATURES,
-	KEY_LABELS,
-	KEY_MASK,
-	KEY_PART,
-	KEY_FANOUTS,
-	KEY_FANOUT,
-	KEY_BATCH,
-	KEY_STEPS,
-	KEY_DEPTH,
-	KEY_THREADS,
-	KEY_SEED,
-	KEY_REPLACE,
-	KEY_CHECK,
-	KEY_JSON,
-	KEY_TIMEOUT
-};
+static gw_status check_command(void *input)
+{
+	const struct command *c = input;
+	if (!c->client.part_config && c->client.server_count == 0)
+		return gw_fail(GW_INVALID, "--part-config or --servers is missing");
+	if (c->check && !c->client.part_config)
+		return gw_fail(GW_INVALID, "--check compares with the folder: --part-config is missing");
+	return GW_OK;
+}
 
-static const struct argp_option options[] = {
-	{"part-config", 'p', "JSON|FOLDER", 0, "the partitioned graph", 0},
-	{"servers", KEY_SERVERS, "ADDR:PORT,...", 0, "one server for each part; none: standalone, from the folder", 0},
-	{"key-file", KEY_KEY_FILE, "FILE", 0, "the servers' key; on loopback it is found", 0},
-	{"ntype", KEY_NTYPE, "NAME", 0, "type of the seeds (the first that has labels)", 1},
-	{"mask", KEY_MASK, "NAME", 0, "the seeds are the nodes where this is set (train_mask); without one: all", 1},
-	{"seeds-of-part", KEY_PART, "N", 0, "only seeds that this part owns", 1},
-	{"features", KEY_FEATURES, "NAME", 0, "read for every node of every type that has it (feat)", 1},
-	{"labels", KEY_LABELS, "NAME", 0, "read for the seeds (label)", 1},
-	{"fanouts", KEY_FANOUTS, "N,N,...", 0, "of every edge type, hop after hop from the seeds (10,5); -1: all", 1},
-	{"fanout", KEY_FANOUT, "ETYPE=N,N,...", 0, "of one edge type; may be repeated", 1},
-	{"replace", KEY_REPLACE, NULL, 0, "sample with replacement", 1},
-	{"batch-size", KEY_BATCH, "N", 0, "seeds of a mini-batch (1000)", 2},
-	{"steps", KEY_STEPS, "N", 0, "stop after so many mini-batches (the whole epoch)", 2},
-	{"depth", KEY_DEPTH, "N", 0, "mini-batches ahead (4)", 2},
-	{"threads", KEY_THREADS, "N", 0, "of the client (one for each processor)", 2},
-	{"timeout", KEY_TIMEOUT, "MS", 0, "an operation's deadline (30000)", 2},
-	{"seed", KEY_SEED, "N", 0, "of the shuffle and of sampling (1)", 2},
-	{"check", KEY_CHECK, NULL, 0, "stream it again beside a standalone client and compare every byte", 3},
-	{"json", KEY_JSON, NULL, 0, "print the figures as one JSON object", 3},
+#define C struct command
+static const struct gw_option table[] = {
+	{"part-config", "JSON|FOLDER", "the partitioned graph", 0,
+	 GW_OPTION_TEXT(C, client.part_config, .letter = 'p')},
+	{"servers", "ADDR:PORT,...", "one server for each part; none: standalone, from the folder", 0,
+	 GW_OPTION_CALL(take_servers)},
+	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
+	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
+	{"mask", "NAME", "the seeds are the nodes where this is set (train_mask, where there is one)", 1,
+	 GW_OPTION_TEXT(C, plan.mask)},
+	{"seeds-of-part", "N", "only seeds that this part owns", 1, GW_OPTION_CALL(take_part)},
+	{"features", "NAME", "read for every node of every type that has it (feat)", 1,
+	 GW_OPTION_TEXT(C, plan.features)},
+	{"labels", "NAME", "read for the seeds (label)", 1, GW_OPTION_TEXT(C, plan.labels)},
+	{"fanouts", "N,N,...", "of every edge type, hop after hop from the seeds (10,5); -1: all", 1,
+	 GW_OPTION_CALL(take_fanouts)},
+	{"fanout", "ETYPE=N,N,...", "of one edge type; may be repeated", 1, GW_OPTION_CALL(take_override)},
+	{"replace", NULL, "sample with replacement", 1, GW_OPTION_FLAG(C, plan.replace)},
+	{"batch-size", "N", "seeds of a mini-batch (1000)", 2, GW_OPTION_NUMBER(C, plan.batch_size, 1, 1u << 24)},
+	{"steps", "N", "stop after so many mini-batches (the whole epoch)", 2,
+	 GW_OPTION_NUMBER(C, steps_max, 1, UINT64_MAX)},
+	{"depth", "N", "mini-batches ahead (4)", 2, GW_OPTION_NUMBER(C, plan.depth, 1, 1024)},
+	{"threads", "N", "of the client (one for each processor)", 2, GW_OPTION_NUMBER(C, client.threads, 1, 1024)},
+	{"timeout", "MS", "an operation's deadline (30000)", 2, GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)},
+	{"seed", "N", "of the shuffle and of sampling (1)", 2, GW_OPTION_NUMBER(C, plan.seed, 0, UINT64_MAX)},
+	{"check", NULL, "stream it again beside a standalone client and compare every byte", 3,
+	 GW_OPTION_FLAG(C, check)},
+	{"json", NULL, "print the figures as one JSON object", 3, GW_OPTION_FLAG(C, json)},
 	{0},
 };
-
-static gw_status parse_number(struct command *c, int key, const char *text)
-{
-	uint64_t value;
-	gw_status status;
-	switch (key) {
-	case KEY_BATCH:
-		return parse_u32(text, 1, 1u << 24, &c->plan.batch_size);
-	case KEY_DEPTH:
-		return parse_u32(text, 1, 1024, &c->plan.depth);
-	case KEY_THREADS:
-		return parse_u32(text, 1, 1024, &c->client.threads);
-	case KEY_PART:
-		c->plan.one_part = true;
-		return parse_u32(text, 0, UINT32_MAX, &c->plan.part);
-	case KEY_STEPS:
-		return gw_parse_u64(text, 1, UINT64_MAX, &c->steps_max);
-	case KEY_SEED:
-		return gw_parse_u64(text, 0, UINT64_MAX, &c->plan.seed);
-	default: /* KEY_TIMEOUT */
-		status = gw_parse_u64(text, 1, INT32_MAX, &value);
-		if (!status)
-			c->client.timeout_ms = (int64_t)value;
-		return status;
-	}
-}
-
-static gw_status parse_value(struct command *c, int key, char *text)
-{
-	switch (key) {
-	case 'p':
-		c->client.part_config = text;
-		return GW_OK;
-	case KEY_SERVERS:
-		return parse_servers(c, text);
-	case KEY_KEY_FILE:
-		c->client.key_file = text;
-		return GW_OK;
-	case KEY_NTYPE:
-		c->plan.ntype = text;
-		return GW_OK;
-	case KEY_FEATURES:
-		c->plan.features = text;
-		return GW_OK;
-	case KEY_LABELS:
-		c->plan.labels = text;
-		return GW_OK;
-	case KEY_MASK:
-		c->plan.mask = text;
-		return GW_OK;
-	case KEY_FANOUTS:
-		return parse_fanouts(text, &c->plan.fanouts);
-	case KEY_FANOUT:
-		return parse_override(&c->plan, text);
-	case KEY_REPLACE:
-		c->plan.replace = true;
-		return GW_OK;
-	case KEY_CHECK:
-		c->check = true;
-		return GW_OK;
-	case KEY_JSON:
-		c->json = true;
-		return GW_OK;
-	default:
-		return parse_number(c, key, text);
-	}
-}
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-	struct command *c = state->input;
-	switch (key) {
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": options only", text);
-		return 0;
-	case ARGP_KEY_END:
-		if (!c->client.part_config && c->client.server_count == 0)
-			argp_error(state, "--part-config or --servers is missing");
-		if (c->check && !c->client.part_config)
-			argp_error(state, "--check compares with the folder: --part-config is missing");
-		return 0;
-	case ARGP_KEY_INIT:
-	case ARGP_KEY_FINI:
-	case ARGP_KEY_NO_ARGS:
-	case ARGP_KEY_SUCCESS:
-	case ARGP_KEY_ERROR:
-		return ARGP_ERR_UNKNOWN;
-	default:
-		if (parse_value(c, key, text))
-			argp_error(state, "%s", gw_last_error());
-		return 0;
-	}
-}
+#undef C
 
 /* --- The epoch. --- */
 
@@ -396,31 +281,24 @@ free_totals:
 
 int gw_tool_epoch(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options,
-		parse_option,
-		NULL,
-		"Stream one epoch of mini-batches and say how fast they came."
-		"\vExamples:\n"
-		"  graphwire epoch --part-config parts/ --fanouts 10,5\n"
-		"  graphwire epoch --part-config parts/ --servers 127.0.0.1:30050,127.0.0.1:30051 --check\n"
-		"  graphwire epoch --part-config parts/ --fanouts 5,5 --fanout depends=15,10 --json",
-		NULL,
-		NULL,
-		NULL};
-	struct command command = {
-		.plan = {.features = "feat",
-			 .labels = "label",
-			 .mask = "train_mask",
-			 .batch_size = 1000,
-			 .seed = 1,
-			 .fanouts = {.hops = 2, .of_hop = {10, 5}}},
+	static const struct gw_options options = {
+		.table = table,
+		.argument_missing = "options only",
+		.doc = "Stream one epoch of mini-batches and say how fast they came."
+		       "\vExamples:\n"
+		       "  graphwire epoch --part-config parts/ --fanouts 10,5\n"
+		       "  graphwire epoch --part-config parts/ --check \\\n"
+		       "                  --servers 127.0.0.1:30050,127.0.0.1:30051\n"
+		       "  graphwire epoch --part-config parts/ --fanouts 5,5 \\\n"
+		       "                  --fanout depends=15,10 --json",
+		.check = check_command,
 	};
-	if (gw_options_parse(&argp, argc, argv, &command))
-		return 2;
+	struct command command = {
+		.plan = {.batch_size = 1000, .seed = 1, .fanouts = {.hops = 2, .of_hop = {10, 5}}},
+	};
+	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = run(&command);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
-	gw_free(command.server_text);
 	return status ? 1 : 0;
 }

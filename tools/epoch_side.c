@@ -16,6 +16,11 @@
 
 #define SEEDS_STEP (1 << 20) /* ids looked at in one go */
 
+/* The usual names. */
+#define FEATURES "feat"
+#define LABELS   "label"
+#define MASK     "train_mask"
+
 /* A tensor of nodes by name, or NULL. */
 static const struct gw_tensor *find_tensor(const struct gw_client *client, uint32_t ntype, const char *name)
 {
@@ -27,6 +32,17 @@ static const struct gw_tensor *find_tensor(const struct gw_client *client, uint3
 	return NULL;
 }
 
+/* The same for a name of the plan, which has to be there if it was given; *tensor is NULL where it is not. */
+static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *given, const char *usual,
+			       const struct gw_tensor **tensor)
+{
+	uint32_t ntype = side->options.spec.ntype;
+	*tensor = find_tensor(side->client, ntype, given ? given : usual);
+	if (*tensor || !given)
+		return GW_OK;
+	return gw_node_tensor(side->client, ntype, given, tensor); /* fails, naming what there is */
+}
+
 static gw_status choose_ntype(const struct gw_epoch_plan *plan, const struct gw_epoch_side *side, uint32_t *ntype)
 {
 	if (plan->ntype)
@@ -34,7 +50,7 @@ static gw_status choose_ntype(const struct gw_epoch_plan *plan, const struct gw_
 	const struct gw_graph_info *graph = gw_client_graph(side->client);
 	*ntype = 0;
 	for (uint32_t t = 0; t < graph->num_ntypes; t++) {
-		if (find_tensor(side->client, t, plan->labels)) {
+		if (find_tensor(side->client, t, plan->labels ? plan->labels : LABELS)) {
 			*ntype = t;
 			break;
 		}
@@ -83,12 +99,19 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 	const struct gw_graph_info *graph = gw_client_graph(side->client);
 	side->options.spec.fetches = side->fetches;
 	for (uint32_t t = 0; t < graph->num_ntypes; t++) {
-		const struct gw_tensor *features = find_tensor(side->client, t, plan->features);
+		const struct gw_tensor *features =
+			find_tensor(side->client, t, plan->features ? plan->features : FEATURES);
 		gw_status status = features ? add_fetch(side, features, GW_AT_INPUTS) : GW_OK;
 		if (status)
 			return status;
 	}
-	const struct gw_tensor *labels = find_tensor(side->client, side->options.spec.ntype, plan->labels);
+	if (plan->features && side->options.spec.fetch_count == 0)
+		return gw_fail(GW_NOT_FOUND, "no node type has a feature \"%s\"; graphwire inspect lists what there is",
+			       plan->features);
+	const struct gw_tensor *labels;
+	gw_status status = find_of_seeds(side, plan->labels, LABELS, &labels);
+	if (status)
+		return status;
 	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
 }
 
@@ -126,22 +149,37 @@ static gw_status collect_seeds(struct gw_epoch_side *side, const struct gw_tenso
 	return status;
 }
 
+static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoch_side *side,
+			  const struct gw_tensor *mask)
+{
+	const char *type = gw_client_graph(side->client)->ntypes[side->options.spec.ntype].name;
+	char where[32] = "the graph";
+	if (plan->one_part)
+		snprintf(where, sizeof where, "part %" PRIu32, plan->part);
+	if (mask)
+		return gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no %s of %s", mask->name, type,
+			       where);
+	return gw_fail(GW_NOT_FOUND, "there is no seed: %s has no %s", where, type);
+}
+
 /* The nodes whose mask is set, every node where there is no such mask; of one part or of all. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	uint32_t ntype = side->options.spec.ntype;
 	int64_t begin = 0, end = (int64_t)gw_client_graph(side->client)->ntypes[ntype].count;
-	const struct gw_tensor *mask = find_tensor(side->client, ntype, plan->mask);
+	const struct gw_tensor *mask;
+	gw_status status = find_of_seeds(side, plan->mask, MASK, &mask);
+	if (status)
+		return status;
 	if (mask && mask->row_bytes != 1)
 		return gw_fail(GW_INVALID, "mask \"%s\" has %" PRIu64 " bytes a row, not 1", mask->name,
 			       mask->row_bytes);
-	gw_status status = GW_OK;
 	if (plan->one_part)
 		status = gw_part_range(side->client, ntype, plan->part, &begin, &end);
 	if (!status)
 		status = collect_seeds(side, mask, begin, end);
 	if (!status && side->seed_count == 0)
-		status = gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no node", plan->mask);
+		status = no_seeds(plan, side, mask);
 	side->options.ids = side->seeds;
 	side->options.id_count = side->seed_count;
 	return status;

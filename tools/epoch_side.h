@@ -14,12 +14,13 @@ struct gw_epoch_fanouts {
 	int32_t of_hop[GW_EPOCH_HOPS_MAX];
 };
 
-/* What to stream, by names. A NULL name stands for a default that depends on the graph. */
+/* What to stream, by names. A NULL name stands for the usual one, where the graph has it; a name that is given must be
+ * in the graph. */
 struct gw_epoch_plan {
 	const char *ntype;    /* of the seeds; NULL: the first that has the labels, else the first */
-	const char *features; /* read for every node of each type that has them */
-	const char *labels;   /* read for the seeds, where their type has them */
-	const char *mask;     /* the seeds are the nodes where it is not 0; where there is no mask, all nodes */
+	const char *features; /* "feat": read for every node of each type that has them */
+	const char *labels;   /* "label": read for the seeds */
+	const char *mask;     /* "train_mask": the seeds are the nodes where it is not 0; without a mask, all nodes */
 	bool one_part;        /* only seeds that `part` owns */
 	uint32_t part;
 	struct gw_epoch_fanouts fanouts;

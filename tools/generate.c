@@ -1,10 +1,9 @@
 /* graphwire generate: synthetic graphs, written as one-part graphs. */
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/options.h"
 #include "core/base/parallel.h"
+#include "tools/output_options.h"
 #include "tools/phase.h"
 #include "tools/rmat.h"
 #include "tools/tools.h"
@@ -13,55 +12,13 @@
 #define FEATURES_MAX (1u << 20)
 #define LABELS_MAX   (1u << 30)
 
-enum {
-	OPT_SCALE = 256,
-	OPT_FACTOR,
-	OPT_SEED,
-	OPT_FEATURES,
-	OPT_LABELS,
-	OPT_TRAIN,
-	OPT_VAL,
-	OPT_TEST,
-	OPT_WEIGHTS,
-	OPT_UNDIRECTED,
-	OPT_REVERSE,
-	OPT_TRANSPOSE,
-	OPT_OUT,
-	OPT_NAME,
-	OPT_REPLACE,
-	OPT_THREADS,
-	OPT_QUIET,
-};
-
-static const struct argp_option options[] = {
-	{"scale", OPT_SCALE, "N", 0, "2^N nodes (default 16)", 0},
-	{"edge-factor", OPT_FACTOR, "N", 0, "edges per node (default 16)", 0},
-	{"seed", OPT_SEED, "N", 0, "another seed, another graph (default 1)", 0},
-	{"features", OPT_FEATURES, "D", 0, "float32 node feature \"feat\" of D columns", 0},
-	{"labels", OPT_LABELS, "C", 0, "int64 node array \"label\" of C classes", 0},
-	{"train-share", OPT_TRAIN, "S", 0, "share of the nodes in \"train_mask\" (0 to 1)", 0},
-	{"val-share", OPT_VAL, "S", 0, "share of the nodes in \"val_mask\"", 0},
-	{"test-share", OPT_TEST, "S", 0,
-	 "share of the nodes in \"test_mask\" (default: half of what --train-share leaves each for val and test)", 0},
-	{"weights", OPT_WEIGHTS, NULL, 0, "edge feature \"weight\" with its alias table", 0},
-	{"undirected", OPT_UNDIRECTED, NULL, 0, "every edge in both directions", 0},
-	{"reverse", OPT_REVERSE, NULL, 0, "add the edge type rev__E", 0},
-	{"transpose", OPT_TRANSPOSE, NULL, 0, "store out-edges too", 0},
-	{"out", OPT_OUT, "FOLDER", 0, "where the graph goes (must not exist)", 1},
-	{"name", OPT_NAME, "NAME", 0, "the graph's name (default rmat)", 1},
-	{"replace", OPT_REPLACE, NULL, 0, "replace an existing graph", 1},
-	{"threads", OPT_THREADS, "N", 0, "default: all processors", 1},
-	{"quiet", OPT_QUIET, NULL, 0, "errors only", 1},
-	{0},
-};
-
 static const char doc[] =
 	"Generate a synthetic graph: the same bytes for the same options, whatever the number of threads.\v"
 	"rmat is Graph500's generator (.57 .19 .19 .05), vertices shuffled, parallel edges and loops kept.\n\n"
 	"Examples:\n"
 	"  graphwire generate rmat --scale 16 --out graph/\n"
-	"  graphwire generate rmat --scale 20 --edge-factor 16 --features 128 --labels 32 \\\n"
-	"                          --train-share 0.1 --out graph/\n";
+	"  graphwire generate rmat --scale 20 --edge-factor 16 --features 128 \\\n"
+	"                          --labels 32 --train-share 0.1 --out graph/\n";
 
 struct arguments {
 	struct gw_rmat_options rmat;
@@ -69,88 +26,45 @@ struct arguments {
 	const char *kind, *out, *name;
 };
 
-static gw_status parse_number(const char *arg, uint64_t min, uint64_t max, uint32_t *out)
+static gw_status take_kind(void *input, char *text)
 {
-	uint64_t value;
-	gw_status status = gw_parse_u64(arg, min, max, &value);
-	if (status == GW_OK)
-		*out = (uint32_t)value;
-	return status;
+	struct arguments *a = input;
+	if (a->kind || strcmp(text, "rmat") != 0)
+		return gw_fail(GW_INVALID, "\"%s\": one kind of graph is generated: rmat", text);
+	a->kind = text;
+	return GW_OK;
 }
 
-static gw_status take_value(int key, const char *arg, struct arguments *a)
+static gw_status check(void *input)
 {
-	switch (key) {
-	case OPT_SCALE:
-		return parse_number(arg, 1, GW_RMAT_SCALE_MAX, &a->rmat.scale);
-	case OPT_FACTOR:
-		return gw_parse_u64(arg, 0, FACTOR_MAX, &a->rmat.edge_factor);
-	case OPT_SEED:
-		return gw_parse_u64(arg, 0, UINT64_MAX, &a->rmat.seed);
-	case OPT_FEATURES:
-		return parse_number(arg, 1, FEATURES_MAX, &a->rmat.features);
-	case OPT_LABELS:
-		return parse_number(arg, 1, LABELS_MAX, &a->rmat.labels);
-	case OPT_TRAIN:
-		return gw_parse_double(arg, 0, 1, &a->rmat.train_share);
-	case OPT_VAL:
-		return gw_parse_double(arg, 0, 1, &a->rmat.val_share);
-	case OPT_TEST:
-		return gw_parse_double(arg, 0, 1, &a->rmat.test_share);
-	default:
-		return parse_number(arg, 1, 256, &a->build.threads);
-	}
+	const struct arguments *a = input;
+	if (a->rmat.undirected && a->rmat.reverse)
+		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
+	return GW_OK;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case OPT_WEIGHTS:
-		a->rmat.weights = true;
-		return 0;
-	case OPT_UNDIRECTED:
-		a->rmat.undirected = true;
-		return 0;
-	case OPT_REVERSE:
-		a->rmat.reverse = true;
-		return 0;
-	case OPT_TRANSPOSE:
-		a->rmat.transpose = true;
-		return 0;
-	case OPT_OUT:
-		a->out = arg;
-		return 0;
-	case OPT_NAME:
-		a->name = arg;
-		return 0;
-	case OPT_REPLACE:
-		a->build.replace = true;
-		return 0;
-	case OPT_QUIET:
-		a->build.quiet = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (state->arg_num > 0)
-			return ARGP_ERR_UNKNOWN;
-		a->kind = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->kind || strcmp(a->kind, "rmat") != 0)
-			argp_error(state, "which graph? There is: rmat");
-		if (!a->out)
-			argp_error(state, "--out FOLDER is missing: where shall the graph go?");
-		if (a->rmat.undirected && a->rmat.reverse)
-			argp_error(state, "--undirected holds every edge's reverse already: leave out --reverse");
-		return 0;
-	default:
-		if (key < OPT_SCALE || key > OPT_THREADS)
-			return ARGP_ERR_UNKNOWN;
-		if (take_value(key, arg, a) != GW_OK)
-			argp_error(state, "%s", gw_last_error());
-		return 0;
-	}
-}
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"scale", "N", "2^N nodes (default 16)", 0, GW_OPTION_NUMBER(A, rmat.scale, 1, GW_RMAT_SCALE_MAX)},
+	{"edge-factor", "N", "edges per node (default 16)", 0, GW_OPTION_NUMBER(A, rmat.edge_factor, 0, FACTOR_MAX)},
+	{"seed", "N", "another seed, another graph (default 1)", 0, GW_OPTION_NUMBER(A, rmat.seed, 0, UINT64_MAX)},
+	{"features", "D", "float32 node feature \"feat\" of D columns", 0,
+	 GW_OPTION_NUMBER(A, rmat.features, 1, FEATURES_MAX)},
+	{"labels", "C", "int64 node array \"label\" of C classes", 0, GW_OPTION_NUMBER(A, rmat.labels, 1, LABELS_MAX)},
+	{"train-share", "S", "share of the nodes in \"train_mask\" (0 to 1)", 0,
+	 GW_OPTION_REAL(A, rmat.train_share, 0, 1)},
+	{"val-share", "S", "share of the nodes in \"val_mask\"", 0, GW_OPTION_REAL(A, rmat.val_share, 0, 1)},
+	{"test-share", "S",
+	 "share of the nodes in \"test_mask\" (default: half of what --train-share leaves each for val and test)", 0,
+	 GW_OPTION_REAL(A, rmat.test_share, 0, 1)},
+	{"weights", NULL, "edge feature \"weight\" with its alias table", 0, GW_OPTION_FLAG(A, rmat.weights)},
+	{"undirected", NULL, "every edge in both directions", 0, GW_OPTION_FLAG(A, rmat.undirected)},
+	{"reverse", NULL, "add the edge type rev__E", 0, GW_OPTION_FLAG(A, rmat.reverse)},
+	{"transpose", NULL, "store out-edges too", 0, GW_OPTION_FLAG(A, rmat.transpose)},
+	GW_OUTPUT_OPTIONS(A, , "rmat", 1),
+	{0},
+};
+#undef A
 
 static gw_status generate(const struct arguments *a)
 {
@@ -180,11 +94,15 @@ static gw_status generate(const struct arguments *a)
 
 int gw_tool_generate(int argc, char **argv)
 {
-	static const struct argp argp = {options, parse, "rmat", doc, NULL, NULL, NULL};
+	static const struct gw_options options = {.table = table,
+						  .argument = "rmat",
+						  .argument_to = GW_OPTION_CALL(take_kind),
+						  .argument_missing = "which graph? There is: rmat",
+						  .doc = doc,
+						  .check = check};
 	struct arguments a = {.rmat = {.scale = 16, .edge_factor = 16, .seed = 1, .val_share = -1, .test_share = -1},
 			      .name = "rmat"};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	double rest = 1 - a.rmat.train_share;
 	if (a.rmat.train_share == 0)
 		rest = 0; /* no split at all, unless one is asked for */

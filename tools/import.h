@@ -47,7 +47,8 @@ struct gw_import_options {
 	const char *src_column, *dst_column, *rel_column, *weight_column, *time_column; /* names or numbers, or NULL */
 	uint32_t time_digits;
 	bool undirected, reverse, transpose;
-	const char *out, *name;
+	const char *out;
+	const char *name; /* NULL: what the metadata says, else "graph" */
 	struct gw_builder_options build;
 };
 
@@ -78,7 +79,8 @@ struct gw_import_set {
 	bool triples;
 	struct gw_import_file *files;
 	uint32_t num_files, files_room;
-	uint64_t rows, rows_expected; /* expected: what metadata says, 0 where it says nothing */
+	uint64_t rows, rows_expected; /* expected: what the metadata says, */
+	const char *rows_key;         /* ... under this key; NULL: nothing */
 	uint64_t *src_ids, *dst_ids;  /* [rows] */
 	uint64_t *relations;          /* [rows], triples */
 	uint32_t *rel_numbers;        /* the same memory, once numbered */
@@ -109,7 +111,12 @@ struct gw_npz;
 
 /* A feature, label or mask that is to come with the nodes of a space or the edges of a set. */
 struct gw_import_feature {
-	enum gw_import_feature_kind { GW_FEATURE_ARRAY, GW_FEATURE_MASK, GW_FEATURE_SPARSE } kind;
+	enum gw_import_feature_kind {
+		GW_FEATURE_ARRAY,
+		GW_FEATURE_MASK,  /* bools, or 0 and 1, a row each; or a list of ids */
+		GW_FEATURE_FLAGS, /* bools, or 0 and 1, a row each */
+		GW_FEATURE_SPARSE
+	} kind;
 	bool edge;
 	uint32_t owner; /* space or set */
 	char name[GW_NAME_MAX + 1];
@@ -138,8 +145,12 @@ struct gw_import {
 	uint64_t input_bytes; /* text and arrays read */
 };
 
-/* Imports what the options say. The whole of the command but its words. */
-gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats);
+/* Imports what the options say. The whole of the command but its words. name: of the graph, once it is written. */
+gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats,
+			char name[GW_NAME_MAX + 1]);
+
+/* Releases what the steps took. A zeroed one is allowed; it is left so. */
+void gw_import_close(struct gw_import *im);
 
 /* ---- steps, in order; each file of tools/import_*.c has one ---- */
 
@@ -161,8 +172,11 @@ gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *r
 			    struct gw_import_set **out);
 gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum gw_import_format format,
 			     enum gw_import_split split);
-/* Memory of count elements that the builder releases; NULL with *status set. */
-void *gw_import_take(struct gw_import *im, uint64_t count, size_t bytes, gw_status *status);
+/* Memory that the builder releases: gw_builder_take. */
+static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t bytes, gw_status *status)
+{
+	return gw_builder_take(im->builder, count, bytes, status);
+}
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);

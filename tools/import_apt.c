@@ -1,5 +1,4 @@
 /* graphwire import apt: the machine's own package graph, from `apt-cache dumpavail` or a file that holds its output. */
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -8,27 +7,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/options.h"
 #include "tools/apt.h"
 #include "tools/import_apt.h"
+#include "tools/output_options.h"
 #include "tools/phase.h"
 
 extern char **environ;
 
-enum { OPT_FROM = 256, OPT_OUT, OPT_NAME, OPT_SEED, OPT_TRANSPOSE, OPT_REPLACE, OPT_THREADS, OPT_QUIET };
-
-static const struct argp_option options[] = {
-	{"from", OPT_FROM, "FILE", 0,
-	 "the output of apt-cache dumpavail, gzip or not; - is standard input (default: run it)", 0},
-	{"seed", OPT_SEED, "N", 0, "another seed, another train/val/test split (default 1)", 0},
-	{"transpose", OPT_TRANSPOSE, NULL, 0, "store out-edges too", 0},
-	{"out", OPT_OUT, "FOLDER", 0, "where the graph goes (must not exist)", 1},
-	{"name", OPT_NAME, "NAME", 0, "the graph's name (default packages)", 1},
-	{"replace", OPT_REPLACE, NULL, 0, "replace an existing graph", 1},
-	{"threads", OPT_THREADS, "N", 0, "default: all processors", 1},
-	{"quiet", OPT_QUIET, NULL, 0, "errors only", 1},
+#define A struct gw_import_apt
+static const struct gw_option table[] = {
+	{"from", "FILE", "the output of apt-cache dumpavail, gzip or not; - is standard input (default: run it)", 0,
+	 GW_OPTION_TEXT(A, from)},
+	{"seed", "N", "another seed, another train/val/test split (default 1)", 0,
+	 GW_OPTION_NUMBER(A, apt.seed, 0, UINT64_MAX)},
+	{"transpose", NULL, "store out-edges too", 0, GW_OPTION_FLAG(A, apt.transpose)},
+	GW_OUTPUT_OPTIONS(A, , "packages", 1),
 	{0},
 };
+#undef A
 
 static const char doc[] =
 	"Turn a Debian package index into a heterogeneous graph: package, source, maintainer; depends, recommends, "
@@ -41,50 +37,6 @@ static const char doc[] =
 	"Examples:\n"
 	"  graphwire import apt --out packages/\n"
 	"  apt-cache dumpavail | graphwire import apt --from - --out packages/\n";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct gw_import_apt *a = state->input;
-	uint64_t value = 0;
-	switch (key) {
-	case OPT_FROM:
-		a->from = arg;
-		return 0;
-	case OPT_OUT:
-		a->out = arg;
-		return 0;
-	case OPT_NAME:
-		a->name = arg;
-		return 0;
-	case OPT_TRANSPOSE:
-		a->apt.transpose = true;
-		return 0;
-	case OPT_REPLACE:
-		a->build.replace = true;
-		return 0;
-	case OPT_QUIET:
-		a->build.quiet = true;
-		return 0;
-	case OPT_SEED:
-		if (gw_parse_u64(arg, 0, UINT64_MAX, &a->apt.seed) != GW_OK)
-			argp_error(state, "%s", gw_last_error());
-		return 0;
-	case OPT_THREADS:
-		if (gw_parse_u64(arg, 1, 256, &value) != GW_OK)
-			argp_error(state, "%s", gw_last_error());
-		a->build.threads = (unsigned)value;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\": the input is named by --from", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->out)
-			argp_error(state, "--out FOLDER is missing: where shall the graph go?");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* Runs apt-cache dumpavail and takes all that it prints. */
 static gw_status run_apt_cache(struct gw_text *text)
@@ -158,11 +110,11 @@ destroy_builder:
 
 int gw_import_apt_main(int argc, char **argv)
 {
-	static const struct argp argp = {options, parse, NULL, doc, NULL, NULL, NULL};
+	static const struct gw_options options = {
+		.table = table, .argument_missing = "the input is named by --from", .doc = doc};
 	struct gw_import_apt a = {.name = "packages", .apt = {.seed = 1}};
 	struct gw_builder_stats stats = {0};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	if (gw_import_apt_run(&a, &stats) != GW_OK) {
 		fprintf(stderr, "graphwire import apt: %s\n", gw_last_error());
 		return 1;

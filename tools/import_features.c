@@ -150,15 +150,6 @@ static gw_status read_member(struct gw_import *im, const struct gw_npz *npz, con
 	return status ? status : own_array(im, &array, out);
 }
 
-static bool has_member(const struct gw_npz *npz, const char *name)
-{
-	for (uint32_t i = 0; gw_npz_name(npz, i); i++) {
-		if (strcmp(gw_npz_name(npz, i), name) == 0)
-			return true;
-	}
-	return false;
-}
-
 static gw_status read_scalar(struct gw_import *im, const struct gw_npz *npz, const char *path, const char *name,
 			     uint64_t *out)
 {
@@ -179,7 +170,7 @@ static gw_status sparse_member(struct gw_import *im, const struct gw_npz *npz, c
 		status = read_member(im, npz, "x_indices", &feature.indices);
 	if (status == GW_OK)
 		status = read_scalar(im, npz, path, "x_dim", &feature.columns);
-	if (status == GW_OK && has_member(npz, "x_values"))
+	if (status == GW_OK && gw_npz_has(npz, "x_values"))
 		status = read_member(im, npz, "x_values", &feature.values);
 	return status ? status : gw_import_feature_add(im, &feature);
 }
@@ -205,10 +196,10 @@ gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *
 		{"test_mask", "test_mask", GW_FEATURE_MASK},
 	};
 	gw_status status = GW_OK;
-	if (has_member(npz, "num_nodes") && im->spaces[space].num_nodes == GW_NONE)
+	if (gw_npz_has(npz, "num_nodes") && im->spaces[space].num_nodes == GW_NONE)
 		status = read_scalar(im, npz, path, "num_nodes", &im->spaces[space].num_nodes);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && status == GW_OK; i++) {
-		if (!has_member(npz, known[i].member))
+		if (!gw_npz_has(npz, known[i].member))
 			continue;
 		struct gw_import_feature feature = {.kind = known[i].kind, .owner = space, .source = path};
 		snprintf(feature.name, sizeof(feature.name), "%s", known[i].name);
@@ -216,7 +207,7 @@ gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *
 		if (status == GW_OK)
 			status = gw_import_feature_add(im, &feature);
 	}
-	if (status == GW_OK && has_member(npz, "x_indptr"))
+	if (status == GW_OK && gw_npz_has(npz, "x_indptr"))
 		status = sparse_member(im, npz, path, space);
 	return status;
 }
@@ -264,37 +255,90 @@ static gw_status pick_compact(struct gw_import *im, const struct gw_import_space
 	return GW_OK;
 }
 
+/* A mask's numbers; *flags: each is 0 or 1, and there is one for every row. */
+static gw_status mask_numbers(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
+			      uint64_t **numbers, uint64_t *count, bool *flags)
+{
+	const struct gw_npy *npy = &feature->array->npy;
+	gw_status status = GW_OK;
+	if (npy->ndim != 1 && !(npy->ndim == 2 && npy->shape[1] == 1))
+		return gw_fail(GW_FORMAT, "%s: mask \"%s\" is neither bools nor a list of ids", feature->source,
+			       feature->name);
+	*count = npy->shape[0];
+	*numbers = gw_import_take(im, *count, 8, &status);
+	if (status == GW_OK)
+		status = gw_import_whole(npy, feature->array->data, 0, 1, *count, feature->name, im->threads, *numbers);
+	if (status)
+		return gw_context(status, "%s", feature->source);
+	*flags = *count == rows;
+	for (uint64_t i = 0; i < *count && *flags; i++)
+		*flags = (*numbers)[i] <= 1;
+	return GW_OK;
+}
+
+static struct gw_builder_array mask_array(const struct gw_import_feature *feature, uint64_t rows, const uint8_t *mask)
+{
+	return (struct gw_builder_array){
+		.name = feature->name, .dtype = GW_BOOL, .ndim = 1, .shape = {rows}, .data = mask};
+}
+
+/* Numbers 0 and 1, a row each, as bools. */
+static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
+			    struct gw_builder_array *array)
+{
+	uint64_t *numbers = NULL, count = 0;
+	bool flags = false;
+	gw_status status = mask_numbers(im, feature, rows, &numbers, &count, &flags);
+	if (status)
+		return status;
+	if (!flags)
+		return gw_fail(GW_FORMAT, "%s: mask \"%s\" of %llu rows is not a 0 or 1 for each of the %llu",
+			       feature->source, feature->name, (unsigned long long)count, (unsigned long long)rows);
+	uint8_t *mask = gw_import_take(im, rows, 1, &status);
+	for (uint64_t i = 0; i < rows && status == GW_OK; i++)
+		mask[i] = (uint8_t)numbers[i];
+	*array = mask_array(feature, rows, mask);
+	return status;
+}
+
+/* A list of ids as bools; numbers that are 0 and 1, a row each, as what they are. */
 static gw_status index_mask(struct gw_import *im, const struct gw_import_space *space,
 			    const struct gw_import_feature *feature, struct gw_builder_array *array)
 {
-	const struct gw_npy *npy = &feature->array->npy;
-	if (npy->ndim != 1)
-		return gw_fail(GW_FORMAT, "%s: mask \"%s\" is neither bools nor a list of ids", feature->source,
-			       feature->name);
+	uint64_t *ids = NULL, count = 0;
+	bool flags = false;
+	gw_status status = mask_numbers(im, feature, space->count, &ids, &count, &flags);
+	if (status)
+		return status;
 	if (space->values && !space->list)
 		return gw_fail(
 			GW_UNSUPPORTED,
 			"%s: \"%s\" lists input ids, which were numbered anew: pass a mask of bools, or the ids with "
 			"--nodes",
 			feature->source, feature->name);
-	gw_status status = GW_OK;
 	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
-	uint64_t *ids = gw_import_take(im, npy->shape[0], 8, &status);
-	if (status == GW_OK)
-		status = gw_import_whole(npy, feature->array->data, 0, 1, npy->shape[0], feature->name, im->threads,
-					 ids);
 	if (status)
 		return status;
 	memset(mask, 0, space->count);
-	for (uint64_t i = 0; i < npy->shape[0]; i++) {
+	for (uint64_t i = 0; i < count; i++) {
+		if (flags) {
+			mask[i] = (uint8_t)ids[i];
+			continue;
+		}
 		if (ids[i] >= space->count)
 			return gw_fail(GW_RANGE, "%s: \"%s\": element %llu is node %llu, but there are %llu",
 				       feature->source, feature->name, (unsigned long long)i,
 				       (unsigned long long)ids[i], (unsigned long long)space->count);
+		if (mask[ids[i]]) /* 0 and 1 for another number of nodes, most likely */
+			return gw_fail(
+				GW_FORMAT,
+				"%s: \"%s\": element %llu is node %llu once more: a mask is a list of ids, or 0 or "
+				"1 for each of the %llu nodes",
+				feature->source, feature->name, (unsigned long long)i, (unsigned long long)ids[i],
+				(unsigned long long)space->count);
 		mask[ids[i]] = 1;
 	}
-	*array = (struct gw_builder_array){
-		.name = feature->name, .dtype = GW_BOOL, .ndim = 1, .shape = {space->count}, .data = mask};
+	*array = mask_array(feature, space->count, mask);
 	return GW_OK;
 }
 
@@ -367,49 +411,63 @@ static gw_status densify(struct gw_import *im, const struct gw_import_feature *f
 	return gw_parallel_for(im->threads, rows, GRAIN, fill_rows, &filling);
 }
 
-static gw_status add_node_feature(struct gw_import *im, const struct gw_import_feature *feature)
+static struct gw_builder_array plain_array(const struct gw_import_feature *feature)
 {
-	const struct gw_import_space *space = &im->spaces[feature->owner];
 	const struct gw_npy *npy = &feature->array->npy;
 	struct gw_builder_array array = {
 		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
 	memcpy(array.shape, npy->shape, sizeof(array.shape));
+	return array;
+}
+
+static gw_status check_node_rows(const struct gw_import_space *space, const struct gw_import_feature *feature,
+				 uint64_t rows)
+{
+	if (rows == space->count)
+		return GW_OK;
+	return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but node type %s has %llu nodes%s",
+		       feature->source, feature->name, (unsigned long long)rows, space->name,
+		       (unsigned long long)space->count, rows > space->count ? ": say --num-nodes" : "");
+}
+
+static gw_status add_node_feature(struct gw_import *im, const struct gw_import_feature *feature)
+{
+	const struct gw_import_space *space = &im->spaces[feature->owner];
+	bool bools = feature->array->npy.dtype == GW_BOOL;
+	struct gw_builder_array array = plain_array(feature);
 	if (space->offsets && !space->list)
 		return gw_fail(
 			GW_INVALID,
 			"%s: node type %s has text ids: list them with --nodes in the order of the feature's rows",
 			feature->source, space->name);
 	gw_status status = GW_OK;
+	if (feature->kind == GW_FEATURE_MASK && !bools) {
+		status = index_mask(im, space, feature, &array);
+		return status ? status : gw_builder_node_array(im->builder, space->ntype, &array);
+	}
 	if (feature->kind == GW_FEATURE_SPARSE)
 		status = densify(im, feature, &array);
-	else if (feature->kind == GW_FEATURE_MASK && npy->dtype == GW_UINT8 && npy->shape[0] == space->count)
-		array.dtype = GW_BOOL;
-	else if (feature->kind == GW_FEATURE_MASK && npy->dtype != GW_BOOL)
-		return (status = index_mask(im, space, feature, &array)) != GW_OK
-			       ? status
-			       : gw_builder_node_array(im->builder, space->ntype, &array);
+	else if (feature->kind == GW_FEATURE_FLAGS && !bools)
+		status = flags_mask(im, feature, array.shape[0], &array);
 	if (status == GW_OK && space->values && !space->list)
 		status = pick_compact(im, space, feature, &array);
-	if (status == GW_OK && array.shape[0] != space->count)
-		status = gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but node type %s has %llu nodes%s",
-				 feature->source, feature->name, (unsigned long long)array.shape[0], space->name,
-				 (unsigned long long)space->count,
-				 array.shape[0] > space->count ? ": say --num-nodes" : "");
+	if (status == GW_OK)
+		status = check_node_rows(space, feature, array.shape[0]);
 	return status ? status : gw_builder_node_array(im->builder, space->ntype, &array);
 }
 
 static gw_status add_edge_feature(struct gw_import *im, const struct gw_import_feature *feature)
 {
 	const struct gw_import_set *set = &im->sets[feature->owner];
-	const struct gw_npy *npy = &feature->array->npy;
-	if (npy->shape[0] != set->rows)
+	struct gw_builder_array array = plain_array(feature);
+	if (array.shape[0] != set->rows)
 		return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but there are %llu input edges",
-			       feature->source, feature->name, (unsigned long long)npy->shape[0],
+			       feature->source, feature->name, (unsigned long long)array.shape[0],
 			       (unsigned long long)set->rows);
-	struct gw_builder_array array = {
-		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
-	memcpy(array.shape, npy->shape, sizeof(array.shape));
-	return gw_builder_edge_array(im->builder, set->etype, &array);
+	gw_status status = GW_OK;
+	if (feature->kind == GW_FEATURE_FLAGS && array.dtype != GW_BOOL)
+		status = flags_mask(im, feature, set->rows, &array);
+	return status ? status : gw_builder_edge_array(im->builder, set->etype, &array);
 }
 
 gw_status gw_import_features(struct gw_import *im)

@@ -5,7 +5,8 @@
  *   compact:     whole numbers in the order of their first appearance, orig_id int64
  *   text:        the same with orig_id strings
  *
- * Unless told, whole numbers are dense when the ids reach no further than eight times the number of edge ends.
+ * Unless told, whole numbers are dense when the ids reach no further than eight times the number of edge ends, or than
+ * the rows of a feature.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,41 +161,85 @@ static gw_status place_list(struct gw_import *im, struct gw_import_space *space,
 	return GW_OK;
 }
 
+/* How a list is laid out. */
+struct list_form {
+	struct gw_table_format format;
+	bool numbered, names_first; /* two columns: a number and a name */
+	bool first_is_id;
+};
+
+/* A line is a name, blanks and commas in it too, unless its two fields are a number and a name. */
+static gw_status look_at_list(const struct gw_import_space *space, struct list_form *out)
+{
+	struct gw_table_format format = {.header = GW_HEADER_NONE};
+	struct gw_span fields[3] = {{0}};
+	uint64_t number;
+	gw_table_sniff(&space->list_text, NULL, 0, &format);
+	uint32_t have = gw_table_peek(&space->list_text, &format, 0, fields, 3);
+	bool first = have > 0 && gw_span_is_id(fields[0], &number),
+	     second = have == 2 && gw_span_is_id(fields[1], &number), tab = format.delimiter == '\t';
+	*out = (struct list_form){.numbered = have == 2 && (first || second), .names_first = !first, .format = format};
+	if (have > 2 && (first || tab))
+		return gw_fail(GW_FORMAT, "%s: a list has one column, or two: number and name", space->list_path);
+	if (have == 2 && tab && !out->numbered)
+		return gw_fail(GW_FORMAT, "%s: of two columns, one must be a number", space->list_path);
+	if (!out->numbered && !tab) {
+		out->format.quotes =
+			format.quotes && have && fields[0].at > space->list_text.data && fields[0].at[-1] == '"';
+		out->format.delimiter = '\n';
+	}
+	out->first_is_id = first && have == 1;
+	return GW_OK;
+}
+
+/* "7 New York": the name that was cut at a blank is not the name that was meant. */
+static gw_status check_line_ends(const struct gw_import_space *space)
+{
+	const struct gw_text *text = &space->list_text;
+	const char *stop = text->data + text->bytes;
+	for (uint64_t i = 0; i < space->list_table.rows; i++) {
+		struct gw_span span = gw_text_span(text->data, space->list[i]);
+		const char *at = span.at + span.bytes;
+		while (at < stop && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '"'))
+			at++;
+		if (at < stop && *at != '\n')
+			return gw_fail(GW_FORMAT,
+				       "%s, line %llu: more than a number and a name: put a tab between them",
+				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i));
+	}
+	return GW_OK;
+}
+
 /* Reads a list of ids: one a line, or with its number beside it, in either order. */
 static gw_status read_list(struct gw_import *im, struct gw_import_space *space)
 {
-	struct gw_table_format format = {.header = GW_HEADER_NONE};
-	struct gw_span fields[3];
-	uint64_t number;
+	struct list_form form;
 	gw_status status = gw_text_open(space->list_path, &space->list_text);
+	if (status == GW_OK)
+		status = look_at_list(space, &form);
+	if (status == GW_OK)
+		status = gw_table_scan(&space->list_text, &form.format, im->threads, &space->list_table);
 	if (status)
 		return status;
-	gw_table_sniff(&space->list_text, NULL, 0, &format);
-	uint32_t have = gw_table_peek(&space->list_text, &format, 0, fields, 3);
-	if (have > 2)
-		return gw_fail(GW_FORMAT, "%s: a list has one column, or two: number and name", space->list_path);
-	bool first = have > 0 && gw_span_is_id(fields[0], &number),
-	     second = have > 1 && gw_span_is_id(fields[1], &number);
-	status = gw_table_scan(&space->list_text, &format, im->threads, &space->list_table);
 	uint64_t rows = space->list_table.rows, *places = NULL;
 	space->list = gw_import_take(im, rows, 8, &status);
-	if (have == 2)
+	if (form.numbered)
 		places = gw_import_take(im, rows, 8, &status);
 	if (status)
 		return status;
-	if (have == 2 && !first && !second)
-		return gw_fail(GW_FORMAT, "%s: of two columns, one must be a number", space->list_path);
-	bool names_first = have == 2 && !first;
 	/* A list without numbers is text when the edges' ids are, or when it plainly is. */
-	space->list_is_text = have == 2 || !first || space->ids == GW_IDS_TEXT;
+	space->list_is_text = !form.first_is_id || space->ids == GW_IDS_TEXT;
 	struct gw_table_column columns[2] = {
-		{.index = have == 2 && !names_first ? 1 : 0,
+		{.index = form.numbered && !form.names_first ? 1 : 0,
 		 .kind = space->list_is_text ? GW_COLUMN_TEXT : GW_COLUMN_ID,
 		 .what = "id",
 		 .values = space->list},
-		{.index = names_first ? 1 : 0, .kind = GW_COLUMN_ID, .what = "number", .values = places}};
-	status = gw_table_read(&space->list_table, columns, have == 2 ? 2 : 1, im->threads);
-	return status == GW_OK && have == 2 ? place_list(im, space, places) : status;
+		{.index = form.names_first ? 1 : 0, .kind = GW_COLUMN_ID, .what = "number", .values = places}};
+	status = gw_table_read(&space->list_table, columns, form.numbered ? 2 : 1, im->threads);
+	if (status || !form.numbered)
+		return status;
+	status = form.names_first ? GW_OK : check_line_ends(space);
+	return status ? status : place_list(im, space, places);
 }
 
 /* ---- the ways to number ---- */
@@ -287,12 +332,19 @@ static bool stay_dense(const struct gw_import *im, const struct gw_import_space 
 		return false;
 	if (space->ids == GW_IDS_DENSE || space->num_nodes != GW_NONE)
 		return true;
-	return largest_id(sources, im->threads) / DENSE_SLACK <= sources->values + DENSE_FLOOR / DENSE_SLACK;
+	uint64_t largest = largest_id(sources, im->threads);
+	/* A feature with a row for every id counts the nodes, however few of them have edges. */
+	return largest < space->feature_rows || largest / DENSE_SLACK <= sources->values + DENSE_FLOOR / DENSE_SLACK;
 }
 
 static gw_status number_space(struct gw_import *im, struct gw_import_space *space)
 {
 	struct sources sources;
+	if (space->ids == GW_IDS_TEXT && space->num_nodes != GW_NONE && !space->list_path)
+		return gw_fail(
+			GW_INVALID,
+			"node type %s: its ids are names, which --num-nodes cannot make up: list them with --nodes",
+			space->name);
 	gw_status status = space->list_path ? read_list(im, space) : GW_OK;
 	if (status)
 		return status;

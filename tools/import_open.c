@@ -1,10 +1,13 @@
 /* Opening the inputs and looking at them: delimiter, header, columns, whether ids are numbers, how NumPy edges lie.
  *
- * A node type has text ids as soon as one of its columns, in any file, shows something that is no whole number among
- * its first rows; what shows up later is an error that names the line and the option.
+ * A node type has text ids as soon as one of its columns, in any file, shows something that is no number among its
+ * first rows; what shows up later is an error that names the line and the option. So are -1 and 2.0 from the start:
+ * taken for names they would hide a mistake. Inputs without any edge are refused where nothing says how many nodes
+ * there are: they are mistakes more often than graphs.
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/alloc.h"
 #include "tools/import.h"
@@ -38,13 +41,41 @@ static uint32_t plain_number(const char *column)
 											     : UINT32_MAX;
 }
 
-/* Sniffs by the id columns first, then, as ids may be text, by the columns that are numbers in any case. */
-static void sniff_text(const struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
+static bool span_is(struct gw_span span, const char *text)
 {
-	const char *names[5];
-	uint32_t numbers[4 + GW_IMPORT_COLUMNS_MAX], ids = 0, others = 0;
+	return span.bytes == strlen(text) && strncasecmp(span.at, text, span.bytes) == 0;
+}
+
+/* Does the first row call its id columns by the names that everybody gives them? Text below them looks no different. */
+static bool has_usual_names(const struct gw_import_file *file, const uint32_t *ids)
+{
+	static const char *const usual[][2] = {
+		{"src", "dst"},
+		{"source", "target"},
+		{"source", "destination"},
+		{"from", "to"},
+		{"src_id", "dst_id"},
+		{"head", "tail"},
+		{"subject", "object"},
+		{"from_id", "to_id"},
+		{"fromnodeid", "tonodeid"},
+		{"source_id", "target_id"},
+	};
+	struct gw_span fields[64];
+	uint32_t have = gw_table_peek(&file->text, &file->text_format, 0, fields, 64);
+	have = have < 64 ? have : 64;
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && ids[0] < have && ids[1] < have; i++) {
+		if (span_is(fields[ids[0]], usual[i][0]) && span_is(fields[ids[1]], usual[i][1]))
+			return true;
+	}
+	return false;
+}
+
+/* A chunk's metadata says its delimiter; columns that are named need a header. */
+static void set_format(const struct gw_import *im, const struct gw_import_set *set, const char *const names[5],
+		       struct gw_import_file *file)
+{
 	bool named = false;
-	column_names(im, set, names);
 	for (int i = 0; i < 4; i++)
 		named |= is_name(names[i]);
 	for (uint32_t i = 0; i < set->num_columns; i++)
@@ -57,12 +88,19 @@ static void sniff_text(const struct gw_import *im, const struct gw_import_set *s
 	}
 	if (named && file->text_format.header == GW_HEADER_AUTO)
 		file->text_format.header = GW_HEADER_YES;
-	for (int i = 0; i < 2; i++) {
-		numbers[ids] = plain_number(names[i]);
-		ids += numbers[ids] != UINT32_MAX;
-	}
+}
+
+/* Sniffs by the id columns first, then, as ids may be text, by the columns that are numbers in any case, then by names.
+ */
+static void sniff_text(const struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
+{
+	const char *names[5];
+	uint32_t numbers[2 + GW_IMPORT_COLUMNS_MAX], others = 0;
+	column_names(im, set, names);
+	set_format(im, set, names, file);
+	const uint32_t ids[2] = {plain_number(names[0]), plain_number(names[1])};
 	struct gw_table_format trial = file->text_format;
-	gw_table_sniff(&file->text, numbers, set->triples ? 0 : ids, &trial);
+	gw_table_sniff(&file->text, ids, set->triples ? 0 : 2, &trial);
 	if (trial.header != GW_HEADER_YES && file->text_format.header == GW_HEADER_AUTO) {
 		if (names[3])
 			numbers[others++] = plain_number(names[3]);
@@ -71,10 +109,29 @@ static void sniff_text(const struct gw_import *im, const struct gw_import_set *s
 		trial = file->text_format;
 		gw_table_sniff(&file->text, numbers, others, &trial);
 	}
+	bool open = file->text_format.header == GW_HEADER_AUTO && trial.header != GW_HEADER_YES;
 	file->text_format = trial;
+	if (open && has_usual_names(file, ids))
+		file->text_format.header = GW_HEADER_YES;
 }
 
-/* Do the first rows hold something that is no id in this column? */
+/* Digits with a sign or a point: a number that is no id. */
+static bool is_other_number(struct gw_span field)
+{
+	const char *p = field.at, *end = field.at + field.bytes;
+	bool sign = p < end && (*p == '-' || *p == '+'), digits = false, point = false;
+	for (p += sign; p < end; p++) {
+		if (*p == '.' && !point)
+			point = true;
+		else if (*p >= '0' && *p <= '9')
+			digits = true;
+		else
+			return false;
+	}
+	return digits && (sign || point);
+}
+
+/* Do the first rows hold something that is no number in this column? */
 static bool column_is_text(const struct gw_import_file *file, uint32_t column)
 {
 	struct gw_span fields[64];
@@ -86,6 +143,8 @@ static bool column_is_text(const struct gw_import_file *file, uint32_t column)
 			return false;
 		if (column >= have)
 			continue;
+		if (is_other_number(fields[column]))
+			continue; /* the parser says what is wrong with it */
 		if (!gw_span_is_id(fields[column], &value) || (fields[column].bytes > 1 && fields[column].at[0] == '0'))
 			return true; /* "007" and "7" are two names */
 	}
@@ -144,15 +203,6 @@ gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_np
 	return GW_OK;
 }
 
-static bool has_member(const struct gw_npz *npz, const char *name)
-{
-	for (uint32_t i = 0; gw_npz_name(npz, i); i++) {
-		if (strcmp(gw_npz_name(npz, i), name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The members that hold edges, by the names people give them. */
 static gw_status open_npz(struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
 {
@@ -165,13 +215,13 @@ static gw_status open_npz(struct gw_import *im, const struct gw_import_set *set,
 	if (status)
 		return status;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		if (!has_member(npz, pairs[i][0]) || !has_member(npz, pairs[i][1]))
+		if (!gw_npz_has(npz, pairs[i][0]) || !gw_npz_has(npz, pairs[i][1]))
 			continue;
 		status = gw_npz_read(npz, pairs[i][0], &file->arrays[0]);
 		return status ? status : gw_npz_read(npz, pairs[i][1], &file->arrays[1]);
 	}
 	for (size_t i = 0; i < sizeof(singles) / sizeof(singles[0]); i++) {
-		if (has_member(npz, singles[i]))
+		if (gw_npz_has(npz, singles[i]))
 			return gw_npz_read(npz, singles[i], &file->arrays[0]);
 	}
 	return gw_fail(GW_NOT_FOUND, "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\"",
@@ -225,29 +275,48 @@ static gw_status open_file(struct gw_import *im, struct gw_import_set *set, stru
 	return status ? status : check_edge_arrays(im, file);
 }
 
+/* Has someone said how many nodes of this type there are? */
+static bool count_is_given(const struct gw_import_space *space)
+{
+	return space->num_nodes != GW_NONE || space->list_path;
+}
+
+static gw_status check_rows(const struct gw_import *im, const struct gw_import_set *set)
+{
+	if (set->rows_key && set->rows != set->rows_expected)
+		return gw_fail(GW_FORMAT, "edge type %s: its files have %llu edges, but \"%s\" says %llu", set->rel,
+			       (unsigned long long)set->rows, set->rows_key, (unsigned long long)set->rows_expected);
+	if (set->rows || !set->num_files ||
+	    (count_is_given(&im->spaces[set->src]) && count_is_given(&im->spaces[set->dst])))
+		return GW_OK;
+	return gw_fail(GW_FORMAT, "%s%s: no edges in it: a graph without edges needs --num-nodes", set->files[0].path,
+		       set->num_files > 1 ? " and the further files of its type" : "");
+}
+
+static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
+{
+	for (uint32_t f = 0; f < set->num_files; f++) {
+		struct gw_import_file *file = &set->files[f];
+		gw_status status = open_file(im, set, file);
+		if (status)
+			return status;
+		file->first_row = set->rows;
+		set->rows += file->rows;
+		if (file->text_ids[2])
+			im->relations.ids = GW_IDS_TEXT;
+		for (int side = 0; side < 2; side++) {
+			struct gw_import_space *space = &im->spaces[side ? set->dst : set->src];
+			if (file->text_ids[side] && space->ids == GW_IDS_AUTO)
+				space->ids = GW_IDS_TEXT;
+		}
+	}
+	return check_rows(im, set);
+}
+
 gw_status gw_import_open_all(struct gw_import *im)
 {
-	for (uint32_t s = 0; s < im->num_sets; s++) {
-		struct gw_import_set *set = &im->sets[s];
-		for (uint32_t f = 0; f < set->num_files; f++) {
-			struct gw_import_file *file = &set->files[f];
-			gw_status status = open_file(im, set, file);
-			if (status)
-				return status;
-			file->first_row = set->rows;
-			set->rows += file->rows;
-			if (file->text_ids[2])
-				im->relations.ids = GW_IDS_TEXT;
-			for (int side = 0; side < 2; side++) {
-				struct gw_import_space *space = &im->spaces[side ? set->dst : set->src];
-				if (file->text_ids[side] && space->ids == GW_IDS_AUTO)
-					space->ids = GW_IDS_TEXT;
-			}
-		}
-		if (set->rows_expected && set->rows != set->rows_expected)
-			return gw_fail(GW_FORMAT,
-				       "edge type %s: its files have %llu edges, but num_edges_per_chunk says %llu",
-				       set->rel, (unsigned long long)set->rows, (unsigned long long)set->rows_expected);
-	}
-	return GW_OK;
+	gw_status status = GW_OK;
+	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++)
+		status = open_set(im, &im->sets[s]);
+	return status;
 }

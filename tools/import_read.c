@@ -1,27 +1,11 @@
 /* Reading the edges of every set: text through tables, NumPy by widening. Ids stay as the input has them. */
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "tools/import.h"
 
 #define GRAIN (64u << 10)
-
-void *gw_import_take(struct gw_import *im, uint64_t count, size_t bytes, gw_status *status)
-{
-	void *memory = NULL;
-	if (*status != GW_OK)
-		return NULL;
-	if (count > SIZE_MAX / bytes)
-		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu elements", (unsigned long long)count);
-	else
-		memory = gw_malloc(count * bytes);
-	if (*status == GW_OK && !memory)
-		*status = GW_NO_MEMORY;
-	if (*status == GW_OK)
-		*status = gw_builder_own(im->builder, memory, gw_free);
-	return *status == GW_OK ? memory : NULL;
-}
 
 struct widening {
 	const void *data;
@@ -172,9 +156,21 @@ static gw_status narrow_column(struct gw_import_set *set, struct gw_import_colum
 	return GW_OK;
 }
 
+/* Ids and columns of all edges, at 8 bytes each: asked for before any of it is taken. */
+static gw_status check_memory(const struct gw_import *im)
+{
+	uint64_t bytes = 0;
+	for (uint32_t s = 0; s < im->num_sets; s++) {
+		const struct gw_import_set *set = &im->sets[s];
+		uint64_t columns = 2u + set->triples + (im->options->time_column != NULL) + set->num_columns;
+		bytes += set->rows * 8 * columns;
+	}
+	return gw_memory_check(bytes, -1, "the edges");
+}
+
 gw_status gw_import_read_all(struct gw_import *im)
 {
-	gw_status status = GW_OK;
+	gw_status status = check_memory(im);
 	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++) {
 		struct gw_import_set *set = &im->sets[s];
 		set->src_ids = gw_import_take(im, set->rows, 8, &status);

@@ -8,7 +8,7 @@
 #include "tools/npz.h"
 #include "tools/phase.h"
 
-static void close_all(struct gw_import *im)
+void gw_import_close(struct gw_import *im)
 {
 	for (uint32_t s = 0; s < im->num_sets; s++) {
 		struct gw_import_set *set = &im->sets[s];
@@ -35,6 +35,7 @@ static void close_all(struct gw_import *im)
 	gw_free(im->features);
 	gw_free(im->spaces);
 	gw_free(im->sets);
+	*im = (struct gw_import){0};
 }
 
 /* Inflating is part of opening; what the text phases read is known when they end. */
@@ -72,13 +73,14 @@ static gw_status run_steps(struct gw_import *im)
 	return status ? status : gw_import_features(im);
 }
 
-gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats)
+gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats,
+			char name[GW_NAME_MAX + 1])
 {
 	struct gw_import im = {.options = options};
 	im.threads = options->build.threads ? options->build.threads : gw_processors();
 	gw_status status = gw_builder_target_check(options->out, options->build.replace);
 	if (status == GW_OK)
-		status = gw_builder_create(options->name, &im.builder);
+		status = gw_builder_create(options->name ? options->name : "graph", &im.builder);
 	if (status == GW_OK)
 		status = run_steps(&im);
 	if (status == GW_OK) {
@@ -86,7 +88,8 @@ gw_status gw_import_run(const struct gw_import_options *options, struct gw_build
 		status = gw_builder_write(im.builder, options->out, &options->build, stats);
 		if (status == GW_OK)
 			gw_phase_end(&phase, "sort and write", stats->bytes);
+		snprintf(name, GW_NAME_MAX + 1, "%s", gw_builder_name(im.builder));
 	}
-	close_all(&im);
+	gw_import_close(&im);
 	return status;
 }

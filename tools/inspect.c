@@ -3,7 +3,6 @@
  *   JSON -> types, arrays, parts; and, where the parts are here and not too big or --deep says so, their lists ->
  *   degrees and the cut
  */
-#include <argp.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -16,17 +15,6 @@
 #include "tools/tools.h"
 
 #define DEEP_EDGES_MAX 50000000u /* edges that are walked without being asked to: under a second or so */
-
-enum { OPT_DEEP = 256, OPT_SHALLOW, OPT_THREADS, OPT_JSON };
-
-static const struct argp_option options[] = {
-	{"deep", OPT_DEEP, NULL, 0, "read the lists of a large graph too: degrees and cut (small ones are always read)",
-	 0},
-	{"shallow", OPT_SHALLOW, NULL, 0, "read nothing but the JSON", 0},
-	{"threads", OPT_THREADS, "N", 0, "default: all processors", 0},
-	{"json", OPT_JSON, NULL, 0, "one JSON object on standard output", 0},
-	{0},
-};
 
 static const char doc[] = "Show what a graph consists of: types, counts, degrees, arrays, parts, balance and cut.\v"
 			  "CONFIG is the graph's JSON or its folder.\n\n"
@@ -47,40 +35,22 @@ struct findings {
 	const char *why;            /* they were not */
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static gw_status check(void *input)
 {
-	struct arguments *a = state->input;
-	uint64_t value;
-	switch (key) {
-	case OPT_DEEP:
-		a->deep = true;
-		return 0;
-	case OPT_SHALLOW:
-		a->shallow = true;
-		return 0;
-	case OPT_JSON:
-		a->json = true;
-		return 0;
-	case OPT_THREADS:
-		if (gw_parse_u64(arg, 1, 256, &value) != GW_OK)
-			argp_error(state, "%s", gw_last_error());
-		a->threads = (unsigned)value;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->config)
-			argp_error(state, "one graph at a time: %s or %s?", a->config, arg);
-		a->config = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->config)
-			argp_error(state, "which graph? Name its JSON or its folder");
-		if (a->deep && a->shallow)
-			argp_error(state, "--deep or --shallow, not both");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	const struct arguments *a = input;
+	if (a->deep && a->shallow)
+		return gw_fail(GW_INVALID, "--deep or --shallow, not both");
+	return GW_OK;
 }
+
+static const struct gw_option table[] = {
+	{"deep", NULL, "read the lists of a large graph too: degrees and cut (small ones are always read)", 0,
+	 GW_OPTION_FLAG(struct arguments, deep)},
+	{"shallow", NULL, "read nothing but the JSON", 0, GW_OPTION_FLAG(struct arguments, shallow)},
+	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct arguments, threads, 1, 256)},
+	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct arguments, json)},
+	{0},
+};
 
 static uint64_t total_edges(const struct gw_graph_meta *meta)
 {
@@ -337,11 +307,15 @@ static void print_json(const struct findings *findings)
 
 int gw_tool_inspect(int argc, char **argv)
 {
-	static const struct argp argp = {options, parse, "CONFIG", doc, NULL, NULL, NULL};
+	static const struct gw_options options = {.table = table,
+						  .argument = "CONFIG",
+						  .argument_to = GW_OPTION_TEXT(struct arguments, config),
+						  .argument_missing = "which graph? Name its JSON or its folder",
+						  .doc = doc,
+						  .check = check};
 	struct arguments a = {0};
 	struct gw_graph_meta *meta = NULL;
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = gw_meta_read(a.config, &meta);
 	struct findings findings = {.meta = meta};
 	if (status == GW_OK)

@@ -22,7 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
 #include "core/base/progress.h"
 #include "core/base/rng.h"
 #include "tools/plan.h"
@@ -88,15 +87,14 @@ static void last_line(int output, char *line, size_t room)
 static int wait_child(pid_t child, int alive)
 {
 	struct gw_progress progress;
-	uint64_t start_ns = gw_now_ns();
 	struct pollfd closed = {.fd = alive, .events = POLLIN};
-	gw_progress_begin(&progress, "METIS", "s", 0);
+	gw_progress_begin(&progress, "METIS", NULL, 0);
 	while (poll(&closed, 1, LOOK_MS) <= 0)
-		gw_progress_update(&progress, (gw_now_ns() - start_ns) / GW_NS_PER_SECOND);
+		gw_progress_update(&progress, 0);
 	int status = 0;
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	gw_progress_end(&progress, (gw_now_ns() - start_ns) / GW_NS_PER_SECOND);
+	gw_progress_end(&progress, 0);
 	return status;
 }
 

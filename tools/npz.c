@@ -222,6 +222,20 @@ const char *gw_npz_name(const struct gw_npz *npz, uint32_t number)
 	return number < npz->count ? npz->members[number].name : NULL;
 }
 
+static const struct member *find_member(const struct gw_npz *npz, const char *name)
+{
+	for (uint32_t i = 0; i < npz->count; i++) {
+		if (strcmp(npz->members[i].name, name) == 0)
+			return &npz->members[i];
+	}
+	return NULL;
+}
+
+bool gw_npz_has(const struct gw_npz *npz, const char *name)
+{
+	return find_member(npz, name) != NULL;
+}
+
 /* Inflates a raw deflate stream into exactly bytes bytes. */
 static gw_status inflate_member(const struct gw_npz *npz, const struct member *member, const uint8_t *from, uint8_t *to)
 {
@@ -298,11 +312,7 @@ static gw_status no_member(const struct gw_npz *npz, const char *name)
 gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_file *out)
 {
 	*out = (struct gw_npy_file){0};
-	const struct member *member = NULL;
-	for (uint32_t i = 0; i < npz->count && !member; i++) {
-		if (strcmp(npz->members[i].name, name) == 0)
-			member = &npz->members[i];
-	}
+	const struct member *member = find_member(npz, name);
 	if (!member)
 		return no_member(npz, name);
 	/* A directory may claim any size: it must at least be one that this machine could hold. */

@@ -2,6 +2,8 @@
 #ifndef GW_TOOLS_NPZ_H
 #define GW_TOOLS_NPZ_H
 
+#include <stdbool.h>
+
 #include "core/graph/npy.h"
 
 #define GW_NPZ_MEMBERS_MAX 4096u
@@ -15,6 +17,8 @@ void gw_npz_close(struct gw_npz *npz); /* NULL is allowed */
 
 /* Names without ".npy", in the archive's order; NULL past the last one. */
 const char *gw_npz_name(const struct gw_npz *npz, uint32_t number);
+
+bool gw_npz_has(const struct gw_npz *npz, const char *name);
 
 /* A member as an array in memory of its own (aligned), its CRC checked; to be closed with gw_npy_close.
  * GW_NOT_FOUND lists what there is. */

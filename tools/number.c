@@ -103,11 +103,16 @@ const char *gw_scan_real(const char *p, const char *end, double *value)
 	p += negative || (p < end && *p == '+');
 	uint64_t mantissa = 0;
 	int exponent = 0, digits = 0;
-	for (; p < end && is_digit(*p); p++, digits++)
+	for (; p < end && is_digit(*p); p++) {
 		mantissa = digits < 18 ? mantissa * 10 + (uint32_t)(*p - '0') : mantissa;
+		digits += digits <= 18; /* a field may have more of them than an int can count */
+	}
 	if (p < end && *p == '.') {
-		for (p++; p < end && is_digit(*p); p++, digits++, exponent--)
+		for (p++; p < end && is_digit(*p); p++) {
 			mantissa = digits < 18 ? mantissa * 10 + (uint32_t)(*p - '0') : mantissa;
+			exponent -= digits <= 18;
+			digits += digits <= 18;
+		}
 	}
 	if (digits == 0 || digits > 18)
 		return scan_real_slowly(start, end, value);

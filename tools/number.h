@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Digits at p, up to end. Returns where they stop, or NULL when there is none or the value exceeds 2^63 - 2. */
 static inline const char *gw_scan_id(const char *p, const char *end, uint64_t *value)
@@ -29,6 +30,25 @@ static inline const char *gw_scan_id(const char *p, const char *end, uint64_t *v
 	}
 	*value = v;
 	return p == start ? (const char *)0 : p;
+}
+
+/* The same for digits of which 8 bytes may be read in one go, up to p + 8 at least: up to 8 digits without a loop (the
+ * method of D. Lemire, "Quickly parsing eight digits", 2018). *digits of them; 0: there is none; 8: there may be more.
+ * Little-endian, as the format is. */
+static inline uint64_t gw_scan_eight(const char *p, unsigned *digits)
+{
+	uint64_t text;
+	memcpy(&text, p, sizeof(text));
+	uint64_t t = text ^ 0x3030303030303030ull;
+	/* A byte's top bit is set where it is no digit; a carry spoils only bytes after the first of these. */
+	uint64_t others = ((t + 0x7676767676767676ull) | t) & 0x8080808080808080ull;
+	*digits = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+	if (*digits == 0)
+		return 0;
+	t <<= 64 - 8 * *digits; /* zeros in front */
+	t = (t * 2561 >> 8) & 0x00ff00ff00ff00ffull;
+	t = (t * 6553601 >> 16) & 0x0000ffff0000ffffull;
+	return t * 42949672960001ull >> 32;
 }
 
 /* A signed whole number; the same convention; all of int64_t. */

@@ -5,7 +5,6 @@
  *
  * Each step names what is wrong and leaves nothing behind; the output folder appears at the end, whole.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,45 +17,6 @@
 #include "tools/plan_report.h"
 #include "tools/tools.h"
 
-enum {
-	OPT_PARTS = 256,
-	OPT_METHOD,
-	OPT_OBJTYPE,
-	OPT_TRAIN,
-	OPT_EDGES,
-	OPT_NTYPES,
-	OPT_TRAINERS,
-	OPT_SEED,
-	OPT_OUT,
-	OPT_REPLACE,
-	OPT_THREADS,
-	OPT_MEMORY,
-	OPT_JSON,
-};
-
-static const struct argp_option options[] = {
-	{"num-parts", OPT_PARTS, "N", 0, "how many parts, one for each machine", 0},
-	{"out", OPT_OUT, "FOLDER", 0, "where the parts go; must not exist", 0},
-	{"method", OPT_METHOD, "metis|random", 0, "metis (default) cuts few edges; random takes any size", 1},
-	{"objtype", OPT_OBJTYPE, "cut|vol", 0, "what METIS minimises: edges cut (default) or communication volume", 1},
-	{"balance-train", OPT_TRAIN, NULL, 0,
-	 "as many training nodes in each part: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1},
-	{"balance-edges", OPT_EDGES, NULL, 0, "as many edges in each part (METIS; by chance with random)", 1},
-	{"balance-ntypes", OPT_NTYPES, NULL, 0,
-	 "as many nodes of each type in each part, not only of all types together (random does so anyway)", 1},
-	{"num-trainers-per-machine", OPT_TRAINERS, "N", 0,
-	 "above 1: each part is made of N pieces, one for each trainer of its machine, and nodes and edges get an "
-	 "int64 "
-	 "feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, as DGL's node_split and edge_split take it",
-	 1},
-	{"seed", OPT_SEED, "N", 0, "another seed, another partitioning (default 0); the same seed, the same bytes", 1},
-	{"replace", OPT_REPLACE, NULL, 0, "replace an existing graph", 2},
-	{"threads", OPT_THREADS, "N", 0, "default: all processors; the result does not depend on it", 2},
-	{"memory", OPT_MEMORY, "SIZE", 0, "memory that METIS may take (default: what is free); 20Gi", 2},
-	{"json", OPT_JSON, NULL, 0, "the report as one JSON object", 2},
-	{0},
-};
-
 static const char doc[] =
 	"Partition the one-part graph that import or generate made. GRAPH is its JSON or its folder.\v"
 	"Nodes of a type are renumbered so that each part owns one range; orig_id keeps their ids of the input. An "
@@ -65,7 +25,8 @@ static const char doc[] =
 	"balances the number of nodes. Nodes without neighbours even the parts out.\n\n"
 	"Examples:\n"
 	"  graphwire partition graph/ --num-parts 4 --out parts/\n"
-	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges --out parts/\n"
+	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges \\\n"
+	"                      --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
 
 struct arguments {
@@ -74,97 +35,51 @@ struct arguments {
 	bool replace, json;
 };
 
-static gw_status take_number(const char *arg, uint64_t min, uint64_t max, uint32_t *out)
+static gw_status check(void *input)
 {
-	uint64_t value;
-	gw_status status = gw_parse_u64(arg, min, max, &value);
-	if (!status)
-		*out = (uint32_t)value;
-	return status;
+	const struct gw_plan *plan = &((const struct arguments *)input)->plan;
+	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
+		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but %u is the most",
+			       (unsigned long long)plan->parts * plan->trainers, GW_PARTS_MAX);
+	return GW_OK;
 }
 
-static gw_status take_choice(const char *arg, const char *const *choices, unsigned *out)
-{
-	int choice;
-	gw_status status = gw_parse_choice(arg, choices, &choice);
-	if (!status)
-		*out = (unsigned)choice;
-	return status;
-}
+static const char *const methods[] = {"metis", "random", NULL};
+static const char *const objectives[] = {"cut", "vol", NULL};
 
-static gw_status take_value(int key, const char *arg, struct arguments *a)
-{
-	static const char *const methods[] = {"metis", "random", NULL};
-	static const char *const objectives[] = {"cut", "vol", NULL};
-	switch (key) {
-	case OPT_PARTS:
-		return take_number(arg, 1, GW_PARTS_MAX, &a->plan.parts);
-	case OPT_TRAINERS:
-		return take_number(arg, 1, GW_PARTS_MAX, &a->plan.trainers);
-	case OPT_THREADS:
-		return take_number(arg, 1, 256, &a->plan.threads);
-	case OPT_METHOD:
-		return take_choice(arg, methods, &a->plan.method);
-	case OPT_OBJTYPE:
-		return take_choice(arg, objectives, &a->plan.objective);
-	case OPT_SEED:
-		return gw_parse_u64(arg, 0, UINT64_MAX, &a->plan.seed);
-	default:
-		return gw_parse_u64(arg, 1, UINT64_MAX, &a->plan.memory_max);
-	}
-}
-
-static void check_end(struct argp_state *state, const struct arguments *a)
-{
-	if (!a->graph)
-		argp_error(state, "which graph? Name its JSON or its folder");
-	if (a->plan.parts == 0)
-		argp_error(state, "--num-parts N is missing: how many parts?");
-	if (!a->out)
-		argp_error(state, "--out FOLDER is missing: where shall the parts go?");
-	if ((uint64_t)a->plan.parts * a->plan.trainers > GW_PARTS_MAX)
-		argp_error(state, "parts times trainers: %llu, but %u is the most",
-			   (unsigned long long)a->plan.parts * a->plan.trainers, GW_PARTS_MAX);
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case OPT_TRAIN:
-		a->plan.balance_train = true;
-		return 0;
-	case OPT_EDGES:
-		a->plan.balance_edges = true;
-		return 0;
-	case OPT_NTYPES:
-		a->plan.balance_ntypes = true;
-		return 0;
-	case OPT_OUT:
-		a->out = arg;
-		return 0;
-	case OPT_REPLACE:
-		a->replace = true;
-		return 0;
-	case OPT_JSON:
-		a->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (state->arg_num > 0)
-			return ARGP_ERR_UNKNOWN;
-		a->graph = arg;
-		return 0;
-	case ARGP_KEY_END:
-		check_end(state, a);
-		return 0;
-	default:
-		if (key < OPT_PARTS || key > OPT_JSON)
-			return ARGP_ERR_UNKNOWN;
-		if (take_value(key, arg, a) != GW_OK)
-			argp_error(state, "%s", gw_last_error());
-		return 0;
-	}
-}
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"num-parts", "N", "how many parts, one for each machine", 0,
+	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "how many parts?")},
+	{"out", "FOLDER", "where the parts go; must not exist", 0,
+	 GW_OPTION_TEXT(A, out, .missing = "where shall the parts go?")},
+	{"method", "metis|random", "metis (default) cuts few edges; random takes any size", 1,
+	 GW_OPTION_CHOICE(A, plan.method, methods)},
+	{"objtype", "cut|vol", "what METIS minimises: edges cut (default) or communication volume", 1,
+	 GW_OPTION_CHOICE(A, plan.objective, objectives)},
+	{"balance-train", NULL,
+	 "as many training nodes in each part: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1,
+	 GW_OPTION_FLAG(A, plan.balance_train)},
+	{"balance-edges", NULL, "as many edges in each part (METIS; by chance with random)", 1,
+	 GW_OPTION_FLAG(A, plan.balance_edges)},
+	{"balance-ntypes", NULL,
+	 "as many nodes of each type in each part, not only of all types together (random does so anyway)", 1,
+	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
+	{"num-trainers-per-machine", "N",
+	 "above 1: each part is made of N pieces, one for each trainer of its machine, and nodes and edges get an "
+	 "int64 feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, as DGL's node_split and edge_split take it",
+	 1, GW_OPTION_NUMBER(A, plan.trainers, 1, GW_PARTS_MAX)},
+	{"seed", "N", "another seed, another partitioning (default 0); the same seed, the same bytes", 1,
+	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
+	{"replace", NULL, "replace an existing graph", 2, GW_OPTION_FLAG(A, replace)},
+	{"threads", "N", "default: all processors; the result does not depend on it", 2,
+	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
+	{"memory", "SIZE", "memory that METIS may take (default: what is free); 20Gi", 2,
+	 GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
+	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
+	{0},
+};
+#undef A
 
 static double seconds_since(uint64_t start_ns)
 {
@@ -190,13 +105,29 @@ static uint64_t peak_bytes(int who)
 	return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* An output that is there already is refused before hours of work, not after. */
-static gw_status check_output(const struct arguments *a)
+/* An output that is there already is refused before hours of work, not after; the input itself, even with --replace. */
+static gw_status check_output(const struct arguments *a, const struct gw_graph_meta *meta)
 {
-	struct stat info;
-	if (!a->replace && lstat(a->out, &info) == 0)
+	struct stat in, out;
+	if (!a->replace && lstat(a->out, &out) == 0)
 		return gw_fail(GW_EXISTS, "%s: exists already; remove it, or add --replace", a->out);
-	return GW_OK;
+	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
+	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+		return gw_fail(GW_INVALID, "%s: is the graph to be partitioned; choose another --out", a->out);
+	return a->replace ? gw_meta_check_replaceable(a->out) : GW_OK;
+}
+
+/* What the JSON alone says is too much for METIS, before its arrays are read; for all it says, every edge is a loop. */
+static gw_status check_counts(const struct gw_plan *plan, const struct gw_graph_meta *meta)
+{
+	uint64_t nodes = 0, edges = 0;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		nodes += meta->ntypes[t].count;
+	for (uint32_t e = 0; e < meta->num_etypes; e++)
+		edges += meta->etypes[e].count;
+	if (plan->method != GW_PLAN_METIS || (uint64_t)plan->parts * plan->trainers == 1)
+		return GW_OK;
+	return gw_metis_check_counts(nodes, 0, edges, 1);
 }
 
 static gw_status run_part(const struct arguments *a, const struct gw_part *part, struct gw_plan_report *report)
@@ -220,6 +151,7 @@ static gw_status run_part(const struct arguments *a, const struct gw_part *part,
 		report->assignment = &assignment;
 		report->quality = &quality;
 		report->split = &split;
+		report->volume = plan->objective == GW_PLAN_VOL;
 		report->peak_bytes = peak_bytes(RUSAGE_SELF);
 		report->peak_metis_bytes = assignment.has_objective ? peak_bytes(RUSAGE_CHILDREN) : 0;
 		report->total_s += seconds_since(measure_ns) + assignment.symmetric_s + assignment.method_s;
@@ -239,12 +171,14 @@ static gw_status run(const struct arguments *a)
 	struct gw_graph_meta *meta = NULL;
 	struct gw_part *part = NULL;
 	uint64_t start_ns = gw_now_ns();
-	gw_status status = check_output(a);
+	gw_status status = gw_meta_read(a->graph, &meta);
 	if (!status)
-		status = gw_meta_read(a->graph, &meta);
+		status = check_output(a, meta);
 	if (!status && meta->num_parts != 1)
 		status = gw_fail(GW_INVALID, "%s: in %u parts already; partition the one-part graph it was made from",
 				 a->graph, meta->num_parts);
+	if (!status)
+		status = check_counts(&a->plan, meta);
 	if (!status)
 		status = gw_part_open(meta, 0, &open, &part);
 	if (status) {
@@ -267,10 +201,14 @@ static gw_status run(const struct arguments *a)
 
 int gw_tool_partition(int argc, char **argv)
 {
-	static const struct argp argp = {options, parse, "GRAPH", doc, NULL, NULL, NULL};
+	static const struct gw_options options = {.table = table,
+						  .argument = "GRAPH",
+						  .argument_to = GW_OPTION_TEXT(struct arguments, graph),
+						  .argument_missing = "which graph? Name its JSON or its folder",
+						  .doc = doc,
+						  .check = check};
 	struct arguments a = {.plan = {.trainers = 1}};
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = run(&a);
 	if (status) {
 		fprintf(stderr, "graphwire partition: %s\n", gw_last_error());

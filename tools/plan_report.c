@@ -1,4 +1,5 @@
 /* What a partitioning came to, for people (stdout, a few lines) or for programs (one JSON object on one line). */
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -32,6 +33,9 @@ static void print_text(const struct gw_plan_report *r)
 		printf("  note: %s\n", r->assignment->note);
 	printf("  edges cut        %s of %s, %.1f %%\n", gw_text_count(text, (double)q->edges_cut),
 	       gw_text_count(more, (double)q->edges), 100 * cut_share(q));
+	if (r->volume && r->assignment->has_objective)
+		printf("  volume           %s: for each node, the other parts that it has neighbours in\n",
+		       gw_text_count(text, (double)r->assignment->objective));
 	printf("balance (largest part over mean; 1 is even)\n");
 	print_share("nodes", q->nodes + (uint64_t)q->num_ntypes * q->parts, q->parts);
 	for (uint32_t t = 0; t < q->num_ntypes && q->num_ntypes > 1; t++)
@@ -106,7 +110,8 @@ static gw_status print_json(const struct gw_plan_report *r)
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	json_decref(object);
 	if (!text)
-		return gw_fail(GW_NO_MEMORY, "no memory for the report");
+		return gw_fail(GW_NO_MEMORY,
+			       "%s: written, but its report is not: no memory, or a name that is not UTF-8", r->config);
 	puts(text);
 	free(text);
 	return GW_OK;
@@ -114,8 +119,12 @@ static gw_status print_json(const struct gw_plan_report *r)
 
 gw_status gw_plan_report_print(const struct gw_plan_report *report, bool json)
 {
+	gw_status status = GW_OK;
 	if (json)
-		return print_json(report);
-	print_text(report);
-	return GW_OK;
+		status = print_json(report);
+	else
+		print_text(report);
+	if (!status && (fflush(stdout) != 0 || ferror(stdout)))
+		return gw_fail_errno(GW_IO, errno, "%s: written, but its report is not: stdout", report->config);
+	return status;
 }

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/base/rng.h"
@@ -116,27 +115,18 @@ static uint32_t share_threshold(double share)
 	return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
 }
 
-/* Memory that the builder releases. */
-static void *take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
-{
-	void *memory = *status == GW_OK && count <= SIZE_MAX / bytes ? gw_malloc(count * bytes) : NULL;
-	if (*status == GW_OK)
-		*status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
-	return *status == GW_OK ? memory : NULL;
-}
-
 static gw_status add_nodes(struct generating *g, struct gw_builder *builder, uint32_t ntype, uint64_t nodes)
 {
 	const struct gw_rmat_options *options = g->options;
 	gw_status status = GW_OK;
 	if (options->labels)
-		g->labels = take(builder, nodes, sizeof(*g->labels), &status);
+		g->labels = gw_builder_take(builder, nodes, sizeof(*g->labels), &status);
 	if (options->features)
-		g->features = take(builder, nodes * options->features, sizeof(*g->features), &status);
+		g->features = gw_builder_take(builder, nodes * options->features, sizeof(*g->features), &status);
 	if (options->train_share + options->val_share + options->test_share > 0) {
-		g->train = take(builder, nodes, 1, &status);
-		g->val = take(builder, nodes, 1, &status);
-		g->test = take(builder, nodes, 1, &status);
+		g->train = gw_builder_take(builder, nodes, 1, &status);
+		g->val = gw_builder_take(builder, nodes, 1, &status);
+		g->test = gw_builder_take(builder, nodes, 1, &status);
 		g->train_below = share_threshold(options->train_share);
 		g->val_below = share_threshold(options->train_share + options->val_share);
 		g->test_below = share_threshold(options->train_share + options->val_share + options->test_share);
@@ -166,10 +156,10 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 {
 	const struct gw_rmat_options *options = g->options;
 	gw_status status = GW_OK;
-	g->src = take(builder, count, sizeof(*g->src), &status);
-	g->dst = take(builder, count, sizeof(*g->dst), &status);
+	g->src = gw_builder_take(builder, count, sizeof(*g->src), &status);
+	g->dst = gw_builder_take(builder, count, sizeof(*g->dst), &status);
 	if (options->weights)
-		g->weights = take(builder, count, sizeof(*g->weights), &status);
+		g->weights = gw_builder_take(builder, count, sizeof(*g->weights), &status);
 	if (status)
 		return status;
 	gw_parallel_for(options->threads, count, GRAIN, make_edges, g);

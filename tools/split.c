@@ -15,7 +15,6 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/parallel.h"
-#include "core/base/progress.h"
 
 static double seconds_since(uint64_t start_ns)
 {
@@ -206,8 +205,11 @@ static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t par
 	}
 	if (!status)
 		status = write_indptr(split, lists, columns, out);
-	for (uint32_t c = 0; c < columns && !status; c++)
+	for (uint32_t c = 0; c < columns && !status; c++) {
+		split->edges_done += lists[c].offsets[lists[c].rows];
 		status = write_lists(split, &lists[c], out);
+		gw_progress_update(&split->progress, split->edges_done);
+	}
 	for (uint32_t c = 0; c < columns; c++)
 		gw_split_lists_free(&lists[c]);
 	gw_free(lists);
@@ -216,19 +218,18 @@ static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t par
 
 static gw_status write_edges(struct gw_split *split)
 {
-	struct gw_progress progress;
-	uint64_t steps = 2ull * split->in->num_ntypes * split->plan->parts, done = 0;
+	uint64_t edges = 0;
 	gw_status status = GW_OK;
-	gw_progress_begin(&progress, "writing edges", "steps", steps);
+	for (uint32_t e = 0; e < split->in->num_etypes; e++)
+		edges += split->in->etypes[e].count * (split->in->etypes[e].out_column == GW_TYPE_NONE ? 1 : 2);
+	gw_progress_begin(&split->progress, "writing edges", "edges", edges);
 	for (int out = 0; out < 2 && !status; out++) {
 		for (uint32_t t = 0; t < split->in->num_ntypes && !status; t++) {
-			for (uint32_t p = 0; p < split->plan->parts && !status; p++) {
+			for (uint32_t p = 0; p < split->plan->parts && !status; p++)
 				status = write_type(split, t, p, out);
-				gw_progress_update(&progress, ++done);
-			}
 		}
 	}
-	gw_progress_end(&progress, done);
+	gw_progress_end(&split->progress, split->edges_done);
 	return status;
 }
 

@@ -2,6 +2,7 @@
 #ifndef GW_TOOLS_SPLIT_H
 #define GW_TOOLS_SPLIT_H
 
+#include "core/base/progress.h"
 #include "core/graph/writer.h"
 #include "tools/plan.h"
 
@@ -41,6 +42,8 @@ struct gw_split {
 	struct gw_numbers *edge_id; /* [etypes]: new edge ids of old ones; only where the type is stored transposed */
 	unsigned threads;
 	uint64_t bytes; /* payload written */
+	struct gw_progress progress;
+	uint64_t edges_done; /* of all types, transposes included */
 };
 
 /* The lists of one part and edge type, renumbered and in order. */

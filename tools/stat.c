@@ -44,45 +44,23 @@ struct command {
 	bool json;
 };
 
-enum { KEY_KEY_FILE = 256, KEY_TIMEOUT, KEY_JSON };
+static gw_status take_server(void *input, char *text)
+{
+	struct command *c = input;
+	struct gw_address address;
+	if (c->count == SERVERS_MAX)
+		return gw_fail(GW_LIMIT, "more than %d servers", SERVERS_MAX);
+	c->questions[c->count].text = text;
+	return gw_address_parse(c->questions[c->count++].text, &address);
+}
 
-static const struct argp_option options[] = {
-	{"key-file", KEY_KEY_FILE, "FILE", 0, "the servers' key; on loopback it is found", 0},
-	{"timeout", KEY_TIMEOUT, "MS", 0, "how long to wait for answers (5000)", 0},
-	{"json", KEY_JSON, NULL, 0, "one JSON object a server and line", 0},
+static const struct gw_option table[] = {
+	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(struct command, key_file)},
+	{"timeout", "MS", "how long to wait for answers (5000)", 0,
+	 GW_OPTION_NUMBER(struct command, timeout_ms, 1, 3600000)},
+	{"json", NULL, "one JSON object a server and line", 0, GW_OPTION_FLAG(struct command, json)},
 	{0},
 };
-
-static error_t parse_option(int key, char *text, struct argp_state *state)
-{
-	struct command *c = state->input;
-	struct gw_address address;
-	switch (key) {
-	case KEY_KEY_FILE:
-		c->key_file = text;
-		return 0;
-	case KEY_TIMEOUT:
-		if (gw_parse_u64(text, 1, 3600000, &c->timeout_ms))
-			argp_error(state, "--timeout: %s", gw_last_error());
-		return 0;
-	case KEY_JSON:
-		c->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (c->count == SERVERS_MAX)
-			argp_error(state, "more than %d servers", SERVERS_MAX);
-		if (gw_address_parse(text, &address))
-			argp_error(state, "%s", gw_last_error());
-		c->questions[c->count++].text = text;
-		return 0;
-	case ARGP_KEY_END:
-		if (c->count == 0)
-			argp_error(state, "which servers? such as 127.0.0.1:30050");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* --- Asking. --- */
 
@@ -260,25 +238,20 @@ static int show(const struct command *c, const char *program)
 
 int gw_tool_stat(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options,
-		parse_option,
-		"ADDR:PORT...",
-		"Ask servers what they are and have done.\n\nExamples:\n"
-		"  graphwire stat 127.0.0.1:30050\n"
-		"  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json"
-		"\vExit status: 0 all answered, 1 some did not (one line on stderr for each), 2 bad "
-		"options.",
-		NULL,
-		NULL,
-		NULL};
+	static const struct gw_options options = {
+		.table = table,
+		.argument = "ADDR:PORT...",
+		.argument_to = GW_OPTION_CALL(take_server),
+		.argument_missing = "which servers? such as 127.0.0.1:30050",
+		.doc = "Ask servers what they are and have done.\n\nExamples:\n"
+		       "  graphwire stat 127.0.0.1:30050\n"
+		       "  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json"
+		       "\vExit status: 0 all answered, 1 some did not (one line on stderr for each), 2 bad options."};
 	struct command command = {.timeout_ms = 5000};
 	int result = 1;
 	command.questions = gw_calloc(SERVERS_MAX, sizeof(*command.questions));
-	if (command.questions && gw_options_parse(&argp, argc, argv, &command)) {
-		gw_free(command.questions);
-		return 2;
-	}
+	if (command.questions)
+		gw_options_parse(&options, argc, argv, &command);
 	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
 	if (!status && command.key_file)
 		status = gw_key_read(command.key_file, command.key, &command.key_bytes);

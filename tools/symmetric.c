@@ -27,7 +27,7 @@ struct build {
 	uint32_t *cursor; /* [nodes]: counts, then write positions, then distinct ids, then the node's new number */
 	uint32_t *list;   /* both ends of all edges */
 	uint32_t **scratch;
-	uint64_t *loops;  /* per thread */
+	uint64_t *loops;  /* one sum of all threads */
 	uint64_t longest; /* list */
 	uint32_t id_bits; /* of the largest id */
 	struct gw_symmetric *out;

@@ -16,6 +16,8 @@
 
 #define CHUNK_BYTES    (1ull << 20)
 #define NAMES_TEXT_MAX 400
+#define BLOCK_BYTES    240u /* counted at a time, in bytes that overflow at 256 */
+#define HEADER_ROWS    20u  /* looked at below what may be a header */
 
 /* Where the text proper begins: after a byte order mark. */
 static uint64_t text_start(const struct gw_text *text)
@@ -47,7 +49,7 @@ uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format 
 	uint32_t count = 0;
 	struct gw_span field;
 	enum gw_field_state state = GW_FIELD_MORE;
-	while (state == GW_FIELD_MORE && count < GW_TABLE_COLUMNS_MAX) {
+	while (state == GW_FIELD_MORE && count <= GW_TABLE_COLUMNS_MAX) {
 		state = gw_field_next(&line, end, format, &field);
 		if (state == GW_FIELD_NONE || state == GW_FIELD_BAD)
 			break;
@@ -69,15 +71,40 @@ bool gw_span_is_id(struct gw_span span, uint64_t *value)
 	return span.bytes && gw_scan_id(span.at, span.at + span.bytes, value) == span.at + span.bytes;
 }
 
-static bool columns_are_numbers(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
-				const uint32_t *numbers, uint32_t count, bool any)
+/* Which of the columns hold a number in a row: bit i for numbers[i], the first 64 of them. */
+static uint64_t number_bits(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
+			    const uint32_t *numbers, uint32_t count, bool *there)
 {
 	struct gw_span fields[64];
 	uint32_t have = gw_table_peek(text, format, row, fields, 64);
-	uint32_t hits = 0;
-	for (uint32_t i = 0; i < count; i++)
-		hits += numbers[i] < have && numbers[i] < 64 && span_is_number(fields[numbers[i]]);
-	return any ? hits > 0 : hits == count;
+	uint64_t bits = 0;
+	for (uint32_t i = 0; i < count && i < 64; i++) {
+		if (numbers[i] < have && numbers[i] < 64 && span_is_number(fields[numbers[i]]))
+			bits |= 1ull << i;
+	}
+	*there = have > 0;
+	return bits;
+}
+
+/* A header holds no number where numbers stand below it: in each of the columns in the next row, or in one of them in
+ * all of the next rows, as where numbers of users go with names of places. */
+static bool first_row_is_header(const struct gw_text *text, const struct gw_table_format *format,
+				const uint32_t *numbers, uint32_t count)
+{
+	uint64_t all = count < 64 ? (1ull << count) - 1 : UINT64_MAX, always = all;
+	bool there;
+	if (count == 0 || number_bits(text, format, 0, numbers, count, &there) != 0)
+		return false;
+	uint32_t row = 1;
+	for (; row <= HEADER_ROWS && always; row++) {
+		uint64_t bits = number_bits(text, format, row, numbers, count, &there);
+		if (!there)
+			break;
+		if (row == 1 && bits == all)
+			return true;
+		always &= bits;
+	}
+	return row > 2 && always;
 }
 
 void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count, struct gw_table_format *format)
@@ -95,8 +122,7 @@ void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_
 		format->quotes = format->delimiter == ',' || format->delimiter == ';';
 	}
 	if (format->header == GW_HEADER_AUTO) {
-		bool header = count && !columns_are_numbers(text, format, 0, numbers, count, true) &&
-			      columns_are_numbers(text, format, 1, numbers, count, false);
+		bool header = text->bytes && first_row_is_header(text, format, numbers, count);
 		format->header = header ? GW_HEADER_YES : GW_HEADER_NONE;
 	}
 }
@@ -120,6 +146,7 @@ gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format
 	if (!fields)
 		return GW_NO_MEMORY;
 	uint32_t count = gw_table_peek(text, format, 0, fields, GW_TABLE_COLUMNS_MAX);
+	count = count < GW_TABLE_COLUMNS_MAX ? count : GW_TABLE_COLUMNS_MAX;
 	char names[NAMES_TEXT_MAX] = "";
 	size_t used = 0;
 	for (uint32_t i = 0; i < count; i++) {
@@ -155,6 +182,28 @@ struct scan {
 	uint64_t start;
 };
 
+/* Lines of a stretch, if each of them plainly is a row: it begins with none of blanks, line ends and two comment
+ * characters. Loops without branches, which the compiler makes vectors of. */
+static bool count_plain(const uint8_t *text, uint64_t bytes, uint8_t comment_a, uint8_t comment_b, uint64_t *lines)
+{
+	uint64_t count = bytes && text[bytes - 1] != '\n';
+	for (uint64_t at = 0; at + 1 < bytes;) {
+		uint64_t block = bytes - 1 - at < BLOCK_BYTES ? bytes - 1 - at : BLOCK_BYTES;
+		uint8_t ends = 0, odd = 0; /* of at most 255 */
+		for (uint64_t i = 0; i < block; i++) {
+			uint8_t end = text[at + i] == '\n', next = text[at + i + 1];
+			ends = (uint8_t)(ends + end);
+			odd |= (uint8_t)(end & ((next <= ' ') | (next == comment_a) | (next == comment_b)));
+		}
+		if (odd)
+			return false;
+		count += ends;
+		at += block;
+	}
+	*lines = count + (bytes && text[bytes - 1] == '\n');
+	return bytes == 0 || !(text[0] <= ' ' || text[0] == comment_a || text[0] == comment_b);
+}
+
 static gw_status scan_chunks(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
@@ -165,7 +214,14 @@ static gw_status scan_chunks(void *context, uint64_t begin, uint64_t end, unsign
 		chunk->begin = line_from(text, scan->start, scan->start + i * CHUNK_BYTES);
 		chunk->end = line_from(text, scan->start, scan->start + (i + 1) * CHUNK_BYTES);
 		const char *at = text->data + chunk->begin, *stop = text->data + chunk->end, *line_end;
-		for (; at < stop; chunk->line++) {
+		const char *comments = scan->table->format.comments;
+		if (strlen(comments) <= 2 &&
+		    count_plain((const uint8_t *)at, (uint64_t)(stop - at), (uint8_t)comments[0],
+				(uint8_t)comments[comments[0] != 0], &chunk->line)) {
+			chunk->row = chunk->line;
+			continue;
+		}
+		for (chunk->line = 0; at < stop; chunk->line++) {
 			const char *next = gw_line_next(at, stop, &line_end);
 			chunk->row += gw_line_is_row(at, line_end, &scan->table->format);
 			at = next;

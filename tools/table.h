@@ -70,12 +70,12 @@ struct gw_table {
 
 /* Decides what the format leaves open, from the first lines: delimiter (tab, comma, semicolon, else white space) and
  * whether there is a header: there is when numbers[] (columns that should hold numbers; may be empty) hold none in the
- * first row but do in the second. */
+ * first row, but all of them do in the second, or one of them in all of the next rows, at least two. */
 void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count,
 		    struct gw_table_format *format);
 
-/* Fields of the n-th row, the header counted as row 0 if there is one: at most max of them; how many there are. 0 past
- * the last row. For looking at the first few rows. */
+/* Fields of the n-th row, the header counted as row 0 if there is one: at most max of them; how many there are,
+ * GW_TABLE_COLUMNS_MAX + 1 if more. 0 past the last row. For looking at the first few rows. */
 uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
 		       struct gw_span *fields, uint32_t max);
 

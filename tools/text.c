@@ -18,6 +18,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/memory.h"
 
 #define READ_BYTES    (1u << 20)
 #define INFLATE_BYTES (4u << 20)  /* per call of inflate */
@@ -36,8 +37,10 @@ static gw_status growing_reserve(struct growing *memory, uint64_t more, const ch
 		return GW_OK;
 	uint64_t wanted = memory->bytes + more;
 	if (wanted > memory->limit)
-		return gw_fail(GW_NO_MEMORY, "%s: its text is larger than this machine's memory (%llu bytes)", name,
-			       (unsigned long long)memory->limit);
+		return gw_fail(
+			GW_NO_MEMORY,
+			"%s: its text takes more memory than there is (%llu bytes): split it, or import it elsewhere",
+			name, (unsigned long long)memory->limit);
 	uint64_t capacity = memory->capacity + memory->capacity / 2;
 	if (capacity < wanted)
 		capacity = wanted;
@@ -61,11 +64,12 @@ static void growing_free(struct growing *memory)
 	*memory = (struct growing){0};
 }
 
+/* What a compressed file or a pipe may grow to: a small gzip file can hold more than any memory. */
 static uint64_t memory_limit(void)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-	uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : GW_TEXT_BYTES_MAX;
-	return bytes < GW_TEXT_BYTES_MAX ? bytes : GW_TEXT_BYTES_MAX;
+	struct gw_memory memory;
+	gw_memory_read("", -1, &memory);
+	return memory.available < GW_TEXT_BYTES_MAX ? memory.available : GW_TEXT_BYTES_MAX;
 }
 
 static gw_status read_all(int fd, const char *name, struct growing *memory)
@@ -144,7 +148,7 @@ static gw_status inflate_all(const struct gw_text *text, struct growing *memory)
 
 static bool starts_with(const struct gw_text *text, const char *magic, size_t bytes)
 {
-	return text->bytes >= bytes && memcmp(text->data, magic, bytes) == 0;
+	return text->data && text->bytes >= bytes && memcmp(text->data, magic, bytes) == 0;
 }
 
 /* Refuses what is no text, naming what it is. */
@@ -163,6 +167,8 @@ static gw_status check_text(const struct gw_text *text)
 		{"BZh", 3, "compressed by bzip2: unpack it, or use gzip"},
 		{"PK\x03\x04", 4, "a zip archive: unpack it, or name it .npz if it is one"},
 		{"\x93NUMPY", 6, "a NumPy array: name it .npy"},
+		{"\xff\xfe", 2, "UTF-16 text: save it as UTF-8"},
+		{"\xfe\xff", 2, "UTF-16 text: save it as UTF-8"},
 	};
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		if (starts_with(text, others[i].magic, others[i].bytes))

@@ -20,8 +20,8 @@ struct gw_text {
 };
 
 /* Opens a path ("-" is standard input). Errors name the path: GW_NOT_FOUND, GW_IO, GW_FORMAT (a gzip stream that ends
- * early or is damaged, a binary file), GW_UNSUPPORTED (another compression, Parquet), GW_NO_MEMORY (the text is larger
- * than this machine's memory), GW_LIMIT. *out is zeroed on failure. */
+ * early or is damaged, a binary file), GW_UNSUPPORTED (another compression, Parquet, UTF-16), GW_NO_MEMORY (more text
+ * than memory that can be taken now), GW_LIMIT. *out is zeroed on failure. */
 gw_status gw_text_open(const char *path, struct gw_text *out);
 
 /* The same from an open file or pipe, which stays the caller's. */

@@ -5,7 +5,6 @@
  *
  * A part that fails is reported in a line, and the next one is looked at; the exit status is 1 then.
  */
-#include <argp.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -18,16 +17,6 @@
 #include "core/base/progress.h"
 #include "tools/edge_scan.h"
 #include "tools/tools.h"
-
-enum { OPT_PART = 256, OPT_THREADS, OPT_JSON, OPT_QUIET };
-
-static const struct argp_option options[] = {
-	{"part", OPT_PART, "N", 0, "only part N: for a host that has no other (default: all parts)", 0},
-	{"threads", OPT_THREADS, "N", 0, "default: all processors", 0},
-	{"json", OPT_JSON, NULL, 0, "one JSON object on standard output", 0},
-	{"quiet", OPT_QUIET, NULL, 0, "say nothing but what is wrong", 0},
-	{0},
-};
 
 static const char doc[] =
 	"Verify a graph: every digest, offset, id and list order, and that the parts together are the whole.\v"
@@ -53,39 +42,14 @@ struct totals {
 	char first_fault[GW_ERROR_TEXT_MAX];
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	uint64_t value;
-	switch (key) {
-	case OPT_PART:
-	case OPT_THREADS:
-		if (gw_parse_u64(arg, key == OPT_THREADS, key == OPT_THREADS ? 256 : GW_PARTS_MAX - 1, &value) != GW_OK)
-			argp_error(state, "%s", gw_last_error());
-		if (key == OPT_PART)
-			a->part = value;
-		else
-			a->threads = (unsigned)value;
-		return 0;
-	case OPT_JSON:
-		a->json = true;
-		return 0;
-	case OPT_QUIET:
-		a->quiet = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->config)
-			argp_error(state, "one graph at a time: %s or %s?", a->config, arg);
-		a->config = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->config)
-			argp_error(state, "which graph? Name its JSON or its folder");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+static const struct gw_option table[] = {
+	{"part", "N", "only part N: for a host that has no other (default: all parts)", 0,
+	 GW_OPTION_NUMBER(struct arguments, part, 0, GW_PARTS_MAX - 1)},
+	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct arguments, threads, 1, 256)},
+	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct arguments, json)},
+	{"quiet", NULL, "say nothing but what is wrong", 0, GW_OPTION_FLAG(struct arguments, quiet)},
+	{0},
+};
 
 static void note_fault(struct totals *totals)
 {
@@ -177,6 +141,19 @@ static gw_status verify(const struct gw_graph_meta *meta, const struct arguments
 	return GW_OK;
 }
 
+/* Text for a JSON, which is UTF-8: a file's name, and a text that was cut, need not be. */
+static json_t *text_value(const char *text)
+{
+	char plain[GW_ERROR_TEXT_MAX];
+	json_t *value = json_string(text);
+	if (value)
+		return value;
+	snprintf(plain, sizeof(plain), "%s", text);
+	for (char *at = plain; *at; at++)
+		*at = (unsigned char)*at < 0x80 ? *at : '?';
+	return json_string(plain);
+}
+
 static void report_json(const struct gw_graph_meta *meta, const struct totals *totals, double seconds)
 {
 	char id[17] = "";
@@ -186,7 +163,7 @@ static void report_json(const struct gw_graph_meta *meta, const struct totals *t
 				 "verified", totals->faults == 0, "parts", (json_int_t)totals->parts, "arrays",
 				 (json_int_t)totals->arrays, "bytes", (json_int_t)totals->bytes, "seconds", seconds);
 	if (totals->faults > 0)
-		json_object_set_new(root, "error", json_string_nocheck(totals->first_fault));
+		json_object_set_new(root, "error", text_value(totals->first_fault));
 	json_dumpf(root, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(root);
@@ -207,12 +184,15 @@ static void report_text(const struct gw_graph_meta *meta, const struct arguments
 
 int gw_tool_verify(int argc, char **argv)
 {
-	static const struct argp argp = {options, parse, "CONFIG", doc, NULL, NULL, NULL};
+	static const struct gw_options options = {.table = table,
+						  .argument = "CONFIG",
+						  .argument_to = GW_OPTION_TEXT(struct arguments, config),
+						  .argument_missing = "which graph? Name its JSON or its folder",
+						  .doc = doc};
 	struct arguments a = {.part = UINT64_MAX};
 	struct totals totals = {0};
 	struct gw_graph_meta *meta = NULL;
-	if (gw_options_parse(&argp, argc, argv, &a) != 0)
-		return 2;
+	gw_options_parse(&options, argc, argv, &a);
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_meta_read(a.config, &meta);
 	if (status == GW_OK)

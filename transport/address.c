@@ -1,7 +1,9 @@
 /* Addresses as text. Splits a scheme, a host and a port; a colon inside brackets belongs to an IPv6 address, and two
- * colons without brackets are refused, since "::1:80" has two readings. Fails on text it would have to guess at. */
+ * colons without brackets are refused, since "::1:80" has two readings, as is a number alone, which may be meant as a
+ * port. Fails on text it would have to guess at. */
 #include "transport/address.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +55,16 @@ static const char *parse_scheme(const char *text, char scheme[16])
 	return text;
 }
 
+/* An IPv6 address, with or without a scope ("%eth0"). */
+static bool is_v6(const char *host)
+{
+	char digits[INET6_ADDRSTRLEN];
+	struct in6_addr ignored;
+	size_t n = strcspn(host, "%");
+	return copy(digits, sizeof(digits), host, n) && (!host[n] || host[n + 1]) &&
+	       inet_pton(AF_INET6, digits, &ignored) == 1;
+}
+
 static gw_status parse_host_and_port(const char *text, const char *rest, struct gw_address *out)
 {
 	const char *colon;
@@ -60,7 +72,7 @@ static gw_status parse_host_and_port(const char *text, const char *rest, struct 
 		const char *end = strchr(rest, ']');
 		if (!end)
 			return malformed(text, "the bracket is not closed");
-		if (!copy(out->host, sizeof(out->host), rest + 1, (size_t)(end - rest - 1)) || !strchr(out->host, ':'))
+		if (!copy(out->host, sizeof(out->host), rest + 1, (size_t)(end - rest - 1)) || !is_v6(out->host))
 			return malformed(text, "no IPv6 address in the brackets");
 		if (end[1] && end[1] != ':')
 			return malformed(text, "something else than a port follows the bracket");
@@ -72,6 +84,8 @@ static gw_status parse_host_and_port(const char *text, const char *rest, struct 
 		size_t n = colon ? (size_t)(colon - rest) : strlen(rest);
 		if (!copy(out->host, sizeof(out->host), rest, n))
 			return malformed(text, n ? "the host name is too long" : "no host");
+		if (strspn(out->host, "0123456789") == n)
+			return malformed(text, "a number, but no host");
 	}
 	for (const char *c = out->host; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr(".-_:%", *c))

@@ -15,7 +15,8 @@ struct gw_address {
 	uint16_t port;   /* 0: any (listen) */
 };
 
-/* No scheme means tcp; no port means GW_PORT_DEFAULT. GW_INVALID names the text and what is wrong with it. */
+/* No scheme means tcp; no port means GW_PORT_DEFAULT; a host is never a number alone. GW_INVALID names the text and
+ * what is wrong with it. */
 gw_status gw_address_parse(const char *text, struct gw_address *out);
 char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_MAX]);
 

@@ -96,10 +96,14 @@ size_t gw_outbox_take(struct gw_outbox *outbox, struct gw_completion *completion
 	if (outbox->delivered || outbox->text_count)
 		delivered_free(outbox);
 	size_t n = 0;
-	while (n < max && outbox->groups)
-		group_deliver(outbox, &completions[n++]);
-	while (n < max && outbox->notes)
-		note_deliver(outbox, &completions[n++]);
+	while (n < max && !gw_outbox_empty(outbox)) {
+		outbox->notes_next = outbox->notes && (outbox->notes_next || !outbox->groups);
+		if (outbox->notes_next)
+			note_deliver(outbox, &completions[n++]);
+		else
+			group_deliver(outbox, &completions[n++]);
+		outbox->notes_next = !outbox->notes_next;
+	}
 	return n;
 }
 

@@ -1,5 +1,6 @@
-/* What a backend owes the caller of poll: groups, connects and requests that have ended, in the order they did. Also
- * the life of a group, the same for every backend. One thread's; never locked. */
+/* What a backend owes the caller of poll: groups that have ended, in the order they did, and connects and requests
+ * likewise; the two take turns, so that neither waits for the other's end. Also the life of a group, the same for every
+ * backend. One thread's; never locked. */
 #ifndef GW_TRANSPORT_OUTBOX_H
 #define GW_TRANSPORT_OUTBOX_H
 
@@ -20,6 +21,7 @@ struct gw_outbox {
 	struct gw_group *groups, **groups_end;
 	struct gw_note *notes, **notes_end;
 	uint32_t note_count;       /* posted, not yet taken */
+	bool notes_next;           /* whose turn it is */
 	struct gw_note *delivered; /* freed by the next take */
 	char **texts;              /* group error texts delivered, likewise */
 	size_t text_count, text_capacity;

@@ -1,6 +1,8 @@
-/* A poll group: one thread's view of every backend. Each backend's part is made on first use. A poll asks each part in
- * turn and, when none has a completion, waits in the one that has something open; parts that complete inline (memory)
- * have nothing to wait for. Several that need waiting are waited for through their descriptors.
+/* A poll group: one thread's view of every backend. Each backend's part is made on first use. A poll asks the busy
+ * parts in turn and, when none has a completion for as long as spinning was asked for, waits in the one that has
+ * something open; parts that complete inline (memory) have nothing to wait for. Several that need waiting are waited
+ * for through their descriptors. Parts that are not busy are asked before a sleep and now and then, so that an idle
+ * connection costs the busy ones nothing, and its loss is noticed all the same.
  *
  * A wake may come from any thread at any time, also while a part is being made: the flag is set before the parts are
  * woken and is looked at after a part was made, so that one of the two sees the other. */
@@ -16,7 +18,7 @@
 #include "core/base/clock.h"
 #include "transport/transport.h"
 
-#define PARTS_MAX 8
+#define IDLE_TURNS 61 /* of so many polls one asks every part; a prime, so that each part comes first in some */
 /* A wait through descriptors ends after this long, since a part's own timers do not show there. */
 #define SLICE_NS (5 * GW_NS_PER_MS)
 
@@ -28,13 +30,14 @@ struct part {
 struct gw_poll_group {
 	struct gw_poll_group_options options;
 	char driver[16];
-	struct part parts[PARTS_MAX];
+	struct part parts[GW_TRANSPORTS_MAX];
 	_Atomic uint32_t part_count; /* raised when the part is whole: wake reads it from other threads */
 	uint32_t turn;               /* the part asked first: none starves another */
-	int wake_fd;                 /* for a group without a part to wait in */
+	bool room;
+	int wake_fd; /* for a group without a part to wait in */
 	_Atomic bool woken;
-	struct gw_buffer *buffers[GW_BUFFERS_MAX];
-	uint32_t buffer_count;
+	struct gw_buffer **buffers;
+	uint32_t buffer_count, buffer_capacity;
 };
 
 gw_status gw_poll_group_create(const struct gw_poll_group_options *options, struct gw_poll_group **out)
@@ -75,6 +78,7 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	while (group->buffer_count)
 		gw_buffer_release(group->buffers[group->buffer_count - 1]);
 	close(group->wake_fd);
+	gw_free(group->buffers);
 	gw_free(group);
 }
 
@@ -93,7 +97,7 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 		}
 	}
 	*state = NULL;
-	assert(count < PARTS_MAX);
+	assert(count < GW_TRANSPORTS_MAX);
 	struct part *part = &group->parts[count];
 	part->transport = transport;
 	gw_status status = transport->open(group, &part->state);
@@ -113,25 +117,30 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 	return GW_OK;
 }
 
-/* Asks every part once, without waiting, beginning with another one each time; max = 0 lets all of them work. */
-static size_t poll_once(struct gw_poll_group *group, uint32_t count, struct gw_completion *completions, size_t max)
+/* Asks parts once, without waiting, beginning with another one each time: the busy ones, or all. */
+static size_t poll_once(struct gw_poll_group *group, uint32_t count, bool all, struct gw_completion *completions,
+			size_t max)
 {
 	size_t n = 0;
-	group->turn++;
-	for (uint32_t i = 0; i < count && (n < max || !max); i++) {
+	all |= ++group->turn % IDLE_TURNS == 0;
+	/* max = 0: a server's, which wants them driven. */
+	for (uint32_t i = 0; i < count && (n < max || max == 0); i++) {
 		struct part *part = &group->parts[(group->turn + i) % count];
-		n += part->transport->poll(part->state, completions + n, max - n, 0);
+		if (all || part->transport->busy(part->state))
+			n += part->transport->poll(part->state, max ? completions + n : NULL, max - n, 0);
 	}
 	return n;
 }
 
-/* Sleeps until one of the parts' descriptors, or a wake, or the time. */
+/* Sleeps until one of the parts' descriptors, or a wake, or the time; not at all if a part has something already. */
 static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t timeout_ns)
 {
-	struct pollfd fds[PARTS_MAX + 1] = {{.fd = group->wake_fd, .events = POLLIN}};
-	for (uint32_t i = 0; i < count; i++)
-		fds[i + 1] = (struct pollfd){.fd = group->parts[i].transport->wait_fd(group->parts[i].state),
-					     .events = POLLIN};
+	struct pollfd fds[GW_TRANSPORTS_MAX + 1] = {{.fd = group->wake_fd, .events = POLLIN}};
+	for (uint32_t i = 0; i < count; i++) {
+		int fd = group->parts[i].transport->wait_fd(group->parts[i].state);
+		fds[i + 1] = (struct pollfd){.fd = fd, .events = POLLIN};
+		timeout_ns = fd < 0 ? 0 : timeout_ns;
+	}
 	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
 				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
 	bool endless = timeout_ns > GW_NO_DEADLINE / 2;
@@ -147,17 +156,20 @@ static bool take_wake(struct gw_poll_group *group)
 	return true;
 }
 
-size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
-			  uint64_t timeout_ns)
+/* A poll of several parts. */
+static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct gw_completion *completions, size_t max,
+			   uint64_t timeout_ns)
 {
-	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_relaxed);
-	if (take_wake(group))
-		timeout_ns = 0;
-	/* The usual case: one backend, which waits by itself. */
-	if (count == 1)
-		return group->parts[0].transport->poll(group->parts[0].state, completions, max, timeout_ns);
-	size_t n = poll_once(group, count, completions, max);
+	size_t n = poll_once(group, count, false, completions, max);
 	if (n || timeout_ns == 0)
+		return n;
+	uint64_t spin_ns = group->options.spin_ns < timeout_ns ? group->options.spin_ns : timeout_ns;
+	uint64_t end = spin_ns ? gw_now_ns() + spin_ns : 0;
+	while (!n && spin_ns && !group->room && gw_now_ns() < end && !atomic_load(&group->woken))
+		n = poll_once(group, count, false, completions, max);
+	if (!n)
+		n = poll_once(group, count, true, completions, max);
+	if (n || gw_poll_group_room_take(group) || take_wake(group))
 		return n;
 	uint32_t waiting = 0, only = 0;
 	for (uint32_t i = 0; i < count; i++)
@@ -172,7 +184,31 @@ size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *com
 	/* Early returns are allowed, and spare a second count of the time. */
 	wait_for_any(group, count, waiting && timeout_ns > SLICE_NS ? SLICE_NS : timeout_ns);
 	take_wake(group);
-	return poll_once(group, count, completions, max);
+	return poll_once(group, count, true, completions, max);
+}
+
+size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
+			  uint64_t timeout_ns)
+{
+	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_relaxed);
+	if (take_wake(group))
+		timeout_ns = 0;
+	/* The usual case: one backend, which waits by itself. */
+	if (count == 1)
+		return group->parts[0].transport->poll(group->parts[0].state, completions, max, timeout_ns);
+	return poll_several(group, count, completions, max, timeout_ns);
+}
+
+void gw_poll_group_room(struct gw_poll_group *group)
+{
+	group->room = true;
+}
+
+bool gw_poll_group_room_take(struct gw_poll_group *group)
+{
+	bool room = group->room;
+	group->room = false;
+	return room;
 }
 
 void gw_poll_group_wake(struct gw_poll_group *group)
@@ -186,11 +222,28 @@ void gw_poll_group_wake(struct gw_poll_group *group)
 		group->parts[i].transport->wake(group->parts[i].state);
 }
 
+/* Room for one buffer more in the list. */
+static gw_status buffers_room(struct gw_poll_group *group)
+{
+	if (group->buffer_count < group->buffer_capacity)
+		return GW_OK;
+	if (group->buffer_count == GW_BUFFERS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u registered buffers", GW_BUFFERS_MAX);
+	uint32_t capacity = group->buffer_capacity ? 2 * group->buffer_capacity : 64;
+	struct gw_buffer **buffers = gw_realloc(group->buffers, capacity, sizeof(*buffers));
+	if (!buffers)
+		return GW_NO_MEMORY;
+	group->buffers = buffers;
+	group->buffer_capacity = capacity;
+	return GW_OK;
+}
+
 gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out)
 {
 	*out = NULL;
-	if (group->buffer_count == GW_BUFFERS_MAX)
-		return gw_fail(GW_LIMIT, "more than %d registered buffers", GW_BUFFERS_MAX);
+	gw_status room = buffers_room(group);
+	if (room)
+		return room;
 	struct gw_buffer *buffer = gw_calloc(1, sizeof(*buffer));
 	if (!buffer)
 		return GW_NO_MEMORY;
@@ -205,7 +258,8 @@ gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t b
 		gw_free(buffer);
 		return status;
 	}
-	group->buffers[group->buffer_count++] = buffer;
+	buffer->number = group->buffer_count++;
+	group->buffers[buffer->number] = buffer;
 	*out = buffer;
 	return GW_OK;
 }
@@ -218,12 +272,9 @@ void gw_buffer_release(struct gw_buffer *buffer)
 	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_relaxed);
 	for (uint32_t i = 0; i < count; i++)
 		group->parts[i].transport->buffer_release(group->parts[i].state, buffer);
-	for (uint32_t i = 0; i < group->buffer_count; i++) {
-		if (group->buffers[i] != buffer)
-			continue;
-		group->buffers[i] = group->buffers[--group->buffer_count];
-		break;
-	}
+	struct gw_buffer *last = group->buffers[--group->buffer_count];
+	last->number = buffer->number;
+	group->buffers[last->number] = last;
 	gw_free(buffer);
 }
 

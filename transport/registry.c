@@ -1,4 +1,5 @@
-/* The backends that were built in: an explicit list, each checked for empty slots when it is looked up. */
+/* The backends that were built in: an explicit list. Each is checked when it is looked up: no slot is empty, and its
+ * number is no other's. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +18,17 @@ static const struct gw_transport *const transports[] = {
 #endif
 };
 
-static void check(const struct gw_transport *t)
+static_assert(sizeof(transports) / sizeof(transports[0]) <= GW_TRANSPORTS_MAX, "a buffer has a word for each");
+
+static void check(const struct gw_transport *t, size_t place)
 {
 	assert(t->open && t->shut && t->connect && t->close && t->buffer_register && t->buffer_release);
 	assert(t->readv && t->gather && t->request && t->cancel && t->request_cancel && t->map);
 	assert(t->poll && t->busy && t->wait_fd && t->wake);
 	assert(t->listen && t->listener_stop && t->listener_free);
-	(void)t;
+	assert(t->number < GW_TRANSPORTS_MAX);
+	for (size_t i = 0; i < place; i++)
+		assert(transports[i]->number != t->number);
 }
 
 gw_status gw_transport_find(const char *name, const struct gw_transport **out)
@@ -31,7 +36,7 @@ gw_status gw_transport_find(const char *name, const struct gw_transport **out)
 	char names[256] = "";
 	*out = NULL;
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
-		check(transports[i]);
+		check(transports[i], i);
 		if (strcmp(transports[i]->name, name) == 0) {
 			*out = transports[i];
 			return GW_OK;

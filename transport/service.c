@@ -66,8 +66,8 @@ gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uin
 		return gw_fail(GW_INVALID, "slices of %llu bytes: not a power of two", (unsigned long long)slice_bytes);
 	if (bytes && (!base || (uintptr_t)base + bytes < (uintptr_t)base))
 		return gw_fail(GW_INVALID, "a region of %llu bytes that no memory holds", (unsigned long long)bytes);
-	service->slice_bytes[id] = slice_bytes;
 	service->bases[id] = base ? base : (const uint8_t *)""; /* empty: any address, so that offset 0 is one */
+	service->slice_bytes[id] = slice_bytes;
 	service->regions[id] = (struct gw_region){
 		.bytes = bytes,
 		.id = id,

@@ -31,7 +31,7 @@ struct gw_service {
 	uint32_t region_count;
 	struct gw_region regions[GW_REGIONS_MAX]; /* as clients are told */
 	const uint8_t *bases[GW_REGIONS_MAX];
-	uint64_t slice_bytes[GW_REGIONS_MAX]; /* 0: one slice */
+	uint64_t slice_bytes[GW_REGIONS_MAX]; /* 0: one slice. For backends that register memory. */
 	struct {
 		gw_handler call;
 		void *context;

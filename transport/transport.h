@@ -30,7 +30,7 @@
 
 #define GW_REQUEST_BYTES_MAX (1u << 20)  /* bytes of one request */
 #define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may carry it in chunks */
-#define GW_BUFFERS_MAX       1024        /* registered buffers of one poll group */
+#define GW_BUFFERS_MAX       (1u << 20)  /* registered buffers of one poll group */
 
 struct gw_poll_group; /* one thread's connections, completions and clock */
 struct gw_endpoint;   /* one connection to one server, seen from the client */
@@ -109,14 +109,17 @@ struct gw_peer {
 struct gw_poll_group_options {
 	/* TCP's driver: NULL or "auto": io_uring where it works, else epoll; "io_uring" and "epoll" force one. */
 	const char *tcp_driver;
-	uint64_t spin_ns; /* a waiting poll looks this long before it sleeps; 0: it sleeps at once */
+	uint64_t spin_ns;     /* a waiting poll looks this long before it sleeps; 0: it sleeps at once */
 	uint32_t queue_pairs; /* verbs: of one endpoint, 1 to 8; 0: 2 */
 };
 
+#define GW_TRANSPORTS_MAX 4 /* backends of one build */
+
 /* A backend. Every slot is filled; gw_transport_find asserts it. `state` is the backend's part of a poll group.
- * All but listen and expose are called by the poll group's thread. */
+ * All but listen are called by the poll group's thread. */
 struct gw_transport {
 	const char *name; /* "tcp" */
+	uint32_t number;  /* < GW_TRANSPORTS_MAX, no other backend's: which word of a buffer is its own */
 
 	/* What a range costs besides its bytes, in bytes: a gap shorter than this is better read than skipped. */
 	uint32_t range_cost_bytes;
@@ -130,9 +133,8 @@ struct gw_transport {
 
 	/* Starts a connection; *out at once, in state CONNECTING (or OPEN). A completion with `cookie` tells the
 	 * outcome: GW_OK; GW_REFUSED with the server's reason (key, limit); GW_VERSION; GW_WRONG_GRAPH; GW_PROTOCOL (no
-	 * Graphwire server); GW_NOT_FOUND (no such name); GW_PEER_LOST; GW_DEADLINE. Never blocks on the peer, but a
-	 * name that is no number is looked up by the resolver, which may take its time. The endpoint stays until
-	 * closed, whatever the outcome. */
+	 * Graphwire server); GW_NOT_FOUND (no such name); GW_PEER_LOST; GW_DEADLINE. Never blocks, neither on the peer
+	 * nor on the resolver. The endpoint stays until closed, whatever the outcome. */
 	gw_status (*connect)(void *state, const struct gw_connect_options *options, void *cookie,
 			     struct gw_endpoint **out);
 
@@ -141,8 +143,9 @@ struct gw_transport {
 	void (*close)(struct gw_endpoint *endpoint);
 
 	/* Makes memory a destination for every endpoint of this backend in the group. Cheap when it lies in memory that
-	 * is registered already. GW_LOCKED_MEMORY names the limit. The memory stays the caller's. A buffer that outlives
-	 * the backend's part is released with state NULL. */
+	 * is registered already. GW_LOCKED_MEMORY names the limit. The memory stays the caller's. What the backend
+	 * needs to find it again goes into buffer->words[number]. A buffer that outlives the backend's part is
+	 * released with state NULL. */
 	gw_status (*buffer_register)(void *state, struct gw_buffer *buffer);
 	void (*buffer_release)(void *state, struct gw_buffer *buffer);
 
@@ -177,13 +180,16 @@ struct gw_transport {
 	const uint8_t *(*map)(struct gw_endpoint *endpoint, const struct gw_region *region);
 
 	/* Up to max completions. Waits up to timeout_ns for the first one (0: not at all). Drives connections,
-	 * deadlines and liveness; for listeners: serves. Returns early, perhaps with none, when woken. */
+	 * deadlines and liveness; for listeners: serves. Returns early, perhaps with none, when woken and when
+	 * gw_poll_group_room was told. */
 	size_t (*poll)(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns);
 
-	/* Whether something is open that poll must drive. */
+	/* Whether something is open that poll must drive: looked at before each poll where a group has several
+	 * backends, and so no dearer than a few loads. */
 	bool (*busy)(void *state);
 
-	/* A file descriptor that becomes readable when poll has something to do, or -1: completions need no waiting. */
+	/* A file descriptor that becomes readable when poll has something to do, asked for right before a sleep on it:
+	 * whatever has to be armed for that is armed here. -1: there is something already, poll at once. */
 	int (*wait_fd)(void *state);
 
 	/* Makes a poll in progress, or the next one, return early. The only call that other threads may make. */
@@ -213,7 +219,8 @@ struct gw_buffer {
 	uint8_t *base;
 	uint64_t bytes;
 	struct gw_poll_group *group;
-	void *private_words[4];
+	uint32_t number;                /* in the group */
+	void *words[GW_TRANSPORTS_MAX]; /* one for each backend: see gw_transport.number */
 };
 
 struct gw_listener {
@@ -239,6 +246,11 @@ size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *com
 			  uint64_t timeout_ns);
 void gw_poll_group_wake(struct gw_poll_group *group);
 
+/* For backends: a call that found no room would find some now, so the poll in progress, or the next one that would
+ * wait, returns early. Taken by the backend whose poll does so. */
+void gw_poll_group_room(struct gw_poll_group *group);
+bool gw_poll_group_room_take(struct gw_poll_group *group);
+
 /* Registers memory with every backend in use; later backends register it when they open. */
 gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out);
 void gw_buffer_release(struct gw_buffer *buffer); /* no read may be open on it; NULL is allowed */
@@ -247,6 +259,12 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 			      struct gw_endpoint **out);
 gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 		    struct gw_service *service, struct gw_listener **out);
+
+/* Takes a TCP port long before gw_listen, for a server that first has to load: bound, so that nobody else gets it, and
+ * refusing clients. Port 0 becomes the one that was got. GW_BUSY as of gw_listen. *reservation is a descriptor to close
+ * when gw_listen has succeeded, or on the way out; gw_port_yield comes right before gw_listen. */
+gw_status gw_port_reserve(struct gw_address *address, int *reservation);
+void gw_port_yield(int reservation);
 
 /* --- Dispatch. --- */
 

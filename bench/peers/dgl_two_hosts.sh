@@ -17,11 +17,23 @@ process="exec timeout 300 '$dir/dgl/bin/python' '$here/dgl_trainer.py'"
 
 # on_host N COMMAND: in the namespace of host N, with a /dev/shm of its own.
 on_host() {
-	ip netns exec "gwh$1" unshare -m bash -c "mount -t tmpfs -o size=8G tmpfs /dev/shm && $2"
+	ip netns exec "gwh$1" unshare -m bash -c "mount -t tmpfs -o size=8G tmpfs /dev/shm || exit 1; $2"
 }
+
+# Background jobs of a script ignore Ctrl-C: they are ended by number, here and on the first host.
+end_jobs() {
+	local pid
+	for pid in $(jobs -p); do
+		kill -TERM "$pid" 2>/dev/null
+	done
+}
+trap end_jobs EXIT
+trap 'exit 130' INT TERM HUP
 
 on_host 1 "DGL_ROLE=server DGL_SERVER_ID=1 $process" >server1.log 2>&1 &
 # The trainer shares memory with the server of its own host, so both start in one namespace.
-on_host 0 "(DGL_ROLE=server DGL_SERVER_ID=0 $process) >server0.log 2>&1 & sleep 1
+on_host 0 "(DGL_ROLE=server DGL_SERVER_ID=0 $process) >server0.log 2>&1 & server=\$!
+	trap 'kill -TERM \$server 2>/dev/null' INT TERM HUP
+	sleep 1
 	(DGL_ROLE=client $process) 2>trainer.log | grep '^{'; wait"
 wait

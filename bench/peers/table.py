@@ -58,8 +58,11 @@ def hosts(lines):
         own, peer = (rounds([line for line in lines if where in line["peer"]], "", key)
                      for where in ("graphwire two hosts", "distributed"))
         print(f"| {name} | {cell(own, scale)} | {cell(peer, scale)} | {cell(own / peer if own and peer else None)} |")
-    row, many = (rounds(lines, "dgl", key) for key in ("remote_row_us_p50", "remote_rows_per_s"))
-    print(f"\nDGL's single remote row: {cell(row)} µs (median); 10,000 at a time: {cell(many, 1e6, 2)} million rows/s.")
+    for name, key, scale in (("one remote row, µs (median)", "remote_row_us_p50", 1),
+                             ("remote rows, 10,000 at a time, million/s", "remote_rows_per_s", 1e6)):
+        own, peer = (rounds(lines, where, key) for where in ("graphwire remote rows", "dgl"))
+        print(f"| {name} | {cell(own, scale, 2)} | {cell(peer, scale, 2)} | "
+              f"{cell(own / peer if own and peer else None, digits=2)} |")
 
 
 def main():

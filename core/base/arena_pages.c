@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/parallel.h"
@@ -43,6 +44,7 @@
 
 #define HUGETLB_BYTES  (2ull << 20)
 #define POPULATE_BYTES (64ull << 20) /* a thread's turn */
+#define POPULATE_TRIES 1000          /* that a signal or the kernel's want may cut short */
 
 uint64_t gw_pages_huge_bytes(void)
 {
@@ -76,6 +78,18 @@ static int make_memfd(const char *name, enum gw_page_level level)
 	return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
 }
 
+/* A mapping that was not to be had: the process's own limit is named with its remedy, for ENOMEM alone would send
+ * people to look at the machine's memory. */
+static gw_status map_failed(int error, const char *what, uint64_t bytes)
+{
+	struct rlimit limit;
+	if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		return gw_fail(GW_NO_MEMORY,
+			       "%s of %llu bytes: the address space is limited to %llu (ulimit -v unlimited)", what,
+			       (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+	return gw_fail_errno(GW_NO_MEMORY, error, "%s of %llu bytes", what, (unsigned long long)bytes);
+}
+
 /* Addresses for the mapping, aligned, with at least a page to spare on both sides: the strips stay inaccessible, so
  * that overruns trap and neighbouring mappings never merge in smaps. */
 static gw_status reserve(struct gw_pages *pages, uint64_t align)
@@ -85,8 +99,7 @@ static gw_status reserve(struct gw_pages *pages, uint64_t align)
 		mmap(NULL, pages->reservation_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (pages->reservation == MAP_FAILED) {
 		pages->reservation = NULL;
-		return gw_fail_errno(GW_NO_MEMORY, errno, "no addresses for %llu bytes",
-				     (unsigned long long)pages->reservation_bytes);
+		return map_failed(errno, "addresses for a mapping", pages->reservation_bytes);
 	}
 	uint64_t first = (uint64_t)(uintptr_t)pages->reservation + 4096;
 	pages->base = (uint8_t *)(uintptr_t)round_up(first, align);
@@ -96,6 +109,11 @@ static gw_status reserve(struct gw_pages *pages, uint64_t align)
 static gw_status map_shared(struct gw_pages *pages, const char *name)
 {
 	bool hugetlb = pages->level == GW_PAGES_HUGETLB;
+	struct rlimit limit;
+	/* Growing a memfd past this limit would end in SIGXFSZ. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < pages->bytes)
+		return gw_fail(GW_NO_MEMORY, "memfd of %llu bytes: files are limited to %llu (ulimit -f unlimited)",
+			       (unsigned long long)pages->bytes, (unsigned long long)limit.rlim_cur);
 	pages->fd = make_memfd(name, pages->level);
 	if (pages->fd < 0)
 		return gw_fail_errno(hugetlb ? GW_UNSUPPORTED : GW_NO_MEMORY, errno, "memfd_create");
@@ -105,9 +123,7 @@ static gw_status map_shared(struct gw_pages *pages, const char *name)
 	void *at = mmap(pages->base, pages->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, pages->fd, 0);
 	if (at == MAP_FAILED && hugetlb)
 		return gw_fail_errno(GW_UNSUPPORTED, errno, "the hugetlb pool lacks free pages");
-	if (at == MAP_FAILED)
-		return gw_fail_errno(GW_NO_MEMORY, errno, "map %llu bytes", (unsigned long long)pages->bytes);
-	return GW_OK;
+	return at == MAP_FAILED ? map_failed(errno, "a mapping", pages->bytes) : GW_OK;
 }
 
 static gw_status map_private(struct gw_pages *pages, const char *name)
@@ -115,7 +131,7 @@ static gw_status map_private(struct gw_pages *pages, const char *name)
 	void *at =
 		mmap(pages->base, pages->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (at == MAP_FAILED)
-		return gw_fail_errno(GW_NO_MEMORY, errno, "map %llu bytes", (unsigned long long)pages->bytes);
+		return map_failed(errno, "a mapping", pages->bytes);
 	madvise(pages->base, pages->bytes, pages->level == GW_PAGES_4K ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
 	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, pages->base, pages->bytes, name); /* a name is a courtesy */
 	return GW_OK;
@@ -208,10 +224,9 @@ static gw_status touch(const struct gw_pages *pages, uint64_t begin, uint64_t en
 
 static gw_status populate(const struct gw_pages *pages, uint64_t begin, uint64_t end)
 {
-	int error = 0;
-	do {
+	int error = EAGAIN;
+	for (int tries = 0; (error == EAGAIN || error == EINTR) && tries < POPULATE_TRIES; tries++)
 		error = madvise(pages->base + begin, end - begin, MADV_POPULATE_WRITE) ? errno : 0;
-	} while (error == EAGAIN || error == EINTR);
 	switch (error) {
 	case 0:
 		return GW_OK;

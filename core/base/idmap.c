@@ -6,8 +6,10 @@
 #include "core/base/idmap.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/base/alloc.h"
+#include "core/base/clock.h"
 
 #define SLOTS_MIN 16ull
 #define SLOTS_MAX (1ull << 40)
@@ -41,10 +43,18 @@ void gw_dense_map_clear(struct gw_dense_map *map)
 	}
 }
 
+static uint64_t make_secret(void)
+{
+	uint64_t secret = 0;
+	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
+		secret = gw_now_ns() ^ (uint64_t)(uintptr_t)&secret; /* early at boot, or a filter: better than none */
+	return secret;
+}
+
 /* Sets up an empty map of the given number of slots, a power of two. */
 static gw_status hash_map_init(struct gw_hash_map *map, uint64_t slots)
 {
-	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2};
+	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .secret = make_secret()};
 	map->keys = gw_malloc(slots * sizeof(*map->keys));
 	map->numbers = gw_malloc(slots * sizeof(*map->numbers));
 	if (!map->keys || !map->numbers) {

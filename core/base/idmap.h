@@ -47,6 +47,7 @@ struct gw_hash_map {
 	uint64_t mask;  /* slots - 1 */
 	uint64_t used;  /* ids in the map */
 	uint64_t limit; /* used at which it grows: half the slots */
+	uint64_t secret;
 };
 
 #define GW_HASH_EMPTY UINT64_MAX /* the one id that cannot be a key */
@@ -58,21 +59,23 @@ void gw_hash_map_clear(struct gw_hash_map *map);
 /* Makes room for `more` further ids, so that gw_hash_map_put cannot fail for them. GW_NO_MEMORY leaves it unchanged. */
 gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more);
 
-static inline uint64_t gw_hash_slot(uint64_t id)
+/* Both halves of a 128-bit product: every bit of the id reaches the low bits, which pick the slot. The map's secret
+ * keeps whoever chooses the ids from choosing their slots too; numbers do not depend on it. */
+static inline uint64_t gw_hash_slot(const struct gw_hash_map *map, uint64_t id)
 {
-	uint64_t x = id * 0x9e3779b97f4a7c15ull;
-	return x ^ (x >> 32);
+	unsigned __int128 product = (unsigned __int128)(id ^ map->secret) * 0x9e3779b97f4a7c15ull;
+	return ((uint64_t)product ^ (uint64_t)(product >> 64)) & map->mask;
 }
 
 static inline void gw_hash_map_prefetch(const struct gw_hash_map *map, uint64_t id)
 {
-	__builtin_prefetch(&map->keys[gw_hash_slot(id) & map->mask], 1);
+	__builtin_prefetch(&map->keys[gw_hash_slot(map, id)], 1);
 }
 
 /* As gw_dense_map_put. The caller has reserved room. */
 static inline uint32_t gw_hash_map_put(struct gw_hash_map *map, uint64_t id, uint32_t number, bool *is_new)
 {
-	uint64_t slot = gw_hash_slot(id) & map->mask;
+	uint64_t slot = gw_hash_slot(map, id);
 	while (map->keys[slot] != id) {
 		if (map->keys[slot] == GW_HASH_EMPTY) {
 			map->keys[slot] = id;

@@ -29,8 +29,16 @@
 
 static int open_file(const char *path, int flags)
 {
-	/* O_NONBLOCK: a pipe by that name must not hold us up; it means nothing for regular files. */
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+	/* O_NONBLOCK: a pipe by that name must not hold us up. It must go before anything is read: where a file system
+	 * heeds it, io_uring answers reads with EAGAIN instead of waiting for the disk. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+	if (fd >= 0 && fcntl(fd, F_SETFL, flags)) {
+		int error = errno;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	return fd;
 }
 
 static gw_status check_file(const struct gw_load_item *item, int fd)
@@ -223,6 +231,8 @@ static gw_status run_driver(struct gw_load_job *job, struct gw_arena *arena, con
 	if (status != GW_UNSUPPORTED || job->options.driver == GW_LOAD_URING)
 		return status;
 	gw_log(GW_LOG_INFO, "load: reading by pread: %s", gw_last_error());
+	atomic_store(&job->files_direct, 0); /* empty arrays may have been counted */
+	atomic_store(&job->files_buffered, 0);
 	return gw_load_pread(job, driver);
 }
 

@@ -84,7 +84,7 @@ bool gw_verifier_failed(struct gw_verifier *verifier);
  * allowed. Returns the first failure, with its text. */
 gw_status gw_verifier_finish(struct gw_verifier *verifier, bool abandon);
 
-/* The drivers. gw_load_uring: GW_UNSUPPORTED (nothing read yet) where the kernel refuses io_uring. */
+/* The drivers. gw_load_uring: GW_UNSUPPORTED (nothing read yet) where the kernel refuses io_uring, or its reads. */
 gw_status gw_load_uring(struct gw_load_job *job, struct gw_arena *arena, const char **driver);
 gw_status gw_load_pread(struct gw_load_job *job, const char **driver);
 

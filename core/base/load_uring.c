@@ -5,20 +5,21 @@
  * Registered buffers (the arena's slices) and registered files where the kernel lets us; without the former every read
  * pins its pages anew. A read that comes back short or that O_DIRECT refuses goes out again, buffered if need be. On
  * the first failure nothing more is submitted, and what is in flight is waited for: nothing writes to the arena after
- * return.
+ * return. A kernel that refuses the very first submission leaves the load to pread.
  */
 #include <errno.h>
-#include <liburing.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/base/alloc.h"
 #include "core/base/load_job.h"
 #include "core/base/log.h"
+#include "core/base/uring.h"
 
 #define FILE_SLOTS       64u /* registered files */
 #define FILE_SLOT_PIECES 8u  /* a file of fewer pieces is not worth registering */
 #define NO_SLOT          UINT32_MAX
+#define TRIES_MAX        1000u /* of a read that the kernel puts off */
 
 /* One read in flight. */
 struct read {
@@ -26,7 +27,8 @@ struct read {
 	uint64_t at; /* next payload byte to come */
 	uint64_t begin, end;
 	uint32_t next_free;
-	bool direct; /* as submitted; its file may have been found out since */
+	uint32_t tries; /* that were put off */
+	bool direct;    /* as submitted; its file may have been found out since */
 };
 
 /* The file of an item, from its first read to its last. */
@@ -49,6 +51,7 @@ struct loader {
 	struct read *reads;
 	uint32_t free_read; /* head of the list of free reads; depth: none */
 	uint32_t in_flight, unsubmitted;
+	bool started; /* the kernel has taken a read */
 	struct file *files;
 	uint32_t *chunk_left; /* [units]: bytes of a chunk that have not arrived */
 	size_t item;          /* the cursor: the next piece to read */
@@ -233,6 +236,7 @@ static gw_status fill_queue(struct loader *loader)
 		loader->free_read = read->next_free;
 		read->item = loader->item;
 		read->begin = read->at = loader->at;
+		read->tries = 0;
 		loader->at += gw_load_piece(job, loader->item, loader->at);
 		read->end = loader->at;
 		queue_read(loader, number);
@@ -277,7 +281,8 @@ static gw_status complete_read(struct loader *loader, uint32_t number, int resul
 	}
 	read->at += got;
 	bool refused = result == -EINVAL || result == -EOPNOTSUPP || got % GW_LOAD_BLOCK;
-	if (result < 0 && result != -EINTR && result != -EAGAIN && !(refused && read->direct))
+	bool put_off = (result == -EINTR || result == -EAGAIN) && ++read->tries < TRIES_MAX;
+	if (result < 0 && !put_off && !(refused && read->direct))
 		return gw_load_read_failed(job, read->item, read->at, -result);
 	gw_status status = refused ? gw_load_file_refuse(job, read->item, file) : GW_OK;
 	if (!status)
@@ -293,10 +298,13 @@ static gw_status submit(struct loader *loader)
 	if (result >= 0) {
 		loader->unsubmitted -= (uint32_t)result;
 		loader->in_flight += (uint32_t)result;
+		loader->started |= result > 0;
 		return GW_OK;
 	}
 	bool passing = result == -EINTR || ((result == -EAGAIN || result == -EBUSY) && loader->in_flight > 0);
-	return passing ? GW_OK : gw_fail_errno(GW_IO, -result, "load: io_uring");
+	if (passing)
+		return GW_OK;
+	return gw_fail_errno(loader->started ? GW_IO : GW_UNSUPPORTED, -result, "io_uring takes no reads");
 }
 
 static gw_status reap(struct loader *loader)

@@ -1,12 +1,15 @@
 /* The log's level, sink and line format. */
 #include "core/base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "core/base/status.h"
 
 #define LINE_MAX_BYTES 2048
 
@@ -36,6 +39,16 @@ void gw_log_sink_set(void (*sink)(void *context, enum gw_log_level level, const 
 	sink_context = context;
 }
 
+static void print(enum gw_log_level level, const char *line)
+{
+	struct timespec now;
+	struct tm parts;
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &parts);
+	fprintf(stderr, "%02d:%02d:%02d.%03ld %s: %s\n", parts.tm_hour, parts.tm_min, parts.tm_sec,
+		now.tv_nsec / 1000000, level_names[level], line);
+}
+
 void gw_log(enum gw_log_level level, const char *format, ...)
 {
 	int limit = atomic_load(&level_now);
@@ -46,20 +59,16 @@ void gw_log(enum gw_log_level level, const char *format, ...)
 	if ((int)level > limit)
 		return;
 
+	int error = errno; /* of whoever tells about a failure before looking into it */
 	char line[LINE_MAX_BYTES];
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	if (sink_now) {
+	gw_text_keep_plain(line);
+	if (sink_now)
 		sink_now(sink_context, level, line);
-		return;
-	}
-
-	struct timespec now;
-	struct tm parts;
-	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &parts);
-	fprintf(stderr, "%02d:%02d:%02d.%03ld %s: %s\n", parts.tm_hour, parts.tm_min, parts.tm_sec,
-		now.tv_nsec / 1000000, level_names[level], line);
+	else
+		print(level, line);
+	errno = error;
 }

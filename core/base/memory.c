@@ -5,12 +5,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/base/options.h"
 #include "core/base/sysfile.h"
 
 #define TEXT_BYTES 16384
 #define KIB        1024ull
+#define PAGE       4096u
+#define HUGE_MIN   (8ull << 20) /* four huge pages */
 
 void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out)
 {
@@ -79,19 +82,27 @@ static void read_node(const char *root, int node, struct gw_memory *out)
 }
 
 struct cgroup_files {
-	const char *limit, *used, *cache; /* cache: the field of memory.stat that reclaim can free */
+	const char *limit, *brake; /* brake: above it the group is slowed down to a crawl, which is no better */
+	const char *used;
+	const char *cache[2]; /* fields of memory.stat that reclaim can free */
 };
 
 static void read_group(const char *folder, const struct cgroup_files *files, struct gw_memory *out)
 {
 	char text[TEXT_BYTES];
-	uint64_t limit, used = 0, cache = 0;
-	if (!gw_sysfile_number(&limit, "%s/%s", folder, files->limit) || limit >= (uint64_t)INT64_MAX / 2)
+	uint64_t limit = UINT64_MAX, brake = UINT64_MAX, used = 0, cache;
+	gw_sysfile_number(&limit, "%s/%s", folder, files->limit);
+	if (files->brake)
+		gw_sysfile_number(&brake, "%s/%s", folder, files->brake);
+	limit = least(limit, brake);
+	if (limit >= (uint64_t)INT64_MAX / 2)
 		return;
 	gw_sysfile_number(&used, "%s/%s", folder, files->used);
-	if (gw_sysfile_read(text, sizeof(text), "%s/memory.stat", folder))
-		gw_sysfile_field(text, files->cache, &cache);
-	used -= least(used, cache);
+	bool known = gw_sysfile_read(text, sizeof(text), "%s/memory.stat", folder);
+	for (int i = 0; i < 2 && known; i++) {
+		if (gw_sysfile_field(text, files->cache[i], &cache))
+			used -= least(used, cache);
+	}
 	out->cgroup_limit = least(out->cgroup_limit, limit);
 	uint64_t left = limit - least(limit, used);
 	if (left < out->available) {
@@ -119,9 +130,10 @@ static void read_groups(const char *mount, const char *path, const struct cgroup
 
 static void read_cgroups(const char *root, struct gw_memory *out)
 {
-	static const struct cgroup_files v2 = {"memory.max", "memory.current", "inactive_file "};
-	static const struct cgroup_files v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
-					       "total_inactive_file "};
+	static const struct cgroup_files v2 = {
+		"memory.max", "memory.high", "memory.current", {"inactive_file ", "active_file "}};
+	static const struct cgroup_files v1 = {
+		"memory.limit_in_bytes", NULL, "memory.usage_in_bytes", {"total_inactive_file ", "total_active_file "}};
 	char text[TEXT_BYTES], mount[PATH_MAX];
 	if (!gw_sysfile_read(text, sizeof(text), "%s/proc/self/cgroup", root))
 		return;
@@ -159,8 +171,21 @@ gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
 	gw_memory_read("", node, &memory);
 	if (bytes <= memory.available)
 		return GW_OK;
-	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX];
-	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available (the %s's limit)", what,
+	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX], limit[GW_UNIT_TEXT_MAX], remedy[96];
+	snprintf(remedy, sizeof(remedy), "end what takes it, or use more parts");
+	if (memory.cgroup_limit != UINT64_MAX && strcmp(memory.bound_by, "control group") == 0)
+		snprintf(remedy, sizeof(remedy), "raise its limit of %s, or use more parts",
+			 gw_text_bytes(limit, (double)memory.cgroup_limit));
+	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: %s", what,
 		       gw_text_bytes(wanted, (double)bytes), gw_text_bytes(available, (double)memory.available),
-		       memory.bound_by);
+		       memory.bound_by, remedy);
+}
+
+void gw_memory_huge(void *memory, uint64_t bytes)
+{
+	if (bytes < HUGE_MIN)
+		return;
+	uintptr_t from = ((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+	uintptr_t to = ((uintptr_t)memory + (uintptr_t)bytes) & ~(uintptr_t)(PAGE - 1);
+	madvise((void *)from, to - from, MADV_HUGEPAGE);
 }

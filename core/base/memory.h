@@ -19,7 +19,7 @@ void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out);
 struct gw_memory {
 	uint64_t total;        /* of the machine, or of the node */
 	uint64_t available;    /* what can be taken without swapping: the least of all that follows */
-	uint64_t cgroup_limit; /* the lowest limit of this process's control groups; UINT64_MAX: none */
+	uint64_t cgroup_limit; /* the lowest limit or brake of this process's control groups; UINT64_MAX: none */
 	const char *bound_by;  /* "machine", "control group" or "NUMA node": what `available` comes from; static */
 };
 
@@ -29,5 +29,9 @@ void gw_memory_read(const char *root, int node, struct gw_memory *out);
 /* GW_NO_MEMORY unless bytes can be taken now: the text names `what`, the bytes wanted, those available and what binds.
  */
 gw_status gw_memory_check(uint64_t bytes, int node, const char *what);
+
+/* Asks for huge pages under a big block of memory that was not touched yet: what is walked at random runs faster, and
+ * first touches are fewer. Advice only: small blocks and systems that refuse stay as they are. */
+void gw_memory_huge(void *memory, uint64_t bytes);
 
 #endif

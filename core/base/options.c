@@ -1,15 +1,31 @@
-/* Values of command lines, and numbers in the units people use. */
+/* Command lines by tables, on top of argp.
+ *
+ *   names normalized -> rows become argp's -> each value goes to its field -> what is missing, the command's own check
+ *
+ * Wrong usage is one line on stderr and the end of the process, with status 2.
+ */
 #include "core/base/options.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdbool.h>
+#include <argp.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHOICES_TEXT_MAX 512
+#define FIRST_KEY 0x1000 /* above every letter */
+
+struct parse {
+	const struct gw_options *options;
+	void *input;
+	uint32_t count;
+	struct row {
+		const struct gw_option *option;
+		void *input; /* the struct that its field is in */
+		bool seen;
+	} rows[GW_OPTIONS_MAX];
+	struct argp_option argp[GW_OPTIONS_MAX + 1];
+	bool argument_seen;
+};
 
 void gw_options_normalize(int argc, char **argv)
 {
@@ -26,9 +42,10 @@ void gw_options_normalize(int argc, char **argv)
 	}
 }
 
+/* ---- one line for an error ---- */
+
 /* argp has no way to leave out its "Try ... --help" except a stream of one's own; it is the last thing written there.
  */
-static argp_parser_t command_parser;
 static bool hint_seen;
 
 static ssize_t write_but_hint(void *unused, const char *text, size_t bytes)
@@ -42,146 +59,145 @@ static ssize_t write_but_hint(void *unused, const char *text, size_t bytes)
 	return (ssize_t)bytes;
 }
 
-static error_t parse_with_one_line(int key, char *text, struct argp_state *state)
+static void leave_out_hint(struct argp_state *state)
 {
-	if (key == ARGP_KEY_INIT) {
-		FILE *errors = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_but_hint});
-		if (errors) {
-			setvbuf(errors, NULL, _IOLBF, 0);
-			state->err_stream = errors; /* stays open: argp exits while it writes there */
-		}
-	}
-	return command_parser(key, text, state);
+	FILE *errors = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_but_hint});
+	if (!errors)
+		return;
+	setvbuf(errors, NULL, _IOLBF, 0);
+	state->err_stream = errors; /* stays open: argp exits while it writes there */
 }
 
-error_t gw_options_parse(const struct argp *argp, int argc, char **argv, void *input)
+/* ---- values ---- */
+
+static gw_status take_number(const struct gw_option_target *to, void *field, const char *text)
 {
-	struct argp quiet = *argp;
-	command_parser = argp->parser;
-	quiet.parser = parse_with_one_line;
+	uint64_t value = 0;
+	gw_status status = gw_parse_u64(text, to->min, to->max, &value);
+	if (status)
+		return status;
+	if (to->kind == GW_OPTION_IS_U32)
+		*(uint32_t *)field = (uint32_t)value;
+	else
+		memcpy(field, &value, sizeof(value));
+	return GW_OK;
+}
+
+static gw_status take_choice(const struct gw_option_target *to, void *field, const char *text)
+{
+	int index = 0;
+	gw_status status = gw_parse_choice(text, to->choices, &index);
+	if (status)
+		return status;
+	if (to->kind == GW_OPTION_IS_CHOICE)
+		*(int *)field = index;
+	else
+		*(const char **)field = to->choices[index];
+	return GW_OK;
+}
+
+static gw_status take_value(const struct gw_option_target *to, void *input, char *text)
+{
+	void *field = (char *)input + to->offset;
+	switch (to->kind) {
+	case GW_OPTION_IS_FLAG:
+		*(bool *)field = true;
+		return GW_OK;
+	case GW_OPTION_IS_TEXT:
+		*(const char **)field = text;
+		return GW_OK;
+	case GW_OPTION_IS_U32:
+	case GW_OPTION_IS_U64:
+	case GW_OPTION_IS_I64:
+		return take_number(to, field, text);
+	case GW_OPTION_IS_REAL:
+		return gw_parse_double(text, to->least, to->most, field);
+	case GW_OPTION_IS_CHOICE:
+	case GW_OPTION_IS_CHOSEN_TEXT:
+		return take_choice(to, field, text);
+	default:
+		assert(to->kind == GW_OPTION_IS_CALL);
+		return to->take(input, text);
+	}
+}
+
+/* ---- argp's side ---- */
+
+static void take_argument(struct parse *parse, char *text, struct argp_state *state)
+{
+	const struct gw_options *options = parse->options;
+	if (!options->argument)
+		argp_error(state, "\"%s\": %s", text,
+			   options->argument_missing ? options->argument_missing : "no argument is expected");
+	if (parse->argument_seen && options->argument_to.kind == GW_OPTION_IS_TEXT)
+		argp_error(state, "\"%s\": one %s is enough", text, options->argument);
+	parse->argument_seen = true;
+	if (options->argument && take_value(&options->argument_to, parse->input, text))
+		argp_error(state, "%s", gw_last_error());
+}
+
+static void check_all(const struct parse *parse, struct argp_state *state)
+{
+	const struct gw_options *options = parse->options;
+	if (options->argument && options->argument_missing && !parse->argument_seen)
+		argp_error(state, "%s is missing: %s", options->argument, options->argument_missing);
+	for (uint32_t i = 0; i < parse->count; i++) {
+		const struct gw_option *option = parse->rows[i].option;
+		if (option->to.missing && !parse->rows[i].seen)
+			argp_error(state, "--%s %s is missing: %s", option->name, option->value, option->to.missing);
+	}
+	if (options->check && options->check(parse->input))
+		argp_error(state, "%s", gw_last_error());
+}
+
+static error_t parse_key(int key, char *text, struct argp_state *state)
+{
+	struct parse *parse = state->input;
+	if (key == ARGP_KEY_INIT)
+		leave_out_hint(state);
+	if (key == ARGP_KEY_ARG)
+		take_argument(parse, text, state);
+	if (key == ARGP_KEY_END)
+		check_all(parse, state);
+	for (uint32_t i = 0; i < parse->count; i++) {
+		struct row *row = &parse->rows[i];
+		if (!row->option->name || key != parse->argp[i].key)
+			continue;
+		row->seen = true;
+		if (take_value(&row->option->to, row->input, text))
+			argp_error(state, "--%s: %s", row->option->name, gw_last_error());
+		return 0;
+	}
+	return key == ARGP_KEY_ARG || key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+static void add_rows(struct parse *parse, const struct gw_option *table, void *input)
+{
+	for (const struct gw_option *option = table; option->name || option->help; option++) {
+		assert(parse->count < GW_OPTIONS_MAX);
+		assert(!option->name || option->to.kind != GW_OPTION_NO_FIELD);
+		uint32_t at = parse->count++;
+		parse->rows[at] = (struct row){.option = option, .input = input};
+		parse->argp[at] = (struct argp_option){
+			.name = option->name, .arg = option->value, .doc = option->help, .group = option->group};
+		if (option->name)
+			parse->argp[at].key = option->to.letter ? option->to.letter : FIRST_KEY + (int)at;
+	}
+}
+
+void gw_options_parse(const struct gw_options *options, int argc, char **argv, void *input)
+{
+	struct parse parse = {.options = options, .input = input};
+	add_rows(&parse, options->table, input);
+	if (options->common)
+		add_rows(&parse, options->common, (char *)input + options->common_offset);
+	const struct argp argp = {
+		.options = parse.argp, .parser = parse_key, .args_doc = options->argument, .doc = options->doc};
 	argp_err_exit_status = 2;
 	gw_options_normalize(argc, argv);
-	return argp_parse(&quiet, argc, argv, 0, NULL, input);
-}
-
-/* The factor of a unit's name; 0 for none that is known. */
-static uint64_t unit_factor(const char *unit)
-{
-	static const struct {
-		const char *name;
-		uint64_t factor;
-	} units[] = {
-		{"", 1},
-		{"k", 1000},
-		{"K", 1000},
-		{"M", 1000000},
-		{"G", 1000000000},
-		{"Ki", 1ull << 10},
-		{"Mi", 1ull << 20},
-		{"Gi", 1ull << 30},
-		{"Ti", 1ull << 40},
-		{"T", 1000000000000},
-	};
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(units[i].name, unit) == 0)
-			return units[i].factor;
+	error_t error = argp_parse(&argp, argc, argv, 0, NULL, &parse);
+	if (error) {
+		fprintf(stderr, "%s: %s\n", argv[0], strerror(error));
+		exit(2);
 	}
-	return 0;
-}
-
-gw_status gw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
-{
-	const char *at = text;
-	uint64_t value = 0;
-	bool overflow = false;
-	for (; *at >= '0' && *at <= '9'; at++)
-		overflow |= __builtin_mul_overflow(value, 10, &value) ||
-			    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value);
-	uint64_t factor = at == text ? 0 : unit_factor(at);
-	if (factor == 0)
-		return gw_fail(GW_INVALID, "\"%.64s\" is not a whole number: write 64, 10k, 3M or 2Gi", text);
-	overflow |= __builtin_mul_overflow(value, factor, &value);
-	if (overflow || value < min || value > max)
-		return gw_fail(GW_RANGE, "%.64s is out of range: from %llu to %llu", text, (unsigned long long)min,
-			       (unsigned long long)max);
-	*out = value;
-	return GW_OK;
-}
-
-gw_status gw_parse_double(const char *text, double min, double max, double *out)
-{
-	char *end;
-	errno = 0;
-	double value = strtod(text, &end);
-	if (end == text || *end != '\0' || isspace((unsigned char)text[0]) || !isfinite(value))
-		return gw_fail(GW_INVALID, "\"%.64s\" is not a number", text);
-	if (value < min || value > max)
-		return gw_fail(GW_RANGE, "%.64s is out of range: from %g to %g", text, min, max);
-	*out = value;
-	return GW_OK;
-}
-
-gw_status gw_parse_choice(const char *text, const char *const *choices, int *out)
-{
-	char list[CHOICES_TEXT_MAX] = "";
-	size_t used = 0;
-	for (int i = 0; choices[i]; i++) {
-		if (strcmp(text, choices[i]) == 0) {
-			*out = i;
-			return GW_OK;
-		}
-		int added = snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", choices[i]);
-		if (added > 0 && used + (size_t)added < sizeof(list))
-			used += (size_t)added;
-	}
-	return gw_fail(GW_INVALID, "\"%.64s\" is none of: %s", text, list);
-}
-
-/* Divides by step until the value is below it, then prints three digits and the unit. */
-static char *text_scaled(char *buffer, double value, double step, const char *const *units, const char *first)
-{
-	int unit = 0;
-	double scaled = value;
-	while (scaled >= step - step / 2048 && units[unit]) {
-		scaled /= step;
-		unit++;
-	}
-	if (unit == 0) {
-		snprintf(buffer, GW_UNIT_TEXT_MAX, "%.0f%s", value, first);
-		return buffer;
-	}
-	int decimals = scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0;
-	snprintf(buffer, GW_UNIT_TEXT_MAX, "%.*f %s", decimals, scaled, units[unit - 1]);
-	return buffer;
-}
-
-char *gw_text_bytes(char buffer[GW_UNIT_TEXT_MAX], double bytes)
-{
-	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", NULL};
-	return text_scaled(buffer, bytes, 1024, units, " B");
-}
-
-char *gw_text_count(char buffer[GW_UNIT_TEXT_MAX], double count)
-{
-	static const char *const units[] = {"k", "M", "G", "T", "P", NULL};
-	return text_scaled(buffer, count, 1000, units, "");
-}
-
-char *gw_text_duration(char buffer[GW_UNIT_TEXT_MAX], double seconds)
-{
-	if (seconds < 1e-6)
-		snprintf(buffer, GW_UNIT_TEXT_MAX, "%.0f ns", seconds * 1e9);
-	else if (seconds < 1e-3)
-		snprintf(buffer, GW_UNIT_TEXT_MAX, "%.3g us", seconds * 1e6);
-	else if (seconds < 0.9995)
-		snprintf(buffer, GW_UNIT_TEXT_MAX, "%.3g ms", seconds * 1e3);
-	else if (seconds < 59.95)
-		snprintf(buffer, GW_UNIT_TEXT_MAX, "%.1f s", seconds);
-	else if (seconds < 3599.5)
-		snprintf(buffer, GW_UNIT_TEXT_MAX, "%d min %02d s", (int)(seconds + 0.5) / 60,
-			 (int)(seconds + 0.5) % 60);
-	else
-		snprintf(buffer, GW_UNIT_TEXT_MAX, "%.0f h %02d min", floor((seconds + 30) / 3600),
-			 (int)fmod((seconds + 30) / 60, 60));
-	return buffer;
 }

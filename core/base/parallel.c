@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define THREADS_MAX       256u
 #define CHUNKS_PER_THREAD 8u /* where the caller leaves the grain to us */
@@ -37,10 +38,8 @@ struct worker {
 
 unsigned gw_processors(void)
 {
-	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof(set), &set) != 0)
-		return 1;
-	int count = CPU_COUNT(&set);
+	cpu_set_t set; /* has room for 1024; on a larger machine the call fails */
+	long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
 	return count > 0 ? (unsigned)count : 1;
 }
 

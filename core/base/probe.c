@@ -2,7 +2,6 @@
 #include "core/base/probe.h"
 
 #include <errno.h>
-#include <liburing.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "core/base/options.h"
 #include "core/base/parallel.h"
 #include "core/base/sysfile.h"
+#include "core/base/uring.h"
 
 #ifndef MLOCK_ONFAULT
 #define MLOCK_ONFAULT 1

@@ -3,14 +3,17 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/base/options.h"
+#include "core/base/units.h"
 
 #define DRAW_EVERY_NS (100 * GW_NS_PER_MS)
 #define LINE_EVERY_NS (5 * GW_NS_PER_SECOND)
 #define BAR_CELLS     24u
+#define LINE_BYTES    256u
+#define COLUMNS_USUAL 80 /* of a terminal that does not tell */
 #define CLEAR_LINE    "\r\033[K"
 
 static char *amount(const struct gw_progress *progress, char text[GW_UNIT_TEXT_MAX], double value)
@@ -23,29 +26,59 @@ static const char *unit_suffix(const struct gw_progress *progress)
 	return strcmp(progress->unit, "B") == 0 ? "" : progress->unit;
 }
 
-static void draw(const struct gw_progress *progress, uint64_t done, uint64_t now_ns, const char *before,
-		 const char *after)
+static double share_of(const struct gw_progress *progress, uint64_t done)
+{
+	return done < progress->total ? (double)done / (double)progress->total : 1;
+}
+
+/* The bar, or "" where there is none: the total is unknown, or nobody looks at a terminal. */
+static void write_bar(const struct gw_progress *progress, double share, char bar[BAR_CELLS + 4])
+{
+	uint32_t cells = (uint32_t)(share * BAR_CELLS);
+	bar[0] = 0;
+	if (!progress->total || !progress->terminal)
+		return;
+	bar[0] = '[';
+	memset(bar + 1, '#', cells);
+	memset(bar + 1 + cells, '.', BAR_CELLS - cells);
+	memcpy(bar + 1 + BAR_CELLS, "] ", 3);
+}
+
+static int write_line(const struct gw_progress *progress, uint64_t done, uint64_t now_ns, const char *bar, char *line,
+		      size_t bytes)
 {
 	char done_text[GW_UNIT_TEXT_MAX], total_text[GW_UNIT_TEXT_MAX], rate_text[GW_UNIT_TEXT_MAX];
-	char bar[BAR_CELLS + 3] = "", of[GW_UNIT_TEXT_MAX + 16] = "";
+	char of[GW_UNIT_TEXT_MAX + 16] = "";
 	double seconds = (double)(now_ns - progress->start_ns) / (double)GW_NS_PER_SECOND;
 	double rate = seconds > 0 ? (double)done / seconds : 0;
+	if (!progress->unit)
+		return snprintf(line, bytes, "%s: %s", progress->what, gw_text_duration(done_text, seconds));
 	const char *unit = unit_suffix(progress), *space = *unit ? " " : "";
-	if (progress->total) {
-		double share = done < progress->total ? (double)done / (double)progress->total : 1;
+	if (progress->total)
 		snprintf(of, sizeof(of), " of %s (%.0f %%)", amount(progress, total_text, (double)progress->total),
-			 share * 100);
-		if (progress->terminal) {
-			uint32_t cells = (uint32_t)(share * BAR_CELLS);
-			bar[0] = '[';
-			memset(bar + 1, '#', cells);
-			memset(bar + 1 + cells, '.', BAR_CELLS - cells);
-			memcpy(bar + 1 + BAR_CELLS, "]", 2);
-		}
-	}
-	fprintf(stderr, "%s%s %s%s%s%s%s%s, %s%s%s/s%s", before, progress->what, bar, *bar ? " " : "",
-		amount(progress, done_text, (double)done), of, space, unit, amount(progress, rate_text, rate), space,
-		unit, after);
+			 share_of(progress, done) * 100);
+	return snprintf(line, bytes, "%s %s%s%s%s%s, %s%s%s/s", progress->what, bar,
+			amount(progress, done_text, (double)done), of, space, unit, amount(progress, rate_text, rate),
+			space, unit);
+}
+
+/* A line that a terminal wraps cannot be drawn over: the bar goes first, then what is too long. */
+static void draw(const struct gw_progress *progress, uint64_t done, uint64_t now_ns)
+{
+	char bar[BAR_CELLS + 4], line[LINE_BYTES];
+	struct winsize size = {0};
+	size_t width = sizeof(line);
+	write_bar(progress, share_of(progress, done), bar);
+	if (progress->terminal && (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col == 0))
+		size.ws_col = COLUMNS_USUAL;
+	if (progress->terminal && size.ws_col < width)
+		width = size.ws_col;
+	if (write_line(progress, done, now_ns, bar, line, width) >= (int)width)
+		write_line(progress, done, now_ns, "", line, width);
+	if (progress->terminal)
+		fprintf(stderr, CLEAR_LINE "%s", line);
+	else
+		fprintf(stderr, "%s\n", line);
 	fflush(stderr);
 }
 
@@ -63,10 +96,7 @@ void gw_progress_update(struct gw_progress *progress, uint64_t done)
 		return;
 	progress->next_ns = now_ns + (progress->terminal ? DRAW_EVERY_NS : LINE_EVERY_NS);
 	progress->drawn = 1;
-	if (progress->terminal)
-		draw(progress, done, now_ns, CLEAR_LINE, "");
-	else
-		draw(progress, done, now_ns, "", "\n");
+	draw(progress, done, now_ns);
 }
 
 void gw_progress_end(struct gw_progress *progress, uint64_t done)
@@ -77,7 +107,7 @@ void gw_progress_end(struct gw_progress *progress, uint64_t done)
 		fputs(CLEAR_LINE, stderr);
 		fflush(stderr);
 	} else {
-		draw(progress, done, gw_now_ns(), "", "\n");
+		draw(progress, done, gw_now_ns());
 	}
 	progress->drawn = 0;
 }

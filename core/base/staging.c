@@ -22,9 +22,10 @@
 
 #include "core/base/alloc.h"
 #include "core/base/log.h"
+#include "core/base/sync_tree.h"
 
 #define OPEN_MAX_STAGINGS 32 /* open at once in one process */
-#define DEPTH_MAX         64 /* folders below one another that a removal or a sync follows */
+#define DEPTH_MAX         64 /* folders below one another that a removal follows */
 
 enum slot_state { SLOT_FREE, SLOT_CLAIMED, SLOT_OPEN };
 
@@ -41,15 +42,15 @@ struct gw_staging {
 	bool replace;
 };
 
-/* ---- walking a tree without allocation ---- */
+/* ---- removing a tree without allocation ---- */
 
-struct walk_failure {
+struct failure {
 	int error;
 	const char *verb; /* what could not be done */
 	char name[256];   /* to which entry */
 };
 
-static int walk_fail(struct walk_failure *failure, const char *verb, const char *name)
+static int note_failure(struct failure *failure, const char *verb, const char *name)
 {
 	failure->error = errno;
 	failure->verb = verb;
@@ -59,21 +60,22 @@ static int walk_fail(struct walk_failure *failure, const char *verb, const char 
 	return -1;
 }
 
-/* Calls visit for every entry of an open folder but "." and "..". */
-static int walk_folder(int folder, int depth, struct walk_failure *failure,
-		       int (*visit)(int folder, const char *name, int depth, struct walk_failure *failure))
+static int remove_entry(int parent, const char *name, int depth, struct failure *failure);
+
+/* Removes every entry of an open folder. */
+static int remove_entries(int folder, int depth, struct failure *failure)
 {
 	char entries[2048] __attribute__((aligned(8)));
 	for (;;) {
 		long bytes = syscall(SYS_getdents64, folder, entries, sizeof(entries));
 		if (bytes <= 0)
-			return bytes == 0 ? 0 : walk_fail(failure, "list", ".");
+			return bytes == 0 ? 0 : note_failure(failure, "list", ".");
 		for (long at = 0; at < bytes;) {
 			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
 			at += entry->d_reclen;
 			if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 				continue;
-			if (visit(folder, entry->d_name, depth, failure))
+			if (remove_entry(folder, entry->d_name, depth, failure))
 				return -1;
 		}
 	}
@@ -88,12 +90,12 @@ static int open_folder(int parent, const char *name, int depth)
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int remove_entry(int parent, const char *name, int depth, struct walk_failure *failure)
+static int remove_entry(int parent, const char *name, int depth, struct failure *failure)
 {
 	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
-		return walk_fail(failure, "remove", name);
+		return note_failure(failure, "remove", name);
 	/* Entries that go away while a folder is listed can hide others: list again until it is empty. */
 	for (int round = 0; round < 16; round++) {
 		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -103,36 +105,17 @@ static int remove_entry(int parent, const char *name, int depth, struct walk_fai
 		int folder = open_folder(parent, name, depth);
 		if (folder < 0)
 			break;
-		int result = walk_folder(folder, depth + 1, failure, remove_entry);
+		int result = remove_entries(folder, depth + 1, failure);
 		close(folder);
 		if (result)
 			return result;
 	}
-	return walk_fail(failure, "remove", name);
-}
-
-static int sync_entry(int parent, const char *name, int depth, struct walk_failure *failure)
-{
-	struct stat info;
-	if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW))
-		return walk_fail(failure, "stat", name);
-	if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-		return 0; /* a link's content is its folder's */
-	int file = S_ISDIR(info.st_mode) ? open_folder(parent, name, depth)
-					 : openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (file < 0)
-		return walk_fail(failure, "open", name);
-	int result = S_ISDIR(info.st_mode) ? walk_folder(file, depth + 1, failure, sync_entry) : 0;
-	/* EINVAL: a file system that cannot sync folders, which is no reason to fail. */
-	if (!result && fsync(file) && errno != EINVAL)
-		result = walk_fail(failure, "fsync", name);
-	close(file);
-	return result;
+	return note_failure(failure, "remove", name);
 }
 
 gw_status gw_remove_tree(const char *folder)
 {
-	struct walk_failure failure;
+	struct failure failure;
 	if (remove_entry(AT_FDCWD, folder, 0, &failure))
 		return gw_fail_errno(GW_IO, failure.error, "remove %s: cannot %s \"%s\"", folder, failure.verb,
 				     failure.name);
@@ -157,7 +140,7 @@ void gw_staging_cleanup(void)
 	for (int i = 0; i < OPEN_MAX_STAGINGS; i++) {
 		if (atomic_load(&slots[i].state) != SLOT_OPEN || slots[i].pid != getpid())
 			continue;
-		struct walk_failure failure;
+		struct failure failure;
 		remove_entry(AT_FDCWD, slots[i].path, 0, &failure);
 	}
 	errno = saved;
@@ -355,20 +338,20 @@ static gw_status sync_parent(struct gw_staging *staging)
 
 gw_status gw_staging_commit(struct gw_staging *staging)
 {
-	struct walk_failure failure;
-	if (sync_entry(AT_FDCWD, staging->temporary, 0, &failure)) {
-		gw_status status = gw_fail_errno(GW_IO, failure.error, "write %s: cannot %s \"%s\"", staging->final,
-						 failure.verb, failure.name);
-		gw_staging_abort(staging);
-		return status;
-	}
+	struct failure failure;
 	char *old = NULL;
-	gw_status status = staging->replace ? rename_replacing(staging, &old) : rename_new(staging);
+	gw_status status = gw_sync_tree(staging->temporary);
+	if (status)
+		gw_context(status, "write %s", staging->final);
+	else
+		status = staging->replace ? rename_replacing(staging, &old) : rename_new(staging);
 	if (status) {
 		gw_staging_abort(staging);
 		return status;
 	}
 	status = sync_parent(staging);
+	if (status)
+		gw_context(status, "%s is in place, but a crash of the machine may undo that", staging->final);
 	const char *leftover = old ? old : staging->temporary;
 	if (staging->replace && remove_entry(AT_FDCWD, leftover, 0, &failure))
 		gw_log(GW_LOG_WARN, "%s is in place, but the folder it replaced is still there as %s", staging->final,
@@ -382,7 +365,7 @@ void gw_staging_abort(struct gw_staging *staging)
 {
 	if (!staging)
 		return;
-	struct walk_failure failure;
+	struct failure failure;
 	if (remove_entry(AT_FDCWD, staging->temporary, 0, &failure))
 		gw_log(GW_LOG_WARN, "cannot remove %s: %s \"%s\" failed", staging->temporary, failure.verb,
 		       failure.name);

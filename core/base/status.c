@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,39 +25,55 @@ const char *gw_last_error(void)
 	return error_text;
 }
 
-/* A name out of a file or from a peer may hold line ends or terminal codes: an error stays one plain line. */
-static void keep_plain(char *text)
+/* A name out of a file or from a peer may hold line ends or terminal codes: a text for people stays one plain line. In
+ * UTF-8 the second set of control characters is c2 80 to c2 9f. */
+void gw_text_keep_plain(char *text)
 {
-	for (; *text; text++) {
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
+	for (unsigned char *at = (unsigned char *)text; *at; at++) {
+		bool control = at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
+		if (control)
+			*at++ = '?';
+		if (control || *at < ' ' || *at == 0x7f)
+			*at = '?';
 	}
+}
+
+/* Texts are put together beside the old one, for that may be among the arguments. */
+static void set_text(char text[GW_ERROR_TEXT_MAX])
+{
+	gw_text_keep_plain(text);
+	memcpy(error_text, text, strlen(text) + 1);
+}
+
+/* Appends ": " and a text, as far as there is room. */
+static void append(char text[GW_ERROR_TEXT_MAX], const char *more)
+{
+	size_t used = strlen(text);
+	snprintf(text + used, GW_ERROR_TEXT_MAX - used, ": %s", more);
 }
 
 gw_status(gw_fail)(gw_status status, const char *format, ...)
 {
 	assert(status != GW_OK);
+	char text[GW_ERROR_TEXT_MAX];
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(error_text, sizeof(error_text), format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	keep_plain(error_text);
+	set_text(text);
 	return status;
 }
 
 gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 {
 	assert(status != GW_OK);
+	char text[GW_ERROR_TEXT_MAX], buffer[128];
 	va_list arguments;
 	va_start(arguments, format);
-	int used = vsnprintf(error_text, sizeof(error_text), format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	keep_plain(error_text);
-	if (used >= 0 && (size_t)used < sizeof(error_text)) {
-		char buffer[128];
-		snprintf(error_text + used, sizeof(error_text) - (size_t)used, ": %s",
-			 strerror_r(error, buffer, sizeof(buffer)));
-	}
+	append(text, strerror_r(error, buffer, sizeof(buffer)));
+	set_text(text);
 	if (status == GW_IO && (error == ENOSPC || error == EDQUOT))
 		return GW_NO_SPACE;
 	if (status == GW_IO && error == ENOMEM)
@@ -66,21 +83,27 @@ gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 
 gw_status gw_context(gw_status status, const char *format, ...)
 {
-	char old[GW_ERROR_TEXT_MAX];
-	memcpy(old, error_text, sizeof(old));
+	char text[GW_ERROR_TEXT_MAX];
 	va_list arguments;
 	va_start(arguments, format);
-	int used = vsnprintf(error_text, sizeof(error_text), format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	keep_plain(error_text);
-	if (used >= 0 && (size_t)used < sizeof(error_text))
-		snprintf(error_text + used, sizeof(error_text) - (size_t)used, ": %s", old);
+	append(text, error_text);
+	set_text(text);
+	return status;
+}
+
+gw_status gw_advise(gw_status status, const char *advice)
+{
+	size_t used = strlen(error_text);
+	snprintf(error_text + used, sizeof(error_text) - used, "; %s", advice);
 	return status;
 }
 
 gw_status gw_fail_text(gw_status status, const char *text)
 {
-	snprintf(error_text, sizeof(error_text), "%s", text);
-	keep_plain(error_text);
+	char copy[GW_ERROR_TEXT_MAX];
+	snprintf(copy, sizeof(copy), "%s", text);
+	set_text(copy);
 	return status;
 }

@@ -10,7 +10,7 @@
 
 #define GW_ERROR_TEXT_MAX 1024 /* bytes; a longer text is cut */
 
-/* Sets this thread's error text and returns the status, which is not GW_OK. */
+/* Sets this thread's error text and returns the status, which is not GW_OK. The old text may be an argument. */
 gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* The same, ending in ": " and the text of the errno value. ENOSPC/EDQUOT and ENOMEM override a GW_IO status with
@@ -31,7 +31,14 @@ static inline gw_status gw_failed(gw_status status)
 /* Puts "context: " in front of this thread's error text; returns the status unchanged. */
 gw_status gw_context(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
+/* Puts "; advice" behind this thread's error text: what to do, where the caller knows that better than whoever found
+ * the fault. Returns the status unchanged. */
+gw_status gw_advise(gw_status status, const char *advice);
+
 /* Sets the text that another thread's failure left, for handing an error over between threads. */
 gw_status gw_fail_text(gw_status status, const char *text);
+
+/* Replaces control characters by '?', in place: error texts are that already, and lines of the log. */
+void gw_text_keep_plain(char *text);
 
 #endif

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/base/alloc.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 
 #define BUCKETS_MAX 512u /* write streams of the scatter: within the reach of a second-level TLB */
@@ -48,17 +48,14 @@ static uint32_t bit_length(uint64_t value)
 	return value ? 64 - (uint32_t)__builtin_clzll(value) : 0;
 }
 
-/* Large tables are walked at random: huge pages halve the cost where the system gives them. Advice only. */
+/* Large tables are walked at random: huge pages halve the cost where the system gives them. */
 static uint64_t *big_alloc(uint64_t count)
 {
 	uint64_t *memory = count <= SIZE_MAX / sizeof(uint64_t) ? gw_malloc((size_t)count * sizeof(uint64_t)) : NULL;
 	if (!memory && count > SIZE_MAX / sizeof(uint64_t))
 		gw_fail(GW_NO_MEMORY, "no memory for %llu numbers", (unsigned long long)count);
-	if (memory && count >= 1u << 20) {
-		uintptr_t from = ((uintptr_t)memory + 4095) & ~(uintptr_t)4095;
-		uintptr_t to = ((uintptr_t)memory + (uintptr_t)count * 8) & ~(uintptr_t)4095;
-		madvise((void *)from, to - from, MADV_HUGEPAGE);
-	}
+	if (memory)
+		gw_memory_huge(memory, count * sizeof(uint64_t));
 	return memory;
 }
 
@@ -265,7 +262,7 @@ static gw_status build_bucket(struct build *build, uint64_t bucket, struct scrat
 	uint64_t rows = (high < build->coo->num_dst ? high : build->coo->num_dst) - low;
 	uint64_t *starts = build->csc->indptr + low;
 	uint64_t from = build->bucket_from[bucket], edges = build->bucket_from[bucket + 1] - from;
-	if (edges > scratch->room) {
+	if (!scratch->words || edges > scratch->room) {
 		gw_free(scratch->words);
 		scratch->words = big_alloc(edges + edges / 4);
 		scratch->room = scratch->words ? edges + edges / 4 : 0;

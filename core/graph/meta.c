@@ -25,6 +25,24 @@ gw_status gw_name_check(const char *what, const char *name)
 	return GW_OK;
 }
 
+bool gw_name_is_taken(bool edge, const char *name)
+{
+	static const char *const of_nodes[] = {"indptr", "out_indptr", NULL},
+				 *const of_edges[] = {"indices", "rel", "orig_id", NULL},
+				 *const tails[] = {".alias", ".offsets", ".bytes"};
+	size_t length = strlen(name);
+	for (const char *const *taken = edge ? of_edges : of_nodes; *taken; taken++) {
+		if (strcmp(name, *taken) == 0)
+			return true;
+	}
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+		size_t tail = strlen(tails[i]);
+		if (length > tail && strcmp(name + length - tail, tails[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static gw_status make_types(struct gw_graph_meta *meta)
 {
 	meta->ntypes = gw_calloc(meta->num_ntypes, sizeof(*meta->ntypes));
@@ -149,6 +167,9 @@ static gw_status check_order(const struct gw_edge_type *type)
 	if (type->order == GW_ORDER_TIME_SRC && type->time_name[0] == '\0')
 		return gw_fail(GW_INVALID, "edge type \"%s\": ordered by time, but no time column is named",
 			       type->folder);
+	if (type->order == GW_ORDER_TIME_SRC && gw_name_is_taken(true, type->time_name))
+		return gw_fail(GW_INVALID, "edge type \"%s\": time column \"%s\": the format uses that name itself",
+			       type->folder, type->time_name);
 	if (type->order == GW_ORDER_TIME_SRC)
 		return gw_name_check("time column", type->time_name);
 	if (type->time_name[0] != '\0')
@@ -373,13 +394,27 @@ char *gw_meta_etype_text(const struct gw_graph_meta *meta, uint32_t etype, char 
 	return text;
 }
 
+/* Is "src:rel:dst" the edge type? Piece by piece: every key of a JSON is looked up so, and printing all types for each
+ * would take seconds where they are thousands. */
+static bool is_etype(const struct gw_graph_meta *meta, const struct gw_edge_type *type, const char *text)
+{
+	const char *const pieces[] = {meta->ntypes[type->src].name, type->name, meta->ntypes[type->dst].name};
+	for (int i = 0; i < 3; i++) {
+		size_t length = strlen(pieces[i]);
+		if (strncmp(text, pieces[i], length) != 0 || text[length] != (i < 2 ? ':' : '\0'))
+			return false;
+		text += length + 1;
+	}
+	return true;
+}
+
 gw_status gw_meta_etype(const struct gw_graph_meta *meta, const char *name, uint32_t *out)
 {
 	uint32_t matches = 0, last = 0;
 	bool whole = strchr(name, ':') != NULL;
 	for (uint32_t t = 0; t < meta->num_etypes; t++) {
-		char text[GW_EDGE_FOLDER_MAX + 1];
-		if (strcmp(whole ? gw_meta_etype_text(meta, t, text) : meta->etypes[t].name, name) == 0) {
+		const struct gw_edge_type *type = &meta->etypes[t];
+		if (whole ? is_etype(meta, type, name) : strcmp(type->name, name) == 0) {
 			matches++;
 			last = t;
 		}

@@ -18,6 +18,7 @@
 #define GW_TYPES_MAX       4096 /* node types, and edge types, of a graph */
 #define GW_PARTS_MAX       65536
 #define GW_ARRAYS_MAX      65536 /* arrays of one part */
+#define GW_JSON_BYTES_MAX  (1u << 30)
 #define GW_TYPE_NONE       UINT32_MAX
 
 /* What the lists of an edge type are sorted by; ties keep the input order. */
@@ -75,6 +76,10 @@ struct gw_graph_meta {
 /* GW_INVALID unless name matches [A-Za-z0-9_.+-]{1,64} and is neither "." nor "..". what: "node type", "feature". */
 gw_status gw_name_check(const char *what, const char *name);
 
+/* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id, what ends in .alias, .offsets or
+ * .bytes), so that a feature or a time column should have another. */
+bool gw_name_is_taken(bool edge, const char *name);
+
 /* A graph with room for its types and their starts, all zero but out_column and reverse, which are GW_TYPE_NONE; parts
  * and ntypes 1 or more. The caller fills names, counts, starts, src and dst in place, then calls gw_meta_finish. */
 gw_status gw_meta_create(const char *graph_name, uint32_t parts, uint32_t ntypes, uint32_t etypes,
@@ -110,10 +115,15 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
  * the graph's name do not enter. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
-/* Reads and checks a JSON. config: the file, or a folder that holds exactly one graphwire JSON. Every fault is
- * GW_FORMAT (GW_VERSION for another "format", GW_NOT_FOUND) and names the file and the key. File paths that are
- * absolute or climb are refused. */
+/* Reads and checks a JSON. config: the file, or a folder that holds exactly one graphwire JSON. Every fault in it is
+ * GW_FORMAT (GW_VERSION for another "format", GW_DIGEST for another graph_id) and names the file and the key;
+ * GW_NOT_FOUND, GW_INVALID (no regular file, a folder of several graphs), GW_LIMIT (too long), GW_IO, GW_NO_MEMORY.
+ * File paths that are absolute or climb are refused, and no memory is taken for what the text only claims to have. */
 gw_status gw_meta_read(const char *config, struct gw_graph_meta **out);
+
+/* May the folder be replaced by a graph? GW_EXISTS unless it is absent, empty, or holds a graph: --replace must not
+ * take away what a wrong --out names. */
+gw_status gw_meta_check_replaceable(const char *folder);
 
 /* From and to the JSON text, for the wire and for fuzzing; *text is to be freed with gw_free. */
 gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out);

@@ -1,6 +1,9 @@
 /* From a path to the JSON's text: a file, or a folder that holds exactly one JSON of ours.
  *
  *   stat -> (folder: each *.json with a "format" of ours) -> whole file into memory -> gw_meta_parse -> folder set
+ *
+ * Fails for a path that is not there, no regular file or too long to be a graph's JSON, for a folder with no graph or
+ * with several, and for a JSON that gw_meta_parse refuses. In a folder, what cannot be a graph's JSON is passed over.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +15,6 @@
 
 #include "core/base/alloc.h"
 #include "core/graph/meta.h"
-
-#define JSON_BYTES_MAX (1u << 30)
 
 static gw_status read_whole(int fd, const char *path, char *text, size_t bytes)
 {
@@ -30,11 +31,12 @@ static gw_status read_whole(int fd, const char *path, char *text, size_t bytes)
 	return GW_OK;
 }
 
+/* GW_INVALID: no regular file; GW_LIMIT: too long to be a graph's JSON. */
 static gw_status read_file(const char *path, char **text, size_t *bytes)
 {
 	struct stat info;
 	*text = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
 	gw_status status = GW_OK;
@@ -42,8 +44,8 @@ static gw_status read_file(const char *path, char **text, size_t *bytes)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot stat", path);
 	else if (!S_ISREG(info.st_mode))
 		status = gw_fail(GW_INVALID, "%s: neither a file nor a folder", path);
-	else if (info.st_size > JSON_BYTES_MAX)
-		status = gw_fail(GW_LIMIT, "%s: longer than %u bytes: not a graph's JSON", path, JSON_BYTES_MAX);
+	else if (info.st_size > GW_JSON_BYTES_MAX)
+		status = gw_fail(GW_LIMIT, "%s: longer than %u bytes: not a graph's JSON", path, GW_JSON_BYTES_MAX);
 	if (status == GW_OK) {
 		*bytes = (size_t)info.st_size;
 		*text = gw_malloc(*bytes);
@@ -76,6 +78,8 @@ static gw_status look_at(const char *folder, const char *name, char **found)
 	gw_status status = read_file(path, &text, &bytes);
 	bool ours = status == GW_OK && is_ours(text, bytes);
 	gw_free(text);
+	if (status == GW_INVALID || status == GW_LIMIT)
+		status = GW_OK; /* a folder, a pipe, a data set: none of ours */
 	if (status == GW_OK && ours && *found)
 		status = gw_fail(GW_INVALID, "%s: holds more than one graph: name %s or %s", folder, *found, path);
 	else if (status == GW_OK && ours)
@@ -92,9 +96,15 @@ static gw_status find_json(const char *folder, char **path)
 	if (!directory)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot list", folder);
 	gw_status status = GW_OK;
-	struct dirent *entry;
-	while (status == GW_OK && (entry = readdir(directory)))
+	while (status == GW_OK) {
+		errno = 0;
+		const struct dirent *entry = readdir(directory);
+		if (!entry && errno != 0)
+			status = gw_fail_errno(GW_IO, errno, "%s: cannot list", folder);
+		if (!entry)
+			break;
 		status = look_at(folder, entry->d_name, path);
+	}
 	closedir(directory);
 	if (status == GW_OK && !*path)
 		status = gw_fail(GW_NOT_FOUND, "%s: holds no graph's JSON (a .json file with \"format\": \"%s\")",
@@ -103,6 +113,39 @@ static gw_status find_json(const char *folder, char **path)
 		gw_free(*path);
 		*path = NULL;
 	}
+	return status;
+}
+
+static bool is_empty(const char *folder)
+{
+	DIR *directory = opendir(folder);
+	if (!directory)
+		return false;
+	struct dirent *entry;
+	do
+		entry = readdir(directory);
+	while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+	closedir(directory);
+	return !entry;
+}
+
+gw_status gw_meta_check_replaceable(const char *folder)
+{
+	struct stat info;
+	char *path;
+	if (lstat(folder, &info) < 0)
+		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "%s", folder);
+	if (!S_ISDIR(info.st_mode))
+		return gw_fail(GW_EXISTS, "%s: exists already and is no folder", folder);
+	if (is_empty(folder))
+		return GW_OK;
+	gw_status status = find_json(folder, &path);
+	gw_free(path);
+	if (status == GW_NOT_FOUND)
+		return gw_fail(GW_EXISTS,
+			       "%s: holds something else than a graph, and only a graph is replaced; choose another "
+			       "folder, or empty this one",
+			       folder);
 	return status;
 }
 
@@ -122,7 +165,8 @@ gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
 	size_t bytes = 0;
 	*out = NULL;
 	if (stat(config, &info) < 0)
-		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", config);
+		return gw_fail_errno(errno == ENOENT || errno == ENOTDIR ? GW_NOT_FOUND : GW_IO, errno,
+				     "%s: cannot find the graph", config);
 	gw_status status = GW_OK;
 	if (S_ISDIR(info.st_mode))
 		status = find_json(config, &path);
@@ -130,8 +174,11 @@ gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
 		status = GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = read_file(path, &text, &bytes);
-	if (status == GW_OK)
+	if (status == GW_OK) {
 		status = gw_meta_parse(text, bytes, path, out);
+		if (status == GW_FORMAT)
+			gw_advise(status, "edited or damaged? Copy it or build the graph again");
+	}
 	if (status == GW_OK && !(folder = folder_of(path)))
 		status = GW_NO_MEMORY;
 	if (status == GW_OK) {

@@ -98,6 +98,27 @@ static gw_status set_name(const char *what, const char *text, char out[GW_NAME_M
 	return GW_OK;
 }
 
+/* {"type": [a range for each part]}: has every type as many as the graph claims to have parts? Asked before anything is
+ * made for that many parts, so that a short text cannot take much memory. */
+static gw_status check_map(const json_t *root, const char *map_key, const json_t *types, uint64_t parts)
+{
+	json_t *map, *ranges;
+	const char *type;
+	gw_status status = get(root, map_key, JSON_OBJECT, &map);
+	if (status != GW_OK)
+		return status;
+	if (json_object_size(map) != json_object_size(types))
+		return gw_fail(GW_FORMAT, "\"%s\" has %zu types, the graph has %zu", map_key, json_object_size(map),
+			       json_object_size(types));
+	json_object_foreach(map, type, ranges)
+	{
+		if (!json_is_array(ranges) || json_array_size(ranges) != parts)
+			return gw_fail(GW_FORMAT, "\"%s\": \"%.200s\" has %zu ranges; the graph has %" PRIu64 " parts",
+				       map_key, type, json_array_size(ranges), parts);
+	}
+	return GW_OK;
+}
+
 /* {"name": number}: numbers 0 to count - 1, each once. names[number] = name, which stays the JSON's. */
 static gw_status read_numbering(const json_t *object, const char *key, const char **names, size_t count)
 {
@@ -159,10 +180,7 @@ static gw_status read_ranges(const json_t *map, const char *map_key, const char 
 			     uint64_t *count)
 {
 	json_t *ranges;
-	gw_status status = get(map, type, JSON_ARRAY, &ranges);
-	if (status == GW_OK && json_array_size(ranges) != parts)
-		status = gw_fail(GW_FORMAT, "\"%s\" has %zu ranges; the graph has %u parts", type,
-				 json_array_size(ranges), parts);
+	gw_status status = get(map, type, JSON_ARRAY, &ranges); /* of that size: check_map */
 	for (uint32_t p = 0; status == GW_OK && p < parts; p++) {
 		const json_t *range = json_array_get(ranges, p);
 		uint64_t begin;
@@ -189,12 +207,6 @@ static gw_status read_maps(const json_t *root, struct gw_graph_meta *meta)
 	gw_status status = get(root, "node_map", JSON_OBJECT, &nodes);
 	if (status == GW_OK)
 		status = get(root, "edge_map", JSON_OBJECT, &edges);
-	if (status != GW_OK)
-		return status;
-	if (json_object_size(nodes) != meta->num_ntypes)
-		return gw_fail(GW_FORMAT, "\"node_map\" has other types than \"ntypes\"");
-	if (json_object_size(edges) != meta->num_etypes)
-		return gw_fail(GW_FORMAT, "\"edge_map\" has other types than \"etypes\"");
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
 		status = read_ranges(nodes, "node_map", meta->ntypes[t].name, meta->num_parts, meta->ntypes[t].starts,
 				     &meta->ntypes[t].count);
@@ -360,28 +372,48 @@ static gw_status read_array(const json_t *value, const char *key, struct gw_arra
 	return status;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The keys of an object, sorted: added in this order, arrays need not be moved for each other. gw_free it. */
+static const char **sorted_keys(const json_t *object)
+{
+	const char *key, **keys = gw_calloc(json_object_size(object), sizeof(*keys));
+	json_t *value;
+	size_t count = 0;
+	if (!keys)
+		return NULL;
+	json_object_foreach((json_t *)object, key, value) keys[count++] = key;
+	qsort(keys, count, sizeof(*keys), compare_keys);
+	return keys;
+}
+
 static gw_status read_part(const json_t *root, uint32_t part, struct gw_graph_meta *meta)
 {
 	char part_key[32];
-	json_t *arrays, *value;
-	const char *key;
+	json_t *arrays;
 	snprintf(part_key, sizeof(part_key), "part-%u", part);
 	gw_status status = get(root, part_key, JSON_OBJECT, &arrays);
 	if (status != GW_OK)
 		return status;
-	json_object_foreach(arrays, key, value)
-	{
+	const char **keys = sorted_keys(arrays);
+	if (!keys)
+		return GW_NO_MEMORY;
+	for (size_t i = 0; status == GW_OK && i < json_object_size(arrays); i++) {
 		struct gw_array_meta array = {0};
 		const char *file;
-		status = read_array(value, key, &array, &file);
+		status = read_array(json_object_get(arrays, keys[i]), keys[i], &array, &file);
 		if (status == GW_OK) {
 			array.file = (char *)file; /* gw_meta_add_array copies it */
 			status = as_format(gw_meta_add_array(meta, part, &array));
 		}
 		if (status != GW_OK)
-			return gw_context(status, "\"%s\": \"%.200s\"", part_key, key);
+			gw_context(status, "\"%s\": \"%.200s\"", part_key, keys[i]);
 	}
-	return GW_OK;
+	gw_free(keys);
+	return status;
 }
 
 static gw_status check_keys(const json_t *root, uint32_t parts)
@@ -413,7 +445,8 @@ static gw_status check_format(const json_t *root)
 		return gw_fail(GW_FORMAT, "not a JSON object");
 	gw_status status = get_string(root, "format", 64, &format);
 	if (status == GW_OK && strcmp(format, GW_FORMAT_NAME) != 0)
-		status = gw_fail(GW_VERSION, "\"format\": \"%s\"; this program reads %s", format, GW_FORMAT_NAME);
+		status = gw_fail(GW_VERSION, "\"format\": \"%s\"; this program reads %s: build the graph again with it",
+				 format, GW_FORMAT_NAME);
 	return status;
 }
 
@@ -433,10 +466,14 @@ static gw_status create_from(const json_t *root, struct gw_graph_meta **out)
 		status = get(root, "etypes", JSON_OBJECT, &etypes);
 	if (status == GW_OK)
 		status = check_keys(root, (uint32_t)parts);
+	if (status == GW_OK)
+		status = check_map(root, "node_map", ntypes, parts);
+	if (status == GW_OK)
+		status = check_map(root, "edge_map", etypes, parts);
 	if (status != GW_OK)
 		return status;
 	if (json_object_size(ntypes) > GW_TYPES_MAX || json_object_size(etypes) > GW_TYPES_MAX)
-		return gw_fail(GW_FORMAT, "more than %d types", GW_TYPES_MAX);
+		return gw_fail(GW_FORMAT, "\"ntypes\" or \"etypes\": more than %d types", GW_TYPES_MAX);
 	status = as_format(gw_meta_create(name, (uint32_t)parts, (uint32_t)json_object_size(ntypes),
 					  (uint32_t)json_object_size(etypes), out));
 	if (status != GW_OK)
@@ -466,11 +503,6 @@ static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 	if (edges != found_edges)
 		return gw_fail(GW_FORMAT, "\"num_edges\" is %" PRIu64 ", the ranges of \"edge_map\" hold %" PRIu64,
 			       edges, found_edges);
-	bool arrays = false;
-	for (uint32_t p = 0; p < meta->num_parts; p++)
-		arrays |= meta->parts[p].count > 0;
-	if (!arrays)
-		return GW_OK;
 	status = as_format(gw_meta_check_arrays(meta));
 	if (status == GW_OK)
 		status = gw_meta_digest(meta, &id);
@@ -506,6 +538,8 @@ gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct
 {
 	json_error_t error;
 	*out = NULL;
+	if (bytes > GW_JSON_BYTES_MAX)
+		return gw_fail(GW_LIMIT, "%s: longer than %u bytes: not a graph's JSON", name, GW_JSON_BYTES_MAX);
 	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 	if (!root && json_error_code(&error) == json_error_out_of_memory)
 		return gw_fail(GW_NO_MEMORY, "%s: no memory for the JSON", name);

@@ -14,7 +14,7 @@
 #define BITS(dtype) (1u << (dtype))
 #define ANY_DTYPE   (BITS(GW_DTYPE_COUNT) - 1)
 #define ANY_ROWS    UINT64_MAX
-#define ROW_WORDS   8 /* an int8_row starts with scale and offset */
+#define ROW_HEAD    8 /* bytes of scale and offset, before an int8_row's values */
 
 static gw_status bad_key(const char *key, const char *why)
 {
@@ -152,7 +152,7 @@ static gw_status check_size(const struct gw_array_meta *array)
 	if (__builtin_mul_overflow(bytes, array->shape[0], &bytes) || bytes > INT64_MAX / 2)
 		return gw_fail(GW_LIMIT, "\"%s\": its shape has more bytes than any memory", array->key);
 	if (array->dtype == GW_INT8_ROW &&
-	    (array->ndim != 2 || array->shape[1] <= ROW_WORDS || array->shape[1] % 4 != 0))
+	    (array->ndim != 2 || array->shape[1] <= ROW_HEAD || array->shape[1] % 4 != 0))
 		return gw_fail(GW_INVALID,
 			       "\"%s\": an int8_row is {float32 scale, float32 offset, int8[d]}, padded to 4 "
 			       "bytes",
@@ -160,16 +160,13 @@ static gw_status check_size(const struct gw_array_meta *array)
 	return GW_OK;
 }
 
-gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array)
+/* gw_meta_check_array with the array's key already taken apart. */
+static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array,
+			      const struct gw_key *key)
 {
-	struct gw_key key;
 	struct rule rule = {0};
-	if (part >= meta->num_parts)
-		return gw_fail(GW_INVALID, "part %u: the graph has %u parts", part, meta->num_parts);
-	gw_status status = gw_key_parse(meta, array->key, &key);
-	if (status == GW_OK)
-		status = key.edge ? edge_rule(meta, part, &key, array->key, &rule)
-				  : node_rule(meta, part, &key, array->key, &rule);
+	gw_status status = key->edge ? edge_rule(meta, part, key, array->key, &rule)
+				     : node_rule(meta, part, key, array->key, &rule);
 	if (status != GW_OK)
 		return status;
 	if ((unsigned)array->dtype >= GW_DTYPE_COUNT || !(rule.dtypes & BITS(array->dtype)))
@@ -180,13 +177,22 @@ gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, c
 	if (rule.rows != ANY_ROWS && array->shape[0] != rule.rows)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows; part %u has %llu there", array->key,
 			       (unsigned long long)array->shape[0], part, (unsigned long long)rule.rows);
-	if (ends_with(key.name, ".offsets") && array->shape[0] == 0)
+	if (ends_with(key->name, ".offsets") && array->shape[0] == 0)
 		return gw_fail(GW_INVALID, "\"%s\": it has no rows; offsets have one more than there are strings",
 			       array->key);
 	if (rule.ndim == 2 && array->shape[1] != rule.columns)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu columns; %llu expected", array->key,
 			       (unsigned long long)array->shape[1], (unsigned long long)rule.columns);
 	return check_size(array);
+}
+
+gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array)
+{
+	struct gw_key key;
+	if (part >= meta->num_parts)
+		return gw_fail(GW_INVALID, "part %u: the graph has %u parts", part, meta->num_parts);
+	gw_status status = gw_key_parse(meta, array->key, &key);
+	return status == GW_OK ? check_parsed(meta, part, array, &key) : status;
 }
 
 static gw_status require(const struct gw_graph_meta *meta, uint32_t part, bool edge, uint32_t type, const char *name,
@@ -207,6 +213,7 @@ static gw_status require(const struct gw_graph_meta *meta, uint32_t part, bool e
 static gw_status check_transpose(const struct gw_graph_meta *meta, uint32_t etype)
 {
 	uint64_t total = 0;
+	bool over = false;
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		const struct gw_array_meta *indices, *eid;
 		gw_status status = require(meta, p, true, etype, "out/indices", &indices);
@@ -218,9 +225,9 @@ static gw_status check_transpose(const struct gw_graph_meta *meta, uint32_t etyp
 			return gw_fail(GW_INVALID, "part %u: \"%s\" has %llu rows, \"%s\" %llu", p, indices->key,
 				       (unsigned long long)indices->shape[0], eid->key,
 				       (unsigned long long)eid->shape[0]);
-		total += eid->shape[0] > meta->etypes[etype].count ? GW_NONE / GW_PARTS_MAX : eid->shape[0];
+		over |= __builtin_add_overflow(total, eid->shape[0], &total);
 	}
-	if (total != meta->etypes[etype].count)
+	if (over || total != meta->etypes[etype].count)
 		return gw_fail(GW_INVALID, "edge type \"%s\": its transposed lists hold another number of edges",
 			       meta->etypes[etype].folder);
 	return GW_OK;
@@ -246,7 +253,7 @@ static gw_status check_required(const struct gw_graph_meta *meta, uint32_t part)
 	return status;
 }
 
-/* Offsets without bytes, bytes without offsets. */
+/* Offsets without bytes, bytes without offsets, ids that are numbers and text. */
 static gw_status check_strings(const struct gw_graph_meta *meta, uint32_t part)
 {
 	for (uint32_t i = 0; i < meta->parts[part].count; i++) {
@@ -256,12 +263,22 @@ static gw_status check_strings(const struct gw_graph_meta *meta, uint32_t part)
 			continue;
 		char other[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 		size_t stem = (size_t)(strrchr(key, '.') - key);
+		snprintf(other, sizeof(other), "%.*s", (int)stem, key);
+		if (ends_with(other, "/orig_id") && gw_meta_array(meta, part, other))
+			return gw_fail(GW_INVALID, "part %u: \"%s\" beside \"%s\": ids are numbers or text, not both",
+				       part, key, other);
 		snprintf(other, sizeof(other), "%.*s%s", (int)stem, key, offsets ? ".bytes" : ".offsets");
 		if (!gw_meta_array(meta, part, other))
 			return gw_fail(GW_INVALID, "part %u: \"%s\" without \"%s\": strings are both", part, key,
 				       other);
 	}
 	return GW_OK;
+}
+
+/* A table of names: of values, not of nodes or edges. */
+static bool is_names(const char *key)
+{
+	return ends_with(key, ".names.offsets") || ends_with(key, ".names.bytes");
 }
 
 /* The same keys in all parts, with the same dtype and row shape: a row is read without asking whose it is. Offsets are
@@ -281,28 +298,44 @@ static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
 		    memcmp(a->shape + 1, b->shape + 1, (a->ndim - 1) * sizeof(a->shape[0])) != 0)
 			return gw_fail(GW_INVALID, "part %u: \"%s\" has another dtype or row shape than in part 0",
 				       part, a->key);
+		if (is_names(a->key) && (a->shape[0] != b->shape[0] || a->digest != b->digest))
+			return gw_fail(GW_INVALID,
+				       "part %u: \"%s\" differs from part 0's: every part has the same names", part,
+				       a->key);
 	}
 	return GW_OK;
 }
 
+static gw_status check_part(const struct gw_graph_meta *meta, uint32_t part, const struct gw_key *keys)
+{
+	gw_status status = part > 0 ? check_same(meta, part) : GW_OK;
+	for (uint32_t i = 0; status == GW_OK && i < meta->parts[part].count; i++) {
+		status = check_parsed(meta, part, &meta->parts[part].arrays[i], &keys[i]);
+		if (status != GW_OK)
+			gw_context(status, "part %u", part);
+	}
+	if (status == GW_OK)
+		status = check_required(meta, part);
+	return status == GW_OK ? check_strings(meta, part) : status;
+}
+
 gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 {
-	gw_status status = GW_OK;
-	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++) {
-		for (uint32_t i = 0; status == GW_OK && i < meta->parts[p].count; i++)
-			status = gw_meta_check_array(meta, p, &meta->parts[p].arrays[i]);
+	/* Taken apart once: a part with other keys than the first is refused for that. */
+	struct gw_key *keys = gw_calloc(meta->parts[0].count, sizeof(*keys));
+	gw_status status = keys ? GW_OK : GW_NO_MEMORY;
+	for (uint32_t i = 0; status == GW_OK && i < meta->parts[0].count; i++) {
+		status = gw_key_parse(meta, meta->parts[0].arrays[i].key, &keys[i]);
 		if (status != GW_OK)
-			return gw_context(status, "part %u", p);
-		status = check_required(meta, p);
-		if (status == GW_OK)
-			status = check_strings(meta, p);
-		if (status == GW_OK && p > 0)
-			status = check_same(meta, p);
+			gw_context(status, "part 0");
 	}
+	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++)
+		status = check_part(meta, p, keys);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++) {
 		if (meta->etypes[t].out_column != GW_TYPE_NONE)
 			status = check_transpose(meta, t);
 	}
+	gw_free(keys);
 	return status;
 }
 

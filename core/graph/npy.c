@@ -199,8 +199,8 @@ gw_status gw_npy_parse(const void *header, size_t bytes, struct gw_npy *out)
 	if (major == 2)
 		length |= (uint64_t)b[10] << 16 | (uint64_t)b[11] << 24;
 	if (length > bytes - start)
-		return gw_fail(GW_FORMAT, "its header of %llu bytes is longer than the %zu bytes that are there",
-			       (unsigned long long)length, bytes - start);
+		return gw_fail(GW_FORMAT, "its header of %llu bytes does not end within the first %zu bytes",
+			       (unsigned long long)length, bytes);
 	struct cursor cursor = {(const char *)b + start, (const char *)b + start + length};
 	gw_status status = parse_dictionary(&cursor, out);
 	if (status != GW_OK)
@@ -238,7 +238,8 @@ gw_status gw_npy_format(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, ui
 
 static gw_status map_file(const char *path, struct gw_npy_file *out)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* O_NONBLOCK: a pipe by that name must not hold us up. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
 	struct stat info;

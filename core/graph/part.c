@@ -51,7 +51,7 @@ static gw_status fail_read(int error, const char *path, const char *key)
 static gw_status read_start(const char *path, const char *key, void *data, size_t bytes, size_t *got, uint64_t *length)
 {
 	struct stat info;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
 	if (fd < 0)
 		return fail_read(errno, path, key);
 	gw_status status = GW_OK;
@@ -143,6 +143,17 @@ static gw_status read_digests(const struct gw_array_meta *meta, struct source *s
 	return status;
 }
 
+/* Are the file itself and its digests as the JSON says? */
+static gw_status check_source(const struct gw_array_meta *array, struct source *source, bool verify)
+{
+	gw_status status = check_header(array, source);
+	if (status == GW_OK && verify)
+		status = read_digests(array, source);
+	if (status == GW_NOT_FOUND || status == GW_FORMAT || status == GW_UNSUPPORTED || status == GW_DIGEST)
+		gw_advise(status, "copy or build it again");
+	return status;
+}
+
 static gw_status open_sources(struct gw_part *part, bool verify)
 {
 	const struct gw_graph_meta *meta = part->meta;
@@ -153,9 +164,7 @@ static gw_status open_sources(struct gw_part *part, bool verify)
 		source->path = gw_format("%s/%s", meta->folder[0] ? meta->folder : ".", array->file);
 		if (!source->path)
 			return GW_NO_MEMORY;
-		gw_status status = check_header(array, source);
-		if (status == GW_OK && verify)
-			status = read_digests(array, source);
+		gw_status status = check_source(array, source, verify);
 		if (status != GW_OK)
 			return status;
 		part->arrays[i] = (struct gw_array){
@@ -228,7 +237,8 @@ static gw_status verify_chunks(void *context, uint64_t begin, uint64_t end, unsi
 		if (gw_digest((const uint8_t *)source->file.data + from, (size_t)bytes) != source->digests[chunk])
 			return gw_fail(GW_DIGEST,
 				       "%s: %s: chunk %" PRIu64 " (payload bytes %" PRIu64 " to %" PRIu64
-				       ") does not have its digest: edited or damaged",
+				       ") does not have its digest: the file was damaged or edited: copy or build it "
+				       "again",
 				       source->path, chunks->key, chunk, from, from + bytes);
 	}
 	return GW_OK;

@@ -29,7 +29,7 @@ struct check {
 	const struct gw_array *bytes;         /* of its strings */
 };
 
-/* What is wrong, with the file and the key in front. */
+/* What is wrong, with the file and the key in front. Its digests fit: whoever wrote the file wrote it so. */
 __attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct check *check, gw_status status,
 								 const struct gw_array *array, const char *format, ...)
 {
@@ -38,7 +38,8 @@ __attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct ch
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	return gw_fail(status, "%s/%s: %s: %s", check->meta->folder, array->meta->file, array->meta->key, text);
+	return gw_fail(status, "%s/%s: %s: %s: build the graph again", check->meta->folder, array->meta->file,
+		       array->meta->key, text);
 }
 
 static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -201,7 +202,8 @@ static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, uns
 	return status;
 }
 
-/* Aliases are positions within their list; a list that has no weight at all holds UINT32_MAX throughout. */
+/* Aliases are positions within their list; a list that has no weight at all holds UINT32_MAX throughout,
+ * and thresholds of 0: nothing can be drawn from it. */
 static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct check *check = context;
@@ -217,6 +219,10 @@ static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigne
 				return bad(check, GW_RANGE, check->array,
 					   "position %" PRIu64 ": alias %u in a list of %" PRIu64 " edges", i, alias,
 					   to - from);
+			if (none && table[2 * i] != 0)
+				return bad(check, GW_RANGE, check->array,
+					   "position %" PRIu64 ": threshold %u in a list without weight", i,
+					   table[2 * i]);
 		}
 	}
 	return GW_OK;

@@ -61,7 +61,9 @@ gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema,
 	struct gw_writer *writer = gw_calloc(1, sizeof(*writer));
 	if (!writer)
 		return GW_NO_MEMORY;
-	gw_status status = gw_meta_copy(schema, &writer->meta);
+	gw_status status = replace ? gw_meta_check_replaceable(folder) : GW_OK;
+	if (status == GW_OK)
+		status = gw_meta_copy(schema, &writer->meta);
 	if (status == GW_OK)
 		status = gw_staging_begin(folder, replace, &writer->staging);
 	if (status != GW_OK) {

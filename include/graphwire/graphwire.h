@@ -5,11 +5,15 @@
  *                  -> gw_gather, gw_sample, gw_degrees: one call at a time, from any thread
  *
  * Threads: a client may be used by any number of threads at once; a loader, a ticket and a mini-batch by one at a time.
+ * Processes: a client and what was made from it belong to the process that opened it. After a fork the child opens its
+ * own: with its parent's, calls return GW_INVALID, and closing or releasing does nothing.
  * Errors: every function that can fail returns a status; gw_last_error() has the line that says what, where and what to
  * do. Handles stay NULL on failure. Outputs are undefined after an error, and never written to later.
- * Time: two limits, both in gw_client_options: an operation's deadline, and the budget for reconnecting to a server
- * that went away (a server that loads again may take longer than one operation). Ids are global: node ids within their
- * node type, edge ids within their edge type, both from 0.
+ * Time: two limits, both in gw_client_options. Each operation (a gather, a mini-batch) has one deadline, from the call
+ * to its end, however many servers it asks how often. While a server that it waits for is away its deadline stands
+ * still, and the budget for reconnecting runs instead: a server that loads again may take longer than one operation.
+ * The error says which of the two was used up: GW_DEADLINE, or why the server could not be reached.
+ * Ids are global: node ids within their node type, edge ids within their edge type, both from 0.
  */
 #ifndef GRAPHWIRE_H
 #define GRAPHWIRE_H
@@ -38,9 +42,9 @@ struct gw_client_options {
 	const char *const *servers;
 	uint32_t server_count;
 	const char *key_file;   /* NULL: on loopback the key that the server left in the runtime folder, else none */
-	uint32_t threads;       /* that sample and do input and output; 0: one per processor */
+	uint32_t threads;       /* that sample and do input and output; at most 64; 0: one per processor */
 	int64_t timeout_ms;     /* an operation's deadline; 0: 30,000; negative: none */
-	int64_t reconnect_ms;   /* 0: 300,000; negative: none */
+	int64_t reconnect_ms;   /* how long to try to reach a server that went away; 0: 300,000; negative: no limit */
 	const char *neighbours; /* how remote neighbours are sampled: NULL or "auto", "reads", "requests" */
 	const char *order;      /* fetch rows by ascending address: NULL or "auto" (where it pays), "always", "never" */
 	const char *tcp_driver; /* NULL or "auto", "io_uring", "epoll" */
@@ -48,12 +52,13 @@ struct gw_client_options {
 	bool no_verify;           /* standalone: do not compare digests while loading */
 };
 
-/* Connects to every server (or loads every part) and checks that together they are one graph. Blocks up to the deadline
- * for each server, or while parts load. GW_NOT_FOUND, GW_REFUSED, GW_WRONG_GRAPH, GW_DEADLINE, GW_FORMAT, ... */
+/* Connects to every server (or loads every part) and checks that together they are one graph. Blocks until all are
+ * there, at most up to the deadline, or while parts load. GW_NOT_FOUND, GW_REFUSED, GW_WRONG_GRAPH, GW_DEADLINE,
+ * GW_FORMAT, ... */
 GW_API gw_status gw_client_open(const struct gw_client_options *options, struct gw_client **out);
 
-/* Ends the client's threads and connections. Loaders and mini-batches must be closed and released before. NULL is
- * allowed. */
+/* Ends the client's threads and connections and frees its memory. Loaders must be closed, mini-batches released and
+ * tickets ended before. NULL is allowed. */
 GW_API void gw_client_close(struct gw_client *client);
 
 /* --- The graph. --- */
@@ -75,11 +80,12 @@ struct gw_graph_info {
 /* The graph's description; the client's memory. */
 GW_API const struct gw_graph_info *gw_client_graph(const struct gw_client *client);
 
-/* Numbers of types by name; an edge type by "src:rel:dst", or "rel" alone where that is unique. */
+/* Numbers of types by name; an edge type by "src:rel:dst", or "rel" alone where that is unique. GW_NOT_FOUND lists the
+ * types there are, or says that several edge types have this name. */
 GW_API gw_status gw_node_type(const struct gw_client *client, const char *name, uint32_t *ntype);
 GW_API gw_status gw_edge_type(const struct gw_client *client, const char *name, uint32_t *etype);
 
-/* The ids of a node type that a part owns: [*begin, *end). */
+/* The ids of a node type that a part owns: [*begin, *end). GW_RANGE: no such type or part. */
 GW_API gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin,
 			       int64_t *end);
 
@@ -96,7 +102,7 @@ struct gw_tensor {
 	uint64_t row_bytes;
 };
 
-/* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are. */
+/* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are; GW_RANGE: no such type. */
 GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
 				const struct gw_tensor **out);
 GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name,
@@ -107,21 +113,25 @@ GW_API const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint
 
 /* --- One call at a time. --- */
 
-/* Fetches rows: out[i] = tensor[ids[i]], n rows of row_bytes, contiguous. Duplicate ids are fetched once. GW_RANGE
- * names the first id that is not a row. */
+/* Fetches rows: out[i] = tensor[ids[i]], n rows of row_bytes, contiguous. Ids in any order, duplicates too; n = 0 is
+ * allowed. GW_RANGE names the first id that is no row; GW_LIMIT: 2^32 rows or more, or rows of more than 16 MiB;
+ * GW_DEADLINE, GW_PEER_LOST and others when a server cannot be asked. */
 GW_API gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			   void *out);
 
-/* The same in the background. ids and out stay the library's until gw_wait has ended the ticket. */
+/* The same in the background. ids and out are the library's until gw_wait or gw_cancel has ended the ticket. A thread
+ * of the client has at most 16,384 operations at once: one more ends with GW_LIMIT. */
 GW_API gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids,
 				 uint64_t n, void *out, struct gw_ticket **ticket);
 
-/* In-degrees of nodes of the destination type of an edge type: out[i] for ids[i]. */
+/* In-degrees of nodes of the destination type of an edge type: out[i] for ids[i], n of each. Errors as gw_gather;
+ * GW_UNSUPPORTED where parts store offsets in different widths. */
 GW_API gw_status gw_degrees(struct gw_client *client, uint32_t etype, const int64_t *ids, uint64_t n, int64_t *out);
 
-/* Waits up to timeout_ms (negative: until the operation's own deadline) for a ticket. GW_OK or the operation's error:
- * the ticket is ended and freed. GW_DEADLINE with *done = false: it goes on; wait again or cancel. done may be NULL. */
-GW_API gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms, bool *done);
+/* Waits up to timeout_ms for a ticket (negative: until the operation has ended, by its own limits at the latest).
+ * GW_AGAIN: not done yet, it goes on; wait again, or cancel. All else is the operation's own status, GW_OK or its
+ * error: the ticket is ended and freed. */
+GW_API gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms);
 
 /* Ends an operation and frees its ticket: when it returns, nothing writes to its outputs any more. NULL is allowed. */
 GW_API void gw_cancel(struct gw_ticket *ticket);
@@ -151,11 +161,11 @@ struct gw_fetch {
 struct gw_sample_spec {
 	uint32_t ntype; /* of the seeds */
 	uint32_t hops;  /* 1 to 16 */
-	const int32_t
-		*fanouts;  /* [hops][num_etypes]: a count, 0 (skip) or GW_ALL_NEIGHBOURS; hop 0 starts at the seeds */
-	bool replace;      /* sample with replacement */
-	bool wide_indices; /* block indices as int64 instead of int32 */
-	uint32_t fetch_count;
+	/* [hops][num_etypes]: a count up to 2^20, 0 (skip) or GW_ALL_NEIGHBOURS; hop 0 starts at the seeds. */
+	const int32_t *fanouts;
+	bool replace;         /* sample with replacement */
+	bool wide_indices;    /* block indices as int64 instead of int32 */
+	uint32_t fetch_count; /* at most 256 */
 	const struct gw_fetch *fetches;
 };
 
@@ -175,12 +185,15 @@ struct gw_minibatch {
 	const uint64_t *row_counts; /* [fetch_count] */
 };
 
-/* Samples one mini-batch. The same (seed, stream, seeds) and spec give the same bytes over every transport, from any
- * number of threads. GW_RANGE names a seed that is no node. */
+/* Samples one mini-batch from n seeds, at most 2^24; none is allowed. Equal seeds share a row. The same (seed, stream,
+ * seeds) and spec give the same bytes over every transport, from any number of threads. GW_RANGE names a seed that is
+ * no node; GW_INVALID says what is wrong with the spec; GW_LIMIT: more seeds or nodes than a mini-batch may have;
+ * GW_DEADLINE, GW_PEER_LOST and others when a server cannot be asked. */
 GW_API gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 			   const int64_t *seeds, uint64_t n, struct gw_minibatch **out);
 
-/* The same in the background; *out is set when gw_wait returns GW_OK. seeds are copied. */
+/* The same in the background; *out is set when gw_wait returns GW_OK, and must be there until then. seeds and spec are
+ * copied. */
 GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
 				 uint64_t stream, const int64_t *seeds, uint64_t n, struct gw_minibatch **out,
 				 struct gw_ticket **ticket);
@@ -189,7 +202,7 @@ GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sampl
  * so two runs, transports or machines are compared by 8 bytes a batch. */
 GW_API uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch);
 
-/* Hands a mini-batch back. NULL is allowed. */
+/* Hands a mini-batch back. Its memory is kept for the next one and freed with the client. NULL is allowed. */
 GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
 
 /* --- The loader. --- */
@@ -203,40 +216,47 @@ enum gw_last_batch {
 /* Where a loader is: enough to go on from there in another process. */
 struct gw_loader_state {
 	uint64_t epoch, step;
+	uint64_t plan; /* digest of what orders the seeds: graph, seeds, shuffle, seed, batch size, world, last; 0 as a
+			  start: whatever it is */
 };
 
 struct gw_loader_options {
 	struct gw_sample_spec spec;
 	const int64_t *ids; /* the seeds of an epoch; copied. NULL: every node of spec.ntype */
 	uint64_t id_count;
-	uint32_t batch_size; /* seeds of one rank's batch; 0: 1000 */
+	uint32_t batch_size; /* seeds of one rank's batch, at most 2^24; 0: 1000 */
 	bool shuffle;
 	uint64_t seed;        /* of the shuffle and of sampling */
 	uint32_t world, rank; /* 0, 0: one trainer. Global batch g = step * world + rank */
 	enum gw_last_batch last;
-	uint32_t depth; /* batches sampled ahead; 0: 4. Each holds its memory */
+	uint32_t depth; /* batches sampled ahead, at most 256; 0: 4. Each holds its memory */
 	struct gw_loader_state start;
 };
 
 /* Starts sampling. The loader's batches come in order: step 0, 1, ... of an epoch, then GW_END once, then the next
- * epoch. */
+ * epoch. GW_RANGE names a seed that is no node, a rank outside of the world, or a start outside of the epoch;
+ * GW_INVALID says what is wrong with the spec, that there are too few seeds for one step, or that the start is the
+ * state of a loader with another plan. */
 GW_API gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options,
 				struct gw_loader **out);
 
 /* Steps of one epoch: the same for every rank. */
 GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
 
-/* The next mini-batch, waiting for it up to timeout_ms (negative: as long as it takes within the client's limits).
- * GW_END: the epoch is over. GW_AGAIN: not there yet, call again. Another error, GW_DEADLINE too, belongs to this
- * batch; the next call goes on with the next one. A batch that is held takes its memory until released, besides the
- * `depth` that are sampled ahead. */
+/* The next mini-batch, waiting for it up to timeout_ms (negative: until it has come or failed, by the client's limits).
+ * GW_AGAIN: not there yet; nothing is lost, call again. GW_END: the epoch is over; the next call begins the next one.
+ * Another error, GW_DEADLINE too, belongs to this batch, which will not come again; the next call goes on with the next
+ * one. *out is NULL unless GW_OK. A batch that is held takes its memory until released, besides the `depth` that are
+ * sampled ahead. A batch's deadline runs from when its sampling starts: `depth` calls before the one that returns it.
+ */
 GW_API gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms);
 
 /* The state after the last batch that gw_loader_next returned: a loader opened with it as `start` goes on with the
  * batch after that one, byte for byte. */
 GW_API void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state *state);
 
-/* Ends the loader; waits until nothing writes to its batches. Batches still held stay valid until released. */
+/* Ends the loader: cancels the batches that it has sampled ahead, waits until nothing writes to them, and frees their
+ * memory. Batches still held stay valid until released. NULL is allowed. */
 GW_API void gw_loader_close(struct gw_loader *loader);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@ extern "C" {
 /* X(name, text). GW_OK is 0; a value never changes its meaning between versions. */
 #define GW_STATUS_LIST(X)                                                                                              \
 	X(GW_OK, "ok")                                                                                                 \
-	X(GW_AGAIN, "no room now: poll, then try again")                                                               \
+	X(GW_AGAIN, "not yet: try again")                                                                              \
 	X(GW_END, "the end was reached")                                                                               \
 	X(GW_INVALID, "invalid argument")                                                                              \
 	X(GW_NOT_FOUND, "not found")                                                                                   \

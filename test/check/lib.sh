@@ -39,14 +39,17 @@ run_tests() {
 	awk '
 	# "7: ok 3 - name", "7: not ok 3 - name", and for a skipped test "7: not ok 3 # SKIP name"
 	/^[0-9]+: Test command: / { number = $1 + 0; program[number] = $NF; sub(/.*\//, "", program[number]); gsub(/"/, "", program[number]) }
-	/^[0-9]+: .*# SKIP/ { skipped++; next }
+	/^[0-9]+: .*# SKIP/ { skipped++; of[program[$1 + 0]]++; next }
 	/^[0-9]+: ok [0-9]+ - / { sub(/^[0-9]+: ok [0-9]+ - /, ""); print "ok - " $0 }
 	/^[0-9]+: not ok [0-9]+ - / { n = $1 + 0; bad[n]++; line = $0; sub(/^[0-9]+: not ok [0-9]+ - /, "", line); print "not ok - " program[n] ": " line }
 	/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*\*\*\*/ {
 		match($0, /#[0-9]+/); n = substr($0, RSTART + 1, RLENGTH - 1) + 0
 		if (!bad[n]) { why = $0; sub(/.*\*\*\*/, "", why); print "not ok - " program[n] ": " why }
 	}
-	END { if (skipped) print "note: " skipped " skipped (test data not found)" }' "$log"
+	END {
+		for (name in of) names = names (names ? ", " : "") of[name] " of " name
+		if (skipped) print "note: " skipped " skipped (" names ")"
+	}' "$log"
 	rm -f "$log"
 	return "$status"
 }

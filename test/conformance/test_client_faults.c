@@ -95,7 +95,7 @@ static gw_status find(struct gw_client *client, const struct gw_tensor **feat, c
 
 static gw_status use_loader(struct gw_client *client, const struct gw_sample_spec *spec)
 {
-	struct gw_loader_options options = {.spec = *spec, .batch_size = 30, .shuffle = true, .depth = 2};
+	struct gw_loader_options options = {.spec = *spec, .batch_size = 40, .shuffle = true, .depth = 2};
 	struct gw_loader *loader;
 	struct gw_minibatch *batch;
 	gw_status first = gw_loader_open(client, &options, &loader);
@@ -118,7 +118,7 @@ static gw_status use_loader(struct gw_client *client, const struct gw_sample_spe
 	return first;
 }
 
-static gw_status use(struct gw_client *client)
+static gw_status use(struct gw_client *client, bool load)
 {
 	const struct gw_tensor *feat, *label;
 	int64_t ids[40], degrees[40];
@@ -142,7 +142,7 @@ static gw_status use(struct gw_client *client)
 		return status;
 	}
 	gw_minibatch_release(batch);
-	return use_loader(client, &spec);
+	return load ? use_loader(client, &spec) : GW_OK;
 }
 
 static gw_status open_only(void *context)
@@ -162,26 +162,27 @@ static void opening_survives_any_shortage(void **state)
 	assert_true(gw_fault_each(open_only, &far) > 50);
 }
 
-/* The shortage begins with the first use, or close to it. What one operation could not get, the next one can. */
+/* The shortage begins with the first use, or close to it. What one operation could not get, the next one can; a loader
+ * is most of the time, and made again after every fourth shortage only. */
 static void use_in_need(const struct gw_client_options *options)
 {
 	struct gw_client *client = NULL;
 	gw_fault_begin(GW_FAULT_NEVER);
 	gw_client_close(open_client(options));
-	unsigned long first = gw_fault_count(), refused = 0;
+	unsigned long first = gw_fault_count(), refused = 0, runs = 0;
 	assert_int_equal(gw_fault_end(), 0);
 	bool hit = true;
-	for (unsigned long n = first; hit; n++) {
+	for (unsigned long n = first; hit; n += gw_fault_step(runs++)) {
 		/* Begun and ended where no thread of a client runs. */
 		gw_fault_begin(n);
 		gw_status again = GW_OK, status = gw_client_open(options, &client);
 		if (status == GW_OK) {
-			status = use(client);
+			status = use(client, true);
 			if (status == GW_OK && !gw_fault_hit())
 				hit = false;
 			if (status != GW_OK && (status != GW_NO_MEMORY || !gw_last_error()[0]))
 				fail_msg("allocation %lu: %s: %s", n, gw_status_text(status), gw_last_error());
-			again = use(client);
+			again = use(client, runs % 4 == 0);
 		}
 		gw_client_close(client);
 		assert_int_equal(gw_fault_end(), 0);
@@ -206,7 +207,7 @@ static gw_status live(void *context)
 	struct gw_client *client;
 	gw_status status = gw_client_open(context, &client);
 	if (status == GW_OK)
-		status = use(client);
+		status = use(client, true);
 	gw_client_close(client);
 	return status;
 }
@@ -289,7 +290,6 @@ static void *change_their_minds(void *argument)
 		uint64_t dice = gw_mix64(round * 64 + member->number);
 		struct gw_ticket *gather, *sample;
 		struct gw_minibatch *batch = NULL;
-		bool done;
 		if (gw_gather_start(crowd->client, feat, ids, n, out, &gather) != GW_OK ||
 		    gw_sample_start(crowd->client, &crowd->plan->spec, 1, dice, ids, 20, &batch, &sample) != GW_OK) {
 			atomic_fetch_add(&crowd->failures, 1);
@@ -300,10 +300,13 @@ static void *change_their_minds(void *argument)
 			nanosleep(&pause, NULL);
 		gw_cancel(gather);
 		if (dice % 5 == 0) {
-			if (gw_wait(sample, 0, &done) == GW_OK)
+			gw_status status = gw_wait(sample, 0);
+			if (status == GW_OK)
 				gw_minibatch_release(batch);
-			else if (!done)
+			else if (status == GW_AGAIN)
 				gw_cancel(sample);
+			else
+				atomic_fetch_add(&crowd->failures, 1);
 		} else {
 			gw_cancel(sample);
 			if (batch)
@@ -359,6 +362,20 @@ static void many_threads_share_few_engines(void **state)
 
 /* --- Specs and states that nobody could follow. --- */
 
+/* The state of a loader that shuffles the same seeds otherwise. */
+static struct gw_loader_state other_loaders_state(struct gw_client *client, const struct gw_loader_options *options)
+{
+	struct gw_loader_options other = *options;
+	struct gw_loader_state state;
+	struct gw_loader *loader;
+	other.start = (struct gw_loader_state){0};
+	other.seed++;
+	assert_int_equal(gw_loader_open(client, &other, &loader), GW_OK);
+	gw_loader_get_state(loader, &state);
+	gw_loader_close(loader);
+	return state;
+}
+
 static void nonsense_is_refused_before_it_is_read(void **state)
 {
 	(void)state;
@@ -388,6 +405,8 @@ static void nonsense_is_refused_before_it_is_read(void **state)
 	expect(gw_loader_open(client, &wrong, &loader), GW_RANGE, "epoch");
 	wrong.start = (struct gw_loader_state){.step = 1u << 30};
 	expect(gw_loader_open(client, &wrong, &loader), GW_RANGE, "step");
+	wrong.start = other_loaders_state(client, &wrong);
+	expect(gw_loader_open(client, &wrong, &loader), GW_INVALID, "another");
 	assert_null(loader);
 	expect(gw_sample(client, &plan.spec, 1, 1, &seed, UINT64_MAX / 8, &batch), GW_LIMIT, "seeds");
 	/* Tensors of another client, and what is none. */
@@ -402,6 +421,106 @@ static void nonsense_is_refused_before_it_is_read(void **state)
 	expect(gw_client_open(&options, &client), GW_INVALID, "needs servers");
 }
 
+/* --- Forks. --- */
+
+/* The calls of a child that has its parent's client. Returns the number of the first that is wrong, or 0. */
+static int use_inherited(struct gw_client *client, const struct plan *plan, struct gw_loader *loader,
+			 struct gw_minibatch *held, struct gw_ticket *ticket)
+{
+	const struct gw_tensor *feat = plan->fetches[0].tensor;
+	struct gw_loader_options options = {.spec = plan->spec};
+	struct gw_loader *other;
+	struct gw_minibatch *batch;
+	struct gw_ticket *started;
+	int64_t id = 0, degree;
+	uint8_t row[64];
+	const gw_status statuses[] = {gw_gather(client, feat, &id, 1, row),
+				      gw_gather_start(client, feat, &id, 1, row, &started),
+				      gw_degrees(client, FIXTURE_CITES, &id, 1, &degree),
+				      gw_sample(client, &plan->spec, 1, 1, &id, 1, &batch),
+				      gw_sample_start(client, &plan->spec, 1, 1, &id, 1, &batch, &started),
+				      gw_wait(ticket, -1),
+				      gw_loader_open(client, &options, &other),
+				      gw_loader_next(loader, &batch, -1)};
+	for (int i = 0; i < (int)(sizeof(statuses) / sizeof(statuses[0])); i++) {
+		if (statuses[i] != GW_INVALID || !strstr(gw_last_error(), "fork"))
+			return i + 1;
+	}
+	if (started || other || batch || gw_buffer_alloc(client, 4096))
+		return 20;
+	gw_cancel(ticket);
+	gw_minibatch_release(held);
+	gw_loader_close(loader);
+	gw_client_close(client);
+	return 0;
+}
+
+/* A child that has its parent's client is told so, cannot hang, and takes nothing from the parent. */
+static void a_forked_child_is_told(void **state)
+{
+	(void)state;
+	struct gw_client_options ways[] = {standalone(2), remote(2, NULL)};
+	for (size_t i = 0; i < 2; i++) {
+		struct gw_client *client = open_client(&ways[i]);
+		struct plan plan;
+		make_plan(client, &plan, false, false);
+		struct gw_loader_options options = {.spec = plan.spec, .batch_size = 20};
+		struct gw_loader *loader;
+		struct gw_minibatch *held, *batch;
+		struct gw_ticket *ticket;
+		int64_t id = 0;
+		uint8_t row[64];
+		assert_int_equal(gw_loader_open(client, &options, &loader), GW_OK);
+		assert_int_equal(gw_loader_next(loader, &held, -1), GW_OK);
+		assert_int_equal(gw_gather_start(client, plan.fetches[0].tensor, &id, 1, row, &ticket), GW_OK);
+		pid_t child = fork();
+		if (child == 0) {
+			alarm(60);
+			_exit(use_inherited(client, &plan, loader, held, ticket));
+		}
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		/* The parent has lost nothing. */
+		assert_int_equal(gw_wait(ticket, -1), GW_OK);
+		gw_minibatch_release(held);
+		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
+		gw_minibatch_release(batch);
+		gw_loader_close(loader);
+		gw_client_close(client);
+	}
+}
+
+/* --- Memory of a loader. --- */
+
+/* Blocks that are allocated after a loader has come and gone, deep or not, with batches in flight. */
+static long blocks_after_loader(struct gw_client *client, const struct plan *plan, uint32_t depth)
+{
+	struct gw_loader_options options = {.spec = plan->spec, .batch_size = 20, .depth = depth};
+	struct gw_loader *loader;
+	struct gw_minibatch *batch;
+	gw_fault_begin(GW_FAULT_NEVER);
+	assert_int_equal(gw_loader_open(client, &options, &loader), GW_OK);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
+		gw_minibatch_release(batch);
+	}
+	gw_loader_close(loader);
+	return gw_fault_end();
+}
+
+static void a_loader_gives_its_memory_back(void **state)
+{
+	(void)state;
+	struct gw_client_options options = standalone(1);
+	struct gw_client *client = open_client(&options);
+	struct plan plan;
+	make_plan(client, &plan, false, false);
+	blocks_after_loader(client, &plan, 2); /* what one batch needs stays for the next */
+	assert_in_range(labs(blocks_after_loader(client, &plan, 64)), 0, 30); /* a batch has more */
+	gw_client_close(client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +529,8 @@ int main(void)
 		cmocka_unit_test(nothing_leaks_when_memory_stays_short),
 		cmocka_unit_test(many_threads_share_few_engines),
 		cmocka_unit_test(nonsense_is_refused_before_it_is_read),
+		cmocka_unit_test(a_forked_child_is_told),
+		cmocka_unit_test(a_loader_gives_its_memory_back),
 	};
 	return cmocka_run_group_tests(tests, servers_begin, servers_end);
 }

@@ -2,7 +2,6 @@
  * nobody, and what is asked after them is answered as ever. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -11,8 +10,6 @@
 #include "test/support/transport_bed.h"
 
 #define REQUESTS 5
-
-static const struct bed_kind *kind;
 
 static gw_status echo(struct gw_endpoint *endpoint, uint32_t what, int *cookie)
 {
@@ -31,10 +28,9 @@ static void expect_echo(struct gw_poll_group *group, struct gw_endpoint *endpoin
 
 static void a_cancelled_request_is_over(void **state)
 {
-	(void)state;
+	const struct bed_kind *kind = *state;
 	struct bed bed;
-	struct bed_options options = {0};
-	gw_bed_begin(&bed, kind, &options);
+	gw_bed_begin(&bed, kind, NULL);
 	struct gw_poll_group *group = gw_bed_group(kind);
 	struct gw_connect_options to = gw_bed_options(&bed);
 	struct gw_endpoint *endpoint;
@@ -77,15 +73,6 @@ static void a_cancelled_request_is_over(void **state)
 
 int main(void)
 {
-	int failed = 0;
-	for (size_t i = 0; i < gw_bed_count; i++) {
-		kind = &gw_beds[i];
-		if (!gw_bed_possible(kind))
-			continue;
-		char name[64];
-		snprintf(name, sizeof(name), "%s: a_cancelled_request_is_over", kind->name);
-		const struct CMUnitTest tests[] = {{name, a_cancelled_request_is_over, NULL, NULL, NULL}};
-		failed += cmocka_run_group_tests(tests, NULL, NULL);
-	}
-	return failed;
+	static const struct bed_test tests[] = {{BED_TEST(a_cancelled_request_is_over)}};
+	return gw_bed_run("request cancel", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -235,6 +235,34 @@ static void deadlines(void **state)
 	gw_one_end(&one);
 }
 
+/* Completions that wait at every poll do not keep deadlines from being looked at. */
+static void deadlines_under_load(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	if (!one.bed.kind->network) {
+		gw_one_end(&one);
+		return;
+	}
+	gw_bed_pause(&one.bed);
+	struct gw_span good = {0, 0, 4096}, bad = {one.bed.bytes, 0, 1};
+	struct gw_group stuck = {.cookie = &stuck, .deadline_ns = gw_now_ns() + 50 * GW_NS_PER_MS};
+	gw_bed_readv(one.endpoint, &stuck, &one.region, one.buffer, &good, 1);
+	uint64_t end = gw_now_ns() + 10 * GW_NS_PER_SECOND;
+	struct gw_completion completion = {0};
+	while (completion.cookie != &stuck) {
+		struct gw_group failed = {.cookie = &failed, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_readv(one.endpoint, &failed, &one.region, one.buffer, &bad, 1);
+		assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, GW_NS_PER_SECOND), 1);
+		assert_true(gw_now_ns() < end);
+		if (completion.cookie == &stuck) /* the failed one is still to come */
+			assert_int_equal(gw_bed_wait(one.group, &failed).status, GW_RANGE);
+	}
+	gw_bed_resume(&one.bed);
+	gw_one_read_works(&one);
+	gw_one_end(&one);
+}
+
 static void cancels(void **state)
 {
 	struct bed_options options = {.bytes = 40u << 20};
@@ -272,30 +300,6 @@ static void cancels(void **state)
 	gw_one_end(&one);
 }
 
-/* A cancelled request is over for its caller; its late answer disturbs nobody. */
-static void requests_are_cancelled(void **state)
-{
-	struct one one;
-	int cookie, other;
-	gw_one_begin(&one, state, NULL, 4096);
-	gw_endpoint_request_cancel(one.endpoint, &cookie); /* unknown: nothing happens */
-	if (one.bed.kind->network)
-		gw_bed_pause(&one.bed);
-	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "abc", 3, GW_NO_DEADLINE, &cookie), GW_OK);
-	gw_endpoint_request_cancel(one.endpoint, &cookie);
-	gw_status expected = one.bed.kind->network ? GW_CANCELLED : GW_OK; /* in memory it was complete */
-	assert_int_equal(gw_bed_wait(one.group, &cookie).status, expected);
-	gw_endpoint_request_cancel(one.endpoint, &cookie);
-	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "defg", 4, GW_NO_DEADLINE, &other), GW_OK);
-	gw_bed_resume(&one.bed);
-	struct gw_completion completion = gw_bed_wait(one.group, &other);
-	assert_int_equal(completion.status, GW_OK);
-	assert_int_equal(completion.reply_bytes, 4);
-	assert_memory_equal(completion.reply, "defg", 4);
-	gw_one_read_works(&one);
-	gw_one_end(&one);
-}
-
 static void closing_cancels(void **state)
 {
 	struct bed_options options = {.bytes = 40u << 20};
@@ -327,8 +331,8 @@ int main(void)
 		{BED_TEST(requests_are_bounded)},
 		{BED_TEST(backpressure)},
 		{BED_TEST(deadlines)},
+		{BED_TEST(deadlines_under_load)},
 		{BED_TEST(cancels)},
-		{BED_TEST(requests_are_cancelled)},
 		{BED_TEST(closing_cancels)},
 	};
 	return gw_bed_run("transport calls", tests, sizeof(tests) / sizeof(tests[0]));

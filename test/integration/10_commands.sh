@@ -26,5 +26,8 @@ for command in "${commands[@]}"; do
 	else
 		ok "$command --help shows its usage and an example"
 	fi
+	# argp folds lines at 79 columns: an example that it folds cannot be copied from the screen.
+	folded=$(awk '/^Examples:/ {in_examples = 1; next} /^$/ {in_examples = 0} in_examples && !/^  /' "$work/out")
+	if [ -n "$folded" ]; then not_ok "$command --help folds an example: $folded"; fi
 	refuses "$command: an unknown option" 2 "nonsense" "$GRAPHWIRE" "${words[@]}" --nonsense
 done

@@ -17,10 +17,20 @@ printf '0\t1\n1\tx2 y\n' >bad.tsv
 printf '0\t1\n1\t-7\n' >negative.tsv
 head -c 4096 /dev/urandom >noise.npy
 printf '0\t1\n1\t2\n2\t0\n' | gzip | head -c 20 >cut.tsv.gz
+: >empty.tsv
+refuses "import: an empty file" 1 'empty.tsv: no edges.*--num-nodes' "$GRAPHWIRE" import --quiet --from empty.tsv --out made
 refuses "import: an id that is none" 1 'bad.tsv.*2' "$GRAPHWIRE" import --quiet --from bad.tsv --ids dense --out made
 refuses "import: an array that is none" 1 'noise.npy' "$GRAPHWIRE" import --quiet --from noise.npy --out made
 refuses "import: a negative id" 1 'negative.tsv.*2' "$GRAPHWIRE" import --quiet --from negative.tsv --ids dense --out made
 refuses "import: a gzip file cut short" 1 'cut.tsv.gz' "$GRAPHWIRE" import --quiet --from cut.tsv.gz --out made
+printf '0\t4611686018427387904\n' >far.tsv
+printf '0\t1\t2\n1\t0\tnan\n' >weights.tsv
+printf 'a\tb\tindices\n0\t1\t2\n' >names.tsv
+refuses "import: an id beyond any graph" 1 '4611686018427387905 nodes.*compact' \
+	"$GRAPHWIRE" import --quiet --from far.tsv --ids dense --out made
+refuses "import: a weight that is none" 1 'weight' "$GRAPHWIRE" import --quiet --from weights.tsv --weight 3 --out made
+refuses "import: a feature named like the format's own" 1 'indices.*another' \
+	"$GRAPHWIRE" import --quiet --from names.tsv --header --edge-column indices=3 --out made
 nothing_written "a failed import" made
 
 # --- Generate. ---
@@ -57,6 +67,14 @@ damaged wrongjson rmat.json
 head -c 200 "$victim" >"$victim.new" && mv "$victim.new" "$victim"
 damaged climbing rmat.json
 sed -i 's|"part0/node|"../part0/node|' "$victim"
+damaged piped feat.npy
+rm "$victim" && mkfifo "$victim"
+damaged claiming rmat.json
+sed -i 's|"num_parts": 2|"num_parts": 65536|' "$victim"
+damaged doubled rmat.json
+sed -i 's|"num_parts": 2|"num_parts": 2, "num_parts": 2|' "$victim"
+damaged newer rmat.json
+sed -i 's|graphwire-1|graphwire-2|' "$victim"
 reader() { # reader COMMAND PARTS: a command that opens the parts, as arguments
 	case $1 in
 	verify) echo "verify $2" ;;
@@ -75,6 +93,10 @@ for command in verify serve epoch; do
 		missing indptr
 		wrongjson rmat.json
 		climbing \.\./part0
+		piped feat.*regular
+		claiming 65536
+		doubled num_parts
+		newer graphwire-2.*build
 		absent absent
 	FAULTS
 done
@@ -89,3 +111,6 @@ refuses "epoch: a server that is not there" 1 '127.0.0.1:[12]' \
 refuses "epoch: fanouts that are none" 2 'ten' "$GRAPHWIRE" epoch --part-config parts --fanouts ten
 refuses "epoch: an unknown edge type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --fanout nonsense=1,1
 refuses "epoch: an unknown node type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --ntype nonsense
+for name in features labels mask; do
+	refuses "epoch: unknown $name" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --$name nonsense
+done

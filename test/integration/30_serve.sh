@@ -47,8 +47,12 @@ holds "with many threads and batches ahead too" "${epoch[@]}" --check --threads 
 
 refuses "a second server of a part on this host" 1 "part 0.*pid ${process[zero]}" \
 	"$GRAPHWIRE" serve --part-config parts1 --part 0 --listen 127.0.0.1:0
-refuses "a port that is taken, naming who has it" 1 "${address[zero]}.*process ${process[zero]}" \
+refuses "a port that is taken, naming who has it" 1 "${address[zero]}.*pid ${process[zero]}" \
 	"$GRAPHWIRE" serve --part-config parts2 --part 0 --listen "${address[zero]}"
+refuses "a key and none" 2 'key-file.*insecure' \
+	"$GRAPHWIRE" serve --part-config parts2 --part 0 --key-file wrong.key --insecure
+refuses "an address of this process only" 2 'listen.*TCP' \
+	"$GRAPHWIRE" serve --part-config parts2 --part 0 --listen memory:here
 refuses "servers of one part twice" 1 'part 0.*twice' \
 	"$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]},${address[zero]}"
 refuses "too few servers" 1 'part 1.*no server' "$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]}"

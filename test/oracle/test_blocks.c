@@ -275,17 +275,17 @@ static void damaged_lists_are_refused(void **state)
 	for (int i = 0; i < 100; i++)
 		seeds[i] = i;
 	for (uint32_t parts = 1; parts <= 2; parts++) {
-		for (int fault = 0; fault < 3; fault++) {
+		for (int fault = 0; fault < 4; fault++) {
 			struct slow_graph graph;
 			homogeneous(&graph, 100, 30, 3);
 			slow_graph_cut(&graph, parts, 8, 4, 9);
 			struct gw_adjacency *a = &graph.adjacencies[parts - 1][0];
 			assert_true(a->rows > 2 && a->edges > 2);
 			uint64_t *indptr = (uint64_t *)(uintptr_t)a->indptr;
-			if (fault == 0)
+			if (fault < 2)
 				((uint32_t *)(uintptr_t)a->indices)[a->edges / 2] = fault ? UINT32_MAX : 100;
 			else
-				indptr[a->rows / 2] = fault == 1 ? UINT64_MAX : a->edges + 1;
+				indptr[a->rows / 2] = fault == 2 ? UINT64_MAX : a->edges + 1;
 			struct setting s = {.spec = {.hops = 2, .fanouts = fanouts}, .seeds = seeds, .n = 100};
 			for (int hash = 0; hash < 2; hash++) {
 				struct gw_blocks *blocks;

@@ -234,7 +234,8 @@ static void positions_are_uniform(void **state)
 			for (uint64_t i = 0; i < picks.edge_count; i++)
 				counts[((uint64_t *)picks.positions.data)[i] * cells / degree]++;
 		}
-		double expected[1000], total = (double)cases[c / 2].lists * rule.fanout;
+		uint64_t lists = cases[c / 2].lists;
+		double expected[1000], total = (double)lists * rule.fanout;
 		for (uint64_t i = 0; i < cells; i++)
 			expected[i] = total / (double)cells;
 		double scale = replace ? 1 : (double)(degree - 1) / (double)(degree - (uint64_t)rule.fanout);

@@ -90,8 +90,6 @@ unsigned long gw_fault_count(void)
 	return atomic_load(&count);
 }
 
-/* Plain builds fail every allocation. Under a sanitizer, where each run takes ten times as long, it is the first ones
- * and then one in so many. */
 #define EACH_UP_TO 20
 #if defined(__SANITIZE_THREAD__)
 #define STRIDE 11
@@ -101,9 +99,15 @@ unsigned long gw_fault_count(void)
 #define STRIDE 1
 #endif
 
+unsigned long gw_fault_step(unsigned long runs)
+{
+	const unsigned long stride = STRIDE;
+	return runs < EACH_UP_TO ? 1 : stride;
+}
+
 static unsigned long each(gw_status (*body)(void *context), void *context, bool all_after)
 {
-	for (unsigned long n = 1; n <= RUNS_MAX; n += n < EACH_UP_TO ? 1 : STRIDE) {
+	for (unsigned long n = 1; n <= RUNS_MAX; n += gw_fault_step(n)) {
 		gw_fail_text(GW_OK, "");
 		begin(n, all_after);
 		gw_status status = body(context);

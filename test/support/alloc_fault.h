@@ -27,9 +27,13 @@ long gw_fault_end(void);
 bool gw_fault_hit(void);            /* whether an allocation has been made to fail since begin */
 unsigned long gw_fault_count(void); /* allocations asked for since begin */
 
+/* For loops of a test's own: by how much n grows after so many runs. Plain builds fail every one; under a
+ * sanitizer, where each run takes ten times as long, it is the first ones and then one in so many. */
+unsigned long gw_fault_step(unsigned long runs);
+
 /* Runs body with its 1st, 2nd, 3rd ... allocation failing, until a run gets through without meeting the fault (under a
- * sanitizer, after the first ones, only some of them). body
- * builds what it tests and takes it down again, and returns the status. Fails the test unless
+ * sanitizer, after the first ones, only some of them). body builds what it tests and takes it down again, and returns
+ * the status. Fails the test unless
  *   - a run that met the fault returned GW_NO_MEMORY with an error text, or GW_OK (a shortage it can do without),
  *   - no run leaked, and
  *   - the last run, which met none, returned GW_OK.

@@ -15,6 +15,7 @@
 #include "core/base/staging.h"
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
+#include "test/support/scratch.h"
 
 #define RELATIONS 7
 
@@ -122,12 +123,7 @@ static void make_reverse(struct gw_fixture *fixture)
 
 void gw_test_folder(char path[64])
 {
-	/* In memory where that can be: the writer's many fsyncs cost nothing there. */
-	strcpy(path, "/dev/shm/gw-test-XXXXXX");
-	if (mkdtemp(path))
-		return;
-	strcpy(path, "/tmp/gw-test-XXXXXX");
-	assert_non_null(mkdtemp(path));
+	gw_scratch_make_in_memory("test", path);
 }
 
 void gw_fixture_begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale, uint32_t parts)

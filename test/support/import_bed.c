@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/base/staging.h"
+#include "test/support/scratch.h"
 
 static void default_options(struct import_bed *bed)
 {
@@ -28,12 +29,7 @@ static void default_options(struct import_bed *bed)
 void import_bed_begin(struct import_bed *bed)
 {
 	memset(bed, 0, sizeof(*bed));
-	/* Memory where there is some: every graph is synced file by file, which disks take their time for. */
-	strcpy(bed->root, "/dev/shm/graphwire-import-XXXXXX");
-	if (!mkdtemp(bed->root)) {
-		strcpy(bed->root, "/tmp/graphwire-import-XXXXXX");
-		assert_non_null(mkdtemp(bed->root));
-	}
+	gw_scratch_make_in_memory("import", bed->root);
 	snprintf(bed->out, sizeof(bed->out), "%s/out", bed->root);
 	default_options(bed);
 }
@@ -143,7 +139,7 @@ static void assert_nothing_left(const struct import_bed *bed)
 
 gw_status import_bed_import(struct import_bed *bed)
 {
-	gw_status status = gw_import_run(&bed->options, &bed->stats);
+	gw_status status = gw_import_run(&bed->options, &bed->stats, bed->name);
 	if (status)
 		assert_nothing_left(bed);
 	return status;

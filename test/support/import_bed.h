@@ -17,6 +17,7 @@ struct import_bed {
 	char texts[BED_WORDS_MAX][512];
 	struct gw_import_options options; /* words are the bed's; comments "#%", quiet, two threads */
 	struct gw_builder_stats stats;
+	char name[GW_NAME_MAX + 1]; /* of the graph, after import */
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
 };

@@ -346,14 +346,14 @@ void gw_one_read_works(struct one *one)
 
 /* --- Every test on every backend. --- */
 
-int gw_bed_run(const char *name, const struct bed_test *tests, size_t n)
+static int run(const char *name, const struct bed_test *tests, size_t n, bool network_only)
 {
 	size_t rows = 0;
 	char(*names)[96] = calloc(n * gw_bed_count, sizeof(*names));
 	struct CMUnitTest *table = calloc(n * gw_bed_count, sizeof(*table));
 	check(names && table, "memory");
 	for (size_t b = 0; b < gw_bed_count; b++) {
-		if (!gw_bed_possible(&gw_beds[b]))
+		if ((network_only && !gw_beds[b].network) || !gw_bed_possible(&gw_beds[b]))
 			continue;
 		for (size_t i = 0; i < n; i++, rows++) {
 			snprintf(names[rows], sizeof(*names), "%s: %s", gw_beds[b].name, tests[i].name);
@@ -365,4 +365,14 @@ int gw_bed_run(const char *name, const struct bed_test *tests, size_t n)
 	free(table);
 	free(names);
 	return failed;
+}
+
+int gw_bed_run(const char *name, const struct bed_test *tests, size_t n)
+{
+	return run(name, tests, n, false);
+}
+
+int gw_bed_run_network(const char *name, const struct bed_test *tests, size_t n)
+{
+	return run(name, tests, n, true);
 }

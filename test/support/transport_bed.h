@@ -106,5 +106,7 @@ struct bed_test {
 };
 #define BED_TEST(function) .name = #function, .run = function
 int gw_bed_run(const char *name, const struct bed_test *tests, size_t n);
+/* The same over those only whose bytes go through a socket. */
+int gw_bed_run_network(const char *name, const struct bed_test *tests, size_t n);
 
 #endif

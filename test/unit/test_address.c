@@ -114,6 +114,16 @@ static void malformed_ones_are_refused(void **state)
 		"tcp::80",
 		"tcp:///host",
 		"tcp:tcp:host:1",
+		"80",
+		"tcp:80",
+		"tcp:80:90",
+		"tcp://host:80x",
+		"[:]",
+		"[1:2]:80",
+		"[::zz]",
+		"[::1%]:80",
+		"[fe80::1::2]",
+		"[1:2:3:4:5:6:7:8:9]",
 		"memory:",
 		"memory://",
 	};
@@ -136,10 +146,11 @@ static void length_is_limited(void **state)
 {
 	struct gw_address address, again;
 	char text[600], printed[GW_ADDRESS_MAX];
-	static const char *const forms[][2] = {{"", ":65535"}, {"verbs:", ":1"}, {"[::", "]:65535"}, {"memory:", ""}};
+	static const char *const forms[][2] = {
+		{"h", ":65535"}, {"verbs:h", ":1"}, {"[::1%", "]:65535"}, {"memory:", ""}};
 	(void)state;
 	for (size_t f = 0; f < 4; f++) {
-		size_t fixed = f == 2 ? 2 : 0; /* of the host's bytes */
+		size_t fixed = f == 2 ? 4 : f < 2; /* of the host's bytes */
 		for (size_t n = 250; n < 500; n++) {
 			snprintf(text, sizeof(text), "%s%0*d%s", forms[f][0], (int)(n - fixed), 1, forms[f][1]);
 			gw_status status = gw_address_parse(text, &address);

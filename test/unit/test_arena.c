@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -289,8 +290,8 @@ static void test_populate_error_is_named(void **state)
 {
 	(void)state;
 	struct gw_arena_options options = shared_memory;
-	static const int errors[] = {EFAULT, ENOMEM};
-	for (int i = 0; i < 2; i++) {
+	static const int errors[] = {EFAULT, ENOMEM, EAGAIN}; /* EAGAIN without an end, too */
+	for (int i = 0; i < 3; i++) {
 		const struct sandbox_rule rule = {.call = SYS_madvise,
 						  .argument = 2,
 						  .bits = ~0u,
@@ -298,6 +299,43 @@ static void test_populate_error_is_named(void **state)
 						  .error = errors[i]};
 		assert_int_equal(sandbox_run(&rule, 1, false, populate_fails, &options), GW_NO_MEMORY);
 	}
+}
+
+/* ---- limits of the process: one line that names the limit and lifts it ---- */
+
+struct limited {
+	int resource;
+	uint64_t bytes;
+	struct gw_arena_options options;
+	const char *remedy;
+};
+
+static int create_under_limit(void *context)
+{
+	const struct limited *limited = context;
+	struct gw_arena *arena;
+	const struct rlimit limit = {limited->bytes, limited->bytes};
+	if (setrlimit((__rlimit_resource_t)limited->resource, &limit))
+		return 1;
+	gw_status status = gw_arena_create(1ull << 30, &limited->options, &arena);
+	if (status != GW_NO_MEMORY || arena)
+		return 2;
+	const char *text = gw_last_error();
+	return strstr(text, limited->remedy) && strstr(text, "arena test") && !strchr(text, '\n') ? 0 : 3;
+}
+
+static void test_limits_of_the_process(void **state)
+{
+	(void)state;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadows are more than any limit */
+	struct limited cases[] = {
+		{RLIMIT_AS, 512 * MIB, private_memory, "ulimit -v unlimited"},
+		{RLIMIT_AS, 512 * MIB, shared_memory, "ulimit -v unlimited"},
+		{RLIMIT_FSIZE, 512 * MIB, shared_memory, "ulimit -f unlimited"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(sandbox_run(NULL, 0, false, create_under_limit, &cases[i]), 0);
+#endif
 }
 
 static char logged[2][2048];
@@ -346,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_kernel_without_populate),
 		cmocka_unit_test(test_kernel_without_collapse),
 		cmocka_unit_test(test_populate_error_is_named),
+		cmocka_unit_test(test_limits_of_the_process),
 		cmocka_unit_test(test_logs_one_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 
 #include "bench/bench.h"
 #include "core/base/staging.h"
+#include "test/support/scratch.h"
 
 static void test_median_and_spread(void **state)
 {
@@ -137,7 +138,7 @@ static void test_load_from_end_to_end(void **state)
 {
 	(void)state;
 	char folder[] = "/var/tmp/gw-test-bench-XXXXXX", json[64];
-	assert_non_null(mkdtemp(folder));
+	gw_scratch_make(folder);
 	snprintf(json, sizeof(json), "%s/load.json", folder);
 	char *arguments[] = {"load", "--folder",  folder, "--size", "9Mi", "--files",
 			     "2",    "--repeats", "5",    "--json", json,  NULL};

@@ -133,6 +133,44 @@ static void hash_reserve_holds(void **state)
 	assert_int_equal(gw_hash_map_create(UINT64_MAX, &map), GW_LIMIT);
 }
 
+/* The longest run of taken slots, round the end of the table: what a lookup may have to walk. */
+static uint64_t longest_run(const struct gw_hash_map *map)
+{
+	uint64_t longest = 0, run = 0;
+	for (uint64_t i = 0; i < 2 * (map->mask + 1) && run <= map->mask; i++) {
+		run = map->keys[i & map->mask] == GW_HASH_EMPTY ? 0 : run + 1;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+/* Ids with a pattern, and ids chosen against a multiplication by the golden ratio folded once: their products have
+ * equal halves. Spread over the table at random, 4096 of them in 8192 slots make runs of 50. */
+static void hash_spreads_patterns(void **state)
+{
+	(void)state;
+	const uint64_t golden = 0x9e3779b97f4a7c15ull;
+	uint64_t inverse = golden;
+	for (int i = 0; i < 6; i++)
+		inverse *= 2 - golden * inverse; /* Newton's iteration modulo 2^64 */
+	assert_true(golden * inverse == 1);
+	for (int pattern = 0; pattern < 66; pattern++) {
+		struct gw_hash_map map;
+		bool is_new;
+		assert_int_equal(gw_hash_map_create(4096, &map), GW_OK);
+		for (uint64_t i = 0; i < 4096; i++) {
+			uint64_t id = pattern < 52   ? i << pattern
+				      : pattern < 65 ? i * golden << (pattern - 52)
+						     : (i << 32 | i) * inverse;
+			gw_hash_map_put(&map, id, (uint32_t)i, &is_new);
+			assert_true(is_new);
+		}
+		assert_int_equal(map.mask, 8191);
+		assert_in_range(longest_run(&map), 1, 512);
+		gw_hash_map_destroy(&map);
+	}
+}
+
 static int allocations_left;
 
 static void *failing_malloc(size_t bytes)
@@ -178,6 +216,7 @@ int main(void)
 		cmocka_unit_test(dense_of_nothing_and_of_too_much),
 		cmocka_unit_test(hash_numbers_ids),
 		cmocka_unit_test(hash_reserve_holds),
+		cmocka_unit_test(hash_spreads_patterns),
 		cmocka_unit_test(hash_survives_shortage),
 	};
 	return cmocka_run_group_tests_name("idmap", tests, NULL, NULL);

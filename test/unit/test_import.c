@@ -329,85 +329,6 @@ static void features_and_masks(void **state)
 	import_bed_fails(&bed, GW_EXISTS, "\"f\"", NULL, NULL);
 }
 
-static void chunked_graph(void **state)
-{
-	(void)state;
-	static const uint64_t w_src[] = {0, 1, 1}, w_dst[] = {2, 0, 1}, c_src[] = {0, 2}, c_dst[] = {1, 1};
-	static const int64_t cites[] = {0, 1, 2, 1};
-	static const float feat0[] = {1, 2, 3, 4}, feat1[] = {5, 6};
-	const uint64_t edge_shape[] = {2, 2}, two[] = {2, 2}, one[] = {1, 2};
-	static const char json[] =
-		"{\"graph_name\": \"g\", \"node_type\": [\"author\", \"paper\"],\n"
-		" \"num_nodes_per_chunk\": [[1, 1], [2, 1]],\n"
-		" \"edge_type\": [\"author:writes:paper\", \"paper:cites:paper\"],\n"
-		" \"num_edges_per_chunk\": [[2, 1], [2]],\n"
-		" \"edges\": {\"author:writes:paper\": {\"format\": {\"name\": \"csv\", \"delimiter\": \" \"},\n"
-		"    \"data\": [\"w0.txt\", \"w1.txt\"]},\n"
-		"  \"paper:cites:paper\": {\"format\": {\"name\": \"%s\"}, \"data\": [\"c.npy\"]}},\n"
-		" \"node_data\": {\"paper\": {\"feat\": {\"format\": {\"name\": \"numpy\"}, \"data\": [\"f0.npy\", "
-		"\"f1.npy\"]},\n"
-		"   \"year\": {\"format\": {\"name\": \"csv\", \"delimiter\": \",\"}, \"data\": [\"y.csv\"]}}},\n"
-		" \"edge_data\": {\"paper:cites:paper\": {\"w\": {\"format\": {\"name\": \"numpy\"}, \"data\": "
-		"[\"f1.npy\"]}}}}\n";
-	char text[2048];
-	snprintf(text, sizeof(text), json, "numpy");
-	import_bed_text(&bed, "metadata.json", text);
-	import_bed_text(&bed, "w0.txt", "0 2\n1 0\n");
-	import_bed_text(&bed, "w1.txt", "1 1\n");
-	import_bed_text(&bed, "y.csv", "1999,1\n2000,2\n2001.5,3\n");
-	import_bed_npy(&bed, "c.npy", GW_INT64, 2, edge_shape, cites);
-	import_bed_npy(&bed, "f0.npy", GW_FLOAT32, 2, two, feat0);
-	import_bed_npy(&bed, "f1.npy", GW_FLOAT32, 2, one, feat1);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_fails(&bed, GW_INVALID, "\"w\"", "1 rows", "2 input edges");
-
-	char *edge_data = strstr(text, ",\n \"edge_data\"");
-	assert_non_null(edge_data);
-	snprintf(edge_data, 3, "}\n");
-	import_bed_text(&bed, "metadata.json", text);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_open(&bed);
-	assert_int_equal(bed.meta->ntypes[0].count, 2);
-	assert_int_equal(bed.meta->ntypes[1].count, 3);
-	import_bed_check_edges(&bed, "writes", 3, w_src, w_dst, NULL, false);
-	import_bed_check_edges(&bed, "cites", 2, c_src, c_dst, NULL, false);
-	static const float feat[] = {1, 2, 3, 4, 5, 6}, year[] = {1999, 1, 2000, 2, 2001.5, 3};
-	assert_memory_equal(import_bed_array(&bed, "node/paper/feat"), feat, sizeof(feat));
-	assert_memory_equal(import_bed_array(&bed, "node/paper/year"), year, sizeof(year));
-	import_bed_reset(&bed);
-
-	import_bed_text(&bed, "w1.txt", "1 1\n0 0\n"); /* one more than promised */
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_fails(&bed, GW_FORMAT, "writes", "4 edges", "3");
-	import_bed_text(&bed, "w1.txt", "1 3\n");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_fails(&bed, GW_RANGE, "w1.txt, line 1", "paper", NULL);
-	snprintf(text, sizeof(text), json, "parquet");
-	import_bed_text(&bed, "metadata.json", text);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_fails(&bed, GW_UNSUPPORTED, "cites", "Parquet", "numpy or csv");
-	import_bed_text(&bed, "metadata.json", "{\"node_type\": [\"a\"],\n oops}");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_fails(&bed, GW_FORMAT, "metadata.json, line 2", NULL, NULL);
-	static const char *const broken[] = {
-		"[]",
-		"{}",
-		"{\"node_type\": \"a\"}",
-		"{\"node_type\": [1], \"num_nodes_per_chunk\": [[1]]}",
-		"{\"node_type\": [\"a\"], \"num_nodes_per_chunk\": [[-1]], \"edges\": {}}",
-		"{\"node_type\": [\"a\"], \"num_nodes_per_chunk\": [[1]]}",
-		"{\"node_type\": [\"a\"], \"num_nodes_per_chunk\": [[1]], \"edges\": {\"a:b\": {}}}",
-		"{\"node_type\": [\"a\"], \"num_nodes_per_chunk\": [[1]], \"edges\": {\"a:b:c\": {}}}",
-		"{\"node_type\": [\"a\"], \"num_nodes_per_chunk\": [[1]], \"edges\": {\"a:b:a\": {}}}",
-		"{\"node_type\": [\"a\"], \"num_nodes_per_chunk\": [[1]], \"edges\": {}, \"node_data\": {\"b\": {}}}",
-	};
-	for (size_t i = 0; i < COUNT(broken); i++) {
-		import_bed_text(&bed, "metadata.json", broken[i]);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@metadata.json");
-		import_bed_fails(&bed, GW_FORMAT, "metadata.json", NULL, NULL);
-	}
-}
-
 static void faults(void **state)
 {
 	(void)state;
@@ -447,20 +368,44 @@ static void faults(void **state)
 	import_bed_fails(&bed, GW_INVALID, "--undirected", "--reverse", NULL);
 }
 
+/* An input without edges is a mistake, unless someone says how many nodes there are. */
 static void empty_input(void **state)
 {
 	(void)state;
+	const uint64_t shape[] = {0, 2};
 	import_bed_text(&bed, "none", "");
+	import_bed_text(&bed, "header", "src,dst\n");
+	import_bed_text(&bed, "list", "a\nb\n");
+	import_bed_text(&bed, "some", "0 1\n");
 	import_bed_gzip(&bed, "none.gz", "# nothing\n", 10);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@none");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@none.gz");
-	bed.options.transpose = true;
-	import_bed_open(&bed);
-	assert_int_equal(bed.meta->ntypes[0].count, 0);
-	import_bed_check_edges(&bed, EDGES, 0, NULL, NULL, NULL, false);
-	import_bed_reset(&bed);
+	import_bed_npy(&bed, "none.npy", GW_INT64, 2, shape, NULL);
+	static const char *const inputs[] = {"none", "header", "none.gz", "none.npy"};
+	for (size_t i = 0; i < COUNT(inputs); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@%s", inputs[i]);
+		import_bed_fails(&bed, GW_FORMAT, inputs[i], "no edges", "--num-nodes");
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@%s", inputs[i]);
+		import_bed_word(&bed, GW_IMPORT_NUM_NODES, "3");
+		bed.options.transpose = true;
+		import_bed_open(&bed);
+		assert_int_equal(bed.meta->ntypes[0].count, 3);
+		import_bed_check_edges(&bed, EDGES, 0, NULL, NULL, NULL, false);
+		import_bed_reset(&bed);
+	}
 	import_bed_word(&bed, GW_IMPORT_TRIPLES, "@none");
+	import_bed_fails(&bed, GW_FORMAT, "none", "no edges", NULL);
+	import_bed_word(&bed, GW_IMPORT_TRIPLES, "@none");
+	import_bed_word(&bed, GW_IMPORT_NODES, "@list");
 	import_bed_open(&bed);
+	assert_int_equal(bed.meta->ntypes[0].count, 2);
+	import_bed_reset(&bed);
+	/* One end counted, the other not; a shard without edges among others. */
+	import_bed_word(&bed, GW_IMPORT_EDGES, "a:r:b=@none");
+	import_bed_word(&bed, GW_IMPORT_NUM_NODES, "a=3");
+	import_bed_fails(&bed, GW_FORMAT, "none", "no edges", NULL);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@none");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@some");
+	import_bed_open(&bed);
+	import_bed_check_edges(&bed, EDGES, 1, (const uint64_t[]){0}, (const uint64_t[]){1}, NULL, false);
 	import_bed_reset(&bed);
 }
 
@@ -471,7 +416,7 @@ static void existing_output(void **state)
 	import_bed_text(&bed, "e", "0 1\n");
 	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
 	assert_int_equal(import_bed_import(&bed), GW_OK);
-	assert_int_equal(gw_import_run(&bed.options, &bed.stats), GW_EXISTS);
+	assert_int_equal(gw_import_run(&bed.options, &bed.stats, bed.name), GW_EXISTS);
 	assert_non_null(strstr(gw_last_error(), "--replace"));
 	bed.options.build.replace = true;
 	import_bed_open(&bed);
@@ -508,7 +453,7 @@ static void threads_do_not_matter(void **state)
 static gw_status import_everything(void *context)
 {
 	(void)context;
-	gw_status status = gw_import_run(&bed.options, &bed.stats);
+	gw_status status = gw_import_run(&bed.options, &bed.stats, bed.name);
 	/* The folder is libc's business; leave none for the next round. */
 	return status;
 }
@@ -546,7 +491,6 @@ int main(void)
 		cmocka_unit_test(triples_with_dictionaries),
 		cmocka_unit_test(numpy_edges),
 		cmocka_unit_test(features_and_masks),
-		cmocka_unit_test(chunked_graph),
 		cmocka_unit_test(faults),
 		cmocka_unit_test(empty_input),
 		cmocka_unit_test(existing_output),

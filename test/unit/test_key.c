@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/base/staging.h"
+#include "test/support/scratch.h"
 #include "transport/service.h"
 
 #define NOBODY 65534
@@ -29,7 +30,7 @@ static int set_up(void **state)
 	struct place *place = calloc(1, sizeof(*place));
 	assert_non_null(place);
 	strcpy(place->root, "/tmp/gw-test-key-XXXXXX");
-	assert_non_null(mkdtemp(place->root));
+	gw_scratch_make(place->root);
 	snprintf(place->folder, sizeof(place->folder), "%s/graphwire", place->root);
 	snprintf(place->file, sizeof(place->file), "%s/key-7", place->folder);
 	setenv("XDG_RUNTIME_DIR", place->root, 1);

@@ -14,10 +14,11 @@
 
 #include "core/base/alloc.h"
 #include "core/base/digest.h"
-#include "core/base/load.h"
+#include "core/base/load_job.h"
 #include "core/base/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/sandbox.h"
+#include "test/support/scratch.h"
 
 #define HEADER 4096u
 #define ITEMS  8
@@ -67,10 +68,9 @@ static void make_arena(struct fixture *f, uint64_t bytes)
 static struct fixture *make_fixture(const char *root)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	char folder[64];
-	snprintf(folder, sizeof(folder), "%s/gw-test-load-XXXXXX", root);
-	assert_non_null(mkdtemp(folder));
-	strcpy(f->folder, folder);
+	const char *folder = f->folder;
+	snprintf(f->folder, sizeof(f->folder), "%s/gw-test-load-XXXXXX", root);
+	gw_scratch_make(f->folder);
 	uint64_t offset = 0;
 	for (int i = 0; i < ITEMS; i++) {
 		snprintf(f->paths[i], sizeof(f->paths[i]), "%s/array%d.npy", folder, i);
@@ -241,7 +241,7 @@ static void test_across_slices(void **state)
 	uint64_t slice = gw_arena_slice_bytes(f->arena);
 	assert_true(gw_arena_slice_count(f->arena) >= 2);
 	struct gw_load_item item = f->items[6];
-	item.arena_offset = slice - 3 * 4096;
+	item.arena_offset = slice - 3 * (uint64_t)4096;
 	for (int driver = GW_LOAD_AUTO; driver <= GW_LOAD_PREAD; driver += GW_LOAD_PREAD) {
 		const struct gw_load_options options = {.driver = (enum gw_load_driver)driver};
 		assert_int_equal(gw_load(f->arena, &item, 1, &options, NULL), GW_OK);
@@ -269,12 +269,49 @@ static int load_and_tell(void *context)
 	return ran + (stats.files_buffered == ITEMS ? RAN_BUFFERED : 0);
 }
 
+/* The driver that loaded what it should; a failure's status could pass for one. */
+static int driver_of(int ran)
+{
+	assert_in_range(ran, RAN_URING_FIXED, RAN_WRONG - 1);
+	return ran & 7;
+}
+
 static void test_no_io_uring(void **state)
 {
 	static const int errors[] = {EPERM, ENOSYS, ENOMEM};
 	for (int i = 0; i < 3; i++) {
 		const struct sandbox_rule rule = {.call = SYS_io_uring_setup, .error = errors[i]};
-		assert_int_equal(sandbox_run(&rule, 1, false, load_and_tell, *state) & 7, RAN_PREAD);
+		assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+	}
+}
+
+/* A profile that lets a ring be made, but not used. */
+static void test_io_uring_without_reads(void **state)
+{
+	const struct sandbox_rule rule = {.call = SYS_io_uring_enter, .error = EPERM};
+	assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+	struct fixture *f = *state;
+	f->items[0].path = "/nowhere"; /* what is wrong with a file is told all the same */
+	assert_int_equal(sandbox_run(&rule, 1, false, load_and_tell, f), RAN_FAILED + GW_NOT_FOUND);
+}
+
+/* Reads of what is opened wait for the disk; O_NONBLOCK would have io_uring answer EAGAIN on some file systems. */
+static void test_files_are_read_blocking(void **state)
+{
+	struct fixture *f = *state;
+	struct gw_load_job job = {.items = f->items, .count = ITEMS};
+	for (int buffered = 0; buffered < 2; buffered++) {
+		struct gw_load_file file;
+		job.options.buffered = buffered;
+		assert_int_equal(gw_load_file_open(&job, 4, &file), GW_OK);
+		int flags = fcntl(file.fd, F_GETFL);
+		assert_int_equal(flags & O_NONBLOCK, 0);
+		assert_int_equal(!!(flags & O_DIRECT), file.direct);
+		if (file.direct) {
+			assert_int_equal(gw_load_file_refuse(&job, 4, &file), GW_OK);
+			assert_int_equal(fcntl(file.fd, F_GETFL) & (O_NONBLOCK | O_DIRECT), 0);
+		}
+		gw_load_file_close(&file);
 	}
 }
 
@@ -296,22 +333,21 @@ static void test_no_registered_buffers(void **state)
 {
 	const struct sandbox_rule rule = {
 		.call = SYS_io_uring_register, .argument = 1, .bits = ~0u, .value = 0, .error = ENOMEM};
-	int ran = sandbox_run(&rule, 1, false, load_and_tell, *state);
-	assert_true((ran & 7) == RAN_URING || (ran & 7) == RAN_PREAD);
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
 static void test_no_registration_at_all(void **state)
 {
 	const struct sandbox_rule rule = {.call = SYS_io_uring_register, .error = EINVAL};
-	int ran = sandbox_run(&rule, 1, false, load_and_tell, *state);
-	assert_true((ran & 7) == RAN_URING || (ran & 7) == RAN_PREAD);
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
 /* The real thing: an ordinary user with no locked memory. */
 static void test_locked_memory_limit(void **state)
 {
-	int ran = sandbox_run(NULL, 0, true, load_and_tell, *state);
-	assert_true((ran & 7) >= RAN_URING_FIXED && (ran & 7) <= RAN_PREAD && ran < RAN_WRONG);
+	assert_in_range(driver_of(sandbox_run(NULL, 0, true, load_and_tell, *state)), RAN_URING_FIXED, RAN_PREAD);
 }
 
 static void test_open_refuses_o_direct(void **state)
@@ -417,6 +453,31 @@ static void test_truncated(void **state)
 	}
 	assert_int_equal(truncate(f->paths[0], 100), 0); /* even where no byte of payload is missing */
 	expect(f, GW_FORMAT, f->paths[0], f->keys[0], "truncated");
+}
+
+static void cut_file(void *context, uint64_t done, uint64_t total)
+{
+	const char *path = context;
+	(void)done;
+	(void)total;
+	assert_int_equal(truncate(path, HEADER + 5 * 4096 + 100), 0);
+}
+
+/* A file that becomes shorter when some of it has been read: in the middle of a block, far from the payload's end. */
+static void test_cut_while_read(void **state)
+{
+	struct fixture *f = *state;
+	for (int driver = GW_LOAD_AUTO; driver <= GW_LOAD_PREAD; driver += GW_LOAD_PREAD) {
+		const struct gw_load_options options = {.driver = (enum gw_load_driver)driver,
+							.queue_depth = 1,
+							.piece_bytes = 4 * 4096,
+							.progress = cut_file,
+							.progress_context = f->paths[6]};
+		write_file(f->paths[6], HEADER, f->payloads[6], sizes[6]);
+		assert_int_equal(gw_load(f->arena, &f->items[6], 1, &options, NULL), GW_FORMAT);
+		assert_non_null(strstr(gw_last_error(), f->paths[6]));
+		assert_non_null(strstr(gw_last_error(), "cut short"));
+	}
 }
 
 static void test_missing_file(void **state)
@@ -535,6 +596,8 @@ int main(void)
 		cmocka_unit_test(test_tmpfs),
 		TEST(test_across_slices),
 		TEST(test_no_io_uring),
+		TEST(test_io_uring_without_reads),
+		TEST(test_files_are_read_blocking),
 		TEST(test_io_uring_demanded_but_refused),
 		TEST(test_no_registered_buffers),
 		TEST(test_no_registration_at_all),
@@ -545,6 +608,7 @@ int main(void)
 		TEST(test_edited_byte),
 		TEST(test_not_verified),
 		TEST(test_truncated),
+		TEST(test_cut_while_read),
 		TEST(test_missing_file),
 		TEST(test_bad_arguments),
 		TEST(test_progress),

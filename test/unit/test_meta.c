@@ -17,6 +17,7 @@
 #include "core/base/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
+#include "test/support/scratch.h"
 
 static char *good; /* a JSON that reads well */
 
@@ -189,9 +190,18 @@ static void test_finish_refuses(void **state)
 			strcpy(meta->etypes[0].time_name, "when");
 			text = "when";
 			break;
+		case 14: /* one array cannot be a time column and what else the format has under that name */
+		case 15:
+		case 16:
+		case 17:
+			meta->etypes[0].order = GW_ORDER_TIME_SRC;
+			strcpy(meta->etypes[0].time_name,
+			       (const char *[]){"indices", "w.alias", "s.offsets", "orig_id"}[fault - 14]);
+			text = meta->etypes[0].time_name;
+			break;
 		default:
 			gw_meta_destroy(meta);
-			assert_int_equal(fault, 14);
+			assert_int_equal(fault, 18);
 			return;
 		}
 		assert_int_equal(gw_meta_finish(meta), GW_INVALID);
@@ -341,6 +351,7 @@ static void test_edits(void **state)
 		{GW_FORMAT, "\"paper\": [\"author:writes:paper\",", "\"paper\": [", "indptr_columns"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:year\"]", "order"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:../y\",\"src\"]", "order"},
+		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:weight.alias\",\"src\"]", "uses that name itself"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"rel\",\"src\"]", "cites"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:month\",\"src\"]", "month"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[]", "order"},
@@ -404,6 +415,65 @@ static void test_edits(void **state)
 	assert_int_equal(faults, 0);
 }
 
+/* What a short text claims takes no memory before it is known to be there. */
+static size_t bytes_taken;
+
+static void *count_bytes(size_t bytes)
+{
+	bytes_taken += bytes;
+	return malloc(bytes);
+}
+
+static void *count_more_bytes(void *old, size_t bytes)
+{
+	bytes_taken += bytes;
+	return realloc(old, bytes);
+}
+
+static void test_empty_claims(void **state)
+{
+	(void)state;
+	static const struct gw_allocator counting = {count_bytes, count_more_bytes, free};
+	char text[65536];
+	size_t used = (size_t)snprintf(text, sizeof(text),
+				       "{\"format\":\"graphwire-1\",\"graph_name\":\"g\",\"part_method\":\"x\","
+				       "\"num_parts\":65536,\"etypes\":{},\"edge_map\":{}");
+	for (int map = 0; map < 2; map++) {
+		used += (size_t)snprintf(text + used, sizeof(text) - used, ",\"%s\":{", map ? "node_map" : "ntypes");
+		for (int t = 0; t < 1000; t++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+						 map ? "%s\"t%d\":[]" : "%s\"t%d\":%d", t ? "," : "", t, t);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "}");
+	}
+	used += (size_t)snprintf(text + used, sizeof(text) - used, "}");
+	struct gw_graph_meta *meta;
+	gw_allocator_set(&counting);
+	gw_status status = gw_meta_parse(text, used, "some.json", &meta);
+	gw_allocator_set(NULL);
+	assert_int_equal(status, GW_FORMAT);
+	assert_non_null(strstr(gw_last_error(), "some.json: \"node_map\": \"t0\" has 0 ranges"));
+	assert_true(bytes_taken < 4 * used);
+}
+
+/* Nesting, numbers and keys that are as long as a text can make them. */
+static void test_huge_texts(void **state)
+{
+	(void)state;
+	const size_t bytes = 4u << 20;
+	static const char fills[] = {'[', '{', '9', '"', ' ', '\0'};
+	char *text = malloc(bytes);
+	for (size_t i = 0; i < sizeof(fills); i++) {
+		struct gw_graph_meta *meta;
+		memset(text, fills[i], bytes);
+		assert_int_equal(gw_meta_parse(text, bytes, "some.json", &meta), GW_FORMAT);
+		assert_null(meta);
+		memcpy(text, "{\"num_parts\":", 13);
+		assert_int_equal(gw_meta_parse(text, bytes, "some.json", &meta), GW_FORMAT);
+		assert_null(strchr(gw_last_error(), '\n'));
+	}
+	free(text);
+}
+
 /* Edits that stay well-formed and fit the schema are caught by the id. */
 static void test_id(void **state)
 {
@@ -452,7 +522,7 @@ static void test_read(void **state)
 	(void)state;
 	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
 	struct gw_graph_meta *meta;
-	assert_non_null(mkdtemp(folder));
+	gw_scratch_make(folder);
 	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
 	put_file(folder, "metadata.json", "{\"graph_name\": \"another kind\"}");
 	put_file(folder, "notes.txt", good);
@@ -473,7 +543,34 @@ static void test_read(void **state)
 	assert_non_null(strstr(gw_last_error(), path));
 	put_file(folder, "three.json", "");
 	assert_int_equal(gw_meta_read(path, &meta), GW_FORMAT);
+	assert_non_null(strstr(gw_last_error(), "build the graph again"));
 	assert_int_equal(gw_meta_read("/dev/null", &meta), GW_INVALID);
+	assert_int_equal(gw_remove_tree(folder), GW_OK);
+}
+
+/* Names that end like a JSON's, but are none: passed over, and not waited for. */
+static void test_odd_folders(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
+	struct gw_graph_meta *meta;
+	assert_non_null(mkdtemp(folder));
+	put_file(folder, "one.json", good);
+	snprintf(path, sizeof(path), "%s/folder.json", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/long.json", folder);
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, (off_t)GW_JSON_BYTES_MAX + 1), 0);
+	close(fd);
+	assert_int_equal(gw_meta_read(path, &meta), GW_LIMIT);
+	snprintf(path, sizeof(path), "%s/pipe.json", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(30); /* an open that waits for a writer ends the test */
+	assert_int_equal(gw_meta_read(path, &meta), GW_INVALID);
+	if (gw_meta_read(folder, &meta) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	alarm(0);
+	gw_meta_destroy(meta);
 	assert_int_equal(gw_remove_tree(folder), GW_OK);
 }
 
@@ -546,6 +643,8 @@ int main(void)
 		cmocka_unit_test(test_edits),          cmocka_unit_test(test_id),
 		cmocka_unit_test(test_every_cut),      cmocka_unit_test(test_read),
 		cmocka_unit_test(test_memory_short),   cmocka_unit_test(test_memory_short_in_jansson),
+		cmocka_unit_test(test_empty_claims),   cmocka_unit_test(test_huge_texts),
+		cmocka_unit_test(test_odd_folders),
 	};
 	return cmocka_run_group_tests(tests, make_good, drop_good);
 }

@@ -47,6 +47,29 @@ static void ids(void **state)
 	assert_ptr_equal(gw_scan_id(digits, digits + 2, &value), digits + 2); /* never past the end */
 }
 
+/* Up to eight digits at once: every length, every byte after them. */
+static void eight_digits(void **state)
+{
+	(void)state;
+	for (unsigned length = 0; length <= 8; length++) {
+		for (unsigned next = 0; next < 256; next++) {
+			if (next >= '0' && next <= '9')
+				continue;
+			char text[16];
+			struct gw_words words = gw_philox(6, length * 256 + next, 0);
+			memcpy(text, words.word, sizeof(text)); /* anything after the first other byte */
+			for (unsigned i = 0; i < length; i++)
+				text[i] = (char)('0' + words.word[i % 4] % 10 * (i + 3) % 10);
+			text[length] = (char)next;
+			char plain[9] = "";
+			memcpy(plain, text, length);
+			unsigned digits;
+			assert_int_equal(gw_scan_eight(text, &digits), strtoull(plain, NULL, 10));
+			assert_int_equal(digits, length);
+		}
+	}
+}
+
 static void whole_numbers(void **state)
 {
 	(void)state;
@@ -173,10 +196,8 @@ static void real_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids),
-		cmocka_unit_test(whole_numbers),
-		cmocka_unit_test(fixed_point),
-		cmocka_unit_test(real_numbers),
+		cmocka_unit_test(ids),         cmocka_unit_test(eight_digits), cmocka_unit_test(whole_numbers),
+		cmocka_unit_test(fixed_point), cmocka_unit_test(real_numbers),
 	};
 	return cmocka_run_group_tests_name("parse_number", tests, NULL, NULL);
 }

@@ -156,6 +156,60 @@ static void many_rows(void **state)
 	free(expected);
 }
 
+/* Nothing but rows, as most big files are: lines of ids of every length, some with more columns, counted and read the
+ * quick way; then one line, of many, that the quick way must leave alone. */
+static void plain_tables(void **state)
+{
+	(void)state;
+	static const char *const odd[] = {"\n", "#7,8\n", " \n", "\r\n", "%\n"};
+	const uint64_t count = 120000;
+	char *text = malloc(count * 48);
+	uint64_t *expected = malloc(count * 16), *values, rows;
+	for (int variant = 0; variant < 8; variant++) {
+		size_t used = 0;
+		uint64_t lines = 0;
+		for (uint64_t i = 0; i < count; i++, lines++) {
+			struct gw_words words = gw_philox((uint64_t)variant, i, 0);
+			expected[2 * i] = ((uint64_t)words.word[0] << 31 | words.word[1]) >> (words.word[2] % 63);
+			expected[2 * i + 1] = words.word[2] >> (words.word[3] % 32);
+			if (variant < 5 && i == count * 2 / 3) {
+				used += (size_t)sprintf(text + used, "%s", odd[variant]);
+				lines++;
+			}
+			used += (size_t)sprintf(text + used, "%llu,%llu%s%s", (unsigned long long)expected[2 * i],
+						(unsigned long long)expected[2 * i + 1],
+						words.word[3] % 5 || i + 1 == count ? "" : ",0.5,x",
+						words.word[3] % 7 || i + 1 == count ? "\n" : "\r\n");
+		}
+		used -= variant == 7;      /* the last line does not end */
+		char *copy = malloc(used); /* a read past the end is seen by sanitizers */
+		memcpy(copy, text, used);
+		for (unsigned threads = 1; threads <= 2; threads++) {
+			assert_int_equal(read_pairs(copy, used, plain(), threads, &values, &rows), GW_OK);
+			assert_int_equal(rows, count);
+			assert_memory_equal(values, expected, count * 16);
+			free(values);
+		}
+		copy[used - 2 + (variant == 7)] = 'x';
+		assert_int_equal(read_pairs(copy, used, plain(), 2, &values, &rows), GW_FORMAT);
+		char line[64];
+		snprintf(line, sizeof(line), "line %llu,", (unsigned long long)lines);
+		if (!strstr(gw_last_error(), line))
+			fail_msg("no \"%s\" in \"%s\"", line, gw_last_error());
+		free(copy);
+	}
+	free(text);
+	free(expected);
+	/* A digit may begin a comment, if someone says so. */
+	const char digits[] = "12,3\n72,4\n13,5\n";
+	assert_int_equal(
+		read_pairs(digits, strlen(digits), (struct gw_table_format){.comments = "7"}, 1, &values, &rows),
+		GW_OK);
+	assert_int_equal(rows, 2);
+	assert_memory_equal(values, ((const uint64_t[]){12, 3, 13, 5}), 32);
+	free(values);
+}
+
 static void columns_of_every_kind(void **state)
 {
 	(void)state;
@@ -269,9 +323,13 @@ static void shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes_of_text), cmocka_unit_test(faults_name_the_line),
-		cmocka_unit_test(many_rows),      cmocka_unit_test(columns_of_every_kind),
-		cmocka_unit_test(tabs_keep_text), cmocka_unit_test(overlong_fields),
+		cmocka_unit_test(shapes_of_text),
+		cmocka_unit_test(faults_name_the_line),
+		cmocka_unit_test(many_rows),
+		cmocka_unit_test(plain_tables),
+		cmocka_unit_test(columns_of_every_kind),
+		cmocka_unit_test(tabs_keep_text),
+		cmocka_unit_test(overlong_fields),
 		cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("parse_table", tests, NULL, NULL);

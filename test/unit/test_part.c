@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -441,6 +442,69 @@ static void test_transposed_order(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* A list from which nothing can be drawn says so in every word. */
+static void test_list_without_weight(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	uint32_t none[2 * 64];
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	const uint64_t *indptr = fixture.edges[FIXTURE_CITES].indptr;
+	uint64_t row = 0;
+	while (indptr[row + 1] - indptr[row] < 2 || indptr[row + 1] - indptr[row] > 64)
+		row++;
+	uint64_t edges = indptr[row + 1] - indptr[row];
+	for (uint32_t threshold = 0; threshold < 2; threshold++) {
+		for (uint64_t i = 0; i < edges; i++) {
+			none[2 * i] = i + 1 == edges ? threshold : 0;
+			none[2 * i + 1] = GW_ALIAS_NONE;
+		}
+		gw_fixture_write(&fixture);
+		forge(fixture.folder, "edge/paper__cites__paper/weight.alias", indptr[row] * 8, none, edges * 8);
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		if (threshold == 0) {
+			open_part(meta, 0, true, &part);
+			gw_part_close(part);
+		} else {
+			expect_fault(meta, GW_RANGE, "weight.alias.npy", "weight.alias", "threshold 1");
+		}
+		gw_meta_destroy(meta);
+		assert_int_equal(gw_remove_tree(fixture.folder), GW_OK);
+	}
+	gw_fixture_end(&fixture);
+}
+
+/* Pipes, folders and devices where files should be: refused, and not waited for. */
+static void test_no_regular_files(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	char path[256];
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	static const char *const files[] = {"indptr.xxh", "indptr.npy"};
+	alarm(60); /* an open that waits for a writer ends the test */
+	for (int f = 0; f < 2; f++) {
+		snprintf(path, sizeof(path), "%s/part0/node/paper/%s", fixture.folder, files[f]);
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(mkfifo(path, 0600), 0);
+		expect_fault(meta, GW_FORMAT, path, "node/paper/indptr", "regular file");
+		unlink(path);
+		assert_int_equal(mkdir(path, 0700), 0);
+		expect_fault(meta, GW_FORMAT, path, "node/paper/indptr", "regular file");
+		rmdir(path);
+		assert_int_equal(symlink("/dev/zero", path), 0);
+		expect_fault(meta, GW_FORMAT, path, "node/paper/indptr", "regular file");
+	}
+	alarm(0);
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
 static void test_skip_verify(void **state)
 {
 	(void)state;
@@ -535,6 +599,8 @@ int main(void)
 		cmocka_unit_test(test_files_of_another_graph),
 		cmocka_unit_test(test_senseless_numbers),
 		cmocka_unit_test(test_transposed_order),
+		cmocka_unit_test(test_list_without_weight),
+		cmocka_unit_test(test_no_regular_files),
 		cmocka_unit_test(test_skip_verify),
 		cmocka_unit_test(test_memory_short),
 		cmocka_unit_test(test_failing_reads),

@@ -30,16 +30,9 @@
 
 #define WORDS_MAX 24
 
-/* The fixture, in memory where it can be: every array is synced, and a test writes thousands of them. */
 static void begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale)
 {
-	char root[] = "/dev/shm/gw-partition-XXXXXX";
 	gw_fixture_begin(fixture, seed, scale, 1);
-	if (mkdtemp(root)) {
-		assert_int_equal(rmdir(fixture->root), 0);
-		snprintf(fixture->root, sizeof(fixture->root), "%s", root);
-		snprintf(fixture->folder, sizeof(fixture->folder), "%s/graph", root);
-	}
 	gw_fixture_write(fixture);
 }
 
@@ -373,6 +366,87 @@ static void test_refusals(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* --replace takes away graphs and empty folders only, and never what is being read. */
+static void test_replace(void **state)
+{
+	struct gw_fixture fixture;
+	char out[128], note[160];
+	const char *words[] = {"--num-parts=2", "--method=random", "--replace", NULL};
+	(void)state;
+	begin(&fixture, 3, 20);
+	snprintf(out, sizeof(out), "%s/out", fixture.root);
+	snprintf(note, sizeof(note), "%s/out/notes.json", fixture.root);
+	assert_int_equal(mkdir(out, 0777), 0);
+	run_ok(fixture.root, fixture.folder, out, words);
+	run_ok(fixture.root, fixture.folder, out, words);
+	assert_int_equal(gw_remove_tree(out), GW_OK);
+	assert_int_equal(mkdir(out, 0777), 0);
+	FILE *file = fopen(note, "w");
+	fputs("{\"mine\": 1}", file);
+	fclose(file);
+	expect_error(&fixture, fixture.folder, out, words, 1, "only a graph is replaced");
+	assert_int_equal(access(note, F_OK), 0);
+	expect_error(&fixture, fixture.folder, note, words, 1, "no folder");
+	expect_error(&fixture, fixture.folder, fixture.folder, words, 1, "another --out");
+	snprintf(out, sizeof(out), "%s/", fixture.folder);
+	expect_error(&fixture, fixture.folder, out, words, 1, "another --out");
+	gw_fixture_end(&fixture);
+}
+
+/* A graph of which only the JSON is there: what METIS cannot number is refused before anything else is looked at. */
+static void declare_huge(const char *folder, uint64_t nodes, uint64_t edges)
+{
+	struct gw_graph_meta *meta;
+	char path[200], *text;
+	assert_int_equal(mkdir(folder, 0777), 0);
+	assert_int_equal(gw_meta_create("huge", 1, 1, 1, &meta), GW_OK);
+	strcpy(meta->ntypes[0].name, "_N");
+	strcpy(meta->etypes[0].name, "_E");
+	meta->ntypes[0].count = meta->ntypes[0].starts[1] = nodes;
+	meta->etypes[0].count = meta->etypes[0].starts[1] = edges;
+	assert_int_equal(gw_meta_finish(meta), GW_OK);
+	char indices[GW_EDGE_FOLDER_MAX + 32];
+	snprintf(indices, sizeof(indices), "edge/%s/indices", meta->etypes[0].folder);
+	struct gw_array_meta arrays[] = {{.key = (char[]){"node/_N/indptr"},
+					  .file = (char[]){"part0/indptr.npy"},
+					  .dtype = GW_UINT32,
+					  .ndim = 2,
+					  .shape = {nodes + 1, 1}},
+					 {.key = indices,
+					  .file = (char[]){"part0/indices.npy"},
+					  .dtype = GW_UINT32,
+					  .ndim = 1,
+					  .shape = {edges}}};
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gw_meta_add_array(meta, 0, &arrays[i]), GW_OK);
+	assert_int_equal(gw_meta_digest(meta, &meta->graph_id), GW_OK);
+	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
+	snprintf(path, sizeof(path), "%s/huge.json", folder);
+	FILE *file = fopen(path, "w");
+	fputs(text, file);
+	fclose(file);
+	gw_free(text);
+	gw_meta_destroy(meta);
+}
+
+static void test_too_big_for_metis(void **state)
+{
+	static const uint64_t sizes[][2] = {{3000000000, 10}, {10, 3000000000}, {INT32_MAX, 0}, {1, INT32_MAX}};
+	const char *metis[] = {"--num-parts=2", NULL}, *random[] = {"--num-parts=2", "--method=random", NULL};
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct gw_fixture fixture;
+		char graph[128], out[128];
+		begin(&fixture, 3, 20);
+		snprintf(graph, sizeof(graph), "%s/huge", fixture.root);
+		snprintf(out, sizeof(out), "%s/parts", fixture.root);
+		declare_huge(graph, sizes[i][0], sizes[i][1]);
+		expect_error(&fixture, graph, out, metis, 1, "use --method random");
+		expect_error(&fixture, graph, out, random, 1, ".npy"); /* which looks for the arrays */
+		gw_fixture_end(&fixture);
+	}
+}
+
 /* Wrong usage ends in argp's exit, so in a process of its own. */
 static void test_usage(void **state)
 {
@@ -463,26 +537,36 @@ static void test_no_space(void **state)
 struct faulty {
 	struct gw_part *part;
 	struct gw_plan plan;
+	struct gw_assignment assignment;
 	const char *out;
 };
 
-static gw_status assign_and_split(void *context)
+static gw_status assign(struct faulty *f)
 {
-	struct faulty *f = context;
-	struct gw_assignment assignment;
-	struct gw_split_stats stats;
-	struct gw_plan_quality quality = {0};
-	gw_status status = gw_assignment_make(&f->plan, f->part, &assignment);
+	gw_status status = gw_assignment_make(&f->plan, f->part, &f->assignment);
 	if (status)
 		return status;
-	status = f->plan.method == GW_PLAN_METIS ? gw_assign_metis(&f->plan, f->part, &assignment)
-						 : gw_assign_random(&f->plan, f->part, &assignment);
+	return f->plan.method == GW_PLAN_METIS ? gw_assign_metis(&f->plan, f->part, &f->assignment)
+					       : gw_assign_random(&f->plan, f->part, &f->assignment);
+}
+
+static gw_status assign_and_measure(void *context)
+{
+	struct faulty *f = context;
+	struct gw_plan_quality quality = {0};
+	gw_status status = assign(f);
 	if (!status)
-		status = gw_plan_quality_measure(&f->plan, f->part, &assignment, &quality);
-	if (!status)
-		status = gw_split(&f->plan, f->part, &assignment, f->out, false, &stats);
+		status = gw_plan_quality_measure(&f->plan, f->part, &f->assignment, &quality);
 	gw_plan_quality_free(&quality);
-	gw_assignment_free(&assignment);
+	gw_assignment_free(&f->assignment);
+	return status;
+}
+
+static gw_status split(void *context)
+{
+	struct faulty *f = context;
+	struct gw_split_stats stats;
+	gw_status status = gw_split(&f->plan, f->part, &f->assignment, f->out, false, &stats);
 	if (status)
 		assert_int_equal(access(f->out, F_OK), -1);
 	else
@@ -490,6 +574,7 @@ static gw_status assign_and_split(void *context)
 	return status;
 }
 
+/* Assigning and splitting each by itself: a split has a thousand allocations, and METIS need not run for each. */
 static void test_memory_short(void **state)
 {
 	struct gw_fixture fixture;
@@ -500,18 +585,18 @@ static void test_memory_short(void **state)
 	begin(&fixture, 4, 40);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	struct faulty f = {
+		.out = out,
+		.plan = {.parts = 2, .trainers = 2, .balance_train = true, .balance_edges = true, .threads = 1}};
+	assert_int_equal(gw_part_open(meta, 0, &options, &f.part), GW_OK);
 	for (int method = 0; method < 2; method++) {
-		struct faulty f = {.out = out,
-				   .plan = {.parts = 2,
-					    .trainers = 2,
-					    .method = (enum gw_plan_method)method,
-					    .balance_train = true,
-					    .balance_edges = true,
-					    .threads = 1}};
-		assert_int_equal(gw_part_open(meta, 0, &options, &f.part), GW_OK);
-		assert_true(gw_fault_each(assign_and_split, &f) > 50);
-		gw_part_close(f.part);
+		f.plan.method = (enum gw_plan_method)method;
+		assert_true(gw_fault_each(assign_and_measure, &f) > 10);
 	}
+	assert_int_equal(assign(&f), GW_OK);
+	assert_true(gw_fault_each(split, &f) > 500);
+	gw_assignment_free(&f.assignment);
+	gw_part_close(f.part);
 	gw_meta_destroy(meta);
 	gw_fixture_end(&fixture);
 }
@@ -526,6 +611,8 @@ int main(void)
 		cmocka_unit_test(test_trainers),
 		cmocka_unit_test(test_extremes),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_too_big_for_metis),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_train_mask_absent),
 		cmocka_unit_test(test_no_space),

@@ -6,9 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "core/base/progress.h"
 #include "core/base/rng.h"
 #include "test/support/alloc_fault.h"
 #include "tools/plan.h"
@@ -152,9 +157,11 @@ static void test_too_big(void **state)
 }
 
 /* A ring of `nodes`, in `pieces`. */
-static gw_status run_ring(int32_t nodes, int32_t pieces, uint64_t seed, int32_t *piece, int64_t *measure)
+static gw_status run_ring(int32_t nodes, int32_t pieces, uint64_t seed, enum gw_plan_objective objective,
+			  int32_t *piece, int64_t *measure)
 {
 	int32_t *xadj = malloc(((size_t)nodes + 1) * 4), *adjncy = malloc((size_t)nodes * 8);
+	assert_true(xadj && adjncy);
 	for (int32_t v = 0; v < nodes; v++) {
 		xadj[v] = 2 * v;
 		adjncy[2 * v] = (v + nodes - 1) % nodes;
@@ -166,6 +173,7 @@ static gw_status run_ring(int32_t nodes, int32_t pieces, uint64_t seed, int32_t 
 				   .pieces = pieces,
 				   .xadj = xadj,
 				   .adjncy = adjncy,
+				   .objective = objective,
 				   .seed = seed,
 				   .piece = piece};
 	gw_status status = gw_metis_run(&job);
@@ -180,7 +188,7 @@ static void test_run(void **state)
 	int32_t piece[200], again[200];
 	int64_t measure, cut = 0;
 	(void)state;
-	assert_int_equal(run_ring(200, 4, 1, piece, &measure), GW_OK);
+	assert_int_equal(run_ring(200, 4, 1, GW_PLAN_CUT, piece, &measure), GW_OK);
 	for (int v = 0; v < 200; v++)
 		cut += piece[v] != piece[(v + 1) % 200];
 	assert_int_equal(measure, cut);
@@ -188,9 +196,78 @@ static void test_run(void **state)
 	srand(77); /* METIS's draws are its process's own */
 	int want = rand();
 	srand(77);
-	assert_int_equal(run_ring(200, 4, 1, again, &measure), GW_OK);
+	assert_int_equal(run_ring(200, 4, 1, GW_PLAN_CUT, again, &measure), GW_OK);
 	assert_int_equal(rand(), want);
 	assert_memory_equal(piece, again, sizeof(piece));
+}
+
+/* The volume is what the header says it is: for each node, the other parts that it has neighbours in. */
+static void test_run_volume(void **state)
+{
+	int32_t piece[200];
+	int64_t measure, volume = 0;
+	(void)state;
+	assert_int_equal(run_ring(200, 4, 1, GW_PLAN_VOL, piece, &measure), GW_OK);
+	for (int v = 0; v < 200; v++) {
+		int32_t left = piece[(v + 199) % 200], right = piece[(v + 1) % 200];
+		volume += (left != piece[v]) + (right != piece[v] && right != left);
+	}
+	assert_int_equal(measure, volume);
+	assert_in_range(volume, 8, 16);
+}
+
+/* METIS without the memory it needs: an error that names the other method. */
+static void run_short_of_memory(void)
+{
+	enum { NODES_MANY = 2000000 };
+	unsigned long pages = 0;
+	int32_t *piece = malloc(NODES_MANY * sizeof(*piece));
+	int64_t measure;
+	FILE *file = fopen("/proc/self/statm", "r");
+	bool known = file && fscanf(file, "%lu", &pages) == 1;
+	struct rlimit limit = {.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + (64ul << 20),
+			       .rlim_max = RLIM_INFINITY};
+	if (!piece || !known || setrlimit(RLIMIT_AS, &limit) != 0)
+		_exit(2);
+	gw_status status = run_ring(NODES_MANY, 4, 1, GW_PLAN_CUT, piece, &measure);
+	_exit(status == GW_NO_MEMORY && strstr(gw_last_error(), "--method random") ? 0 : 1);
+}
+
+static void test_run_memory_short(void **state)
+{
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* their shadow memory is beyond any such limit */
+#endif
+	int status;
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0)
+		run_short_of_memory();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* What is seen of a long run: how long it has been going on, and no rate of it. */
+static void test_progress(void **state)
+{
+	struct gw_progress progress;
+	char text[256] = "";
+	int saved = dup(2), file = memfd_create("stderr", MFD_CLOEXEC);
+	(void)state;
+	fflush(stderr);
+	dup2(file, 2);
+	gw_progress_begin(&progress, "METIS", NULL, 0);
+	progress.next_ns = 0;
+	gw_progress_update(&progress, 0);
+	gw_progress_end(&progress, 0);
+	dup2(saved, 2);
+	assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
+	close(file);
+	close(saved);
+	assert_memory_equal(text, "METIS: ", 7);
+	assert_null(strchr(text, '/'));
 }
 
 /* Input that METIS refuses, and input that kills it: an error here, and the program goes on. */
@@ -199,7 +276,7 @@ static void test_run_fails(void **state)
 	int32_t piece[200], xadj[3] = {0, 1, 2}, adjncy[2] = {1, 0};
 	int64_t measure;
 	(void)state;
-	assert_int_equal(run_ring(200, 0, 1, piece, &measure), GW_INVALID);
+	assert_int_equal(run_ring(200, 0, 1, GW_PLAN_CUT, piece, &measure), GW_INVALID);
 	assert_non_null(strstr(gw_last_error(), "--method random"));
 	struct gw_metis_job job = {
 		.nodes = 2, .constraints = 1, .pieces = 2, .xadj = (int32_t *)8, .adjncy = adjncy, .piece = piece};
@@ -212,9 +289,10 @@ static void test_run_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symmetric), cmocka_unit_test(test_symmetric_memory_short),
-		cmocka_unit_test(test_too_big),   cmocka_unit_test(test_run),
-		cmocka_unit_test(test_run_fails),
+		cmocka_unit_test(test_symmetric),  cmocka_unit_test(test_symmetric_memory_short),
+		cmocka_unit_test(test_too_big),    cmocka_unit_test(test_run),
+		cmocka_unit_test(test_run_volume), cmocka_unit_test(test_run_memory_short),
+		cmocka_unit_test(test_progress),   cmocka_unit_test(test_run_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "core/base/staging.h"
 #include "core/base/sysfile.h"
 #include "test/support/sandbox.h"
+#include "test/support/scratch.h"
 
 #define GIB (1ull << 30)
 
@@ -88,7 +89,7 @@ static int make_machine(void **state)
 {
 	struct machine *machine = calloc(1, sizeof(*machine));
 	strcpy(machine->root, "/tmp/gw-test-probe-XXXXXX");
-	assert_non_null(mkdtemp(machine->root));
+	gw_scratch_make(machine->root);
 	put(machine, "/proc/meminfo", "MemTotal:       67108864 kB\nMemFree: 1 kB\nMemAvailable:   33554432 kB\n");
 	*state = machine;
 	return 0;
@@ -125,7 +126,8 @@ static void test_cgroup_v2(void **state)
 	put(machine, "/sys/fs/cgroup/job.slice/step/memory.max", "max\n");
 	put(machine, "/sys/fs/cgroup/job.slice/memory.max", "10737418240\n");    /* 10 GiB */
 	put(machine, "/sys/fs/cgroup/job.slice/memory.current", "4294967296\n"); /* 4 GiB, 1 of it cached files */
-	put(machine, "/sys/fs/cgroup/job.slice/memory.stat", "anon 5\ninactive_file 1073741824\nactive_file 7\n");
+	put(machine, "/sys/fs/cgroup/job.slice/memory.stat",
+	    "anon 5\ninactive_anon 7\ninactive_file 805306368\nactive_file 268435456\n");
 	gw_memory_read(machine->root, -1, &memory);
 	assert_true(memory.cgroup_limit == 10 * GIB);
 	assert_true(memory.available == 7 * GIB);
@@ -134,6 +136,10 @@ static void test_cgroup_v2(void **state)
 	put(machine, "/sys/fs/cgroup/job.slice/step/memory.current", "6442450944\n");
 	gw_memory_read(machine->root, -1, &memory);
 	assert_true(memory.cgroup_limit == 5 * GIB && memory.available == 0);
+	put(machine, "/sys/fs/cgroup/job.slice/step/memory.current", "0\n");
+	put(machine, "/sys/fs/cgroup/job.slice/step/memory.high", "3221225472\n"); /* 3 GiB, then it crawls */
+	gw_memory_read(machine->root, -1, &memory);
+	assert_true(memory.cgroup_limit == 3 * GIB && memory.available == 3 * GIB);
 }
 
 /* Version 1; in a container the group's path is the host's, and the limit stands at the mount's root. */
@@ -186,6 +192,7 @@ static void test_check_names_the_limit(void **state)
 	assert_int_equal(gw_memory_check(1ull << 60, -1, "graph"), GW_NO_MEMORY);
 	assert_non_null(strstr(gw_last_error(), "graph"));
 	assert_non_null(strstr(gw_last_error(), "available"));
+	assert_non_null(strstr(gw_last_error(), "more parts"));
 }
 
 /* ---- this machine ---- */

@@ -79,6 +79,39 @@ static void threads_do_not_matter(void **state)
 	import_bed_reset(&bed);
 }
 
+/* Graph500's probabilities, seen at the vertex that was number 0 before the shuffle: it starts (.57 + .19)^scale of all
+ * edges, ends as many, and .57^scale are its loops. */
+static void graph500_parameters(void **state)
+{
+	(void)state;
+	const struct gw_rmat_options options = {.scale = 10, .edge_factor = 256, .seed = 3, .threads = 2};
+	open_graph(&options);
+	const struct gw_adjacency *lists = gw_part_adjacency(bed.part, 0);
+	uint64_t out[1024] = {0}, busiest = 0, popular = 0, in_max = 0, loops = 0;
+	for (uint64_t v = 0; v < lists->rows; v++) {
+		uint64_t from, to;
+		gw_adjacency_list(lists, v, &from, &to);
+		if (to - from > in_max) {
+			in_max = to - from;
+			popular = v;
+		}
+		for (; from < to; from++)
+			out[gw_load_id(lists->indices, lists->index_bytes, from)]++;
+	}
+	for (uint64_t v = 0; v < 1024; v++)
+		busiest = out[v] > out[busiest] ? v : busiest;
+	assert_int_equal(busiest, popular);
+	uint64_t from, to;
+	gw_adjacency_list(lists, popular, &from, &to);
+	for (; from < to; from++)
+		loops += gw_load_id(lists->indices, lists->index_bytes, from) == popular;
+	/* 262,144 edges: 16,852 (deviation 126), and 949 loops (31); five deviations. */
+	assert_in_range(in_max, 16852 - 630, 16852 + 630);
+	assert_in_range(out[popular], 16852 - 630, 16852 + 630);
+	assert_in_range(loops, 949 - 155, 949 + 155);
+	import_bed_reset(&bed);
+}
+
 /* In R-MAT, an edge's ends differ in distribution from uniform as the parameters say: the share of nodes without any
  * edge and the largest degree are far from those of a uniform graph, and no low number is favoured after the shuffle.
  */
@@ -172,11 +205,9 @@ static void shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_do_not_matter),
-		cmocka_unit_test(heavy_tail_shuffled),
-		cmocka_unit_test(arrays_as_asked),
-		cmocka_unit_test(too_big_is_refused_first),
-		cmocka_unit_test(shortage),
+		cmocka_unit_test(threads_do_not_matter),    cmocka_unit_test(graph500_parameters),
+		cmocka_unit_test(heavy_tail_shuffled),      cmocka_unit_test(arrays_as_asked),
+		cmocka_unit_test(too_big_is_refused_first), cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("rmat", tests, begin, end);
 }

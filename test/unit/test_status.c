@@ -30,6 +30,21 @@ static void test_context_goes_in_front(void **state)
 	assert_string_equal(gw_last_error(), "part2: row 7: id out of range");
 }
 
+static void test_advice_goes_behind(void **state)
+{
+	(void)state;
+	char text[GW_ERROR_TEXT_MAX + 64];
+	gw_fail(GW_FORMAT, "indptr.npy: truncated");
+	assert_int_equal(gw_advise(GW_FORMAT, "copy it again"), GW_FORMAT);
+	gw_context(GW_FORMAT, "part 2");
+	assert_string_equal(gw_last_error(), "part 2: indptr.npy: truncated; copy it again");
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	gw_fail(GW_IO, "%s", text);
+	gw_advise(GW_IO, "no room for this"); /* nor beyond it */
+	assert_int_equal(strlen(gw_last_error()), GW_ERROR_TEXT_MAX - 1);
+}
+
 static void test_errno_text_and_status(void **state)
 {
 	(void)state;
@@ -66,6 +81,30 @@ static void test_text_is_one_plain_line(void **state)
 	assert_string_equal(gw_last_error(), "from a peer?");
 }
 
+/* C1 controls in UTF-8 are no letters; what looks like a piece of one is. */
+static void test_text_without_terminal_codes(void **state)
+{
+	(void)state;
+	gw_fail(GW_FORMAT, "%s",
+		"a\xc2\x9b"
+		"31m\xc2\x80\xc2\xa0\xc3\x9f\xc2");
+	assert_string_equal(gw_last_error(), "a\?\?31m\?\?\xc2\xa0\xc3\x9f\xc2");
+}
+
+static void test_text_of_the_old_text(void **state)
+{
+	(void)state;
+	gw_fail(GW_IO, "first");
+	gw_fail(GW_IO, "second: %s; %s", gw_last_error(), gw_last_error());
+	assert_string_equal(gw_last_error(), "second: first; first");
+	gw_context(GW_IO, "third: %s", gw_last_error());
+	assert_string_equal(gw_last_error(), "third: second: first; first: second: first; first");
+	gw_fail_errno(GW_IO, EIO, "%.5s", gw_last_error());
+	assert_string_equal(gw_last_error(), "third: Input/output error");
+	gw_fail_text(GW_IO, gw_last_error() + 7);
+	assert_string_equal(gw_last_error(), "Input/output error");
+}
+
 static void *fail_elsewhere(void *unused)
 {
 	(void)unused;
@@ -86,9 +125,11 @@ static void test_text_belongs_to_its_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_status_has_a_text),    cmocka_unit_test(test_context_goes_in_front),
-		cmocka_unit_test(test_errno_text_and_status),      cmocka_unit_test(test_long_text_is_cut),
-		cmocka_unit_test(test_text_belongs_to_its_thread), cmocka_unit_test(test_text_is_one_plain_line),
+		cmocka_unit_test(test_every_status_has_a_text),     cmocka_unit_test(test_context_goes_in_front),
+		cmocka_unit_test(test_errno_text_and_status),       cmocka_unit_test(test_long_text_is_cut),
+		cmocka_unit_test(test_text_belongs_to_its_thread),  cmocka_unit_test(test_text_is_one_plain_line),
+		cmocka_unit_test(test_text_without_terminal_codes), cmocka_unit_test(test_text_of_the_old_text),
+		cmocka_unit_test(test_advice_goes_behind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,6 +153,8 @@ static void test_usage(void **state)
 	assert_int_equal(lines(errors), 1);
 	assert_int_equal(run(gw_tool_verify, "/nowhere/at/all", "--json", NULL), 1);
 	json_decref(parse_output());
+	assert_int_equal(run(gw_tool_verify, "/nowhere/\xff", "--json", NULL), 1); /* a name that is no UTF-8 */
+	json_decref(parse_output());
 	assert_int_equal(run(gw_tool_inspect, NULL, NULL, NULL), 2);
 	assert_int_equal(run(gw_tool_inspect, "a", "--deep", "--shallow"), 2);
 	assert_int_equal(run(gw_tool_inspect, "--help", NULL, NULL), 0);

@@ -130,7 +130,7 @@ static void ranges_are_checked_exactly(void **state)
 					 .base = random64(&seed) >> gw_below(&seed, 64),
 					 .shift = (uint8_t)gw_below(&seed, 32),
 					 .width = gw_below(&seed, 2) ? 4 : 8};
-		uint64_t relative[4], sum = 0;
+		uint64_t relative[4] = {0}, sum = 0;
 		uint32_t lengths[4];
 		unsigned __int128 end = 0;
 		for (uint32_t i = 0; i < read.count; i++) {
@@ -336,7 +336,7 @@ static gw_status read_with(uint8_t type, struct wire_read read, uint32_t n, uint
 static void reads(void **state)
 {
 	(void)state;
-	for (uint8_t type = WIRE_GATHER; type <= WIRE_READV; type++)
+	for (uint8_t type = WIRE_GATHER; type <= (uint8_t)WIRE_READV; type++)
 		for (uint8_t width = 4; width <= 8; width += 4) {
 			struct wire_read good = {.count = 3, .length = 30, .width = width, .shift = 31};
 			uint32_t n = gw_wire_read_bytes(type, 3, width);

@@ -227,6 +227,30 @@ static void test_commit_wants_all(void **state)
 	assert_int_equal(gw_writer_array(writer, 0, "node/paper/more", GW_INT8, 1, &rows, data), GW_OK);
 	assert_int_equal(gw_writer_commit(writer, NULL), GW_INVALID);
 	assert_non_null(strstr(gw_last_error(), "node/paper/more"));
+	/* ids that are text and numbers; a table of names that is not the same in all parts */
+	writer = begin(&fixture);
+	assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
+	for (uint32_t p = 0; p < 2; p++) {
+		const int64_t ids[15] = {0};
+		assert_int_equal(gw_writer_array(writer, p, "node/paper/orig_id", GW_INT64, 1, &rows, ids), GW_OK);
+	}
+	assert_int_equal(gw_writer_commit(writer, NULL), GW_INVALID);
+	assert_non_null(strstr(gw_last_error(), "not both"));
+	for (int fault = 0; fault < 3; fault++) {
+		const uint64_t three[4] = {0, 1, 2, 3};
+		writer = begin(&fixture);
+		assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
+		assert_int_equal(gw_writer_strings(writer, 0, "node/paper/label.names", three, 3, "abc"), GW_OK);
+		assert_int_equal(gw_writer_strings(writer, 1, "node/paper/label.names", three, fault == 1 ? 2 : 3,
+						   fault == 2 ? "abd" : "abc"),
+				 GW_OK);
+		if (fault == 0) {
+			gw_writer_abort(writer);
+			continue;
+		}
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_INVALID);
+		assert_non_null(strstr(gw_last_error(), "node/paper/label.names."));
+	}
 	/* offsets without bytes; a stream that is not ended */
 	writer = begin(&fixture);
 	assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);

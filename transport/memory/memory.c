@@ -1,22 +1,18 @@
-/* The in-process backend. Reads are prefetching gathers done inside the call, requests run their handler inside the
- * call; only completions wait for the next poll. A call copies at most COPY_RANGES ranges and COPY_BYTES bytes, then
- * says how many: a deadline is looked at before each call, so it is kept to within the time of one such copy. Fails
- * like every backend: text in the completion.
+/* The in-process backend. Reads are copied inside the call (transport/mapped.h), requests run their handler inside the
+ * call; only completions wait for the next poll. Fails like every backend: text in the completion.
  */
 #include "transport/memory/memory.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "transport/copy.h"
-
-#define COPY_RANGES (1u << 16)
-#define COPY_BYTES  (64ull << 20)
+#include "transport/mapped.h"
 
 struct memory_endpoint {
 	struct gw_endpoint base;
@@ -73,38 +69,51 @@ static void memory_shut(void *opaque)
 }
 
 /* The hello: the same questions that a network backend asks. */
+static gw_status question(const struct gw_service *service, const struct gw_connect_options *options)
+{
+	const char *name = options->address.host;
+	if (service->key_bytes && !options->key)
+		return gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and none was given", name);
+	if (options->key && !service->key_bytes)
+		return gw_fail(GW_REFUSED, "memory:%s: a key was given, but the server has none to prove", name);
+	if (options->key && (options->key_bytes != service->key_bytes ||
+			     CRYPTO_memcmp(options->key, service->key, service->key_bytes) != 0))
+		return gw_fail(GW_REFUSED, "memory:%s: the server has another key", name);
+	if (options->graph_id && options->graph_id != service->identity.graph_id)
+		return gw_fail(GW_WRONG_GRAPH, "memory:%s serves graph %016llx, not %016llx", name,
+			       (unsigned long long)service->identity.graph_id, (unsigned long long)options->graph_id);
+	return GW_OK;
+}
+
 static gw_status greet(struct memory_endpoint *endpoint, const struct gw_connect_options *options)
 {
 	const char *name = options->address.host;
 	gw_status status = gw_memory_join(name, &endpoint->link);
 	if (status) /* a full service refuses */
 		return status == GW_LIMIT ? GW_REFUSED : status;
+	if (!gw_memory_enter(&endpoint->link)) {
+		gw_memory_part(&endpoint->link);
+		return gw_fail(GW_PEER_LOST, "memory:%s: the service has ended", name);
+	}
 	struct gw_service *service = endpoint->link.service;
-	if (service->key_bytes && !options->key)
-		status = gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and none was given", name);
-	else if (options->key && !service->key_bytes)
-		status = gw_fail(GW_REFUSED, "memory:%s: a key was given, but the server has none to prove", name);
-	else if (options->key && (options->key_bytes != service->key_bytes ||
-				  CRYPTO_memcmp(options->key, service->key, service->key_bytes) != 0))
-		status = gw_fail(GW_REFUSED, "memory:%s: the server has another key", name);
-	else if (options->graph_id && options->graph_id != service->identity.graph_id)
-		status = gw_fail(GW_WRONG_GRAPH, "memory:%s serves graph %016llx, not %016llx", name,
-				 (unsigned long long)service->identity.graph_id, (unsigned long long)options->graph_id);
+	status = question(service, options);
 	if (status) {
 		gw_count(&service->counts.refused, 1);
-		gw_memory_part(&endpoint->link);
-		return status;
+	} else {
+		memcpy(endpoint->regions, service->regions, sizeof(endpoint->regions));
+		endpoint->base.peer = (struct gw_peer){
+			.graph_id = service->identity.graph_id,
+			.incarnation = service->identity.incarnation,
+			.part = service->identity.part,
+			.parts = service->identity.parts,
+			.regions = endpoint->regions,
+			.region_count = service->region_count,
+		};
 	}
-	memcpy(endpoint->regions, service->regions, sizeof(endpoint->regions));
-	endpoint->base.peer = (struct gw_peer){
-		.graph_id = service->identity.graph_id,
-		.incarnation = service->identity.incarnation,
-		.part = service->identity.part,
-		.parts = service->identity.parts,
-		.regions = endpoint->regions,
-		.region_count = service->region_count,
-	};
-	return GW_OK;
+	gw_memory_leave(&endpoint->link);
+	if (status)
+		gw_memory_part(&endpoint->link);
+	return status;
 }
 
 static gw_status memory_connect(void *opaque, const struct gw_connect_options *options, void *cookie,
@@ -159,25 +168,50 @@ static gw_status enter(struct memory_endpoint *endpoint, uint64_t deadline_ns)
 	return gw_fail(GW_PEER_LOST, "the service of this process has ended");
 }
 
+/* Begins a read call: the endpoint is inside the service then. false: the group has failed, and everything is accepted.
+ */
+static bool begin(struct memory_endpoint *endpoint, struct gw_group *group, const struct gw_region *region)
+{
+	gw_group_start(&endpoint->groups, group);
+	if (group->status)
+		return false;
+	gw_status status = enter(endpoint, group->deadline_ns);
+	if (!status) {
+		status = gw_check_region(&endpoint->base, region);
+		if (status)
+			gw_memory_leave(&endpoint->link);
+	}
+	if (status)
+		gw_group_fail(group, status);
+	return status == GW_OK;
+}
+
 /* Ends a read call: all n are accepted if the group has failed, else `taken`. */
-static size_t finish(struct memory_endpoint *endpoint, struct gw_group *group, size_t n, size_t taken, bool last)
+static size_t end(struct memory_endpoint *endpoint, struct gw_group *group, size_t n, size_t taken, bool last)
 {
 	if (group->status)
 		taken = n;
 	if (taken < n)
-		endpoint->state->room = true;
+		gw_poll_group_room(endpoint->base.group);
 	if (last && taken == n)
 		group->last_accepted = true;
 	gw_group_settle(&endpoint->state->outbox, group);
 	return taken;
 }
 
-static void count(struct memory_endpoint *endpoint, uint64_t ranges, uint64_t bytes)
+/* The copying is done, of `ranges` ranges; or status says why not. */
+static void leave(struct memory_endpoint *endpoint, struct gw_group *group, gw_status status, uint64_t ranges,
+		  uint64_t bytes)
 {
 	struct gw_service_counts *counts = &endpoint->link.service->counts;
-	gw_count(&counts->reads, 1);
-	gw_count(&counts->read_ranges, ranges);
-	gw_count(&counts->read_bytes, bytes);
+	if (status) {
+		gw_group_fail(group, status);
+	} else {
+		gw_count(&counts->reads, 1);
+		gw_count(&counts->read_ranges, ranges);
+		gw_count(&counts->read_bytes, bytes);
+	}
+	gw_memory_leave(&endpoint->link);
 }
 
 static size_t memory_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
@@ -186,50 +220,15 @@ static size_t memory_readv(struct gw_endpoint *base, struct gw_group *group, con
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	if (group->done)
 		return n;
-	gw_group_start(&endpoint->groups, group);
-	if (group->status)
-		return finish(endpoint, group, n, n, last);
-	gw_status status = enter(endpoint, group->deadline_ns);
-	if (status) {
-		gw_group_fail(group, status);
-		return finish(endpoint, group, n, n, last);
-	}
-	status = gw_check_region(base, region);
-	if (!status)
-		status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
+	if (!begin(endpoint, group, region))
+		return end(endpoint, group, n, n, last);
 	size_t taken = 0;
-	if (status) {
-		gw_group_fail(group, status);
-	} else {
-		const uint8_t *from = endpoint->link.service->bases[region->id];
-		uint64_t bytes = 0;
-		for (; taken < n && taken < COPY_RANGES && bytes < COPY_BYTES; taken++) {
-			if (taken + GW_COPY_AHEAD < n)
-				gw_prefetch_range(from + spans[taken + GW_COPY_AHEAD].remote,
-						  spans[taken + GW_COPY_AHEAD].bytes);
-			if (spans[taken].bytes)
-				gw_copy_range(buffer->base + spans[taken].local, from + spans[taken].remote,
-					      spans[taken].bytes);
-			bytes += spans[taken].bytes;
-		}
-		count(endpoint, taken, bytes);
-	}
-	gw_memory_leave(&endpoint->link);
-	return finish(endpoint, group, n, taken, last);
-}
-
-/* `n` rows, each prefetched before it is copied. */
-static void gather_rows(const uint8_t *from, uint8_t *to, const struct gw_gather *gather, size_t n)
-{
-	uint32_t bytes = gather->row_bytes;
-	for (size_t i = 0; i < n && i < GW_COPY_AHEAD; i++)
-		gw_prefetch_range(from + gather->remote[i], bytes);
-	for (size_t i = 0; i < n; i++) {
-		if (i + GW_COPY_AHEAD < n)
-			gw_prefetch_range(from + gather->remote[i + GW_COPY_AHEAD], bytes);
-		uint64_t row = gather->rows ? gather->rows[i] : i;
-		gw_copy_range(to + row * gather->stride, from + gather->remote[i], bytes);
-	}
+	uint64_t bytes = 0;
+	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
+	if (!status)
+		taken = gw_mapped_readv(endpoint->link.service->bases[region->id], buffer->base, spans, n, &bytes);
+	leave(endpoint, group, status, taken, bytes);
+	return end(endpoint, group, n, taken, last);
 }
 
 static size_t memory_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
@@ -238,31 +237,15 @@ static size_t memory_gather(struct gw_endpoint *base, struct gw_group *group, co
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	if (group->done)
 		return n;
-	gw_group_start(&endpoint->groups, group);
-	if (group->status)
-		return finish(endpoint, group, n, n, last);
-	gw_status status = enter(endpoint, group->deadline_ns);
-	if (status) {
-		gw_group_fail(group, status);
-		return finish(endpoint, group, n, n, last);
-	}
-	status = gw_check_region(base, region);
+	if (!begin(endpoint, group, region))
+		return end(endpoint, group, n, n, last);
+	size_t taken = 0;
+	uint64_t bytes = 0;
+	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
 	if (!status)
-		status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
-	size_t taken = n < COPY_RANGES ? n : COPY_RANGES;
-	if (status) {
-		gw_group_fail(group, status);
-	} else {
-		size_t fits = gather->row_bytes ? (size_t)(COPY_BYTES / gather->row_bytes) : taken;
-		fits = fits ? fits : 1;
-		taken = taken < fits ? taken : fits;
-		if (gather->row_bytes && taken)
-			gather_rows(endpoint->link.service->bases[region->id], buffer->base + gather->local, gather,
-				    taken);
-		count(endpoint, taken, (uint64_t)taken * gather->row_bytes);
-	}
-	gw_memory_leave(&endpoint->link);
-	return finish(endpoint, group, n, taken, last);
+		taken = gw_mapped_gather(endpoint->link.service->bases[region->id], buffer->base, gather, n, &bytes);
+	leave(endpoint, group, status, taken, bytes);
+	return end(endpoint, group, n, taken, last);
 }
 
 static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
@@ -330,10 +313,8 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 	size_t n = gw_outbox_take(&state->outbox, completions, max);
 	if (n || timeout_ns == 0)
 		return n;
-	if (state->room) {
-		state->room = false;
+	if (gw_poll_group_room_take(state->group))
 		return 0;
-	}
 	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
 	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
 				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
@@ -346,12 +327,13 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 static bool memory_busy(void *opaque)
 {
 	const struct memory_state *state = opaque;
-	return state->room || !gw_outbox_empty(&state->outbox);
+	return !gw_outbox_empty(&state->outbox);
 }
 
 static int memory_wait_fd(void *opaque)
 {
-	return ((struct memory_state *)opaque)->wake_fd;
+	const struct memory_state *state = opaque;
+	return gw_outbox_empty(&state->outbox) ? state->wake_fd : -1;
 }
 
 static void memory_wake(void *opaque)
@@ -362,6 +344,7 @@ static void memory_wake(void *opaque)
 
 const struct gw_transport gw_transport_memory = {
 	.name = "memory",
+	.number = 0,
 	.range_cost_bytes = 64,
 	.open = memory_open,
 	.shut = memory_shut,

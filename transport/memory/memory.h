@@ -13,7 +13,6 @@ struct memory_state {
 	struct gw_outbox outbox;
 	struct memory_endpoint *endpoints;
 	int wake_fd;
-	bool room; /* a call took only a part: the next poll returns at once */
 };
 
 struct memory_listener; /* transport/memory/hub.c */

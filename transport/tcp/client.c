@@ -1,12 +1,13 @@
 /* The life of an endpoint.
  *
- *   DIALLING ─▶ HELLO_SENT ─▶ PROOF_SENT ─▶ OPEN ─▶ LOST
- *       └────────────┴──────────────┴─────────────────┘   refused, another version, wrong graph, deadline, end of
- * stream
+ *   LOOKING_UP ─▶ DIALLING ─▶ HELLO_SENT ─▶ PROOF_SENT ─▶ OPEN ─▶ LOST
+ *       └───────────────┴───────────┴──────────────┴─────────────────┘   no such name, refused, another version,
+ *                                                                          wrong graph, deadline, end of stream
  *
  * A lost endpoint stays, and fails what is asked of it, until its owner closes it. Dialling tries the name's addresses
- * in turn. A group whose bytes nobody wants any more completes once nothing can write to its destination: at once,
- * unless a receive into it is under way (io_uring), which is cancelled and reaped first.
+ * in turn, each for its share of the time, since one that drops packets never says no. A group whose bytes nobody wants
+ * any more completes once nothing can write to its destination: at once, unless a receive into it is under way
+ * (io_uring), which is cancelled and reaped first.
  */
 #include "transport/tcp/client.h"
 
@@ -19,8 +20,10 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "transport/tcp/lookup.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
+#define DIAL_NS             (10 * GW_NS_PER_SECOND) /* for one of several addresses where the connect has no deadline */
 
 const char *gw_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX])
 {
@@ -96,9 +99,7 @@ void gw_client_lose(struct tcp_client *client, gw_status status)
 	client->base.state = GW_ENDPOINT_LOST;
 	gw_client_connected(client, status);
 	fail_questions(client, status);
-	if (client->room_wanted)
-		client->loop->room = true;
-	client->room_wanted = false;
+	gw_client_room(client);
 	if (client->io_added && !client->io_gone)
 		client->loop->driver->ops->remove(client->loop->driver, &client->io);
 }
@@ -108,6 +109,7 @@ static void client_free(struct tcp_client *client)
 	*client->previous = client->next;
 	if (client->next)
 		client->next->previous = client->previous;
+	gw_lookup_abandon(client->lookup);
 	if (client->addresses)
 		freeaddrinfo(client->addresses);
 	gw_note_destroy(client->connecting);
@@ -116,6 +118,41 @@ static void client_free(struct tcp_client *client)
 	gw_free(client->staging);
 	explicit_bzero(client->key, sizeof(client->key));
 	gw_free(client);
+}
+
+/* Gives the descriptor to the driver and waits for it to become ready; on failure it is closed. */
+static gw_status watch(struct tcp_client *client, int fd, short events)
+{
+	struct tcp_io *io = &client->io;
+	io->fd = fd;
+	io->watch = events;
+	io->removed = io->readable = io->writable = io->hung_up = false;
+	gw_status status = client->loop->driver->ops->add(client->loop->driver, io);
+	if (status) {
+		close(fd);
+		return status;
+	}
+	client->io_added = true;
+	client->io_gone = false;
+	client->loop->ios++;
+	client->loop->driver->ops->kick(client->loop->driver, io);
+	return GW_OK;
+}
+
+/* How long the address dialled may take: its share of what is left, if others come after it. */
+static void dial_time(struct tcp_client *client)
+{
+	uint64_t now = gw_now_ns(), addresses = 0;
+	for (const struct addrinfo *at = client->dialled; at; at = at->ai_next)
+		addresses++;
+	client->dial_deadline_ns = GW_NO_DEADLINE;
+	if (addresses < 2 || now >= client->connect_deadline_ns)
+		return;
+	uint64_t share = client->connect_deadline_ns == GW_NO_DEADLINE
+				 ? DIAL_NS
+				 : (client->connect_deadline_ns - now) / addresses;
+	client->dial_deadline_ns = now + share;
+	tcp_loop_timer(client->loop, client->dial_deadline_ns);
 }
 
 /* Starts a connection to the address dialled, or to the first after it that takes one. */
@@ -136,39 +173,64 @@ static gw_status dial(struct tcp_client *client)
 			close(fd);
 			continue;
 		}
-		client->io.fd = fd;
-		client->io.watch = POLLOUT;
-		client->io.removed = false;
-		client->io.readable = client->io.writable = client->io.hung_up = false;
-		client->io_gone = false;
-		gw_status status = client->loop->driver->ops->add(client->loop->driver, &client->io);
-		if (status) {
-			close(fd);
-			return status;
-		}
-		client->io_added = true;
-		client->loop->ios++;
-		client->loop->driver->ops->kick(client->loop->driver, &client->io);
-		return GW_OK;
+		client->phase = CLIENT_DIALLING;
+		dial_time(client);
+		return watch(client, fd, POLLOUT);
 	}
 	return gw_fail_errno(GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
 }
 
-/* The outcome of connect(2). A failed address is removed; `gone` then dials the next. */
+/* The address dialled is given up for the text of gw_last_error(). `gone` then dials the next. */
+static void dial_next(struct tcp_client *client)
+{
+	client->dial_deadline_ns = GW_NO_DEADLINE;
+	client->dialled = client->dialled->ai_next;
+	if (!client->dialled)
+		gw_client_lose(client, GW_PEER_LOST);
+	else
+		client->loop->driver->ops->remove(client->loop->driver, &client->io);
+}
+
+static gw_status look_up(struct tcp_client *client)
+{
+	int fd;
+	gw_status status = gw_lookup_begin(&client->address, &client->lookup, &fd);
+	return status ? status : watch(client, fd, POLLIN);
+}
+
+/* The name's addresses are there, or it has none. `gone` then dials the first. */
+static void looked_up(struct tcp_client *client)
+{
+	gw_status status = gw_lookup_take(client->lookup, &client->addresses);
+	if (status == GW_AGAIN) {
+		client->loop->driver->ops->kick(client->loop->driver, &client->io);
+		return;
+	}
+	client->lookup = NULL;
+	if (status) {
+		gw_client_lose(client, gw_context(status, "connect"));
+		return;
+	}
+	client->dialled = client->addresses;
+	client->phase = CLIENT_DIALLING;
+	client->loop->driver->ops->remove(client->loop->driver, &client->io);
+}
+
+/* The outcome of a lookup, or of connect(2). */
 static void client_ready(struct tcp_io *io)
 {
 	struct tcp_client *client = client_of_io(io);
 	char text[GW_ADDRESS_MAX];
 	int error = 0;
+	if (client->phase == CLIENT_LOOKING_UP) {
+		looked_up(client);
+		return;
+	}
 	socklen_t bytes = sizeof(error);
 	getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
 	if (error) {
 		gw_fail_errno(GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
-		client->dialled = client->dialled->ai_next;
-		if (!client->dialled)
-			gw_client_lose(client, GW_PEER_LOST);
-		else
-			client->loop->driver->ops->remove(client->loop->driver, io);
+		dial_next(client);
 		return;
 	}
 	struct wire_hello hello = {
@@ -220,8 +282,7 @@ static void client_sent(struct tcp_io *io, ssize_t n)
 	client->out_begin += (uint32_t)n;
 	if (client->out_begin == client->out_end)
 		client->out_begin = client->out_end = 0;
-	if (client->room_wanted)
-		client->loop->room = true;
+	gw_client_room(client);
 }
 
 static const struct tcp_io_events client_events = {
@@ -291,10 +352,12 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 		return status;
 	}
 	/* From here on every failure is the connection's, and told by completion. */
-	status = gw_socket_resolve(&options->address, false, &client->addresses);
-	client->dialled = client->addresses;
-	if (!status)
+	if (gw_socket_number(&client->address, &client->addresses)) {
+		client->dialled = client->addresses;
 		status = dial(client);
+	} else {
+		status = look_up(client);
+	}
 	if (status)
 		gw_client_lose(client, gw_context(status, "connect"));
 	else
@@ -354,7 +417,7 @@ static void tick_questions(struct tcp_client *client, uint64_t now_ns)
 			continue;
 		}
 		gw_group_fail(group, deadline_fail(client, "read from"));
-		client->loop->room |= client->room_wanted;
+		gw_client_room(client);
 		gw_client_drop_group(client, group);
 	}
 	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
@@ -389,7 +452,26 @@ static void tick_liveness(struct tcp_client *client, uint64_t now_ns)
 	}
 	client->probed = true;
 	tcp_loop_timer(client->loop, client->heard_ns + 2 * client->liveness_ns);
-	gw_client_send(client, WIRE_PING, NULL, 0);
+	/* A peer that trickles may leave many probes behind it: then an older one serves. */
+	if (client_queued(client) < CLIENT_QUEUE - 1)
+		gw_client_send(client, WIRE_PING, NULL, 0);
+}
+
+static void tick_connect(struct tcp_client *client, uint64_t now_ns)
+{
+	if (now_ns >= client->connect_deadline_ns) {
+		gw_client_lose(client, deadline_fail(client, "connect to"));
+		return;
+	}
+	tcp_loop_timer(client->loop, client->connect_deadline_ns);
+	if (client->phase != CLIENT_DIALLING)
+		return;
+	if (now_ns < client->dial_deadline_ns) {
+		tcp_loop_timer(client->loop, client->dial_deadline_ns);
+		return;
+	}
+	deadline_fail(client, "connect to");
+	dial_next(client);
 }
 
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns)
@@ -399,10 +481,7 @@ void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns)
 		if (client->phase == CLIENT_LOST)
 			continue;
 		if (client->phase != CLIENT_OPEN) {
-			if (now_ns < client->connect_deadline_ns)
-				tcp_loop_timer(loop, client->connect_deadline_ns);
-			else
-				gw_client_lose(client, deadline_fail(client, "connect to"));
+			tick_connect(client, now_ns);
 			continue;
 		}
 		tick_questions(client, now_ns);

@@ -19,7 +19,14 @@
 #define CLIENT_STAGING_BYTES (256u << 10)
 #define CLIENT_DIRECT_MIN    8192u /* a shorter rest of a frame goes through the staging buffer */
 
-enum client_phase { CLIENT_DIALLING, CLIENT_HELLO_SENT, CLIENT_PROOF_SENT, CLIENT_OPEN, CLIENT_LOST };
+enum client_phase {
+	CLIENT_LOOKING_UP,
+	CLIENT_DIALLING,
+	CLIENT_HELLO_SENT,
+	CLIENT_PROOF_SENT,
+	CLIENT_OPEN,
+	CLIENT_LOST
+};
 
 /* A question whose answer has not been received whole. */
 struct client_frame {
@@ -45,7 +52,9 @@ struct tcp_client {
 	bool probed;
 	/* Dialling. */
 	struct gw_address address;
+	struct tcp_lookup *lookup; /* LOOKING_UP */
 	struct addrinfo *addresses, *dialled;
+	uint64_t dial_deadline_ns;  /* of the address dialled */
 	struct gw_note *connecting; /* until the outcome is known */
 	uint64_t connect_deadline_ns, liveness_ns, heard_ns;
 	uint64_t graph_id;
@@ -108,6 +117,14 @@ void gw_client_lose(struct tcp_client *client, gw_status status);
 void gw_client_drop_group(struct tcp_client *client, struct gw_group *group);
 /* A group's frame is over. */
 void gw_client_frame_end(struct tcp_client *client, struct client_frame *frame);
+/* Something became free: a call that found no room is worth another try. */
+static inline void gw_client_room(struct tcp_client *client)
+{
+	if (!client->room_wanted)
+		return;
+	client->room_wanted = false;
+	gw_poll_group_room(client->base.group);
+}
 /* The outcome of the connect. */
 void gw_client_connected(struct tcp_client *client, gw_status status);
 /* A frame of the hello has come. */

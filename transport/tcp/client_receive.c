@@ -84,8 +84,7 @@ static void answered(struct tcp_client *client)
 		client->requests_open--;
 	gw_client_frame_end(client, frame);
 	client->queue_begin++;
-	if (client->room_wanted)
-		client->loop->room = true;
+	gw_client_room(client);
 }
 
 /* An answer's body begins: is it what was asked for? */
@@ -145,7 +144,6 @@ static gw_status take_error(struct tcp_client *client, const uint8_t *body)
 		struct gw_group *group = frame->group;
 		gw_group_fail(group, status);
 		gw_client_drop_group(client, group);
-		client->loop->room |= client->room_wanted;
 	}
 	answered(client);
 	return GW_OK;
@@ -283,7 +281,8 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	if (status)
 		return gw_context(status, "%s", text);
 	if (challenge.key_wanted && !client->auth.key_bytes)
-		return gw_fail(GW_REFUSED, "%s: the server wants a key, and none was given", text);
+		return gw_fail(GW_REFUSED,
+			       "%s: the server wants a key, and none was given; give the key file that it has", text);
 	if (!challenge.key_wanted && client->auth.key_bytes)
 		return gw_fail(GW_REFUSED, "%s: a key was given, but the server has none to prove", text);
 	memcpy(client->auth.server_nonce, challenge.nonce, sizeof(challenge.nonce));

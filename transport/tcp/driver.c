@@ -1,7 +1,8 @@
-/* Choice of the driver. io_uring is tried first; containers and hardened kernels forbid it, which is not an error
- * unless it was asked for by name. */
+/* Choice of the driver. io_uring is tried first; containers and hardened kernels forbid it, old ones count its memory
+ * as locked: no error unless it was asked for by name. A process says so once. */
 #include "transport/tcp/driver.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/base/log.h"
@@ -15,9 +16,11 @@ gw_status gw_tcp_driver_open(const char *name, struct tcp_driver **out)
 		return gw_tcp_driver_uring.open(out);
 	if (name && strcmp(name, "auto") != 0)
 		return gw_fail(GW_INVALID, "no tcp driver \"%s\"; auto, io_uring and epoll are there", name);
+	static _Atomic bool told;
 	gw_status status = gw_tcp_driver_uring.open(out);
 	if (status != GW_UNSUPPORTED)
 		return status;
-	gw_log(GW_LOG_INFO, "tcp: %s; using epoll", gw_last_error());
+	if (!atomic_exchange(&told, true))
+		gw_log(GW_LOG_INFO, "tcp: %s; using epoll", gw_last_error());
 	return gw_tcp_driver_epoll.open(out);
 }

@@ -10,6 +10,9 @@
  *
  * An io may also just watch its socket for readiness (connecting, listening): set `watch` to POLLIN or POLLOUT; `ready`
  * comes once for each kick.
+ *
+ * Fairness: ios take turns, and a turn moves no more than one piece or about a megabyte. A `source` that had to work
+ * long for what it gives sets `yield`: others come before it is asked again.
  */
 #ifndef GW_TRANSPORT_TCP_DRIVER_H
 #define GW_TRANSPORT_TCP_DRIVER_H
@@ -42,6 +45,7 @@ struct tcp_io {
 	int fd;
 	short watch;             /* POLLIN, POLLOUT, or 0: receive and send */
 	bool receiving, sending; /* the driver holds what target or source gave */
+	bool yield;              /* set by source */
 	/* The driver's: */
 	bool readable, writable, hung_up, queued, removed, busy, kicked, watching, cancelling;
 	uint32_t under_way;
@@ -49,6 +53,56 @@ struct tcp_io {
 	struct iovec receive_iov[TCP_IOV_MAX], send_iov[TCP_IOV_MAX];
 	struct msghdr receive_message, send_message;
 };
+
+/* --- Ios that want to be asked, oldest first; each is there once. --- */
+
+struct tcp_io_queue {
+	struct tcp_io *first, **end;
+	uint32_t count;
+};
+
+static inline void tcp_queue_begin(struct tcp_io_queue *queue)
+{
+	*queue = (struct tcp_io_queue){.end = &queue->first};
+}
+
+static inline void tcp_queue_add(struct tcp_io_queue *queue, struct tcp_io *io)
+{
+	if (io->queued)
+		return;
+	io->queued = true;
+	io->next = NULL;
+	*queue->end = io;
+	queue->end = &io->next;
+	queue->count++;
+}
+
+/* The queue must not be empty. */
+static inline struct tcp_io *tcp_queue_take(struct tcp_io_queue *queue)
+{
+	struct tcp_io *io = queue->first;
+	queue->first = io->next;
+	if (!queue->first)
+		queue->end = &queue->first;
+	queue->count--;
+	io->queued = false;
+	return io;
+}
+
+/* If it is there. */
+static inline void tcp_queue_drop(struct tcp_io_queue *queue, struct tcp_io *io)
+{
+	if (!io->queued)
+		return;
+	struct tcp_io **at = &queue->first;
+	while (*at != io)
+		at = &(*at)->next;
+	*at = io->next;
+	if (!*at)
+		queue->end = at;
+	queue->count--;
+	io->queued = false;
+}
 
 struct tcp_driver;
 
@@ -71,6 +125,7 @@ struct tcp_driver_ops {
 	/* Waits up to timeout_ns for something to happen, then handles it. Sets *woken after a wake. Returns whether
 	 * anything was handled. */
 	bool (*run)(struct tcp_driver *driver, uint64_t timeout_ns, bool *woken);
+	/* Readable when run has something to do; -1: it has already. */
 	int (*wait_fd)(struct tcp_driver *driver);
 	/* From any thread. */
 	void (*wake)(struct tcp_driver *driver);

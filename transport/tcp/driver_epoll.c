@@ -19,45 +19,8 @@
 struct epoll_driver {
 	struct tcp_driver base;
 	int epoll_fd, wake_fd;
-	struct tcp_io *queue, **queue_end;
-	uint32_t queued;
+	struct tcp_io_queue queue;
 };
-
-static void queue_add(struct epoll_driver *driver, struct tcp_io *io)
-{
-	if (io->queued)
-		return;
-	io->queued = true;
-	io->next = NULL;
-	*driver->queue_end = io;
-	driver->queue_end = &io->next;
-	driver->queued++;
-}
-
-static struct tcp_io *queue_take(struct epoll_driver *driver)
-{
-	struct tcp_io *io = driver->queue;
-	driver->queue = io->next;
-	if (!driver->queue)
-		driver->queue_end = &driver->queue;
-	driver->queued--;
-	io->queued = false;
-	return io;
-}
-
-static void queue_drop(struct epoll_driver *driver, struct tcp_io *io)
-{
-	if (!io->queued)
-		return;
-	struct tcp_io **at = &driver->queue;
-	while (*at != io)
-		at = &(*at)->next;
-	*at = io->next;
-	if (!*at)
-		driver->queue_end = at;
-	driver->queued--;
-	io->queued = false;
-}
 
 static gw_status epoll_open(struct tcp_driver **out)
 {
@@ -66,26 +29,31 @@ static gw_status epoll_open(struct tcp_driver **out)
 	if (!driver)
 		return GW_NO_MEMORY;
 	driver->base.ops = &gw_tcp_driver_epoll;
-	driver->queue_end = &driver->queue;
+	tcp_queue_begin(&driver->queue);
+	int error;
 	driver->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (driver->epoll_fd < 0)
+	if (driver->epoll_fd < 0) {
+		error = errno;
 		goto free_driver;
+	}
 	driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (driver->wake_fd < 0)
+	if (driver->wake_fd < 0) {
+		error = errno;
 		goto close_epoll;
+	}
 	struct epoll_event event = {.events = EPOLLIN};
-	if (epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, driver->wake_fd, &event) != 0)
+	if (epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, driver->wake_fd, &event) != 0) {
+		error = errno;
 		goto close_wake;
+	}
 	*out = &driver->base;
 	return GW_OK;
 
-	int error;
 close_wake:
 	close(driver->wake_fd);
 close_epoll:
 	close(driver->epoll_fd);
 free_driver:
-	error = errno;
 	gw_free(driver);
 	return gw_fail_errno(GW_IO, error, "epoll");
 }
@@ -112,7 +80,7 @@ static void epoll_kick(struct tcp_driver *base, struct tcp_io *io)
 	if (io->busy)
 		io->kicked = true;
 	else if (!io->removed)
-		queue_add((struct epoll_driver *)base, io);
+		tcp_queue_add(&((struct epoll_driver *)base)->queue, io);
 }
 
 /* One send; false when there is nothing more to do now. */
@@ -177,7 +145,7 @@ static bool receive_once(struct tcp_io *io, size_t *budget)
 /* Callbacks may remove the io: it is let go only here, when none of them is on the stack. */
 static void let_go(struct epoll_driver *driver, struct tcp_io *io)
 {
-	queue_drop(driver, io);
+	tcp_queue_drop(&driver->queue, io);
 	epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
 	close(io->fd);
 	io->fd = -1;
@@ -190,7 +158,7 @@ static void serve(struct epoll_driver *driver, struct tcp_io *io)
 	size_t budget = TURN_BYTES;
 	bool more = false;
 	io->busy = true;
-	io->kicked = false;
+	io->kicked = io->yield = false;
 	if (io->watch) {
 		bool *flag = io->watch == POLLIN ? &io->readable : &io->writable;
 		if (*flag || io->hung_up) {
@@ -202,13 +170,13 @@ static void serve(struct epoll_driver *driver, struct tcp_io *io)
 		do {
 			more = receive_once(io, &budget);
 			more |= send_once(io, &budget);
-		} while (more && budget);
+		} while (more && budget && !io->yield);
 	}
 	io->busy = false;
 	if (io->removed)
 		let_go(driver, io);
-	else if (more)
-		queue_add(driver, io);
+	else if (more || io->yield)
+		tcp_queue_add(&driver->queue, io);
 }
 
 static void epoll_flush(struct tcp_driver *base, struct tcp_io *io)
@@ -265,7 +233,7 @@ static bool epoll_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
 {
 	struct epoll_driver *driver = (struct epoll_driver *)base;
 	struct epoll_event events[EVENTS_MAX];
-	int n = wait_for_events(driver, events, driver->queue ? 0 : timeout_ns);
+	int n = wait_for_events(driver, events, driver->queue.first ? 0 : timeout_ns);
 	for (int i = 0; i < n; i++) {
 		struct tcp_io *io = events[i].data.ptr;
 		if (!io) {
@@ -278,19 +246,20 @@ static bool epoll_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
 		io->hung_up |= (bits & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 		io->readable |= (bits & EPOLLIN) != 0 || io->hung_up;
 		io->writable |= (bits & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0;
-		queue_add(driver, io);
+		tcp_queue_add(&driver->queue, io);
 	}
-	bool worked = driver->queue != NULL;
+	bool worked = driver->queue.first != NULL;
 	/* Once around: what is queued meanwhile waits until the kernel has been asked again. An io that is served may
 	 * remove others, but then they have left the queue. */
-	for (uint32_t turns = driver->queued; turns && driver->queue; turns--)
-		serve(driver, queue_take(driver));
+	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--)
+		serve(driver, tcp_queue_take(&driver->queue));
 	return worked;
 }
 
 static int epoll_wait_fd(struct tcp_driver *base)
 {
-	return ((struct epoll_driver *)base)->epoll_fd;
+	const struct epoll_driver *driver = (struct epoll_driver *)base;
+	return driver->queue.first ? -1 : driver->epoll_fd;
 }
 
 static void epoll_wake(struct tcp_driver *base)

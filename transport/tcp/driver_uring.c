@@ -5,13 +5,13 @@
  *
  * Sockets are made blocking, since io_uring hands EAGAIN back for others. A receive that emptied the socket is followed
  * by one that first waits, which spares the futile try. Removal cancels what is under way and waits for its completion;
- * only then are descriptor and memory let go. The kernel cancels a thread's operations when it ends, so ECANCELED that
- * nobody asked for is armed again: a poll group may move to another thread. That is also why the ring is not set up for
- * a single issuer. Fails with GW_UNSUPPORTED where the kernel or its policy (seccomp, sysctl) has no io_uring.
+ * only then are descriptor and memory let go. A source's yield needs no care here: other ios' completions come before
+ * that of its send. The kernel cancels a thread's operations when it ends, so ECANCELED that nobody asked for is armed
+ * again: a poll group may move to another thread. That is also why the ring is not set up for a single issuer. Fails
+ * with GW_UNSUPPORTED where the kernel or its policy (seccomp, sysctl) has no io_uring.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,6 +19,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/uring.h"
 #include "transport/tcp/driver.h"
 
 #define RING_ENTRIES 256
@@ -32,30 +33,31 @@ struct uring_driver {
 	struct io_uring ring;
 	int wake_fd;
 	bool wake_armed;
-	struct tcp_io *queue, **queue_end;
+	struct tcp_io_queue queue;
 };
 
-static void queue_add(struct uring_driver *driver, struct tcp_io *io)
+/* Whether the ring takes and completes operations: a policy may allow to set one up and forbid to enter it. */
+static int try_out(struct io_uring *ring)
 {
-	if (io->queued)
-		return;
-	io->queued = true;
-	io->next = NULL;
-	*driver->queue_end = io;
-	driver->queue_end = &io->next;
+	struct io_uring_cqe *cqe;
+	io_uring_prep_nop(io_uring_get_sqe(ring));
+	int submitted = io_uring_submit_and_wait(ring, 1);
+	if (submitted != 1)
+		return submitted < 0 ? -submitted : EIO;
+	int error = io_uring_peek_cqe(ring, &cqe);
+	if (!error)
+		io_uring_cqe_seen(ring, cqe);
+	return -error;
 }
 
-static void queue_drop(struct uring_driver *driver, struct tcp_io *io)
+static gw_status not_offered(int error)
 {
-	if (!io->queued)
-		return;
-	struct tcp_io **at = &driver->queue;
-	while (*at != io)
-		at = &(*at)->next;
-	*at = io->next;
-	if (!*at)
-		driver->queue_end = at;
-	io->queued = false;
+	if (error == EPERM || error == EACCES)
+		return gw_fail_errno(GW_UNSUPPORTED, error,
+				     "io_uring is forbidden here (sysctl kernel.io_uring_disabled, or seccomp)");
+	if (error == ENOSYS || error == EINVAL)
+		return gw_fail_errno(GW_UNSUPPORTED, error, "this kernel has not the io_uring of Linux 5.19");
+	return gw_fail_errno(GW_UNSUPPORTED, error, "no io_uring");
 }
 
 static gw_status uring_open(struct tcp_driver **out)
@@ -65,34 +67,36 @@ static gw_status uring_open(struct tcp_driver **out)
 	if (!driver)
 		return GW_NO_MEMORY;
 	driver->base.ops = &gw_tcp_driver_uring;
-	driver->queue_end = &driver->queue;
+	tcp_queue_begin(&driver->queue);
 	struct io_uring_params parameters = {.flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
 						      IORING_SETUP_CQSIZE,
 					     .cq_entries = 8 * RING_ENTRIES};
-	int error = io_uring_queue_init_params(RING_ENTRIES, &driver->ring, &parameters);
+	gw_status status;
+	int error = -io_uring_queue_init_params(RING_ENTRIES, &driver->ring, &parameters);
 	if (error) {
-		gw_free(driver);
-		return error == -ENOMEM ? gw_fail_errno(GW_LOCKED_MEMORY, ENOMEM,
-							"io_uring: raise the limit of "
-							"locked memory (ulimit -l)")
-					: gw_fail_errno(GW_UNSUPPORTED, -error, "this kernel offers no io_uring");
+		status = not_offered(error);
+		goto free_driver;
 	}
 	/* Waiting with a time limit, fast poll, and no loss of completions: Linux 5.19 has them all. */
 	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL | IORING_FEAT_EXT_ARG;
-	if ((parameters.features & needed) != needed) {
-		io_uring_queue_exit(&driver->ring);
-		gw_free(driver);
-		return gw_fail(GW_UNSUPPORTED, "this kernel's io_uring is too old");
+	error = (parameters.features & needed) == needed ? try_out(&driver->ring) : ENOSYS;
+	if (error) {
+		status = not_offered(error);
+		goto exit_ring;
 	}
 	driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (driver->wake_fd < 0) {
-		error = errno;
-		io_uring_queue_exit(&driver->ring);
-		gw_free(driver);
-		return gw_fail_errno(GW_IO, error, "eventfd");
+		status = gw_fail_errno(GW_IO, errno, "eventfd");
+		goto exit_ring;
 	}
 	*out = &driver->base;
 	return GW_OK;
+
+exit_ring:
+	io_uring_queue_exit(&driver->ring);
+free_driver:
+	gw_free(driver);
+	return status;
 }
 
 static void uring_shut(struct tcp_driver *base)
@@ -140,7 +144,7 @@ static gw_status uring_add(struct tcp_driver *base, struct tcp_io *io)
 static void uring_kick(struct tcp_driver *base, struct tcp_io *io)
 {
 	if (!io->removed)
-		queue_add((struct uring_driver *)base, io);
+		tcp_queue_add(&((struct uring_driver *)base)->queue, io);
 }
 
 static void arm_send(struct uring_driver *driver, struct tcp_io *io)
@@ -202,7 +206,7 @@ static void arm(struct uring_driver *driver, struct tcp_io *io)
 
 static void let_go(struct uring_driver *driver, struct tcp_io *io)
 {
-	queue_drop(driver, io);
+	tcp_queue_drop(&driver->queue, io);
 	close(io->fd);
 	io->fd = -1;
 	io->events->gone(io);
@@ -303,18 +307,14 @@ static void handle(struct uring_driver *driver, uint64_t data, int result, uint3
 		if (!io->under_way)
 			let_go(driver, io);
 	} else if (!io->watch || result == -ECANCELED) {
-		queue_add(driver, io);
+		tcp_queue_add(&driver->queue, io);
 	}
 }
 
 static void arm_queued(struct uring_driver *driver)
 {
-	while (driver->queue) {
-		struct tcp_io *io = driver->queue;
-		driver->queue = io->next;
-		if (!driver->queue)
-			driver->queue_end = &driver->queue;
-		io->queued = false;
+	while (driver->queue.first) {
+		struct tcp_io *io = tcp_queue_take(&driver->queue);
 		io->busy = true;
 		arm(driver, io);
 		io->busy = false;
@@ -370,7 +370,8 @@ static bool uring_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
 
 static int uring_wait_fd(struct tcp_driver *base)
 {
-	return ((struct uring_driver *)base)->ring.ring_fd;
+	struct uring_driver *driver = (struct uring_driver *)base;
+	return driver->queue.first || io_uring_cq_ready(&driver->ring) ? -1 : driver->ring.ring_fd;
 }
 
 static void uring_wake(struct tcp_driver *base)

@@ -7,7 +7,7 @@
 static bool rows_are_consecutive(const uint32_t *rows, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)
-		if (rows[i] != rows[0] + i)
+		if (rows[i] != (uint64_t)rows[0] + i)
 			return false;
 	return true;
 }

@@ -8,8 +8,6 @@
  * on a taken port, naming the holder, and on descriptors running out, which only pauses accepting.
  */
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
@@ -22,7 +20,6 @@
 
 #define ACCEPTS_MAX 64                   /* in one turn of the loop */
 #define PAUSE_NS    (100 * GW_NS_PER_MS) /* before accepting again when descriptors have run out */
-#define BACKLOG     512
 
 static struct tcp_listener *of_io(struct tcp_io *io)
 {
@@ -55,6 +52,7 @@ static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int f
 	}
 	pthread_mutex_unlock(&loop->inbox_lock);
 	if (full) {
+		gw_count(&listener->base.service->counts.refused, 1);
 		close(fd);
 		gw_tcp_listener_release(listener);
 	}
@@ -93,6 +91,7 @@ static void accept_ready(struct tcp_io *io)
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
+			listener->short_of_descriptors = false;
 			struct tcp_loop *loop = listener->loops[listener->turn++ % listener->loop_count];
 			atomic_fetch_add(&listener->references, 1);
 			if (loop == listener->loop)
@@ -106,8 +105,11 @@ static void accept_ready(struct tcp_io *io)
 			return;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			gw_log(GW_LOG_WARN, "listener on port %u: %s; accepting again soon",
-			       listener->base.address.port, strerror(errno));
+			if (!listener->short_of_descriptors)
+				gw_log(GW_LOG_WARN,
+				       "listener on port %u: %s; clients wait until some leave (raise ulimit -n)",
+				       listener->base.address.port, strerror(errno));
+			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
 			tcp_loop_timer(listener->loop, listener->retry_ns);
 			return;
@@ -142,45 +144,6 @@ static void accept_gone(struct tcp_io *io)
 
 static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone = accept_gone};
 
-static gw_status socket_open(const struct gw_address *address, int *out, uint16_t *port)
-{
-	struct addrinfo *list;
-	char text[GW_ADDRESS_MAX], holder[128];
-	*out = -1;
-	gw_status status = gw_socket_resolve(address, true, &list);
-	if (status)
-		return gw_context(status, "listen");
-	/* The first address of a name: a name that stands for several is for clients. */
-	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-	struct sockaddr_storage taken;
-	socklen_t taken_bytes = sizeof(taken);
-	if (fd < 0) {
-		status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
-	} else {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		if (bind(fd, list->ai_addr, list->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
-			if (errno == EADDRINUSE) {
-				gw_socket_holder(address->port, holder, sizeof(holder));
-				status = gw_fail(GW_BUSY, "listen on %s: the port is taken by %s; choose another",
-						 gw_address_text(address, text), holder);
-			} else {
-				status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
-			}
-		} else if (getsockname(fd, (struct sockaddr *)&taken, &taken_bytes) != 0) {
-			status = gw_fail_errno(GW_IO, errno, "listen on %s", gw_address_text(address, text));
-		} else {
-			*port = ntohs(taken.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&taken)->sin6_port
-								  : ((struct sockaddr_in *)&taken)->sin_port);
-		}
-	}
-	freeaddrinfo(list);
-	if (status && fd >= 0)
-		close(fd);
-	if (!status)
-		*out = fd;
-	return status;
-}
-
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out)
 {
@@ -201,7 +164,7 @@ gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_coun
 	listener->loop = listener->loops[0];
 	listener->io.events = &accept_events;
 	listener->io.watch = POLLIN;
-	status = socket_open(address, &listener->io.fd, &listener->base.address.port);
+	status = gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
 	if (status)
 		goto free_listener;
 	status = listener->loop->driver->ops->add(listener->loop->driver, &listener->io);

@@ -5,7 +5,8 @@
  * Input is read into one buffer as far as frames need room. One frame at a time is answered into one output buffer of
  * OUT_BYTES: a read is gathered into it, as much as fits, then sent, then gathered on (server_answer.c). So a client
  * that does not read what it asked for holds these two buffers and nothing else, is not read from any more, and keeps
- * nobody waiting. A long reply is sent from the block that its handler filled, behind the output buffer.
+ * nobody waiting; the kernel ends its connection after TCP_USER_TIMEOUT. A long reply is sent from the block that its
+ * handler filled, behind the output buffer. Handlers of one client that took CALLS_NS leave the turn to the others.
  *
  * Fails by closing the connection, with an ERROR frame where the peer has said a valid hello: frames that are
  * malformed, bad keys, limits. A read or request that cannot be served gets an ERROR frame and the connection goes on.
@@ -27,6 +28,8 @@
 #define OUT_BYTES      (256u << 10)
 #define ANSWER_MIN     (WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + GW_REGIONS_MAX * WIRE_REGION_BYTES)
 #define FINISH_NS      (2 * GW_NS_PER_SECOND)
+#define CALLS_NS       200000ull /* of handlers, in one turn of a client */
+#define REFUSED_MAX    64        /* connections above the limit that are told so; those above these are just closed */
 
 enum server_phase { SERVER_HELLO, SERVER_PROOF, SERVER_OPEN, SERVER_FINISHING };
 
@@ -43,6 +46,7 @@ struct tcp_server {
 	bool entered;      /* counted in the service's connections */
 	bool shut_down;    /* FINISHING: our end of the stream was sent */
 	uint64_t since_ns; /* HELLO, PROOF: accepted; OPEN: the last progress inside a frame; FINISHING: its begin */
+	uint64_t calls_ns; /* that handlers took in this turn */
 	struct gw_auth auth;
 	/* In: frames, the oldest at in_begin. */
 	uint8_t *in;
@@ -158,7 +162,7 @@ static void refuse(struct tcp_server *server, gw_status status)
 
 static void take_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
-	struct wire_hello hello;
+	struct wire_hello hello = {0};
 	struct wire_challenge challenge = {.magic = WIRE_MAGIC,
 					   .version = WIRE_VERSION,
 					   .key_wanted = server->service->key_bytes != 0,
@@ -179,7 +183,8 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	}
 	status = gw_nonce_make(server->auth.server_nonce);
 	if (!status && server->service->key_bytes && !hello.key_offered)
-		status = gw_fail(GW_REFUSED, "the server wants a key, and none was given");
+		status = gw_fail(GW_REFUSED,
+				 "the server wants a key, and none was given; give the key file that it has");
 	if (status) {
 		refuse(server, status);
 		return;
@@ -212,7 +217,8 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 		return;
 	}
 	if (service->key_bytes && !gw_proof_check(&server->auth, GW_AUTH_CLIENT, body)) {
-		refuse(server, gw_fail(GW_REFUSED, "the server has another key than this client"));
+		refuse(server,
+		       gw_fail(GW_REFUSED, "the server has another key than this client; give both the same key file"));
 		return;
 	}
 	if (service->key_bytes && gw_proof_make(&server->auth, GW_AUTH_SERVER, welcome.head.proof)) {
@@ -229,6 +235,7 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 					    .type = WIRE_WELCOME};
 	answer(server, &answer_header, &welcome);
 	server->phase = SERVER_OPEN;
+	server->since_ns = gw_now_ns();
 }
 
 /* --- Reads. --- */
@@ -274,7 +281,9 @@ static void take_request(struct tcp_server *server, const struct wire_header *he
 	uint64_t limit = server->service->limits.bytes_per_client;
 	memcpy(&sequence, body, sizeof(sequence));
 	gw_reply_begin(&server->reply, WIRE_HEADER_BYTES, limit > held ? limit - held : 0);
+	uint64_t begun = gw_now_ns();
 	gw_status status = gw_service_call(server->service, &call, sequence, server->thread, &server->reply);
+	server->calls_ns += gw_now_ns() - begun;
 	if (status) {
 		answer_error(server, status, header->tag);
 		gw_reply_end(&server->reply);
@@ -296,9 +305,12 @@ static void take_request(struct tcp_server *server, const struct wire_header *he
 
 /* --- Frames. --- */
 
-/* Makes room for a frame of so many bytes, within the client's share of memory. */
+/* Makes room for a frame of so many bytes, within the client's share of memory. GW_AGAIN: the buffer is the driver's at
+ * the moment; it comes back with what is received next, since the frame has more to come, or when it is full. */
 static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 {
+	if (server->io.receiving)
+		return GW_AGAIN;
 	uint32_t capacity = server->in_capacity;
 	while (capacity < needed)
 		capacity *= 2;
@@ -362,6 +374,8 @@ static bool take_frame(struct tcp_server *server)
 	server->frame_bytes = WIRE_HEADER_BYTES + header.bytes;
 	if (!status && server->frame_bytes > server->in_capacity)
 		status = in_grow(server, server->frame_bytes);
+	if (status == GW_AGAIN)
+		return false;
 	if (status) {
 		refuse(server, status);
 		return false;
@@ -372,10 +386,15 @@ static bool take_frame(struct tcp_server *server)
 	return !server->ended;
 }
 
-/* Fills the output buffer from what was asked. */
+/* Fills the output buffer from what was asked, until handlers have taken their time. */
 static void advance(struct tcp_server *server)
 {
+	server->calls_ns = 0;
 	while (!server->ended && server->phase != SERVER_FINISHING && !server->replying) {
+		if (server->calls_ns >= CALLS_NS) {
+			server->io.yield = true;
+			return;
+		}
 		if (server->reading) {
 			if (!go_on_reading(server))
 				return;
@@ -449,6 +468,8 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 		server_end(server);
 		return;
 	}
+	if (server->phase == SERVER_OPEN)
+		server->since_ns = gw_now_ns(); /* frames that waited for room are not its silence */
 	uint32_t held = server->out_end - server->out_begin;
 	uint32_t part = (uint64_t)n < held ? (uint32_t)n : held;
 	server->out_begin += part;
@@ -479,6 +500,10 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	struct tcp_server *server = NULL;
 	if (atomic_load(&listener->closing) || atomic_load(&listener->stopped))
 		goto turn_away;
+	if (atomic_load(&listener->connections) >= listener->base.service->limits.connections + REFUSED_MAX) {
+		gw_count(&listener->base.service->counts.refused, 1);
+		goto turn_away;
+	}
 	server = gw_calloc(1, sizeof(*server));
 	if (!server)
 		goto turn_away;
@@ -530,7 +555,9 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 		next = server->next;
 		uint64_t patience =
 			server->phase == SERVER_FINISHING ? FINISH_NS : server->service->limits.idle_ms * GW_NS_PER_MS;
-		bool inside = server->in_end > server->in_begin && !server->reading && !server->replying;
+		/* Whoever is owed an answer is waited for by the kernel: TCP_USER_TIMEOUT. */
+		bool owed = server->out_end > server->out_begin || server->reading || server->replying;
+		bool inside = server->in_end > server->in_begin && !owed;
 		if (server->phase == SERVER_OPEN && !inside) {
 			/* Between frames a client may think as long as it likes; look again later. */
 			tcp_loop_timer(loop, now_ns + patience);

@@ -12,22 +12,29 @@
 
 #include "transport/tcp/tcp.h"
 
-gw_status gw_socket_resolve(const struct gw_address *address, bool passive, struct addrinfo **list)
+/* getaddrinfo's answer, from memory where numbers are all that is to be read. */
+static int ask(const struct gw_address *address, int flags, struct addrinfo **list)
 {
-	char port[8], text[GW_ADDRESS_MAX];
+	char port[8];
 	snprintf(port, sizeof(port), "%u", address->port);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-				 .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST | (passive ? AI_PASSIVE : 0)};
-	const char *host = passive && strcmp(address->host, "*") == 0 ? NULL : address->host;
-	*list = NULL;
-	int error = getaddrinfo(host, port, &hints, list);
-	if (error == EAI_NONAME) {
-		hints.ai_flags &= ~AI_NUMERICHOST;
-		error = getaddrinfo(host, port, &hints, list);
-	}
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+	int error = getaddrinfo(address->host, port, &hints, list);
+	if (error)
+		*list = NULL;
+	return error;
+}
+
+bool gw_socket_number(const struct gw_address *address, struct addrinfo **list)
+{
+	return ask(address, AI_NUMERICHOST, list) == 0;
+}
+
+gw_status gw_socket_resolve(const struct gw_address *address, struct addrinfo **list)
+{
+	char text[GW_ADDRESS_MAX];
+	int error = ask(address, 0, list);
 	if (error == 0)
 		return GW_OK;
-	*list = NULL;
 	return gw_fail(error == EAI_MEMORY ? GW_NO_MEMORY : GW_NOT_FOUND, "%s: %s", gw_address_text(address, text),
 		       error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
 }

@@ -108,16 +108,16 @@ static size_t tcp_poll(void *state, struct gw_completion *completions, size_t ma
 	size_t n = 0;
 	for (;;) {
 		take_orders(loop);
+		if (now >= loop->next_timer_ns)
+			tick(loop, now);
 		/* Waiting completions are handed out at once, but sockets are looked at between two polls. */
 		if (first && !gw_outbox_empty(&loop->outbox))
 			loop->driver->ops->run(loop->driver, 0, &woken);
 		n = gw_outbox_take(&loop->outbox, completions, max);
 		if (n || (!first && now >= end))
 			break;
-		if (timeout_ns && (loop->room || woken)) {
-			loop->room = false;
+		if (timeout_ns && (gw_poll_group_room_take(loop->group) || woken))
 			break;
-		}
 		first = false;
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = spin_ns && now < spin_end;
@@ -127,8 +127,6 @@ static size_t tcp_poll(void *state, struct gw_completion *completions, size_t ma
 			now = gw_now_ns();
 		if (worked)
 			spin_end = add_time(now, spin_ns);
-		if (now >= loop->next_timer_ns)
-			tick(loop, now);
 	}
 	atomic_store_explicit(&loop->owned, false, memory_order_release);
 	return n;
@@ -155,6 +153,7 @@ static void tcp_wake(void *state)
 
 const struct gw_transport gw_transport_tcp = {
 	.name = "tcp",
+	.number = 1,
 	.range_cost_bytes = 64,
 	.open = tcp_open,
 	.shut = tcp_shut,

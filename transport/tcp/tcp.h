@@ -27,7 +27,6 @@ struct tcp_loop {
 	struct tcp_listener *listeners; /* those that accept here */
 	uint32_t ios;                   /* added and not gone yet */
 	uint64_t next_timer_ns;         /* nothing is due before */
-	bool room;                      /* a read or request that found no room would find some now */
 	/* Held while polled, so that whoever stops a listener may end the connections of a loop that nobody polls. */
 	_Atomic bool owned;
 	_Atomic bool inbox_filled;
@@ -79,13 +78,14 @@ struct tcp_listener {
 	_Atomic bool stopped, closing;
 	_Atomic uint32_t connections;
 	uint64_t retry_ns; /* descriptors had run out: accept again then */
+	bool short_of_descriptors;
 	uint32_t loop_count, turn;
 	struct tcp_loop *loops[];
 };
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out);
-void gw_tcp_listener_stop(struct gw_listener *listener, bool close);
-void gw_tcp_listener_free(struct gw_listener *listener);
+void gw_tcp_listener_stop(struct gw_listener *base, bool close);
+void gw_tcp_listener_free(struct gw_listener *base);
 void gw_tcp_listener_release(struct tcp_listener *listener);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
 /* Connections dealt to this loop by another thread. */
@@ -93,10 +93,16 @@ void gw_tcp_inbox_take(struct tcp_loop *loop);
 void gw_tcp_inbox_drop(struct tcp_loop *loop);
 uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop);
 
+/* --- bind.c: and gw_port_reserve of transport.h --- */
+gw_status gw_socket_listen(const struct gw_address *address, int *out, uint16_t *port);
+
 /* --- socket.c --- */
 struct addrinfo;
-/* Every address of host and port; *list is freed by freeaddrinfo. Only a name that is no number is looked up. */
-gw_status gw_socket_resolve(const struct gw_address *address, bool passive, struct addrinfo **list);
+/* The address of a host that is a number, without looking anything up; false: it is a name. *list is freed by
+ * freeaddrinfo. */
+bool gw_socket_number(const struct gw_address *address, struct addrinfo **list);
+/* Every address of host and port, likewise. Blocks for as long as the resolver does. GW_NOT_FOUND, GW_NO_MEMORY. */
+gw_status gw_socket_resolve(const struct gw_address *address, struct addrinfo **list);
 /* TCP_NODELAY, keepalive: half-open peers are found within about a minute. */
 void gw_socket_tune(int fd);
 /* Who listens on the port, as "PID name", or "another process" where /proc does not tell. */

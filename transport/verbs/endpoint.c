@@ -41,6 +41,7 @@ static void connected(struct verbs_endpoint *endpoint, gw_status status)
 		return;
 	gw_outbox_post(&endpoint->loop->outbox, endpoint->connecting, status);
 	endpoint->connecting = NULL;
+	endpoint->loop->open--;
 }
 
 static void control_wait(struct verbs_endpoint *endpoint, bool wait)
@@ -94,7 +95,7 @@ static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
 	gw_fail_text(status, text);
 	gw_verbs_requests_fail(endpoint, status);
 	if (endpoint->room_wanted)
-		endpoint->loop->room = true;
+		gw_poll_group_room(endpoint->loop->group);
 	endpoint->room_wanted = false;
 }
 
@@ -495,6 +496,7 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 		endpoint_free(endpoint);
 		return status;
 	}
+	loop->open++;
 	verbs_timer(loop, endpoint->options.deadline_ns);
 	verbs_timer(loop, gw_now_ns() + 250 * GW_NS_PER_MS);
 	*out = &endpoint->base;
@@ -576,7 +578,8 @@ static void tick_groups(struct verbs_endpoint *endpoint, uint64_t now_ns)
 			continue;
 		}
 		gw_group_fail(group, deadline_fail(endpoint, "read from"));
-		endpoint->loop->room |= endpoint->room_wanted;
+		if (endpoint->room_wanted)
+			gw_poll_group_room(endpoint->loop->group);
 		gw_verbs_group_drop(endpoint, group);
 	}
 	if (!endpoint->dying)
@@ -641,12 +644,4 @@ void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns)
 		else
 			gw_verbs_lose(endpoint, deadline_fail(endpoint, "connect to"));
 	}
-}
-
-bool gw_verbs_endpoints_busy(const struct verbs_loop *loop)
-{
-	for (const struct verbs_endpoint *endpoint = loop->endpoints; endpoint; endpoint = endpoint->next)
-		if (endpoint->connecting || endpoint->frames_open || verbs_requests_open(endpoint))
-			return true;
-	return false;
 }

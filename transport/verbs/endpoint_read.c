@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "transport/verbs/endpoint.h"
 
@@ -37,11 +38,12 @@ static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 		endpoint->dying--;
 	frame->group = NULL;
 	endpoint->frames_open--;
+	endpoint->loop->open--;
 	frame->next = endpoint->free_frames;
 	endpoint->free_frames = frame;
 	if (endpoint->room_wanted) {
 		endpoint->room_wanted = false;
-		endpoint->loop->room = true;
+		gw_poll_group_room(endpoint->loop->group);
 	}
 	group->frames_open--;
 	gw_group_settle(&endpoint->loop->outbox, group);
@@ -296,17 +298,21 @@ void gw_verbs_reads_pump(struct verbs_endpoint *endpoint)
 static gw_status destination(struct verbs_endpoint *endpoint, struct gw_buffer *buffer, struct ibv_mr **mr)
 {
 	struct verbs_device *device = endpoint->port->device;
-	void **word = &buffer->private_words[endpoint->port->index];
-	struct verbs_registration *registration = *word;
-	if (registration && registration->device != device) {
-		gw_verbs_registration_put(registration); /* of a device that is gone */
-		registration = *word = NULL;
-	}
-	if (!registration)
-		registration = *word = gw_verbs_registration_get(device, buffer->base, buffer->bytes);
-	if (!registration)
+	struct verbs_landing *landing = buffer->words[gw_transport_verbs.number];
+	if (!landing)
+		landing = buffer->words[gw_transport_verbs.number] = gw_calloc(1, sizeof(*landing));
+	if (!landing)
 		return GW_NO_MEMORY;
-	*mr = registration->mr;
+	struct verbs_registration **place = &landing->on[endpoint->port->index];
+	if (*place && (*place)->device != device) {
+		gw_verbs_registration_put(*place); /* of a device that is gone */
+		*place = NULL;
+	}
+	if (!*place)
+		*place = gw_verbs_registration_get(device, buffer->base, buffer->bytes);
+	if (!*place)
+		return GW_NO_MEMORY;
+	*mr = (*place)->mr;
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < endpoint->queue_count && !*mr && !status; i++)
 		if (!endpoint->lines[i].queue->bounce.base)
@@ -375,6 +381,7 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	endpoint->waiting_end = &frame->next;
 	group->frames_open++;
 	endpoint->frames_open++;
+	endpoint->loop->open++;
 	return frame;
 }
 

@@ -26,12 +26,13 @@ static void complete(struct verbs_endpoint *endpoint, struct verbs_request *requ
 static void retire(struct verbs_endpoint *endpoint)
 {
 	struct verbs_request *request = request_at(endpoint, endpoint->oldest++);
+	endpoint->loop->open--;
 	gw_free(request->bytes);
 	gw_free(request->reply);
 	request->bytes = request->reply = NULL;
 	if (endpoint->room_wanted) {
 		endpoint->room_wanted = false;
-		endpoint->loop->room = true;
+		gw_poll_group_room(endpoint->loop->group);
 	}
 }
 
@@ -189,6 +190,7 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t seque
 		memcpy(request->bytes, bytes, n);
 	verbs_timer(endpoint->loop, request->deadline_ns);
 	endpoint->newest++;
+	endpoint->loop->open++;
 	endpoint->unsent_bytes += n;
 	send_messages(endpoint);
 	return GW_OK;

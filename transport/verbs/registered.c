@@ -110,7 +110,7 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	struct addrinfo *list;
 	char text[GW_ADDRESS_MAX];
 	const struct gw_address *address = &listener->base.address;
-	gw_status status = gw_socket_resolve(address, true, &list);
+	gw_status status = gw_socket_resolve(address, &list);
 	if (status)
 		return status;
 	/* Loopback has no device; whoever may come by it may come by any address of this host. */

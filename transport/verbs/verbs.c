@@ -153,20 +153,20 @@ gw_status gw_verbs_control(struct verbs_loop *loop)
 static gw_status verbs_buffer_register(void *state, struct gw_buffer *buffer)
 {
 	(void)state;
-	memset(buffer->private_words, 0, sizeof(buffer->private_words));
+	buffer->words[gw_transport_verbs.number] = NULL;
 	return GW_OK;
 }
 
 static void verbs_buffer_release(void *state, struct gw_buffer *buffer)
 {
 	(void)state;
-	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++) {
-		if (buffer->private_words[i])
-			gw_verbs_registration_put(buffer->private_words[i]);
-		buffer->private_words[i] = NULL;
-	}
+	struct verbs_landing *landing = buffer->words[gw_transport_verbs.number];
+	for (uint32_t i = 0; i < VERBS_PORTS_MAX && landing; i++)
+		if (landing->on[i])
+			gw_verbs_registration_put(landing->on[i]);
+	gw_free(landing);
+	buffer->words[gw_transport_verbs.number] = NULL;
 }
-static_assert(VERBS_PORTS_MAX <= sizeof(((struct gw_buffer *)NULL)->private_words) / sizeof(void *), "a word for each");
 
 static const uint8_t *verbs_map(struct gw_endpoint *endpoint, const struct gw_region *region)
 {
@@ -346,10 +346,8 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 		n = gw_outbox_take(&loop->outbox, completions, max);
 		if (n || (!first && now >= end))
 			break;
-		if (timeout_ns && (loop->room || woken)) {
-			loop->room = false;
+		if (timeout_ns && (gw_poll_group_room_take(loop->group) || woken))
 			break;
-		}
 		first = false;
 		if (worked)
 			spin_end = add_time(now, spin_ns);
@@ -371,19 +369,16 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 static bool verbs_busy(void *state)
 {
 	struct verbs_loop *loop = state;
-	return !gw_outbox_empty(&loop->outbox) || loop->doors || gw_verbs_endpoints_busy(loop);
+	return loop->open || loop->doors || !gw_outbox_empty(&loop->outbox);
 }
 
-/* Whoever waits for the descriptor has polled before, and found nothing. */
 static int verbs_wait_fd(void *state)
 {
 	struct verbs_loop *loop = state;
-	uint64_t one = 1;
 	gw_verbs_possess(loop);
-	if (ports_arm(loop) || !gw_outbox_empty(&loop->outbox) || loop->room)
-		(void)!write(loop->wake_fd, &one, sizeof(one));
+	bool something = ports_arm(loop) || !gw_outbox_empty(&loop->outbox);
 	gw_verbs_release(loop);
-	return loop->epoll_fd;
+	return something ? -1 : loop->epoll_fd;
 }
 
 static void verbs_wake(void *state)
@@ -394,6 +389,7 @@ static void verbs_wake(void *state)
 
 const struct gw_transport gw_transport_verbs = {
 	.name = "verbs",
+	.number = 3,
 	.range_cost_bytes = 310,
 	.order_pays = true,
 	.open = verbs_open,

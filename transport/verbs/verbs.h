@@ -45,7 +45,7 @@ extern const struct gw_transport gw_transport_verbs;
 #define VERBS_RECEIVES_SPARE 2u           /* for messages that only grant credits: see stream.c */
 #define VERBS_SENDS          4u           /* messages on their way out; a power of two */
 #define VERBS_INBOX          8u           /* messages received and not taken: a power of two, all the receives */
-#define VERBS_PORTS_MAX      4u           /* devices of one poll group; a buffer has a word for each */
+#define VERBS_PORTS_MAX      4u           /* devices of one poll group */
 #define VERBS_RAILS_MAX      8u           /* devices of one listener */
 
 struct verbs_loop;
@@ -89,6 +89,10 @@ struct verbs_registration {
 	uint64_t bytes;
 	struct ibv_mr *mr; /* NULL once the device is gone */
 	uint32_t references;
+};
+/* What a buffer's word points to, once it has been read to: its registration on each port's device. */
+struct verbs_landing {
+	struct verbs_registration *on[VERBS_PORTS_MAX];
 };
 /* Memory as a destination: a registration that covers it, or a new one; without an mr: through the bounce buffer. NULL:
  * no memory. */
@@ -293,7 +297,7 @@ struct verbs_loop {
 	struct verbs_door *doors;
 	struct verbs_touch *touched;
 	uint64_t next_timer_ns, next_look_ns;
-	bool room;
+	uint64_t open; /* connects, reads and requests of the endpoints */
 	_Atomic bool owned;
 	_Atomic uint32_t close_asked, close_done;
 };
@@ -330,7 +334,6 @@ void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie);
 /* A completion of the loop's TCP part. */
 void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_completion *completion);
 void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns);
-bool gw_verbs_endpoints_busy(const struct verbs_loop *loop);
 void gw_verbs_endpoints_end(struct verbs_loop *loop);
 
 /* --- listener.c, peer.c --- */

@@ -1,0 +1,54 @@
+/* Mini-batches of one kind from two clients: checked against each other, then streamed from the one that is measured.
+ */
+#ifndef GW_BENCH_BATCHES_H
+#define GW_BENCH_BATCHES_H
+
+#include <graphwire/graphwire.h>
+
+#include "core/base/histogram.h"
+
+#define GW_BENCH_HOPS_MAX 8
+
+struct gw_bench_fanouts {
+	uint32_t hops;
+	int32_t of_hop[GW_BENCH_HOPS_MAX]; /* the same for every edge type */
+};
+
+struct gw_batches_spec {
+	struct gw_bench_fanouts fanouts;
+	const char *labels;   /* the first node type that has them gives the seeds */
+	const char *features; /* read for all inputs, and the labels for the seeds; NULL: nothing is read */
+	uint32_t batch_size, depth;
+	int64_t part; /* whose seeds; -1: all */
+};
+
+struct gw_batches {
+	struct gw_loader_options options;
+	struct gw_fetch fetches[2];
+	int32_t *fanouts; /* [hops][edge types] */
+	int64_t *ids;
+	struct gw_loader *loader;  /* of the client that is measured */
+	uint64_t type_count;       /* nodes of the seeds' type */
+	uint64_t row_bytes;        /* of a feature row */
+	uint64_t rows_of_one;      /* feature rows of the last batch that was checked */
+	struct gw_histogram waits; /* ns from batch to batch */
+	uint64_t batches, edges, rows, nodes;
+	double seconds;
+};
+
+/* Finds types and tensors, lists the seeds. gw_batches_end is due in any case. */
+gw_status gw_batches_begin(struct gw_batches *b, struct gw_client *alone, const struct gw_batches_spec *spec);
+void gw_batches_end(struct gw_batches *b);
+
+gw_status gw_batches_loader(const struct gw_batches *b, struct gw_client *client, struct gw_loader **out);
+
+/* Opens the measured client's loader and compares its first batches with the standalone client's. */
+gw_status gw_batches_check(struct gw_batches *b, struct gw_client *alone, struct gw_client *measured);
+
+/* Streams n batches, over the ends of epochs, and counts them. *per_second: batches. */
+gw_status gw_batches_run(struct gw_batches *b, uint32_t n, double *per_second);
+
+/* The next batch of any loader, over the end of an epoch. */
+gw_status gw_batches_next(struct gw_loader *loader, struct gw_minibatch **batch);
+
+#endif

@@ -1,0 +1,388 @@
+/* graphwire bench remote: what a client asks of parts that lie elsewhere: one row, many rows, samples without rows.
+ *
+ *   own graph and servers (or the given ones) -> each answer compared with the standalone client's
+ *   -> one row against a bare ping-pong of the same bytes
+ *   -> 10,000 rows, one call after the other, against the bare row loop with one batch in flight
+ *   -> samples, against the wire or the processors, whichever binds
+ *
+ * The ceiling of sampling is the lower of two: a raw stream of the bytes that have to cross (an id and a position for
+ * each sampled edge, no more), and the standalone client, which does the same work with all processors and no network.
+ * The loops run on loopback, wherever the servers are.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bare_rows.h"
+#include "bench/batches.h"
+#include "bench/bench.h"
+#include "bench/own_servers.h"
+#include "core/base/alloc.h"
+#include "core/base/arena.h"
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "core/base/rng.h"
+
+#define SERVERS_MAX     256
+#define ROWS            10000u
+#define ROUNDS          2000u /* single rows of one measurement */
+#define GATHERS         50u   /* gathers of ROWS of one measurement */
+#define BARE_SECONDS    0.5
+#define TABLE_BYTES_MAX (2ull << 30)
+#define EDGE_BYTES      8.0 /* on the wire: the neighbour's id, its position in the list */
+/* On the wire: a header of 16 bytes, the read's 32, an offset of 4; an answer's header of 16. */
+#define QUESTION_BYTES 52u
+#define ANSWER_HEADER  16u
+
+struct arguments {
+	struct gw_bench bench;
+	struct gw_own_clients_options clients;
+	const char *servers[SERVERS_MAX];
+	const char *features, *labels;
+	uint64_t batches, batch_size, part; /* part: whose rows; UINT64_MAX: the last part's */
+	/* while it runs */
+	struct gw_own_servers own;
+	struct gw_client *alone, *served;
+	const struct gw_tensor *tensor, *tensor_alone; /* of the features */
+	int64_t begin, end;                            /* ids of the part */
+	int64_t ids[ROWS];
+	uint8_t *rows, *expected; /* [ROWS][row_bytes] */
+	double microseconds[ROUNDS];
+	struct gw_bench_series p99, bare_p99;
+	struct gw_bare_rows bare;
+	struct gw_arena *store;
+	struct gw_batches sampling;
+	struct gw_loader *sampling_alone;
+	struct gw_bench_series wire, processors; /* M edges/s */
+	uint64_t next;
+};
+
+static gw_status take_servers(void *input, char *text)
+{
+	struct arguments *a = input;
+	a->clients.client.servers = a->servers;
+	return gw_split_list(text, SERVERS_MAX, a->servers, &a->clients.client.server_count);
+}
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
+	 GW_OPTION_TEXT(A, clients.client.part_config)},
+	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
+	 GW_OPTION_CALL(take_servers)},
+	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
+	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},
+	{"labels", "NAME", "feature that the seeds' type has (label)", 0, GW_OPTION_TEXT(A, labels)},
+	{"part", "N", "the part whose rows are read (the last one)", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
+	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
+	 GW_OPTION_NUMBER(A, clients.scale, 10, 26)},
+	{"batch-size", "N", "seeds of a sample (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
+	{"batches", "N", "samples of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
+	{0},
+};
+#undef A
+
+/* ---- rows ---- */
+
+static gw_status find_rows(struct arguments *a)
+{
+	const struct gw_graph_info *graph = gw_client_graph(a->served);
+	gw_status status = GW_NOT_FOUND;
+	uint32_t ntype = 0;
+	for (; ntype < graph->num_ntypes && status; ntype += status != GW_OK)
+		status = gw_node_tensor(a->served, ntype, a->features, &a->tensor);
+	if (status)
+		return gw_fail(GW_NOT_FOUND, "no node type has a feature \"%s\": name one with --features",
+			       a->features);
+	status = gw_node_tensor(a->alone, ntype, a->features, &a->tensor_alone);
+	if (!status)
+		status = gw_part_range(a->served, ntype,
+				       a->part == UINT64_MAX ? graph->num_parts - 1 : (uint32_t)a->part, &a->begin,
+				       &a->end);
+	if (!status && a->begin == a->end)
+		status = gw_fail(GW_NOT_FOUND, "the part has no node with \"%s\": choose another --part", a->features);
+	if (status)
+		return status;
+	uint64_t bytes = ROWS * a->tensor->row_bytes, all = a->tensor->shape[0] * a->tensor->row_bytes;
+	const struct gw_arena_options pages = {.name = "bench", .numa = GW_NUMA_LOCAL};
+	a->rows = gw_buffer_alloc(a->served, bytes);
+	a->expected = gw_malloc(bytes);
+	if (!a->rows || !a->expected)
+		return gw_fail(GW_NO_MEMORY, "no memory for %u rows", ROWS);
+	return gw_arena_create(all < TABLE_BYTES_MAX ? all : TABLE_BYTES_MAX, &pages, &a->store);
+}
+
+static void draw_ids(struct arguments *a, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		a->ids[i] = a->begin + (int64_t)(gw_mix64(a->next++) % (uint64_t)(a->end - a->begin));
+}
+
+static gw_status verify_rows(struct arguments *a, uint32_t n)
+{
+	draw_ids(a, n);
+	gw_status status = gw_gather(a->served, a->tensor, a->ids, n, a->rows);
+	if (!status)
+		status = gw_gather(a->alone, a->tensor_alone, a->ids, n, a->expected);
+	if (!status && memcmp(a->rows, a->expected, n * a->tensor->row_bytes) != 0)
+		status = gw_fail(GW_DIGEST, "%u rows differ from the standalone client's", n);
+	return status;
+}
+
+static gw_status measure_one(void *context, double *figure)
+{
+	struct arguments *a = context;
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		draw_ids(a, 1);
+		uint64_t begun = gw_now_ns();
+		gw_status status = gw_gather(a->served, a->tensor, a->ids, 1, a->rows);
+		if (status)
+			return status;
+		a->microseconds[i] = (double)(gw_now_ns() - begun) * 1e-3;
+	}
+	gw_bench_series_add(&a->p99, gw_bench_quantile(a->microseconds, ROUNDS, 0.99));
+	*figure = gw_bench_quantile(a->microseconds, ROUNDS, 0.5);
+	return GW_OK;
+}
+
+static gw_status measure_ping_pong(void *context, double *figure)
+{
+	struct arguments *a = context;
+	int error = gw_bare_ping_pong(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->tensor->row_bytes, ROUNDS,
+				      a->microseconds);
+	if (error)
+		return gw_fail_errno(GW_IO, error, "the bare ping-pong");
+	gw_bench_series_add(&a->bare_p99, gw_bench_quantile(a->microseconds, ROUNDS, 0.99));
+	*figure = gw_bench_quantile(a->microseconds, ROUNDS, 0.5);
+	return GW_OK;
+}
+
+static gw_status measure_many(void *context, double *figure)
+{
+	struct arguments *a = context;
+	uint64_t waited = 0;
+	for (uint32_t i = 0; i < GATHERS; i++) {
+		draw_ids(a, ROWS);
+		uint64_t begun = gw_now_ns();
+		gw_status status = gw_gather(a->served, a->tensor, a->ids, ROWS, a->rows);
+		if (status)
+			return status;
+		waited += gw_now_ns() - begun;
+	}
+	*figure = (double)ROWS * GATHERS * 1e3 / (double)waited;
+	return GW_OK;
+}
+
+static gw_status measure_bare_many(void *context, double *figure)
+{
+	struct arguments *a = context;
+	int error = gw_bare_rows_tcp(&a->bare, figure);
+	*figure *= 1e-6 / (double)a->bare.row_bytes;
+	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
+}
+
+static gw_status run_one(struct arguments *a)
+{
+	static struct gw_bench_series ceilings, values;
+	gw_status status = GW_OK;
+	for (int i = 0; i < 100 && !status; i++)
+		status = verify_rows(a, 1);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, measure_ping_pong, measure_one, a, &ceilings, &values);
+	if (status)
+		return status;
+	char title[96], note[96];
+	double value = gw_bench_series_median(&values), p99 = gw_bench_series_median(&a->p99);
+	double bare_p99 = gw_bench_series_median(&a->bare_p99);
+	snprintf(title, sizeof(title), "1 row of %llu B", (unsigned long long)a->tensor->row_bytes);
+	snprintf(note, sizeof(note), "99 of 100 rows within %.4g us; the ping-pong's rounds within %.4g us", p99,
+		 bare_p99);
+	const struct gw_bench_result result = {
+		.title = title,
+		.unit = "us",
+		.values = &values,
+		.ceilings = &ceilings,
+		.lower_is_better = true,
+		.verified = true,
+		.note = note,
+		.fields = {{"p50_us", value, NULL},
+			   {"p99_us", p99, NULL},
+			   {"ceiling_p99_us", bare_p99, NULL},
+			   {"remote_row_us_p50", value, NULL}},
+	};
+	gw_bench_report(&a->bench, &result);
+	return GW_OK;
+}
+
+static gw_status run_many(struct arguments *a)
+{
+	static struct gw_bench_series ceilings, values;
+	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->store),
+					.rows = gw_arena_bytes(a->store) / a->tensor->row_bytes,
+					.row_bytes = (uint32_t)a->tensor->row_bytes,
+					.batch = ROWS,
+					.depth = 1,
+					.landing = a->expected,
+					.seconds = BARE_SECONDS};
+	gw_status status = GW_OK;
+	for (int i = 0; i < 3 && !status; i++)
+		status = verify_rows(a, ROWS);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, measure_bare_many, measure_many, a, &ceilings, &values);
+	if (status)
+		return status;
+	char title[96];
+	double value = gw_bench_series_median(&values);
+	snprintf(title, sizeof(title), "%u rows of %llu B", ROWS, (unsigned long long)a->tensor->row_bytes);
+	const struct gw_bench_result result = {
+		.title = title,
+		.unit = "M rows/s",
+		.values = &values,
+		.ceilings = &ceilings,
+		.verified = true,
+		.note = "one call after the other; the bare loop has one batch in flight, too",
+		.fields = {{"remote_rows_per_s", value * 1e6, NULL},
+			   {"gb_per_s", value * 1e-3 * (double)a->tensor->row_bytes, NULL}},
+	};
+	gw_bench_report(&a->bench, &result);
+	return GW_OK;
+}
+
+/* ---- samples ---- */
+
+static gw_status measure_samples(void *context, double *figure)
+{
+	struct arguments *a = context;
+	uint64_t before = a->sampling.edges;
+	double per_second;
+	gw_status status = gw_batches_run(&a->sampling, (uint32_t)a->batches, &per_second);
+	*figure = (double)(a->sampling.edges - before) / (double)a->batches * per_second * 1e-6;
+	return status;
+}
+
+static gw_status sample_alone(struct arguments *a, double *edges_per_s)
+{
+	uint64_t edges = 0, begun = gw_now_ns();
+	for (uint64_t i = 0; i < a->batches; i++) {
+		struct gw_minibatch *batch;
+		gw_status status = gw_batches_next(a->sampling_alone, &batch);
+		if (status)
+			return status;
+		edges += batch->edge_count;
+		gw_minibatch_release(batch);
+	}
+	*edges_per_s = (double)edges * 1e9 / (double)(gw_now_ns() - begun);
+	return GW_OK;
+}
+
+static gw_status measure_bounds(void *context, double *figure)
+{
+	struct arguments *a = context;
+	double stream, alone;
+	int error = gw_bare_stream(BARE_SECONDS, &stream);
+	if (error)
+		return gw_fail_errno(GW_IO, error, "the bare stream");
+	gw_status status = sample_alone(a, &alone);
+	if (status)
+		return status;
+	double wire = stream / EDGE_BYTES;
+	gw_bench_series_add(&a->wire, wire * 1e-6);
+	gw_bench_series_add(&a->processors, alone * 1e-6);
+	*figure = (wire < alone ? wire : alone) * 1e-6;
+	return GW_OK;
+}
+
+static gw_status run_samples(struct arguments *a)
+{
+	static struct gw_bench_series ceilings, values;
+	const struct gw_batches_spec spec = {.fanouts = {3, {15, 10, 5}},
+					     .labels = a->labels,
+					     .batch_size = (uint32_t)a->batch_size,
+					     .depth = 4,
+					     .part = -1};
+	gw_status status = gw_batches_begin(&a->sampling, a->alone, &spec);
+	if (!status)
+		status = gw_batches_check(&a->sampling, a->alone, a->served);
+	if (!status)
+		status = gw_batches_loader(&a->sampling, a->alone, &a->sampling_alone);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, measure_bounds, measure_samples, a, &ceilings, &values);
+	if (!status) {
+		char title[96], note[160];
+		double wire = gw_bench_series_median(&a->wire), processors = gw_bench_series_median(&a->processors);
+		uint32_t servers = gw_client_graph(a->served)->num_parts;
+		snprintf(title, sizeof(title), "[15,10,5] x %llu seeds, %u server%s", (unsigned long long)a->batch_size,
+			 servers, servers == 1 ? "" : "s");
+		snprintf(note, sizeof(note), "no rows; %s: wire %.4g, processors (no network at all) %.4g M edges/s",
+			 wire < processors ? "the wire binds" : "the processors bind", wire, processors);
+		const struct gw_bench_result result = {
+			.title = title,
+			.unit = "M edges/s",
+			.values = &values,
+			.ceilings = &ceilings,
+			.verified = true,
+			.note = note,
+			.fields = {{"p50_us", (double)gw_histogram_quantile(&a->sampling.waits, 0.5) / 1e3, NULL},
+				   {"p99_us", (double)gw_histogram_quantile(&a->sampling.waits, 0.99) / 1e3, NULL},
+				   {"bound", 0, wire < processors ? "wire" : "processors"},
+				   {"wire_m_edges_per_s", wire, NULL},
+				   {"processors_m_edges_per_s", processors, NULL}},
+		};
+		gw_bench_report(&a->bench, &result);
+	}
+	gw_loader_close(a->sampling_alone);
+	gw_batches_end(&a->sampling);
+	return status;
+}
+
+static gw_status run(struct arguments *a)
+{
+	gw_status status = gw_bench_open(&a->bench);
+	if (!status)
+		status = gw_own_clients_open(&a->own, &a->clients, &a->alone, &a->served);
+	if (!status)
+		status = find_rows(a);
+	if (!status)
+		status = run_one(a);
+	if (!status)
+		status = run_many(a);
+	if (!status)
+		status = run_samples(a);
+	char text[GW_ERROR_TEXT_MAX];
+	snprintf(text, sizeof(text), "%s", gw_last_error());
+	if (a->served)
+		gw_buffer_free(a->served, a->rows);
+	gw_free(a->expected);
+	gw_arena_destroy(a->store);
+	gw_client_close(a->served);
+	gw_client_close(a->alone);
+	gw_own_servers_end(&a->own);
+	gw_status closed = gw_bench_close(&a->bench);
+	return status ? gw_fail_text(status, text) : closed;
+}
+
+int gw_bench_remote(int argc, char **argv)
+{
+	static const struct gw_options options = {
+		.table = table,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
+		       "rows.\vExamples:\n  graphwire bench remote\n"
+		       "  graphwire bench remote --part-config parts/ \\\n"
+		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
+	static struct arguments a = {
+		.bench = {.name = "remote"},
+		.clients = {.scale = 18, .features = 128, .server_threads = 1},
+		.features = "feat",
+		.labels = "label",
+		.batches = 40,
+		.batch_size = 1000,
+		.part = UINT64_MAX,
+	};
+	gw_options_parse(&options, argc, argv, &a);
+	gw_status status = run(&a);
+	if (status)
+		fprintf(stderr, "graphwire bench remote: %s\n", gw_last_error());
+	return status ? 1 : 0;
+}

@@ -1,0 +1,186 @@
+/* One poll group with endpoints of several backends at once: each is served, none starves the other, a poll that waits
+ * for both ends when either has something, is woken, or finds room. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "test/support/transport_bed.h"
+
+#define ROWS      500u
+#define ROW_BYTES 100u
+#define AREA      (ROWS * ROW_BYTES)
+
+struct side {
+	struct bed bed;
+	struct gw_endpoint *endpoint;
+	struct gw_buffer *buffer;
+	struct gw_group group;
+	uint8_t landing[AREA];
+	uint64_t remote[ROWS];
+};
+
+struct both {
+	struct gw_poll_group *group;
+	struct side sides[2]; /* memory, tcp */
+};
+
+static void connect_side(struct both *both, struct side *side, const struct bed_kind *kind)
+{
+	struct gw_completion completion;
+	gw_bed_begin(&side->bed, kind, NULL);
+	assert_int_equal(gw_buffer_register(both->group, side->landing, AREA, &side->buffer), GW_OK);
+	struct gw_connect_options connect = gw_bed_options(&side->bed);
+	assert_int_equal(gw_endpoint_connect(both->group, &connect, side, &side->endpoint), GW_OK);
+	while (!gw_poll_group_poll(both->group, &completion, 1, GW_NS_PER_SECOND))
+		;
+	assert_ptr_equal(completion.cookie, side);
+	assert_int_equal(completion.status, GW_OK);
+}
+
+static struct both *both_begin(void **state, uint64_t spin_ns)
+{
+	const struct bed_kind *kind = *state;
+	struct gw_poll_group_options options = {.tcp_driver = kind->driver, .spin_ns = spin_ns};
+	struct both *both = calloc(1, sizeof(*both));
+	assert_non_null(both);
+	assert_int_equal(gw_poll_group_create(&options, &both->group), GW_OK);
+	connect_side(both, &both->sides[0], &gw_beds[0]);
+	connect_side(both, &both->sides[1], kind);
+	return both;
+}
+
+static void both_end(struct both *both)
+{
+	for (int i = 0; i < 2; i++) {
+		gw_endpoint_close(both->sides[i].endpoint);
+		gw_buffer_release(both->sides[i].buffer);
+	}
+	gw_poll_group_destroy(both->group);
+	for (int i = 0; i < 2; i++)
+		gw_bed_end(&both->sides[i].bed);
+	free(both);
+}
+
+static void post(struct side *side, uint64_t *seed)
+{
+	for (uint32_t i = 0; i < ROWS; i++)
+		side->remote[i] = gw_below(seed, side->bed.bytes - ROW_BYTES);
+	struct gw_gather gather = {.remote = side->remote, .row_bytes = ROW_BYTES, .stride = ROW_BYTES};
+	side->group = (struct gw_group){.cookie = side, .deadline_ns = GW_NO_DEADLINE};
+	memset(side->landing, 0, AREA);
+	assert_int_equal(gw_endpoint_gather(side->endpoint, &side->group, &side->endpoint->peer.regions[0],
+					    side->buffer, &gather, ROWS, true),
+			 ROWS);
+}
+
+static void check(const struct side *side)
+{
+	for (uint32_t i = 0; i < ROWS; i++)
+		assert_memory_equal(side->landing + (size_t)i * ROW_BYTES, side->bed.memory + side->remote[i],
+				    ROW_BYTES);
+}
+
+static void read_both(struct both *both)
+{
+	uint64_t seed = 1;
+	for (int round = 0; round < 300; round++) {
+		uint32_t open = 0;
+		for (int i = 0; i < 2; i++)
+			if (round % 3 != i) {
+				post(&both->sides[i], &seed);
+				open++;
+			}
+		while (open) {
+			struct gw_completion completion;
+			if (!gw_poll_group_poll(both->group, &completion, 1, 10 * GW_NS_PER_SECOND))
+				continue;
+			assert_int_equal(completion.status, GW_OK);
+			check(completion.cookie);
+			open--;
+		}
+	}
+}
+
+static void reads(void **state)
+{
+	struct both *both = both_begin(state, 0);
+	read_both(both);
+	both_end(both);
+	both = both_begin(state, 20000);
+	read_both(both);
+	both_end(both);
+}
+
+static void *wake_later(void *group)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+	gw_poll_group_wake(group);
+	return NULL;
+}
+
+static void wakes(void **state)
+{
+	for (uint64_t spin_ns = 0; spin_ns <= 10 * GW_NS_PER_SECOND; spin_ns += 10 * GW_NS_PER_SECOND) {
+		struct both *both = both_begin(state, spin_ns);
+		struct gw_completion completion;
+		pthread_t thread;
+		uint64_t begun = gw_now_ns();
+		assert_int_equal(pthread_create(&thread, NULL, wake_later, both->group), 0);
+		assert_int_equal(gw_poll_group_poll(both->group, &completion, 1, 20 * GW_NS_PER_SECOND), 0);
+		assert_in_range(gw_now_ns() - begun, 0, 9 * GW_NS_PER_SECOND);
+		pthread_join(thread, NULL);
+		both_end(both);
+	}
+}
+
+/* The idle side's server goes away: that is noticed while only the other side is used, and while none is. */
+static void an_idle_side_is_lost(void **state)
+{
+	struct both *both = both_begin(state, 0);
+	struct side *memory = &both->sides[0], *tcp = &both->sides[1];
+	struct gw_completion completion;
+	uint64_t seed = 2;
+	gw_listener_stop(memory->bed.listener, false);
+	gw_bed_pause(&tcp->bed);
+	gw_listener_stop(tcp->bed.listener, true);
+	for (int i = 0; i < 10000 && tcp->endpoint->state != GW_ENDPOINT_LOST; i++) {
+		post(memory, &seed);
+		assert_int_equal(gw_poll_group_poll(both->group, &completion, 1, GW_NS_PER_SECOND), 1);
+		assert_ptr_equal(completion.cookie, memory);
+	}
+	assert_int_equal(tcp->endpoint->state, GW_ENDPOINT_LOST);
+	gw_bed_resume(&tcp->bed);
+	both_end(both);
+}
+
+/* A server's groups are polled for no completions at all. */
+static void polls_without_completions(void **state)
+{
+	struct both *both = both_begin(state, 0);
+	uint64_t seed = 3;
+	post(&both->sides[1], &seed);
+	for (int i = 0; i < 5000 && both->sides[1].group.frames_open; i++)
+		gw_poll_group_poll(both->group, NULL, 0, GW_NS_PER_MS);
+	assert_int_equal(both->sides[1].group.frames_open, 0);
+	struct gw_completion completion;
+	assert_int_equal(gw_poll_group_poll(both->group, &completion, 1, GW_NS_PER_SECOND), 1);
+	assert_int_equal(completion.status, GW_OK);
+	check(&both->sides[1]);
+	both_end(both);
+}
+
+int main(void)
+{
+	static const struct bed_test tests[] = {
+		{BED_TEST(reads)},
+		{BED_TEST(wakes)},
+		{BED_TEST(an_idle_side_is_lost)},
+		{BED_TEST(polls_without_completions)},
+	};
+	return gw_bed_run_network("several transports", tests, sizeof(tests) / sizeof(tests[0]));
+}

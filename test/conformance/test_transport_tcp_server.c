@@ -1,0 +1,427 @@
+/* A TCP server with strangers: scripted clients that are slow, silent, rude, greedy or of another version. Both
+ * drivers. A well-behaved client is served all the while. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "test/support/fake_peer.h"
+#include "test/support/transport_bed.h"
+
+struct rude {
+	struct bed bed;
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
+	struct gw_buffer *buffer;
+	uint8_t landing[4096];
+};
+
+static struct rude *rude_begin(void **state, const struct bed_options *options)
+{
+	struct rude *rude = calloc(1, sizeof(*rude));
+	gw_bed_begin(&rude->bed, *state, options);
+	rude->group = gw_bed_group(rude->bed.kind);
+	struct gw_connect_options connect = gw_bed_options(&rude->bed);
+	assert_int_equal(gw_buffer_register(rude->group, rude->landing, 4096, &rude->buffer), GW_OK);
+	assert_int_equal(gw_bed_connect(rude->group, &connect, &rude->endpoint), GW_OK);
+	return rude;
+}
+
+/* The well-behaved client is served within the time of a wait. */
+static void others_are_served(struct rude *rude)
+{
+	struct gw_span span = {4096, 0, 4096};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	memset(rude->landing, 0, 4096);
+	gw_bed_readv(rude->endpoint, &group, &rude->endpoint->peer.regions[0], rude->buffer, &span, 1);
+	assert_int_equal(gw_bed_wait(rude->group, &group).status, GW_OK);
+	assert_memory_equal(rude->landing, rude->bed.memory + 4096, 4096);
+}
+
+static void rude_end(struct rude *rude)
+{
+	others_are_served(rude);
+	gw_endpoint_close(rude->endpoint);
+	gw_buffer_release(rude->buffer);
+	gw_poll_group_destroy(rude->group);
+	gw_bed_end(&rude->bed);
+	free(rude);
+}
+
+static int enter(struct rude *rude, struct wire_region *regions)
+{
+	struct wire_welcome welcome;
+	int fd = gw_fake_connect(rude->bed.address.port);
+	assert_true(fd >= 0);
+	assert_true(gw_fake_enter(fd, &welcome, regions, 3));
+	assert_int_equal(welcome.region_count, 3);
+	return fd;
+}
+
+static void garbage_on_the_port(void **state)
+{
+	static const char *const texts[] = {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00",
+					    "0123456789abcdef0123456789abcdef0123456789abcdef"};
+	struct rude *rude = rude_begin(state, NULL);
+	for (size_t i = 0; i < 3; i++) {
+		int fd = gw_fake_connect(rude->bed.address.port);
+		assert_true(gw_fake_send(fd, texts[i], strlen(texts[i])));
+		others_are_served(rude);
+		if (strlen(texts[i]) >= WIRE_HEADER_BYTES)
+			assert_true(gw_fake_closed(fd, 3000));
+		close(fd);
+	}
+	rude_end(rude);
+}
+
+/* Each is the end of that connection, told by an ERROR frame. */
+static void malformed_frames(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	struct wire_region regions[3];
+	const struct wire_header headers[] = {
+		{.type = WIRE_GATHER, .bytes = 31, .tag = 1},
+		{.type = WIRE_GATHER, .bytes = UINT32_MAX, .tag = 1},
+		{.type = WIRE_REQUEST, .bytes = WIRE_REQUEST_BYTES + GW_REQUEST_BYTES_MAX + 1, .tag = 1},
+		{.type = WIRE_DATA, .bytes = 0, .tag = 1},
+		{.type = WIRE_PING, .bytes = 0, .tag = 0},
+		{.type = WIRE_PING, .bytes = 1, .tag = 1},
+		{.type = WIRE_HELLO, .bytes = sizeof(struct wire_hello), .tag = 1},
+		{.type = 0, .bytes = 0, .tag = 1},
+		{.type = WIRE_READV, .bytes = 32, .tag = 1, .status = 1},
+	};
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		uint8_t body[sizeof(struct wire_hello)] = {0};
+		struct wire_header answer;
+		char text[WIRE_ERROR_TEXT];
+		int fd = enter(rude, regions);
+		assert_true(gw_fake_send(fd, &headers[i], sizeof(headers[i])));
+		if (headers[i].bytes < 200)
+			gw_fake_send(fd, body, headers[i].bytes < sizeof(body) ? headers[i].bytes : sizeof(body));
+		assert_true(gw_fake_expect(fd, WIRE_ERROR, &answer, text, sizeof(text)));
+		assert_int_equal(answer.tag, 0);
+		assert_int_equal(answer.status, GW_PROTOCOL);
+		assert_true(gw_fake_closed(fd, 5000));
+		close(fd);
+	}
+	rude_end(rude);
+}
+
+static bool ask(int fd, uint64_t tag, struct wire_read read, const void *rest, uint32_t n)
+{
+	uint8_t body[256];
+	memcpy(body, &read, sizeof(read));
+	memcpy(body + sizeof(read), rest, n);
+	return gw_fake_frame(fd, WIRE_GATHER, tag, body, (uint32_t)sizeof(read) + n);
+}
+
+/* A read that no correct client sends is answered with an error, and the next one is answered. */
+static void reads_out_of_range(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	struct wire_region regions[3];
+	int fd = enter(rude, regions);
+	uint32_t generation = regions[0].generation, zero = 0, huge = UINT32_MAX;
+	uint64_t wide = UINT64_MAX;
+	struct wire_header answer;
+	uint8_t body[WIRE_ERROR_TEXT];
+	const struct wire_read good = {.generation = generation, .count = 1, .length = 8, .width = 4};
+	struct wire_read bad[6] = {good, good, good, good, good, good};
+	bad[0].region = 3;
+	bad[1].generation = generation + 1;
+	bad[2].base = regions[0].bytes - 7;
+	bad[3].shift = 31; /* with a large offset */
+	bad[4].width = 8;  /* with the largest offset: 64 bits overflow */
+	bad[4].base = 16;
+	bad[5].length = UINT32_MAX;
+	for (uint64_t i = 0; i < 6; i++) {
+		const void *rest = i == 3 ? (const void *)&huge : i == 4 ? (const void *)&wide : (const void *)&zero;
+		assert_true(ask(fd, 2 * i + 1, bad[i], rest, bad[i].width));
+		assert_true(gw_fake_expect(fd, WIRE_ERROR, &answer, body, sizeof(body)));
+		assert_int_equal(answer.tag, 2 * i + 1);
+		assert_int_equal(answer.status, i == 1 ? GW_STALE : GW_RANGE);
+		assert_true(ask(fd, 2 * i + 2, good, &zero, 4));
+		assert_true(gw_fake_expect(fd, WIRE_DATA, &answer, body, sizeof(body)));
+		assert_int_equal(answer.tag, 2 * i + 2);
+		assert_memory_equal(body, rude->bed.memory, 8);
+	}
+	close(fd);
+	rude_end(rude);
+}
+
+static void clients_of_another_version(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	for (uint32_t n = 12; n < 400; n += 97) {
+		uint8_t body[400] = {0};
+		struct wire_hello hello = {.magic = WIRE_MAGIC, .version = 9};
+		struct wire_challenge challenge;
+		struct wire_header answer;
+		memcpy(body, &hello, 12);
+		int fd = gw_fake_connect(rude->bed.address.port);
+		assert_true(gw_fake_frame(fd, WIRE_HELLO, 0, body, n));
+		assert_true(gw_fake_expect(fd, WIRE_CHALLENGE, &answer, &challenge, sizeof(challenge)));
+		assert_int_equal(challenge.version, WIRE_VERSION);
+		assert_int_equal(challenge.magic, WIRE_MAGIC);
+		assert_true(gw_fake_closed(fd, 5000));
+		close(fd);
+	}
+	rude_end(rude);
+}
+
+/* A client that asks for much and reads nothing is not read from any more; one that reads later gets all of it. */
+static void a_slow_client(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	struct wire_region regions[3];
+	int fd = enter(rude, regions);
+	struct wire_read read = {
+		.generation = regions[0].generation, .count = 1, .length = (uint32_t)regions[0].bytes, .width = 4};
+	uint32_t zero = 0;
+	uint64_t asked = 0;
+	uint8_t frame[WIRE_HEADER_BYTES + WIRE_READ_BYTES + 4];
+	while (asked < 200) {
+		struct wire_header header = {.bytes = WIRE_READ_BYTES + 4, .type = WIRE_GATHER, .tag = asked + 1};
+		memcpy(frame, &header, sizeof(header));
+		memcpy(frame + sizeof(header), &read, sizeof(read));
+		memcpy(frame + sizeof(header) + sizeof(read), &zero, 4);
+		if (send(fd, frame, sizeof(frame), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(frame))
+			break;
+		asked++;
+		if (asked % 20 == 0)
+			others_are_served(rude);
+	}
+	struct gw_service_counters counters;
+	gw_service_counters(rude->bed.service, &counters);
+	/* 200 MiB were asked for; what was begun is what fits the sockets. */
+	assert_in_range(counters.read_bytes, 1, 60u << 20);
+	uint8_t *payload = malloc(regions[0].bytes);
+	for (uint64_t i = 0; i < asked; i++) {
+		struct wire_header answer;
+		assert_true(gw_fake_expect(fd, WIRE_DATA, &answer, payload, (uint32_t)regions[0].bytes));
+		assert_int_equal(answer.tag, i + 1);
+		assert_memory_equal(payload, rude->bed.memory, regions[0].bytes);
+		if (i % 20 == 0)
+			others_are_served(rude);
+	}
+	free(payload);
+	close(fd);
+	rude_end(rude);
+}
+
+/* Silence inside the hello or a frame ends a connection; silence between frames does not. */
+static void silent_clients(void **state)
+{
+	struct bed_options options = {.limits = {.idle_ms = 150}};
+	struct rude *rude = rude_begin(state, &options);
+	struct wire_region regions[3];
+	int nothing = gw_fake_connect(rude->bed.address.port), half = gw_fake_connect(rude->bed.address.port);
+	int thinking = enter(rude, regions), inside = enter(rude, regions);
+	struct wire_header header = {.bytes = WIRE_READ_BYTES + 4, .type = WIRE_GATHER, .tag = 1};
+	assert_true(gw_fake_send(half, &header, 9));
+	assert_true(gw_fake_send(inside, &header, sizeof(header)));
+	assert_true(gw_fake_closed(nothing, 5000));
+	assert_true(gw_fake_closed(half, 5000));
+	assert_true(gw_fake_closed(inside, 5000));
+	assert_false(gw_fake_closed(thinking, 400));
+	close(nothing);
+	close(half);
+	close(inside);
+	close(thinking);
+	rude_end(rude);
+}
+
+static void a_client_leaves_at_each_state(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	struct wire_region regions[3];
+	uint32_t large = 30000000;
+	for (uint32_t step = 0; step < 5; step++) {
+		int fd = step < 2 ? gw_fake_connect(rude->bed.address.port) : enter(rude, regions);
+		struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+		struct wire_header header = {.bytes = 12, .type = WIRE_REQUEST, .op = BED_OP_LARGE, .tag = 1};
+		uint8_t body[12] = {0};
+		memcpy(body + 8, &large, 4);
+		if (step == 1)
+			gw_fake_frame(fd, WIRE_HELLO, 0, &hello, sizeof(hello));
+		if (step >= 3)
+			gw_fake_send(fd, &header, sizeof(header));
+		if (step == 4) {
+			gw_fake_send(fd, body, sizeof(body));
+			gw_fake_receive(fd, body, 1); /* the reply is under way */
+		}
+		close(fd);
+		others_are_served(rude);
+	}
+	struct gw_service_counters counters = {0};
+	for (int i = 0; i < 500; i++) {
+		gw_service_counters(rude->bed.service, &counters);
+		if (counters.connections_open == 1)
+			break;
+		others_are_served(rude);
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	}
+	assert_int_equal(counters.connections_open, 1);
+	rude_end(rude);
+}
+
+/* --- Requests of scripted clients. --- */
+
+static bool call(int fd, uint16_t op, uint64_t tag, const void *bytes, uint32_t n)
+{
+	struct wire_header header = {.bytes = WIRE_REQUEST_BYTES + n, .type = WIRE_REQUEST, .op = op, .tag = tag};
+	uint64_t sequence = 0;
+	return gw_fake_send(fd, &header, sizeof(header)) && gw_fake_send(fd, &sequence, sizeof(sequence)) &&
+	       gw_fake_send(fd, bytes, n);
+}
+
+/* One that does not read for longer than a silent client is borne with: it is owed answers, and gets all of them. */
+static void a_slow_client_of_small_replies(void **state)
+{
+	const uint32_t requests = 3000, bytes = 8000;
+	struct bed_options options = {.limits = {.idle_ms = 400}};
+	struct rude *rude = rude_begin(state, &options);
+	struct wire_region regions[3];
+	int fd = enter(rude, regions);
+	for (uint32_t i = 0; i < requests; i++)
+		assert_true(call(fd, BED_OP_LARGE, i + 1, &bytes, 4));
+	for (int i = 0; i < 30; i++) {
+		others_are_served(rude);
+		nanosleep(&(struct timespec){.tv_nsec = 40000000}, NULL);
+	}
+	uint8_t *reply = malloc(bytes);
+	for (uint32_t i = 0; i < requests; i++) {
+		struct wire_header answer;
+		assert_true(gw_fake_expect(fd, WIRE_REPLY, &answer, reply, bytes));
+		assert_int_equal(answer.tag, i + 1);
+		assert_int_equal(answer.bytes, bytes);
+		assert_int_equal(reply[bytes - 1], (uint8_t)((bytes - 1) * 7));
+	}
+	free(reply);
+	close(fd);
+	rude_end(rude);
+}
+
+/* A request that outgrows the server's input buffer, begun while the answers in front of it are still on their way and
+ * the next bytes are already being waited for. */
+static void a_long_request_behind_reads(void **state)
+{
+	const uint32_t n = 500000, first = 1000, reads = 40;
+	struct rude *rude = rude_begin(state, NULL);
+	struct wire_region regions[3];
+	int fd = enter(rude, regions);
+	uint32_t zero = 0, whole = (uint32_t)regions[0].bytes;
+	uint8_t *bytes = malloc(n), *body = malloc(whole);
+	for (uint32_t i = 0; i < n; i++)
+		bytes[i] = (uint8_t)(i ^ (i >> 8));
+	struct wire_read read = {.generation = regions[0].generation, .count = 1, .length = whole, .width = 4};
+	for (uint64_t i = 0; i < reads; i++)
+		assert_true(ask(fd, i + 1, read, &zero, 4));
+	struct wire_header header = {
+		.bytes = WIRE_REQUEST_BYTES + n, .type = WIRE_REQUEST, .op = BED_OP_ECHO, .tag = reads + 1};
+	uint64_t sequence = 0;
+	struct wire_header answer;
+	assert_true(gw_fake_send(fd, &header, sizeof(header)) && gw_fake_send(fd, &sequence, sizeof(sequence)) &&
+		    gw_fake_send(fd, bytes, first));
+	for (uint64_t i = 0; i < reads; i++) {
+		assert_true(gw_fake_expect(fd, WIRE_DATA, &answer, body, whole));
+		assert_memory_equal(body, rude->bed.memory, whole);
+	}
+	others_are_served(rude);
+	assert_true(gw_fake_send(fd, bytes + first, n - first));
+	assert_true(gw_fake_expect(fd, WIRE_REPLY, &answer, body, whole));
+	assert_int_equal(answer.tag, reads + 1);
+	assert_int_equal(answer.bytes, n);
+	assert_memory_equal(body, bytes, n);
+	free(bytes);
+	free(body);
+	close(fd);
+	rude_end(rude);
+}
+
+/* Far more connections than the limit: those that are in go on, the others are told or just closed, and when the flood
+ * is over there is room again. */
+static void a_flood_of_connections(void **state)
+{
+	enum { FLOOD = 200 };
+	struct bed_options options = {.limits = {.connections = 3}};
+	struct rude *rude = rude_begin(state, &options);
+	struct wire_region regions[3];
+	int fds[FLOOD], inside = enter(rude, regions), told = 0;
+	for (int i = 0; i < FLOOD; i++) {
+		fds[i] = gw_fake_connect(rude->bed.address.port);
+		assert_true(fds[i] >= 0);
+	}
+	others_are_served(rude);
+	for (int i = 1; i < FLOOD; i++) {
+		struct wire_header answer = {0};
+		char text[WIRE_ERROR_TEXT];
+		bool error = gw_fake_expect(fds[i], WIRE_ERROR, &answer, text, sizeof(text));
+		assert_true(!error || answer.status == GW_LIMIT);
+		assert_true(gw_fake_closed(fds[i], 5000));
+		told += error;
+	}
+	assert_in_range(told, 1, 100);
+	others_are_served(rude);
+	for (int i = 0; i < FLOOD; i++)
+		close(fds[i]);
+	struct gw_service_counters counters = {0};
+	for (int i = 0; i < 500 && counters.connections_open != 2; i++) {
+		others_are_served(rude);
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+		gw_service_counters(rude->bed.service, &counters);
+	}
+	assert_int_equal(counters.connections_open, 2);
+	assert_int_equal(counters.refused, FLOOD - 1);
+	close(enter(rude, regions));
+	close(inside);
+	rude_end(rude);
+}
+
+/* One client's many costly requests leave the others their turn: a read comes back while most of them still wait. */
+static void costly_requests_take_turns(void **state)
+{
+	enum { REQUESTS = 100 };
+	const uint32_t ms = 10;
+	struct rude *rude = rude_begin(state, NULL);
+	struct wire_region regions[3];
+	int fd = enter(rude, regions);
+	for (uint32_t i = 0; i < REQUESTS; i++)
+		assert_true(call(fd, BED_OP_SLOW, i + 1, &ms, 4));
+	struct wire_header answer;
+	assert_true(gw_fake_expect(fd, WIRE_REPLY, &answer, NULL, 0)); /* they are all there */
+	others_are_served(rude);
+	struct gw_service_counters counters;
+	gw_service_counters(rude->bed.service, &counters);
+	assert_in_range(counters.requests, 1, REQUESTS / 2);
+	for (uint32_t i = 1; i < REQUESTS; i++) {
+		assert_true(gw_fake_expect(fd, WIRE_REPLY, &answer, NULL, 0));
+		assert_int_equal(answer.tag, i + 1);
+	}
+	close(fd);
+	rude_end(rude);
+}
+int main(void)
+{
+	static const struct bed_test tests[] = {
+		{BED_TEST(garbage_on_the_port)},
+		{BED_TEST(malformed_frames)},
+		{BED_TEST(reads_out_of_range)},
+		{BED_TEST(clients_of_another_version)},
+		{BED_TEST(a_slow_client)},
+		{BED_TEST(a_slow_client_of_small_replies)},
+		{BED_TEST(silent_clients)},
+		{BED_TEST(a_client_leaves_at_each_state)},
+		{BED_TEST(a_long_request_behind_reads)},
+		{BED_TEST(a_flood_of_connections)},
+		{BED_TEST(costly_requests_take_turns)},
+	};
+	return gw_bed_run_network("tcp server", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Every benchmark, small: it ends well, its figures are checked ones beside a ceiling, one JSON object a line; and one
+# that is interrupted leaves neither a server nor a folder.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+export TMPDIR=$work/tmp
+mkdir tmp
+
+measured() { # measured LINES BENCHMARK ARGUMENT…
+	local lines=$1
+	shift
+	holds "bench $1" "$GRAPHWIRE" bench "$@" --repeats 5 --json lines.json
+	if python3 - "$1" "$lines" <<-'CHECK' >why 2>&1; then
+		import json, sys
+		name, lines = sys.argv[1], [json.loads(line) for line in open("lines.json")]
+		assert len(lines) == int(sys.argv[2]), f"{len(lines)} lines"
+		for line in lines:
+		    assert line["bench"] == name and line["verified"] is True and line["repeats"] >= 5, line
+		    assert line["value"] > 0 and line["ceiling"] > 0 and line["unit"] and line["case"], line
+		    assert abs(line["ratio"] - line["value"] / line["ceiling"]) < 1e-6 * line["ratio"], line
+	CHECK
+		ok "bench $1: $lines figures, each beside its ceiling"
+	else
+		not_ok "bench $1: its JSON: $(tail -n 1 why)"
+	fi
+}
+drivers=1 # of TCP: io_uring may be forbidden
+"$GRAPHWIRE" bench latency --transport io_uring --rounds 10 --repeats 5 >out 2>&1
+if grep -q '^latency' out; then drivers=2; fi
+measured $((2 * drivers)) latency --rounds 20
+measured $((1 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500
+measured 1 sample --scale 10 --batches 5 --threads 1
+measured 2 minibatch --scale 10 --batches 2 --batch-size 100
+measured 3 remote --scale 10 --batches 2 --batch-size 100
+measured 2 threads --threads 2 --seconds 0.01 --table 1Mi --batch 500
+measured 1 load --size 1Mi --folder "$work"
+left=$(ls -A tmp)
+if [ -z "$left" ]; then ok "benchmarks leave nothing behind"; else not_ok "benchmarks leave $left"; fi
+
+refuses "bench: an option without a benchmark" 2 'json.*name' "$GRAPHWIRE" bench --json x
+refuses "bench: too few repeats" 2 'repeats' "$GRAPHWIRE" bench sample --repeats 2
+refuses "bench: no folder for the JSON" 1 'absent/x' "$GRAPHWIRE" bench latency --rounds 10 --json absent/x
+refuses "bench: servers without a graph" 1 'part-config' "$GRAPHWIRE" bench minibatch --servers 127.0.0.1:1
+
+# Interrupted while it makes its graph, and while its servers run; the pause stands for a benchmark that goes on.
+for moment in whole parts graphwire/key-; do
+	"$GRAPHWIRE" bench minibatch --scale 17 --batches 1000 >out 2>err </dev/null &
+	process=$!
+	started+=("$process")
+	within 60 compgen -G "tmp/*/$moment*" || not_ok "bench never makes $moment"
+	children=$(ps -o pid= --ppid "$process")
+	kill -TERM "$process"
+	if ! within 20 gone "$process"; then not_ok "bench goes on after a signal"; fi
+	wait "$process"
+	for child in $children; do
+		within 10 gone "$child" || not_ok "bench leaves process $child"
+	done
+	left=$(ls -A tmp)
+	if [ -z "$left" ]; then ok "interrupted at $moment, bench leaves nothing"; else not_ok "at $moment: $left"; fi
+done

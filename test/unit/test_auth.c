@@ -1,0 +1,106 @@
+/* Proofs: made from the same key and the same exchange they are the same; nothing of either may differ by a bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "transport/auth.h"
+
+static uint8_t key[40];
+
+static struct gw_auth exchange(void)
+{
+	struct gw_auth auth = {.key = key, .key_bytes = sizeof(key), .version = 3, .incarnation = 77};
+	for (uint8_t i = 0; i < GW_NONCE_BYTES; i++) {
+		auth.client_nonce[i] = i;
+		auth.server_nonce[i] = (uint8_t)(100 + i);
+	}
+	memcpy(auth.client_uuid, "0123456789abcdef", 16);
+	return auth;
+}
+
+static void a_proof_is_of_one_role(void **state)
+{
+	struct gw_auth auth = exchange();
+	uint8_t client[GW_PROOF_BYTES], again[GW_PROOF_BYTES], server[GW_PROOF_BYTES];
+	(void)state;
+	assert_int_equal(gw_proof_make(&auth, GW_AUTH_CLIENT, client), GW_OK);
+	assert_int_equal(gw_proof_make(&auth, GW_AUTH_CLIENT, again), GW_OK);
+	assert_int_equal(gw_proof_make(&auth, GW_AUTH_SERVER, server), GW_OK);
+	assert_memory_equal(client, again, GW_PROOF_BYTES);
+	assert_true(gw_proof_check(&auth, GW_AUTH_CLIENT, client));
+	assert_true(gw_proof_check(&auth, GW_AUTH_SERVER, server));
+	assert_false(gw_proof_check(&auth, GW_AUTH_SERVER, client));
+	assert_false(gw_proof_check(&auth, GW_AUTH_CLIENT, server));
+}
+
+static void every_bit_of_a_proof_counts(void **state)
+{
+	struct gw_auth auth = exchange();
+	uint8_t proof[GW_PROOF_BYTES];
+	(void)state;
+	assert_int_equal(gw_proof_make(&auth, GW_AUTH_CLIENT, proof), GW_OK);
+	for (uint32_t bit = 0; bit < 8 * GW_PROOF_BYTES; bit++) {
+		proof[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_false(gw_proof_check(&auth, GW_AUTH_CLIENT, proof));
+		proof[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	assert_true(gw_proof_check(&auth, GW_AUTH_CLIENT, proof));
+}
+
+/* An old proof, or one meant for another server, client or version, is worth nothing. */
+static void every_bit_of_the_exchange_counts(void **state)
+{
+	const struct gw_auth good = exchange();
+	const struct {
+		size_t at, bytes;
+	} parts[] = {{offsetof(struct gw_auth, version), 4},
+		     {offsetof(struct gw_auth, client_nonce), GW_NONCE_BYTES},
+		     {offsetof(struct gw_auth, server_nonce), GW_NONCE_BYTES},
+		     {offsetof(struct gw_auth, incarnation), 8},
+		     {offsetof(struct gw_auth, client_uuid), 16}};
+	uint8_t proof[GW_PROOF_BYTES];
+	(void)state;
+	assert_int_equal(gw_proof_make(&good, GW_AUTH_SERVER, proof), GW_OK);
+	for (size_t part = 0; part < sizeof(parts) / sizeof(parts[0]); part++)
+		for (size_t bit = 0; bit < 8 * parts[part].bytes; bit++) {
+			struct gw_auth other = good;
+			((uint8_t *)&other)[parts[part].at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+			assert_false(gw_proof_check(&other, GW_AUTH_SERVER, proof));
+		}
+	for (size_t bit = 0; bit < 8 * sizeof(key); bit++) {
+		key[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_false(gw_proof_check(&good, GW_AUTH_SERVER, proof));
+		key[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	struct gw_auth shorter = good;
+	key[sizeof(key) - 1] = 1;
+	assert_int_equal(gw_proof_make(&good, GW_AUTH_SERVER, proof), GW_OK);
+	shorter.key_bytes--;
+	assert_false(gw_proof_check(&shorter, GW_AUTH_SERVER, proof));
+}
+
+static void nonces_differ(void **state)
+{
+	uint8_t nonces[100][GW_NONCE_BYTES];
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(gw_nonce_make(nonces[i]), GW_OK);
+		for (int j = 0; j < i; j++)
+			assert_memory_not_equal(nonces[i], nonces[j], GW_NONCE_BYTES);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_proof_is_of_one_role),
+		cmocka_unit_test(every_bit_of_a_proof_counts),
+		cmocka_unit_test(every_bit_of_the_exchange_counts),
+		cmocka_unit_test(nonces_differ),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* What ids may look like, how headers are told from edges, lists of names, and masks: taken as their writers meant
+ * them, or refused with the line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/support/import_bed.h"
+
+static struct import_bed bed;
+
+static int begin(void **state)
+{
+	(void)state;
+	import_bed_begin(&bed);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	import_bed_end(&bed);
+	return 0;
+}
+
+#define COUNT(of) (sizeof(of) / sizeof((of)[0]))
+
+#define EDGES   "_N:_E:_N"
+#define NODE(x) "node/_N/" x
+
+static void expect_names(const char *const *names, uint64_t count)
+{
+	assert_int_equal(bed.meta->ntypes[0].count, count);
+	for (uint64_t i = 0; i < count; i++) {
+		if (!import_bed_string_is(&bed, NODE("orig_id"), i, names[i]))
+			fail_msg("node %llu is not \"%s\"", (unsigned long long)i, names[i]);
+	}
+	import_bed_reset(&bed);
+}
+
+static void import_text(const char *text)
+{
+	import_bed_text(&bed, "e", text);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_open(&bed);
+}
+
+/* -1 and 2.0 are numbers, but no ids: names only if someone says so. Digits beyond 63 bits and with leading zeros are
+ * names. */
+static void odd_ids(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {"1,2\n-1,4\n", "1,2\n+1,4\n", "1.0,2.0\n3.0,4.0\n", "1,2\n3,4.5\n"};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		import_bed_text(&bed, "e", bad[i]);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_fails(&bed, GW_FORMAT, i == 2 ? "e, line 1" : "e, line 2", "whole number", "--ids text");
+	}
+	import_bed_text(&bed, "e", bad[0]);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	bed.options.ids = GW_IDS_TEXT;
+	import_bed_open(&bed);
+	expect_names((const char *const[]){"1", "2", "-1", "4"}, 4);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_word(&bed, GW_IMPORT_NUM_NODES, "9");
+	bed.options.ids = GW_IDS_TEXT;
+	import_bed_fails(&bed, GW_INVALID, "--num-nodes", "--nodes", NULL);
+	import_text("12345678901234567890,18446744073709551615\n99999999999999999999,12345678901234567890\n");
+	expect_names((const char *const[]){"12345678901234567890", "18446744073709551615", "99999999999999999999"}, 3);
+	import_text("007\t7\n7\t0\n");
+	expect_names((const char *const[]){"007", "7", "0"}, 3);
+	import_text("10.0.0.1 10.0.0.2\n10.0.0.2 10.0.0.1\n");
+	expect_names((const char *const[]){"10.0.0.1", "10.0.0.2"}, 2);
+	import_text("Z\xc3\xbcrich;\xe6\x9d\xb1\xe4\xba\xac\n\xf0\x9f\x9a\x82;Z\xc3\xbcrich\n");
+	expect_names((const char *const[]){"Z\xc3\xbcrich", "\xe6\x9d\xb1\xe4\xba\xac", "\xf0\x9f\x9a\x82"}, 3);
+	import_bed_file(&bed, "e", "a\0b c\n", 6);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_fails(&bed, GW_FORMAT, "e", "NUL", "offset 1");
+	import_bed_file(&bed, "e",
+			"\xff\xfe"
+			"1\0,\0"
+			"2\0\n\0",
+			10);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_fails(&bed, GW_UNSUPPORTED, "e", "UTF-16", "UTF-8");
+}
+
+/* Parallel edges and loops are kept, in the order of the input. */
+static void repeats_and_loops(void **state)
+{
+	(void)state;
+	static const uint64_t src[] = {1, 1, 2, 1, 2}, dst[] = {2, 2, 2, 2, 2};
+	import_bed_text(&bed, "e", "1 2 10\n1 2 11\n2 2 12\n1 2 13\n2 2 14\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_word(&bed, GW_IMPORT_EDGE_COLUMN, "w=3");
+	import_bed_open(&bed);
+	import_bed_check_edges(&bed, EDGES, 5, src, dst, NULL, true);
+	static const float weights[] = {10, 11, 13, 12, 14};
+	assert_memory_equal(import_bed_array(&bed, "edge/_N___E___N/w"), weights, sizeof(weights));
+	import_bed_reset(&bed);
+}
+
+static void headers(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint64_t edges;
+	} cases[] = {
+		{"Source,Target\nann,bob\n", 1},
+		{"FromNodeId\tToNodeId\n1\t2\n", 1},
+		{"\xef\xbb\xbf\"src\",\"dst\"\r\n\"ann\",\"bob\"\r\n", 1},
+		{"user,place\n1,Rome\n2,Oslo\n", 2},
+		{"user,place\n1,Rome\n", 2}, /* one row is not enough to say */
+		{"ann,bob\nann,7\nbob,ann\n", 3},
+		{"ann,bob\ncid,dan\n", 2},
+		{"a,b\n1,2\n", 1},
+		{"1,2\n3,4\n", 2},
+		{"source,target\n", 0},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		import_bed_text(&bed, "e", cases[i].text);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "user:in:place=@e");
+		if (cases[i].edges == 0) {
+			import_bed_fails(&bed, GW_FORMAT, "no edges", NULL, NULL);
+			continue;
+		}
+		import_bed_open(&bed);
+		if (bed.meta->etypes[0].count != cases[i].edges)
+			fail_msg("\"%s\": %llu edges", cases[i].text, (unsigned long long)bed.meta->etypes[0].count);
+		import_bed_reset(&bed);
+		import_bed_text(&bed, "e", cases[i].text);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "user:in:place=@e");
+		bed.options.text.header = GW_HEADER_NONE;
+		bed.options.ids = GW_IDS_TEXT;
+		uint64_t lines = 0;
+		for (const char *at = cases[i].text; *at; at++)
+			lines += *at == '\n';
+		import_bed_open(&bed);
+		assert_int_equal(bed.meta->etypes[0].count, lines);
+		import_bed_reset(&bed);
+	}
+	import_bed_text(&bed, "t", "head,relation,tail\na,r,b\n");
+	import_bed_word(&bed, GW_IMPORT_TRIPLES, "@t");
+	import_bed_open(&bed);
+	assert_int_equal(bed.meta->etypes[0].count, 1);
+	import_bed_reset(&bed);
+}
+
+/* A line of a list is a name, whatever it is made of; "number name" only where it is both. */
+static void lists_of_names(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *list, *edges;
+	} cases[] = {
+		{"Paris\nNew York\nNew Delhi\n", "Paris\tNew York\nNew Delhi\tParis\n"},
+		{"New York\nParis\nNew Delhi\n", "New York\tParis\n"},
+		{"Smith, J\nDoe\nRoe, K, Jr\n", "\"Smith, J\",Doe\n\"Roe, K, Jr\",Doe\n"},
+		{"\"Smith, J\"\n\"Doe\"\n\"Roe, K, Jr\"\n", "\"Smith, J\",Doe\n\"Roe, K, Jr\",Doe\n"},
+		{"0\tNew York\n2\tParis\n1\tOslo\n", "New York\tOslo\nParis\tOslo\n"},
+		{"Oslo 1\nParis 2\nRome 0\n", "Rome Paris\n"},
+	};
+	static const char *const names[][3] = {
+		{"Paris", "New York", "New Delhi"}, {"New York", "Paris", "New Delhi"},
+		{"Smith, J", "Doe", "Roe, K, Jr"},  {"Smith, J", "Doe", "Roe, K, Jr"},
+		{"New York", "Oslo", "Paris"},      {"Rome", "Oslo", "Paris"},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		import_bed_text(&bed, "list", cases[i].list);
+		import_bed_text(&bed, "e", cases[i].edges);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODES, "@list");
+		import_bed_open(&bed);
+		expect_names(names[i], 3);
+	}
+	static const struct {
+		const char *list, *why;
+	} bad[] = {{"0 Oslo\n1 New York\n", "list, line 2"},
+		   {"0,Oslo\n1,Smith, J\n", "list, line 2"},
+		   {"Oslo\tNorway\n", "must be a number"},
+		   {"0\tOslo\tNorway\n", "one column, or two"}};
+	import_bed_text(&bed, "e", "Oslo\tRome\n");
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		import_bed_text(&bed, "list", bad[i].list);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODES, "@list");
+		import_bed_fails(&bed, GW_FORMAT, bad[i].why, NULL, NULL);
+	}
+}
+
+/* Few edges among many nodes: features count the nodes, and none of them is dropped. */
+static void features_count_nodes(void **state)
+{
+	(void)state;
+	const uint64_t shape[] = {20000};
+	float *feat = calloc(shape[0], sizeof(*feat));
+	for (uint64_t i = 0; i < shape[0]; i++)
+		feat[i] = (float)i;
+	import_bed_npy(&bed, "feat.npy", GW_FLOAT32, 1, shape, feat);
+	import_bed_text(&bed, "e", "19000 3\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "feat=@feat.npy");
+	import_bed_open(&bed);
+	assert_int_equal(bed.meta->ntypes[0].count, shape[0]);
+	assert_memory_equal(import_bed_array(&bed, NODE("feat")), feat, shape[0] * sizeof(*feat));
+	import_bed_reset(&bed);
+	free(feat);
+}
+
+static void masks(void **state)
+{
+	(void)state;
+	static const int64_t flags[] = {0, 1, 1, 0, 1}, list[] = {4, 1, 2}, twice[] = {0, 1, 1};
+	static const uint8_t bytes[] = {0, 1, 1, 0, 1};
+	const uint64_t five[] = {5}, column[] = {5, 1}, three[] = {3}, square[] = {2, 2};
+	import_bed_text(&bed, "e", "0 1\n2 3\n4 0\n");
+	import_bed_npy(&bed, "int64.npy", GW_INT64, 1, five, flags);
+	import_bed_npy(&bed, "column.npy", GW_INT64, 2, column, flags);
+	import_bed_npy(&bed, "uint8.npy", GW_UINT8, 1, five, bytes);
+	import_bed_npy(&bed, "bool.npy", GW_BOOL, 1, five, bytes);
+	import_bed_npy(&bed, "list.npy", GW_INT64, 1, three, list);
+	static const char *const files[] = {"int64", "column", "uint8", "bool", "list"};
+	for (size_t i = 0; i < COUNT(files); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODE_MASK, "m=@%s.npy", files[i]);
+		import_bed_open(&bed);
+		assert_int_equal(gw_part_array(bed.part, NODE("m"))->meta->dtype, GW_BOOL);
+		assert_int_equal(import_bed_rows(&bed, NODE("m")), 5);
+		assert_memory_equal(import_bed_array(&bed, NODE("m")), bytes, 5);
+		import_bed_reset(&bed);
+	}
+	import_bed_npy(&bed, "twice.npy", GW_INT64, 1, three, twice);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_word(&bed, GW_IMPORT_NODE_MASK, "m=@twice.npy");
+	import_bed_fails(&bed, GW_FORMAT, "twice.npy", "node 1 once more", "5 nodes");
+	import_bed_npy(&bed, "square.npy", GW_INT64, 2, square, flags);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_word(&bed, GW_IMPORT_NODE_MASK, "m=@square.npy");
+	import_bed_fails(&bed, GW_FORMAT, "square.npy", "\"m\"", NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(odd_ids),        cmocka_unit_test(repeats_and_loops),    cmocka_unit_test(headers),
+		cmocka_unit_test(lists_of_names), cmocka_unit_test(features_count_nodes), cmocka_unit_test(masks),
+	};
+	return cmocka_run_group_tests_name("import_ids", tests, begin, end);
+}

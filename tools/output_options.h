@@ -1,0 +1,22 @@
+/* The options of every command that writes a one-part graph, as rows of its table. */
+#ifndef GW_TOOLS_OUTPUT_OPTIONS_H
+#define GW_TOOLS_OUTPUT_OPTIONS_H
+
+#include "core/base/options.h"
+#include "tools/builder.h"
+
+#define GW_TOOL_THREADS_MAX 256
+
+/* type: the command's struct; at: the member that holds out, name and build, with its dot ("import."), or nothing. */
+#define GW_OUTPUT_OPTIONS(type, at, usual_name, group)                                                                 \
+	{"out", "FOLDER", "where the graph goes (must not exist)", group,                                              \
+	 GW_OPTION_TEXT(type, at out, .missing = "where shall the graph go?")},                                        \
+		{"name", "NAME", "the graph's name (default: " usual_name ")", group, GW_OPTION_TEXT(type, at name)},  \
+		{"replace", NULL, "replace an existing graph", group, GW_OPTION_FLAG(type, at build.replace)},         \
+		{"threads", "N", "default: all processors", group,                                                     \
+		 GW_OPTION_NUMBER(type, at build.threads, 1, GW_TOOL_THREADS_MAX)},                                    \
+	{                                                                                                              \
+		"quiet", NULL, "errors only", group, GW_OPTION_FLAG(type, at build.quiet)                              \
+	}
+
+#endif

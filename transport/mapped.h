@@ -1,0 +1,17 @@
+/* Reads of regions that this process can address (memory, shm): prefetching copies, done inside the call. */
+#ifndef GW_TRANSPORT_MAPPED_H
+#define GW_TRANSPORT_MAPPED_H
+
+#include "transport/transport.h"
+
+/* A call copies at most so much, then says how many: a deadline is looked at before each call, and so is kept to within
+ * the time of one such copy. */
+#define GW_MAPPED_RANGES (1u << 16)
+#define GW_MAPPED_BYTES  (64ull << 20)
+
+/* Copy the first of n reads that were checked (transport/outbox.h), from a region's first byte to a buffer's. Return
+ * how many, at least one if n > 0; *bytes: of these. */
+size_t gw_mapped_gather(const uint8_t *from, uint8_t *to, const struct gw_gather *gather, size_t n, uint64_t *bytes);
+size_t gw_mapped_readv(const uint8_t *from, uint8_t *to, const struct gw_span *spans, size_t n, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,89 @@
+/* Ports: taken and listened on at once, or reserved first.
+ *
+ *   reserve: bind without listening -> (a server loads: clients are refused, nobody else gets the port)
+ *            -> yield -> listen on a second socket of the same port -> close the first
+ *
+ * A bound socket that does not listen keeps others away only while it does not say SO_REUSEADDR; one that is bound
+ * while connections of an earlier server still linger in TIME_WAIT must have said it. So a reservation says it for the
+ * moment of its bind, and again just before the listener's. Fails on a taken port, naming the holder.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include "transport/tcp/tcp.h"
+
+#define BACKLOG 512
+
+static void set_reuse(int fd, int on)
+{
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+}
+
+static gw_status fail_at(const struct gw_address *address, int error)
+{
+	char text[GW_ADDRESS_MAX], holder[128];
+	gw_address_text(address, text);
+	if (error != EADDRINUSE)
+		return gw_fail_errno(GW_IO, error, "listen on %s", text);
+	gw_socket_holder(address->port, holder, sizeof(holder));
+	return gw_fail(GW_BUSY, "listen on %s: the port is taken by %s; choose another", text, holder);
+}
+
+/* Binds and tells the port; on success *out is the socket. */
+static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, int *out, uint16_t *port)
+{
+	struct addrinfo *list;
+	*out = -1;
+	gw_status status = gw_socket_resolve(address, &list);
+	if (status)
+		return gw_context(status, "listen");
+	/* The first address of a name: a name that stands for several is for clients. */
+	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage taken = {0};
+	socklen_t taken_bytes = sizeof(taken);
+	if (fd < 0) {
+		status = fail_at(address, errno);
+		goto free_list;
+	}
+	/* A reservation of any port says nothing: the kernel would give it one that another such socket holds. */
+	if (address->port || !wait_to_listen)
+		set_reuse(fd, 1);
+	if (bind(fd, list->ai_addr, list->ai_addrlen) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&taken, &taken_bytes) != 0) {
+		status = fail_at(address, errno);
+		close(fd);
+		goto free_list;
+	}
+	*port = ntohs(taken.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&taken)->sin6_port
+						  : ((struct sockaddr_in *)&taken)->sin_port);
+	*out = fd;
+free_list:
+	freeaddrinfo(list);
+	return status;
+}
+
+gw_status gw_socket_listen(const struct gw_address *address, int *out, uint16_t *port)
+{
+	gw_status status = bind_to(address, false, out, port);
+	if (status == GW_OK && listen(*out, BACKLOG) != 0) {
+		status = fail_at(address, errno);
+		close(*out);
+		*out = -1;
+	}
+	return status;
+}
+
+gw_status gw_port_reserve(struct gw_address *address, int *reservation)
+{
+	gw_status status = bind_to(address, true, reservation, &address->port);
+	if (status == GW_OK)
+		set_reuse(*reservation, 0);
+	return status;
+}
+
+void gw_port_yield(int reservation)
+{
+	set_reuse(reservation, 1);
+}

@@ -1,0 +1,145 @@
+/* Looking up a name. The resolver blocks for as long as its servers are silent, several times 5 s; meanwhile a loop has
+ * other peers to serve and deadlines to keep. So a thread of its own asks, and tells the outcome by a descriptor:
+ *
+ *   begin ─▶ thread: getaddrinfo ─▶ descriptor readable ─▶ take
+ *      └──────────────▶ abandon: the thread ends by itself, and the later of the two frees
+ *
+ * The thread touches nothing but the lookup, so that loops, poll groups and endpoints may go while it asks. Fails on a
+ * name that nobody knows, and when descriptors, threads or places for lookups run out.
+ */
+#include "transport/tcp/lookup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "transport/tcp/tcp.h"
+
+struct tcp_lookup {
+	struct gw_address address;
+	int fd;                      /* the thread's */
+	_Atomic uint32_t references; /* the asker's and the thread's */
+	_Atomic bool ended;
+	struct addrinfo *list;
+	gw_status status;
+	char text[GW_ERROR_TEXT_MAX];
+};
+
+static _Atomic uint32_t under_way;
+
+static void release(struct tcp_lookup *lookup)
+{
+	if (atomic_fetch_sub(&lookup->references, 1) > 1)
+		return;
+	if (lookup->list)
+		freeaddrinfo(lookup->list);
+	gw_free(lookup);
+}
+
+static void *ask(void *argument)
+{
+	struct tcp_lookup *lookup = argument;
+	uint64_t one = 1;
+	lookup->status = gw_socket_resolve(&lookup->address, &lookup->list);
+	if (lookup->status)
+		snprintf(lookup->text, sizeof(lookup->text), "%s", gw_last_error());
+	atomic_fetch_sub(&under_way, 1);
+	atomic_store(&lookup->ended, true);
+	(void)!write(lookup->fd, &one, sizeof(one));
+	close(lookup->fd);
+	release(lookup);
+	return NULL;
+}
+
+/* A detached thread to which no signal is delivered: signals are the program's. */
+static int start(struct tcp_lookup *lookup)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigset_t all, before;
+	int error = pthread_attr_init(&attributes);
+	if (error)
+		return error;
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, &attributes, ask, lookup);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+gw_status gw_lookup_begin(const struct gw_address *address, struct tcp_lookup **out, int *fd)
+{
+	char text[GW_ADDRESS_MAX];
+	gw_status status;
+	*out = NULL;
+	*fd = -1;
+	if (atomic_fetch_add(&under_way, 1) >= TCP_LOOKUPS_MAX) {
+		status = gw_fail(GW_LIMIT, "look up %s: %d names are being looked up already; give numbers",
+				 gw_address_text(address, text), TCP_LOOKUPS_MAX);
+		goto leave;
+	}
+	struct tcp_lookup *lookup = gw_calloc(1, sizeof(*lookup));
+	if (!lookup) {
+		status = GW_NO_MEMORY;
+		goto leave;
+	}
+	lookup->address = *address;
+	atomic_store(&lookup->references, 2);
+	int error = 0;
+	lookup->fd = eventfd(0, EFD_CLOEXEC);
+	if (lookup->fd < 0) {
+		error = errno;
+		goto free_lookup;
+	}
+	int told = fcntl(lookup->fd, F_DUPFD_CLOEXEC, 0);
+	if (told < 0) {
+		error = errno;
+		goto close_fd;
+	}
+	error = start(lookup);
+	if (error)
+		goto close_told;
+	*out = lookup;
+	*fd = told;
+	return GW_OK;
+
+close_told:
+	close(told);
+close_fd:
+	close(lookup->fd);
+free_lookup:
+	gw_free(lookup);
+	status = gw_fail_errno(GW_IO, error, "look up %s", gw_address_text(address, text));
+leave:
+	atomic_fetch_sub(&under_way, 1);
+	return status;
+}
+
+gw_status gw_lookup_take(struct tcp_lookup *lookup, struct addrinfo **list)
+{
+	*list = NULL;
+	if (!atomic_load(&lookup->ended))
+		return GW_AGAIN;
+	gw_status status = lookup->status;
+	*list = lookup->list;
+	lookup->list = NULL;
+	if (status)
+		gw_fail_text(status, lookup->text);
+	release(lookup);
+	return status;
+}
+
+void gw_lookup_abandon(struct tcp_lookup *lookup)
+{
+	if (lookup)
+		release(lookup);
+}
