@@ -192,7 +192,7 @@ static gw_status step_failed(const struct verbs_endpoint *endpoint, gw_status st
 static uint8_t acknowledge_timeout(uint64_t liveness_ns)
 {
 	uint8_t n = 15;
-	while (n < 18 && 2 * (RETRIES + 1) * (4096ull << (n + 1)) <= liveness_ns)
+	while (n < 18 && 2ull * (RETRIES + 1) * (4096ull << (n + 1)) <= liveness_ns)
 		n++;
 	return n;
 }
@@ -377,7 +377,7 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 	if (endpoint->address_at >= answer->address_count) /* fewer than when it was asked before */
 		return gw_fail(GW_PEER_LOST, "the server offers no other address");
 	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
-	const uint8_t *keys = endpoint->answer.keys + 4 * address.rail * endpoint->answer.keys_per_rail;
+	const uint8_t *keys = endpoint->answer.keys + 4ull * address.rail * endpoint->answer.keys_per_rail;
 	for (uint32_t i = 0; i < answer->region_count; i++) {
 		struct rail_place place;
 		memcpy(&place, endpoint->answer.places + i * sizeof(place), sizeof(place));
