@@ -160,7 +160,7 @@ static gw_status tell(const struct verbs_door *door, const struct verbs_peer *pe
 	memcpy(answer.token, peer->token, sizeof(answer.token));
 	size_t addresses = listener->address_count * sizeof(struct rail_address);
 	size_t places = service->region_count * sizeof(struct rail_place);
-	uint64_t keys = 4 * listener->rail_count * listener->slice_count;
+	uint64_t keys = 4ull * listener->rail_count * listener->slice_count;
 	if (keys > GW_REPLY_BYTES_MAX / 2)
 		return gw_fail(GW_LIMIT, "%llu slices: more keys than a reply can hold",
 			       (unsigned long long)listener->slice_count);

@@ -113,7 +113,7 @@ gw_status gw_verbs_port_enter(struct verbs_port *port, struct verbs_queue *queue
 		return gw_fail(GW_LIMIT, "RDMA device %s has no completion entries left for one more queue pair",
 			       ibv_get_device_name(port->device->context->device));
 	if (slot == port->queue_capacity) {
-		struct verbs_queue **queues = gw_realloc(port->queues, 2 * slot, sizeof(struct verbs_queue *));
+		struct verbs_queue **queues = gw_realloc(port->queues, 2ul * slot, sizeof(struct verbs_queue *));
 		if (!queues)
 			return GW_NO_MEMORY;
 		memset(queues + slot, 0, slot * sizeof(struct verbs_queue *));

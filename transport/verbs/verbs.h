@@ -339,8 +339,8 @@ void gw_verbs_endpoints_end(struct verbs_loop *loop);
 /* --- listener.c, peer.c --- */
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			  struct gw_service *service, struct gw_listener **out);
-void gw_verbs_listener_stop(struct gw_listener *listener, bool close);
-void gw_verbs_listener_free(struct gw_listener *listener);
+void gw_verbs_listener_stop(struct gw_listener *base, bool close);
+void gw_verbs_listener_free(struct gw_listener *base);
 void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns);
 /* Ends the clients of listeners that are closing; all = true: every one. */
 void gw_verbs_doors_end(struct verbs_loop *loop, bool all);
