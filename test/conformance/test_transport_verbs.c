@@ -308,6 +308,26 @@ static void refused_keys(void **state)
 	gw_one_end(&one);
 }
 
+/* A server that says nothing for long is asked through its device, which answers: it is busy, not lost. */
+static void a_busy_server_is_alive(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	connect.liveness_ns = 100 * GW_NS_PER_MS;
+	gw_endpoint_close(one.endpoint);
+	assert_int_equal(gw_bed_connect(one.group, &connect, &one.endpoint), GW_OK);
+	gw_bed_pause(&one.bed);
+	uint64_t begun = gw_now_ns(), deadline = begun + 1500 * GW_NS_PER_MS;
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, deadline, &one), GW_OK);
+	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_DEADLINE);
+	assert_int_equal(one.endpoint->state, GW_ENDPOINT_OPEN);
+	gw_bed_resume(&one.bed);
+	gw_one_read_works(&one);
+	assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
+	gw_one_end(&one);
+}
+
 /* --- Memory that cannot be registered. --- */
 
 static void drop_memory_privilege(rlim_t limit)
@@ -427,6 +447,7 @@ int main(void)
 		cmocka_unit_test_prestate(tickets, state),
 		cmocka_unit_test_prestate(a_queue_pair_in_error, state),
 		cmocka_unit_test_prestate(refused_keys, state),
+		cmocka_unit_test_prestate(a_busy_server_is_alive, state),
 		cmocka_unit_test_prestate(removal, state),
 	};
 	return cmocka_run_group_tests_name("transport verbs", tests, NULL, NULL);

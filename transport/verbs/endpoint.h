@@ -107,6 +107,18 @@ const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_AD
 /* The peer is lost: silenced, then everything open fails with the status and the text of gw_last_error(). */
 void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status);
 
+/* Ends all queue pairs: nothing is written by them after the return. */
+void gw_verbs_lines_end(struct verbs_endpoint *endpoint);
+/* The outcome of the connect, told once. */
+void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status);
+/* The hello after a refused key: another generation of the data (GW_STALE), or no reason that we know. */
+void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status);
+
+/* --- endpoint_connect.c --- */
+/* Begins a hello over TCP; its outcome comes to gw_verbs_control_completed. Ends the one before it. */
+gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns);
+void gw_verbs_hang_up(struct verbs_endpoint *endpoint);
+
 /* --- endpoint_read.c --- */
 void gw_verbs_reads_begin(struct verbs_endpoint *endpoint);
 void gw_verbs_reads_pump(struct verbs_endpoint *endpoint);

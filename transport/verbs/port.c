@@ -85,6 +85,7 @@ gw_status gw_verbs_port_get(struct verbs_loop *loop, struct rdma_cm_id *id, stru
 	}
 	(*out)->index = (uint32_t)(place - loop->ports);
 	*place = *out;
+	loop->port_count++;
 	return GW_OK;
 }
 
@@ -99,6 +100,7 @@ void gw_verbs_port_destroy(struct verbs_port *port)
 	ibv_destroy_cq(port->cq);
 	ibv_destroy_comp_channel(port->channel);
 	port->loop->ports[port->index] = NULL;
+	port->loop->port_count--;
 	gw_verbs_device_put(port->device);
 	gw_free(port->queues);
 	gw_free(port);

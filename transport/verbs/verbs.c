@@ -207,14 +207,15 @@ static void manager_poll(struct verbs_loop *loop)
 
 static void tick(struct verbs_loop *loop, uint64_t now_ns)
 {
-	loop->next_timer_ns = loop->endpoints || loop->doors ? now_ns + TICK_MAX_NS : GW_NO_DEADLINE;
+	loop->next_timer_ns =
+		loop->endpoints || loop->doors || loop->port_count ? now_ns + TICK_MAX_NS : GW_NO_DEADLINE;
 	if (loop->control)
 		control_poll(loop);
 	gw_verbs_endpoints_tick(loop, now_ns);
 	gw_verbs_doors_tick(loop, now_ns);
 	/* Those who used a removed device have let go of it now. */
 	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
-		if (loop->ports[i] && atomic_load(&loop->ports[i]->device->dead))
+		if (loop->ports[i] && !loop->ports[i]->entries_used && atomic_load(&loop->ports[i]->device->dead))
 			gw_verbs_port_destroy(loop->ports[i]);
 }
 

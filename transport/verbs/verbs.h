@@ -7,10 +7,12 @@
  *      queue.c             a queue pair: ring of work in flight, window, silence
  *      stream.c            messages over a queue pair: chunks, credits
  *      rail.c              what client and server tell each other before there is a queue pair (pure)
- *      endpoint.c          client: connect, loss, close, deadlines, liveness
+ *      endpoint.c          client: loss, close, deadlines, liveness
+ *      endpoint_connect.c  client: hello over TCP, tickets, queue pairs
  *      endpoint_read.c     client: reads become work requests
  *      endpoint_request.c  client: requests and their replies
- *      listener.c          server: registers regions, listens, hands out tokens
+ *      listener.c          server: listens, hands out tokens
+ *      registered.c        server: its devices and the regions registered on them
  *      peer.c              server: one client's queue pairs and requests
  *
  * Everything that belongs to a poll group is one thread's; devices and registrations are the process's, behind one lock
@@ -293,6 +295,7 @@ struct verbs_loop {
 	int control_fd;
 	uint32_t controls_busy; /* endpoints that wait for something over TCP */
 	struct verbs_port *ports[VERBS_PORTS_MAX];
+	uint32_t port_count;
 	struct verbs_endpoint *endpoints;
 	struct verbs_door *doors;
 	struct verbs_touch *touched;
