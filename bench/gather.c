@@ -1,7 +1,7 @@
 /* graphwire bench gather: rows at random from a large table, against bare loops of the same reads.
  *
  *   table of random bytes -> for each row size: memory and shm against a prefetching memcpy; tcp against bare sockets,
- * by each driver, a raw stream beside them -> report
+ *   by each driver, a raw stream beside them; verbs against bare reads -> report
  *
  * Reads are checked against the table before anything is measured. One client and one server thread, both loops alike;
  * `depth` batches in flight. The rows of a batch are random, so that no cache helps and no two batches are the same.
@@ -11,17 +11,19 @@
 #include <string.h>
 
 #include "bench/bare_rows.h"
+#include "bench/bare_verbs.h"
 #include "bench/bench.h"
 #include "bench/row_stream.h"
 #include "core/base/alloc.h"
 
 #define ROW_BYTES_MAX (64u << 10)
 #define SIZES_MAX     16
-#define STREAMS       3 /* measurements of the raw stream */
+#define STREAMS       3   /* measurements of the raw stream */
+#define BARE_DEPTH    128 /* bare reads in flight on a queue pair */
 
 struct arguments {
 	struct gw_bench bench;
-	uint64_t table_bytes, batch, depth;
+	uint64_t table_bytes, batch, depth, queue_pairs;
 	double seconds;
 	const char *transport; /* NULL: all */
 	uint32_t row_bytes[SIZES_MAX];
@@ -32,7 +34,8 @@ struct arguments {
 	struct gw_row_bed bed;
 	struct gw_bare_rows bare;
 	struct gw_row_stream stream;
-	bool memory; /* the case is in memory or mapped, else over TCP */
+	const char *scheme;               /* of the case */
+	struct gw_bare_verbs *bare_verbs; /* verbs */
 	/* Processor seconds, both sides together, for each GB: says more than the clock on a busy machine. */
 	struct gw_bench_series cpu, bare_cpu;
 };
@@ -49,7 +52,7 @@ static gw_status take_row(void *input, char *text)
 	return status;
 }
 
-static const char *const transports[] = {"memory", "shm", "epoll", "io_uring", NULL};
+static const char *const transports[] = {"memory", "shm", "epoll", "io_uring", "verbs", NULL};
 
 #define A struct arguments
 static const struct gw_option table[] = {
@@ -58,7 +61,10 @@ static const struct gw_option table[] = {
 	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, 1 << 20)},
 	{"depth", "N", "batches in flight (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"transport", "NAME", "memory, shm, epoll or io_uring only", 0, GW_OPTION_CHOICE(A, transport, transports)},
+	{"transport", "NAME", "memory, shm, epoll, io_uring or verbs only", 0,
+	 GW_OPTION_CHOICE(A, transport, transports)},
+	{"queue-pairs", "N", "verbs: queue pairs of the connection, and of the bare loop (2)", 0,
+	 GW_OPTION_NUMBER(A, queue_pairs, 1, 8)},
 	{"spin", "US", "look so long before sleeping (0)", 0, GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
 	{0},
 };
@@ -78,11 +84,18 @@ static gw_status measure_rows(void *context, double *figure)
 	return status;
 }
 
+static bool is(const struct arguments *a, const char *scheme)
+{
+	return strcmp(a->scheme, scheme) == 0;
+}
+
 static gw_status measure_bare(void *context, double *figure)
 {
 	struct arguments *a = context;
 	double cpu = gw_bench_cpu_seconds();
-	int error = a->memory ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
+	int error = a->bare_verbs ? gw_bare_verbs_many(a->bare_verbs, a->bare.row_bytes, BARE_DEPTH, a->seconds, figure)
+		    : is(a, "memory") || is(a, "shm") ? gw_bare_rows_copy(&a->bare, figure)
+						      : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-9;
 	if (error)
 		return gw_fail_errno(GW_IO, error, "the bare loop");
@@ -114,7 +127,7 @@ static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, 
 	status = gw_row_stream_verify(&a->stream);
 	if (!status)
 		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, ceilings, values);
-	if (!status && !a->memory)
+	if (!status && is(a, "tcp"))
 		status = measure_stream(a, streams);
 	gw_row_stream_end(&a->stream);
 	return status;
@@ -122,7 +135,9 @@ static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, 
 
 static gw_status run_case(struct arguments *a, const char *scheme, const char *driver)
 {
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, driver, 1000 * a->spin_us, 1);
+	const struct gw_poll_group_options options = {
+		.tcp_driver = driver, .spin_ns = 1000 * a->spin_us, .queue_pairs = (uint32_t)a->queue_pairs};
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, &options, 1);
 	if (status == GW_UNSUPPORTED && strcmp(scheme, "memory") != 0) {
 		fprintf(a->bench.table, "%s%s%s: not measured: %s\n", scheme, driver ? "/" : "", driver ? driver : "",
 			gw_last_error());
@@ -130,11 +145,21 @@ static gw_status run_case(struct arguments *a, const char *scheme, const char *d
 	}
 	if (status)
 		return status;
+	a->scheme = scheme;
+	int error = is(a, "verbs")
+			    ? gw_bare_verbs_open(gw_arena_base(a->table), a->table_bytes, gw_arena_base(a->landing),
+						 gw_arena_bytes(a->landing), (unsigned)a->queue_pairs, &a->bare_verbs)
+			    : 0;
+	if (error) {
+		gw_row_bed_end(&a->bed);
+		return gw_fail_errno(GW_IO, error, "the bare reads");
+	}
 	struct gw_bench_series ceilings = {0}, values = {0}, streams = {0};
 	a->cpu.count = a->bare_cpu.count = 0;
-	a->memory = !driver;
 	status = measure(a, &ceilings, &values, &streams);
 	gw_row_bed_end(&a->bed);
+	gw_bare_verbs_close(a->bare_verbs);
+	a->bare_verbs = NULL;
 	if (status)
 		return status;
 	char title[96], note[96];
@@ -181,6 +206,8 @@ static gw_status run_size(struct arguments *a, uint32_t row_bytes)
 	for (int i = 0; i < 2 && !status; i++)
 		if (!a->transport || strcmp(a->transport, drivers[i]) == 0)
 			status = run_case(a, "tcp", drivers[i]);
+	if (!status && (!a->transport || strcmp(a->transport, "verbs") == 0))
+		status = run_case(a, "verbs", NULL);
 	return status;
 }
 
@@ -210,15 +237,20 @@ int gw_bench_gather(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
-		.doc = "Measures gathers of random rows in memory, mapped and over TCP beside bare loops of the same "
+		.doc = "Measures gathers of random rows in memory, mapped, over TCP and over RDMA beside bare loops of "
+		       "the same "
 		       "reads.\v"
 		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "
 		       "--json -"};
 	struct arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
-	*a = (struct arguments){
-		.bench = {.name = "gather"}, .table_bytes = 2ull << 30, .batch = 10000, .depth = 4, .seconds = 0.5};
+	*a = (struct arguments){.bench = {.name = "gather"},
+				.table_bytes = 2ull << 30,
+				.batch = 10000,
+				.depth = 4,
+				.queue_pairs = 2,
+				.seconds = 0.5};
 	gw_options_parse(&options, argc, argv, a);
 	if (!a->row_sizes) {
 		a->row_bytes[a->row_sizes++] = 400;

@@ -1,11 +1,12 @@
 /* graphwire bench latency: one row, asked for and waited for, again and again, against a bare ping-pong of the same
- * bytes on the wire. Sleeping: both sides block in the kernel, like the ping-pong. Spinning: they look first, which is
- * what a latency-bound user sets. The row is checked in every round. */
+ * bytes on the wire, or a bare RDMA read. Sleeping: both sides block in the kernel, like the ping-pong. Spinning: they
+ * look first, which is what a latency-bound user sets. The row is checked in every round. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/bare_rows.h"
+#include "bench/bare_verbs.h"
 #include "bench/bench.h"
 #include "bench/row_bed.h"
 #include "core/base/alloc.h"
@@ -26,12 +27,14 @@ struct arguments {
 	struct gw_row_client client;
 	struct gw_buffer *buffer;
 	uint8_t *landing;
+	struct gw_bare_verbs *bare; /* NULL: over TCP */
+	bool sleeping;
 	double *microseconds; /* of one repeat */
 	struct gw_bench_series p99, bare_p99;
 	uint64_t next;
 };
 
-static const char *const transports[] = {"epoll", "io_uring", NULL};
+static const char *const transports[] = {"epoll", "io_uring", "verbs", NULL};
 
 static const struct gw_option table[] = {
 	{"rounds", "N", "round trips of one measurement (5k)", 0,
@@ -39,7 +42,8 @@ static const struct gw_option table[] = {
 	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(struct arguments, row_bytes, 1, 64 << 10)},
 	{"spin", "US", "how long the spinning case looks before it sleeps (100)", 0,
 	 GW_OPTION_NUMBER(struct arguments, spin_us, 1, 1000000)},
-	{"transport", "NAME", "epoll or io_uring only", 0, GW_OPTION_CHOICE(struct arguments, transport, transports)},
+	{"transport", "NAME", "epoll, io_uring or verbs only", 0,
+	 GW_OPTION_CHOICE(struct arguments, transport, transports)},
 	{0},
 };
 
@@ -53,10 +57,12 @@ static double summarize(struct arguments *a, struct gw_bench_series *p99)
 static gw_status measure_bare(void *context, double *figure)
 {
 	struct arguments *a = context;
-	int error = gw_bare_ping_pong(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->row_bytes, (uint32_t)a->rounds,
-				      a->microseconds);
+	int error = a->bare ? gw_bare_verbs_one(a->bare, (uint32_t)a->row_bytes, (uint32_t)a->rounds, a->sleeping,
+						a->microseconds)
+			    : gw_bare_ping_pong(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->row_bytes,
+						(uint32_t)a->rounds, a->microseconds);
 	if (error)
-		return gw_fail_errno(GW_IO, error, "the bare ping-pong");
+		return gw_fail_errno(GW_IO, error, "%s", a->bare ? "the bare read" : "the bare ping-pong");
 	*figure = summarize(a, &a->bare_p99);
 	return GW_OK;
 }
@@ -91,16 +97,27 @@ static gw_status measure_rows(void *context, double *figure)
 	return status;
 }
 
+/* driver: TCP's, or NULL: verbs. */
 static gw_status run_case(struct arguments *a, const char *driver, uint64_t spin_ns)
 {
 	struct gw_bench_series ceilings = {0}, values = {0};
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, gw_arena_bytes(a->table), "tcp", driver, spin_ns, 1);
+	const char *scheme = driver ? "tcp" : "verbs", *slash = driver ? "/" : "", *name = driver ? driver : "";
+	const struct gw_poll_group_options options = {.tcp_driver = driver, .spin_ns = spin_ns};
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, gw_arena_bytes(a->table), scheme, &options, 1);
 	if (status == GW_UNSUPPORTED) {
-		fprintf(a->bench.table, "tcp/%s: not measured: %s\n", driver, gw_last_error());
+		fprintf(a->bench.table, "%s%s%s: not measured: %s\n", scheme, slash, name, gw_last_error());
 		return GW_OK;
 	}
 	if (status)
 		return status;
+	a->sleeping = spin_ns == 0;
+	int error = driver ? 0
+			   : gw_bare_verbs_open(gw_arena_base(a->table), gw_arena_bytes(a->table), a->landing,
+						a->row_bytes, 1, &a->bare);
+	if (error) {
+		gw_row_bed_end(&a->bed);
+		return gw_fail_errno(GW_IO, error, "the bare read");
+	}
 	a->p99.count = a->bare_p99.count = 0;
 	status = gw_row_client_open(&a->bed, &a->client);
 	if (!status)
@@ -110,13 +127,15 @@ static gw_status run_case(struct arguments *a, const char *driver, uint64_t spin
 	gw_row_client_close(&a->client); /* and its buffer */
 	a->buffer = NULL;
 	gw_row_bed_end(&a->bed);
+	gw_bare_verbs_close(a->bare);
+	a->bare = NULL;
 	if (status)
 		return status;
 	char title[96], note[96];
 	double p99 = gw_bench_series_median(&a->p99), bare_p99 = gw_bench_series_median(&a->bare_p99);
-	snprintf(note, sizeof(note), "99 of 100 rows within %.4g us; the ping-pong's rounds within %.4g us", p99,
-		 bare_p99);
-	snprintf(title, sizeof(title), "tcp/%s, 1 x %llu B, %s", driver, (unsigned long long)a->row_bytes,
+	snprintf(note, sizeof(note), "99 of 100 rows within %.4g us; the %s within %.4g us", p99,
+		 driver ? "ping-pong's rounds" : "bare reads", bare_p99);
+	snprintf(title, sizeof(title), "%s%s%s, 1 x %llu B, %s", scheme, slash, name, (unsigned long long)a->row_bytes,
 		 spin_ns ? "spinning" : "sleeping");
 	struct gw_bench_result result = {
 		.title = title,
@@ -136,7 +155,7 @@ static gw_status run_case(struct arguments *a, const char *driver, uint64_t spin
 
 static gw_status run(struct arguments *a)
 {
-	static const char *const drivers[] = {"epoll", "io_uring"};
+	static const char *const drivers[] = {"epoll", "io_uring", NULL};
 	gw_bare_pin(0);
 	gw_status status = gw_bench_open(&a->bench);
 	a->landing = gw_malloc(a->row_bytes);
@@ -145,8 +164,8 @@ static gw_status run(struct arguments *a)
 		status = GW_NO_MEMORY;
 	if (!status)
 		status = gw_row_table_make(64u << 20, &a->table);
-	for (int i = 0; i < 2 && !status; i++) {
-		if (a->transport && strcmp(a->transport, drivers[i]) != 0)
+	for (int i = 0; i < 3 && !status; i++) {
+		if (a->transport && strcmp(a->transport, drivers[i] ? drivers[i] : "verbs") != 0)
 			continue;
 		status = run_case(a, drivers[i], 0);
 		if (!status)
@@ -165,7 +184,8 @@ int gw_bench_latency(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
-		.doc = "Measures the time of one row over TCP beside a bare ping-pong of the same sizes.\v"
+		.doc = "Measures the time of one row over TCP beside a bare ping-pong of the same sizes, and over RDMA "
+		       "beside a bare read.\v"
 		       "Examples:\n  graphwire bench latency\n  graphwire bench latency --row 4096 --json -"};
 	struct arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)

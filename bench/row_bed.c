@@ -101,14 +101,14 @@ static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_addres
 }
 
 gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes, const char *scheme,
-			   const char *driver, uint64_t spin_ns, unsigned threads)
+			   const struct gw_poll_group_options *options, unsigned threads)
 {
 	struct gw_service_identity identity = {.graph_id = 1, .incarnation = 1, .parts = 1};
 	struct gw_address address;
 	uint32_t id;
 	assert(threads > 0 && threads <= ROW_THREADS_MAX);
 	memset(bed, 0, sizeof(*bed));
-	bed->options = (struct gw_poll_group_options){.tcp_driver = driver, .spin_ns = spin_ns};
+	bed->options = *options;
 	bed->threads = threads;
 	choose_address(scheme, &address);
 	gw_status status = gw_service_create(&identity, NULL, &bed->service);

@@ -39,10 +39,11 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out);
 /* "2 MiB pages", or what else an arena lies on. */
 const char *gw_row_pages(const struct gw_arena *arena);
 
-/* Serves the table's first bytes at "tcp", "shm" or "memory" by so many threads (memory, shm: they have nothing to do),
- * on odd processors. driver: tcp's. The bed must not move while it serves. On failure nothing is left. */
+/* Serves the table's first bytes at "tcp", "verbs", "shm" or "memory" by so many threads (memory, shm: they have
+ * nothing to do), on odd processors. The options are both sides'. The bed must not move while it serves. On failure
+ * nothing is left. */
 gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes, const char *scheme,
-			   const char *driver, uint64_t spin_ns, unsigned threads);
+			   const struct gw_poll_group_options *options, unsigned threads);
 void gw_row_bed_end(struct gw_row_bed *bed); /* after its clients */
 
 gw_status gw_row_client_open(const struct gw_row_bed *bed, struct gw_row_client *client);

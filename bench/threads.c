@@ -93,7 +93,8 @@ static void *run_client(void *context)
 static gw_status measure_server(void *context, double *figure)
 {
 	struct arguments *a = context;
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, "tcp", a->driver, 0, a->pairs);
+	const struct gw_poll_group_options options = {.tcp_driver = a->driver};
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, "tcp", &options, a->pairs);
 	unsigned started = 0;
 	if (status)
 		return status;

@@ -180,7 +180,7 @@ static void set_key(struct gw_link *link, struct gw_connect_options *options)
 	if (server->key_bytes) {
 		options->key = server->key;
 		options->key_bytes = server->key_bytes;
-	} else if (strcmp(server->address.scheme, "tcp") == 0 && gw_address_is_loopback(&server->address) &&
+	} else if (strcmp(server->address.scheme, "memory") != 0 && gw_address_is_loopback(&server->address) &&
 		   gw_key_find(server->address.port, link->key) == GW_OK) {
 		options->key = link->key;
 		options->key_bytes = GW_KEY_BYTES;

@@ -71,9 +71,10 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	if (!group)
 		return;
 	/* Endpoints first: until they are silenced they may write to the buffers. */
-	for (uint32_t i = atomic_load(&group->part_count); i-- > 0;)
+	for (uint32_t i = atomic_load(&group->part_count); i-- > 0;) {
 		group->parts[i].transport->shut(group->parts[i].state);
-	atomic_store(&group->part_count, 0);
+		group->parts[i].state = NULL;
+	}
 	while (group->buffer_count)
 		gw_buffer_release(group->buffers[group->buffer_count - 1]);
 	close(group->wake_fd);

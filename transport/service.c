@@ -128,6 +128,13 @@ void gw_service_leave(struct gw_service *service)
 	atomic_fetch_sub(&service->counts.connections_open, 1);
 }
 
+void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread)
+{
+	const struct gw_service_rail *rail = atomic_load(&service->rail);
+	if (rail)
+		rail->left(rail->context, connection, thread);
+}
+
 struct application {
 	struct gw_service *service;
 	const struct gw_call *call;
@@ -139,6 +146,10 @@ static gw_status apply(void *context, struct gw_reply *reply)
 	const struct application *application = context;
 	const struct gw_service *service = application->service;
 	const struct gw_call *call = application->call;
+	const struct gw_service_rail *rail = atomic_load(&service->rail);
+	if (call->op == GW_OP_RAIL)
+		return rail ? rail->ask(rail->context, call, reply, application->thread)
+			    : gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
 		return gw_fail(GW_UNSUPPORTED, "operation %u is not one of this server's", call->op);
 	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, application->thread);
@@ -148,7 +159,8 @@ gw_status gw_service_call(struct gw_service *service, const struct gw_call *call
 			  struct gw_reply *reply)
 {
 	struct application application = {.service = service, .call = call, .thread = thread};
-	gw_count(&service->counts.requests, 1);
+	if (call->op != GW_OP_RAIL) /* a part of the hello */
+		gw_count(&service->counts.requests, 1);
 	gw_status status =
 		sequence ? gw_repeats_call(service->repeats, call->client_uuid, sequence, apply, &application, reply)
 			 : apply(&application, reply);

@@ -34,6 +34,8 @@ struct gw_call {
 	const uint8_t *bytes; /* valid during the call */
 	uint32_t byte_count;
 	const uint8_t *client_uuid; /* 16 bytes */
+	const void *listener;       /* TCP: what accepted the client, and the client's connection, numbered from 1; */
+	uint64_t connection;        /* else NULL and 0 */
 };
 
 /* A reply under construction. */

@@ -8,10 +8,19 @@
 #include "transport/transport.h"
 
 #define GW_SERVICE_KEY_MAX 1024
+#define GW_OP_RAIL         0xff00u /* asks for what an RDMA connection needs; answered by the verbs listener */
 
 struct gw_service_counts { /* running totals; relaxed, since nobody decides by them */
 	_Atomic uint64_t connections_open, connections_total, refused;
 	_Atomic uint64_t reads, read_ranges, read_bytes, requests, errors;
+};
+
+/* Another way to the service, for clients that have said hello over TCP. Both are called by the thread of the client's
+ * connection. */
+struct gw_service_rail {
+	gw_handler ask;
+	void (*left)(void *context, uint64_t connection, uint32_t thread); /* the connection has ended */
+	void *context;
 };
 
 struct gw_service {
@@ -34,6 +43,7 @@ struct gw_service {
 		void *context;
 	} handlers[GW_OPS_MAX];
 	struct gw_repeats *repeats;
+	_Atomic(const struct gw_service_rail *) rail;
 	struct gw_service_counts counts;
 };
 
@@ -45,6 +55,8 @@ static inline void gw_count(_Atomic uint64_t *counter, uint64_t n)
 /* Takes a place for a connection; GW_LIMIT when all are taken. */
 gw_status gw_service_enter(struct gw_service *service);
 void gw_service_leave(struct gw_service *service);
+/* A TCP connection has ended: tells the rail. */
+void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread);
 
 /* Runs a call and leaves the answer in the reply: its bytes, or status and the text in gw_last_error(). A repeat of
  * the client's last sequence is answered from memory. */

@@ -109,7 +109,8 @@ struct gw_peer {
 struct gw_poll_group_options {
 	/* TCP's driver: NULL or "auto": io_uring where it works, else epoll; "io_uring" and "epoll" force one. */
 	const char *tcp_driver;
-	uint64_t spin_ns; /* a waiting poll looks this long before it sleeps; 0: it sleeps at once */
+	uint64_t spin_ns;     /* a waiting poll looks this long before it sleeps; 0: it sleeps at once */
+	uint32_t queue_pairs; /* verbs: of one endpoint, 1 to 8; 0: 2 */
 };
 
 #define GW_TRANSPORTS_MAX 4 /* backends of one build */
@@ -143,7 +144,8 @@ struct gw_transport {
 
 	/* Makes memory a destination for every endpoint of this backend in the group. Cheap when it lies in memory that
 	 * is registered already. GW_LOCKED_MEMORY names the limit. The memory stays the caller's. What the backend
-	 * needs to find it again goes into buffer->words[number]. */
+	 * needs to find it again goes into buffer->words[number]. A buffer that outlives the backend's part is
+	 * released with state NULL. */
 	gw_status (*buffer_register)(void *state, struct gw_buffer *buffer);
 	void (*buffer_release)(void *state, struct gw_buffer *buffer);
 

@@ -52,6 +52,13 @@ void cluster_map(bool on)
 	mapped = on;
 }
 
+/* Where servers listen: GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
+static const char *cluster_address(void)
+{
+	const char *bed = getenv("GRAPHWIRE_TEST_BED");
+	return bed && strcmp(bed, "verbs") == 0 ? "verbs:127.0.0.1:0" : "127.0.0.1:0";
+}
+
 static void begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver,
 		  bool insecure)
 {
@@ -62,7 +69,7 @@ static void begin(struct cluster *cluster, const char *part_config, uint32_t par
 	cluster->part_config = part_config;
 	cluster->parts = parts;
 	for (uint32_t p = 0; p < parts; p++) {
-		assert_int_equal(gw_address_parse("127.0.0.1:0", &cluster->addresses[p]), GW_OK);
+		assert_int_equal(gw_address_parse(cluster_address(), &cluster->addresses[p]), GW_OK);
 		start(cluster, p, tcp_driver);
 	}
 }

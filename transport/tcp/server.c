@@ -43,6 +43,7 @@ struct tcp_server {
 	struct tcp_listener *listener;
 	struct gw_service *service;
 	uint32_t thread;
+	uint64_t number; /* of this process's connections, from 1 */
 	enum server_phase phase;
 	bool ended;        /* removed from the loop's list; waits for its io */
 	bool entered;      /* counted in the service's connections */
@@ -105,6 +106,8 @@ static void server_end(struct tcp_server *server)
 	*server->previous = server->next;
 	if (server->next)
 		server->next->previous = server->previous;
+	if (server->phase >= SERVER_OPEN)
+		gw_service_left(server->service, server->number, server->thread);
 	if (server->entered)
 		gw_service_leave(server->service);
 	server->service = NULL;
@@ -291,7 +294,9 @@ static void take_request(struct tcp_server *server, const struct wire_header *he
 	struct gw_call call = {.op = header->op,
 			       .bytes = body + WIRE_REQUEST_BYTES,
 			       .byte_count = header->bytes - WIRE_REQUEST_BYTES,
-			       .client_uuid = server->auth.client_uuid};
+			       .client_uuid = server->auth.client_uuid,
+			       .listener = server->listener,
+			       .connection = server->number};
 	uint64_t sequence, held = (uint64_t)server->in_capacity + OUT_BYTES;
 	uint64_t limit = server->service->limits.bytes_per_client;
 	memcpy(&sequence, body, sizeof(sequence));
@@ -511,6 +516,7 @@ static const struct tcp_io_events server_events = {
 
 void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *listener)
 {
+	static _Atomic uint64_t numbers;
 	struct tcp_server *server = NULL;
 	if (atomic_load(&listener->closing) || atomic_load(&listener->stopped))
 		goto turn_away;
@@ -532,6 +538,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	server->listener = listener;
 	server->service = listener->base.service;
 	server->thread = gw_tcp_loop_number(listener, loop);
+	server->number = atomic_fetch_add(&numbers, 1) + 1;
 	server->since_ns = gw_now_ns();
 	if (listener->local)
 		server->io.passing = &server->passing;

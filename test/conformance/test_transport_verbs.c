@@ -1,0 +1,455 @@
+/* What only RDMA can do and suffer, on a Soft-RoCE device: reads that no server code answers, keys that do not write,
+ * tickets, refused keys, broken queue pairs, memory that cannot be registered, forks, and a device that is taken away.
+ * The last test takes the device away and needs a machine of its own (GRAPHWIRE_GUEST). */
+#include <stdio.h>
+#ifndef GRAPHWIRE_VERBS
+int main(void)
+{
+	printf("1..0 # SKIP built without RDMA\n");
+	return 0;
+}
+#else
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "test/support/transport_bed.h"
+#include "transport/verbs/endpoint.h"
+#include "transport/verbs/listener.h"
+
+static struct verbs_endpoint *inside(struct one *one)
+{
+	return (struct verbs_endpoint *)one->endpoint;
+}
+
+/* Waits for the loss of the endpoint. */
+static void wait_for_loss(struct one *one)
+{
+	for (int i = 0; i < 2000 && one->endpoint->state != GW_ENDPOINT_LOST; i++)
+		gw_one_nothing_more(one, 2);
+	assert_int_equal(one->endpoint->state, GW_ENDPOINT_LOST);
+}
+
+static void connect_again(struct one *one)
+{
+	struct gw_connect_options connect = gw_bed_options(&one->bed);
+	gw_endpoint_close(one->endpoint);
+	assert_int_equal(gw_bed_connect(one->group, &connect, &one->endpoint), GW_OK);
+	one->region = one->endpoint->peer.regions[0];
+	gw_one_read_works(one);
+}
+
+/* --- No server code runs. --- */
+
+/* A child that does not outlive us, whatever happens. */
+static pid_t begin_child(void)
+{
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return child;
+}
+
+/* User and system time of a process, in clock ticks. */
+static unsigned long cpu_ticks(pid_t pid)
+{
+	char path[64], line[1024] = "";
+	unsigned long user = 0, system = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	fclose(file);
+	assert_int_equal(
+		sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system),
+		2);
+	return user + system;
+}
+
+struct served {
+	struct gw_address address;
+	uint64_t bytes;
+};
+
+/* The server of a child process: tells where it is, then serves until it is killed. */
+static void serve_in_child(const struct bed_kind *kind, int out)
+{
+	struct bed bed;
+	gw_bed_begin(&bed, kind, NULL);
+	struct served served = {bed.address, bed.bytes};
+	if (write(out, &served, sizeof(served)) != sizeof(served))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+#define STOPPED_READS 100000u
+#define STOPPED_BATCH 5000u
+
+static void reads_of_a_stopped_server(void **state)
+{
+	int pipe_fds[2];
+	struct served served;
+	assert_int_equal(pipe(pipe_fds), 0);
+	pid_t child = begin_child();
+	if (child == 0)
+		serve_in_child(*state, pipe_fds[1]);
+	assert_int_equal(read(pipe_fds[0], &served, sizeof(served)), sizeof(served));
+
+	/* The bed's memory is a function of the offset: another bed here has the same. */
+	struct one one;
+	gw_one_begin(&one, state, NULL, STOPPED_BATCH * 64);
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	struct gw_endpoint *endpoint;
+	connect.address = served.address;
+	assert_int_equal(gw_bed_connect(one.group, &connect, &endpoint), GW_OK);
+	assert_int_equal(kill(child, SIGSTOP), 0);
+	int how;
+	assert_int_equal(waitpid(child, &how, WUNTRACED), child);
+	assert_true(WIFSTOPPED(how));
+	unsigned long before = cpu_ticks(child);
+
+	uint64_t *remote = calloc(STOPPED_BATCH, sizeof(*remote)), seed = 9;
+	for (uint32_t done = 0; done < STOPPED_READS; done += STOPPED_BATCH) {
+		for (uint32_t i = 0; i < STOPPED_BATCH; i++)
+			remote[i] = gw_below(&seed, served.bytes - 64);
+		struct gw_gather gather = {.remote = remote, .row_bytes = 64, .stride = 64};
+		struct gw_group group = {.cookie = &group, .deadline_ns = gw_now_ns() + 60 * GW_NS_PER_SECOND};
+		memset(one.landing, 0, one.landing_bytes);
+		gw_bed_gather(endpoint, &group, &endpoint->peer.regions[0], one.buffer, &gather, STOPPED_BATCH);
+		struct gw_completion completion;
+		while (gw_poll_group_poll(one.group, &completion, 1, GW_NS_PER_SECOND) == 0)
+			;
+		assert_int_equal(completion.status, GW_OK);
+		for (uint32_t i = 0; i < STOPPED_BATCH; i++)
+			assert_memory_equal(one.landing + i * 64ull, one.bed.memory + remote[i], 64);
+	}
+	assert_int_equal(cpu_ticks(child), before);
+	free(remote);
+	/* It counts as alive: a request waits for its deadline, and nothing is lost. */
+	assert_int_equal(gw_endpoint_request(endpoint, BED_OP_ECHO, 0, "x", 1, gw_now_ns() + 20 * GW_NS_PER_MS, &one),
+			 GW_OK);
+	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_DEADLINE);
+	assert_int_equal(endpoint->state, GW_ENDPOINT_OPEN);
+	/* Killed, it is missed. */
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &how, 0), child);
+	for (int i = 0; i < 2000 && endpoint->state != GW_ENDPOINT_LOST; i++)
+		gw_one_nothing_more(&one, 2);
+	assert_int_equal(endpoint->state, GW_ENDPOINT_LOST);
+	gw_endpoint_close(endpoint);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	gw_one_end(&one);
+}
+
+/* A client's child that ends, or writes where reads land, changes nothing for the parent. */
+static void forks_do_not_matter(void **state)
+{
+	struct one one;
+	uint64_t seed = 3, remote[512];
+	gw_one_begin(&one, state, NULL, 512 * 512);
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < 512; i++)
+			remote[i] = gw_below(&seed, one.bed.bytes - 512);
+		struct gw_gather gather = {.remote = remote, .row_bytes = 512, .stride = 512};
+		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_gather(one.endpoint, &group, &one.region, one.buffer, &gather, 512);
+		pid_t child = begin_child();
+		if (child == 0) {
+			memset(one.landing, round, one.landing_bytes);
+			_exit(0);
+		}
+		for (int i = 0; i < 512; i++)
+			one.landing[i * 512 + 511] = one.landing[i * 512 + 511]; /* would copy a shared page */
+		gw_one_wait_ok(&one, &group);
+		for (int i = 0; i < 512; i++)
+			assert_memory_equal(one.landing + i * 512, one.bed.memory + remote[i], 511);
+		int how;
+		assert_int_equal(waitpid(child, &how, 0), child);
+	}
+	gw_one_end(&one);
+}
+
+/* --- Keys and tickets. --- */
+
+/* The key that a client gets reads and nothing else. */
+static void keys_do_not_write(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 65536);
+	gw_one_read_works(&one);
+	struct verbs_endpoint *endpoint = inside(&one);
+	struct verbs_queue *queue = endpoint->lines[0].queue;
+	uint8_t *before = malloc(one.bed.bytes);
+	memcpy(before, one.bed.memory, one.bed.bytes);
+	uint32_t key;
+	memcpy(&key, endpoint->places[0].keys, 4);
+	struct verbs_pages pages;
+	assert_int_equal(gw_verbs_pages_create(endpoint->port->device->pd, 4096, &pages), GW_OK);
+	struct ibv_sge sge = {.addr = (uintptr_t)pages.base, .length = 64, .lkey = pages.mr->lkey};
+	verbs_queue_push(queue)->work = VERBS_PROBE;
+	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(queue),
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {.remote_addr = endpoint->places[0].base, .rkey = key}};
+	gw_verbs_queue_post(queue, &wr, 1);
+	wait_for_loss(&one);
+	assert_memory_equal(one.bed.memory, before, one.bed.bytes);
+	gw_verbs_pages_destroy(&pages);
+	free(before);
+	connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* A queue pair is made for nobody without a ticket, or with one that was used. */
+static void tickets(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct verbs_endpoint *endpoint = inside(&one);
+	struct rail_address address;
+	memcpy(&address, endpoint->answer.addresses, sizeof(address));
+	for (int kind = 0; kind < 4; kind++) {
+		struct rdma_cm_id *id;
+		struct sockaddr_in to = {.sin_family = AF_INET,
+					 .sin_port = htons((uint16_t)endpoint->answer.answer.port)};
+		memcpy(&to.sin_addr, address.bytes, 4);
+		assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 2000), 0);
+		assert_int_equal(rdma_resolve_route(id, 2000), 0);
+		struct ibv_qp_init_attr init = {
+			.qp_type = IBV_QPT_RC,
+			.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+		assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
+		struct rail_ticket ticket = {.magic = RAIL_MAGIC, .version = RAIL_VERSION, .number = 0};
+		if (kind > 1) /* the real one, but used; and for a queue pair that was not granted */
+			memcpy(ticket.token, endpoint->answer.answer.token, sizeof(ticket.token));
+		ticket.number = kind == 3 ? 7 : 0;
+		struct rdma_conn_param param = {.private_data = kind ? &ticket : NULL,
+						.private_data_len = kind ? sizeof(ticket) : 0,
+						.initiator_depth = 1};
+		assert_int_equal(rdma_connect(id, &param), -1);
+		rdma_destroy_ep(id);
+	}
+	gw_one_read_works(&one);
+	assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
+	gw_one_end(&one);
+}
+
+/* --- Broken connections. --- */
+
+static void a_queue_pair_in_error(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	for (uint32_t number = 0; number < 2; number++) {
+		struct gw_span span = {0, 0, 1 << 20};
+		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+		struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+		assert_int_equal(ibv_modify_qp(inside(&one)->lines[number].queue->id->qp, &error, IBV_QP_STATE), 0);
+		/* What was in flight may have been done by then; what comes to this queue pair next is not. */
+		gw_status status = gw_bed_wait(one.group, &group).status;
+		for (int i = 0; i < 4 && !status; i++) {
+			struct gw_group next = {.cookie = &next, .deadline_ns = GW_NO_DEADLINE};
+			gw_bed_readv(one.endpoint, &next, &one.region, one.buffer, &span, 1);
+			status = gw_bed_wait(one.group, &next).status;
+		}
+		assert_int_equal(status, GW_PEER_LOST);
+		/* Silent: nothing is written after that. */
+		memset(one.landing, 0xee, one.landing_bytes);
+		memset(one.expected, 0xee, one.landing_bytes);
+		gw_one_nothing_more(&one, 50);
+		assert_memory_equal(one.landing, one.expected, one.landing_bytes);
+		connect_again(&one);
+	}
+	gw_one_end(&one);
+}
+
+/* A key that the server's device refuses: it has loaded anew, or we do not know why; the hello tells which. */
+static void refused_keys(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	for (int anew = 0; anew < 2; anew++) {
+		struct verbs_listener *listener = (struct verbs_listener *)one.bed.listener;
+		gw_bed_pause(&one.bed);
+		if (anew)
+			one.bed.service->regions[0].generation += 2;
+		ibv_dereg_mr(listener->rails[0].mrs[0]);
+		listener->rails[0].mrs[0] = NULL;
+		gw_bed_resume(&one.bed);
+		struct gw_span span = {0, 0, 1 << 20};
+		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+		gw_one_expect_failure(&one, &group, anew ? GW_STALE : GW_PEER_LOST);
+		gw_bed_pause(&one.bed);
+		listener->rails[0].mrs[0] =
+			ibv_reg_mr(listener->rails[0].pd, one.bed.memory, 64 << 10, IBV_ACCESS_REMOTE_READ);
+		assert_non_null(listener->rails[0].mrs[0]);
+		gw_bed_resume(&one.bed);
+		connect_again(&one);
+	}
+	gw_one_end(&one);
+}
+
+/* A server that says nothing for long is asked through its device, which answers: it is busy, not lost. */
+static void a_busy_server_is_alive(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	connect.liveness_ns = 100 * GW_NS_PER_MS;
+	gw_endpoint_close(one.endpoint);
+	assert_int_equal(gw_bed_connect(one.group, &connect, &one.endpoint), GW_OK);
+	gw_bed_pause(&one.bed);
+	uint64_t begun = gw_now_ns(), deadline = begun + 1500 * GW_NS_PER_MS;
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, deadline, &one), GW_OK);
+	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_DEADLINE);
+	assert_int_equal(one.endpoint->state, GW_ENDPOINT_OPEN);
+	gw_bed_resume(&one.bed);
+	gw_one_read_works(&one);
+	assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
+	gw_one_end(&one);
+}
+
+/* --- Memory that cannot be registered. --- */
+
+static void drop_memory_privilege(rlim_t limit)
+{
+	struct rlimit memory = {limit, limit};
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &memory), 0);
+	assert_int_equal(syscall(SYS_capget, &header, data), 0);
+	data[0].effective &= ~(1u << CAP_IPC_LOCK);
+	data[0].permitted &= ~(1u << CAP_IPC_LOCK);
+	assert_int_equal(syscall(SYS_capset, &header, data), 0);
+}
+
+static void read_all(struct one *one, gw_status wanted)
+{
+	struct gw_span spans[] = {{3, 1, 700000}, {700003, 700001, 300000}, {9, 1000100, 12}};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &group, &one->region, one->buffer, spans, 3);
+	struct gw_completion completion = gw_bed_wait(one->group, &group);
+	if (completion.status != wanted)
+		print_error("%s\n", completion.text);
+	assert_int_equal(completion.status, wanted);
+	if (wanted) {
+		assert_non_null(strstr(completion.text, "limit"));
+		return;
+	}
+	for (int i = 0; i < 3; i++)
+		assert_memory_equal(one->landing + spans[i].local, one->bed.memory + spans[i].remote, spans[i].bytes);
+}
+
+/* Reads into memory that exceeds the limit, in a child: privileges do not come back, and the kernel lets nobody use a
+ * device that opened it with others. */
+static void read_within(void **state, rlim_t limit, gw_status wanted)
+{
+	pid_t child = begin_child();
+	if (child == 0) {
+		struct one one;
+		drop_memory_privilege(limit);
+		gw_one_begin(&one, state, NULL, 8 << 20);
+		read_all(&one, wanted);
+		if (!wanted && !inside(&one)->lines[0].queue->bounce.base)
+			_exit(1);
+		_exit(0);
+	}
+	int how;
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+/* A destination above the locked-memory limit is read by way of a bounce buffer; where even that, behind the region and
+ * the messages of both sides, is too much, it is an error that names the limit. */
+static void locked_memory(void **state)
+{
+	read_within(state, 3 << 20, GW_OK);
+	read_within(state, 1600 << 10, GW_LOCKED_MEMORY);
+}
+
+/* --- A device that is taken away. --- */
+
+static void *delete_device(void *result)
+{
+	*(int *)result = system("rdma link delete rxe0");
+	return NULL;
+}
+
+static void removal(void **state)
+{
+	struct one one;
+	pthread_t thread;
+	int result = -1;
+	if (!getenv("GRAPHWIRE_GUEST"))
+		skip();
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	gw_one_read_works(&one);
+	assert_int_equal(pthread_create(&thread, NULL, delete_device, &result), 0);
+	/* Reads go on until the device goes. */
+	gw_status status = GW_OK;
+	uint64_t end = gw_now_ns() + 30 * GW_NS_PER_SECOND;
+	while (!status && gw_now_ns() < end) {
+		struct gw_span span = {5, 0, 1 << 19};
+		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+		status = gw_bed_wait(one.group, &group).status;
+	}
+	assert_int_equal(status, GW_PEER_LOST);
+	/* The removal ends only when everybody has let go of the device: client and server, polled as usual. */
+	for (int i = 0; i < 3000 && result < 0; i++)
+		gw_one_nothing_more(&one, 10);
+	assert_int_equal(result, 0);
+	pthread_join(thread, NULL);
+	/* Over RDMA nobody is let in; all of it says so instead of hanging. */
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	gw_endpoint_close(one.endpoint);
+	assert_true(gw_bed_connect(one.group, &connect, &one.endpoint) != GW_OK);
+	gw_one_end(&one);
+	/* A device that comes back serves again. */
+	assert_int_equal(system("rdma link add rxe0 type rxe netdev eth0"), 0);
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	gw_one_read_works(&one);
+	gw_one_end(&one);
+}
+
+int main(void)
+{
+	const struct bed_kind *kind = gw_beds;
+	while (strcmp(kind->name, "verbs") != 0)
+		kind++;
+	if (!gw_bed_possible(kind))
+		return 0;
+	void *state = (void *)(uintptr_t)kind;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(locked_memory, state), /* first: its children use the device, we not yet */
+		cmocka_unit_test_prestate(reads_of_a_stopped_server, state),
+		cmocka_unit_test_prestate(forks_do_not_matter, state),
+		cmocka_unit_test_prestate(keys_do_not_write, state),
+		cmocka_unit_test_prestate(tickets, state),
+		cmocka_unit_test_prestate(a_queue_pair_in_error, state),
+		cmocka_unit_test_prestate(refused_keys, state),
+		cmocka_unit_test_prestate(a_busy_server_is_alive, state),
+		cmocka_unit_test_prestate(removal, state),
+	};
+	return cmocka_run_group_tests_name("transport verbs", tests, NULL, NULL);
+}
+#endif

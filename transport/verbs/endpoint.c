@@ -1,0 +1,313 @@
+/* The life of an endpoint.
+ *
+ *   DIALLING ─▶ ASKING ─▶ CONNECTING ─▶ OPENED ─▶ LOST
+ *       └──────────┴──────────┴────────────┼────────┘   refused, another version, wrong graph, deadline
+ *                                          └─▶ DOUBTING ─▶ LOST   a key was refused: has the server loaded anew?
+ *
+ * The hello and the key go over TCP; a request over it brings the ticket, and every queue pair shows that. The TCP
+ * connection stays: the server ends our queue pairs with it, and we notice the end of the server by it when its last
+ * words over RDMA were lost. The server may offer several addresses; they are tried in turn, each with a new ticket.
+ *
+ * An endpoint is silenced before anything of it completes with an error: its queue pairs are flushed and destroyed, so
+ * that nothing writes to a destination any more. A lost one stays, and fails what is asked of it, until it is closed.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "transport/tcp/tcp.h"
+#include "transport/verbs/endpoint.h"
+
+#define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
+#define DOUBT_NS            (2 * GW_NS_PER_SECOND) /* for the hello that resolves a doubt */
+
+static void endpoint_run(struct verbs_touch *touch);
+
+const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&endpoint->options.address, text);
+}
+
+void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status)
+{
+	if (!endpoint->connecting)
+		return;
+	gw_outbox_post(&endpoint->loop->outbox, endpoint->connecting, status);
+	endpoint->connecting = NULL;
+	endpoint->loop->open--;
+}
+
+/* --- Silence. --- */
+
+void gw_verbs_lines_end(struct verbs_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < VERBS_QUEUES_MAX; i++)
+		if (endpoint->lines[i].queue)
+			gw_verbs_queue_break(endpoint->lines[i].queue); /* all at once, then one after the other */
+	for (uint32_t i = 0; i < VERBS_QUEUES_MAX; i++) {
+		struct verbs_line *line = &endpoint->lines[i];
+		gw_verbs_queue_destroy(line->queue);
+		if (line->id)
+			rdma_destroy_id(line->id);
+		*line = (struct verbs_line){0};
+	}
+	gw_verbs_stream_end(&endpoint->stream);
+	gw_verbs_reads_silenced(endpoint);
+	gw_verbs_untouch(endpoint->loop, &endpoint->touch);
+	endpoint->established = endpoint->queue_count = 0;
+	endpoint->port = NULL;
+}
+
+/* Silenced already: everything open fails. */
+static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
+{
+	char text[GW_ERROR_TEXT_MAX];
+	snprintf(text, sizeof(text), "%s", gw_last_error());
+	gw_verbs_connected(endpoint, status);
+	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
+		next = group->next;
+		gw_group_fail(group, gw_fail_text(status, text));
+		gw_verbs_group_drop(endpoint, group);
+	}
+	gw_fail_text(status, text);
+	gw_verbs_requests_fail(endpoint, status);
+	if (endpoint->room_wanted)
+		gw_poll_group_room(endpoint->loop->group);
+	endpoint->room_wanted = false;
+}
+
+void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status)
+{
+	char text[GW_ERROR_TEXT_MAX];
+	if (endpoint->phase == ENDPOINT_LOST)
+		return;
+	snprintf(text, sizeof(text), "%s", gw_last_error());
+	endpoint->phase = ENDPOINT_LOST;
+	endpoint->base.state = GW_ENDPOINT_LOST;
+	gw_verbs_lines_end(endpoint);
+	gw_verbs_hang_up(endpoint);
+	fail_all(endpoint, gw_fail_text(status, text));
+}
+
+/* The hello after a refused key: another generation of the data, or no reason that we know. */
+void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
+{
+	char text[GW_ADDRESS_MAX];
+	gw_verbs_name(endpoint, text);
+	bool stale = false;
+	if (!status) {
+		const struct gw_peer *peer = &endpoint->control->peer;
+		stale = peer->incarnation != endpoint->base.peer.incarnation ||
+			peer->region_count != endpoint->base.peer.region_count;
+		for (uint32_t i = 0; i < peer->region_count && !stale; i++)
+			stale = peer->regions[i].generation != endpoint->regions[i].generation;
+	}
+	if (stale)
+		status = gw_fail(GW_STALE, "%s: the server has loaded its data anew; connect again", text);
+	else
+		status = gw_fail(GW_PEER_LOST, "%s: the server's device refused a read", text);
+	gw_verbs_lose(endpoint, status);
+}
+
+/* --- Making and closing. --- */
+
+static void endpoint_free(struct verbs_endpoint *endpoint)
+{
+	*endpoint->previous = endpoint->next;
+	if (endpoint->next)
+		endpoint->next->previous = endpoint->previous;
+	gw_note_destroy(endpoint->connecting);
+	gw_free(endpoint->answer_bytes);
+	explicit_bzero(endpoint->key, sizeof(endpoint->key));
+	gw_free(endpoint);
+}
+
+gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options, void *cookie,
+			   struct gw_endpoint **out)
+{
+	struct verbs_loop *loop = state;
+	*out = NULL;
+	if (options->key_bytes > GW_SERVICE_KEY_MAX || (options->key && !options->key_bytes))
+		return gw_fail(GW_INVALID, "a key of %u bytes; 1 to %d are possible", options->key_bytes,
+			       GW_SERVICE_KEY_MAX);
+	gw_status status = gw_verbs_control(loop);
+	if (status)
+		return status;
+	struct verbs_endpoint *endpoint = gw_calloc(1, sizeof(*endpoint));
+	if (!endpoint)
+		return GW_NO_MEMORY;
+	endpoint->base = (struct gw_endpoint){.transport = &gw_transport_verbs, .group = loop->group};
+	endpoint->loop = loop;
+	endpoint->touch.run = endpoint_run;
+	endpoint->options = *options;
+	if (options->key) {
+		memcpy(endpoint->key, options->key, options->key_bytes);
+		endpoint->options.key = endpoint->key;
+	}
+	if (!options->deadline_ns)
+		endpoint->options.deadline_ns = GW_NO_DEADLINE;
+	endpoint->liveness_ns = options->liveness_ns ? options->liveness_ns : LIVENESS_DEFAULT_NS;
+	gw_verbs_reads_begin(endpoint);
+	endpoint->previous = &loop->endpoints;
+	endpoint->next = loop->endpoints;
+	if (endpoint->next)
+		endpoint->next->previous = &endpoint->next;
+	loop->endpoints = endpoint;
+	status = gw_note_create(cookie, &endpoint->connecting);
+	if (!status)
+		status = gw_verbs_dial(endpoint, endpoint->options.deadline_ns);
+	if (status) {
+		endpoint_free(endpoint);
+		return status;
+	}
+	loop->open++;
+	verbs_timer(loop, endpoint->options.deadline_ns);
+	verbs_timer(loop, gw_now_ns() + 250 * GW_NS_PER_MS);
+	*out = &endpoint->base;
+	return GW_OK;
+}
+
+void gw_verbs_close(struct gw_endpoint *base)
+{
+	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
+	for (struct gw_group *group = endpoint->groups; group; group = group->next)
+		group->last_accepted = true;
+	gw_verbs_lose(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
+	/* Those that had failed before were waiting for their last read only. */
+	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
+		next = group->next;
+		gw_group_settle(&endpoint->loop->outbox, group);
+	}
+	endpoint_free(endpoint);
+}
+
+void gw_verbs_endpoints_end(struct verbs_loop *loop)
+{
+	while (loop->endpoints)
+		gw_verbs_close(&loop->endpoints->base);
+}
+
+/* --- Work. --- */
+
+/* A queue pair has failed. Without a peer's help we know why only roughly; the device says what it saw. */
+static void queue_failed(struct verbs_endpoint *endpoint, enum ibv_wc_status failure)
+{
+	char text[GW_ADDRESS_MAX];
+	gw_verbs_name(endpoint, text);
+	if (failure == IBV_WC_REM_ACCESS_ERR && endpoint->phase == ENDPOINT_OPENED) {
+		endpoint->phase = ENDPOINT_DOUBTING;
+		endpoint->base.state = GW_ENDPOINT_LOST;
+		gw_verbs_lines_end(endpoint);
+		if (gw_verbs_dial(endpoint, gw_now_ns() + DOUBT_NS))
+			gw_verbs_doubt_resolve(endpoint, GW_PEER_LOST);
+		return;
+	}
+	gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, ibv_wc_status_str(failure)));
+}
+
+static void endpoint_run(struct verbs_touch *touch)
+{
+	struct verbs_endpoint *endpoint =
+		(struct verbs_endpoint *)(void *)((uint8_t *)touch - offsetof(struct verbs_endpoint, touch));
+	for (uint32_t i = 0; i < endpoint->queue_count; i++) {
+		const struct verbs_queue *queue = endpoint->lines[i].queue;
+		if (queue && queue->failure) {
+			queue_failed(endpoint, queue->failure);
+			return;
+		}
+	}
+	if (endpoint->phase != ENDPOINT_OPENED)
+		return;
+	endpoint->heard = true;
+	gw_verbs_reads_pump(endpoint);
+	gw_verbs_requests_pump(endpoint);
+}
+
+/* --- Time. --- */
+
+static gw_status deadline_fail(const struct verbs_endpoint *endpoint, const char *what)
+{
+	char text[GW_ADDRESS_MAX];
+	return gw_fail(GW_DEADLINE, "%s %s: not done in time", what, gw_verbs_name(endpoint, text));
+}
+
+static void tick_groups(struct verbs_endpoint *endpoint, uint64_t now_ns)
+{
+	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
+		next = group->next;
+		if (!group->deadline_ns || group->status)
+			continue;
+		if (now_ns < group->deadline_ns) {
+			verbs_timer(endpoint->loop, group->deadline_ns);
+			continue;
+		}
+		gw_group_fail(group, deadline_fail(endpoint, "read from"));
+		if (endpoint->room_wanted)
+			gw_poll_group_room(endpoint->loop->group);
+		gw_verbs_group_drop(endpoint, group);
+	}
+	if (!endpoint->dying)
+		return;
+	if (now_ns < endpoint->dying_ns + ENDPOINT_PATIENCE_NS)
+		verbs_timer(endpoint->loop, endpoint->dying_ns + ENDPOINT_PATIENCE_NS);
+	else
+		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "silenced, since a read that was given up did not end"));
+}
+
+/* Something is open and the peer is silent: a read of nothing asks its device, then it is given up. */
+static void tick_liveness(struct verbs_endpoint *endpoint, uint64_t now_ns)
+{
+	char text[GW_ADDRESS_MAX];
+	if (endpoint->heard || (!endpoint->frames_open && !verbs_requests_open(endpoint))) {
+		endpoint->heard = endpoint->probed = false;
+		endpoint->heard_ns = now_ns;
+	}
+	uint64_t due = endpoint->heard_ns + endpoint->liveness_ns * (endpoint->probed ? 2 : 1);
+	if (now_ns < due) {
+		verbs_timer(endpoint->loop, due);
+	} else if (endpoint->probed) {
+		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: nothing heard for %llu ms, nor an answer to a probe",
+						gw_verbs_name(endpoint, text),
+						(unsigned long long)((now_ns - endpoint->heard_ns) / GW_NS_PER_MS)));
+	} else {
+		endpoint->probed = true;
+		gw_verbs_queue_probe(endpoint->lines[0].queue);
+	}
+}
+
+static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
+{
+	char text[GW_ADDRESS_MAX];
+	if (endpoint->control->state == GW_ENDPOINT_LOST) {
+		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: the server closed the connection",
+						gw_verbs_name(endpoint, text)));
+		return;
+	}
+	gw_verbs_requests_tick(endpoint, now_ns);
+	tick_liveness(endpoint, now_ns);
+	if (endpoint->phase == ENDPOINT_OPENED)
+		tick_groups(endpoint, now_ns);
+}
+
+void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns)
+{
+	char text[GW_ADDRESS_MAX];
+	for (struct verbs_endpoint *endpoint = loop->endpoints, *next; endpoint; endpoint = next) {
+		next = endpoint->next;
+		if (endpoint->phase == ENDPOINT_LOST)
+			continue;
+		if (endpoint->port && atomic_load(&endpoint->port->device->dead))
+			gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: the RDMA device was removed",
+							gw_verbs_name(endpoint, text)));
+		else if (endpoint->phase == ENDPOINT_OPENED)
+			tick_opened(endpoint, now_ns);
+		else if (endpoint->phase == ENDPOINT_DOUBTING)
+			tick_groups(endpoint, now_ns);
+		else if (now_ns < endpoint->options.deadline_ns)
+			verbs_timer(loop, endpoint->options.deadline_ns);
+		else
+			gw_verbs_lose(endpoint, deadline_fail(endpoint, "connect to"));
+	}
+}

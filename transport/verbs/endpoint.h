@@ -1,0 +1,141 @@
+/* An endpoint over RDMA, as the files that make it up see it. */
+#ifndef GW_TRANSPORT_VERBS_ENDPOINT_H
+#define GW_TRANSPORT_VERBS_ENDPOINT_H
+
+#include "transport/verbs/rail.h"
+#include "transport/verbs/verbs.h"
+
+#define ENDPOINT_FRAMES_MAX   64u        /* read calls open at once */
+#define ENDPOINT_REQUESTS_MAX 64u        /* a power of two */
+#define ENDPOINT_SEND_BYTES   (2u << 20) /* of requests that are not sent yet, beyond the first */
+#define FRAME_RANGES_MAX      (64u << 10)
+/* What is in flight when a group fails is waited for so long; then the connection is silenced. */
+#define ENDPOINT_PATIENCE_NS (200 * GW_NS_PER_MS)
+
+enum endpoint_phase {
+	ENDPOINT_DIALLING,   /* the hello over TCP */
+	ENDPOINT_ASKING,     /* for a ticket, over TCP */
+	ENDPOINT_CONNECTING, /* queue pairs */
+	ENDPOINT_OPENED,
+	ENDPOINT_DOUBTING, /* a key was refused: silenced; a new hello will tell whether the data is another */
+	ENDPOINT_LOST
+};
+
+/* A read call, or a part of one, from acceptance until nothing can write for it any more. */
+struct verbs_frame {
+	struct verbs_frame *next; /* waiting to be posted, or free */
+	struct gw_group *group;   /* NULL: free */
+	uint8_t *base;            /* of the destination buffer */
+	struct ibv_mr *mr;        /* NULL: through the bounce buffer */
+	const struct gw_span *spans;
+	struct gw_gather gather; /* spans == NULL */
+	uint32_t n, at;          /* ranges; the one to be posted next */
+	uint32_t at_done;        /* bytes of it that were posted */
+	uint32_t region;
+	uint32_t open; /* work requests in flight */
+	bool waiting;  /* in the list of those to be posted */
+	bool dying;    /* nobody wants it: it only waits for what is in flight */
+};
+
+struct verbs_request {
+	uint64_t tag, sequence, deadline_ns;
+	struct gw_note *note; /* NULL: nobody wants the reply any more */
+	uint16_t op;
+	bool answered;
+	uint8_t *bytes;
+	uint32_t n, sent;
+	uint8_t *reply;
+	uint32_t reply_bytes, reply_done;
+};
+
+/* A queue pair on its way. */
+struct verbs_line {
+	struct verbs_hearer hearer;
+	struct verbs_endpoint *endpoint;
+	uint32_t number;
+	struct rdma_cm_id *id;     /* until the queue has it */
+	struct verbs_queue *queue; /* once the route is known */
+	bool established;
+};
+
+struct verbs_endpoint {
+	struct gw_endpoint base;
+	struct verbs_touch touch;
+	struct verbs_loop *loop;
+	struct verbs_endpoint *next, **previous;
+	enum endpoint_phase phase;
+	/* Whom and how: also for the hello that resolves a doubt. */
+	struct gw_connect_options options;
+	uint8_t key[GW_SERVICE_KEY_MAX];
+	struct gw_note *connecting;
+	uint64_t liveness_ns, heard_ns;
+	bool heard, probed, room_wanted;
+	/* Over TCP. */
+	struct gw_endpoint *control;
+	uint64_t dialled;  /* tells this endpoint's completions from those of earlier ones */
+	bool control_open; /* something is awaited */
+	/* What the server told. */
+	struct gw_region regions[GW_REGIONS_MAX];
+	uint8_t *answer_bytes;
+	struct rail_view answer;
+	uint32_t address_at, requests_max;
+	struct {
+		uint64_t base;
+		const uint8_t *keys;
+		uint32_t shift;
+	} places[GW_REGIONS_MAX];
+	/* Queue pairs. */
+	struct verbs_port *port;
+	struct verbs_line lines[VERBS_QUEUES_MAX];
+	uint32_t queue_count, established, turn;
+	/* Reads. */
+	struct gw_group *groups;
+	struct verbs_frame frames[ENDPOINT_FRAMES_MAX];
+	struct verbs_frame *free_frames, *waiting, **waiting_end;
+	uint32_t frames_open, dying; /* frames: all, and those that nobody wants */
+	uint64_t dying_ns;           /* since when there is one */
+	/* Requests: [oldest, unsent) wait for replies or are being sent, [unsent, newest) wait to be sent. */
+	struct verbs_stream stream;
+	struct verbs_request requests[ENDPOINT_REQUESTS_MAX];
+	uint32_t oldest, unsent, newest;
+	uint32_t unsent_bytes;
+	uint64_t tag;
+};
+
+const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_ADDRESS_MAX]);
+
+/* The peer is lost: silenced, then everything open fails with the status and the text of gw_last_error(). */
+void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status);
+
+/* Ends all queue pairs: nothing is written by them after the return. */
+void gw_verbs_lines_end(struct verbs_endpoint *endpoint);
+/* The outcome of the connect, told once. */
+void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status);
+/* The hello after a refused key: another generation of the data (GW_STALE), or no reason that we know. */
+void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status);
+
+/* --- endpoint_connect.c --- */
+/* Begins a hello over TCP; its outcome comes to gw_verbs_control_completed. Ends the one before it. */
+gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns);
+void gw_verbs_hang_up(struct verbs_endpoint *endpoint);
+
+/* --- endpoint_read.c --- */
+void gw_verbs_reads_begin(struct verbs_endpoint *endpoint);
+void gw_verbs_reads_pump(struct verbs_endpoint *endpoint);
+void gw_verbs_read_done(struct verbs_queue *queue, struct verbs_wr *wr);
+/* Nobody wants the group's bytes any more: it completes when what is in flight for it is over. */
+void gw_verbs_group_drop(struct verbs_endpoint *endpoint, struct gw_group *group);
+/* Its queue pairs are gone: no frame has anything in flight. */
+void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint);
+
+/* --- endpoint_request.c --- */
+void gw_verbs_requests_pump(struct verbs_endpoint *endpoint);
+/* Ends every request with the text of gw_last_error(). */
+void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status);
+void gw_verbs_requests_tick(struct verbs_endpoint *endpoint, uint64_t now_ns);
+static inline uint32_t verbs_requests_open(const struct verbs_endpoint *endpoint)
+{
+	return endpoint->newest - endpoint->oldest;
+}
+
+#endif

@@ -1,0 +1,352 @@
+/* An endpoint's way to its queue pairs.
+ *
+ *   dial: hello and key over TCP ─▶ ask: for a ticket, over the same ─▶ an address of the server's
+ *        ─▶ for each queue pair: address ─▶ route ─▶ queue pair ─▶ connection request with the ticket ─▶ established
+ *
+ * An address that does not work is followed by the next one, with a new ticket; after the last the endpoint is lost,
+ * with what the connection manager or the server said.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "transport/tcp/tcp.h"
+#include "transport/verbs/endpoint.h"
+
+#define STEP_MS 2000 /* for an address or a route to be found */
+#define RETRIES 7    /* by the device, when no acknowledgement comes */
+
+static void control_wait(struct verbs_endpoint *endpoint, bool wait)
+{
+	if (endpoint->control_open != wait)
+		endpoint->loop->controls_busy += wait ? 1u : -1u;
+	endpoint->control_open = wait;
+}
+
+void gw_verbs_hang_up(struct verbs_endpoint *endpoint)
+{
+	static _Atomic uint64_t count;
+	if (endpoint->control)
+		gw_transport_tcp.close(endpoint->control);
+	endpoint->control = NULL;
+	endpoint->dialled = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+	control_wait(endpoint, false);
+}
+
+/* --- The hello over TCP. --- */
+
+gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
+{
+	struct gw_connect_options options = endpoint->options;
+	snprintf(options.address.scheme, sizeof(options.address.scheme), "tcp");
+	options.deadline_ns = deadline_ns;
+	gw_verbs_hang_up(endpoint); /* numbers the attempt */
+	gw_status status = gw_transport_tcp.connect(endpoint->loop->control, &options,
+						    (void *)(uintptr_t)endpoint->dialled, &endpoint->control);
+	if (!status)
+		control_wait(endpoint, true);
+	return status;
+}
+
+/* Copies what the hello told. */
+static void greet(struct verbs_endpoint *endpoint)
+{
+	const struct gw_peer *peer = &endpoint->control->peer;
+	memcpy(endpoint->regions, peer->regions, peer->region_count * sizeof(*peer->regions));
+	endpoint->base.peer = *peer;
+	endpoint->base.peer.regions = endpoint->regions;
+}
+
+static void ask(struct verbs_endpoint *endpoint)
+{
+	const struct gw_poll_group_options *options = gw_poll_group_options(endpoint->loop->group);
+	uint32_t queues = options->queue_pairs ? options->queue_pairs : VERBS_QUEUES_DEFAULT;
+	struct rail_question question = {.version = RAIL_VERSION,
+					 .queues = queues < VERBS_QUEUES_MAX ? queues : VERBS_QUEUES_MAX,
+					 .receives = VERBS_RECEIVES,
+					 .chunk_bytes = VERBS_CHUNK_BYTES};
+	endpoint->phase = ENDPOINT_ASKING;
+	gw_status status =
+		gw_transport_tcp.request(endpoint->control, GW_OP_RAIL, 0, &question, sizeof(question),
+					 endpoint->options.deadline_ns, (void *)(uintptr_t)endpoint->dialled);
+	if (status)
+		gw_verbs_lose(endpoint, status);
+	else
+		control_wait(endpoint, true);
+}
+
+/* --- Queue pairs. --- */
+
+/* This address does not work: the next one is tried with a new ticket, unless it was the last. */
+static void address_failed(struct verbs_endpoint *endpoint, gw_status status)
+{
+	if (endpoint->phase != ENDPOINT_CONNECTING)
+		return;
+	gw_log(GW_LOG_INFO, "%s", gw_last_error());
+	if (status == GW_NO_MEMORY || ++endpoint->address_at >= endpoint->answer.answer.address_count) {
+		gw_verbs_lose(endpoint, status);
+		return;
+	}
+	gw_verbs_lines_end(endpoint);
+	ask(endpoint);
+}
+
+static void address_text(const struct verbs_endpoint *endpoint, char text[64])
+{
+	struct rail_address address;
+	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
+	inet_ntop(address.family == 4 ? AF_INET : AF_INET6, address.bytes, text, 64);
+}
+
+static gw_status step_failed(const struct verbs_endpoint *endpoint, gw_status status, int error, const char *what)
+{
+	char name[GW_ADDRESS_MAX], address[64];
+	gw_verbs_name(endpoint, name);
+	address_text(endpoint, address);
+	if (error > 0)
+		return gw_fail_errno(status, error, "%s: RDMA %s to %s", name, what, address);
+	return gw_fail(status, "%s: RDMA %s to %s failed", name, what, address);
+}
+
+/* The device gives up after RETRIES + 1 times about twice this, so choose it to fit into the time of silence allowed.
+ * 4.096 us * 2^n: from 0.13 s (loss and delay on a busy network are no death) to 1.07 s. */
+static uint8_t acknowledge_timeout(uint64_t liveness_ns)
+{
+	uint8_t n = 15;
+	while (n < 18 && 2ull * (RETRIES + 1) * (4096ull << (n + 1)) <= liveness_ns)
+		n++;
+	return n;
+}
+
+static gw_status line_begin(struct verbs_endpoint *endpoint, uint32_t number)
+{
+	struct verbs_line *line = &endpoint->lines[number];
+	struct rail_address address;
+	struct sockaddr_storage to = {0};
+	uint16_t port = htons((uint16_t)endpoint->answer.answer.port);
+	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
+	if (address.family == 4) {
+		struct sockaddr_in *v4 = (struct sockaddr_in *)&to;
+		v4->sin_family = AF_INET;
+		v4->sin_port = port;
+		memcpy(&v4->sin_addr, address.bytes, 4);
+	} else {
+		struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&to;
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = port;
+		memcpy(&v6->sin6_addr, address.bytes, 16);
+	}
+	if (rdma_create_id(endpoint->loop->events, &line->id, &line->hearer, RDMA_PS_TCP) != 0) {
+		line->id = NULL;
+		return gw_verbs_missing("RDMA connection manager", errno);
+	}
+	uint8_t timeout = acknowledge_timeout(endpoint->liveness_ns);
+	rdma_set_option(line->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
+	if (rdma_resolve_addr(line->id, NULL, (struct sockaddr *)&to, STEP_MS) != 0)
+		return step_failed(endpoint, GW_PEER_LOST, errno, "address");
+	return GW_OK;
+}
+
+static void line_received(struct verbs_queue *queue, uint32_t slot, uint32_t bytes)
+{
+	struct verbs_endpoint *endpoint = queue->owner;
+	gw_verbs_stream_received(&endpoint->stream, slot, bytes);
+}
+
+static void line_sent(struct verbs_queue *queue)
+{
+	struct verbs_endpoint *endpoint = queue->owner;
+	gw_verbs_stream_sent(&endpoint->stream);
+}
+
+/* The route is known: a queue pair, and a connection request with our ticket. */
+static gw_status line_connect(struct verbs_line *line)
+{
+	struct verbs_endpoint *endpoint = line->endpoint;
+	gw_status status = gw_verbs_port_get(endpoint->loop, line->id, &endpoint->port);
+	if (status)
+		return status;
+	struct ibv_pd *pd = endpoint->port->device->pd;
+	uint32_t receives = line->number == 0 ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0;
+	status = gw_verbs_queue_create(endpoint->port, line->id, pd, receives, &line->queue);
+	if (status)
+		return status;
+	line->queue->touch = &endpoint->touch;
+	line->queue->owner = endpoint;
+	line->queue->read_done = gw_verbs_read_done;
+	line->queue->received = line_received;
+	line->queue->sent = line_sent;
+	line->id = NULL; /* the queue's */
+	if (receives)
+		status = gw_verbs_stream_begin(&endpoint->stream, line->queue, pd);
+	if (status)
+		return status;
+	struct rail_ticket ticket = {.magic = RAIL_MAGIC, .version = RAIL_VERSION, .number = (uint16_t)line->number};
+	memcpy(ticket.token, endpoint->answer.answer.token, sizeof(ticket.token));
+	int depth = endpoint->port->device->attr.max_qp_init_rd_atom;
+	struct rdma_conn_param param = {
+		.private_data = &ticket,
+		.private_data_len = sizeof(ticket),
+		.initiator_depth = (uint8_t)(depth < 254 ? depth : 254),
+		.retry_count = RETRIES,
+		.rnr_retry_count = 0, /* credits see to it that it is never needed */
+	};
+	if (rdma_connect(line->queue->id, &param) != 0)
+		return step_failed(endpoint, GW_PEER_LOST, errno, "connection");
+	return GW_OK;
+}
+
+static void log_opened(const struct verbs_endpoint *endpoint)
+{
+	char text[GW_ADDRESS_MAX], address[64];
+	struct ibv_qp_attr attr = {0};
+	struct ibv_qp_init_attr init;
+	address_text(endpoint, address);
+	ibv_query_qp(endpoint->lines[0].queue->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PATH_MTU, &init);
+	gw_log(GW_LOG_INFO, "%s: %u RDMA queue pairs to %s by %s, MTU %u, %u reads at once on the wire each",
+	       gw_verbs_name(endpoint, text), endpoint->queue_count, address,
+	       ibv_get_device_name(endpoint->port->device->context->device), 128u << attr.path_mtu, attr.max_rd_atomic);
+}
+
+static void line_established(struct verbs_line *line)
+{
+	struct verbs_endpoint *endpoint = line->endpoint;
+	if (line->established || !line->queue)
+		return;
+	line->established = true;
+	line->queue->connected = true;
+	if (++endpoint->established < endpoint->queue_count)
+		return;
+	endpoint->phase = ENDPOINT_OPENED;
+	endpoint->base.state = GW_ENDPOINT_OPEN;
+	endpoint->heard_ns = gw_now_ns();
+	log_opened(endpoint);
+	gw_verbs_connected(endpoint, GW_OK);
+}
+
+/* What the server said when it turned the connection request down. */
+static gw_status rejected(const struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
+{
+	char name[GW_ADDRESS_MAX], said[160] = "";
+	const uint8_t *data = event->param.conn.private_data;
+	uint32_t n = data ? event->param.conn.private_data_len : 0;
+	for (uint32_t i = 0; i < n && i < sizeof(said) - 1 && data[i] >= ' ' && data[i] < 127; i++)
+		said[i] = (char)data[i];
+	return gw_fail(GW_REFUSED, "%s: the server turned our RDMA connection down: %s", gw_verbs_name(endpoint, name),
+		       *said ? said : "nobody listens there any more");
+}
+
+static void line_event(struct verbs_hearer *hearer, const struct rdma_cm_event *event)
+{
+	struct verbs_line *line = (struct verbs_line *)hearer;
+	struct verbs_endpoint *endpoint = line->endpoint;
+	char text[GW_ADDRESS_MAX];
+	gw_status status = GW_OK;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (rdma_resolve_route(line->id, STEP_MS) != 0)
+			status = step_failed(endpoint, GW_PEER_LOST, errno, "route");
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		status = line_connect(line);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		line_established(line);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		status = step_failed(endpoint, GW_PEER_LOST, event->status < 0 ? -event->status : 0, "connection");
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		status = rejected(endpoint, event);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		status = gw_fail(GW_PEER_LOST, "%s: the server closed the RDMA connection",
+				 gw_verbs_name(endpoint, text));
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		gw_verbs_lose(endpoint,
+			      gw_fail(GW_PEER_LOST, "%s: the RDMA device was removed", gw_verbs_name(endpoint, text)));
+		verbs_timer(endpoint->loop, 0);
+		return;
+	default: /* address changes, the end of TIMEWAIT */
+		break;
+	}
+	if (status && endpoint->phase == ENDPOINT_CONNECTING)
+		address_failed(endpoint, status);
+	else if (status)
+		gw_verbs_lose(endpoint, status);
+}
+
+/* The server has answered: places and keys, and where to connect. */
+static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *reply, uint32_t n)
+{
+	struct rail_address address;
+	uint8_t *bytes = gw_malloc(n);
+	if (!bytes)
+		return GW_NO_MEMORY;
+	memcpy(bytes, reply, n);
+	gw_free(endpoint->answer_bytes);
+	endpoint->answer_bytes = bytes;
+	gw_status status =
+		gw_rail_answer(bytes, n, endpoint->regions, endpoint->base.peer.region_count, &endpoint->answer);
+	if (status)
+		return status;
+	const struct rail_answer *answer = &endpoint->answer.answer;
+	if (endpoint->address_at >= answer->address_count) /* fewer than when it was asked before */
+		return gw_fail(GW_PEER_LOST, "the server offers no other address");
+	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
+	const uint8_t *keys = endpoint->answer.keys + 4ull * address.rail * endpoint->answer.keys_per_rail;
+	for (uint32_t i = 0; i < answer->region_count; i++) {
+		struct rail_place place;
+		memcpy(&place, endpoint->answer.places + i * sizeof(place), sizeof(place));
+		endpoint->places[i].base = place.base;
+		endpoint->places[i].shift = place.slice_shift;
+		endpoint->places[i].keys = keys;
+		keys += 4ull * place.slice_count;
+	}
+	endpoint->requests_max =
+		answer->requests_max < ENDPOINT_REQUESTS_MAX ? answer->requests_max : ENDPOINT_REQUESTS_MAX;
+	endpoint->phase = ENDPOINT_CONNECTING;
+	endpoint->queue_count = answer->queues;
+	for (uint32_t i = 0; i < endpoint->queue_count; i++)
+		endpoint->lines[i] = (struct verbs_line){.hearer.event = line_event, .endpoint = endpoint, .number = i};
+	for (uint32_t i = 0; i < endpoint->queue_count && !status; i++)
+		status = line_begin(endpoint, i);
+	return status;
+}
+
+void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_completion *completion)
+{
+	struct verbs_endpoint *endpoint = loop->endpoints;
+	while (endpoint && (!endpoint->control || (void *)(uintptr_t)endpoint->dialled != completion->cookie))
+		endpoint = endpoint->next;
+	if (!endpoint)
+		return; /* of one that was closed */
+	control_wait(endpoint, false);
+	gw_status status = completion->status;
+	if (status)
+		gw_fail_text(status, completion->text);
+	if (endpoint->phase == ENDPOINT_DOUBTING) {
+		gw_verbs_doubt_resolve(endpoint, status);
+		return;
+	}
+	if (!status && endpoint->phase == ENDPOINT_DIALLING) {
+		greet(endpoint);
+		ask(endpoint);
+		return;
+	}
+	if (!status)
+		status = take_answer(endpoint, completion->reply, completion->reply_bytes);
+	if (status && endpoint->phase == ENDPOINT_CONNECTING)
+		address_failed(endpoint, status);
+	else if (status)
+		gw_verbs_lose(endpoint, status);
+}

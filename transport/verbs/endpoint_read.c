@@ -1,0 +1,456 @@
+/* Reads become work requests.
+ *
+ *   call ─▶ frames (up to ENDPOINT_FRAMES_MAX, by reference to the caller's offsets) ─▶ waiting
+ *        ─▶ as a queue pair has room: pieces ─▶ work requests, lists of up to VERBS_POST_MAX ─▶ in flight ─▶ frame ends
+ *
+ * A piece is contiguous at both sides: ranges that follow each other at both are one, long ones are cut at the slices
+ * of the region, which have keys of their own, and at VERBS_READ_BYTES. Pieces that follow each other at the server
+ * alone share a work request, one scatter element each. A destination that is not registered is read by way of the
+ * queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
+ *
+ * No room is a normal event: what was taken so far is told. A range that does not fit region or destination fails the
+ * group before anything of the call is posted. A group that has failed completes when what is in flight for it is over.
+ */
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "transport/verbs/endpoint.h"
+
+#define BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
+
+void gw_verbs_reads_begin(struct verbs_endpoint *endpoint)
+{
+	endpoint->waiting_end = &endpoint->waiting;
+	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++) {
+		endpoint->frames[i].next = endpoint->free_frames;
+		endpoint->free_frames = &endpoint->frames[i];
+	}
+}
+
+/* --- Frames. --- */
+
+static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
+{
+	struct gw_group *group = frame->group;
+	assert(!frame->waiting && !frame->open);
+	if (frame->dying)
+		endpoint->dying--;
+	frame->group = NULL;
+	endpoint->frames_open--;
+	endpoint->loop->open--;
+	frame->next = endpoint->free_frames;
+	endpoint->free_frames = frame;
+	if (endpoint->room_wanted) {
+		endpoint->room_wanted = false;
+		gw_poll_group_room(endpoint->loop->group);
+	}
+	group->frames_open--;
+	gw_group_settle(&endpoint->loop->outbox, group);
+}
+
+static void unwait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
+{
+	struct verbs_frame **at = &endpoint->waiting;
+	while (*at != frame)
+		at = &(*at)->next;
+	*at = frame->next;
+	if (!*at)
+		endpoint->waiting_end = at;
+	frame->waiting = false;
+}
+
+void gw_verbs_group_drop(struct verbs_endpoint *endpoint, struct gw_group *group)
+{
+	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX && group->frames_open; i++) {
+		struct verbs_frame *frame = &endpoint->frames[i];
+		if (frame->group != group)
+			continue;
+		if (frame->waiting)
+			unwait(endpoint, frame);
+		if (frame->open && !frame->dying) {
+			frame->dying = true;
+			if (endpoint->dying++ == 0)
+				endpoint->dying_ns = gw_now_ns();
+			verbs_timer(endpoint->loop, endpoint->dying_ns + ENDPOINT_PATIENCE_NS);
+		} else if (!frame->open) {
+			frame_end(endpoint, frame);
+		}
+	}
+	gw_group_settle(&endpoint->loop->outbox, group);
+}
+
+void gw_verbs_read_done(struct verbs_queue *queue, struct verbs_wr *wr)
+{
+	struct verbs_frame *frame = wr->frame;
+	struct verbs_endpoint *endpoint = queue->owner;
+	if (--frame->open == 0 && !frame->waiting)
+		frame_end(endpoint, frame);
+}
+
+void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++)
+		endpoint->frames[i].open = 0;
+}
+
+/* --- Ranges, and pieces of them. --- */
+
+static inline uint32_t range_bytes(const struct verbs_frame *frame, uint32_t i)
+{
+	return frame->spans ? frame->spans[i].bytes : frame->gather.row_bytes;
+}
+
+static inline uint64_t range_remote(const struct verbs_frame *frame, uint32_t i)
+{
+	return frame->spans ? frame->spans[i].remote : frame->gather.remote[i];
+}
+
+static inline uint8_t *range_local(const struct verbs_frame *frame, uint32_t i)
+{
+	if (frame->spans)
+		return frame->base + frame->spans[i].local;
+	uint64_t row = frame->gather.rows ? frame->gather.rows[i] : i;
+	return frame->base + frame->gather.local + row * frame->gather.stride;
+}
+
+struct piece {
+	uint64_t remote;
+	uint8_t *local;
+	uint32_t bytes;
+};
+
+/* Takes the next piece, of at most `most` bytes and within one slice; false: there is none left. */
+static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct piece *piece)
+{
+	while (frame->at < frame->n && range_bytes(frame, frame->at) == 0)
+		frame->at++;
+	if (frame->at == frame->n)
+		return false;
+	uint32_t bytes = range_bytes(frame, frame->at) - frame->at_done;
+	piece->remote = range_remote(frame, frame->at) + frame->at_done;
+	piece->local = range_local(frame, frame->at) + frame->at_done;
+	uint64_t slice_left = (((piece->remote >> shift) + 1) << shift) - piece->remote;
+	most = slice_left < most ? (uint32_t)slice_left : most;
+	if (bytes > most) {
+		piece->bytes = most;
+		frame->at_done += most;
+		return true;
+	}
+	frame->at++;
+	frame->at_done = 0;
+	for (; frame->at < frame->n; frame->at++) {
+		uint32_t more = range_bytes(frame, frame->at);
+		if (more > most - bytes || range_remote(frame, frame->at) != piece->remote + bytes ||
+		    range_local(frame, frame->at) != piece->local + bytes)
+			break;
+		bytes += more;
+	}
+	piece->bytes = bytes;
+	return true;
+}
+
+/* Whether the next piece begins at this place of the region, in the slice that the one before it lies in. */
+static bool piece_follows(const struct verbs_frame *frame, uint32_t shift, uint64_t remote)
+{
+	if (frame->at == frame->n || range_bytes(frame, frame->at) == 0)
+		return false;
+	return range_remote(frame, frame->at) + frame->at_done == remote && (remote & ((1ull << shift) - 1)) != 0;
+}
+
+/* --- Work requests. --- */
+
+struct batch {
+	struct ibv_send_wr wrs[VERBS_POST_MAX];
+	struct ibv_sge sges[VERBS_POST_MAX][VERBS_SGES_MAX];
+	uint32_t n;
+};
+
+/* A place for so many bytes in the bounce buffer; false: not now. */
+static bool bounce_take(struct verbs_queue *queue, uint32_t bytes, struct verbs_wr *wr)
+{
+	uint32_t at = queue->bounce_end % VERBS_BOUNCE_BYTES;
+	uint32_t padding = VERBS_BOUNCE_BYTES - at < bytes ? VERBS_BOUNCE_BYTES - at : 0;
+	if (padding + bytes > VERBS_BOUNCE_BYTES - (queue->bounce_end - queue->bounce_begin))
+		return false;
+	wr->bounce_at = padding ? 0 : at;
+	wr->bounce_held = padding + bytes;
+	queue->bounce_end += wr->bounce_held;
+	return true;
+}
+
+/* One work request through the bounce buffer. */
+static bool bounce_build(struct verbs_queue *queue, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
+			 struct ibv_sge *sge, uint64_t *remote)
+{
+	uint32_t at = frame->at, done = frame->at_done;
+	struct piece piece;
+	if (!piece_take(frame, shift, BOUNCE_PIECE, &piece))
+		return false;
+	if (!bounce_take(queue, piece.bytes, wr)) {
+		frame->at = at;
+		frame->at_done = done;
+		return false;
+	}
+	*remote = piece.remote;
+	wr->bytes = piece.bytes;
+	wr->bounce_to = piece.local;
+	*sge = (struct ibv_sge){.addr = (uintptr_t)queue->bounce.base + wr->bounce_at,
+				.length = piece.bytes,
+				.lkey = queue->bounce.mr->lkey};
+	return true;
+}
+
+/* One work request into the destination; its scatter elements, or 0: nothing is left. */
+static uint32_t direct_build(struct verbs_queue *queue, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
+			     struct ibv_sge *sges, uint64_t *remote)
+{
+	uint32_t count = 0;
+	struct piece piece;
+	while (count < queue->sges_max && wr->bytes < VERBS_READ_BYTES) {
+		if (count && !piece_follows(frame, shift, *remote + wr->bytes))
+			break;
+		if (!piece_take(frame, shift, VERBS_READ_BYTES - wr->bytes, &piece))
+			break;
+		if (count == 0)
+			*remote = piece.remote;
+		sges[count++] = (struct ibv_sge){
+			.addr = (uintptr_t)piece.local, .length = piece.bytes, .lkey = frame->mr->lkey};
+		wr->bytes += piece.bytes;
+	}
+	return count;
+}
+
+/* Adds one work request of the frame to the batch; false: nothing is left of it, or there is no bounce buffer now. */
+static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, struct verbs_frame *frame,
+		  struct batch *batch)
+{
+	struct verbs_wr wr = {.work = VERBS_READ, .frame = frame};
+	struct ibv_sge *sges = batch->sges[batch->n];
+	uint32_t shift = endpoint->places[frame->region].shift, count;
+	uint64_t remote = 0;
+	if (frame->mr)
+		count = direct_build(queue, frame, shift, &wr, sges, &remote);
+	else
+		count = bounce_build(queue, frame, shift, &wr, sges, &remote);
+	if (count == 0)
+		return false;
+	uint32_t key;
+	memcpy(&key, endpoint->places[frame->region].keys + 4 * (remote >> shift), 4);
+	*verbs_queue_push(queue) = wr;
+	queue->bytes_open += wr.bytes;
+	frame->open++;
+	bool signal = ++queue->unsignalled >= VERBS_SIGNAL_EVERY;
+	queue->unsignalled = signal ? 0 : queue->unsignalled;
+	struct ibv_send_wr *out = &batch->wrs[batch->n];
+	*out = (struct ibv_send_wr){
+		.wr_id = verbs_wr_id(queue),
+		.sg_list = sges,
+		.num_sge = (int)count,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = signal ? IBV_SEND_SIGNALED : 0,
+		.wr.rdma = {.remote_addr = endpoint->places[frame->region].base + remote, .rkey = key},
+	};
+	if (batch->n)
+		batch->wrs[batch->n - 1].next = out;
+	batch->n++;
+	return true;
+}
+
+/* Posts what this queue pair has room for; false: it had none. */
+static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_queue *queue)
+{
+	struct batch batch;
+	batch.n = 0;
+	while (endpoint->waiting && batch.n < VERBS_POST_MAX && verbs_queue_room(queue)) {
+		struct verbs_frame *frame = endpoint->waiting;
+		if (build(endpoint, queue, frame, &batch) && frame->at < frame->n)
+			continue;
+		if (frame->at < frame->n)
+			break;
+		unwait(endpoint, frame);
+		if (!frame->open)
+			frame_end(endpoint, frame);
+	}
+	if (!batch.n)
+		return false;
+	/* Nobody may come to post the one that would have been signalled. */
+	batch.wrs[batch.n - 1].send_flags = IBV_SEND_SIGNALED;
+	queue->unsignalled = 0;
+	gw_verbs_queue_post(queue, batch.wrs, batch.n);
+	return true;
+}
+
+void gw_verbs_reads_pump(struct verbs_endpoint *endpoint)
+{
+	uint32_t refused = 0;
+	while (endpoint->waiting && refused < endpoint->queue_count) {
+		struct verbs_queue *queue = endpoint->lines[endpoint->turn++ % endpoint->queue_count].queue;
+		if (queue->failure)
+			return;
+		refused = post_batch(endpoint, queue) ? 0 : refused + 1;
+	}
+}
+
+/* --- The calls. --- */
+
+/* The registration of a buffer on the endpoint's device, or what it takes to go without. */
+static gw_status destination(struct verbs_endpoint *endpoint, struct gw_buffer *buffer, struct ibv_mr **mr)
+{
+	struct verbs_device *device = endpoint->port->device;
+	struct verbs_landing *landing = buffer->words[gw_transport_verbs.number];
+	if (!landing)
+		landing = buffer->words[gw_transport_verbs.number] = gw_calloc(1, sizeof(*landing));
+	if (!landing)
+		return GW_NO_MEMORY;
+	struct verbs_registration **place = &landing->on[endpoint->port->index];
+	if (*place && (*place)->device != device) {
+		gw_verbs_registration_put(*place); /* of a device that is gone */
+		*place = NULL;
+	}
+	if (!*place)
+		*place = gw_verbs_registration_get(device, buffer->base, buffer->bytes);
+	if (!*place)
+		return GW_NO_MEMORY;
+	*mr = (*place)->mr;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < endpoint->queue_count && !*mr && !status; i++)
+		if (!endpoint->lines[i].queue->bounce.base)
+			status = gw_verbs_pages_create(device->pd, VERBS_BOUNCE_BYTES,
+						       &endpoint->lines[i].queue->bounce);
+	return status;
+}
+
+/* Begins a read call. false: the group has failed, and everything is accepted. */
+static bool begin(struct verbs_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+		  struct gw_buffer *buffer, struct ibv_mr **mr)
+{
+	char text[GW_ADDRESS_MAX];
+	bool fresh = !gw_group_private(group)->link;
+	gw_group_start(&endpoint->groups, group);
+	if (group->status)
+		return false;
+	if (fresh && group->deadline_ns)
+		verbs_timer(endpoint->loop, group->deadline_ns);
+	gw_status status;
+	if (endpoint->phase != ENDPOINT_OPENED)
+		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text));
+	else if (group->deadline_ns && group->deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= group->deadline_ns)
+		status = gw_fail(GW_DEADLINE, "the deadline had passed before anything was read");
+	else
+		status = gw_check_region(&endpoint->base, region);
+	if (!status)
+		status = destination(endpoint, buffer, mr);
+	if (status)
+		gw_group_fail(group, status);
+	return status == GW_OK;
+}
+
+/* Ends a read call of which `taken` of n reads were accepted. */
+static size_t end(struct verbs_endpoint *endpoint, struct gw_group *group, size_t n, size_t taken, bool last)
+{
+	if (group->status) {
+		taken = n;
+		if (group->frames_open)
+			gw_verbs_group_drop(endpoint, group);
+	}
+	struct gw_group_private *private = gw_group_private(group);
+	private->accepted |= taken || n == 0;
+	if (taken < n)
+		endpoint->room_wanted = true;
+	if (!private->accepted) {
+		gw_group_forget(group);
+		return 0;
+	}
+	if (last && taken == n)
+		group->last_accepted = true;
+	gw_group_settle(&endpoint->loop->outbox, group);
+	return taken;
+}
+
+static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct gw_group *group,
+				       const struct gw_region *region, struct gw_buffer *buffer, struct ibv_mr *mr)
+{
+	struct verbs_frame *frame = endpoint->free_frames;
+	if (!frame)
+		return NULL;
+	endpoint->free_frames = frame->next;
+	*frame = (struct verbs_frame){
+		.group = group, .base = buffer->base, .mr = mr, .region = region->id, .waiting = true};
+	*endpoint->waiting_end = frame;
+	endpoint->waiting_end = &frame->next;
+	group->frames_open++;
+	endpoint->frames_open++;
+	endpoint->loop->open++;
+	return frame;
+}
+
+size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+{
+	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
+	struct ibv_mr *mr = NULL;
+	if (group->done)
+		return n;
+	if (!begin(endpoint, group, region, buffer, &mr))
+		return end(endpoint, group, n, n, last);
+	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
+	if (status) {
+		gw_group_fail(group, status);
+		return end(endpoint, group, n, n, last);
+	}
+	struct gw_gather rest = *gather;
+	size_t taken = 0;
+	while (taken < n) {
+		struct verbs_frame *frame = frame_begin(endpoint, group, region, buffer, mr);
+		if (!frame)
+			break;
+		frame->gather = rest;
+		frame->n = n - taken < FRAME_RANGES_MAX ? (uint32_t)(n - taken) : FRAME_RANGES_MAX;
+		taken += frame->n;
+		rest.remote += frame->n;
+		if (rest.rows)
+			rest.rows += frame->n;
+		else
+			rest.local += (uint64_t)frame->n * rest.stride;
+	}
+	gw_verbs_reads_pump(endpoint);
+	return end(endpoint, group, n, taken, last);
+}
+
+size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+		      struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+{
+	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
+	struct ibv_mr *mr = NULL;
+	if (group->done)
+		return n;
+	if (!begin(endpoint, group, region, buffer, &mr))
+		return end(endpoint, group, n, n, last);
+	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
+	if (status) {
+		gw_group_fail(group, status);
+		return end(endpoint, group, n, n, last);
+	}
+	size_t taken = 0;
+	while (taken < n) {
+		struct verbs_frame *frame = frame_begin(endpoint, group, region, buffer, mr);
+		if (!frame)
+			break;
+		frame->spans = spans + taken;
+		frame->n = n - taken < FRAME_RANGES_MAX ? (uint32_t)(n - taken) : FRAME_RANGES_MAX;
+		taken += frame->n;
+	}
+	gw_verbs_reads_pump(endpoint);
+	return end(endpoint, group, n, taken, last);
+}
+
+void gw_verbs_cancel(struct gw_endpoint *base, struct gw_group *group)
+{
+	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
+	if (group->done || !gw_group_private(group)->link)
+		return;
+	gw_group_fail(group, gw_fail(GW_CANCELLED, "cancelled"));
+	group->last_accepted = true;
+	gw_verbs_group_drop(endpoint, group);
+}

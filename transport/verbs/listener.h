@@ -1,0 +1,91 @@
+/* A server over RDMA, as the files that make it up see it. */
+#ifndef GW_TRANSPORT_VERBS_LISTENER_H
+#define GW_TRANSPORT_VERBS_LISTENER_H
+
+#include "transport/verbs/rail.h"
+#include "transport/verbs/verbs.h"
+
+/* One device, with the service's regions registered for reading in a protection domain of their own. */
+struct verbs_rail {
+	struct verbs_device *device;
+	struct ibv_pd *pd;
+	struct ibv_mr **mrs;         /* of every slice of every region, in their order */
+	_Atomic uint32_t doors_left; /* that have not let go of a removed device yet */
+};
+
+/* A client: from its question for a ticket until its TCP connection or a queue pair of it ends. */
+struct verbs_line_in {
+	struct verbs_hearer hearer;
+	struct verbs_peer *peer;
+	struct verbs_queue *queue;
+	bool established;
+};
+
+struct verbs_peer {
+	struct verbs_touch touch;
+	struct verbs_door *door;
+	struct verbs_peer *next, **previous;
+	uint64_t connection; /* over TCP */
+	uint8_t token[RAIL_TOKEN_BYTES];
+	uint8_t client_uuid[16];
+	uint64_t expires_ns; /* unless every queue pair is established by then */
+	struct verbs_rail *rail;
+	struct verbs_line_in lines[VERBS_QUEUES_MAX];
+	uint32_t queue_count, established;
+	struct verbs_stream stream;
+	/* The request that is coming in, in pieces. */
+	uint8_t *request;
+	uint32_t request_bytes, request_done;
+	uint64_t request_tag;
+	/* The reply that is going out. */
+	bool replying;
+	gw_status reply_status;
+	uint64_t reply_tag;
+	struct gw_reply reply;
+	uint32_t reply_sent;
+};
+
+/* A listener's part of one poll group. */
+struct verbs_door {
+	struct verbs_hearer hearer;
+	struct verbs_listener *listener;
+	struct verbs_loop *loop;
+	struct verbs_door *next; /* of the loop */
+	uint32_t number;
+	struct rdma_cm_id *id; /* NULL: it listens no more */
+	uint16_t port;
+	struct verbs_peer *peers;
+	bool rails_gone[VERBS_RAILS_MAX];
+};
+
+struct verbs_listener {
+	struct gw_listener base;
+	struct gw_listener *tcp;
+	struct gw_service_rail way;
+	_Atomic bool stopped, closing;
+	struct verbs_rail rails[VERBS_RAILS_MAX];
+	uint32_t rail_count;
+	struct rail_address addresses[RAIL_ADDRESSES_MAX];
+	uint32_t address_count;
+	struct rail_place places[GW_REGIONS_MAX];
+	uint64_t slice_count; /* of all regions */
+	uint32_t door_count;
+	struct verbs_door doors[];
+};
+
+/* --- registered.c --- */
+/* The devices that the address stands for, and the addresses that clients may try. */
+gw_status gw_verbs_rails_find(struct verbs_listener *listener);
+/* Registers every region on every rail. */
+gw_status gw_verbs_rails_register(struct verbs_listener *listener);
+void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
+
+/* --- peer.c --- */
+/* A client asks for a ticket; its earlier one, and what came of it, ends. */
+gw_status gw_verbs_peer_create(struct verbs_door *door, const struct gw_call *call,
+			       const struct rail_question *question, struct verbs_peer **out);
+/* A connection request: the id is the peer's if it succeeds. The text of a failure is for the client. */
+gw_status gw_verbs_peer_accept(struct verbs_door *door, struct rdma_cm_id *id, const struct rdma_conn_param *param);
+void gw_verbs_peer_end(struct verbs_peer *peer);
+
+#endif

@@ -1,0 +1,121 @@
+/* Memory that a device may write to.
+ *
+ * A registration pins its pages and belongs to the device, so all groups of the process share it: memory that lies
+ * inside of a living one needs none of its own. It ends with its last user. Kept any longer it would be wrong: the
+ * owner may unmap the memory and map other pages at the same address, and reads would land in the old ones.
+ *
+ * What cannot be registered (the locked-memory limit, a mapping that pins badly) is still a place to read to: by way of
+ * a bounce buffer. So is what is too small to be worth it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "core/base/alloc.h"
+#include "core/base/log.h"
+#include "transport/verbs/verbs.h"
+
+/* Registering costs tens of microseconds: as much as copying this. */
+#define SMALL_BYTES (16u << 10)
+
+gw_status gw_verbs_registration_fail(uint64_t bytes, int error)
+{
+	struct rlimit limit = {0};
+	if (error != ENOMEM && error != EAGAIN && error != EPERM)
+		return gw_fail_errno(GW_IO, error, "RDMA registration of %llu bytes", (unsigned long long)bytes);
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (limit.rlim_cur == RLIM_INFINITY)
+		return gw_fail_errno(GW_NO_MEMORY, error, "RDMA registration of %llu bytes", (unsigned long long)bytes);
+	return gw_fail(GW_LOCKED_MEMORY,
+		       "RDMA registration of %llu bytes: the locked-memory limit is %llu bytes; raise it (ulimit -l, "
+		       "limits.conf memlock, LimitMEMLOCK=)",
+		       (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+}
+
+static struct verbs_registration *find(struct verbs_device *device, const uint8_t *base, uint64_t bytes)
+{
+	for (struct verbs_registration *r = device->registrations; r; r = r->next)
+		if (r->mr && base >= r->base && bytes <= r->bytes && (uint64_t)(base - r->base) <= r->bytes - bytes)
+			return r;
+	return NULL;
+}
+
+struct verbs_registration *gw_verbs_registration_get(struct verbs_device *device, uint8_t *base, uint64_t bytes)
+{
+	pthread_mutex_lock(&gw_verbs_lock);
+	struct verbs_registration *found = find(device, base, bytes);
+	if (found) {
+		found->references++;
+		pthread_mutex_unlock(&gw_verbs_lock);
+		return found;
+	}
+	struct verbs_registration *registration = gw_calloc(1, sizeof(*registration));
+	if (registration) {
+		*registration = (struct verbs_registration){
+			.next = device->registrations, .device = device, .base = base, .bytes = bytes, .references = 1};
+		if (bytes > SMALL_BYTES)
+			registration->mr = ibv_reg_mr(device->pd, base, bytes, IBV_ACCESS_LOCAL_WRITE);
+		if (bytes > SMALL_BYTES && !registration->mr) {
+			gw_verbs_registration_fail(bytes, errno);
+			gw_log(GW_LOG_INFO, "%s; its reads are copied", gw_last_error());
+		}
+		device->registrations = registration;
+	}
+	pthread_mutex_unlock(&gw_verbs_lock);
+	return registration;
+}
+
+void gw_verbs_registration_put(struct verbs_registration *registration)
+{
+	pthread_mutex_lock(&gw_verbs_lock);
+	if (--registration->references == 0) {
+		if (registration->device) {
+			struct verbs_registration **at = &registration->device->registrations;
+			while (*at != registration)
+				at = &(*at)->next;
+			*at = registration->next;
+		}
+		if (registration->mr)
+			ibv_dereg_mr(registration->mr);
+		gw_free(registration);
+	}
+	pthread_mutex_unlock(&gw_verbs_lock);
+}
+
+void gw_verbs_registrations_drop(struct verbs_device *device)
+{
+	while (device->registrations) {
+		struct verbs_registration *registration = device->registrations;
+		device->registrations = registration->next;
+		if (registration->mr)
+			ibv_dereg_mr(registration->mr);
+		registration->mr = NULL;
+		registration->device = NULL;
+	}
+}
+
+gw_status gw_verbs_pages_create(struct ibv_pd *pd, size_t bytes, struct verbs_pages *out)
+{
+	*out = (struct verbs_pages){0};
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return gw_fail_errno(GW_NO_MEMORY, errno, "%zu bytes", bytes);
+	struct ibv_mr *mr = ibv_reg_mr(pd, base, bytes, IBV_ACCESS_LOCAL_WRITE);
+	if (!mr) {
+		int error = errno;
+		munmap(base, bytes);
+		return gw_verbs_registration_fail(bytes, error);
+	}
+	*out = (struct verbs_pages){base, bytes, mr};
+	return GW_OK;
+}
+
+void gw_verbs_pages_destroy(struct verbs_pages *pages)
+{
+	if (!pages->base)
+		return;
+	ibv_dereg_mr(pages->mr);
+	munmap(pages->base, pages->bytes);
+	*pages = (struct verbs_pages){0};
+}

@@ -1,0 +1,141 @@
+/* Messages over a queue pair, in both directions alike.
+ *
+ *   A: takes a credit, copies a piece into a send place, posts it ──▶ B: one of its posted receives
+ *   B: looks at it, posts the receive again, owes A a credit ──────▶ told in B's next message, or in one of its own
+ *
+ * A side begins with as many credits as the other has receives, so that a message always finds one: "receiver not
+ * ready" is our mistake, and no retry hides it. A message that only grants credits needs none itself: for those there
+ * are VERBS_RECEIVES_SPARE receives more. Two are enough: such a message grants half of all credits at least, and the
+ * side that has not looked at two of them has been granted all there are, so that no third is due.
+ *
+ * Fails on a message that is malformed (GW_PROTOCOL) and when the device refuses work.
+ */
+#include <string.h>
+
+#include "transport/verbs/verbs.h"
+
+#define PLACES (VERBS_RECEIVES + VERBS_RECEIVES_SPARE)
+
+static uint8_t *receive_place(const struct verbs_stream *stream, uint32_t slot)
+{
+	return stream->pages.base + (size_t)slot * VERBS_CHUNK_BYTES;
+}
+
+static uint8_t *send_place(const struct verbs_stream *stream, uint32_t number)
+{
+	return stream->pages.base + (size_t)(PLACES + number % VERBS_SENDS) * VERBS_CHUNK_BYTES;
+}
+
+static gw_status receive_again(struct verbs_stream *stream, uint32_t slot)
+{
+	return gw_verbs_queue_receive(stream->queue, slot, receive_place(stream, slot), VERBS_CHUNK_BYTES,
+				      stream->pages.mr->lkey);
+}
+
+gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_queue *queue, struct ibv_pd *pd)
+{
+	*stream = (struct verbs_stream){.queue = queue, .credits = VERBS_RECEIVES};
+	gw_status status =
+		gw_verbs_pages_create(pd, (size_t)(PLACES + VERBS_SENDS) * VERBS_CHUNK_BYTES, &stream->pages);
+	for (uint32_t slot = 0; slot < PLACES && !status; slot++)
+		status = receive_again(stream, slot);
+	return status;
+}
+
+void gw_verbs_stream_end(struct verbs_stream *stream)
+{
+	gw_verbs_pages_destroy(&stream->pages);
+	stream->queue = NULL;
+}
+
+void gw_verbs_stream_sent(struct verbs_stream *stream)
+{
+	stream->send_begin++;
+}
+
+/* The header of a message, checked against its length and against what credits there can be. */
+static gw_status check(const struct verbs_stream *stream, const struct verbs_message *message, uint32_t bytes)
+{
+	if (bytes < sizeof(*message) || message->bytes != bytes - sizeof(*message))
+		return gw_fail(GW_PROTOCOL, "an RDMA message of %u bytes that claims another length", bytes);
+	if (message->type < VERBS_REQUEST || message->type > VERBS_CREDIT ||
+	    (message->type != VERBS_ERROR && message->status) || message->bytes > message->total)
+		return gw_fail(GW_PROTOCOL, "a malformed RDMA message of type %u", message->type);
+	if (message->credits > VERBS_RECEIVES - stream->credits)
+		return gw_fail(GW_PROTOCOL, "an RDMA message that grants %u credits more than there are",
+			       message->credits);
+	return GW_OK;
+}
+
+void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32_t bytes)
+{
+	struct verbs_message message;
+	assert(slot < PLACES);
+	memcpy(&message, receive_place(stream, slot), sizeof(message));
+	if (!stream->failure)
+		stream->failure = check(stream, &message, bytes);
+	if (stream->failure)
+		return;
+	stream->credits += message.credits;
+	/* Credits are taken, and those that brought nothing else received again, whoever waits behind other messages.
+	 */
+	if (message.type == VERBS_CREDIT)
+		stream->failure = receive_again(stream, slot);
+	else if (stream->inbox_end - stream->inbox_begin == VERBS_RECEIVES)
+		stream->failure = gw_fail(GW_PROTOCOL, "an RDMA message without a credit");
+	else
+		stream->inbox[stream->inbox_end++ % VERBS_INBOX] = (uint8_t)slot;
+}
+
+bool gw_verbs_stream_peek(struct verbs_stream *stream, struct verbs_message *message, const uint8_t **body)
+{
+	if (stream->failure || stream->inbox_begin == stream->inbox_end)
+		return false;
+	const uint8_t *bytes = receive_place(stream, stream->inbox[stream->inbox_begin % VERBS_INBOX]);
+	memcpy(message, bytes, sizeof(*message));
+	*body = bytes + sizeof(*message);
+	return true;
+}
+
+gw_status gw_verbs_stream_next(struct verbs_stream *stream)
+{
+	stream->grant++;
+	return receive_again(stream, stream->inbox[stream->inbox_begin++ % VERBS_INBOX]);
+}
+
+gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_message *header, const void *body)
+{
+	bool credit = header->type == VERBS_CREDIT;
+	struct verbs_queue *queue = stream->queue;
+	if ((!credit && stream->credits == 0) || stream->send_end - stream->send_begin == VERBS_SENDS ||
+	    verbs_queue_open(queue) >= queue->depth)
+		return GW_AGAIN;
+	struct verbs_message message = *header;
+	message.credits = stream->grant;
+	assert(message.bytes <= VERBS_PIECE_BYTES);
+	uint8_t *place = send_place(stream, stream->send_end++);
+	memcpy(place, &message, sizeof(message));
+	if (message.bytes)
+		memcpy(place + sizeof(message), body, message.bytes);
+	stream->grant = 0;
+	stream->credits -= !credit;
+	verbs_queue_push(queue)->work = VERBS_SEND;
+	struct ibv_sge sge = {.addr = (uintptr_t)place,
+			      .length = (uint32_t)sizeof(message) + message.bytes,
+			      .lkey = stream->pages.mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(queue),
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
+	queue->unsignalled = 0;
+	gw_verbs_queue_post(queue, &wr, 1);
+	return GW_OK;
+}
+
+void gw_verbs_stream_grant(struct verbs_stream *stream)
+{
+	static const struct verbs_message credit = {.type = VERBS_CREDIT};
+	if (stream->grant >= VERBS_RECEIVES / 2)
+		gw_verbs_stream_send(stream, &credit, NULL); /* no place now: after the next one is sent */
+}

@@ -1,0 +1,351 @@
+/* The RDMA backend's objects, as its files see each other.
+ *
+ *      verbs.c             the poll group's part: poll, sleep, wake, timers
+ *      device.c            devices of this process: opened once, shared by all groups, released when they are removed
+ *      registration.c      memory that reads land in: a cache of registrations
+ *      port.c              one group's completion queue on one device, and who its completions belong to
+ *      queue.c             a queue pair: ring of work in flight, window, silence
+ *      stream.c            messages over a queue pair: chunks, credits
+ *      rail.c              what client and server tell each other before there is a queue pair (pure)
+ *      endpoint.c          client: loss, close, deadlines, liveness
+ *      endpoint_connect.c  client: hello over TCP, tickets, queue pairs
+ *      endpoint_read.c     client: reads become work requests
+ *      endpoint_request.c  client: requests and their replies
+ *      listener.c          server: listens, hands out tokens
+ *      registered.c        server: its devices and the regions registered on them
+ *      peer.c              server: one client's queue pairs and requests
+ *
+ * Everything that belongs to a poll group is one thread's; devices and registrations are the process's, behind one lock
+ * that no read takes.
+ */
+#ifndef GW_TRANSPORT_VERBS_H
+#define GW_TRANSPORT_VERBS_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdatomic.h>
+
+#include "transport/outbox.h"
+#include "transport/service_inside.h"
+
+extern const struct gw_transport gw_transport_verbs;
+
+#define VERBS_QUEUES_MAX     8u /* queue pairs of one endpoint */
+#define VERBS_QUEUES_DEFAULT 2u
+#define VERBS_RING           256u /* work requests in flight on one queue pair; a power of two */
+#define VERBS_WINDOW_MIN     16u  /* of reads: the window adapts between these */
+#define VERBS_WINDOW_MAX     192u /* leaves room for messages */
+#define VERBS_WINDOW_FIRST   64u
+#define VERBS_POST_MAX       32u /* work requests posted at once */
+#define VERBS_SIGNAL_EVERY   16u
+#define VERBS_SGES_MAX       8u
+#define VERBS_READ_BYTES     (128u << 10) /* of one work request, at most */
+#define VERBS_WINDOW_BYTES   (1u << 20)   /* in flight on one queue pair, about */
+#define VERBS_BOUNCE_BYTES   (256u << 10) /* of one queue pair's bounce buffer */
+#define VERBS_CHUNK_BYTES    (16u << 10)  /* of one message, header included */
+#define VERBS_RECEIVES       8u           /* messages that a side takes before it has looked at them */
+#define VERBS_RECEIVES_SPARE 2u           /* for messages that only grant credits: see stream.c */
+#define VERBS_SENDS          4u           /* messages on their way out; a power of two */
+#define VERBS_INBOX          8u           /* messages received and not taken: a power of two, all the receives */
+#define VERBS_PORTS_MAX      4u           /* devices of one poll group */
+#define VERBS_RAILS_MAX      8u           /* devices of one listener */
+
+struct verbs_loop;
+struct verbs_port;
+struct verbs_queue;
+struct verbs_frame;
+
+/* --- device.c --- */
+
+/* A device that some group of this process uses. context is librdmacm's, and valid while we hold an id on it. */
+struct verbs_device {
+	struct verbs_device *next;
+	struct ibv_context *context;
+	struct ibv_pd *pd; /* of destinations and messages: nothing in it is open to peers */
+	struct ibv_device_attr attr;
+	struct rdma_cm_id *hold; /* keeps the context ours, and hears of the device's removal */
+	struct verbs_registration *registrations;
+	uint32_t references;
+	_Atomic bool dead; /* removed: everybody lets go */
+};
+
+/* A group begins to use devices, and ends. GW_UNSUPPORTED says what this host lacks. */
+gw_status gw_verbs_begin(void);
+void gw_verbs_end(void);
+/* The device of a bound id, referenced. GW_UNSUPPORTED for one that cannot read (iWARP needs writable keys). */
+gw_status gw_verbs_device_get(struct rdma_cm_id *id, struct verbs_device **out);
+void gw_verbs_device_put(struct verbs_device *device);
+/* Descriptor that is readable when gw_verbs_devices_look has something to see. */
+int gw_verbs_devices_fd(void);
+gw_status gw_verbs_nonblocking(int fd);
+/* Marks devices that are gone. */
+void gw_verbs_devices_look(void);
+/* A GW_UNSUPPORTED text that says what is missing on this host. */
+gw_status gw_verbs_missing(const char *what, int error);
+
+/* --- registration.c --- */
+struct verbs_registration {
+	struct verbs_registration *next;
+	struct verbs_device *device;
+	uint8_t *base;
+	uint64_t bytes;
+	struct ibv_mr *mr; /* NULL once the device is gone */
+	uint32_t references;
+};
+/* What a buffer's word points to, once it has been read to: its registration on each port's device. */
+struct verbs_landing {
+	struct verbs_registration *on[VERBS_PORTS_MAX];
+};
+/* Memory as a destination: a registration that covers it, or a new one; without an mr: through the bounce buffer. NULL:
+ * no memory. */
+struct verbs_registration *gw_verbs_registration_get(struct verbs_device *device, uint8_t *base, uint64_t bytes);
+void gw_verbs_registration_put(struct verbs_registration *registration);
+/* For the last user of a dead device, with the lock of device.c held. */
+void gw_verbs_registrations_drop(struct verbs_device *device);
+extern pthread_mutex_t gw_verbs_lock;
+/* Page-aligned memory of its own mapping, registered for local use; NULL with error text. */
+struct verbs_pages {
+	uint8_t *base;
+	size_t bytes;
+	struct ibv_mr *mr;
+};
+gw_status gw_verbs_pages_create(struct ibv_pd *pd, size_t bytes, struct verbs_pages *out);
+void gw_verbs_pages_destroy(struct verbs_pages *pages);
+/* The status of a failed registration, its text naming the limit. */
+gw_status gw_verbs_registration_fail(uint64_t bytes, int error);
+
+/* --- Things that the loop runs when completions have touched them. --- */
+struct verbs_touch {
+	struct verbs_touch *next;
+	bool queued;
+	void (*run)(struct verbs_touch *touch);
+};
+
+/* --- Events of the connection manager: what an id's context points to. --- */
+struct verbs_hearer {
+	/* The event was acknowledged already, so that its id may be destroyed; it and its data are valid in the call.
+	 */
+	void (*event)(struct verbs_hearer *self, const struct rdma_cm_event *event);
+};
+
+/* --- port.c --- */
+struct verbs_port {
+	struct verbs_loop *loop;
+	struct verbs_device *device;
+	uint32_t index; /* in the loop */
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	uint32_t entries_used; /* by queue pairs, at most */
+	bool armed;
+	uint32_t events; /* taken from the channel, not acknowledged */
+	struct verbs_queue **queues;
+	uint32_t queue_capacity;
+	uint16_t generation;
+};
+gw_status gw_verbs_port_get(struct verbs_loop *loop, struct rdma_cm_id *id, struct verbs_port **out);
+void gw_verbs_port_destroy(struct verbs_port *port); /* when it has no queue pairs */
+/* A number for a queue pair whose flushes fill at most so many entries. */
+gw_status gw_verbs_port_enter(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries);
+void gw_verbs_port_leave(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries);
+/* Handles what has completed; true if anything had. */
+bool gw_verbs_port_poll(struct verbs_port *port);
+/* The channel becomes readable with the next completion. */
+void gw_verbs_port_arm(struct verbs_port *port);
+void gw_verbs_port_heard(struct verbs_port *port);
+
+/* --- queue.c --- */
+enum verbs_work { VERBS_READ, VERBS_PROBE, VERBS_SEND };
+
+struct verbs_wr {
+	enum verbs_work work;
+	uint32_t bytes;
+	struct verbs_frame *frame; /* READ */
+	uint8_t *bounce_to;        /* READ through the bounce buffer: the destination */
+	uint32_t bounce_at;        /* and where in the bounce buffer it lands */
+	uint32_t bounce_held;      /* bytes of the bounce buffer that it holds, padding included */
+};
+
+struct verbs_queue {
+	struct rdma_cm_id *id;
+	struct verbs_port *port;
+	struct verbs_touch *touch; /* the owner's */
+	/* A read has landed. */
+	void (*read_done)(struct verbs_queue *queue, struct verbs_wr *wr);
+	/* A message has come (only after gw_verbs_queue_receives). */
+	void (*received)(struct verbs_queue *queue, uint32_t slot, uint32_t bytes);
+	/* A message has gone out. */
+	void (*sent)(struct verbs_queue *queue);
+	void *owner;
+	uint32_t number; /* of the owner */
+	uint64_t name;   /* in work request ids: slot and generation */
+	uint32_t slot, entries;
+	bool connected;
+	enum ibv_wc_status failure; /* IBV_WC_SUCCESS: none */
+	/* In flight: [tail, head). */
+	struct verbs_wr ring[VERBS_RING];
+	uint32_t head, tail, unsignalled, receives;
+	uint64_t bytes_open;
+	uint32_t sges_max, depth; /* the queue pair's */
+	/* The window. */
+	uint32_t window;
+	bool growing;
+	uint32_t epoch_done;
+	uint64_t epoch_begun_ns;
+	double epoch_rate;
+	struct verbs_pages bounce;
+	uint32_t bounce_begin, bounce_end;
+};
+
+#define VERBS_RECEIVE_FLAG 0x80000000u
+
+/* A queue pair for an id that is bound to the port's device; the id is the queue's from now on, unless it fails.
+ * receives: places for messages. The caller fills in owner and callbacks. */
+gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, struct ibv_pd *pd, uint32_t receives,
+				struct verbs_queue **out);
+/* Nothing is written by it after the return; its work is lost. NULL is allowed. */
+void gw_verbs_queue_destroy(struct verbs_queue *queue);
+/* To the error state: what is in flight is flushed. */
+void gw_verbs_queue_break(struct verbs_queue *queue);
+/* Polls until what was in flight has been flushed, for a bounded time. */
+void gw_verbs_queue_drain(struct verbs_queue *queue);
+
+static inline uint32_t verbs_queue_open(const struct verbs_queue *queue)
+{
+	return queue->head - queue->tail;
+}
+
+#define VERBS_AT_MASK 0x7fffffffu /* a place in the ring, in a work request id; the bit above marks receives */
+
+/* How many reads may be posted now. */
+static inline uint32_t verbs_queue_room(const struct verbs_queue *queue)
+{
+	uint32_t open = verbs_queue_open(queue);
+	return queue->bytes_open >= VERBS_WINDOW_BYTES || open >= queue->window ? 0 : queue->window - open;
+}
+
+/* The id of the work request whose place was pushed last. */
+static inline uint64_t verbs_wr_id(const struct verbs_queue *queue)
+{
+	return queue->name << 32 | ((queue->head - 1) & VERBS_AT_MASK);
+}
+/* Takes the next place of the ring. */
+static inline struct verbs_wr *verbs_queue_push(struct verbs_queue *queue)
+{
+	struct verbs_wr *wr = &queue->ring[queue->head++ % VERBS_RING];
+	*wr = (struct verbs_wr){0};
+	return wr;
+}
+/* A completion of this queue. */
+void gw_verbs_queue_completed(struct verbs_queue *queue, const struct ibv_wc *wc);
+/* Posts n work requests whose places in the ring are the last n pushed; a failure is the queue's. */
+void gw_verbs_queue_post(struct verbs_queue *queue, struct ibv_send_wr *list, uint32_t n);
+gw_status gw_verbs_queue_receive(struct verbs_queue *queue, uint32_t slot, void *memory, uint32_t bytes, uint32_t lkey);
+/* Posts a probe: a read of nothing, which the peer's device answers though its process may be stopped. */
+void gw_verbs_queue_probe(struct verbs_queue *queue);
+
+/* --- stream.c --- */
+
+/* What a message begins with. */
+struct verbs_message {
+	uint8_t type;   /* enum verbs_message_type */
+	uint8_t status; /* ERROR: a gw_status */
+	uint16_t op;
+	uint32_t bytes; /* behind this header */
+	uint64_t tag;
+	uint64_t sequence;
+	uint32_t total;   /* bytes of the whole request or reply, of which this is a piece */
+	uint32_t credits; /* that the sender grants */
+};
+static_assert(sizeof(struct verbs_message) == 32, "no padding");
+#define VERBS_PIECE_BYTES (VERBS_CHUNK_BYTES - (uint32_t)sizeof(struct verbs_message))
+
+enum verbs_message_type { VERBS_REQUEST = 1, VERBS_REPLY, VERBS_ERROR, VERBS_CREDIT };
+
+struct verbs_stream {
+	struct verbs_queue *queue;
+	struct verbs_pages pages; /* first the receives, then the sends */
+	uint32_t credits;         /* messages that the peer has room for */
+	uint32_t grant;           /* places that the peer does not know of yet */
+	uint32_t send_begin, send_end;
+	/* Received, not taken. */
+	uint8_t inbox[VERBS_INBOX]; /* receives */
+	uint32_t inbox_begin, inbox_end;
+	gw_status failure; /* a message was malformed, or could not be received again */
+};
+gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_queue *queue, struct ibv_pd *pd);
+void gw_verbs_stream_end(struct verbs_stream *stream); /* after the queue */
+/* The oldest message; false: none, or the stream has failed. It stays until gw_verbs_stream_next. */
+bool gw_verbs_stream_peek(struct verbs_stream *stream, struct verbs_message *message, const uint8_t **body);
+gw_status gw_verbs_stream_next(struct verbs_stream *stream);
+/* Sends one message, header->bytes of body behind it; GW_AGAIN: no credit or no place now. */
+gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_message *header, const void *body);
+/* Tells the peer of room when it must know. */
+void gw_verbs_stream_grant(struct verbs_stream *stream);
+/* What the queue's callbacks pass on. A malformed message shows in `failure`. */
+void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32_t bytes);
+void gw_verbs_stream_sent(struct verbs_stream *stream);
+
+/* --- The poll group's part. --- */
+struct verbs_loop {
+	struct gw_poll_group *group;
+	struct gw_outbox outbox;
+	struct rdma_event_channel *events;
+	int epoll_fd, wake_fd;
+	void *control; /* a TCP part of our own: hellos */
+	int control_fd;
+	uint32_t controls_busy; /* endpoints that wait for something over TCP */
+	struct verbs_port *ports[VERBS_PORTS_MAX];
+	uint32_t port_count;
+	struct verbs_endpoint *endpoints;
+	struct verbs_door *doors;
+	struct verbs_touch *touched;
+	uint64_t next_timer_ns, next_look_ns;
+	uint64_t open; /* connects, reads and requests of the endpoints */
+	_Atomic bool owned;
+	_Atomic uint32_t close_asked, close_done;
+};
+
+static inline void verbs_timer(struct verbs_loop *loop, uint64_t at_ns)
+{
+	if (at_ns < loop->next_timer_ns)
+		loop->next_timer_ns = at_ns;
+}
+void gw_verbs_touch(struct verbs_loop *loop, struct verbs_touch *touch);
+void gw_verbs_untouch(struct verbs_loop *loop, struct verbs_touch *touch);
+gw_status gw_verbs_watch(struct verbs_loop *loop, int fd);
+void gw_verbs_unwatch(struct verbs_loop *loop, int fd);
+/* The TCP part, made on first use. */
+gw_status gw_verbs_control(struct verbs_loop *loop);
+/* The loop is one thread's at a time: held while polled, and by whoever acts on it otherwise. */
+void gw_verbs_possess(struct verbs_loop *loop);
+void gw_verbs_release(struct verbs_loop *loop);
+/* Ends the clients of closing listeners: by whoever polls the loop, or here when nobody does. */
+void gw_verbs_loop_close(struct verbs_loop *loop);
+
+/* --- endpoint*.c --- */
+gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options, void *cookie,
+			   struct gw_endpoint **out);
+void gw_verbs_close(struct gw_endpoint *base);
+size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+		      struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
+size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
+gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
+			   uint64_t deadline_ns, void *cookie);
+void gw_verbs_cancel(struct gw_endpoint *base, struct gw_group *group);
+void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie);
+/* A completion of the loop's TCP part. */
+void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_completion *completion);
+void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns);
+void gw_verbs_endpoints_end(struct verbs_loop *loop);
+
+/* --- listener.c, peer.c --- */
+gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
+			  struct gw_service *service, struct gw_listener **out);
+void gw_verbs_listener_stop(struct gw_listener *base, bool close);
+void gw_verbs_listener_free(struct gw_listener *base);
+void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns);
+/* Ends the clients of listeners that are closing; all = true: every one. */
+void gw_verbs_doors_end(struct verbs_loop *loop, bool all);
+
+#endif
