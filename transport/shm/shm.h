@@ -20,18 +20,18 @@
 extern const struct gw_transport gw_transport_shm;
 
 /* --- place.c: names and sockets --- */
-gw_status gw_shm_dial(const struct gw_address *address, int *fd);
+gw_status gw_shm_dial(const struct gw_address *address, int *out);
 /* GW_BUSY: a live server has the name. */
-gw_status gw_shm_socket_listen(const char *name, int *fd);
+gw_status gw_shm_socket_listen(const char *name, int *out);
 /* Takes the name away. */
 void gw_shm_socket_forget(const char *name);
 gw_status gw_shm_admit(int fd);
 
 /* --- offer.c: the server's side --- */
-gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **offer);
-void gw_shm_offer_stop(void *offer);
-void gw_shm_offer_free(void *offer);
-uint32_t gw_shm_tell(const void *offer, uint8_t *body, struct tcp_passing *passing);
+gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **out);
+void gw_shm_offer_stop(void *opaque);
+void gw_shm_offer_free(void *opaque);
+uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_passing *passing);
 
 /* --- map.c: the client's side --- */
 struct shm_memory; /* mapped once for all endpoints of the process */
@@ -43,7 +43,7 @@ struct shm_mapped {
 };
 
 /* Takes the descriptors that came, whatever the outcome. GW_PROTOCOL: they are not what was told, or not sealed. */
-gw_status gw_shm_map(const struct wire_memories *told, struct tcp_passing *passing, void **mapped);
-void gw_shm_unmap(void *mapped);
+gw_status gw_shm_map(const struct wire_memories *told, struct tcp_passing *passing, void **out);
+void gw_shm_unmap(void *opaque);
 
 #endif

@@ -108,8 +108,9 @@ struct wire_place {
 	uint32_t memory, zero; /* an empty region lies nowhere: 0, 0 */
 };
 
-#define WIRE_MEMORY_BYTES(memories, regions)                                                                           \
-	((uint32_t)(sizeof(struct wire_memory) + 8 * (memories) + sizeof(struct wire_place) * (regions)))
+#define WIRE_PLACE_BYTES                     16u
+#define WIRE_MEMORY_BYTES(memories, regions) (8u + 8u * (memories) + WIRE_PLACE_BYTES * (regions))
+static_assert(sizeof(struct wire_memory) == 8 && sizeof(struct wire_place) == WIRE_PLACE_BYTES, "no padding");
 
 /* The same, decoded. */
 struct wire_memories {
