@@ -26,7 +26,7 @@
 #include "core/base/staging.h"
 
 #define READY_MS  120000
-#define OWN_PARTS 2
+#define OWN_PARTS 2u
 
 /* ---- signals ---- */
 

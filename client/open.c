@@ -19,6 +19,7 @@
 #include "core/base/parallel.h"
 
 #define ENGINES_MAX 64
+#define SPIN_US_MAX 1000000u
 
 /* --- Forks. --- */
 
@@ -103,7 +104,8 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 /* A failure that does not go away by waiting for a server that is not there yet. */
 static bool is_lasting(const struct gw_link *link)
 {
-	return link->failure == GW_REFUSED || link->failure == GW_NO_MEMORY || link->failure == GW_PROTOCOL;
+	return link->failure == GW_REFUSED || link->failure == GW_NO_MEMORY || link->failure == GW_PROTOCOL ||
+	       link->failure == GW_NOT_FOUND;
 }
 
 /* Runs the first engine until every link is open. A server that is not there yet is tried until the deadline. */
@@ -233,6 +235,9 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
 	client->tcp_driver = options->tcp_driver;
+	if (options->spin_us > SPIN_US_MAX)
+		return gw_fail(GW_RANGE, "spin_us = %u: at most %u", options->spin_us, SPIN_US_MAX);
+	client->spin_ns = options->spin_us * 1000ull;
 	uint32_t processors = gw_processors();
 	client->engine_count = processors < ENGINES_MAX ? processors : ENGINES_MAX;
 	if (options->threads > ENGINES_MAX)

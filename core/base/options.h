@@ -47,10 +47,14 @@ struct gw_option_target {
 
 typedef const char *gw_option_text; /* for the formatter, which takes the * below for a product */
 
+/* A field of no object, for its type: never read, nowhere defined. */
+extern char gw_option_nowhere[];
+#define GW_OPTION_FIELD(type, field) (((type *)(void *)gw_option_nowhere)->field)
+
 /* The option's being there, in a bool. */
 #define GW_OPTION_FLAG(type, field, ...)                                                                               \
 	{                                                                                                              \
-		.kind = _Generic(((type *)0)->field, bool                                                              \
+		.kind = _Generic(GW_OPTION_FIELD(type, field), bool                                                    \
 				 : GW_OPTION_IS_FLAG),                                                                 \
 		.offset = offsetof(type, field), __VA_ARGS__                                                           \
 	}
@@ -58,7 +62,7 @@ typedef const char *gw_option_text; /* for the formatter, which takes the * belo
 /* Its text as it is, in a const char *: the command line's memory. */
 #define GW_OPTION_TEXT(type, field, ...)                                                                               \
 	{                                                                                                              \
-		.kind = _Generic(((type *)0)->field, gw_option_text                                                    \
+		.kind = _Generic(GW_OPTION_FIELD(type, field), gw_option_text                                          \
 				 : GW_OPTION_IS_TEXT),                                                                 \
 		.offset = offsetof(type, field), __VA_ARGS__                                                           \
 	}
@@ -66,7 +70,7 @@ typedef const char *gw_option_text; /* for the formatter, which takes the * belo
 /* A whole number from least to greatest, units allowed, in a uint32_t, uint64_t or int64_t. */
 #define GW_OPTION_NUMBER(type, field, least_number, greatest_number, ...)                                              \
 	{                                                                                                              \
-		.kind = _Generic(((type *)0)->field, uint32_t                                                          \
+		.kind = _Generic(GW_OPTION_FIELD(type, field), uint32_t                                                \
 				 : GW_OPTION_IS_U32, uint64_t                                                          \
 				 : GW_OPTION_IS_U64, int64_t                                                           \
 				 : GW_OPTION_IS_I64),                                                                  \
@@ -76,7 +80,7 @@ typedef const char *gw_option_text; /* for the formatter, which takes the * belo
 /* A number from least to greatest, in a double. */
 #define GW_OPTION_REAL(type, field, least_number, greatest_number, ...)                                                \
 	{                                                                                                              \
-		.kind = _Generic(((type *)0)->field, double                                                            \
+		.kind = _Generic(GW_OPTION_FIELD(type, field), double                                                  \
 				 : GW_OPTION_IS_REAL),                                                                 \
 		.offset = offsetof(type, field), .least = (least_number), .most = (greatest_number), __VA_ARGS__       \
 	}
@@ -84,7 +88,7 @@ typedef const char *gw_option_text; /* for the formatter, which takes the * belo
 /* One of a NULL-terminated list: its index in an enum or int, or itself in a const char *. */
 #define GW_OPTION_CHOICE(type, field, list, ...)                                                                       \
 	{                                                                                                              \
-		.kind = _Generic(((type *)0)->field, gw_option_text                                                    \
+		.kind = _Generic(GW_OPTION_FIELD(type, field), gw_option_text                                          \
 				 : GW_OPTION_IS_CHOSEN_TEXT, int                                                       \
 				 : GW_OPTION_IS_CHOICE, unsigned                                                       \
 				 : GW_OPTION_IS_CHOICE),                                                               \

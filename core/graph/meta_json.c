@@ -203,7 +203,7 @@ static gw_status read_ranges(const json_t *map, const char *map_key, const char 
 
 static gw_status read_maps(const json_t *root, struct gw_graph_meta *meta)
 {
-	json_t *nodes, *edges;
+	json_t *nodes = NULL, *edges = NULL;
 	gw_status status = get(root, "node_map", JSON_OBJECT, &nodes);
 	if (status == GW_OK)
 		status = get(root, "edge_map", JSON_OBJECT, &edges);

@@ -48,6 +48,8 @@ struct gw_client_options {
 	const char *neighbours; /* how remote neighbours are sampled: NULL or "auto", "reads", "requests" */
 	const char *order;      /* fetch rows by ascending address: NULL or "auto" (where it pays), "always", "never" */
 	const char *tcp_driver; /* NULL or "auto", "io_uring", "epoll" */
+	/* A thread that waits for servers looks so long before it sleeps, at most 1 s; 0: it sleeps at once. */
+	uint32_t spin_us;
 	uint64_t dense_bytes_max; /* memory for one dense id map, of which each batch in flight has one; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
 };

@@ -62,7 +62,7 @@ static void compare_ways(uint32_t parts, uint64_t seed, const char *server_drive
 		{.servers = list, .server_count = parts, .threads = 1, .neighbours = "requests"},
 		{.servers = list, .server_count = parts, .threads = 8, .neighbours = "requests", .order = "always"},
 		{.servers = list, .server_count = parts, .threads = 1, .neighbours = "reads"},
-		{.servers = list, .server_count = parts, .neighbours = "reads", .tcp_driver = "epoll"},
+		{.servers = list, .server_count = parts, .neighbours = "reads", .tcp_driver = "epoll", .spin_us = 100},
 		{.part_config = folder, .servers = list, .server_count = parts, .tcp_driver = "epoll"},
 	};
 	for (int replace = 0; replace < 2; replace++) {

@@ -417,6 +417,9 @@ static void nonsense_is_refused_before_it_is_read(void **state)
 	/* A buffer that is not given back goes with the client. */
 	assert_non_null(gw_buffer_alloc(client, 4096));
 	gw_client_close(client);
+	options.spin_us = UINT32_MAX;
+	expect(gw_client_open(&options, &client), GW_RANGE, "spin_us");
+	options.spin_us = 0;
 	options.neighbours = "requests";
 	expect(gw_client_open(&options, &client), GW_INVALID, "needs servers");
 }

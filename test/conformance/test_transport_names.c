@@ -1,6 +1,7 @@
 /* Where a server is: names that take their time or several addresses, IPv6, a taken port. A lookup keeps nobody
  * waiting, may be left behind at any time, and is bounded by the connect's deadline. The resolver is this file's. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -18,8 +19,10 @@
 #include "test/support/transport_bed.h"
 #include "transport/tcp/lookup.h"
 
-#define SLOW "slow.example" /* is 127.0.0.1, once it is released */
-#define DEAF "deaf.example" /* is the deaf port of 127.0.0.1, which never answers, and then 127.0.0.1 */
+#define SLOW   "slow.example"   /* is 127.0.0.1, once it is released */
+#define NOBODY "nobody.example" /* is no name */
+#define LATER  "later.example"  /* cannot be looked up now */
+#define DEAF   "deaf.example"   /* is the deaf port of 127.0.0.1, which never answers, and then 127.0.0.1 */
 
 static _Atomic bool held;
 static _Atomic uint32_t asked, answered;
@@ -33,13 +36,17 @@ static void pause_ms(long ms)
 }
 
 /* Takes the place of the C library's for this program. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's begin with "__" */
 int getaddrinfo(const char *restrict host, const char *restrict port, const struct addrinfo *restrict hints,
 		struct addrinfo **restrict list)
 {
 	resolver real = (resolver)(uintptr_t)dlsym(RTLD_NEXT, "getaddrinfo");
 	bool slow = strcmp(host, SLOW) == 0, deaf = strcmp(host, DEAF) == 0;
-	if ((!slow && !deaf) || (hints->ai_flags & AI_NUMERICHOST))
+	int outcome = strcmp(host, NOBODY) == 0 ? EAI_NONAME : strcmp(host, LATER) == 0 ? EAI_AGAIN : 0;
+	if ((!slow && !deaf && !outcome) || (hints->ai_flags & AI_NUMERICHOST))
 		return real(host, port, hints, list);
+	if (outcome)
+		return outcome;
 	atomic_fetch_add(&asked, 1);
 	while (slow && atomic_load(&held))
 		pause_ms(1);
@@ -93,6 +100,29 @@ static void a_lookup_keeps_nobody_waiting(void **state)
 	assert_int_equal(slow->state, GW_ENDPOINT_OPEN);
 	gw_endpoint_close(slow);
 	lookups_end();
+	gw_one_end(&one);
+}
+
+/* Who asks again is told which of the two it was. */
+static void a_name_that_is_none_is_no_lost_peer(void **state)
+{
+	static const struct {
+		const char *host;
+		gw_status status;
+	} cases[] = {{NOBODY, GW_NOT_FOUND}, {LATER, GW_PEER_LOST}};
+	struct one one;
+	int cookie;
+	gw_one_begin(&one, state, NULL, 4096);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gw_connect_options connect = gw_bed_options(&one.bed);
+		struct gw_endpoint *endpoint;
+		strcpy(connect.address.host, cases[i].host);
+		assert_int_equal(gw_endpoint_connect(one.group, &connect, &cookie, &endpoint), GW_OK);
+		struct gw_completion completion = gw_bed_wait(one.group, &cookie);
+		assert_int_equal(completion.status, cases[i].status);
+		assert_non_null(strstr(completion.text, cases[i].host));
+		gw_endpoint_close(endpoint);
+	}
 	gw_one_end(&one);
 }
 
@@ -155,7 +185,7 @@ static void an_address_that_never_answers(void **state)
 		struct sockaddr_in to = {
 			.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(deaf_port)};
 		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		connect(fill[i], (struct sockaddr *)&to, sizeof(to));
+		assert_true(connect(fill[i], (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS);
 	}
 	struct gw_connect_options connect = gw_bed_options(&one.bed);
 	strcpy(connect.address.host, DEAF);
@@ -234,6 +264,7 @@ int main(void)
 {
 	static const struct bed_test tests[] = {
 		{BED_TEST(a_lookup_keeps_nobody_waiting)},
+		{BED_TEST(a_name_that_is_none_is_no_lost_peer)},
 		{BED_TEST(a_lookup_is_left_behind)},
 		{BED_TEST(lookups_are_limited)},
 		{BED_TEST(an_address_that_never_answers)},

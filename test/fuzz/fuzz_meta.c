@@ -1,10 +1,20 @@
 /* Any bytes as a mygraph.json: refused with a line of text, or a graph that prints to a JSON of the same graph. */
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/graph/meta.h"
+
+/* A relative path without a step upwards. Names may contain two dots. */
+static bool stays_inside(const char *path)
+{
+	bool inside = path[0] != '/' && strncmp(path, "../", 3) != 0;
+	for (const char *slash = strchr(path, '/'); slash && inside; slash = strchr(slash + 1, '/'))
+		inside = strncmp(slash, "/../", 4) != 0 && strcmp(slash, "/..") != 0;
+	return inside;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (uint32_t i = 0; i < meta->parts[p].count; i++) {
 			const struct gw_array_meta *array = &meta->parts[p].arrays[i];
 			assert(gw_meta_array(meta, p, array->key) == array);
-			assert(!strstr(array->file, "..") && array->file[0] != '/');
+			assert(stays_inside(array->file));
 			assert(gw_array_meta_bytes(array) <= INT64_MAX);
 		}
 	}

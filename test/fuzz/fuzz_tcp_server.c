@@ -37,9 +37,9 @@ static void set_up(void)
 {
 	struct gw_service_identity identity = {.graph_id = 1, .incarnation = 1};
 	uint32_t id;
-	uint8_t *memory = calloc(1, 100000);
-	if (!memory || gw_service_create(&identity, NULL, &service) ||
-	    gw_service_expose(service, memory, 100000, 0, GW_REGION_IMMUTABLE, &id) ||
+	static uint8_t memory[100000];
+	if (gw_service_create(&identity, NULL, &service) ||
+	    gw_service_expose(service, memory, sizeof(memory), 0, GW_REGION_IMMUTABLE, &id) ||
 	    gw_service_expose(service, NULL, 0, 0, GW_REGION_IMMUTABLE, &id) ||
 	    gw_service_handle(service, 1, echo, NULL) || gw_service_handle(service, 2, large, NULL))
 		abort();
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (data[0] & 1)
 		open = fuzz_feed(io, (const uint8_t *)&hello, sizeof(hello), SIZE_MAX, SIZE_MAX);
 	if (open)
-		open = fuzz_feed(io, data + 1, n - 1, most, drain);
+		fuzz_feed(io, data + 1, n - 1, most, drain);
 	gw_tcp_servers_end(loop, true);
 	if (!fuzz_gone || loop->ios)
 		abort();

@@ -16,12 +16,21 @@
 
 #define KEY_ROOM (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
 
+/* An array of the input and its shares in the parts, looked up once. */
+struct column {
+	const struct gw_array *array, **there; /* there: [parts] */
+	bool edge, data, alias;
+	uint32_t type;
+};
+
 struct oracle {
 	struct gw_graph_meta *in, *out;
 	struct gw_part *whole, **part;
 	uint64_t **old_node; /* [ntypes]: by new id */
 	uint64_t **new_node; /* [ntypes]: by old id */
 	uint64_t **old_edge; /* [etypes]: by new id */
+	struct column *columns;
+	uint32_t column_count;
 	struct gw_oracle_result *result;
 };
 
@@ -47,15 +56,31 @@ static const uint8_t *row_of(const struct gw_part *part, const struct gw_array *
 	return text->data + offsets[row];
 }
 
-/* Is it data of a row, and not lists, or written anew for each list? */
-static bool is_data(const struct gw_graph_meta *meta, const char *text, bool edge, uint32_t type)
+static void find_columns(struct oracle *o)
 {
-	struct gw_key key;
-	assert_int_equal(gw_key_parse(meta, text, &key), GW_OK);
-	return key.edge == edge && key.type == type && !key.out && strcmp(key.name, "indptr") != 0 &&
-	       strcmp(key.name, "out_indptr") != 0 && strcmp(key.name, "indices") != 0 &&
-	       !ends_with(key.name, ".bytes") && !ends_with(key.name, ".alias") &&
-	       !ends_with(key.name, ".names.offsets");
+	const struct gw_array *array;
+	while (gw_part_array_at(o->whole, o->column_count))
+		o->column_count++;
+	o->columns = calloc(o->column_count, sizeof(*o->columns));
+	for (uint32_t i = 0; (array = gw_part_array_at(o->whole, i)); i++) {
+		struct column *column = &o->columns[i];
+		struct gw_key key;
+		assert_int_equal(gw_key_parse(o->in, array->meta->key, &key), GW_OK);
+		column->array = array;
+		column->edge = key.edge;
+		column->type = key.type;
+		column->alias = key.edge && ends_with(key.name, ".alias");
+		/* Data of a row, and not lists, or written anew for each list. */
+		column->data = !key.out && strcmp(key.name, "indptr") != 0 && strcmp(key.name, "out_indptr") != 0 &&
+			       strcmp(key.name, "indices") != 0 && !ends_with(key.name, ".bytes") &&
+			       !ends_with(key.name, ".alias") && !ends_with(key.name, ".names.offsets");
+		column->there = calloc(o->out->num_parts, sizeof(*column->there));
+		for (uint32_t p = 0; p < o->out->num_parts; p++) {
+			column->there[p] = gw_part_array(o->part[p], array->meta->key);
+			assert_true(!column->data || column->there[p]);
+			assert_true(!column->data || column->there[p]->meta->dtype == array->meta->dtype);
+		}
+	}
 }
 
 /* Tables of names are whole in every part. */
@@ -85,18 +110,16 @@ static int compare_marks(const void *a, const void *b)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* A digest of all data of a node that the input has. */
-static uint64_t node_hash(struct oracle *o, const struct gw_part *part, uint32_t ntype, uint64_t row)
+/* A digest of all data of a node that the input has; part UINT32_MAX: of the input. */
+static uint64_t node_hash(struct oracle *o, uint32_t part, uint32_t ntype, uint64_t row)
 {
 	uint64_t hash = 0, bytes;
-	const struct gw_array *array;
-	for (uint32_t i = 0; (array = gw_part_array_at(o->whole, i)); i++) {
-		if (!is_data(o->in, array->meta->key, false, ntype))
+	for (uint32_t i = 0; i < o->column_count; i++) {
+		const struct column *column = &o->columns[i];
+		if (column->edge || column->type != ntype || !column->data)
 			continue;
-		const struct gw_array *there = gw_part_array(part, array->meta->key);
-		assert_non_null(there);
-		assert_int_equal(there->meta->dtype, array->meta->dtype);
-		const uint8_t *data = row_of(part, there, row, &bytes);
+		const uint8_t *data = part == UINT32_MAX ? row_of(o->whole, column->array, row, &bytes)
+							 : row_of(o->part[part], column->there[part], row, &bytes);
 		uint64_t both[2] = {hash, gw_digest(data, bytes)};
 		hash = gw_digest(both, sizeof(both));
 	}
@@ -108,7 +131,7 @@ static struct mark *mark_nodes(struct oracle *o, uint32_t ntype)
 	uint64_t count = o->in->ntypes[ntype].count;
 	struct mark *marks = malloc((count + 1) * sizeof(*marks));
 	for (uint64_t v = 0; v < count; v++)
-		marks[v] = (struct mark){node_hash(o, o->whole, ntype, v), v};
+		marks[v] = (struct mark){node_hash(o, UINT32_MAX, ntype, v), v};
 	qsort(marks, count, sizeof(*marks), compare_marks);
 	for (uint64_t i = 1; i < count; i++)
 		assert_true(marks[i].hash != marks[i - 1].hash); /* else the test's graph tells too little */
@@ -133,7 +156,7 @@ static void map_nodes(struct oracle *o, uint32_t ntype)
 		uint64_t last = UINT64_MAX;
 		for (uint64_t id = type->starts[p]; id < type->starts[p + 1]; id++) {
 			uint64_t row = id - type->starts[p], old;
-			struct mark want = {node_hash(o, o->part[p], ntype, row), 0};
+			struct mark want = {node_hash(o, p, ntype, row), 0};
 			if (marks) {
 				struct mark *found = bsearch(&want, marks, type->count, sizeof(*marks), compare_marks);
 				assert_non_null(found);
@@ -142,7 +165,7 @@ static void map_nodes(struct oracle *o, uint32_t ntype)
 				snprintf(key, sizeof(key), "node/%s/orig_id", type->name);
 				old = ((const uint64_t *)gw_part_array(o->part[p], key)->data)[row];
 				assert_true(old < type->count);
-				assert_true(want.hash == node_hash(o, o->whole, ntype, old));
+				assert_true(want.hash == node_hash(o, UINT32_MAX, ntype, old));
 			}
 			assert_true(last == UINT64_MAX || old > last);
 			assert_true(o->new_node[ntype][old] == UINT64_MAX);
@@ -218,20 +241,18 @@ static void check_alias(struct oracle *o, const char *key, uint32_t p, uint64_t 
 static void check_edge_rows(struct oracle *o, uint32_t etype, uint32_t p, uint64_t begin, const struct expected *list,
 			    uint64_t count, uint64_t old_begin)
 {
-	const struct gw_array *array;
-	for (uint32_t k = 0; (array = gw_part_array_at(o->whole, k)); k++) {
-		struct gw_key key;
-		assert_int_equal(gw_key_parse(o->in, array->meta->key, &key), GW_OK);
-		if (key.edge && key.type == etype && ends_with(key.name, ".alias"))
-			check_alias(o, array->meta->key, p, begin, list, count, old_begin);
-		if (!is_data(o->in, array->meta->key, true, etype))
+	for (uint32_t k = 0; k < o->column_count; k++) {
+		const struct column *column = &o->columns[k];
+		if (!column->edge || column->type != etype)
 			continue;
-		const struct gw_array *there = gw_part_array(o->part[p], array->meta->key);
-		assert_non_null(there);
+		if (column->alias)
+			check_alias(o, column->array->meta->key, p, begin, list, count, old_begin);
+		if (!column->data)
+			continue;
 		for (uint64_t i = 0; i < count; i++) {
 			uint64_t a_bytes, b_bytes;
-			const uint8_t *a = row_of(o->whole, array, list[i].at, &a_bytes);
-			const uint8_t *b = row_of(o->part[p], there, begin + i, &b_bytes);
+			const uint8_t *a = row_of(o->whole, column->array, list[i].at, &a_bytes);
+			const uint8_t *b = row_of(o->part[p], column->there[p], begin + i, &b_bytes);
 			assert_int_equal(a_bytes, b_bytes);
 			assert_memory_equal(a, b, a_bytes);
 		}
@@ -346,10 +367,14 @@ static void open_all(struct oracle *o, const char *in, const char *out)
 		if (gw_part_open(o->out, p, &options, &o->part[p]))
 			fail_msg("%s", gw_last_error());
 	}
+	find_columns(o);
 }
 
 static void close_all(struct oracle *o)
 {
+	for (uint32_t i = 0; i < o->column_count; i++)
+		free(o->columns[i].there);
+	free(o->columns);
 	for (uint32_t t = 0; t < o->in->num_ntypes; t++) {
 		free(o->old_node[t]);
 		free(o->new_node[t]);

@@ -68,9 +68,10 @@ static void make_arena(struct fixture *f, uint64_t bytes)
 static struct fixture *make_fixture(const char *root)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const char *folder = f->folder;
-	snprintf(f->folder, sizeof(f->folder), "%s/gw-test-load-XXXXXX", root);
-	gw_scratch_make(f->folder);
+	char folder[sizeof(f->folder)];
+	snprintf(folder, sizeof(folder), "%s/gw-test-load-XXXXXX", root);
+	gw_scratch_make(folder);
+	memcpy(f->folder, folder, sizeof(folder));
 	uint64_t offset = 0;
 	for (int i = 0; i < ITEMS; i++) {
 		snprintf(f->paths[i], sizeof(f->paths[i]), "%s/array%d.npy", folder, i);

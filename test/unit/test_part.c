@@ -25,6 +25,7 @@
 /* pread taken over from libc: the n-th call fails with EIO. Headers and digests are read by it. */
 static long reads_left = -1; /* -1: none fails */
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's begin with "__" */
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
 	if (reads_left >= 0 && reads_left-- == 0) {
@@ -211,7 +212,7 @@ static void expect_fault(const struct gw_graph_meta *meta, gw_status wanted, con
 
 static void damage(const struct gw_graph_meta *meta, const char *folder, const struct gw_array_meta *array)
 {
-	struct file npy, xxh;
+	struct file npy = {0}, xxh = {0};
 	char name[256];
 	take_file(&npy, folder, array->file);
 	snprintf(name, sizeof(name), "%.*s.xxh", (int)strlen(array->file) - 4, array->file);
@@ -313,7 +314,7 @@ static void test_files_of_another_graph(void **state)
 static void forge(const char *folder, const char *key, uint64_t at, const void *bytes, size_t count)
 {
 	struct gw_graph_meta *meta;
-	struct file npy, xxh, json;
+	struct file npy = {0}, xxh = {0}, json = {0};
 	char name[256], *text;
 	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
 	struct gw_array_meta *array = (struct gw_array_meta *)gw_meta_array(meta, 0, key);
@@ -511,7 +512,7 @@ static void test_skip_verify(void **state)
 	struct gw_fixture fixture;
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
-	struct file npy;
+	struct file npy = {0};
 	gw_fixture_begin(&fixture, 2, 60, 1);
 	gw_fixture_write(&fixture);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);

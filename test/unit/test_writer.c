@@ -33,6 +33,7 @@ static bool call_fails(void)
 	return true;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's begin with "__" */
 ssize_t write(int fd, const void *data, size_t bytes)
 {
 	return call_fails() ? -1 : syscall(SYS_write, fd, data, bytes);

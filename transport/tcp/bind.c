@@ -34,14 +34,18 @@ static gw_status fail_at(const struct gw_address *address, int error)
 /* Binds and tells the port; on success *out is the socket. */
 static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, int *out, uint16_t *port)
 {
-	struct addrinfo *list;
+	struct addrinfo *list = NULL;
 	*out = -1;
 	gw_status status = gw_socket_resolve(address, &list);
 	if (status)
 		return gw_context(status, "listen");
 	/* The first address of a name: a name that stands for several is for clients. */
 	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct sockaddr_storage taken = {0};
+	union {
+		struct sockaddr_in6 six;
+		struct sockaddr_in four;
+		struct sockaddr any;
+	} taken = {0};
 	socklen_t taken_bytes = sizeof(taken);
 	if (fd < 0) {
 		status = fail_at(address, errno);
@@ -50,14 +54,12 @@ static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, 
 	/* A reservation of any port says nothing: the kernel would give it one that another such socket holds. */
 	if (address->port || !wait_to_listen)
 		set_reuse(fd, 1);
-	if (bind(fd, list->ai_addr, list->ai_addrlen) != 0 ||
-	    getsockname(fd, (struct sockaddr *)&taken, &taken_bytes) != 0) {
+	if (bind(fd, list->ai_addr, list->ai_addrlen) != 0 || getsockname(fd, &taken.any, &taken_bytes) != 0) {
 		status = fail_at(address, errno);
 		close(fd);
 		goto free_list;
 	}
-	*port = ntohs(taken.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&taken)->sin6_port
-						  : ((struct sockaddr_in *)&taken)->sin_port);
+	*port = ntohs(taken.any.sa_family == AF_INET6 ? taken.six.sin6_port : taken.four.sin_port);
 	*out = fd;
 free_list:
 	freeaddrinfo(list);

@@ -26,7 +26,7 @@
 
 #define IN_FIRST_BYTES (128u << 10)
 #define OUT_BYTES      (256u << 10)
-#define ANSWER_MIN     (WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + GW_REGIONS_MAX * WIRE_REGION_BYTES)
+#define ANSWER_MIN     (WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX * WIRE_REGION_BYTES)
 #define FINISH_NS      (2 * GW_NS_PER_SECOND)
 #define CALLS_NS       200000ull /* of handlers, in one turn of a client */
 #define REFUSED_MAX    64        /* connections above the limit that are told so; those above these are just closed */

@@ -35,8 +35,11 @@ gw_status gw_socket_resolve(const struct gw_address *address, struct addrinfo **
 	int error = ask(address, 0, list);
 	if (error == 0)
 		return GW_OK;
-	return gw_fail(error == EAI_MEMORY ? GW_NO_MEMORY : GW_NOT_FOUND, "%s: %s", gw_address_text(address, text),
-		       error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
+	const char *why = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);
+	gw_status status = error == EAI_MEMORY                         ? GW_NO_MEMORY
+			   : error == EAI_AGAIN || error == EAI_SYSTEM ? GW_PEER_LOST /* may be known later */
+								       : GW_NOT_FOUND;
+	return gw_fail(status, "%s: %s", gw_address_text(address, text), why);
 }
 
 void gw_socket_tune(int fd)

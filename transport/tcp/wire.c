@@ -14,7 +14,7 @@ static const struct {
 	[WIRE_CHALLENGE] = {"CHALLENGE", 12, 4096, false},
 	[WIRE_PROOF] = {"PROOF", WIRE_PROOF_BYTES, WIRE_PROOF_BYTES, true},
 	[WIRE_WELCOME] = {"WELCOME", sizeof(struct wire_welcome),
-			  sizeof(struct wire_welcome) + GW_REGIONS_MAX *WIRE_REGION_BYTES, false},
+			  sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX *WIRE_REGION_BYTES, false},
 	[WIRE_GATHER] = {"GATHER", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 8, true},
 	[WIRE_READV] = {"READV", WIRE_READ_BYTES, WIRE_READ_BYTES + WIRE_RANGES_MAX * 12, true},
 	[WIRE_REQUEST] = {"REQUEST", WIRE_REQUEST_BYTES, WIRE_REQUEST_BYTES + GW_REQUEST_BYTES_MAX, true},
@@ -95,13 +95,13 @@ gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *
 	if (n < sizeof(*out))
 		return gw_fail(GW_PROTOCOL, "a WELCOME of %u bytes", n);
 	memcpy(out, body, sizeof(*out));
-	if (out->region_count > GW_REGIONS_MAX || n != sizeof(*out) + out->region_count * WIRE_REGION_BYTES)
+	if (out->region_count > GW_REGIONS_MAX || n != sizeof(*out) + (size_t)out->region_count * WIRE_REGION_BYTES)
 		return gw_fail(GW_PROTOCOL, "a WELCOME of %u bytes with %u regions", n, out->region_count);
 	if (out->requests_max == 0)
 		return gw_fail(GW_PROTOCOL, "a WELCOME that allows no request");
 	for (uint32_t i = 0; i < out->region_count; i++) {
 		struct wire_region region;
-		memcpy(&region, body + sizeof(*out) + i * WIRE_REGION_BYTES, sizeof(region));
+		memcpy(&region, body + sizeof(*out) + (size_t)i * WIRE_REGION_BYTES, sizeof(region));
 		if (region.id != i || region.kind > GW_REGION_VERSIONED || region.zero)
 			return gw_fail(GW_PROTOCOL, "a WELCOME whose region %u is malformed", i);
 		regions[i] = (struct gw_region){
