@@ -30,7 +30,7 @@ bw() { # bw SIZE: average
 }
 for size in $SIZES; do
 	lat "$size"
-	"$GRAPHWIRE" bench latency --transport verbs --row "$size" --rounds 1000 --repeats 5
+	"$GRAPHWIRE" bench latency --transport verbs --row "$size" --spin 20000 --rounds 1000 --repeats 5
 	lat "$size"
 	bw "$size"
 	"$GRAPHWIRE" bench gather --transport verbs --row "$size" --table 64Mi --batch 1000 --seconds 1 --repeats 5
