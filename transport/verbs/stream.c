@@ -115,7 +115,7 @@ gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_m
 	assert(message.bytes <= VERBS_PIECE_BYTES);
 	uint8_t *place = send_place(stream, stream->send_end++);
 	memcpy(place, &message, sizeof(message));
-	if (message.bytes)
+	if (body && message.bytes)
 		memcpy(place + sizeof(message), body, message.bytes);
 	stream->grant = 0;
 	stream->credits -= !credit;
