@@ -267,6 +267,7 @@ static void many_timely_reads_are_one_late_operation(void **state)
 
 	/* Three times as long as it may take. */
 	struct trickle trickle = {.relay = &line.relay, .step = (int64_t)bytes / 120 + 1};
+	relay_hold_after(&line.relay, (int64_t)atomic_load(&line.relay.answer_bytes)); /* until the thread runs */
 	assert_int_equal(pthread_create(&trickle.thread, NULL, run_trickle, &trickle), 0);
 	uint64_t start = gw_now_ns();
 	expect(gw_sample(line.client, &spec, 1, 1, line.ids, SEEDS, &batch), GW_DEADLINE, "operation's deadline");
