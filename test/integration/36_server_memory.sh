@@ -18,7 +18,7 @@ stream() { # stream SEED: epoch after epoch, until it is told to end
 	local child
 	trap 'kill "$child"; exit 0' TERM
 	while :; do
-		"$GRAPHWIRE" epoch --servers "$address" --threads 2 --seed "$1" --batch-size 1000 --fanouts 15,10,5 &
+		"$GRAPHWIRE" epoch --servers "$address" --transport tcp --threads 2 --seed "$1" --batch-size 1000 --fanouts 15,10,5 &
 		child=$!
 		wait "$child"
 	done

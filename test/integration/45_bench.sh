@@ -29,7 +29,7 @@ drivers=1 # of TCP: io_uring may be forbidden
 "$GRAPHWIRE" bench latency --transport io_uring --rounds 10 --repeats 5 >out 2>&1
 if grep -q '^latency' out; then drivers=2; fi
 measured $((2 * drivers)) latency --rounds 20
-measured $((1 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500
+measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500
 measured 1 sample --scale 10 --batches 5 --threads 1
 measured 2 minibatch --scale 10 --batches 2 --batch-size 100
 measured 3 remote --scale 10 --batches 2 --batch-size 100
