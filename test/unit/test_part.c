@@ -23,7 +23,7 @@
 #include "test/support/graph_fixture.h"
 
 /* pread taken over from libc: the n-th call fails with EIO. Headers and digests are read by it. */
-static long reads_left = -1; /* -1: none fails */
+static _Atomic long reads_left = -1; /* -1: none fails */
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's begin with "__" */
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)

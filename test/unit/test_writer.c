@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,13 +23,17 @@
 #include "test/support/graph_fixture.h"
 
 /* The calls that a full disk fails, taken over from libc: the n-th of them fails with ENOSPC. */
-static long calls_left = -1; /* -1: none fails */
+static _Atomic long calls_left = -1; /* -1: none fails. Files are synced by several threads. */
 
 static bool call_fails(void)
 {
-	if (calls_left < 0 || calls_left-- > 0)
+	long left = atomic_load(&calls_left);
+	do {
+		if (left < 0)
+			return false;
+	} while (!atomic_compare_exchange_weak(&calls_left, &left, left - 1));
+	if (left > 0)
 		return false;
-	calls_left = -1;
 	errno = ENOSPC;
 	return true;
 }
