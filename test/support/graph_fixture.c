@@ -379,3 +379,17 @@ void gw_fixture_end(struct gw_fixture *fixture)
 	gw_meta_destroy(fixture->schema);
 	assert_int_equal(gw_remove_tree(fixture->root), GW_OK);
 }
+
+char *gw_fixture_json(void)
+{
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	char *text;
+	gw_fixture_begin(&fixture, 3, 40, 2);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+	return text;
+}

@@ -44,5 +44,7 @@ gw_status gw_fixture_fill(const struct gw_fixture *fixture, struct gw_writer *wr
 /* Opens, fills and commits under fixture->folder; fails the test when it cannot. */
 void gw_fixture_write(const struct gw_fixture *fixture);
 void gw_fixture_end(struct gw_fixture *fixture);
+/* The JSON of a small graph in two parts, which reads well; gw_free ends it. */
+char *gw_fixture_json(void);
 
 #endif

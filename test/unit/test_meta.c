@@ -24,14 +24,7 @@ static char *good; /* a JSON that reads well */
 static int make_good(void **state)
 {
 	(void)state;
-	struct gw_fixture fixture;
-	struct gw_graph_meta *meta;
-	gw_fixture_begin(&fixture, 3, 40, 2);
-	gw_fixture_write(&fixture);
-	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
-	assert_int_equal(gw_meta_print(meta, &good), GW_OK);
-	gw_meta_destroy(meta);
-	gw_fixture_end(&fixture);
+	good = gw_fixture_json();
 	return 0;
 }
 
@@ -505,74 +498,7 @@ static void test_every_cut(void **state)
 	}
 }
 
-/* --- files and memory --------------------------------------------------------------------------------------------- */
-
-static void put_file(const char *folder, const char *name, const char *text)
-{
-	char path[128];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-}
-
-static void test_read(void **state)
-{
-	(void)state;
-	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
-	struct gw_graph_meta *meta;
-	gw_scratch_make(folder);
-	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
-	put_file(folder, "metadata.json", "{\"graph_name\": \"another kind\"}");
-	put_file(folder, "notes.txt", good);
-	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
-	put_file(folder, "one.json", good);
-	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
-	assert_string_equal(meta->folder, folder);
-	gw_meta_destroy(meta);
-	put_file(folder, "two.json", good);
-	assert_int_equal(gw_meta_read(folder, &meta), GW_INVALID);
-	assert_non_null(strstr(gw_last_error(), "more than one"));
-	snprintf(path, sizeof(path), "%s/two.json", folder);
-	assert_int_equal(gw_meta_read(path, &meta), GW_OK);
-	assert_string_equal(meta->folder, folder);
-	gw_meta_destroy(meta);
-	snprintf(path, sizeof(path), "%s/three.json", folder);
-	assert_int_equal(gw_meta_read(path, &meta), GW_NOT_FOUND);
-	assert_non_null(strstr(gw_last_error(), path));
-	put_file(folder, "three.json", "");
-	assert_int_equal(gw_meta_read(path, &meta), GW_FORMAT);
-	assert_non_null(strstr(gw_last_error(), "build the graph again"));
-	assert_int_equal(gw_meta_read("/dev/null", &meta), GW_INVALID);
-	assert_int_equal(gw_remove_tree(folder), GW_OK);
-}
-
-/* Names that end like a JSON's, but are none: passed over, and not waited for. */
-static void test_odd_folders(void **state)
-{
-	(void)state;
-	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
-	struct gw_graph_meta *meta;
-	assert_non_null(mkdtemp(folder));
-	put_file(folder, "one.json", good);
-	snprintf(path, sizeof(path), "%s/folder.json", folder);
-	assert_int_equal(mkdir(path, 0700), 0);
-	snprintf(path, sizeof(path), "%s/long.json", folder);
-	int fd = open(path, O_WRONLY | O_CREAT, 0600);
-	assert_int_equal(ftruncate(fd, (off_t)GW_JSON_BYTES_MAX + 1), 0);
-	close(fd);
-	assert_int_equal(gw_meta_read(path, &meta), GW_LIMIT);
-	snprintf(path, sizeof(path), "%s/pipe.json", folder);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	alarm(30); /* an open that waits for a writer ends the test */
-	assert_int_equal(gw_meta_read(path, &meta), GW_INVALID);
-	if (gw_meta_read(folder, &meta) != GW_OK)
-		fail_msg("%s", gw_last_error());
-	alarm(0);
-	gw_meta_destroy(meta);
-	assert_int_equal(gw_remove_tree(folder), GW_OK);
-}
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static gw_status parse_and_print(void *context)
 {
@@ -637,14 +563,19 @@ static void test_memory_short_in_jansson(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),          cmocka_unit_test(test_finish),
-		cmocka_unit_test(test_finish_refuses), cmocka_unit_test(test_create_refuses),
-		cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_dgl_keys),
-		cmocka_unit_test(test_edits),          cmocka_unit_test(test_id),
-		cmocka_unit_test(test_every_cut),      cmocka_unit_test(test_read),
-		cmocka_unit_test(test_memory_short),   cmocka_unit_test(test_memory_short_in_jansson),
-		cmocka_unit_test(test_empty_claims),   cmocka_unit_test(test_huge_texts),
-		cmocka_unit_test(test_odd_folders),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_finish_refuses),
+		cmocka_unit_test(test_create_refuses),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_dgl_keys),
+		cmocka_unit_test(test_edits),
+		cmocka_unit_test(test_id),
+		cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_memory_short),
+		cmocka_unit_test(test_memory_short_in_jansson),
+		cmocka_unit_test(test_empty_claims),
+		cmocka_unit_test(test_huge_texts),
 	};
 	return cmocka_run_group_tests(tests, make_good, drop_good);
 }

@@ -25,70 +25,15 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
 #include "test/support/partition_oracle.h"
+#include "test/support/partition_run.h"
 #include "tools/plan.h"
 #include "tools/tools.h"
-
-#define WORDS_MAX 24
-
-static void begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale)
-{
-	gw_fixture_begin(fixture, seed, scale, 1);
-	gw_fixture_write(fixture);
-}
-
-/* Runs the command with its output in files of the folder; the words end with NULL. Returns its exit status. */
-static int run(const char *root, const char *in, const char *out, const char *const *words)
-{
-	char text[WORDS_MAX + 4][256], path[300];
-	char *argv[WORDS_MAX + 5];
-	int argc = 0;
-	const char *first[] = {"partition", in, "--out", out};
-	for (int i = 0; i < 4; i++)
-		snprintf(text[argc++], sizeof(text[0]), "%s", first[i]);
-	for (int i = 0; words[i]; i++)
-		snprintf(text[argc++], sizeof(text[0]), "%s", words[i]);
-	for (int i = 0; i < argc; i++)
-		argv[i] = text[i];
-	argv[argc] = NULL;
-	fflush(NULL);
-	int saved[2] = {dup(1), dup(2)};
-	snprintf(path, sizeof(path), "%s/stdout", root);
-	assert_non_null(freopen(path, "w", stdout));
-	snprintf(path, sizeof(path), "%s/stderr", root);
-	assert_non_null(freopen(path, "w", stderr));
-	int status = gw_tool_partition(argc, argv);
-	fflush(NULL);
-	dup2(saved[0], 1);
-	dup2(saved[1], 2);
-	close(saved[0]);
-	close(saved[1]);
-	return status;
-}
-
-static void read_text(const char *root, const char *name, char *text, size_t room)
-{
-	char path[300];
-	snprintf(path, sizeof(path), "%s/%s", root, name);
-	FILE *file = fopen(path, "r");
-	assert_non_null(file);
-	text[fread(text, 1, room - 1, file)] = '\0';
-	fclose(file);
-}
-
-static void run_ok(const char *root, const char *in, const char *out, const char *const *words)
-{
-	char text[2048];
-	if (run(root, in, out, words) != 0) {
-		read_text(root, "stderr", text, sizeof(text));
-		fail_msg("%s", text);
-	}
-}
 
 /* The report's cut is what the parts themselves say. */
 static void check_report(const char *root, const struct gw_oracle_result *result)
 {
 	char text[16384];
-	read_text(root, "stdout", text, sizeof(text));
+	partition_text(root, "stdout", text, sizeof(text));
 	json_t *report = json_loads(text, 0, NULL);
 	assert_non_null(report);
 	assert_int_equal(json_integer_value(json_object_get(report, "edges")), result->edges);
@@ -114,7 +59,7 @@ static void test_union_is_the_input(void **state)
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct gw_fixture fixture;
 		char out[128];
-		begin(&fixture, seed, seed == 1 ? 17 : 300 * seed);
+		partition_begin(&fixture, seed, seed == 1 ? 17 : 300 * seed);
 		snprintf(out, sizeof(out), "%s/parts", fixture.root);
 		for (int c = 0; c < 4; c++) {
 			for (int m = 0; m < 2; m++) {
@@ -127,7 +72,7 @@ static void test_union_is_the_input(void **state)
 						       seed % 2 ? "--balance-train" : "--threads=3",
 						       NULL};
 				struct gw_oracle_result result;
-				run_ok(fixture.root, fixture.folder, out, words);
+				partition_run_ok(fixture.root, fixture.folder, out, words);
 				gw_oracle_check(fixture.folder, out, &result);
 				check_report(fixture.root, &result);
 				assert_int_equal(result.parts, atoi(counts[c]));
@@ -154,7 +99,7 @@ static void test_same_bytes(void **state)
 	struct gw_fixture fixture;
 	char out[128];
 	(void)state;
-	begin(&fixture, 5, 700);
+	partition_begin(&fixture, 5, 700);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	for (int m = 0; m < 2; m++) {
 		uint64_t first = 0, other;
@@ -163,12 +108,12 @@ static void test_same_bytes(void **state)
 			snprintf(option, sizeof(option), "--threads=%d", threads);
 			const char *words[] = {"--num-parts=3", "--method",  methods[m],        "--seed=9",
 					       option,          "--replace", "--balance-edges", NULL};
-			run_ok(fixture.root, fixture.folder, out, words);
+			partition_run_ok(fixture.root, fixture.folder, out, words);
 			first = threads == 1 ? graph_id(out) : first;
 			assert_true(graph_id(out) == first);
 		}
 		const char *words[] = {"--num-parts=3", "--method", methods[m], "--seed=10", "--replace", NULL};
-		run_ok(fixture.root, fixture.folder, out, words);
+		partition_run_ok(fixture.root, fixture.folder, out, words);
 		other = graph_id(out);
 		assert_true(other != first);
 	}
@@ -192,24 +137,24 @@ static void test_balance(void **state)
 	struct gw_oracle_result result;
 	char out[128];
 	(void)state;
-	begin(&fixture, 6, 4000);
+	partition_begin(&fixture, 6, 4000);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 
 	const char *plain[] = {"--num-parts=4", "--replace", NULL};
-	run_ok(fixture.root, fixture.folder, out, plain);
+	partition_run_ok(fixture.root, fixture.folder, out, plain);
 	gw_oracle_check(fixture.folder, out, &result);
 	assert_true(balance(result.nodes, 4) < 1.05);
 	uint64_t cut = result.edges_cut;
 
 	const char *train[] = {"--num-parts=4", "--balance-train", "--balance-edges", "--replace", NULL};
-	run_ok(fixture.root, fixture.folder, out, train);
+	partition_run_ok(fixture.root, fixture.folder, out, train);
 	gw_oracle_check(fixture.folder, out, &result);
 	assert_true(balance(result.nodes, 4) < 1.10);
 	assert_true(balance(result.train, 4) < 1.10);
 	assert_true(balance(result.part_edges, 4) < 1.15);
 
 	const char *types[] = {"--num-parts=4", "--balance_ntypes", "--replace", NULL};
-	run_ok(fixture.root, fixture.folder, out, types);
+	partition_run_ok(fixture.root, fixture.folder, out, types);
 	gw_oracle_check(fixture.folder, out, &result);
 	for (uint32_t t = 0; t < GW_FIXTURE_NTYPES; t++) {
 		uint64_t *nodes = result.ntype_nodes[t], sum = nodes[0] + nodes[1] + nodes[2] + nodes[3];
@@ -218,7 +163,7 @@ static void test_balance(void **state)
 	}
 
 	const char *random[] = {"--num-parts=4", "--method=random", "--balance-train", "--replace", NULL};
-	run_ok(fixture.root, fixture.folder, out, random);
+	partition_run_ok(fixture.root, fixture.folder, out, random);
 	gw_oracle_check(fixture.folder, out, &result);
 	for (uint32_t p = 1; p < 4; p++) {
 		assert_in_range(result.nodes[p] + 1, result.nodes[0], result.nodes[0] + 2);
@@ -234,10 +179,10 @@ static void test_objective_vol(void **state)
 	struct gw_oracle_result result;
 	char out[128];
 	(void)state;
-	begin(&fixture, 8, 500);
+	partition_begin(&fixture, 8, 500);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	const char *words[] = {"--num-parts=4", "--objtype=vol", "--json", NULL};
-	run_ok(fixture.root, fixture.folder, out, words);
+	partition_run_ok(fixture.root, fixture.folder, out, words);
 	gw_oracle_check(fixture.folder, out, &result);
 	check_report(fixture.root, &result);
 	gw_fixture_end(&fixture);
@@ -251,10 +196,10 @@ static void test_trainers(void **state)
 	struct gw_part_options options = {.mapped = true};
 	char out[128];
 	(void)state;
-	begin(&fixture, 9, 600);
+	partition_begin(&fixture, 9, 600);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	const char *words[] = {"--num_parts", "2", "--num_trainers_per_machine", "3", NULL};
-	run_ok(fixture.root, fixture.folder, out, words);
+	partition_run_ok(fixture.root, fixture.folder, out, words);
 	struct gw_oracle_result result;
 	gw_oracle_check(fixture.folder, out, &result);
 	assert_int_equal(gw_meta_read(out, &meta), GW_OK);
@@ -293,14 +238,14 @@ static void test_extremes(void **state)
 	for (uint64_t scale = 2; scale <= 21; scale += 19) {
 		struct gw_fixture fixture;
 		char out[128];
-		begin(&fixture, scale, scale);
+		partition_begin(&fixture, scale, scale);
 		snprintf(out, sizeof(out), "%s/parts", fixture.root);
 		for (int c = 0; c < 3; c++) {
 			for (int m = 0; m < 2; m++) {
 				const char *words[] = {"--num-parts", counts[c],   "--method",
 						       methods[m],    "--replace", NULL};
 				struct gw_oracle_result result;
-				run_ok(fixture.root, fixture.folder, out, words);
+				partition_run_ok(fixture.root, fixture.folder, out, words);
 				gw_oracle_check(fixture.folder, out, &result);
 			}
 		}
@@ -311,184 +256,10 @@ static void test_extremes(void **state)
 	struct gw_oracle_result result;
 	char out[128];
 	const char *many[] = {"--num-parts=300", "--method=random", NULL};
-	begin(&fixture, 5, 400);
+	partition_begin(&fixture, 5, 400);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
-	run_ok(fixture.root, fixture.folder, out, many);
+	partition_run_ok(fixture.root, fixture.folder, out, many);
 	gw_oracle_check(fixture.folder, out, &result);
-	gw_fixture_end(&fixture);
-}
-
-static void expect_error(struct gw_fixture *fixture, const char *in, const char *out, const char *const *words,
-			 int status, const char *told)
-{
-	char text[4096];
-	assert_int_equal(run(fixture->root, in, out, words), status);
-	read_text(fixture->root, "stderr", text, sizeof(text));
-	if (!strstr(text, told))
-		fail_msg("\"%s\" does not tell of \"%s\"", text, told);
-	assert_non_null(strchr(text, '\n'));
-	assert_string_equal(strchr(text, '\n'), "\n"); /* one line */
-}
-
-static void test_refusals(void **state)
-{
-	struct gw_fixture fixture;
-	char out[128], absent[128], broken[160], path[200];
-	const char *two[] = {"--num-parts=2", NULL};
-	(void)state;
-	begin(&fixture, 3, 200);
-	snprintf(out, sizeof(out), "%s/parts", fixture.root);
-	snprintf(absent, sizeof(absent), "%s/absent", fixture.root);
-
-	expect_error(&fixture, absent, out, two, 1, "absent");
-	const char *little[] = {"--num-parts=2", "--memory=1k", NULL};
-	expect_error(&fixture, fixture.folder, out, little, 1, "--method random");
-	expect_error(&fixture, fixture.folder, fixture.folder, two, 1, "--replace");
-	snprintf(broken, sizeof(broken), "%s/no/such/place", fixture.root);
-	expect_error(&fixture, fixture.folder, broken, two, 1, "no/such");
-	assert_int_equal(access(out, F_OK), -1);
-
-	run_ok(fixture.root, fixture.folder, out, two);
-	snprintf(path, sizeof(path), "%s/again", fixture.root);
-	expect_error(&fixture, out, path, two, 1, "2 parts");
-	assert_int_equal(access(path, F_OK), -1);
-
-	snprintf(broken, sizeof(broken), "%s/broken.json", fixture.root);
-	FILE *file = fopen(broken, "w");
-	fputs("{\"format\": 7", file);
-	fclose(file);
-	expect_error(&fixture, broken, path, two, 1, "broken.json");
-
-	snprintf(broken, sizeof(broken), "%s/part0/node/paper/feat.npy", fixture.folder);
-	assert_int_equal(truncate(broken, 4100), 0);
-	expect_error(&fixture, fixture.folder, path, two, 1, "feat.npy");
-	assert_int_equal(access(path, F_OK), -1);
-	gw_fixture_end(&fixture);
-}
-
-/* --replace takes away graphs and empty folders only, and never what is being read. */
-static void test_replace(void **state)
-{
-	struct gw_fixture fixture;
-	char out[128], note[160];
-	const char *words[] = {"--num-parts=2", "--method=random", "--replace", NULL};
-	(void)state;
-	begin(&fixture, 3, 20);
-	snprintf(out, sizeof(out), "%s/out", fixture.root);
-	snprintf(note, sizeof(note), "%s/out/notes.json", fixture.root);
-	assert_int_equal(mkdir(out, 0777), 0);
-	run_ok(fixture.root, fixture.folder, out, words);
-	run_ok(fixture.root, fixture.folder, out, words);
-	assert_int_equal(gw_remove_tree(out), GW_OK);
-	assert_int_equal(mkdir(out, 0777), 0);
-	FILE *file = fopen(note, "w");
-	fputs("{\"mine\": 1}", file);
-	fclose(file);
-	expect_error(&fixture, fixture.folder, out, words, 1, "only a graph is replaced");
-	assert_int_equal(access(note, F_OK), 0);
-	expect_error(&fixture, fixture.folder, note, words, 1, "no folder");
-	expect_error(&fixture, fixture.folder, fixture.folder, words, 1, "another --out");
-	snprintf(out, sizeof(out), "%s/", fixture.folder);
-	expect_error(&fixture, fixture.folder, out, words, 1, "another --out");
-	gw_fixture_end(&fixture);
-}
-
-/* A graph of which only the JSON is there: what METIS cannot number is refused before anything else is looked at. */
-static void declare_huge(const char *folder, uint64_t nodes, uint64_t edges)
-{
-	struct gw_graph_meta *meta;
-	char path[200], *text;
-	assert_int_equal(mkdir(folder, 0777), 0);
-	assert_int_equal(gw_meta_create("huge", 1, 1, 1, &meta), GW_OK);
-	strcpy(meta->ntypes[0].name, "_N");
-	strcpy(meta->etypes[0].name, "_E");
-	meta->ntypes[0].count = meta->ntypes[0].starts[1] = nodes;
-	meta->etypes[0].count = meta->etypes[0].starts[1] = edges;
-	assert_int_equal(gw_meta_finish(meta), GW_OK);
-	char indices[GW_EDGE_FOLDER_MAX + 32];
-	snprintf(indices, sizeof(indices), "edge/%s/indices", meta->etypes[0].folder);
-	struct gw_array_meta arrays[] = {{.key = (char[]){"node/_N/indptr"},
-					  .file = (char[]){"part0/indptr.npy"},
-					  .dtype = GW_UINT32,
-					  .ndim = 2,
-					  .shape = {nodes + 1, 1}},
-					 {.key = indices,
-					  .file = (char[]){"part0/indices.npy"},
-					  .dtype = GW_UINT32,
-					  .ndim = 1,
-					  .shape = {edges}}};
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(gw_meta_add_array(meta, 0, &arrays[i]), GW_OK);
-	assert_int_equal(gw_meta_digest(meta, &meta->graph_id), GW_OK);
-	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
-	snprintf(path, sizeof(path), "%s/huge.json", folder);
-	FILE *file = fopen(path, "w");
-	fputs(text, file);
-	fclose(file);
-	gw_free(text);
-	gw_meta_destroy(meta);
-}
-
-static void test_too_big_for_metis(void **state)
-{
-	static const uint64_t sizes[][2] = {{3000000000, 10}, {10, 3000000000}, {INT32_MAX, 0}, {1, INT32_MAX}};
-	const char *metis[] = {"--num-parts=2", NULL}, *random[] = {"--num-parts=2", "--method=random", NULL};
-	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct gw_fixture fixture;
-		char graph[128], out[128];
-		begin(&fixture, 3, 20);
-		snprintf(graph, sizeof(graph), "%s/huge", fixture.root);
-		snprintf(out, sizeof(out), "%s/parts", fixture.root);
-		declare_huge(graph, sizes[i][0], sizes[i][1]);
-		expect_error(&fixture, graph, out, metis, 1, "use --method random");
-		expect_error(&fixture, graph, out, random, 1, ".npy"); /* which looks for the arrays */
-		gw_fixture_end(&fixture);
-	}
-}
-
-/* Wrong usage ends in argp's exit, so in a process of its own. */
-static void test_usage(void **state)
-{
-	static const char *const wrong[][4] = {{"--num-parts=0"},
-					       {"--num-parts=70000"},
-					       {"--num-parts=two"},
-					       {"--method=metis"},
-					       {"--num-parts=2", "--method=magic"},
-					       {"--num-parts=60000", "--num-trainers-per-machine=2"},
-					       {"--num-parts=2", "--objtype=both"},
-					       {"--num-parts=2", "another"}};
-	struct gw_fixture fixture;
-	(void)state;
-	begin(&fixture, 3, 20);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		char out[128];
-		int status;
-		snprintf(out, sizeof(out), "%s/parts", fixture.root);
-		fflush(NULL);
-		pid_t child = fork();
-		if (child == 0)
-			_exit(run(fixture.root, fixture.folder, out, wrong[i]));
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_true(WIFEXITED(status));
-		assert_int_equal(WEXITSTATUS(status), 2);
-		assert_int_equal(access(out, F_OK), -1);
-	}
-	gw_fixture_end(&fixture);
-}
-
-static void test_train_mask_absent(void **state)
-{
-	struct gw_fixture fixture;
-	char graph[128], out[128];
-	char *generate[] = {"generate", "rmat", "--quiet", "--scale=5", "--out", graph, NULL};
-	const char *words[] = {"--num-parts=2", "--balance-train", NULL};
-	(void)state;
-	begin(&fixture, 3, 20);
-	snprintf(graph, sizeof(graph), "%s/rmat", fixture.root);
-	snprintf(out, sizeof(out), "%s/parts", fixture.root);
-	assert_int_equal(gw_tool_generate(6, generate), 0);
-	expect_error(&fixture, graph, out, words, 1, "train_mask");
 	gw_fixture_end(&fixture);
 }
 
@@ -508,8 +279,8 @@ static void fill_disk(struct gw_fixture *fixture)
 		setrlimit(RLIMIT_FSIZE, &limit);
 	}
 	snprintf(out, sizeof(out), "%s/disk/parts", fixture->root);
-	int status = run(fixture->root, fixture->folder, out, words);
-	read_text(fixture->root, "stderr", told, sizeof(told));
+	int status = partition_run(fixture->root, fixture->folder, out, words);
+	partition_text(fixture->root, "stderr", told, sizeof(told));
 	snprintf(out, sizeof(out), "%s/disk", fixture->root);
 	DIR *folder = opendir(out);
 	int left = 0;
@@ -523,7 +294,7 @@ static void test_no_space(void **state)
 	struct gw_fixture fixture;
 	int status;
 	(void)state;
-	begin(&fixture, 3, 8000);
+	partition_begin(&fixture, 3, 8000);
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0)
@@ -582,7 +353,7 @@ static void test_memory_short(void **state)
 	struct gw_part_options options = {.mapped = true};
 	char out[128];
 	(void)state;
-	begin(&fixture, 4, 40);
+	partition_begin(&fixture, 4, 40);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 	struct faulty f = {
@@ -610,11 +381,6 @@ int main(void)
 		cmocka_unit_test(test_objective_vol),
 		cmocka_unit_test(test_trainers),
 		cmocka_unit_test(test_extremes),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_too_big_for_metis),
-		cmocka_unit_test(test_usage),
-		cmocka_unit_test(test_train_mask_absent),
 		cmocka_unit_test(test_no_space),
 		cmocka_unit_test(test_memory_short),
 	};

@@ -1,0 +1,232 @@
+/* The client and servers that are greedy, lie, are none, or have another key: each is told from the others, believed no
+ * more than it should be, and takes no more memory than it may. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "protocol/ops.h"
+#include "test/support/line.h"
+#include "transport/service_inside.h"
+#include "transport/tcp/wire.h"
+
+/* --- Greedy. --- */
+
+/* The server's threads are at rest: their answer has come. The thread sanitizer does not see that through a socket. */
+__attribute__((no_sanitize_thread)) static uint64_t picks_held(const struct gw_server *server)
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < server->options.threads; i++) {
+		uint64_t held = server->threads[i].picks.positions.capacity;
+		most = held > most ? held : most;
+	}
+	return most;
+}
+
+/* A request for more picks than a reply may hold is answered in pieces: the server never holds them all. */
+static void a_request_takes_no_more_memory_than_its_reply(void **state)
+{
+	(void)state;
+	enum { FANOUT = 200000, SEEDS = 20 };
+	struct line line;
+	line_begin(&line, SETUP_SCALE, (struct gw_client_options){.timeout_ms = LONG_MS, .neighbours = "requests"});
+	int32_t fanouts[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = FANOUT};
+	struct gw_sample_spec spec = {.ntype = line.feat->type, .hops = 1, .fanouts = fanouts, .replace = true};
+	struct gw_minibatch *batch;
+	assert_int_equal(gw_sample(line.client, &spec, 1, 1, line.ids, SEEDS, &batch), GW_OK);
+	assert_true(batch->edge_count >= 5ul * FANOUT);
+	gw_minibatch_release(batch);
+	uint64_t most = picks_held(line.setup.cluster.servers[0]);
+	assert_true(most >= FANOUT * 8ull);
+	assert_true(most <= 8u << 20); /* the client asks for 4 MiB of 8 bytes an edge, and memory doubles */
+	line_end(&line);
+}
+
+/* --- Wrong. --- */
+
+static _Atomic gw_status word; /* what the server says to a sample request */
+
+static gw_status answer_with_word(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)context;
+	(void)call;
+	(void)reply;
+	(void)thread;
+	return gw_fail(atomic_load(&word), "so it says");
+}
+
+/* No request has come yet. The thread sanitizer does not see that through a socket. */
+__attribute__((no_sanitize_thread)) static void answer_samples(struct gw_server *server, gw_handler handler)
+{
+	server->service->handlers[GW_OP_SAMPLE].call = handler;
+}
+
+/* What only the client's own side may say is not believed of a server: a ticket would be waited for after its end, an
+ * epoch would be over, a read would be asked again for as long as the reconnect budget. */
+static void statuses_that_are_no_answers_are_not_believed(void **state)
+{
+	(void)state;
+	static const gw_status words[] = {GW_AGAIN, GW_END, GW_PEER_LOST, GW_CANCELLED};
+	struct line line;
+	line_begin(
+		&line, SETUP_SCALE,
+		(struct gw_client_options){.timeout_ms = LONG_MS, .reconnect_ms = LONG_MS, .neighbours = "requests"});
+	struct plan plan;
+	make_plan(line.client, &plan, false, false);
+	answer_samples(line.setup.cluster.servers[0], answer_with_word);
+	clock_begin();
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		struct gw_minibatch *batch;
+		atomic_store(&word, words[i]);
+		expect(gw_sample(line.client, &plan.spec, 1, 1, line.ids, 10, &batch), GW_PROTOCOL, "so it says");
+		struct gw_loader *loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
+		expect(gw_loader_next(loader, &batch, -1), GW_PROTOCOL, "step 0");
+		gw_loader_close(loader);
+	}
+	clock_check();
+	line_works(&line);
+	line_end(&line);
+}
+
+/* --- Strangers. --- */
+
+struct stranger {
+	int listen_fd;
+	char text[64];
+	const void *says; /* to whoever connects, after it has said something */
+	size_t bytes;
+	pthread_t thread;
+};
+
+static void *answer_all(void *argument)
+{
+	struct stranger *stranger = argument;
+	for (;;) {
+		int fd = accept(stranger->listen_fd, NULL, NULL);
+		char heard[4096];
+		if (fd < 0)
+			return NULL;
+		if (recv(fd, heard, sizeof(heard), 0) > 0)
+			(void)!send(fd, stranger->says, stranger->bytes, MSG_NOSIGNAL);
+		shutdown(fd, SHUT_WR);
+		while (recv(fd, heard, sizeof(heard), 0) > 0)
+			;
+		close(fd);
+	}
+}
+
+static void open_to_stranger(const void *says, size_t bytes, int64_t timeout_ms, gw_status wanted, const char *text)
+{
+	struct stranger stranger = {.says = says, .bytes = bytes};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(at);
+	stranger.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(stranger.listen_fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(stranger.listen_fd, 16), 0);
+	assert_int_equal(getsockname(stranger.listen_fd, (struct sockaddr *)&at, &length), 0);
+	snprintf(stranger.text, sizeof(stranger.text), "127.0.0.1:%u", ntohs(at.sin_port));
+	assert_int_equal(pthread_create(&stranger.thread, NULL, answer_all, &stranger), 0);
+	const char *list[] = {stranger.text};
+	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = timeout_ms};
+	struct gw_client *client;
+	clock_begin();
+	expect(gw_client_open(&options, &client), wanted, text);
+	clock_check();
+	assert_null(client);
+	shutdown(stranger.listen_fd, SHUT_RDWR);
+	pthread_join(stranger.thread, NULL);
+	close(stranger.listen_fd);
+}
+
+static void strangers_are_named(void **state)
+{
+	(void)state;
+	struct {
+		struct wire_header header;
+		struct wire_challenge challenge;
+	} version = {.header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
+		     .challenge = {.magic = WIRE_MAGIC, .version = 99}};
+	open_to_stranger(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
+	version.challenge = (struct wire_challenge){.magic = 1, .version = WIRE_VERSION};
+	open_to_stranger(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
+	const char *http = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+	open_to_stranger(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
+	/* One that closes the line without a word may be a server that is about to end: it is tried again. */
+	open_to_stranger("", 0, SHORT_MS, GW_PEER_LOST, "Graphwire server");
+}
+
+static void write_key(const char *path, const char *key)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(key, file);
+	fclose(file);
+	assert_int_equal(chmod(path, 0600), 0);
+}
+
+static void the_key_decides_who_comes_in(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	cluster_use_own_runtime_folder();
+	gw_fixture_begin(&fixture, 53, SETUP_SCALE, 1);
+	gw_fixture_write(&fixture);
+	char right[128], wrong[128], address[GW_ADDRESS_MAX];
+	snprintf(right, sizeof(right), "%s/right", fixture.root);
+	snprintf(wrong, sizeof(wrong), "%s/wrong", fixture.root);
+	write_key(right, "a key that all of a job know");
+	write_key(wrong, "a key that nobody has heard of");
+	struct gw_server_options serve = {.part_config = fixture.folder,
+					  .threads = 1,
+					  .huge = GW_HUGE_OFF,
+					  .numa = GW_NUMA_LOCAL,
+					  .key_file = right};
+	assert_int_equal(gw_address_parse("127.0.0.1:0", &serve.listen), GW_OK);
+	struct gw_server *server;
+	assert_int_equal(gw_server_start(&serve, &server), GW_OK);
+	const char *list[] = {gw_address_text(&server->listener->address, address)};
+	uint16_t port = server->listener->address.port;
+	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = LONG_MS};
+	struct gw_client *client;
+	clock_begin();
+	expect(gw_client_open(&options, &client), GW_REFUSED, "key");
+	options.key_file = wrong;
+	expect(gw_client_open(&options, &client), GW_REFUSED, "key");
+	options.key_file = "/nonexistent";
+	expect(gw_client_open(&options, &client), GW_NOT_FOUND, "/nonexistent");
+	clock_check();
+	options.key_file = right;
+	gw_client_close(open_client(&options));
+	gw_server_end(server, 0);
+
+	/* A server that wants none is not hidden behind the key that a killed one has left. */
+	uint8_t key[GW_KEY_BYTES];
+	assert_int_equal(gw_key_make(port, key), GW_OK);
+	serve.listen.port = port;
+	serve.key_file = NULL;
+	serve.insecure = true;
+	assert_int_equal(gw_server_start(&serve, &server), GW_OK);
+	options.key_file = NULL;
+	gw_client_close(open_client(&options));
+	gw_server_end(server, 0);
+	gw_fixture_end(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_takes_no_more_memory_than_its_reply),
+		cmocka_unit_test(statuses_that_are_no_answers_are_not_believed),
+		cmocka_unit_test(strangers_are_named),
+		cmocka_unit_test(the_key_decides_who_comes_in),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

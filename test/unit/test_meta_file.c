@@ -1,0 +1,110 @@
+/* Where the JSON is looked for: a folder's one JSON of ours is found, whatever lies beside it, and nothing is waited
+ * for. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "core/base/staging.h"
+#include "test/support/graph_fixture.h"
+#include "test/support/scratch.h"
+
+static char *good; /* a JSON that reads well */
+
+static int make_good(void **state)
+{
+	(void)state;
+	good = gw_fixture_json();
+	return 0;
+}
+
+static int drop_good(void **state)
+{
+	(void)state;
+	gw_free(good);
+	return 0;
+}
+
+static void put_file(const char *folder, const char *name, const char *text)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void test_read(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
+	struct gw_graph_meta *meta;
+	gw_scratch_make(folder);
+	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
+	put_file(folder, "metadata.json", "{\"graph_name\": \"another kind\"}");
+	put_file(folder, "notes.txt", good);
+	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
+	put_file(folder, "one.json", good);
+	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
+	assert_string_equal(meta->folder, folder);
+	gw_meta_destroy(meta);
+	put_file(folder, "two.json", good);
+	assert_int_equal(gw_meta_read(folder, &meta), GW_INVALID);
+	assert_non_null(strstr(gw_last_error(), "more than one"));
+	snprintf(path, sizeof(path), "%s/two.json", folder);
+	assert_int_equal(gw_meta_read(path, &meta), GW_OK);
+	assert_string_equal(meta->folder, folder);
+	gw_meta_destroy(meta);
+	snprintf(path, sizeof(path), "%s/three.json", folder);
+	assert_int_equal(gw_meta_read(path, &meta), GW_NOT_FOUND);
+	assert_non_null(strstr(gw_last_error(), path));
+	put_file(folder, "three.json", "");
+	assert_int_equal(gw_meta_read(path, &meta), GW_FORMAT);
+	assert_non_null(strstr(gw_last_error(), "build the graph again"));
+	assert_int_equal(gw_meta_read("/dev/null", &meta), GW_INVALID);
+	assert_int_equal(gw_remove_tree(folder), GW_OK);
+}
+
+/* Names that end like a JSON's, but are none: passed over, and not waited for. */
+static void test_odd_folders(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
+	struct gw_graph_meta *meta;
+	gw_scratch_make(folder);
+	put_file(folder, "one.json", good);
+	snprintf(path, sizeof(path), "%s/folder.json", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/long.json", folder);
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, (off_t)GW_JSON_BYTES_MAX + 1), 0);
+	close(fd);
+	assert_int_equal(gw_meta_read(path, &meta), GW_LIMIT);
+	snprintf(path, sizeof(path), "%s/pipe.json", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(30); /* an open that waits for a writer ends the test */
+	assert_int_equal(gw_meta_read(path, &meta), GW_INVALID);
+	if (gw_meta_read(folder, &meta) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	alarm(0);
+	gw_meta_destroy(meta);
+	assert_int_equal(gw_remove_tree(folder), GW_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_odd_folders),
+	};
+	return cmocka_run_group_tests(tests, make_good, drop_good);
+}

@@ -1,0 +1,195 @@
+/* Numbers that make no sense, under digests that fit: each is found, named, and found by any number of threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "core/base/digest.h"
+#include "core/base/staging.h"
+#include "core/graph/alias.h"
+#include "core/graph/npy.h"
+#include "test/support/graph_fixture.h"
+#include "test/support/part_files.h"
+
+/* Writes bytes into an array's payload and makes every digest, the graph's id included, agree with them. */
+static void forge(const char *folder, const char *key, uint64_t at, const void *bytes, size_t count)
+{
+	struct gw_graph_meta *meta;
+	struct part_file npy = {0}, xxh = {0}, json = {0};
+	char name[256], *text;
+	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
+	struct gw_array_meta *array = (struct gw_array_meta *)gw_meta_array(meta, 0, key);
+	assert_non_null(array);
+	part_file_take(&npy, folder, array->file);
+	snprintf(name, sizeof(name), "%.*s.xxh", (int)strlen(array->file) - 4, array->file);
+	part_file_take(&xxh, folder, name);
+	part_file_take(&json, folder, "fixture.json");
+	assert_true(GW_NPY_HEADER_BYTES + at + count <= npy.bytes && npy.bytes < GW_DIGEST_CHUNK);
+	memcpy(npy.data + GW_NPY_HEADER_BYTES + at, bytes, count);
+	uint64_t digest = gw_digest(npy.data + GW_NPY_HEADER_BYTES, npy.bytes - GW_NPY_HEADER_BYTES);
+	memcpy(xxh.data, &digest, sizeof(digest));
+	array->digest = gw_digest(&digest, sizeof(digest));
+	assert_int_equal(gw_meta_digest(meta, &meta->graph_id), GW_OK);
+	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
+	part_file_put(&npy, npy.bytes);
+	part_file_put(&xxh, xxh.bytes);
+	FILE *f = fopen(json.path, "w");
+	fputs(text, f);
+	fclose(f);
+	gw_free(text);
+	free(npy.data);
+	free(xxh.data);
+	free(json.data);
+	gw_meta_destroy(meta);
+}
+
+#define U32(...) 4, (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__})
+#define U64(...) 8, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__})
+#define U8(...)  1, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+
+static void test_senseless_numbers(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	/* the first lists with at least two edges, to put their entries out of order */
+	uint64_t pair[GW_FIXTURE_ETYPES];
+	for (uint32_t t = 0; t < GW_FIXTURE_ETYPES; t++) {
+		const uint64_t *indptr = fixture.edges[t].indptr;
+		uint64_t row = 0;
+		while (indptr[row + 1] - indptr[row] < 2)
+			row++;
+		pair[t] = indptr[row];
+	}
+	const struct {
+		const char *key;
+		uint64_t element; /* from here on */
+		size_t width;
+		const void *bytes;
+		size_t count;
+		gw_status status;
+		const char *says;
+	} cases[] = {
+		{"node/paper/indptr", 0, U32(1), GW_FORMAT, "row 0, column 0"},
+		{"node/paper/indptr", 1, U32(1), GW_FORMAT, "row 0, column 1"},
+		{"node/paper/indptr", 2 * 7, U32(UINT32_MAX), GW_FORMAT, "row 6, column 0"},
+		{"node/paper/indptr", 2 * 60 + 1, U32(0), GW_FORMAT, "row 60, column 1"},
+		{"node/author/out_indptr", 0, U32(1), GW_FORMAT, "row 0, column 0"},
+		{"node/author/out_indptr", 5, U32(UINT32_MAX), GW_FORMAT, "row 4, column 0"},
+		{"edge/author__writes__paper/indices", 5, U32(31), GW_RANGE, "position 5: id 31"},
+		{"edge/author__writes__paper/indices", 359, U32(UINT32_MAX), GW_RANGE, "position 359"},
+		{"edge/author__writes__paper/indices", pair[0], U32(30, 0), GW_FORMAT, "order"},
+		{"edge/paper__cites__paper/indices", 0, U32(60), GW_RANGE, "position 0"},
+		{"edge/paper__cites__paper/year", pair[2], U64(INT64_MAX), GW_FORMAT, "order"},
+		{"edge/paper__cites__paper/year", pair[2], U64(5, -5ull), GW_FORMAT, "order"},
+		{"edge/author__knows__author/rel", 3, U8(7), GW_RANGE, "position 3: relation 7 of 7"},
+		{"edge/author__knows__author/rel", pair[3], U8(6, 0), GW_FORMAT, "order"},
+		{"edge/paper__cites__paper/weight.alias", 1, U32(100000), GW_RANGE, "position 0: alias 100000"},
+		{"edge/paper__cites__paper/weight.alias", 2 * pair[2] + 3, U32(GW_ALIAS_NONE), GW_RANGE, "alias"},
+		{"node/paper/train_mask", 9, U8(2), GW_RANGE, "byte 9 is 2"},
+		{"node/paper/orig_id.offsets", 0, U64(1), GW_FORMAT, "runs from 1"},
+		{"node/paper/orig_id.offsets", 60, U64(1), GW_FORMAT, "to 1,"},
+		{"node/paper/orig_id.offsets", 4, U64(UINT64_MAX), GW_FORMAT, "entry 3"},
+		{"edge/author__writes__paper/out/indices", 2, U32(60), GW_RANGE, "position 2: id 60"},
+		{"edge/author__writes__paper/out/eid", 2, U64(360), GW_RANGE, "position 2: edge 360"},
+		{"edge/author__writes__paper/out/eid", 0, U64(359), GW_FORMAT, "position 0: edge 359 does not go"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gw_graph_meta *meta;
+		char file[128];
+		gw_fixture_write(&fixture);
+		forge(fixture.folder, cases[i].key, cases[i].element * cases[i].width, cases[i].bytes, cases[i].count);
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		/* list order is told of the ids, whichever of the keys broke it */
+		bool order = strcmp(cases[i].says, "order") == 0;
+		snprintf(file, sizeof(file), "part0/%s.npy", cases[i].key);
+		part_expect_fault(meta, cases[i].status, order ? "/indices.npy" : file, order ? "edge/" : cases[i].key,
+				  cases[i].says);
+		struct gw_part *part;
+		struct gw_part_options trusting = {.mapped = true, .skip_checks = true};
+		assert_int_equal(gw_part_open(meta, 0, &trusting, &part), GW_OK);
+		assert_int_equal(gw_part_check(part, 3), cases[i].status); /* with any number of threads */
+		gw_part_close(part);
+		gw_meta_destroy(meta);
+		assert_int_equal(gw_remove_tree(fixture.folder), GW_OK);
+	}
+	gw_fixture_end(&fixture);
+}
+
+/* Two edges of a transposed list that changed places, ids and destinations alike: nothing but the order tells. */
+static void test_transposed_order(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	gw_fixture_write(&fixture);
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	part_open(meta, 0, true, &part);
+	const struct gw_adjacency *a = gw_part_out_adjacency(part, FIXTURE_WRITES);
+	uint64_t from, to, row = 0;
+	do
+		gw_adjacency_list(a, row++, &from, &to);
+	while (to - from < 2 || gw_load_id(a->indices, 4, from) == gw_load_id(a->indices, 4, from + 1));
+	const uint32_t ids[2] = {((const uint32_t *)a->indices)[from + 1], ((const uint32_t *)a->indices)[from]};
+	const uint64_t eid[2] = {a->eid[from + 1], a->eid[from]};
+	gw_part_close(part);
+	gw_meta_destroy(meta);
+	forge(fixture.folder, "edge/author__writes__paper/out/indices", from * 4, ids, sizeof(ids));
+	forge(fixture.folder, "edge/author__writes__paper/out/eid", from * 8, eid, sizeof(eid));
+	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+	part_expect_fault(meta, GW_FORMAT, "out/indices.npy", "edge/author__writes__paper/out/indices", "order");
+	gw_meta_destroy(meta);
+	gw_fixture_end(&fixture);
+}
+
+/* A list from which nothing can be drawn says so in every word. */
+static void test_list_without_weight(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	struct gw_graph_meta *meta;
+	struct gw_part *part;
+	uint32_t none[2 * 64];
+	gw_fixture_begin(&fixture, 2, 60, 1);
+	const uint64_t *indptr = fixture.edges[FIXTURE_CITES].indptr;
+	uint64_t row = 0;
+	while (indptr[row + 1] - indptr[row] < 2 || indptr[row + 1] - indptr[row] > 64)
+		row++;
+	uint64_t edges = indptr[row + 1] - indptr[row];
+	for (uint32_t threshold = 0; threshold < 2; threshold++) {
+		for (uint64_t i = 0; i < edges; i++) {
+			none[2 * i] = i + 1 == edges ? threshold : 0;
+			none[2 * i + 1] = GW_ALIAS_NONE;
+		}
+		gw_fixture_write(&fixture);
+		forge(fixture.folder, "edge/paper__cites__paper/weight.alias", indptr[row] * 8, none, edges * 8);
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		if (threshold == 0) {
+			part_open(meta, 0, true, &part);
+			gw_part_close(part);
+		} else {
+			part_expect_fault(meta, GW_RANGE, "weight.alias.npy", "weight.alias", "threshold 1");
+		}
+		gw_meta_destroy(meta);
+		assert_int_equal(gw_remove_tree(fixture.folder), GW_OK);
+	}
+	gw_fixture_end(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_senseless_numbers),
+		cmocka_unit_test(test_transposed_order),
+		cmocka_unit_test(test_list_without_weight),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
