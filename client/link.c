@@ -113,12 +113,12 @@ static void fail_queue(struct gw_link *link)
 	}
 }
 
-/* "server host:port: reason"; a transport's own text may name the address already. */
+/* "server host:port: reason"; a transport's own text may begin with the address already. */
 static void name_server(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
 {
 	char address[GW_ADDRESS_MAX];
 	gw_address_text(&link->server->address, address);
-	if (strstr(reason, address))
+	if (strncmp(reason, address, strlen(address)) == 0)
 		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
 	else
 		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
@@ -232,6 +232,8 @@ static void link_ready(struct gw_link *link)
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
 	link->mapped = is_reached_by(link, "shm");
+	if (is_reached_by(link, "verbs"))
+		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
 	link->away_ns = 0;
