@@ -8,7 +8,7 @@ void gw_batch_destroy(struct gw_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
 		gw_gather_op_free(&batch->work[i].op);
-		gw_vec_free(&batch->work[i].rows);
+		gw_landing_free(&batch->work[i].rows);
 		gw_vec_free(&batch->work[i].ids);
 	}
 	gw_free(batch->work);

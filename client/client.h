@@ -77,6 +77,7 @@ struct gw_client {
 	const char *tcp_driver;
 	enum gw_client_transport transport;
 	uint64_t spin_ns;
+	uint32_t queue_pairs;
 	uint64_t dense_bytes_max;
 	enum gw_neighbour_way neighbours;
 	enum gw_gather_order order;

@@ -21,7 +21,8 @@ gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uin
 	memset(engine, 0, sizeof(*engine));
 	engine->client = client;
 	engine->number = number;
-	struct gw_poll_group_options options = {.tcp_driver = client->tcp_driver, .spin_ns = client->spin_ns};
+	struct gw_poll_group_options options = {
+		.tcp_driver = client->tcp_driver, .spin_ns = client->spin_ns, .queue_pairs = client->queue_pairs};
 	gw_status status = gw_poll_group_create(&options, &engine->group);
 	if (status != GW_OK)
 		return status;
@@ -253,13 +254,19 @@ gw_status gw_engine_start_thread(struct gw_engine *engine)
 	return GW_OK;
 }
 
+void gw_engine_stop_thread(struct gw_engine *engine)
+{
+	if (!engine->has_thread)
+		return;
+	atomic_store(&engine->stop, true);
+	wake_thread(engine);
+	pthread_join(engine->thread, NULL);
+	engine->has_thread = false;
+}
+
 void gw_engine_close(struct gw_engine *engine)
 {
-	if (engine->has_thread) {
-		atomic_store(&engine->stop, true);
-		wake_thread(engine);
-		pthread_join(engine->thread, NULL);
-	}
+	gw_engine_stop_thread(engine);
 	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++)
 		gw_link_close(&engine->links[i]);
 	gw_free(engine->links);

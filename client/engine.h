@@ -73,6 +73,8 @@ gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uin
 gw_status gw_engine_start_thread(struct gw_engine *engine);
 /* Ends the thread and closes links and poll group. No job may be open. */
 void gw_engine_close(struct gw_engine *engine);
+/* Ends its thread: what belongs to the engine is the caller's from now on. */
+void gw_engine_stop_thread(struct gw_engine *engine);
 
 /* Hands a job over, and starts its clock. It is run by the engine's thread, or by a caller in gw_job_wait. soon:
  * somebody is about to wait for it, so no thread needs to be woken. */

@@ -76,7 +76,7 @@ void gw_hop_share_free(struct gw_hop_share *share)
 	gw_vec_free(&share->rows);
 	gw_vec_free(&share->vertices);
 	gw_vec_free(&share->offsets);
-	gw_vec_free(&share->records);
+	gw_landing_free(&share->records);
 }
 
 void gw_hop_source_free(struct gw_hop_source *source)
@@ -87,7 +87,7 @@ void gw_hop_source_free(struct gw_hop_source *source)
 	gw_vec_free(&source->ends);
 	gw_vec_free(&source->spans);
 	gw_vec_free(&source->landed_at);
-	gw_vec_free(&source->landing);
+	gw_landing_free(&source->landing);
 }
 
 /* Splits the frontier of a node type by owner. */
@@ -129,9 +129,11 @@ static enum gw_hop_way choose_way(const struct gw_hop_source *source)
 	const uint64_t *starts = client->meta->ntypes[source->share->ntype].starts;
 	if (gw_lists_of_part(source->hop->engine, part))
 		return client->adjacencies ? GW_HOP_MEMORY : GW_HOP_MAPPED;
-	if (client->neighbours == GW_NEIGHBOURS_READS || starts[part + 1] - starts[part] > UINT32_MAX)
+	if (starts[part + 1] - starts[part] > UINT32_MAX)
 		return GW_HOP_READS;
-	return GW_HOP_REQUEST;
+	if (client->neighbours == GW_NEIGHBOURS_AUTO)
+		return source->hop->engine->part_links[part]->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
+	return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
 }
 
 static gw_status pick_at_once(struct gw_hop_source *source)

@@ -23,8 +23,6 @@ static void records_read(struct gw_read *read, gw_status status, const struct gw
 	struct gw_hop *hop = share->hop;
 	const struct gw_client *client = hop->engine->client;
 	read->owner = NULL;
-	gw_buffer_release(share->buffer);
-	share->buffer = NULL;
 	share->reading = false;
 	share->recorded = status == GW_OK;
 	hop->open++; /* the hop must not go on to the next one while this loop runs */
@@ -48,19 +46,18 @@ static gw_status read_records(struct gw_hop_share *share)
 	const struct gw_node_places *places = &engine->client->node_places[share->ntype];
 	const struct gw_place *place = &places->indptr[share->part];
 	uint64_t step = (uint64_t)places->columns * place->element_bytes, n = share->count;
-	if (gw_vec_reserve(&share->offsets, n * 8) != GW_OK || gw_vec_reserve(&share->records, n * 2 * step) != GW_OK)
+	if (gw_vec_reserve(&share->offsets, n * 8) != GW_OK)
 		return GW_NO_MEMORY;
+	gw_status status = gw_landing_reserve(&share->records, engine->group, n * 2 * step);
+	if (status != GW_OK)
+		return status;
 	const uint64_t *rows = share->rows.data;
 	uint64_t *offsets = share->offsets.data;
 	for (uint64_t i = 0; i < n; i++)
 		offsets[i] = place->offset + rows[i] * step;
-	gw_status status =
-		gw_buffer_register(engine->group, share->records.data, share->records.capacity, &share->buffer);
-	if (status != GW_OK)
-		return status;
 	share->reading = true;
 	share->read.form = GW_READ_GATHER;
-	share->read.buffer = share->buffer;
+	share->read.buffer = share->records.buffer;
 	share->read.region = place->region;
 	share->read.count = n;
 	share->read.gather = (struct gw_gather){
@@ -79,12 +76,10 @@ static void neighbours_read(struct gw_read *read, gw_status status, const struct
 	(void)completion;
 	struct gw_hop_source *source = read->owner;
 	read->owner = NULL;
-	gw_buffer_release(source->buffer);
-	source->buffer = NULL;
 	if (status == GW_OK) {
 		const struct gw_client *client = source->hop->engine->client;
 		uint32_t id_bytes = client->indices[source->etype][source->share->part].element_bytes;
-		const uint8_t *landing = source->landing.data;
+		const uint8_t *landing = source->landing.memory.data;
 		const uint64_t *at = source->landed_at.data;
 		uint64_t *neighbours = source->picks.neighbours.data;
 		for (uint64_t i = 0; i < source->picks.edge_count; i++) {
@@ -114,8 +109,8 @@ static gw_status parse_records(struct gw_hop_source *source)
 	uint64_t *begins = source->begins.data, *ends = source->ends.data;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t record = i * 2 * places->columns;
-		begins[i] = gw_load_id(share->records.data, width, record + type->column);
-		ends[i] = gw_load_id(share->records.data, width, record + places->columns + type->column);
+		begins[i] = gw_load_id(share->records.memory.data, width, record + type->column);
+		ends[i] = gw_load_id(share->records.memory.data, width, record + places->columns + type->column);
 		if (begins[i] > ends[i] || ends[i] > edges)
 			return gw_fail(
 				GW_PROTOCOL, "part %u: offsets %llu and %llu of row %llu in a list of %llu edges",
@@ -177,13 +172,11 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
 		return GW_NO_MEMORY;
 	uint64_t landing_bytes = build_spans(source, place, gap_max, &source->read.count);
-	if (gw_vec_reserve(&source->landing, landing_bytes) != GW_OK)
-		return GW_NO_MEMORY;
-	status = gw_buffer_register(engine->group, source->landing.data, source->landing.capacity, &source->buffer);
+	status = gw_landing_reserve(&source->landing, engine->group, landing_bytes);
 	if (status != GW_OK)
 		return status;
 	source->read.form = GW_READ_SPANS;
-	source->read.buffer = source->buffer;
+	source->read.buffer = source->landing.buffer;
 	source->read.region = place->region;
 	source->read.spans = source->spans.data;
 	source->read.job = source->hop->job;

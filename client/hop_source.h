@@ -3,6 +3,7 @@
 #define GW_CLIENT_HOP_SOURCE_H
 
 #include "client/hop.h"
+#include "client/landing.h"
 
 /* GW_HOP_MEMORY: lists that stay, picked from run by run when the hop is merged. GW_HOP_MAPPED: lists that go when
  * their server does, picked from at once. */
@@ -16,8 +17,8 @@ struct gw_hop_share {
 	struct gw_vec vertices; /* uint64_t: global ids */
 	/* By reads: the degree records, read once for all edge types. */
 	struct gw_read read;
-	struct gw_buffer *buffer;
-	struct gw_vec offsets, records;
+	struct gw_vec offsets;
+	struct gw_landing records;
 	bool reading, recorded;
 };
 
@@ -36,8 +37,8 @@ struct gw_hop_source {
 	struct gw_vec call;
 	uint64_t asked; /* rows of the call in progress */
 	/* By reads. */
-	struct gw_vec begins, ends, spans, landed_at, landing;
-	struct gw_buffer *buffer;
+	struct gw_vec begins, ends, spans, landed_at;
+	struct gw_landing landing;
 };
 
 /* hop_reads.c, hop_request.c: start a source; gw_hop_source_end tells the outcome. */

@@ -8,6 +8,7 @@
 #include "client/lists.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/rng.h"
 #include "protocol/ops.h"
 
 #define BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
@@ -141,9 +142,10 @@ static void link_lost(struct gw_link *link, gw_status status, const char *reason
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
 		link->backoff_ns = BACKOFF_MAX_NS;
-	link->retry_ns = now + link->backoff_ns;
+	/* Not all clients of a server that was lost at the same moment come back at the same moment. */
+	link->retry_ns = now + link->backoff_ns - gw_mix64(now ^ (uintptr_t)link) % (link->backoff_ns / 2);
 	gw_log(GW_LOG_INFO, "%s; trying again in %llu ms", link->reason,
-	       (unsigned long long)(link->backoff_ns / GW_NS_PER_MS));
+	       (unsigned long long)((link->retry_ns - now) / GW_NS_PER_MS));
 }
 
 /* Gives up: the reads that wait fail, and the next one starts afresh. */
@@ -232,6 +234,7 @@ static void link_ready(struct gw_link *link)
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
 	link->mapped = is_reached_by(link, "shm");
+	link->one_sided = link->endpoint->transport->one_sided;
 	if (is_reached_by(link, "verbs"))
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;

@@ -64,6 +64,7 @@ struct gw_link {
 	struct gw_server *server;
 	struct gw_endpoint *endpoint;
 	bool mapped;                /* the endpoint's memory can be addressed */
+	bool one_sided;             /* so it was when it was open last: reads cost the server nothing */
 	struct gw_adjacency *lists; /* then, once they have been asked for: see lists.h */
 	struct gw_join join;
 	bool ever_open;

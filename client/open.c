@@ -18,8 +18,9 @@
 #include "core/base/options.h"
 #include "core/base/parallel.h"
 
-#define ENGINES_MAX 64
-#define SPIN_US_MAX 1000000u
+#define ENGINES_MAX     64
+#define SPIN_US_MAX     1000000u
+#define QUEUE_PAIRS_MAX 8u
 
 /* --- Forks. --- */
 
@@ -239,6 +240,9 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	if (options->spin_us > SPIN_US_MAX)
 		return gw_fail(GW_RANGE, "spin_us = %u: at most %u", options->spin_us, SPIN_US_MAX);
 	client->spin_ns = options->spin_us * 1000ull;
+	if (options->queue_pairs > QUEUE_PAIRS_MAX)
+		return gw_fail(GW_RANGE, "queue_pairs = %u: at most %u", options->queue_pairs, QUEUE_PAIRS_MAX);
+	client->queue_pairs = options->queue_pairs;
 	uint32_t processors = gw_processors();
 	client->engine_count = processors < ENGINES_MAX ? processors : ENGINES_MAX;
 	if (options->threads > ENGINES_MAX)
@@ -335,6 +339,8 @@ void gw_client_close(struct gw_client *client)
 	/* In a forked process nothing here may be touched: it is given up, the other process has its own. */
 	if (!client || gw_client_is_inherited(client))
 		return;
+	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
+		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);
 	gw_calls_free(client);
 	gw_buffers_free(client);

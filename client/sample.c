@@ -48,10 +48,6 @@ static void fetch_finish_one(struct gw_batch *batch)
 	if (--batch->fetches_open > 0)
 		return;
 	batch->fetching = false;
-	for (uint32_t i = 0; i < batch->fetch_count; i++) {
-		gw_buffer_release(batch->work[i].buffer);
-		batch->work[i].buffer = NULL;
-	}
 	if (batch->status != GW_OK)
 		gw_fail_text(batch->status, batch->text);
 	else
@@ -125,12 +121,10 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 		ids = work->ids.data;
 	}
 	if (status == GW_OK)
-		status = gw_vec_reserve(&work->rows, n * rows->row_bytes);
-	if (status == GW_OK && work->rows.capacity)
-		status = gw_buffer_register(batch->engine->group, work->rows.data, work->rows.capacity, &work->buffer);
+		status = gw_landing_reserve(&work->rows, batch->engine->group, n * rows->row_bytes);
 	if (status != GW_OK)
 		return status;
-	batch->view_rows[number] = work->rows.data;
+	batch->view_rows[number] = work->rows.memory.data;
 	batch->view_row_counts[number] = n;
 	if (n == 0)
 		return GW_OK;
@@ -138,7 +132,8 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	work->op.done = fetch_done;
 	work->op.owner = batch;
 	batch->fetches_open++;
-	gw_gather_op_start(&work->op, rows, ids, n, work->buffer, work->rows.data, fetch->at != GW_AT_SEEDS);
+	gw_gather_op_start(&work->op, rows, ids, n, work->rows.buffer, work->rows.memory.data,
+			   fetch->at != GW_AT_SEEDS);
 	return GW_OK;
 }
 

@@ -9,13 +9,14 @@
 
 #include "client/gather.h"
 #include "client/hop.h"
+#include "client/landing.h"
 #include "client/ticket.h"
 #include "sampler/blocks.h"
 
 struct gw_batch_fetch {
 	struct gw_gather_op op;
-	struct gw_vec rows, ids; /* ids: edge ids of all hops, for GW_AT_EDGES */
-	struct gw_buffer *buffer;
+	struct gw_landing rows;
+	struct gw_vec ids; /* edge ids of all hops, for GW_AT_EDGES */
 };
 
 struct gw_batch {

@@ -23,6 +23,9 @@ static const char doc[] =
 	"\vPrints one line when it is ready. SIGTERM, SIGINT or SIGHUP: accepts no more clients, lets open work "
 	"finish, ends; a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
+#define CONNECTIONS_MAX 65536
+#define FILES_KEPT      128 /* descriptors for other things than connections */
+
 struct arguments {
 	struct gw_server_options server;
 };
@@ -90,6 +93,8 @@ static const struct gw_option table[] = {
 	{"name", "NAME", "a name for this service, shown by stat", 0, GW_OPTION_CALL(take_name)},
 	{"tcp-driver", "auto|io_uring|epoll", "how sockets are driven (auto)", 0,
 	 GW_OPTION_CHOICE(A, server.tcp_driver, drivers)},
+	{"connections", "N", "connections of clients at once (what the limit of open files allows, at most 65536)", 0,
+	 GW_OPTION_NUMBER(A, server.connections, 1, CONNECTIONS_MAX)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,
 	 GW_OPTION_NUMBER(A, server.drain_ms, 0, 3600000)},
 	{0},
@@ -118,15 +123,21 @@ static void print_ready(const struct gw_server *server)
 	fflush(stdout);
 }
 
-/* A connection takes a descriptor, and the usual limit is as low as the service's own. */
-static void raise_file_limit(void)
+/* A connection takes a descriptor, and the usual limit is low: raises it, and returns how many connections fit. */
+static uint32_t raise_file_limit(void)
 {
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max)
-		return;
-	files.rlim_cur = files.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &files) != 0)
+	struct rlimit files, wanted;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return 0;
+	wanted = (struct rlimit){files.rlim_max, files.rlim_max};
+	if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
+		files = wanted;
+	else
 		gw_log(GW_LOG_INFO, "the limit of open files stays: %s", strerror(errno));
+	if (files.rlim_cur <= 2 * FILES_KEPT)
+		return FILES_KEPT;
+	return files.rlim_cur - FILES_KEPT < CONNECTIONS_MAX ? (uint32_t)(files.rlim_cur - FILES_KEPT)
+							     : CONNECTIONS_MAX;
 }
 
 /* A second signal while draining ends the process at once. */
@@ -160,7 +171,9 @@ int gw_serve_main(int argc, char **argv)
 	static const struct gw_options options = {.table = table, .doc = doc, .check = check_together};
 	gw_options_parse(&options, argc, argv, &arguments);
 	signal(SIGPIPE, SIG_IGN);
-	raise_file_limit();
+	uint32_t connections = raise_file_limit();
+	if (!arguments.server.connections)
+		arguments.server.connections = connections;
 
 	struct gw_server *server;
 	gw_status status = gw_server_start(&arguments.server, &server);

@@ -150,7 +150,8 @@ static gw_status publish(struct gw_server *server)
 					       .parts = server->meta->num_parts};
 	const struct gw_arena *arena = gw_part_arena(server->part);
 	uint32_t region;
-	gw_status status = gw_service_create(&identity, NULL, &server->service);
+	const struct gw_service_limits limits = {.connections = server->options.connections};
+	gw_status status = gw_service_create(&identity, &limits, &server->service);
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);

@@ -27,7 +27,8 @@ struct gw_server_options {
 	/* Besides TCP: NULL or "auto": RDMA, unless it is a loopback address, and mapped memory, where they can be;
 	 * "verbs", "shm": this must be, and nothing else; "tcp": none. */
 	const char *transport;
-	uint32_t drain_ms; /* how long open work may go on after the first signal */
+	uint32_t connections; /* of clients at once; 0: 1,024 */
+	uint32_t drain_ms;    /* how long open work may go on after the first signal */
 };
 
 struct gw_server_thread {

@@ -124,6 +124,9 @@ struct gw_transport {
 	/* What a range costs besides its bytes, in bytes: a gap shorter than this is better read than skipped. */
 	uint32_t range_cost_bytes;
 
+	/* Whether reads need no code of the server's. */
+	bool one_sided;
+
 	/* Whether ranges in ascending order are read so much faster that it pays to sort them. */
 	bool order_pays;
 

@@ -41,11 +41,13 @@ struct gw_client_options {
 	/* "host:port", "[v6]:port" of one server per part, in any order; none: standalone. */
 	const char *const *servers;
 	uint32_t server_count;
-	const char *key_file;   /* NULL: on loopback the key that the server left in the runtime folder, else none */
-	uint32_t threads;       /* that sample and do input and output; at most 64; 0: one per processor */
-	int64_t timeout_ms;     /* an operation's deadline; 0: 30,000; negative: none */
-	int64_t reconnect_ms;   /* how long to try to reach a server that went away; 0: 300,000; negative: no limit */
-	const char *neighbours; /* how remote neighbours are sampled: NULL or "auto", "reads", "requests" */
+	const char *key_file; /* NULL: on loopback the key that the server left in the runtime folder, else none */
+	uint32_t threads;     /* that sample and do input and output; at most 64; 0: one per processor */
+	int64_t timeout_ms;   /* an operation's deadline; 0: 30,000; negative: none */
+	int64_t reconnect_ms; /* how long to try to reach a server that went away; 0: 300,000; negative: no limit */
+	/* How remote neighbours are sampled: "reads": one-sided, by this client; "requests": by the server; NULL or
+	 * "auto": by reads over RDMA, which no code of the server runs for, by requests over TCP. */
+	const char *neighbours;
 	const char *order;      /* fetch rows by ascending address: NULL or "auto" (where it pays), "always", "never" */
 	const char *tcp_driver; /* NULL or "auto", "io_uring", "epoll" */
 	/* A thread that waits for servers looks so long before it sleeps, at most 1 s; 0: it sleeps at once. */
@@ -54,6 +56,7 @@ struct gw_client_options {
 	 * to be had; else over TCP, which also steps in when RDMA is lost. "tcp", "shm", "verbs": all servers by this
 	 * way, or not at all. */
 	const char *transport;
+	uint32_t queue_pairs;     /* RDMA: of each thread with each server, at most 8; 0: 2 */
 	uint64_t dense_bytes_max; /* memory for one dense id map, of which each batch in flight has one; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
 };

@@ -102,8 +102,10 @@ static void a_way_that_was_asked_for_is_taken(void **state)
 		gw_client_close(client);
 	}
 	struct gw_client *client;
-	struct gw_client_options mapped = {
-		.servers = setup.cluster.list, .server_count = PARTS, .transport = "shm", .timeout_ms = 500};
+	struct gw_client_options mapped = {.servers = setup.cluster.list,
+					   .server_count = PARTS,
+					   .transport = "shm",
+					   .timeout_ms = patient_ms(500)};
 	expect(gw_client_open(&mapped, &client), GW_PEER_LOST, "not mapped");
 }
 
@@ -129,8 +131,10 @@ static void servers_come_back_otherwise(void **state)
 	assert_string_equal(gw_part_transport(client, 0), "verbs");
 	assert_string_equal(gw_part_transport(client, 1), "tcp");
 
-	struct gw_client_options options = {
-		.servers = setup.cluster.list, .server_count = PARTS, .transport = "verbs", .timeout_ms = 500};
+	struct gw_client_options options = {.servers = setup.cluster.list,
+					    .server_count = PARTS,
+					    .transport = "verbs",
+					    .timeout_ms = patient_ms(500)};
 	expect(gw_client_open(&options, &stubborn), GW_UNSUPPORTED, "no RDMA");
 	restart(1, "verbs");
 	run_until(client, "verbs");

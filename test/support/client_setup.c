@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -80,4 +81,9 @@ void expect(gw_status got, gw_status wanted, const char *part_of_text)
 	if (got != wanted || !strstr(gw_last_error(), part_of_text))
 		fail_msg("wanted \"%s\" with \"%s\", got \"%s\": %s", gw_status_text(wanted), part_of_text,
 			 gw_status_text(got), gw_last_error());
+}
+
+int64_t patient_ms(int64_t ms)
+{
+	return getenv("GRAPHWIRE_GUEST") ? 10 * ms : ms;
 }

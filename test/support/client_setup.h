@@ -33,6 +33,9 @@ void make_plan(struct gw_client *client, struct plan *plan, bool replace, bool w
 /* Batches of BATCH_SIZE, shuffled, three ahead. */
 struct gw_loader *open_loader(struct gw_client *client, const struct plan *plan, struct gw_loader_state start);
 
+/* So many milliseconds; ten times as many in a guest, which is slow. */
+int64_t patient_ms(int64_t ms);
+
 /* Fails the test unless got is wanted and the error text holds this. */
 void expect(gw_status got, gw_status wanted, const char *part_of_text);
 

@@ -52,11 +52,10 @@ void cluster_offer(const char *transport)
 	offered = transport;
 }
 
-/* Where servers listen: GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
-static const char *cluster_address(void)
+bool cluster_by_rdma(void)
 {
 	const char *bed = getenv("GRAPHWIRE_TEST_BED");
-	return bed && strcmp(bed, "verbs") == 0 ? "verbs:127.0.0.1:0" : "127.0.0.1:0";
+	return bed && strcmp(bed, "verbs") == 0;
 }
 
 static void begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver,
@@ -69,7 +68,9 @@ static void begin(struct cluster *cluster, const char *part_config, uint32_t par
 	cluster->part_config = part_config;
 	cluster->parts = parts;
 	for (uint32_t p = 0; p < parts; p++) {
-		assert_int_equal(gw_address_parse(cluster_address(), &cluster->addresses[p]), GW_OK);
+		assert_int_equal(gw_address_parse(cluster_by_rdma() ? "verbs:127.0.0.1:0" : "127.0.0.1:0",
+						  &cluster->addresses[p]),
+				 GW_OK);
 		start(cluster, p, tcp_driver);
 	}
 }

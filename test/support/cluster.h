@@ -24,6 +24,8 @@ void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t pa
 /* Keys and guards of this process alone, so that the same test may run twice at a time. cluster_begin does it; call it
  * before a fork. */
 void cluster_use_own_runtime_folder(void);
+/* Whether GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
+bool cluster_by_rdma(void);
 /* What servers that are begun from now on offer besides TCP: "shm", "verbs"; at first, or with NULL: nothing. */
 void cluster_offer(const char *transport);
 /* Servers that want no key. */

@@ -42,7 +42,8 @@ bool gw_bed_possible(const struct bed_kind *kind)
 	const struct gw_transport *transport;
 	void *state;
 	const char *wanted = getenv("GRAPHWIRE_TEST_BED");
-	if (wanted && strcmp(wanted, kind->name) != 0)
+	const char *without = getenv("GRAPHWIRE_TEST_WITHOUT");
+	if ((wanted && strcmp(wanted, kind->name) != 0) || (without && strcmp(without, kind->name) == 0))
 		return false;
 	check(gw_poll_group_create(&options, &group) == GW_OK, "poll group");
 	gw_status status = gw_transport_find(kind->scheme, &transport);

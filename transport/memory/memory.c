@@ -334,6 +334,7 @@ static void memory_wake(void *opaque)
 const struct gw_transport gw_transport_memory = {
 	.name = "memory",
 	.number = 0,
+	.one_sided = true,
 	.range_cost_bytes = 64,
 	.open = memory_open,
 	.shut = memory_shut,

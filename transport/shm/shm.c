@@ -119,6 +119,7 @@ static gw_status shm_listen(struct gw_poll_group *const *groups, uint32_t group_
 const struct gw_transport gw_transport_shm = {
 	.name = "shm",
 	.number = 2,
+	.one_sided = true,
 	.range_cost_bytes = 64,
 	.open = shm_open_state,
 	.shut = gw_tcp_shut,

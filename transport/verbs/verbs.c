@@ -391,6 +391,7 @@ static void verbs_wake(void *state)
 const struct gw_transport gw_transport_verbs = {
 	.name = "verbs",
 	.number = 3,
+	.one_sided = true,
 	.range_cost_bytes = 310,
 	.order_pays = true,
 	.open = verbs_open,
