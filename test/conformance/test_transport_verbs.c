@@ -15,6 +15,7 @@ int main(void)
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -281,28 +282,113 @@ static void a_queue_pair_in_error(void **state)
 	gw_one_end(&one);
 }
 
+/* Takes the keys of the first slice away, or gives them back. */
+static void refuse_key(struct one *one, bool refuse)
+{
+	struct verbs_listener *listener = (struct verbs_listener *)one->bed.listener;
+	struct verbs_rail *rail = &listener->rails[0];
+	if (refuse)
+		ibv_dereg_mr(rail->mrs[0]);
+	rail->mrs[0] = refuse ? NULL : ibv_reg_mr(rail->pd, one->bed.memory, 64 << 10, IBV_ACCESS_REMOTE_READ);
+	assert_true(refuse == !rail->mrs[0]);
+}
+
 /* A key that the server's device refuses: it has loaded anew, or we do not know why; the hello tells which. */
 static void refused_keys(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 1 << 20);
 	for (int anew = 0; anew < 2; anew++) {
-		struct verbs_listener *listener = (struct verbs_listener *)one.bed.listener;
 		gw_bed_pause(&one.bed);
 		if (anew)
 			one.bed.service->regions[0].generation += 2;
-		ibv_dereg_mr(listener->rails[0].mrs[0]);
-		listener->rails[0].mrs[0] = NULL;
+		refuse_key(&one, true);
 		gw_bed_resume(&one.bed);
 		struct gw_span span = {0, 0, 1 << 20};
 		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
 		gw_one_expect_failure(&one, &group, anew ? GW_STALE : GW_PEER_LOST);
 		gw_bed_pause(&one.bed);
-		listener->rails[0].mrs[0] =
-			ibv_reg_mr(listener->rails[0].pd, one.bed.memory, 64 << 10, IBV_ACCESS_REMOTE_READ);
-		assert_non_null(listener->rails[0].mrs[0]);
+		refuse_key(&one, false);
 		gw_bed_resume(&one.bed);
+		connect_again(&one);
+	}
+	gw_one_end(&one);
+}
+
+/* Why the last queue pair failed counts more than that the server then closed the others. */
+static void a_refusal_on_the_last_queue_pair(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	gw_bed_pause(&one.bed);
+	one.bed.service->regions[0].generation += 2;
+	refuse_key(&one, true);
+	gw_bed_resume(&one.bed);
+	struct gw_span span = {0, 0, 4096};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	inside(&one)->turn = inside(&one)->queue_count - 1;
+	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+	nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* until the server has closed all of them */
+	gw_one_expect_failure(&one, &group, GW_STALE);
+	gw_bed_pause(&one.bed);
+	refuse_key(&one, false);
+	gw_bed_resume(&one.bed);
+	connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* While a refused key is being looked into, deadlines are kept. */
+static void deadlines_in_doubt(void **state)
+{
+	struct one one;
+	int request;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	gw_bed_pause(&one.bed); /* nobody answers the hello that would tell */
+	refuse_key(&one, true);
+	uint64_t deadline = gw_now_ns() + 500 * GW_NS_PER_MS;
+	struct gw_span span = {0, 0, 4096};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, deadline, &request), GW_OK);
+	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+	assert_int_equal(gw_bed_wait(one.group, &request).status, GW_DEADLINE);
+	gw_one_expect_failure(&one, &group, GW_PEER_LOST);
+	refuse_key(&one, false);
+	gw_bed_resume(&one.bed);
+	connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* Messages that no client of ours sends end the connection, and no other. */
+static void malformed_messages(void **state)
+{
+	static const struct verbs_message lies[][2] = {
+		{{.type = VERBS_CREDIT}}, /* grants nothing */
+		{{.type = VERBS_CREDIT, .credits = 3}},
+		{{.type = VERBS_REQUEST, .credits = 4}}, /* more than there are */
+		{{.type = 0}},
+		{{.type = VERBS_CREDIT + 1}},
+		{{.type = VERBS_REPLY}},
+		{{.type = VERBS_REQUEST, .status = GW_LIMIT}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = 4}},
+		{{.type = VERBS_REQUEST, .total = 8}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = GW_REQUEST_BYTES_MAX + 1}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = 16, .tag = 1},
+		 {.type = VERBS_REQUEST, .bytes = 8, .total = 16, .tag = 2}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = 12, .tag = 1},
+		 {.type = VERBS_REQUEST, .bytes = 8, .total = 12, .tag = 1}},
+	};
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		struct verbs_stream *stream = &inside(&one)->stream;
+		for (int call = 0; call < 3; call++) /* each leaves a credit to grant */
+			assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
+		for (int n = 0; n < 2 && (n == 0 || lies[i][n].type); n++) {
+			stream->grant = lies[i][n].credits;
+			assert_int_equal(gw_verbs_stream_send(stream, &lies[i][n], "12345678"), GW_OK);
+		}
+		wait_for_loss(&one);
 		connect_again(&one);
 	}
 	gw_one_end(&one);
@@ -386,6 +472,42 @@ static void locked_memory(void **state)
 	read_within(state, 1600 << 10, GW_LOCKED_MEMORY);
 }
 
+static void read_into(struct one *one, struct gw_buffer *buffer)
+{
+	struct gw_span span = {1000, 0, (uint32_t)buffer->bytes};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &group, &one->region, buffer, &span, 1);
+	gw_one_wait_ok(one, &group);
+	assert_memory_equal(buffer->base, one->bed.memory + span.remote, span.bytes);
+}
+
+/* A buffer that shares the registration of one that has gone does not lend it to others: the memory may be other pages
+ * by then. */
+static void memory_that_was_mapped_anew(void **state)
+{
+	const uint64_t bytes = 512 << 10, part = 64 << 10;
+	struct one one;
+	struct gw_buffer *whole, *first, *last;
+	gw_one_begin(&one, state, NULL, 4096);
+	uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(gw_buffer_register(one.group, memory, bytes, &whole), GW_OK);
+	assert_int_equal(gw_buffer_register(one.group, memory, part, &first), GW_OK);
+	read_into(&one, whole);
+	read_into(&one, first);
+	gw_buffer_release(whole);
+	uint8_t *end = memory + bytes - part;
+	assert_ptr_equal(mmap(end, part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), end);
+	assert_int_equal(gw_buffer_register(one.group, end, part, &last), GW_OK);
+	read_into(&one, last);
+	memset(memory, 0, part);
+	read_into(&one, first);
+	gw_buffer_release(first);
+	gw_buffer_release(last);
+	munmap(memory, bytes);
+	gw_one_end(&one);
+}
+
 /* --- A device that is taken away. --- */
 
 static void *delete_device(void *result)
@@ -447,6 +569,10 @@ int main(void)
 		cmocka_unit_test_prestate(tickets, state),
 		cmocka_unit_test_prestate(a_queue_pair_in_error, state),
 		cmocka_unit_test_prestate(refused_keys, state),
+		cmocka_unit_test_prestate(a_refusal_on_the_last_queue_pair, state),
+		cmocka_unit_test_prestate(deadlines_in_doubt, state),
+		cmocka_unit_test_prestate(malformed_messages, state),
+		cmocka_unit_test_prestate(memory_that_was_mapped_anew, state),
 		cmocka_unit_test_prestate(a_busy_server_is_alive, state),
 		cmocka_unit_test_prestate(removal, state),
 	};

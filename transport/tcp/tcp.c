@@ -150,9 +150,11 @@ bool gw_tcp_busy(void *state)
 	       atomic_load(&loop->inbox_filled);
 }
 
-int gw_tcp_wait_fd(void *state)
+int gw_tcp_wait_fd(void *state, uint64_t *until_ns)
 {
 	struct tcp_loop *loop = state;
+	if (loop->next_timer_ns < *until_ns)
+		*until_ns = loop->next_timer_ns;
 	return loop->driver->ops->wait_fd(loop->driver);
 }
 

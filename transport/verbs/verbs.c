@@ -140,7 +140,8 @@ gw_status gw_verbs_control(struct verbs_loop *loop)
 	gw_status status = gw_transport_tcp.open(loop->group, &loop->control);
 	if (status)
 		return status;
-	loop->control_fd = gw_transport_tcp.wait_fd(loop->control);
+	uint64_t ignored = GW_NO_DEADLINE;
+	loop->control_fd = gw_transport_tcp.wait_fd(loop->control, &ignored);
 	status = gw_verbs_watch(loop, loop->control_fd);
 	if (status) {
 		gw_transport_tcp.shut(loop->control);
@@ -163,7 +164,7 @@ static void verbs_buffer_release(void *state, struct gw_buffer *buffer)
 	struct verbs_landing *landing = buffer->words[gw_transport_verbs.number];
 	for (uint32_t i = 0; i < VERBS_PORTS_MAX && landing; i++)
 		if (landing->on[i])
-			gw_verbs_registration_put(landing->on[i]);
+			gw_verbs_registration_put(landing->on[i], buffer->base, buffer->bytes);
 	gw_free(landing);
 	buffer->words[gw_transport_verbs.number] = NULL;
 }
@@ -373,10 +374,12 @@ static bool verbs_busy(void *state)
 	return loop->open || loop->doors || !gw_outbox_empty(&loop->outbox);
 }
 
-static int verbs_wait_fd(void *state)
+static int verbs_wait_fd(void *state, uint64_t *until_ns)
 {
 	struct verbs_loop *loop = state;
 	gw_verbs_possess(loop);
+	uint64_t until = loop->controls_busy ? gw_now_ns() + HELLO_NS : loop->next_timer_ns;
+	*until_ns = until < *until_ns ? until : *until_ns;
 	bool something = ports_arm(loop) || !gw_outbox_empty(&loop->outbox);
 	gw_verbs_release(loop);
 	return something ? -1 : loop->epoll_fd;
