@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -74,22 +73,12 @@ static void serve(const struct bed_kind *kind, enum gw_huge_policy huge, int ask
 	_exit(0);
 }
 
-/* A child that does not outlive us, whatever happens. */
-static pid_t begin_child(void)
-{
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return child;
-}
-
 static void served_begin(struct served *served, const struct bed_kind *kind, enum gw_huge_policy huge)
 {
 	int ask[2], answer[2];
 	assert_int_equal(pipe2(ask, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
-	served->pid = begin_child();
+	served->pid = gw_bed_fork();
 	if (served->pid == 0) {
 		close(ask[1]);
 		close(answer[0]);
@@ -395,7 +384,7 @@ static void lying_servers(void **state)
 		int listener;
 		gw_bed_name(*state, &address);
 		assert_int_equal(gw_shm_socket_listen(address.host, &listener), GW_OK);
-		pid_t child = begin_child();
+		pid_t child = gw_bed_fork();
 		if (child == 0)
 			lie_to(listener, lie);
 		close(listener);
@@ -482,7 +471,7 @@ static void clients_that_fail(void **state)
 	uint32_t before = served_ask(&served, 's').descriptors;
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < 3; i++) {
-			pid_t child = begin_child();
+			pid_t child = gw_bed_fork();
 			if (child == 0)
 				failures[i](*state, &served.address);
 			int how;

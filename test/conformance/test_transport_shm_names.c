@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,16 +15,6 @@
 #include "test/support/cluster.h"
 #include "test/support/transport_bed.h"
 #include "transport/shm/shm.h"
-
-/* A child that does not outlive us, whatever happens. */
-static pid_t begin_child(void)
-{
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return child;
-}
 
 static bool is_there(const char *name)
 {
@@ -75,7 +64,7 @@ static void one_name_for_many(void **state)
 			close(dead);
 		pid_t racers[RACERS];
 		for (int i = 0; i < RACERS; i++) {
-			racers[i] = begin_child();
+			racers[i] = gw_bed_fork();
 			if (racers[i])
 				continue;
 			char ignored;
@@ -154,7 +143,7 @@ static void another_user(void **state)
 		skip();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	assert_int_equal(gw_shm_admit(ends[0]), GW_OK);
-	pid_t child = begin_child();
+	pid_t child = gw_bed_fork();
 	if (child == 0) {
 		struct tcp_passing passing = {.out_count = 1};
 		struct iovec piece = {"x", 1};

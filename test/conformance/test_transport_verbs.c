@@ -16,7 +16,6 @@ int main(void)
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,16 +27,6 @@ int main(void)
 #include "test/support/verbs_one.h"
 
 /* --- No server code runs. --- */
-
-/* A child that does not outlive us, whatever happens. */
-static pid_t begin_child(void)
-{
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return child;
-}
 
 /* User and system time of a process, in clock ticks. */
 static unsigned long cpu_ticks(pid_t pid)
@@ -80,7 +69,7 @@ static void reads_of_a_stopped_server(void **state)
 	int pipe_fds[2];
 	struct served served;
 	assert_int_equal(pipe(pipe_fds), 0);
-	pid_t child = begin_child();
+	pid_t child = gw_bed_fork();
 	if (child == 0)
 		serve_in_child(*state, pipe_fds[1]);
 	assert_int_equal(read(pipe_fds[0], &served, sizeof(served)), sizeof(served));
@@ -144,7 +133,7 @@ static void forks_do_not_matter(void **state)
 		struct gw_gather gather = {.remote = remote, .row_bytes = 512, .stride = 512};
 		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_gather(one.endpoint, &group, &one.region, one.buffer, &gather, 512);
-		pid_t child = begin_child();
+		pid_t child = gw_bed_fork();
 		if (child == 0) {
 			memset(one.landing, round, one.landing_bytes);
 			_exit(0);
@@ -246,7 +235,7 @@ static void read_all(struct one *one, gw_status wanted)
  * device that opened it with others. */
 static void read_within(void **state, rlim_t limit, gw_status wanted)
 {
-	pid_t child = begin_child();
+	pid_t child = gw_bed_fork();
 	if (child == 0) {
 		struct one one;
 		drop_memory_privilege(limit);
