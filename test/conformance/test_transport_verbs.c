@@ -298,7 +298,7 @@ static void memory_that_was_mapped_anew(void **state)
 
 static void *delete_device(void *result)
 {
-	*(int *)result = system("rdma link delete rxe0");
+	*(_Atomic int *)result = system("rdma link delete rxe0");
 	return NULL;
 }
 
@@ -306,7 +306,7 @@ static void removal(void **state)
 {
 	struct one one;
 	pthread_t thread;
-	int result = -1;
+	_Atomic int result = -1;
 	if (!getenv("GRAPHWIRE_GUEST"))
 		skip();
 	gw_one_begin(&one, state, NULL, 1 << 20);
