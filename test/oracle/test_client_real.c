@@ -166,7 +166,7 @@ static void check_parts(const struct lists *lists, uint64_t nodes, const char *f
 			const char *driver)
 {
 	struct cluster cluster;
-	cluster_map(parts == 3);
+	cluster_offer(parts == 3 ? "shm" : NULL);
 	cluster_begin(&cluster, folder, parts, driver);
 	struct gw_client_options alone = {.part_config = folder, .threads = 1};
 	struct gw_client_options asked = {
