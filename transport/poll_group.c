@@ -19,8 +19,6 @@
 #include "transport/transport.h"
 
 #define IDLE_TURNS 61 /* of so many polls one asks every part; a prime, so that each part comes first in some */
-/* A wait through descriptors ends after this long, since a part's own timers do not show there. */
-#define SLICE_NS (5 * GW_NS_PER_MS)
 
 struct part {
 	const struct gw_transport *transport;
@@ -132,15 +130,20 @@ static size_t poll_once(struct gw_poll_group *group, uint32_t count, bool all, s
 	return n;
 }
 
-/* Sleeps until one of the parts' descriptors, or a wake, or the time; not at all if a part has something already. */
+/* Sleeps until one of the parts' descriptors or timers, or a wake, or the time; not at all if a part has something
+ * already. */
 static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t timeout_ns)
 {
 	struct pollfd fds[GW_TRANSPORTS_MAX + 1] = {{.fd = group->wake_fd, .events = POLLIN}};
+	uint64_t timer_ns = GW_NO_DEADLINE;
 	for (uint32_t i = 0; i < count; i++) {
-		int fd = group->parts[i].transport->wait_fd(group->parts[i].state);
+		int fd = group->parts[i].transport->wait_fd(group->parts[i].state, &timer_ns);
 		fds[i + 1] = (struct pollfd){.fd = fd, .events = POLLIN};
 		timeout_ns = fd < 0 ? 0 : timeout_ns;
 	}
+	uint64_t now = timeout_ns && timer_ns != GW_NO_DEADLINE ? gw_now_ns() : 0;
+	uint64_t left = timer_ns > now ? timer_ns - now : 0;
+	timeout_ns = left < timeout_ns ? left : timeout_ns;
 	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
 				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
 	bool endless = timeout_ns > GW_NO_DEADLINE / 2;
@@ -182,7 +185,7 @@ static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct g
 		return part->transport->poll(part->state, completions, max, timeout_ns);
 	}
 	/* Early returns are allowed, and spare a second count of the time. */
-	wait_for_any(group, count, waiting && timeout_ns > SLICE_NS ? SLICE_NS : timeout_ns);
+	wait_for_any(group, count, timeout_ns);
 	take_wake(group);
 	return poll_once(group, count, true, completions, max);
 }

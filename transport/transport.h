@@ -192,8 +192,9 @@ struct gw_transport {
 	bool (*busy)(void *state);
 
 	/* A file descriptor that becomes readable when poll has something to do, asked for right before a sleep on it:
-	 * whatever has to be armed for that is armed here. -1: there is something already, poll at once. */
-	int (*wait_fd)(void *state);
+	 * whatever has to be armed for that is armed here. -1: there is something already, poll at once. *until_ns is
+	 * lowered to the time at which poll is needed all the same, for timers. */
+	int (*wait_fd)(void *state, uint64_t *until_ns);
 
 	/* Makes a poll in progress, or the next one, return early. The only call that other threads may make. */
 	void (*wake)(void *state);

@@ -17,6 +17,12 @@ static inline uint64_t gw_now_ns(void)
 	return (uint64_t)now.tv_sec * GW_NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
+/* So much later than now; past the end of time: never. */
+static inline uint64_t gw_later_ns(uint64_t now_ns, uint64_t ns)
+{
+	return ns > GW_NO_DEADLINE - now_ns ? GW_NO_DEADLINE : now_ns + ns;
+}
+
 /* The point in time that lies timeout_ms from now; a negative timeout, or one past the end of time, means never. */
 static inline uint64_t gw_deadline_ns(int64_t timeout_ms)
 {

@@ -26,7 +26,7 @@ struct side {
 
 struct both {
 	struct gw_poll_group *group;
-	struct side sides[2]; /* memory, tcp */
+	struct side sides[2]; /* the second is the backend under test */
 };
 
 static void connect_side(struct both *both, struct side *side, const struct bed_kind *kind)
@@ -42,16 +42,21 @@ static void connect_side(struct both *both, struct side *side, const struct bed_
 	assert_int_equal(completion.status, GW_OK);
 }
 
-static struct both *both_begin(void **state, uint64_t spin_ns)
+static struct both *both_begin_with(const struct bed_kind *other, void **state, uint64_t spin_ns)
 {
 	const struct bed_kind *kind = *state;
 	struct gw_poll_group_options options = {.tcp_driver = kind->driver, .spin_ns = spin_ns};
 	struct both *both = calloc(1, sizeof(*both));
 	assert_non_null(both);
 	assert_int_equal(gw_poll_group_create(&options, &both->group), GW_OK);
-	connect_side(both, &both->sides[0], &gw_beds[0]);
+	connect_side(both, &both->sides[0], other);
 	connect_side(both, &both->sides[1], kind);
 	return both;
+}
+
+static struct both *both_begin(void **state, uint64_t spin_ns)
+{
+	return both_begin_with(&gw_beds[0], state, spin_ns);
 }
 
 static void both_end(struct both *both)
@@ -158,6 +163,36 @@ static void an_idle_side_is_lost(void **state)
 	both_end(both);
 }
 
+/* A poll that waits for two sides, both of them silent, keeps the deadlines of either. */
+static void deadlines_of_either(void **state)
+{
+	const struct bed_kind *kind = *state, *other = gw_beds;
+	while (strcmp(other->scheme, strcmp(kind->scheme, "tcp") == 0 ? "shm" : "tcp") != 0)
+		other++;
+	struct both *both = both_begin_with(other, state, 0);
+	for (int i = 0; i < 2; i++)
+		gw_bed_pause(&both->sides[i].bed);
+	for (int i = 0; i < 2; i++) {
+		struct side *asked = &both->sides[i], *silent = &both->sides[1 - i];
+		struct gw_completion completion;
+		uint64_t now = gw_now_ns(), soon = now + 100 * GW_NS_PER_MS, late = now + 100 * GW_NS_PER_SECOND;
+		assert_int_equal(gw_endpoint_request(silent->endpoint, BED_OP_ECHO, 0, "x", 1, late, silent), GW_OK);
+		assert_int_equal(gw_endpoint_request(asked->endpoint, BED_OP_ECHO, 0, "x", 1, soon, asked), GW_OK);
+		while (!gw_poll_group_poll(both->group, &completion, 1, 60 * GW_NS_PER_SECOND))
+			;
+		assert_ptr_equal(completion.cookie, asked);
+		assert_int_equal(completion.status, GW_DEADLINE);
+		assert_in_range(gw_now_ns() - now, 0, 50 * GW_NS_PER_SECOND);
+		gw_endpoint_request_cancel(silent->endpoint, silent);
+		while (!gw_poll_group_poll(both->group, &completion, 1, GW_NS_PER_SECOND))
+			;
+		assert_int_equal(completion.status, GW_CANCELLED);
+	}
+	for (int i = 0; i < 2; i++)
+		gw_bed_resume(&both->sides[i].bed);
+	both_end(both);
+}
+
 /* A server's groups are polled for no completions at all. */
 static void polls_without_completions(void **state)
 {
@@ -180,6 +215,7 @@ int main(void)
 		{BED_TEST(reads)},
 		{BED_TEST(wakes)},
 		{BED_TEST(an_idle_side_is_lost)},
+		{BED_TEST(deadlines_of_either)},
 		{BED_TEST(polls_without_completions)},
 	};
 	return gw_bed_run_network("several transports", tests, sizeof(tests) / sizeof(tests[0]));

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -74,22 +73,12 @@ static void serve(const struct bed_kind *kind, enum gw_huge_policy huge, int ask
 	_exit(0);
 }
 
-/* A child that does not outlive us, whatever happens. */
-static pid_t begin_child(void)
-{
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return child;
-}
-
 static void served_begin(struct served *served, const struct bed_kind *kind, enum gw_huge_policy huge)
 {
 	int ask[2], answer[2];
 	assert_int_equal(pipe2(ask, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
-	served->pid = begin_child();
+	served->pid = gw_bed_fork();
 	if (served->pid == 0) {
 		close(ask[1]);
 		close(answer[0]);
@@ -395,7 +384,7 @@ static void lying_servers(void **state)
 		int listener;
 		gw_bed_name(*state, &address);
 		assert_int_equal(gw_shm_socket_listen(address.host, &listener), GW_OK);
-		pid_t child = begin_child();
+		pid_t child = gw_bed_fork();
 		if (child == 0)
 			lie_to(listener, lie);
 		close(listener);
@@ -482,7 +471,7 @@ static void clients_that_fail(void **state)
 	uint32_t before = served_ask(&served, 's').descriptors;
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < 3; i++) {
-			pid_t child = begin_child();
+			pid_t child = gw_bed_fork();
 			if (child == 0)
 				failures[i](*state, &served.address);
 			int how;
@@ -543,127 +532,11 @@ static void a_killed_server_is_missed(void **state)
 	close(again);
 }
 
-/* --- Names. --- */
-
-static bool is_there(const char *name)
-{
-	char path[GW_RUNTIME_PATH_MAX + 80], folder[GW_RUNTIME_PATH_MAX];
-	struct stat ignored;
-	assert_int_equal(gw_runtime_folder(folder), GW_OK);
-	snprintf(path, sizeof(path), "%s/shm-%s", folder, name);
-	return lstat(path, &ignored) == 0;
-}
-
-static void names(void **state)
-{
-	int first, second, third;
-	(void)state;
-	assert_int_equal(gw_shm_socket_listen("taken", &first), GW_OK);
-	assert_int_equal(gw_shm_socket_listen("taken", &second), GW_BUSY);
-	assert_int_equal(second, -1);
-	assert_int_equal(gw_shm_socket_listen("other", &third), GW_OK);
-	assert_true(is_there("taken") && is_there("other") && !is_there("taken.new"));
-	/* One who died leaves a socket: its name is free, and swept by the next who comes. */
-	close(first);
-	assert_int_equal(gw_shm_socket_listen("taken", &first), GW_OK);
-	close(first);
-	assert_true(is_there("taken"));
-	assert_int_equal(gw_shm_socket_listen("next", &second), GW_OK);
-	assert_true(!is_there("taken") && is_there("other") && is_there("next"));
-	gw_shm_socket_forget("other");
-	gw_shm_socket_forget("next");
-	assert_true(!is_there("other") && !is_there("next"));
-	close(second);
-	close(third);
-}
-
-/* Memory that is no memfd is not offered, and the reason is said. */
-static void memory_that_cannot_be_shared(void **state)
-{
-	static uint8_t bytes[4096];
-	struct gw_service_identity identity = {.incarnation = 0xabcdef};
-	struct gw_address address = {.scheme = "shm"};
-	struct gw_poll_group *group = gw_bed_group(*state);
-	struct gw_arena_options sealed = {.name = "shared", .numa = GW_NUMA_LOCAL, .shareable = true};
-	struct gw_arena *arena;
-	assert_int_equal(gw_arena_create(8192, &sealed, &arena), GW_OK);
-	for (int way = 0; way < 4; way++) {
-		struct gw_service *service;
-		struct gw_listener *listener;
-		uint32_t id;
-		assert_int_equal(gw_service_create(&identity, NULL, &service), GW_OK);
-		/* Nothing named; no memfd; a memfd that holds only a part of it; all well. */
-		const uint8_t *base = way > 1 ? gw_arena_base(arena) : bytes;
-		assert_int_equal(gw_service_expose(service, base + (way == 2 ? 8192 - 100 : 0), 4096, 0,
-						   GW_REGION_IMMUTABLE, &id),
-				 GW_OK);
-		if (way == 1)
-			assert_int_equal(gw_service_memory(service, bytes, sizeof(bytes), -1), GW_OK);
-		if (way > 1)
-			assert_int_equal(gw_service_memory(service, base, 8192, gw_arena_fd(arena)), GW_OK);
-		gw_status status = gw_listen(&group, 1, &address, service, &listener);
-		assert_int_equal(status, way == 3 ? GW_OK : GW_UNSUPPORTED);
-		assert_true(!status || strstr(gw_last_error(), "memfd"));
-		assert_true(is_there("0000000000abcdef") == (way == 3));
-		if (!status)
-			assert_string_equal(listener->address.host, "0000000000abcdef");
-		gw_listener_free(listener);
-		gw_service_destroy(service);
-	}
-	gw_arena_destroy(arena);
-	gw_poll_group_destroy(group);
-}
-
-/* Whoever is another user is refused, even where the folder would let him in. */
-static void another_user(void **state)
-{
-	int ends[2];
-	(void)state;
-	if (geteuid() != 0)
-		skip();
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	assert_int_equal(gw_shm_admit(ends[0]), GW_OK);
-	pid_t child = begin_child();
-	if (child == 0) {
-		struct tcp_passing passing = {.out_count = 1};
-		struct iovec piece = {"x", 1};
-		struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-		int his[2];
-		if (setresuid(65534, 65534, 65534) || socketpair(AF_UNIX, SOCK_STREAM, 0, his))
-			_exit(1);
-		passing.out[0] = his[0];
-		gw_passing_send(&passing, &message);
-		_exit(sendmsg(ends[1], &message, 0) == 1 ? 0 : 2);
-	}
-	int how;
-	assert_int_equal(waitpid(child, &how, 0), child);
-	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-	char byte;
-	struct tcp_passing passing = {.wanted = true};
-	struct iovec piece = {&byte, 1};
-	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-	gw_passing_receive(&passing, &message);
-	assert_int_equal(recvmsg(ends[0], &message, MSG_CMSG_CLOEXEC), 1);
-	gw_passing_received(&passing, &message);
-	assert_int_equal(passing.in_count, 1);
-	assert_int_equal(gw_shm_admit(passing.in[0]), GW_REFUSED);
-	assert_non_null(strstr(gw_last_error(), "65534"));
-	gw_passing_end(&passing);
-	close(ends[0]);
-	close(ends[1]);
-}
-
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(nobody_writes)},
-		{BED_TEST(mappings_are_safe)},
-		{BED_TEST(lying_servers)},
-		{BED_TEST(clients_that_fail)},
-		{BED_TEST(a_killed_server_is_missed)},
-		{BED_TEST(names)},
-		{BED_TEST(memory_that_cannot_be_shared)},
-		{BED_TEST(another_user)},
+		{BED_TEST(nobody_writes)},     {BED_TEST(mappings_are_safe)},         {BED_TEST(lying_servers)},
+		{BED_TEST(clients_that_fail)}, {BED_TEST(a_killed_server_is_missed)},
 	};
 	cluster_use_own_runtime_folder();
 	return gw_bed_run_shm("shm", tests, sizeof(tests) / sizeof(tests[0]));

@@ -3,8 +3,9 @@
  *
  * By original ids: an edge of a block is an edge of the file; no edge of the file comes twice in a block; a destination
  * gets min(fanout, in-degree) of them, all of them where the fanout says so; node numbers are those of the node lists.
- * The three ways to the neighbours give equal digests. A knowledge graph's nodes have names, not numbers: there only
- * the three ways are compared (that its parts are the file is test_partition_real's to prove).
+ * The three ways to the neighbours give equal digests, from mapped memory (3 parts) as over sockets. A knowledge
+ * graph's nodes have names, not numbers: there only the three ways are compared (that its parts are the file is
+ * test_partition_real's to prove).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -165,6 +166,7 @@ static void check_parts(const struct lists *lists, uint64_t nodes, const char *f
 			const char *driver)
 {
 	struct cluster cluster;
+	cluster_offer(parts == 3 ? "shm" : NULL);
 	cluster_begin(&cluster, folder, parts, driver);
 	struct gw_client_options alone = {.part_config = folder, .threads = 1};
 	struct gw_client_options asked = {
@@ -172,6 +174,10 @@ static void check_parts(const struct lists *lists, uint64_t nodes, const char *f
 	struct gw_client_options read = {
 		.servers = cluster.list, .server_count = parts, .threads = 1, .neighbours = "reads"};
 	struct gw_client *clients[] = {open_client(&alone), open_client(&asked), open_client(&read)};
+	for (uint32_t p = 0; p < parts; p++) {
+		assert_int_equal(strcmp(gw_part_transport(clients[1], p), "shm") == 0, parts == 3);
+		assert_int_equal(strcmp(gw_part_transport(clients[2], p), "shm") == 0, parts == 3);
+	}
 	assert_int_equal(gw_client_graph(clients[0])->ntypes[0].count, nodes);
 	int64_t *origin = lists ? read_origins(clients[1], nodes) : NULL;
 	for (uint32_t b = 0; b < BATCHES; b++) {

@@ -2,10 +2,12 @@
 #include "test/support/transport_bed.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +56,15 @@ bool gw_bed_possible(const struct bed_kind *kind)
 		printf("[  SKIPPED ] %s: %s\n", kind->name, gw_last_error());
 	gw_poll_group_destroy(group);
 	return status == GW_OK;
+}
+
+pid_t gw_bed_fork(void)
+{
+	pid_t child = fork();
+	check(child >= 0, "fork");
+	if (child == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return child;
 }
 
 static gw_status handler(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)

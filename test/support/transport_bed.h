@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "core/base/arena.h"
 #include "transport/transport.h"
@@ -58,6 +59,9 @@ struct bed {
 	struct gw_listener *listener;
 	struct gw_address address;
 };
+
+/* A child that does not outlive us, whatever happens; as fork(2), but for failures. */
+pid_t gw_bed_fork(void);
 
 /* Each prints and exits on failure, but for the ones that return a status. */
 void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed_options *options);

@@ -319,8 +319,9 @@ static bool memory_busy(void *opaque)
 	return !gw_outbox_empty(&state->outbox);
 }
 
-static int memory_wait_fd(void *opaque)
+static int memory_wait_fd(void *opaque, uint64_t *until_ns)
 {
+	(void)until_ns; /* no timers */
 	const struct memory_state *state = opaque;
 	return gw_outbox_empty(&state->outbox) ? state->wake_fd : -1;
 }

@@ -1,10 +1,11 @@
 /* Where servers of this host are found: sockets named "shm-NAME" in the user's runtime folder, which nobody else may
  * enter; that the other side is the same user is asked of the kernel all the same.
  *
- *   listen: bind "shm-NAME.new", listen -> is the name alive? -> rename -> sweep what dead servers left
+ *   listen: lock the folder -> bind "new", listen -> is the name alive? -> rename -> sweep what dead servers left
  *   dial:   connect, which succeeds or fails at once
  *
- * A socket appears under its name when it listens, so that one which refuses is a dead server's. Fails on a name that a
+ * A socket appears under its name when it listens, so that one which refuses is a dead server's. One server at a time
+ * takes a name: else two could both find it free, or one sweep away what another had just named. Fails on a name that a
  * live server has, on a folder that is not the user's own, and where nobody listens.
  */
 #include <dirent.h>
@@ -12,17 +13,21 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "transport/shm/shm.h"
 
 #define PREFIX     "shm-"
-#define UNFINISHED ".new"
+#define UNFINISHED "new" /* no name has it: they begin with the prefix */
 #define BACKLOG    4096
-#define FILE_MAX   (sizeof(PREFIX UNFINISHED) + GW_ADDRESS_NAME_MAX)
+#define FILE_MAX   (sizeof(PREFIX) + GW_ADDRESS_NAME_MAX)
+#define LOCK_NS    (5 * GW_NS_PER_SECOND) /* for others to take their names, which is done in no time */
 
 /* The runtime folder, opened. */
 static gw_status folder_open(int *folder)
@@ -34,6 +39,23 @@ static gw_status folder_open(int *folder)
 		return status;
 	*folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return *folder < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
+}
+
+/* Until the descriptor is closed. */
+static gw_status folder_lock(int folder, const char *name)
+{
+	uint64_t end = gw_now_ns() + LOCK_NS;
+	while (flock(folder, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return gw_fail_errno(GW_IO, errno, "shm:%s: cannot lock the folder of its socket", name);
+		if (gw_now_ns() >= end)
+			return gw_fail(GW_BUSY,
+				       "shm:%s: another server of this user is taking a name and does not end; "
+				       "is it stopped?",
+				       name);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return GW_OK;
 }
 
 /* An address holds 107 bytes of path, and folders are longer: so by the folder's descriptor. */
@@ -76,8 +98,7 @@ static void sweep(int folder)
 	}
 	for (struct dirent *entry; (entry = readdir(list));) {
 		size_t n = strlen(entry->d_name);
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 || n >= FILE_MAX ||
-		    (n > strlen(UNFINISHED) && strcmp(entry->d_name + n - strlen(UNFINISHED), UNFINISHED) == 0))
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 || n >= FILE_MAX)
 			continue;
 		if (is_dead(folder, entry->d_name))
 			unlinkat(folder, entry->d_name, 0);
@@ -138,14 +159,13 @@ close_folder:
 	return status;
 }
 
-/* A socket that listens, under its final name. */
+/* A socket that listens, under its final name; the folder is locked. */
 static gw_status name_socket(int folder, int fd, const char *name)
 {
-	char file[FILE_MAX], unfinished[FILE_MAX];
+	char file[FILE_MAX];
 	snprintf(file, sizeof(file), PREFIX "%.64s", name);
-	snprintf(unfinished, sizeof(unfinished), PREFIX "%.64s" UNFINISHED, name);
-	unlinkat(folder, unfinished, 0);
-	struct sockaddr_un at = address_in(folder, unfinished);
+	unlinkat(folder, UNFINISHED, 0); /* of one who died at this */
+	struct sockaddr_un at = address_in(folder, UNFINISHED);
 	gw_status status = GW_OK;
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0)
 		return gw_fail_errno(GW_IO, errno, "shm:%s: cannot make its socket", name);
@@ -153,10 +173,10 @@ static gw_status name_socket(int folder, int fd, const char *name)
 		status = gw_fail_errno(GW_IO, errno, "shm:%s", name);
 	else if (exists(folder, file) && !is_dead(folder, file))
 		status = gw_fail(GW_BUSY, "shm:%s is taken by another server of this user", name);
-	else if (renameat(folder, unfinished, folder, file) != 0)
+	else if (renameat(folder, UNFINISHED, folder, file) != 0)
 		status = gw_fail_errno(GW_IO, errno, "shm:%s: cannot name its socket", name);
 	if (status)
-		unlinkat(folder, unfinished, 0);
+		unlinkat(folder, UNFINISHED, 0);
 	return status;
 }
 
@@ -171,6 +191,8 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 	if (fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "socket");
 	else
+		status = folder_lock(folder, name);
+	if (!status)
 		status = name_socket(folder, fd, name);
 	if (!status) {
 		sweep(folder);

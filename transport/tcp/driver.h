@@ -145,4 +145,8 @@ extern const struct tcp_driver_ops gw_tcp_driver_uring;
  */
 gw_status gw_tcp_driver_open(const char *name, struct tcp_driver **out);
 
+/* epoll_wait with a time in nanoseconds: 0 looks, GW_NO_DEADLINE waits for ever. Returns what it does. */
+struct epoll_event;
+int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_ns);
+
 #endif

@@ -221,18 +221,18 @@ static void epoll_remove(struct tcp_driver *base, struct tcp_io *io)
 		let_go((struct epoll_driver *)base, io);
 }
 
-static int wait_for_events(struct epoll_driver *driver, struct epoll_event *events, uint64_t timeout_ns)
+int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_ns)
 {
 	if (timeout_ns == 0)
-		return epoll_wait(driver->epoll_fd, events, EVENTS_MAX, 0);
+		return epoll_wait(fd, events, max, 0);
 	if (timeout_ns > GW_NO_DEADLINE / 2)
-		return epoll_wait(driver->epoll_fd, events, EVENTS_MAX, -1);
+		return epoll_wait(fd, events, max, -1);
 	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
 				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
-	int n = epoll_pwait2(driver->epoll_fd, events, EVENTS_MAX, &time, NULL);
+	int n = epoll_pwait2(fd, events, max, &time, NULL);
 	if (n < 0 && errno == ENOSYS) { /* Linux before 5.11 */
 		uint64_t ms = (timeout_ns + GW_NS_PER_MS - 1) / GW_NS_PER_MS;
-		n = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, ms > 1000000 ? 1000000 : (int)ms);
+		n = epoll_wait(fd, events, max, ms > 1000000 ? 1000000 : (int)ms);
 	}
 	return n;
 }
@@ -241,7 +241,7 @@ static bool epoll_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
 {
 	struct epoll_driver *driver = (struct epoll_driver *)base;
 	struct epoll_event events[EVENTS_MAX];
-	int n = wait_for_events(driver, events, driver->queue.first ? 0 : timeout_ns);
+	int n = gw_epoll_wait(driver->epoll_fd, events, EVENTS_MAX, driver->queue.first ? 0 : timeout_ns);
 	for (int i = 0; i < n; i++) {
 		struct tcp_io *io = events[i].data.ptr;
 		if (!io) {

@@ -104,17 +104,12 @@ static void take_orders(struct tcp_loop *loop)
 	}
 }
 
-static uint64_t add_time(uint64_t now_ns, uint64_t ns)
-{
-	return ns > GW_NO_DEADLINE - now_ns ? GW_NO_DEADLINE : now_ns + ns;
-}
-
 size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct tcp_loop *loop = state;
 	uint64_t spin_ns = gw_poll_group_options(loop->group)->spin_ns;
 	take_possession(loop);
-	uint64_t now = gw_now_ns(), end = add_time(now, timeout_ns), spin_end = add_time(now, spin_ns);
+	uint64_t now = gw_now_ns(), end = gw_later_ns(now, timeout_ns), spin_end = gw_later_ns(now, spin_ns);
 	bool woken = false, first = true;
 	size_t n = 0;
 	for (;;) {
@@ -137,7 +132,7 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		if (timeout_ns || worked || wait) /* a bare look costs no more than the look */
 			now = gw_now_ns();
 		if (worked)
-			spin_end = add_time(now, spin_ns);
+			spin_end = gw_later_ns(now, spin_ns);
 	}
 	atomic_store_explicit(&loop->owned, false, memory_order_release);
 	return n;
@@ -150,9 +145,11 @@ bool gw_tcp_busy(void *state)
 	       atomic_load(&loop->inbox_filled);
 }
 
-int gw_tcp_wait_fd(void *state)
+int gw_tcp_wait_fd(void *state, uint64_t *until_ns)
 {
 	struct tcp_loop *loop = state;
+	if (loop->next_timer_ns < *until_ns)
+		*until_ns = loop->next_timer_ns;
 	return loop->driver->ops->wait_fd(loop->driver);
 }
 

@@ -77,7 +77,7 @@ gw_status gw_tcp_buffer_register(void *state, struct gw_buffer *buffer);
 void gw_tcp_buffer_release(void *state, struct gw_buffer *buffer);
 size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns);
 bool gw_tcp_busy(void *state);
-int gw_tcp_wait_fd(void *state);
+int gw_tcp_wait_fd(void *state, uint64_t *until_ns);
 void gw_tcp_wake(void *state);
 
 /* --- client.c: endpoints --- */

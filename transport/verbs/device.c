@@ -147,6 +147,21 @@ void gw_verbs_devices_look(void)
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
+/* Whether the device is one that we can use by this port of it. */
+static gw_status check(struct ibv_context *context, uint8_t port, const char *name)
+{
+	struct ibv_port_attr attr;
+	if (context->device->transport_type != IBV_TRANSPORT_IB)
+		return gw_fail(GW_UNSUPPORTED, "RDMA device %s is no InfiniBand or RoCE device", name);
+	int error = ibv_query_port(context, port, &attr);
+	if (error)
+		return gw_verbs_missing("RDMA device", error);
+	if (attr.max_msg_sz < VERBS_READ_BYTES)
+		return gw_fail(GW_UNSUPPORTED, "RDMA device %s reads %u bytes at once, not %u", name, attr.max_msg_sz,
+			       VERBS_READ_BYTES);
+	return GW_OK;
+}
+
 /* A second id on the device of the first. */
 static gw_status hold(struct verbs_device *device, struct rdma_cm_id *id)
 {
@@ -193,15 +208,16 @@ static gw_status device_open(struct rdma_cm_id *id, struct verbs_device **out)
 {
 	*out = NULL;
 	const char *name = ibv_get_device_name(id->verbs->device);
-	if (id->verbs->device->transport_type != IBV_TRANSPORT_IB)
-		return gw_fail(GW_UNSUPPORTED, "RDMA device %s is no InfiniBand or RoCE device", name);
+	gw_status status = check(id->verbs, id->port_num, name);
+	if (status)
+		return status;
 	struct verbs_device *device = gw_calloc(1, sizeof(*device));
 	if (!device)
 		return GW_NO_MEMORY;
 	device->context = id->verbs;
 	device->references = 1;
 	int error = ibv_query_device(device->context, &device->attr);
-	gw_status status = error ? gw_verbs_missing("RDMA device", error) : hold(device, id);
+	status = error ? gw_verbs_missing("RDMA device", error) : hold(device, id);
 	if (!status)
 		status = watch(device->context->async_fd);
 	if (!status) {

@@ -191,6 +191,16 @@ void gw_verbs_endpoints_end(struct verbs_loop *loop)
 
 /* --- Work. --- */
 
+/* Silenced: groups that had failed before have nothing to wait for. */
+static void drop_failed(struct verbs_endpoint *endpoint)
+{
+	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
+		next = group->next;
+		if (group->status)
+			gw_verbs_group_drop(endpoint, group);
+	}
+}
+
 /* A queue pair has failed. Without a peer's help we know why only roughly; the device says what it saw. */
 static void queue_failed(struct verbs_endpoint *endpoint, enum ibv_wc_status failure)
 {
@@ -200,6 +210,7 @@ static void queue_failed(struct verbs_endpoint *endpoint, enum ibv_wc_status fai
 		endpoint->phase = ENDPOINT_DOUBTING;
 		endpoint->base.state = GW_ENDPOINT_LOST;
 		gw_verbs_lines_end(endpoint);
+		drop_failed(endpoint);
 		if (gw_verbs_dial(endpoint, gw_now_ns() + DOUBT_NS))
 			gw_verbs_doubt_resolve(endpoint, GW_PEER_LOST);
 		return;
@@ -207,18 +218,25 @@ static void queue_failed(struct verbs_endpoint *endpoint, enum ibv_wc_status fai
 	gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, ibv_wc_status_str(failure)));
 }
 
+bool gw_verbs_failed(struct verbs_endpoint *endpoint)
+{
+	enum ibv_wc_status failure = IBV_WC_SUCCESS;
+	for (uint32_t i = 0; i < endpoint->queue_count; i++) {
+		const struct verbs_queue *queue = endpoint->lines[i].queue;
+		/* A refused key makes the server close the others too: it is what says why. */
+		if (queue && queue->failure && (!failure || queue->failure == IBV_WC_REM_ACCESS_ERR))
+			failure = queue->failure;
+	}
+	if (failure)
+		queue_failed(endpoint, failure);
+	return failure != IBV_WC_SUCCESS;
+}
+
 static void endpoint_run(struct verbs_touch *touch)
 {
 	struct verbs_endpoint *endpoint =
 		(struct verbs_endpoint *)(void *)((uint8_t *)touch - offsetof(struct verbs_endpoint, touch));
-	for (uint32_t i = 0; i < endpoint->queue_count; i++) {
-		const struct verbs_queue *queue = endpoint->lines[i].queue;
-		if (queue && queue->failure) {
-			queue_failed(endpoint, queue->failure);
-			return;
-		}
-	}
-	if (endpoint->phase != ENDPOINT_OPENED)
+	if (gw_verbs_failed(endpoint) || endpoint->phase != ENDPOINT_OPENED)
 		return;
 	endpoint->heard = true;
 	gw_verbs_reads_pump(endpoint);
@@ -250,8 +268,9 @@ static void tick_groups(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	}
 	if (!endpoint->dying)
 		return;
-	if (now_ns < endpoint->dying_ns + ENDPOINT_PATIENCE_NS)
-		verbs_timer(endpoint->loop, endpoint->dying_ns + ENDPOINT_PATIENCE_NS);
+	uint64_t due = gw_verbs_dying_since(endpoint) + ENDPOINT_PATIENCE_NS;
+	if (now_ns < due)
+		verbs_timer(endpoint->loop, due);
 	else
 		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "silenced, since a read that was given up did not end"));
 }
@@ -291,6 +310,13 @@ static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 		tick_groups(endpoint, now_ns);
 }
 
+/* Nothing is in flight; what was open waits for the hello's answer, but not beyond its deadline. */
+static void tick_doubting(struct verbs_endpoint *endpoint, uint64_t now_ns)
+{
+	gw_verbs_requests_tick(endpoint, now_ns);
+	tick_groups(endpoint, now_ns);
+}
+
 void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
@@ -304,7 +330,7 @@ void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns)
 		else if (endpoint->phase == ENDPOINT_OPENED)
 			tick_opened(endpoint, now_ns);
 		else if (endpoint->phase == ENDPOINT_DOUBTING)
-			tick_groups(endpoint, now_ns);
+			tick_doubting(endpoint, now_ns);
 		else if (now_ns < endpoint->options.deadline_ns)
 			verbs_timer(loop, endpoint->options.deadline_ns);
 		else

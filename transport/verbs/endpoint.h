@@ -32,9 +32,10 @@ struct verbs_frame {
 	uint32_t n, at;          /* ranges; the one to be posted next */
 	uint32_t at_done;        /* bytes of it that were posted */
 	uint32_t region;
-	uint32_t open; /* work requests in flight */
-	bool waiting;  /* in the list of those to be posted */
-	bool dying;    /* nobody wants it: it only waits for what is in flight */
+	uint32_t open;     /* work requests in flight */
+	bool waiting;      /* in the list of those to be posted */
+	bool dying;        /* nobody wants it: it only waits for what is in flight, */
+	uint64_t dying_ns; /* since then */
 };
 
 struct verbs_request {
@@ -93,7 +94,6 @@ struct verbs_endpoint {
 	struct verbs_frame frames[ENDPOINT_FRAMES_MAX];
 	struct verbs_frame *free_frames, *waiting, **waiting_end;
 	uint32_t frames_open, dying; /* frames: all, and those that nobody wants */
-	uint64_t dying_ns;           /* since when there is one */
 	/* Requests: [oldest, unsent) wait for replies or are being sent, [unsent, newest) wait to be sent. */
 	struct verbs_stream stream;
 	struct verbs_request requests[ENDPOINT_REQUESTS_MAX];
@@ -107,6 +107,8 @@ const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_AD
 /* The peer is lost: silenced, then everything open fails with the status and the text of gw_last_error(). */
 void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status);
 
+/* Whether a queue pair has failed: then the endpoint has been ended, or put in doubt, by what was seen first. */
+bool gw_verbs_failed(struct verbs_endpoint *endpoint);
 /* Ends all queue pairs: nothing is written by them after the return. */
 void gw_verbs_lines_end(struct verbs_endpoint *endpoint);
 /* The outcome of the connect, told once. */
@@ -125,6 +127,8 @@ void gw_verbs_reads_pump(struct verbs_endpoint *endpoint);
 void gw_verbs_read_done(struct verbs_queue *queue, struct verbs_wr *wr);
 /* Nobody wants the group's bytes any more: it completes when what is in flight for it is over. */
 void gw_verbs_group_drop(struct verbs_endpoint *endpoint, struct gw_group *group);
+/* Since when the frame waits that nobody wants for longest; there is one. */
+uint64_t gw_verbs_dying_since(const struct verbs_endpoint *endpoint);
 /* Its queue pairs are gone: no frame has anything in flight. */
 void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint);
 

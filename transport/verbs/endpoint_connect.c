@@ -168,12 +168,17 @@ static void line_sent(struct verbs_queue *queue)
 static gw_status line_connect(struct verbs_line *line)
 {
 	struct verbs_endpoint *endpoint = line->endpoint;
-	gw_status status = gw_verbs_port_get(endpoint->loop, line->id, &endpoint->port);
+	struct verbs_port *port;
+	gw_status status = gw_verbs_port_get(endpoint->loop, line->id, &port);
 	if (status)
 		return status;
+	if (endpoint->port && endpoint->port != port) /* destinations are registered on one */
+		return step_failed(endpoint, GW_PEER_LOST, 0, "by one and the same device");
+	endpoint->port = port;
 	struct ibv_pd *pd = endpoint->port->device->pd;
-	uint32_t receives = line->number == 0 ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0;
-	status = gw_verbs_queue_create(endpoint->port, line->id, pd, receives, &line->queue);
+	struct verbs_needs needs = {.work = VERBS_RING, .sges = VERBS_SGES_MAX};
+	needs.receives = line->number == 0 ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0;
+	status = gw_verbs_queue_create(endpoint->port, line->id, pd, &needs, &line->queue);
 	if (status)
 		return status;
 	line->queue->touch = &endpoint->touch;
@@ -182,7 +187,7 @@ static gw_status line_connect(struct verbs_line *line)
 	line->queue->received = line_received;
 	line->queue->sent = line_sent;
 	line->id = NULL; /* the queue's */
-	if (receives)
+	if (needs.receives)
 		status = gw_verbs_stream_begin(&endpoint->stream, line->queue, pd);
 	if (status)
 		return status;
@@ -268,6 +273,9 @@ static void line_event(struct verbs_hearer *hearer, const struct rdma_cm_event *
 		status = rejected(endpoint, event);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		if (endpoint->phase == ENDPOINT_OPENED && gw_verbs_port_poll(endpoint->port) &&
+		    gw_verbs_failed(endpoint))
+			return; /* a completion had said why */
 		status = gw_fail(GW_PEER_LOST, "%s: the server closed the RDMA connection",
 				 gw_verbs_name(endpoint, text));
 		break;

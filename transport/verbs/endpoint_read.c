@@ -36,6 +36,7 @@ static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 	assert(!frame->waiting && !frame->open);
 	if (frame->dying)
 		endpoint->dying--;
+	frame->dying = false;
 	frame->group = NULL;
 	endpoint->frames_open--;
 	endpoint->loop->open--;
@@ -70,14 +71,23 @@ void gw_verbs_group_drop(struct verbs_endpoint *endpoint, struct gw_group *group
 			unwait(endpoint, frame);
 		if (frame->open && !frame->dying) {
 			frame->dying = true;
-			if (endpoint->dying++ == 0)
-				endpoint->dying_ns = gw_now_ns();
-			verbs_timer(endpoint->loop, endpoint->dying_ns + ENDPOINT_PATIENCE_NS);
+			frame->dying_ns = gw_now_ns();
+			endpoint->dying++;
+			verbs_timer(endpoint->loop, frame->dying_ns + ENDPOINT_PATIENCE_NS);
 		} else if (!frame->open) {
 			frame_end(endpoint, frame);
 		}
 	}
 	gw_group_settle(&endpoint->loop->outbox, group);
+}
+
+uint64_t gw_verbs_dying_since(const struct verbs_endpoint *endpoint)
+{
+	uint64_t since = GW_NO_DEADLINE;
+	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++)
+		if (endpoint->frames[i].dying && endpoint->frames[i].dying_ns < since)
+			since = endpoint->frames[i].dying_ns;
+	return since;
 }
 
 void gw_verbs_read_done(struct verbs_queue *queue, struct verbs_wr *wr)
@@ -305,7 +315,7 @@ static gw_status destination(struct verbs_endpoint *endpoint, struct gw_buffer *
 		return GW_NO_MEMORY;
 	struct verbs_registration **place = &landing->on[endpoint->port->index];
 	if (*place && (*place)->device != device) {
-		gw_verbs_registration_put(*place); /* of a device that is gone */
+		gw_verbs_registration_put(*place, buffer->base, buffer->bytes); /* of a device that is gone */
 		*place = NULL;
 	}
 	if (!*place)

@@ -261,9 +261,13 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	if (!status)
 		status = gw_transport_tcp.listen(groups, group_count, address, service, &listener->tcp);
 	if (status) {
-		for (uint32_t i = 0; i < group_count; i++)
-			if (listener->doors[i].id)
-				rdma_destroy_id(listener->doors[i].id);
+		for (uint32_t i = 0; i < group_count; i++) {
+			if (!listener->doors[i].id)
+				continue;
+			gw_verbs_possess(listener->doors[i].loop); /* it may be polled, and have an event of ours */
+			rdma_destroy_id(listener->doors[i].id);
+			gw_verbs_release(listener->doors[i].loop);
+		}
 		listener_destroy(listener);
 		return status;
 	}

@@ -146,8 +146,12 @@ static gw_status line_open(struct verbs_peer *peer, struct verbs_line_in *line, 
 	gw_status status = gw_verbs_port_get(peer->door->loop, id, &port);
 	if (status)
 		return status;
-	uint32_t receives = line == peer->lines ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0;
-	status = gw_verbs_queue_create(port, id, peer->rail->pd, receives, &line->queue);
+	/* We read nothing: only messages are sent, by the first. */
+	bool first = line == peer->lines;
+	struct verbs_needs needs = {.work = first ? VERBS_SENDS : 1,
+				    .sges = 1,
+				    .receives = first ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0};
+	status = gw_verbs_queue_create(port, id, peer->rail->pd, &needs, &line->queue);
 	if (status)
 		return status;
 	*line = (struct verbs_line_in){.hearer.event = line_event, .peer = peer, .queue = line->queue};
@@ -157,7 +161,7 @@ static gw_status line_open(struct verbs_peer *peer, struct verbs_line_in *line, 
 	line->queue->read_done = line_read;
 	line->queue->received = line_received;
 	line->queue->sent = line_sent;
-	return receives ? gw_verbs_stream_begin(&peer->stream, line->queue, peer->rail->pd) : GW_OK;
+	return first ? gw_verbs_stream_begin(&peer->stream, line->queue, peer->rail->pd) : GW_OK;
 }
 
 gw_status gw_verbs_peer_accept(struct verbs_door *door, struct rdma_cm_id *id, const struct rdma_conn_param *param)

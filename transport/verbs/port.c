@@ -13,6 +13,7 @@
 #define QUEUES_FIRST  16u
 #define QUEUES_MAX    65536u
 #define BATCH         32
+#define BATCHES_MAX   64 /* in one look: peers that keep the device busy do not keep us here */
 
 static gw_status port_create(struct verbs_loop *loop, struct verbs_device *device, struct verbs_port **out)
 {
@@ -149,7 +150,7 @@ bool gw_verbs_port_poll(struct verbs_port *port)
 {
 	struct ibv_wc batch[BATCH];
 	bool worked = false;
-	for (;;) {
+	for (int turn = 0; turn < BATCHES_MAX; turn++) {
 		int n = ibv_poll_cq(port->cq, BATCH, batch);
 		for (int i = 0; i < n; i++) {
 			uint64_t name = batch[i].wr_id >> 32;
@@ -160,8 +161,9 @@ bool gw_verbs_port_poll(struct verbs_port *port)
 		}
 		worked |= n > 0;
 		if (n < BATCH)
-			return worked;
+			break;
 	}
+	return worked;
 }
 
 void gw_verbs_port_arm(struct verbs_port *port)

@@ -15,7 +15,7 @@
 #include "core/base/clock.h"
 #include "transport/verbs/verbs.h"
 
-#define DRAIN_NS    (200 * GW_NS_PER_MS) /* for flushes, which no peer delays */
+#define DRAIN_NS    (200 * GW_NS_PER_MS) /* for flushes, which no peer delays; a device that has died has none */
 #define EPOCH_READS 2048u                /* looked at before the window turns or goes on */
 #define BETTER      1.02                 /* a gain below this is noise */
 
@@ -24,27 +24,28 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, struct ibv_pd *pd, uint32_t receives,
-				struct verbs_queue **out)
+gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, struct ibv_pd *pd,
+				const struct verbs_needs *needs, struct verbs_queue **out)
 {
 	const struct ibv_device_attr *attr = &port->device->attr;
 	*out = NULL;
-	struct verbs_queue *queue = gw_calloc(1, sizeof(*queue));
+	assert(needs->work && needs->work <= VERBS_RING && (needs->work & (needs->work - 1)) == 0);
+	struct verbs_queue *queue = gw_calloc(1, sizeof(*queue) + needs->work * sizeof(struct verbs_wr));
 	if (!queue)
 		return GW_NO_MEMORY;
-	queue->depth = least(VERBS_RING, (uint32_t)attr->max_qp_wr);
+	queue->mask = needs->work - 1;
+	queue->depth = least(needs->work, (uint32_t)attr->max_qp_wr);
 	queue->window = least(VERBS_WINDOW_FIRST, queue->depth / 2);
 	queue->growing = true;
 	queue->port = port;
-	queue->entries = queue->depth + receives;
+	queue->entries = queue->depth + needs->receives;
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.send_cq = port->cq,
 		.recv_cq = port->cq,
 		.cap = {.max_send_wr = queue->depth,
-			.max_recv_wr = receives ? receives : 1,
-			.max_send_sge =
-				least(VERBS_SGES_MAX, least((uint32_t)attr->max_sge, (uint32_t)attr->max_sge_rd)),
+			.max_recv_wr = needs->receives ? needs->receives : 1,
+			.max_send_sge = least(needs->sges, least((uint32_t)attr->max_sge, (uint32_t)attr->max_sge_rd)),
 			.max_recv_sge = 1},
 	};
 	init.cap.max_send_sge = init.cap.max_send_sge ? init.cap.max_send_sge : 1;
@@ -55,7 +56,7 @@ gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, 
 		status = gw_fail_errno(errno == ENOMEM ? GW_NO_MEMORY : GW_IO, errno, "RDMA queue pair");
 		goto leave_port;
 	}
-	queue->sges_max = least(VERBS_SGES_MAX, init.cap.max_send_sge);
+	queue->sges_max = least(needs->sges, init.cap.max_send_sge);
 	queue->id = id;
 	*out = queue;
 	return GW_OK;
@@ -81,8 +82,11 @@ void gw_verbs_queue_break(struct verbs_queue *queue)
 void gw_verbs_queue_drain(struct verbs_queue *queue)
 {
 	uint64_t end = gw_now_ns() + DRAIN_NS;
-	while (verbs_queue_open(queue) && gw_now_ns() < end)
+	gw_verbs_port_poll(queue->port);
+	while (verbs_queue_open(queue) && !queue->port->mute) {
+		queue->port->mute = gw_now_ns() >= end;
 		gw_verbs_port_poll(queue->port);
+	}
 }
 
 void gw_verbs_queue_destroy(struct verbs_queue *queue)
@@ -188,7 +192,7 @@ void gw_verbs_queue_completed(struct verbs_queue *queue, const struct ibv_wc *wc
 		assert(done <= verbs_queue_open(queue));
 		for (uint32_t i = 0; i < done; i++, queue->tail++)
 			if (queue->failure == IBV_WC_SUCCESS)
-				work_done(queue, &queue->ring[queue->tail % VERBS_RING]);
+				work_done(queue, &queue->ring[queue->tail & queue->mask]);
 		if (queue->failure == IBV_WC_SUCCESS)
 			adapt(queue, done);
 	}

@@ -77,6 +77,12 @@ static gw_status add(struct verbs_listener *listener, const struct sockaddr *add
 	return status;
 }
 
+static bool is_link_local(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
 /* Every address of this host that a client elsewhere could use. */
 static gw_status add_all(struct verbs_listener *listener)
 {
@@ -87,8 +93,7 @@ static gw_status add_all(struct verbs_listener *listener)
 	for (const struct ifaddrs *at = list; at && !status; at = at->ifa_next) {
 		if (!at->ifa_addr || (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6))
 			continue;
-		if (at->ifa_addr->sa_family == AF_INET6 &&
-		    IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(void *)at->ifa_addr)->sin6_addr))
+		if (is_link_local(at->ifa_addr))
 			continue; /* means something only with an interface of the client's */
 		status = add(listener, at->ifa_addr);
 		if (status == GW_UNSUPPORTED)
@@ -114,8 +119,13 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	if (status)
 		return status;
 	/* Loopback has no device; whoever may come by it may come by any address of this host. */
-	status = is_any(list->ai_addr) || gw_address_is_loopback(address) ? add_all(listener)
-									  : add(listener, list->ai_addr);
+	if (is_any(list->ai_addr) || gw_address_is_loopback(address))
+		status = add_all(listener);
+	else if (is_link_local(list->ai_addr))
+		status = gw_fail(GW_UNSUPPORTED, "RDMA clients cannot be told of an interface of theirs that leads "
+						 "to a link-local address; give another one");
+	else
+		status = add(listener, list->ai_addr);
 	freeaddrinfo(list);
 	if (!status && !listener->rail_count)
 		status = gw_fail(GW_UNSUPPORTED, "no address of this host belongs to an RDMA device that is up");

@@ -2,7 +2,8 @@
  *
  * A registration pins its pages and belongs to the device, so all groups of the process share it: memory that lies
  * inside of a living one needs none of its own. It ends with its last user. Kept any longer it would be wrong: the
- * owner may unmap the memory and map other pages at the same address, and reads would land in the old ones.
+ * owner may unmap the memory and map other pages at the same address, and reads would land in the old ones. For the
+ * same reason those who share it keep it for themselves when its owner has gone.
  *
  * What cannot be registered (the locked-memory limit, a mapping that pins badly) is still a place to read to: by way of
  * a bounce buffer. So is what is too small to be worth it.
@@ -36,9 +37,15 @@ gw_status gw_verbs_registration_fail(uint64_t bytes, int error)
 static struct verbs_registration *find(struct verbs_device *device, const uint8_t *base, uint64_t bytes)
 {
 	for (struct verbs_registration *r = device->registrations; r; r = r->next)
-		if (r->mr && base >= r->base && bytes <= r->bytes && (uint64_t)(base - r->base) <= r->bytes - bytes)
+		if (r->mr && r->owners && base >= r->base && bytes <= r->bytes &&
+		    (uint64_t)(base - r->base) <= r->bytes - bytes)
 			return r;
 	return NULL;
+}
+
+static bool owns(const struct verbs_registration *registration, const uint8_t *base, uint64_t bytes)
+{
+	return registration->base == base && registration->bytes == bytes;
 }
 
 struct verbs_registration *gw_verbs_registration_get(struct verbs_device *device, uint8_t *base, uint64_t bytes)
@@ -47,13 +54,18 @@ struct verbs_registration *gw_verbs_registration_get(struct verbs_device *device
 	struct verbs_registration *found = find(device, base, bytes);
 	if (found) {
 		found->references++;
+		found->owners += owns(found, base, bytes);
 		pthread_mutex_unlock(&gw_verbs_lock);
 		return found;
 	}
 	struct verbs_registration *registration = gw_calloc(1, sizeof(*registration));
 	if (registration) {
-		*registration = (struct verbs_registration){
-			.next = device->registrations, .device = device, .base = base, .bytes = bytes, .references = 1};
+		*registration = (struct verbs_registration){.next = device->registrations,
+							    .device = device,
+							    .base = base,
+							    .bytes = bytes,
+							    .references = 1,
+							    .owners = 1};
 		if (bytes > SMALL_BYTES)
 			registration->mr = ibv_reg_mr(device->pd, base, bytes, IBV_ACCESS_LOCAL_WRITE);
 		if (bytes > SMALL_BYTES && !registration->mr) {
@@ -66,12 +78,14 @@ struct verbs_registration *gw_verbs_registration_get(struct verbs_device *device
 	return registration;
 }
 
-void gw_verbs_registration_put(struct verbs_registration *registration)
+void gw_verbs_registration_put(struct verbs_registration *registration, const uint8_t *base, uint64_t bytes)
 {
 	pthread_mutex_lock(&gw_verbs_lock);
+	registration->owners -= owns(registration, base, bytes);
 	if (--registration->references == 0) {
-		if (registration->device) {
-			struct verbs_registration **at = &registration->device->registrations;
+		struct verbs_device *device = registration->device;
+		if (device) {
+			struct verbs_registration **at = &device->registrations;
 			while (*at != registration)
 				at = &(*at)->next;
 			*at = registration->next;

@@ -61,6 +61,10 @@ static gw_status check(const struct verbs_stream *stream, const struct verbs_mes
 	if (message->type < VERBS_REQUEST || message->type > VERBS_CREDIT ||
 	    (message->type != VERBS_ERROR && message->status) || message->bytes > message->total)
 		return gw_fail(GW_PROTOCOL, "a malformed RDMA message of type %u", message->type);
+	/* Such a one needs no credit and takes a place: too many of them would keep us busy for nothing. */
+	if (message->type == VERBS_CREDIT && (message->bytes || message->credits < VERBS_RECEIVES / 2))
+		return gw_fail(GW_PROTOCOL, "an RDMA message that grants %u credits and nothing else",
+			       message->credits);
 	if (message->credits > VERBS_RECEIVES - stream->credits)
 		return gw_fail(GW_PROTOCOL, "an RDMA message that grants %u credits more than there are",
 			       message->credits);

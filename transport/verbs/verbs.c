@@ -19,6 +19,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "transport/tcp/driver.h"
 #include "transport/tcp/tcp.h"
 
 #define TICK_MAX_NS (250 * GW_NS_PER_MS) /* timers, and TCP connections that have ended, are looked at so often */
@@ -140,7 +141,8 @@ gw_status gw_verbs_control(struct verbs_loop *loop)
 	gw_status status = gw_transport_tcp.open(loop->group, &loop->control);
 	if (status)
 		return status;
-	loop->control_fd = gw_transport_tcp.wait_fd(loop->control);
+	uint64_t ignored = GW_NO_DEADLINE;
+	loop->control_fd = gw_transport_tcp.wait_fd(loop->control, &ignored);
 	status = gw_verbs_watch(loop, loop->control_fd);
 	if (status) {
 		gw_transport_tcp.shut(loop->control);
@@ -163,7 +165,7 @@ static void verbs_buffer_release(void *state, struct gw_buffer *buffer)
 	struct verbs_landing *landing = buffer->words[gw_transport_verbs.number];
 	for (uint32_t i = 0; i < VERBS_PORTS_MAX && landing; i++)
 		if (landing->on[i])
-			gw_verbs_registration_put(landing->on[i]);
+			gw_verbs_registration_put(landing->on[i], buffer->base, buffer->bytes);
 	gw_free(landing);
 	buffer->words[gw_transport_verbs.number] = NULL;
 }
@@ -219,22 +221,6 @@ static void tick(struct verbs_loop *loop, uint64_t now_ns)
 			gw_verbs_port_destroy(loop->ports[i]);
 }
 
-static int wait_for_events(struct verbs_loop *loop, struct epoll_event *events, uint64_t timeout_ns)
-{
-	if (timeout_ns == 0)
-		return epoll_wait(loop->epoll_fd, events, EVENTS_MAX, 0);
-	if (timeout_ns > GW_NO_DEADLINE / 2)
-		return epoll_wait(loop->epoll_fd, events, EVENTS_MAX, -1);
-	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
-				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
-	int n = epoll_pwait2(loop->epoll_fd, events, EVENTS_MAX, &time, NULL);
-	if (n < 0 && errno == ENOSYS) { /* Linux before 5.11 */
-		uint64_t ms = (timeout_ns + GW_NS_PER_MS - 1) / GW_NS_PER_MS;
-		n = epoll_wait(loop->epoll_fd, events, EVENTS_MAX, ms > 1000000 ? 1000000 : (int)ms);
-	}
-	return n;
-}
-
 /* Waits for a descriptor and handles those that are ready. */
 static void look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken)
 {
@@ -243,7 +229,7 @@ static void look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken)
 		control_poll(loop);
 		timeout_ns = timeout_ns < HELLO_NS ? timeout_ns : HELLO_NS;
 	}
-	int n = wait_for_events(loop, events, timeout_ns);
+	int n = gw_epoll_wait(loop->epoll_fd, events, EVENTS_MAX, timeout_ns);
 	for (int i = 0; i < n; i++) {
 		int fd = events[i].data.fd;
 		uint64_t ignored;
@@ -326,17 +312,12 @@ void gw_verbs_loop_close(struct verbs_loop *loop)
 	}
 }
 
-static uint64_t add_time(uint64_t now_ns, uint64_t ns)
-{
-	return ns > GW_NO_DEADLINE - now_ns ? GW_NO_DEADLINE : now_ns + ns;
-}
-
 static size_t verbs_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct verbs_loop *loop = state;
 	uint64_t spin_ns = gw_poll_group_options(loop->group)->spin_ns;
 	gw_verbs_possess(loop);
-	uint64_t now = gw_now_ns(), end = add_time(now, timeout_ns), spin_end = add_time(now, spin_ns);
+	uint64_t now = gw_now_ns(), end = gw_later_ns(now, timeout_ns), spin_end = gw_later_ns(now, spin_ns);
 	bool woken = false, first = true;
 	size_t n = 0;
 	for (;;) {
@@ -351,7 +332,7 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 			break;
 		first = false;
 		if (worked)
-			spin_end = add_time(now, spin_ns);
+			spin_end = gw_later_ns(now, spin_ns);
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = worked || (spin_ns && now < spin_end);
 		if (!spin && until > now && !ports_arm(loop)) {
@@ -373,10 +354,12 @@ static bool verbs_busy(void *state)
 	return loop->open || loop->doors || !gw_outbox_empty(&loop->outbox);
 }
 
-static int verbs_wait_fd(void *state)
+static int verbs_wait_fd(void *state, uint64_t *until_ns)
 {
 	struct verbs_loop *loop = state;
 	gw_verbs_possess(loop);
+	uint64_t until = loop->controls_busy ? gw_now_ns() + HELLO_NS : loop->next_timer_ns;
+	*until_ns = until < *until_ns ? until : *until_ns;
 	bool something = ports_arm(loop) || !gw_outbox_empty(&loop->outbox);
 	gw_verbs_release(loop);
 	return something ? -1 : loop->epoll_fd;

@@ -86,11 +86,12 @@ gw_status gw_verbs_missing(const char *what, int error);
 /* --- registration.c --- */
 struct verbs_registration {
 	struct verbs_registration *next;
-	struct verbs_device *device;
+	struct verbs_device *_Atomic device; /* NULL once it is gone */
 	uint8_t *base;
 	uint64_t bytes;
 	struct ibv_mr *mr; /* NULL once the device is gone */
 	uint32_t references;
+	uint32_t owners; /* references by those whose memory is all of it: without one nobody is let in any more */
 };
 /* What a buffer's word points to, once it has been read to: its registration on each port's device. */
 struct verbs_landing {
@@ -99,7 +100,8 @@ struct verbs_landing {
 /* Memory as a destination: a registration that covers it, or a new one; without an mr: through the bounce buffer. NULL:
  * no memory. */
 struct verbs_registration *gw_verbs_registration_get(struct verbs_device *device, uint8_t *base, uint64_t bytes);
-void gw_verbs_registration_put(struct verbs_registration *registration);
+/* By the buffer that got it. */
+void gw_verbs_registration_put(struct verbs_registration *registration, const uint8_t *base, uint64_t bytes);
 /* For the last user of a dead device, with the lock of device.c held. */
 void gw_verbs_registrations_drop(struct verbs_device *device);
 extern pthread_mutex_t gw_verbs_lock;
@@ -137,6 +139,7 @@ struct verbs_port {
 	struct ibv_cq *cq;
 	uint32_t entries_used; /* by queue pairs, at most */
 	bool armed;
+	bool mute;       /* owed flushes once and did not deliver: not waited for any more */
 	uint32_t events; /* taken from the channel, not acknowledged */
 	struct verbs_queue **queues;
 	uint32_t queue_capacity;
@@ -182,7 +185,6 @@ struct verbs_queue {
 	bool connected;
 	enum ibv_wc_status failure; /* IBV_WC_SUCCESS: none */
 	/* In flight: [tail, head). */
-	struct verbs_wr ring[VERBS_RING];
 	uint32_t head, tail, unsignalled, receives;
 	uint64_t bytes_open;
 	uint32_t sges_max, depth; /* the queue pair's */
@@ -194,14 +196,20 @@ struct verbs_queue {
 	double epoch_rate;
 	struct verbs_pages bounce;
 	uint32_t bounce_begin, bounce_end;
+	uint32_t mask; /* of places in the ring */
+	struct verbs_wr ring[];
 };
 
 #define VERBS_RECEIVE_FLAG 0x80000000u
 
-/* A queue pair for an id that is bound to the port's device; the id is the queue's from now on, unless it fails.
- * receives: places for messages. The caller fills in owner and callbacks. */
-gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, struct ibv_pd *pd, uint32_t receives,
-				struct verbs_queue **out);
+/* A queue pair for an id that is bound to the port's device; the id is the queue's from now on, unless it fails. work:
+ * requests in flight at most, a power of two up to VERBS_RING; sges: of one of them; receives: places for messages. The
+ * caller fills in owner and callbacks. */
+struct verbs_needs {
+	uint32_t work, sges, receives;
+};
+gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, struct ibv_pd *pd,
+				const struct verbs_needs *needs, struct verbs_queue **out);
 /* Nothing is written by it after the return; its work is lost. NULL is allowed. */
 void gw_verbs_queue_destroy(struct verbs_queue *queue);
 /* To the error state: what is in flight is flushed. */
@@ -231,7 +239,7 @@ static inline uint64_t verbs_wr_id(const struct verbs_queue *queue)
 /* Takes the next place of the ring. */
 static inline struct verbs_wr *verbs_queue_push(struct verbs_queue *queue)
 {
-	struct verbs_wr *wr = &queue->ring[queue->head++ % VERBS_RING];
+	struct verbs_wr *wr = &queue->ring[queue->head++ & queue->mask];
 	*wr = (struct verbs_wr){0};
 	return wr;
 }

@@ -1,0 +1,283 @@
+/* What the two sides of an RDMA connection may do to each other: keys that read and do not write, tickets that are used
+ * once and in time, keys that the server's device refuses, messages that make no sense. */
+#include <stdio.h>
+#ifndef GRAPHWIRE_VERBS
+int main(void)
+{
+	printf("1..0 # SKIP built without RDMA\n");
+	return 0;
+}
+#else
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "test/support/verbs_one.h"
+
+/* --- Keys and tickets. --- */
+
+/* The key that a client gets reads and nothing else. */
+static void keys_do_not_write(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 65536);
+	gw_one_read_works(&one);
+	struct verbs_endpoint *endpoint = verbs_inside(&one);
+	struct verbs_queue *queue = endpoint->lines[0].queue;
+	uint8_t *before = malloc(one.bed.bytes);
+	memcpy(before, one.bed.memory, one.bed.bytes);
+	uint32_t key;
+	memcpy(&key, endpoint->places[0].keys, 4);
+	struct verbs_pages pages;
+	assert_int_equal(gw_verbs_pages_create(endpoint->port->device->pd, 4096, &pages), GW_OK);
+	struct ibv_sge sge = {.addr = (uintptr_t)pages.base, .length = 64, .lkey = pages.mr->lkey};
+	verbs_queue_push(queue)->work = VERBS_PROBE;
+	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(queue),
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {.remote_addr = endpoint->places[0].base, .rkey = key}};
+	gw_verbs_queue_post(queue, &wr, 1);
+	verbs_wait_for_loss(&one);
+	assert_memory_equal(one.bed.memory, before, one.bed.bytes);
+	gw_verbs_pages_destroy(&pages);
+	free(before);
+	verbs_connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* A queue pair is made for nobody without a ticket, or with one that was used. */
+static void tickets(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct verbs_endpoint *endpoint = verbs_inside(&one);
+	struct rail_address address;
+	memcpy(&address, endpoint->answer.addresses, sizeof(address));
+	for (int kind = 0; kind < 4; kind++) {
+		struct rdma_cm_id *id;
+		struct sockaddr_in to = {.sin_family = AF_INET,
+					 .sin_port = htons((uint16_t)endpoint->answer.answer.port)};
+		memcpy(&to.sin_addr, address.bytes, 4);
+		assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 2000), 0);
+		assert_int_equal(rdma_resolve_route(id, 2000), 0);
+		struct ibv_qp_init_attr init = {
+			.qp_type = IBV_QPT_RC,
+			.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+		assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
+		struct rail_ticket ticket = {.magic = RAIL_MAGIC, .version = RAIL_VERSION, .number = 0};
+		if (kind > 1) /* the real one, but used; and for a queue pair that was not granted */
+			memcpy(ticket.token, endpoint->answer.answer.token, sizeof(ticket.token));
+		ticket.number = kind == 3 ? 7 : 0;
+		struct rdma_conn_param param = {.private_data = kind ? &ticket : NULL,
+						.private_data_len = kind ? sizeof(ticket) : 0,
+						.initiator_depth = 1};
+		assert_int_equal(rdma_connect(id, &param), -1);
+		rdma_destroy_ep(id);
+	}
+	gw_one_read_works(&one);
+	assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
+	gw_one_end(&one);
+}
+
+static uint32_t count_peers(struct one *one)
+{
+	uint32_t count = 0;
+	gw_bed_pause(&one->bed);
+	const struct verbs_listener *listener = (struct verbs_listener *)one->bed.listener;
+	for (const struct verbs_peer *peer = listener->doors[0].peers; peer; peer = peer->next)
+		count++;
+	gw_bed_resume(&one->bed);
+	return count;
+}
+
+/* Whoever asks for many tickets has one, another each time, and none when it was not used in time. */
+static void tickets_that_nobody_uses(void **state)
+{
+	struct bed_options options = {.limits = {.idle_ms = 1000}};
+	struct rail_question question = {
+		.version = RAIL_VERSION, .queues = 2, .receives = VERBS_RECEIVES, .chunk_bytes = VERBS_CHUNK_BYTES};
+	struct rail_answer answer, before = {0};
+	struct one one;
+	struct gw_endpoint *asker;
+	gw_one_begin(&one, state, &options, 4096);
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	snprintf(connect.address.scheme, sizeof(connect.address.scheme), "tcp");
+	assert_int_equal(gw_bed_connect(one.group, &connect, &asker), GW_OK);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(gw_endpoint_request(asker, GW_OP_RAIL, 0, &question, sizeof(question), 0, &one),
+				 GW_OK);
+		struct gw_completion completion = gw_bed_wait(one.group, &one);
+		assert_int_equal(completion.status, GW_OK);
+		memcpy(&answer, completion.reply, sizeof(answer));
+		assert_memory_not_equal(answer.token, before.token, sizeof(answer.token));
+		before = answer;
+	}
+	assert_int_equal(count_peers(&one), 2);
+	for (int i = 0; i < 100 && count_peers(&one) > 1; i++)
+		gw_one_nothing_more(&one, 100);
+	assert_int_equal(count_peers(&one), 1);
+	assert_int_equal(asker->state, GW_ENDPOINT_OPEN);
+	gw_one_read_works(&one);
+	gw_endpoint_close(asker);
+	gw_one_end(&one);
+}
+
+/* A link-local address means something only together with an interface of the client's, of which nobody could tell it.
+ */
+static void link_local_addresses(void **state)
+{
+	struct gw_address address = {.scheme = "verbs", .host = "fe80::1%lo"};
+	struct gw_service_identity identity = {.graph_id = 1, .incarnation = 2};
+	struct gw_poll_group *group = gw_bed_group(*state);
+	struct gw_listener *listener;
+	struct gw_service *service;
+	assert_int_equal(gw_service_create(&identity, NULL, &service), GW_OK);
+	assert_int_equal(gw_listen(&group, 1, &address, service, &listener), GW_UNSUPPORTED);
+	assert_non_null(strstr(gw_last_error(), "link-local"));
+	assert_null(listener);
+	gw_poll_group_destroy(group);
+	gw_service_destroy(service);
+}
+
+/* --- Refused keys. --- */
+
+/* Takes the keys of the first slice away, or gives them back. */
+static void refuse_key(struct one *one, bool refuse)
+{
+	struct verbs_listener *listener = (struct verbs_listener *)one->bed.listener;
+	struct verbs_rail *rail = &listener->rails[0];
+	if (refuse)
+		ibv_dereg_mr(rail->mrs[0]);
+	rail->mrs[0] = refuse ? NULL : ibv_reg_mr(rail->pd, one->bed.memory, 64 << 10, IBV_ACCESS_REMOTE_READ);
+	assert_true(refuse == !rail->mrs[0]);
+}
+
+/* A key that the server's device refuses: it has loaded anew, or we do not know why; the hello tells which. */
+static void refused_keys(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	for (int anew = 0; anew < 2; anew++) {
+		gw_bed_pause(&one.bed);
+		if (anew)
+			one.bed.service->regions[0].generation += 2;
+		refuse_key(&one, true);
+		gw_bed_resume(&one.bed);
+		struct gw_span span = {0, 0, 1 << 20};
+		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+		gw_one_expect_failure(&one, &group, anew ? GW_STALE : GW_PEER_LOST);
+		gw_bed_pause(&one.bed);
+		refuse_key(&one, false);
+		gw_bed_resume(&one.bed);
+		verbs_connect_again(&one);
+	}
+	gw_one_end(&one);
+}
+
+/* Why the last queue pair failed counts more than that the server then closed the others. */
+static void a_refusal_on_the_last_queue_pair(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	gw_bed_pause(&one.bed);
+	one.bed.service->regions[0].generation += 2;
+	refuse_key(&one, true);
+	gw_bed_resume(&one.bed);
+	struct gw_span span = {0, 0, 4096};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	verbs_inside(&one)->turn = verbs_inside(&one)->queue_count - 1;
+	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+	nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* until the server has closed all of them */
+	gw_one_expect_failure(&one, &group, GW_STALE);
+	gw_bed_pause(&one.bed);
+	refuse_key(&one, false);
+	gw_bed_resume(&one.bed);
+	verbs_connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* While a refused key is being looked into, deadlines are kept. */
+static void deadlines_in_doubt(void **state)
+{
+	struct one one;
+	int request;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	gw_bed_pause(&one.bed); /* nobody answers the hello that would tell */
+	refuse_key(&one, true);
+	uint64_t deadline = gw_now_ns() + 500 * GW_NS_PER_MS;
+	struct gw_span span = {0, 0, 4096};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, deadline, &request), GW_OK);
+	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+	assert_int_equal(gw_bed_wait(one.group, &request).status, GW_DEADLINE);
+	gw_one_expect_failure(&one, &group, GW_PEER_LOST);
+	refuse_key(&one, false);
+	gw_bed_resume(&one.bed);
+	verbs_connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* --- Messages. --- */
+
+/* Messages that no client of ours sends end the connection, and no other. */
+static void malformed_messages(void **state)
+{
+	static const struct verbs_message lies[][2] = {
+		{{.type = VERBS_CREDIT}}, /* grants nothing */
+		{{.type = VERBS_CREDIT, .credits = 3}},
+		{{.type = VERBS_REQUEST, .credits = 4}}, /* more than there are */
+		{{.type = 0}},
+		{{.type = VERBS_CREDIT + 1}},
+		{{.type = VERBS_REPLY}},
+		{{.type = VERBS_REQUEST, .status = GW_LIMIT}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = 4}},
+		{{.type = VERBS_REQUEST, .total = 8}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = GW_REQUEST_BYTES_MAX + 1}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = 16, .tag = 1},
+		 {.type = VERBS_REQUEST, .bytes = 8, .total = 16, .tag = 2}},
+		{{.type = VERBS_REQUEST, .bytes = 8, .total = 12, .tag = 1},
+		 {.type = VERBS_REQUEST, .bytes = 8, .total = 12, .tag = 1}},
+	};
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		struct verbs_stream *stream = &verbs_inside(&one)->stream;
+		for (int call = 0; call < 3; call++) /* each leaves a credit to grant */
+			assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
+		for (int n = 0; n < 2 && (n == 0 || lies[i][n].type); n++) {
+			stream->grant = lies[i][n].credits;
+			assert_int_equal(gw_verbs_stream_send(stream, &lies[i][n], "12345678"), GW_OK);
+		}
+		verbs_wait_for_loss(&one);
+		verbs_connect_again(&one);
+	}
+	gw_one_end(&one);
+}
+
+int main(void)
+{
+	const struct bed_kind *kind = verbs_kind();
+	if (!gw_bed_possible(kind))
+		return 0;
+	void *state = (void *)(uintptr_t)kind;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(keys_do_not_write, state),
+		cmocka_unit_test_prestate(tickets, state),
+		cmocka_unit_test_prestate(tickets_that_nobody_uses, state),
+		cmocka_unit_test_prestate(link_local_addresses, state),
+		cmocka_unit_test_prestate(refused_keys, state),
+		cmocka_unit_test_prestate(a_refusal_on_the_last_queue_pair, state),
+		cmocka_unit_test_prestate(deadlines_in_doubt, state),
+		cmocka_unit_test_prestate(malformed_messages, state),
+	};
+	return cmocka_run_group_tests_name("transport verbs trust", tests, NULL, NULL);
+}
+#endif

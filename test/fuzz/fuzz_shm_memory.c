@@ -1,0 +1,85 @@
+/* Any bytes as what a server of mapped memory tells, with descriptors of every kind: refused as the peer's fault, or
+ * every region can be read from its first byte to its last, and no descriptor is left open. */
+#include <assert.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "transport/shm/shm.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#define REGIONS 4u
+#define KINDS   5
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Sealed memory of three lengths, memory that may shrink, and what is no memory at all. */
+static int make(int kind)
+{
+	static const off_t lengths[] = {4096, 10000, 1 << 16, 1 << 16};
+	if (kind == KINDS - 1)
+		return open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int seals = F_SEAL_GROW | F_SEAL_FUTURE_WRITE | (kind == KINDS - 2 ? 0 : F_SEAL_SHRINK);
+	if (fd < 0 || ftruncate(fd, lengths[kind]) != 0 || fcntl(fd, F_ADD_SEALS, seals) != 0)
+		abort();
+	return fd;
+}
+
+static void give(struct tcp_passing *passing, const int *fds, uint32_t which)
+{
+	for (; which % 8 && passing->in_count < TCP_PASSED_MAX; which /= 8) {
+		int fd = fcntl(fds[(which % 8 - 1) % KINDS], F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			abort();
+		passing->in[passing->in_count++] = fd;
+	}
+}
+
+/* Two bytes say which descriptors come (three bits each, from below), eight how long the regions are; the body follows.
+ */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fds[KINDS];
+	struct gw_region regions[REGIONS] = {0};
+	struct wire_memories told;
+	struct tcp_passing passing = {.wanted = true};
+	uint16_t which, lengths[REGIONS];
+	if (!fds[0])
+		for (int i = 0; i < KINDS; i++)
+			fds[i] = make(i);
+	if (size < sizeof(which) + sizeof(lengths) || size > 1 << 16)
+		return 0;
+	memcpy(&which, data, sizeof(which));
+	memcpy(lengths, data + sizeof(which), sizeof(lengths));
+	data += sizeof(which) + sizeof(lengths);
+	uint32_t n = (uint32_t)(size - sizeof(which) - sizeof(lengths)), count = which >> 13 & 3;
+	for (uint32_t i = 0; i < count; i++)
+		regions[i] = (struct gw_region){.id = i, .bytes = lengths[i]};
+	give(&passing, fds, which & 0x1fff);
+	int next = fcntl(fds[0], F_DUPFD_CLOEXEC, 0), after; /* the lowest number that is free */
+	close(next);
+	void *opaque = NULL;
+	gw_status status = gw_wire_memory(data, n, regions, count, &told);
+	if (status)
+		gw_passing_end(&passing);
+	else
+		status = gw_shm_map(&told, &passing, &opaque);
+	assert(passing.in_count == 0 && !status == (opaque != NULL));
+	const struct shm_mapped *mapped = opaque;
+	volatile uint8_t seen = 0;
+	for (uint32_t i = 0; i < count && mapped; i++)
+		if (regions[i].bytes)
+			seen = seen ^ mapped->bases[i][0] ^ mapped->bases[i][regions[i].bytes - 1];
+	if (mapped)
+		gw_shm_unmap(opaque);
+	after = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+	assert(after <= next);
+	close(after);
+	return 0;
+}
