@@ -27,8 +27,7 @@ struct peer {
 	const struct gw_doctor_peers *peers;
 	const char *text;
 	struct gw_address address;
-	uint32_t reached;
-	bool mapped;          /* over shm */
+	bool reached[WAYS];
 	const char *first;    /* the transport that reached it first; NULL: none yet */
 	uint64_t incarnation; /* of whom it reached; the others must reach the same */
 	uint8_t *sample, *other;
@@ -80,7 +79,7 @@ static gw_status reach(const struct peer *peer, enum way way, struct gw_doctor_r
 static void judge_unreached(const struct peer *peer, enum way way, gw_status status, struct gw_doctor_finding *finding)
 {
 	struct gw_doctor_names devices;
-	bool mapped = way == BY_VERBS && peer->mapped;
+	bool mapped = way == BY_VERBS && peer->reached[BY_SHM];
 	if (is_asked_for(peer, schemes[way])) {
 		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
 		gw_doctor_costs(finding, "--transport asks for it");
@@ -136,19 +135,22 @@ static bool judge_identity(struct peer *peer, enum way way, struct gw_doctor_fin
 }
 
 /* Compares what was read with what the first transport read. */
-static void judge_sample(struct peer *peer, struct gw_doctor_finding *finding, uint32_t bytes)
+static bool judge_sample(struct peer *peer, struct gw_doctor_finding *finding, uint32_t bytes)
 {
 	if (peer->sample_bytes == 0) {
 		memcpy(peer->sample, peer->other, GW_DOCTOR_SAMPLE_BYTES);
 		peer->sample_bytes = bytes;
-	} else if (bytes != peer->sample_bytes || memcmp(peer->sample, peer->other, bytes) != 0) {
+		return true;
+	}
+	if (bytes != peer->sample_bytes || memcmp(peer->sample, peer->other, bytes) != 0) {
 		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
 		gw_doctor_value(finding, "; other bytes than over %s", peer->first);
 		gw_doctor_costs(finding, "wrong rows: do not train over it");
 		gw_doctor_mend(finding, "graphwire epoch --part-config PARTS --servers %s --check", peer->text);
-	} else {
-		gw_doctor_value(finding, "; %u bytes compared with %s, the same", bytes, peer->first);
+		return false;
 	}
+	gw_doctor_value(finding, "; %u bytes compared with %s, the same", bytes, peer->first);
+	return true;
 }
 
 static void tell_figures(struct gw_doctor_finding *finding, const struct gw_doctor_figures *figures,
@@ -196,15 +198,14 @@ static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reade
 		gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
 		return;
 	}
-	peer->reached++;
-	peer->mapped |= way == BY_SHM;
 	if (empty)
 		gw_doctor_value(finding, "connected; it has nothing to read");
 	else
 		tell_figures(finding, &figures, endpoint->transport);
 	/* Rows that change may have changed. */
 	if (same && !empty && who.regions[0].kind == GW_REGION_IMMUTABLE)
-		judge_sample(peer, finding, bytes);
+		same = judge_sample(peer, finding, bytes);
+	peer->reached[way] = same;
 }
 
 /* --- One server. --- */
@@ -221,6 +222,24 @@ static gw_status try_way(struct peer *peer, enum way way)
 	return status;
 }
 
+/* As client/join.c chooses: mapped memory, then RDMA that reads what TCP reads, then TCP. */
+static void tell_choice(const struct peer *peer)
+{
+	bool any = peer->reached[BY_TCP] || peer->reached[BY_SHM] || peer->reached[BY_VERBS];
+	struct gw_doctor_finding *finding =
+		gw_doctor_find(peer->doctor, any ? GW_DOCTOR_OK : GW_DOCTOR_PROBLEM, "%s", peer->text);
+	if (any) {
+		gw_doctor_value(finding, "clients here read over %s",
+				peer->reached[BY_SHM]     ? "shm"
+				: peer->reached[BY_VERBS] ? "verbs"
+							  : "tcp");
+		return;
+	}
+	gw_doctor_value(finding, "reached by no transport");
+	gw_doctor_costs(finding, "its part cannot be read: clients fail");
+	gw_doctor_mend(finding, "graphwire serve --part-config PARTS --part N --listen %s, on its host", peer->text);
+}
+
 static void ask_server(struct peer *peer)
 {
 	if (try_way(peer, BY_TCP) == GW_OK) {
@@ -230,35 +249,27 @@ static void ask_server(struct peer *peer)
 		tell_untried(peer, BY_SHM, "the server tells its name over TCP");
 		tell_untried(peer, BY_VERBS, "it begins with a hello over TCP");
 	}
-	if (peer->reached)
-		return;
-	struct gw_doctor_finding *finding = gw_doctor_find(peer->doctor, GW_DOCTOR_PROBLEM, "%s", peer->text);
-	gw_doctor_value(finding, "reached by no transport");
-	gw_doctor_costs(finding, "its part cannot be read: clients fail");
-	gw_doctor_mend(finding, "graphwire serve --part-config PARTS --part N --listen %s, on its host", peer->text);
+	tell_choice(peer);
 }
 
 void gw_doctor_ask(struct gw_doctor *doctor, const struct gw_doctor_peers *peers)
 {
-	struct peer peer = {.doctor = doctor, .peers = peers};
-	peer.sample = gw_calloc(2, GW_DOCTOR_SAMPLE_BYTES);
-	if (!peer.sample) {
+	uint8_t *samples = gw_calloc(2, GW_DOCTOR_SAMPLE_BYTES);
+	if (!samples) {
 		doctor->left_out++;
 		return;
 	}
-	peer.other = peer.sample + GW_DOCTOR_SAMPLE_BYTES;
 	for (uint32_t i = 0; i < peers->count; i++) {
-		peer.text = peers->servers[i];
-		peer.reached = peer.sample_bytes = 0;
-		peer.first = NULL;
-		peer.mapped = false;
-		peer.incarnation = 0;
-		gw_status status = gw_address_parse(peer.text, &peer.address);
-		if (status)
+		struct peer peer = {.doctor = doctor,
+				    .peers = peers,
+				    .text = peers->servers[i],
+				    .sample = samples,
+				    .other = samples + GW_DOCTOR_SAMPLE_BYTES};
+		if (gw_address_parse(peer.text, &peer.address))
 			gw_doctor_value(gw_doctor_find(doctor, GW_DOCTOR_PROBLEM, "%s", peer.text), "%s",
 					gw_last_error());
 		else
 			ask_server(&peer);
 	}
-	gw_free(peer.sample);
+	gw_free(samples);
 }

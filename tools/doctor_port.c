@@ -130,20 +130,18 @@ static void port_gids(struct gw_doctor *doctor, const struct port *port)
 		look_at_gid(doctor, port, i, finding, &gids);
 	if (gids.count > gids.shown)
 		gw_doctor_value(finding, ", and %u more", gids.count - gids.shown);
-	if (!gids.count) {
+	if (!gids.count && !gw_doctor_exists(doctor, PORTS "/gids", port->device, port->number)) {
+		gw_doctor_unread(finding, "its folder of GIDs");
+	} else if (!gids.count || (port->ethernet && !gids.routed && gids.version_2)) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-		gw_doctor_value(finding, "none that can be read");
-	}
-	if (!port->ethernet)
-		return;
-	if (!gids.version_2 && gids.count) {
-		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-		gw_doctor_costs(finding, "RoCE v1 crosses no router");
-		gw_doctor_mend(finding, "sudo modprobe rdma_cm && sudo ip addr add ADDRESS/24 dev %s", interface);
-	} else if (!gids.routed) {
-		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+		gw_doctor_value(finding, "%s", gids.count ? "" : "none");
 		gw_doctor_costs(finding, "clients find no way over this port: its interface has no IP address");
 		gw_doctor_mend(finding, "sudo ip addr add ADDRESS/24 dev %s", interface);
+	} else if (port->ethernet && !gids.routed) {
+		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+		gw_doctor_costs(finding, "RoCE v1 crosses no router");
+		gw_doctor_mend(finding, "sudo ip addr add ADDRESS/24 dev %s (a device that knows RoCE v2 has it then)",
+			       interface);
 	}
 }
 
