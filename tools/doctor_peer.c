@@ -153,29 +153,39 @@ static bool judge_sample(struct peer *peer, struct gw_doctor_finding *finding, u
 	return true;
 }
 
-static void tell_figures(struct gw_doctor_finding *finding, const struct gw_doctor_figures *figures,
-			 const struct gw_transport *transport)
+static void tell_figures(struct gw_doctor_finding *finding, const struct gw_doctor_figures *figures)
 {
 	char rows[GW_UNIT_TEXT_MAX], p50[GW_UNIT_TEXT_MAX], p99[GW_UNIT_TEXT_MAX];
 	gw_doctor_value(finding, "a row of %u B in %s (99 of 100 in %s); %s rows/s, %.3g GB/s", figures->row_bytes,
 			gw_text_duration(p50, figures->p50_us * 1e-6), gw_text_duration(p99, figures->p99_us * 1e-6),
 			gw_text_count(rows, figures->rows_per_second), figures->bytes_per_second * 1e-9);
+	gw_doctor_figure(finding, "row_bytes", figures->row_bytes);
 	gw_doctor_figure(finding, "p50_us", figures->p50_us);
 	gw_doctor_figure(finding, "p99_us", figures->p99_us);
 	gw_doctor_figure(finding, "rows_per_second", figures->rows_per_second);
 	gw_doctor_figure(finding, "bytes_per_second", figures->bytes_per_second);
-	gw_doctor_figure(finding, "range_cost_bytes", figures->range_cost_bytes);
-	gw_doctor_figure(finding, "range_cost_constant", transport->range_cost_bytes);
-	double constant = transport->range_cost_bytes, measured = figures->range_cost_bytes;
+}
+
+/* The break-even between reading a list whole and picking from it: as measured, beside what is counted with. */
+static void tell_range(const struct peer *peer, const struct gw_transport *transport, double measured)
+{
+	struct gw_doctor_finding *finding =
+		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s ranges", peer->text, transport->name);
+	double constant = transport->range_cost_bytes;
+	gw_doctor_figure(finding, "range_cost_bytes", measured);
+	gw_doctor_figure(finding, "range_cost_constant", constant);
 	if (isnan(measured)) {
-		gw_doctor_value(finding, "; a range counts as %.0f bytes, which could not be measured", constant);
+		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
+		gw_doctor_value(finding, "a range counts as %.0f bytes besides its own; the times did not tell more",
+				constant);
 		return;
 	}
-	gw_doctor_value(finding, "; a range costs as much as %.0f bytes, and counts as %.0f", measured, constant);
-	if (measured > OFF_FACTOR * constant || measured * OFF_FACTOR < constant) {
-		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-		gw_doctor_costs(finding, "lists are read whole, or in pieces, where the other way would be faster");
-	}
+	gw_doctor_value(finding, "a range costs as much as %.0f bytes besides its own, and counts as %.0f", measured,
+			constant);
+	if (measured <= OFF_FACTOR * constant && measured * OFF_FACTOR >= constant)
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
+	gw_doctor_costs(finding, "some lists are read whole that are better picked from, or the other way round");
 }
 
 /* What was reached: who it is, its bytes, its figures. */
@@ -201,11 +211,13 @@ static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reade
 	if (empty)
 		gw_doctor_value(finding, "connected; it has nothing to read");
 	else
-		tell_figures(finding, &figures, endpoint->transport);
+		tell_figures(finding, &figures);
 	/* Rows that change may have changed. */
 	if (same && !empty && who.regions[0].kind == GW_REGION_IMMUTABLE)
 		same = judge_sample(peer, finding, bytes);
 	peer->reached[way] = same;
+	if (!empty)
+		tell_range(peer, endpoint->transport, figures.range_cost_bytes);
 }
 
 /* --- One server. --- */
