@@ -98,6 +98,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(struct command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX)},
 	{"timeout", "MS", "how long a connect may take (5000)", 0,
 	 GW_OPTION_NUMBER(struct command, peers.timeout_ms, 1, 600000)},
+	{"measure", "MS", "how long each transport of a server is measured (800)", 0,
+	 GW_OPTION_NUMBER(struct command, peers.measure_ms, 10, 600000)},
 	{"bytes", "SIZE", "what a server or a cache here will keep in memory: does it fit?", 0,
 	 GW_OPTION_NUMBER(struct command, doctor.bytes, 1, 1ull << 50)},
 	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct command, json)},
@@ -174,6 +176,7 @@ int gw_tool_doctor(int argc, char **argv)
 		c->doctor.root = "";
 		c->peers.row_bytes = 512;
 		c->peers.timeout_ms = 5000;
+		c->peers.measure_ms = 800;
 		gw_options_parse(&options, argc, argv, c);
 	}
 	gw_status status = c ? run(c) : GW_NO_MEMORY;

@@ -146,6 +146,7 @@ struct gw_doctor_peers {
 	const char *transport; /* that must work: "tcp", "shm", "verbs"; NULL or "auto": any */
 	uint32_t row_bytes;
 	uint64_t timeout_ms; /* of a connect */
+	uint64_t measure_ms; /* of one transport of one server */
 };
 
 /* HOST:PORT, with or without tcp: or verbs:; GW_INVALID for others. */
@@ -166,10 +167,10 @@ struct gw_doctor_figures {
 	double range_cost_bytes; /* what a range costs besides its bytes, in bytes; NAN: the times did not tell */
 };
 
-/* Connects and waits for the outcome, until options->deadline_ns at the latest; 2 s later is the deadline of all reads.
- */
+/* Connects and waits for the outcome, until options->deadline_ns at the latest; 2 s and measure_ms later is the
+ * deadline of all reads. */
 gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_options *options, uint32_t row_bytes,
-				struct gw_doctor_reader **out);
+				uint64_t measure_ms, struct gw_doctor_reader **out);
 /* NULL is allowed. */
 void gw_doctor_reader_close(struct gw_doctor_reader *reader);
 const struct gw_endpoint *gw_doctor_reader_endpoint(const struct gw_doctor_reader *reader);
@@ -177,7 +178,7 @@ const struct gw_endpoint *gw_doctor_reader_endpoint(const struct gw_doctor_reade
 /* Both read region 0, which is not empty. After a failure the reader can only be closed. */
 /* The same bytes of the same region each time, its first and last ones among them; *used of them, the rest is zero. */
 gw_status gw_doctor_reader_sample(struct gw_doctor_reader *reader, uint8_t out[GW_DOCTOR_SAMPLE_BYTES], uint32_t *used);
-/* Takes about a second. */
+/* Takes about measure_ms. */
 gw_status gw_doctor_reader_measure(struct gw_doctor_reader *reader, struct gw_doctor_figures *out);
 
 #endif

@@ -27,11 +27,8 @@
 #define LONG_BYTES    4096u /* a list read whole */
 #define WARM_ROUNDS   20u
 #define ROUNDS_MAX    5000u
-#define LATENCY_NS    (200 * GW_NS_PER_MS)
-#define RATE_NS       (250 * GW_NS_PER_MS)
-#define RANGE_NS      (60 * GW_NS_PER_MS)
 #define RANGE_REPEATS 3
-#define READS_NS      (2000 * GW_NS_PER_MS) /* past the connect's deadline, for all reads */
+#define READS_NS      (2000 * GW_NS_PER_MS) /* past the connect's deadline and the time to measure, for all reads */
 #define LATE_NS       GW_NS_PER_SECOND      /* past the deadline, for the transport to say so */
 
 struct slot {
@@ -47,7 +44,8 @@ struct gw_doctor_reader {
 	struct gw_buffer *buffer;
 	uint8_t *landing;
 	uint64_t deadline_ns;
-	uint64_t drawn; /* random numbers so far */
+	uint64_t measure_ns; /* a quarter for single rows, a quarter for many, half for ranges */
+	uint64_t drawn;      /* random numbers so far */
 	uint32_t row_bytes;
 	struct slot slots[SLOTS];
 	struct gw_histogram times;
@@ -85,12 +83,12 @@ static gw_status open_steps(struct gw_doctor_reader *reader, const char *scheme,
 		status = wait_one(reader, &completion);
 	if (!status)
 		status = gw_buffer_register(reader->group, reader->landing, LANDING_BYTES, &reader->buffer);
-	reader->deadline_ns += READS_NS;
+	reader->deadline_ns += reader->measure_ns + READS_NS;
 	return status;
 }
 
 gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_options *options, uint32_t row_bytes,
-				struct gw_doctor_reader **out)
+				uint64_t measure_ms, struct gw_doctor_reader **out)
 {
 	*out = NULL;
 	struct gw_doctor_reader *reader = gw_calloc(1, sizeof(*reader));
@@ -98,6 +96,7 @@ gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_opti
 		return GW_NO_MEMORY;
 	reader->deadline_ns = options->deadline_ns;
 	reader->row_bytes = row_bytes;
+	reader->measure_ns = measure_ms * GW_NS_PER_MS;
 	reader->landing = gw_calloc(1, LANDING_BYTES);
 	gw_status status = reader->landing ? open_steps(reader, scheme, options) : GW_NO_MEMORY;
 	if (status) {
@@ -223,7 +222,7 @@ gw_status gw_doctor_reader_sample(struct gw_doctor_reader *reader, uint8_t out[G
 
 static gw_status measure_latency(struct gw_doctor_reader *reader, uint32_t bytes, struct gw_doctor_figures *out)
 {
-	uint64_t end = gw_now_ns() + LATENCY_NS;
+	uint64_t start = gw_now_ns(), warm = start + reader->measure_ns / 40, end = start + reader->measure_ns / 4;
 	gw_histogram_clear(&reader->times);
 	for (uint32_t round = 0; round < ROUNDS_MAX + WARM_ROUNDS; round++) {
 		reader->slots[0].spans[0] = (struct gw_span){draw_place(reader, bytes), 0, bytes};
@@ -232,8 +231,7 @@ static gw_status measure_latency(struct gw_doctor_reader *reader, uint32_t bytes
 		if (status)
 			return status;
 		uint64_t now = gw_now_ns();
-		/* A slow peer is measured by its first rounds. */
-		if (round >= WARM_ROUNDS || now >= end)
+		if (round >= WARM_ROUNDS || now >= warm)
 			gw_histogram_add(&reader->times, now - begun);
 		if (now >= end)
 			break;
@@ -282,17 +280,18 @@ static gw_status stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_
 static gw_status measure_range(struct gw_doctor_reader *reader, double *bytes)
 {
 	uint32_t length = fit(reader, LONG_BYTES);
+	uint64_t budget_ns = reader->measure_ns / (4 * RANGE_REPEATS);
 	double brief = INFINITY, lengthy = INFINITY;
 	*bytes = NAN;
 	if (length < LONG_BYTES)
 		return GW_OK;
 	for (int i = 0; i < RANGE_REPEATS; i++) {
 		double seconds;
-		gw_status status = stream(reader, SHORT_BYTES, RANGE_NS, &seconds);
+		gw_status status = stream(reader, SHORT_BYTES, budget_ns, &seconds);
 		if (status)
 			return status;
 		brief = fmin(brief, seconds);
-		status = stream(reader, length, RANGE_NS, &seconds);
+		status = stream(reader, length, budget_ns, &seconds);
 		if (status)
 			return status;
 		lengthy = fmin(lengthy, seconds);
@@ -310,7 +309,7 @@ gw_status gw_doctor_reader_measure(struct gw_doctor_reader *reader, struct gw_do
 	*out = (struct gw_doctor_figures){.row_bytes = fit(reader, reader->row_bytes)};
 	gw_status status = measure_latency(reader, out->row_bytes, out);
 	if (!status)
-		status = stream(reader, out->row_bytes, RATE_NS, &seconds_each);
+		status = stream(reader, out->row_bytes, reader->measure_ns / 4, &seconds_each);
 	if (!status)
 		status = measure_range(reader, &out->range_cost_bytes);
 	if (status)

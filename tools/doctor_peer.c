@@ -70,7 +70,7 @@ static gw_status reach(const struct peer *peer, enum way way, struct gw_doctor_r
 		to.address.port = 0;
 	}
 	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
-	gw_status status = gw_doctor_reader_open(schemes[way], &to, peers->row_bytes, out);
+	gw_status status = gw_doctor_reader_open(schemes[way], &to, peers->row_bytes, peers->measure_ms, out);
 	explicit_bzero(found, sizeof(found));
 	return status;
 }

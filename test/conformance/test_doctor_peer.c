@@ -19,8 +19,9 @@
 #include "test/support/doctor_host.h"
 #include "test/support/transport_bed.h"
 
-#define BYTES    (256u << 10)
-#define TIME_MAX (30 * GW_NS_PER_SECOND) /* for what is bounded by seconds, on a machine that is busy or emulated */
+#define MEASURE_MS 80
+#define BYTES      (256u << 10)
+#define TIME_MAX   (30 * GW_NS_PER_SECOND) /* for what is bounded by seconds, on a machine that is busy or emulated */
 
 /* --- One endpoint. --- */
 
@@ -28,7 +29,7 @@ static struct gw_doctor_reader *open_reader(const struct bed *bed, uint32_t row_
 {
 	struct gw_connect_options options = gw_bed_options(bed);
 	struct gw_doctor_reader *reader;
-	if (gw_doctor_reader_open(bed->kind->scheme, &options, row_bytes, &reader))
+	if (gw_doctor_reader_open(bed->kind->scheme, &options, row_bytes, MEASURE_MS, &reader))
 		fail_msg("%s: %s", bed->kind->name, gw_last_error());
 	return reader;
 }
@@ -114,7 +115,7 @@ static void a_silent_server_ends_at_the_deadline(void **state)
 	struct gw_connect_options options = gw_bed_options(&bed);
 	struct gw_doctor_reader *reader;
 	options.deadline_ns = gw_now_ns() + GW_NS_PER_SECOND * (getenv("GRAPHWIRE_GUEST") ? 20 : 1);
-	if (gw_doctor_reader_open(kind->scheme, &options, 512, &reader))
+	if (gw_doctor_reader_open(kind->scheme, &options, 512, MEASURE_MS, &reader))
 		fail_msg("%s", gw_last_error());
 	gw_bed_pause(&bed);
 	uint64_t begun = gw_now_ns();
@@ -136,7 +137,7 @@ static gw_status read_all(void *context)
 	struct gw_connect_options options = gw_bed_options(bed);
 	struct gw_doctor_reader *reader;
 	uint32_t used;
-	gw_status status = gw_doctor_reader_open(bed->kind->scheme, &options, 64, &reader);
+	gw_status status = gw_doctor_reader_open(bed->kind->scheme, &options, 64, MEASURE_MS, &reader);
 	if (!status)
 		status = gw_doctor_reader_sample(reader, sample, &used);
 	gw_doctor_reader_close(reader);
@@ -162,6 +163,7 @@ static void ask(struct asking *asking, const char *host, uint16_t port)
 	asking->peers = (struct gw_doctor_peers){.servers = asking->list,
 						 .count = 1,
 						 .row_bytes = 64,
+						 .measure_ms = MEASURE_MS,
 						 .timeout_ms = getenv("GRAPHWIRE_GUEST") ? 60000 : 5000};
 }
 
