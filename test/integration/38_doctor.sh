@@ -73,6 +73,7 @@ holds "a graph" "$GRAPHWIRE" generate rmat --scale 12 --features 32 --out graph 
 holds "its parts" "$GRAPHWIRE" partition graph --num-parts 1 --method random --out parts
 
 serve() { # serve ARGUMENT…: $address, $process
+	: >log # of the one before
 	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 "$@" >log 2>&1 </dev/null &
 	process=$!
 	started+=("$process")
