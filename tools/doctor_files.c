@@ -162,7 +162,7 @@ bool gw_doctor_folder(const struct gw_doctor *doctor, const char *prefix, struct
 		if (name[0] == '.' || strncmp(name, prefix, strlen(prefix)) != 0 ||
 		    strlen(name) >= sizeof(out->names[0]))
 			continue;
-		strcpy(out->names[out->count++], name);
+		snprintf(out->names[out->count++], sizeof(out->names[0]), "%s", name);
 	}
 	closedir(folder);
 	qsort(out->names, out->count, sizeof(out->names[0]), compare_names);

@@ -21,13 +21,13 @@
 #define SLOTS         4u   /* groups in flight while many rows are read */
 #define SPANS         256u /* of one group */
 #define SLOT_BYTES    (1u << 20)
-#define LANDING_BYTES (SLOTS * SLOT_BYTES)
+#define LANDING_BYTES ((size_t)SLOTS * SLOT_BYTES)
 #define SAMPLE_ROW    64u
 #define SHORT_BYTES   8u    /* a neighbour's id, as it lies in a list */
 #define LONG_BYTES    4096u /* a list read whole */
 #define WARM_ROUNDS   20u
 #define ROUNDS_MAX    5000u
-#define RANGE_REPEATS 3
+#define RANGE_REPEATS 3u
 #define READS_NS      (2000 * GW_NS_PER_MS) /* past the connect's deadline and the time to measure, for all reads */
 #define LATE_NS       GW_NS_PER_SECOND      /* past the deadline, for the transport to say so */
 
@@ -280,12 +280,12 @@ static gw_status stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_
 static gw_status measure_range(struct gw_doctor_reader *reader, double *bytes)
 {
 	uint32_t length = fit(reader, LONG_BYTES);
-	uint64_t budget_ns = reader->measure_ns / (4 * RANGE_REPEATS);
+	uint64_t budget_ns = reader->measure_ns / (UINT64_C(4) * RANGE_REPEATS);
 	double brief = INFINITY, lengthy = INFINITY;
 	*bytes = NAN;
 	if (length < LONG_BYTES)
 		return GW_OK;
-	for (int i = 0; i < RANGE_REPEATS; i++) {
+	for (uint32_t i = 0; i < RANGE_REPEATS; i++) {
 		double seconds;
 		gw_status status = stream(reader, SHORT_BYTES, budget_ns, &seconds);
 		if (status)

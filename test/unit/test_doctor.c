@@ -227,9 +227,9 @@ static void a_port_and_its_addresses(void **state)
 	expect(host, "GIDs mlx5_0/1", GW_DOCTOR_WARNING, "10.0.3.1", "ip addr add ADDRESS/24 dev ens1f0");
 	doctor_host_put(host, PORT "gid_attrs/types/1", "IB/RoCE v1\n");
 	doctor_has(expect(host, "GIDs mlx5_0/1", GW_DOCTOR_WARNING, "10.0.3.1", "ens1f0")->costs, "RoCE v1");
-	for (char n = '0'; n < '4'; n++) {
+	for (int n = 0; n < 4; n++) {
 		char path[128];
-		snprintf(path, sizeof(path), PORT "gids/%c", n);
+		snprintf(path, sizeof(path), PORT "gids/%d", n);
 		doctor_host_remove(host, path);
 	}
 	expect(host, "GIDs mlx5_0/1", GW_DOCTOR_WARNING, "none", "ens1f0");

@@ -57,7 +57,7 @@ static void json_says_what_was_found(void **state)
 	static const char *const words[] = {"ok", "note", "warning", "problem"};
 	struct gw_doctor doctor = {.section = "one"};
 	for (int i = 0; i < 200; i++) {
-		struct gw_doctor_finding *finding = gw_doctor_find(&doctor, i % 4, "finding %d", i);
+		struct gw_doctor_finding *finding = gw_doctor_find(&doctor, (unsigned)i % 4, "finding %d", i);
 		gw_doctor_value(finding, "a \"value\" \\ of %d", i);
 		gw_doctor_value(finding, ", and more");
 		gw_doctor_costs(finding, "costs %d", i);
