@@ -5,8 +5,8 @@
  *   each: connect ─▶ a sample, compared with the first one's ─▶ latency, rate, cost of a range
  *
  * A transport that cannot be had is told with the endpoint's own reason: a note where it is ordinary (another host, no
- * device), a warning where this host has what it takes, a problem where it was asked for. A server that none reaches is
- * a problem, and so are different bytes over two of them.
+ * device), a warning where this host has what it takes or where reads fail, a problem where it was asked for. A server
+ * that none reaches is a problem, and so are different bytes over two of them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -203,9 +203,10 @@ static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reade
 	if (!status && !empty)
 		status = gw_doctor_reader_measure(reader, &figures);
 	if (status) {
-		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
+		gw_doctor_raise(finding, is_asked_for(peer, schemes[way]) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
 		gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
+		gw_doctor_mend(finding, "graphwire stat %s, and the server's log", peer->text);
 		return;
 	}
 	if (empty)

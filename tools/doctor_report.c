@@ -125,7 +125,7 @@ static uint32_t count_of(const struct gw_doctor *doctor, enum gw_doctor_status s
 
 static void print_finding(const struct gw_doctor_finding *finding)
 {
-	printf("  %-8s %-24s %s\n", words[finding->status], finding->name, finding->value);
+	printf("  %-8s %-28s %s\n", words[finding->status], finding->name, finding->value);
 	if (finding->costs[0])
 		printf("  %-8s   costs: %s\n", "", finding->costs);
 	if (finding->mend[0])

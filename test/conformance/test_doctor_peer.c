@@ -17,6 +17,7 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/cluster.h"
 #include "test/support/doctor_host.h"
+#include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
 
 #define MEASURE_MS 80
@@ -353,6 +354,48 @@ static void nobody_and_strangers(void **state)
 	close(fd);
 }
 
+struct liar {
+	int listener;
+	uint64_t region_bytes;
+};
+
+/* Says a good hello, and goes at the first read; so for the hello that RDMA begins with. */
+static void *lie(void *argument)
+{
+	const struct liar *liar = argument;
+	for (int fd; (fd = gw_fake_accept(liar->listener)) >= 0; close(fd)) {
+		struct wire_header header;
+		uint8_t body[16 << 10];
+		if (gw_fake_welcome(fd, liar->region_bytes))
+			(void)!gw_fake_expect(fd, WIRE_READV, &header, body, sizeof(body));
+	}
+	return NULL;
+}
+
+static void a_server_that_goes_at_the_first_read(void **state)
+{
+	(void)state;
+	static const uint64_t sizes[] = {1, 4096, 1ull << 62, UINT64_MAX};
+	cluster_use_own_runtime_folder();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct liar liar = {.region_bytes = sizes[i]};
+		struct asking asking;
+		uint16_t port;
+		pthread_t thread;
+		liar.listener = gw_fake_listen(&port);
+		assert_int_equal(pthread_create(&thread, NULL, lie, &liar), 0);
+		ask(&asking, "127.0.0.1", port);
+		gw_doctor_ask(&asking.doctor, &asking.peers);
+		shutdown(liar.listener, SHUT_RDWR);
+		pthread_join(thread, NULL);
+		close(liar.listener);
+		if (sizes[i] <= 4096) /* others may be refused already */
+			answer(&asking, "tcp", GW_DOCTOR_WARNING, "connected, but reads fail: ");
+		answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport");
+		gw_doctor_free(&asking.doctor);
+	}
+}
+
 /* Over RDMA, where this host has a device. */
 static void rdma_is_reached_and_compared(void **state)
 {
@@ -408,10 +451,15 @@ int main(void)
 		{BED_TEST(a_silent_server_ends_at_the_deadline)},
 	};
 	const struct CMUnitTest servers[] = {
-		cmocka_unit_test(both_ways_read_the_same),      cmocka_unit_test(other_bytes_are_seen),
-		cmocka_unit_test(another_server_is_seen),       cmocka_unit_test(a_key_is_needed),
-		cmocka_unit_test(one_transport_is_asked_for),   cmocka_unit_test(nobody_and_strangers),
-		cmocka_unit_test(rdma_is_reached_and_compared), cmocka_unit_test(servers_are_hosts_and_ports),
+		cmocka_unit_test(both_ways_read_the_same),
+		cmocka_unit_test(other_bytes_are_seen),
+		cmocka_unit_test(another_server_is_seen),
+		cmocka_unit_test(a_key_is_needed),
+		cmocka_unit_test(one_transport_is_asked_for),
+		cmocka_unit_test(nobody_and_strangers),
+		cmocka_unit_test(a_server_that_goes_at_the_first_read),
+		cmocka_unit_test(rdma_is_reached_and_compared),
+		cmocka_unit_test(servers_are_hosts_and_ports),
 		cmocka_unit_test(short_memory_is_an_error),
 	};
 	int failed = gw_bed_run("doctor", tests, sizeof(tests) / sizeof(tests[0]));
