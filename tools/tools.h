@@ -10,5 +10,6 @@ int gw_tool_partition(int argc, char **argv);
 int gw_tool_verify(int argc, char **argv);
 int gw_tool_inspect(int argc, char **argv);
 int gw_tool_stat(int argc, char **argv);
+int gw_tool_doctor(int argc, char **argv);
 
 #endif

@@ -42,6 +42,11 @@ gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX])
 	return folder_find(path, true);
 }
 
+gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX])
+{
+	return folder_find(path, false);
+}
+
 static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool make)
 {
 	gw_status status = folder_find(path, make);

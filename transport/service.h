@@ -86,6 +86,8 @@ void gw_service_counters(const struct gw_service *service, struct gw_service_cou
  * is this user's and closed to all others. */
 #define GW_RUNTIME_PATH_MAX 512
 gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX]);
+/* The same for who only looks into it: GW_NOT_FOUND where it was not made yet. */
+gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX]);
 
 /* The key that a server on loopback makes for itself and clients of the same user find: 32 random bytes, 0600, in
  * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */

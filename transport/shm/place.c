@@ -29,12 +29,12 @@
 #define FILE_MAX   (sizeof(PREFIX) + GW_ADDRESS_NAME_MAX)
 #define LOCK_NS    (5 * GW_NS_PER_SECOND) /* for others to take their names, which is done in no time */
 
-/* The runtime folder, opened. */
-static gw_status folder_open(int *folder)
+/* The runtime folder, opened; made for those who listen. */
+static gw_status folder_open(int *folder, bool make)
 {
 	char path[GW_RUNTIME_PATH_MAX];
 	*folder = -1;
-	gw_status status = gw_runtime_folder(path);
+	gw_status status = make ? gw_runtime_folder(path) : gw_runtime_folder_find(path);
 	if (status)
 		return status;
 	*folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -106,6 +106,11 @@ static void sweep(int folder)
 	closedir(list);
 }
 
+static gw_status nobody(const char *name)
+{
+	return gw_fail(GW_PEER_LOST, "shm:%s: no server of this user has the name on this host", name);
+}
+
 static gw_status peer_check(int fd)
 {
 	struct ucred peer;
@@ -131,9 +136,9 @@ gw_status gw_shm_dial(const struct gw_address *address, int *out)
 	if (!gw_address_name_check(address->host))
 		return gw_fail(GW_INVALID, "shm:%.64s is no name", address->host);
 	snprintf(file, sizeof(file), PREFIX "%.64s", address->host);
-	gw_status status = folder_open(&folder);
+	gw_status status = folder_open(&folder, false);
 	if (status)
-		return status;
+		return status == GW_NOT_FOUND ? nobody(address->host) : status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		status = gw_fail_errno(GW_IO, errno, "socket");
@@ -143,8 +148,7 @@ gw_status gw_shm_dial(const struct gw_address *address, int *out)
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0) {
 		int error = errno;
 		if (error == ENOENT || error == ECONNREFUSED)
-			status = gw_fail(GW_PEER_LOST, "shm:%s: no server of this user has the name on this host",
-					 address->host);
+			status = nobody(address->host);
 		else
 			status = gw_fail_errno(GW_PEER_LOST, error, "shm:%s", address->host);
 	} else {
@@ -184,7 +188,7 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 {
 	int folder;
 	*out = -1;
-	gw_status status = folder_open(&folder);
+	gw_status status = folder_open(&folder, true);
 	if (status)
 		return status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -208,7 +212,7 @@ void gw_shm_socket_forget(const char *name)
 {
 	char file[FILE_MAX];
 	int folder;
-	if (folder_open(&folder))
+	if (folder_open(&folder, false))
 		return;
 	snprintf(file, sizeof(file), PREFIX "%.64s", name);
 	unlinkat(folder, file, 0);

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# The doctor as a user meets it: this host, a server by each transport, servers that are away, strange or want a key, and
+# options that make no sense. It changes nothing, and ends in time.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+export XDG_RUNTIME_DIR=$work/runtime # keys, locks and sockets of these servers only
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+
+# finds WHAT STATUS "PYTHON" ARGUMENT…: the doctor's JSON, its status, and what holds of its findings: each line of the
+# text, in which f("NAME") is a finding, its figures among its fields, and a the address of the server.
+finds() {
+	local what=$1 expected=$2 holds=$3 status
+	shift 3
+	timeout 60 "$GRAPHWIRE" doctor --json "$@" >out 2>err </dev/null
+	status=$?
+	if [ $status -ne "$expected" ] || [ -s err ]; then
+		not_ok "$what: status $status, not $expected: $(head -n 3 err)"
+	elif python3 - "$address" "$holds" >why 2>&1 <<-'CHECK'; then
+		import json, sys
+		report = json.load(open("out"))
+		a, order = sys.argv[1], ["ok", "note", "warning", "problem"]
+		names = {}
+		for x in report["findings"]:
+		    assert x["section"] and x["name"] and x["value"], x
+		    assert x["status"] in order and isinstance(x["costs"], str) and isinstance(x["mend"], str), x
+		    assert x["status"] != "ok" or x["costs"] == x["mend"] == "", x
+		    names[x["name"]] = {**x, **x.get("figures", {})}
+		assert len(names) == len(report["findings"]), "two findings of one name"
+		assert report["status"] == max((x["status"] for x in report["findings"]), key=order.index)
+		def f(name):
+		    return names[name]
+		for line in sys.argv[2].splitlines():
+		    assert not line.strip() or eval(line.strip()), line + json.dumps(names, indent=1)
+	CHECK
+		ok "$what"
+	else
+		not_ok "$what: $(tail -n 30 why)"
+	fi
+}
+
+address=none
+finds "this host" 0 '
+	f("memory")["section"] == "memory" and "available" in f("memory")["value"]
+	f("tcp")["range_cost_constant"] == 64
+	all(name in names for name in ("locked memory", "io_uring", "open files", "sealed memory", "NUMA nodes"))
+	not any(x["section"] == "servers" for x in names.values())'
+finds "more memory than any host has" 1 'f("memory")["status"] == "problem" and f("memory")["mend"]' --bytes 1000Ti
+finds "a little memory" 0 'f("memory")["status"] == "ok"' --bytes 1Mi
+if "$GRAPHWIRE" doctor >out 2>err && grep -qE '^  (ok|note|warning) +memory ' out &&
+	tail -n 1 out | grep -qE '^0 problems, [0-9]+ warnings?, [0-9]+ notes?$' && [ ! -s err ]; then
+	ok "the same for people"
+else
+	not_ok "the same for people: $(tail -n 3 out err)"
+fi
+
+# Neither /sys nor /proc, as in a bare container.
+if unshare -m true 2>/dev/null; then
+	bare() { unshare -m sh -c 'mount -t tmpfs none /sys && mount -t tmpfs none /proc && exec "$@"' sh "$@"; }
+	holds "a host that tells nothing" bare "$GRAPHWIRE" doctor
+	if grep -qE '^  note +memory ' out && grep -qE '^  note +NUMA nodes ' out && grep -q '^0 problems' out; then
+		ok "is full of notes"
+	else
+		not_ok "what it does not tell is no note: $(cat out)"
+	fi
+fi
+
+# --- A server. ---
+head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >good.key
+head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >wrong.key
+chmod 600 good.key wrong.key
+holds "a graph" "$GRAPHWIRE" generate rmat --scale 12 --features 32 --out graph --quiet
+holds "its parts" "$GRAPHWIRE" partition graph --num-parts 1 --method random --out parts
+
+serve() { # serve ARGUMENT…: $address, $process
+	: >log # of the one before
+	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 "$@" >log 2>&1 </dev/null &
+	process=$!
+	started+=("$process")
+	within 30 grep -q '^serving part' log || not_ok "a server: $(tail -n 1 log)"
+	address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+}
+stop() {
+	kill -TERM "$process"
+	wait "$process"
+}
+
+quick=(--measure 60)
+serve
+finds "a server by TCP and mapped, its key found" 0 '
+	all(f(f"{a} {way}")["status"] == "ok" for way in ("tcp", "shm"))
+	all(0 < f(f"{a} {way}")["p50_us"] <= f(f"{a} {way}")["p99_us"] for way in ("tcp", "shm"))
+	all(f(f"{a} {way}")["row_bytes"] == 100 for way in ("tcp", "shm"))
+	abs(f(a + " tcp")["bytes_per_second"] - 100 * f(a + " tcp")["rows_per_second"]) < 1e-3 * f(a + " tcp")["bytes_per_second"]
+	"compared with tcp, the same" in f(a + " shm")["value"]
+	f(a + " shm ranges")["range_cost_constant"] == 64
+	f(a)["value"] == "clients here read over shm"
+	f(a + " verbs")["status"] in ("note", "warning", "ok")' \
+	--server "$address" --row 100 "${quick[@]}"
+stop
+finds "a server that is gone" 1 '
+	"refused" in f(a + " tcp")["value"] and "not tried" in f(a + " shm")["value"]
+	f(a)["status"] == "problem" and f(a)["mend"]' --server "$address" "${quick[@]}"
+
+serve --key-file good.key --transport tcp
+rm -rf "$XDG_RUNTIME_DIR/graphwire"
+finds "a server with a key, over TCP alone" 0 '
+	f(a + " tcp")["status"] == "ok" and f(a + " shm")["status"] == "note"
+	f(a)["value"] == "clients here read over tcp"' --server "$address" --key-file good.key "${quick[@]}"
+if [ -e "$XDG_RUNTIME_DIR/graphwire" ]; then
+	not_ok "the doctor made a runtime folder"
+else
+	ok "the doctor makes no runtime folder"
+fi
+finds "a wrong key" 1 '
+	"key" in f(a + " tcp")["value"] and "--key-file" in f(a + " tcp")["mend"]
+	f(a)["status"] == "problem"' --server "$address" --key-file wrong.key "${quick[@]}"
+finds "no key" 1 '"key" in f(a + " tcp")["value"]' --server "$address" "${quick[@]}"
+finds "a transport that is asked for and is not there" 1 'f(a + " shm")["status"] == "problem"' \
+	--server "$address" --key-file good.key --transport shm "${quick[@]}"
+finds "one that is there" 0 'f(a + " tcp")["status"] == "ok"' \
+	--server "tcp:$address" --server "$address" --key-file good.key --transport tcp "${quick[@]}"
+kill -STOP "$process"
+finds "a server that is stopped, in time" 1 'f(a)["status"] == "problem" and "not reached" in f(a + " tcp")["value"]' \
+	--server "$address" --key-file good.key --timeout 500
+kill -CONT "$process"
+stop
+
+address=nobody.invalid:30050
+finds "no such name" 1 '"nobody.invalid" in f(a + " tcp")["value"]' --server "$address" --timeout 5000
+
+refuses "an option that is none" 2 'unrecognized' "$GRAPHWIRE" doctor --nonsense
+refuses "a server without its option" 2 '127.0.0.1:1.*--server' "$GRAPHWIRE" doctor 127.0.0.1:1
+refuses "a name of this host" 2 'HOST:PORT' "$GRAPHWIRE" doctor --server shm:abc
+refuses "a port that is none" 2 'port' "$GRAPHWIRE" doctor --server host:0
+refuses "a transport that is none" 2 'transport' "$GRAPHWIRE" doctor --server host:1 --transport smoke
+refuses "a key for nobody" 2 'key-file.*server' "$GRAPHWIRE" doctor --key-file good.key
+refuses "a row of nothing" 2 'row' "$GRAPHWIRE" doctor --server host:1 --row 0
+refuses "a key file that is not there" 1 'absent.key' "$GRAPHWIRE" doctor --server 127.0.0.1:1 --key-file absent.key
+many=()
+for port in $(seq 1 257); do many+=(--server "127.0.0.1:$port"); done
+refuses "too many servers" 2 '256' "$GRAPHWIRE" doctor "${many[@]}"
