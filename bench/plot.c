@@ -33,7 +33,8 @@ static bool drawable(double value)
 
 static double place(const struct axis *axis, double value)
 {
-	return axis->at + axis->length * (log(value / axis->low) / log(axis->high / axis->low));
+	double low = log(axis->low);
+	return axis->at + axis->length * ((log(value) - low) / (log(axis->high) - low));
 }
 
 /* ---- text ---- */
@@ -122,7 +123,7 @@ static void round_ends(struct axis *axis)
 static unsigned find_ticks(const struct axis *axis, double ticks[TICKS_MAX])
 {
 	unsigned count = 0;
-	double decades = log10(axis->high / axis->low);
+	double decades = log10(axis->high) - log10(axis->low);
 	double stride = decades > TICKS_MAX - 2 ? pow(10, ceil(decades / (TICKS_MAX - 2))) : 10;
 	if (decades > 2.5) {
 		for (double tick = axis->low; tick <= axis->high * 1.001 && count < TICKS_MAX; tick *= stride)
