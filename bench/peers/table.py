@@ -8,7 +8,7 @@ import statistics
 import sys
 
 LOCAL = "Local sampling, fanouts 15, 10, 5, batches of 1000, blocks built: million edges a second"
-HOSTS = "Two hosts, TCP only, one trainer, fanouts 15, 10, 5, batches of 1000, 512-byte rows, labels"
+HOSTS = "Two hosts, one trainer, fanouts 15, 10, 5, batches of 1000, 512-byte rows, labels"
 
 
 def read(path):
@@ -50,14 +50,16 @@ def local(lines):
 
 
 def hosts(lines):
-    if not any("two hosts" in line["peer"] or "distributed" in line["peer"] for line in lines):
+    if not any("graphwire hosts" in line["peer"] or "distributed" in line["peer"] for line in lines):
         return
     print(f"\n{HOSTS}\n")
     print("| | Graphwire | DGL | ratio |\n|---|---|---|---|")
-    for name, key, scale in (("batches/s", "batches_per_s", 1), ("million sampled edges/s", "edges_per_s", 1e6)):
-        own, peer = (rounds([line for line in lines if where in line["peer"]], "", key)
-                     for where in ("graphwire two hosts", "distributed"))
-        print(f"| {name} | {cell(own, scale)} | {cell(peer, scale)} | {cell(own / peer if own and peer else None)} |")
+    for way, what in (("auto", "local part mapped"), ("tcp", "all over TCP")):
+        for name, key, scale in (("batches/s", "batches_per_s", 1), ("million sampled edges/s", "edges_per_s", 1e6)):
+            own, peer = (rounds([line for line in lines if where in line["peer"]], "", key)
+                         for where in (f"graphwire hosts {way}", "distributed"))
+            print(f"| {what}: {name} | {cell(own, scale)} | {cell(peer, scale)} | "
+                  f"{cell(own / peer if own and peer else None)} |")
     for name, key, scale in (("one remote row, µs (median)", "remote_row_us_p50", 1),
                              ("remote rows, 10,000 at a time, million/s", "remote_rows_per_s", 1e6)):
         own, peer = (rounds(lines, where, key) for where in ("graphwire remote rows", "dgl"))
