@@ -12,6 +12,7 @@ struct gw_bare_rows {
 	uint32_t row_bytes;
 	uint32_t batch;   /* rows asked for at once */
 	uint32_t depth;   /* batches in flight */
+	uint32_t run;     /* rows that follow each other, in what is measured; 0, 1: none do. Not in these loops. */
 	uint8_t *landing; /* depth * batch * row_bytes */
 	double seconds;   /* how long to measure */
 };

@@ -166,9 +166,14 @@ static void print_text(FILE *to, const char *name, const char *text)
 	print_string(to, text);
 }
 
-static void print_json(FILE *to, const struct gw_bench *bench, const struct gw_bench_result *result, double value,
-		       double ceiling)
+/* What --json takes of a result. */
+static void print_json(const struct gw_bench *bench, const struct gw_bench_result *result)
 {
+	FILE *to = bench->json;
+	if (!to)
+		return;
+	double value = gw_bench_series_median(result->values);
+	double ceiling = result->ceilings ? gw_bench_series_median(result->ceilings) : 0;
 	fputs("{\"bench\":", to);
 	print_string(to, bench->name);
 	print_text(to, "case", result->title);
@@ -215,13 +220,29 @@ static void print_row(struct gw_bench *bench, const struct gw_bench_result *resu
 	fflush(to);
 }
 
-void gw_bench_report(struct gw_bench *bench, const struct gw_bench_result *result)
+void gw_bench_report_json(const struct gw_bench *bench, const struct gw_bench_result *result)
 {
 	assert(result->verified);
 	assert(result->values->count >= GW_BENCH_REPEATS_MIN);
+	print_json(bench, result);
+}
+
+void gw_bench_missing(const struct gw_bench *bench, const char *what, const char *why)
+{
+	fprintf(bench->table, "%s: not measured: %s\n", what, why);
+	if (!bench->json)
+		return;
+	fputs("{\"bench\":", bench->json);
+	print_string(bench->json, bench->name);
+	print_text(bench->json, "case", what);
+	print_text(bench->json, "missing", why);
+	fputs("}\n", bench->json);
+}
+
+void gw_bench_report(struct gw_bench *bench, const struct gw_bench_result *result)
+{
 	double value = gw_bench_series_median(result->values);
 	double ceiling = result->ceilings ? gw_bench_series_median(result->ceilings) : 0;
 	print_row(bench, result, value, ceiling);
-	if (bench->json)
-		print_json(bench->json, bench, result, value, ceiling);
+	gw_bench_report_json(bench, result);
 }

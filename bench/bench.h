@@ -98,5 +98,9 @@ struct gw_bench_result {
 /* A line of the table and, if asked for, a JSON object: {"bench","case","value","unit","ceiling","ratio","verified",
  * "repeats","spread","ceiling_spread", then the fields}. Warns where the repeats differ too much to mean anything. */
 void gw_bench_report(struct gw_bench *bench, const struct gw_bench_result *result);
+/* The JSON object alone, of a benchmark that has a table of its own. */
+void gw_bench_report_json(const struct gw_bench *bench, const struct gw_bench_result *result);
+/* What could not be measured here, and why: a line, and {"bench","case","missing"}. */
+void gw_bench_missing(const struct gw_bench *bench, const char *what, const char *why);
 
 #endif

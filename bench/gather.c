@@ -4,7 +4,8 @@
  *   by each driver, a raw stream beside them; verbs against bare reads -> report
  *
  * Reads are checked against the table before anything is measured. One client and one server thread, both loops alike;
- * `depth` batches in flight. The rows of a batch are random, so that no cache helps and no two batches are the same.
+ * `depth` batches in flight. The rows of a batch are random, so that no cache helps and no two batches are the same; or
+ * runs of neighbours at random places (--run), which a transport may fetch as one, and the bare loops do not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 struct arguments {
 	struct gw_bench bench;
-	uint64_t table_bytes, batch, depth, queue_pairs;
+	uint64_t table_bytes, batch, depth, queue_pairs, run;
 	double seconds;
 	const char *transport; /* NULL: all */
 	uint32_t row_bytes[SIZES_MAX];
@@ -52,17 +53,17 @@ static gw_status take_row(void *input, char *text)
 	return status;
 }
 
-static const char *const transports[] = {"memory", "shm", "epoll", "io_uring", "verbs", NULL};
-
 #define A struct arguments
 static const struct gw_option table[] = {
 	{"table", "BYTES", "size of the table (2Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
 	{"row", "BYTES", "bytes of a row; may be given several times (400, 512)", 0, GW_OPTION_CALL(take_row)},
 	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, 1 << 20)},
+	{"run", "N", "rows of a batch that follow each other in the table, N at a time (1)", 0,
+	 GW_OPTION_NUMBER(A, run, 1, 1024)},
 	{"depth", "N", "batches in flight (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
 	{"transport", "NAME", "memory, shm, epoll, io_uring or verbs only", 0,
-	 GW_OPTION_CHOICE(A, transport, transports)},
+	 GW_OPTION_CHOICE(A, transport, gw_row_options)},
 	{"queue-pairs", "N", "verbs: queue pairs of the connection, and of the bare loop (2)", 0,
 	 GW_OPTION_NUMBER(A, queue_pairs, 1, 8)},
 	{"spin", "US", "look so long before sleeping (0)", 0, GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
@@ -133,19 +134,51 @@ static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, 
 	return status;
 }
 
-static gw_status run_case(struct arguments *a, const char *scheme, const char *driver)
+static void report(struct arguments *a, const struct gw_row_way *way, const struct gw_bench_series *ceilings,
+		   const struct gw_bench_series *values, double stream)
+{
+	char title[96], note[160], runs[32] = "";
+	if (a->bare.run > 1)
+		snprintf(runs, sizeof(runs), " in runs of %u", a->bare.run);
+	snprintf(title, sizeof(title), "%s, %llu x %u B%s, %llu in flight", way->name, (unsigned long long)a->batch,
+		 a->bare.row_bytes, runs, (unsigned long long)a->depth);
+	int used = snprintf(note, sizeof(note), "on %s", gw_row_pages(a->table));
+	if (way->tcp_driver)
+		used += snprintf(note + used, sizeof(note) - (size_t)used, "; a raw stream from hot buffers: %.4g GB/s",
+				 stream);
+	if (a->bare.run > 1)
+		snprintf(note + used, sizeof(note) - (size_t)used, "; the bare loop asks for each row by itself");
+	struct gw_bench_result result = {
+		.title = title,
+		.unit = "GB/s",
+		.values = values,
+		.ceilings = ceilings,
+		.verified = true,
+		.note = note,
+		.fields = {{"transport", 0, way->name},
+			   {"row_bytes", a->bare.row_bytes, NULL},
+			   {"run", a->bare.run, NULL},
+			   {"mrows_per_s", gw_bench_series_median(values) * 1e3 / a->bare.row_bytes, NULL},
+			   {"cpu_s_per_gb", gw_bench_series_median(&a->cpu), NULL},
+			   {"ceiling_cpu_s_per_gb", gw_bench_series_median(&a->bare_cpu), NULL},
+			   {"pages", 0, gw_row_pages(a->table)},
+			   {way->tcp_driver ? "raw_stream_gb_per_s" : NULL, stream, NULL}},
+	};
+	gw_bench_report(&a->bench, &result);
+}
+
+static gw_status run_case(struct arguments *a, const struct gw_row_way *way)
 {
 	const struct gw_poll_group_options options = {
-		.tcp_driver = driver, .spin_ns = 1000 * a->spin_us, .queue_pairs = (uint32_t)a->queue_pairs};
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, scheme, &options, 1);
-	if (status == GW_UNSUPPORTED && strcmp(scheme, "memory") != 0) {
-		fprintf(a->bench.table, "%s%s%s: not measured: %s\n", scheme, driver ? "/" : "", driver ? driver : "",
-			gw_last_error());
+		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * a->spin_us, .queue_pairs = (uint32_t)a->queue_pairs};
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, way->scheme, &options, 1);
+	if (status == GW_UNSUPPORTED && strcmp(way->scheme, "memory") != 0) {
+		fprintf(a->bench.table, "%s: not measured: %s\n", way->name, gw_last_error());
 		return GW_OK;
 	}
 	if (status)
 		return status;
-	a->scheme = scheme;
+	a->scheme = way->scheme;
 	int error = is(a, "verbs")
 			    ? gw_bare_verbs_open(gw_arena_base(a->table), a->table_bytes, gw_arena_base(a->landing),
 						 gw_arena_bytes(a->landing), (unsigned)a->queue_pairs, &a->bare_verbs)
@@ -160,54 +193,25 @@ static gw_status run_case(struct arguments *a, const char *scheme, const char *d
 	gw_row_bed_end(&a->bed);
 	gw_bare_verbs_close(a->bare_verbs);
 	a->bare_verbs = NULL;
-	if (status)
-		return status;
-	char title[96], note[96];
-	double stream = gw_bench_series_median(&streams);
-	snprintf(title, sizeof(title), "%s%s%s, %llu x %u B, %llu in flight", scheme, driver ? "/" : "",
-		 driver ? driver : "", (unsigned long long)a->batch, a->bare.row_bytes, (unsigned long long)a->depth);
-	if (driver)
-		snprintf(note, sizeof(note), "on %s; a raw stream from hot buffers: %.4g GB/s", gw_row_pages(a->table),
-			 stream);
-	else
-		snprintf(note, sizeof(note), "on %s", gw_row_pages(a->table));
-	struct gw_bench_result result = {
-		.title = title,
-		.unit = "GB/s",
-		.values = &values,
-		.ceilings = &ceilings,
-		.verified = true,
-		.note = note,
-		.fields = {{"mrows_per_s", gw_bench_series_median(&values) * 1e3 / a->bare.row_bytes, NULL},
-			   {"cpu_s_per_gb", gw_bench_series_median(&a->cpu), NULL},
-			   {"ceiling_cpu_s_per_gb", gw_bench_series_median(&a->bare_cpu), NULL},
-			   {"pages", 0, gw_row_pages(a->table)},
-			   {driver ? "raw_stream_gb_per_s" : NULL, stream, NULL}},
-	};
-	gw_bench_report(&a->bench, &result);
-	return GW_OK;
+	if (!status)
+		report(a, way, &ceilings, &values, gw_bench_series_median(&streams));
+	return status;
 }
 
 static gw_status run_size(struct arguments *a, uint32_t row_bytes)
 {
-	static const char *const drivers[] = {"epoll", "io_uring"};
 	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->table),
 					.rows = a->table_bytes / row_bytes,
 					.row_bytes = row_bytes,
 					.batch = (uint32_t)a->batch,
 					.depth = (uint32_t)a->depth,
+					.run = (uint32_t)a->run,
 					.landing = gw_arena_base(a->landing),
 					.seconds = a->seconds};
 	gw_status status = GW_OK;
-	if (!a->transport || strcmp(a->transport, "memory") == 0)
-		status = run_case(a, "memory", NULL);
-	if (!status && (!a->transport || strcmp(a->transport, "shm") == 0))
-		status = run_case(a, "shm", NULL);
-	for (int i = 0; i < 2 && !status; i++)
-		if (!a->transport || strcmp(a->transport, drivers[i]) == 0)
-			status = run_case(a, "tcp", drivers[i]);
-	if (!status && (!a->transport || strcmp(a->transport, "verbs") == 0))
-		status = run_case(a, "verbs", NULL);
+	for (unsigned i = 0; i < ROW_WAYS && !status; i++)
+		if (!a->transport || strcmp(a->transport, gw_row_ways[i].option) == 0)
+			status = run_case(a, &gw_row_ways[i]);
 	return status;
 }
 
@@ -250,6 +254,7 @@ int gw_bench_gather(int argc, char **argv)
 				.batch = 10000,
 				.depth = 4,
 				.queue_pairs = 2,
+				.run = 1,
 				.seconds = 0.5};
 	gw_options_parse(&options, argc, argv, a);
 	if (!a->row_sizes) {

@@ -10,8 +10,8 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } benchmarks[] = {
-	{"latency", gw_bench_latency, "one row, against a bare ping-pong"},
-	{"gather", gw_bench_gather, "many rows, over TCP and in memory, against bare loops"},
+	{"latency", gw_bench_latency, "one row, against a bare ping-pong; --matrix: every size and transport"},
+	{"gather", gw_bench_gather, "many rows, in memory, mapped and over networks, against bare loops"},
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
 	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
 	{"remote", gw_bench_remote, "rows and samples through the client, of parts that lie elsewhere"},

@@ -156,6 +156,22 @@ static gw_status measure_bare(void *context, double *figure)
 	return GW_OK;
 }
 
+/* How the parts are reached. */
+static const char *way_of(const struct arguments *a)
+{
+	uint32_t mapped = 0, parts = gw_client_graph(a->alone)->num_parts;
+	if (a->standalone)
+		return "in memory";
+	for (uint32_t part = 0; part < parts; part++) {
+		const char *way = gw_part_transport(a->measured, part);
+		mapped += way && strcmp(way, "shm") == 0;
+	}
+	const char *first = gw_part_transport(a->measured, 0);
+	if (mapped)
+		return mapped == parts ? "mapped" : "mapped in part";
+	return first && strcmp(first, "verbs") == 0 ? "over RDMA" : "over TCP";
+}
+
 static void report(struct arguments *a, const struct gw_bench_fanouts *fanouts, const struct gw_bench_series *values,
 		   const struct gw_bench_series *ceilings)
 {
@@ -164,8 +180,7 @@ static void report(struct arguments *a, const struct gw_bench_fanouts *fanouts, 
 	size_t used = 0;
 	for (uint32_t h = 0; h < fanouts->hops; h++)
 		used += (size_t)snprintf(title + used, sizeof(title) - used, "%s%d", h ? "," : "[", fanouts->of_hop[h]);
-	snprintf(title + used, sizeof(title) - used, "] x %u seeds, %s", a->batch_size,
-		 a->standalone ? "in memory" : "over TCP");
+	snprintf(title + used, sizeof(title) - used, "] x %u seeds, %s", a->batch_size, way_of(a));
 	snprintf(note, sizeof(note), "ceiling: the feature rows alone, by %s",
 		 a->standalone   ? "a prefetching copy"
 		 : a->pairs == 1 ? "a bare loop over TCP"

@@ -9,6 +9,14 @@
 #include "core/base/clock.h"
 #include "core/base/rng.h"
 
+const struct gw_row_way gw_row_ways[ROW_WAYS] = {
+	{"memory", "memory", "memory", NULL},   {"shm", "shm", "shm", NULL},
+	{"tcp/epoll", "epoll", "tcp", "epoll"}, {"tcp/io_uring", "io_uring", "tcp", "io_uring"},
+	{"verbs", "verbs", "verbs", NULL},
+};
+
+const char *const gw_row_options[] = {"memory", "shm", "epoll", "io_uring", "verbs", NULL};
+
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 {
 	const struct gw_arena_options options = {
@@ -72,7 +80,7 @@ static void choose_address(const char *scheme, struct gw_address *address)
 {
 	*address = (struct gw_address){0};
 	snprintf(address->scheme, sizeof(address->scheme), "%s", scheme);
-	if (strcmp(scheme, "tcp") == 0)
+	if (strcmp(scheme, "tcp") == 0 || strcmp(scheme, "verbs") == 0)
 		snprintf(address->host, sizeof(address->host), "127.0.0.1");
 	else
 		snprintf(address->host, sizeof(address->host), "bench-rows-%ld", (long)getpid());

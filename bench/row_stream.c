@@ -19,14 +19,25 @@ static uint8_t *landing_of(const struct gw_row_stream *s, uint32_t slot)
 	return s->rows.landing + (size_t)slot * s->rows.batch * s->rows.row_bytes;
 }
 
+/* The rows of the next batch: at random, or runs of neighbours that begin at random. */
+static void draw(struct gw_row_stream *s, uint64_t *offsets)
+{
+	uint32_t run = s->rows.run ? s->rows.run : 1;
+	uint64_t beginnings = s->rows.rows - run + 1;
+	for (uint32_t i = 0; i < s->rows.batch;) {
+		uint64_t row = gw_bare_mix(s->next++) % beginnings;
+		for (uint32_t end = i + run; i < end && i < s->rows.batch; i++)
+			offsets[i] = row++ * s->rows.row_bytes;
+	}
+}
+
 static gw_status post(struct gw_row_stream *s, uint32_t slot)
 {
 	const struct gw_region *region = &s->client.endpoint->peer.regions[0];
 	struct gw_group *group = &s->groups[slot];
 	uint64_t *offsets = offsets_of(s, slot);
 	*group = (struct gw_group){.cookie = group, .deadline_ns = s->deadline_ns};
-	for (uint32_t i = 0; i < s->rows.batch; i++)
-		offsets[i] = gw_bare_mix(s->next++) % s->rows.rows * s->rows.row_bytes;
+	draw(s, offsets);
 	struct gw_gather gather = {.remote = offsets,
 				   .local = (uint64_t)(landing_of(s, slot) - s->rows.landing),
 				   .row_bytes = s->rows.row_bytes,
@@ -60,6 +71,9 @@ static gw_status wait_one(struct gw_row_stream *s, uint32_t *slot)
 gw_status gw_row_stream_begin(struct gw_row_stream *s, const struct gw_row_bed *bed, const struct gw_bare_rows *rows)
 {
 	assert(rows->depth > 0 && rows->depth <= ROW_DEPTH_MAX);
+	if (rows->rows <= rows->run)
+		return gw_fail(GW_INVALID, "a table of %llu rows has no runs of %u", (unsigned long long)rows->rows,
+			       rows->run);
 	*s = (struct gw_row_stream){.rows = *rows};
 	s->offsets = gw_calloc((size_t)rows->depth * rows->batch, sizeof(*s->offsets));
 	gw_status status = s->offsets ? gw_row_client_open(bed, &s->client) : GW_NO_MEMORY;

@@ -50,14 +50,14 @@ def local(lines):
 
 
 def hosts(lines):
-    if not any("two hosts" in line["peer"] or "distributed" in line["peer"] for line in lines):
+    if not any("graphwire hosts" in line["peer"] or "distributed" in line["peer"] for line in lines):
         return
     print(f"\n{HOSTS}\n")
     print("| | Graphwire | DGL | ratio |\n|---|---|---|---|")
-    for way, what in (("auto", "own part mapped, the other over TCP"), ("tcp", "all over TCP")):
+    for way, what in (("auto", "local part mapped"), ("tcp", "all over TCP")):
         for name, key, scale in (("batches/s", "batches_per_s", 1), ("million sampled edges/s", "edges_per_s", 1e6)):
             own, peer = (rounds([line for line in lines if where in line["peer"]], "", key)
-                         for where in (f"graphwire two hosts {way}", "distributed"))
+                         for where in (f"graphwire hosts {way}", "distributed"))
             print(f"| {what}: {name} | {cell(own, scale)} | {cell(peer, scale)} | "
                   f"{cell(own / peer if own and peer else None)} |")
     for name, key, scale in (("one remote row, µs (median)", "remote_row_us_p50", 1),

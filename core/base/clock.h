@@ -23,6 +23,15 @@ static inline uint64_t gw_later_ns(uint64_t now_ns, uint64_t ns)
 	return ns > GW_NO_DEADLINE - now_ns ? GW_NO_DEADLINE : now_ns + ns;
 }
 
+/* The same as of the kernel's last tick, 1 to 10 ms ago at most: for what need not be exact. It asks no device, where
+ * the clock may be one (HPET, in guests) that costs more than the work it is asked for. */
+static inline uint64_t gw_past_ns(void)
+{
+	struct timespec past;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &past);
+	return (uint64_t)past.tv_sec * GW_NS_PER_SECOND + (uint64_t)past.tv_nsec;
+}
+
 /* The point in time that lies timeout_ms from now; a negative timeout, or one past the end of time, means never. */
 static inline uint64_t gw_deadline_ns(int64_t timeout_ms)
 {

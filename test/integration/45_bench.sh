@@ -35,11 +35,54 @@ measured 2 minibatch --scale 10 --batches 2 --batch-size 100
 measured 3 remote --scale 10 --batches 2 --batch-size 100
 measured 2 threads --threads 2 --seconds 0.01 --table 1Mi --batch 500
 measured 1 load --size 1Mi --folder "$work"
+measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500 --run 8
+measured 3 remote --scale 10 --batches 2 --batch-size 100 --transport shm
+
+holds "bench latency --matrix" "$GRAPHWIRE" bench latency --matrix --sizes 8,100,4Ki --seconds 0.3 --table 1Mi \
+	--repeats 5 --json matrix.json --plot matrix.svg
+if python3 - "$drivers" <<-'CHECK' >why 2>&1; then
+	import json, re, sys
+	import xml.dom.minidom
+	lines = [json.loads(line) for line in open("matrix.json")]
+	cells = {}
+	for line in lines:
+	    assert line["bench"] == "latency", line
+	    if "missing" in line:
+	        assert line["case"] in ("tcp/io_uring", "verbs") and line["missing"], line
+	        continue
+	    assert line["verified"] is True and line["unit"] == "us", line
+	    assert 0 < line["p50_us"] <= line["p99_us"] * 1.02 <= line["p999_us"] * 1.05, line
+	    assert line["rows_per_s"] > 0 and line["rounds"] >= 5, line
+	    assert abs(line["gb_per_s"] * 1e9 / line["rows_per_s"] / line["row_bytes"] - 1) < 1e-6, line
+	    cells.setdefault(line["transport"], []).append(line["row_bytes"])
+	assert all(sizes == [8, 100, 4096] for sizes in cells.values()), cells
+	assert {"memory", "shm", "tcp/epoll"} <= set(cells), cells
+	named = set(cells) | {line["case"] for line in lines if "missing" in line}
+	assert named == {"memory", "shm", "tcp/epoll", "tcp/io_uring", "verbs"}, named
+	picture = xml.dom.minidom.parse("matrix.svg")
+	assert len(picture.getElementsByTagName("circle")) == 9 * len(cells), "points"
+	for element in picture.getElementsByTagName("*"):
+	    for _, value in element.attributes.items():
+	        assert not re.search(r"\b(nan|inf)", value, re.I), value
+CHECK
+	ok "bench latency --matrix: every size and transport, or why not; a plot of them"
+else
+	not_ok "bench latency --matrix: $(tail -n 1 why)"
+fi
 left=$(ls -A tmp)
 if [ -z "$left" ]; then ok "benchmarks leave nothing behind"; else not_ok "benchmarks leave $left"; fi
 
 refuses "bench: an option without a benchmark" 2 'json.*name' "$GRAPHWIRE" bench --json x
 refuses "bench: too few repeats" 2 'repeats' "$GRAPHWIRE" bench sample --repeats 2
+refuses "bench: no folder for the plot" 1 'absent/x.svg' "$GRAPHWIRE" bench latency --matrix --plot absent/x.svg
+refuses "bench: a plot of nothing" 2 'needs --matrix' "$GRAPHWIRE" bench latency --plot x.svg
+refuses "bench: sizes of nothing" 2 'needs --matrix' "$GRAPHWIRE" bench latency --sizes 8,64
+refuses "bench: sizes that do not grow" 2 'must grow' "$GRAPHWIRE" bench latency --matrix --sizes 64,8
+refuses "bench: a size that is none" 2 'sizes' "$GRAPHWIRE" bench latency --matrix --sizes 8,,64
+refuses "bench: rows too wide" 2 '128' "$GRAPHWIRE" bench latency --matrix --sizes 128Ki
+refuses "bench: latency of memory by itself" 2 'needs --matrix' "$GRAPHWIRE" bench latency --transport shm
+refuses "bench: runs longer than a table" 1 'no runs' "$GRAPHWIRE" bench gather --table 1Mi --row 64Ki --batch 16 --run 17
+refuses "bench: a run of none" 2 'run' "$GRAPHWIRE" bench gather --run 0
 refuses "bench: no folder for the JSON" 1 'absent/x' "$GRAPHWIRE" bench latency --rounds 10 --json absent/x
 refuses "bench: servers without a graph" 1 'part-config' "$GRAPHWIRE" bench minibatch --servers 127.0.0.1:1
 

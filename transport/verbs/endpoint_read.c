@@ -235,32 +235,32 @@ static uint32_t direct_build(struct verbs_queue *queue, struct verbs_frame *fram
 static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, struct verbs_frame *frame,
 		  struct batch *batch)
 {
-	struct verbs_wr wr = {.work = VERBS_READ, .frame = frame};
+	struct verbs_wr *wr = verbs_queue_next(queue);
 	struct ibv_sge *sges = batch->sges[batch->n];
 	uint32_t shift = endpoint->places[frame->region].shift, count;
 	uint64_t remote = 0;
+	*wr = (struct verbs_wr){.work = VERBS_READ, .frame = frame};
 	if (frame->mr)
-		count = direct_build(queue, frame, shift, &wr, sges, &remote);
+		count = direct_build(queue, frame, shift, wr, sges, &remote);
 	else
-		count = bounce_build(queue, frame, shift, &wr, sges, &remote);
+		count = bounce_build(queue, frame, shift, wr, sges, &remote);
 	if (count == 0)
 		return false;
-	uint32_t key;
-	memcpy(&key, endpoint->places[frame->region].keys + 4 * (remote >> shift), 4);
-	*verbs_queue_push(queue) = wr;
-	queue->bytes_open += wr.bytes;
+	queue->head++;
+	queue->bytes_open += wr->bytes;
 	frame->open++;
 	bool signal = ++queue->unsignalled >= VERBS_SIGNAL_EVERY;
 	queue->unsignalled = signal ? 0 : queue->unsignalled;
+	/* Field by field: the rest is not looked at for a read, and clearing it took longer than filling in these. */
 	struct ibv_send_wr *out = &batch->wrs[batch->n];
-	*out = (struct ibv_send_wr){
-		.wr_id = verbs_wr_id(queue),
-		.sg_list = sges,
-		.num_sge = (int)count,
-		.opcode = IBV_WR_RDMA_READ,
-		.send_flags = signal ? IBV_SEND_SIGNALED : 0,
-		.wr.rdma = {.remote_addr = endpoint->places[frame->region].base + remote, .rkey = key},
-	};
+	out->wr_id = verbs_wr_id(queue);
+	out->next = NULL;
+	out->sg_list = sges;
+	out->num_sge = (int)count;
+	out->opcode = IBV_WR_RDMA_READ;
+	out->send_flags = signal ? IBV_SEND_SIGNALED : 0;
+	out->wr.rdma.remote_addr = endpoint->places[frame->region].base + remote;
+	memcpy(&out->wr.rdma.rkey, endpoint->places[frame->region].keys + 4 * (remote >> shift), 4);
 	if (batch->n)
 		batch->wrs[batch->n - 1].next = out;
 	batch->n++;
@@ -295,7 +295,9 @@ void gw_verbs_reads_pump(struct verbs_endpoint *endpoint)
 {
 	uint32_t refused = 0;
 	while (endpoint->waiting && refused < endpoint->queue_count) {
-		struct verbs_queue *queue = endpoint->lines[endpoint->turn++ % endpoint->queue_count].queue;
+		struct verbs_queue *queue = endpoint->lines[endpoint->turn].queue;
+		if (++endpoint->turn >= endpoint->queue_count)
+			endpoint->turn = 0;
 		if (queue->failure)
 			return;
 		refused = post_batch(endpoint, queue) ? 0 : refused + 1;
@@ -345,7 +347,7 @@ static bool begin(struct verbs_endpoint *endpoint, struct gw_group *group, const
 	gw_status status;
 	if (endpoint->phase != ENDPOINT_OPENED)
 		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text));
-	else if (group->deadline_ns && group->deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= group->deadline_ns)
+	else if (group->deadline_ns && group->deadline_ns != GW_NO_DEADLINE && gw_past_ns() >= group->deadline_ns)
 		status = gw_fail(GW_DEADLINE, "the deadline had passed before anything was read");
 	else
 		status = gw_check_region(&endpoint->base, region);
@@ -385,8 +387,16 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	if (!frame)
 		return NULL;
 	endpoint->free_frames = frame->next;
-	*frame = (struct verbs_frame){
-		.group = group, .base = buffer->base, .mr = mr, .region = region->id, .waiting = true};
+	/* Field by field, which is a third of clearing it first; the ranges are the caller's to fill in. */
+	frame->next = NULL;
+	frame->group = group;
+	frame->base = buffer->base;
+	frame->mr = mr;
+	frame->spans = NULL;
+	frame->at = frame->at_done = frame->open = 0;
+	frame->region = region->id;
+	frame->waiting = true;
+	frame->dying = false;
 	*endpoint->waiting_end = frame;
 	endpoint->waiting_end = &frame->next;
 	group->frames_open++;

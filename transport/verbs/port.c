@@ -95,7 +95,6 @@ void gw_verbs_port_destroy(struct verbs_port *port)
 	for (uint32_t i = 0; i < port->queue_capacity; i++)
 		assert(!port->queues[i]);
 	gw_verbs_unwatch(port->loop, port->channel->fd);
-	gw_verbs_port_heard(port);
 	if (port->events)
 		ibv_ack_cq_events(port->cq, port->events);
 	ibv_destroy_cq(port->cq);
@@ -166,22 +165,27 @@ bool gw_verbs_port_poll(struct verbs_port *port)
 	return worked;
 }
 
-void gw_verbs_port_arm(struct verbs_port *port)
-{
-	if (!port->armed)
-		port->armed = ibv_req_notify_cq(port->cq, 0) == 0;
-}
-
-void gw_verbs_port_heard(struct verbs_port *port)
+/* The event that woke the loop is taken from the channel here, not when it came: what it told of goes out first, and
+ * this passes while the next reads are on their way. There is one for each arming at most. */
+static void take_event(struct verbs_port *port)
 {
 	struct ibv_cq *cq;
 	void *context;
-	while (ibv_get_cq_event(port->channel, &cq, &context) == 0) {
-		port->armed = false;
-		/* Acknowledging takes a lock: not each time, but before the count could overflow. */
-		if (++port->events == 1000) {
-			ibv_ack_cq_events(port->cq, port->events);
-			port->events = 0;
-		}
+	port->heard = false;
+	if (ibv_get_cq_event(port->channel, &cq, &context) != 0)
+		return;
+	port->armed = false;
+	/* Acknowledging takes a lock: not each time, but before the count could overflow. */
+	if (++port->events == 1000) {
+		ibv_ack_cq_events(port->cq, port->events);
+		port->events = 0;
 	}
+}
+
+void gw_verbs_port_arm(struct verbs_port *port)
+{
+	if (port->heard)
+		take_event(port);
+	if (!port->armed)
+		port->armed = ibv_req_notify_cq(port->cq, 0) == 0;
 }

@@ -140,6 +140,7 @@ struct verbs_port {
 	uint32_t entries_used; /* by queue pairs, at most */
 	bool armed;
 	bool mute;       /* owed flushes once and did not deliver: not waited for any more */
+	bool heard;      /* the channel has an event that was not taken yet */
 	uint32_t events; /* taken from the channel, not acknowledged */
 	struct verbs_queue **queues;
 	uint32_t queue_capacity;
@@ -154,7 +155,6 @@ void gw_verbs_port_leave(struct verbs_port *port, struct verbs_queue *queue, uin
 bool gw_verbs_port_poll(struct verbs_port *port);
 /* The channel becomes readable with the next completion. */
 void gw_verbs_port_arm(struct verbs_port *port);
-void gw_verbs_port_heard(struct verbs_port *port);
 
 /* --- queue.c --- */
 enum verbs_work { VERBS_READ, VERBS_PROBE, VERBS_SEND };
@@ -236,11 +236,17 @@ static inline uint64_t verbs_wr_id(const struct verbs_queue *queue)
 {
 	return queue->name << 32 | ((queue->head - 1) & VERBS_AT_MASK);
 }
+/* The next place of the ring, which head++ takes. */
+static inline struct verbs_wr *verbs_queue_next(struct verbs_queue *queue)
+{
+	return &queue->ring[queue->head & queue->mask];
+}
 /* Takes the next place of the ring. */
 static inline struct verbs_wr *verbs_queue_push(struct verbs_queue *queue)
 {
-	struct verbs_wr *wr = &queue->ring[queue->head++ & queue->mask];
+	struct verbs_wr *wr = verbs_queue_next(queue);
 	*wr = (struct verbs_wr){0};
+	queue->head++;
 	return wr;
 }
 /* A completion of this queue. */

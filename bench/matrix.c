@@ -1,0 +1,255 @@
+/* graphwire bench latency --matrix: size x transport.
+ *
+ *   each way -> a bed -> each size: rows one at a time, then batches in flight, in turn, `repeats` times
+ *            -> a line of the table, a JSON object, a point of the plot
+ *
+ * The time is dealt out evenly, so that all of it takes as long as was asked for and a little more: servers begin,
+ * memory is registered, the last batches end. Single rows are compared with the table every one; batches before they
+ * are measured. A way that this host lacks is named and left out.
+ */
+#include "bench/matrix.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench/plot.h"
+#include "bench/row_stream.h"
+#include "bench/row_turns.h"
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/histogram.h"
+
+#define ROUNDS_MAX    65536u /* single rows of one turn */
+#define BATCH_MAX     1000u
+#define BATCH_MIN     16u
+#define BATCH_BYTES   (1u << 20) /* rows of a batch, about */
+#define DEPTH         4u
+#define LANDING_BYTES ((uint64_t)DEPTH * (BATCH_BYTES + BATCH_MIN * (64u << 10)))
+
+/* What one way and size came to; zeros: it was not measured. */
+struct cell {
+	double p50_us, p99_us, p999_us, rows_per_s;
+};
+
+struct matrix {
+	struct gw_bench *bench;
+	const struct gw_matrix_spec *spec;
+	struct gw_arena *landing;
+	double *microseconds; /* [ROUNDS_MAX] */
+	double turn_seconds;  /* of one kind in one repeat */
+	struct cell cells[ROW_WAYS][MATRIX_SIZES_MAX];
+	/* of the cell that is measured */
+	struct gw_row_bed bed;
+	struct gw_row_turns turns;
+	struct gw_row_stream stream;
+	struct gw_histogram waits; /* ns */
+	struct gw_bench_series p50, rates;
+};
+
+/* ---- a cell ---- */
+
+static gw_status measure_turns(void *context, double *figure)
+{
+	struct matrix *m = context;
+	uint64_t done;
+	gw_status status = gw_row_turns_run(&m->turns, ROUNDS_MAX, m->turn_seconds, m->microseconds, &done);
+	for (uint64_t i = 0; i < done; i++)
+		gw_histogram_add(&m->waits, (uint64_t)(m->microseconds[i] * 1e3));
+	*figure = gw_bench_quantile(m->microseconds, done, 0.5);
+	return status;
+}
+
+static gw_status measure_stream(void *context, double *figure)
+{
+	struct matrix *m = context;
+	gw_status status = gw_row_stream_run(&m->stream, figure, NULL);
+	*figure /= m->stream.rows.row_bytes;
+	return status;
+}
+
+static struct gw_bare_rows rows_of(const struct matrix *m, uint32_t row_bytes)
+{
+	uint32_t batch = BATCH_BYTES / row_bytes;
+	batch = batch > BATCH_MAX ? BATCH_MAX : batch;
+	return (struct gw_bare_rows){.table = gw_arena_base(m->spec->table),
+				     .rows = gw_arena_bytes(m->spec->table) / row_bytes,
+				     .row_bytes = row_bytes,
+				     .batch = batch < BATCH_MIN ? BATCH_MIN : batch,
+				     .depth = DEPTH,
+				     .landing = gw_arena_base(m->landing),
+				     .seconds = m->turn_seconds};
+}
+
+static void report(struct matrix *m, const struct gw_row_way *way, uint32_t row_bytes, const struct cell *cell)
+{
+	char title[64];
+	snprintf(title, sizeof(title), "%s, %u B", way->name, row_bytes);
+	const struct gw_bench_result result = {
+		.title = title,
+		.unit = "us",
+		.values = &m->p50,
+		.verified = true,
+		.lower_is_better = true,
+		.fields = {{"transport", 0, way->name},
+			   {"row_bytes", row_bytes, NULL},
+			   {"p50_us", cell->p50_us, NULL},
+			   {"p99_us", cell->p99_us, NULL},
+			   {"p999_us", cell->p999_us, NULL},
+			   {"rounds", (double)m->waits.count, NULL},
+			   {"rows_per_s", cell->rows_per_s, NULL},
+			   {"gb_per_s", cell->rows_per_s * row_bytes * 1e-9, NULL},
+			   {"rate_spread", gw_bench_series_spread(&m->rates), NULL}},
+	};
+	gw_bench_report_json(m->bench, &result);
+	fprintf(m->bench->table, "%-12s %8u %10.4g %10.4g %10.4g %12.4g %10.4g\n", way->name, row_bytes, cell->p50_us,
+		cell->p99_us, cell->p999_us, cell->rows_per_s, cell->rows_per_s * row_bytes * 1e-9);
+	fflush(m->bench->table);
+}
+
+static gw_status run_cell(struct matrix *m, unsigned way, unsigned size)
+{
+	uint32_t row_bytes = m->spec->row_bytes[size];
+	const struct gw_bare_rows rows = rows_of(m, row_bytes);
+	struct cell *cell = &m->cells[way][size];
+	gw_histogram_clear(&m->waits);
+	m->p50.count = m->rates.count = 0;
+	gw_status status = gw_row_turns_begin(&m->turns, &m->bed, &rows);
+	if (status)
+		return status;
+	status = gw_row_stream_begin(&m->stream, &m->bed, &rows);
+	if (!status) {
+		status = gw_row_stream_verify(&m->stream);
+		if (!status)
+			status = gw_bench_alternate(m->bench, measure_turns, measure_stream, m, &m->p50, &m->rates);
+		gw_row_stream_end(&m->stream);
+	}
+	gw_row_turns_end(&m->turns);
+	if (status)
+		return status;
+	*cell = (struct cell){.p50_us = gw_bench_series_median(&m->p50),
+			      .p99_us = (double)gw_histogram_quantile(&m->waits, 0.99) * 1e-3,
+			      .p999_us = (double)gw_histogram_quantile(&m->waits, 0.999) * 1e-3,
+			      .rows_per_s = gw_bench_series_median(&m->rates)};
+	report(m, &gw_row_ways[way], row_bytes, cell);
+	return GW_OK;
+}
+
+/* ---- all of them ---- */
+
+static gw_status run_way(struct matrix *m, unsigned number)
+{
+	const struct gw_row_way *way = &gw_row_ways[number];
+	const struct gw_poll_group_options options = {
+		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * m->spec->spin_us, .queue_pairs = m->spec->queue_pairs};
+	gw_status status =
+		gw_row_bed_begin(&m->bed, m->spec->table, gw_arena_bytes(m->spec->table), way->scheme, &options, 1);
+	if (status == GW_UNSUPPORTED || status == GW_LOCKED_MEMORY) {
+		gw_bench_missing(m->bench, way->name, gw_last_error());
+		return GW_OK;
+	}
+	if (status)
+		return status;
+	for (unsigned size = 0; size < m->spec->row_sizes && !status; size++)
+		status = run_cell(m, number, size);
+	gw_row_bed_end(&m->bed);
+	return status ? gw_context(status, "%s", way->name) : GW_OK;
+}
+
+static bool wanted(const struct gw_matrix_spec *spec, unsigned way)
+{
+	return !spec->transport || strcmp(spec->transport, gw_row_ways[way].option) == 0;
+}
+
+static gw_status run_ways(struct matrix *m)
+{
+	const struct gw_matrix_spec *spec = m->spec;
+	unsigned ways = 0;
+	for (unsigned way = 0; way < ROW_WAYS; way++)
+		ways += wanted(spec, way);
+	m->turn_seconds = spec->seconds / (2.0 * ways * spec->row_sizes * m->bench->repeats);
+	fprintf(m->bench->table,
+		"One row at a time, looked for %llu us before sleeping; then %u batches of rows in flight. Rows at "
+		"random from %.4g MiB on %s.\n%-12s %8s %10s %10s %10s %12s %10s\n",
+		(unsigned long long)spec->spin_us, DEPTH, (double)gw_arena_bytes(spec->table) / (1 << 20),
+		gw_row_pages(spec->table), "transport", "row B", "p50 us", "p99 us", "p99.9 us", "rows/s", "GB/s");
+	gw_status status = GW_OK;
+	for (unsigned way = 0; way < ROW_WAYS && !status; way++)
+		if (wanted(spec, way))
+			status = run_way(m, way);
+	return status;
+}
+
+/* ---- the plot ---- */
+
+static void plot(const struct matrix *m, FILE *to)
+{
+	double sizes[MATRIX_SIZES_MAX];
+	double y[3][ROW_WAYS][MATRIX_SIZES_MAX];
+	struct gw_plot_line latency[2 * ROW_WAYS], rate[ROW_WAYS];
+	for (unsigned size = 0; size < m->spec->row_sizes; size++)
+		sizes[size] = m->spec->row_bytes[size];
+	for (unsigned way = 0; way < ROW_WAYS; way++) {
+		for (unsigned size = 0; size < m->spec->row_sizes; size++) {
+			y[0][way][size] = m->cells[way][size].p50_us * 1e-6;
+			y[1][way][size] = m->cells[way][size].p99_us * 1e-6;
+			y[2][way][size] = m->cells[way][size].rows_per_s;
+		}
+		const char *name = gw_row_ways[way].name;
+		latency[way] = (struct gw_plot_line){.name = name, .hue = way, .y = y[0][way]};
+		latency[ROW_WAYS + way] =
+			(struct gw_plot_line){.name = name, .hue = way, .y = y[1][way], .dashed = true};
+		rate[way] = (struct gw_plot_line){.name = name, .hue = way, .y = y[2][way]};
+	}
+	const struct gw_plot_panel panels[] = {{.title = "One row: median (solid) and 99th percentile (dashed)",
+						.unit = GW_PLOT_SECONDS,
+						.lines = latency,
+						.line_count = 2 * ROW_WAYS},
+					       {.title = "Many in flight: rows per second",
+						.unit = GW_PLOT_COUNT,
+						.lines = rate,
+						.line_count = ROW_WAYS}};
+	const struct gw_plot picture = {
+		.title = "graphwire bench latency --matrix",
+		.x_label = "bytes of a row",
+		.x_unit = GW_PLOT_BYTES,
+		.x = sizes,
+		.points = m->spec->row_sizes,
+		.panels = panels,
+		.panel_count = 2,
+	};
+	gw_plot_write(&picture, to);
+}
+
+gw_status gw_matrix_run(struct gw_bench *bench, const struct gw_matrix_spec *spec)
+{
+	FILE *picture = NULL;
+	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
+	/* Opened first: a folder that does not exist is told before anything is measured. */
+	if (spec->plot_path && !(picture = fopen(spec->plot_path, "we")))
+		return gw_fail_errno(GW_IO, errno, "write %s", spec->plot_path);
+	struct matrix *m = gw_calloc(1, sizeof(*m));
+	gw_status status = m ? GW_OK : GW_NO_MEMORY;
+	if (!status) {
+		m->bench = bench;
+		m->spec = spec;
+		m->microseconds = gw_calloc(ROUNDS_MAX, sizeof(double));
+		status = m->microseconds ? gw_arena_create(LANDING_BYTES, &pages, &m->landing) : GW_NO_MEMORY;
+	}
+	if (!status)
+		status = run_ways(m);
+	if (!status && picture)
+		plot(m, picture);
+	if (picture) {
+		bool failed = ferror(picture);
+		failed |= fclose(picture) != 0;
+		if (failed && !status)
+			status = gw_fail_errno(GW_IO, errno, "write %s", spec->plot_path);
+	}
+	if (m) {
+		gw_arena_destroy(m->landing);
+		gw_free(m->microseconds);
+	}
+	gw_free(m);
+	return status;
+}
