@@ -114,7 +114,7 @@ static const char doc[] =
 	"Examples:\n"
 	"  graphwire doctor\n"
 	"  graphwire doctor --bytes 40Gi --json\n"
-	"  graphwire doctor --server 10.0.0.1:30050 --server 10.0.0.2:30050 --key-file job.key\n"
+	"  graphwire doctor --server 10.0.0.1:30050 --key-file job.key\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --transport verbs --row 400"
 	"\v\"ok\": as it should be. \"note\": worth knowing, or not known. \"warning\": it costs speed. \"problem\": "
 	"it "

@@ -351,7 +351,9 @@ static void a_server_that_dies_at_any_byte_is_tried_again_then_given_up(void **s
 			assert_memory_equal(line.out, line.expected, line.n * line.feat->row_bytes);
 		} else {
 			lost++;
-			assert_true(status == GW_PEER_LOST || status == GW_PROTOCOL);
+			if (status != GW_PEER_LOST && status != GW_PROTOCOL)
+				fail_msg("cut after %lld bytes: %s: %s", (long long)places[i], gw_status_text(status),
+					 gw_last_error());
 			assert_non_null(strstr(gw_last_error(), "reconnect budget"));
 			/* Tried more than once, and not in a frenzy. */
 			uint64_t tries = atomic_load(&line.relay.accepted) - before;
