@@ -80,7 +80,7 @@ static const struct gw_option table[] = {
 	{.help = "Every size over every transport:", .group = 1},
 	{"matrix", NULL, "latency, rate and GB/s of rows of every size, over every transport there is", 1,
 	 GW_OPTION_FLAG(A, matrix)},
-	{"sizes", "LIST", "bytes of its rows, growing (8,64,512,4Ki,32Ki,64Ki)", 1, GW_OPTION_CALL(take_sizes)},
+	{"sizes", "LIST", "bytes of its rows, growing (8,64,512,4Ki,16Ki,64Ki)", 1, GW_OPTION_CALL(take_sizes)},
 	{"seconds", "S", "how long all of it measures (30)", 1, GW_OPTION_REAL(A, seconds, 0.1, 10000)},
 	{"plot", "FILE.svg", "draw its latency and rate over the size", 1, GW_OPTION_TEXT(A, plot_path)},
 	{0},
@@ -199,7 +199,7 @@ static gw_status run_ways(struct arguments *a)
 
 static gw_status run_matrix(struct arguments *a)
 {
-	static const uint32_t usual[] = {8, 64, 512, 4 << 10, 32 << 10, 64 << 10};
+	static const uint32_t usual[] = {8, 64, 512, 4 << 10, 16 << 10, 64 << 10};
 	const struct gw_matrix_spec spec = {.table = a->table,
 					    .row_bytes = a->size_count ? a->sizes : usual,
 					    .row_sizes = a->size_count ? a->size_count

@@ -63,7 +63,7 @@ static gw_status take_servers(void *input, char *text)
 static const char *const neighbours[] = {"auto", "reads", "requests", NULL};
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
-static const char *const transports[] = {"auto", "tcp", "shm", NULL};
+static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 
 #define A struct arguments
 static const struct gw_option table[] = {
@@ -72,7 +72,7 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
-	{"transport", "auto|tcp|shm", "how the servers are reached (tcp)", 0,
+	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
 	 GW_OPTION_CHOICE(A, client.transport, transports)},
 	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
 	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},

@@ -66,7 +66,7 @@ static gw_status take_servers(void *input, char *text)
 	return gw_split_list(text, SERVERS_MAX, a->servers, &a->clients.client.server_count);
 }
 
-static const char *const transports[] = {"auto", "tcp", "shm", NULL};
+static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 
 #define A struct arguments
 static const struct gw_option table[] = {
@@ -75,7 +75,7 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
-	{"transport", "auto|tcp|shm", "how the servers are reached (tcp)", 0,
+	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
 	 GW_OPTION_CHOICE(A, clients.client.transport, transports)},
 	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},
 	{"labels", "NAME", "feature that the seeds' type has (label)", 0, GW_OPTION_TEXT(A, labels)},

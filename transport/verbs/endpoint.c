@@ -240,7 +240,10 @@ static void endpoint_run(struct verbs_touch *touch)
 		return;
 	endpoint->heard = true;
 	gw_verbs_reads_pump(endpoint);
-	gw_verbs_requests_pump(endpoint);
+	if (endpoint->talked) {
+		endpoint->talked = false;
+		gw_verbs_requests_pump(endpoint);
+	}
 }
 
 /* --- Time. --- */

@@ -71,6 +71,7 @@ struct verbs_endpoint {
 	struct gw_note *connecting;
 	uint64_t liveness_ns, heard_ns;
 	bool heard, probed, room_wanted;
+	bool talked; /* a message has come or gone out: requests may go on */
 	/* Over TCP. */
 	struct gw_endpoint *control;
 	uint64_t dialled;  /* tells this endpoint's completions from those of earlier ones */

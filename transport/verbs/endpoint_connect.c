@@ -155,12 +155,14 @@ static gw_status line_begin(struct verbs_endpoint *endpoint, uint32_t number)
 static void line_received(struct verbs_queue *queue, uint32_t slot, uint32_t bytes)
 {
 	struct verbs_endpoint *endpoint = queue->owner;
+	endpoint->talked = true;
 	gw_verbs_stream_received(&endpoint->stream, slot, bytes);
 }
 
 static void line_sent(struct verbs_queue *queue)
 {
 	struct verbs_endpoint *endpoint = queue->owner;
+	endpoint->talked = true;
 	gw_verbs_stream_sent(&endpoint->stream);
 }
 

@@ -170,10 +170,13 @@ static bool piece_follows(const struct verbs_frame *frame, uint32_t shift, uint6
 
 /* --- Work requests. --- */
 
+/* What is posted at once. Each work request has its scatter elements beside it, so that a lone one touches one page. */
 struct batch {
-	struct ibv_send_wr wrs[VERBS_POST_MAX];
-	struct ibv_sge sges[VERBS_POST_MAX][VERBS_SGES_MAX];
 	uint32_t n;
+	struct {
+		struct ibv_send_wr wr;
+		struct ibv_sge sges[VERBS_SGES_MAX];
+	} works[VERBS_POST_MAX];
 };
 
 /* A place for so many bytes in the bounce buffer; false: not now. */
@@ -236,7 +239,7 @@ static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, st
 		  struct batch *batch)
 {
 	struct verbs_wr *wr = verbs_queue_next(queue);
-	struct ibv_sge *sges = batch->sges[batch->n];
+	struct ibv_sge *sges = batch->works[batch->n].sges;
 	uint32_t shift = endpoint->places[frame->region].shift, count;
 	uint64_t remote = 0;
 	*wr = (struct verbs_wr){.work = VERBS_READ, .frame = frame};
@@ -252,7 +255,7 @@ static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, st
 	bool signal = ++queue->unsignalled >= VERBS_SIGNAL_EVERY;
 	queue->unsignalled = signal ? 0 : queue->unsignalled;
 	/* Field by field: the rest is not looked at for a read, and clearing it took longer than filling in these. */
-	struct ibv_send_wr *out = &batch->wrs[batch->n];
+	struct ibv_send_wr *out = &batch->works[batch->n].wr;
 	out->wr_id = verbs_wr_id(queue);
 	out->next = NULL;
 	out->sg_list = sges;
@@ -262,7 +265,7 @@ static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, st
 	out->wr.rdma.remote_addr = endpoint->places[frame->region].base + remote;
 	memcpy(&out->wr.rdma.rkey, endpoint->places[frame->region].keys + 4 * (remote >> shift), 4);
 	if (batch->n)
-		batch->wrs[batch->n - 1].next = out;
+		batch->works[batch->n - 1].wr.next = out;
 	batch->n++;
 	return true;
 }
@@ -285,9 +288,9 @@ static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_queue *queu
 	if (!batch.n)
 		return false;
 	/* Nobody may come to post the one that would have been signalled. */
-	batch.wrs[batch.n - 1].send_flags = IBV_SEND_SIGNALED;
+	batch.works[batch.n - 1].wr.send_flags = IBV_SEND_SIGNALED;
 	queue->unsignalled = 0;
-	gw_verbs_queue_post(queue, batch.wrs, batch.n);
+	gw_verbs_queue_post(queue, &batch.works[0].wr, batch.n);
 	return true;
 }
 
