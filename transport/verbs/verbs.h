@@ -236,11 +236,17 @@ static inline uint64_t verbs_wr_id(const struct verbs_queue *queue)
 {
 	return queue->name << 32 | ((queue->head - 1) & VERBS_AT_MASK);
 }
+/* The next place of the ring, which head++ takes. */
+static inline struct verbs_wr *verbs_queue_next(struct verbs_queue *queue)
+{
+	return &queue->ring[queue->head & queue->mask];
+}
 /* Takes the next place of the ring. */
 static inline struct verbs_wr *verbs_queue_push(struct verbs_queue *queue)
 {
-	struct verbs_wr *wr = &queue->ring[queue->head++ & queue->mask];
+	struct verbs_wr *wr = verbs_queue_next(queue);
 	*wr = (struct verbs_wr){0};
+	queue->head++;
 	return wr;
 }
 /* A completion of this queue. */
