@@ -65,8 +65,8 @@ enum gw_neighbour_way { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_R
 /* Whether rows are fetched in the order of their addresses. */
 enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRESS_ORDER_NEVER };
 
-/* How servers are reached: what they offer, TCP alone, mapped memory alone. */
-enum gw_client_transport { GW_REACH_AUTO, GW_REACH_TCP, GW_REACH_SHM };
+/* How servers are reached: the best that they offer, or one way alone. */
+enum gw_client_transport { GW_REACH_AUTO, GW_REACH_TCP, GW_REACH_SHM, GW_REACH_VERBS };
 
 struct gw_batch;
 

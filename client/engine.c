@@ -13,6 +13,8 @@
 
 #define COMPLETIONS_PER_TURN 64
 #define TURN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
+/* How often an idle engine with RDMA connections looks: a device that is removed waits for its users. */
+#define WATCH_NS (500 * GW_NS_PER_MS)
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
 {
@@ -220,7 +222,10 @@ static void *run(void *argument)
 	struct gw_engine *engine = argument;
 	while (!atomic_load(&engine->stop)) {
 		uint32_t seen = atomic_load(&engine->wakeups);
+		bool watches = atomic_load(&engine->watches);
 		if (try_own(engine)) {
+			if (watches)
+				gw_engine_turn(engine, 0);
 			/* Nothing to do, nothing to own: a turn would sleep, and keep callers from running it. */
 			while (engine->jobs_open > 0 || atomic_load(&engine->inbox))
 				gw_engine_turn(engine, GW_NO_DEADLINE);
@@ -229,7 +234,7 @@ static void *run(void *argument)
 			if (atomic_load(&engine->inbox))
 				continue;
 		}
-		gw_futex_wait(&engine->wakeups, seen, GW_NO_DEADLINE);
+		gw_futex_wait(&engine->wakeups, seen, watches ? gw_now_ns() + WATCH_NS : GW_NO_DEADLINE);
 	}
 	return NULL;
 }

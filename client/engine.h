@@ -62,6 +62,7 @@ struct gw_engine {
 	uint32_t jobs_open;
 	uint64_t jobs_ended;
 	_Atomic uint32_t owner;   /* 1: somebody runs it */
+	atomic_bool watches;      /* it is looked after while it is idle: see WATCH_NS */
 	_Atomic uint32_t wakeups; /* futex of the engine's thread */
 	atomic_bool stop;
 	bool has_thread;

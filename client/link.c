@@ -16,7 +16,6 @@
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion);
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
-static void link_joined(struct gw_event *event, const struct gw_completion *completion);
 static void read_completed(struct gw_event *event, const struct gw_completion *completion);
 
 void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_server *server)
@@ -24,18 +23,23 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_serv
 	memset(link, 0, sizeof(*link));
 	link->connected.fire = link_connected;
 	link->checked.fire = link_checked;
-	link->joined.fire = link_joined;
+	gw_join_init(&link->join);
 	link->engine = engine;
 	link->server = server;
 	link->tail = &link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
 }
 
+static bool is_reached_by(const struct gw_link *link, const char *transport)
+{
+	return strcmp(link->endpoint->transport->name, transport) == 0;
+}
+
 static void endpoints_close(struct gw_link *link)
 {
 	gw_endpoint_close(link->endpoint);
-	gw_endpoint_close(link->local);
-	link->endpoint = link->local = NULL;
+	link->endpoint = NULL;
+	gw_join_stop(&link->join);
 	link->mapped = false;
 	gw_lists_free(link);
 }
@@ -109,12 +113,12 @@ static void fail_queue(struct gw_link *link)
 	}
 }
 
-/* "server host:port: reason"; a transport's own text may name the address already. */
+/* "server host:port: reason"; a transport's own text may begin with the address already. */
 static void name_server(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
 {
 	char address[GW_ADDRESS_MAX];
 	gw_address_text(&link->server->address, address);
-	if (strstr(reason, address))
+	if (strncmp(reason, address, strlen(address)) == 0)
 		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
 	else
 		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
@@ -124,6 +128,8 @@ static void name_server(const struct gw_link *link, const char *reason, char tex
 static void link_lost(struct gw_link *link, gw_status status, const char *reason)
 {
 	uint64_t now = gw_now_ns();
+	if (link->state == GW_LINK_OPEN && is_reached_by(link, "verbs"))
+		gw_join_lost(&link->join, now);
 	endpoints_close(link);
 	if (!link->away_ns)
 		link->away_ns = now;
@@ -187,8 +193,7 @@ static void set_key(struct gw_link *link, struct gw_connect_options *options)
 	}
 }
 
-/* What every connect to the server has in common. */
-static struct gw_connect_options connect_options(struct gw_link *link, uint64_t deadline_ns)
+struct gw_connect_options gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns)
 {
 	struct gw_client *client = link->engine->client;
 	struct gw_connect_options options = {
@@ -209,7 +214,8 @@ void gw_link_open(struct gw_link *link)
 		return;
 	if (!link->away_ns)
 		link->away_ns = gw_now_ns();
-	struct gw_connect_options options = connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms));
+	struct gw_connect_options options =
+		gw_link_connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms));
 	link->state = GW_LINK_CONNECTING;
 	link->attempts++;
 	link->connection++;
@@ -224,7 +230,10 @@ static void link_ready(struct gw_link *link)
 		gw_log(GW_LOG_INFO, "server of part %u is back after %llu ms", link->server->part,
 		       (unsigned long long)((gw_now_ns() - link->away_ns) / GW_NS_PER_MS));
 	link->state = GW_LINK_OPEN;
-	link->mapped = strcmp(link->endpoint->transport->name, "shm") == 0;
+	link->ever_open = true;
+	link->mapped = is_reached_by(link, "shm");
+	if (is_reached_by(link, "verbs"))
+		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
 	link->away_ns = 0;
@@ -236,7 +245,7 @@ static void link_ready(struct gw_link *link)
 }
 
 /* Notes how the server is reached, and says it, and why, when that is new. */
-static void tell_way(struct gw_link *link, const char *why)
+static void tell_way(struct gw_link *link)
 {
 	struct gw_server *server = link->server;
 	char address[GW_ADDRESS_MAX];
@@ -244,66 +253,51 @@ static void tell_way(struct gw_link *link, const char *why)
 	if (atomic_exchange(&server->way, way) == way)
 		return;
 	gw_address_text(&server->address, address);
-	if (why)
-		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way, address, why);
-	else
+	if (is_reached_by(link, "shm"))
 		gw_log(GW_LOG_INFO, "part %u is mapped from the memory of %s, which is on this host", server->part,
 		       address);
+	else if (is_reached_by(link, "verbs"))
+		gw_log(GW_LOG_INFO, "part %u is read by RDMA from %s", server->part, address);
+	else
+		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way, address,
+		       link->join.reason);
 }
 
-/* The server stays where it is, over TCP, unless mapped memory was asked for. */
-static void not_joined(struct gw_link *link, gw_status status, const char *why)
-{
-	char text[GW_ERROR_TEXT_MAX];
-	snprintf(text, sizeof(text), "%s", why); /* the endpoint's own, perhaps */
-	gw_endpoint_close(link->local);
-	link->local = NULL;
-	if (link->engine->client->transport == GW_REACH_SHM) {
-		link_failed(link, status, text);
-		return;
-	}
-	tell_way(link, text);
-	link_ready(link);
-}
-
-/* The server is connected, and known: is it on this host? */
+/* The server is connected, and known: is there a better way to it? */
 static void link_join(struct gw_link *link)
 {
 	enum gw_client_transport transport = link->engine->client->transport;
 	if (transport == GW_REACH_TCP || strcmp(link->server->address.scheme, "tcp") != 0) {
+		link->join.retry_ns = GW_NO_DEADLINE;
 		atomic_store(&link->server->way, link->endpoint->transport->name);
 		link_ready(link);
 		return;
 	}
-	struct gw_connect_options options = connect_options(link, gw_now_ns() + CHECK_NS);
-	options.address = (struct gw_address){.scheme = "shm"};
-	snprintf(options.address.host, sizeof(options.address.host), "%016llx",
-		 (unsigned long long)link->endpoint->peer.incarnation);
 	link->state = GW_LINK_JOINING;
-	gw_status status = gw_endpoint_connect(link->engine->group, &options, &link->joined, &link->local);
-	if (status != GW_OK)
-		not_joined(link, status, gw_last_error());
+	/* Who opens a client hears which way it has found; reads that wait are not kept waiting for RDMA. */
+	gw_join_begin(link, !link->ever_open || transport == GW_REACH_VERBS);
 }
 
-static void link_joined(struct gw_event *event, const struct gw_completion *completion)
+void gw_link_joined(struct gw_link *link, struct gw_endpoint *better, gw_status status)
 {
-	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, joined));
-	if (link->state != GW_LINK_JOINING)
-		return;
-	if (completion->status != GW_OK) {
-		not_joined(link, completion->status, completion->text);
-		return;
-	}
-	const struct gw_peer *here = &link->local->peer, *there = &link->endpoint->peer;
-	if (here->incarnation != there->incarnation || here->part != there->part) {
-		not_joined(link, GW_PROTOCOL, "another server has its name on this host");
+	enum gw_client_transport transport = link->engine->client->transport;
+	bool was_open = link->state == GW_LINK_OPEN;
+	if (!better && (transport == GW_REACH_SHM || transport == GW_REACH_VERBS)) {
+		link_failed(link, status, link->join.reason);
 		return;
 	}
-	gw_endpoint_close(link->endpoint);
-	link->endpoint = link->local;
-	link->local = NULL;
-	tell_way(link, NULL);
-	link_ready(link);
+	if (better) {
+		/* What is open is read again by the new way. */
+		gw_endpoint_close(link->endpoint);
+		link->endpoint = better;
+		link->join.retry_ns = GW_NO_DEADLINE;
+		if (was_open)
+			link->connection++;
+	}
+	if (better || !was_open) {
+		tell_way(link);
+		link_ready(link);
+	}
 }
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion)
@@ -494,6 +488,8 @@ void gw_link_post(struct gw_link *link, struct gw_read *read)
 			link->retry_ns = link->away_ns + BACKOFF_MIN_NS;
 	}
 	enqueue(link, read);
+	if (link->state == GW_LINK_OPEN && link->join.retry_ns != GW_NO_DEADLINE)
+		gw_join_again(link);
 	if (link->state == GW_LINK_OPEN)
 		link_pump(link);
 	else if (link->state == GW_LINK_DOWN)

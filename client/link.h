@@ -3,9 +3,9 @@
  *   DOWN -> CONNECTING -> (CHECKING: the server is another process than before) -> (JOINING) -> OPEN -> lost ->
  * WAITING -> CONNECTING
  *
- * JOINING: is the server on this host? It is if the socket of the incarnation that it said hello with answers, with the
- * same one: then its memory is mapped, and the connection over TCP is closed. If not, that one stays. Both are tried
- * anew after each loss.
+ * JOINING: the connection over TCP stands; the link looks for a better one (join.h), and closes that over TCP when it
+ * has found it. Which one it is shows in the endpoint alone. All are looked for anew after each loss; RDMA also while
+ * the link is open over TCP, which it then leaves in the midst of its reads: they are posted again.
  *
  * Reads are posted in order, as room allows. A read whose connection is lost is posted again on the next one: reads and
  * sample requests may run twice. Two limits: the operation's deadline runs while the server is connected, also while
@@ -15,7 +15,7 @@
 #ifndef GW_CLIENT_LINK_H
 #define GW_CLIENT_LINK_H
 
-#include "client/engine.h"
+#include "client/join.h"
 
 struct gw_server;
 
@@ -59,13 +59,14 @@ enum gw_link_state {
 };
 
 struct gw_link {
-	struct gw_event connected, checked, joined;
+	struct gw_event connected, checked;
 	struct gw_engine *engine;
 	struct gw_server *server;
 	struct gw_endpoint *endpoint;
 	bool mapped;                /* the endpoint's memory can be addressed */
 	struct gw_adjacency *lists; /* then, once they have been asked for: see lists.h */
-	struct gw_endpoint *local;  /* JOINING: the one that may take its place */
+	struct gw_join join;
+	bool ever_open;
 	enum gw_link_state state;
 	struct gw_read *head, **tail; /* not yet posted whole */
 	uint64_t expiry_ns;           /* no read of the queue has an earlier deadline */
@@ -84,6 +85,12 @@ void gw_link_close(struct gw_link *link);
 
 /* Starts to connect, if it is down. */
 void gw_link_open(struct gw_link *link);
+
+/* Of every connect to the server: key, client and graph. */
+struct gw_connect_options gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns);
+
+/* A join has ended: with an endpoint that takes TCP's place, or NULL and why there is none (join.reason). */
+void gw_link_joined(struct gw_link *link, struct gw_endpoint *better, gw_status status);
 
 /* Timers, and reads that wait for room. Returns when it wants to be called again at the latest. */
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);

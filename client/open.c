@@ -230,7 +230,7 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 {
 	static const char *const ways[] = {"auto", "reads", "requests", NULL};
 	static const char *const orders[] = {"auto", "always", "never", NULL};
-	static const char *const transports[] = {"auto", "tcp", "shm", NULL};
+	static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 	int choice = 0;
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;

@@ -105,20 +105,20 @@ static json_t *stats(const struct gw_server *server)
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
 	char address[GW_ADDRESS_MAX], id[17];
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)server->meta->graph_id);
-	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:f, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:I, s:I, "
-			 "s:I, s:I, s:I, s:I}",
-			 "version", GRAPHWIRE_VERSION, "graph", server->meta->graph_name, "graph_id", id, "part",
-			 (json_int_t)server->options.part, "parts", (json_int_t)server->meta->num_parts, "address",
-			 gw_address_text(&server->listener->address, address), "name",
-			 server->options.name ? server->options.name : "", "pid", (json_int_t)getpid(), "uptime_s",
-			 (double)(gw_now_ns() - server->started_ns) / 1e9, "threads",
-			 (json_int_t)server->options.threads, "bytes", (json_int_t)gw_arena_bytes(arena), "pages",
-			 levels[gw_arena_page_level(arena)], "load_driver", load->driver ? load->driver : "", "load_s",
-			 (double)load->ns / 1e9, "connections", (json_int_t)counters.connections_open,
-			 "connections_total", (json_int_t)counters.connections_total, "refused",
-			 (json_int_t)counters.refused, "reads", (json_int_t)counters.reads, "read_ranges",
-			 (json_int_t)counters.read_ranges, "read_bytes", (json_int_t)counters.read_bytes, "requests",
-			 (json_int_t)counters.requests, "errors", (json_int_t)counters.errors);
+	return json_pack(
+		"{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:I, s:I, "
+		"s:I, s:I, s:I, s:I}",
+		"version", GRAPHWIRE_VERSION, "graph", server->meta->graph_name, "graph_id", id, "part",
+		(json_int_t)server->options.part, "parts", (json_int_t)server->meta->num_parts, "address",
+		gw_server_address(server, address), "transports", gw_server_transports(server), "name",
+		server->options.name ? server->options.name : "", "pid", (json_int_t)getpid(), "uptime_s",
+		(double)(gw_now_ns() - server->started_ns) / 1e9, "threads", (json_int_t)server->options.threads,
+		"bytes", (json_int_t)gw_arena_bytes(arena), "pages", levels[gw_arena_page_level(arena)], "load_driver",
+		load->driver ? load->driver : "", "load_s", (double)load->ns / 1e9, "connections",
+		(json_int_t)counters.connections_open, "connections_total", (json_int_t)counters.connections_total,
+		"refused", (json_int_t)counters.refused, "reads", (json_int_t)counters.reads, "read_ranges",
+		(json_int_t)counters.read_ranges, "read_bytes", (json_int_t)counters.read_bytes, "requests",
+		(json_int_t)counters.requests, "errors", (json_int_t)counters.errors);
 }
 
 static gw_status answer_stats(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)

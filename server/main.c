@@ -62,7 +62,7 @@ static gw_status take_name(void *input, char *text)
 }
 
 static const char *const huge[] = {"try", "require", "off", NULL};
-static const char *const transports[] = {"auto", "tcp", "shm", NULL};
+static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct arguments
@@ -73,9 +73,11 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, server.part, 0, GW_PARTS_MAX - 1, .missing = "which part of it?")},
 	{"listen", "ADDR:PORT", "where to listen; [V6]:PORT for IPv6; port 0: any (127.0.0.1:30050)", 0,
 	 GW_OPTION_CALL(take_listen)},
-	{"transport", "auto|tcp|shm",
-	 "over TCP alone, or mapped by clients on this host too, if it can be (auto) or must", 0,
-	 GW_OPTION_CHOICE(A, server.transport, transports)},
+	{"transport", "auto|tcp|shm|verbs",
+	 "besides TCP: what can be of RDMA and of memory mapped by clients on this host (auto), nothing (tcp), or one "
+	 "of "
+	 "them, which must be",
+	 0, GW_OPTION_CHOICE(A, server.transport, transports)},
 	{"threads", "N", "threads that answer clients (one per processor)", 0,
 	 GW_OPTION_NUMBER(A, server.threads, 1, GW_SERVER_THREADS_MAX)},
 	{"no-pin", NULL, "do not pin threads to processors", 0, GW_OPTION_CALL(take_no_pin)},
@@ -107,11 +109,12 @@ static void print_ready(const struct gw_server *server)
 	char address[GW_ADDRESS_MAX], bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
 	double seconds = (double)load->ns / 1e9;
-	printf("serving part %u of %u of %s at %s: %s in %s (%s/s), %u thread%s, pid %ld\n", server->options.part,
-	       server->meta->num_parts, server->meta->graph_name, gw_address_text(&server->listener->address, address),
-	       gw_text_bytes(bytes, (double)load->bytes), gw_text_duration(took, seconds),
-	       gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0), server->options.threads,
-	       server->options.threads == 1 ? "" : "s", (long)getpid());
+	printf("serving part %u of %u of %s at %s: %s in %s (%s/s), over %s, %u thread%s, pid %ld\n",
+	       server->options.part, server->meta->num_parts, server->meta->graph_name,
+	       gw_server_address(server, address), gw_text_bytes(bytes, (double)load->bytes),
+	       gw_text_duration(took, seconds), gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0),
+	       gw_server_transports(server), server->options.threads, server->options.threads == 1 ? "" : "s",
+	       (long)getpid());
 	fflush(stdout);
 }
 

@@ -167,12 +167,36 @@ static gw_status publish(struct gw_server *server)
 	return status;
 }
 
+static const char *transport_of(const struct gw_server *server)
+{
+	return server->options.transport ? server->options.transport : "auto";
+}
+
+/* For clients elsewhere: RDMA, whose listener takes clients over TCP as well, or TCP alone. On loopback nobody is
+ * elsewhere. */
+static gw_status listen_network(struct gw_server *server, struct gw_poll_group *const *groups)
+{
+	const char *transport = transport_of(server);
+	struct gw_address address = server->options.listen;
+	bool must = strcmp(transport, "verbs") == 0;
+	if (must || (strcmp(transport, "auto") == 0 && !gw_address_is_loopback(&address))) {
+		snprintf(address.scheme, sizeof(address.scheme), "verbs");
+		gw_status status =
+			gw_listen(groups, server->options.threads, &address, server->service, &server->listener);
+		if (status == GW_OK || status == GW_BUSY || must)
+			return status;
+		gw_log(status == GW_UNSUPPORTED ? GW_LOG_INFO : GW_LOG_WARN,
+		       "clients elsewhere come over TCP alone: %s", gw_last_error());
+	}
+	return gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
+}
+
 /* For clients on this host. Where it cannot be, the others' way serves them as well, unless it was asked for. */
 static gw_status listen_local(struct gw_server *server, struct gw_poll_group *const *groups)
 {
-	const char *transport = server->options.transport ? server->options.transport : "auto";
+	const char *transport = transport_of(server);
 	struct gw_address address = {.scheme = "shm"}; /* named by our incarnation */
-	if (strcmp(transport, "tcp") == 0)
+	if (strcmp(transport, "tcp") == 0 || strcmp(transport, "verbs") == 0)
 		return GW_OK;
 	gw_status status = gw_listen(groups, server->options.threads, &address, server->service, &server->local);
 	if (status == GW_OK || strcmp(transport, "shm") == 0)
@@ -187,11 +211,25 @@ static gw_status listen_all(struct gw_server *server)
 	for (uint32_t i = 0; i < server->options.threads; i++)
 		groups[i] = server->threads[i].group;
 	gw_port_yield(server->reservation);
-	gw_status status =
-		gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
+	gw_status status = listen_network(server, groups);
 	close(server->reservation);
 	server->reservation = -1;
 	return status == GW_OK ? listen_local(server, groups) : status;
+}
+
+char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
+{
+	struct gw_address address = server->listener->address;
+	snprintf(address.scheme, sizeof(address.scheme), "tcp"); /* clients choose the rest */
+	return gw_address_text(&address, text);
+}
+
+const char *gw_server_transports(const struct gw_server *server)
+{
+	bool rdma = strcmp(server->listener->transport->name, "verbs") == 0;
+	if (server->local)
+		return rdma ? "tcp+verbs+shm" : "tcp+shm";
+	return rdma ? "tcp+verbs" : "tcp";
 }
 
 /* Signals are for the thread that waits for them. */

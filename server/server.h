@@ -24,7 +24,8 @@ struct gw_server_options {
 	bool insecure;        /* serve anybody */
 	const char *name;     /* of this service, for stat */
 	const char *tcp_driver;
-	/* Besides TCP: NULL or "auto": mapped memory where it can be; "shm": it must; "tcp": none. */
+	/* Besides TCP: NULL or "auto": RDMA, unless it is a loopback address, and mapped memory, where they can be;
+	 * "verbs", "shm": this must be, and nothing else; "tcp": none. */
 	const char *transport;
 	uint32_t drain_ms; /* how long open work may go on after the first signal */
 };
@@ -60,6 +61,10 @@ struct gw_server {
 gw_status gw_server_start(const struct gw_server_options *options, struct gw_server **out);
 /* Stops accepting, lets open work finish for up to drain_ms, closes, frees. NULL is allowed. */
 void gw_server_end(struct gw_server *server, uint32_t drain_ms);
+
+/* Where clients find it, and over what, for people and stat: "10.0.0.2:30050", "tcp+verbs+shm". */
+char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX]);
+const char *gw_server_transports(const struct gw_server *server);
 
 /* answer.c: sets the handlers of the two-sided calls. */
 gw_status gw_server_answer(struct gw_server *server);

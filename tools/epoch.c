@@ -37,7 +37,7 @@ struct command {
 struct totals {
 	uint64_t batches, seeds, edges, nodes, rows, bytes;
 	double seconds;
-	uint32_t mapped, parts;       /* how many of them were */
+	uint32_t parts, mapped, rdma; /* how many there are, and how many of them are reached so; the others over TCP */
 	struct gw_histogram waits_ns; /* from one batch to the next */
 };
 
@@ -95,7 +95,7 @@ static gw_status check_command(void *input)
 	return GW_OK;
 }
 
-static const char *const transports[] = {"auto", "tcp", "shm", NULL};
+static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 
 #define C struct command
 static const struct gw_option table[] = {
@@ -104,7 +104,8 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR:PORT,...", "one server for each part; none: standalone, from the folder", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
-	{"transport", "auto|tcp|shm", "mapped memory of servers on this host, and TCP (auto), or one of them", 0,
+	{"transport", "auto|tcp|shm|verbs",
+	 "memory mapped on this host, RDMA, TCP: for each part the first of them that works (auto), or one alone", 0,
 	 GW_OPTION_CHOICE(C, client.transport, transports)},
 	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"mask", "NAME", "the seeds are the nodes where this is set (train_mask, where there is one)", 1,
@@ -150,8 +151,11 @@ static void count(struct totals *t, const struct gw_sample_spec *spec, const str
 static void count_parts(struct totals *t, const struct gw_client *client)
 {
 	t->parts = gw_client_graph(client)->num_parts;
-	for (uint32_t p = 0; p < t->parts; p++)
-		t->mapped += strcmp(gw_part_transport(client, p), "shm") == 0;
+	for (uint32_t p = 0; p < t->parts; p++) {
+		const char *transport = gw_part_transport(client, p);
+		t->mapped += strcmp(transport, "shm") == 0;
+		t->rdma += strcmp(transport, "verbs") == 0;
+	}
 }
 
 static uint64_t steps_of(const struct command *c, const struct gw_epoch_side *side)
@@ -236,32 +240,41 @@ static double ms(const struct totals *t, double share)
 	return (double)gw_histogram_quantile(&t->waits_ns, share) / 1e6;
 }
 
-/* As a word, and for people. */
-static const char *way_of(const struct command *c, const struct totals *t)
+/* As a word: "tcp", "shm+verbs". */
+static void print_word(char text[32], const struct command *c, const struct totals *t)
 {
+	bool tcp = t->parts > t->mapped + t->rdma;
 	if (!c->client.server_count)
-		return "standalone";
-	return !t->mapped ? "tcp" : t->mapped == t->parts ? "shm" : "shm+tcp";
+		snprintf(text, 32, "standalone");
+	else
+		snprintf(text, 32, "%s%s%s%s%s", t->mapped ? "shm" : "", t->mapped && t->rdma ? "+" : "",
+			 t->rdma ? "verbs" : "", tcp && t->mapped + t->rdma ? "+" : "", tcp ? "tcp" : "");
 }
 
+/* For people. */
 static void print_way(char text[96], const struct command *c, const struct totals *t)
 {
+	uint32_t tcp = t->parts - t->mapped - t->rdma;
 	if (!c->client.server_count)
 		snprintf(text, 96, "standalone, from the folder");
-	else if (!t->mapped)
+	else if (tcp == t->parts)
 		snprintf(text, 96, "over TCP");
+	else if (t->rdma == t->parts)
+		snprintf(text, 96, "by RDMA");
 	else if (t->mapped == t->parts)
 		snprintf(text, 96, "out of the mapped memory of servers on this host");
 	else
-		snprintf(text, 96, "%" PRIu32 " part%s mapped on this host, %" PRIu32 " over TCP", t->mapped,
-			 t->mapped == 1 ? "" : "s", t->parts - t->mapped);
+		snprintf(text, 96, "parts: %" PRIu32 " mapped on this host, %" PRIu32 " by RDMA, %" PRIu32 " over TCP",
+			 t->mapped, t->rdma, tcp);
 }
 
 static void print_json(const struct command *c, const struct totals *t)
 {
+	char word[32];
+	print_word(word, c, t);
 	printf("{\"epoch\":\"%s\",\"batches\":%" PRIu64 ",\"seconds\":%.3f,\"batches_per_s\":%.2f,\"edges_per_s\":%.0f,"
 	       "\"rows_per_s\":%.0f,\"bytes_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"verified\":%s}\n",
-	       way_of(c, t), t->batches, t->seconds, (double)t->batches / t->seconds, (double)t->edges / t->seconds,
+	       word, t->batches, t->seconds, (double)t->batches / t->seconds, (double)t->edges / t->seconds,
 	       (double)t->rows / t->seconds, (double)t->bytes / t->seconds, ms(t, 0.5), ms(t, 0.99),
 	       c->check ? "true" : "false");
 }

@@ -172,16 +172,17 @@ static const char *text_of(const json_t *stats, const char *name, char out[SHOWN
 
 static void print_row(const struct question *question)
 {
-	char graph[SHOWN_FIELDS_MAX], name[SHOWN_FIELDS_MAX], part[32], uptime[GW_UNIT_TEXT_MAX];
+	char graph[SHOWN_FIELDS_MAX], name[SHOWN_FIELDS_MAX], over[SHOWN_FIELDS_MAX], part[32],
+		uptime[GW_UNIT_TEXT_MAX];
 	char memory[GW_UNIT_TEXT_MAX], reads[GW_UNIT_TEXT_MAX], sent[GW_UNIT_TEXT_MAX], requests[GW_UNIT_TEXT_MAX];
 	const json_t *s = question->stats;
 	snprintf(part, sizeof(part), "%.0f/%.0f", number_of(s, "part"), number_of(s, "parts"));
-	printf("%-22s %-16s %-8s %-10s %7.0f %9s %10s %7.0f %9s %10s %9s %7.0f\n", question->text,
-	       text_of(s, "graph", graph), part, text_of(s, "name", name), number_of(s, "pid"),
-	       gw_text_duration(uptime, number_of(s, "uptime_s")), gw_text_bytes(memory, number_of(s, "bytes")),
-	       number_of(s, "connections"), gw_text_count(reads, number_of(s, "read_ranges")),
-	       gw_text_bytes(sent, number_of(s, "read_bytes")), gw_text_count(requests, number_of(s, "requests")),
-	       number_of(s, "errors"));
+	printf("%-22s %-16s %-8s %-10s %-13s %7.0f %9s %10s %7.0f %9s %10s %9s %7.0f\n", question->text,
+	       text_of(s, "graph", graph), part, text_of(s, "name", name), text_of(s, "transports", over),
+	       number_of(s, "pid"), gw_text_duration(uptime, number_of(s, "uptime_s")),
+	       gw_text_bytes(memory, number_of(s, "bytes")), number_of(s, "connections"),
+	       gw_text_count(reads, number_of(s, "read_ranges")), gw_text_bytes(sent, number_of(s, "read_bytes")),
+	       gw_text_count(requests, number_of(s, "requests")), number_of(s, "errors"));
 }
 
 static void print_table(const struct command *c)
@@ -191,8 +192,9 @@ static void print_table(const struct command *c)
 		if (!c->questions[i].stats)
 			continue;
 		if (!header)
-			printf("%-22s %-16s %-8s %-10s %7s %9s %10s %7s %9s %10s %9s %7s\n", "server", "graph", "part",
-			       "name", "pid", "up", "memory", "clients", "ranges", "sent", "requests", "errors");
+			printf("%-22s %-16s %-8s %-10s %-13s %7s %9s %10s %7s %9s %10s %9s %7s\n", "server", "graph",
+			       "part", "name", "over", "pid", "up", "memory", "clients", "ranges", "sent", "requests",
+			       "errors");
 		header = true;
 		print_row(&c->questions[i]);
 	}

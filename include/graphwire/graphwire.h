@@ -50,8 +50,9 @@ struct gw_client_options {
 	const char *tcp_driver; /* NULL or "auto", "io_uring", "epoll" */
 	/* A thread that waits for servers looks so long before it sleeps, at most 1 s; 0: it sleeps at once. */
 	uint32_t spin_us;
-	/* NULL or "auto": memory of servers on this host is mapped where they offer it, others are read over TCP;
-	 * "tcp": all are; "shm": mapped or not at all. */
+	/* NULL or "auto": memory of servers on this host is mapped, others are read by RDMA ("verbs"), where either is
+	 * to be had; else over TCP, which also steps in when RDMA is lost. "tcp", "shm", "verbs": all servers by this
+	 * way, or not at all. */
 	const char *transport;
 	uint64_t dense_bytes_max; /* memory for one dense id map, of which each batch in flight has one; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
@@ -95,7 +96,7 @@ GW_API gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, u
 			       int64_t *end);
 
 /* How a part is reached, by the connection that was made last: "memory" (this process has it), "shm" (mapped from a
- * server on this host), "tcp"; NULL for a part that is none of the graph's. The library's memory. */
+ * server on this host), "verbs" (by RDMA), "tcp"; NULL for a part that is none of the graph's. The library's memory. */
 GW_API const char *gw_part_transport(const struct gw_client *client, uint32_t part);
 
 /* --- Tensors. --- */

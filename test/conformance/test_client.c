@@ -533,7 +533,7 @@ static void some_are_mapped(void **state)
 	compare_epochs(&shm, expected, n);
 
 	cluster_kill(&setup.cluster, 1);
-	setup.cluster.mapped = false;
+	setup.cluster.transport = NULL;
 	cluster_revive(&setup.cluster, 1);
 	client = open_client(&both);
 	assert_string_equal(gw_part_transport(client, 0), "shm");
@@ -570,7 +570,7 @@ static void a_mapped_server_becomes_a_remote_one(void **state)
 		struct gw_minibatch *batch;
 		if (b == n / 3 || b == 2 * n / 3) {
 			cluster_kill(&setup.cluster, 1);
-			setup.cluster.mapped = b != n / 3;
+			setup.cluster.transport = b != n / 3 ? "shm" : NULL;
 			cluster_revive(&setup.cluster, 1);
 		}
 		if (gw_loader_next(loader, &batch, -1) != GW_OK)
@@ -612,6 +612,6 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests_name("servers far away", tests, NULL, NULL);
 	on_this_host = true;
-	cluster_map(true);
+	cluster_offer("shm");
 	return failed + cmocka_run_group_tests_name("servers on this host", mapped, NULL, NULL);
 }

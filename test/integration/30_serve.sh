@@ -42,7 +42,9 @@ start one --part-config parts1 --part 1 --listen 127.0.0.1:0
 both=${address[zero]},${address[one]}
 epoch=("$GRAPHWIRE" epoch --part-config parts1 --servers "$both" --batch-size 256)
 
-holds "an epoch over TCP is the standalone client's" "${epoch[@]}" --check
+holds "an epoch over TCP is the standalone client's" "${epoch[@]}" --transport tcp --check
+holds "so is one out of mapped memory" "${epoch[@]}" --transport shm --check
+holds "which is what clients on this host choose" bash -c '"$@" | grep -q "mapped memory of servers on this host"' - "${epoch[@]}"
 holds "with many threads and batches ahead too" "${epoch[@]}" --check --threads 8 --depth 8
 
 refuses "a second server of a part on this host" 1 "part 0.*pid ${process[zero]}" \

@@ -20,12 +20,12 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .numa = GW_NUMA_LOCAL,
 					    .huge = GW_HUGE_OFF,
 					    .insecure = cluster->insecure,
-					    .transport = cluster->mapped ? "shm" : "tcp",
+					    .transport = cluster->transport ? cluster->transport : "tcp",
 					    .tcp_driver = tcp_driver};
 	gw_status status = gw_server_start(&options, &cluster->servers[part]);
 	if (status != GW_OK)
 		fail_msg("server of part %u: %s", part, gw_last_error());
-	cluster->addresses[part] = cluster->servers[part]->listener->address;
+	cluster->addresses[part].port = cluster->servers[part]->listener->address.port;
 	cluster->list[part] = gw_address_text(&cluster->addresses[part], cluster->text[part]);
 }
 
@@ -45,11 +45,11 @@ void cluster_use_own_runtime_folder(void)
 	atexit(remove_runtime_folder);
 }
 
-static bool mapped;
+static const char *offered;
 
-void cluster_map(bool on)
+void cluster_offer(const char *transport)
 {
-	mapped = on;
+	offered = transport;
 }
 
 /* Where servers listen: GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
@@ -65,7 +65,7 @@ static void begin(struct cluster *cluster, const char *part_config, uint32_t par
 	cluster_use_own_runtime_folder();
 	memset(cluster, 0, sizeof(*cluster));
 	cluster->insecure = insecure;
-	cluster->mapped = mapped;
+	cluster->transport = offered;
 	cluster->part_config = part_config;
 	cluster->parts = parts;
 	for (uint32_t p = 0; p < parts; p++) {

@@ -12,7 +12,7 @@ struct cluster {
 	const char *part_config;
 	uint32_t parts;
 	bool insecure;
-	bool mapped; /* of what is started from now on */
+	const char *transport; /* of what is started from now on; NULL: TCP alone */
 	struct gw_server *servers[CLUSTER_PARTS_MAX];
 	struct gw_address addresses[CLUSTER_PARTS_MAX]; /* kept over a restart */
 	char text[CLUSTER_PARTS_MAX][GW_ADDRESS_MAX];
@@ -24,8 +24,8 @@ void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t pa
 /* Keys and guards of this process alone, so that the same test may run twice at a time. cluster_begin does it; call it
  * before a fork. */
 void cluster_use_own_runtime_folder(void);
-/* Whether servers that are begun from now on let clients map their memory; at first they are reached over TCP alone. */
-void cluster_map(bool on);
+/* What servers that are begun from now on offer besides TCP: "shm", "verbs"; at first, or with NULL: nothing. */
+void cluster_offer(const char *transport);
 /* Servers that want no key. */
 void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts);
 /* Ends one server at once (no draining), and starts it again at its address. */
