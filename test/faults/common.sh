@@ -4,43 +4,74 @@
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 programs=$top/build/dev
-parts=$top/build/guest/faults-graph/parts # of the checkout, which the guests see and only read
+graphs=$top/build/guest/faults-graph # test/check/verbs.sh makes it: the guests see the checkout, and only read it
 box=/tmp/shared
-port=7000
-serve_with="$programs/graphwire serve"
-# The trainer's side of a scenario ends within so many seconds whatever happens; a step of one, within so many.
-trainer_limit=60 step_limit=20
+server=''
+case $GRAPHWIRE_GUEST in
+*-a) own_ip=10.0.3.1 own_part=0 ;;
+*) own_ip=10.0.3.2 own_part=1 ;;
+esac
+# shellcheck disable=SC2034 # of lib.sh
+servers=10.0.3.1:7000,10.0.3.2:7000
+# Whatever happens, a trainer ends within so many seconds, and a step of a scenario is given up after so many.
+trainer_limit=60 step_limit=30
 
-# within SECONDS COMMAND…: the command succeeds sooner or later; it is tried every 20 ms.
+# A wait without a process: those are dear in an emulated guest.
+mkfifo "/tmp/silence.$$"
+exec {silence}<>"/tmp/silence.$$"
+pause() { read -rt "$1" -u "$silence" || :; }
+
+# within SECONDS COMMAND…: the command succeeds sooner or later; it is tried every 50 ms.
 within() {
 	local until=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ "${EPOCHREALTIME/[.,]/}" -lt $until ] || return 1
-		sleep 0.02
+		pause 0.05
 	done
 }
 
-# serve ARGUMENT…: this host's server, in the background; its process in $server. On the port that it had before.
+# begins FILE TEXT: its first line begins so.
+begins() {
+	local line=''
+	read -r line <"$1"
+	[[ $line == "$2"* ]]
+}
+
+# serve PROGRAM… -- ARGUMENT…: starts this host's server, on its port; its process is in $server.
 serve() {
-	: >/tmp/server.log
-	umask 077
-	echo 'a key for two guests and nobody else' >/tmp/key
-	case $GRAPHWIRE_GUEST in *-a) part=0 ip=10.0.3.1 ;; *) part=1 ip=10.0.3.2 ;; esac
-	$serve_with --part-config "$parts" --part $part --listen "verbs:$ip:$port" --threads 1 --key-file /tmp/key \
-		"$@" </dev/null >/tmp/server.log 2>&1 &
+	local program=()
+	while [ "$1" != -- ]; do
+		program+=("$1")
+		shift
+	done
+	shift
+	(umask 077 && echo 'a key for two guests and nobody else' >/tmp/key)
+	"${program[@]}" --part-config "$graphs/parts" --part "$own_part" --listen "$own_ip:7000" --threads 1 \
+		--key-file /tmp/key "$@" </dev/null >/tmp/server.log 2>&1 &
 	server=$!
-	within $step_limit grep -q '^serving part' /tmp/server.log && return
-	echo "the server of part $part does not come up: $(tail -n 1 /tmp/server.log)"
+	within $step_limit begins /tmp/server.log 'serving part' && return
+	echo "the server of part $own_part does not come up: $(tail -n 1 /tmp/server.log)"
 	return 1
 }
+serve_usual() { serve "$programs/graphwire" serve -- "$@"; }
 
 # ends SIGNAL: this host's server, without the shell's line about it.
 ends() {
+	[ -n "$server" ] || return 0
 	kill "-$1" "$server" 2>/dev/null
 	wait "$server" 2>/dev/null
 	server=''
 }
 
-# The processor time that a process has used, user and system, in ticks.
-ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
+# The processor time of this host's server until now, in ticks.
+server_ticks() { sed 's/.*) //' "/proc/$server/stat" | awk '{ print $12 + $13 }'; }
+
+# netem ARGUMENT…: what tc-netem(8) does to all that this host sends; none: nothing any more.
+netem() {
+	tc qdisc del dev eth0 root 2>/dev/null
+	[ $# -eq 0 ] || tc qdisc add dev eth0 root netem "$@"
+}
+
+device_away() { timeout $((step_limit - 5)) rdma link delete rxe0; }
+device_back() { rdma link add rxe0 type rxe netdev eth0; }
