@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A cluster of two without any fault: an epoch by every way to the other host's part is the standalone client's.
+# shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all
 
@@ -12,7 +13,7 @@ epoch() {
 	status=$?
 	if [ $status -ne 0 ]; then
 		not_ok "$what: status $status"
-	elif [ "$(sed -n 's/^part .: //p' $said | xargs)" != "$ways" ]; then
+	elif [ "$(sed -n 's/^part .: //p' "$said" | xargs)" != "$ways" ]; then
 		not_ok "$what: the parts are reached by other ways than $ways"
 	else
 		ok "$what"

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # Queue pairs that go to the error state in mid-epoch, at the client and at the server, cost no batch.
+# shellcheck disable=SC2016 # host a knows its server
+# shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all
 train --transport verbs --break-every 30
@@ -10,9 +12,9 @@ comes_by tcp
 comes_by verbs
 trained "a client whose queue pairs are in error goes on over TCP, and returns"
 
-on_a 'ends KILL; serve "$programs/test/faults_server" --' || not_ok "a server that breaks comes up"
+on_a 'ends KILL; serve "$programs/test/faults_server"' || not_ok "a server that breaks comes up"
 train
-for round in 1 2; do
+for _ in 1 2; do
 	comes_by verbs
 	on_a 'kill -USR1 $server; within 5 grep -q "^broken: [1-9]" /tmp/server.log' || not_ok "no queue pair broke"
 	more 10

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A trainer that forks in mid-epoch: parent and child have what is theirs.
+# shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all
 train --fork-every 30

@@ -1,6 +1,6 @@
 # What both hosts of the fault scenarios know: to be sourced, in a guest of test/guest/pair. Host a is 10.0.3.1 and serves
 # part 0, host b 10.0.3.2 and serves part 1; b trains.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # those who source it use them
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 programs=$top/build/dev
@@ -11,7 +11,6 @@ case $GRAPHWIRE_GUEST in
 *-a) own_ip=10.0.3.1 own_part=0 ;;
 *) own_ip=10.0.3.2 own_part=1 ;;
 esac
-# shellcheck disable=SC2034 # of lib.sh
 servers=10.0.3.1:7000,10.0.3.2:7000
 # Whatever happens, a trainer ends within so many seconds, and a step of a scenario is given up after so many.
 trainer_limit=60 step_limit=30
@@ -38,23 +37,18 @@ begins() {
 	[[ $line == "$2"* ]]
 }
 
-# serve PROGRAM… -- ARGUMENT…: starts this host's server, on its port; its process is in $server.
+# serve PROGRAM…: starts this host's server, on its port; its process is in $server.
 serve() {
-	local program=()
-	while [ "$1" != -- ]; do
-		program+=("$1")
-		shift
-	done
-	shift
 	(umask 077 && echo 'a key for two guests and nobody else' >/tmp/key)
-	"${program[@]}" --part-config "$graphs/parts" --part "$own_part" --listen "$own_ip:7000" --threads 1 \
-		--key-file /tmp/key "$@" </dev/null >/tmp/server.log 2>&1 &
+	: >/tmp/server.log # no ready line of the one before
+	"$@" --part-config "$graphs/parts" --part "$own_part" --listen "$own_ip:7000" --threads 1 --key-file /tmp/key \
+		</dev/null >/tmp/server.log 2>&1 &
 	server=$!
 	within $step_limit begins /tmp/server.log 'serving part' && return
 	echo "the server of part $own_part does not come up: $(tail -n 1 /tmp/server.log)"
 	return 1
 }
-serve_usual() { serve "$programs/graphwire" serve -- "$@"; }
+serve_usual() { serve "$programs/graphwire" serve; }
 
 # ends SIGNAL: this host's server, without the shell's line about it.
 ends() {
@@ -71,6 +65,14 @@ server_ticks() { sed 's/.*) //' "/proc/$server/stat" | awk '{ print $12 + $13 }'
 netem() {
 	tc qdisc del dev eth0 root 2>/dev/null
 	[ $# -eq 0 ] || tc qdisc add dev eth0 root netem "$@"
+}
+
+# mute_rdma: what this host sends by RDMA is lost, and nothing else, as behind a firewall that knows TCP alone.
+mute_rdma() {
+	tc qdisc add dev eth0 root handle 1: prio priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
+		tc qdisc add dev eth0 parent 1:3 handle 30: netem loss 100% &&
+		tc filter add dev eth0 parent 1: protocol ip u32 match ip protocol 17 0xff match ip dport 4791 0xffff \
+			flowid 1:3
 }
 
 device_away() { timeout $((step_limit - 5)) rdma link delete rxe0; }

@@ -5,6 +5,7 @@
 #
 # The box is a folder that both see beside the link: they understand each other while the link is down. Goes on until
 # the guest ends.
+# shellcheck source=test/faults/common.sh
 . "$(dirname "$0")/common.sh"
 for ((number = 0; ; number++)); do
 	until [ -e "$box/$number.ask" ]; do pause 0.05; done

@@ -90,8 +90,8 @@ static gw_status post(struct round *round, uint64_t deadline_ns)
 	struct gw_span span = {.bytes = BYTES};
 	round->group = (struct gw_group){.cookie = round, .deadline_ns = deadline_ns};
 	memset(round->landing, 0xee, BYTES);
-	return gw_endpoint_readv(round->endpoint, &round->group, &round->endpoint->peer.regions[0], round->buffer, &span,
-				 1, true) == 1
+	return gw_endpoint_readv(round->endpoint, &round->group, &round->endpoint->peer.regions[0], round->buffer,
+				 &span, 1, true) == 1
 		       ? GW_OK
 		       : gw_fail(GW_INVALID, "no room for a first read");
 }

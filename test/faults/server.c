@@ -1,5 +1,5 @@
-/* A server as of `graphwire serve`, with one more signal: SIGUSR1 puts the queue pairs of all its clients into the error
- * state, as a device does that has had enough. Says how many it broke. */
+/* A server as of `graphwire serve`, with one more signal: SIGUSR1 puts the queue pairs of all its clients into the
+ * error state, as a device does that has had enough. Says how many it broke. */
 #include <signal.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* A trainer that trusts nobody: streams epochs from servers and compares every mini-batch with the one that a standalone
- * client samples from the folder.
+/* A trainer that trusts nobody: streams epochs from servers and compares every mini-batch with the one that a
+ * standalone client samples from the folder.
  *
  *   without servers:  an epoch from the folder -> the digest of every batch, a line each
  *   with servers:     epochs from them, each the same, until a file appears -> the epoch in progress comes to its end

@@ -21,7 +21,8 @@ static int live_as_child(struct gw_client *client, const struct gw_client_option
 	static uint8_t row[1 << 16];
 	int64_t id = 0;
 	for (uint32_t f = 0; f < batch->fetch_count; f++)
-		memset((void *)(uintptr_t)batch->rows[f], 0xee, batch->row_counts[f] * spec->fetches[f].tensor->row_bytes);
+		memset((void *)(uintptr_t)batch->rows[f], 0xee,
+		       batch->row_counts[f] * spec->fetches[f].tensor->row_bytes);
 	if (tensor->row_bytes > sizeof(row) || gw_gather(client, tensor, &id, 1, row) != GW_INVALID)
 		return 2;
 	gw_client_close(client);
@@ -37,7 +38,7 @@ static int live_as_child(struct gw_client *client, const struct gw_client_option
 }
 
 gw_status gw_forked_child(struct gw_client *client, const struct gw_client_options *options,
-			   const struct gw_sample_spec *spec, const struct gw_minibatch *batch)
+			  const struct gw_sample_spec *spec, const struct gw_minibatch *batch)
 {
 	pid_t child = fork();
 	if (child < 0)
