@@ -7,14 +7,15 @@
 #
 # Each test of theirs is one ok/not ok line; a program that dies or runs out of time is one failed test.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-together='test_client test_client_ways test_transport_reads test_transport_calls test_transport_life' # two at a time
+together='test_client test_transport_reads test_transport_calls test_transport_life' # two at a time, RDMA forced
+choosing='test_client_ways'                                                           # by TCP addresses
 alone='test_transport_verbs'                                                                          # takes the device away
 actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_late'                        # of the two hosts
 limit=600 # seconds for one program; the guests have three times that: a machine that is busy otherwise slows them down
 
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words
-cmake --preset dev >/dev/null && cmake --build --preset dev --target $together $alone $actors || exit 1
+cmake --preset dev >/dev/null && cmake --build --preset dev --target $together $choosing $alone $actors || exit 1
 test/faults/graphs.sh build/guest/faults-graph >/dev/null || exit 1
 one=$(mktemp) two=$(mktemp) hosts=''
 # shellcheck disable=SC2317 # the trap calls it
@@ -28,7 +29,8 @@ trap 'exit 130' INT TERM
 test/guest/pair -n faults -t $((3 * limit)) "bash '$PWD/test/faults/host_a.sh'" "bash '$PWD/test/faults/host_b.sh'" >"$two" 2>&1 &
 hosts=$!
 test/guest/run -n check -t $((3 * limit)) -- env GRAPHWIRE_TEST_BED=verbs CMOCKA_MESSAGE_OUTPUT=TAP CI= bash -c "
-	'$PWD/test/guest/each' -t $limit -j 2 ${together//test_/$PWD/build/dev/test/test_}
+	'$PWD/test/guest/each' -t $limit -j 2 ${together//test_/$PWD/build/dev/test/test_} \\
+		'env GRAPHWIRE_TEST_BED= $PWD/build/dev/test/$choosing'
 	together=\$?
 	'$PWD/test/guest/each' -t $limit ${alone//test_/$PWD/build/dev/test/test_} && exit \$together" 2>&1 | tee "$one"
 status=${PIPESTATUS[0]}
@@ -36,14 +38,14 @@ wait "$hosts" || status=1
 hosts=''
 
 awk '
-/^# begin / { program = $3; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
+/^# begin / { program = $NF; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
 /# SKIP/ { skipped++; next }
 /^ok [0-9]+ - / { sub(/^ok [0-9]+ - /, ""); print "ok - verbs " program ": " $0; good++ }
 /^not ok [0-9]+ - / { sub(/^not ok [0-9]+ - /, ""); print "not ok - verbs " program ": " $0; bad++ }
 /^# end / {
 	ended++
-	if ($4 != 0 && !bad) print "not ok - verbs " program ": ended with status " $4
-	print program ": " $5 " s"
+	if ($(NF - 1) != 0 && !bad) print "not ok - verbs " program ": ended with status " $(NF - 1)
+	print program ": " $NF " s"
 }
 END {
 	if (began && !ended) print "not ok - verbs " program ": the guest ended before it did"

@@ -52,11 +52,15 @@ void cluster_offer(const char *transport)
 	offered = transport;
 }
 
-/* Where servers listen: GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
-static const char *cluster_address(void)
+bool cluster_is_rdma(void)
 {
 	const char *bed = getenv("GRAPHWIRE_TEST_BED");
-	return bed && strcmp(bed, "verbs") == 0 ? "verbs:127.0.0.1:0" : "127.0.0.1:0";
+	return bed && strcmp(bed, "verbs") == 0;
+}
+
+static const char *cluster_address(void)
+{
+	return cluster_is_rdma() ? "verbs:127.0.0.1:0" : "127.0.0.1:0";
 }
 
 static void begin(struct cluster *cluster, const char *part_config, uint32_t parts, const char *tcp_driver,
