@@ -1,34 +1,66 @@
 #!/usr/bin/env bash
-# The transport suite, what only RDMA can suffer, and the client, over a Soft-RoCE device in one boot of a small guest
-# (test/guest/run). Each test of theirs is one ok/not ok line; a program that dies or runs out of time is one failed test.
+# RDMA over Soft-RoCE devices in small guests (test/guest/run), which need neither root nor a device here. Side by side:
+#
+#   one guest    the transport suite, what only RDMA can suffer, and the client, all in one boot
+#   two guests   that are two hosts: a server and a trainer, and what befalls servers, links and devices in between
+#                (test/faults)
+#
+# Each test of theirs is one ok/not ok line; a program that dies or runs out of time is one failed test.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-together='test_client test_transport_reads test_transport_calls test_transport_life' # two at a time
-alone='test_transport_verbs'                                                         # takes the device away
-limit=600 # seconds for one program; the guest has three times that: a machine that is busy otherwise slows it down
+# Two at a time, the longest first, over RDMA alone.
+together='test_client test_transport_calls test_transport_reads test_transport_life test_transport_verbs_trust
+	test_transport_several test_request_cancel test_client_small test_client_strangers test_doctor_peer'
+choosing='test_client_ways test_arena_numa'                                    # the same, but free to choose
+alone='test_transport_verbs'                                                   # takes the device away, and brings it back
+actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_late' # the doctor, who takes it away last; of two hosts
+limit=600 # seconds for one program; the guests have three times that: a machine that is busy otherwise slows them down
 
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words
-cmake --preset dev >/dev/null && cmake --build --preset dev --target $together $alone || exit 1
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+cmake --preset dev >/dev/null && cmake --build --preset dev --target $together $choosing $alone $actors || exit 1
+test/faults/graphs.sh build/guest/faults-graph >/dev/null || exit 1
+one=$(mktemp) two=$(mktemp) hosts=''
+# shellcheck disable=SC2317 # the trap calls it
+finish() {
+	[ -z "$hosts" ] || kill "$hosts" 2>/dev/null && wait "$hosts" 2>/dev/null
+	rm -f "$one" "$two"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+test/guest/pair -n faults -t $((3 * limit)) "bash '$PWD/test/faults/host_a.sh'" "bash '$PWD/test/faults/host_b.sh'" >"$two" 2>&1 &
+hosts=$!
+words=''
+for program in $together; do words+=" '$PWD/build/dev/test/$program'"; done
+for program in $choosing; do words+=" 'env GRAPHWIRE_TEST_BED= $PWD/build/dev/test/$program'"; done
 test/guest/run -n check -t $((3 * limit)) -- env GRAPHWIRE_TEST_BED=verbs CMOCKA_MESSAGE_OUTPUT=TAP CI= bash -c "
-	'$PWD/test/guest/each' -t $limit -j 2 ${together//test_/$PWD/build/dev/test/test_}
+	'$PWD/test/guest/each' -t $limit -j 2 $words
 	together=\$?
-	'$PWD/test/guest/each' -t $limit ${alone//test_/$PWD/build/dev/test/test_} && exit \$together" 2>&1 | tee "$log"
+	'$PWD/test/guest/each' -t $limit '$PWD/build/dev/test/$alone' \
+		'env GRAPHWIRE_TEST_BED= $PWD/test/guest/doctor $PWD/build/dev/graphwire' && exit \$together" 2>&1 | tee "$one"
 status=${PIPESTATUS[0]}
+wait "$hosts" || status=1
+hosts=''
+
 awk '
-/^# begin / { program = $3; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
+/^# begin / { program = $NF; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
 /# SKIP/ { skipped++; next }
 /^ok [0-9]+ - / { sub(/^ok [0-9]+ - /, ""); print "ok - verbs " program ": " $0; good++ }
 /^not ok [0-9]+ - / { sub(/^not ok [0-9]+ - /, ""); print "not ok - verbs " program ": " $0; bad++ }
 /^# end / {
 	ended++
-	if ($4 != 0 && !bad) print "not ok - verbs " program ": ended with status " $4
-	print program ": " $5 " s"
+	if ($(NF - 1) != 0 && !bad) print "not ok - verbs " program ": ended with status " $(NF - 1)
+	print program ": " $NF " s"
 }
 END {
 	if (began && !ended) print "not ok - verbs " program ": the guest ended before it did"
 	if (!began) print "not ok - verbs: the guest did not begin"
 	if (skipped) print "note: " skipped " skipped"
-}' "$log"
+}' "$one"
+awk -v scenarios="$(find test/faults -name '[0-9]*.sh' | wc -l)" '
+/^ok - / { sub(/^ok - /, ""); print "ok - verbs faults: " $0; next }
+/^not ok - / { sub(/^not ok - /, ""); print "not ok - verbs faults: " $0; failed = 1; next }
+/^# [0-9]+_.* ms$/ { ended++ }
+{ print }
+END { if (ended != scenarios) print "not ok - verbs faults: " scenarios - ended " scenarios did not end" }' "$two"
 exit "$status"

@@ -52,10 +52,8 @@ static void expect_transport(struct gw_client *client, const char *name)
 static uint32_t epoch_of(const struct gw_client_options *options, bool replace, uint64_t *digests)
 {
 	struct gw_client *client = open_client(options);
-	expect_transport(client, !options->server_count ? "memory"
-				 : on_this_host         ? "shm"
-				 : cluster_by_rdma()    ? "verbs"
-							: "tcp");
+	const char *far = cluster_is_rdma() ? "verbs" : "tcp";
+	expect_transport(client, !options->server_count ? "memory" : on_this_host ? "shm" : far);
 	struct plan plan;
 	make_plan(client, &plan, replace, replace); /* and the wide indices with one of them */
 	uint32_t n = run_epoch(client, &plan, 1, digests);
@@ -101,9 +99,11 @@ static void compare_ways(uint32_t parts, uint64_t seed, const char *server_drive
 static void same_bytes_from_every_way(void **state)
 {
 	(void)state;
-	compare_ways(1, 11, NULL);
-	compare_ways(2, 12, "epoll");
 	compare_ways(3, 13, NULL);
+	if (cluster_is_rdma())
+		return; /* fewer parts are no other way, and this is slow there */
+	compare_ways(2, 12, "epoll");
+	compare_ways(1, 11, NULL);
 }
 
 /* --- Gather. --- */
@@ -614,8 +614,8 @@ int main(void)
 		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
 	};
 	int failed = cmocka_run_group_tests_name("servers far away", tests, NULL, NULL);
-	if (cluster_by_rdma())
-		return failed;
+	if (cluster_is_rdma())
+		return failed; /* the same again: their addresses say RDMA, and so nobody maps */
 	on_this_host = true;
 	cluster_offer("shm");
 	return failed + cmocka_run_group_tests_name("servers on this host", mapped, NULL, NULL);

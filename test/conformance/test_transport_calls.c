@@ -150,7 +150,7 @@ static void backpressure(void **state)
 		return;
 	}
 	gw_bed_pause(&one.bed);
-	uint32_t n = 200000, accepted = 0, completed = 0;
+	uint32_t n = gw_bed_many(200000), accepted = 0, completed = 0;
 	uint64_t *remote = calloc(n, sizeof(*remote));
 	struct gw_group *smalls = calloc(1000, sizeof(*smalls));
 	for (uint32_t i = 0; i < n; i++)
@@ -195,12 +195,13 @@ static void nothing_is_written(struct one *one)
 
 static void deadlines(void **state)
 {
-	struct bed_options options = {.bytes = 40u << 20};
+	uint32_t bytes = gw_bed_many(40u << 20);
+	struct bed_options options = {.bytes = bytes};
 	struct one one;
-	gw_one_begin(&one, state, &options, 40u << 20);
+	gw_one_begin(&one, state, &options, bytes);
 	bool network = one.bed.kind->network;
 	/* Already over. */
-	struct gw_span whole = {0, 0, 40u << 20};
+	struct gw_span whole = {0, 0, bytes};
 	struct gw_group over = {.cookie = &over, .deadline_ns = gw_now_ns() - 1};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &over, &one.region, one.buffer, &whole, 1, true), 1);
 	gw_one_expect_failure(&one, &over, GW_DEADLINE);
@@ -265,10 +266,11 @@ static void deadlines_under_load(void **state)
 
 static void cancels(void **state)
 {
-	struct bed_options options = {.bytes = 40u << 20};
+	uint32_t bytes = gw_bed_many(40u << 20);
+	struct bed_options options = {.bytes = bytes};
 	struct one one;
-	gw_one_begin(&one, state, &options, 40u << 20);
-	struct gw_span whole = {0, 0, 40u << 20};
+	gw_one_begin(&one, state, &options, bytes);
+	struct gw_span whole = {0, 0, bytes};
 	for (uint64_t us = 0; us <= 6400; us = us * 2 + 50) {
 		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
 		struct gw_group bystander = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
@@ -302,12 +304,13 @@ static void cancels(void **state)
 
 static void closing_cancels(void **state)
 {
-	struct bed_options options = {.bytes = 40u << 20};
+	uint32_t bytes = gw_bed_many(40u << 20);
+	struct bed_options options = {.bytes = bytes};
 	struct one one;
-	gw_one_begin(&one, state, &options, 40u << 20);
+	gw_one_begin(&one, state, &options, bytes);
 	if (one.bed.kind->network)
 		gw_bed_pause(&one.bed);
-	struct gw_span whole = {0, 0, 40u << 20};
+	struct gw_span whole = {0, 0, bytes};
 	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &group, &one.region, one.buffer, &whole, 1, false), 1);
 	gw_endpoint_close(one.endpoint);

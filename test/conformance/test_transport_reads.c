@@ -143,11 +143,11 @@ static void huge_reads(void **state)
 	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &whole, 1);
 	gw_one_wait_ok(&one, &group);
 	assert_memory_equal(one.landing + 3, one.bed.memory + 1, whole.bytes);
-	random_gather(&one, &seed, 64 << 10, 600, true);
+	random_gather(&one, &seed, 64 << 10, gw_bed_many(600), true);
 	random_gather(&one, &seed, 20 << 20, 2, false);
-	random_gather(&one, &seed, 8, 50000, true);
-	random_gather(&one, &seed, 8, 200000, false);
-	random_readv(&one, &seed, 40000, 16);
+	random_gather(&one, &seed, 8, gw_bed_many(50000), true);
+	random_gather(&one, &seed, 8, gw_bed_many(200000), false);
+	random_readv(&one, &seed, gw_bed_many(40000), 16);
 	gw_one_end(&one);
 }
 

@@ -52,7 +52,7 @@ void cluster_offer(const char *transport)
 	offered = transport;
 }
 
-bool cluster_by_rdma(void)
+bool cluster_is_rdma(void)
 {
 	const char *bed = getenv("GRAPHWIRE_TEST_BED");
 	return bed && strcmp(bed, "verbs") == 0;
@@ -68,7 +68,7 @@ static void begin(struct cluster *cluster, const char *part_config, uint32_t par
 	cluster->part_config = part_config;
 	cluster->parts = parts;
 	for (uint32_t p = 0; p < parts; p++) {
-		assert_int_equal(gw_address_parse(cluster_by_rdma() ? "verbs:127.0.0.1:0" : "127.0.0.1:0",
+		assert_int_equal(gw_address_parse(cluster_is_rdma() ? "verbs:127.0.0.1:0" : "127.0.0.1:0",
 						  &cluster->addresses[p]),
 				 GW_OK);
 		start(cluster, p, tcp_driver);

@@ -25,9 +25,10 @@ void cluster_begin(struct cluster *cluster, const char *part_config, uint32_t pa
  * before a fork. */
 void cluster_use_own_runtime_folder(void);
 /* Whether GRAPHWIRE_TEST_BED=verbs takes every test of the client over RDMA. */
-bool cluster_by_rdma(void);
+bool cluster_is_rdma(void);
 /* What servers that are begun from now on offer besides TCP: "shm", "verbs"; at first, or with NULL: nothing. */
 void cluster_offer(const char *transport);
+
 /* Servers that want no key. */
 void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts);
 /* Ends one server at once (no draining), and starts it again at its address. */

@@ -13,6 +13,7 @@
 
 #ifdef GRAPHWIRE_VERBS
 #include "transport/verbs/endpoint.h"
+#include "transport/verbs/listener.h"
 
 bool rdma_is_here(void)
 {
@@ -23,14 +24,39 @@ bool rdma_is_here(void)
 	return n > 0;
 }
 
-static void break_endpoint(struct gw_endpoint *endpoint)
+static void break_queue(const struct verbs_queue *queue)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	assert_int_equal(ibv_modify_qp(queue->id->qp, &error, IBV_QP_STATE), 0);
+}
+
+static void break_endpoint(struct gw_endpoint *endpoint)
+{
 	if (!endpoint || endpoint->transport != &gw_transport_verbs)
 		return;
 	struct verbs_endpoint *inside = (struct verbs_endpoint *)endpoint;
 	for (uint32_t q = 0; q < inside->queue_count; q++)
-		assert_int_equal(ibv_modify_qp(inside->lines[q].queue->id->qp, &error, IBV_QP_STATE), 0);
+		break_queue(inside->lines[q].queue);
+}
+
+uint32_t rdma_break_peers(struct gw_listener *listener)
+{
+	uint32_t broken = 0;
+	if (listener->transport != &gw_transport_verbs)
+		return 0;
+	struct verbs_listener *inside = (struct verbs_listener *)listener;
+	for (uint32_t d = 0; d < inside->door_count; d++) {
+		struct verbs_door *door = &inside->doors[d];
+		gw_verbs_possess(door->loop);
+		for (struct verbs_peer *peer = door->peers; peer; peer = peer->next)
+			for (uint32_t q = 0; q < peer->queue_count; q++)
+				if (peer->lines[q].established) {
+					break_queue(peer->lines[q].queue);
+					broken++;
+				}
+		gw_verbs_release(door->loop);
+	}
+	return broken;
 }
 
 void rdma_break(struct gw_client *client)
@@ -59,5 +85,11 @@ bool rdma_is_here(void)
 void rdma_break(struct gw_client *client)
 {
 	(void)client;
+}
+
+uint32_t rdma_break_peers(struct gw_listener *listener)
+{
+	(void)listener;
+	return 0;
 }
 #endif

@@ -107,6 +107,10 @@ struct gw_completion gw_one_call(struct one *one, uint16_t op, uint64_t sequence
 /* The connection still serves a small read. */
 void gw_one_read_works(struct one *one);
 
+/* n, or an eighth of it in an emulated guest: for tests whose reads are many or long, which cost a hundred times as
+ * much there, and fail for less as well. */
+uint32_t gw_bed_many(uint32_t n);
+
 /* The next number of a sequence, in [0, bound). */
 uint64_t gw_below(uint64_t *seed, uint64_t bound);
 

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Host a: does what host b asks for, one thing after the other, in one shell, so that $server is known to the next.
+#
+#   b writes N.ask into the box ─▶ evaluated here ─▶ its output in N.said, then its status in N.did ─▶ N + 1
+#
+# The box is a folder that both see beside the link: they understand each other while the link is down. Goes on until
+# the guest ends.
+# shellcheck source=test/faults/common.sh
+. "$(dirname "$0")/common.sh"
+for ((number = 0; ; number++)); do
+	until [ -e "$box/$number.ask" ]; do pause 0.05; done
+	read -r asked <"$box/$number.ask"
+	eval "$asked" >"$box/$number.said" 2>&1 </dev/null
+	echo $? >"$box/doing"
+	mv "$box/doing" "$box/$number.did"
+done

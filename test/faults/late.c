@@ -1,0 +1,171 @@
+/* Reads whose deadlines pass before their bytes can come.
+ *
+ *   a read of the whole stretch, for comparison -> one connection for each round -> "ready" appears, "go" is awaited:
+ *   meanwhile the link gets slow -> rounds: a read with a short deadline -> GW_DEADLINE, in time -> what lies in its
+ *   buffer then is noted -> the bytes have had their time to come -> no buffer has changed
+ *
+ * Fails, with status 1 and a line that says where, when any of it is otherwise.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "transport/transport.h"
+
+#define ROUNDS      12u
+#define BYTES       (64u << 10)
+#define SLACK_MS    5000  /* that a deadline may be late on a busy machine */
+#define AFTER_MS    1000  /* for bytes that are late: several times the link's delay */
+#define PATIENCE_MS 20000 /* for the file, and to connect */
+
+struct command {
+	struct gw_address server;
+	const char *key_file, *ready, *go;
+};
+
+struct round {
+	struct gw_endpoint *endpoint;
+	struct gw_buffer *buffer;
+	struct gw_group group;
+	uint8_t landing[BYTES], noted[BYTES];
+};
+
+static struct round rounds[ROUNDS];
+
+static gw_status take_server(void *input, char *text)
+{
+	return gw_address_parse(text, &((struct command *)input)->server);
+}
+
+#define C struct command
+static const struct gw_option table[] = {
+	{"server", "ADDRESS", "with its scheme", 0, GW_OPTION_CALL(take_server)},
+	{"key-file", "FILE", "its key", 0, GW_OPTION_TEXT(C, key_file, .missing = "which key?")},
+	{"ready", "FILE", "made when all is connected", 0, GW_OPTION_TEXT(C, ready, .missing = "which file?")},
+	{"go", "FILE", "waited for then", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
+	{0},
+};
+#undef C
+
+/* The completion with the cookie. */
+static gw_status await(struct gw_poll_group *group, const void *cookie, uint64_t ms)
+{
+	struct gw_completion completion;
+	uint64_t end = gw_now_ns() + ms * GW_NS_PER_MS;
+	while (gw_now_ns() < end) {
+		if (gw_poll_group_poll(group, &completion, 1, 10 * GW_NS_PER_MS) == 0)
+			continue;
+		if (completion.cookie != cookie)
+			return gw_fail(GW_PROTOCOL, "a completion of something else");
+		return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
+	}
+	return gw_fail(GW_INVALID, "nothing completed within %" PRIu64 " ms", ms);
+}
+
+static gw_status connect_rounds(const struct command *c, struct gw_poll_group *group)
+{
+	uint8_t key[1024];
+	struct gw_connect_options options = {.address = c->server, .client_uuid = {1}, .key = key};
+	gw_status status = gw_key_read(c->key_file, key, &options.key_bytes);
+	for (uint32_t i = 0; i < ROUNDS && !status; i++) {
+		struct round *round = &rounds[i];
+		options.deadline_ns = gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS;
+		status = gw_buffer_register(group, round->landing, BYTES, &round->buffer);
+		if (!status)
+			status = gw_endpoint_connect(group, &options, round, &round->endpoint);
+		if (!status)
+			status = await(group, round, PATIENCE_MS);
+	}
+	return status;
+}
+
+/* Posts the read of a round; a small part of its bytes may be on the way at once, the rest waits for room. */
+static gw_status post(struct round *round, uint64_t deadline_ns)
+{
+	struct gw_span span = {.bytes = BYTES};
+	round->group = (struct gw_group){.cookie = round, .deadline_ns = deadline_ns};
+	memset(round->landing, 0xee, BYTES);
+	return gw_endpoint_readv(round->endpoint, &round->group, &round->endpoint->peer.regions[0], round->buffer,
+				 &span, 1, true) == 1
+		       ? GW_OK
+		       : gw_fail(GW_INVALID, "no room for a first read");
+}
+
+static gw_status wait_for_go(const struct command *c)
+{
+	FILE *file = fopen(c->ready, "we");
+	if (!file || fclose(file) != 0)
+		return gw_fail(GW_IO, "%s cannot be written", c->ready);
+	for (int ms = 0; ms < PATIENCE_MS; ms += 10) {
+		if (access(c->go, F_OK) == 0)
+			return GW_OK;
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	return gw_fail(GW_DEADLINE, "%s did not appear", c->go);
+}
+
+static gw_status miss_deadline(struct gw_poll_group *group, uint32_t number, uint64_t *late_ms)
+{
+	struct round *round = &rounds[number];
+	uint64_t deadline = gw_now_ns() + (1 + 10 * number) * GW_NS_PER_MS;
+	gw_status status = post(round, deadline);
+	if (!status)
+		status = await(group, round, SLACK_MS);
+	uint64_t now = gw_now_ns(), late = now > deadline ? (now - deadline) / GW_NS_PER_MS : 0;
+	memcpy(round->noted, round->landing, BYTES);
+	*late_ms = late > *late_ms ? late : *late_ms;
+	if (status != GW_DEADLINE)
+		return gw_fail(GW_INVALID, "round %u: a deadline of %u ms: \"%s\": %s", number, 1 + 10 * number,
+			       gw_status_text(status), status ? gw_last_error() : "");
+	return GW_OK;
+}
+
+static gw_status run(const struct command *c, struct gw_poll_group *group)
+{
+	struct gw_completion completion;
+	uint64_t late_ms = 0;
+	gw_status status = connect_rounds(c, group);
+	for (uint32_t i = 0; i < ROUNDS && !status; i++) { /* they work */
+		status = post(&rounds[i], gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS);
+		if (!status)
+			status = await(group, &rounds[i], PATIENCE_MS);
+	}
+	if (!status)
+		status = wait_for_go(c);
+	for (uint32_t i = 0; i < ROUNDS && !status; i++)
+		status = miss_deadline(group, i, &late_ms);
+	uint64_t end = gw_now_ns() + AFTER_MS * GW_NS_PER_MS;
+	while (!status && gw_now_ns() < end)
+		if (gw_poll_group_poll(group, &completion, 1, 10 * GW_NS_PER_MS))
+			status = gw_fail(GW_INVALID, "a second completion: %s", completion.text);
+	for (uint32_t i = 0; i < ROUNDS && !status; i++)
+		if (memcmp(rounds[i].noted, rounds[i].landing, BYTES) != 0)
+			status = gw_fail(GW_DIGEST, "round %u: its buffer was written to after its deadline", i);
+	if (!status)
+		printf("%u deadlines, the latest told %" PRIu64 " ms after it\n", ROUNDS, late_ms);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct gw_options options = {.table = table, .doc = "Reads that come too late."};
+	struct command command = {0};
+	struct gw_poll_group *group = NULL;
+	gw_options_parse(&options, argc, argv, &command);
+	gw_status status = gw_poll_group_create(&(struct gw_poll_group_options){0}, &group);
+	if (!status)
+		status = run(&command, group);
+	if (status)
+		fprintf(stderr, "late: %s\n", gw_last_error());
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		gw_endpoint_close(rounds[i].endpoint);
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		gw_buffer_release(rounds[i].buffer);
+	gw_poll_group_destroy(group);
+	return status ? 1 : 0;
+}

@@ -1,0 +1,187 @@
+/* What a client can have of a server that does not run.
+ *
+ *   two clients connect, one that samples by reads and one that samples by requests -> "ready" appears, "go" is
+ * awaited: meanwhile the server is stopped -> a whole epoch by reads, compared -> 20,000 rows of its part, one read
+ * each, compared
+ *   -> a request ends at its deadline, by name -> reads still work
+ *
+ * Fails, with status 1 and a line that says where, when any of it is otherwise.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "core/base/rng.h"
+#include "tools/epoch_side.h"
+#include "tools/minibatch_compare.h"
+
+#define READS       20000u
+#define REQUEST_MS  2000
+#define PATIENCE_MS 20000 /* for the file */
+
+struct command {
+	const char *part_config, *key_file, *servers[8], *ready, *go;
+	uint32_t server_count;
+};
+
+static gw_status take_servers(void *input, char *text)
+{
+	struct command *c = input;
+	return gw_split_list(text, 8, c->servers, &c->server_count);
+}
+
+#define C struct command
+static const struct gw_option table[] = {
+	{"part-config", "FOLDER", "the graph", 0, GW_OPTION_TEXT(C, part_config, .missing = "which graph?")},
+	{"servers", "ADDR:PORT,...", "one for each part; the first will be stopped", 0, GW_OPTION_CALL(take_servers)},
+	{"key-file", "FILE", "their key", 0, GW_OPTION_TEXT(C, key_file)},
+	{"ready", "FILE", "made when the clients are connected", 0, GW_OPTION_TEXT(C, ready, .missing = "which file?")},
+	{"go", "FILE", "waited for then", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
+	{0},
+};
+#undef C
+
+static gw_status wait_for_go(const struct command *c)
+{
+	FILE *file = fopen(c->ready, "we");
+	if (!file || fclose(file) != 0)
+		return gw_fail(GW_IO, "%s cannot be written", c->ready);
+	for (int ms = 0; ms < PATIENCE_MS; ms += 10) {
+		if (access(c->go, F_OK) == 0)
+			return GW_OK;
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	return gw_fail(GW_DEADLINE, "%s did not appear", c->go);
+}
+
+static gw_status compare_epoch(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *batches)
+{
+	gw_status status = GW_OK;
+	uint64_t bytes = 0;
+	while (!status && *batches < gw_loader_steps(side->loader)) {
+		struct gw_minibatch *batch = NULL, *expected = NULL;
+		status = gw_loader_next(side->loader, &batch, -1);
+		if (!status)
+			status = gw_loader_next(reference->loader, &expected, -1);
+		if (!status)
+			status = gw_minibatch_compare(&side->options.spec, batch, expected, &bytes);
+		gw_minibatch_release(expected);
+		gw_minibatch_release(batch);
+		*batches += !status;
+	}
+	return status ? gw_context(status, "batch %" PRIu64, *batches) : GW_OK;
+}
+
+/* Rows of part 0 in random order, none twice in a call and seldom two neighbours in a row: each is a read. */
+static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *reads)
+{
+	const struct gw_tensor *tensor = side->options.spec.fetches[0].tensor;
+	int64_t begin, end;
+	gw_status status = gw_part_range(side->client, tensor->type, 0, &begin, &end);
+	uint64_t n = (uint64_t)(end - begin), word = 5;
+	int64_t *ids = malloc(n * sizeof(*ids));
+	uint8_t *rows = gw_buffer_alloc(side->client, n * tensor->row_bytes);
+	uint8_t *expected = malloc(n * tensor->row_bytes);
+	if (!ids || !rows || !expected)
+		status = GW_NO_MEMORY;
+	for (uint64_t i = 0; !status && i < n; i++)
+		ids[i] = begin + (int64_t)i;
+	while (!status && *reads < READS) {
+		for (uint64_t i = n - 1; i > 0; i--) {
+			word = gw_mix64(word + 0x9e3779b97f4a7c15ull);
+			uint64_t j = word % (i + 1);
+			int64_t id = ids[i];
+			ids[i] = ids[j];
+			ids[j] = id;
+		}
+		memset(rows, 0xee, n * tensor->row_bytes);
+		status = gw_gather(side->client, tensor, ids, n, rows);
+		if (!status)
+			status = gw_gather(reference->client, reference->options.spec.fetches[0].tensor, ids, n,
+					   expected);
+		if (!status && memcmp(rows, expected, n * tensor->row_bytes) != 0)
+			status = gw_fail(GW_DIGEST, "other rows than the folder's");
+		*reads += n;
+	}
+	free(expected);
+	free(ids);
+	return status ? gw_context(status, "after %" PRIu64 " rows", *reads) : GW_OK;
+}
+
+/* One mini-batch by requests: GW_DEADLINE, the server named, neither much too early nor much too late. */
+static gw_status expect_deadline(struct gw_epoch_side *side, const char *server, uint64_t *took_ms)
+{
+	struct gw_minibatch *batch = NULL;
+	uint64_t begun = gw_now_ns();
+	gw_status status = gw_sample(side->client, &side->options.spec, 1, 1, side->seeds, 32, &batch);
+	*took_ms = (gw_now_ns() - begun) / GW_NS_PER_MS;
+	gw_minibatch_release(batch);
+	if (status != GW_DEADLINE || !strstr(gw_last_error(), server))
+		return gw_fail(GW_INVALID, "a request to %s, which is stopped: \"%s\": %s", server,
+			       gw_status_text(status), gw_last_error());
+	if (*took_ms < REQUEST_MS || *took_ms > 3 * REQUEST_MS)
+		return gw_fail(GW_INVALID, "a deadline of %d ms took %" PRIu64 " ms", REQUEST_MS, *took_ms);
+	return GW_OK;
+}
+
+static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
+{
+	static const struct gw_epoch_plan plan = {
+		.batch_size = 32, .depth = 4, .seed = 1, .fanouts = {.hops = 2, .of_hop = {8, 5}}};
+	struct gw_client_options by_reads = {.servers = c->servers,
+					     .server_count = c->server_count,
+					     .key_file = c->key_file,
+					     .threads = 1,
+					     .neighbours = "reads",
+					     .order = "never"};
+	struct gw_client_options by_requests = by_reads, alone = {.part_config = c->part_config, .threads = 1};
+	by_requests.neighbours = "requests";
+	by_requests.order = NULL;
+	by_requests.timeout_ms = REQUEST_MS;
+	uint64_t batches = 0, reads = 0, more = 0, took_ms = 0;
+	gw_status status = gw_epoch_side_open(&plan, &by_reads, &sides[0]);
+	if (!status)
+		status = gw_epoch_side_open(&plan, &by_requests, &sides[1]);
+	if (!status)
+		status = gw_epoch_side_open(&plan, &alone, &sides[2]);
+	if (!status && strcmp(gw_part_transport(sides[0].client, 0), "verbs") != 0)
+		status = gw_fail(GW_UNSUPPORTED, "part 0 is reached over %s", gw_part_transport(sides[0].client, 0));
+	if (!status)
+		status = wait_for_go(c);
+	if (!status)
+		status = compare_epoch(&sides[0], &sides[2], &batches);
+	uint64_t begun = gw_now_ns();
+	if (!status)
+		status = read_rows(&sides[0], &sides[2], &reads);
+	uint64_t rows_ms = (gw_now_ns() - begun) / GW_NS_PER_MS;
+	if (!status)
+		status = expect_deadline(&sides[1], c->servers[0], &took_ms);
+	if (!status) {
+		more = READS - 1;
+		status = read_rows(&sides[0], &sides[2], &more);
+	}
+	if (!status)
+		printf("%" PRIu64 " batches, %" PRIu64 " rows in %" PRIu64 " ms, a request that ended after %" PRIu64
+		       " ms\n",
+		       batches, reads, rows_ms, took_ms);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct gw_options options = {.table = table, .doc = "A client of a server that does not run."};
+	struct command command = {0};
+	struct gw_epoch_side sides[3] = {0};
+	gw_options_parse(&options, argc, argv, &command);
+	gw_status status = run(&command, sides);
+	if (status)
+		fprintf(stderr, "stopped: %s\n", gw_last_error());
+	for (int i = 0; i < 3; i++)
+		gw_epoch_side_close(&sides[i]);
+	return status ? 1 : 0;
+}
