@@ -134,7 +134,7 @@ static uint32_t raise_file_limit(void)
 		files = wanted;
 	else
 		gw_log(GW_LOG_INFO, "the limit of open files stays: %s", strerror(errno));
-	if (files.rlim_cur <= 2 * FILES_KEPT)
+	if (files.rlim_cur <= 2ul * FILES_KEPT)
 		return FILES_KEPT;
 	return files.rlim_cur - FILES_KEPT < CONNECTIONS_MAX ? (uint32_t)(files.rlim_cur - FILES_KEPT)
 							     : CONNECTIONS_MAX;
