@@ -3,6 +3,7 @@
 
 #include "client/sample.h"
 #include "core/base/alloc.h"
+#include "core/base/clock.h"
 
 void gw_batch_destroy(struct gw_batch *batch)
 {
@@ -53,6 +54,34 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 	}
 	*out = batch;
 	return GW_OK;
+}
+
+/* Destroying a batch is a job of its own: what it lands in is registered with its engine's transports. */
+struct discard {
+	struct gw_job job;
+	struct gw_batch *batch;
+};
+
+static void discard_start(struct gw_job *job)
+{
+	struct discard *discard = (struct discard *)job;
+	gw_batch_destroy(discard->batch);
+	discard->batch = NULL;
+	gw_job_end(job, GW_OK);
+}
+
+static void discard_cancel(struct gw_job *job)
+{
+	(void)job;
+}
+
+void gw_batch_discard(struct gw_batch *batch)
+{
+	struct discard discard = {.job = {.start = discard_start, .cancel = discard_cancel}, .batch = batch};
+	gw_engine_submit(batch->engine, &discard.job, true);
+	gw_job_wait(&discard.job, GW_NO_DEADLINE);
+	if (discard.batch) /* too many jobs: it is kept for the next mini-batch */
+		gw_batch_give(batch);
 }
 
 gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out)

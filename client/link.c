@@ -464,6 +464,8 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 			snprintf(link->reason + used, sizeof(link->reason) - used,
 				 "; not back within the reconnect budget of %lld ms",
 				 (long long)link->engine->client->reconnect_ms);
+			if (link->failure == GW_DEADLINE) /* of a connect, not of the operation */
+				link->failure = GW_PEER_LOST;
 			link_give_up(link);
 			return GW_NO_DEADLINE;
 		}

@@ -292,7 +292,7 @@ void gw_loader_close(struct gw_loader *loader)
 		if (!loader->slots[i])
 			continue;
 		gw_job_wait(&loader->slots[i]->ticket.job, GW_NO_DEADLINE);
-		gw_batch_destroy(loader->slots[i]);
+		gw_batch_discard(loader->slots[i]);
 	}
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);

@@ -57,7 +57,9 @@ struct gw_batch {
  * free. */
 gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out);
 void gw_batch_give(struct gw_batch *batch);
-void gw_batch_destroy(struct gw_batch *batch);
+void gw_batch_destroy(struct gw_batch *batch); /* in its engine, or when that has no thread any more */
+/* The same from any thread, while the engine runs. The batch's job has ended. */
+void gw_batch_discard(struct gw_batch *batch);
 void gw_batches_free(struct gw_client *client);
 
 #define GW_SEEDS_MAX   (1u << 24) /* of one mini-batch */
