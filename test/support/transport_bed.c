@@ -355,7 +355,7 @@ void gw_one_nothing_more(struct one *one, uint64_t ms)
 
 uint32_t gw_bed_many(uint32_t n)
 {
-	return getenv("GRAPHWIRE_GUEST") ? n / 8 : n;
+	return getenv("GRAPHWIRE_GUEST") ? n / 16 : n;
 }
 
 uint64_t gw_below(uint64_t *seed, uint64_t bound)

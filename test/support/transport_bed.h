@@ -107,7 +107,7 @@ struct gw_completion gw_one_call(struct one *one, uint16_t op, uint64_t sequence
 /* The connection still serves a small read. */
 void gw_one_read_works(struct one *one);
 
-/* n, or an eighth of it in an emulated guest: for tests whose reads are many or long, which cost a hundred times as
+/* n, or a sixteenth of it in an emulated guest: for tests whose reads are many or long, which cost a hundred times as
  * much there, and fail for less as well. */
 uint32_t gw_bed_many(uint32_t n);
 
