@@ -3,6 +3,7 @@
 # (test/guest/run): Soft-RoCE under emulation, so only the ratios mean something.
 #
 #   bench/peers/perftest.sh [--rounds N] [--queue-pairs N] [--out FOLDER] [SIZE…]     bytes of a row (64 512 4096)
+#   bench/peers/perftest.sh --count [SIZE…]          by a clock that counts instructions: figures that repeat, busy or not
 #   bench/peers/perftest.sh --sweep [--rounds N] [--out FOLDER]        8 B to 64 KiB, on 1, 2, 4 and 8 queue pairs
 #
 # In each round (3), for each size, in turn: ib_read_lat, single rows; ib_read_bw, gathers of random rows, gathers of
@@ -11,7 +12,7 @@
 # Builds the release build first; nothing else should run. All that was printed stays in FOLDER (build/perftest).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-rounds=3 pairs=2 sweep='' sizes='' out=build/perftest
+rounds=3 pairs=2 sweep='' sizes='' out=build/perftest guest=()
 usage() {
 	sed -n '2,/^set/p' bench/peers/perftest.sh | sed -n 's/^# \{0,1\}//p' >&2
 	exit 2
@@ -20,6 +21,7 @@ number() { case $1 in '' | *[!0-9]* | 0*) echo "perftest.sh: \"$1\" is no number
 while [ $# -gt 0 ]; do
 	case $1 in
 	--sweep) sweep=1 ;;
+	--count) rounds=1 guest=(-c 1 -m 1024) && export GRAPHWIRE_GUEST_ACCEL=icount ;;
 	--rounds | --queue-pairs | --out)
 		[ -n "${2:-}" ] || usage
 		case $1 in
@@ -80,6 +82,6 @@ for ((round = 1; round <= ROUNDS; round++)); do
 done
 INSIDE
 
-test/guest/run -n perftest -o "$out" -t 3000 -- env GRAPHWIRE="$PWD/build/release/graphwire" SIZES="$sizes" \
+test/guest/run -n perftest "${guest[@]}" -o "$out" -t 3000 -- env GRAPHWIRE="$PWD/build/release/graphwire" SIZES="$sizes" \
 	PAIRS="$pairs" ROUNDS="$rounds" SWEEP="$sweep" bash -c "$(cat "$out/inside")" | tee "$out/lines"
 python3 bench/peers/perftest_ratios.py "$out/lines"
