@@ -12,42 +12,12 @@
 #include "sampler/wide.h"
 #include "test/support/client_setup.h"
 
-#define SCALE     SETUP_SCALE
-#define EPOCH_MAX 64
+#define SCALE SETUP_SCALE
 
 /* --- The graph and its mini-batches. --- */
 
-/* The digests of one epoch; returns how many batches it had. */
-static uint32_t run_epoch(struct gw_client *client, const struct plan *plan, uint64_t epoch, uint64_t *digests)
-{
-	struct gw_loader *loader = open_loader(client, plan, (struct gw_loader_state){.epoch = epoch});
-	uint32_t n = 0;
-	for (;;) {
-		struct gw_minibatch *batch;
-		gw_status status = gw_loader_next(loader, &batch, -1);
-		if (status == GW_END)
-			break;
-		if (status != GW_OK)
-			fail_msg("batch %u: %s", n, gw_last_error());
-		assert_true(n < EPOCH_MAX);
-		digests[n++] = gw_minibatch_digest(batch);
-		gw_minibatch_release(batch);
-	}
-	assert_int_equal(n, gw_loader_steps(loader));
-	gw_loader_close(loader);
-	return n;
-}
-
 /* Whether the servers of this run let clients map their memory. */
 static bool on_this_host;
-
-static void expect_transport(struct gw_client *client, const char *name)
-{
-	uint32_t parts = gw_client_graph(client)->num_parts;
-	for (uint32_t p = 0; p < parts; p++)
-		assert_string_equal(gw_part_transport(client, p), name);
-	assert_null(gw_part_transport(client, parts));
-}
 
 static uint32_t epoch_of(const struct gw_client_options *options, bool replace, uint64_t *digests)
 {
@@ -498,94 +468,6 @@ static void tickets_end_once(void **state)
 	setup_end(&setup);
 }
 
-/* --- Mapped servers. --- */
-
-static void compare_epochs(const struct gw_client_options *options, const uint64_t *expected, uint32_t n)
-{
-	uint64_t got[EPOCH_MAX];
-	struct gw_client *client = open_client(options);
-	struct plan plan;
-	make_plan(client, &plan, false, false);
-	assert_int_equal(run_epoch(client, &plan, 1, got), n);
-	for (uint32_t b = 0; b < n; b++)
-		assert_true(got[b] == expected[b]);
-	gw_client_close(client);
-}
-
-/* One part mapped, the other one far away; whoever asks for one way gets it or hears why not. */
-static void some_are_mapped(void **state)
-{
-	(void)state;
-	struct setup setup;
-	uint64_t expected[EPOCH_MAX];
-	setup_begin(&setup, 61, 2, NULL);
-	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
-	struct gw_client_options both = {.servers = setup.cluster.list, .server_count = 2, .threads = 2};
-	uint32_t n = epoch_of(&alone, false, expected);
-
-	struct gw_client_options tcp = both, shm = both;
-	tcp.transport = "tcp";
-	shm.transport = "shm";
-	struct gw_client *client = open_client(&tcp);
-	expect_transport(client, "tcp");
-	gw_client_close(client);
-	client = open_client(&shm);
-	expect_transport(client, "shm");
-	gw_client_close(client);
-	compare_epochs(&tcp, expected, n);
-	compare_epochs(&shm, expected, n);
-
-	cluster_kill(&setup.cluster, 1);
-	setup.cluster.transport = NULL;
-	cluster_revive(&setup.cluster, 1);
-	client = open_client(&both);
-	assert_string_equal(gw_part_transport(client, 0), "shm");
-	assert_string_equal(gw_part_transport(client, 1), "tcp");
-	gw_client_close(client);
-	compare_epochs(&both, expected, n);
-	both.threads = 1;
-	both.neighbours = "reads";
-	compare_epochs(&both, expected, n);
-	both.neighbours = "requests";
-	compare_epochs(&both, expected, n);
-	shm.timeout_ms = patient_ms(500);
-	expect(gw_client_open(&shm, &client), GW_PEER_LOST, "on this host");
-	shm.transport = "pigeon";
-	expect(gw_client_open(&shm, &client), GW_INVALID, "transport");
-	setup_end(&setup);
-}
-
-/* A client whose server goes away and comes back elsewhere than in mapped memory goes on. */
-static void a_mapped_server_becomes_a_remote_one(void **state)
-{
-	(void)state;
-	struct setup setup;
-	uint64_t expected[EPOCH_MAX];
-	setup_begin(&setup, 62, 2, NULL);
-	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
-	struct gw_client_options both = {.servers = setup.cluster.list, .server_count = 2, .threads = 2};
-	uint32_t n = epoch_of(&alone, false, expected);
-	struct gw_client *client = open_client(&both);
-	struct plan plan;
-	make_plan(client, &plan, false, false);
-	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});
-	for (uint32_t b = 0; b < n; b++) {
-		struct gw_minibatch *batch;
-		if (b == n / 3 || b == 2 * n / 3) {
-			cluster_kill(&setup.cluster, 1);
-			setup.cluster.transport = b != n / 3 ? "shm" : NULL;
-			cluster_revive(&setup.cluster, 1);
-		}
-		if (gw_loader_next(loader, &batch, -1) != GW_OK)
-			fail_msg("batch %u: %s", b, gw_last_error());
-		assert_true(gw_minibatch_digest(batch) == expected[b]);
-		gw_minibatch_release(batch);
-	}
-	gw_loader_close(loader);
-	gw_client_close(client);
-	setup_end(&setup);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -602,16 +484,10 @@ int main(void)
 	};
 	/* Those that wait for a server which is away know the rest of it by heart when it was mapped. */
 	const struct CMUnitTest mapped[] = {
-		cmocka_unit_test(same_bytes_from_every_way),
-		cmocka_unit_test(gathers_what_the_files_hold),
-		cmocka_unit_test(degrees_are_those_of_the_graph),
-		cmocka_unit_test(a_loader_resumes_where_it_was),
-		cmocka_unit_test(ranks_share_an_epoch),
-		cmocka_unit_test(a_restart_costs_no_batch),
-		cmocka_unit_test(wrong_servers_are_named),
-		cmocka_unit_test(wrong_arguments_are_named),
-		cmocka_unit_test(some_are_mapped),
-		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
+		cmocka_unit_test(same_bytes_from_every_way),      cmocka_unit_test(gathers_what_the_files_hold),
+		cmocka_unit_test(degrees_are_those_of_the_graph), cmocka_unit_test(a_loader_resumes_where_it_was),
+		cmocka_unit_test(ranks_share_an_epoch),           cmocka_unit_test(a_restart_costs_no_batch),
+		cmocka_unit_test(wrong_servers_are_named),        cmocka_unit_test(wrong_arguments_are_named),
 	};
 	int failed = cmocka_run_group_tests_name("servers far away", tests, NULL, NULL);
 	if (cluster_is_rdma())

@@ -11,7 +11,6 @@
 #include "test/support/client_setup.h"
 #include "test/support/rdma.h"
 
-#define EPOCH_MAX 64
 #define PARTS     2
 #define TRIES_MAX 200 /* epochs until a client has come to what it should */
 
@@ -47,14 +46,7 @@ static void expect_epoch(void)
 	struct gw_client *client = open_client(&alone);
 	struct plan plan;
 	make_plan(client, &plan, false, false);
-	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});
-	struct gw_minibatch *batch;
-	for (expected.n = 0; gw_loader_next(loader, &batch, -1) == GW_OK; expected.n++) {
-		assert_true(expected.n < EPOCH_MAX);
-		expected.digests[expected.n] = gw_minibatch_digest(batch);
-		gw_minibatch_release(batch);
-	}
-	gw_loader_close(loader);
+	expected.n = run_epoch(client, &plan, 1, expected.digests);
 	gw_client_close(client);
 }
 

@@ -87,3 +87,31 @@ int64_t patient_ms(int64_t ms)
 {
 	return getenv("GRAPHWIRE_GUEST") ? 10 * ms : ms;
 }
+
+uint32_t run_epoch(struct gw_client *client, const struct plan *plan, uint64_t epoch, uint64_t *digests)
+{
+	struct gw_loader *loader = open_loader(client, plan, (struct gw_loader_state){.epoch = epoch});
+	uint32_t n = 0;
+	for (;;) {
+		struct gw_minibatch *batch;
+		gw_status status = gw_loader_next(loader, &batch, -1);
+		if (status == GW_END)
+			break;
+		if (status != GW_OK)
+			fail_msg("batch %u: %s", n, gw_last_error());
+		assert_true(n < EPOCH_MAX);
+		digests[n++] = gw_minibatch_digest(batch);
+		gw_minibatch_release(batch);
+	}
+	assert_int_equal(n, gw_loader_steps(loader));
+	gw_loader_close(loader);
+	return n;
+}
+
+void expect_transport(struct gw_client *client, const char *name)
+{
+	uint32_t parts = gw_client_graph(client)->num_parts;
+	for (uint32_t p = 0; p < parts; p++)
+		assert_string_equal(gw_part_transport(client, p), name);
+	assert_null(gw_part_transport(client, parts));
+}

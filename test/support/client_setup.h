@@ -8,6 +8,7 @@
 
 #define SETUP_SCALE 600 /* nodes of paper */
 #define BATCH_SIZE  50
+#define EPOCH_MAX   64 /* batches of one epoch, at most */
 
 struct setup {
 	struct gw_fixture fixture;
@@ -32,6 +33,12 @@ void make_plan(struct gw_client *client, struct plan *plan, bool replace, bool w
 
 /* Batches of BATCH_SIZE, shuffled, three ahead. */
 struct gw_loader *open_loader(struct gw_client *client, const struct plan *plan, struct gw_loader_state start);
+
+/* The digests of one epoch's batches; returns how many there were. */
+uint32_t run_epoch(struct gw_client *client, const struct plan *plan, uint64_t epoch, uint64_t *digests);
+
+/* Every part is reached so. */
+void expect_transport(struct gw_client *client, const char *name);
 
 /* So many milliseconds; ten times as many in a guest, which is slow. */
 int64_t patient_ms(int64_t ms);

@@ -80,20 +80,15 @@ static uint32_t out_room(const struct tcp_server *server)
 
 /* --- Ending. --- */
 
-static void server_free(struct tcp_server *server)
+static void server_gone(struct tcp_io *io)
 {
+	struct tcp_server *server = of_io(io);
+	server->loop->ios--;
 	gw_reply_end(&server->reply);
 	gw_free(server->in);
 	gw_free(server->out);
 	gw_tcp_listener_release(server->listener);
 	gw_free(server);
-}
-
-static void server_gone(struct tcp_io *io)
-{
-	struct tcp_server *server = of_io(io);
-	server->loop->ios--;
-	server_free(server);
 }
 
 /* From here on nothing of the service is touched; the memory goes when the io has. */

@@ -1,0 +1,112 @@
+/* Clients whose servers' memory is mapped, all of it or some: the same bytes as standalone, also when a server goes
+ * away and comes back far away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/support/client_setup.h"
+
+static uint32_t epoch_of(const struct gw_client_options *options, uint64_t *digests)
+{
+	struct gw_client *client = open_client(options);
+	struct plan plan;
+	make_plan(client, &plan, false, false);
+	uint32_t n = run_epoch(client, &plan, 1, digests);
+	gw_client_close(client);
+	return n;
+}
+
+static void compare_epochs(const struct gw_client_options *options, const uint64_t *expected, uint32_t n)
+{
+	uint64_t got[EPOCH_MAX];
+	assert_int_equal(epoch_of(options, got), n);
+	for (uint32_t b = 0; b < n; b++)
+		assert_true(got[b] == expected[b]);
+}
+
+/* One part mapped, the other one far away; whoever asks for one way gets it or hears why not. */
+static void some_are_mapped(void **state)
+{
+	(void)state;
+	struct setup setup;
+	uint64_t expected[EPOCH_MAX];
+	setup_begin(&setup, 61, 2, NULL);
+	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
+	struct gw_client_options both = {.servers = setup.cluster.list, .server_count = 2, .threads = 2};
+	uint32_t n = epoch_of(&alone, expected);
+
+	struct gw_client_options tcp = both, shm = both;
+	tcp.transport = "tcp";
+	shm.transport = "shm";
+	struct gw_client *client = open_client(&tcp);
+	expect_transport(client, "tcp");
+	gw_client_close(client);
+	client = open_client(&shm);
+	expect_transport(client, "shm");
+	gw_client_close(client);
+	compare_epochs(&tcp, expected, n);
+	compare_epochs(&shm, expected, n);
+
+	cluster_kill(&setup.cluster, 1);
+	setup.cluster.transport = NULL;
+	cluster_revive(&setup.cluster, 1);
+	client = open_client(&both);
+	assert_string_equal(gw_part_transport(client, 0), "shm");
+	assert_string_equal(gw_part_transport(client, 1), "tcp");
+	gw_client_close(client);
+	compare_epochs(&both, expected, n);
+	both.threads = 1;
+	both.neighbours = "reads";
+	compare_epochs(&both, expected, n);
+	both.neighbours = "requests";
+	compare_epochs(&both, expected, n);
+	shm.timeout_ms = patient_ms(500);
+	expect(gw_client_open(&shm, &client), GW_PEER_LOST, "on this host");
+	shm.transport = "pigeon";
+	expect(gw_client_open(&shm, &client), GW_INVALID, "transport");
+	setup_end(&setup);
+}
+
+/* A client whose server goes away and comes back elsewhere than in mapped memory goes on. */
+static void a_mapped_server_becomes_a_remote_one(void **state)
+{
+	(void)state;
+	struct setup setup;
+	uint64_t expected[EPOCH_MAX];
+	setup_begin(&setup, 62, 2, NULL);
+	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
+	struct gw_client_options both = {.servers = setup.cluster.list, .server_count = 2, .threads = 2};
+	uint32_t n = epoch_of(&alone, expected);
+	struct gw_client *client = open_client(&both);
+	struct plan plan;
+	make_plan(client, &plan, false, false);
+	struct gw_loader *loader = open_loader(client, &plan, (struct gw_loader_state){.epoch = 1});
+	for (uint32_t b = 0; b < n; b++) {
+		struct gw_minibatch *batch;
+		if (b == n / 3 || b == 2 * n / 3) {
+			cluster_kill(&setup.cluster, 1);
+			setup.cluster.transport = b != n / 3 ? "shm" : NULL;
+			cluster_revive(&setup.cluster, 1);
+		}
+		if (gw_loader_next(loader, &batch, -1) != GW_OK)
+			fail_msg("batch %u: %s", b, gw_last_error());
+		assert_true(gw_minibatch_digest(batch) == expected[b]);
+		gw_minibatch_release(batch);
+	}
+	gw_loader_close(loader);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(some_are_mapped),
+		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
+	};
+	cluster_offer("shm");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
