@@ -10,18 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/options.h"
+#include "test/support/go.h"
 #include "transport/transport.h"
 
 #define ROUNDS      12u
 #define BYTES       (64u << 10)
 #define SLACK_MS    5000  /* that a deadline may be late on a busy machine */
 #define AFTER_MS    1000  /* for bytes that are late: several times the link's delay */
-#define PATIENCE_MS 20000 /* for the file, and to connect */
+#define PATIENCE_MS 20000 /* to connect */
 
 struct command {
 	struct gw_address server;
@@ -96,19 +95,6 @@ static gw_status post(struct round *round, uint64_t deadline_ns)
 		       : gw_fail(GW_INVALID, "no room for a first read");
 }
 
-static gw_status wait_for_go(const struct command *c)
-{
-	FILE *file = fopen(c->ready, "we");
-	if (!file || fclose(file) != 0)
-		return gw_fail(GW_IO, "%s cannot be written", c->ready);
-	for (int ms = 0; ms < PATIENCE_MS; ms += 10) {
-		if (access(c->go, F_OK) == 0)
-			return GW_OK;
-		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-	}
-	return gw_fail(GW_DEADLINE, "%s did not appear", c->go);
-}
-
 static gw_status miss_deadline(struct gw_poll_group *group, uint32_t number, uint64_t *late_ms)
 {
 	struct round *round = &rounds[number];
@@ -136,7 +122,7 @@ static gw_status run(const struct command *c, struct gw_poll_group *group)
 			status = await(group, &rounds[i], PATIENCE_MS);
 	}
 	if (!status)
-		status = wait_for_go(c);
+		status = go_wait(c->ready, c->go);
 	for (uint32_t i = 0; i < ROUNDS && !status; i++)
 		status = miss_deadline(group, i, &late_ms);
 	uint64_t end = gw_now_ns() + AFTER_MS * GW_NS_PER_MS;

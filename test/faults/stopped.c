@@ -11,18 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/options.h"
 #include "core/base/rng.h"
+#include "test/support/go.h"
 #include "tools/epoch_side.h"
 #include "tools/minibatch_compare.h"
 
-#define READS       20000u
-#define REQUEST_MS  2000
-#define PATIENCE_MS 20000 /* for the file */
+#define READS      20000u
+#define REQUEST_MS 2000
 
 struct command {
 	const char *part_config, *key_file, *servers[8], *ready, *go;
@@ -45,19 +43,6 @@ static const struct gw_option table[] = {
 	{0},
 };
 #undef C
-
-static gw_status wait_for_go(const struct command *c)
-{
-	FILE *file = fopen(c->ready, "we");
-	if (!file || fclose(file) != 0)
-		return gw_fail(GW_IO, "%s cannot be written", c->ready);
-	for (int ms = 0; ms < PATIENCE_MS; ms += 10) {
-		if (access(c->go, F_OK) == 0)
-			return GW_OK;
-		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-	}
-	return gw_fail(GW_DEADLINE, "%s did not appear", c->go);
-}
 
 static gw_status compare_epoch(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *batches)
 {
@@ -152,7 +137,7 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 	if (!status && strcmp(gw_part_transport(sides[0].client, 0), "verbs") != 0)
 		status = gw_fail(GW_UNSUPPORTED, "part 0 is reached over %s", gw_part_transport(sides[0].client, 0));
 	if (!status)
-		status = wait_for_go(c);
+		status = go_wait(c->ready, c->go);
 	if (!status)
 		status = compare_epoch(&sides[0], &sides[2], &batches);
 	uint64_t begun = gw_now_ns();
