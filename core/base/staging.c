@@ -1,14 +1,16 @@
 /* A folder that is there whole or not at all.
  *
- *   begin: mkdir of a temporary sibling -> the caller writes -> commit: fsync all of it, rename, fsync the parent
+ *   begin: what killed writers left is swept -> mkdir of a temporary sibling, locked -> the caller writes ->
+ *   commit: fsync all of it, rename, fsync the parent
  *
  * A failure anywhere removes the temporary folder. Open stagings stand in a fixed table, so that gw_staging_cleanup can
- * run inside a signal handler: it and the removal under it use system calls only. A crash of the machine can leave a
- * "<folder>.tmp-<pid>-<random>" behind, never half a folder under the final name.
+ * run inside a signal handler: it and the removal under it use system calls only. Descriptors for a removal are taken
+ * at the beginning and kept: a writer that fails because it has none left can still remove what it wrote. SIGKILL or a
+ * crash of the machine can leave a "<folder>.tmp-<pid>-<host>-<random>" behind until the next writer of that folder
+ * (core/base/leftovers.h), never half a folder under the final name.
  */
 #include "core/base/staging.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,21 +19,24 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/leftovers.h"
 #include "core/base/log.h"
+#include "core/base/remove_tree.h"
 #include "core/base/sync_tree.h"
 
 #define OPEN_MAX_STAGINGS 32 /* open at once in one process */
-#define DEPTH_MAX         64 /* folders below one another that a removal follows */
+#define HELD_MAX          8  /* descriptors: the lock, and as many as folders are below one another in what we write */
+#define NAMES_TRIED       16
 
 enum slot_state { SLOT_FREE, SLOT_CLAIMED, SLOT_OPEN };
 
 static struct slot {
 	atomic_int state;
-	pid_t pid; /* a forked child must not remove its parent's folder */
+	pid_t pid;          /* a forked child must not remove its parent's folder */
+	int held[HELD_MAX]; /* the first holds the lock, as do the others, its duplicates; -1: none */
 	char path[PATH_MAX];
 } slots[OPEN_MAX_STAGINGS];
 
@@ -42,96 +47,29 @@ struct gw_staging {
 	bool replace;
 };
 
-/* ---- removing a tree without allocation ---- */
-
-struct failure {
-	int error;
-	const char *verb; /* what could not be done */
-	char name[256];   /* to which entry */
-};
-
-static int note_failure(struct failure *failure, const char *verb, const char *name)
-{
-	failure->error = errno;
-	failure->verb = verb;
-	size_t length = strnlen(name, sizeof(failure->name) - 1);
-	memcpy(failure->name, name, length);
-	failure->name[length] = 0;
-	return -1;
-}
-
-static int remove_entry(int parent, const char *name, int depth, struct failure *failure);
-
-/* Removes every entry of an open folder. */
-static int remove_entries(int folder, int depth, struct failure *failure)
-{
-	char entries[2048] __attribute__((aligned(8)));
-	for (;;) {
-		long bytes = syscall(SYS_getdents64, folder, entries, sizeof(entries));
-		if (bytes <= 0)
-			return bytes == 0 ? 0 : note_failure(failure, "list", ".");
-		for (long at = 0; at < bytes;) {
-			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
-			at += entry->d_reclen;
-			if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-				continue;
-			if (remove_entry(folder, entry->d_name, depth, failure))
-				return -1;
-		}
-	}
-}
-
-static int open_folder(int parent, const char *name, int depth)
-{
-	if (depth > DEPTH_MAX) {
-		errno = ELOOP;
-		return -1;
-	}
-	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static int remove_entry(int parent, const char *name, int depth, struct failure *failure)
-{
-	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
-		return note_failure(failure, "remove", name);
-	/* Entries that go away while a folder is listed can hide others: list again until it is empty. */
-	for (int round = 0; round < 16; round++) {
-		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-			return 0;
-		if (errno != ENOTEMPTY && errno != EEXIST)
-			break;
-		int folder = open_folder(parent, name, depth);
-		if (folder < 0)
-			break;
-		int result = remove_entries(folder, depth + 1, failure);
-		close(folder);
-		if (result)
-			return result;
-	}
-	return note_failure(failure, "remove", name);
-}
-
-gw_status gw_remove_tree(const char *folder)
-{
-	struct failure failure;
-	if (remove_entry(AT_FDCWD, folder, 0, &failure))
-		return gw_fail_errno(GW_IO, failure.error, "remove %s: cannot %s \"%s\"", folder, failure.verb,
-				     failure.name);
-	return GW_OK;
-}
-
 /* ---- the table of open stagings ---- */
 
 static struct slot *claim_slot(void)
 {
 	for (int i = 0; i < OPEN_MAX_STAGINGS; i++) {
 		int expected = SLOT_FREE;
-		if (atomic_compare_exchange_strong(&slots[i].state, &expected, SLOT_CLAIMED))
-			return &slots[i];
+		if (!atomic_compare_exchange_strong(&slots[i].state, &expected, SLOT_CLAIMED))
+			continue;
+		for (int h = 0; h < HELD_MAX; h++)
+			slots[i].held[h] = -1;
+		return &slots[i];
 	}
 	return NULL;
+}
+
+/* Closes all held descriptors from number `first` on. */
+static void let_go(struct slot *slot, int first)
+{
+	for (int i = first; i < HELD_MAX; i++) {
+		if (slot->held[i] >= 0)
+			close(slot->held[i]);
+		slot->held[i] = -1;
+	}
 }
 
 void gw_staging_cleanup(void)
@@ -140,8 +78,9 @@ void gw_staging_cleanup(void)
 	for (int i = 0; i < OPEN_MAX_STAGINGS; i++) {
 		if (atomic_load(&slots[i].state) != SLOT_OPEN || slots[i].pid != getpid())
 			continue;
-		struct failure failure;
-		remove_entry(AT_FDCWD, slots[i].path, 0, &failure);
+		struct gw_removal failure;
+		let_go(&slots[i], 1);
+		gw_remove_path(slots[i].path, &failure);
 	}
 	errno = saved;
 }
@@ -157,12 +96,12 @@ static char *trimmed(const char *folder)
 	return copy;
 }
 
-static char *sibling_name(const char *final, const char *what)
+static char *old_name(const char *final)
 {
 	uint64_t random = 0;
 	while (getrandom(&random, sizeof(random), 0) < 0 && errno == EINTR)
 		;
-	return gw_format("%s.%s-%d-%016llx", final, what, (int)getpid(), (unsigned long long)random);
+	return gw_format("%s.old-%d-%016llx", final, (int)getpid(), (unsigned long long)random);
 }
 
 static gw_status check_final(const char *final, bool replace)
@@ -183,36 +122,78 @@ static gw_status check_final(const char *final, bool replace)
 	return GW_OK;
 }
 
-static gw_status make_temporary(struct gw_staging *staging)
+/* Takes the lock and the descriptors that a removal will need. *swept: another process took the folder for a leftover,
+ * as it may between mkdir and the lock. */
+static gw_status hold(struct gw_staging *staging, bool *swept)
 {
-	staging->temporary = sibling_name(staging->final, "tmp");
+	struct slot *slot = staging->slot;
+	slot->held[0] = gw_leftover_hold(staging->temporary);
+	*swept = slot->held[0] < 0 && errno == ENOENT;
+	bool held = slot->held[0] >= 0;
+	for (int i = 1; held && i < HELD_MAX; i++) {
+		slot->held[i] = fcntl(slot->held[0], F_DUPFD_CLOEXEC, 0);
+		held = slot->held[i] >= 0;
+	}
+	if (held)
+		return GW_OK;
+	return gw_fail_errno(GW_IO, errno, "%s: cannot keep %d descriptors to write it", staging->final, HELD_MAX);
+}
+
+/* A folder of a new name that is this process's. On failure there is none. */
+static gw_status make_held(struct gw_staging *staging, bool *swept)
+{
+	struct slot *slot = staging->slot;
+	*swept = false;
+	staging->temporary = gw_leftover_name(staging->final);
 	if (!staging->temporary)
 		return GW_NO_MEMORY;
 	size_t length = strlen(staging->temporary);
 	if (length >= PATH_MAX)
 		return gw_fail(GW_INVALID, "%s: the path is too long", staging->final);
+	memcpy(slot->path, staging->temporary, length + 1);
+	slot->pid = getpid();
+	/* Open before the folder is there: a signal in between finds nothing to remove, rather than missing it. */
+	atomic_store(&slot->state, SLOT_OPEN);
+	gw_status status;
+	if (mkdir(staging->temporary, 0777) == 0) {
+		status = hold(staging, swept);
+		if (status)
+			rmdir(staging->temporary);
+	} else if (errno == ENOENT) {
+		status = gw_fail(GW_NOT_FOUND, "%s: its parent folder is not there: make it first (mkdir -p)",
+				 staging->final);
+	} else {
+		status = gw_fail_errno(GW_IO, errno, "make folder %s", staging->temporary);
+	}
+	if (status) {
+		let_go(slot, 0);
+		atomic_store(&slot->state, SLOT_CLAIMED);
+	}
+	return status;
+}
+
+static gw_status make_temporary(struct gw_staging *staging)
+{
+	bool swept = true;
+	gw_status status = GW_OK;
 	staging->slot = claim_slot();
 	if (!staging->slot)
 		return gw_fail(GW_LIMIT, "%s: %d folders are being written already", staging->final, OPEN_MAX_STAGINGS);
-	memcpy(staging->slot->path, staging->temporary, length + 1);
-	staging->slot->pid = getpid();
-	/* Open before the folder is there: a signal in between finds nothing to remove, rather than missing it. */
-	atomic_store(&staging->slot->state, SLOT_OPEN);
-	if (mkdir(staging->temporary, 0777) == 0)
-		return GW_OK;
-	int error = errno;
-	atomic_store(&staging->slot->state, SLOT_FREE);
-	staging->slot = NULL;
-	if (error == ENOENT)
-		return gw_fail(GW_NOT_FOUND, "%s: its parent folder is not there: make it first (mkdir -p)",
-			       staging->final);
-	return gw_fail_errno(GW_IO, error, "make folder %s", staging->temporary);
+	gw_leftovers_sweep(staging->final);
+	for (int i = 0; i < NAMES_TRIED && swept; i++) {
+		gw_free(staging->temporary);
+		staging->temporary = NULL;
+		status = make_held(staging, &swept);
+	}
+	return status;
 }
 
 static void free_staging(struct gw_staging *staging)
 {
-	if (staging->slot)
+	if (staging->slot) {
+		let_go(staging->slot, 0);
 		atomic_store(&staging->slot->state, SLOT_FREE);
+	}
 	gw_free(staging->temporary);
 	gw_free(staging->final);
 	gw_free(staging);
@@ -288,7 +269,7 @@ static gw_status rename_replacing(struct gw_staging *staging, char **old)
 		return GW_OK;
 	if (errno != EINVAL && errno != ENOSYS && errno != ENOENT)
 		return gw_fail_errno(GW_IO, errno, "rename %s to %s", staging->temporary, staging->final);
-	char *aside = sibling_name(staging->final, "old");
+	char *aside = old_name(staging->final);
 	if (!aside)
 		return GW_NO_MEMORY;
 	bool moved = rename(staging->final, aside) == 0;
@@ -338,8 +319,9 @@ static gw_status sync_parent(struct gw_staging *staging)
 
 gw_status gw_staging_commit(struct gw_staging *staging)
 {
-	struct failure failure;
+	struct gw_removal failure;
 	char *old = NULL;
+	let_go(staging->slot, 1); /* for the syncing, which gives them back */
 	gw_status status = gw_sync_tree(staging->temporary);
 	if (status)
 		gw_context(status, "write %s", staging->final);
@@ -353,7 +335,7 @@ gw_status gw_staging_commit(struct gw_staging *staging)
 	if (status)
 		gw_context(status, "%s is in place, but a crash of the machine may undo that", staging->final);
 	const char *leftover = old ? old : staging->temporary;
-	if (staging->replace && remove_entry(AT_FDCWD, leftover, 0, &failure))
+	if (staging->replace && gw_remove_path(leftover, &failure))
 		gw_log(GW_LOG_WARN, "%s is in place, but the folder it replaced is still there as %s", staging->final,
 		       leftover);
 	gw_free(old);
@@ -365,8 +347,9 @@ void gw_staging_abort(struct gw_staging *staging)
 {
 	if (!staging)
 		return;
-	struct failure failure;
-	if (remove_entry(AT_FDCWD, staging->temporary, 0, &failure))
+	struct gw_removal failure;
+	let_go(staging->slot, 1);
+	if (gw_remove_path(staging->temporary, &failure))
 		gw_log(GW_LOG_WARN, "cannot remove %s: %s \"%s\" failed", staging->temporary, failure.verb,
 		       failure.name);
 	free_staging(staging);

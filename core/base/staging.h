@@ -1,6 +1,6 @@
 /* Writing a folder so that it is there whole or not at all: a temporary sibling, fsync of every file and folder, then
  * one rename. Interrupted or failed writers leave nothing under the final name; a failed one removes its temporary
- * folder. */
+ * folder, and what a killed one left goes when the next writes there. */
 #ifndef GW_BASE_STAGING_H
 #define GW_BASE_STAGING_H
 
@@ -10,7 +10,8 @@
 
 struct gw_staging;
 
-/* Creates "<folder>.tmp-<pid>-<random>" beside the final folder. GW_EXISTS if the final name is taken (unless replace
+/* Creates "<folder>.tmp-<pid>-<host>-<random>" beside the final folder, after removing those that killed writers of it
+ * left on this host. Keeps a few descriptors open until the end. GW_EXISTS if the final name is taken (unless replace
  * is set: then commit moves the old folder aside and removes it after the rename). Also removed by
  * gw_staging_cleanup(). */
 gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging **out);

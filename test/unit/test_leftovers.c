@@ -1,0 +1,250 @@
+/* What killed writers leave: gone with the next writer of the same folder, and nothing else is. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/alloc.h"
+#include "core/base/leftovers.h"
+#include "core/base/staging.h"
+#include "test/support/scratch.h"
+
+struct place {
+	char root[64];
+	char final[128];
+};
+
+static int set_up(void **state)
+{
+	struct place *place = calloc(1, sizeof(*place));
+	strcpy(place->root, "/tmp/gw-test-leftovers-XXXXXX");
+	gw_scratch_make(place->root);
+	snprintf(place->final, sizeof(place->final), "%s/graph", place->root);
+	*state = place;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct place *place = *state;
+	assert_int_equal(gw_remove_tree(place->root), GW_OK);
+	free(place);
+	return 0;
+}
+
+static int entries(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	int count = -2; /* "." and ".." */
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static void put(const char *folder, const char *name)
+{
+	char path[512];
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (file < 0 || write(file, "x", 1) != 1)
+		abort();
+	close(file);
+}
+
+/* A whole life of a staging, which replaces what is there. */
+static gw_status write_folder(const struct place *place)
+{
+	struct gw_staging *staging;
+	gw_status status = gw_staging_begin(place->final, true, &staging);
+	if (status)
+		return status;
+	status = gw_staging_mkdir(staging, "part0/node/paper");
+	if (status) {
+		gw_staging_abort(staging);
+		return status;
+	}
+	put(gw_staging_path(staging), "part0/node/paper/feat.npy");
+	put(gw_staging_path(staging), "part0/node/indptr.npy");
+	return gw_staging_commit(staging);
+}
+
+/* Runs a writer up to its system call number `calls` and kills it there. False: it had ended before. */
+static bool kill_at(const struct place *place, int calls)
+{
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			_exit(77);
+		raise(SIGSTOP);
+		_exit(write_folder(place) == GW_OK ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	for (int i = 0; i < 2 * calls && WIFSTOPPED(status); i++) { /* a call stops it twice */
+		ptrace(PTRACE_SYSCALL, child, NULL, NULL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+	}
+	if (!WIFSTOPPED(status)) {
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+			skip(); /* not allowed to trace */
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		return false;
+	}
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return true;
+}
+
+static void test_killed_at_each_call(void **state)
+{
+	const struct place *place = *state;
+	int killed = 0, left = 0;
+	assert_int_equal(write_folder(place), GW_OK);
+	while (kill_at(place, killed)) {
+		killed++;
+		left += entries(place->root) > 1;
+		struct gw_staging *staging;
+		assert_int_equal(gw_staging_begin(place->final, true, &staging), GW_OK);
+		assert_int_equal(entries(place->root), 2); /* the final folder and the new writer's */
+		gw_staging_abort(staging);
+		assert_int_equal(access(place->final, F_OK), 0);
+	}
+	assert_true(killed > 20 && left > 5); /* it was killed in between */
+	assert_int_equal(entries(place->root), 1);
+}
+
+/* The child's answer is its exit status: 0 when nobody's folder but its own went. */
+static void test_living_writer_stays(void **state)
+{
+	const struct place *place = *state;
+	struct gw_staging *staging;
+	int status;
+	assert_int_equal(gw_staging_begin(place->final, false, &staging), GW_OK);
+	put(gw_staging_path(staging), "file");
+	pid_t child = fork();
+	if (child == 0) {
+		struct gw_staging *other;
+		if (gw_staging_begin(place->final, false, &other))
+			_exit(1);
+		_exit(entries(place->root) == 2 ? 0 : 2); /* like a kill, it leaves its folder */
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(entries(gw_staging_path(staging)), 1);
+	gw_leftovers_sweep(place->final);
+	assert_int_equal(entries(place->root), 1); /* the child's is gone, the living one's is not */
+	assert_int_equal(gw_staging_commit(staging), GW_OK);
+	assert_int_equal(entries(place->final), 1);
+}
+
+static void test_only_ours(void **state)
+{
+	const struct place *place = *state;
+	char *ours = gw_leftover_name(place->final), *ours_too = gw_leftover_name(place->final);
+	assert_non_null(ours);
+	assert_non_null(ours_too);
+	const char *tail = strstr(ours, ".tmp-"); /* .tmp-<pid>-<host>-<random> */
+	const char *host = strchr(tail + 5, '-');
+	char other[8][256];
+	snprintf(other[0], sizeof(other[0]), "%s.tmp-1-%c%s", place->final, host[1] == '0' ? '1' : '0', host + 2);
+	snprintf(other[1], sizeof(other[1]), "%s2%s", place->final, tail);
+	snprintf(other[2], sizeof(other[2]), "%s%s0", place->final, tail);
+	snprintf(other[3], sizeof(other[3]), "%s%.*sg", place->final, (int)strlen(tail) - 1, tail);
+	snprintf(other[4], sizeof(other[4]), "%s.tmp-%s", place->final, host);
+	snprintf(other[5], sizeof(other[5]), "%s.tmp-12345-0123456789abcdef", place->final);
+	snprintf(other[6], sizeof(other[6]), "%s.old%s", place->final, tail + 4);
+	snprintf(other[7], sizeof(other[7]), "%s/x%s", place->root, tail);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(mkdir(other[i], 0755), 0);
+		put(other[i], "file");
+	}
+	assert_int_equal(mkdir(ours, 0755), 0);
+	put(ours, "file");
+	put("/", ours_too + 1); /* a file by such a name is no folder of ours */
+	assert_int_equal(entries(place->root), 10);
+	gw_leftovers_sweep(place->final);
+	assert_int_equal(access(ours, F_OK), -1);
+	assert_int_equal(entries(place->root), 9);
+	gw_free(ours);
+	gw_free(ours_too);
+}
+
+/* Writers of one name, all sweeping: none takes another's folder away. */
+static void test_writers_at_once(void **state)
+{
+	const struct place *place = *state;
+	for (int i = 0; i < 4; i++) {
+		if (fork() != 0)
+			continue;
+		for (int round = 0; round < 100; round++) {
+			struct gw_staging *staging;
+			if (gw_staging_begin(place->final, false, &staging))
+				_exit(1);
+			put(gw_staging_path(staging), "file");
+			if (access(gw_staging_path(staging), F_OK))
+				_exit(2);
+			gw_staging_abort(staging);
+		}
+		_exit(0);
+	}
+	int status;
+	for (int i = 0; i < 4; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(entries(place->root), 0);
+}
+
+/* Descriptors run out before the first file, or when the folder is half written: nothing is left either way. */
+static void test_no_descriptors(void **state)
+{
+	const struct place *place = *state;
+	for (rlim_t most = 3; most < 24; most++) {
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			struct rlimit limit = {most, most};
+			struct gw_staging *staging;
+			if (setrlimit(RLIMIT_NOFILE, &limit))
+				_exit(1);
+			gw_status result = gw_staging_begin(place->final, false, &staging);
+			if (result)
+				_exit(result == GW_IO && strstr(gw_last_error(), "ulimit -n") ? 0 : 2);
+			if (gw_staging_mkdir(staging, "part0/edge/a__b__c/out"))
+				_exit(3);
+			while (dup(0) >= 0) /* whoever else opens files */
+				;
+			gw_staging_abort(staging);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		assert_int_equal(entries(place->root), 0);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_killed_at_each_call), TEST(test_living_writer_stays), TEST(test_only_ours),
+		TEST(test_writers_at_once),     TEST(test_no_descriptors),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
