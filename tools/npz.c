@@ -18,6 +18,7 @@
 #include <zlib.h>
 
 #include "core/base/alloc.h"
+#include "core/base/filemap.h"
 #include "core/base/memory.h"
 
 #define END_BYTES         22u
@@ -177,13 +178,10 @@ static gw_status map_file(struct gw_npz *npz)
 	else if (!S_ISREG(info.st_mode) || info.st_size == 0)
 		status = gw_fail(GW_FORMAT, "%s: not a .npz archive: no file, or an empty one", npz->path);
 	if (status == GW_OK) {
-		void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (mapping == MAP_FAILED) {
-			status = gw_fail_errno(GW_IO, errno, "%s: map", npz->path);
-		} else {
-			npz->data = mapping;
-			npz->bytes = (uint64_t)info.st_size;
-		}
+		void *mapping;
+		status = gw_filemap_open(fd, npz->path, (size_t)info.st_size, &mapping);
+		npz->data = mapping;
+		npz->bytes = (uint64_t)info.st_size;
 	}
 	close(fd);
 	return status;
@@ -211,7 +209,7 @@ void gw_npz_close(struct gw_npz *npz)
 	if (!npz)
 		return;
 	if (npz->data)
-		munmap((void *)(uintptr_t)npz->data, npz->bytes);
+		gw_filemap_close((void *)(uintptr_t)npz->data, npz->bytes);
 	gw_free(npz->members);
 	gw_free(npz->path);
 	gw_free(npz);

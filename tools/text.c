@@ -1,6 +1,6 @@
 /* Getting an input's text into memory, whole.
  *
- *   regular file -> mmap                      (pages come as the parser touches them)
+ *   regular file -> mapped                    (pages come as the parser touches them)
  *   gzip         -> inflated into memory      (one stream is one core's work; concatenated streams are allowed)
  *   pipe         -> read into memory, then as above
  *
@@ -18,6 +18,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/filemap.h"
 #include "core/base/memory.h"
 
 #define READ_BYTES    (1u << 20)
@@ -192,7 +193,7 @@ static gw_status inflate_text(struct gw_text *text)
 		return status;
 	}
 	if (text->mapping)
-		munmap(text->mapping, text->mapping_bytes);
+		gw_filemap_close(text->mapping, text->mapping_bytes);
 	text->data = memory.data;
 	text->bytes = memory.bytes;
 	text->mapping = memory.data;
@@ -222,9 +223,10 @@ static gw_status map_or_read(struct gw_text *text, int fd)
 			       (unsigned long long)text->bytes);
 	if (text->bytes == 0)
 		return GW_OK;
-	void *mapping = mmap(NULL, text->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (mapping == MAP_FAILED)
-		return gw_fail_errno(GW_IO, errno, "%s: map", text->name);
+	void *mapping;
+	gw_status status = gw_filemap_open(fd, text->name, text->bytes, &mapping);
+	if (status)
+		return status;
 	text->data = text->mapping = mapping;
 	text->mapping_bytes = text->bytes;
 	madvise(mapping, text->bytes < LOOK_AHEAD ? text->bytes : LOOK_AHEAD, MADV_WILLNEED);
@@ -276,7 +278,7 @@ gw_status gw_text_borrow(const char *name, const void *data, uint64_t bytes, str
 void gw_text_close(struct gw_text *text)
 {
 	if (text->mapping)
-		munmap(text->mapping, text->mapping_bytes);
+		gw_filemap_close(text->mapping, text->mapping_bytes);
 	gw_free(text->name);
 	*text = (struct gw_text){0};
 }

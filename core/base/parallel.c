@@ -76,12 +76,17 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-/* Makes up to count workers, which take no signals: those are the program's. Returns how many there are. */
+/* Makes up to count workers, which take no signals: those are the program's. Except those that a thread can only raise
+ * itself: while they are blocked, the kernel ends the process instead of calling the program's handler. Returns how
+ * many there are. */
 static unsigned start_workers(struct loop *loop, struct worker *workers, unsigned count)
 {
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+	sigset_t most, old;
+	sigfillset(&most);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&most, own[i]);
+	pthread_sigmask(SIG_SETMASK, &most, &old);
 	unsigned started = 0;
 	while (started < count) {
 		workers[started] = (struct worker){.loop = loop, .thread = started + 1};

@@ -73,6 +73,9 @@ gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	append(text, strerror_r(error, buffer, sizeof(buffer)));
+	if (error == EMFILE || error == EFBIG) /* limits of this process, whichever file meets them */
+		append(text, error == EMFILE ? "raise the limit on open files (ulimit -n)"
+					     : "raise the limit on the size of files (ulimit -f)");
 	set_text(text);
 	if (status == GW_IO && (error == ENOSPC || error == EDQUOT))
 		return GW_NO_SPACE;

@@ -15,9 +15,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/base/filemap.h"
 
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6
@@ -236,36 +237,35 @@ gw_status gw_npy_format(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, ui
 	return GW_OK;
 }
 
-static gw_status map_file(const char *path, struct gw_npy_file *out)
+static gw_status map_file(int fd, const char *path, struct gw_npy_file *out)
 {
-	/* O_NONBLOCK: a pipe by that name must not hold us up. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
 	struct stat info;
-	gw_status status = GW_OK;
 	if (fstat(fd, &info) < 0)
-		status = gw_fail_errno(GW_IO, errno, "%s: cannot stat", path);
-	else if (!S_ISREG(info.st_mode))
-		status = gw_fail(GW_INVALID, "%s: not a regular file", path);
-	else if (info.st_size == 0)
-		status = gw_fail(GW_FORMAT, "%s: the file is empty", path);
-	if (status == GW_OK) {
-		out->mapping_bytes = (size_t)info.st_size;
-		out->mapping = mmap(NULL, out->mapping_bytes, PROT_READ, MAP_SHARED, fd, 0);
-		if (out->mapping == MAP_FAILED) {
-			out->mapping = NULL;
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot map %zu bytes", path, out->mapping_bytes);
-		}
-	}
-	close(fd);
-	return status;
+		return gw_fail_errno(GW_IO, errno, "%s: cannot stat", path);
+	if (!S_ISREG(info.st_mode))
+		return gw_fail(GW_INVALID, "%s: not a regular file", path);
+	if (info.st_size == 0)
+		return gw_fail(GW_FORMAT, "%s: the file is empty", path);
+	out->mapping_bytes = (size_t)info.st_size;
+	return gw_filemap_open(fd, path, out->mapping_bytes, &out->mapping);
 }
 
 gw_status gw_npy_open(const char *path, struct gw_npy_file *out)
 {
 	memset(out, 0, sizeof(*out));
-	gw_status status = map_file(path, out);
+	/* O_NONBLOCK: a pipe by that name must not hold us up. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
+	gw_status status = gw_npy_open_fd(fd, path, out);
+	close(fd);
+	return status;
+}
+
+gw_status gw_npy_open_fd(int fd, const char *path, struct gw_npy_file *out)
+{
+	memset(out, 0, sizeof(*out));
+	gw_status status = map_file(fd, path, out);
 	if (status != GW_OK)
 		return status;
 	status = gw_npy_parse(out->mapping, out->mapping_bytes, &out->npy);
@@ -286,6 +286,6 @@ gw_status gw_npy_open(const char *path, struct gw_npy_file *out)
 void gw_npy_close(struct gw_npy_file *file)
 {
 	if (file->mapping)
-		munmap(file->mapping, file->mapping_bytes);
+		gw_filemap_close(file->mapping, file->mapping_bytes);
 	memset(file, 0, sizeof(*file));
 }

@@ -25,7 +25,9 @@ gw_status gw_npy_parse(const void *header, size_t bytes, struct gw_npy *out);
 /* Fills the 4096 bytes of a header. */
 gw_status gw_npy_format(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint8_t header[GW_NPY_HEADER_BYTES]);
 
-/* A whole file mapped read-only (or, for a member of an .npz, inflated into memory): for the tools. */
+/* A whole file mapped read-only (core/base/filemap.h), or, for a member of an .npz, inflated into memory: for the
+ * tools.
+ */
 struct gw_npy_file {
 	struct gw_npy npy;
 	const void *data; /* npy.data_bytes of payload */
@@ -35,6 +37,8 @@ struct gw_npy_file {
 
 /* GW_NOT_FOUND, GW_FORMAT (also: the file is shorter than its header says, naming both lengths). */
 gw_status gw_npy_open(const char *path, struct gw_npy_file *out);
+/* The same of an open file, which stays the caller's. path is for error text. */
+gw_status gw_npy_open_fd(int fd, const char *path, struct gw_npy_file *out);
 void gw_npy_close(struct gw_npy_file *file);
 
 #endif

@@ -1,7 +1,7 @@
 /* One part opened: in an arena (servers, the standalone client) or mapped (tools).
  *
  *   for each array: header of the .npy == the JSON's words, the file is long enough, .xxh digests to the JSON's digest
- *   arena: layout at 4 KiB in the JSON's order -> gw_load (chunks verified)      mapped: mmap -> chunks verified
+ *   arena: layout at 4 KiB in the JSON's order -> gw_load (chunks verified)      mapped: mmap; chunks read
  *   -> views -> gw_part_check
  *
  * All headers and lengths are checked before memory is taken, so that a wrong shape is an error about a file, not about
@@ -221,27 +221,94 @@ static gw_status load_arrays(struct gw_part *part, const struct gw_part_options 
 
 /* --- mapped files ------------------------------------------------------------------------------------------------- */
 
+#define PIECE_BYTES (256u << 10) /* stays in a processor's cache between the kernel's copy and the digest */
+
+/* Digests are compared by reading, though the file is mapped as well: a disk that fails is an error code here, and what
+ * comes after finds the pages in memory. */
 struct chunks {
 	const struct source *source;
 	const char *key;
+	int fd;
 };
+
+static gw_status digest_chunk(const struct chunks *chunks, uint64_t from, uint64_t bytes, uint8_t *piece,
+			      struct gw_digester *digester)
+{
+	const struct source *source = chunks->source;
+	for (uint64_t at = 0; at < bytes;) {
+		size_t wanted = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
+		uint64_t place = source->file_offset + from + at;
+		ssize_t got = pread(chunks->fd, piece, wanted, (off_t)place);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return gw_fail_errno(GW_IO, errno, "%s: %s: cannot read at byte %" PRIu64, source->path,
+					     chunks->key, place);
+		if (got == 0)
+			return gw_fail(GW_FORMAT,
+				       "%s: %s: cut short while it was read: ends at byte %" PRIu64 " of %" PRIu64
+				       ": copy or build it again",
+				       source->path, chunks->key, place, source->file_offset + source->bytes);
+		gw_status status = gw_digester_add(digester, piece, (size_t)got);
+		if (status != GW_OK)
+			return status;
+		at += (uint64_t)got;
+	}
+	return GW_OK;
+}
+
+static gw_status verify_chunk(const struct chunks *chunks, uint64_t chunk, uint8_t *piece)
+{
+	const struct source *source = chunks->source;
+	uint64_t from = chunk * GW_DIGEST_CHUNK, count;
+	uint64_t bytes = source->bytes - from < GW_DIGEST_CHUNK ? source->bytes - from : GW_DIGEST_CHUNK;
+	const uint64_t *found;
+	struct gw_digester *digester;
+	gw_status status = gw_digester_create(&digester);
+	if (status != GW_OK)
+		return status;
+	status = digest_chunk(chunks, from, bytes, piece, digester);
+	if (status == GW_OK)
+		status = gw_digester_finish(digester, &found, &count);
+	if (status == GW_OK && found[0] != source->digests[chunk])
+		status = gw_fail(GW_DIGEST,
+				 "%s: %s: chunk %" PRIu64 " (payload bytes %" PRIu64 " to %" PRIu64
+				 ") does not have its digest: the file was damaged or edited: copy or build it "
+				 "again",
+				 source->path, chunks->key, chunk, from, from + bytes);
+	gw_digester_destroy(digester);
+	return status;
+}
 
 static gw_status verify_chunks(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct chunks *chunks = context;
-	const struct source *source = chunks->source;
+	gw_status status = GW_OK;
 	(void)thread;
-	for (uint64_t chunk = begin; chunk < end; chunk++) {
-		uint64_t from = chunk * GW_DIGEST_CHUNK;
-		uint64_t bytes = source->bytes - from < GW_DIGEST_CHUNK ? source->bytes - from : GW_DIGEST_CHUNK;
-		if (gw_digest((const uint8_t *)source->file.data + from, (size_t)bytes) != source->digests[chunk])
-			return gw_fail(GW_DIGEST,
-				       "%s: %s: chunk %" PRIu64 " (payload bytes %" PRIu64 " to %" PRIu64
-				       ") does not have its digest: the file was damaged or edited: copy or build it "
-				       "again",
-				       source->path, chunks->key, chunk, from, from + bytes);
-	}
-	return GW_OK;
+	uint8_t *piece = gw_malloc(PIECE_BYTES);
+	if (!piece)
+		return GW_NO_MEMORY;
+	for (uint64_t chunk = begin; status == GW_OK && chunk < end; chunk++)
+		status = verify_chunk(chunks, chunk, piece);
+	gw_free(piece);
+	return status;
+}
+
+/* Maps one array and compares its digests. */
+static gw_status map_array(struct source *source, const char *key, unsigned threads)
+{
+	int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return fail_read(errno, source->path, key);
+	struct chunks chunks = {source, key, fd};
+	gw_status status = gw_npy_open_fd(fd, source->path, &source->file);
+	if (status == GW_OK &&
+	    (source->file.npy.data_bytes != source->bytes || source->file.npy.data_offset != source->file_offset))
+		status = gw_fail(GW_FORMAT, "%s: %s: it changed while being opened", source->path, key);
+	if (status == GW_OK && source->digests)
+		status = gw_parallel_for(threads, gw_digest_count(source->bytes), 1, verify_chunks, &chunks);
+	close(fd);
+	return status;
 }
 
 static gw_status map_arrays(struct gw_part *part, const struct gw_load_options *options)
@@ -251,14 +318,7 @@ static gw_status map_arrays(struct gw_part *part, const struct gw_load_options *
 		total += part->sources[i].bytes;
 	for (uint32_t i = 0; i < part->count; i++) {
 		struct source *source = &part->sources[i];
-		struct chunks chunks = {source, part->arrays[i].meta->key};
-		gw_status status = gw_npy_open(source->path, &source->file);
-		if (status == GW_OK && (source->file.npy.data_bytes != source->bytes ||
-					source->file.npy.data_offset != source->file_offset))
-			status = gw_fail(GW_FORMAT, "%s: %s: it changed while being opened", source->path, chunks.key);
-		if (status == GW_OK && source->digests)
-			status = gw_parallel_for(options->verify_threads, gw_digest_count(source->bytes), 1,
-						 verify_chunks, &chunks);
+		gw_status status = map_array(source, part->arrays[i].meta->key, options->verify_threads);
 		if (status != GW_OK)
 			return status;
 		part->arrays[i].data = source->file.data;

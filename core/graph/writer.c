@@ -19,6 +19,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/digest.h"
+#include "core/base/filemap.h"
 #include "core/base/staging.h"
 #include "core/graph/npy.h"
 
@@ -345,6 +346,8 @@ gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id)
 	else if (atomic_load(&writer->open_streams) > 0)
 		status = gw_fail(GW_INVALID, "graph \"%s\": %u arrays are not ended", writer->meta->graph_name,
 				 atomic_load(&writer->open_streams));
+	if (status == GW_OK) /* what the arrays were made of is still what it was */
+		status = gw_filemap_check();
 	if (status == GW_OK)
 		status = gw_meta_check_arrays(writer->meta);
 	if (status == GW_OK)
