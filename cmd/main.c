@@ -16,7 +16,7 @@
  * address space, dies of the first malloc instead of getting NULL. Nothing hot allocates; METIS and an epoch take as
  * long either way. MALLOC_CONF in the environment goes before this. */
 extern const char *malloc_conf;
-const char *malloc_conf = "tcache:false";
+__attribute__((visibility("default"))) const char *malloc_conf = "tcache:false";
 
 static const struct command {
 	const char *name;

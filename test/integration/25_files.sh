@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# Files that become shorter or fail while they are read, writers that are killed, and limits of the process: a line that
+# says what and where, status 1, and nothing left behind.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+preload=$(dirname "$GRAPHWIRE")/test/file_faults.so
+cd "$work" || exit 1
+
+nothing_left() { # nothing_left WHAT
+	local found
+	found=$(find . -maxdepth 1 -name 'made*')
+	if [ -z "$found" ]; then ok "$1 leaves nothing behind"; else not_ok "$1 leaves something behind: $found"; fi
+	rm -rf made*
+}
+
+# faulty "SETTING…" WHAT PATTERN ARGUMENT…: graphwire with the faults ends with status 1 and a line.
+faulty() {
+	local settings=$1 what=$2 pattern=$3
+	shift 3
+	# shellcheck disable=SC2086 # several settings
+	refuses "$what" 1 "$pattern" env LD_PRELOAD="$preload" $settings "$GRAPHWIRE" "$@"
+}
+
+holds "a graph" "$GRAPHWIRE" generate rmat --scale 12 --features 4 --labels 4 --train-share 0.5 --quiet --out whole
+holds "in parts" "$GRAPHWIRE" partition whole --num-parts 2 --method random --out parts
+seq 0 9999 | awk '{ print $1 "\t" ($1 * 7) % 10000 }' >edges.tsv
+seq 0 9999 | awk '{ print $1 "\t" ($1 * 3) % 10000 }' >more.tsv
+python3 - <<'PY'
+import numpy as np
+n = 9999
+np.save("edges.npy", np.stack([np.arange(n), np.arange(n)[::-1]]))
+np.savez("edges.npz", src=np.arange(n), dst=np.arange(n)[::-1])
+PY
+
+# --- A file that becomes shorter where it was mapped. ---
+shrinks() { # shrinks FILE WHAT ARGUMENT…: the same with FILE, which is put back after it
+	local file=$1 what=$2
+	shift 2
+	cp "$file" kept
+	faulty "FILE_FAULTS_AT=/${at:-$file} FILE_FAULTS_SHRINK=$file" "$what" "${file##*/}.*cut short while it was read.*(again|complete)" "$@"
+	cat kept >"$file"
+	nothing_left "$what"
+}
+shrinks edges.tsv "import: its text is cut short" import --quiet --from edges.tsv --out made
+shrinks edges.npy "import: its array is cut short" import --quiet --from edges.npy --out made
+shrinks edges.npz "import: its archive is cut short" import --quiet --from edges.npz --out made
+at=more.tsv shrinks edges.tsv "import: cut short once it was looked at" \
+	import --quiet --from edges.tsv --from more.tsv --out made
+indices=part0/edge/_N___E___N/indices.npy
+shrinks parts/$indices "verify: a part is cut short" verify --quiet parts
+shrinks parts/$indices "inspect: a part is cut short" inspect --deep parts
+shrinks whole/$indices "partition: its graph is cut short" partition whole --num-parts 2 --method random --out made
+# The last array of a part is mapped when the others have been verified.
+last=$(grep -o 'part0/[^"]*\.npy' whole/rmat.json | tail -n 1)
+at=$last shrinks whole/part0/node/_N/feat.npy "partition: its graph is cut short once it was verified" \
+	partition whole --num-parts 2 --method random --out made
+
+# Within its last page nothing faults; an import of what it was is not an import of what it is.
+printf '0\t1\n' >small.tsv
+mkfifo pipe
+"$GRAPHWIRE" import --quiet --from small.tsv --from pipe --out made 2>err &
+writer=$!
+started+=("$writer")
+# The pipe opens when the program opens it, which has mapped the first file by then.
+timeout 60 bash -c 'exec 7>pipe && printf "3\t4\n" >>small.tsv && printf "1\t2\n" >&7'
+wait "$writer"
+status=$?
+if [ $status -eq 1 ] && grep -q 'small.tsv: written to while it was read' err; then
+	ok "import: a file that was written to meanwhile"
+else
+	not_ok "import: a file that was written to meanwhile: status $status, $(cat err)"
+fi
+nothing_left "import: a file that was written to meanwhile"
+
+# --- A disk that fails. ---
+faulty "FILE_FAULTS_LOSE=/edges.tsv" "import: the disk fails" 'edges.tsv: cannot be read at byte [0-9]+: the disk' \
+	import --quiet --from edges.tsv --out made
+faulty "FILE_FAULTS_FAIL=/indices.npy" "verify: the disk fails" 'indices.npy.*cannot read at byte.*Input/output error' \
+	verify --quiet --part 0 parts
+faulty "FILE_FAULTS_LOSE=/indices.npy" "inspect: the disk fails" 'indices.npy: cannot be read at byte' \
+	inspect --deep parts
+faulty "FILE_FAULTS_FAIL=/indices.npy" "partition: the disk fails" 'indices.npy.*Input/output error' \
+	partition whole --num-parts 2 --method random --out made
+faulty "FILE_FAULTS_LOSE=/feat.npy" "partition: the disk fails later" 'feat.npy: cannot be read at byte' \
+	partition whole --num-parts 2 --method random --out made
+nothing_left "a disk that fails"
+
+# --- Writers that are killed: the next one of the same folder finds nothing of them. ---
+killed() { # killed NAME ARGUMENT…: the program dies where it opens NAME
+	local name=$1 status
+	shift
+	{ LD_PRELOAD=$preload FILE_FAULTS_DIE=$name "$GRAPHWIRE" "$@" >/dev/null; } 2>/dev/null
+	status=$?
+	[ $status -eq 137 ] || not_ok "killed at $name: status $status: $*"
+}
+for name in /orig_id.npy /indices.xxh /rmat.json; do
+	killed $name generate rmat --scale 8 --name rmat --quiet --out made
+done
+left=$(find . -maxdepth 1 -name 'made.tmp-*' | wc -l)
+if [ "$left" -eq 1 ]; then ok "a killed writer leaves one folder, and those before it none"; else not_ok "$left folders of killed writers"; fi
+mkdir made.tmp-1-00000000-00000000 made.tmp-12345-0123456789abcdef made.tmp-mine
+holds "the next writer" "$GRAPHWIRE" generate rmat --scale 8 --quiet --out made
+found=$(find . -maxdepth 1 -name 'made*' | sort | tr '\n' ' ')
+if [ "$found" = "./made ./made.tmp-1-00000000-00000000 ./made.tmp-12345-0123456789abcdef ./made.tmp-mine " ]; then
+	ok "what killed writers left is swept, and nothing else"
+else
+	not_ok "after the next writer there is: $found"
+fi
+rm -rf made*
+
+killed /orig_id.npy import --quiet --from edges.tsv --out made
+killed /orig_id.npy partition whole --num-parts 2 --method random --out made
+holds "an import after a partition that was killed" "$GRAPHWIRE" import --quiet --from edges.tsv --out made
+left=$(find . -maxdepth 1 -name 'made.tmp-*' | wc -l)
+if [ "$left" -eq 0 ]; then ok "whichever command was killed"; else not_ok "$left folders are left"; fi
+rm -rf made*
+
+# --- Limits of the process. ---
+limited() { # limited OPTION VALUE ARGUMENT…: ends with 0, 1 or 2, and says a line where it is not 0
+	local option=$1 value=$2 status lines
+	shift 2
+	(
+		ulimit -c 0
+		ulimit "$option" "$value" && exec "$GRAPHWIRE" "$@"
+	) 2>&1 >out </dev/null | cat >err
+	status=${PIPESTATUS[0]}
+	lines=$(wc -l <err)
+	found=$(find . -maxdepth 1 -name 'made*')
+	if [ "$status" -gt 2 ] || { [ "$status" -ne 0 ] && [ "$lines" -lt 1 ]; } ||
+		{ [ "$status" -ne 0 ] && [ -n "$found" ]; }; then
+		not_ok "ulimit $option $value: status $status, $lines lines, left \"$found\": $*"
+		head -n 3 err
+	fi
+	rm -rf made*
+	return "$status"
+}
+commands=(
+	"import --quiet --from edges.tsv --out made"
+	"import --quiet --from edges.npz --out made"
+	"generate rmat --scale 10 --quiet --out made"
+	"partition whole --num-parts 2 --method metis --out made"
+	"partition whole --num-parts 2 --method random --out made"
+	"verify --quiet parts"
+	"inspect parts"
+	"epoch --part-config parts"
+	"stat 127.0.0.1:1"
+	"doctor"
+)
+before=$failures
+for files in 4 5 6 7 8 9 10 12 14; do
+	for command in "${commands[@]}"; do
+		# shellcheck disable=SC2086 # words of a command
+		limited -n $files $command
+	done
+	[ $files -gt 6 ] && continue
+	# A server that could start would go on; one that cannot says so.
+	refuses "serve with $files open files" 1 'ulimit -n' bash -c "ulimit -n $files; exec \"$GRAPHWIRE\" serve --part-config parts --part 0 --listen 127.0.0.1:0"
+done
+[ $failures -ne "$before" ] || ok "few open files end in a line"
+for command in "${commands[@]:0:5}"; do
+	# shellcheck disable=SC2086
+	refuses "four open files: ${command%% *}" 1 'ulimit -n' bash -c "ulimit -n 4; exec \"$GRAPHWIRE\" $command"
+	for blocks in 0 8 32; do # of 1 KiB
+		# shellcheck disable=SC2086
+		refuses "files of at most $blocks KiB: ${command%% *}" 1 'made.*File too large.*ulimit -f' \
+			bash -c "(ulimit -f $blocks; exec \"$GRAPHWIRE\" $command) 2>&1 >/dev/null | cat >&2; exit \${PIPESTATUS[0]}"
+		nothing_left "ulimit -f $blocks: ${command%% *}"
+	done
+done
+
+# Address space: from hardly enough to load the program to plenty.
+before=$failures
+for kib in 14000 17000 18500 20000 21500 23000 24500 26000 30000 35000 40000 50000 70000 100000 150000 250000; do
+	for command in "${commands[@]:0:8}"; do
+		# Below this the dynamic loader ends the program, with a line and status 127.
+		(ulimit -v $kib && "$GRAPHWIRE" --version >/dev/null 2>&1)
+		[ $? -eq 127 ] && continue
+		# shellcheck disable=SC2086
+		limited -v $kib $command
+	done
+done
+[ $failures -ne "$before" ] || ok "little address space ends in a line"
