@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/processors.h"
 #include "core/base/sysfile.h"
 #include "tools/doctor.h"
 
@@ -77,7 +78,10 @@ void gw_doctor_processors(struct gw_doctor *doctor)
 		gw_doctor_value(finding, " of %s", online);
 	if (group_processors(doctor, group))
 		gw_doctor_value(finding, "; its control group %s", group);
-	if (strspn(allowed, "0123456789") != strlen(allowed))
+	uint32_t granted = gw_processors_granted(doctor->root);
+	if (granted != UINT32_MAX)
+		gw_doctor_value(finding, "; its control groups' quota is worth %u", granted);
+	if (granted > 1 && strspn(allowed, "0123456789") != strlen(allowed))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 	gw_doctor_costs(finding, "one processor samples, fetches and serves in turn");

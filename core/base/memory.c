@@ -2,11 +2,11 @@
  * from the process's own up to the root. Cached file pages count as available, for they go when memory is short. */
 #include "core/base/memory.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/base/cgroup.h"
 #include "core/base/options.h"
 #include "core/base/sysfile.h"
 
@@ -111,48 +111,13 @@ static void read_group(const char *folder, const struct cgroup_files *files, str
 	}
 }
 
-/* Reads the group and all above it; in a container the path may not exist, but its root is the container's group. */
-static void read_groups(const char *mount, const char *path, const struct cgroup_files *files, struct gw_memory *out)
-{
-	char folder[PATH_MAX];
-	int length = snprintf(folder, sizeof(folder), "%s%s", mount, path);
-	if (length < 0 || (size_t)length >= sizeof(folder))
-		return;
-	size_t root_length = strlen(mount);
-	for (;;) {
-		read_group(folder, files, out);
-		char *slash = strrchr(folder, '/');
-		if (strlen(folder) <= root_length || !slash)
-			return;
-		*slash = 0;
-	}
-}
-
-static void read_cgroups(const char *root, struct gw_memory *out)
+static void look(void *context, const char *folder, bool version2)
 {
 	static const struct cgroup_files v2 = {
 		"memory.max", "memory.high", "memory.current", {"inactive_file ", "active_file "}};
 	static const struct cgroup_files v1 = {
 		"memory.limit_in_bytes", NULL, "memory.usage_in_bytes", {"total_inactive_file ", "total_active_file "}};
-	char text[TEXT_BYTES], mount[PATH_MAX];
-	if (!gw_sysfile_read(text, sizeof(text), "%s/proc/self/cgroup", root))
-		return;
-	char *rest;
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
-		if (!path)
-			continue;
-		*path++ = 0;
-		if (strncmp(line, "0:", 2) == 0 && names[1] == 0) {
-			snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup", root);
-			read_groups(mount, path, &v2, out);
-			snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/unified", root);
-			read_groups(mount, path, &v2, out);
-		} else if (strcmp(names + 1, "memory") == 0) {
-			snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/memory", root);
-			read_groups(mount, path, &v1, out);
-		}
-	}
+	read_group(folder, version2 ? &v2 : &v1, context);
 }
 
 void gw_memory_read(const char *root, int node, struct gw_memory *out)
@@ -162,7 +127,7 @@ void gw_memory_read(const char *root, int node, struct gw_memory *out)
 	read_machine(root, out);
 	if (node >= 0)
 		read_node(root, node, out);
-	read_cgroups(root, out);
+	gw_cgroup_walk(root, "memory", look, out);
 }
 
 gw_status gw_memory_check(uint64_t bytes, int node, const char *what)

@@ -8,12 +8,10 @@
 #include "core/base/parallel.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #define THREADS_MAX       256u
 #define CHUNKS_PER_THREAD 8u /* where the caller leaves the grain to us */
@@ -35,13 +33,6 @@ struct worker {
 	unsigned thread;
 	pthread_t id;
 };
-
-unsigned gw_processors(void)
-{
-	cpu_set_t set; /* has room for 1024; on a larger machine the call fails */
-	long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
-	return count > 0 ? (unsigned)count : 1;
-}
 
 static void note_failure(struct loop *loop, uint64_t chunk, gw_status status)
 {

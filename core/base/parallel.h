@@ -2,10 +2,8 @@
 #ifndef GW_BASE_PARALLEL_H
 #define GW_BASE_PARALLEL_H
 
+#include "core/base/processors.h"
 #include "core/base/status.h"
-
-/* Processors this process may run on (its affinity mask), at least 1. */
-unsigned gw_processors(void);
 
 /* Calls body(context, begin, end, thread) on chunks of at most grain items until all are done; thread < threads. Chunks
  * start at multiples of grain and are begun in ascending order. The calling thread is thread 0. A failure ends the

@@ -158,6 +158,12 @@ static void processors_and_nodes(void **state)
 	doctor_host_put(host, "/sys/fs/cgroup/cpuset/cpuset.cpus.effective", "2\n"); /* as a container sees its own */
 	doctor_host_put(host, "/proc/self/status", "Cpus_allowed_list:\t2\n");
 	expect(host, "processors", GW_DOCTOR_NOTE, "may use 2 of 0-7; its control group 2", NULL);
+	doctor_host_put(host, "/proc/self/status", "Cpus_allowed_list:\t0-3\n");
+	doctor_host_put(host, "/sys/fs/cgroup/cpu.max", "150000 100000\n");
+	expect(host, "processors", GW_DOCTOR_OK,
+	       "may use 0-3 of 0-7; its control group 2; its control groups' quota is worth 2", NULL);
+	doctor_host_put(host, "/sys/fs/cgroup/cpu.max", "50000 100000\n");
+	expect(host, "processors", GW_DOCTOR_NOTE, "quota is worth 1", NULL);
 }
 
 static void io_uring_is_forbidden(void **state)

@@ -12,6 +12,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/probe.h"
+#include "core/base/processors.h"
 #include "core/base/staging.h"
 #include "core/base/sysfile.h"
 #include "test/support/sandbox.h"
@@ -157,6 +158,53 @@ static void test_cgroup_v1(void **state)
 	put(machine, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* v1's "no limit" */
 	gw_memory_read(machine->root, -1, &memory);
 	assert_true(memory.cgroup_limit == UINT64_MAX && memory.available == 32 * GIB);
+}
+
+/* Quotas of processor time: rounded up, the least of the group's and those above it. */
+static void test_processors_v2(void **state)
+{
+	struct machine *machine = *state;
+	static const struct {
+		const char *step, *job, *root;
+		uint32_t granted;
+	} cases[] = {
+		{"max 100000\n", "max 100000\n", NULL, UINT32_MAX},
+		{"150000 100000\n", "max 100000\n", NULL, 2},
+		{"max 100000\n", "1000 100000\n", NULL, 1},
+		{"400000 100000\n", "700000 200000\n", NULL, 4},
+		{"400000 100000\n", "600000 200000\n", NULL, 3},
+		{"400000 100000\n", "max 100000\n", "200000 100000\n", 2}, /* a container's group is its mount's root */
+		{"18446744073709551615 1\n", "x\n", "", UINT32_MAX},
+		{"0 100000\n", "100000 0\n", "-1 100000\n", UINT32_MAX}, /* none that a kernel writes */
+		{"100000\n", "", "100000 x\n", UINT32_MAX},
+	};
+	assert_true(gw_processors_granted(machine->root) == UINT32_MAX);
+	put(machine, "/proc/self/cgroup", "0::/job.slice/step\n");
+	assert_true(gw_processors_granted(machine->root) == UINT32_MAX);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		put(machine, "/sys/fs/cgroup/job.slice/step/cpu.max", cases[i].step);
+		put(machine, "/sys/fs/cgroup/job.slice/cpu.max", cases[i].job);
+		if (cases[i].root)
+			put(machine, "/sys/fs/cgroup/cpu.max", cases[i].root);
+		assert_int_equal(gw_processors_granted(machine->root), cases[i].granted);
+	}
+}
+
+static void test_processors_v1(void **state)
+{
+	struct machine *machine = *state;
+	put(machine, "/proc/self/cgroup", "5:cpuset:/\n4:cpu,cpuacct:/docker/abc\n3:memory:/x\n0::/\n");
+	put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "-1\n");
+	put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_period_us", "100000\n");
+	assert_true(gw_processors_granted(machine->root) == UINT32_MAX);
+	put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "250000\n");
+	assert_int_equal(gw_processors_granted(machine->root), 3);
+	put(machine, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n"); /* the same mount by its other name */
+	put(machine, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(gw_processors_granted(machine->root), 2);
+	/* Another controller's group is not this one's. */
+	put(machine, "/proc/self/cgroup", "5:cpuset:/\n4:cpuacct:/\n3:memory:/\n");
+	assert_true(gw_processors_granted(machine->root) == UINT32_MAX);
 }
 
 static void test_nodes(void **state)
@@ -311,6 +359,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_limits, make_machine, drop_machine),
 		cmocka_unit_test_setup_teardown(test_cgroup_v2, make_machine, drop_machine),
 		cmocka_unit_test_setup_teardown(test_cgroup_v1, make_machine, drop_machine),
+		cmocka_unit_test_setup_teardown(test_processors_v2, make_machine, drop_machine),
+		cmocka_unit_test_setup_teardown(test_processors_v1, make_machine, drop_machine),
 		cmocka_unit_test_setup_teardown(test_nodes, make_machine, drop_machine),
 		cmocka_unit_test(test_check_names_the_limit),
 		cmocka_unit_test(test_this_machine),
