@@ -188,9 +188,11 @@ static gw_status write_offsets(struct builder_writing *w)
 }
 
 /* The bytes to come, for the progress bar: about right is enough. */
-static uint64_t expected_bytes(const struct gw_builder *builder)
+static uint64_t expected_bytes(const struct gw_builder *builder, const struct gw_graph_meta *meta)
 {
 	uint64_t bytes = 0;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		bytes += (meta->ntypes[t].count + 1) * meta->ntypes[t].columns * 4;
 	for (uint32_t t = 0; t < builder->num_ntypes; t++) {
 		const struct builder_ntype *type = &builder->ntypes[t];
 		bytes += type->count * 8;
@@ -200,8 +202,10 @@ static uint64_t expected_bytes(const struct gw_builder *builder)
 	for (uint32_t t = 0; t < builder->num_etypes; t++) {
 		const struct builder_etype *type = &builder->etypes[t];
 		uint64_t row = 4 + (type->edges.transpose ? 16u : 0u) + (type->edges.time ? 16u : 0u);
+		row += type->arrays.count && !type->edges.time ? 8 : 0; /* orig_id */
 		for (uint32_t i = 0; i < type->arrays.count; i++)
-			row += gw_builder_row_bytes(&type->arrays.items[i].array);
+			row += gw_builder_row_bytes(&type->arrays.items[i].array) +
+			       (type->arrays.items[i].array.weight ? 8 : 0);
 		bytes += row * type->edges.count * (type->edges.reverse ? 2u : 1u);
 	}
 	return bytes;
@@ -227,7 +231,7 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	status = w.indptr && w.out_indptr ? gw_writer_open(folder, w.meta, options->replace, &w.writer) : GW_NO_MEMORY;
 	if (status)
 		goto free_all;
-	gw_progress_begin(&w.progress, "writing", "B", expected_bytes(builder));
+	gw_progress_begin(&w.progress, "writing", "B", expected_bytes(builder, w.meta));
 	if (options->quiet)
 		w.progress.next_ns = UINT64_MAX;
 	status = write_node_arrays(&w);

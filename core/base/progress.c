@@ -1,6 +1,7 @@
 /* Progress on stderr: one line redrawn in place on a terminal, a new line every few seconds elsewhere. */
 #include "core/base/progress.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,17 +27,23 @@ static const char *unit_suffix(const struct gw_progress *progress)
 	return strcmp(progress->unit, "B") == 0 ? "" : progress->unit;
 }
 
+/* Totals are estimates where the exact one would have to be computed for it. One that is exceeded is not known. */
+static bool knows_total(const struct gw_progress *progress, uint64_t done)
+{
+	return progress->total > 0 && done <= progress->total;
+}
+
 static double share_of(const struct gw_progress *progress, uint64_t done)
 {
 	return done < progress->total ? (double)done / (double)progress->total : 1;
 }
 
 /* The bar, or "" where there is none: the total is unknown, or nobody looks at a terminal. */
-static void write_bar(const struct gw_progress *progress, double share, char bar[BAR_CELLS + 4])
+static void write_bar(const struct gw_progress *progress, uint64_t done, char bar[BAR_CELLS + 4])
 {
-	uint32_t cells = (uint32_t)(share * BAR_CELLS);
+	uint32_t cells = (uint32_t)(share_of(progress, done) * BAR_CELLS);
 	bar[0] = 0;
-	if (!progress->total || !progress->terminal)
+	if (!knows_total(progress, done) || !progress->terminal)
 		return;
 	bar[0] = '[';
 	memset(bar + 1, '#', cells);
@@ -54,7 +61,7 @@ static int write_line(const struct gw_progress *progress, uint64_t done, uint64_
 	if (!progress->unit)
 		return snprintf(line, bytes, "%s: %s", progress->what, gw_text_duration(done_text, seconds));
 	const char *unit = unit_suffix(progress), *space = *unit ? " " : "";
-	if (progress->total)
+	if (knows_total(progress, done))
 		snprintf(of, sizeof(of), " of %s (%.0f %%)", amount(progress, total_text, (double)progress->total),
 			 share_of(progress, done) * 100);
 	return snprintf(line, bytes, "%s %s%s%s%s%s, %s%s%s/s", progress->what, bar,
@@ -68,7 +75,7 @@ static void draw(const struct gw_progress *progress, uint64_t done, uint64_t now
 	char bar[BAR_CELLS + 4], line[LINE_BYTES];
 	struct winsize size = {0};
 	size_t width = sizeof(line);
-	write_bar(progress, share_of(progress, done), bar);
+	write_bar(progress, done, bar);
 	if (progress->terminal && (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col == 0))
 		size.ws_col = COLUMNS_USUAL;
 	if (progress->terminal && size.ws_col < width)

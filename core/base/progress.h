@@ -7,7 +7,7 @@
 struct gw_progress {
 	const char *what; /* "loading", "writing part 1" */
 	const char *unit; /* "B" prints sizes; anything else counts, e.g. "edges"; NULL: only time is told */
-	uint64_t total;   /* 0: unknown */
+	uint64_t total;   /* 0: unknown; not told any more once it is exceeded */
 	uint64_t start_ns, next_ns;
 	int terminal, drawn;
 };

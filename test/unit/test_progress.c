@@ -102,6 +102,10 @@ static void lines_elsewhere(void **state)
 	assert_int_equal(pipe(ends), 0);
 	collect(ends[0], ends[1], 0, text); /* an unknown total */
 	assert_non_null(strstr(text, "streaming 123 k batches, "));
+	assert_int_equal(pipe(ends), 0);
+	collect(ends[0], ends[1], 200000, text); /* one that was set too low */
+	assert_non_null(strstr(text, "streaming 123 k of 200 k (62 %) batches, "));
+	assert_non_null(strstr(text, "streaming 235 k batches, "));
 }
 
 static void what_is_short_says_nothing(void **state)
