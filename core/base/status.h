@@ -13,8 +13,8 @@
 /* Sets this thread's error text and returns the status, which is not GW_OK. The old text may be an argument. */
 gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* The same, ending in ": " and the text of the errno value, for EMFILE and EFBIG with the limit to raise. ENOSPC/EDQUOT and ENOMEM override a GW_IO status with
- * GW_NO_SPACE and GW_NO_MEMORY. */
+/* The same, ending in ": " and the text of the errno value, for EMFILE and EFBIG with the limit to raise. ENOSPC/EDQUOT
+ * and ENOMEM override a GW_IO status with GW_NO_SPACE and GW_NO_MEMORY. */
 gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4), cold));
 

@@ -55,6 +55,9 @@ last=$(grep -o 'part0/[^"]*\.npy' whole/rmat.json | tail -n 1)
 at=$last shrinks whole/part0/node/_N/feat.npy "partition: its graph is cut short once it was verified" \
 	partition whole --num-parts 2 --method random --out made
 
+# What loads a graph maps none of its files.
+holds "epoch maps no file" env LD_PRELOAD="$preload" FILE_FAULTS_LOSE=.npy "$GRAPHWIRE" epoch --part-config parts
+
 # Within its last page nothing faults; an import of what it was is not an import of what it is.
 printf '0\t1\n' >small.tsv
 mkfifo pipe
