@@ -212,7 +212,7 @@ static void arm(struct uring_driver *driver, struct tcp_io *io)
 static void let_go(struct uring_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
-	close(io->fd);
+	gw_socket_close(io->fd);
 	io->fd = -1;
 	io->events->gone(io);
 }

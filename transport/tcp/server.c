@@ -557,7 +557,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	return;
 
 turn_away:
-	close(fd);
+	gw_socket_close(fd);
 	if (server) {
 		gw_free(server->in);
 		gw_free(server->out);
