@@ -62,6 +62,16 @@ static void release(struct memory_listener *listener)
 	gw_free(listener);
 }
 
+/* Under the hub's lock. */
+static void leave_service(struct memory_link *link)
+{
+	if (!link->service)
+		return;
+	gw_service_reads_end(link->service, &link->reads);
+	gw_service_leave(link->service);
+	link->service = NULL;
+}
+
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out)
 {
@@ -112,9 +122,7 @@ void gw_memory_listener_stop(struct gw_listener *base, bool close)
 		for (struct memory_link *link = listener->links; link; link = link->next) {
 			while (atomic_load(&link->inside))
 				sched_yield();
-			if (link->service)
-				gw_service_leave(link->service);
-			link->service = NULL;
+			leave_service(link);
 		}
 	}
 	pthread_mutex_unlock(&hub.lock);
@@ -140,6 +148,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 		listener->references++;
 		link->listener = listener;
 		link->service = listener->base.service;
+		gw_service_reads_begin(link->service, &link->reads);
 		link->thread = listener->turn++ % listener->group_count;
 		link->previous = &listener->links;
 		link->next = listener->links;
@@ -159,11 +168,9 @@ void gw_memory_part(struct memory_link *link)
 	*link->previous = link->next;
 	if (link->next)
 		link->next->previous = link->previous;
-	if (link->service)
-		gw_service_leave(link->service);
+	leave_service(link);
 	release(link->listener);
 	link->listener = NULL;
-	link->service = NULL;
 	pthread_mutex_unlock(&hub.lock);
 }
 

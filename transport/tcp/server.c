@@ -103,6 +103,7 @@ static void server_end(struct tcp_server *server)
 		server->next->previous = server->previous;
 	if (server->phase >= SERVER_OPEN)
 		gw_service_left(server->service, server->number, server->thread);
+	gw_service_reads_end(server->service, &server->read.reads);
 	if (server->entered)
 		gw_service_leave(server->service);
 	server->service = NULL;
