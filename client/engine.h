@@ -39,7 +39,7 @@ struct gw_job {
 	/* The engine's: */
 	struct gw_job *next_in_inbox;
 	struct gw_job *next, *previous; /* jobs that wait for events */
-	_Atomic uint32_t ended;         /* futex */
+	_Atomic uint32_t ended;         /* futex: enum job_end of engine.c */
 	atomic_bool cancel_wanted;
 	bool cancel_told;
 	uint64_t deadline_ns; /* GW_NO_DEADLINE: none */
@@ -64,6 +64,7 @@ struct gw_engine {
 	_Atomic uint32_t owner;   /* 1: somebody runs it */
 	atomic_bool watches;      /* it is looked after while it is idle: see WATCH_NS */
 	_Atomic uint32_t wakeups; /* futex of the engine's thread */
+	atomic_bool sleeps;       /* that thread does, or is about to look at wakeups and then to sleep */
 	atomic_bool stop;
 	bool has_thread;
 	pthread_t thread;
