@@ -72,7 +72,7 @@ static void read_done(struct gw_read *read, gw_status status, const struct gw_co
 	(void)completion;
 	struct gw_gather_op *op = read->owner;
 	read->owner = NULL;
-	if (status != GW_OK) {
+	if (status != GW_OK && op->status == GW_OK) {
 		note_failure(op, status);
 		gw_gather_op_cancel(op);
 	}
@@ -82,12 +82,13 @@ static void read_done(struct gw_read *read, gw_status status, const struct gw_co
 void gw_gather_op_cancel(struct gw_gather_op *op)
 {
 	op->open++; /* until all are told */
+	/* First of all: a read that ends at once finds that there is nothing more to cancel. */
+	gw_fail(GW_CANCELLED, "cancelled");
+	note_failure(op, GW_CANCELLED);
 	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++) {
 		if (op->reads[p].owner && !op->reads[p].cancelled)
 			gw_link_cancel(&op->reads[p]);
 	}
-	gw_fail(GW_CANCELLED, "cancelled");
-	note_failure(op, GW_CANCELLED);
 	finish_one(op);
 }
 
