@@ -29,6 +29,7 @@ gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uin
 	gw_status status = gw_poll_group_create(&options, &engine->group);
 	if (status != GW_OK)
 		return status;
+	gw_slab_open(&engine->slab, engine->group);
 	engine->links = gw_calloc(client->server_count, sizeof(*engine->links));
 	engine->part_links = gw_calloc(client->server_count, sizeof(*engine->part_links));
 	engine->lists = gw_calloc(client->server_count, sizeof(*engine->lists));
@@ -288,6 +289,8 @@ void gw_engine_stop_thread(struct gw_engine *engine)
 void gw_engine_close(struct gw_engine *engine)
 {
 	gw_engine_stop_thread(engine);
+	gw_slab_close(&engine->slab);
+	gw_vec_free(&engine->buffers);
 	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++)
 		gw_link_close(&engine->links[i]);
 	gw_free(engine->links);

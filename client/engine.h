@@ -13,7 +13,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "client/landing.h"
 #include "core/base/status.h"
+#include "core/base/vec.h"
 #include "transport/transport.h"
 
 struct gw_client;
@@ -56,8 +58,11 @@ struct gw_engine {
 	struct gw_link *links;             /* [server_count] */
 	struct gw_link **part_links;       /* [num_parts], once the parts are known */
 	const struct gw_adjacency **lists; /* [num_parts]: of gw_lists_of_all */
-	_Atomic(struct gw_job *) inbox;    /* newest first */
-	_Atomic uint32_t cancels;          /* wishes not yet told */
+	struct gw_slab slab;               /* what replies land in */
+	struct gw_vec buffers;             /* struct gw_buffer *: gw_buffer_alloc's, by address */
+	uint32_t buffer_count;
+	_Atomic(struct gw_job *) inbox; /* newest first */
+	_Atomic uint32_t cancels;       /* wishes not yet told */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
 	uint64_t jobs_ended;

@@ -35,11 +35,20 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 	return GW_OK;
 }
 
-void gw_gather_op_free(struct gw_gather_op *op)
+void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 {
 	struct gw_vec *vecs[] = {&op->owners, &op->remote, &op->rows, &op->spans, &op->seen, &op->copies, &op->sorting};
-	for (size_t i = 0; i < sizeof(vecs) / sizeof(vecs[0]); i++)
+	const size_t count = sizeof(vecs) / sizeof(vecs[0]);
+	size_t held = 0;
+	for (size_t i = 0; i < count; i++)
+		held += vecs[i]->capacity;
+	for (size_t i = 0; i < count && held > bytes; i++)
 		gw_vec_free(vecs[i]);
+}
+
+void gw_gather_op_free(struct gw_gather_op *op)
+{
+	gw_gather_op_trim(op, 0);
 	gw_free(op->reads);
 	gw_free(op->cursors);
 }
