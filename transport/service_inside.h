@@ -20,7 +20,8 @@ struct gw_service_counts { /* running totals; relaxed, since nobody decides by t
  * around; summed by who asks. Zero until begun. transport/service_reads.c */
 struct gw_service_reads {
 	_Atomic uint64_t reads, ranges, bytes;
-	struct gw_service_reads *next, **previous;
+	bool begun;                                /* the thread's too */
+	struct gw_service_reads *next, **previous; /* under the service's lock */
 };
 
 /* Another way to the service, for clients that have said hello over TCP. Both are called by the thread of the client's

@@ -9,6 +9,7 @@ static uint64_t load(const _Atomic uint64_t *counter)
 
 void gw_service_reads_begin(struct gw_service *service, struct gw_service_reads *reads)
 {
+	reads->begun = true;
 	pthread_mutex_lock(&service->reads.lock);
 	reads->next = service->reads.connections;
 	reads->previous = &service->reads.connections;
@@ -20,13 +21,13 @@ void gw_service_reads_begin(struct gw_service *service, struct gw_service_reads 
 
 void gw_service_reads_end(struct gw_service *service, struct gw_service_reads *reads)
 {
-	if (!reads->previous)
+	if (!reads->begun)
 		return;
+	reads->begun = false;
 	pthread_mutex_lock(&service->reads.lock);
 	*reads->previous = reads->next;
 	if (reads->next)
 		reads->next->previous = reads->previous;
-	reads->previous = NULL;
 	service->reads.reads += load(&reads->reads);
 	service->reads.ranges += load(&reads->ranges);
 	service->reads.bytes += load(&reads->bytes);

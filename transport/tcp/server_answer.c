@@ -29,7 +29,7 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 		gw_count(&service->counts.errors, 1);
 		return status;
 	}
-	if (!answer->reads.previous)
+	if (!answer->reads.begun)
 		gw_service_reads_begin(service, &answer->reads);
 	gw_count_read(&answer->reads, answer->ranges.read.count, answer->ranges.bytes);
 	answer->from = service->bases[answer->ranges.read.region];
