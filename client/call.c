@@ -1,7 +1,7 @@
-/* One call at a time: gather, tickets, buffers.
+/* One call at a time: gather and tickets.
  *
  * A synchronous call runs its engine itself if nobody else does, so a lone row costs no hand-over between threads. The
- * memory of the last gather is kept for the next one.
+ * memory of the last gather is kept for the next one, unless it is much.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "client/gather.h"
 #include "client/ticket.h"
 #include "core/base/alloc.h"
-#include "core/base/arena.h"
 #include "core/base/clock.h"
 
 /* --- Tickets. --- */
@@ -58,8 +57,10 @@ struct gather_call {
 	const int64_t *ids;
 	uint64_t n;
 	uint8_t *out;
-	struct gw_buffer *buffer;
+	struct gw_buffer *own; /* registered for this call, or NULL */
 };
+
+#define KEPT_BYTES (16u << 20) /* of lists: those of 150,000 rows, about */
 
 static void call_free(struct gather_call *call)
 {
@@ -70,16 +71,21 @@ static void call_free(struct gather_call *call)
 static void gather_done(struct gw_gather_op *op, gw_status status)
 {
 	struct gather_call *call = op->owner;
-	gw_buffer_release(call->buffer);
-	call->buffer = NULL;
+	gw_buffer_release(call->own);
+	call->own = NULL;
 	gw_job_end(&call->ticket.job, status);
 }
 
 static void gather_start(struct gw_job *job)
 {
 	struct gather_call *call = (struct gather_call *)job;
-	gw_status status =
-		gw_buffer_register(job->engine->group, call->out, call->n * call->rows.row_bytes, &call->buffer);
+	uint64_t bytes = call->n * call->rows.row_bytes;
+	struct gw_buffer *buffer = gw_buffer_find(job->engine, call->out, bytes);
+	gw_status status = GW_OK;
+	if (!buffer) {
+		status = gw_buffer_register(job->engine->group, call->out, bytes, &call->own);
+		buffer = call->own;
+	}
 	if (status != GW_OK) {
 		gw_job_end(job, status);
 		return;
@@ -87,7 +93,7 @@ static void gather_start(struct gw_job *job)
 	call->op.job = job;
 	call->op.done = gather_done;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, &call->rows, call->ids, call->n, call->buffer, call->out, false);
+	gw_gather_op_start(&call->op, &call->rows, call->ids, call->n, buffer, call->out, false);
 }
 
 static void gather_cancel(struct gw_job *job)
@@ -101,6 +107,7 @@ static void gather_finish(struct gw_ticket *ticket, gw_status status)
 	struct gather_call *call = (struct gather_call *)ticket;
 	struct gw_client *client = ticket->client;
 	void *none = NULL;
+	gw_gather_op_trim(&call->op, KEPT_BYTES);
 	if (!atomic_compare_exchange_strong(&client->spare_call, &none, call))
 		call_free(call);
 }
@@ -180,58 +187,4 @@ gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tens
 	if (status == GW_OK)
 		*ticket = &call->ticket;
 	return status;
-}
-
-/* --- Buffers: arenas, listed with the client so that their base finds them again. --- */
-
-struct gw_client_buffer {
-	struct gw_client_buffer *next;
-	struct gw_arena *arena;
-};
-
-void gw_buffers_free(struct gw_client *client)
-{
-	while (client->buffers) {
-		struct gw_client_buffer *buffer = client->buffers;
-		client->buffers = buffer->next;
-		gw_arena_destroy(buffer->arena);
-		gw_free(buffer);
-	}
-}
-
-void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes)
-{
-	if (gw_client_check(client) != GW_OK)
-		return NULL;
-	struct gw_client_buffer *buffer = gw_malloc(sizeof(*buffer));
-	if (!buffer)
-		return NULL;
-	struct gw_arena_options options = {.name = "graphwire-buffer", .numa = GW_NUMA_LOCAL};
-	if (gw_arena_create(bytes, &options, &buffer->arena) != GW_OK) {
-		gw_free(buffer);
-		return NULL;
-	}
-	pthread_mutex_lock(&client->batches_lock);
-	buffer->next = client->buffers;
-	client->buffers = buffer;
-	pthread_mutex_unlock(&client->batches_lock);
-	return gw_arena_base(buffer->arena);
-}
-
-void gw_buffer_free(struct gw_client *client, void *memory)
-{
-	if (gw_client_is_inherited(client))
-		return;
-	pthread_mutex_lock(&client->batches_lock);
-	struct gw_client_buffer **at = &client->buffers, *found;
-	while (*at && gw_arena_base((*at)->arena) != memory)
-		at = &(*at)->next;
-	found = *at;
-	if (found)
-		*at = found->next;
-	pthread_mutex_unlock(&client->batches_lock);
-	if (!found)
-		return;
-	gw_arena_destroy(found->arena);
-	gw_free(found);
 }

@@ -129,11 +129,13 @@ void gw_tensors_free(struct gw_client *client);
 /* Whether a tensor is one of this client's, and its rows short enough to fetch. GW_INVALID, GW_LIMIT. */
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor);
 
-/* client/call.c: gw_gather by place instead of by tensor; then spare calls, and buffers that the caller has not freed.
- */
+/* client/call.c: gw_gather by place instead of by tensor; then spare calls. client/buffer.c: the registered memory of
+ * gw_buffer_alloc that holds all of this, or NULL, for who runs the engine; and what the caller has not freed, when no
+ * engine has a thread any more. */
 gw_status gw_gather_rows(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
 			 void *out);
 void gw_calls_free(struct gw_client *client);
+struct gw_buffer *gw_buffer_find(const struct gw_engine *engine, const uint8_t *at, uint64_t bytes);
 void gw_buffers_free(struct gw_client *client);
 
 /* The engine for the next lone call. */

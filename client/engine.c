@@ -16,6 +16,9 @@
 /* How often an idle engine with RDMA connections looks: a device that is removed waits for its users. */
 #define WATCH_NS (500 * GW_NS_PER_MS)
 
+/* A wake is a system call, a fifth of the time of a row out of mapped memory: it is made for those alone who sleep. */
+enum job_end { JOB_OPEN, JOB_AWAITED, JOB_ENDED };
+
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
 {
 	memset(engine, 0, sizeof(*engine));
@@ -26,6 +29,7 @@ gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uin
 	gw_status status = gw_poll_group_create(&options, &engine->group);
 	if (status != GW_OK)
 		return status;
+	gw_slab_open(&engine->slab, engine->group);
 	engine->links = gw_calloc(client->server_count, sizeof(*engine->links));
 	engine->part_links = gw_calloc(client->server_count, sizeof(*engine->part_links));
 	engine->lists = gw_calloc(client->server_count, sizeof(*engine->lists));
@@ -112,10 +116,13 @@ static bool try_own(struct gw_engine *engine)
 	return atomic_compare_exchange_strong(&engine->owner, &free, 1);
 }
 
+/* The word is raised before `sleeps` is looked at; the thread raises `sleeps` before it looks at the word: one of the
+ * two sees the other (sequentially consistent). */
 static void wake_thread(struct gw_engine *engine)
 {
 	atomic_fetch_add(&engine->wakeups, 1);
-	gw_futex_wake(&engine->wakeups, 1);
+	if (atomic_load(&engine->sleeps))
+		gw_futex_wake(&engine->wakeups, 1);
 }
 
 /* Leaves the engine; if work is left, its thread takes over. The inbox is looked at after the release, so that a job
@@ -133,7 +140,7 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 	job->engine = engine;
 	job->deadline_ns = gw_deadline_ns(engine->client->timeout_ms);
 	job->waits_away = 0;
-	atomic_store(&job->ended, 0);
+	atomic_store(&job->ended, JOB_OPEN);
 	atomic_store(&job->cancel_wanted, false);
 	job->cancel_told = false;
 	struct gw_job *newest = atomic_load(&engine->inbox);
@@ -146,10 +153,23 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 		wake_thread(engine);
 }
 
+static bool has_ended(struct gw_job *job)
+{
+	return atomic_load(&job->ended) == JOB_ENDED;
+}
+
+/* Somebody else runs the engine: sleeps until the job ends, having said so. */
+static void sleep_on(struct gw_job *job, uint64_t deadline_ns)
+{
+	uint32_t seen = JOB_OPEN;
+	if (atomic_compare_exchange_strong(&job->ended, &seen, JOB_AWAITED) || seen == JOB_AWAITED)
+		gw_futex_wait(&job->ended, JOB_AWAITED, deadline_ns);
+}
+
 bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 {
 	struct gw_engine *engine = job->engine;
-	while (!atomic_load(&job->ended)) {
+	while (!has_ended(job)) {
 		if (deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= deadline_ns) {
 			/* The job goes on: somebody must run it. */
 			if (!atomic_load(&engine->owner))
@@ -157,12 +177,11 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 			return false;
 		}
 		if (try_own(engine)) {
-			while (!atomic_load(&job->ended) &&
-			       (deadline_ns == GW_NO_DEADLINE || gw_now_ns() < deadline_ns))
+			while (!has_ended(job) && (deadline_ns == GW_NO_DEADLINE || gw_now_ns() < deadline_ns))
 				gw_engine_turn(engine, deadline_ns);
 			disown(engine);
 		} else {
-			gw_futex_wait(&job->ended, 0, deadline_ns);
+			sleep_on(job, deadline_ns);
 		}
 	}
 	return true;
@@ -214,8 +233,9 @@ void gw_job_end(struct gw_job *job, gw_status status)
 	job->status = status;
 	if (status != GW_OK)
 		memcpy(job->text, gw_last_error(), sizeof(job->text));
-	atomic_store(&job->ended, 1);
-	gw_futex_wake(&job->ended, INT32_MAX);
+	/* From here on the job is the waiter's; a wake for a word that is gone finds nobody. */
+	if (atomic_exchange(&job->ended, JOB_ENDED) == JOB_AWAITED)
+		gw_futex_wake(&job->ended, INT32_MAX);
 }
 
 static void *run(void *argument)
@@ -235,7 +255,9 @@ static void *run(void *argument)
 			if (atomic_load(&engine->inbox))
 				continue;
 		}
+		atomic_store(&engine->sleeps, true);
 		gw_futex_wait(&engine->wakeups, seen, watches ? gw_now_ns() + WATCH_NS : GW_NO_DEADLINE);
+		atomic_store(&engine->sleeps, false);
 	}
 	return NULL;
 }
@@ -267,6 +289,8 @@ void gw_engine_stop_thread(struct gw_engine *engine)
 void gw_engine_close(struct gw_engine *engine)
 {
 	gw_engine_stop_thread(engine);
+	gw_slab_close(&engine->slab);
+	gw_vec_free(&engine->buffers);
 	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++)
 		gw_link_close(&engine->links[i]);
 	gw_free(engine->links);

@@ -13,7 +13,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "client/landing.h"
 #include "core/base/status.h"
+#include "core/base/vec.h"
 #include "transport/transport.h"
 
 struct gw_client;
@@ -39,7 +41,7 @@ struct gw_job {
 	/* The engine's: */
 	struct gw_job *next_in_inbox;
 	struct gw_job *next, *previous; /* jobs that wait for events */
-	_Atomic uint32_t ended;         /* futex */
+	_Atomic uint32_t ended;         /* futex: enum job_end of engine.c */
 	atomic_bool cancel_wanted;
 	bool cancel_told;
 	uint64_t deadline_ns; /* GW_NO_DEADLINE: none */
@@ -56,14 +58,18 @@ struct gw_engine {
 	struct gw_link *links;             /* [server_count] */
 	struct gw_link **part_links;       /* [num_parts], once the parts are known */
 	const struct gw_adjacency **lists; /* [num_parts]: of gw_lists_of_all */
-	_Atomic(struct gw_job *) inbox;    /* newest first */
-	_Atomic uint32_t cancels;          /* wishes not yet told */
+	struct gw_slab slab;               /* what replies land in */
+	struct gw_vec buffers;             /* struct gw_buffer *: gw_buffer_alloc's, by address */
+	uint32_t buffer_count;
+	_Atomic(struct gw_job *) inbox; /* newest first */
+	_Atomic uint32_t cancels;       /* wishes not yet told */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
 	uint64_t jobs_ended;
 	_Atomic uint32_t owner;   /* 1: somebody runs it */
 	atomic_bool watches;      /* it is looked after while it is idle: see WATCH_NS */
 	_Atomic uint32_t wakeups; /* futex of the engine's thread */
+	atomic_bool sleeps;       /* that thread does, or is about to look at wakeups and then to sleep */
 	atomic_bool stop;
 	bool has_thread;
 	pthread_t thread;

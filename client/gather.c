@@ -35,11 +35,20 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 	return GW_OK;
 }
 
-void gw_gather_op_free(struct gw_gather_op *op)
+void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 {
 	struct gw_vec *vecs[] = {&op->owners, &op->remote, &op->rows, &op->spans, &op->seen, &op->copies, &op->sorting};
-	for (size_t i = 0; i < sizeof(vecs) / sizeof(vecs[0]); i++)
+	const size_t count = sizeof(vecs) / sizeof(vecs[0]);
+	size_t held = 0;
+	for (size_t i = 0; i < count; i++)
+		held += vecs[i]->capacity;
+	for (size_t i = 0; i < count && held > bytes; i++)
 		gw_vec_free(vecs[i]);
+}
+
+void gw_gather_op_free(struct gw_gather_op *op)
+{
+	gw_gather_op_trim(op, 0);
 	gw_free(op->reads);
 	gw_free(op->cursors);
 }
@@ -72,7 +81,7 @@ static void read_done(struct gw_read *read, gw_status status, const struct gw_co
 	(void)completion;
 	struct gw_gather_op *op = read->owner;
 	read->owner = NULL;
-	if (status != GW_OK) {
+	if (status != GW_OK && op->status == GW_OK) {
 		note_failure(op, status);
 		gw_gather_op_cancel(op);
 	}
@@ -82,12 +91,13 @@ static void read_done(struct gw_read *read, gw_status status, const struct gw_co
 void gw_gather_op_cancel(struct gw_gather_op *op)
 {
 	op->open++; /* until all are told */
+	/* First of all: a read that ends at once finds that there is nothing more to cancel. */
+	gw_fail(GW_CANCELLED, "cancelled");
+	note_failure(op, GW_CANCELLED);
 	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++) {
 		if (op->reads[p].owner && !op->reads[p].cancelled)
 			gw_link_cancel(&op->reads[p]);
 	}
-	gw_fail(GW_CANCELLED, "cancelled");
-	note_failure(op, GW_CANCELLED);
 	finish_one(op);
 }
 

@@ -31,6 +31,8 @@ struct gw_gather_op {
 
 gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine);
 void gw_gather_op_free(struct gw_gather_op *op);
+/* Gives back the memory of its lists if that is more than so many bytes. Not while it runs. */
+void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes);
 
 /* Fetches n rows: row ids[i] lands at out + i * row_bytes, which lies in the buffer. unique: there are no duplicates to
  * look for. ids and the buffer stay the caller's until done. GW_RANGE names the first id that is no row. */

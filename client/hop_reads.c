@@ -48,7 +48,7 @@ static gw_status read_records(struct gw_hop_share *share)
 	uint64_t step = (uint64_t)places->columns * place->element_bytes, n = share->count;
 	if (gw_vec_reserve(&share->offsets, n * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	gw_status status = gw_landing_reserve(&share->records, engine->group, n * 2 * step);
+	gw_status status = gw_landing_reserve(&share->records, &engine->slab, n * 2 * step);
 	if (status != GW_OK)
 		return status;
 	const uint64_t *rows = share->rows.data;
@@ -60,8 +60,10 @@ static gw_status read_records(struct gw_hop_share *share)
 	share->read.buffer = share->records.buffer;
 	share->read.region = place->region;
 	share->read.count = n;
-	share->read.gather = (struct gw_gather){
-		.remote = offsets, .row_bytes = (uint32_t)(2 * step), .stride = (uint32_t)(2 * step)};
+	share->read.gather = (struct gw_gather){.remote = offsets,
+						.local = gw_landing_start(&share->records),
+						.row_bytes = (uint32_t)(2 * step),
+						.stride = (uint32_t)(2 * step)};
 	share->read.job = share->hop->job;
 	share->read.done = records_read;
 	share->read.owner = share;
@@ -79,7 +81,7 @@ static void neighbours_read(struct gw_read *read, gw_status status, const struct
 	if (status == GW_OK) {
 		const struct gw_client *client = source->hop->engine->client;
 		uint32_t id_bytes = client->indices[source->etype][source->share->part].element_bytes;
-		const uint8_t *landing = source->landing.memory.data;
+		const uint8_t *landing = source->landing.data;
 		const uint64_t *at = source->landed_at.data;
 		uint64_t *neighbours = source->picks.neighbours.data;
 		for (uint64_t i = 0; i < source->picks.edge_count; i++) {
@@ -109,8 +111,8 @@ static gw_status parse_records(struct gw_hop_source *source)
 	uint64_t *begins = source->begins.data, *ends = source->ends.data;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t record = i * 2 * places->columns;
-		begins[i] = gw_load_id(share->records.memory.data, width, record + type->column);
-		ends[i] = gw_load_id(share->records.memory.data, width, record + places->columns + type->column);
+		begins[i] = gw_load_id(share->records.data, width, record + type->column);
+		ends[i] = gw_load_id(share->records.data, width, record + places->columns + type->column);
 		if (begins[i] > ends[i] || ends[i] > edges)
 			return gw_fail(
 				GW_PROTOCOL, "part %u: offsets %llu and %llu of row %llu in a list of %llu edges",
@@ -120,7 +122,7 @@ static gw_status parse_records(struct gw_hop_source *source)
 	return GW_OK;
 }
 
-/* Positions to spans, and where each pick will have landed; returns the bytes to land. */
+/* Positions to spans, and where in the landing each pick will be; returns the bytes to land. */
 static uint64_t build_spans(struct gw_hop_source *source, const struct gw_place *place, uint64_t gap_max,
 			    uint64_t *span_count)
 {
@@ -172,9 +174,12 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
 		return GW_NO_MEMORY;
 	uint64_t landing_bytes = build_spans(source, place, gap_max, &source->read.count);
-	status = gw_landing_reserve(&source->landing, engine->group, landing_bytes);
+	status = gw_landing_reserve(&source->landing, &engine->slab, landing_bytes);
 	if (status != GW_OK)
 		return status;
+	struct gw_span *spans = source->spans.data;
+	for (uint64_t i = 0, start = gw_landing_start(&source->landing); i < source->read.count; i++)
+		spans[i].local += start;
 	source->read.form = GW_READ_SPANS;
 	source->read.buffer = source->landing.buffer;
 	source->read.region = place->region;

@@ -14,6 +14,7 @@
 #include "client/sample.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/fork.h"
 #include "core/base/log.h"
 #include "core/base/options.h"
 #include "core/base/parallel.h"
@@ -31,10 +32,7 @@ static void note_fork(void)
 	atomic_fetch_add(&forks, 1);
 }
 
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, note_fork);
-}
+static struct gw_fork_guard guard = {.in_child = note_fork};
 
 bool gw_client_is_inherited(const struct gw_client *client)
 {
@@ -315,12 +313,11 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 
 gw_status gw_client_open(const struct gw_client_options *options, struct gw_client **out)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	*out = NULL;
 	struct gw_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
 		return GW_NO_MEMORY;
-	pthread_once(&once, watch_forks);
+	gw_fork_guard(&guard);
 	client->forks = atomic_load(&forks);
 	pthread_mutex_init(&client->batches_lock, NULL);
 	gw_status status = open_steps(client, options);

@@ -121,10 +121,10 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 		ids = work->ids.data;
 	}
 	if (status == GW_OK)
-		status = gw_landing_reserve(&work->rows, batch->engine->group, n * rows->row_bytes);
+		status = gw_landing_reserve(&work->rows, &batch->engine->slab, n * rows->row_bytes);
 	if (status != GW_OK)
 		return status;
-	batch->view_rows[number] = work->rows.memory.data;
+	batch->view_rows[number] = work->rows.data;
 	batch->view_row_counts[number] = n;
 	if (n == 0)
 		return GW_OK;
@@ -132,8 +132,7 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	work->op.done = fetch_done;
 	work->op.owner = batch;
 	batch->fetches_open++;
-	gw_gather_op_start(&work->op, rows, ids, n, work->rows.buffer, work->rows.memory.data,
-			   fetch->at != GW_AT_SEEDS);
+	gw_gather_op_start(&work->op, rows, ids, n, work->rows.buffer, work->rows.data, fetch->at != GW_AT_SEEDS);
 	return GW_OK;
 }
 

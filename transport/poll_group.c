@@ -36,6 +36,7 @@ struct gw_poll_group {
 	_Atomic bool woken;
 	struct gw_buffer **buffers;
 	uint32_t buffer_count, buffer_capacity;
+	uint64_t registrations; /* ever */
 };
 
 gw_status gw_poll_group_create(const struct gw_poll_group_options *options, struct gw_poll_group **out)
@@ -263,8 +264,14 @@ gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t b
 	}
 	buffer->number = group->buffer_count++;
 	group->buffers[buffer->number] = buffer;
+	group->registrations++;
 	*out = buffer;
 	return GW_OK;
+}
+
+uint64_t gw_poll_group_registrations(const struct gw_poll_group *group)
+{
+	return group->registrations;
 }
 
 void gw_buffer_release(struct gw_buffer *buffer)

@@ -27,6 +27,7 @@ gw_status gw_service_create(const struct gw_service_identity *identity, const st
 		gw_free(service);
 		return status;
 	}
+	pthread_mutex_init(&service->reads.lock, NULL);
 	limits = limits ? limits : &defaults;
 	service->identity = *identity;
 	service->limits.connections = or_default(limits->connections, 1024);
@@ -43,6 +44,7 @@ void gw_service_destroy(struct gw_service *service)
 		return;
 	assert(atomic_load(&service->counts.connections_open) == 0);
 	gw_repeats_destroy(service->repeats);
+	pthread_mutex_destroy(&service->reads.lock);
 	explicit_bzero(service->key, sizeof(service->key));
 	gw_free(service);
 }
@@ -96,19 +98,17 @@ gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler 
 	return GW_OK;
 }
 
-void gw_service_counters(const struct gw_service *service, struct gw_service_counters *out)
+void gw_service_counters(struct gw_service *service, struct gw_service_counters *out)
 {
 	const struct gw_service_counts *counts = &service->counts;
 	*out = (struct gw_service_counters){
 		.connections_open = atomic_load_explicit(&counts->connections_open, memory_order_relaxed),
 		.connections_total = atomic_load_explicit(&counts->connections_total, memory_order_relaxed),
 		.refused = atomic_load_explicit(&counts->refused, memory_order_relaxed),
-		.reads = atomic_load_explicit(&counts->reads, memory_order_relaxed),
-		.read_ranges = atomic_load_explicit(&counts->read_ranges, memory_order_relaxed),
-		.read_bytes = atomic_load_explicit(&counts->read_bytes, memory_order_relaxed),
 		.requests = atomic_load_explicit(&counts->requests, memory_order_relaxed),
 		.errors = atomic_load_explicit(&counts->errors, memory_order_relaxed),
 	};
+	gw_service_reads_sum(service, out);
 }
 
 gw_status gw_service_enter(struct gw_service *service)

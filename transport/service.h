@@ -80,7 +80,7 @@ struct gw_service_counters {
 	uint64_t connections_open, connections_total, refused;
 	uint64_t reads, read_ranges, read_bytes, requests, errors;
 };
-void gw_service_counters(const struct gw_service *service, struct gw_service_counters *out);
+void gw_service_counters(struct gw_service *service, struct gw_service_counters *out);
 
 /* The user's runtime folder, made if need be: $XDG_RUNTIME_DIR/graphwire, or /tmp/graphwire-UID. GW_REFUSED unless it
  * is this user's and closed to all others. */

@@ -2,6 +2,7 @@
 #ifndef GW_TRANSPORT_SERVICE_INSIDE_H
 #define GW_TRANSPORT_SERVICE_INSIDE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "transport/repeat.h"
@@ -12,7 +13,15 @@
 
 struct gw_service_counts { /* running totals; relaxed, since nobody decides by them */
 	_Atomic uint64_t connections_open, connections_total, refused;
-	_Atomic uint64_t reads, read_ranges, read_bytes, requests, errors;
+	_Atomic uint64_t requests, errors;
+};
+
+/* The reads of one connection: written by the thread that serves it alone, so that threads do not pass a cache line
+ * around; summed by who asks. Zero until begun. transport/service_reads.c */
+struct gw_service_reads {
+	_Atomic uint64_t reads, ranges, bytes;
+	bool begun;                                /* the thread's too */
+	struct gw_service_reads *next, **previous; /* under the service's lock */
 };
 
 /* Another way to the service, for clients that have said hello over TCP. Both are called by the thread of the client's
@@ -45,11 +54,36 @@ struct gw_service {
 	struct gw_repeats *repeats;
 	_Atomic(const struct gw_service_rail *) rail;
 	struct gw_service_counts counts;
+	struct {
+		pthread_mutex_t lock;
+		struct gw_service_reads *connections;
+		uint64_t reads, ranges, bytes; /* of those that have ended */
+	} reads;
 };
 
 static inline void gw_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* From here on the connection's reads are the service's; until they have ended, which keeps their sum. Ended, or never
+ * begun: nothing happens. */
+void gw_service_reads_begin(struct gw_service *service, struct gw_service_reads *reads);
+void gw_service_reads_end(struct gw_service *service, struct gw_service_reads *reads);
+/* Adds all of them to the counters. */
+void gw_service_reads_sum(struct gw_service *service, struct gw_service_counters *out);
+
+static inline void gw_count_alone(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+/* One read of so many ranges and bytes. */
+static inline void gw_count_read(struct gw_service_reads *reads, uint64_t ranges, uint64_t bytes)
+{
+	gw_count_alone(&reads->reads, 1);
+	gw_count_alone(&reads->ranges, ranges);
+	gw_count_alone(&reads->bytes, bytes);
 }
 
 /* Takes a place for a connection; GW_LIMIT when all are taken. */

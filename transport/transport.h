@@ -30,6 +30,7 @@
 
 #define GW_REQUEST_BYTES_MAX (1u << 20)  /* bytes of one request */
 #define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may carry it in chunks */
+#define GW_STAGED_BYTES      8192u       /* what a socket brings for fewer is copied to where it goes, by poll */
 #define GW_BUFFERS_MAX       (1u << 20)  /* registered buffers of one poll group */
 
 struct gw_poll_group; /* one thread's connections, completions and clock */
@@ -257,6 +258,7 @@ bool gw_poll_group_room_take(struct gw_poll_group *group);
 
 /* Registers memory with every backend in use; later backends register it when they open. */
 gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t bytes, struct gw_buffer **out);
+uint64_t gw_poll_group_registrations(const struct gw_poll_group *group); /* made so far, ended ones too */
 void gw_buffer_release(struct gw_buffer *buffer); /* no read may be open on it; NULL is allowed */
 
 gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_connect_options *options, void *cookie,

@@ -411,6 +411,52 @@ static void memory_shortage(void **state)
 	free(life);
 }
 
+/* --- Threads that come and go. --- */
+
+struct relay_run {
+	struct one *one;
+	struct gw_group group;
+	_Atomic bool armed, landed;
+};
+
+/* Posts a read and drives it once, then computes: it makes no system call until the read has landed. */
+static void *arm_and_compute(void *argument)
+{
+	static const struct gw_span span = {12, 0, 64};
+	struct relay_run *run = argument;
+	struct one *one = run->one;
+	struct gw_completion none;
+	run->group = (struct gw_group){.cookie = &run->group, .deadline_ns = GW_NO_DEADLINE};
+	gw_endpoint_readv(one->endpoint, &run->group, &one->region, one->buffer, &span, 1, true);
+	if (one->bed.kind->network && !one->bed.kind->one_sided)
+		gw_poll_group_poll(one->group, &none, 1, 0);
+	atomic_store(&run->armed, true);
+	while (!atomic_load(&run->landed))
+		;
+	return NULL;
+}
+
+/* What one thread has begun another ends, though the first does not enter the kernel again. */
+static void another_thread_goes_on(void **state)
+{
+	struct one one;
+	pthread_t thread;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct relay_run run = {.one = &one};
+	if (!one.bed.kind->one_sided)
+		gw_bed_pause(&one.bed);
+	assert_int_equal(pthread_create(&thread, NULL, arm_and_compute, &run), 0);
+	while (!atomic_load(&run.armed))
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+	if (!one.bed.kind->one_sided)
+		gw_bed_resume(&one.bed);
+	gw_one_wait_ok(&one, &run.group);
+	atomic_store(&run.landed, true);
+	pthread_join(thread, NULL);
+	assert_memory_equal(one.landing, one.bed.memory + 12, 64);
+	gw_one_end(&one);
+}
+
 int main(void)
 {
 	static const struct bed_test tests[] = {
@@ -423,6 +469,7 @@ int main(void)
 		{BED_TEST(several_clients_and_server_threads)},
 		{BED_TEST(closing_under_load)},
 		{BED_TEST(memory_shortage)},
+		{BED_TEST(another_thread_goes_on)},
 	};
 	return gw_bed_run("transport life", tests, sizeof(tests) / sizeof(tests[0]));
 }

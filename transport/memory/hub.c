@@ -2,14 +2,15 @@
  *
  * A client enters its link around everything that touches the service's memory; whoever closes a listener marks it
  * closed, waits until no client is inside, and takes the service away. The two sides see each other because each
- * stores its own flag before it looks at the other's (sequentially consistent). Fails on a name taken or unknown, and
- * on a full service.
+ * stores its own flag before it looks at the other's (sequentially consistent). A forked child has services of its own
+ * only. Fails on a name taken or unknown, and on a full service.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fork.h"
 #include "transport/memory/memory.h"
 
 struct memory_listener {
@@ -27,6 +28,20 @@ static struct {
 	pthread_mutex_t lock;
 	struct memory_listener *listeners;
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The parent's services are copies that threads of the parent were using: nobody may join them here. Who closes one all
+ * the same does not wait for those threads. */
+static void forget(void)
+{
+	for (struct memory_listener *listener = hub.listeners; listener; listener = listener->next) {
+		listener->accepting = false;
+		for (struct memory_link *link = listener->links; link; link = link->next)
+			atomic_store(&link->inside, false);
+	}
+	hub.listeners = NULL;
+}
+
+static struct gw_fork_guard guard = {.lock = &hub.lock, .in_child = forget};
 
 static struct memory_listener *find(const char *name)
 {
@@ -47,11 +62,22 @@ static void release(struct memory_listener *listener)
 	gw_free(listener);
 }
 
+/* Under the hub's lock. */
+static void leave_service(struct memory_link *link)
+{
+	if (!link->service)
+		return;
+	gw_service_reads_end(link->service, &link->reads);
+	gw_service_leave(link->service);
+	link->service = NULL;
+}
+
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out)
 {
 	(void)groups;
 	*out = NULL;
+	gw_fork_guard(&guard);
 	struct memory_listener *listener = gw_calloc(1, sizeof(*listener));
 	if (!listener)
 		return GW_NO_MEMORY;
@@ -96,9 +122,7 @@ void gw_memory_listener_stop(struct gw_listener *base, bool close)
 		for (struct memory_link *link = listener->links; link; link = link->next) {
 			while (atomic_load(&link->inside))
 				sched_yield();
-			if (link->service)
-				gw_service_leave(link->service);
-			link->service = NULL;
+			leave_service(link);
 		}
 	}
 	pthread_mutex_unlock(&hub.lock);
@@ -115,6 +139,7 @@ void gw_memory_listener_free(struct gw_listener *base)
 
 gw_status gw_memory_join(const char *name, struct memory_link *link)
 {
+	gw_fork_guard(&guard);
 	pthread_mutex_lock(&hub.lock);
 	struct memory_listener *listener = find(name);
 	gw_status status = listener ? gw_service_enter(listener->base.service)
@@ -123,6 +148,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 		listener->references++;
 		link->listener = listener;
 		link->service = listener->base.service;
+		gw_service_reads_begin(link->service, &link->reads);
 		link->thread = listener->turn++ % listener->group_count;
 		link->previous = &listener->links;
 		link->next = listener->links;
@@ -142,11 +168,9 @@ void gw_memory_part(struct memory_link *link)
 	*link->previous = link->next;
 	if (link->next)
 		link->next->previous = link->previous;
-	if (link->service)
-		gw_service_leave(link->service);
+	leave_service(link);
 	release(link->listener);
 	link->listener = NULL;
-	link->service = NULL;
 	pthread_mutex_unlock(&hub.lock);
 }
 

@@ -190,14 +190,10 @@ static bool begin(struct memory_endpoint *endpoint, struct gw_group *group, cons
 static void leave(struct memory_endpoint *endpoint, struct gw_group *group, gw_status status, uint64_t ranges,
 		  uint64_t bytes)
 {
-	struct gw_service_counts *counts = &endpoint->link.service->counts;
-	if (status) {
+	if (status)
 		gw_group_fail(group, status);
-	} else {
-		gw_count(&counts->reads, 1);
-		gw_count(&counts->read_ranges, ranges);
-		gw_count(&counts->read_bytes, bytes);
-	}
+	else
+		gw_count_read(&endpoint->link.reads, ranges, bytes);
 	gw_memory_leave(&endpoint->link);
 }
 

@@ -23,6 +23,7 @@ struct memory_link {
 	struct gw_service *service; /* NULL once the listener is closed */
 	uint32_t thread;            /* the poll group that serves this client, by number */
 	_Atomic bool inside;        /* the endpoint reads the regions now, or runs a handler */
+	struct gw_service_reads reads;
 	struct memory_link *next, **previous;
 };
 

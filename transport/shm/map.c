@@ -5,8 +5,9 @@
  *
  * Endpoints of one process share a mapping: page tables are a five-hundredth of memory on small pages, for each.
  * The seals are what makes reading safe: memory that cannot shrink does not end in SIGBUS. The alignment lets the
- * kernel map huge pages as such where the server has them. Fails on descriptors that are not what was told, and for
- * want of addresses.
+ * kernel map huge pages as such where the server has them. A forked child does not inherit the mappings: it could not
+ * use its parent's connections, and would keep the memory of servers that have ended. Fails on descriptors that are not
+ * what was told, and for want of addresses.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fork.h"
 #include "transport/shm/shm.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -43,6 +45,13 @@ static struct {
 	pthread_mutex_t lock;
 	struct shm_memory *memories;
 } here = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void forget(void)
+{
+	here.memories = NULL;
+}
+
+static struct gw_fork_guard guard = {.lock = &here.lock, .in_child = forget};
 
 static gw_status check(int fd, uint64_t bytes, struct stat *st)
 {
@@ -80,6 +89,7 @@ static gw_status memory_map(struct shm_memory *memory, int fd, uint64_t blksize)
 		return gw_fail_errno(GW_NO_MEMORY, errno, "a mapping of %llu bytes of the server's",
 				     (unsigned long long)memory->bytes);
 	madvise(at, memory->bytes, MADV_DONTDUMP); /* a graph is not what a core dump is for */
+	madvise(at, memory->bytes, MADV_DONTFORK);
 	memory->base = at;
 	return GW_OK;
 }
@@ -118,8 +128,10 @@ static void memory_put(struct shm_memory *memory)
 	if (--memory->references)
 		return;
 	struct shm_memory **at = &here.memories;
-	while (*at != memory)
+	while (*at && *at != memory)
 		at = &(*at)->next;
+	if (!*at)
+		return; /* of the process that forked this one: not mapped here */
 	*at = memory->next;
 	memory_free(memory);
 }
@@ -130,6 +142,7 @@ static gw_status map_one(struct shm_mapped *mapped, int fd, uint64_t bytes)
 	gw_status status = check(fd, bytes, &st);
 	if (status)
 		return status;
+	gw_fork_guard(&guard);
 	pthread_mutex_lock(&here.lock);
 	status = memory_get(fd, &st, bytes, &mapped->memories[mapped->memory_count]);
 	pthread_mutex_unlock(&here.lock);

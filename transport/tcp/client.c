@@ -132,7 +132,7 @@ static gw_status watch(struct tcp_client *client, int fd, short events)
 	io->removed = io->readable = io->writable = io->hung_up = false;
 	gw_status status = client->loop->driver->ops->add(client->loop->driver, io);
 	if (status) {
-		close(fd);
+		gw_socket_close(fd);
 		return status;
 	}
 	client->io_added = true;

@@ -17,7 +17,7 @@
 #define CLIENT_OUT_FIRST     (64u << 10) /* bytes of the output buffer, at first and at most */
 #define CLIENT_OUT_MAX       (GW_REQUEST_BYTES_MAX + (512u << 10))
 #define CLIENT_STAGING_BYTES (256u << 10)
-#define CLIENT_DIRECT_MIN    8192u /* a shorter rest of a frame goes through the staging buffer */
+#define CLIENT_DIRECT_MIN    GW_STAGED_BYTES /* a shorter rest of a frame goes through the staging buffer */
 
 enum client_phase {
 	CLIENT_LOOKING_UP,

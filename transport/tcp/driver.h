@@ -149,4 +149,8 @@ gw_status gw_tcp_driver_open(const char *name, struct tcp_driver **out);
 struct epoll_event;
 int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_ns);
 
+/* Closes a descriptor. A connection or a listener ends with it even if a child that was forked meanwhile holds the
+ * descriptor as well. */
+void gw_socket_close(int fd);
+
 #endif

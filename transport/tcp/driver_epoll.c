@@ -155,7 +155,7 @@ static void let_go(struct epoll_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
 	epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
-	close(io->fd);
+	gw_socket_close(io->fd);
 	io->fd = -1;
 	io->events->gone(io);
 }

@@ -7,8 +7,10 @@
  * by one that first waits, which spares the futile try. Removal cancels what is under way and waits for its completion;
  * only then are descriptor and memory let go. A source's yield needs no care here: other ios' completions come before
  * that of its send. The kernel cancels a thread's operations when it ends, so ECANCELED that nobody asked for is armed
- * again: a poll group may move to another thread. That is also why the ring is not set up for a single issuer. Fails
- * with GW_UNSUPPORTED where the kernel or its policy (seccomp, sysctl) has no io_uring.
+ * again: a poll group may move to another thread. That is also why the ring is not set up for a single issuer, nor for
+ * cooperative task running: what a thread has armed completes in that thread, which may be computing by now and enter
+ * the kernel no more, while another waits. Without the flag it is interrupted for it; a thread that waits itself is
+ * not, with or without. Fails with GW_UNSUPPORTED where the kernel or its policy (seccomp, sysctl) has no io_uring.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,9 +71,7 @@ static gw_status uring_open(struct tcp_driver **out)
 		return GW_NO_MEMORY;
 	driver->base.ops = &gw_tcp_driver_uring;
 	tcp_queue_begin(&driver->queue);
-	struct io_uring_params parameters = {.flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
-						      IORING_SETUP_CQSIZE,
-					     .cq_entries = 8 * RING_ENTRIES};
+	struct io_uring_params parameters = {.flags = IORING_SETUP_CQSIZE, .cq_entries = 8 * RING_ENTRIES};
 	gw_status status;
 	int error = -io_uring_queue_init_params(RING_ENTRIES, &driver->ring, &parameters);
 	if (error) {
@@ -212,7 +212,7 @@ static void arm(struct uring_driver *driver, struct tcp_io *io)
 static void let_go(struct uring_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
-	close(io->fd);
+	gw_socket_close(io->fd);
 	io->fd = -1;
 	io->events->gone(io);
 }
@@ -346,7 +346,7 @@ static void submit_and_wait(struct uring_driver *driver, uint64_t timeout_ns)
 		if (io_uring_sq_ready(&driver->ring))
 			io_uring_submit(&driver->ring);
 		else if (!io_uring_cq_ready(&driver->ring))
-			io_uring_peek_cqe(&driver->ring, &cqe); /* runs what the kernel has put off */
+			io_uring_peek_cqe(&driver->ring, &cqe); /* fetches what overflowed */
 		return;
 	}
 	struct __kernel_timespec time = {.tv_sec = (int64_t)(timeout_ns / GW_NS_PER_SECOND),

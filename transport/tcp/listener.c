@@ -56,7 +56,7 @@ static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int f
 	pthread_mutex_unlock(&loop->inbox_lock);
 	if (full) {
 		gw_count(&listener->base.service->counts.refused, 1);
-		close(fd);
+		gw_socket_close(fd);
 		gw_tcp_listener_release(listener);
 	}
 	loop->driver->ops->wake(loop->driver);
@@ -82,7 +82,7 @@ void gw_tcp_inbox_take(struct tcp_loop *loop)
 void gw_tcp_inbox_drop(struct tcp_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->inbox_count; i++) {
-		close(loop->inbox[i].fd);
+		gw_socket_close(loop->inbox[i].fd);
 		gw_tcp_listener_release(loop->inbox[i].listener);
 	}
 	loop->inbox_count = 0;
@@ -98,7 +98,7 @@ static void welcome(struct tcp_listener *listener, int fd)
 		gw_log(GW_LOG_WARN, "%s: a client is turned away: %s", gw_address_text(&listener->base.address, text),
 		       gw_last_error());
 		gw_count(&listener->base.service->counts.refused, 1);
-		close(fd);
+		gw_socket_close(fd);
 		return;
 	}
 	struct tcp_loop *loop = listener->loops[listener->turn++ % listener->loop_count];
@@ -170,7 +170,7 @@ static void unlisten(struct tcp_listener *listener)
 		listener->local->stop(listener->offer);
 		listener->local->offer_free(listener->offer);
 	}
-	close(listener->io.fd);
+	gw_socket_close(listener->io.fd);
 }
 
 gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,

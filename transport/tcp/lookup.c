@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fork.h"
 #include "transport/tcp/tcp.h"
 
 struct tcp_lookup {
@@ -33,6 +34,14 @@ struct tcp_lookup {
 };
 
 static _Atomic uint32_t under_way;
+
+/* The threads that ask are the parent's. */
+static void forget(void)
+{
+	atomic_store(&under_way, 0);
+}
+
+static struct gw_fork_guard guard = {.in_child = forget};
 
 static void release(struct tcp_lookup *lookup)
 {
@@ -82,6 +91,7 @@ gw_status gw_lookup_begin(const struct gw_address *address, struct tcp_lookup **
 	gw_status status;
 	*out = NULL;
 	*fd = -1;
+	gw_fork_guard(&guard);
 	if (atomic_fetch_add(&under_way, 1) >= TCP_LOOKUPS_MAX) {
 		status = gw_fail(GW_LIMIT, "look up %s: %d names are being looked up already; give numbers",
 				 gw_address_text(address, text), TCP_LOOKUPS_MAX);

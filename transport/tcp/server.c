@@ -103,6 +103,7 @@ static void server_end(struct tcp_server *server)
 		server->next->previous = server->previous;
 	if (server->phase >= SERVER_OPEN)
 		gw_service_left(server->service, server->number, server->thread);
+	gw_service_reads_end(server->service, &server->read.reads);
 	if (server->entered)
 		gw_service_leave(server->service);
 	server->service = NULL;
@@ -557,7 +558,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	return;
 
 turn_away:
-	close(fd);
+	gw_socket_close(fd);
 	if (server) {
 		gw_free(server->in);
 		gw_free(server->out);

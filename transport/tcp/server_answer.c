@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "transport/copy.h"
-#include "transport/service_inside.h"
 
 static gw_status check(const struct wire_ranges *ranges, const struct gw_service *service)
 {
@@ -30,9 +29,9 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 		gw_count(&service->counts.errors, 1);
 		return status;
 	}
-	gw_count(&service->counts.reads, 1);
-	gw_count(&service->counts.read_ranges, answer->ranges.read.count);
-	gw_count(&service->counts.read_bytes, answer->ranges.bytes);
+	if (!answer->reads.begun)
+		gw_service_reads_begin(service, &answer->reads);
+	gw_count_read(&answer->reads, answer->ranges.read.count, answer->ranges.bytes);
 	answer->from = service->bases[answer->ranges.read.region];
 	answer->next = answer->next_done = 0;
 	return GW_OK;

@@ -2,13 +2,14 @@
 #ifndef GW_TRANSPORT_TCP_SERVER_ANSWER_H
 #define GW_TRANSPORT_TCP_SERVER_ANSWER_H
 
-#include "transport/service.h"
+#include "transport/service_inside.h"
 #include "transport/tcp/wire.h"
 
 struct tcp_answer {
-	struct wire_ranges ranges; /* .bytes: of the payload */
-	const uint8_t *from;       /* the region */
-	uint32_t next, next_done;  /* the range that comes next, and how much of it is gathered */
+	struct wire_ranges ranges;     /* .bytes: of the payload */
+	const uint8_t *from;           /* the region */
+	uint32_t next, next_done;      /* the range that comes next, and how much of it is gathered */
+	struct gw_service_reads reads; /* counts all that the connection began; ended by its owner */
 };
 
 /* Decodes and checks a GATHER's or READV's body of n bytes, which must stay until the answer is complete, and counts

@@ -53,6 +53,12 @@ void gw_socket_tune(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof(unacknowledged_ms));
 }
 
+void gw_socket_close(int fd)
+{
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
+}
+
 /* The inode of the socket that listens on the port, or 0. Lines of /proc/net/tcp:
  * "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …", addresses in hexadecimal. */
 static unsigned long listening_inode(const char *table, uint16_t port)

@@ -8,6 +8,10 @@
  * the id that holds. When a device is removed while it was the only one, librdmacm (44) keeps it open for ever, and the
  * kernel waits for that in the removal: its descriptors are then given to /dev/null, which is what closing them means.
  *
+ * A forked child begins without devices. It may not share its parent's: a registration covers addresses, and what a
+ * device writes to the parent's goes to the parent's pages. librdmacm gives it the context that it inherited, on which
+ * it makes a protection domain of its own.
+ *
  * Fails where there is no device, or one that cannot serve one-sided reads without a writable key at the reader
  * (iWARP).
  */
@@ -20,6 +24,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fork.h"
 #include "core/base/log.h"
 #include "transport/verbs/verbs.h"
 
@@ -28,6 +33,18 @@ static struct rdma_event_channel *channel; /* of the ids that hold devices */
 static int watch_fd = -1;                  /* epoll: the channel and every device's asynchronous events */
 static uint32_t users;
 static struct verbs_device *devices;
+
+static void forget(void)
+{
+	if (watch_fd >= 0)
+		close(watch_fd);
+	watch_fd = -1;
+	channel = NULL;
+	users = 0;
+	devices = NULL;
+}
+
+static struct gw_fork_guard guard = {.lock = &gw_verbs_lock, .in_child = forget};
 
 gw_status gw_verbs_missing(const char *what, int error)
 {
@@ -73,6 +90,7 @@ static void make_fork_safe(void)
 gw_status gw_verbs_begin(void)
 {
 	gw_status status = GW_OK;
+	gw_fork_guard(&guard);
 	pthread_mutex_lock(&gw_verbs_lock);
 	if (users++ == 0) {
 		make_fork_safe();

@@ -1,0 +1,22 @@
+/* A fork in the midst of what another thread does. */
+#ifndef GW_TEST_FORK_MIDST_H
+#define GW_TEST_FORK_MIDST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct gw_midst {
+	atomic_bool standing, released;
+};
+
+/* The other thread: stands still until the fork is done, or waits for what this thread holds. */
+void gw_midst_stand(struct gw_midst *midst);
+
+/* Waits until somebody stands, and forks. The child ends by itself if it hangs. As fork(2), but for failures. */
+pid_t gw_midst_fork(struct gw_midst *midst);
+
+/* Whether the child ended with status 0; says how if not. */
+bool gw_midst_child_well(pid_t child);
+
+#endif

@@ -1,0 +1,174 @@
+/* Engines: who waits for a job is woken when it ends, by whatever way the engine goes from thread to thread; and nobody
+ * is woken who does not sleep. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "client/client.h"
+#include "core/base/clock.h"
+
+#define THREADS 4
+#define JOBS    500
+
+static struct gw_client client;
+static struct gw_engine engine;
+
+static int set_up(void **state)
+{
+	(void)state;
+	client = (struct gw_client){.timeout_ms = 1000000, .server_count = 0};
+	return gw_engine_open(&engine, &client, 0) == GW_OK && gw_engine_start_thread(&engine) == GW_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	gw_engine_close(&engine);
+	return 0;
+}
+
+static void start_and_end(struct gw_job *job)
+{
+	gw_job_end(job, GW_OK);
+}
+
+/* Stays until it is cancelled. */
+static void start_and_stay(struct gw_job *job)
+{
+	(void)job;
+}
+
+static void end_cancelled(struct gw_job *job)
+{
+	gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
+}
+
+/* Jobs that end at once and jobs that wait to be cancelled, waited for at once, for no time, and late. */
+static void *submit_and_wait(void *argument)
+{
+	uintptr_t number = (uintptr_t)argument;
+	for (uintptr_t i = 0; i < JOBS; i++) {
+		bool stays = (i + number) % 5 == 0;
+		struct gw_job job = {.start = stays ? start_and_stay : start_and_end, .cancel = end_cancelled};
+		gw_engine_submit(&engine, &job, i % 2);
+		if (i % 3 == 0)
+			gw_job_wait(&job, 0);
+		if (i % 7 == 0)
+			gw_job_wait(&job, gw_now_ns() + 1000);
+		if (stays)
+			gw_job_cancel(&job);
+		gw_job_wait(&job, GW_NO_DEADLINE);
+		assert_int_equal(job.status, stays ? GW_CANCELLED : GW_OK);
+	}
+	return NULL;
+}
+
+static void whoever_waits_is_woken(void **state)
+{
+	(void)state;
+	pthread_t threads[THREADS];
+	for (uintptr_t t = 0; t < THREADS; t++)
+		assert_int_equal(pthread_create(&threads[t], NULL, submit_and_wait, (void *)t), 0);
+	for (int t = 0; t < THREADS; t++)
+		pthread_join(threads[t], NULL);
+	assert_int_equal(engine.jobs_open, 0);
+}
+
+struct shared {
+	struct gw_job job;
+	_Atomic uint32_t waiting;
+};
+
+static void *wait_too(void *argument)
+{
+	struct shared *shared = argument;
+	atomic_fetch_add(&shared->waiting, 1);
+	gw_job_wait(&shared->job, GW_NO_DEADLINE);
+	return NULL;
+}
+
+/* One job, several who wait: the one who runs the engine and those who sleep. */
+static void all_who_wait_are_woken(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		struct shared shared = {.job = {.start = start_and_stay, .cancel = end_cancelled}};
+		pthread_t threads[THREADS];
+		gw_engine_submit(&engine, &shared.job, false);
+		for (int t = 0; t < THREADS; t++)
+			assert_int_equal(pthread_create(&threads[t], NULL, wait_too, &shared), 0);
+		while (atomic_load(&shared.waiting) < THREADS)
+			usleep(100);
+		gw_job_cancel(&shared.job);
+		for (int t = 0; t < THREADS; t++)
+			pthread_join(threads[t], NULL);
+	}
+}
+
+/* From here on the process dies of a wake of this word. */
+static void forbid_wake(const void *word)
+{
+	uint64_t address = (uintptr_t)word;
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 6),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)address, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, (uint32_t)FUTEX_CMD_MASK),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAKE, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(77);
+}
+
+/* A job that its waiter runs itself ends without a system call for others. */
+static void nobody_is_woken_in_vain(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct gw_engine own;
+		struct gw_job job = {.start = start_and_end, .cancel = end_cancelled};
+		if (gw_engine_open(&own, &client, 1) != GW_OK)
+			_exit(1);
+		forbid_wake(&job.ended);
+		gw_engine_submit(&own, &job, true);
+		gw_job_wait(&job, GW_NO_DEADLINE);
+		_exit(job.status == GW_OK ? 0 : 1);
+	}
+	int how;
+	assert_int_equal(waitpid(child, &how, 0), child);
+	if (WIFEXITED(how) && WEXITSTATUS(how) == 77)
+		skip(); /* no seccomp here */
+	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whoever_waits_is_woken),
+		cmocka_unit_test(all_who_wait_are_woken),
+		cmocka_unit_test(nobody_is_woken_in_vain),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,49 @@
+/* Reads, counted by connection. The lock is taken when a connection comes or goes and when somebody asks, by no read.
+ */
+#include "transport/service_inside.h"
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void gw_service_reads_begin(struct gw_service *service, struct gw_service_reads *reads)
+{
+	reads->begun = true;
+	pthread_mutex_lock(&service->reads.lock);
+	reads->next = service->reads.connections;
+	reads->previous = &service->reads.connections;
+	if (reads->next)
+		reads->next->previous = &reads->next;
+	service->reads.connections = reads;
+	pthread_mutex_unlock(&service->reads.lock);
+}
+
+void gw_service_reads_end(struct gw_service *service, struct gw_service_reads *reads)
+{
+	if (!reads->begun)
+		return;
+	reads->begun = false;
+	pthread_mutex_lock(&service->reads.lock);
+	*reads->previous = reads->next;
+	if (reads->next)
+		reads->next->previous = reads->previous;
+	service->reads.reads += load(&reads->reads);
+	service->reads.ranges += load(&reads->ranges);
+	service->reads.bytes += load(&reads->bytes);
+	pthread_mutex_unlock(&service->reads.lock);
+}
+
+void gw_service_reads_sum(struct gw_service *service, struct gw_service_counters *out)
+{
+	pthread_mutex_lock(&service->reads.lock);
+	out->reads += service->reads.reads;
+	out->read_ranges += service->reads.ranges;
+	out->read_bytes += service->reads.bytes;
+	for (const struct gw_service_reads *reads = service->reads.connections; reads; reads = reads->next) {
+		out->reads += load(&reads->reads);
+		out->read_ranges += load(&reads->ranges);
+		out->read_bytes += load(&reads->bytes);
+	}
+	pthread_mutex_unlock(&service->reads.lock);
+}
