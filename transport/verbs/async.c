@@ -21,10 +21,11 @@ static void wake(struct verbs_loop *loop)
 	(void)!write(loop->wake_fd, &one, sizeof(one));
 }
 
-static void tell(struct verbs_queue *queue, enum ibv_event_type type)
+/* false: it was told before. A device may say the same for every completion that it drops. */
+static bool tell(struct verbs_queue *queue, enum ibv_event_type type)
 {
 	int none = 0;
-	atomic_compare_exchange_strong(&queue->trouble, &none, 1 + (int)type);
+	return atomic_compare_exchange_strong(&queue->trouble, &none, 1 + (int)type);
 }
 
 void gw_verbs_async_join(struct verbs_port *port)
@@ -45,28 +46,30 @@ void gw_verbs_async_leave(struct verbs_port *port)
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
-/* Notes it beside the queue pairs of this port that it concerns; whether there are any. Those of a completion queue are
- * all of its, which takes no more. */
-static bool port_concerned(struct verbs_port *port, const struct ibv_async_event *event)
+enum concern { CONCERNS_NOBODY, CONCERNS_AGAIN, CONCERNS_SOMEBODY };
+
+/* Notes it beside the queue pairs of this port that it concerns. Those of a completion queue are all of its, which
+ * takes no more. */
+static enum concern port_concerned(struct verbs_port *port, const struct ibv_async_event *event)
 {
-	bool of_cq = event->event_type == IBV_EVENT_CQ_ERR, found = false;
+	bool of_cq = event->event_type == IBV_EVENT_CQ_ERR;
+	enum concern found = CONCERNS_NOBODY;
 	const struct verbs_cq *cq = NULL;
 	pthread_mutex_lock(&port->queues_lock);
 	for (uint32_t i = 0; i < port->cq_count && of_cq; i++)
 		if (port->cqs[i]->cq == event->element.cq) {
-			atomic_store(&port->cqs[i]->failed, true);
+			found = atomic_exchange(&port->cqs[i]->failed, true) ? CONCERNS_AGAIN : CONCERNS_SOMEBODY;
 			cq = port->cqs[i];
-			found = true;
 		}
 	for (uint32_t i = 0; i < port->queue_capacity; i++) {
 		struct verbs_queue *queue = port->queues[i];
 		if (!queue || (of_cq ? queue->cq != cq : atomic_load(&queue->qp_num) != event->element.qp->qp_num))
 			continue;
-		tell(queue, event->event_type);
-		found = true;
+		bool first = tell(queue, event->event_type);
+		found = first || found == CONCERNS_SOMEBODY ? CONCERNS_SOMEBODY : CONCERNS_AGAIN;
 	}
 	pthread_mutex_unlock(&port->queues_lock);
-	if (found) {
+	if (found == CONCERNS_SOMEBODY) {
 		atomic_store(&port->loop->troubled, true);
 		wake(port->loop);
 	}
@@ -75,11 +78,15 @@ static bool port_concerned(struct verbs_port *port, const struct ibv_async_event
 
 static void concern(struct verbs_device *device, const struct ibv_async_event *event, const char *name)
 {
-	bool found = false;
-	for (struct verbs_port *port = device->ports; port; port = port->next)
-		found |= port_concerned(port, event);
-	gw_log(found ? GW_LOG_WARN : GW_LOG_INFO, "RDMA device %s: %s%s", name, ibv_event_type_str(event->event_type),
-	       found ? ": its connections are ended" : ", of nobody's here");
+	enum concern found = CONCERNS_NOBODY;
+	for (struct verbs_port *port = device->ports; port && !found; port = port->next)
+		found = port_concerned(port, event);
+	if (found == CONCERNS_SOMEBODY)
+		gw_log(GW_LOG_WARN, "RDMA device %s: %s: its connections are ended", name,
+		       ibv_event_type_str(event->event_type));
+	else if (found == CONCERNS_NOBODY)
+		gw_log(GW_LOG_INFO, "RDMA device %s: %s, of nobody's here", name,
+		       ibv_event_type_str(event->event_type));
 }
 
 void gw_verbs_device_dead(struct verbs_device *device)
