@@ -11,8 +11,8 @@
  *                           └── parent domain of a listener's: its clients' queue pairs
  *
  * A parent domain ends with its last queue pair, before the protection domain that it is around; the thread domain ends
- * with the port. Most drivers have none, and a device's doorbells are limited in number: then the protection domain
- * itself is used, and locks are the driver's matter.
+ * with the port. Not every driver has thread domains, and a device's doorbells are limited in number: then the
+ * protection domain itself is used, and locks are the driver's matter.
  */
 #include <errno.h>
 #include <string.h>
