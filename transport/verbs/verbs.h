@@ -210,7 +210,7 @@ struct verbs_domain {
 };
 /* The domain for queue pairs of this port that use memory of `base`: base itself where the device has no thread
  * domains. What `domain` is told goes back to gw_verbs_domain_put. */
-struct ibv_pd *gw_verbs_domain_get(struct verbs_port *port, struct ibv_pd *base, struct verbs_domain **domain);
+struct ibv_pd *gw_verbs_domain_get(struct verbs_port *port, struct ibv_pd *base, struct verbs_domain **out);
 void gw_verbs_domain_put(struct verbs_port *port, struct verbs_domain *domain); /* NULL is allowed */
 void gw_verbs_domains_end(struct verbs_port *port);
 
