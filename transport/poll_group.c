@@ -194,7 +194,8 @@ static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct g
 size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
 			  uint64_t timeout_ns)
 {
-	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_relaxed);
+	/* Another thread may add a part: whoever listens in a group that is polled already. */
+	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_acquire);
 	if (take_wake(group))
 		timeout_ns = 0;
 	/* The usual case: one backend, which waits by itself. */

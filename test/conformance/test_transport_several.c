@@ -1,10 +1,14 @@
 /* One poll group with endpoints of several backends at once: each is served, none starves the other, a poll that waits
  * for both ends when either has something, is woken, or finds room. */
+#include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -209,9 +213,140 @@ static void polls_without_completions(void **state)
 	both_end(both);
 }
 
+/* --- Clients that are dealt to a thread which sleeps in another backend. --- */
+
+/* A backend that always has something open, so that a thread sleeps in it. */
+struct sleeper {
+	int wake_fd;
+	_Atomic bool asleep;
+};
+
+static gw_status sleeper_open(struct gw_poll_group *group, void **state)
+{
+	(void)group;
+	struct sleeper *sleeper = calloc(1, sizeof(*sleeper));
+	assert_non_null(sleeper);
+	sleeper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_true(sleeper->wake_fd >= 0);
+	*state = sleeper;
+	return GW_OK;
+}
+
+static void sleeper_shut(void *state)
+{
+	close(((struct sleeper *)state)->wake_fd);
+	free(state);
+}
+
+static size_t sleeper_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
+{
+	struct sleeper *sleeper = state;
+	uint64_t ignored;
+	(void)completions;
+	(void)max;
+	if (timeout_ns == 0)
+		return 0;
+	atomic_store(&sleeper->asleep, true);
+	poll(&(struct pollfd){.fd = sleeper->wake_fd, .events = POLLIN}, 1, -1);
+	(void)!read(sleeper->wake_fd, &ignored, sizeof(ignored));
+	return 0;
+}
+
+static bool sleeper_busy(void *state)
+{
+	(void)state;
+	return true;
+}
+
+static int sleeper_wait_fd(void *state, uint64_t *until_ns)
+{
+	(void)until_ns;
+	return ((struct sleeper *)state)->wake_fd;
+}
+
+static void sleeper_wake(void *state)
+{
+	uint64_t one = 1;
+	(void)!write(((struct sleeper *)state)->wake_fd, &one, sizeof(one));
+}
+
+static const struct gw_transport sleepers = {
+	.name = "sleeper",
+	.open = sleeper_open,
+	.shut = sleeper_shut,
+	.poll = sleeper_poll,
+	.busy = sleeper_busy,
+	.wait_fd = sleeper_wait_fd,
+	.wake = sleeper_wake,
+};
+
+struct server_thread {
+	struct gw_poll_group *group;
+	_Atomic bool stop;
+	pthread_t thread;
+};
+
+/* Polls without a limit: nothing but an event or a wake makes it go on. */
+static void *serve_for_ever(void *argument)
+{
+	struct server_thread *thread = argument;
+	while (!atomic_load(&thread->stop))
+		gw_poll_group_poll(thread->group, NULL, 0, GW_NO_DEADLINE);
+	return NULL;
+}
+
+/* Sockets are accepted by one thread and dealt out to all. The second sleeps in another backend: over RDMA in its door,
+ * else in one that is made for this. */
+static void clients_of_a_thread_that_sleeps_elsewhere(void **state)
+{
+	enum { THREADS = 2, CLIENTS = 4 };
+	const struct bed_kind *kind = *state;
+	const struct gw_service_identity identity = {.graph_id = 77, .incarnation = 5, .part = 1, .parts = 3};
+	struct server_thread threads[THREADS] = {0};
+	struct gw_poll_group *groups[THREADS], *group = gw_bed_group(kind);
+	struct gw_endpoint *endpoints[CLIENTS];
+	struct gw_service *service;
+	struct gw_listener *listener;
+	struct gw_address address = {0};
+	void *part = NULL;
+	for (int i = 0; i < THREADS; i++)
+		groups[i] = threads[i].group = gw_bed_group(kind);
+	assert_int_equal(gw_service_create(&identity, NULL, &service), GW_OK);
+	if (gw_bed_is_mapped(kind))
+		assert_int_equal(gw_service_expose(service, NULL, 0, 0, GW_REGION_IMMUTABLE, &(uint32_t){0}), GW_OK);
+	gw_bed_name(kind, &address);
+	assert_int_equal(gw_listen(groups, THREADS, &address, service, &listener), GW_OK);
+	if (strcmp(kind->scheme, "verbs") != 0)
+		assert_int_equal(gw_poll_group_state(groups[1], &sleepers, &part), GW_OK);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i].thread, NULL, serve_for_ever, &threads[i]), 0);
+	while (part && !atomic_load(&((struct sleeper *)part)->asleep))
+		sched_yield();
+	for (int i = 0; i < CLIENTS; i++) {
+		struct gw_connect_options connect = {.address = listener->address,
+						     .client_uuid = {(uint8_t)i},
+						     .deadline_ns = gw_now_ns() + 30 * GW_NS_PER_SECOND};
+		assert_int_equal(gw_bed_connect(group, &connect, &endpoints[i]), GW_OK);
+	}
+	for (int i = 0; i < CLIENTS; i++)
+		gw_endpoint_close(endpoints[i]);
+	for (int i = 0; i < THREADS; i++) {
+		atomic_store(&threads[i].stop, true);
+		gw_poll_group_wake(groups[i]);
+		pthread_join(threads[i].thread, NULL);
+	}
+	gw_poll_group_destroy(group);
+	gw_listener_stop(listener, true);
+	gw_listener_free(listener);
+	for (int i = 0; i < THREADS; i++)
+		gw_poll_group_destroy(groups[i]);
+	gw_service_destroy(service);
+}
+
 int main(void)
 {
 	static const struct bed_test tests[] = {
+		{BED_TEST(clients_of_a_thread_that_sleeps_elsewhere)},
 		{BED_TEST(reads)},
 		{BED_TEST(wakes)},
 		{BED_TEST(an_idle_side_is_lost)},

@@ -10,6 +10,7 @@ int main(void)
 }
 #else
 #include <linux/capability.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -180,6 +181,126 @@ static void a_queue_pair_in_error(void **state)
 	gw_one_end(&one);
 }
 
+/* What the device says of a queue pair or of its completion queue, as if it had said so. */
+static void say(struct verbs_device *device, struct ibv_async_event event)
+{
+	pthread_mutex_lock(&gw_verbs_lock);
+	gw_verbs_async(device, &event);
+	pthread_mutex_unlock(&gw_verbs_lock);
+}
+
+/* A read that nobody answers, since the server's queue pairs are elsewhere by then, fails for this reason. */
+static void expect_reason(struct one *one, const char *reason)
+{
+	struct gw_span span = {0, 0, 4096};
+	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &group, &one->region, one->buffer, &span, 1);
+	struct gw_completion completion = gw_bed_wait(one->group, &group);
+	assert_int_equal(completion.status, GW_PEER_LOST);
+	if (!strstr(completion.text, reason))
+		fail_msg("\"%s\" without \"%s\"", completion.text, reason);
+	verbs_connect_again(one);
+}
+
+/* A device that reports a queue pair or a completion queue as failed ends the connections of that one, by name. */
+static void events_of_the_device(void **state)
+{
+	static const enum ibv_event_type types[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_CQ_ERR};
+	struct one one;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct verbs_endpoint *endpoint = verbs_inside(&one);
+		struct ibv_async_event event = {.event_type = types[i]};
+		if (types[i] == IBV_EVENT_CQ_ERR)
+			event.element.cq = endpoint->lines[0].queue->cq->cq;
+		else
+			event.element.qp = endpoint->lines[1].queue->id->qp;
+		say(endpoint->port->device, event);
+		verbs_wait_for_loss(&one);
+		verbs_connect_again(&one);
+	}
+	/* At the server: the client is ended, and comes again. */
+	gw_bed_pause(&one.bed);
+	const struct verbs_peer *peer = ((struct verbs_listener *)one.bed.listener)->doors[0].peers;
+	say(peer->rail->device, (struct ibv_async_event){{.qp = peer->lines[0].queue->id->qp}, IBV_EVENT_QP_FATAL});
+	gw_bed_resume(&one.bed);
+	verbs_wait_for_loss(&one);
+	verbs_connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* More completions than the completion queue holds: the device says so, and nobody waits for those that are lost. */
+static void a_completion_queue_that_overflows(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	struct verbs_queue *queue = verbs_inside(&one)->lines[0].queue;
+	assert_int_equal(ibv_resize_cq(queue->cq->cq, 8), 0);
+	for (uint32_t i = 0; i < queue->depth / 2; i++)
+		gw_verbs_queue_probe(queue);
+	/* All of them are there before we look. */
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct pollfd told = {.fd = verbs_inside(&one)->port->device->context->async_fd, .events = POLLIN};
+	assert_int_equal(poll(&told, 1, 100000), 1);
+	assert_int_equal(ibv_query_qp(queue->id->qp, &attr, IBV_QP_STATE, &init), 0);
+	expect_reason(&one, ibv_event_type_str(IBV_EVENT_CQ_ERR));
+	gw_one_end(&one);
+}
+
+/* A port that is down for a moment costs nothing; what is open does not wait long for one that stays down. */
+static void a_port_that_goes_down(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct verbs_device *device = verbs_inside(&one)->port->device;
+	struct ibv_async_event event = {.element.port_num = 1, .event_type = IBV_EVENT_PORT_ERR};
+	gw_bed_pause(&one.bed);
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, 0, &one), GW_OK);
+	say(device, event);
+	event.event_type = IBV_EVENT_PORT_ACTIVE;
+	say(device, event);
+	gw_bed_resume(&one.bed);
+	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_OK);
+	gw_bed_pause(&one.bed);
+	event.event_type = IBV_EVENT_PORT_ERR;
+	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, 0, &one), GW_OK);
+	say(device, event);
+	struct gw_completion completion = gw_bed_wait(one.group, &one);
+	assert_int_equal(completion.status, GW_PEER_LOST);
+	assert_non_null(strstr(completion.text, "is down"));
+	gw_bed_resume(&one.bed);
+	/* A connection is as good as word of its return. */
+	verbs_connect_again(&one);
+	assert_false(atomic_load(&device->gates[0].down_ns));
+	gw_one_end(&one);
+}
+
+/* The device tells of a link that goes down, and of its return; then it is used again. */
+static void a_link_that_goes_down(void **state)
+{
+	struct one one;
+	if (!getenv("GRAPHWIRE_GUEST"))
+		skip();
+	gw_one_begin(&one, state, NULL, 1 << 20);
+	const struct verbs_gate *gate = &verbs_inside(&one)->port->device->gates[0];
+	assert_int_equal(system("ip link set eth0 down"), 0);
+	verbs_wait_for_gate(&one, gate, true);
+	assert_int_equal(system("ip link set eth0 up"), 0);
+	verbs_wait_for_gate(&one, gate, false);
+	gw_status status = GW_PEER_LOST;
+	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
+	while (status && gw_now_ns() < end) {
+		struct gw_connect_options connect = gw_bed_options(&one.bed);
+		gw_endpoint_close(one.endpoint);
+		status = gw_bed_connect(one.group, &connect, &one.endpoint);
+	}
+	assert_int_equal(status, GW_OK);
+	one.region = one.endpoint->peer.regions[0];
+	gw_one_read_works(&one);
+	gw_one_end(&one);
+}
+
 /* A server that says nothing for long is asked through its device, which answers: it is busy, not lost. */
 static void a_busy_server_is_alive(void **state)
 {
@@ -271,7 +392,7 @@ static void read_into(struct one *one, struct gw_buffer *buffer)
  * by then. */
 static void memory_that_was_mapped_anew(void **state)
 {
-	const uint64_t bytes = 512 << 10, part = 64 << 10;
+	const uint64_t bytes = 512 << 10, part = 128 << 10; /* too large to be copied */
 	struct one one;
 	struct gw_buffer *whole, *first, *last;
 	gw_one_begin(&one, state, NULL, 4096);
@@ -350,6 +471,10 @@ int main(void)
 		cmocka_unit_test_prestate(reads_of_a_stopped_server, state),
 		cmocka_unit_test_prestate(forks_do_not_matter, state),
 		cmocka_unit_test_prestate(a_queue_pair_in_error, state),
+		cmocka_unit_test_prestate(events_of_the_device, state),
+		cmocka_unit_test_prestate(a_completion_queue_that_overflows, state),
+		cmocka_unit_test_prestate(a_port_that_goes_down, state),
+		cmocka_unit_test_prestate(a_link_that_goes_down, state),
 		cmocka_unit_test_prestate(memory_that_was_mapped_anew, state),
 		cmocka_unit_test_prestate(a_busy_server_is_alive, state),
 		cmocka_unit_test_prestate(removal, state),

@@ -59,7 +59,8 @@ static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int f
 		gw_socket_close(fd);
 		gw_tcp_listener_release(listener);
 	}
-	loop->driver->ops->wake(loop->driver);
+	/* Its thread may sleep in another backend of the group. */
+	gw_poll_group_wake(loop->group);
 }
 
 void gw_tcp_inbox_take(struct tcp_loop *loop)

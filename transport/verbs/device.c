@@ -150,15 +150,14 @@ void gw_verbs_devices_look(void)
 		if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL && device) {
 			gw_log(GW_LOG_WARN, "RDMA device %s is being removed",
 			       ibv_get_device_name(device->context->device));
-			atomic_store(&device->dead, true);
+			gw_verbs_device_dead(device);
 		}
 		rdma_ack_cm_event(event);
 	}
 	for (struct verbs_device *device = devices; device; device = device->next) {
 		struct ibv_async_event async;
 		while (ibv_get_async_event(device->context, &async) == 0) {
-			if (async.event_type == IBV_EVENT_DEVICE_FATAL)
-				atomic_store(&device->dead, true);
+			gw_verbs_async(device, &async);
 			ibv_ack_async_event(&async);
 		}
 	}
@@ -235,6 +234,7 @@ static gw_status device_open(struct rdma_cm_id *id, struct verbs_device **out)
 	device->context = id->verbs;
 	device->references = 1;
 	int error = ibv_query_device(device->context, &device->attr);
+	gw_verbs_gates_begin(device);
 	status = error ? gw_verbs_missing("RDMA device", error) : hold(device, id);
 	if (!status)
 		status = watch(device->context->async_fd);

@@ -22,6 +22,7 @@
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
 #define DOUBT_NS            (2 * GW_NS_PER_SECOND) /* for the hello that resolves a doubt */
+#define PORT_DOWN_NS        (1 * GW_NS_PER_SECOND) /* that a port of ours may be down while something is open */
 
 static void endpoint_run(struct verbs_touch *touch);
 
@@ -202,11 +203,11 @@ static void drop_failed(struct verbs_endpoint *endpoint)
 }
 
 /* A queue pair has failed. Without a peer's help we know why only roughly; the device says what it saw. */
-static void queue_failed(struct verbs_endpoint *endpoint, enum ibv_wc_status failure)
+static void queue_failed(struct verbs_endpoint *endpoint, const struct verbs_queue *queue)
 {
 	char text[GW_ADDRESS_MAX];
 	gw_verbs_name(endpoint, text);
-	if (failure == IBV_WC_REM_ACCESS_ERR && endpoint->phase == ENDPOINT_OPENED) {
+	if (queue->failure == IBV_WC_REM_ACCESS_ERR && endpoint->phase == ENDPOINT_OPENED) {
 		endpoint->phase = ENDPOINT_DOUBTING;
 		endpoint->base.state = GW_ENDPOINT_LOST;
 		gw_verbs_lines_end(endpoint);
@@ -215,21 +216,21 @@ static void queue_failed(struct verbs_endpoint *endpoint, enum ibv_wc_status fai
 			gw_verbs_doubt_resolve(endpoint, GW_PEER_LOST);
 		return;
 	}
-	gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, ibv_wc_status_str(failure)));
+	gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_queue_reason(queue)));
 }
 
 bool gw_verbs_failed(struct verbs_endpoint *endpoint)
 {
-	enum ibv_wc_status failure = IBV_WC_SUCCESS;
+	const struct verbs_queue *failed = NULL;
 	for (uint32_t i = 0; i < endpoint->queue_count; i++) {
 		const struct verbs_queue *queue = endpoint->lines[i].queue;
 		/* A refused key makes the server close the others too: it is what says why. */
-		if (queue && queue->failure && (!failure || queue->failure == IBV_WC_REM_ACCESS_ERR))
-			failure = queue->failure;
+		if (queue && queue->failure && (!failed || queue->failure == IBV_WC_REM_ACCESS_ERR))
+			failed = queue;
 	}
-	if (failure)
-		queue_failed(endpoint, failure);
-	return failure != IBV_WC_SUCCESS;
+	if (failed)
+		queue_failed(endpoint, failed);
+	return failed;
 }
 
 static void endpoint_run(struct verbs_touch *touch)
@@ -299,6 +300,23 @@ static void tick_liveness(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	}
 }
 
+/* The port that it reads by is down, and something waits for it: the device would send again for seconds. */
+static bool tick_port(struct verbs_endpoint *endpoint, uint64_t now_ns)
+{
+	char text[GW_ADDRESS_MAX];
+	uint64_t since = atomic_load(&endpoint->lines[0].queue->share->gate->down_ns);
+	if (!since || (!endpoint->frames_open && !verbs_requests_open(endpoint)))
+		return false;
+	if (now_ns < since + PORT_DOWN_NS) {
+		verbs_timer(endpoint->loop, since + PORT_DOWN_NS);
+		return false;
+	}
+	gw_verbs_lose(endpoint,
+		      gw_fail(GW_PEER_LOST, "%s: the port of RDMA device %s is down", gw_verbs_name(endpoint, text),
+			      ibv_get_device_name(endpoint->port->device->context->device)));
+	return true;
+}
+
 static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
@@ -307,6 +325,8 @@ static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 						gw_verbs_name(endpoint, text)));
 		return;
 	}
+	if (tick_port(endpoint, now_ns))
+		return;
 	gw_verbs_requests_tick(endpoint, now_ns);
 	tick_liveness(endpoint, now_ns);
 	if (endpoint->phase == ENDPOINT_OPENED)

@@ -227,6 +227,8 @@ static void line_established(struct verbs_line *line)
 		return;
 	line->established = true;
 	line->queue->connected = true;
+	/* Whatever was told of the port, or was not: it is up. */
+	atomic_store(&line->queue->share->gate->down_ns, 0);
 	if (++endpoint->established < endpoint->queue_count)
 		return;
 	endpoint->phase = ENDPOINT_OPENED;

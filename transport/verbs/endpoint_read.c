@@ -4,9 +4,9 @@
  *        ─▶ as a queue pair has room: pieces ─▶ work requests, lists of up to VERBS_POST_MAX ─▶ in flight ─▶ frame ends
  *
  * A piece is contiguous at both sides: ranges that follow each other at both are one, long ones are cut at the slices
- * of the region, which have keys of their own, and at VERBS_READ_BYTES. Pieces that follow each other at the server
- * alone share a work request, one scatter element each. A destination that is not registered is read by way of the
- * queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
+ * of the region, which have keys of their own, and at VERBS_READ_BYTES, or less (window.c). Pieces that follow each
+ * other at the server alone share a work request, one scatter element each. A destination that is not registered is
+ * read by way of the queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
  *
  * No room is a normal event: what was taken so far is told. A range that does not fit region or destination fails the
  * group before anything of the call is posted. A group that has failed completes when what is in flight for it is over.
@@ -196,9 +196,9 @@ static bool bounce_take(struct verbs_queue *queue, uint32_t bytes, struct verbs_
 static bool bounce_build(struct verbs_queue *queue, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			 struct ibv_sge *sge, uint64_t *remote)
 {
-	uint32_t at = frame->at, done = frame->at_done;
+	uint32_t at = frame->at, done = frame->at_done, most = verbs_queue_share(queue)->read_bytes;
 	struct piece piece;
-	if (!piece_take(frame, shift, BOUNCE_PIECE, &piece))
+	if (!piece_take(frame, shift, most < BOUNCE_PIECE ? most : BOUNCE_PIECE, &piece))
 		return false;
 	if (!bounce_take(queue, piece.bytes, wr)) {
 		frame->at = at;
@@ -218,12 +218,12 @@ static bool bounce_build(struct verbs_queue *queue, struct verbs_frame *frame, u
 static uint32_t direct_build(struct verbs_queue *queue, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			     struct ibv_sge *sges, uint64_t *remote)
 {
-	uint32_t count = 0;
+	uint32_t count = 0, most = verbs_queue_share(queue)->read_bytes;
 	struct piece piece;
-	while (count < queue->sges_max && wr->bytes < VERBS_READ_BYTES) {
+	while (count < queue->sges_max && wr->bytes < most) {
 		if (count && !piece_follows(frame, shift, *remote + wr->bytes))
 			break;
-		if (!piece_take(frame, shift, VERBS_READ_BYTES - wr->bytes, &piece))
+		if (!piece_take(frame, shift, most - wr->bytes, &piece))
 			break;
 		if (count == 0)
 			*remote = piece.remote;
@@ -250,7 +250,7 @@ static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, st
 	if (count == 0)
 		return false;
 	queue->head++;
-	queue->bytes_open += wr->bytes;
+	verbs_queue_take(queue, wr->bytes);
 	frame->open++;
 	bool signal = ++queue->unsignalled >= VERBS_SIGNAL_EVERY;
 	queue->unsignalled = signal ? 0 : queue->unsignalled;

@@ -274,12 +274,13 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	listener->base.address.port = listener->tcp->address.port;
 	for (uint32_t i = 0; i < group_count; i++) {
 		struct verbs_door *door = &listener->doors[i];
-		gw_poll_group_wake(groups[i]); /* it may be polled already */
+		gw_poll_group_wake(groups[i]); /* it may be polled already, and hold its loop while it sleeps, */
 		gw_verbs_possess(door->loop);
 		door->next = door->loop->doors;
 		door->loop->doors = door;
 		verbs_timer(door->loop, 0);
 		gw_verbs_release(door->loop);
+		gw_poll_group_wake(groups[i]); /* or sleep where it would not hear of the door's clients */
 	}
 	listener->way = (struct gw_service_rail){answer_question, connection_left, listener};
 	atomic_store(&service->rail, &listener->way);

@@ -306,7 +306,7 @@ static void peer_run(struct verbs_touch *touch)
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < peer->queue_count && !status; i++)
 		if (peer->lines[i].queue && peer->lines[i].queue->failure)
-			status = gw_fail(GW_PEER_LOST, "RDMA %s", ibv_wc_status_str(peer->lines[i].queue->failure));
+			status = gw_fail(GW_PEER_LOST, "RDMA %s", gw_verbs_queue_reason(peer->lines[i].queue));
 	if (!status && peer->stream.queue)
 		status = serve(peer);
 	if (!status)

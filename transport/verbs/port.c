@@ -1,19 +1,27 @@
-/* One group's completion queue on one device. It holds every completion that its queue pairs can have at once, flushes
- * included: it grows as they join, and says no when the device's limit is reached. A completion names its queue pair by
- * place and generation, so that one that comes late, after its queue pair has gone, is nobody's.
+/* One group's part of one device: a channel, completion queues (completion.c), and whose their completions are. A
+ * completion names its queue pair by place and generation, so that one that comes late, after its queue pair has gone,
+ * is nobody's.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "transport/verbs/verbs.h"
 
-#define ENTRIES_FIRST 1024u
-#define QUEUES_FIRST  16u
-#define QUEUES_MAX    65536u
-#define BATCH         32
-#define BATCHES_MAX   64 /* in one look: peers that keep the device busy do not keep us here */
+#define QUEUES_FIRST 16u
+#define QUEUES_MAX   65536u
+#define BATCH        32
+#define BATCHES_MAX  64 /* in one look: peers that keep the device busy do not keep us here */
+
+/* Interrupts of completion queues are spread over the processors that serve the device: each port takes the next
+ * vector, beginning elsewhere in each process. */
+static int next_vector(struct verbs_device *device)
+{
+	uint32_t turn = atomic_fetch_add(&device->vector, 1) + (uint32_t)getpid();
+	int count = device->context->num_comp_vectors;
+	return count > 1 ? (int)(turn % (uint32_t)count) : 0;
+}
 
 static gw_status port_create(struct verbs_loop *loop, struct verbs_device *device, struct verbs_port **out)
 {
@@ -23,6 +31,11 @@ static gw_status port_create(struct verbs_loop *loop, struct verbs_device *devic
 		return GW_NO_MEMORY;
 	port->loop = loop;
 	port->device = device;
+	port->vector = next_vector(device);
+	for (uint32_t i = 0; i < VERBS_GATES_MAX; i++) {
+		port->shares[i].gate = &device->gates[i];
+		gw_verbs_share_work_out(&port->shares[i], 0);
+	}
 	gw_status status = GW_OK;
 	port->queues = gw_calloc(QUEUES_FIRST, sizeof(struct verbs_queue *));
 	if (!port->queues) {
@@ -35,20 +48,16 @@ static gw_status port_create(struct verbs_loop *loop, struct verbs_device *devic
 		status = gw_fail_errno(GW_IO, errno, "RDMA completion channel");
 		goto free_queues;
 	}
-	port->cq = ibv_create_cq(device->context, (int)ENTRIES_FIRST, NULL, port->channel, 0);
-	if (!port->cq) {
-		status = gw_fail_errno(GW_IO, errno, "RDMA completion queue");
-		goto destroy_channel;
-	}
-	fcntl(port->channel->fd, F_SETFL, fcntl(port->channel->fd, F_GETFL) | O_NONBLOCK);
-	status = gw_verbs_watch(loop, port->channel->fd);
+	status = gw_verbs_nonblocking(port->channel->fd);
+	if (!status)
+		status = gw_verbs_watch(loop, port->channel->fd);
 	if (status)
-		goto destroy_queue;
+		goto destroy_channel;
+	pthread_mutex_init(&port->queues_lock, NULL);
+	gw_verbs_async_join(port);
 	*out = port;
 	return GW_OK;
 
-destroy_queue:
-	ibv_destroy_cq(port->cq);
 destroy_channel:
 	ibv_destroy_comp_channel(port->channel);
 free_queues:
@@ -92,65 +101,82 @@ gw_status gw_verbs_port_get(struct verbs_loop *loop, struct rdma_cm_id *id, stru
 
 void gw_verbs_port_destroy(struct verbs_port *port)
 {
-	for (uint32_t i = 0; i < port->queue_capacity; i++)
-		assert(!port->queues[i]);
+	assert(!port->queue_count);
+	gw_verbs_async_leave(port);
 	gw_verbs_unwatch(port->loop, port->channel->fd);
-	if (port->events)
-		ibv_ack_cq_events(port->cq, port->events);
-	ibv_destroy_cq(port->cq);
+	for (uint32_t i = 0; i < VERBS_GATES_MAX; i++)
+		gw_verbs_share_settle(&port->shares[i]);
+	gw_verbs_cqs_end(port);
+	gw_verbs_domains_end(port);
 	ibv_destroy_comp_channel(port->channel);
 	port->loop->ports[port->index] = NULL;
 	port->loop->port_count--;
 	gw_verbs_device_put(port->device);
+	pthread_mutex_destroy(&port->queues_lock);
 	gw_free(port->queues);
 	gw_free(port);
 }
 
-gw_status gw_verbs_port_enter(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries)
+/* A free place, if need be in a larger table. */
+static gw_status find_place(struct verbs_port *port, uint32_t *place)
 {
-	uint32_t slot = 0, needed = port->entries_used + entries;
+	uint32_t slot = 0;
 	while (slot < port->queue_capacity && port->queues[slot])
 		slot++;
-	if (slot == QUEUES_MAX || needed > (uint32_t)port->device->attr.max_cqe)
-		return gw_fail(GW_LIMIT, "RDMA device %s has no completion entries left for one more queue pair",
-			       ibv_get_device_name(port->device->context->device));
-	if (slot == port->queue_capacity) {
-		struct verbs_queue **queues = gw_realloc(port->queues, 2ul * slot, sizeof(struct verbs_queue *));
-		if (!queues)
-			return GW_NO_MEMORY;
+	*place = slot;
+	if (slot == QUEUES_MAX)
+		return gw_fail(GW_LIMIT, "more than %u queue pairs of one thread on one RDMA device", QUEUES_MAX);
+	if (slot < port->queue_capacity)
+		return GW_OK;
+	pthread_mutex_lock(&port->queues_lock);
+	struct verbs_queue **queues = gw_realloc(port->queues, 2ul * slot, sizeof(struct verbs_queue *));
+	if (queues) {
 		memset(queues + slot, 0, slot * sizeof(struct verbs_queue *));
 		port->queues = queues;
 		port->queue_capacity = 2 * slot;
 	}
-	if (needed > (uint32_t)port->cq->cqe) {
-		uint32_t wanted = 2 * needed < (uint32_t)port->device->attr.max_cqe
-					  ? 2 * needed
-					  : (uint32_t)port->device->attr.max_cqe;
-		int error = ibv_resize_cq(port->cq, (int)wanted);
-		if (error)
-			return gw_fail_errno(GW_IO, error, "RDMA completion queue of %u entries", wanted);
-	}
-	port->entries_used = needed;
+	pthread_mutex_unlock(&port->queues_lock);
+	return queues ? GW_OK : GW_NO_MEMORY;
+}
+
+static void place_set(struct verbs_port *port, uint32_t slot, struct verbs_queue *queue)
+{
+	pthread_mutex_lock(&port->queues_lock);
 	port->queues[slot] = queue;
+	pthread_mutex_unlock(&port->queues_lock);
+}
+
+gw_status gw_verbs_port_enter(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries)
+{
+	uint32_t slot;
+	gw_status status = find_place(port, &slot);
+	if (status)
+		return status;
+	status = gw_verbs_cq_enter(port, entries, &queue->cq);
+	if (status)
+		return status;
 	port->generation++;
+	port->queue_count++;
 	queue->slot = slot;
 	queue->name = (uint64_t)port->generation << 16 | slot;
+	place_set(port, slot, queue);
 	return GW_OK;
 }
 
 void gw_verbs_port_leave(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries)
 {
 	assert(port->queues[queue->slot] == queue);
-	port->queues[queue->slot] = NULL;
-	port->entries_used -= entries;
+	place_set(port, queue->slot, NULL);
+	port->queue_count--;
+	gw_verbs_cq_leave(queue->cq, entries);
 }
 
-bool gw_verbs_port_poll(struct verbs_port *port)
+static bool poll_one(struct verbs_port *port, struct ibv_cq *cq)
 {
 	struct ibv_wc batch[BATCH];
 	bool worked = false;
 	for (int turn = 0; turn < BATCHES_MAX; turn++) {
-		int n = ibv_poll_cq(port->cq, BATCH, batch);
+		int n = ibv_poll_cq(cq, BATCH, batch);
 		for (int i = 0; i < n; i++) {
 			uint64_t name = batch[i].wr_id >> 32;
 			uint32_t slot = (uint32_t)(name & 0xffff);
@@ -165,27 +191,10 @@ bool gw_verbs_port_poll(struct verbs_port *port)
 	return worked;
 }
 
-/* The event that woke the loop is taken from the channel here, not when it came: what it told of goes out first, and
- * this passes while the next reads are on their way. There is one for each arming at most. */
-static void take_event(struct verbs_port *port)
+bool gw_verbs_port_poll(struct verbs_port *port)
 {
-	struct ibv_cq *cq;
-	void *context;
-	port->heard = false;
-	if (ibv_get_cq_event(port->channel, &cq, &context) != 0)
-		return;
-	port->armed = false;
-	/* Acknowledging takes a lock: not each time, but before the count could overflow. */
-	if (++port->events == 1000) {
-		ibv_ack_cq_events(port->cq, port->events);
-		port->events = 0;
-	}
-}
-
-void gw_verbs_port_arm(struct verbs_port *port)
-{
-	if (port->heard)
-		take_event(port);
-	if (!port->armed)
-		port->armed = ibv_req_notify_cq(port->cq, 0) == 0;
+	bool worked = false;
+	for (uint32_t i = 0; i < port->cq_count; i++)
+		worked |= poll_one(port, port->cqs[i]->cq);
+	return worked;
 }

@@ -24,6 +24,11 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static struct verbs_share *gate_share(struct verbs_port *port, uint8_t number)
+{
+	return &port->shares[number && number <= VERBS_GATES_MAX ? number - 1u : VERBS_GATES_MAX - 1];
+}
+
 gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, struct ibv_pd *pd,
 				const struct verbs_needs *needs, struct verbs_queue **out)
 {
@@ -39,29 +44,33 @@ gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, 
 	queue->growing = true;
 	queue->port = port;
 	queue->entries = queue->depth + needs->receives;
+	queue->share = gate_share(port, id->port_num);
+	gw_status status = gw_verbs_port_enter(port, queue, queue->entries);
+	if (status)
+		goto free_queue;
+	struct verbs_cq *cq = queue->cq;
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
-		.send_cq = port->cq,
-		.recv_cq = port->cq,
+		.send_cq = cq->cq,
+		.recv_cq = cq->cq,
 		.cap = {.max_send_wr = queue->depth,
 			.max_recv_wr = needs->receives ? needs->receives : 1,
 			.max_send_sge = least(needs->sges, least((uint32_t)attr->max_sge, (uint32_t)attr->max_sge_rd)),
 			.max_recv_sge = 1},
 	};
 	init.cap.max_send_sge = init.cap.max_send_sge ? init.cap.max_send_sge : 1;
-	gw_status status = gw_verbs_port_enter(port, queue, queue->entries);
-	if (status)
-		goto free_queue;
-	if (rdma_create_qp(id, pd, &init) != 0) {
+	if (rdma_create_qp(id, gw_verbs_domain_get(port, pd, &queue->domain), &init) != 0) {
 		status = gw_fail_errno(errno == ENOMEM ? GW_NO_MEMORY : GW_IO, errno, "RDMA queue pair");
-		goto leave_port;
+		goto put_domain;
 	}
+	atomic_store(&queue->qp_num, id->qp->qp_num);
 	queue->sges_max = least(needs->sges, init.cap.max_send_sge);
 	queue->id = id;
 	*out = queue;
 	return GW_OK;
 
-leave_port:
+put_domain:
+	gw_verbs_domain_put(port, queue->domain);
 	gw_verbs_port_leave(port, queue, queue->entries);
 free_queue:
 	gw_free(queue);
@@ -81,10 +90,11 @@ void gw_verbs_queue_break(struct verbs_queue *queue)
 
 void gw_verbs_queue_drain(struct verbs_queue *queue)
 {
+	struct verbs_cq *cq = queue->cq;
 	uint64_t end = gw_now_ns() + DRAIN_NS;
 	gw_verbs_port_poll(queue->port);
-	while (verbs_queue_open(queue) && !queue->port->mute) {
-		queue->port->mute = gw_now_ns() >= end;
+	while (verbs_queue_open(queue) && !cq->mute && !atomic_load(&cq->failed)) {
+		cq->mute = gw_now_ns() >= end;
 		gw_verbs_port_poll(queue->port);
 	}
 }
@@ -97,6 +107,8 @@ void gw_verbs_queue_destroy(struct verbs_queue *queue)
 	gw_verbs_queue_drain(queue);
 	rdma_destroy_qp(queue->id);
 	rdma_destroy_id(queue->id);
+	verbs_queue_give(queue, queue->bytes_open);
+	gw_verbs_domain_put(queue->port, queue->domain);
 	gw_verbs_port_leave(queue->port, queue, queue->entries);
 	gw_verbs_pages_destroy(&queue->bounce);
 	gw_free(queue);
@@ -107,6 +119,12 @@ static void fail(struct verbs_queue *queue, enum ibv_wc_status status)
 	if (queue->failure == IBV_WC_SUCCESS)
 		queue->failure = status;
 	gw_verbs_touch(queue->port->loop, queue->touch);
+}
+
+void gw_verbs_queue_failed(struct verbs_queue *queue, int trouble)
+{
+	atomic_store(&queue->trouble, trouble);
+	fail(queue, IBV_WC_FATAL_ERR);
 }
 
 void gw_verbs_queue_post(struct verbs_queue *queue, struct ibv_send_wr *list, uint32_t n)
@@ -168,7 +186,7 @@ static void adapt(struct verbs_queue *queue, uint32_t done)
 
 static void work_done(struct verbs_queue *queue, struct verbs_wr *wr)
 {
-	queue->bytes_open -= wr->bytes;
+	verbs_queue_give(queue, wr->bytes);
 	if (wr->bounce_to) {
 		memcpy(wr->bounce_to, queue->bounce.base + wr->bounce_at, wr->bytes);
 		queue->bounce_begin += wr->bounce_held;

@@ -208,6 +208,14 @@ static void manager_poll(struct verbs_loop *loop)
 	}
 }
 
+/* What others may have of the window, since we have less in flight. */
+static void shares_settle(struct verbs_loop *loop)
+{
+	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
+		for (uint32_t gate = 0; loop->ports[i] && gate < VERBS_GATES_MAX; gate++)
+			gw_verbs_share_settle(&loop->ports[i]->shares[gate]);
+}
+
 static void tick(struct verbs_loop *loop, uint64_t now_ns)
 {
 	loop->next_timer_ns =
@@ -218,8 +226,9 @@ static void tick(struct verbs_loop *loop, uint64_t now_ns)
 	gw_verbs_doors_tick(loop, now_ns);
 	/* Those who used a removed device have let go of it now. */
 	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
-		if (loop->ports[i] && !loop->ports[i]->entries_used && atomic_load(&loop->ports[i]->device->dead))
+		if (loop->ports[i] && !loop->ports[i]->queue_count && atomic_load(&loop->ports[i]->device->dead))
 			gw_verbs_port_destroy(loop->ports[i]);
+	shares_settle(loop);
 }
 
 /* Waits for a descriptor and handles those that are ready. */
@@ -268,8 +277,10 @@ static bool ports_arm(struct verbs_loop *loop)
 {
 	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
 		if (loop->ports[i])
-			gw_verbs_port_arm(loop->ports[i]);
-	return ports_poll(loop);
+			gw_verbs_cqs_arm(loop->ports[i]);
+	bool worked = ports_poll(loop);
+	shares_settle(loop);
+	return worked;
 }
 
 /* --- Possession: held while polled, so that whoever stops a listener may end its clients in a loop that nobody polls.
@@ -323,6 +334,8 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 	size_t n = 0;
 	for (;;) {
 		take_orders(loop);
+		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
+			gw_verbs_async_take(loop);
 		bool worked = ports_poll(loop) || spun;
 		/* When there is something to hand out, the exact time matters to nobody. */
 		n = gw_outbox_take(&loop->outbox, completions, max);

@@ -2,8 +2,12 @@
  *
  *      verbs.c             the poll group's part: poll, sleep, wake, timers
  *      device.c            devices of this process: opened once, shared by all groups, released when they are removed
+ *      async.c             what devices say about themselves: failed queue pairs, completion queues, ports, devices
  *      registration.c      memory that reads land in: a cache of registrations
- *      port.c              one group's completion queue on one device, and who its completions belong to
+ *      port.c              one group's part of one device: its queue pairs, and whose completions are whose
+ *      completion.c        the completion queues of a port
+ *      domain.c            a thread's own doorbells
+ *      window.c            bytes in flight toward a port of a device, shared by the process
  *      queue.c             a queue pair: ring of work in flight, window, silence
  *      stream.c            messages over a queue pair: chunks, credits
  *      rail.c              what client and server tell each other before there is a queue pair (pure)
@@ -49,11 +53,40 @@ extern const struct gw_transport gw_transport_verbs;
 #define VERBS_INBOX          8u           /* messages received and not taken: a power of two, all the receives */
 #define VERBS_PORTS_MAX      4u           /* devices of one poll group */
 #define VERBS_RAILS_MAX      8u           /* devices of one listener */
+#define VERBS_CQS_MAX        12u          /* completion queues of one port: each twice as large as the last */
+#define VERBS_GATES_MAX      4u           /* ports of one device; more share the last place */
 
+struct verbs_device;
 struct verbs_loop;
 struct verbs_port;
 struct verbs_queue;
 struct verbs_frame;
+
+/* --- window.c: what comes in by one port of a device --- */
+
+/* One port of a device, for all groups of the process. */
+struct verbs_gate {
+	uint64_t window;          /* bytes of reads in flight, about */
+	_Atomic uint32_t readers; /* queue pairs that read, roughly */
+	_Atomic uint64_t down_ns; /* since when it is down; 0: it is up, for all we know */
+};
+/* One group's queue pairs on one of them. */
+struct verbs_share {
+	struct verbs_gate *gate;
+	uint32_t reading; /* queue pairs with reads in flight */
+	uint32_t counted; /* of them in gate->readers; more for a while after some have ended */
+	uint32_t readers; /* of the gate, when what follows was worked out */
+	uint32_t bytes;   /* that one queue pair may have in flight */
+	uint32_t read_bytes;
+};
+/* Windows by the ports' speeds. */
+void gw_verbs_gates_begin(struct verbs_device *device);
+uint64_t gw_verbs_gate_window(uint64_t bytes_per_second);
+void gw_verbs_share_work_out(struct verbs_share *share, uint32_t readers);
+/* Counts one more that reads. */
+void gw_verbs_share_raise(struct verbs_share *share);
+/* Those that have ended are counted no more: before a sleep, and now and then. */
+void gw_verbs_share_settle(struct verbs_share *share);
 
 /* --- device.c --- */
 
@@ -66,7 +99,10 @@ struct verbs_device {
 	struct rdma_cm_id *hold; /* keeps the context ours, and hears of the device's removal */
 	struct verbs_registration *registrations;
 	uint32_t references;
-	_Atomic bool dead; /* removed: everybody lets go */
+	_Atomic bool dead;        /* removed, or beyond help: everybody lets go */
+	struct verbs_port *ports; /* of all groups: who is to hear of asynchronous events */
+	_Atomic uint32_t vector;  /* of completion queues: the next one */
+	struct verbs_gate gates[VERBS_GATES_MAX];
 };
 
 /* A group begins to use devices, and ends. GW_UNSUPPORTED says what this host lacks. */
@@ -82,6 +118,20 @@ gw_status gw_verbs_nonblocking(int fd);
 void gw_verbs_devices_look(void);
 /* A GW_UNSUPPORTED text that says what is missing on this host. */
 gw_status gw_verbs_missing(const char *what, int error);
+
+/* --- async.c --- */
+/* With gw_verbs_lock held. What an event tells, to those it concerns; it is not acknowledged yet, so that what it names
+ * is still there. */
+void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *event);
+/* With gw_verbs_lock held: nobody uses the device any more. */
+void gw_verbs_device_dead(struct verbs_device *device);
+/* The port hears of its device's events, or does no more. */
+void gw_verbs_async_join(struct verbs_port *port);
+void gw_verbs_async_leave(struct verbs_port *port);
+/* By the loop's thread: fails the queue pairs that something was told of. */
+void gw_verbs_async_take(struct verbs_loop *loop);
+/* Why the queue pair failed. */
+const char *gw_verbs_queue_reason(const struct verbs_queue *queue);
 
 /* --- registration.c --- */
 struct verbs_registration {
@@ -130,31 +180,69 @@ struct verbs_hearer {
 	void (*event)(struct verbs_hearer *self, const struct rdma_cm_event *event);
 };
 
+/* --- completion.c --- */
+
+/* A completion queue. Its queue pairs can never have more completions waiting than it has entries. */
+struct verbs_cq {
+	struct verbs_port *port;
+	struct ibv_cq *cq;
+	uint32_t used; /* entries, by queue pairs, at most */
+	bool armed;
+	bool mute;           /* owed flushes once and did not deliver: not waited for any more */
+	uint32_t events;     /* taken from the channel, not acknowledged */
+	_Atomic bool failed; /* overrun: it delivers nothing any more */
+};
+
+/* One with room for so many entries more, which are taken. */
+gw_status gw_verbs_cq_enter(struct verbs_port *port, uint32_t entries, struct verbs_cq **out);
+void gw_verbs_cq_leave(struct verbs_cq *cq, uint32_t entries);
+void gw_verbs_cqs_end(struct verbs_port *port);
+/* The channel becomes readable with the next completion of any. */
+void gw_verbs_cqs_arm(struct verbs_port *port);
+
+/* --- domain.c --- */
+
+/* A protection domain, seen through the thread domain of a port. */
+struct verbs_domain {
+	struct verbs_domain *next;
+	struct ibv_pd *base, *pd;
+	uint32_t references; /* queue pairs */
+};
+/* The domain for queue pairs of this port that use memory of `base`: base itself where the device has no thread
+ * domains. What `domain` is told goes back to gw_verbs_domain_put. */
+struct ibv_pd *gw_verbs_domain_get(struct verbs_port *port, struct ibv_pd *base, struct verbs_domain **out);
+void gw_verbs_domain_put(struct verbs_port *port, struct verbs_domain *domain); /* NULL is allowed */
+void gw_verbs_domains_end(struct verbs_port *port);
+
 /* --- port.c --- */
 struct verbs_port {
 	struct verbs_loop *loop;
 	struct verbs_device *device;
-	uint32_t index; /* in the loop */
+	struct verbs_port *next; /* of the device */
+	uint32_t index;          /* in the loop */
+	int vector;              /* of its completion queues */
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	uint32_t entries_used; /* by queue pairs, at most */
-	bool armed;
-	bool mute;       /* owed flushes once and did not deliver: not waited for any more */
-	bool heard;      /* the channel has an event that was not taken yet */
-	uint32_t events; /* taken from the channel, not acknowledged */
+	struct verbs_cq *cqs[VERBS_CQS_MAX]; /* the newest last */
+	uint32_t cq_count;
+	bool heard; /* the channel has events that were not taken yet */
+	uint32_t queue_count;
+	struct ibv_td *td;
+	bool td_asked;
+	struct verbs_domain *domains;
+	struct verbs_share shares[VERBS_GATES_MAX];
+	/* The thread's own; others look at it, and the thread changes it, with the lock held. */
+	pthread_mutex_t queues_lock;
 	struct verbs_queue **queues;
 	uint32_t queue_capacity;
 	uint16_t generation;
 };
 gw_status gw_verbs_port_get(struct verbs_loop *loop, struct rdma_cm_id *id, struct verbs_port **out);
 void gw_verbs_port_destroy(struct verbs_port *port); /* when it has no queue pairs */
-/* A number for a queue pair whose flushes fill at most so many entries. */
+/* A number for a queue pair, and a completion queue that has room for all that its entries may bring. */
 gw_status gw_verbs_port_enter(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries);
 void gw_verbs_port_leave(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries);
 /* Handles what has completed; true if anything had. */
 bool gw_verbs_port_poll(struct verbs_port *port);
-/* The channel becomes readable with the next completion. */
-void gw_verbs_port_arm(struct verbs_port *port);
 
 /* --- queue.c --- */
 enum verbs_work { VERBS_READ, VERBS_PROBE, VERBS_SEND };
@@ -171,6 +259,11 @@ struct verbs_wr {
 struct verbs_queue {
 	struct rdma_cm_id *id;
 	struct verbs_port *port;
+	struct verbs_cq *cq;
+	struct verbs_domain *domain;
+	struct verbs_share *share;
+	_Atomic uint32_t qp_num;   /* 0: not made yet */
+	_Atomic int trouble;       /* 1 + the enum ibv_event_type that told of its end; 0: none */
 	struct verbs_touch *touch; /* the owner's */
 	/* A read has landed. */
 	void (*read_done)(struct verbs_queue *queue, struct verbs_wr *wr);
@@ -212,6 +305,8 @@ gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, 
 				const struct verbs_needs *needs, struct verbs_queue **out);
 /* Nothing is written by it after the return; its work is lost. NULL is allowed. */
 void gw_verbs_queue_destroy(struct verbs_queue *queue);
+/* An asynchronous event told of its end. */
+void gw_verbs_queue_failed(struct verbs_queue *queue, int trouble);
 /* To the error state: what is in flight is flushed. */
 void gw_verbs_queue_break(struct verbs_queue *queue);
 /* Polls until what was in flight has been flushed, for a bounded time. */
@@ -224,11 +319,34 @@ static inline uint32_t verbs_queue_open(const struct verbs_queue *queue)
 
 #define VERBS_AT_MASK 0x7fffffffu /* a place in the ring, in a work request id; the bit above marks receives */
 
+/* Its share of what may come in by its port, as of now. */
+static inline const struct verbs_share *verbs_queue_share(const struct verbs_queue *queue)
+{
+	struct verbs_share *share = queue->share;
+	uint32_t readers = atomic_load_explicit(&share->gate->readers, memory_order_relaxed);
+	if (readers != share->readers)
+		gw_verbs_share_work_out(share, readers);
+	return share;
+}
+
 /* How many reads may be posted now. */
 static inline uint32_t verbs_queue_room(const struct verbs_queue *queue)
 {
 	uint32_t open = verbs_queue_open(queue);
-	return queue->bytes_open >= VERBS_WINDOW_BYTES || open >= queue->window ? 0 : queue->window - open;
+	return queue->bytes_open >= verbs_queue_share(queue)->bytes || open >= queue->window ? 0 : queue->window - open;
+}
+
+/* Bytes of reads that are in flight on it: more, and fewer. */
+static inline void verbs_queue_take(struct verbs_queue *queue, uint32_t bytes)
+{
+	if (!queue->bytes_open && ++queue->share->reading > queue->share->counted)
+		gw_verbs_share_raise(queue->share);
+	queue->bytes_open += bytes;
+}
+static inline void verbs_queue_give(struct verbs_queue *queue, uint64_t bytes)
+{
+	queue->bytes_open -= bytes;
+	queue->share->reading -= bytes && !queue->bytes_open;
 }
 
 /* The id of the work request whose place was pushed last. */
@@ -316,6 +434,7 @@ struct verbs_loop {
 	uint64_t next_timer_ns, next_look_ns;
 	uint64_t open; /* connects, reads and requests of the endpoints */
 	_Atomic bool owned;
+	_Atomic bool troubled; /* queue pairs, or completion queues, were told of */
 	_Atomic uint32_t close_asked, close_done;
 };
 

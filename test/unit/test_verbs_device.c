@@ -1,0 +1,746 @@
+/* What is made on an RDMA device, and what becomes of it when the device says that something has failed: on a made-up
+ * device, whose driver has or lacks what cards' drivers do. Its verbs are defined here, in place of the library's. */
+#include <stdio.h>
+#ifndef GRAPHWIRE_VERBS
+int main(void)
+{
+	printf("1..0 # SKIP built without RDMA\n");
+	return 0;
+}
+#else
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "transport/verbs/verbs.h"
+
+#define ENTRIES (VERBS_RING + VERBS_RECEIVES + VERBS_RECEIVES_SPARE) /* of a client's first queue pair */
+
+/* --- The device. --- */
+
+#define EVENTS_MAX 8
+
+static struct {
+	struct ibv_device device;
+	struct verbs_context verbs;
+	struct ibv_device_attr attr;
+	/* What its driver can do. */
+	int resize_error, td_error, parent_error;
+	/* What was made of it and is still there. */
+	int cqs, tds, parents, qps, pds;
+	int resized, td_made;
+	/* Asynchronous events: not read, read, and acknowledged. */
+	struct ibv_async_event events[EVENTS_MAX];
+	int event_count, event_at, acknowledged;
+	struct ibv_pd *qp_pd; /* of the queue pair made last */
+	uint32_t qp_num;
+	int vector; /* of the completion queue made last */
+} card;
+
+struct card_td {
+	struct ibv_td td;
+	int users; /* parent domains */
+};
+
+static struct ibv_td *card_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init)
+{
+	assert_int_equal(init->comp_mask, 0);
+	errno = card.td_error;
+	if (errno)
+		return NULL;
+	struct card_td *td = calloc(1, sizeof(*td));
+	td->td.context = context;
+	card.tds++;
+	card.td_made++;
+	return &td->td;
+}
+
+static int card_dealloc_td(struct ibv_td *td)
+{
+	assert_int_equal(((struct card_td *)td)->users, 0);
+	card.tds--;
+	free(td);
+	return 0;
+}
+
+struct card_pd {
+	struct ibv_pd pd;
+	struct ibv_pd *base; /* of a parent domain */
+	struct card_td *td;
+	int users; /* parent domains, queue pairs */
+};
+
+static struct ibv_pd *pd_create(struct ibv_context *context, struct ibv_pd *base)
+{
+	struct card_pd *pd = calloc(1, sizeof(*pd));
+	pd->pd.context = context;
+	pd->base = base;
+	return &pd->pd;
+}
+
+static struct ibv_pd *card_alloc_parent(struct ibv_context *context, struct ibv_parent_domain_init_attr *init)
+{
+	assert_non_null(init->td);
+	errno = card.parent_error;
+	if (errno)
+		return NULL;
+	card.parents++;
+	((struct card_pd *)init->pd)->users++;
+	struct ibv_pd *pd = pd_create(context, init->pd);
+	((struct card_pd *)pd)->td = (struct card_td *)init->td;
+	((struct card_td *)init->td)->users++;
+	return pd;
+}
+
+static int card_query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *attr, size_t bytes)
+{
+	(void)context;
+	assert_in_range(number, 1, card.attr.phys_port_cnt);
+	memset(attr, 0, bytes);
+	attr->max_msg_sz = 1u << 30;
+	attr->active_speed = 32; /* 4 lanes of 25 Gb/s */
+	attr->active_width = 2;
+	return 0;
+}
+
+static int card_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq, (void)n, (void)wc;
+	return 0;
+}
+
+static int card_notify(struct ibv_cq *cq, int solicited)
+{
+	(void)cq, (void)solicited;
+	return 0;
+}
+
+static void card_begin(int vectors)
+{
+	memset(&card, 0, sizeof(card));
+	snprintf(card.device.name, sizeof(card.device.name), "made_up_0");
+	card.device.transport_type = IBV_TRANSPORT_IB;
+	card.attr = (struct ibv_device_attr){
+		.max_qp_wr = 4096, .max_sge = 30, .max_sge_rd = 30, .max_cqe = 1 << 20, .phys_port_cnt = 2};
+	card.verbs = (struct verbs_context){.sz = sizeof(card.verbs),
+					    .query_port = card_query_port,
+					    .alloc_td = card_alloc_td,
+					    .dealloc_td = card_dealloc_td,
+					    .alloc_parent_domain = card_alloc_parent};
+	card.verbs.context = (struct ibv_context){.device = &card.device,
+						  .num_comp_vectors = vectors,
+						  .abi_compat = __VERBS_ABI_IS_EXTENDED,
+						  .async_fd = eventfd(0, EFD_NONBLOCK),
+						  .cmd_fd = eventfd(0, EFD_NONBLOCK),
+						  .ops = {.poll_cq = card_poll, .req_notify_cq = card_notify}};
+	card.qp_num = 16;
+}
+
+/* Nothing of it is left, and every event was acknowledged. */
+static void card_end(void)
+{
+	assert_int_equal(card.cqs, 0);
+	assert_int_equal(card.qps, 0);
+	assert_int_equal(card.parents, 0);
+	assert_int_equal(card.tds, 0);
+	assert_int_equal(card.pds, 0);
+	assert_int_equal(card.acknowledged, card.event_count);
+	close(card.verbs.context.async_fd);
+	close(card.verbs.context.cmd_fd);
+}
+
+/* --- The library's functions. --- */
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+			     int vector)
+{
+	struct ibv_cq *cq = calloc(1, sizeof(*cq));
+	assert_in_range(vector, 0, context->num_comp_vectors ? context->num_comp_vectors - 1 : 0);
+	assert_in_range(cqe, 1, card.attr.max_cqe);
+	*cq = (struct ibv_cq){.context = context, .channel = channel, .cq_context = cq_context, .cqe = cqe};
+	card.vector = vector;
+	card.cqs++;
+	return cq;
+}
+
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	if (card.resize_error)
+		return card.resize_error;
+	cq->cqe = cqe;
+	card.resized++;
+	return 0;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	card.cqs--;
+	free(cq);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+	(void)channel, (void)cq, (void)context;
+	errno = EAGAIN;
+	return -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
+{
+	(void)cq, (void)n;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct ibv_comp_channel *channel = calloc(1, sizeof(*channel));
+	channel->context = context;
+	channel->fd = eventfd(0, EFD_NONBLOCK);
+	return channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	close(channel->fd);
+	free(channel);
+	return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	card.pds++;
+	return pd_create(context, NULL);
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	struct card_pd *inside = (struct card_pd *)pd;
+	assert_int_equal(inside->users, 0);
+	if (inside->base) {
+		((struct card_pd *)inside->base)->users--;
+		inside->td->users--;
+		card.parents--;
+	} else {
+		card.pds--;
+	}
+	free(inside);
+	return 0;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	(void)context;
+	*attr = card.attr;
+	return 0;
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	uint64_t ignored;
+	(void)!read(context->async_fd, &ignored, sizeof(ignored));
+	if (card.event_at == card.event_count) {
+		errno = EAGAIN;
+		return -1;
+	}
+	*event = card.events[card.event_at++];
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	(void)event;
+	card.acknowledged++;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	(void)qp, (void)attr, (void)mask;
+	return 0;
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct rdma_event_channel *channel = calloc(1, sizeof(*channel));
+	channel->fd = eventfd(0, EFD_NONBLOCK);
+	return channel;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	close(channel->fd);
+	free(channel);
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	(void)channel, (void)event;
+	errno = EAGAIN;
+	return -1;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
+{
+	(void)ps;
+	*id = calloc(1, sizeof(**id));
+	(*id)->channel = channel;
+	(*id)->context = context;
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *address)
+{
+	(void)address;
+	id->verbs = &card.verbs.context;
+	return 0;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	free(id);
+	return 0;
+}
+
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	id->qp = calloc(1, sizeof(*id->qp));
+	*id->qp = (struct ibv_qp){.context = id->verbs,
+				  .pd = pd,
+				  .send_cq = init->send_cq,
+				  .recv_cq = init->recv_cq,
+				  .qp_num = card.qp_num++};
+	((struct card_pd *)pd)->users++;
+	card.qp_pd = pd;
+	card.qps++;
+	return 0;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	((struct card_pd *)id->qp->pd)->users--;
+	card.qps--;
+	free(id->qp);
+	id->qp = NULL;
+}
+
+/* --- Groups with queue pairs on it. --- */
+
+#define QUEUES_MAX 200
+
+struct side {
+	struct verbs_touch touch;
+	struct gw_poll_group *group;
+	struct verbs_loop *loop;
+	struct verbs_port *port;
+	struct verbs_queue *queues[QUEUES_MAX];
+	uint32_t n;
+};
+
+static void touched(struct verbs_touch *touch)
+{
+	(void)touch;
+}
+
+static struct rdma_cm_id *bound_id(uint8_t port)
+{
+	struct rdma_cm_id *id;
+	rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP);
+	rdma_bind_addr(id, NULL);
+	id->port_num = port;
+	id->route.addr.src_addr.sa_family = AF_INET;
+	return id;
+}
+
+static void side_begin(struct side *side)
+{
+	void *loop;
+	memset(side, 0, sizeof(*side));
+	side->touch.run = touched;
+	assert_int_equal(gw_poll_group_create(NULL, &side->group), GW_OK);
+	assert_int_equal(gw_poll_group_state(side->group, &gw_transport_verbs, &loop), GW_OK);
+	side->loop = loop;
+	struct rdma_cm_id *id = bound_id(1);
+	assert_int_equal(gw_verbs_port_get(side->loop, id, &side->port), GW_OK);
+	rdma_destroy_id(id);
+}
+
+static gw_status side_add(struct side *side, struct ibv_pd *pd, uint8_t port)
+{
+	struct verbs_needs needs = {
+		.work = VERBS_RING, .sges = VERBS_SGES_MAX, .receives = VERBS_RECEIVES + VERBS_RECEIVES_SPARE};
+	struct rdma_cm_id *id = bound_id(port);
+	assert_true(side->n < QUEUES_MAX);
+	gw_status status = gw_verbs_queue_create(side->port, id, pd, &needs, &side->queues[side->n]);
+	if (status) {
+		rdma_destroy_id(id);
+		return status;
+	}
+	side->queues[side->n++]->touch = &side->touch;
+	return GW_OK;
+}
+
+static void side_fill(struct side *side, uint32_t n)
+{
+	while (side->n < n)
+		assert_int_equal(side_add(side, side->port->device->pd, 1), GW_OK);
+}
+
+static void side_remove(struct side *side)
+{
+	gw_verbs_queue_destroy(side->queues[--side->n]);
+}
+
+static void side_end(struct side *side)
+{
+	while (side->n)
+		side_remove(side);
+	gw_verbs_untouch(side->loop, &side->touch);
+	gw_poll_group_destroy(side->group);
+}
+
+/* --- Completion queues. --- */
+
+/* Every queue pair has its entries in a completion queue, whatever comes. */
+static void check_entries(const struct side *side)
+{
+	uint32_t used[VERBS_CQS_MAX] = {0};
+	for (uint32_t i = 0; i < side->n; i++)
+		for (uint32_t c = 0; c < side->port->cq_count; c++)
+			if (side->queues[i]->id->qp->send_cq == side->port->cqs[c]->cq)
+				used[c] += ENTRIES;
+	uint32_t sum = 0;
+	for (uint32_t c = 0; c < side->port->cq_count; c++) {
+		assert_int_equal(used[c], side->port->cqs[c]->used);
+		assert_in_range(used[c], 0, side->port->cqs[c]->cq->cqe);
+		sum += used[c];
+	}
+	assert_int_equal(sum, side->n * ENTRIES);
+}
+
+static void completion_queues_grow(void **state)
+{
+	(void)state;
+	static const int errors[] = {0, EOPNOTSUPP, ENOSYS, ENOMEM};
+	for (size_t e = 0; e < sizeof(errors) / sizeof(errors[0]); e++) {
+		struct side side;
+		card_begin(4);
+		card.resize_error = errors[e];
+		side_begin(&side);
+		side_fill(&side, QUEUES_MAX);
+		check_entries(&side);
+		if (errors[e])
+			assert_in_range(card.cqs, 2, 8); /* each twice as large as the last */
+		else
+			assert_int_equal(card.cqs, 1);
+		while (side.n > QUEUES_MAX / 2)
+			side_remove(&side);
+		int cqs = card.cqs;
+		side_fill(&side, QUEUES_MAX);
+		check_entries(&side);
+		assert_int_equal(card.cqs, cqs);
+		side_end(&side);
+		card_end();
+	}
+}
+
+static void a_device_without_entries_left(void **state)
+{
+	(void)state;
+	for (int error = 0; error <= EOPNOTSUPP; error += EOPNOTSUPP) {
+		struct side side;
+		card_begin(1);
+		card.attr.max_cqe = ENTRIES - 1;
+		card.resize_error = error;
+		side_begin(&side);
+		assert_int_equal(side_add(&side, side.port->device->pd, 1), GW_LIMIT);
+		assert_non_null(strstr(gw_last_error(), "made_up_0"));
+		side_end(&side);
+		card_end();
+	}
+}
+
+static void interrupts_are_spread(void **state)
+{
+	(void)state;
+	static const int vectors[] = {8, 3, 1, 0};
+	for (size_t v = 0; v < sizeof(vectors) / sizeof(vectors[0]); v++) {
+		struct side sides[16];
+		int taken[8] = {0};
+		card_begin(vectors[v]);
+		for (int i = 0; i < 16; i++) {
+			side_begin(&sides[i]);
+			side_fill(&sides[i], 1);
+			taken[card.vector]++;
+		}
+		for (int i = 0; i < vectors[v]; i++)
+			assert_in_range(taken[i], 16 / vectors[v], 16 / vectors[v] + 1);
+		for (int i = 0; i < 16; i++)
+			side_end(&sides[i]);
+		card_end();
+	}
+}
+
+/* --- Doorbells. --- */
+
+/* Each port has a thread domain, and a parent domain of it for each protection domain; they end with what uses them. */
+static void thread_domains(void **state)
+{
+	(void)state;
+	struct side sides[2];
+	card_begin(4);
+	for (int i = 0; i < 2; i++)
+		side_begin(&sides[i]);
+	struct ibv_pd *own = sides[0].port->device->pd, *other = ibv_alloc_pd(&card.verbs.context);
+	for (int i = 0; i < 2; i++) {
+		for (int q = 0; q < 6; q++) {
+			struct ibv_pd *base = q % 2 ? other : own;
+			assert_int_equal(side_add(&sides[i], base, 1), GW_OK);
+			assert_ptr_equal(((struct card_pd *)card.qp_pd)->base, base);
+		}
+		assert_int_equal(card.parents, 2 * (i + 1));
+		assert_int_equal(card.td_made, i + 1);
+	}
+	/* The listener's protection domain goes when its clients have gone, though the ports stay. */
+	for (int i = 0; i < 2; i++)
+		while (sides[i].n)
+			side_remove(&sides[i]);
+	assert_int_equal(card.parents, 0);
+	ibv_dealloc_pd(other);
+	side_fill(&sides[0], 1);
+	assert_int_equal(card.td_made, 2);
+	for (int i = 0; i < 2; i++)
+		side_end(&sides[i]);
+	card_end();
+}
+
+static void a_device_without_thread_domains(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < 4; kind++) {
+		struct side side;
+		card_begin(4);
+		card.td_error = kind == 0 ? EOPNOTSUPP : kind == 1 ? ENOENT : 0; /* ENOENT: mlx5, when all are taken */
+		card.parent_error = kind == 2 ? EOPNOTSUPP : 0;
+		if (kind == 3)
+			card.verbs.alloc_td = NULL;
+		side_begin(&side);
+		side_fill(&side, 3);
+		assert_ptr_equal(card.qp_pd, side.port->device->pd);
+		side_end(&side);
+		card_end();
+	}
+}
+
+/* --- Asynchronous events. --- */
+
+/* The device says something, and every group looks; returns whether the first was woken. */
+static bool say(struct side *sides, int n, struct ibv_async_event event)
+{
+	uint64_t one = 1;
+	struct gw_completion completion;
+	assert_true(card.event_count < EVENTS_MAX);
+	card.events[card.event_count++] = event;
+	assert_int_equal(write(card.verbs.context.async_fd, &one, sizeof(one)), sizeof(one));
+	/* The last reads it, so that the others have to be told. */
+	gw_verbs_devices_look();
+	bool woken = atomic_load(&sides[0].loop->troubled);
+	for (int i = 0; i < n; i++)
+		gw_poll_group_poll(sides[i].group, &completion, 1, 0);
+	assert_int_equal(card.acknowledged, card.event_count);
+	return woken;
+}
+
+static void failed_queue_pairs(void **state)
+{
+	(void)state;
+	static const enum ibv_event_type types[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
+						    IBV_EVENT_PATH_MIG_ERR};
+	struct side sides[2];
+	card_begin(4);
+	for (int i = 0; i < 2; i++) {
+		side_begin(&sides[i]);
+		side_fill(&sides[i], 5);
+	}
+	for (uint32_t t = 0; t < 4; t++) {
+		struct verbs_queue *queue = sides[1].queues[t];
+		assert_false(say(sides, 2, (struct ibv_async_event){{.qp = queue->id->qp}, types[t]}));
+		assert_int_equal(queue->failure, IBV_WC_FATAL_ERR);
+		assert_string_equal(gw_verbs_queue_reason(queue), ibv_event_type_str(types[t]));
+		for (uint32_t i = 0; i < 5; i++) {
+			assert_int_equal(sides[0].queues[i]->failure, IBV_WC_SUCCESS);
+			assert_true(i <= t || sides[1].queues[i]->failure == IBV_WC_SUCCESS);
+		}
+	}
+	/* Others of this process make queue pairs on the same device. */
+	struct ibv_qp foreign = {.qp_num = 5};
+	say(sides, 2, (struct ibv_async_event){{.qp = &foreign}, IBV_EVENT_QP_FATAL});
+	assert_int_equal(sides[1].queues[4]->failure, IBV_WC_SUCCESS);
+	for (int i = 0; i < 2; i++)
+		side_end(&sides[i]);
+	card_end();
+}
+
+/* One that overflowed takes its queue pairs with it and gets no new ones; its port goes on with another. */
+static void failed_completion_queues(void **state)
+{
+	(void)state;
+	struct side side;
+	card_begin(4);
+	card.resize_error = EOPNOTSUPP;
+	side_begin(&side);
+	side_fill(&side, 8);
+	assert_true(side.port->cq_count > 1);
+	struct ibv_cq *cq = side.queues[0]->cq->cq;
+	assert_true(say(&side, 1, (struct ibv_async_event){{.cq = cq}, IBV_EVENT_CQ_ERR}));
+	for (uint32_t i = 0; i < 8; i++) {
+		bool lost = side.queues[i]->id->qp->send_cq == cq;
+		assert_int_equal(side.queues[i]->failure, lost ? IBV_WC_FATAL_ERR : IBV_WC_SUCCESS);
+	}
+	side_fill(&side, 9);
+	assert_ptr_not_equal(side.queues[8]->id->qp->send_cq, cq);
+	/* Nothing waits for what it owes. */
+	side.queues[0]->head++;
+	uint64_t begun = gw_now_ns();
+	side_end(&side);
+	assert_in_range(gw_now_ns() - begun, 0, 100 * GW_NS_PER_SECOND);
+	card_end();
+}
+
+static void failed_devices(void **state)
+{
+	(void)state;
+	struct side side;
+	card_begin(4);
+	side_begin(&side);
+	side_fill(&side, 2);
+	assert_false(atomic_load(&side.port->device->dead));
+	assert_true(say(&side, 1, (struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL}));
+	assert_true(atomic_load(&side.port->device->dead));
+	struct rdma_cm_id *id = bound_id(1);
+	struct verbs_port *port;
+	assert_int_equal(gw_verbs_port_get(side.loop, id, &port), GW_PEER_LOST);
+	rdma_destroy_id(id);
+	while (side.n)
+		side_remove(&side);
+	side_end(&side);
+	card_end();
+}
+
+static void ports_that_go_down(void **state)
+{
+	(void)state;
+	struct side side;
+	card_begin(4);
+	side_begin(&side);
+	const struct verbs_gate *gates = side.port->device->gates;
+	assert_true(say(&side, 1, (struct ibv_async_event){{.port_num = 2}, IBV_EVENT_PORT_ERR}));
+	assert_true(!atomic_load(&gates[0].down_ns) && atomic_load(&gates[1].down_ns));
+	say(&side, 1, (struct ibv_async_event){{.port_num = 2}, IBV_EVENT_PORT_ACTIVE});
+	assert_false(atomic_load(&gates[1].down_ns));
+	/* What changes nothing is acknowledged all the same. */
+	static const enum ibv_event_type others[] = {IBV_EVENT_SRQ_ERR, IBV_EVENT_WQ_FATAL, IBV_EVENT_GID_CHANGE,
+						     IBV_EVENT_LID_CHANGE, IBV_EVENT_SM_CHANGE};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(say(&side, 1, (struct ibv_async_event){{.port_num = 1}, others[i]}));
+	assert_false(atomic_load(&side.port->device->dead));
+	side_end(&side);
+	card_end();
+}
+
+/* --- The window of a port. --- */
+
+static void shares_of_a_window(void **state)
+{
+	(void)state;
+	static struct side sides[2];
+	card_begin(4);
+	for (int i = 0; i < 2; i++) {
+		side_begin(&sides[i]);
+		side_fill(&sides[i], 64);
+	}
+	const struct verbs_gate *gate = &sides[0].port->device->gates[0];
+	assert_int_equal(gate->window, 12500000); /* a millisecond of 100 Gb/s */
+	uint64_t sum = 0;
+	for (uint32_t q = 0; q < 128; q++) {
+		struct verbs_queue *queue = sides[q % 2].queues[q / 2];
+		/* One alone has all that a queue pair may have; the more there are, the less each. */
+		verbs_queue_take(queue, 1);
+		uint64_t share = verbs_queue_share(queue)->bytes, all = share * (q + 1);
+		assert_true(q || share == VERBS_WINDOW_BYTES);
+		assert_true(all <= gate->window && (share == VERBS_WINDOW_BYTES || all > gate->window - q - 1));
+		assert_in_range(verbs_queue_share(queue)->read_bytes, 4096, share / 4);
+	}
+	/* Full: all are as full as each other, and nobody has room; a reader that is done makes room for the others. */
+	for (uint32_t q = 0; q < 128; q++) {
+		struct verbs_queue *queue = sides[q % 2].queues[q / 2];
+		while (verbs_queue_room(queue))
+			verbs_queue_take(queue, verbs_queue_share(queue)->read_bytes);
+		sum += queue->bytes_open;
+	}
+	assert_in_range(sum, gate->window - 128, gate->window + gate->window / 4 + 128);
+	for (uint32_t q = 0; q < 64; q++)
+		verbs_queue_give(sides[1].queues[q], sides[1].queues[q]->bytes_open);
+	assert_int_equal(verbs_queue_room(sides[0].queues[0]), 0); /* told before a sleep, not at once */
+	struct gw_completion completion;
+	gw_poll_group_poll(sides[1].group, &completion, 1, 1);
+	assert_true(verbs_queue_room(sides[0].queues[0]) > 0);
+	/* By another port of the device comes something else. */
+	assert_int_equal(side_add(&sides[0], sides[0].port->device->pd, 2), GW_OK);
+	verbs_queue_take(sides[0].queues[64], 1);
+	assert_int_equal(verbs_queue_share(sides[0].queues[64])->bytes, VERBS_WINDOW_BYTES);
+	for (int i = 0; i < 2; i++)
+		side_end(&sides[i]);
+	card_end();
+}
+
+/* However many read, each may have something in flight; a port that does not tell its speed is a fast one. */
+static void windows_have_limits(void **state)
+{
+	(void)state;
+	struct verbs_gate gate = {.window = gw_verbs_gate_window(0)};
+	struct verbs_share share = {.gate = &gate};
+	assert_int_equal(gate.window, gw_verbs_gate_window(12500000000));
+	assert_in_range(gw_verbs_gate_window(1), VERBS_WINDOW_BYTES, 4 << 20);
+	assert_in_range(gw_verbs_gate_window(UINT64_MAX), gate.window, 256 << 20);
+	gw_verbs_share_work_out(&share, 1000000);
+	assert_in_range(share.bytes, 4096, 65536);
+	assert_in_range(share.read_bytes, 4096, share.bytes);
+	gw_verbs_share_work_out(&share, 0);
+	assert_int_equal(share.bytes, VERBS_WINDOW_BYTES);
+	assert_int_equal(share.read_bytes, VERBS_READ_BYTES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(completion_queues_grow),
+		cmocka_unit_test(a_device_without_entries_left),
+		cmocka_unit_test(interrupts_are_spread),
+		cmocka_unit_test(thread_domains),
+		cmocka_unit_test(a_device_without_thread_domains),
+		cmocka_unit_test(failed_queue_pairs),
+		cmocka_unit_test(failed_completion_queues),
+		cmocka_unit_test(failed_devices),
+		cmocka_unit_test(ports_that_go_down),
+		cmocka_unit_test(shares_of_a_window),
+		cmocka_unit_test(windows_have_limits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif

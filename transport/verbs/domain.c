@@ -1,0 +1,92 @@
+/* A thread's own doorbells.
+ *
+ * Queue pairs of a process share the few doorbell pages that the driver maps for it, each behind a lock: with hundreds
+ * of queue pairs, threads that have nothing to do with each other wait for one another at every post. A thread domain
+ * (ibv_alloc_td) is a promise that what is made under it is used by one thread at a time, which a port's queue pairs
+ * are; the driver then gives them a doorbell of their own and takes no locks. It is handed over in a parent domain
+ * (ibv_alloc_parent_domain) around a protection domain, and that can be used wherever the protection domain can: memory
+ * registered in the one is open to queue pairs made in the other (ibv_alloc_parent_domain(3)).
+ *
+ *   port ── thread domain ──┬── parent domain of the device's own protection domain: the client's queue pairs
+ *                           └── parent domain of a listener's: its clients' queue pairs
+ *
+ * A parent domain ends with its last queue pair, before the protection domain that it is around; the thread domain ends
+ * with the port. Not every driver has thread domains, and a device's doorbells are limited in number: then the
+ * protection domain itself is used, and locks are the driver's matter.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/log.h"
+#include "transport/verbs/verbs.h"
+
+/* Asked for once: a device that has none does not get one later. */
+static void ask_td(struct verbs_port *port)
+{
+	struct ibv_td_init_attr init = {0};
+	if (port->td_asked)
+		return;
+	port->td_asked = true;
+	port->td = ibv_alloc_td(port->device->context, &init);
+	if (!port->td)
+		gw_log(GW_LOG_DEBUG, "RDMA device %s: no thread domain: %s",
+		       ibv_get_device_name(port->device->context->device), strerror(errno));
+}
+
+static struct verbs_domain *domain_create(struct verbs_port *port, struct ibv_pd *base)
+{
+	struct ibv_parent_domain_init_attr init = {.pd = base, .td = port->td};
+	struct verbs_domain *domain = gw_calloc(1, sizeof(*domain));
+	if (!domain)
+		return NULL;
+	domain->base = base;
+	domain->pd = ibv_alloc_parent_domain(port->device->context, &init);
+	if (!domain->pd) {
+		gw_log(GW_LOG_DEBUG, "RDMA device %s: no parent domain: %s",
+		       ibv_get_device_name(port->device->context->device), strerror(errno));
+		gw_free(domain);
+		return NULL;
+	}
+	domain->next = port->domains;
+	port->domains = domain;
+	return domain;
+}
+
+struct ibv_pd *gw_verbs_domain_get(struct verbs_port *port, struct ibv_pd *base, struct verbs_domain **out)
+{
+	struct verbs_domain *domain = port->domains;
+	*out = NULL;
+	ask_td(port);
+	if (!port->td)
+		return base;
+	while (domain && domain->base != base)
+		domain = domain->next;
+	if (!domain)
+		domain = domain_create(port, base);
+	if (!domain)
+		return base;
+	domain->references++;
+	*out = domain;
+	return domain->pd;
+}
+
+void gw_verbs_domain_put(struct verbs_port *port, struct verbs_domain *domain)
+{
+	struct verbs_domain **at = &port->domains;
+	if (!domain || --domain->references)
+		return;
+	while (*at != domain)
+		at = &(*at)->next;
+	*at = domain->next;
+	ibv_dealloc_pd(domain->pd);
+	gw_free(domain);
+}
+
+void gw_verbs_domains_end(struct verbs_port *port)
+{
+	assert(!port->domains);
+	if (port->td)
+		ibv_dealloc_td(port->td);
+	port->td = NULL;
+}

@@ -1,0 +1,98 @@
+/* How many bytes of reads are in flight toward one port of a device.
+ *
+ * A read's answer comes when its server sends it, and many servers answer at once: what is asked of them together
+ * stands in the switch before this port, and beyond its buffers packets are dropped, or pauses reach back into the
+ * network. So all queue pairs of the process that read by one port have a window together, of what the port takes in
+ * WINDOW_US, and each of those that have reads in flight may fill an equal share of it:
+ *
+ *   share = window / queue pairs that read            SHARE_MIN to VERBS_WINDOW_BYTES, reads cut at a quarter of it
+ *
+ * Nobody waits for another's share: one whose reads are all done is no reader, and one that has none in flight may
+ * always post. The readers of a port are one number of the process, which its threads look at before they post and
+ * change only when one of theirs begins to read that was not counted, and before they sleep: not for every read. The
+ * sum is therefore near the window, not at it; beyond window / SHARE_MIN readers it grows with them.
+ */
+#include "core/base/log.h"
+#include "transport/verbs/verbs.h"
+
+#define WINDOW_US  1000u
+#define WINDOW_MIN (2ull << 20)
+#define WINDOW_MAX (64ull << 20)
+#define SHARE_MIN  (16u << 10)
+#define READ_MIN   (4u << 10)
+#define SPEED      12500000000ull /* bytes a second, of a port that does not tell */
+
+/* Megabits a second, of one lane. */
+static uint64_t lane_speed(uint8_t speed)
+{
+	static const struct {
+		uint8_t code;
+		uint32_t megabits;
+	} speeds[] = {{1, 2500},   {2, 5000},   {4, 10000},  {8, 10000},
+		      {16, 14000}, {32, 25000}, {64, 50000}, {128, 100000}};
+	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++)
+		if (speeds[i].code == speed)
+			return speeds[i].megabits;
+	return 0;
+}
+
+static uint64_t lanes(uint8_t width)
+{
+	switch (width) {
+	case 1:
+		return 1;
+	case 2:
+		return 4;
+	case 4:
+		return 8;
+	case 8:
+		return 12;
+	case 16:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+uint64_t gw_verbs_gate_window(uint64_t bytes_per_second)
+{
+	uint64_t window = (bytes_per_second ? bytes_per_second : SPEED) / 1000000 * WINDOW_US;
+	window = window < WINDOW_MIN ? WINDOW_MIN : window;
+	return window < WINDOW_MAX ? window : WINDOW_MAX;
+}
+
+void gw_verbs_gates_begin(struct verbs_device *device)
+{
+	for (uint32_t i = 0; i < VERBS_GATES_MAX; i++) {
+		struct ibv_port_attr attr;
+		uint64_t speed = 0;
+		if (i < device->attr.phys_port_cnt && ibv_query_port(device->context, (uint8_t)(i + 1), &attr) == 0)
+			speed = lane_speed(attr.active_speed) * lanes(attr.active_width) * 125000;
+		device->gates[i].window = gw_verbs_gate_window(speed);
+	}
+}
+
+void gw_verbs_share_work_out(struct verbs_share *share, uint32_t readers)
+{
+	uint64_t bytes = share->gate->window / (readers ? readers : 1);
+	bytes = bytes < SHARE_MIN ? SHARE_MIN : bytes;
+	share->readers = readers;
+	share->bytes = bytes < VERBS_WINDOW_BYTES ? (uint32_t)bytes : VERBS_WINDOW_BYTES;
+	share->read_bytes =
+		share->bytes / 4 < VERBS_READ_BYTES ? share->bytes / 4 / READ_MIN * READ_MIN : VERBS_READ_BYTES;
+}
+
+void gw_verbs_share_raise(struct verbs_share *share)
+{
+	share->counted++;
+	atomic_fetch_add_explicit(&share->gate->readers, 1, memory_order_relaxed);
+}
+
+void gw_verbs_share_settle(struct verbs_share *share)
+{
+	uint32_t fewer = share->counted - share->reading;
+	if (!fewer)
+		return;
+	share->counted = share->reading;
+	atomic_fetch_sub_explicit(&share->gate->readers, fewer, memory_order_relaxed);
+}
