@@ -76,7 +76,7 @@ static gw_status parse_delimiter(const char *text, char *out)
 			return GW_OK;
 		}
 	}
-	if (strlen(text) != 1 || text[0] == '"' || text[0] == '\n')
+	if (strlen(text) != 1 || strchr("\"\n\r", text[0]))
 		return gw_fail(GW_INVALID, "\"%.32s\" is not one character", text);
 	*out = text[0];
 	return GW_OK;

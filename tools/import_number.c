@@ -200,9 +200,9 @@ static gw_status check_line_ends(const struct gw_import_space *space)
 	for (uint64_t i = 0; i < space->list_table.rows; i++) {
 		struct gw_span span = gw_text_span(text->data, space->list[i]);
 		const char *at = span.at + span.bytes;
-		while (at < stop && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '"'))
+		while (at < stop && (*at == ' ' || *at == '\t' || *at == '"'))
 			at++;
-		if (at < stop && *at != '\n')
+		if (at < stop && *at != '\n' && *at != '\r')
 			return gw_fail(GW_FORMAT,
 				       "%s, line %llu: more than a number and a name: put a tab between them",
 				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i));
