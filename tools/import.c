@@ -41,6 +41,9 @@ struct arguments {
 
 static gw_status add_word(struct arguments *a, enum gw_import_kind kind, const char *text)
 {
+	gw_status status = gw_import_word_check(kind, text);
+	if (status)
+		return status;
 	struct gw_import_word *grown = gw_realloc(a->words, a->import.num_words + 1, sizeof(*a->words));
 	if (!grown)
 		return GW_NO_MEMORY;
@@ -114,9 +117,40 @@ static gw_status take_comments(void *input, char *text)
 	return GW_OK;
 }
 
+/* A column by its number: there is none before the first. */
+static gw_status check_column(const char *option, const char *column)
+{
+	uint64_t number;
+	struct gw_span span = {.at = column, .bytes = column ? strlen(column) : 0};
+	if (!column || !gw_span_is_id(span, &number) || (number >= 1 && number <= GW_TABLE_COLUMNS_MAX))
+		return GW_OK;
+	return gw_fail(GW_RANGE, "--%s %s: columns are numbered from 1 to %u", option, column, GW_TABLE_COLUMNS_MAX);
+}
+
 static gw_status check(void *input)
 {
 	const struct gw_import_options *o = &((const struct arguments *)input)->import;
+	const struct {
+		const char *option, *column;
+	} columns[] = {{"src-column", o->src_column},
+		       {"dst-column", o->dst_column},
+		       {"rel-column", o->rel_column},
+		       {"weight", o->weight_column},
+		       {"time", o->time_column}};
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		gw_status status = check_column(columns[i].option, columns[i].column);
+		if (status)
+			return status;
+	}
+	if (o->name && gw_name_check("graph", o->name) != GW_OK)
+		return GW_INVALID;
+	bool inputs = false;
+	for (uint32_t i = 0; i < o->num_words; i++) {
+		enum gw_import_kind kind = ((const struct arguments *)input)->words[i].kind;
+		inputs |= kind == GW_IMPORT_EDGES || kind == GW_IMPORT_TRIPLES;
+	}
+	if (!inputs)
+		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
 	if (o->undirected && o->reverse)
 		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
 	return GW_OK;

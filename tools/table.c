@@ -173,7 +173,8 @@ static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t o
 		return start;
 	if (offset >= text->bytes)
 		return text->bytes;
-	/* From the byte before: a line that ends there lets the next one begin at the offset, unless it is the \n of \r\n. */
+	/* From the byte before: a line that ends there lets the next one begin at the offset, unless it is the \n of
+	 * \r\n. */
 	const char *stop = text->data + text->bytes, *end = gw_line_end(text->data + offset - 1, stop);
 	return (uint64_t)(gw_line_after(end, stop) - text->data);
 }

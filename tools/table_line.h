@@ -16,8 +16,8 @@ static inline const char *gw_line_end(const char *at, const char *stop)
 		newline = word ^ 0x0a0a0a0a0a0a0a0aull;
 		back = word ^ 0x0d0d0d0d0d0d0d0dull;
 		/* A byte that is 0 gets its top bit set; a borrow spoils only bytes after the first of these. */
-		uint64_t zeros = ((newline - 0x0101010101010101ull) & ~newline) |
-				 ((back - 0x0101010101010101ull) & ~back);
+		uint64_t zeros =
+			((newline - 0x0101010101010101ull) & ~newline) | ((back - 0x0101010101010101ull) & ~back);
 		zeros &= 0x8080808080808080ull;
 		if (zeros)
 			return at + __builtin_ctzll(zeros) / 8;

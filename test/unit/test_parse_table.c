@@ -377,14 +377,10 @@ static void shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes_of_text),
-		cmocka_unit_test(faults_name_the_line),
-		cmocka_unit_test(many_rows),
-		cmocka_unit_test(line_ends),
-		cmocka_unit_test(plain_tables),
-		cmocka_unit_test(columns_of_every_kind),
-		cmocka_unit_test(tabs_keep_text),
-		cmocka_unit_test(overlong_fields),
+		cmocka_unit_test(shapes_of_text), cmocka_unit_test(faults_name_the_line),
+		cmocka_unit_test(many_rows),      cmocka_unit_test(line_ends),
+		cmocka_unit_test(plain_tables),   cmocka_unit_test(columns_of_every_kind),
+		cmocka_unit_test(tabs_keep_text), cmocka_unit_test(overlong_fields),
 		cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("parse_table", tests, NULL, NULL);
