@@ -197,6 +197,8 @@ static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t 
 }
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);
+/* Is it one of the names that masks have: train_mask, val_mask, test_mask? */
+bool gw_import_is_mask(const char *name);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);
 /* The members of an archive that say by their names what they are: x, y, train_idx, num_nodes and the like. */
 gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space);

@@ -61,9 +61,35 @@ gw_status gw_import_array(struct gw_import *im, const char *source, const struct
 	return status ? status : own_array(im, &array, out);
 }
 
+bool gw_import_is_mask(const char *name)
+{
+	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
+}
+
+/* One value a row, a bool or a whole number: what else is called a mask would be refused where it is used. */
+static gw_status check_mask(const struct gw_import_feature *feature)
+{
+	const struct gw_npy *npy = &feature->array->npy;
+	bool column = npy->ndim == 1 || (npy->ndim == 2 && npy->shape[1] == 1);
+	if (column && npy->dtype != GW_FLOAT16 && npy->dtype != GW_FLOAT32 && npy->dtype != GW_FLOAT64)
+		return GW_OK;
+	char shape[GW_DIMS_MAX * 24] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < npy->ndim; i++)
+		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%s%llu", i ? ", " : "",
+					 (unsigned long long)npy->shape[i]);
+	return gw_fail(GW_FORMAT, "%s: mask \"%s\" is %s [%s]: a mask is a bool, or 0 or 1, for each %s",
+		       feature->source, feature->name, gw_dtype_name(npy->dtype), shape,
+		       feature->edge                      ? "edge"
+		       : feature->kind == GW_FEATURE_MASK ? "node, or a list of ids"
+							  : "node");
+}
+
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature)
 {
 	gw_status status = gw_name_check("feature", feature->name);
+	if (status == GW_OK && (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS))
+		status = check_mask(feature);
 	if (status == GW_OK)
 		status = gw_import_grow((void **)&im->features, im->num_features, &im->features_room,
 					sizeof(*im->features));
@@ -124,6 +150,8 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", word->text,
 			       feature.edge ? "SRC:REL:DST" : "TYPE");
 	memcpy(feature.name, parts.names[parts.count - 1], sizeof(feature.name));
+	if (feature.kind == GW_FEATURE_ARRAY && gw_import_is_mask(feature.name))
+		feature.kind = GW_FEATURE_FLAGS;
 	feature.source = parts.value;
 	status = find_owner(im, &parts, &feature);
 	if (status == GW_OK)
@@ -267,9 +295,6 @@ static gw_status mask_numbers(struct gw_import *im, const struct gw_import_featu
 {
 	const struct gw_npy *npy = &feature->array->npy;
 	gw_status status = GW_OK;
-	if (npy->ndim != 1 && !(npy->ndim == 2 && npy->shape[1] == 1))
-		return gw_fail(GW_FORMAT, "%s: mask \"%s\" is neither bools nor a list of ids", feature->source,
-			       feature->name);
 	*count = npy->shape[0];
 	*numbers = gw_import_take(im, *count, 8, &status);
 	if (status == GW_OK)
@@ -426,6 +451,8 @@ static struct gw_builder_array plain_array(const struct gw_import_feature *featu
 	struct gw_builder_array array = {
 		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
 	memcpy(array.shape, npy->shape, sizeof(array.shape));
+	if (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS)
+		array.ndim = 1; /* a column, perhaps of its own dimension */
 	return array;
 }
 

@@ -129,7 +129,8 @@ gw_status gw_import_word_split(const char *text, uint32_t types_max, struct gw_i
 	}
 }
 
-/* "src:rel:dst=FILE" or FILE. A path may hold '=': it is one if no ':' stands before it, or if it begins as paths do. */
+/* "src:rel:dst=FILE" or FILE. A path may hold '=': it is one if no ':' stands before it, or if it begins as paths do.
+ */
 static gw_status split_edges(const char *text, struct gw_import_parts *parts)
 {
 	const char *equals = strchr(text, '='), *colon = strchr(text, ':');

@@ -394,7 +394,35 @@ static void masks(void **state)
 	import_bed_npy(&bed, "square.npy", GW_INT64, 2, square, flags);
 	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
 	import_bed_word(&bed, GW_IMPORT_NODE_MASK, "m=@square.npy");
-	import_bed_fails(&bed, GW_FORMAT, "square.npy", "\"m\"", NULL);
+	import_bed_fails(&bed, GW_FORMAT, "square.npy", "\"m\"", "int64 [2, 2]");
+	/* By any way: what is called a mask is one, or refused where it is read. */
+	const uint64_t wide[] = {5, 2};
+	static const uint8_t pairs[10] = {1};
+	static const float real[5] = {1};
+	import_bed_npy(&bed, "wide.npy", GW_BOOL, 2, wide, pairs);
+	import_bed_npy(&bed, "real.npy", GW_FLOAT32, 1, five, real);
+	import_bed_npy(&bed, "boolcolumn.npy", GW_BOOL, 2, column, bytes);
+	static const struct {
+		const char *name, *what;
+	} bad[] = {{"wide.npy", "bool [5, 2]"}, {"real.npy", "float32 [5]"}};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODE_MASK, "m=@%s", bad[i].name);
+		import_bed_fails(&bed, GW_FORMAT, bad[i].name, "mask \"m\"", bad[i].what);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "train_mask=@%s", bad[i].name);
+		import_bed_fails(&bed, GW_FORMAT, bad[i].name, "mask \"train_mask\"", bad[i].what);
+	}
+	static const char *const good[] = {"boolcolumn", "uint8", "column"};
+	for (size_t i = 0; i < COUNT(good); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "train_mask=@%s.npy", good[i]);
+		import_bed_open(&bed);
+		assert_int_equal(gw_part_array(bed.part, NODE("train_mask"))->meta->ndim, 1);
+		assert_int_equal(gw_part_array(bed.part, NODE("train_mask"))->meta->dtype, GW_BOOL);
+		assert_memory_equal(import_bed_array(&bed, NODE("train_mask")), bytes, 5);
+		import_bed_reset(&bed);
+	}
 }
 
 int main(void)
