@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/log.h"
 #include "core/base/parallel.h"
 #include "tools/import.h"
 
@@ -374,6 +375,23 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 	return fail_at(sources, space->count, space->name, why);
 }
 
+/* Names are kept byte for byte, however they are encoded; who reads them later will take them for UTF-8. */
+static void tell_encoding(const struct gw_import_space *space)
+{
+	for (uint64_t i = 0; i < space->count; i++) {
+		const char *name = space->bytes + space->offsets[i];
+		uint64_t bytes = space->offsets[i + 1] - space->offsets[i], good = gw_text_utf8(name, bytes);
+		if (good == bytes)
+			continue;
+		gw_log(GW_LOG_WARN,
+		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, nor may others be: they are kept "
+		       "byte "
+		       "for byte",
+		       space->name, (int)(good < 40 ? good : 40), name);
+		return;
+	}
+}
+
 /* Hands what numbers stand for to the space, as strings or as whole numbers. */
 static gw_status keep_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources,
 			     struct gw_numbering *numbering)
@@ -392,6 +410,8 @@ static gw_status keep_values(struct gw_import *im, struct gw_import_space *space
 			status = gw_builder_own(im->builder, space->bytes, gw_free);
 		else if (space->bytes)
 			gw_free(space->bytes);
+		if (status == GW_OK)
+			tell_encoding(space);
 	}
 	return status;
 }

@@ -296,6 +296,28 @@ static void words_among_numbers(void **state)
 	gw_log_sink_set(NULL, NULL);
 }
 
+/* Latin-1 names: kept byte for byte, and told. */
+static void names_of_another_encoding(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"Jos\xe9", "\xc3\xa9", "M\xfcller", "ann"};
+	gw_log_sink_set(keep_line, NULL);
+	import_bed_text(&bed, "e", "Jos\xe9\t\xc3\xa9\nM\xfcller\tann\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	logged[0] = '\0';
+	import_bed_open(&bed);
+	if (!strstr(logged, "_N") || !strstr(logged, "\"Jos\" is not UTF-8"))
+		fail_msg("\"%s\"", logged);
+	expect_names(names, 4);
+	import_bed_text(&bed, "e", "\xc3\xa9\t\xf0\x9f\x98\x80\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	logged[0] = '\0';
+	import_bed_open(&bed);
+	assert_string_equal(logged, "");
+	import_bed_reset(&bed);
+	gw_log_sink_set(NULL, NULL);
+}
+
 /* Numbers stay where most of them are nodes, and are numbered anew where most would be nodes without an edge, as in a
  * list of ratings with some films of a big catalog. */
 static void density(void **state)
@@ -439,6 +461,7 @@ int main(void)
 		cmocka_unit_test(words_among_numbers),
 		cmocka_unit_test(density),
 		cmocka_unit_test(types_that_are_none),
+		cmocka_unit_test(names_of_another_encoding),
 	};
 	return cmocka_run_group_tests_name("import_ids", tests, begin, end);
 }
