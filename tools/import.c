@@ -117,16 +117,6 @@ static gw_status take_comments(void *input, char *text)
 	return GW_OK;
 }
 
-/* A column by its number: there is none before the first. */
-static gw_status check_column(const char *option, const char *column)
-{
-	uint64_t number;
-	struct gw_span span = {.at = column, .bytes = column ? strlen(column) : 0};
-	if (!column || !gw_span_is_id(span, &number) || (number >= 1 && number <= GW_TABLE_COLUMNS_MAX))
-		return GW_OK;
-	return gw_fail(GW_RANGE, "--%s %s: columns are numbered from 1 to %u", option, column, GW_TABLE_COLUMNS_MAX);
-}
-
 static gw_status check(void *input)
 {
 	const struct gw_import_options *o = &((const struct arguments *)input)->import;
@@ -138,9 +128,9 @@ static gw_status check(void *input)
 		       {"weight", o->weight_column},
 		       {"time", o->time_column}};
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		gw_status status = check_column(columns[i].option, columns[i].column);
+		gw_status status = columns[i].column ? gw_import_column_check(columns[i].column) : GW_OK;
 		if (status)
-			return status;
+			return gw_context(status, "--%s", columns[i].option);
 	}
 	if (o->name && gw_name_check("graph", o->name) != GW_OK)
 		return GW_INVALID;

@@ -163,6 +163,9 @@ struct gw_import {
 /* Is the word, by itself, one that its option takes? GW_INVALID and others: wrong usage. */
 gw_status gw_import_word_check(enum gw_import_kind kind, const char *text);
 
+/* The same for a column: its name, or its number from 1. */
+gw_status gw_import_column_check(const char *column);
+
 /* Imports what the options say. The whole of the command but its words. name: of the graph, once it is written. */
 gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats,
 			char name[GW_NAME_MAX + 1]);

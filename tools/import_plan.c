@@ -290,6 +290,15 @@ static gw_status check_feature(const char *text, const struct gw_import_parts *p
 	return gw_name_check("feature", parts->names[parts->count - 1]);
 }
 
+gw_status gw_import_column_check(const char *column)
+{
+	uint64_t number;
+	struct gw_span span = {.at = column, .bytes = strlen(column)};
+	if (!gw_span_is_id(span, &number) || (number >= 1 && number <= GW_TABLE_COLUMNS_MAX))
+		return GW_OK;
+	return gw_fail(GW_RANGE, "column %s: columns are numbered from 1 to %u", column, GW_TABLE_COLUMNS_MAX);
+}
+
 gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 {
 	struct gw_import_parts parts;
@@ -311,7 +320,9 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 		status = gw_import_word_split(text, 0, &parts);
 		if (status == GW_OK && parts.count != 1)
 			status = gw_fail(GW_INVALID, "an edge column is given as NAME=COLUMN");
-		return status ? status : gw_name_check("edge feature", parts.names[0]);
+		if (status == GW_OK)
+			status = gw_name_check("edge feature", parts.names[0]);
+		return status ? status : gw_import_column_check(parts.value);
 	default:
 		status = gw_import_word_split(text, 3, &parts);
 		return status ? status : check_feature(text, &parts, kind == GW_IMPORT_EDGE_FEATURE);
