@@ -17,7 +17,11 @@ static const char doc[] =
 	"the "
 	"order of their first appearance and kept as orig_id. An .npz needs no further options: src and dst (or "
 	"edges), "
-	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. graphwire import apt --help tells about "
+	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. Matrices (Matrix Market, scipy.sparse.save_npz) "
+	"and "
+	"LightGraphs' files say themselves how many nodes there are; row i, column j is the edge from i to j. "
+	"graphwire "
+	"import apt --help tells about "
 	"packages.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
@@ -30,6 +34,7 @@ static const char doc[] =
 	"  graphwire import --triples train=train.tsv --triples valid=valid.tsv \\\n"
 	"                   --triples test=test.tsv --out kg/\n"
 	"  graphwire import --from cora.npz --out cora/\n"
+	"  graphwire import --edges user:rates:film=ratings.mtx.gz --weight 3 --out graph/\n"
 	"  graphwire import --from chunked/metadata.json --out graph/\n"
 	"  graphwire import apt --out packages/\n";
 

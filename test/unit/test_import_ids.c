@@ -341,6 +341,27 @@ static void density(void **state)
 	}
 }
 
+/* Numbers that are no ids, named as what they are. */
+static void numbers_beyond_ids(void **state)
+{
+	(void)state;
+	static const uint64_t large[] = {0, (1ull << 63) + 5};
+	static const int64_t negative[] = {0, -5}, largest[] = {0, INT64_MAX};
+	static const uint64_t one[] = {1, 2};
+	import_bed_npy(&bed, "large.npy", GW_UINT64, 2, one, large);
+	import_bed_npy(&bed, "negative.npy", GW_INT64, 2, one, negative);
+	import_bed_npy(&bed, "largest.npy", GW_INT64, 2, one, largest);
+	static const struct {
+		const char *name, *value, *why;
+	} bad[] = {{"large.npy", "is 9223372036854775813", "too large"},
+		   {"negative.npy", "is -5", "negative"},
+		   {"largest.npy", "is 9223372036854775807", "too large"}};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@%s", bad[i].name);
+		import_bed_fails(&bed, GW_RANGE, bad[i].name, bad[i].value, bad[i].why);
+	}
+}
+
 /* Types are those of the edges: another one is a slip. */
 static void types_that_are_none(void **state)
 {
@@ -462,6 +483,7 @@ int main(void)
 		cmocka_unit_test(density),
 		cmocka_unit_test(types_that_are_none),
 		cmocka_unit_test(names_of_another_encoding),
+		cmocka_unit_test(numbers_beyond_ids),
 	};
 	return cmocka_run_group_tests_name("import_ids", tests, begin, end);
 }
