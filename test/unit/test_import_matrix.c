@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/base/rng.h"
+#include "test/support/alloc_fault.h"
 #include "test/support/import_bed.h"
 #include "test/support/npz_file.h"
 
@@ -418,6 +419,33 @@ static void scipy_faults(void **state)
 	import_bed_reset(&bed);
 }
 
+static gw_status import_it(void *context)
+{
+	(void)context;
+	return gw_import_run(&bed.options, &bed.stats, bed.name);
+}
+
+static void shortage(void **state)
+{
+	(void)state;
+	static struct edges edges;
+	make_edges(&edges, 80, 30, 30);
+	edges.count = 20;
+	write_market("real symmetric", 30, 30, &edges, true);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
+	bed.options.weight_column = "3";
+	bed.options.build.threads = 1;
+	bed.options.build.replace = true;
+	assert_true(gw_fault_each(import_it, NULL) > 20);
+	import_bed_reset(&bed);
+	write_scipy("csc", 30, 30, &edges);
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.npz");
+	bed.options.build.threads = 1;
+	bed.options.build.replace = true;
+	assert_true(gw_fault_each(import_it, NULL) > 20);
+	import_bed_reset(&bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +456,7 @@ int main(void)
 		cmocka_unit_test(light_graphs),
 		cmocka_unit_test(scipy),
 		cmocka_unit_test(scipy_faults),
+		cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("import_matrix", tests, begin, end);
 }
