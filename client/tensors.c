@@ -17,8 +17,7 @@ static const struct gw_server *server_of(const struct gw_client *client, uint32_
 	return NULL;
 }
 
-/* The places of a key in all parts, [num_parts]; a new array. */
-static gw_status find_places(const struct gw_client *client, const char *key, struct gw_place **out)
+gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out)
 {
 	uint32_t parts = client->meta->num_parts;
 	struct gw_place *places = gw_calloc(parts, sizeof(*places));
@@ -107,7 +106,7 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	if (!tensor->name)
 		return GW_NO_MEMORY;
 	client->tensor_count++;
-	status = find_places(client, array->key, &tensor->rows.places);
+	status = gw_places_find(client, array->key, &tensor->rows.places);
 	if (status != GW_OK)
 		return status;
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
@@ -134,14 +133,14 @@ static gw_status build_node_places(struct gw_client *client, uint32_t ntype)
 	char key[GW_NAME_MAX + 32];
 	snprintf(key, sizeof(key), "node/%s/indptr", type->name);
 	places->columns = type->columns;
-	return find_places(client, key, &places->indptr);
+	return gw_places_find(client, key, &places->indptr);
 }
 
 static gw_status build_edge_places(struct gw_client *client, uint32_t etype)
 {
 	char key[GW_EDGE_FOLDER_MAX + 32];
 	snprintf(key, sizeof(key), "edge/%s/indices", client->meta->etypes[etype].folder);
-	return find_places(client, key, &client->indices[etype]);
+	return gw_places_find(client, key, &client->indices[etype]);
 }
 
 gw_status gw_tensors_build(struct gw_client *client)

@@ -40,7 +40,7 @@ static gw_status check(void *input)
 	const struct arguments *a = input;
 	if (a->rmat.undirected && a->rmat.reverse)
 		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
-	return GW_OK;
+	return gw_name_check("graph", a->name);
 }
 
 #define A struct arguments

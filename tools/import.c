@@ -17,7 +17,11 @@ static const char doc[] =
 	"the "
 	"order of their first appearance and kept as orig_id. An .npz needs no further options: src and dst (or "
 	"edges), "
-	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. graphwire import apt --help tells about "
+	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. Matrices (Matrix Market, scipy.sparse.save_npz) "
+	"and "
+	"LightGraphs' files say themselves how many nodes there are; row i, column j is the edge from i to j. "
+	"graphwire "
+	"import apt --help tells about "
 	"packages.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
@@ -30,6 +34,7 @@ static const char doc[] =
 	"  graphwire import --triples train=train.tsv --triples valid=valid.tsv \\\n"
 	"                   --triples test=test.tsv --out kg/\n"
 	"  graphwire import --from cora.npz --out cora/\n"
+	"  graphwire import --edges user:rates:film=ratings.mtx.gz --weight 3 --out graph/\n"
 	"  graphwire import --from chunked/metadata.json --out graph/\n"
 	"  graphwire import apt --out packages/\n";
 
@@ -41,6 +46,9 @@ struct arguments {
 
 static gw_status add_word(struct arguments *a, enum gw_import_kind kind, const char *text)
 {
+	gw_status status = gw_import_word_check(kind, text);
+	if (status)
+		return status;
 	struct gw_import_word *grown = gw_realloc(a->words, a->import.num_words + 1, sizeof(*a->words));
 	if (!grown)
 		return GW_NO_MEMORY;
@@ -76,7 +84,7 @@ static gw_status parse_delimiter(const char *text, char *out)
 			return GW_OK;
 		}
 	}
-	if (strlen(text) != 1 || text[0] == '"' || text[0] == '\n')
+	if (strlen(text) != 1 || strchr("\"\n\r", text[0]))
 		return gw_fail(GW_INVALID, "\"%.32s\" is not one character", text);
 	*out = text[0];
 	return GW_OK;
@@ -117,6 +125,27 @@ static gw_status take_comments(void *input, char *text)
 static gw_status check(void *input)
 {
 	const struct gw_import_options *o = &((const struct arguments *)input)->import;
+	const struct {
+		const char *option, *column;
+	} columns[] = {{"src-column", o->src_column},
+		       {"dst-column", o->dst_column},
+		       {"rel-column", o->rel_column},
+		       {"weight", o->weight_column},
+		       {"time", o->time_column}};
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		gw_status status = columns[i].column ? gw_import_column_check(columns[i].column) : GW_OK;
+		if (status)
+			return gw_context(status, "--%s", columns[i].option);
+	}
+	if (o->name && gw_name_check("graph", o->name) != GW_OK)
+		return GW_INVALID;
+	bool inputs = false;
+	for (uint32_t i = 0; i < o->num_words; i++) {
+		enum gw_import_kind kind = ((const struct arguments *)input)->words[i].kind;
+		inputs |= kind == GW_IMPORT_EDGES || kind == GW_IMPORT_TRIPLES;
+	}
+	if (!inputs)
+		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
 	if (o->undirected && o->reverse)
 		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
 	return GW_OK;

@@ -10,6 +10,7 @@
 
 #include "core/graph/npy.h"
 #include "tools/builder.h"
+#include "tools/import_matrix.h"
 #include "tools/numbering.h"
 #include "tools/table.h"
 
@@ -52,6 +53,12 @@ struct gw_import_options {
 	struct gw_builder_options build;
 };
 
+/* A word that stands among numbers in a column of ids. */
+struct gw_import_mixed {
+	uint64_t row;
+	struct gw_span word; /* at NULL: there is none */
+};
+
 /* One file of an edge set. */
 struct gw_import_file {
 	const char *path;
@@ -62,8 +69,10 @@ struct gw_import_file {
 	struct gw_table_format text_format;
 	struct gw_table table;
 	struct gw_npy_file arrays[2]; /* NumPy: [E, 2] or [2, E] in the first, or one column each */
-	bool text_ids[3];             /* source ids, destination ids, relations are no numbers */
-	uint64_t first_row, rows;     /* within the set */
+	struct gw_import_matrix matrix;
+	bool text_ids[3]; /* source ids, destination ids, relations are no numbers */
+	struct gw_import_mixed mixed[3];
+	uint64_t first_row, rows; /* within the set */
 };
 
 struct gw_import_column {
@@ -95,7 +104,12 @@ struct gw_import_space {
 	enum gw_import_ids ids;
 	uint64_t num_nodes; /* given; GW_NONE: not */
 	uint64_t count;
-	uint64_t feature_rows; /* the most that a feature of it has: nodes without edges count */
+	uint64_t shape_nodes;   /* what a matrix says, */
+	const char *shape_path; /* ... this one; NULL: none */
+	uint32_t base;          /* the ids of its edges count from it, 0 or 1; */
+	const char *base_path;  /* ... in this file, as in all others; NULL: nothing is known yet */
+	uint64_t feature_rows;  /* the most that a feature of it has */
+	uint64_t counted_rows;  /* ... of those that lie in the archive of its edges, and tell how many nodes it has */
 	const char *list_path;
 	struct gw_text list_text;
 	struct gw_table list_table;
@@ -118,6 +132,7 @@ struct gw_import_feature {
 		GW_FEATURE_SPARSE
 	} kind;
 	bool edge;
+	bool counts;    /* its rows tell how many nodes there are: it lies in the archive of the edges */
 	uint32_t owner; /* space or set */
 	char name[GW_NAME_MAX + 1];
 	const char *source;              /* for error text */
@@ -144,6 +159,12 @@ struct gw_import {
 	unsigned threads;
 	uint64_t input_bytes; /* text and arrays read */
 };
+
+/* Is the word, by itself, one that its option takes? GW_INVALID and others: wrong usage. */
+gw_status gw_import_word_check(enum gw_import_kind kind, const char *text);
+
+/* The same for a column: its name, or its number from 1. */
+gw_status gw_import_column_check(const char *column);
 
 /* Imports what the options say. The whole of the command but its words. name: of the graph, once it is written. */
 gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats,
@@ -179,6 +200,8 @@ static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t 
 }
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);
+/* Is it one of the names that masks have: train_mask, val_mask, test_mask? */
+bool gw_import_is_mask(const char *name);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);
 /* The members of an archive that say by their names what they are: x, y, train_idx, num_nodes and the like. */
 gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space);

@@ -108,10 +108,15 @@ destroy_builder:
 	return status;
 }
 
+static gw_status check(void *input)
+{
+	return gw_name_check("graph", ((const struct gw_import_apt *)input)->name);
+}
+
 int gw_import_apt_main(int argc, char **argv)
 {
 	static const struct gw_options options = {
-		.table = table, .argument_missing = "the input is named by --from", .doc = doc};
+		.table = table, .argument_missing = "the input is named by --from", .doc = doc, .check = check};
 	struct gw_import_apt a = {.name = "packages", .apt = {.seed = 1}};
 	struct gw_builder_stats stats = {0};
 	gw_options_parse(&options, argc, argv, &a);

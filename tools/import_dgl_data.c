@@ -176,11 +176,6 @@ static gw_status join_csv(const struct gw_chunked *c, const json_t *files, const
 
 /* ---- features ---- */
 
-static bool is_mask(const char *name)
-{
-	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
-}
-
 static gw_status read_feature(const struct gw_chunked *c, const char *name, const json_t *entry,
 			      struct gw_import_feature feature)
 {
@@ -201,7 +196,7 @@ static gw_status read_feature(const struct gw_chunked *c, const char *name, cons
 	if (status)
 		return status;
 	memcpy(feature.name, name, strlen(name) + 1);
-	feature.kind = is_mask(name) ? GW_FEATURE_FLAGS : GW_FEATURE_ARRAY;
+	feature.kind = gw_import_is_mask(name) ? GW_FEATURE_FLAGS : GW_FEATURE_ARRAY;
 	feature.array = array;
 	feature.source = c->path;
 	return gw_import_feature_add(c->im, &feature);

@@ -54,6 +54,26 @@ static gw_status add_columns(struct gw_import *im, const struct gw_import_set *s
 	return status;
 }
 
+/* Is every edge to be there in both directions? Told to, or because matrices say so, and then all of the type's. */
+static gw_status is_symmetric(const struct gw_import *im, const struct gw_import_set *set, bool *out)
+{
+	const struct gw_import_file *yes = NULL, *no = NULL;
+	for (uint32_t f = 0; f < set->num_files; f++) {
+		if (set->files[f].matrix.symmetric)
+			yes = &set->files[f];
+		else
+			no = &set->files[f];
+	}
+	*out = im->options->undirected || yes;
+	if (yes && no && !im->options->undirected)
+		return gw_fail(
+			GW_INVALID,
+			"%s is symmetric, but %s of the same edge type is not: give each a type of its own, or say "
+			"--undirected for both",
+			yes->path, no->path);
+	return GW_OK;
+}
+
 static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 {
 	const struct gw_import_options *o = im->options;
@@ -64,15 +84,17 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 					 .time_name = "time",
 					 .reverse = o->reverse,
 					 .transpose = o->transpose};
-	gw_status status = GW_OK;
-	if (set->triples) {
+	bool symmetric;
+	gw_status status = is_symmetric(im, set, &symmetric);
+	edges.reverse &= !symmetric; /* it is its own */
+	if (status == GW_OK && set->triples) {
 		status = narrow_relations(im, set);
 		edges.rel = set->rel_numbers;
 		/* No triples at all still are triples. */
 		edges.relations = im->relations.count ? (uint32_t)im->relations.count : 1;
 		edges.keep_orig_id = true;
 	}
-	if (status == GW_OK && o->undirected) {
+	if (status == GW_OK && symmetric) {
 		if (set->src != set->dst)
 			return gw_fail(GW_INVALID,
 				       "edge type %s goes from %s to %s: --undirected needs one type; use --reverse",

@@ -61,9 +61,35 @@ gw_status gw_import_array(struct gw_import *im, const char *source, const struct
 	return status ? status : own_array(im, &array, out);
 }
 
+bool gw_import_is_mask(const char *name)
+{
+	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
+}
+
+/* One value a row, a bool or a whole number: what else is called a mask would be refused where it is used. */
+static gw_status check_mask(const struct gw_import_feature *feature)
+{
+	const struct gw_npy *npy = &feature->array->npy;
+	bool column = npy->ndim == 1 || (npy->ndim == 2 && npy->shape[1] == 1);
+	if (column && npy->dtype != GW_FLOAT16 && npy->dtype != GW_FLOAT32 && npy->dtype != GW_FLOAT64)
+		return GW_OK;
+	char shape[GW_DIMS_MAX * 24] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < npy->ndim; i++)
+		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%s%llu", i ? ", " : "",
+					 (unsigned long long)npy->shape[i]);
+	return gw_fail(GW_FORMAT, "%s: mask \"%s\" is %s [%s]: a mask is a bool, or 0 or 1, for each %s",
+		       feature->source, feature->name, gw_dtype_name(npy->dtype), shape,
+		       feature->edge                      ? "edge"
+		       : feature->kind == GW_FEATURE_MASK ? "node, or a list of ids"
+							  : "node");
+}
+
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature)
 {
 	gw_status status = gw_name_check("feature", feature->name);
+	if (status == GW_OK && (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS))
+		status = check_mask(feature);
 	if (status == GW_OK)
 		status = gw_import_grow((void **)&im->features, im->num_features, &im->features_room,
 					sizeof(*im->features));
@@ -76,8 +102,11 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 		rows = rows ? rows - 1 : 0;
 	if (feature->kind == GW_FEATURE_MASK && feature->array->npy.dtype != GW_BOOL)
 		rows = 0; /* a list of indices says nothing about how many nodes there are */
-	if (!feature->edge && rows > im->spaces[feature->owner].feature_rows)
-		im->spaces[feature->owner].feature_rows = rows;
+	struct gw_import_space *space = feature->edge ? NULL : &im->spaces[feature->owner];
+	if (space && rows > space->feature_rows)
+		space->feature_rows = rows;
+	if (space && feature->counts && rows > space->counted_rows)
+		space->counted_rows = rows;
 	im->features[im->num_features++] = *feature;
 	return GW_OK;
 }
@@ -121,6 +150,8 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", word->text,
 			       feature.edge ? "SRC:REL:DST" : "TYPE");
 	memcpy(feature.name, parts.names[parts.count - 1], sizeof(feature.name));
+	if (feature.kind == GW_FEATURE_ARRAY && gw_import_is_mask(feature.name))
+		feature.kind = GW_FEATURE_FLAGS;
 	feature.source = parts.value;
 	status = find_owner(im, &parts, &feature);
 	if (status == GW_OK)
@@ -164,7 +195,8 @@ static gw_status read_scalar(struct gw_import *im, const struct gw_npz *npz, con
 
 static gw_status sparse_member(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space)
 {
-	struct gw_import_feature feature = {.kind = GW_FEATURE_SPARSE, .owner = space, .name = "feat", .source = path};
+	struct gw_import_feature feature = {
+		.kind = GW_FEATURE_SPARSE, .counts = true, .owner = space, .name = "feat", .source = path};
 	gw_status status = read_member(im, npz, "x_indptr", &feature.array);
 	if (status == GW_OK)
 		status = read_member(im, npz, "x_indices", &feature.indices);
@@ -201,7 +233,8 @@ gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && status == GW_OK; i++) {
 		if (!gw_npz_has(npz, known[i].member))
 			continue;
-		struct gw_import_feature feature = {.kind = known[i].kind, .owner = space, .source = path};
+		struct gw_import_feature feature = {
+			.kind = known[i].kind, .counts = true, .owner = space, .source = path};
 		snprintf(feature.name, sizeof(feature.name), "%s", known[i].name);
 		status = read_member(im, npz, known[i].member, &feature.array);
 		if (status == GW_OK)
@@ -218,6 +251,7 @@ struct picking {
 	const uint8_t *from;
 	uint8_t *to;
 	const uint64_t *rows;
+	uint64_t base; /* the row that is the first one */
 	size_t row_bytes;
 };
 
@@ -226,7 +260,7 @@ static gw_status pick_rows(void *context, uint64_t begin, uint64_t end, unsigned
 	(void)thread;
 	const struct picking *p = context;
 	for (uint64_t i = begin; i < end; i++)
-		memcpy(p->to + i * p->row_bytes, p->from + p->rows[i] * p->row_bytes, p->row_bytes);
+		memcpy(p->to + i * p->row_bytes, p->from + (p->rows[i] - p->base) * p->row_bytes, p->row_bytes);
 	return GW_OK;
 }
 
@@ -238,14 +272,14 @@ static gw_status pick_compact(struct gw_import *im, const struct gw_import_space
 	for (uint32_t d = 1; d < array->ndim; d++)
 		bytes *= array->shape[d];
 	for (uint64_t i = 0; i < space->count; i++) {
-		if (space->values[i] >= rows)
+		if (space->values[i] - space->base >= rows)
 			return gw_fail(GW_RANGE,
 				       "%s: %llu rows, but there is a node %llu: row r is that of input id r, unless "
 				       "--nodes lists the ids",
 				       feature->source, (unsigned long long)rows, (unsigned long long)space->values[i]);
 	}
 	gw_status status = GW_OK;
-	struct picking picking = {.from = array->data, .rows = space->values, .row_bytes = bytes};
+	struct picking picking = {.from = array->data, .rows = space->values, .base = space->base, .row_bytes = bytes};
 	picking.to = gw_import_take(im, space->count, bytes ? bytes : 1, &status);
 	if (status)
 		return status;
@@ -261,9 +295,6 @@ static gw_status mask_numbers(struct gw_import *im, const struct gw_import_featu
 {
 	const struct gw_npy *npy = &feature->array->npy;
 	gw_status status = GW_OK;
-	if (npy->ndim != 1 && !(npy->ndim == 2 && npy->shape[1] == 1))
-		return gw_fail(GW_FORMAT, "%s: mask \"%s\" is neither bools nor a list of ids", feature->source,
-			       feature->name);
 	*count = npy->shape[0];
 	*numbers = gw_import_take(im, *count, 8, &status);
 	if (status == GW_OK)
@@ -316,6 +347,9 @@ static gw_status index_mask(struct gw_import *im, const struct gw_import_space *
 			"%s: \"%s\" lists input ids, which were numbered anew: pass a mask of bools, or the ids with "
 			"--nodes",
 			feature->source, feature->name);
+	if (!flags && space->base)
+		return gw_fail(GW_UNSUPPORTED, "%s: \"%s\" lists ids, which count from %u in %s: pass a mask of bools",
+			       feature->source, feature->name, space->base, space->base_path);
 	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
 	if (status)
 		return status;
@@ -417,6 +451,8 @@ static struct gw_builder_array plain_array(const struct gw_import_feature *featu
 	struct gw_builder_array array = {
 		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
 	memcpy(array.shape, npy->shape, sizeof(array.shape));
+	if (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS)
+		array.ndim = 1; /* a column, perhaps of its own dimension */
 	return array;
 }
 
@@ -425,9 +461,14 @@ static gw_status check_node_rows(const struct gw_import_space *space, const stru
 {
 	if (rows == space->count)
 		return GW_OK;
+	char advice[2 * GW_NAME_MAX + 128] = "";
+	if (rows > space->count && space->num_nodes == GW_NONE && !space->shape_path)
+		snprintf(advice, sizeof(advice),
+			 ": is it another type's? If the rows behind are nodes without edges, say --num-nodes %s=%llu",
+			 space->name, (unsigned long long)rows);
 	return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but node type %s has %llu nodes%s",
 		       feature->source, feature->name, (unsigned long long)rows, space->name,
-		       (unsigned long long)space->count, rows > space->count ? ": say --num-nodes" : "");
+		       (unsigned long long)space->count, advice);
 }
 
 static gw_status add_node_feature(struct gw_import *im, const struct gw_import_feature *feature)

@@ -5,18 +5,20 @@
  *   compact:     whole numbers in the order of their first appearance, orig_id int64
  *   text:        the same with orig_id strings
  *
- * Unless told, whole numbers are dense when the ids reach no further than eight times the number of edge ends, or than
- * the rows of a feature.
+ * Unless told, whole numbers are dense when at least half of the numbers up to the largest id have an edge, or when ids
+ * reach no further than the rows of a feature.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/log.h"
 #include "core/base/parallel.h"
 #include "tools/import.h"
 
-#define DENSE_SLACK 8u
+#define DENSE_SHARE 2u    /* one in so many ids must have an edge */
 #define DENSE_FLOOR 1024u /* ids below it are dense in any case */
 #define GRAIN       (64u << 10)
 
@@ -109,6 +111,76 @@ static uint64_t largest_id(const struct sources *sources, unsigned threads)
 	return most;
 }
 
+/* ---- different ids ---- */
+
+struct marking {
+	const uint64_t *values;
+	_Atomic uint64_t *seen; /* a bit for each id */
+	_Atomic uint64_t different;
+};
+
+static gw_status mark(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	struct marking *m = context;
+	uint64_t found = 0;
+	for (uint64_t i = begin; i < end; i++) {
+		_Atomic uint64_t *word = &m->seen[m->values[i] / 64];
+		uint64_t bit = 1ull << m->values[i] % 64;
+		if (atomic_load_explicit(word, memory_order_relaxed) & bit)
+			continue; /* as most are, at no cost to other threads */
+		found += !(atomic_fetch_or_explicit(word, bit, memory_order_relaxed) & bit);
+	}
+	atomic_fetch_add_explicit(&m->different, found, memory_order_relaxed);
+	return GW_OK;
+}
+
+/* How many ids there are that have an edge. A bit each: fewer bytes than the edges take, since largest is bounded. */
+static gw_status count_different(const struct sources *sources, uint64_t largest, unsigned threads, uint64_t *out)
+{
+	struct marking marking = {.seen = gw_calloc(largest / 64 + 1, sizeof(*marking.seen))};
+	*out = 0;
+	if (!marking.seen)
+		return GW_NO_MEMORY;
+	for (uint32_t c = 0; c < sources->count; c++) {
+		const struct gw_numbering_column *column = &sources->columns[c];
+		marking.values = column->first;
+		gw_parallel_for(threads, column->rows, GRAIN, mark, &marking);
+		marking.values = column->second;
+		if (column->second)
+			gw_parallel_for(threads, column->rows, GRAIN, mark, &marking);
+	}
+	*out = atomic_load(&marking.different);
+	gw_free((void *)marking.seen);
+	return GW_OK;
+}
+
+struct shifting {
+	uint64_t *values, base;
+};
+
+static gw_status shift(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct shifting *s = context;
+	for (uint64_t i = begin; i < end; i++)
+		s->values[i] -= s->base;
+	return GW_OK;
+}
+
+/* Ids that count from 1, every one of them checked, to ids that count from 0. */
+static void subtract_base(const struct sources *sources, uint64_t base, unsigned threads)
+{
+	for (uint32_t c = 0; c < sources->count; c++) {
+		const struct gw_numbering_column *column = &sources->columns[c];
+		struct shifting first = {.values = column->first, .base = base};
+		struct shifting second = {.values = column->second, .base = base};
+		gw_parallel_for(threads, column->rows, GRAIN, shift, &first);
+		if (column->second)
+			gw_parallel_for(threads, column->rows, GRAIN, shift, &second);
+	}
+}
+
 /* Where a value first reaches the limit: the file, the line (or row) and the value, as text. */
 static gw_status fail_at(const struct sources *sources, uint64_t limit, const char *space, const char *why)
 {
@@ -166,7 +238,32 @@ struct list_form {
 	struct gw_table_format format;
 	bool numbered, names_first; /* two columns: a number and a name */
 	bool first_is_id;
+	bool has_count; /* the first line says how many follow: */
+	uint64_t counted;
 };
+
+/* OpenKE's dictionaries: a line that says how many lines follow, then a name and its number in each. */
+static bool has_count_line(const struct gw_import_space *space, struct list_form *out)
+{
+	static const char delimiters[] = {'\t', ' '};
+	for (size_t i = 0; i < sizeof(delimiters); i++) {
+		struct gw_table_format format = {.delimiter = delimiters[i], .header = GW_HEADER_YES};
+		struct gw_span first[3], second[3];
+		uint64_t number;
+		if (gw_table_peek(&space->list_text, &format, 0, first, 3) != 1 ||
+		    gw_table_peek(&space->list_text, &format, 1, second, 3) != 2 ||
+		    !gw_span_is_id(first[0], &out->counted))
+			continue;
+		bool names_first = gw_span_is_id(second[1], &number);
+		if (!names_first && !gw_span_is_id(second[0], &number))
+			continue;
+		out->format = format;
+		out->has_count = out->numbered = true;
+		out->names_first = names_first;
+		return true;
+	}
+	return false;
+}
 
 /* A line is a name, blanks and commas in it too, unless its two fields are a number and a name. */
 static gw_status look_at_list(const struct gw_import_space *space, struct list_form *out)
@@ -174,6 +271,9 @@ static gw_status look_at_list(const struct gw_import_space *space, struct list_f
 	struct gw_table_format format = {.header = GW_HEADER_NONE};
 	struct gw_span fields[3] = {{0}};
 	uint64_t number;
+	*out = (struct list_form){0};
+	if (has_count_line(space, out))
+		return GW_OK;
 	gw_table_sniff(&space->list_text, NULL, 0, &format);
 	uint32_t have = gw_table_peek(&space->list_text, &format, 0, fields, 3);
 	bool first = have > 0 && gw_span_is_id(fields[0], &number),
@@ -200,9 +300,9 @@ static gw_status check_line_ends(const struct gw_import_space *space)
 	for (uint64_t i = 0; i < space->list_table.rows; i++) {
 		struct gw_span span = gw_text_span(text->data, space->list[i]);
 		const char *at = span.at + span.bytes;
-		while (at < stop && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '"'))
+		while (at < stop && (*at == ' ' || *at == '\t' || *at == '"'))
 			at++;
-		if (at < stop && *at != '\n')
+		if (at < stop && *at != '\n' && *at != '\r')
 			return gw_fail(GW_FORMAT,
 				       "%s, line %llu: more than a number and a name: put a tab between them",
 				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i));
@@ -222,6 +322,9 @@ static gw_status read_list(struct gw_import *im, struct gw_import_space *space)
 	if (status)
 		return status;
 	uint64_t rows = space->list_table.rows, *places = NULL;
+	if (form.has_count && form.counted != rows)
+		return gw_fail(GW_FORMAT, "%s: its first line says %llu, but %llu lines follow", space->list_path,
+			       (unsigned long long)form.counted, (unsigned long long)rows);
 	space->list = gw_import_take(im, rows, 8, &status);
 	if (form.numbered)
 		places = gw_import_take(im, rows, 8, &status);
@@ -247,20 +350,46 @@ static gw_status read_list(struct gw_import *im, struct gw_import_space *space)
 /* Whole numbers below count stay as they are. */
 static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
 {
-	uint64_t largest = largest_id(sources, im->threads), wanted = sources->values ? largest + 1 : 0;
+	uint64_t largest, wanted;
+	if (space->base)
+		subtract_base(sources, space->base, im->threads);
+	largest = largest_id(sources, im->threads);
+	wanted = sources->values ? largest + 1 : 0;
 	space->ids = GW_IDS_DENSE;
-	if (wanted < space->feature_rows)
-		space->count = space->feature_rows; /* nodes without edges */
-	else
-		space->count = wanted;
+	space->count = wanted;
 	if (space->num_nodes != GW_NONE)
 		space->count = space->num_nodes;
+	else if (space->shape_path)
+		space->count = space->shape_nodes; /* nodes without edges count */
+	else if (space->counted_rows > wanted)
+		space->count = space->counted_rows; /* likewise */
+	if (space->shape_path && space->count < space->shape_nodes)
+		return gw_fail(GW_INVALID, "%s: it has %llu nodes of type %s, but %s lists %llu", space->shape_path,
+			       (unsigned long long)space->shape_nodes, space->name,
+			       space->list_path ? space->list_path : "--num-nodes", (unsigned long long)space->count);
 	if (wanted <= space->count)
 		return GW_OK;
 	char why[128];
 	snprintf(why, sizeof(why), "an id of %llu or more, but there are %llu nodes", (unsigned long long)space->count,
 		 (unsigned long long)space->count);
 	return fail_at(sources, space->count, space->name, why);
+}
+
+/* Names are kept byte for byte, however they are encoded; who reads them later will take them for UTF-8. */
+static void tell_encoding(const struct gw_import_space *space)
+{
+	for (uint64_t i = 0; i < space->count; i++) {
+		const char *name = space->bytes + space->offsets[i];
+		uint64_t bytes = space->offsets[i + 1] - space->offsets[i], good = gw_text_utf8(name, bytes);
+		if (good == bytes)
+			continue;
+		gw_log(GW_LOG_WARN,
+		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, nor may others be: they are kept "
+		       "byte "
+		       "for byte",
+		       space->name, (int)(good < 40 ? good : 40), name);
+		return;
+	}
 }
 
 /* Hands what numbers stand for to the space, as strings or as whole numbers. */
@@ -281,6 +410,8 @@ static gw_status keep_values(struct gw_import *im, struct gw_import_space *space
 			status = gw_builder_own(im->builder, space->bytes, gw_free);
 		else if (space->bytes)
 			gw_free(space->bytes);
+		if (status == GW_OK)
+			tell_encoding(space);
 	}
 	return status;
 }
@@ -326,15 +457,32 @@ static gw_status number_by_place(struct gw_import *im, struct gw_import_space *s
 }
 
 /* Do ids that are numbers keep them? Told to, or because few numbers would be left out. */
-static bool stay_dense(const struct gw_import *im, const struct gw_import_space *space, const struct sources *sources)
+static gw_status stay_dense(const struct gw_import *im, const struct gw_import_space *space,
+			    const struct sources *sources, bool *out)
 {
-	if (space->ids == GW_IDS_TEXT || space->ids == GW_IDS_COMPACT)
-		return false;
-	if (space->ids == GW_IDS_DENSE || space->num_nodes != GW_NONE)
-		return true;
+	*out = space->ids == GW_IDS_DENSE || space->num_nodes != GW_NONE || space->shape_path;
+	if (*out || space->ids == GW_IDS_TEXT || space->ids == GW_IDS_COMPACT) {
+		*out &= space->ids != GW_IDS_TEXT && space->ids != GW_IDS_COMPACT;
+		return GW_OK;
+	}
 	uint64_t largest = largest_id(sources, im->threads);
 	/* A feature with a row for every id counts the nodes, however few of them have edges. */
-	return largest < space->feature_rows || largest / DENSE_SLACK <= sources->values + DENSE_FLOOR / DENSE_SLACK;
+	*out = largest < space->feature_rows || largest < DENSE_FLOOR;
+	if (*out || largest / DENSE_SHARE > sources->values) /* there cannot be enough of them */
+		return GW_OK;
+	uint64_t different;
+	gw_status status = count_different(sources, largest, im->threads, &different);
+	*out = different >= largest / DENSE_SHARE;
+	return status;
+}
+
+static gw_status number_numbers(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
+{
+	bool dense;
+	gw_status status = stay_dense(im, space, sources, &dense);
+	if (status)
+		return status;
+	return dense ? keep_dense(im, space, sources) : number_values(im, space, sources);
 }
 
 static gw_status number_space(struct gw_import *im, struct gw_import_space *space)
@@ -353,10 +501,10 @@ static gw_status number_space(struct gw_import *im, struct gw_import_space *spac
 		goto free_all;
 	if (space->list && space->list_is_text && space->ids != GW_IDS_TEXT && space->ids != GW_IDS_COMPACT)
 		status = number_by_place(im, space, &sources);
-	else if (space->list || !stay_dense(im, space, &sources))
+	else if (space->list)
 		status = number_values(im, space, &sources);
 	else
-		status = keep_dense(im, space, &sources);
+		status = number_numbers(im, space, &sources);
 free_all:
 	free_sources(&sources);
 	return status;
@@ -368,10 +516,20 @@ static gw_status add_orig_ids(struct gw_import *im, const struct gw_import_space
 	if (space->offsets)
 		return gw_builder_node_strings(im->builder, space->ntype, "orig_id", space->count, space->offsets,
 					       space->bytes);
-	if (!space->values)
+	const uint64_t *ids = space->values;
+	if (!ids && space->base) { /* the input's ids count from 1, even where they stayed in their order */
+		gw_status status = GW_OK;
+		uint64_t *counted = gw_import_take(im, space->count, 8, &status);
+		if (status)
+			return status;
+		for (uint64_t i = 0; i < space->count; i++)
+			counted[i] = i + space->base;
+		ids = counted;
+	}
+	if (!ids)
 		return GW_OK;
 	struct gw_builder_array array = {
-		.name = "orig_id", .dtype = GW_INT64, .ndim = 1, .shape = {space->count}, .data = space->values};
+		.name = "orig_id", .dtype = GW_INT64, .ndim = 1, .shape = {space->count}, .data = ids};
 	return gw_builder_node_array(im->builder, space->ntype, &array);
 }
 

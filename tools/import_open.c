@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "core/base/alloc.h"
+#include "core/base/log.h"
 #include "tools/import.h"
 #include "tools/npz.h"
 
@@ -131,11 +132,13 @@ static bool is_other_number(struct gw_span field)
 	return digits && (sign || point);
 }
 
-/* Do the first rows hold something that is no number in this column? */
-static bool column_is_text(const struct gw_import_file *file, uint32_t column)
+/* Do the first rows hold something that is no number in this column? *mixed: the first such word, where numbers stand
+ * before it: a slip, perhaps, that makes all of the type's ids text; else it is left as it is. */
+static bool column_is_text(const struct gw_import_file *file, uint32_t column, struct gw_import_mixed *mixed)
 {
 	struct gw_span fields[64];
 	uint32_t skip = file->text_format.header == GW_HEADER_YES;
+	bool numbers = false;
 	for (uint32_t row = skip; row < skip + LOOK_ROWS && column < 64; row++) {
 		uint64_t value;
 		uint32_t have = gw_table_peek(&file->text, &file->text_format, row, fields, 64);
@@ -145,10 +148,65 @@ static bool column_is_text(const struct gw_import_file *file, uint32_t column)
 			continue;
 		if (is_other_number(fields[column]))
 			continue; /* the parser says what is wrong with it */
-		if (!gw_span_is_id(fields[column], &value) || (fields[column].bytes > 1 && fields[column].at[0] == '0'))
+		if (!gw_span_is_id(fields[column], &value) ||
+		    (fields[column].bytes > 1 && fields[column].at[0] == '0')) {
+			if (numbers && !mixed->word.at)
+				*mixed = (struct gw_import_mixed){.row = row - skip, .word = fields[column]};
 			return true; /* "007" and "7" are two names */
+		}
+		numbers = true;
 	}
 	return false;
+}
+
+/* The columns of a matrix have no names: 1 is the row, 2 the column, 3 the value. */
+static gw_status look_at_matrix_columns(const struct gw_import *im, const struct gw_import_set *set,
+					struct gw_import_file *file)
+{
+	const char *names[5];
+	bool named = false;
+	column_names(im, set, names);
+	for (int i = 0; i < 4; i++)
+		named |= is_name(names[i]);
+	for (uint32_t i = 0; i < set->num_columns; i++)
+		named |= is_name(set->columns[i].column);
+	uint32_t src = plain_number(names[0]), dst = plain_number(names[1]);
+	file->matrix.swapped = src == 1;
+	if (named || src > 1 || dst != 1 - src)
+		return gw_fail(GW_INVALID,
+			       "%s: the columns of a %s matrix have no names: 1 is its row, 2 its column, 3 "
+			       "its value",
+			       file->path, file->matrix.what);
+	if (file->matrix.skew && (set->num_columns || names[3]))
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"%s: the values of a skew-symmetric matrix change sign across the diagonal: leave out its "
+			"columns, or write it as general",
+			file->path);
+	return GW_OK;
+}
+
+/* A first row of another number of columns than all below it is a header of some kind: taken for an edge, it would make
+ * nodes that nobody has. */
+static gw_status check_first_row(const struct gw_import_file *file)
+{
+	const struct gw_text *text = &file->text;
+	const struct gw_table_format *format = &file->text_format;
+	uint32_t first = gw_table_peek(text, format, 0, NULL, 0), below = gw_table_peek(text, format, 1, NULL, 0);
+	if (below == 0 || first == below)
+		return GW_OK;
+	for (uint32_t row = 2; row < LOOK_ROWS; row++) {
+		uint32_t have = gw_table_peek(text, format, row, NULL, 0);
+		if (have == 0)
+			break;
+		if (have != below)
+			return GW_OK; /* rows of this table differ in any case */
+	}
+	return gw_fail(GW_FORMAT,
+		       "%s, line %llu: %u column%s, but %u in the lines below it: if it is a header, leave it out by "
+		       "--header; if it is an edge, say --no-header",
+		       file->path, (unsigned long long)gw_table_line(&file->table, 0), first, first == 1 ? "" : "s",
+		       below);
 }
 
 static gw_status open_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
@@ -158,21 +216,34 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	if (status)
 		return status;
 	im->input_bytes += file->text.file_bytes;
-	sniff_text(im, set, file);
+	file->text_format = im->options->text;
+	if (!set->triples && !file->delimiter)
+		status = gw_import_matrix_text(&file->text, &file->text_format, &file->matrix);
+	if (status == GW_OK && file->matrix.what)
+		status = look_at_matrix_columns(im, set, file);
+	else if (status == GW_OK)
+		sniff_text(im, set, file);
+	if (status)
+		return status;
+	bool guessed = !file->matrix.what && !file->delimiter && im->options->text.header == GW_HEADER_AUTO;
 	column_names(im, set, names);
 	for (int i = 0; i < (set->triples ? 3 : 2); i++) {
 		uint32_t column;
 		status = gw_table_find(&file->text, &file->text_format, names[i], &column);
 		if (status)
 			return status;
-		file->text_ids[i] = column_is_text(file, column);
+		file->text_ids[i] = !file->matrix.what && column_is_text(file, column, &file->mixed[i]);
 		/* Entities are names, even where they look like numbers, unless a dictionary numbers them. */
 		const struct gw_import_space *space = i == 2 ? &im->relations : &im->spaces[i ? set->dst : set->src];
-		if (set->triples && !space->list_path && space->num_nodes == GW_NONE)
+		if (set->triples && !space->list_path && space->num_nodes == GW_NONE) {
 			file->text_ids[i] = true;
+			file->mixed[i] = (struct gw_import_mixed){0};
+		}
 	}
 	status = gw_table_scan(&file->text, &file->text_format, im->threads, &file->table);
 	file->rows = file->table.rows;
+	if (status == GW_OK && guessed && file->text_format.header == GW_HEADER_NONE)
+		status = check_first_row(file);
 	return status;
 }
 
@@ -204,7 +275,7 @@ gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_np
 }
 
 /* The members that hold edges, by the names people give them. */
-static gw_status open_npz(struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
+static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	static const char *const pairs[][2] = {{"src", "dst"}, {"row", "col"}, {"source", "target"}};
 	static const char *const singles[] = {"edges", "edge_index", "edge_list"};
@@ -212,7 +283,9 @@ static gw_status open_npz(struct gw_import *im, const struct gw_import_set *set,
 	gw_status status = gw_import_archive(im, file->path, &npz);
 	if (status == GW_OK && set->src == set->dst)
 		status = gw_import_archive_features(im, npz, file->path, set->src);
-	if (status)
+	if (status == GW_OK)
+		status = gw_import_matrix_npz(npz, file);
+	if (status || file->matrix.what)
 		return status;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		if (!gw_npz_has(npz, pairs[i][0]) || !gw_npz_has(npz, pairs[i][1]))
@@ -224,7 +297,9 @@ static gw_status open_npz(struct gw_import *im, const struct gw_import_set *set,
 		if (gw_npz_has(npz, singles[i]))
 			return gw_npz_read(npz, singles[i], &file->arrays[0]);
 	}
-	return gw_fail(GW_NOT_FOUND, "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\"",
+	return gw_fail(GW_NOT_FOUND,
+		       "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\", and no matrix of "
+		       "scipy.sparse.save_npz",
 		       file->path);
 }
 
@@ -242,6 +317,10 @@ static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *
 		return gw_fail(GW_FORMAT, "%s: edges of dtype %s: ids are whole numbers", file->path,
 			       gw_dtype_name(is_integer(a->dtype) ? b->dtype : a->dtype));
 	im->input_bytes += a->data_bytes + (pair ? b->data_bytes : 0);
+	if (file->matrix.what) {
+		file->rows = file->matrix.entries;
+		return GW_OK;
+	}
 	if (pair) {
 		if (a->ndim != 1 || b->ndim != 1 || a->shape[0] != b->shape[0])
 			return gw_fail(GW_FORMAT, "%s: source and destination ids are not two columns of one length",
@@ -278,7 +357,7 @@ static gw_status open_file(struct gw_import *im, struct gw_import_set *set, stru
 /* Has someone said how many nodes of this type there are? */
 static bool count_is_given(const struct gw_import_space *space)
 {
-	return space->num_nodes != GW_NONE || space->list_path;
+	return space->num_nodes != GW_NONE || space->list_path || space->shape_path;
 }
 
 static gw_status check_rows(const struct gw_import *im, const struct gw_import_set *set)
@@ -293,6 +372,19 @@ static gw_status check_rows(const struct gw_import *im, const struct gw_import_s
 		       set->num_files > 1 ? " and the further files of its type" : "");
 }
 
+/* One word makes text of all ids: nobody should have to find that out from the graph. */
+static void tell_mixed(const struct gw_import_file *file, const struct gw_import_mixed *mixed,
+		       const struct gw_import_space *space)
+{
+	if (!mixed->word.at)
+		return;
+	gw_log(GW_LOG_WARN,
+	       "%s, line %llu: \"%.*s\" is no number, so all ids of node type %s are taken as text; --ids compact or "
+	       "dense refuses it",
+	       file->path, (unsigned long long)gw_table_line(&file->table, mixed->row),
+	       (int)(mixed->word.bytes < 40 ? mixed->word.bytes : 40), mixed->word.at, space->name);
+}
+
 static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 {
 	for (uint32_t f = 0; f < set->num_files; f++) {
@@ -302,12 +394,18 @@ static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 			return status;
 		file->first_row = set->rows;
 		set->rows += file->rows;
+		if (!set->triples)
+			status = gw_import_matrix_claim(im, set, file);
+		if (status)
+			return status;
 		if (file->text_ids[2])
 			im->relations.ids = GW_IDS_TEXT;
 		for (int side = 0; side < 2; side++) {
 			struct gw_import_space *space = &im->spaces[side ? set->dst : set->src];
-			if (file->text_ids[side] && space->ids == GW_IDS_AUTO)
+			if (file->text_ids[side] && space->ids == GW_IDS_AUTO) {
 				space->ids = GW_IDS_TEXT;
+				tell_mixed(file, &file->mixed[side], space);
+			}
 		}
 	}
 	return check_rows(im, set);

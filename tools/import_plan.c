@@ -129,21 +129,29 @@ gw_status gw_import_word_split(const char *text, uint32_t types_max, struct gw_i
 	}
 }
 
+/* "src:rel:dst=FILE" or FILE. A path may hold '=': it is one if no ':' stands before it, or if it begins as paths do.
+ */
+static gw_status split_edges(const char *text, struct gw_import_parts *parts)
+{
+	const char *equals = strchr(text, '='), *colon = strchr(text, ':');
+	*parts = (struct gw_import_parts){.value = text};
+	bool path = text[0] == '/' || strncmp(text, "./", 2) == 0 || strncmp(text, "../", 3) == 0;
+	if (!equals || !colon || colon > equals || path)
+		return GW_OK;
+	gw_status status = gw_import_word_split(text, 3, parts);
+	if (status == GW_OK && parts->count != 3)
+		status = gw_fail(GW_INVALID, "\"%.200s\": edges are given as SRC:REL:DST=FILE", text);
+	return status;
+}
+
 static gw_status plan_edges(struct gw_import *im, const char *text)
 {
 	struct gw_import_parts parts;
 	struct gw_import_set *set;
 	enum gw_import_format format = im->options->format;
-	/* A path may hold '=', but then no type stands before it. */
-	gw_status status = gw_import_word_split(text, 3, &parts);
-	if (status || parts.count != 3) {
-		if (parts.count == 1 || strchr(text, '=') == NULL || status) {
-			parts.count = 0;
-			parts.value = text;
-		} else {
-			return gw_fail(GW_INVALID, "\"%.200s\": edges are given as SRC:REL:DST=FILE", text);
-		}
-	}
+	gw_status status = split_edges(text, &parts);
+	if (status)
+		return status;
 	if (format == GW_FROM_AUTO)
 		format = gw_import_format_of(parts.value);
 	if (parts.count == 0 && format == GW_FROM_DGL)
@@ -153,19 +161,26 @@ static gw_status plan_edges(struct gw_import *im, const char *text)
 	return status ? status : gw_import_file_add(set, parts.value, format, GW_SPLIT_NONE);
 }
 
-static gw_status plan_triples(struct gw_import *im, const char *text)
+/* "train=FILE" or FILE. */
+static gw_status split_triples(const char *text, struct gw_import_parts *parts, int *split)
 {
 	static const char *const splits[] = {"", "train", "valid", "test", NULL};
+	*split = GW_SPLIT_NONE;
+	gw_status status = gw_import_word_split(text, 1, parts);
+	if (status || parts->count != 1)
+		return status;
+	if (strcmp(parts->names[0], "val") != 0)
+		return gw_parse_choice(parts->names[0], splits, split);
+	*split = GW_SPLIT_VALID;
+	return GW_OK;
+}
+
+static gw_status plan_triples(struct gw_import *im, const char *text)
+{
 	struct gw_import_parts parts;
 	struct gw_import_set *set;
-	int split = GW_SPLIT_NONE;
-	gw_status status = gw_import_word_split(text, 1, &parts);
-	if (status == GW_OK && parts.count == 1) {
-		if (strcmp(parts.names[0], "val") == 0)
-			split = GW_SPLIT_VALID;
-		else
-			status = gw_parse_choice(parts.names[0], splits, &split);
-	}
+	int split;
+	gw_status status = split_triples(text, &parts, &split);
 	if (status)
 		return gw_context(status, "--triples");
 	status = gw_import_set_add(im, "_N", "_E", "_N", &set);
@@ -175,16 +190,37 @@ static gw_status plan_triples(struct gw_import *im, const char *text)
 	return gw_import_file_add(set, parts.value, GW_FROM_TEXT, (enum gw_import_split)split);
 }
 
+/* The node type that a word speaks of: one that edges have. Another one is a slip of the pen more often than a type. */
+static gw_status find_space(const struct gw_import *im, const char *word, const char *name,
+			    struct gw_import_space **out)
+{
+	char types[256] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < im->num_spaces; i++) {
+		if (strcmp(im->spaces[i].name, name) == 0) {
+			*out = &im->spaces[i];
+			return GW_OK;
+		}
+		if (used + strlen(im->spaces[i].name) + 3 < sizeof(types))
+			used += (size_t)snprintf(types + used, sizeof(types) - used, "%s%s", i ? ", " : "",
+						 im->spaces[i].name);
+	}
+	return gw_fail(
+		GW_NOT_FOUND,
+		"%s: no edges have a node type \"%s\"; they have: %s. For nodes without any edge, name the type in "
+		"--edges with an empty file",
+		word, name, types);
+}
+
 static gw_status plan_nodes(struct gw_import *im, const char *text, bool list)
 {
 	struct gw_import_parts parts;
-	uint32_t number;
+	struct gw_import_space *space;
 	gw_status status = gw_import_word_split(text, 1, &parts);
 	if (status == GW_OK)
-		status = gw_import_space(im, parts.count ? parts.names[0] : "_N", &number);
+		status = find_space(im, list ? "--nodes" : "--num-nodes", parts.count ? parts.names[0] : "_N", &space);
 	if (status)
 		return status;
-	struct gw_import_space *space = &im->spaces[number];
 	if (list) {
 		space->list_path = parts.value;
 		return GW_OK;
@@ -239,6 +275,63 @@ static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
 	return status;
 }
 
+static gw_status check_count(const struct gw_import_parts *parts)
+{
+	uint64_t count;
+	return gw_parse_u64(parts->value, 0, GW_NONE - 1, &count);
+}
+
+/* Names of a feature, with its types in front or not. */
+static gw_status check_feature(const char *text, const struct gw_import_parts *parts, bool edge)
+{
+	if (parts->count != 1 && parts->count != (edge ? 4u : 2u))
+		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", text,
+			       edge ? "SRC:REL:DST" : "TYPE");
+	return gw_name_check("feature", parts->names[parts->count - 1]);
+}
+
+gw_status gw_import_column_check(const char *column)
+{
+	uint64_t number;
+	struct gw_span span = {.at = column, .bytes = strlen(column)};
+	if (!gw_span_is_id(span, &number) || (number >= 1 && number <= GW_TABLE_COLUMNS_MAX))
+		return GW_OK;
+	return gw_fail(GW_RANGE, "column %s: columns are numbered from 1 to %u", column, GW_TABLE_COLUMNS_MAX);
+}
+
+gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
+{
+	struct gw_import_parts parts;
+	int split;
+	gw_status status;
+	switch (kind) {
+	case GW_IMPORT_EDGES:
+		status = split_edges(text, &parts);
+		break;
+	case GW_IMPORT_TRIPLES:
+		return split_triples(text, &parts, &split);
+	case GW_IMPORT_NODES:
+	case GW_IMPORT_NUM_NODES:
+		status = gw_import_word_split(text, 1, &parts);
+		if (status == GW_OK && kind == GW_IMPORT_NUM_NODES)
+			status = check_count(&parts);
+		break;
+	case GW_IMPORT_EDGE_COLUMN:
+		status = gw_import_word_split(text, 0, &parts);
+		if (status == GW_OK && parts.count != 1)
+			status = gw_fail(GW_INVALID, "an edge column is given as NAME=COLUMN");
+		if (status == GW_OK)
+			status = gw_name_check("edge feature", parts.names[0]);
+		return status ? status : gw_import_column_check(parts.value);
+	default:
+		status = gw_import_word_split(text, 3, &parts);
+		return status ? status : check_feature(text, &parts, kind == GW_IMPORT_EDGE_FEATURE);
+	}
+	for (uint32_t i = 0; i < parts.count && status == GW_OK; i++)
+		status = gw_name_check(i == 1 ? "edge type" : "node type", parts.names[i]);
+	return status;
+}
+
 gw_status gw_import_plan(struct gw_import *im)
 {
 	gw_status status = GW_OK;
@@ -250,11 +343,15 @@ gw_status gw_import_plan(struct gw_import *im)
 			status = plan_edges(im, word->text);
 		else if (word->kind == GW_IMPORT_TRIPLES)
 			status = plan_triples(im, word->text);
-		else if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES)
-			status = plan_nodes(im, word->text, word->kind == GW_IMPORT_NODES);
 	}
 	if (status == GW_OK && im->num_spaces == 0)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
+	/* Afterwards: types are those of the edges, wherever on the line these stand. */
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES)
+			status = plan_nodes(im, word->text, word->kind == GW_IMPORT_NODES);
+	}
 	for (uint32_t i = 0; i < im->num_sets && status == GW_OK; i++) {
 		for (uint32_t f = 0; f < im->sets[i].num_files; f++) {
 			if (im->sets[i].triples && im->sets[i].files[f].format != GW_FROM_TEXT)

@@ -45,10 +45,15 @@ static gw_status widen(void *context, uint64_t begin, uint64_t end, unsigned thr
 	default:
 		return gw_fail(GW_FORMAT, "%s: dtype %s holds no whole numbers", w->what, gw_dtype_name(w->dtype));
 	}
+	bool negative = w->dtype != GW_UINT64;
 	for (uint64_t i = begin; i < end; i++) {
-		if (w->out[i] >= GW_NONE)
-			return gw_fail(GW_RANGE, "%s: element %llu is %lld: negative, or too large", w->what,
+		if (w->out[i] < GW_NONE)
+			continue;
+		if (negative && (int64_t)w->out[i] < 0)
+			return gw_fail(GW_RANGE, "%s: element %llu is %lld: it is negative", w->what,
 				       (unsigned long long)i, (long long)w->out[i]);
+		return gw_fail(GW_RANGE, "%s: element %llu is %llu: it is too large, ids are below 2^63 - 1", w->what,
+			       (unsigned long long)i, (unsigned long long)w->out[i]);
 	}
 	return GW_OK;
 }
@@ -61,16 +66,23 @@ gw_status gw_import_whole(const struct gw_npy *npy, const void *data, uint64_t f
 	return gw_parallel_for(threads, count, GRAIN, widen, &w);
 }
 
-static gw_status read_arrays(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+/* Arrays and matrices have numbers; another file may have made names of a type's ids. */
+static gw_status check_numbers(const struct gw_import *im, const struct gw_import_set *set,
+			       const struct gw_import_file *file)
 {
-	const struct gw_npy_file *a = &file->arrays[0], *b = &file->arrays[1];
-	uint64_t *src = set->src_ids + file->first_row, *dst = set->dst_ids + file->first_row;
 	const struct gw_import_space *spaces[2] = {&im->spaces[set->src], &im->spaces[set->dst]};
 	for (int side = 0; side < 2; side++) {
 		if (spaces[side]->ids == GW_IDS_TEXT)
 			return gw_fail(GW_INVALID, "%s: its ids are numbers, but node type %s has text ids", file->path,
 				       spaces[side]->name);
 	}
+	return GW_OK;
+}
+
+static gw_status read_arrays(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	const struct gw_npy_file *a = &file->arrays[0], *b = &file->arrays[1];
+	uint64_t *src = set->src_ids + file->first_row, *dst = set->dst_ids + file->first_row;
 	gw_status status;
 	if (b->mapping) {
 		status = gw_import_whole(&a->npy, a->data, 0, 1, file->rows, file->path, im->threads, src);
@@ -133,6 +145,19 @@ static gw_status read_text(struct gw_import *im, struct gw_import_set *set, stru
 	return gw_table_read(&file->table, columns, count, im->threads);
 }
 
+static gw_status read_file(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	uint64_t *src = set->src_ids + file->first_row, *dst = set->dst_ids + file->first_row;
+	gw_status status = file->format != GW_FROM_TEXT || file->matrix.what ? check_numbers(im, set, file) : GW_OK;
+	if (status)
+		return status;
+	if (file->format == GW_FROM_TEXT)
+		status = read_text(im, set, file);
+	else
+		status = file->matrix.what ? gw_import_matrix_read(im, file, src, dst) : read_arrays(im, set, file);
+	return status || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
+}
+
 /* float64 -> float32, in place; a weight that no alias table can hold is named with its line. */
 static gw_status narrow_column(struct gw_import_set *set, struct gw_import_column *column)
 {
@@ -181,10 +206,8 @@ gw_status gw_import_read_all(struct gw_import *im)
 			set->times = gw_import_take(im, set->rows, 8, &status);
 		for (uint32_t i = 0; i < set->num_columns; i++)
 			set->columns[i].values = gw_import_take(im, set->rows, 8, &status);
-		for (uint32_t f = 0; f < set->num_files && status == GW_OK; f++) {
-			struct gw_import_file *file = &set->files[f];
-			status = file->format == GW_FROM_TEXT ? read_text(im, set, file) : read_arrays(im, set, file);
-		}
+		for (uint32_t f = 0; f < set->num_files && status == GW_OK; f++)
+			status = read_file(im, set, &set->files[f]);
 		for (uint32_t i = 0; i < set->num_columns && status == GW_OK; i++)
 			status = narrow_column(set, &set->columns[i]);
 	}

@@ -2,7 +2,7 @@
 #ifndef GW_TOOLS_IMPORT_WORDS_H
 #define GW_TOOLS_IMPORT_WORDS_H
 
-#include "core/graph/meta.h"
+#include "tools/import.h"
 
 #define GW_IMPORT_NAMES_MAX 5u
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -39,6 +40,8 @@
 #define FLAG_ENCRYPTED    1u
 #define MEMBER_NAME_MAX   255u
 #define MEMBER_LIST_BYTES 400u
+#define WORD_START        10u /* of the header of an .npy file of version 1 */
+#define WORD_HEADER_MAX   512u
 
 struct member {
 	char name[MEMBER_NAME_MAX + 1];
@@ -307,12 +310,10 @@ static gw_status no_member(const struct gw_npz *npz, const char *name)
 	return gw_fail(GW_NOT_FOUND, "%s: no member \"%.64s\"; there are: %s", npz->path, name, list);
 }
 
-gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_file *out)
+/* A member's bytes, in a mapping of their own. */
+static gw_status extract(const struct gw_npz *npz, const struct member *member, void **out)
 {
-	*out = (struct gw_npy_file){0};
-	const struct member *member = find_member(npz, name);
-	if (!member)
-		return no_member(npz, name);
+	const char *name = member->name;
 	/* A directory may claim any size: it must at least be one that this machine could hold. */
 	gw_status status = gw_memory_check(member->bytes, -1, name);
 	if (status)
@@ -325,14 +326,29 @@ gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_
 	status = fill_member(npz, member, memory);
 	if (status == GW_OK)
 		status = check_crc(npz, member, memory);
-	if (status == GW_OK) {
-		status = gw_npy_parse(memory, member->bytes, &out->npy);
-		if (status == GW_OK && (out->npy.data_offset > member->bytes ||
-					out->npy.data_bytes > member->bytes - out->npy.data_offset))
-			status = gw_fail(GW_FORMAT, "it is shorter than its header says");
-		if (status)
-			gw_context(status, "%s: member \"%s\"", npz->path, name);
-	}
+	if (status)
+		munmap(memory, member->bytes);
+	else
+		*out = memory;
+	return status;
+}
+
+gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_file *out)
+{
+	*out = (struct gw_npy_file){0};
+	const struct member *member = find_member(npz, name);
+	void *memory;
+	if (!member)
+		return no_member(npz, name);
+	gw_status status = extract(npz, member, &memory);
+	if (status)
+		return status;
+	status = gw_npy_parse(memory, member->bytes, &out->npy);
+	if (status == GW_OK &&
+	    (out->npy.data_offset > member->bytes || out->npy.data_bytes > member->bytes - out->npy.data_offset))
+		status = gw_fail(GW_FORMAT, "it is shorter than its header says");
+	if (status)
+		gw_context(status, "%s: member \"%s\"", npz->path, name);
 	if (status) {
 		munmap(memory, member->bytes);
 		*out = (struct gw_npy_file){0};
@@ -342,4 +358,47 @@ gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_
 	out->mapping = memory;
 	out->mapping_bytes = member->bytes;
 	return GW_OK;
+}
+
+/* Cuts the string out of an .npy file of one: the header is searched, since its dtype is none that arrays have here. */
+static bool word_of(const char *file, uint64_t file_bytes, char *word, size_t bytes)
+{
+	char header[WORD_HEADER_MAX + 1];
+	if (file_bytes < WORD_START || memcmp(file, "\x93NUMPY\x01", 7) != 0)
+		return false;
+	uint64_t length = little((const uint8_t *)file + 8, 2);
+	if (length > WORD_HEADER_MAX || file_bytes - WORD_START < length)
+		return false;
+	memcpy(header, file + WORD_START, length);
+	header[length] = '\0';
+	const char *one = strstr(header, "'|S"), *four = strstr(header, "'<U");
+	const char *digits = one ? one + 3 : four ? four + 3 : NULL;
+	if (!digits || !strstr(header, "()"))
+		return false;
+	uint64_t count = strtoul(digits, NULL, 10), width = one ? 1 : 4, room = file_bytes - WORD_START - length;
+	if (count == 0 || count >= bytes || room < count * width)
+		return false;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t character = little((const uint8_t *)file + WORD_START + length + i * width, (unsigned)width);
+		if (character != 0 && (character < ' ' || character > '~'))
+			return false;
+		word[i] = (char)character;
+	}
+	word[count] = '\0';
+	return true;
+}
+
+gw_status gw_npz_word(const struct gw_npz *npz, const char *name, char *word, size_t bytes)
+{
+	const struct member *member = find_member(npz, name);
+	void *memory;
+	if (!member)
+		return no_member(npz, name);
+	gw_status status = extract(npz, member, &memory);
+	if (status)
+		return status;
+	if (!word_of(memory, member->bytes, word, bytes))
+		status = gw_fail(GW_FORMAT, "%s: member \"%s\" is not a short string", npz->path, name);
+	munmap(memory, member->bytes);
+	return status;
 }

@@ -24,4 +24,8 @@ bool gw_npz_has(const struct gw_npz *npz, const char *name);
  * GW_NOT_FOUND lists what there is. */
 gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_file *out);
 
+/* A member that is one string (NumPy's S or U, no dimensions), as ASCII with its end. GW_NOT_FOUND; GW_FORMAT: it is
+ * something else, or takes more than `bytes` bytes with its end. */
+gw_status gw_npz_word(const struct gw_npz *npz, const char *name, char *word, size_t bytes);
+
 #endif

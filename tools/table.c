@@ -173,8 +173,10 @@ static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t o
 		return start;
 	if (offset >= text->bytes)
 		return text->bytes;
-	const char *newline = memchr(text->data + offset - 1, '\n', text->bytes - offset + 1);
-	return newline ? (uint64_t)(newline + 1 - text->data) : text->bytes;
+	/* From the byte before: a line that ends there lets the next one begin at the offset, unless it is the \n of
+	 * \r\n. */
+	const char *stop = text->data + text->bytes, *end = gw_line_end(text->data + offset - 1, stop);
+	return (uint64_t)(gw_line_after(end, stop) - text->data);
 }
 
 struct scan {
@@ -183,15 +185,17 @@ struct scan {
 };
 
 /* Lines of a stretch, if each of them plainly is a row: it begins with none of blanks, line ends and two comment
- * characters. Loops without branches, which the compiler makes vectors of. */
+ * characters. A \r ends a line unless a \n follows, which does then. Loops without branches, which the compiler makes
+ * vectors of. */
 static bool count_plain(const uint8_t *text, uint64_t bytes, uint8_t comment_a, uint8_t comment_b, uint64_t *lines)
 {
-	uint64_t count = bytes && text[bytes - 1] != '\n';
+	uint64_t count = bytes != 0; /* the last byte ends a line, or that line has no end of its own */
 	for (uint64_t at = 0; at + 1 < bytes;) {
 		uint64_t block = bytes - 1 - at < BLOCK_BYTES ? bytes - 1 - at : BLOCK_BYTES;
 		uint8_t ends = 0, odd = 0; /* of at most 255 */
 		for (uint64_t i = 0; i < block; i++) {
-			uint8_t end = text[at + i] == '\n', next = text[at + i + 1];
+			uint8_t byte = text[at + i], next = text[at + i + 1];
+			uint8_t end = (uint8_t)((byte == '\n') | ((byte == '\r') & (next != '\n')));
 			ends = (uint8_t)(ends + end);
 			odd |= (uint8_t)(end & ((next <= ' ') | (next == comment_a) | (next == comment_b)));
 		}
@@ -200,7 +204,7 @@ static bool count_plain(const uint8_t *text, uint64_t bytes, uint8_t comment_a, 
 		count += ends;
 		at += block;
 	}
-	*lines = count + (bytes && text[bytes - 1] == '\n');
+	*lines = count;
 	return bytes == 0 || !(text[0] <= ' ' || text[0] == comment_a || text[0] == comment_b);
 }
 
@@ -237,8 +241,8 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 	uint64_t start = text_start(text), line = 0;
 	const char *at, *end, *next;
 	if (format->header == GW_HEADER_YES && text->bytes && nth_row(text, format, 0, &at, &end, &next)) {
-		for (const char *p = text->data; p < next; p++)
-			line += *p == '\n';
+		for (const char *p = text->data; p < next; line++)
+			p = gw_line_next(p, next, &end);
 		start = (uint64_t)(next - text->data);
 	}
 	out->count = (text->bytes - start + CHUNK_BYTES - 1) / CHUNK_BYTES;

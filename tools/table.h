@@ -3,7 +3,8 @@
  *   gw_table_sniff -> gw_table_scan (rows counted, chunk by chunk) -> gw_table_read (values in place)
  *
  * Rows keep the order of the lines, whatever the number of threads. Blank lines and lines that start with a comment
- * character are skipped; lines end in \n or \r\n. A quoted field ends on its line. Errors name the input and the line.
+ * character are skipped; lines end in \n, \r\n or \r. A quoted field ends on its line. Errors name the input and the
+ * line.
  */
 #ifndef GW_TOOLS_TABLE_H
 #define GW_TOOLS_TABLE_H

@@ -110,6 +110,14 @@ static const char *printable(struct gw_span field, char text[41])
 	return text;
 }
 
+static bool is_digits(struct gw_span field)
+{
+	uint64_t digits = 0;
+	while (digits < field.bytes && field.at[digits] >= '0' && field.at[digits] <= '9')
+		digits++;
+	return digits == field.bytes;
+}
+
 static gw_status fail_field(const struct reading *reading, uint64_t line, const struct gw_table_column *column,
 			    struct gw_span field)
 {
@@ -118,6 +126,9 @@ static gw_status fail_field(const struct reading *reading, uint64_t line, const 
 	if (field.bytes == 0)
 		return gw_fail(GW_FORMAT, "%s, line %llu, column %u: the %s is empty", name, (unsigned long long)line,
 			       column->index + 1, column->what);
+	if (column->kind == GW_COLUMN_ID && is_digits(field))
+		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is too large: ids are below 2^63 - 1",
+			       name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
 	return gw_fail(GW_FORMAT, "%s, line %llu, column %u: \"%s\" as %s is not %s", name, (unsigned long long)line,
 		       column->index + 1, printable(field, text), column->what, kind_text(column->kind));
 }
@@ -217,13 +228,9 @@ static const char *read_plain(const struct reading *reading, const char *at, con
 		if (i + 1 < reading->fields && *at++ != delimiter)
 			return NULL;
 	}
-	at += *at == '\r';
-	if (*at == '\n')
-		return at + 1;
-	if (*at != delimiter)
-		return NULL;
-	const char *newline = memchr(at, '\n', (size_t)(stop - at));
-	return newline ? newline + 1 : stop;
+	if (*at == '\n' || *at == '\r')
+		return gw_line_after(at, stop);
+	return *at == delimiter ? gw_line_after(gw_line_end(at, stop), stop) : NULL;
 }
 
 static gw_status read_chunks(void *context, uint64_t begin, uint64_t end, unsigned thread)

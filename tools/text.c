@@ -275,6 +275,42 @@ gw_status gw_text_borrow(const char *name, const void *data, uint64_t bytes, str
 	return out->name ? GW_OK : GW_NO_MEMORY;
 }
 
+/* Bytes of the character at p, of which `room` are there; 0: it is none. Neither overlong forms nor surrogates. */
+static unsigned character_bytes(const uint8_t *p, uint64_t room)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	unsigned bytes = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+	if (bytes <= 1 || bytes > room)
+		return bytes > room ? 0 : bytes;
+	uint32_t value = p[0] & (0x7fu >> bytes);
+	for (unsigned i = 1; i < bytes; i++) {
+		if (p[i] >> 6 != 2)
+			return 0;
+		value = value << 6 | (p[i] & 0x3f);
+	}
+	return value < least[bytes] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000) ? 0 : bytes;
+}
+
+uint64_t gw_text_utf8(const char *text, uint64_t bytes)
+{
+	uint64_t at = 0;
+	while (at < bytes) {
+		uint64_t eight;
+		if (bytes - at >= sizeof(eight)) {
+			memcpy(&eight, text + at, sizeof(eight));
+			if (!(eight & 0x8080808080808080ull)) {
+				at += sizeof(eight);
+				continue;
+			}
+		}
+		unsigned length = character_bytes((const uint8_t *)text + at, bytes - at);
+		if (length == 0)
+			return at;
+		at += length;
+	}
+	return bytes;
+}
+
 void gw_text_close(struct gw_text *text)
 {
 	if (text->mapping)

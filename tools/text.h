@@ -30,6 +30,9 @@ gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out);
 /* A text that lies in the caller's memory, which must outlive it. GW_NO_MEMORY. */
 gw_status gw_text_borrow(const char *name, const void *data, uint64_t bytes, struct gw_text *out);
 
+/* The first byte of what is no UTF-8; bytes, if all of it is. */
+uint64_t gw_text_utf8(const char *text, uint64_t bytes);
+
 void gw_text_close(struct gw_text *text); /* zeroes it; a zeroed one is allowed */
 
 #endif

@@ -294,6 +294,8 @@ static gw_status read_transpose(const json_t *root, struct gw_graph_meta *meta)
 		gw_status status = gw_meta_etype(meta, name, &t);
 		if (status != GW_OK)
 			return gw_context(as_format(status), "\"transpose\"");
+		if (meta->etypes[t].out_column != GW_TYPE_NONE)
+			return gw_fail(GW_FORMAT, "\"transpose\": \"%s\" is there twice", name);
 		meta->etypes[t].out_column = 0; /* gw_meta_finish numbers it */
 	}
 	return GW_OK;
@@ -302,15 +304,27 @@ static gw_status read_transpose(const json_t *root, struct gw_graph_meta *meta)
 /* {"paper": ["author:writes:paper", ...]}: must be what gw_meta_finish found, since it is how indptr was written. */
 static gw_status check_columns(const json_t *root, const struct gw_graph_meta *meta)
 {
-	json_t *object;
+	json_t *object, *list;
+	const char *name;
 	gw_status status = get(root, "indptr_columns", JSON_OBJECT, &object);
+	if (status != GW_OK)
+		return status;
+	json_object_foreach(object, name, list)
+	{
+		uint32_t t;
+		status = gw_meta_ntype(meta, name, &t);
+		if (status != GW_OK)
+			return gw_context(as_format(status), "\"indptr_columns\"");
+		if (!json_is_array(list))
+			return gw_fail(GW_FORMAT, "\"indptr_columns\": \"%s\": not a list of edge types", name);
+	}
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++) {
 		const struct gw_node_type *type = &meta->ntypes[t];
-		json_t *list = json_object_get(object, type->name);
+		list = json_object_get(object, type->name);
 		bool same = json_array_size(list) == type->columns; /* 0 for what is no array */
 		for (uint32_t c = 0; same && c < type->columns; c++) {
 			char text[ETYPE_TEXT_MAX];
-			const char *name = json_string_value(json_array_get(list, c));
+			name = json_string_value(json_array_get(list, c));
 			same = name && strcmp(name, gw_meta_etype_text(meta, type->column_edge_types[c], text)) == 0;
 		}
 		if (!same)

@@ -65,6 +65,12 @@ static bool ends_with(const char *name, const char *suffix)
 	return length > tail && strcmp(name + length - tail, suffix) == 0;
 }
 
+/* Splits: a byte for each node. */
+static bool is_mask(const char *name)
+{
+	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
+}
+
 struct rule {
 	uint32_t dtypes;  /* a bit for each */
 	uint32_t ndim;    /* 0: one or more */
@@ -105,6 +111,8 @@ static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
 		if (strcmp(key->name, "orig_id") == 0)
 			*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
+		else if (is_mask(key->name))
+			*rule = (struct rule){BITS(GW_BOOL) | BITS(GW_UINT8) | BITS(GW_INT8), 1, rows, 0};
 	}
 	return GW_OK;
 }

@@ -2,7 +2,7 @@
  * network, or from its folder on this machine, through the same calls.
  *
  *   gw_client_open -> gw_loader_open -> { gw_loader_next -> train -> gw_minibatch_release } -> gw_loader_close
- *                  -> gw_gather, gw_sample, gw_degrees: one call at a time, from any thread
+ *                  -> gw_gather, gw_sample, gw_degrees, gw_node_texts: one call at a time, from any thread
  *
  * Threads: a client may be used by any number of threads at once; a loader, a ticket and a mini-batch by one at a time.
  * Processes: a client and what was made from it belong to the process that opened it. After a fork the child opens its
@@ -140,6 +140,22 @@ GW_API gw_status gw_gather_start(struct gw_client *client, const struct gw_tenso
 /* In-degrees of nodes of the destination type of an edge type: out[i] for ids[i], n of each. Errors as gw_gather;
  * GW_UNSUPPORTED where parts store offsets in different widths. */
 GW_API gw_status gw_degrees(struct gw_client *client, uint32_t etype, const int64_t *ids, uint64_t n, int64_t *out);
+
+/* Strings: string i is bytes[offsets[i]] up to bytes[offsets[i + 1]], without a terminator; byte for byte what the
+ * input had, which is UTF-8 only if that was. */
+struct gw_texts {
+	uint64_t count;
+	const uint64_t *offsets; /* [count + 1]: from 0, never descending */
+	const char *bytes;       /* [offsets[count]] */
+};
+
+/* Strings of nodes: name is "orig_id" for the ids that they had in the input, where these were text (where they were
+ * numbers, "orig_id" is a tensor). String i is that of ids[i]; ids in any order, duplicates too; n = 0 is allowed. *out
+ * is the caller's, to be ended with gw_texts_free, and outlives the client. Errors as gw_gather; GW_NOT_FOUND: the type
+ * has no such strings; GW_LIMIT: they have more than 4 GiB together; GW_PROTOCOL: a server's offsets make no sense. */
+GW_API gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids,
+			       uint64_t n, struct gw_texts **out);
+GW_API void gw_texts_free(struct gw_texts *texts); /* NULL is allowed */
 
 /* Waits up to timeout_ms for a ticket (negative: until the operation has ended, by its own limits at the latest).
  * GW_AGAIN: not done yet, it goes on; wait again, or cancel. All else is the operation's own status, GW_OK or its

@@ -1,5 +1,5 @@
-/* Any bytes as a table of edges, or as a package index: refused with one line that names the input, or read to the same
- * values by one thread and by three, each of which means what its text says.
+/* Any bytes as a table of edges, as a matrix in text, or as a package index: refused with one line that names the
+ * input, or read to the same values by one thread and by three, each of which means what its text says.
  *
  * Byte 0 chooses the form; the rest is the text. Chunks are a megabyte, so that threads differ only where the input is
  * large; the seam itself is tested by unit tests.
@@ -11,6 +11,7 @@
 
 #include "core/base/alloc.h"
 #include "tools/apt_index.h"
+#include "tools/import.h"
 #include "tools/numbering.h"
 #include "tools/table.h"
 
@@ -106,6 +107,37 @@ static void try_table(const struct gw_text *text, struct gw_table_format format,
 	gw_table_close(&table);
 }
 
+/* A matrix: refused, or every entry lies within its shape. */
+static void try_matrix(const struct gw_text *text)
+{
+	struct gw_import_file file = {.path = "input", .format = GW_FROM_TEXT};
+	struct gw_table_format format = {.comments = "#%"};
+	if (gw_import_matrix_text(text, &format, &file.matrix) != GW_OK) {
+		check_error();
+		return;
+	}
+	if (!file.matrix.what)
+		return;
+	gw_status status = gw_table_scan(text, &format, 2, &file.table);
+	assert(status == GW_OK);
+	file.rows = file.table.rows;
+	uint64_t *ids = gw_calloc(file.rows * 2, sizeof(*ids));
+	assert(ids);
+	const struct gw_table_column columns[] = {
+		{.index = 0, .kind = GW_COLUMN_ID, .what = "row", .values = ids},
+		{.index = 1, .kind = GW_COLUMN_ID, .what = "column", .values = ids + file.rows}};
+	status = gw_table_read(&file.table, columns, 2, 2);
+	if (status == GW_OK)
+		status = gw_import_matrix_check(&file, ids, ids + file.rows);
+	if (status)
+		check_error();
+	for (uint64_t i = 0; i < file.rows && !status; i++)
+		assert(ids[i] >= 1 && ids[i] <= file.matrix.rows && ids[file.rows + i] >= 1 &&
+		       ids[file.rows + i] <= file.matrix.columns);
+	gw_free(ids);
+	gw_table_close(&file.table);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char delimiters[] = {0, '\t', ',', ' ', ';', 0, 0, '|'};
@@ -121,6 +153,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(status == GW_OK);
 	if (form >> 6 == 3) {
 		try_index(&text);
+	} else if (form >> 6 == 2) {
+		try_matrix(&text);
 	} else {
 		struct gw_table_format format = {
 			.delimiter = delimiters[form & 7], .quotes = form & 8, .comments = "#%"};

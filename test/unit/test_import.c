@@ -288,6 +288,8 @@ static void features_and_masks(void **state)
 		import_bed_word(&bed, GW_IMPORT_EDGE_FEATURE, "_N:_E:_N:w=@edge.npy");
 		if (list)
 			import_bed_word(&bed, GW_IMPORT_NODES, "@names");
+		else
+			import_bed_word(&bed, GW_IMPORT_NUM_NODES, "4");
 		import_bed_open(&bed);
 		assert_int_equal(bed.meta->ntypes[0].count, 4); /* node 3 has features, but no edges */
 		assert_memory_equal(import_bed_array(&bed, NODE("feat")), feat, sizeof(feat));

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/log.h"
 #include "test/support/import_bed.h"
 
 static struct import_bed bed;
@@ -30,6 +31,7 @@ static int end(void **state)
 #define COUNT(of) (sizeof(of) / sizeof((of)[0]))
 
 #define EDGES   "_N:_E:_N"
+#define EDGE(x) "edge/_N___E___N/" x
 #define NODE(x) "node/_N/" x
 
 static void expect_names(const char *const *names, uint64_t count)
@@ -193,7 +195,197 @@ static void lists_of_names(void **state)
 	}
 }
 
-/* Few edges among many nodes: features count the nodes, and none of them is dropped. */
+/* OpenKE's dictionaries begin with how many lines follow; so do lists of ids that are numbers, for all they know. */
+static void counted_lists(void **state)
+{
+	(void)state;
+	static const char *const entities[] = {"/m/a", "/m/b", "/m/c"};
+	import_bed_text(&bed, "entity2id.txt", "3\n/m/a\t0\n/m/c\t2\n/m/b\t1\n");
+	import_bed_text(&bed, "relation2id.txt", "2 \r\n/r/x 0\r\n/r/y 1\r\n");
+	import_bed_text(&bed, "e", "/m/a\t/r/y\t/m/b\n/m/b\t/r/x\t/m/a\n");
+	import_bed_text(&bed, "ids", "0\t1\t1\n1\t0\t0\n");
+	static const char *const triples[] = {"e", "ids"};
+	for (size_t i = 0; i < COUNT(triples); i++) {
+		import_bed_word(&bed, GW_IMPORT_TRIPLES, "@%s", triples[i]);
+		import_bed_word(&bed, GW_IMPORT_NODES, "@entity2id.txt");
+		static char relations[160];
+		snprintf(relations, sizeof(relations), "%s/relation2id.txt", bed.root);
+		bed.options.relations = relations;
+		import_bed_open(&bed);
+		assert_int_equal(bed.meta->etypes[0].relations, 2);
+		assert_true(import_bed_string_is(&bed, EDGE("rel.names"), 1, "/r/y"));
+		expect_names(entities, 3);
+	}
+	import_bed_text(&bed, "entity2id.txt", "4\n/m/a\t0\n/m/c\t2\n/m/b\t1\n");
+	import_bed_word(&bed, GW_IMPORT_TRIPLES, "@e");
+	import_bed_word(&bed, GW_IMPORT_NODES, "@entity2id.txt");
+	import_bed_fails(&bed, GW_FORMAT, "entity2id.txt", "says 4", "3 lines follow");
+	/* No count: a list of numbers, the first of which is as large as the list is long. */
+	import_bed_text(&bed, "list", "2\n0\n1\n");
+	import_bed_text(&bed, "e", "0 2\n1 0\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_word(&bed, GW_IMPORT_NODES, "@list");
+	import_bed_open(&bed);
+	assert_memory_equal(import_bed_array(&bed, NODE("orig_id")), ((const int64_t[]){2, 0, 1}), 24);
+	import_bed_reset(&bed);
+}
+
+/* A first line that is no edge: it has another number of columns than all below it. */
+static void first_lines(void **state)
+{
+	(void)state;
+	static const char *const odd[] = {"5 7\n0 1 0.5\n1 2 0.5\n", "3\n0 1\n1 2\n0 2\n", "4,3,2\n0,1\n",
+					  "7,x\n0,1,2\n1,2,3\n"};
+	for (size_t i = 0; i < COUNT(odd); i++) {
+		import_bed_text(&bed, "e", odd[i]);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_fails(&bed, GW_FORMAT, "e, line 1", "--header", "--no-header");
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		bed.options.text.header = GW_HEADER_YES;
+		import_bed_open(&bed);
+		assert_in_range(bed.meta->etypes[0].count, 1, 3);
+		import_bed_reset(&bed);
+	}
+	import_bed_text(&bed, "e", "4,3,2\n0,1\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	bed.options.text.header = GW_HEADER_NONE;
+	import_bed_open(&bed);
+	assert_int_equal(bed.meta->etypes[0].count, 2);
+	import_bed_reset(&bed);
+	/* Rows that differ among each other anyhow are a table of that kind. */
+	import_bed_text(&bed, "e", "0 1 7\n1 2\n2 0 8\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_open(&bed);
+	assert_int_equal(bed.meta->etypes[0].count, 3);
+	import_bed_reset(&bed);
+}
+
+static char logged[512];
+
+static void keep_line(void *context, enum gw_log_level level, const char *line)
+{
+	(void)context;
+	if (level <= GW_LOG_WARN)
+		snprintf(logged, sizeof(logged), "%s", line);
+}
+
+/* One word among numbers makes text of all ids, which is said; a column of names is what it looks like. */
+static void words_among_numbers(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"0", "1", "unknown", "2"};
+	gw_log_sink_set(keep_line, NULL);
+	import_bed_text(&bed, "e", "# users\n0 1\n1 unknown\n2 0\n");
+	for (int told = 0; told < 2; told++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		bed.options.ids = told ? GW_IDS_TEXT : GW_IDS_AUTO;
+		logged[0] = '\0';
+		import_bed_open(&bed);
+		if (told)
+			assert_string_equal(logged, "");
+		else if (!strstr(logged, "e, line 3: \"unknown\"") || !strstr(logged, "node type _N"))
+			fail_msg("\"%s\"", logged);
+		expect_names(names, 4);
+	}
+	import_bed_text(&bed, "e", "ann bob\nbob 7\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	logged[0] = '\0';
+	import_bed_open(&bed);
+	assert_string_equal(logged, "");
+	import_bed_reset(&bed);
+	gw_log_sink_set(NULL, NULL);
+}
+
+/* Latin-1 names: kept byte for byte, and told. */
+static void names_of_another_encoding(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"Jos\xe9", "\xc3\xa9", "M\xfcller", "ann"};
+	gw_log_sink_set(keep_line, NULL);
+	import_bed_text(&bed, "e", "Jos\xe9\t\xc3\xa9\nM\xfcller\tann\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	logged[0] = '\0';
+	import_bed_open(&bed);
+	if (!strstr(logged, "_N") || !strstr(logged, "\"Jos\" is not UTF-8"))
+		fail_msg("\"%s\"", logged);
+	expect_names(names, 4);
+	import_bed_text(&bed, "e", "\xc3\xa9\t\xf0\x9f\x98\x80\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	logged[0] = '\0';
+	import_bed_open(&bed);
+	assert_string_equal(logged, "");
+	import_bed_reset(&bed);
+	gw_log_sink_set(NULL, NULL);
+}
+
+/* Numbers stay where most of them are nodes, and are numbered anew where most would be nodes without an edge, as in a
+ * list of ratings with some films of a big catalog. */
+static void density(void **state)
+{
+	(void)state;
+	for (uint64_t step = 1; step <= 20; step++) {
+		char *text = malloc(400000);
+		size_t used = 0;
+		for (uint64_t i = 0; i < 3000; i++)
+			for (uint64_t user = 0; user < 4; user++)
+				used += (size_t)sprintf(text + used, "%llu,%llu\n",
+							(unsigned long long)(i + user) % 2500,
+							(unsigned long long)(i * step));
+		import_bed_file(&bed, "ratings", text, used);
+		free(text);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "user:rates:film=@ratings");
+		import_bed_open(&bed);
+		assert_int_equal(bed.meta->ntypes[0].count, 2500);
+		assert_int_equal(bed.meta->ntypes[1].count, step <= 2 ? 2999 * step + 1 : 3000);
+		import_bed_reset(&bed);
+	}
+}
+
+/* Numbers that are no ids, named as what they are. */
+static void numbers_beyond_ids(void **state)
+{
+	(void)state;
+	static const uint64_t large[] = {0, (1ull << 63) + 5};
+	static const int64_t negative[] = {0, -5}, largest[] = {0, INT64_MAX};
+	static const uint64_t one[] = {1, 2};
+	import_bed_npy(&bed, "large.npy", GW_UINT64, 2, one, large);
+	import_bed_npy(&bed, "negative.npy", GW_INT64, 2, one, negative);
+	import_bed_npy(&bed, "largest.npy", GW_INT64, 2, one, largest);
+	static const struct {
+		const char *name, *value, *why;
+	} bad[] = {{"large.npy", "is 9223372036854775813", "too large"},
+		   {"negative.npy", "is -5", "negative"},
+		   {"largest.npy", "is 9223372036854775807", "too large"}};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@%s", bad[i].name);
+		import_bed_fails(&bed, GW_RANGE, bad[i].name, bad[i].value, bad[i].why);
+	}
+}
+
+/* Types are those of the edges: another one is a slip. */
+static void types_that_are_none(void **state)
+{
+	(void)state;
+	import_bed_text(&bed, "e", "0 1\n");
+	import_bed_word(&bed, GW_IMPORT_NUM_NODES, "papers=50");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
+	import_bed_fails(&bed, GW_NOT_FOUND, "--num-nodes: ", "\"papers\"", "author, paper");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
+	import_bed_word(&bed, GW_IMPORT_NODES, "papers=@e");
+	import_bed_fails(&bed, GW_NOT_FOUND, "--nodes: ", "\"papers\"", "empty file");
+	import_bed_word(&bed, GW_IMPORT_NUM_NODES, "paper=50");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
+	import_bed_open(&bed);
+	assert_int_equal(bed.meta->ntypes[1].count, 50);
+	import_bed_reset(&bed);
+	char name[67];
+	memset(name, 'a', 65);
+	name[65] = '\0';
+	import_bed_word(&bed, GW_IMPORT_EDGES, "%s:writes:paper=@e", name);
+	import_bed_fails(&bed, GW_INVALID, "a:writes:paper", "at most 64 bytes", NULL);
+}
+
+/* Few edges among many nodes: no row of a feature is dropped, and no node comes of one that nobody asked for. */
 static void features_count_nodes(void **state)
 {
 	(void)state;
@@ -205,6 +397,10 @@ static void features_count_nodes(void **state)
 	import_bed_text(&bed, "e", "19000 3\n");
 	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
 	import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "feat=@feat.npy");
+	import_bed_fails(&bed, GW_INVALID, "feat.npy", "node type _N has 19001 nodes", "--num-nodes _N=20000");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+	import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "feat=@feat.npy");
+	import_bed_word(&bed, GW_IMPORT_NUM_NODES, "_N=20000");
 	import_bed_open(&bed);
 	assert_int_equal(bed.meta->ntypes[0].count, shape[0]);
 	assert_memory_equal(import_bed_array(&bed, NODE("feat")), feat, shape[0] * sizeof(*feat));
@@ -241,14 +437,53 @@ static void masks(void **state)
 	import_bed_npy(&bed, "square.npy", GW_INT64, 2, square, flags);
 	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
 	import_bed_word(&bed, GW_IMPORT_NODE_MASK, "m=@square.npy");
-	import_bed_fails(&bed, GW_FORMAT, "square.npy", "\"m\"", NULL);
+	import_bed_fails(&bed, GW_FORMAT, "square.npy", "\"m\"", "int64 [2, 2]");
+	/* By any way: what is called a mask is one, or refused where it is read. */
+	const uint64_t wide[] = {5, 2};
+	static const uint8_t pairs[10] = {1};
+	static const float real[5] = {1};
+	import_bed_npy(&bed, "wide.npy", GW_BOOL, 2, wide, pairs);
+	import_bed_npy(&bed, "real.npy", GW_FLOAT32, 1, five, real);
+	import_bed_npy(&bed, "boolcolumn.npy", GW_BOOL, 2, column, bytes);
+	static const struct {
+		const char *name, *what;
+	} bad[] = {{"wide.npy", "bool [5, 2]"}, {"real.npy", "float32 [5]"}};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODE_MASK, "m=@%s", bad[i].name);
+		import_bed_fails(&bed, GW_FORMAT, bad[i].name, "mask \"m\"", bad[i].what);
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "train_mask=@%s", bad[i].name);
+		import_bed_fails(&bed, GW_FORMAT, bad[i].name, "mask \"train_mask\"", bad[i].what);
+	}
+	static const char *const good[] = {"boolcolumn", "uint8", "column"};
+	for (size_t i = 0; i < COUNT(good); i++) {
+		import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
+		import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "train_mask=@%s.npy", good[i]);
+		import_bed_open(&bed);
+		assert_int_equal(gw_part_array(bed.part, NODE("train_mask"))->meta->ndim, 1);
+		assert_int_equal(gw_part_array(bed.part, NODE("train_mask"))->meta->dtype, GW_BOOL);
+		assert_memory_equal(import_bed_array(&bed, NODE("train_mask")), bytes, 5);
+		import_bed_reset(&bed);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(odd_ids),        cmocka_unit_test(repeats_and_loops),    cmocka_unit_test(headers),
-		cmocka_unit_test(lists_of_names), cmocka_unit_test(features_count_nodes), cmocka_unit_test(masks),
+		cmocka_unit_test(odd_ids),
+		cmocka_unit_test(repeats_and_loops),
+		cmocka_unit_test(headers),
+		cmocka_unit_test(lists_of_names),
+		cmocka_unit_test(features_count_nodes),
+		cmocka_unit_test(masks),
+		cmocka_unit_test(counted_lists),
+		cmocka_unit_test(first_lines),
+		cmocka_unit_test(words_among_numbers),
+		cmocka_unit_test(density),
+		cmocka_unit_test(types_that_are_none),
+		cmocka_unit_test(names_of_another_encoding),
+		cmocka_unit_test(numbers_beyond_ids),
 	};
 	return cmocka_run_group_tests_name("import_ids", tests, begin, end);
 }

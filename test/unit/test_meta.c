@@ -342,6 +342,10 @@ static void test_edits(void **state)
 		{GW_FORMAT, "\"paper\": [\"author:writes:paper\",\"paper:cites:paper\"]",
 		 "\"paper\": [\"paper:cites:paper\",\"author:writes:paper\"]", "indptr_columns"},
 		{GW_FORMAT, "\"paper\": [\"author:writes:paper\",", "\"paper\": [", "indptr_columns"},
+		{GW_FORMAT, "\"paper\": [\"author:writes:paper\",",
+		 "\"papers\": [], \"paper\": [\"author:writes:paper\",", "no node type \"papers\""},
+		{GW_FORMAT, "\"transpose\": [\"author:writes:paper\"]",
+		 "\"transpose\": [\"author:writes:paper\",\"author:writes:paper\"]", "there twice"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:year\"]", "order"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:../y\",\"src\"]", "order"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:weight.alias\",\"src\"]", "uses that name itself"},
@@ -361,6 +365,7 @@ static void test_edits(void **state)
 		/* arrays: names and files */
 		{GW_FORMAT, "\"node/venue/x\": {", "\"node/venue/../x\": {", "node/venue/../x"},
 		{GW_FORMAT, "\"node/venue/x\": {", "\"node/venue/..\": {", "node/venue/.."},
+		{GW_FORMAT, "\"node/venue/x\": {", "\"node/venue/val_mask\": {", "val_mask\": its dtype cannot be"},
 		{GW_FORMAT, "\"node/venue/x\": {", "\"node/venue\": {", "node/venue"},
 		{GW_FORMAT, "\"node/venue/x\": {", "\"node/street/x\": {", "street"},
 		{GW_FORMAT, "\"node/venue/x\": {", "\"thing/venue/x\": {", "thing"},

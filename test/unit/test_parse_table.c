@@ -80,6 +80,15 @@ static void shapes_of_text(void **state)
 		"1\t2\textra\t\n3\t4\tz\t\n",
 		"0001,002\n3,000000000000000000000004\n",
 		"from,to,w\n1,2,0.5\n3,4,x\n",
+		"1 2\r3 4\r",
+		"1,2\r3,4",
+		"1,2,9\r3,4,9",
+		"src,dst\r1,2\r3,4\r",
+		"1\t2\r3\t4\n",
+		"1\t2\n3\t4\r",
+		"\r\r\n1 2\n\r\n\r3 4\n\r",
+		"# a comment\r1 2\r# 5 6\r3 4\r",
+		"\"1\",\"2\"\r\"3\" , \"4\"\r",
 	};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		expect_pairs(texts[i], pairs, 2);
@@ -88,14 +97,19 @@ static void shapes_of_text(void **state)
 	expect_pairs("7 8", (uint64_t[]){7, 8}, 1);
 }
 
-static void expect_fault(const char *text, const char *a, const char *b)
+static void expect_fault_of(const char *text, gw_status status, const char *a, const char *b)
 {
 	uint64_t *values, rows;
 	for (unsigned threads = 1; threads <= 3; threads++) {
-		assert_int_equal(read_pairs(text, strlen(text), plain(), threads, &values, &rows), GW_FORMAT);
+		assert_int_equal(read_pairs(text, strlen(text), plain(), threads, &values, &rows), status);
 		if (!strstr(gw_last_error(), a) || !strstr(gw_last_error(), b))
 			fail_msg("no \"%s\" and \"%s\" in \"%s\"", a, b, gw_last_error());
 	}
+}
+
+static void expect_fault(const char *text, const char *a, const char *b)
+{
+	expect_fault_of(text, GW_FORMAT, a, b);
 }
 
 static void faults_name_the_line(void **state)
@@ -106,7 +120,11 @@ static void faults_name_the_line(void **state)
 	expect_fault("a,b\n1,2\n,4\n", "line 3, column 1", "source id is empty");
 	expect_fault("1,2\n-3,4\n", "line 2", "\"-3\"");
 	expect_fault("1,2\n3.5,4\n", "line 2", "\"3.5\"");
-	expect_fault("1,2\n3,9223372036854775807\n", "line 2", "9223372036854775807");
+	expect_fault_of("1,2\n3,9223372036854775807\n", GW_RANGE, "line 2, column 2: \"9223372036854775807\"",
+			"too large: ids are below 2^63 - 1");
+	expect_fault_of("1,2\n18446744073709551621,3\n", GW_RANGE, "line 2, column 1", "too large");
+	expect_fault("1 2\r3 x\r", "input, line 2, column 2", "\"x\" as destination id");
+	expect_fault("a,b\r\n1,2\r\r\n#c\r3\r\n", "input, line 5: 1 column", "wanted in column 2");
 	expect_fault("1,2\n\"3,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n\"3\"x,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n3\"1,4\n", "line 2, column 1", "quote");
@@ -151,6 +169,42 @@ static void many_rows(void **state)
 		char line[64];
 		snprintf(line, sizeof(line), "line %llu,", (unsigned long long)lines);
 		assert_non_null(strstr(gw_last_error(), line));
+	}
+	free(text);
+	free(expected);
+}
+
+/* Line ends of every kind, and mixed, in tables of several chunks whose seams fall anywhere: the rows are the same as
+ * with \n alone, for any number of threads. Some have blank lines, which the quick count leaves alone. */
+static void line_ends(void **state)
+{
+	(void)state;
+	static const char *const ends[][4] = {{"\r", "\r", "\r", "\r"},
+					      {"\r\n", "\r\n", "\r\n", "\r\n"},
+					      {"\n", "\r\n", "\r", "\n"},
+					      {"\r", "\r\r", "\r\n\n", "\n\r"}};
+	const uint64_t count = 300000;
+	char *text = malloc(count * 32);
+	uint64_t *expected = malloc(count * 16);
+	for (size_t kind = 0; kind < 8; kind++) {
+		size_t used = 0;
+		for (uint64_t i = 0; i < count; i++) {
+			struct gw_words words = gw_philox(100 + kind, i, 0);
+			expected[2 * i] = words.word[0] >> (words.word[2] % 32);
+			expected[2 * i + 1] = words.word[1] >> (words.word[3] % 32);
+			used += (size_t)sprintf(text + used, kind % 2 ? "%llu,%llu%s" : "%llu,%llu,x%s",
+						(unsigned long long)expected[2 * i],
+						(unsigned long long)expected[2 * i + 1],
+						ends[kind / 2][words.word[3] / 64 % 4]);
+		}
+		assert_true(used > 3 << 20);
+		for (unsigned threads = 1; threads <= 3; threads += 2) {
+			uint64_t *values, rows;
+			assert_int_equal(read_pairs(text, used, plain(), threads, &values, &rows), GW_OK);
+			assert_int_equal(rows, count);
+			assert_memory_equal(values, expected, count * 16);
+			free(values);
+		}
 	}
 	free(text);
 	free(expected);
@@ -323,13 +377,10 @@ static void shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes_of_text),
-		cmocka_unit_test(faults_name_the_line),
-		cmocka_unit_test(many_rows),
-		cmocka_unit_test(plain_tables),
-		cmocka_unit_test(columns_of_every_kind),
-		cmocka_unit_test(tabs_keep_text),
-		cmocka_unit_test(overlong_fields),
+		cmocka_unit_test(shapes_of_text), cmocka_unit_test(faults_name_the_line),
+		cmocka_unit_test(many_rows),      cmocka_unit_test(line_ends),
+		cmocka_unit_test(plain_tables),   cmocka_unit_test(columns_of_every_kind),
+		cmocka_unit_test(tabs_keep_text), cmocka_unit_test(overlong_fields),
 		cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("parse_table", tests, NULL, NULL);

@@ -225,6 +225,31 @@ static void shortage(void **state)
 	assert_true(gw_fault_each(open_packed, name) > 0);
 }
 
+static void utf8(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint64_t good;
+	} cases[] = {
+		{"", 0},
+		{"plain text of more than eight bytes", 35},
+		{"caf\xc3\xa9 and more text", 19},
+		{"\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf", 11},
+		{"Jos\xe9", 3}, /* Latin-1 */
+		{"12345678\xe9 12345678", 8},
+		{"a\xc3", 1},                /* cut off */
+		{"a\x80", 1},                /* no beginning */
+		{"\xc0\xaf", 0},             /* overlong */
+		{"\xe0\x80\xaf", 0},         /* likewise */
+		{"x\xed\xa0\x80", 1},        /* a surrogate */
+		{"\xf4\x90\x80\x80", 0},     /* beyond the last character */
+		{"\xf8\x88\x80\x80\x80", 0}, /* five bytes */
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(gw_text_utf8(cases[i].text, strlen(cases[i].text)), cases[i].good);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +259,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_text),
 		cmocka_unit_test(pipes),
 		cmocka_unit_test(shortage),
+		cmocka_unit_test(utf8),
 	};
 	return cmocka_run_group_tests_name("parse_text", tests, begin, end);
 }

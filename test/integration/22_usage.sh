@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Wrong usage ends with status 2 and one line that names what is wrong, before anything is read or written; what fails
+# although it was asked for rightly ends with 1. A row: the status, a word of the line on stderr, the command.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+printf '0 1\n1 2\n' >e
+holds "a graph" "$GRAPHWIRE" import --quiet --from e --out graph
+
+while read -r status word line; do
+	[ -n "$status" ] || continue
+	read -ra arguments <<<"$line"
+	refuses "$status: $line" "$status" "$word" "$GRAPHWIRE" "${arguments[@]}"
+done <<'TABLE'
+2 out              import --from e
+2 --from           import --out made
+2 odt              import --from e --out made --format odt
+2 SRC:REL:DST      import --edges a:b=e --out made
+2 a:b:c:d:e        import --edges a:b:c:d:e=e --out made
+2 name             import --edges a:r:=e --out made
+2 r/s              import --edges a:r/s:b=e --out made
+2 64               import --edges aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:r:b=e --out made
+2 testing          import --triples testing=e --out made
+2 ab               import --from e --delimiter ab --out made
+2 comment          import --from e --comment 12345678 --out made
+2 src-column.*0    import --from e --src-column 0 --out made
+2 4097             import --from e --dst-column 4097 --out made
+2 weight           import --from e --weight 0 --out made
+2 NAME=COLUMN      import --from e --edge-column x --out made
+2 a:b              import --from e --edge-column a:b=1 --out made
+2 column.0         import --from e --edge-column x=0 --out made
+2 10               import --from e --time 1 --time-digits 10 --out made
+2 sparse           import --from e --ids sparse --out made
+2 many             import --from e --num-nodes many --out made
+2 -1               import --from e --num-nodes -1 --out made
+2 a/b              import --from e --num-nodes a/b=1 --out made
+2 a:b:c            import --from e --node-feature a:b:c=x.npy --out made
+2 NAME=FILE        import --from e --node-feature x.npy --out made
+2 a/b              import --from e --node-mask a/b=x.npy --out made
+2 SRC:REL:DST      import --from e --edge-feature a:b=x.npy --out made
+2 reverse          import --from e --undirected --reverse --out made
+2 a/b              import --from e --name a/b --out made
+2 0                import --from e --threads 0 --out made
+2 257              import --from e --threads 257 --out made
+2 nonsense         import --from e --out made --nonsense
+2 extra            import --from e --out made extra
+2 out              import apt
+2 x                import apt --out made --seed x
+2 a/b              import apt --out made --name a/b
+1 papers           import --quiet --from e --num-nodes papers=5 --out made
+1 absent           import --quiet --from absent --out made
+1 nope             import --quiet --from e --src-column nope --out made
+2 which            generate
+2 out              generate rmat
+2 grid             generate grid --out made
+2 0                generate rmat --scale 0 --out made
+2 99               generate rmat --scale 99 --out made
+2 x                generate rmat --scale x --out made
+2 1.5              generate rmat --train-share 1.5 --out made
+2 shares           generate rmat --train-share 0.9 --val-share 0.9 --out made
+2 -1               generate rmat --features -1 --out made
+2 a/b              generate rmat --name a/b --out made
+2 reverse          generate rmat --undirected --reverse --out made
+2 0                generate rmat --threads 0 --out made
+1 graph            generate rmat --scale 4 --quiet --out graph
+2 graph            partition
+2 num-parts        partition graph --out made
+2 out              partition graph --num-parts 2
+2 0                partition graph --num-parts 0 --out made
+2 65537            partition graph --num-parts 65537 --out made
+2 magic            partition graph --num-parts 2 --method magic --out made
+2 magic            partition graph --num-parts 2 --objtype magic --out made
+2 0                partition graph --num-parts 2 --num-trainers-per-machine 0 --out made
+2 trainers|pieces  partition graph --num-parts 60000 --num-trainers-per-machine 4 --out made
+2 lots             partition graph --num-parts 2 --memory lots --out made
+2 x                partition graph --num-parts 2 --seed x --out made
+2 0                partition graph --num-parts 2 --threads 0 --out made
+1 absent           partition absent --num-parts 2 --method random --out made
+2 graph            verify
+2 extra            verify graph extra
+2 x                verify graph --part x
+2 65536            verify graph --part 65536
+2 0                verify graph --threads 0
+1 part.9           verify graph --part 9
+1 absent           verify absent
+2 graph            inspect
+2 extra            inspect graph extra
+2 0                inspect graph --threads 0
+2 deep|shallow     inspect graph --deep --shallow
+1 absent           inspect absent
+2 part             serve
+2 part             serve --part-config graph
+2 graph            serve --part 0
+2 x                serve --part-config graph --part x --listen 127.0.0.1:0
+2 99999            serve --part-config graph --part 0 --listen 127.0.0.1:99999
+2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 0
+2 pigeon           serve --part-config graph --part 0 --listen 127.0.0.1:0 --transport pigeon
+2 kqueue           serve --part-config graph --part 0 --listen 127.0.0.1:0 --tcp-driver kqueue
+2 maybe            serve --part-config graph --part 0 --listen 127.0.0.1:0 --hugepages maybe
+2 left             serve --part-config graph --part 0 --listen 127.0.0.1:0 --numa left
+2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --connections 0
+2 soon             serve --part-config graph --part 0 --listen 127.0.0.1:0 --drain soon
+2 insecure         serve --part-config graph --part 0 --listen 127.0.0.1:0 --key-file k --insecure
+2 extra            serve --part-config graph --part 0 --listen 127.0.0.1:0 extra
+1 part.7           serve --part-config graph --part 7 --listen 127.0.0.1:0
+2 server           stat
+2 soon             stat 127.0.0.1:1 --timeout soon
+2 99999            stat 127.0.0.1:99999
+1 127.0.0.1:1      stat 127.0.0.1:1 --timeout 500
+2 lots             doctor --bytes lots
+2 x                doctor --measure x
+2 0                doctor --row 0
+2 x                doctor --timeout x
+2 pigeon           doctor --transport pigeon
+2 extra            doctor extra
+2 nonsense         bench nonsense
+2 0                bench latency --row 0
+2 pigeon           bench latency --transport pigeon
+2 1                bench latency --repeats 1
+2 sizes|grow       bench latency --sizes 5,4
+2 x                bench latency --sizes x
+2 0                bench gather --batch 0
+2 pigeon           bench gather --transport pigeon
+2 0                bench gather --depth 0
+2 x                bench sample --fanouts x
+2 99               bench sample --scale 99
+2 ten              bench minibatch --fanouts ten
+2 maybe            bench minibatch --neighbours maybe
+2 pigeon           bench minibatch --transport pigeon
+2 pigeon           bench remote --transport pigeon
+2 kqueue           bench threads --tcp-driver kqueue
+2 0                bench threads --threads 0
+2 kqueue           bench load --driver kqueue
+2 3                bench load --piece 3
+2 0                bench load --files 0
+2 nonsense         nonsense
+TABLE
+
+made=$(find . -name 'made*' -o -name '.made*')
+if [ -z "$made" ]; then ok "nothing is written"; else not_ok "something is written: $made"; fi
