@@ -21,6 +21,13 @@ const struct gw_option gw_bench_options[] = {
 	{0},
 };
 
+static bool json_continued;
+
+void gw_bench_json_continue(void)
+{
+	json_continued = true;
+}
+
 gw_status gw_bench_open(struct gw_bench *bench)
 {
 	bench->table = stdout;
@@ -33,7 +40,7 @@ gw_status gw_bench_open(struct gw_bench *bench)
 		bench->table = stderr;
 		return GW_OK;
 	}
-	bench->json = fopen(bench->json_path, "we");
+	bench->json = fopen(bench->json_path, json_continued ? "ae" : "we");
 	if (!bench->json)
 		return gw_fail_errno(GW_IO, errno, "write %s", bench->json_path);
 	return GW_OK;

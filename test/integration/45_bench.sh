@@ -72,7 +72,20 @@ fi
 left=$(ls -A tmp)
 if [ -z "$left" ]; then ok "benchmarks leave nothing behind"; else not_ok "benchmarks leave $left"; fi
 
-refuses "bench: an option without a benchmark" 2 'json.*name' "$GRAPHWIRE" bench --json x
+# Without a name: all of them, which takes minutes; the lines of the first are seen to come.
+"$GRAPHWIRE" bench --repeats 5 --json all.json >out 2>err </dev/null &
+process=$!
+started+=("$process")
+if within 100 grep -q '"bench":"latency".*"verified":true' all.json; then
+	ok "bench --json without a name measures all"
+else
+	not_ok "bench --json without a name: $(tail -n 1 err)"
+fi
+kill -TERM "$process"
+wait "$process" 2>/dev/null
+refuses "bench: no folder for the JSON of all" 1 'absent/x' "$GRAPHWIRE" bench --json absent/x
+refuses "bench: an option of one of them without its name" 2 'rounds' "$GRAPHWIRE" bench --rounds 10
+refuses "bench: a name behind options" 2 'name comes before' "$GRAPHWIRE" bench --repeats 5 latency
 refuses "bench: too few repeats" 2 'repeats' "$GRAPHWIRE" bench sample --repeats 2
 refuses "bench: no folder for the plot" 1 'absent/x.svg' "$GRAPHWIRE" bench latency --matrix --plot absent/x.svg
 refuses "bench: a plot of nothing" 2 'needs --matrix' "$GRAPHWIRE" bench latency --plot x.svg
@@ -88,7 +101,7 @@ refuses "bench: servers without a graph" 1 'part-config' "$GRAPHWIRE" bench mini
 
 # Interrupted while it makes its graph, and while its servers run; the pause stands for a benchmark that goes on.
 for moment in whole parts graphwire/key-; do
-	"$GRAPHWIRE" bench minibatch --scale 17 --batches 1000 >out 2>err </dev/null &
+	"$GRAPHWIRE" bench minibatch --scale 17 --batches 1000000 >out 2>err </dev/null &
 	process=$!
 	started+=("$process")
 	within 60 compgen -G "tmp/*/$moment*" || not_ok "bench never makes $moment"

@@ -134,6 +134,28 @@ static void test_json_nowhere(void **state)
 	assert_int_equal(gw_bench_close(&bench), GW_NO_SPACE);
 }
 
+/* Several benchmarks in one process: the first begins the file, the others go on in it. */
+static void test_json_of_several(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/gw-test-bench-XXXXXX", text[64] = "";
+	close(mkstemp(path));
+	struct gw_bench bench = {.name = "test", .json_path = path};
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(gw_bench_open(&bench), GW_OK);
+		fprintf(bench.json, "%d\n", i);
+		assert_int_equal(gw_bench_close(&bench), GW_OK);
+		if (i == 1)
+			gw_bench_json_continue();
+	}
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fread(text, 1, sizeof(text) - 1, file), 6);
+	assert_string_equal(text, "1\n2\n3\n");
+	fclose(file);
+	unlink(path);
+}
+
 static void test_load_from_end_to_end(void **state)
 {
 	(void)state;
@@ -165,6 +187,7 @@ int main(void)
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_json_nowhere),
 		cmocka_unit_test(test_load_from_end_to_end),
+		cmocka_unit_test(test_json_of_several), /* for the rest of the process */
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
