@@ -210,9 +210,9 @@ static void print_row(struct gw_bench *bench, const struct gw_bench_result *resu
 {
 	FILE *to = bench->table;
 	if (!bench->head_shown)
-		fprintf(to, "%-10s %-36s %12s %-12s %12s %7s\n", "benchmark", "case", "median", "", "ceiling", "ratio");
+		fprintf(to, "%-10s %-50s %12s %-12s %12s %7s\n", "benchmark", "case", "median", "", "ceiling", "ratio");
 	bench->head_shown = true;
-	fprintf(to, "%-10s %-36s %12.4g %-12s", bench->name, result->title, value, result->unit);
+	fprintf(to, "%-10s %-50s %12.4g %-12s", bench->name, result->title, value, result->unit);
 	if (ceiling > 0)
 		fprintf(to, " %12.4g %7.3f%s", ceiling, value / ceiling,
 			result->lower_is_better ? " (lower is better)" : "");

@@ -1,9 +1,9 @@
 /* `graphwire bench [NAME]`: one table of benchmarks. */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/place.h"
 #include "core/base/alloc.h"
 
 static const struct {
@@ -77,8 +77,6 @@ static int run_with(size_t number, const struct gw_bench *told)
  * written is told before anything is measured. */
 static int run_all(struct gw_bench *told)
 {
-	cpu_set_t allowed;
-	bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
 	if (gw_bench_open(told) || gw_bench_close(told)) {
 		fprintf(stderr, "graphwire bench: %s\n", gw_last_error());
 		return 1;
@@ -88,8 +86,7 @@ static int run_all(struct gw_bench *told)
 	for (size_t i = 0; i < BENCHMARKS; i++) {
 		int one = run_with(i, told);
 		result = result ? result : one;
-		if (known)
-			sched_setaffinity(0, sizeof(allowed), &allowed);
+		gw_bench_unpin(pthread_self());
 		fflush(stdout);
 	}
 	return result;
@@ -113,6 +110,7 @@ static int parse_and_run_all(int argc, char **argv)
 
 int gw_bench_main(int argc, char **argv)
 {
+	gw_bench_processors(); /* counted before a benchmark keeps this thread on one */
 	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-?") != 0))
 		return parse_and_run_all(argc, argv);
 	if (argv[1][0] == '-') {

@@ -28,11 +28,24 @@ measured() { # measured LINES BENCHMARK ARGUMENT…
 drivers=1 # of TCP: io_uring may be forbidden
 "$GRAPHWIRE" bench latency --transport io_uring --rounds 10 --repeats 5 >out 2>&1
 if grep -q '^latency' out; then drivers=2; fi
-measured $((2 * drivers)) latency --rounds 20
+places=$(($(nproc) > 1 ? 2 : 1)) # of client and server: on two processors, on one
+measured $((drivers * (2 * places - 1))) latency --rounds 20
+if python3 - $places <<-'CHECK' >why 2>&1; then
+	import json, sys
+	lines = [json.loads(line) for line in open("lines.json")]
+	assert len({line["placement"] for line in lines}) == int(sys.argv[1]), lines
+	for line in lines:
+	    assert line["placement"] in line["case"] and line["bimodal"] and line["ceiling_bimodal"], line
+	    assert line["p50_us"] <= line["p99_us"] and line["ceiling_p99_us"] > 0, line
+CHECK
+	ok "bench latency says where client and server were"
+else
+	not_ok "bench latency: where client and server were: $(tail -n 1 why)"
+fi
 measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500
 measured 1 sample --scale 10 --batches 5 --threads 1
 measured 2 minibatch --scale 10 --batches 2 --batch-size 100
-measured 3 remote --scale 10 --batches 2 --batch-size 100
+measured $((places + 2)) remote --scale 10 --batches 2 --batch-size 100
 measured 2 threads --threads 2 --seconds 0.01 --table 1Mi --batch 500
 measured 1 load --size 1Mi --folder "$work"
 measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500 --run 8
