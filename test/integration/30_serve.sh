@@ -21,14 +21,14 @@ start() {
 	"$GRAPHWIRE" serve "$@" >"$name.log" 2>&1 </dev/null &
 	process[$name]=$!
 	started+=($!)
-	within 30 grep -q '^serving part' "$name.log"
+	within 100 grep -q '^serving part' "$name.log"
 	address[$name]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$name.log")
 	if [ -n "${address[$name]}" ]; then ok "server $name is up"; else not_ok "server $name: $(tail -n 1 "$name.log")"; fi
 }
 
 ends() { # ends NAME SIGNAL STATUS
 	kill -"$2" "${process[$1]}"
-	if ! within 20 gone "${process[$1]}"; then
+	if ! within 100 gone "${process[$1]}"; then
 		not_ok "server $1 goes on after SIG$2"
 		return
 	fi

@@ -19,7 +19,7 @@ start() { # start NAME ARGUMENT…: a server in the background; its address in $
 	"$GRAPHWIRE" serve --part-config parts --part "$name" --transport tcp "$@" >"$name.log" 2>&1 </dev/null &
 	process[$name]=$!
 	started+=($!)
-	within 30 grep -q '^serving part' "$name.log" || not_ok "server $name: $(tail -n 1 "$name.log")"
+	within 100 grep -q '^serving part' "$name.log" || not_ok "server $name: $(tail -n 1 "$name.log")"
 	address[$name]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$name.log")
 }
 start 0 --listen 127.0.0.1:0
