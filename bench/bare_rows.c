@@ -98,7 +98,6 @@ struct serving {
 	int fd;
 	unsigned processor;
 	const struct gw_bare_rows *rows;
-	uint32_t question_bytes, answer_bytes;
 	uint8_t *buffer;   /* CHUNK_BYTES and a row */
 	uint32_t *numbers; /* a batch of row numbers */
 };
@@ -167,16 +166,6 @@ static void *serve_stream(void *argument)
 	return NULL;
 }
 
-static void *serve_ping_pong(void *argument)
-{
-	struct serving *serving = argument;
-	gw_bare_pin(serving->processor);
-	while (receive_all(serving->fd, serving->buffer, serving->question_bytes) &&
-	       send_all(serving->fd, serving->buffer, serving->answer_bytes))
-		;
-	return NULL;
-}
-
 static bool ask_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, uint64_t *next)
 {
 	for (uint32_t i = 0; i < rows->batch; i++)
@@ -215,24 +204,13 @@ static bool run_stream(int fd, double seconds, uint8_t *buffer, double *bytes_pe
 	return true;
 }
 
-static bool run_ping_pong(int fd, const struct serving *serving, uint8_t *buffer, uint32_t rounds, double *microseconds)
-{
-	for (uint32_t i = 0; i < rounds; i++) {
-		double begun = now();
-		if (!send_all(fd, buffer, serving->question_bytes) || !receive_all(fd, buffer, serving->answer_bytes))
-			return false;
-		microseconds[i] = (now() - begun) * 1e6;
-	}
-	return true;
-}
+/* What the two socket loops have in common. */
+enum loop { LOOP_ROWS, LOOP_STREAM };
 
-/* What the three socket loops have in common. */
-enum loop { LOOP_ROWS, LOOP_STREAM, LOOP_PING_PONG };
-
-static int run_sockets(enum loop loop, const struct gw_bare_rows *rows, struct serving *serving, uint32_t rounds,
-		       double seconds, double *figures)
+static int run_sockets(enum loop loop, const struct gw_bare_rows *rows, struct serving *serving, double seconds,
+		       double *figure)
 {
-	static void *(*const servers[])(void *) = {serve_rows, serve_stream, serve_ping_pong};
+	static void *(*const servers[])(void *) = {serve_rows, serve_stream};
 	size_t numbers_bytes = rows ? rows->batch * sizeof(uint32_t) : 1, buffer_bytes = CHUNK_BYTES + (64u << 10);
 	uint8_t *mine = hot_buffer(buffer_bytes);
 	uint32_t *numbers = malloc(numbers_bytes);
@@ -248,9 +226,8 @@ static int run_sockets(enum loop loop, const struct gw_bare_rows *rows, struct s
 	if (!error) {
 		error = pthread_create(&thread, NULL, servers[loop], serving);
 		if (!error) {
-			bool good = loop == LOOP_ROWS     ? run_rows(client, rows, numbers, figures)
-				    : loop == LOOP_STREAM ? run_stream(client, seconds, mine, figures)
-							  : run_ping_pong(client, serving, mine, rounds, figures);
+			bool good = loop == LOOP_ROWS ? run_rows(client, rows, numbers, figure)
+						      : run_stream(client, seconds, mine, figure);
 			error = good ? 0 : EIO;
 			shutdown(client, SHUT_RDWR);
 			shutdown(serving->fd, SHUT_RDWR);
@@ -273,7 +250,7 @@ int gw_bare_rows_tcp(const struct gw_bare_rows *rows, double *bytes_per_second)
 	struct serving serving = {.processor = 1};
 	if (rows->row_bytes > 64u << 10)
 		return EINVAL;
-	return run_sockets(LOOP_ROWS, rows, &serving, 0, 0, bytes_per_second);
+	return run_sockets(LOOP_ROWS, rows, &serving, 0, bytes_per_second);
 }
 
 /* One of several pairs. */
@@ -290,7 +267,7 @@ static void *run_pair(void *argument)
 	struct pair *pair = argument;
 	struct serving serving = {.processor = 2 * pair->number + 1};
 	gw_bare_pin(2 * pair->number);
-	pair->error = run_sockets(LOOP_ROWS, &pair->rows, &serving, 0, 0, &pair->bytes_per_second);
+	pair->error = run_sockets(LOOP_ROWS, &pair->rows, &serving, 0, &pair->bytes_per_second);
 	return NULL;
 }
 
@@ -320,15 +297,7 @@ int gw_bare_rows_pairs(const struct gw_bare_rows *rows, unsigned pairs, double *
 int gw_bare_stream(double seconds, double *bytes_per_second)
 {
 	struct serving serving = {.processor = 1};
-	return run_sockets(LOOP_STREAM, NULL, &serving, 0, seconds, bytes_per_second);
-}
-
-int gw_bare_ping_pong(uint32_t question_bytes, uint32_t answer_bytes, uint32_t rounds, double *microseconds)
-{
-	struct serving serving = {.processor = 1, .question_bytes = question_bytes, .answer_bytes = answer_bytes};
-	if (question_bytes > CHUNK_BYTES || answer_bytes > CHUNK_BYTES)
-		return EINVAL;
-	return run_sockets(LOOP_PING_PONG, NULL, &serving, rounds, 0, microseconds);
+	return run_sockets(LOOP_STREAM, NULL, &serving, seconds, bytes_per_second);
 }
 
 int gw_bare_rows_copy(const struct gw_bare_rows *rows, double *bytes_per_second)

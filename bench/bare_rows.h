@@ -40,7 +40,4 @@ int gw_bare_stream(double seconds, double *bytes_per_second);
 /* Prefetch 12 rows ahead, memcpy, batch after batch. */
 int gw_bare_rows_copy(const struct gw_bare_rows *rows, double *bytes_per_second);
 
-/* Blocking ping-pong of a question and an answer; the time of each round in microseconds. */
-int gw_bare_ping_pong(uint32_t question_bytes, uint32_t answer_bytes, uint32_t rounds, double *microseconds);
-
 #endif

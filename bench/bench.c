@@ -21,6 +21,13 @@ const struct gw_option gw_bench_options[] = {
 	{0},
 };
 
+static bool json_continued;
+
+void gw_bench_json_continue(void)
+{
+	json_continued = true;
+}
+
 gw_status gw_bench_open(struct gw_bench *bench)
 {
 	bench->table = stdout;
@@ -33,7 +40,7 @@ gw_status gw_bench_open(struct gw_bench *bench)
 		bench->table = stderr;
 		return GW_OK;
 	}
-	bench->json = fopen(bench->json_path, "we");
+	bench->json = fopen(bench->json_path, json_continued ? "ae" : "we");
 	if (!bench->json)
 		return gw_fail_errno(GW_IO, errno, "write %s", bench->json_path);
 	return GW_OK;
@@ -203,9 +210,9 @@ static void print_row(struct gw_bench *bench, const struct gw_bench_result *resu
 {
 	FILE *to = bench->table;
 	if (!bench->head_shown)
-		fprintf(to, "%-10s %-36s %12s %-12s %12s %7s\n", "benchmark", "case", "median", "", "ceiling", "ratio");
+		fprintf(to, "%-10s %-50s %12s %-12s %12s %7s\n", "benchmark", "case", "median", "", "ceiling", "ratio");
 	bench->head_shown = true;
-	fprintf(to, "%-10s %-36s %12.4g %-12s", bench->name, result->title, value, result->unit);
+	fprintf(to, "%-10s %-50s %12.4g %-12s", bench->name, result->title, value, result->unit);
 	if (ceiling > 0)
 		fprintf(to, " %12.4g %7.3f%s", ceiling, value / ceiling,
 			result->lower_is_better ? " (lower is better)" : "");

@@ -49,6 +49,9 @@ extern const struct gw_option gw_bench_options[];
 gw_status gw_bench_open(struct gw_bench *bench);
 gw_status gw_bench_close(struct gw_bench *bench);
 
+/* From now on what --json names is continued instead of begun: for several benchmarks in one process. */
+void gw_bench_json_continue(void);
+
 /* ---- measuring ---- */
 
 /* The figures of one case's repeats. */

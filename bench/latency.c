@@ -1,7 +1,11 @@
 /* graphwire bench latency: one row, asked for and waited for, again and again, against a bare ping-pong of the same
- * bytes on the wire, or a bare RDMA read. Sleeping: both sides block in the kernel, like the ping-pong. Spinning: they
- * look first, which is what a latency-bound user sets. The row is checked in every round. With --matrix: every way and
- * size instead, without ceilings (bench/matrix.c). */
+ * bytes on the wire, or a bare RDMA read, in short slices in turn (bench/rounds.h).
+ *
+ *   sleeping: all sides block in the kernel; on two processors and on one, where the wake-up is another
+ *   spinning: all sides look first, which is what a latency-bound user sets; on two processors, since on one the side
+ *             that looks keeps the other from answering
+ *
+ * The row is checked in every round. With --matrix: every way and size instead, without ceilings (bench/matrix.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +13,9 @@
 #include "bench/bare_verbs.h"
 #include "bench/bench.h"
 #include "bench/matrix.h"
+#include "bench/ping_pong.h"
+#include "bench/place.h"
+#include "bench/rounds.h"
 #include "bench/row_turns.h"
 #include "core/base/alloc.h"
 
@@ -33,10 +40,10 @@ struct arguments {
 	struct gw_bare_rows rows;
 	struct gw_row_turns turns;
 	uint8_t *landing;
-	struct gw_bare_verbs *bare; /* NULL: over TCP */
-	bool sleeping;
-	double *microseconds; /* of one repeat */
-	struct gw_bench_series p99, bare_p99;
+	struct gw_bare_verbs *bare;     /* or */
+	struct gw_ping_pong *ping_pong; /* over TCP */
+	uint64_t spin_ns;               /* of the case; 0: it sleeps */
+	struct gw_rounds measured;
 };
 
 static gw_status take_sizes(void *input, char *text)
@@ -70,7 +77,7 @@ static gw_status check(void *input)
 static const struct gw_option table[] = {
 	{"rounds", "N", "round trips of one measurement (5k)", 0, GW_OPTION_NUMBER(A, rounds, 10, ROUNDS_MAX)},
 	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, ROW_BYTES_MAX)},
-	{"spin", "US", "how long the spinning case looks before it sleeps (100)", 0,
+	{"spin", "US", "how long the spinning case and its ceiling look before they sleep (100)", 0,
 	 GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
 	{"transport", "NAME", "memory, shm, epoll, io_uring or verbs only", 0,
 	 GW_OPTION_CHOICE(A, transport, gw_row_options)},
@@ -87,98 +94,89 @@ static const struct gw_option table[] = {
 };
 #undef A
 
-/* The median of the rounds; the 99th percentile goes to the series. */
-static double summarize(struct arguments *a, struct gw_bench_series *p99)
-{
-	gw_bench_series_add(p99, gw_bench_quantile(a->microseconds, a->rounds, 0.99));
-	return gw_bench_quantile(a->microseconds, a->rounds, 0.5);
-}
-
-static gw_status measure_bare(void *context, double *figure)
+static gw_status measure_bare(void *context, uint32_t rounds, double *microseconds)
 {
 	struct arguments *a = context;
-	int error = a->bare ? gw_bare_verbs_one(a->bare, (uint32_t)a->row_bytes, (uint32_t)a->rounds, a->sleeping,
-						a->microseconds)
-			    : gw_bare_ping_pong(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->row_bytes,
-						(uint32_t)a->rounds, a->microseconds);
-	if (error)
-		return gw_fail_errno(GW_IO, error, "%s", a->bare ? "the bare read" : "the bare ping-pong");
-	*figure = summarize(a, &a->bare_p99);
-	return GW_OK;
+	int error = a->bare ? gw_bare_verbs_one(a->bare, (uint32_t)a->row_bytes, rounds, a->spin_ns == 0, microseconds)
+			    : gw_ping_pong_run(a->ping_pong, rounds, microseconds);
+	return error ? gw_fail_errno(GW_IO, error, "%s", a->bare ? "the bare read" : "the bare ping-pong") : GW_OK;
 }
 
-static gw_status measure_rows(void *context, double *figure)
+static gw_status measure_rows(void *context, uint32_t rounds, double *microseconds)
 {
 	struct arguments *a = context;
 	uint64_t done;
-	gw_status status = gw_row_turns_run(&a->turns, a->rounds, 0, a->microseconds, &done);
-	*figure = status ? 0 : summarize(a, &a->p99);
-	return status;
+	return gw_row_turns_run(&a->turns, rounds, 0, microseconds, &done);
 }
 
-static gw_status measure(struct arguments *a, const struct gw_row_way *way, struct gw_bench_series *ceilings,
-			 struct gw_bench_series *values)
+static gw_status open_ceiling(struct arguments *a, const struct gw_row_way *way, unsigned processor)
 {
-	int error = way->tcp_driver ? 0
+	int error = way->tcp_driver ? gw_ping_pong_begin(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->row_bytes,
+							 processor, a->spin_ns, &a->ping_pong)
 				    : gw_bare_verbs_open(gw_arena_base(a->table), gw_arena_bytes(a->table), a->landing,
 							 a->row_bytes, 1, &a->bare);
-	if (error)
-		return gw_fail_errno(GW_IO, error, "the bare read");
-	a->p99.count = a->bare_p99.count = 0;
-	gw_status status = gw_row_turns_begin(&a->turns, &a->bed, &a->rows);
+	return error ? gw_fail_errno(GW_IO, error, "the ceiling") : GW_OK;
+}
+
+static gw_status measure(struct arguments *a, const struct gw_row_way *way, unsigned processor)
+{
+	gw_row_bed_place(&a->bed, processor);
+	gw_status status = open_ceiling(a, way, processor);
+	if (!status)
+		status = gw_row_turns_begin(&a->turns, &a->bed, &a->rows);
 	if (!status) {
-		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, ceilings, values);
+		status = gw_rounds_run(&a->measured, &a->bench, (uint32_t)a->rounds, measure_bare, measure_rows, a);
 		gw_row_turns_end(&a->turns);
 	}
+	gw_ping_pong_end(a->ping_pong);
+	a->ping_pong = NULL;
 	gw_bare_verbs_close(a->bare);
 	a->bare = NULL;
 	return status;
 }
 
-static gw_status run_case(struct arguments *a, const struct gw_row_way *way, uint64_t spin_ns)
+static gw_status run_case(struct arguments *a, const struct gw_row_way *way, uint64_t spin_ns,
+			  enum gw_bench_place place)
 {
-	struct gw_bench_series ceilings = {0}, values = {0};
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = spin_ns, .queue_pairs = (uint32_t)a->queue_pairs};
 	gw_status status = gw_row_bed_begin(&a->bed, a->table, gw_arena_bytes(a->table), way->scheme, &options, 1);
+	if (status)
+		return status;
+	a->spin_ns = spin_ns;
+	status = measure(a, way, place == GW_BENCH_APART ? 1 : 0);
+	gw_row_bed_end(&a->bed);
+	if (!status) {
+		char title[96];
+		snprintf(title, sizeof(title), "%s, 1 x %llu B, %s, %s", way->name, (unsigned long long)a->row_bytes,
+			 spin_ns ? "spinning" : "sleeping", gw_bench_place_text(place));
+		gw_rounds_report(&a->bench, &a->measured, title, gw_bench_place_text(place),
+				 way->tcp_driver ? "ping-pong's rounds" : "bare reads", (struct gw_bench_field){0});
+	}
+	gw_rounds_free(&a->measured);
+	return status;
+}
+
+/* Reads by RDMA need no code of the server's: it does not matter where that runs. */
+static gw_status run_way(struct arguments *a, const struct gw_row_way *way)
+{
+	bool two = gw_bench_processors() > 1;
+	gw_status status = run_case(a, way, 0, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
 	if (status == GW_UNSUPPORTED) {
 		fprintf(a->bench.table, "%s: not measured: %s\n", way->name, gw_last_error());
 		return GW_OK;
 	}
-	if (status)
-		return status;
-	a->sleeping = spin_ns == 0;
-	status = measure(a, way, &ceilings, &values);
-	gw_row_bed_end(&a->bed);
-	if (status)
-		return status;
-	char title[96], note[96];
-	double p99 = gw_bench_series_median(&a->p99), bare_p99 = gw_bench_series_median(&a->bare_p99);
-	snprintf(note, sizeof(note), "99 of 100 rows within %.4g us; the %s within %.4g us", p99,
-		 way->tcp_driver ? "ping-pong's rounds" : "bare reads", bare_p99);
-	snprintf(title, sizeof(title), "%s, 1 x %llu B, %s", way->name, (unsigned long long)a->row_bytes,
-		 spin_ns ? "spinning" : "sleeping");
-	struct gw_bench_result result = {
-		.title = title,
-		.unit = "us",
-		.values = &values,
-		.ceilings = &ceilings,
-		.lower_is_better = true,
-		.verified = true,
-		.fields = {{"p50_us", gw_bench_series_median(&values), NULL},
-			   {"p99_us", p99, NULL},
-			   {"ceiling_p99_us", bare_p99, NULL}},
-		.note = note,
-	};
-	gw_bench_report(&a->bench, &result);
-	return GW_OK;
+	if (!status && way->tcp_driver && two)
+		status = run_case(a, way, 0, GW_BENCH_TOGETHER);
+	if (!status && a->spin_us && (two || !way->tcp_driver))
+		status = run_case(a, way, 1000 * a->spin_us, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
+	return status;
 }
 
 static gw_status run_ways(struct arguments *a)
 {
 	a->landing = gw_malloc(a->row_bytes);
-	a->microseconds = gw_calloc(a->rounds, sizeof(double));
-	gw_status status = a->landing && a->microseconds ? GW_OK : GW_NO_MEMORY;
+	gw_status status = a->landing ? GW_OK : GW_NO_MEMORY;
 	a->rows = (struct gw_bare_rows){.table = gw_arena_base(a->table),
 					.rows = gw_arena_bytes(a->table) / a->row_bytes,
 					.row_bytes = (uint32_t)a->row_bytes,
@@ -188,12 +186,9 @@ static gw_status run_ways(struct arguments *a)
 		bool waits = way->tcp_driver || strcmp(way->scheme, "verbs") == 0;
 		if (!waits || (a->transport && strcmp(a->transport, way->option) != 0))
 			continue;
-		status = run_case(a, way, 0);
-		if (!status && a->spin_us)
-			status = run_case(a, way, 1000 * a->spin_us);
+		status = run_way(a, way);
 	}
 	gw_free(a->landing);
-	gw_free(a->microseconds);
 	return status;
 }
 
@@ -214,8 +209,8 @@ static gw_status run_matrix(struct arguments *a)
 
 static gw_status run(struct arguments *a)
 {
-	gw_bare_pin(0);
 	gw_status status = gw_bench_open(&a->bench);
+	gw_bench_pin(pthread_self(), 0);
 	if (!status)
 		status = gw_row_table_make(a->table_bytes, &a->table);
 	if (!status)
@@ -231,8 +226,9 @@ int gw_bench_latency(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
-		.doc = "Measures the time of one row over TCP beside a bare ping-pong of the same sizes, and over RDMA "
-		       "beside a bare read; or rows of every size over every transport, one at a time and many in "
+		.doc = "Measures the time of one row over TCP beside a bare ping-pong of the same sizes, client and "
+		       "server on two processors and on one, and over RDMA beside a bare read; or rows of every size "
+		       "over every transport, one at a time and many in "
 		       "flight.\v"
 		       "Examples:\n  graphwire bench latency\n  graphwire bench latency --row 4096 --json -\n"
 		       "  graphwire bench latency --matrix --plot latency.svg",

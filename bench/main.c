@@ -1,9 +1,10 @@
 /* `graphwire bench [NAME]`: one table of benchmarks. */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/place.h"
+#include "core/base/alloc.h"
 
 static const struct {
 	const char *name;
@@ -23,14 +24,18 @@ static const struct {
 
 static void print_help(FILE *to)
 {
-	fputs("Usage: graphwire bench [NAME [OPTION...]]\n\n"
+	fputs("Usage: graphwire bench [NAME] [OPTION...]\n\n"
 	      "Without a name: all of them, a few minutes. Each measures its ceiling in the same run, checks its "
 	      "results first, and works without any option.\n\n",
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
-	fputs("\ngraphwire bench NAME --help tells more.\n\n"
+	fputs("\nOptions of all of them, with a name and without:\n"
+	      "  --json FILE   write one JSON object a line to FILE; - is standard output\n"
+	      "  --repeats N   measure N times, at least 5 (7)\n"
+	      "\ngraphwire bench NAME --help tells more.\n\n"
 	      "Examples:\n"
+	      "  graphwire bench --json all.json\n"
 	      "  graphwire bench sample\n"
 	      "  graphwire bench gather --json gather.json\n",
 	      to);
@@ -45,29 +50,70 @@ static int run(size_t number, int argc, char **argv)
 	return benchmarks[number].run(argc, argv);
 }
 
-/* All of them, one after the other; a failure does not keep the others from running. Some keep this thread on one
- * processor, which is none of the next one's business. */
-static int run_all(void)
+/* What is told to all of them at once. */
+struct arguments {
+	struct gw_bench bench;
+};
+
+/* One of them, by the command line that says the same. */
+static int run_with(size_t number, const struct gw_bench *told)
 {
+	char *json = gw_format("--json=%s", told->json_path ? told->json_path : "");
+	char repeats[32], *argv[4] = {NULL};
+	int argc = 1;
+	if (!json)
+		return 1;
+	snprintf(repeats, sizeof(repeats), "--repeats=%u", told->repeats);
+	argv[argc++] = repeats;
+	if (told->json_path)
+		argv[argc++] = json;
+	int result = run(number, argc, argv);
+	gw_free(json);
+	return result;
+}
+
+/* All of them, one after the other; a failure does not keep the others from running. Some keep this thread on one
+ * processor, which is none of the next one's business. The file for their lines is opened first: one that cannot be
+ * written is told before anything is measured. */
+static int run_all(struct gw_bench *told)
+{
+	if (gw_bench_open(told) || gw_bench_close(told)) {
+		fprintf(stderr, "graphwire bench: %s\n", gw_last_error());
+		return 1;
+	}
+	gw_bench_json_continue();
 	int result = 0;
-	cpu_set_t allowed;
-	bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
 	for (size_t i = 0; i < BENCHMARKS; i++) {
-		char *argv[] = {NULL, NULL};
-		int one = run(i, 1, argv);
+		int one = run_with(i, told);
 		result = result ? result : one;
-		if (known)
-			sched_setaffinity(0, sizeof(allowed), &allowed);
+		gw_bench_unpin(pthread_self());
 		fflush(stdout);
 	}
 	return result;
 }
 
+static int parse_and_run_all(int argc, char **argv)
+{
+	static const struct gw_option none[] = {{0}};
+	static const struct gw_options options = {
+		.table = none,
+		.common = gw_bench_options,
+		.common_offset = offsetof(struct arguments, bench),
+		.argument_missing = "a benchmark's name comes before its options: graphwire bench NAME --json FILE",
+		.doc = "Measures everything, a few minutes.\vgraphwire bench --help lists the benchmarks."};
+	struct arguments arguments = {.bench = {.name = "all"}};
+	static char name[] = "graphwire bench";
+	argv[0] = name;
+	gw_options_parse(&options, argc, argv, &arguments);
+	return run_all(&arguments.bench);
+}
+
 int gw_bench_main(int argc, char **argv)
 {
-	if (argc < 2)
-		return run_all();
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0) {
+	gw_bench_processors(); /* counted before a benchmark keeps this thread on one */
+	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-?") != 0))
+		return parse_and_run_all(argc, argv);
+	if (argv[1][0] == '-') {
 		print_help(stdout);
 		return 0;
 	}
@@ -75,13 +121,6 @@ int gw_bench_main(int argc, char **argv)
 		if (strcmp(argv[1], benchmarks[i].name) == 0)
 			return run(i, argc - 1, argv + 1);
 	}
-	if (argv[1][0] == '-')
-		fprintf(stderr,
-			"graphwire bench: \"%.64s\" comes after a benchmark's name: graphwire bench --help lists "
-			"them\n",
-			argv[1]);
-	else
-		fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n",
-			argv[1]);
+	fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n", argv[1]);
 	return 2;
 }

@@ -179,7 +179,8 @@ static gw_status read_ready(int output, char *address, size_t bytes)
 	return GW_OK;
 }
 
-static gw_status start_server(struct gw_own_servers *own, const char *part_config, uint32_t threads)
+static gw_status start_server(struct gw_own_servers *own, const char *part_config,
+			      const struct gw_own_clients_options *options)
 {
 	char part[16], threads_text[16];
 	int ends[2];
@@ -188,9 +189,13 @@ static gw_status start_server(struct gw_own_servers *own, const char *part_confi
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return gw_fail_errno(GW_LIMIT, errno, "pipe");
 	snprintf(part, sizeof(part), "%u", own->count);
-	snprintf(threads_text, sizeof(threads_text), "%u", threads);
-	const char *serve[] = {"graphwire", "serve",       "--part-config", part_config,  "--part", part,
-			       "--listen",  "127.0.0.1:0", "--threads",     threads_text, NULL};
+	snprintf(threads_text, sizeof(threads_text), "%u", options->server_threads);
+	const char *serve[] = {"graphwire",   "serve",     "--part-config", part_config, "--part", part, "--listen",
+			       "127.0.0.1:0", "--threads", threads_text,    NULL,        NULL,     NULL};
+	if (options->server_pin) {
+		serve[10] = "--pin";
+		serve[11] = options->server_pin;
+	}
 	uint32_t i = own->count;
 	gw_status status = run_self(serve, ends[1], &own->pids[i]);
 	close(ends[1]);
@@ -226,7 +231,7 @@ gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_cl
 		client.servers = own->list;
 		client.server_count = gw_client_graph(*alone)->num_parts;
 		while (!status && own->count < client.server_count)
-			status = start_server(own, client.part_config, options->server_threads);
+			status = start_server(own, client.part_config, options);
 	}
 	return status ? status : gw_client_open(&client, served);
 }

@@ -27,6 +27,7 @@ struct gw_own_clients_options {
 	bool standalone;                 /* no servers at all */
 	uint32_t scale, features; /* of a graph of its own: 2^scale nodes, 16 edges and `features` float32 each */
 	uint32_t server_threads;  /* of each server of its own */
+	const char *server_pin;   /* where they run (serve --pin); NULL: as servers do unless told */
 };
 
 /* Opens `alone`, a standalone client of the graph, and, unless standalone, `served`, a client of servers; makes and

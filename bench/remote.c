@@ -1,15 +1,17 @@
 /* graphwire bench remote: what a client asks of parts that lie elsewhere: one row, many rows, samples without rows.
  *
  *   own graph and servers (or the given ones) -> each answer compared with the standalone client's
- *   -> one row against a bare ping-pong of the same bytes
- *   -> 10,000 rows, one call after the other, against the bare row loop with one batch in flight
+ *   -> one row against a bare ping-pong of the same bytes, the client on the server's processor and on another one
+ *   -> 10,000 rows, one call after the other, against the bare row loop with one batch in flight, the client of both
+ *      away from the server's processor
  *   -> samples, against the wire or the processors, whichever binds
  *
  * Where all servers' memory is mapped (--transport shm), there is no wire: the ceilings are the standalone client's row
  * and samples, which lie in its own memory, and a prefetching copy of the rows.
  * Else the ceiling of sampling is the lower of two: a raw stream of the bytes that have to cross (an id and a position
  * for each sampled edge, no more), and the standalone client, which does the same work with all processors and no
- * network. The loops run on loopback, wherever the servers are.
+ * network. The loops run on loopback, wherever the servers are. Servers of its own have a processor each; where others
+ * run is theirs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,9 @@
 #include "bench/batches.h"
 #include "bench/bench.h"
 #include "bench/own_servers.h"
+#include "bench/ping_pong.h"
+#include "bench/place.h"
+#include "bench/rounds.h"
 #include "core/base/alloc.h"
 #include "core/base/arena.h"
 #include "core/base/clock.h"
@@ -48,9 +53,9 @@ struct arguments {
 	const struct gw_tensor *tensor, *tensor_alone; /* of the features */
 	int64_t begin, end;                            /* ids of the part */
 	int64_t ids[ROWS];
-	uint8_t *rows, *expected; /* [ROWS][row_bytes] */
-	double microseconds[ROUNDS];
-	struct gw_bench_series p99, bare_p99;
+	uint8_t *rows, *expected;       /* [ROWS][row_bytes] */
+	struct gw_ping_pong *ping_pong; /* NULL: nobody is waited for */
+	struct gw_rounds one;
 	struct gw_bare_rows bare;
 	struct gw_arena *store;
 	struct gw_batches sampling;
@@ -140,47 +145,51 @@ static bool is_mapped(const struct arguments *a)
 	return strcmp(a->clients.client.transport, "shm") == 0;
 }
 
-/* Single rows by a client: the median, and the 99th percentile to the series. */
-static gw_status single_rows(struct arguments *a, struct gw_client *client, const struct gw_tensor *tensor,
-			     struct gw_bench_series *p99, double *figure)
+/* Where the server of the rows runs; it is one of our own. */
+static unsigned server_processor(const struct arguments *a)
 {
-	for (uint32_t i = 0; i < ROUNDS; i++) {
+	unsigned last = gw_client_graph(a->served)->num_parts - 1;
+	return a->part == UINT64_MAX ? last : (unsigned)a->part;
+}
+
+/* Single rows by a client. */
+static gw_status single_rows(struct arguments *a, struct gw_client *client, const struct gw_tensor *tensor,
+			     uint32_t rounds, double *microseconds)
+{
+	for (uint32_t i = 0; i < rounds; i++) {
 		draw_ids(a, 1);
 		uint64_t begun = gw_now_ns();
 		gw_status status = gw_gather(client, tensor, a->ids, 1, a->rows);
 		if (status)
 			return status;
-		a->microseconds[i] = (double)(gw_now_ns() - begun) * 1e-3;
+		microseconds[i] = (double)(gw_now_ns() - begun) * 1e-3;
 	}
-	gw_bench_series_add(p99, gw_bench_quantile(a->microseconds, ROUNDS, 0.99));
-	*figure = gw_bench_quantile(a->microseconds, ROUNDS, 0.5);
 	return GW_OK;
 }
 
-static gw_status measure_one(void *context, double *figure)
+static gw_status measure_one(void *context, uint32_t rounds, double *microseconds)
 {
 	struct arguments *a = context;
-	return single_rows(a, a->served, a->tensor, &a->p99, figure);
+	return single_rows(a, a->served, a->tensor, rounds, microseconds);
 }
 
-static gw_status measure_bare_one(void *context, double *figure)
+static gw_status measure_bare_one(void *context, uint32_t rounds, double *microseconds)
 {
 	struct arguments *a = context;
-	if (is_mapped(a))
-		return single_rows(a, a->alone, a->tensor_alone, &a->bare_p99, figure);
-	int error = gw_bare_ping_pong(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->tensor->row_bytes, ROUNDS,
-				      a->microseconds);
-	if (error)
-		return gw_fail_errno(GW_IO, error, "the bare ping-pong");
-	gw_bench_series_add(&a->bare_p99, gw_bench_quantile(a->microseconds, ROUNDS, 0.99));
-	*figure = gw_bench_quantile(a->microseconds, ROUNDS, 0.5);
-	return GW_OK;
+	if (!a->ping_pong)
+		return single_rows(a, a->alone, a->tensor_alone, rounds, microseconds);
+	int error = gw_ping_pong_run(a->ping_pong, rounds, microseconds);
+	return error ? gw_fail_errno(GW_IO, error, "the bare ping-pong") : GW_OK;
 }
 
 static gw_status measure_many(void *context, double *figure)
 {
 	struct arguments *a = context;
 	uint64_t waited = 0;
+	if (a->own.count && !is_mapped(a))
+		gw_bench_pin(pthread_self(), server_processor(a) + 1);
+	else
+		gw_bench_unpin(pthread_self());
 	for (uint32_t i = 0; i < GATHERS; i++) {
 		draw_ids(a, ROWS);
 		uint64_t begun = gw_now_ns();
@@ -196,42 +205,51 @@ static gw_status measure_many(void *context, double *figure)
 static gw_status measure_bare_many(void *context, double *figure)
 {
 	struct arguments *a = context;
+	if (!is_mapped(a))
+		gw_bare_pin(0); /* its server is on 1 */
 	int error = is_mapped(a) ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-6 / (double)a->bare.row_bytes;
 	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
 }
 
+static gw_status run_one_at(struct arguments *a, unsigned server, enum gw_bench_place place)
+{
+	char title[96];
+	bool placed = a->own.count && !is_mapped(a);
+	const char *placement = placed ? gw_bench_place_text(place) : "as it comes";
+	gw_bench_pin(pthread_self(), place == GW_BENCH_APART ? server + 1 : server);
+	int error = is_mapped(a) ? 0
+				 : gw_ping_pong_begin(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->tensor->row_bytes,
+						      server, 0, &a->ping_pong);
+	gw_status status = error ? gw_fail_errno(GW_IO, error, "the bare ping-pong") : GW_OK;
+	if (!status)
+		status = gw_rounds_run(&a->one, &a->bench, ROUNDS, measure_bare_one, measure_one, a);
+	gw_ping_pong_end(a->ping_pong);
+	a->ping_pong = NULL;
+	gw_bench_unpin(pthread_self());
+	if (!status) {
+		snprintf(title, sizeof(title), "1 row of %llu B%s%s", (unsigned long long)a->tensor->row_bytes,
+			 placed ? ", " : "", placed ? placement : "");
+		gw_rounds_report(
+			&a->bench, &a->one, title, placement,
+			is_mapped(a) ? "standalone client's" : "ping-pong's rounds",
+			(struct gw_bench_field){"remote_row_us_p50", gw_bench_series_median(&a->one.value.p50), NULL});
+	}
+	gw_rounds_free(&a->one);
+	return status;
+}
+
 static gw_status run_one(struct arguments *a)
 {
-	static struct gw_bench_series ceilings, values;
 	gw_status status = GW_OK;
 	for (int i = 0; i < 100 && !status; i++)
 		status = verify_rows(a, 1);
-	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_bare_one, measure_one, a, &ceilings, &values);
-	if (status)
-		return status;
-	char title[96], note[96];
-	double value = gw_bench_series_median(&values), p99 = gw_bench_series_median(&a->p99);
-	double bare_p99 = gw_bench_series_median(&a->bare_p99);
-	snprintf(title, sizeof(title), "1 row of %llu B", (unsigned long long)a->tensor->row_bytes);
-	snprintf(note, sizeof(note), "99 of 100 rows within %.4g us; the %s within %.4g us", p99,
-		 is_mapped(a) ? "standalone client's" : "ping-pong's rounds", bare_p99);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "us",
-		.values = &values,
-		.ceilings = &ceilings,
-		.lower_is_better = true,
-		.verified = true,
-		.note = note,
-		.fields = {{"p50_us", value, NULL},
-			   {"p99_us", p99, NULL},
-			   {"ceiling_p99_us", bare_p99, NULL},
-			   {"remote_row_us_p50", value, NULL}},
-	};
-	gw_bench_report(&a->bench, &result);
-	return GW_OK;
+	bool two = gw_bench_processors() > 1, placed = a->own.count && !is_mapped(a);
+	if (!status && (two || !placed))
+		status = run_one_at(a, server_processor(a), GW_BENCH_APART);
+	if (!status && placed)
+		status = run_one_at(a, server_processor(a), GW_BENCH_TOGETHER);
+	return status;
 }
 
 static gw_status run_many(struct arguments *a)
@@ -249,6 +267,7 @@ static gw_status run_many(struct arguments *a)
 		status = verify_rows(a, ROWS);
 	if (!status)
 		status = gw_bench_alternate(&a->bench, measure_bare_many, measure_many, a, &ceilings, &values);
+	gw_bench_unpin(pthread_self());
 	if (status)
 		return status;
 	char title[96];
@@ -401,7 +420,11 @@ int gw_bench_remote(int argc, char **argv)
 		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
 	static struct arguments a = {
 		.bench = {.name = "remote"},
-		.clients = {.client = {.transport = "tcp"}, .scale = 18, .features = 128, .server_threads = 1},
+		.clients = {.client = {.transport = "tcp"},
+			    .scale = 18,
+			    .features = 128,
+			    .server_threads = 1,
+			    .server_pin = "core"},
 		.features = "feat",
 		.labels = "label",
 		.batches = 40,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/bare_rows.h"
+#include "bench/place.h"
 #include "core/base/clock.h"
 #include "core/base/rng.h"
 
@@ -40,7 +40,6 @@ const char *gw_row_pages(const struct gw_arena *arena)
 static void *serve(void *argument)
 {
 	const struct gw_row_server *server = argument;
-	gw_bare_pin(2 * server->number + 1);
 	while (!atomic_load_explicit(&server->bed->stop, memory_order_relaxed))
 		gw_poll_group_poll(server->group, NULL, 0, GW_NS_PER_SECOND);
 	return NULL;
@@ -104,6 +103,8 @@ static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_addres
 			status = gw_fail_errno(GW_LIMIT, error, "no thread for the server");
 		else
 			bed->servers[i].serving = true;
+		if (!error)
+			gw_bench_pin(bed->servers[i].thread, 2 * i + 1);
 	}
 	return status;
 }
@@ -135,6 +136,11 @@ gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table,
 		return gw_fail_text(status, text);
 	}
 	return GW_OK;
+}
+
+void gw_row_bed_place(struct gw_row_bed *bed, unsigned processor)
+{
+	gw_bench_pin(bed->servers[0].thread, processor);
 }
 
 void gw_row_bed_end(struct gw_row_bed *bed)

@@ -56,6 +56,9 @@ gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table,
 			   const struct gw_poll_group_options *options, unsigned threads);
 void gw_row_bed_end(struct gw_row_bed *bed); /* after its clients */
 
+/* The first of its threads goes to this processor (gw_bench_pin). */
+void gw_row_bed_place(struct gw_row_bed *bed, unsigned processor);
+
 gw_status gw_row_client_open(const struct gw_row_bed *bed, struct gw_row_client *client);
 void gw_row_client_close(struct gw_row_client *client);
 

@@ -54,7 +54,7 @@ static gw_status take_listen(void *input, char *text)
 static gw_status take_no_pin(void *input, char *text)
 {
 	(void)text;
-	((struct arguments *)input)->server.pin = false;
+	((struct arguments *)input)->server.pin = GW_SERVER_PIN_OFF;
 	return GW_OK;
 }
 
@@ -64,6 +64,7 @@ static gw_status take_name(void *input, char *text)
 	return gw_name_check("service", text);
 }
 
+static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */
 static const char *const huge[] = {"try", "require", "off", NULL};
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
@@ -83,7 +84,12 @@ static const struct gw_option table[] = {
 	 0, GW_OPTION_CHOICE(A, server.transport, transports)},
 	{"threads", "N", "threads that answer clients (one per processor)", 0,
 	 GW_OPTION_NUMBER(A, server.threads, 1, GW_SERVER_THREADS_MAX)},
-	{"no-pin", NULL, "do not pin threads to processors", 0, GW_OPTION_CALL(take_no_pin)},
+	{"pin", "node|core|off",
+	 "where they run: each thread on a NUMA node, in turn, or on the one of --numa (node); each on a processor of "
+	 "its "
+	 "own (core), for a host that does nothing else; anywhere (off)",
+	 0, GW_OPTION_CHOICE(A, server.pin, pins)},
+	{"no-pin", NULL, "as --pin off", 0, GW_OPTION_CALL(take_no_pin)},
 	{"hugepages", "require|try|off", "pages behind the graph's memory (try)", 0,
 	 GW_OPTION_CHOICE(A, server.huge, huge)},
 	{"numa", "spread|NODE", "where the graph's memory lies (spread)", 0, GW_OPTION_CALL(take_numa)},
@@ -163,7 +169,6 @@ int gw_serve_main(int argc, char **argv)
 	unsigned processors = gw_processors();
 	struct arguments arguments = {
 		.server = {.threads = processors < GW_SERVER_THREADS_MAX ? processors : GW_SERVER_THREADS_MAX,
-			   .pin = true,
 			   .numa = GW_NUMA_SPREAD,
 			   .drain_ms = 5000},
 	};

@@ -42,25 +42,17 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-/* The n-th processor this process may run on; servers of several parts on one host start at different ones. */
+/* Where the thread runs from now on; where the kernel will not have it, it stays where it is. */
 static void pin(const struct gw_server *server, pthread_t thread, uint32_t number)
 {
-	cpu_set_t allowed, one;
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+	cpu_set_t allowed, wanted;
+	uint32_t before = server->options.part * server->options.threads; /* of servers of other parts on this host */
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
+	    !gw_server_place("", server->options.pin, server->options.numa, before + number, &allowed, &wanted))
 		return;
-	uint32_t count = (uint32_t)CPU_COUNT(&allowed);
-	uint32_t wanted = (server->options.part * server->options.threads + number) % count;
-	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &allowed) || wanted-- > 0)
-			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		int error = pthread_setaffinity_np(thread, sizeof(one), &one);
-		if (error)
-			gw_log(GW_LOG_WARN, "thread %u is not pinned to processor %zu: %s", number, cpu,
-			       strerror(error));
-		return;
-	}
+	int error = pthread_setaffinity_np(thread, sizeof(wanted), &wanted);
+	if (error)
+		gw_log(GW_LOG_WARN, "thread %u is not pinned: %s", number, strerror(error));
 }
 
 static gw_status open_groups(struct gw_server *server)
@@ -252,8 +244,7 @@ static gw_status start_threads(struct gw_server *server)
 		if (error)
 			return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", i);
 		thread->started = true;
-		if (server->options.pin)
-			pin(server, thread->thread, i);
+		pin(server, thread->thread, i);
 	}
 	return GW_OK;
 }

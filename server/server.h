@@ -8,6 +8,7 @@
 
 #include "core/graph/part.h"
 #include "sampler/pick.h"
+#include "server/placement.h"
 #include "transport/transport.h"
 
 #define GW_SERVER_THREADS_MAX 256
@@ -17,7 +18,7 @@ struct gw_server_options {
 	uint32_t part;
 	struct gw_address listen;
 	uint32_t threads; /* that answer; 1 to GW_SERVER_THREADS_MAX */
-	bool pin;         /* each to a processor of its own, as far as there are enough */
+	enum gw_server_pin pin;
 	enum gw_huge_policy huge;
 	int numa;
 	const char *key_file; /* or NULL */

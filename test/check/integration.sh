@@ -8,7 +8,7 @@ for script in test/integration/*.sh; do
 	[ "${script##*/}" = lib.sh ] && continue
 	start=$SECONDS
 	log=$(mktemp)
-	timeout -k 10 120 bash "$script" 2>&1 | tee "$log"
+	timeout -k 10 600 bash "$script" 2>&1 | tee "$log"
 	if [ "${PIPESTATUS[0]}" -ne 0 ]; then
 		status=1
 		# One that died before it could report a failed test counts as one.

@@ -324,7 +324,7 @@ static void a_server_that_stays_away_is_an_error(void **state)
 	struct setup setup;
 	setup_begin(&setup, 22, 2, NULL);
 	struct gw_client_options options = {
-		.servers = setup.cluster.list, .server_count = 2, .threads = 1, .reconnect_ms = patient_ms(200)};
+		.servers = setup.cluster.list, .server_count = 2, .threads = 1, .reconnect_ms = patient_ms(2000)};
 	struct gw_client *client = open_client(&options);
 	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
 	int64_t last = (int64_t)feat->shape[0] - 1, first = 0;

@@ -224,7 +224,7 @@ static void deadlines(void **state)
 		struct gw_completion completion = gw_bed_wait(one.group, &group);
 		assert_true(completion.status == GW_DEADLINE || (one.bed.kind->one_sided && !completion.status));
 		uint64_t took = gw_now_ns() - begun;
-		assert_in_range(took, one.bed.kind->one_sided ? 0 : 50 * GW_NS_PER_MS, 5 * GW_NS_PER_SECOND);
+		assert_in_range(took, one.bed.kind->one_sided ? 0 : 50 * GW_NS_PER_MS, 100 * GW_NS_PER_SECOND);
 		assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1,
 						     gw_now_ns() + 30 * GW_NS_PER_MS, &one),
 				 GW_OK);
@@ -249,7 +249,7 @@ static void deadlines_under_load(void **state)
 	struct gw_span good = {0, 0, 4096}, bad = {one.bed.bytes, 0, 1};
 	struct gw_group stuck = {.cookie = &stuck, .deadline_ns = gw_now_ns() + 50 * GW_NS_PER_MS};
 	gw_bed_readv(one.endpoint, &stuck, &one.region, one.buffer, &good, 1);
-	uint64_t end = gw_now_ns() + 10 * GW_NS_PER_SECOND;
+	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
 	struct gw_completion completion = {0};
 	while (completion.cookie != &stuck) {
 		struct gw_group failed = {.cookie = &failed, .deadline_ns = GW_NO_DEADLINE};

@@ -52,7 +52,7 @@ static void losing_and_reconnecting(void **state)
 	gw_bed_end(&one.bed);
 	/* Over a network the loss is noticed by polling. */
 	struct gw_group later = {.cookie = &later, .deadline_ns = GW_NO_DEADLINE};
-	for (int i = 0; i < 500 && one.endpoint->state != GW_ENDPOINT_LOST && one.bed.kind->network; i++)
+	for (int i = 0; i < 30000 && one.endpoint->state != GW_ENDPOINT_LOST && one.bed.kind->network; i++)
 		gw_one_nothing_more(&one, 2);
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &later, &one.region, one.buffer, &span, 1, true), 1);
 	gw_one_expect_failure(&one, &later, GW_PEER_LOST);
@@ -158,7 +158,7 @@ static void connections_are_limited(void **state)
 	gw_endpoint_close(endpoints[1]);
 	/* Its place becomes free when the server notices. */
 	gw_status status = GW_REFUSED;
-	for (int i = 0; i < 200 && status; i++) {
+	for (int i = 0; i < 10000 && status; i++) {
 		gw_one_nothing_more(&one, 5);
 		status = gw_bed_connect(one.group, &connect, &endpoints[1]);
 		if (status)
@@ -188,15 +188,15 @@ static void wake(void **state)
 		pthread_t thread;
 		uint64_t begun = gw_now_ns();
 		assert_int_equal(pthread_create(&thread, NULL, wake_later, one.group), 0);
-		assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, 20 * GW_NS_PER_SECOND), 0);
-		assert_in_range(gw_now_ns() - begun, 0, 10 * GW_NS_PER_SECOND);
+		assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, 200 * GW_NS_PER_SECOND), 0);
+		assert_in_range(gw_now_ns() - begun, 0, 100 * GW_NS_PER_SECOND);
 		pthread_join(thread, NULL);
 	}
 	/* One that comes before the poll counts for it. */
 	gw_poll_group_wake(one.group);
 	uint64_t begun = gw_now_ns();
-	assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, 20 * GW_NS_PER_SECOND), 0);
-	assert_in_range(gw_now_ns() - begun, 0, 10 * GW_NS_PER_SECOND);
+	assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, 200 * GW_NS_PER_SECOND), 0);
+	assert_in_range(gw_now_ns() - begun, 0, 100 * GW_NS_PER_SECOND);
 	gw_one_end(&one);
 }
 
@@ -320,7 +320,7 @@ static gw_status echo(void *context, const struct gw_call *call, struct gw_reply
 static gw_status await(struct life *life, const void *cookie)
 {
 	struct gw_completion completion;
-	uint64_t end = gw_now_ns() + 5 * GW_NS_PER_SECOND;
+	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
 	while (gw_now_ns() < end)
 		if (gw_poll_group_poll(life->group, &completion, 1, 10 * GW_NS_PER_MS) && completion.cookie == cookie)
 			return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;

@@ -134,14 +134,14 @@ static void *wake_later(void *group)
 
 static void wakes(void **state)
 {
-	for (uint64_t spin_ns = 0; spin_ns <= 10 * GW_NS_PER_SECOND; spin_ns += 10 * GW_NS_PER_SECOND) {
+	for (uint64_t spin_ns = 0; spin_ns <= 200 * GW_NS_PER_SECOND; spin_ns += 200 * GW_NS_PER_SECOND) {
 		struct both *both = both_begin(state, spin_ns);
 		struct gw_completion completion;
 		pthread_t thread;
 		uint64_t begun = gw_now_ns();
 		assert_int_equal(pthread_create(&thread, NULL, wake_later, both->group), 0);
-		assert_int_equal(gw_poll_group_poll(both->group, &completion, 1, 20 * GW_NS_PER_SECOND), 0);
-		assert_in_range(gw_now_ns() - begun, 0, 9 * GW_NS_PER_SECOND);
+		assert_int_equal(gw_poll_group_poll(both->group, &completion, 1, 200 * GW_NS_PER_SECOND), 0);
+		assert_in_range(gw_now_ns() - begun, 0, 100 * GW_NS_PER_SECOND);
 		pthread_join(thread, NULL);
 		both_end(both);
 	}
@@ -157,7 +157,7 @@ static void an_idle_side_is_lost(void **state)
 	gw_listener_stop(memory->bed.listener, false);
 	gw_bed_pause(&tcp->bed);
 	gw_listener_stop(tcp->bed.listener, true);
-	for (int i = 0; i < 10000 && tcp->endpoint->state != GW_ENDPOINT_LOST; i++) {
+	for (uint64_t end = gw_deadline_ns(60000); tcp->endpoint->state != GW_ENDPOINT_LOST && gw_now_ns() < end;) {
 		post(memory, &seed);
 		assert_int_equal(gw_poll_group_poll(both->group, &completion, 1, GW_NS_PER_SECOND), 1);
 		assert_ptr_equal(completion.cookie, memory);
@@ -203,7 +203,7 @@ static void polls_without_completions(void **state)
 	struct both *both = both_begin(state, 0);
 	uint64_t seed = 3;
 	post(&both->sides[1], &seed);
-	for (int i = 0; i < 5000 && both->sides[1].group.frames_open; i++)
+	for (int i = 0; i < 60000 && both->sides[1].group.frames_open; i++)
 		gw_poll_group_poll(both->group, NULL, 0, GW_NS_PER_MS);
 	assert_int_equal(both->sides[1].group.frames_open, 0);
 	struct gw_completion completion;

@@ -46,7 +46,7 @@ static gw_status meet(const struct bed_kind *kind, script_play play, uint32_t st
 {
 	struct stage stage = {.play = play, .script = {.step = step}};
 	struct gw_connect_options options = {.address = {.scheme = "tcp", .host = "127.0.0.1"},
-					     .deadline_ns = gw_now_ns() + 2 * GW_NS_PER_SECOND,
+					     .deadline_ns = gw_now_ns() + 4 * GW_NS_PER_SECOND,
 					     .liveness_ns = liveness_ms * GW_NS_PER_MS};
 	pthread_t thread;
 	stage.listener = gw_fake_listen(&options.address.port);
@@ -181,7 +181,7 @@ static bool lie(struct script *script)
 	}
 	gw_fake_send(script->fd, &header, sizeof(header));
 	gw_fake_send(script->fd, payload, 100);
-	return gw_fake_closed(script->fd, 3000);
+	return gw_fake_closed(script->fd, 60000);
 }
 
 static void a_server_lies(void **state)
@@ -202,7 +202,7 @@ static bool other_version(struct script *script)
 	struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = script->step};
 	return gw_fake_expect(script->fd, WIRE_HELLO, &header, &hello, sizeof(hello)) &&
 	       gw_fake_frame(script->fd, WIRE_CHALLENGE, 0, &challenge, 12 + script->step % 30) &&
-	       gw_fake_closed(script->fd, 3000);
+	       gw_fake_closed(script->fd, 60000);
 }
 
 static bool garbage(struct script *script)
@@ -212,7 +212,7 @@ static bool garbage(struct script *script)
 					    "\x10\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0 sixteen bytes!!"};
 	const char *text = texts[script->step];
 	gw_fake_send(script->fd, text, script->step == 2 ? 32 : strlen(text));
-	return gw_fake_closed(script->fd, 3000);
+	return gw_fake_closed(script->fd, 60000);
 }
 
 static bool refuse(struct script *script)
@@ -220,7 +220,7 @@ static bool refuse(struct script *script)
 	struct wire_header header = {.type = WIRE_ERROR, .status = GW_LIMIT, .bytes = 9};
 	/* Closed with the hello unread, the connection would be reset, and this lost. */
 	return gw_fake_send(script->fd, &header, sizeof(header)) && gw_fake_send(script->fd, "too\nmany\0", 9) &&
-	       gw_fake_closed(script->fd, 3000);
+	       gw_fake_closed(script->fd, 60000);
 }
 
 static void servers_of_other_kinds(void **state)
@@ -240,13 +240,13 @@ static bool silent_after_welcome(struct script *script)
 	struct wire_header header;
 	script->say_nothing = true;
 	return gw_fake_welcome(script->fd, REGION_BYTES) && read_question(script) &&
-	       gw_fake_expect(script->fd, WIRE_PING, &header, NULL, 0) && gw_fake_closed(script->fd, 3000);
+	       gw_fake_expect(script->fd, WIRE_PING, &header, NULL, 0) && gw_fake_closed(script->fd, 60000);
 }
 
 static bool silent(struct script *script)
 {
 	script->say_nothing = true;
-	return gw_fake_closed(script->fd, 4000);
+	return gw_fake_closed(script->fd, 60000);
 }
 
 static void silent_servers(void **state)

@@ -16,7 +16,7 @@ on_a 'ends KILL; serve "$programs/test/faults_server"' || not_ok "a server that 
 train
 for _ in 1 2; do
 	comes_by verbs
-	on_a 'kill -USR1 $server; within 5 grep -q "^broken: [1-9]" /tmp/server.log' || not_ok "no queue pair broke"
+	on_a 'kill -USR1 $server; within $step_limit grep -q "^broken: [1-9]" /tmp/server.log' || not_ok "no queue pair broke"
 	more 10
 done
 trained "a server's queue pairs in error cost no batch"

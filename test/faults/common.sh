@@ -13,7 +13,7 @@ case $GRAPHWIRE_GUEST in
 esac
 servers=10.0.3.1:7000,10.0.3.2:7000
 # Whatever happens, a trainer ends within so many seconds, and a step of a scenario is given up after so many.
-trainer_limit=60 step_limit=30
+trainer_limit=400 step_limit=200
 
 # A wait without a process: those are dear in an emulated guest.
 mkfifo "/tmp/silence.$$"
@@ -60,6 +60,16 @@ ends() {
 
 # The processor time of this host's server until now, in ticks.
 server_ticks() { sed 's/.*) //' "/proc/$server/stat" | awk '{ print $12 + $13 }'; }
+
+# stop_server: this host's, and all of its threads have stopped.
+is_stopped() {
+	local state
+	for state in /proc/"$server"/task/*/stat; do
+		read -r state <"$state"
+		[[ $state == *') T '* ]] || return 1
+	done
+}
+stop_server() { kill -STOP "$server" && within $step_limit is_stopped; }
 
 # netem ARGUMENT…: what tc-netem(8) does to all that this host sends; none: nothing any more.
 netem() {

@@ -3,7 +3,7 @@
 [ $# -gt 0 ] || set -- "$(dirname "$0")"/[0-9]*.sh
 for scenario in "$@"; do
 	begun=${EPOCHREALTIME/[.,]/}
-	timeout -k 5 150 bash "$scenario"
+	timeout -k 5 900 bash "$scenario"
 	status=$?
 	name=$(basename "$scenario" .sh)
 	[ $status -eq 0 ] || echo "not ok - $name: ended with status $status"

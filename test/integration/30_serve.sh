@@ -21,14 +21,14 @@ start() {
 	"$GRAPHWIRE" serve "$@" >"$name.log" 2>&1 </dev/null &
 	process[$name]=$!
 	started+=($!)
-	within 30 grep -q '^serving part' "$name.log"
+	within 100 grep -q '^serving part' "$name.log"
 	address[$name]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$name.log")
 	if [ -n "${address[$name]}" ]; then ok "server $name is up"; else not_ok "server $name: $(tail -n 1 "$name.log")"; fi
 }
 
 ends() { # ends NAME SIGNAL STATUS
 	kill -"$2" "${process[$1]}"
-	if ! within 20 gone "${process[$1]}"; then
+	if ! within 100 gone "${process[$1]}"; then
 		not_ok "server $1 goes on after SIG$2"
 		return
 	fi
@@ -40,6 +40,28 @@ ends() { # ends NAME SIGNAL STATUS
 start zero --part-config parts1 --part 0 --listen 127.0.0.1:0
 start one --part-config parts1 --part 1 --listen 127.0.0.1:0
 both=${address[zero]},${address[one]}
+
+# placed WHAT NAME PYTHON: the text holds of every thread of the server, where t is the set of processors it may run on,
+# may the set of ours, and nodes those of the NUMA nodes.
+placed() {
+	if python3 - "${process[$2]}" "$3" <<-'CHECK' >why 2>&1; then
+		import glob, os, sys
+		def numbers(text):
+		    ends = [part.split("-") for part in text.strip().split(",") if part]
+		    return {n for end in ends for n in range(int(end[0]), int(end[-1]) + 1)}
+		may = os.sched_getaffinity(0)
+		nodes = [may & numbers(open(path).read()) for path in glob.glob("/sys/devices/system/node/node*/cpulist")]
+		threads = os.listdir(f"/proc/{sys.argv[1]}/task")
+		for thread in threads:
+		    t = os.sched_getaffinity(int(thread))
+		    assert eval(sys.argv[2]), f"thread {thread} of {threads}: {t}"
+	CHECK
+		ok "$1"
+	else
+		not_ok "$1: $(tail -n 1 why)"
+	fi
+}
+placed "threads share the processors of a node with others" zero 't == may or t in nodes'
 epoch=("$GRAPHWIRE" epoch --part-config parts1 --servers "$both" --batch-size 256)
 
 holds "an epoch over TCP is the standalone client's" "${epoch[@]}" --transport tcp --check
@@ -86,3 +108,11 @@ holds "a server that came back serves on" "${epoch[@]}" --check
 
 ends zero TERM 0
 ends one INT 0
+
+start zero --part-config parts1 --part 0 --listen 127.0.0.1:0 --threads 2 --pin core
+placed "threads with a processor each, if asked for" zero 't == may or len(t) == 1'
+start one --part-config parts1 --part 1 --listen 127.0.0.1:0 --pin off
+placed "threads that run anywhere" one 't == may'
+refuses "a place that is none" 2 'pin' "$GRAPHWIRE" serve --part-config parts1 --part 0 --pin socket
+ends zero TERM 0
+ends one TERM 0

@@ -38,7 +38,7 @@ addresses=()
 for part in 0 1; do
 	"$GRAPHWIRE" serve --part-config parts --part $part --listen 127.0.0.1:0 >$part.log 2>&1 </dev/null &
 	started+=($!)
-	within 30 grep -q '^serving part' $part.log
+	within 100 grep -q '^serving part' $part.log
 	addresses+=("$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' $part.log)")
 done
 holds "the example, standalone" "$built/example-minibatch" parts

@@ -12,7 +12,7 @@ mkdir -m 700 "$XDG_RUNTIME_DIR"
 finds() {
 	local what=$1 expected=$2 holds=$3 status
 	shift 3
-	timeout 60 "$GRAPHWIRE" doctor --json "$@" >out 2>err </dev/null
+	timeout 300 "$GRAPHWIRE" doctor --json "$@" >out 2>err </dev/null
 	status=$?
 	if [ $status -ne "$expected" ] || [ -s err ]; then
 		not_ok "$what: status $status, not $expected: $(head -n 3 err)"
@@ -77,7 +77,7 @@ serve() { # serve ARGUMENT…: $address, $process
 	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 "$@" >log 2>&1 </dev/null &
 	process=$!
 	started+=("$process")
-	within 30 grep -q '^serving part' log || not_ok "a server: $(tail -n 1 log)"
+	within 100 grep -q '^serving part' log || not_ok "a server: $(tail -n 1 log)"
 	address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
 }
 stop() {

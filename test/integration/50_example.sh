@@ -20,7 +20,7 @@ addresses=()
 for part in 0 1; do
 	"$GRAPHWIRE" serve --part-config parts --part $part --listen 127.0.0.1:0 >server$part.log 2>&1 &
 	started+=($!)
-	within 30 grep -q '^serving part' server$part.log
+	within 100 grep -q '^serving part' server$part.log
 	addresses+=("$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' server$part.log)")
 done
 holds "the example reads servers" ./minibatch parts "${addresses[@]}"

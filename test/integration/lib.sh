@@ -45,7 +45,7 @@ holds() {
 refuses() {
 	local what=$1 expected=$2 pattern=$3 status lines
 	shift 3
-	timeout 60 "$@" >"$work/out" 2>"$work/err" </dev/null
+	timeout 300 "$@" >"$work/out" 2>"$work/err" </dev/null
 	status=$?
 	lines=$(wc -l <"$work/err")
 	if [ "$status" -ne "$expected" ]; then

@@ -11,7 +11,7 @@
 
 #include "core/base/status.h"
 
-#define CHILD_MS 20000
+#define CHILD_MS 120000
 
 /* 0, or a number that says what went wrong. */
 static int live_as_child(struct gw_client *client, const struct gw_client_options *options,

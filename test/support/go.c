@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 120000
 
 gw_status go_wait(const char *ready, const char *go)
 {

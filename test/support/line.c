@@ -49,7 +49,7 @@ void line_begin(struct line *line, uint64_t scale, struct gw_client_options opti
 	line->out = calloc(line->n, line->feat->row_bytes);
 	for (uint64_t i = 0; i < line->n; i++)
 		line->ids[i] = (int64_t)i;
-	assert_int_equal(gw_gather(line->client, line->feat, line->ids, line->n, line->expected), GW_OK);
+	LINE_WORKS(gw_gather(line->client, line->feat, line->ids, line->n, line->expected));
 }
 
 void line_end(struct line *line)
@@ -70,9 +70,7 @@ gw_status line_gather(struct line *line)
 
 void line_works(struct line *line)
 {
-	gw_status status = line_gather(line);
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
+	LINE_WORKS(line_gather(line));
 	assert_memory_equal(line->out, line->expected, line->n * line->feat->row_bytes);
 }
 

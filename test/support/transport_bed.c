@@ -19,7 +19,7 @@
 /* How long a completion may take: an emulated machine has all the time it wants. */
 static uint64_t patience_ns(void)
 {
-	return (getenv("GRAPHWIRE_GUEST") ? 200 : 20) * GW_NS_PER_SECOND;
+	return (getenv("GRAPHWIRE_GUEST") ? 300 : 100) * GW_NS_PER_SECOND;
 }
 
 const struct bed_kind gw_beds[] = {
@@ -241,7 +241,7 @@ struct gw_poll_group *gw_bed_group(const struct bed_kind *kind)
 struct gw_connect_options gw_bed_options(const struct bed *bed)
 {
 	return (struct gw_connect_options){
-		.address = bed->address, .client_uuid = {1, 2, 3}, .deadline_ns = gw_now_ns() + 10 * GW_NS_PER_SECOND};
+		.address = bed->address, .client_uuid = {1, 2, 3}, .deadline_ns = gw_now_ns() + 30 * GW_NS_PER_SECOND};
 }
 
 struct gw_completion gw_bed_wait(struct gw_poll_group *group, const void *cookie)

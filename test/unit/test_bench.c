@@ -14,7 +14,8 @@
 
 #include <jansson.h>
 
-#include "bench/bench.h"
+#include "bench/rounds.h"
+#include "core/base/rng.h"
 #include "core/base/staging.h"
 #include "test/support/scratch.h"
 
@@ -76,6 +77,90 @@ static void test_turns(void **state)
 	assert_int_equal(turns.count, 3);
 }
 
+/* --- Rounds. --- */
+
+static gw_status count_rounds(struct turns *turns, char who, uint32_t rounds, double *microseconds, double each)
+{
+	double unused;
+	for (uint32_t i = 0; i < rounds; i++)
+		microseconds[i] = each;
+	return take_turn(turns, who, &unused);
+}
+
+static gw_status ceiling_rounds(void *context, uint32_t rounds, double *microseconds)
+{
+	return count_rounds(context, 'c', rounds, microseconds, 4);
+}
+
+static gw_status value_rounds(void *context, uint32_t rounds, double *microseconds)
+{
+	return count_rounds(context, 'v', rounds, microseconds, rounds == 50 ? 40 : 5);
+}
+
+/* A repeat is slices in turn; its figure is the median of all its rounds. */
+static void test_rounds(void **state)
+{
+	(void)state;
+	static struct gw_rounds rounds;
+	const struct gw_bench bench = {.name = "test", .repeats = 5};
+	struct turns turns = {0};
+	assert_int_equal(gw_rounds_run(&rounds, &bench, 250, ceiling_rounds, value_rounds, &turns), GW_OK);
+	assert_string_equal(turns.log, "cvvccvcvvccvcvvccvcvvccvcvvccv");
+	assert_int_equal(rounds.value.p50.count, 5);
+	assert_true(gw_bench_series_median(&rounds.value.p50) == 5);
+	assert_true(gw_bench_series_median(&rounds.value.p99) == 40);
+	assert_true(gw_bench_series_median(&rounds.ceiling.p50) == 4);
+	assert_int_equal(rounds.value.slice_count, 15);
+	assert_int_equal(rounds.ceiling.slice_count, 15);
+	gw_rounds_free(&rounds);
+	turns = (struct turns){.fail_at = 4};
+	assert_int_equal(gw_rounds_run(&rounds, &bench, 250, ceiling_rounds, value_rounds, &turns), GW_IO);
+	assert_int_equal(turns.count, 4);
+	gw_rounds_free(&rounds);
+}
+
+/* About `n` values around a time, bell-shaped: the sum of four draws. */
+static size_t add_bell(double *values, size_t count, size_t n, double time, double width)
+{
+	static uint64_t draws;
+	for (size_t i = 0; i < n; i++) {
+		double sum = 0;
+		for (int j = 0; j < 4; j++)
+			sum += (double)(gw_mix64(++draws) >> 11) / (double)(1ull << 53) - 0.5;
+		values[count++] = time * (1 + width * sum);
+	}
+	return count;
+}
+
+static void test_modes(void **state)
+{
+	(void)state;
+	double values[400];
+	/* One way of waking up, narrow or wide, with a few strays. */
+	assert_false(gw_rounds_find_modes(values, add_bell(values, 0, 300, 7, 0.05)).two);
+	assert_false(gw_rounds_find_modes(values, add_bell(values, 0, 300, 7, 0.4)).two);
+	size_t count = add_bell(values, 0, 300, 7, 0.1);
+	assert_false(gw_rounds_find_modes(values, add_bell(values, count, 10, 500, 0.5)).two);
+	for (size_t i = 0; i < 300; i++)
+		values[i] = 7 + (double)i / 30; /* flat from 7 to 17 */
+	assert_false(gw_rounds_find_modes(values, 300).two);
+	/* Two, and their shares; with strays, too. */
+	count = add_bell(values, 0, 200, 7, 0.1);
+	count = add_bell(values, count, 100, 19, 0.1);
+	count = add_bell(values, count, 5, 900, 0.1);
+	struct gw_rounds_modes modes = gw_rounds_find_modes(values, count);
+	assert_true(modes.two);
+	assert_true(fabs(modes.low_us - 7) < 0.5 && fabs(modes.high_us - 19) < 1);
+	assert_true(fabs(modes.high_share - 0.33) < 0.05);
+	/* Two that are nearly the same, one that is rare, too few to tell. */
+	count = add_bell(values, 0, 200, 7, 0.02);
+	assert_false(gw_rounds_find_modes(values, add_bell(values, count, 100, 8.5, 0.02)).two);
+	count = add_bell(values, 0, 290, 7, 0.05);
+	assert_false(gw_rounds_find_modes(values, add_bell(values, count, 30, 19, 0.05)).two);
+	count = add_bell(values, 0, 6, 7, 0.05);
+	assert_false(gw_rounds_find_modes(values, add_bell(values, count, 6, 19, 0.05)).two);
+}
+
 static json_t *read_line(const char *path)
 {
 	json_error_t error;
@@ -134,6 +219,28 @@ static void test_json_nowhere(void **state)
 	assert_int_equal(gw_bench_close(&bench), GW_NO_SPACE);
 }
 
+/* Several benchmarks in one process: the first begins the file, the others go on in it. */
+static void test_json_of_several(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/gw-test-bench-XXXXXX", text[64] = "";
+	close(mkstemp(path));
+	struct gw_bench bench = {.name = "test", .json_path = path};
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(gw_bench_open(&bench), GW_OK);
+		fprintf(bench.json, "%d\n", i);
+		assert_int_equal(gw_bench_close(&bench), GW_OK);
+		if (i == 1)
+			gw_bench_json_continue();
+	}
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fread(text, 1, sizeof(text) - 1, file), 6);
+	assert_string_equal(text, "1\n2\n3\n");
+	fclose(file);
+	unlink(path);
+}
+
 static void test_load_from_end_to_end(void **state)
 {
 	(void)state;
@@ -162,9 +269,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_median_and_spread),
 		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_rounds),
+		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_json_nowhere),
 		cmocka_unit_test(test_load_from_end_to_end),
+		cmocka_unit_test(test_json_of_several), /* for the rest of the process */
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,147 @@
+/* connect -> a thread answers -> rounds by the caller, as often as wanted -> shut down, join. */
+#include "bench/ping_pong.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/place.h"
+
+struct gw_ping_pong {
+	int client, server;
+	uint32_t question_bytes, answer_bytes;
+	uint64_t spin_ns;
+	pthread_t thread;
+	bool answering;
+	uint8_t *asked, *answer; /* of the client, of the thread: room for the larger of the two */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Looks while it may, then sleeps; what is left of a message that has begun is waited for asleep. */
+static bool receive_all(int fd, uint8_t *at, size_t bytes, uint64_t spin_ns)
+{
+	ssize_t n = -1;
+	if (spin_ns) {
+		uint64_t end = now_ns() + spin_ns;
+		do
+			n = recv(fd, at, bytes, MSG_DONTWAIT);
+		while (n < 0 && errno == EAGAIN && now_ns() < end);
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return false;
+	}
+	for (size_t got = n > 0 ? (size_t)n : 0; got < bytes; got += (size_t)n) {
+		n = recv(fd, at + got, bytes - got, MSG_WAITALL);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+static bool send_all(int fd, const uint8_t *at, size_t bytes)
+{
+	for (ssize_t n; bytes; at += n, bytes -= (size_t)n) {
+		n = send(fd, at, bytes, MSG_NOSIGNAL);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+static int connect_pair(int *client, int *server)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t bytes = sizeof(address);
+	int on = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener < 0)
+		return errno;
+	*client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (*client >= 0 && bind(listener, (struct sockaddr *)&address, bytes) == 0 && listen(listener, 1) == 0 &&
+	    getsockname(listener, (struct sockaddr *)&address, &bytes) == 0 &&
+	    connect(*client, (struct sockaddr *)&address, bytes) == 0)
+		*server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	int error = *server < 0 ? errno : 0;
+	close(listener);
+	if (!error) {
+		setsockopt(*client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		setsockopt(*server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	}
+	return error;
+}
+
+static void *answer_all(void *argument)
+{
+	struct gw_ping_pong *p = argument;
+	while (receive_all(p->server, p->answer, p->question_bytes, p->spin_ns) &&
+	       send_all(p->server, p->answer, p->answer_bytes))
+		;
+	return NULL;
+}
+
+int gw_ping_pong_begin(uint32_t question_bytes, uint32_t answer_bytes, unsigned processor, uint64_t spin_ns,
+		       struct gw_ping_pong **out)
+{
+	uint32_t room = question_bytes > answer_bytes ? question_bytes : answer_bytes;
+	struct gw_ping_pong *p = calloc(1, sizeof(*p));
+	*out = NULL;
+	if (!p)
+		return ENOMEM;
+	p->client = p->server = -1;
+	p->question_bytes = question_bytes;
+	p->answer_bytes = answer_bytes;
+	p->spin_ns = spin_ns;
+	p->asked = calloc(1, room);
+	p->answer = calloc(1, room);
+	int error = p->asked && p->answer ? connect_pair(&p->client, &p->server) : ENOMEM;
+	if (!error) {
+		error = pthread_create(&p->thread, NULL, answer_all, p);
+		p->answering = !error;
+	}
+	if (error) {
+		gw_ping_pong_end(p);
+		return error;
+	}
+	gw_bench_pin(p->thread, processor);
+	*out = p;
+	return 0;
+}
+
+int gw_ping_pong_run(struct gw_ping_pong *p, uint32_t rounds, double *microseconds)
+{
+	for (uint32_t i = 0; i < rounds; i++) {
+		uint64_t begun = now_ns();
+		if (!send_all(p->client, p->asked, p->question_bytes) ||
+		    !receive_all(p->client, p->asked, p->answer_bytes, p->spin_ns))
+			return EIO;
+		microseconds[i] = (double)(now_ns() - begun) * 1e-3;
+	}
+	return 0;
+}
+
+void gw_ping_pong_end(struct gw_ping_pong *p)
+{
+	if (!p)
+		return;
+	if (p->answering) {
+		shutdown(p->client, SHUT_RDWR);
+		pthread_join(p->thread, NULL);
+	}
+	if (p->client >= 0)
+		close(p->client);
+	if (p->server >= 0)
+		close(p->server);
+	free(p->asked);
+	free(p->answer);
+	free(p);
+}
