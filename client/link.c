@@ -131,11 +131,12 @@ static void link_lost(struct gw_link *link, gw_status status, const char *reason
 	uint64_t now = gw_now_ns();
 	if (link->state == GW_LINK_OPEN && is_reached_by(link, "verbs"))
 		gw_join_lost(&link->join, now);
+	/* The reason may be the endpoint's. */
+	name_server(link, reason && *reason ? reason : gw_status_text(status), link->reason);
 	endpoints_close(link);
 	if (!link->away_ns)
 		link->away_ns = now;
 	link->failure = status;
-	name_server(link, reason && *reason ? reason : gw_status_text(status), link->reason);
 	link->state = GW_LINK_WAITING;
 	for (struct gw_read *read = link->head; read; read = read->next)
 		stop_clock(read, now);

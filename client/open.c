@@ -325,10 +325,8 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	pthread_mutex_init(&client->batches_lock, NULL);
 	gw_status status = open_steps(client, options);
 	if (status != GW_OK) {
-		char text[GW_ERROR_TEXT_MAX];
-		memcpy(text, gw_last_error(), sizeof(text));
 		gw_client_close(client);
-		return gw_fail_text(status, text);
+		return status;
 	}
 	*out = client;
 	return GW_OK;
@@ -336,9 +334,11 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 
 void gw_client_close(struct gw_client *client)
 {
+	struct gw_error_kept kept;
 	/* In a forked process nothing here may be touched: it is given up, the other process has its own. */
 	if (!client || gw_client_is_inherited(client))
 		return;
+	gw_error_keep(&kept);
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);
@@ -363,6 +363,7 @@ void gw_client_close(struct gw_client *client)
 	gw_meta_destroy(client->own_meta);
 	pthread_mutex_destroy(&client->batches_lock);
 	gw_free(client);
+	gw_error_restore(&kept);
 }
 
 const struct gw_graph_info *gw_client_graph(const struct gw_client *client)

@@ -208,13 +208,8 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 		side->options.last = GW_LAST_SHORT;
 		status = gw_loader_open(side->client, &side->options, &side->loader);
 	}
-	if (status) {
-		/* Closing a client may set an error text of its own; the one that counts is this one. */
-		char text[GW_ERROR_TEXT_MAX];
-		snprintf(text, sizeof(text), "%s", gw_last_error());
+	if (status)
 		gw_epoch_side_close(side);
-		gw_fail_text(status, text);
-	}
 	return status;
 }
 

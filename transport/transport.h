@@ -272,11 +272,11 @@ void gw_port_yield(int reservation);
 
 /* --- Dispatch. --- */
 
-static inline void gw_endpoint_close(struct gw_endpoint *endpoint)
-{
-	if (endpoint)
-		endpoint->transport->close(endpoint);
-}
+/* What ends something leaves the thread's error text as it is. */
+
+void gw_endpoint_close(struct gw_endpoint *endpoint); /* NULL is allowed */
+void gw_listener_stop(struct gw_listener *listener, bool close);
+void gw_listener_free(struct gw_listener *listener); /* NULL is allowed */
 
 static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_group *group,
 				       const struct gw_region *region, struct gw_buffer *buffer,
@@ -311,17 +311,6 @@ static inline void gw_endpoint_request_cancel(struct gw_endpoint *endpoint, cons
 static inline const uint8_t *gw_endpoint_map(struct gw_endpoint *endpoint, const struct gw_region *region)
 {
 	return endpoint->transport->map(endpoint, region);
-}
-
-static inline void gw_listener_stop(struct gw_listener *listener, bool close)
-{
-	listener->transport->listener_stop(listener, close);
-}
-
-static inline void gw_listener_free(struct gw_listener *listener)
-{
-	if (listener)
-		listener->transport->listener_free(listener);
 }
 
 #endif
