@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "client/link.h"
+#include "client/away.h"
 #include "client/sample.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -127,8 +127,10 @@ static gw_status connect_all(struct gw_client *client)
 				gw_link_open(link);
 			if (link->state == GW_LINK_WAITING && link->retry_ns < until)
 				until = link->retry_ns;
-			if (link->state != GW_LINK_OPEN)
-				waiting = link;
+			if (link->state == GW_LINK_OPEN)
+				continue;
+			gw_link_tell_away(link, now, client->timeout_ms);
+			waiting = link;
 		}
 		if (!waiting)
 			return GW_OK;
@@ -237,6 +239,7 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
 	client->tcp_driver = options->tcp_driver;
+	client->insecure = options->insecure;
 	if (options->spin_us > SPIN_US_MAX)
 		return gw_fail(GW_RANGE, "spin_us = %u: at most %u", options->spin_us, SPIN_US_MAX);
 	client->spin_ns = options->spin_us * 1000ull;

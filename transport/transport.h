@@ -83,6 +83,7 @@ struct gw_connect_options {
 	struct gw_address address;
 	const uint8_t *key; /* shared secret, or NULL: none is offered */
 	uint32_t key_bytes;
+	bool must_prove;         /* a server that proves no key is GW_REFUSED */
 	uint64_t graph_id;       /* 0: any; else GW_WRONG_GRAPH unless the server serves it */
 	uint8_t client_uuid[16]; /* the same over reconnects of one client: repeats of a request are recognised by it */
 	uint64_t deadline_ns;    /* of the connect */

@@ -127,7 +127,7 @@ static void open_fails_while_rdma_is_tried(void **state)
 	relay_begin(&relay, &setup.cluster.addresses[0]);
 	const char *list[] = {relay.text};
 	struct gw_client_options options = {
-		.servers = list, .server_count = 1, .threads = 1, .timeout_ms = 2 * SHORT_MS};
+		.servers = list, .server_count = 1, .threads = 1, .timeout_ms = 2 * SHORT_MS, .insecure = true};
 	struct gw_client *client;
 	silenced = &relay;
 	expect(gw_client_open(&options, &client), GW_DEADLINE, relay.text);
