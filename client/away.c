@@ -13,8 +13,10 @@
 
 #define BACKOFF_MAX_NS (2000 * GW_NS_PER_MS)
 /* Long enough for a server that starts anew to leave its key, and for others to give back what is short. */
-#define MEND_NS (5000 * GW_NS_PER_MS)
-#define TELL_NS (1000 * GW_NS_PER_MS) /* shorter absences are nobody's news */
+#define MEND_MS 5000
+#define MEND_NS (MEND_MS * GW_NS_PER_MS)
+#define TELL_MS 1000 /* shorter absences are nobody's news, nor are waits that end so soon */
+#define TELL_NS (TELL_MS * GW_NS_PER_MS)
 
 void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
 {
@@ -47,8 +49,10 @@ static bool is_news(const struct gw_link *link, uint64_t now_ns)
 void gw_link_tell_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 {
 	char reason[GW_ERROR_TEXT_MAX], limit[GW_UNIT_TEXT_MAX];
-	if (link->told || !is_news(link, now_ns))
+	if (link->told || (limit_ms >= 0 && limit_ms < 2 * TELL_MS) || !is_news(link, now_ns))
 		return;
+	if (link->unmended_ns && (limit_ms < 0 || limit_ms > MEND_MS))
+		limit_ms = MEND_MS;
 	link->told = true;
 	if (atomic_fetch_add(&link->server->waited_for, 1) > 0)
 		return;

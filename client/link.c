@@ -98,10 +98,8 @@ static void enqueue(struct gw_link *link, struct gw_read *read)
 		gw_read_stop_clock(read, gw_now_ns());
 }
 
-/* The key to offer: the given file's; else, on loopback, what the server left in the runtime folder, looked up each
- * time since a server that starts anew makes a new one. There a server that ends takes its key along, and anybody on
- * this host may take its port: only who proves a key is it, unless the user has said that there is none. One that has
- * proved a key once has one. */
+/* The key to offer: the given file's; else what is found, looked up each time since a server that starts anew makes a
+ * new one. A server that has proved a key once has one. */
 static gw_status set_key(struct gw_link *link, struct gw_connect_options *options)
 {
 	struct gw_server *server = link->server;
@@ -110,15 +108,8 @@ static gw_status set_key(struct gw_link *link, struct gw_connect_options *option
 		options->key_bytes = server->key_bytes;
 		return GW_OK;
 	}
-	if (!gw_address_has_port(&server->address) || !gw_address_is_loopback(&server->address))
-		return GW_OK;
-	gw_status status = gw_key_find(server->address.port, link->key);
-	if (status == GW_OK) {
-		options->key = link->key;
-		options->key_bytes = GW_KEY_BYTES;
-	}
-	options->must_prove = !link->engine->client->insecure || atomic_load(&server->proved);
-	return status == GW_NOT_FOUND || !options->must_prove ? GW_OK : status;
+	bool insecure = link->engine->client->insecure && !atomic_load(&server->proved);
+	return gw_key_choose(options, insecure, link->key);
 }
 
 uint64_t gw_link_patience_ns(const struct gw_client *client)

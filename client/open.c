@@ -129,7 +129,8 @@ static gw_status connect_all(struct gw_client *client)
 				until = link->retry_ns;
 			if (link->state == GW_LINK_OPEN)
 				continue;
-			gw_link_tell_away(link, now, client->timeout_ms);
+			if (now < deadline)
+				gw_link_tell_away(link, now, client->timeout_ms);
 			waiting = link;
 		}
 		if (!waiting)
@@ -386,9 +387,10 @@ gw_status gw_edge_type(const struct gw_client *client, const char *name, uint32_
 
 gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin, int64_t *end)
 {
-	if (ntype >= client->meta->num_ntypes || part >= client->meta->num_parts)
-		return gw_fail(GW_RANGE, "node type %u of %u, part %u of %u", ntype, client->meta->num_ntypes, part,
-			       client->meta->num_parts);
+	if (ntype >= client->meta->num_ntypes)
+		return gw_fail(GW_RANGE, "node type %u: the graph has %u, from 0", ntype, client->meta->num_ntypes);
+	if (part >= client->meta->num_parts)
+		return gw_fail(GW_RANGE, "part %u: the graph has parts 0 to %u", part, client->meta->num_parts - 1);
 	*begin = (int64_t)client->meta->ntypes[ntype].starts[part];
 	*end = (int64_t)client->meta->ntypes[ntype].starts[part + 1];
 	return GW_OK;

@@ -265,6 +265,12 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 		    struct gw_service *service, struct gw_listener **out);
 
+/* Whom to believe where no key was given: on loopback who proves the key that the server left in the runtime folder,
+ * since anybody on this host may take its port when it ends. insecure: also who has none to prove. Fills in key and
+ * must_prove; the key lies in `found`. Other hosts' servers are asked for none. Fails where a key that is there cannot
+ * be read. */
+gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8_t found[GW_KEY_BYTES]);
+
 /* Takes a TCP port long before gw_listen, for a server that first has to load: bound, so that nobody else gets it, and
  * refusing clients. Port 0 becomes the one that was got. GW_BUSY as of gw_listen. *reservation is a descriptor to close
  * when gw_listen has succeeded, or on the way out; gw_port_yield comes right before gw_listen. */
