@@ -80,6 +80,7 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
+	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, clients.client.insecure)},
 	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
 	 GW_OPTION_CHOICE(A, clients.client.transport, transports)},
 	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},

@@ -40,12 +40,15 @@ gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms)
 
 void gw_cancel(struct gw_ticket *ticket)
 {
+	struct gw_error_kept kept;
 	if (!ticket || gw_client_is_inherited(ticket->client))
 		return;
+	gw_error_keep(&kept);
 	gw_job_cancel(&ticket->job);
 	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
 	/* It may have succeeded all the same: its result is given back unseen. */
 	ticket->finish(ticket, GW_CANCELLED);
+	gw_error_restore(&kept);
 }
 
 /* --- Gather. --- */

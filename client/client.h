@@ -28,8 +28,11 @@ struct gw_server {
 	uint32_t part;
 	uint64_t incarnation;
 	struct gw_catalog catalog;
-	_Atomic(const char *) way; /* the transport that an engine reached it by last; NULL: not yet */
-	struct gw_part *local;     /* standalone: the opened part behind the server of this process */
+	atomic_bool proved;          /* it has proved a key once, and must do so ever after */
+	_Atomic uint32_t waited_for; /* links that have said that they wait for it */
+	_Atomic uint64_t back_ns;    /* when a link was open again last */
+	_Atomic(const char *) way;   /* the transport that an engine reached it by last; NULL: not yet */
+	struct gw_part *local;       /* standalone: the opened part behind the server of this process */
 	struct gw_service *service;
 	struct gw_listener *listener;
 };
@@ -76,6 +79,7 @@ struct gw_client {
 	int64_t timeout_ms, reconnect_ms;
 	const char *tcp_driver;
 	enum gw_client_transport transport;
+	bool insecure;
 	uint64_t spin_ns;
 	uint32_t queue_pairs;
 	uint64_t dense_bytes_max;

@@ -293,9 +293,11 @@ void gw_engine_close(struct gw_engine *engine)
 	gw_vec_free(&engine->buffers);
 	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++)
 		gw_link_close(&engine->links[i]);
+	/* What was open when its endpoint was closed lies in the links (join.h), and on the group's way out until the
+	 * group has ended. */
+	gw_poll_group_destroy(engine->group);
 	gw_free(engine->links);
 	gw_free(engine->part_links);
 	gw_free(engine->lists);
-	gw_poll_group_destroy(engine->group);
 	memset(engine, 0, sizeof(*engine));
 }

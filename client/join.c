@@ -10,11 +10,10 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 
-#define JOIN_NS         (10000 * GW_NS_PER_MS) /* how long one way may take to connect and to read */
-#define READ_BYTES      4096u                  /* of the server's first region, at most, to see that RDMA reads right */
-#define PATIENCE_MIN_NS (1000 * GW_NS_PER_MS)
-#define HOLD_MIN_NS     (1000 * GW_NS_PER_MS)
-#define HOLD_MAX_NS     (60000 * GW_NS_PER_MS)
+#define JOIN_NS     (10000 * GW_NS_PER_MS) /* how long one way may take to connect and to read */
+#define READ_BYTES  4096u                  /* of the server's first region, at most, to see that RDMA reads right */
+#define HOLD_MIN_NS (1000 * GW_NS_PER_MS)
+#define HOLD_MAX_NS (60000 * GW_NS_PER_MS)
 
 static void connected(struct gw_event *event, const struct gw_completion *completion);
 static void landed(struct gw_event *event, const struct gw_completion *completion);
@@ -83,32 +82,21 @@ static void stay(struct gw_join *join, gw_status status)
 	gw_link_joined(link_of(join), NULL, status);
 }
 
-/* A third of an operation's deadline, JOIN_NS at most: so long may RDMA be silent before its device is probed, and so
- * long may the answer take; both are over, and TCP is asked, in time for the operation. The device's own retries fit
- * into it as well. */
-static uint64_t patience_ns(const struct gw_client *client)
-{
-	uint64_t third = (uint64_t)client->timeout_ms * GW_NS_PER_MS / 3;
-	if (client->timeout_ms < 0 || third > JOIN_NS)
-		return JOIN_NS;
-	return third > PATIENCE_MIN_NS ? third : PATIENCE_MIN_NS;
-}
-
 /* How long a way may take to connect and to read: where there is TCP as well, nobody waits for long. */
 static uint64_t deadline_ns(const struct gw_client *client)
 {
-	return gw_now_ns() + (client->transport == GW_REACH_AUTO ? patience_ns(client) : JOIN_NS);
+	return gw_now_ns() + (client->transport == GW_REACH_AUTO ? gw_link_patience_ns(client) : JOIN_NS);
 }
 
 static gw_status try_way(struct gw_join *join, enum gw_join_step step, const struct gw_address *address)
 {
 	struct gw_link *link = link_of(join);
-	struct gw_connect_options options = gw_link_connect_options(link, deadline_ns(link->engine->client));
+	struct gw_connect_options options;
+	gw_status status = gw_link_connect_options(link, deadline_ns(link->engine->client), &options);
 	options.address = *address;
-	if (step == GW_JOIN_DIALLING)
-		options.liveness_ns = patience_ns(link->engine->client);
 	join->step = step;
-	gw_status status = gw_endpoint_connect(link->engine->group, &options, &join->connected, &join->endpoint);
+	if (status == GW_OK)
+		status = gw_endpoint_connect(link->engine->group, &options, &join->connected, &join->endpoint);
 	if (status == GW_OK)
 		join->open++;
 	return status;

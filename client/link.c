@@ -1,19 +1,18 @@
 /* Connecting, posting, losing and finding again: see link.h for the states. */
 #include "client/link.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "client/away.h"
 #include "client/client.h"
 #include "client/lists.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/base/rng.h"
 #include "protocol/ops.h"
 
-#define BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
-#define BACKOFF_MAX_NS (2000 * GW_NS_PER_MS)
-#define CHECK_NS       (10000 * GW_NS_PER_MS) /* how long a server may take for its catalog */
+#define CHECK_NS        (10000 * GW_NS_PER_MS) /* how long a server may take for its catalog */
+#define PATIENCE_MIN_NS (1000 * GW_NS_PER_MS)
+#define PATIENCE_MAX_NS (10000 * GW_NS_PER_MS)
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion);
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
@@ -51,7 +50,7 @@ void gw_link_close(struct gw_link *link)
 	link->state = GW_LINK_DOWN;
 }
 
-static void dequeue(struct gw_link *link, struct gw_read *read)
+void gw_link_dequeue(struct gw_link *link, struct gw_read *read)
 {
 	struct gw_read **at = &link->head;
 	while (*at != read)
@@ -66,8 +65,7 @@ static void dequeue(struct gw_link *link, struct gw_read *read)
 	}
 }
 
-/* The server of a queued read is away: its operation's time stands still. */
-static void stop_clock(struct gw_read *read, uint64_t now_ns)
+void gw_read_stop_clock(struct gw_read *read, uint64_t now_ns)
 {
 	if (read->away)
 		return;
@@ -97,117 +95,45 @@ static void enqueue(struct gw_link *link, struct gw_read *read)
 	if (link->state == GW_LINK_OPEN)
 		start_clock(link, read, gw_now_ns());
 	else
-		stop_clock(read, gw_now_ns());
+		gw_read_stop_clock(read, gw_now_ns());
 }
 
-/* Fails every read that waits: the budget is used up, or trying again makes no sense. One that a closed connection has
- * not let go of yet fails when its completion comes. */
-static void fail_queue(struct gw_link *link)
+/* The key to offer: the given file's; else what is found, looked up each time since a server that starts anew makes a
+ * new one. A server that has proved a key once has one. */
+static gw_status set_key(struct gw_link *link, struct gw_connect_options *options)
 {
-	while (link->head && link->state == GW_LINK_DOWN) {
-		struct gw_read *read = link->head;
-		dequeue(link, read);
-		if (read->open)
-			continue;
-		gw_fail_text(link->failure, link->reason);
-		read->done(read, link->failure, NULL);
-	}
-}
-
-/* "server host:port: reason"; a transport's own text may begin with the address already. */
-static void name_server(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
-{
-	char address[GW_ADDRESS_MAX];
-	gw_address_text(&link->server->address, address);
-	if (strncmp(reason, address, strlen(address)) == 0)
-		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
-	else
-		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
-}
-
-/* Notes why the link is not open, and when to try again. */
-static void link_lost(struct gw_link *link, gw_status status, const char *reason)
-{
-	uint64_t now = gw_now_ns();
-	if (link->state == GW_LINK_OPEN && is_reached_by(link, "verbs"))
-		gw_join_lost(&link->join, now);
-	endpoints_close(link);
-	if (!link->away_ns)
-		link->away_ns = now;
-	link->failure = status;
-	name_server(link, reason && *reason ? reason : gw_status_text(status), link->reason);
-	link->state = GW_LINK_WAITING;
-	for (struct gw_read *read = link->head; read; read = read->next)
-		stop_clock(read, now);
-	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : BACKOFF_MIN_NS;
-	if (link->backoff_ns > BACKOFF_MAX_NS)
-		link->backoff_ns = BACKOFF_MAX_NS;
-	/* Not all clients of a server that was lost at the same moment come back at the same moment. */
-	link->retry_ns = now + link->backoff_ns - gw_mix64(now ^ (uintptr_t)link) % (link->backoff_ns / 2);
-	gw_log(GW_LOG_INFO, "%s; trying again in %llu ms", link->reason,
-	       (unsigned long long)((link->retry_ns - now) / GW_NS_PER_MS));
-}
-
-/* Gives up: the reads that wait fail, and the next one starts afresh. */
-static void link_give_up(struct gw_link *link)
-{
-	endpoints_close(link);
-	link->state = GW_LINK_DOWN;
-	link->away_ns = 0;
-	link->backoff_ns = 0;
-	fail_queue(link);
-}
-
-/* Another graph or version does not become right by waiting. */
-static bool is_final(gw_status status)
-{
-	return status == GW_WRONG_GRAPH || status == GW_VERSION || status == GW_UNSUPPORTED || status == GW_INVALID;
-}
-
-/* When the reconnect budget of those who wait is used up. */
-static uint64_t budget_end(const struct gw_link *link, uint64_t since_ns)
-{
-	int64_t budget_ms = link->engine->client->reconnect_ms;
-	if (budget_ms < 0 || (uint64_t)budget_ms > (GW_NO_DEADLINE - since_ns) / GW_NS_PER_MS)
-		return GW_NO_DEADLINE;
-	return since_ns + (uint64_t)budget_ms * GW_NS_PER_MS;
-}
-
-static void link_failed(struct gw_link *link, gw_status status, const char *reason)
-{
-	link_lost(link, status, reason);
-	if (is_final(status))
-		link_give_up(link);
-}
-
-/* The key to offer: the given file's; else, on loopback, what the server left in the runtime folder, looked up each
- * time since a server that starts anew makes a new one. */
-static void set_key(struct gw_link *link, struct gw_connect_options *options)
-{
-	const struct gw_server *server = link->server;
+	struct gw_server *server = link->server;
 	if (server->key_bytes) {
 		options->key = server->key;
 		options->key_bytes = server->key_bytes;
-	} else if (strcmp(server->address.scheme, "memory") != 0 && gw_address_is_loopback(&server->address) &&
-		   gw_key_find(server->address.port, link->key) == GW_OK) {
-		options->key = link->key;
-		options->key_bytes = GW_KEY_BYTES;
+		return GW_OK;
 	}
+	bool insecure = link->engine->client->insecure && !atomic_load(&server->proved);
+	return gw_key_choose(options, insecure, link->key);
 }
 
-struct gw_connect_options gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns)
+uint64_t gw_link_patience_ns(const struct gw_client *client)
+{
+	uint64_t third = (uint64_t)client->timeout_ms * GW_NS_PER_MS / 3;
+	if (client->timeout_ms < 0 || third > PATIENCE_MAX_NS)
+		return PATIENCE_MAX_NS;
+	return third > PATIENCE_MIN_NS ? third : PATIENCE_MIN_NS;
+}
+
+gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, struct gw_connect_options *options)
 {
 	struct gw_client *client = link->engine->client;
-	struct gw_connect_options options = {
-		.address = link->server->address, .graph_id = client->graph_id, .deadline_ns = deadline_ns};
-	uint64_t end = budget_end(link, link->away_ns);
-	if (link->head && end < options.deadline_ns)
-		options.deadline_ns = end;
-	set_key(link, &options);
-	memcpy(options.client_uuid, client->uuid, sizeof(options.client_uuid));
+	*options = (struct gw_connect_options){.address = link->server->address,
+					       .graph_id = client->graph_id,
+					       .deadline_ns = deadline_ns,
+					       .liveness_ns = gw_link_patience_ns(client)};
+	uint64_t end = gw_link_budget_end(link, link->away_ns);
+	if (link->head && end < options->deadline_ns)
+		options->deadline_ns = end;
+	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));
 	/* Each engine is a client of its own to the server: its requests are numbered apart. */
-	options.client_uuid[15] ^= (uint8_t)link->engine->number;
-	return options;
+	options->client_uuid[15] ^= (uint8_t)link->engine->number;
+	return set_key(link, options);
 }
 
 void gw_link_open(struct gw_link *link)
@@ -216,21 +142,21 @@ void gw_link_open(struct gw_link *link)
 		return;
 	if (!link->away_ns)
 		link->away_ns = gw_now_ns();
-	struct gw_connect_options options =
-		gw_link_connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms));
+	struct gw_connect_options options;
 	link->state = GW_LINK_CONNECTING;
 	link->attempts++;
 	link->connection++;
-	gw_status status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
+	gw_status status = gw_link_connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms), &options);
+	if (status == GW_OK)
+		status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
+	link->offered_key = status == GW_OK && options.key;
 	if (status != GW_OK)
-		link_failed(link, status, gw_last_error());
+		gw_link_failed(link, status, gw_last_error());
 }
 
 static void link_ready(struct gw_link *link)
 {
-	if (link->failure)
-		gw_log(GW_LOG_INFO, "server of part %u is back after %llu ms", link->server->part,
-		       (unsigned long long)((gw_now_ns() - link->away_ns) / GW_NS_PER_MS));
+	gw_link_tell_back(link);
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
 	link->mapped = is_reached_by(link, "shm");
@@ -239,7 +165,7 @@ static void link_ready(struct gw_link *link)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
-	link->away_ns = 0;
+	link->away_ns = link->unmended_ns = 0;
 	link->attempts = 0;
 	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
 	uint64_t now = gw_now_ns();
@@ -286,7 +212,7 @@ void gw_link_joined(struct gw_link *link, struct gw_endpoint *better, gw_status 
 	enum gw_client_transport transport = link->engine->client->transport;
 	bool was_open = link->state == GW_LINK_OPEN;
 	if (!better && (transport == GW_REACH_SHM || transport == GW_REACH_VERBS)) {
-		link_failed(link, status, link->join.reason);
+		gw_link_failed(link, status, link->join.reason);
 		return;
 	}
 	if (better) {
@@ -309,22 +235,24 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 	if (link->state != GW_LINK_CONNECTING)
 		return; /* an older attempt's */
 	if (completion->status != GW_OK) {
-		link_failed(link, completion->status, completion->text);
+		gw_link_failed(link, completion->status, completion->text);
 		return;
 	}
 	struct gw_server *server = link->server;
 	uint64_t incarnation = link->endpoint->peer.incarnation;
+	if (link->offered_key) /* and accepted the server's proof */
+		atomic_store(&server->proved, true);
 	if (server->known && (incarnation == server->incarnation || incarnation == link->incarnation)) {
 		link_join(link);
 		return;
 	}
 	link->state = GW_LINK_CHECKING;
-	uint64_t deadline = gw_now_ns() + CHECK_NS, end = budget_end(link, link->away_ns);
+	uint64_t deadline = gw_now_ns() + CHECK_NS, end = gw_link_budget_end(link, link->away_ns);
 	if (link->head && end < deadline)
 		deadline = end;
 	gw_status status = gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, NULL, 0, deadline, &link->checked);
 	if (status != GW_OK)
-		link_failed(link, status, gw_last_error());
+		gw_link_failed(link, status, gw_last_error());
 }
 
 static void link_checked(struct gw_event *event, const struct gw_completion *completion)
@@ -333,12 +261,12 @@ static void link_checked(struct gw_event *event, const struct gw_completion *com
 	if (link->state != GW_LINK_CHECKING)
 		return;
 	if (completion->status != GW_OK) {
-		link_failed(link, completion->status, completion->text);
+		gw_link_failed(link, completion->status, completion->text);
 		return;
 	}
 	gw_status status = gw_server_check(link->server, link->endpoint, completion->reply, completion->reply_bytes);
 	if (status != GW_OK)
-		link_failed(link, status, gw_last_error());
+		gw_link_failed(link, status, gw_last_error());
 	else
 		link_join(link);
 }
@@ -390,7 +318,7 @@ static gw_status post(struct gw_link *link, struct gw_read *read)
 static void end_read(struct gw_link *link, struct gw_read *read, gw_status status, const char *text)
 {
 	if (read->queued)
-		dequeue(link, read);
+		gw_link_dequeue(link, read);
 	gw_fail_text(status, text);
 	read->done(read, status, NULL);
 }
@@ -399,7 +327,7 @@ static void end_read(struct gw_link *link, struct gw_read *read, gw_status statu
 static void fail_read(struct gw_link *link, struct gw_read *read, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];
-	name_server(link, gw_last_error(), text);
+	gw_link_name(link, gw_last_error(), text);
 	end_read(link, read, status, text);
 }
 
@@ -420,7 +348,7 @@ static void link_pump(struct gw_link *link)
 		if (status == GW_AGAIN)
 			return;
 		if (status == GW_OK)
-			dequeue(link, read);
+			gw_link_dequeue(link, read);
 		else
 			fail_read(link, read, status);
 	}
@@ -448,8 +376,11 @@ static void expire(struct gw_link *link, uint64_t now_ns)
 
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 {
-	if (!link->head || link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING ||
-	    link->state == GW_LINK_JOINING)
+	if (!link->head)
+		return GW_NO_DEADLINE;
+	if (link->state != GW_LINK_OPEN)
+		gw_link_tell_away(link, now_ns, link->engine->client->reconnect_ms);
+	if (link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING || link->state == GW_LINK_JOINING)
 		return GW_NO_DEADLINE;
 	if (link->state == GW_LINK_OPEN) {
 		link_pump(link);
@@ -458,17 +389,9 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 		return link->head ? link->expiry_ns : GW_NO_DEADLINE;
 	}
 	if (link->state == GW_LINK_WAITING) {
-		uint64_t end = budget_end(link, link->away_ns);
-		if (now_ns >= end) {
-			size_t used = strlen(link->reason);
-			snprintf(link->reason + used, sizeof(link->reason) - used,
-				 "; not back within the reconnect budget of %lld ms",
-				 (long long)link->engine->client->reconnect_ms);
-			if (link->failure == GW_DEADLINE) /* of a connect, not of the operation */
-				link->failure = GW_PEER_LOST;
-			link_give_up(link);
+		uint64_t end = gw_link_budget_end(link, link->away_ns);
+		if (gw_link_overdue(link, now_ns))
 			return GW_NO_DEADLINE;
-		}
 		if (now_ns < link->retry_ns)
 			return link->retry_ns < end ? link->retry_ns : end;
 	}
@@ -489,8 +412,8 @@ void gw_link_post(struct gw_link *link, struct gw_read *read)
 	 * account. */
 	if (!link->head && link->away_ns) {
 		link->away_ns = gw_now_ns();
-		if (link->retry_ns > link->away_ns + BACKOFF_MIN_NS)
-			link->retry_ns = link->away_ns + BACKOFF_MIN_NS;
+		if (link->retry_ns > link->away_ns + GW_BACKOFF_MIN_NS)
+			link->retry_ns = link->away_ns + GW_BACKOFF_MIN_NS;
 	}
 	enqueue(link, read);
 	if (link->state == GW_LINK_OPEN && link->join.retry_ns != GW_NO_DEADLINE)
@@ -507,13 +430,20 @@ static bool is_loss(const struct gw_read *read, gw_status status)
 	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !read->cancelled);
 }
 
+static void lose(struct gw_link *link, gw_status status, const char *reason)
+{
+	if (is_reached_by(link, "verbs"))
+		gw_join_lost(&link->join, gw_now_ns());
+	gw_link_failed(link, status, reason);
+}
+
 /* A read whose connection was lost waits for the next one, unless that has gone on for too long. */
 static void read_lost(struct gw_link *link, struct gw_read *read, const struct gw_completion *completion)
 {
 	uint64_t now = gw_now_ns();
 	if (link->state == GW_LINK_OPEN && read->connection == link->connection &&
 	    (link->endpoint->state == GW_ENDPOINT_LOST || completion->status == GW_STALE))
-		link_lost(link, completion->status, completion->text);
+		lose(link, completion->status, completion->text);
 	if (read->cancelled) {
 		end_read(link, read, GW_CANCELLED, "cancelled");
 		return;
@@ -524,7 +454,7 @@ static void read_lost(struct gw_link *link, struct gw_read *read, const struct g
 	}
 	if (!read->lost_ns)
 		read->lost_ns = now;
-	if (now >= budget_end(link, read->lost_ns)) {
+	if (now >= gw_link_budget_end(link, read->lost_ns)) {
 		gw_fail(GW_PEER_LOST, "%s; lost again and again for as long as the reconnect budget of %lld ms",
 			*completion->text ? completion->text : gw_status_text(completion->status),
 			(long long)link->engine->client->reconnect_ms);
@@ -574,7 +504,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	}
 	link->backoff_ns = 0;
 	if (read->queued)
-		dequeue(link, read);
+		gw_link_dequeue(link, read);
 	read->done(read, GW_OK, read->form == GW_READ_REQUEST ? completion : NULL);
 }
 

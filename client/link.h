@@ -17,6 +17,7 @@
 
 #include "client/join.h"
 
+struct gw_client;
 struct gw_server;
 
 enum gw_read_form { GW_READ_GATHER, GW_READ_SPANS, GW_READ_REQUEST };
@@ -68,12 +69,15 @@ struct gw_link {
 	struct gw_adjacency *lists; /* then, once they have been asked for: see lists.h */
 	struct gw_join join;
 	bool ever_open;
+	bool offered_key; /* by the connection over TCP */
+	bool told;        /* it was said that the server is waited for: see away.h */
 	enum gw_link_state state;
 	struct gw_read *head, **tail; /* not yet posted whole */
 	uint64_t expiry_ns;           /* no read of the queue has an earlier deadline */
 	uint64_t incarnation;         /* of the server that this link has checked */
 	uint64_t connection;          /* counts connects */
 	uint64_t away_ns;             /* since when it is not open, though it should be; 0: it is */
+	uint64_t unmended_ns;         /* since when it fails of what waiting hardly mends; 0: it does not */
 	uint64_t retry_ns, backoff_ns;
 	uint32_t attempts;         /* to connect, since it was open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
@@ -87,8 +91,13 @@ void gw_link_close(struct gw_link *link);
 /* Starts to connect, if it is down. */
 void gw_link_open(struct gw_link *link);
 
-/* Of every connect to the server: key, client and graph. */
-struct gw_connect_options gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns);
+/* Of every connect to the server: key, client and graph. Fails where a key that is there cannot be read. */
+gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, struct gw_connect_options *options);
+
+/* A third of an operation's deadline, within limits: so long may a server be silent before it is asked whether it is
+ * there, and so long may the answer take. Both are over, and another connection is tried, in time for the operation.
+ */
+uint64_t gw_link_patience_ns(const struct gw_client *client);
 
 /* A join has ended: with an endpoint that takes TCP's place, or NULL and why there is none (join.reason). */
 void gw_link_joined(struct gw_link *link, struct gw_endpoint *better, gw_status status);
@@ -98,6 +107,12 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
 
 /* Hands a read over; done tells the outcome, perhaps before this returns. */
 void gw_link_post(struct gw_link *link, struct gw_read *read);
+
+/* For away.h: takes a read off the queue; and the server of a queued read is away: its operation's time stands still.
+ */
+#define GW_BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
+void gw_link_dequeue(struct gw_link *link, struct gw_read *read);
+void gw_read_stop_clock(struct gw_read *read, uint64_t now_ns);
 
 /* Makes a read end with GW_CANCELLED, by done, once nothing writes to its destination any more. */
 void gw_link_cancel(struct gw_read *read);

@@ -282,8 +282,10 @@ void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state 
 
 void gw_loader_close(struct gw_loader *loader)
 {
+	struct gw_error_kept kept;
 	if (!loader || gw_client_is_inherited(loader->client))
 		return;
+	gw_error_keep(&kept);
 	for (uint32_t i = 0; loader->slots && i < loader->depth; i++) {
 		if (loader->slots[i])
 			gw_job_cancel(&loader->slots[i]->ticket.job);
@@ -301,4 +303,5 @@ void gw_loader_close(struct gw_loader *loader)
 	gw_free(loader->slot_status);
 	gw_free(loader->slot_text);
 	gw_free(loader);
+	gw_error_restore(&kept);
 }

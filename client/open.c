@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "client/link.h"
+#include "client/away.h"
 #include "client/sample.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -125,8 +125,11 @@ static gw_status connect_all(struct gw_client *client)
 				gw_link_open(link);
 			if (link->state == GW_LINK_WAITING && link->retry_ns < until)
 				until = link->retry_ns;
-			if (link->state != GW_LINK_OPEN)
-				waiting = link;
+			if (link->state == GW_LINK_OPEN)
+				continue;
+			if (now < deadline)
+				gw_link_tell_away(link, now, client->timeout_ms);
+			waiting = link;
 		}
 		if (!waiting)
 			return GW_OK;
@@ -235,6 +238,7 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
 	client->dense_bytes_max = options->dense_bytes_max ? options->dense_bytes_max : 256ull << 20;
 	client->tcp_driver = options->tcp_driver;
+	client->insecure = options->insecure;
 	if (options->spin_us > SPIN_US_MAX)
 		return gw_fail(GW_RANGE, "spin_us = %u: at most %u", options->spin_us, SPIN_US_MAX);
 	client->spin_ns = options->spin_us * 1000ull;
@@ -322,10 +326,8 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	pthread_mutex_init(&client->batches_lock, NULL);
 	gw_status status = open_steps(client, options);
 	if (status != GW_OK) {
-		char text[GW_ERROR_TEXT_MAX];
-		memcpy(text, gw_last_error(), sizeof(text));
 		gw_client_close(client);
-		return gw_fail_text(status, text);
+		return status;
 	}
 	*out = client;
 	return GW_OK;
@@ -333,9 +335,11 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 
 void gw_client_close(struct gw_client *client)
 {
+	struct gw_error_kept kept;
 	/* In a forked process nothing here may be touched: it is given up, the other process has its own. */
 	if (!client || gw_client_is_inherited(client))
 		return;
+	gw_error_keep(&kept);
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);
@@ -360,6 +364,7 @@ void gw_client_close(struct gw_client *client)
 	gw_meta_destroy(client->own_meta);
 	pthread_mutex_destroy(&client->batches_lock);
 	gw_free(client);
+	gw_error_restore(&kept);
 }
 
 const struct gw_graph_info *gw_client_graph(const struct gw_client *client)
@@ -379,9 +384,10 @@ gw_status gw_edge_type(const struct gw_client *client, const char *name, uint32_
 
 gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin, int64_t *end)
 {
-	if (ntype >= client->meta->num_ntypes || part >= client->meta->num_parts)
-		return gw_fail(GW_RANGE, "node type %u of %u, part %u of %u", ntype, client->meta->num_ntypes, part,
-			       client->meta->num_parts);
+	if (ntype >= client->meta->num_ntypes)
+		return gw_fail(GW_RANGE, "node type %u: the graph has %u, from 0", ntype, client->meta->num_ntypes);
+	if (part >= client->meta->num_parts)
+		return gw_fail(GW_RANGE, "part %u: the graph has parts 0 to %u", part, client->meta->num_parts - 1);
 	*begin = (int64_t)client->meta->ntypes[ntype].starts[part];
 	*end = (int64_t)client->meta->ntypes[ntype].starts[part + 1];
 	return GW_OK;

@@ -288,10 +288,8 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	server->started_ns = gw_now_ns();
 	gw_status status = start_steps(server);
 	if (status != GW_OK) {
-		char text[GW_ERROR_TEXT_MAX];
-		memcpy(text, gw_last_error(), sizeof(text));
 		gw_server_end(server, 0);
-		return gw_fail_text(status, text);
+		return status;
 	}
 	*out = server;
 	return GW_OK;
@@ -318,8 +316,10 @@ static void drain(struct gw_server *server, uint32_t drain_ms)
 
 void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 {
+	struct gw_error_kept kept;
 	if (!server)
 		return;
+	gw_error_keep(&kept);
 	uint32_t threads = server->threads ? server->options.threads : 0;
 	/* While the port is still ours: the next server on it makes a key of the same name. */
 	if (server->has_key)
@@ -352,4 +352,5 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	explicit_bzero(server->key, sizeof(server->key));
 	gw_meta_destroy(server->meta);
 	gw_free(server);
+	gw_error_restore(&kept);
 }

@@ -92,6 +92,8 @@ static const struct gw_option table[] = {
 	{"server", "HOST:PORT", "a server to reach by every transport; may be given again", 0,
 	 GW_OPTION_CALL(take_server)},
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(struct command, key_file)},
+	{"insecure", NULL, "reach servers on loopback that have no key, too", 0,
+	 GW_OPTION_FLAG(struct command, peers.insecure)},
 	{"transport", "auto|tcp|shm|verbs", "one that must reach every server (auto: any)", 0,
 	 GW_OPTION_CHOICE(struct command, peers.transport, transports)},
 	{"row", "BYTES", "bytes of a row, for the times and rates of reads (512)", 0,

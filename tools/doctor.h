@@ -143,6 +143,7 @@ struct gw_doctor_peers {
 	uint32_t count;
 	const uint8_t *key; /* or NULL: on loopback it is found */
 	uint32_t key_bytes;
+	bool insecure;         /* servers on loopback need not have one */
 	const char *transport; /* that must work: "tcp", "shm", "verbs"; NULL or "auto": any */
 	uint32_t row_bytes;
 	uint64_t timeout_ms; /* of a connect */

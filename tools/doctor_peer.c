@@ -60,17 +60,16 @@ static gw_status reach(const struct peer *peer, enum way way, struct gw_doctor_r
 					.key_bytes = peers->key_bytes,
 					.deadline_ns = gw_deadline_ns((int64_t)peers->timeout_ms)};
 	uint8_t found[GW_KEY_BYTES];
-	if (!peers->key && gw_address_is_loopback(&to.address) && gw_key_find(to.address.port, found) == GW_OK) {
-		to.key = found;
-		to.key_bytes = GW_KEY_BYTES;
-	}
+	gw_status status = peers->key ? GW_OK : gw_key_choose(&to, peers->insecure, found);
 	snprintf(to.address.scheme, sizeof(to.address.scheme), "%s", schemes[way]);
 	if (way == BY_SHM) {
 		snprintf(to.address.host, sizeof(to.address.host), "%016llx", (unsigned long long)peer->incarnation);
 		to.address.port = 0;
 	}
 	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
-	gw_status status = gw_doctor_reader_open(schemes[way], &to, peers->row_bytes, peers->measure_ms, out);
+	*out = NULL;
+	if (!status)
+		status = gw_doctor_reader_open(schemes[way], &to, peers->row_bytes, peers->measure_ms, out);
 	explicit_bzero(found, sizeof(found));
 	return status;
 }
@@ -91,8 +90,8 @@ static void judge_unreached(const struct peer *peer, enum way way, gw_status sta
 		gw_doctor_costs(finding, "nothing, if the server is on another host or another user's");
 	}
 	if (status == GW_REFUSED)
-		gw_doctor_mend(finding, "graphwire doctor --server %s --key-file FILE, the one that the server has",
-			       peer->text);
+		gw_doctor_mend(finding, "graphwire doctor --server %s --key-file FILE, the one that the server has%s",
+			       peer->text, peer->peers->key ? "" : "; --insecure, if it is to have none");
 	if (way != BY_VERBS || mapped || !gw_doctor_device_names(peer->doctor, &devices))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);

@@ -23,7 +23,10 @@
 #include "tools/minibatch_compare.h"
 
 #define SERVERS_MAX 4096
-#define FANOUT_MAX  65536
+/* The library's: more is a usage error, not a failure. */
+#define FANOUT_MAX  (1 << 20)
+#define DEPTH_MAX   256
+#define THREADS_MAX 64
 
 struct command {
 	struct gw_client_options client;
@@ -92,6 +95,21 @@ static gw_status check_command(void *input)
 		return gw_fail(GW_INVALID, "--part-config or --servers is missing");
 	if (c->check && !c->client.part_config)
 		return gw_fail(GW_INVALID, "--check compares with the folder: --part-config is missing");
+	if (c->check && c->client.server_count == 0)
+		return gw_fail(GW_INVALID, "--check compares what servers send with the folder; without --servers it "
+					   "compares nothing");
+	if (c->client.transport && c->client.server_count == 0)
+		return gw_fail(GW_INVALID, "--transport chooses how servers are reached; without --servers it chooses "
+					   "nothing");
+	if (c->client.insecure && c->client.key_file)
+		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
+	for (uint32_t i = 0; i < c->plan.override_count; i++) {
+		const struct gw_epoch_override *override = &c->plan.overrides[i];
+		if (override->fanouts.hops != c->plan.fanouts.hops)
+			return gw_fail(GW_INVALID,
+				       "edge type \"%s\" has %" PRIu32 " fanouts, but there are %" PRIu32 " hops",
+				       override->etype, override->fanouts.hops, c->plan.fanouts.hops);
+	}
 	return GW_OK;
 }
 
@@ -104,6 +122,8 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR:PORT,...", "one server for each part; none: standalone, from the folder", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
+	{"insecure", NULL, "read from servers on loopback that have no key, too", 0,
+	 GW_OPTION_FLAG(C, client.insecure)},
 	{"transport", "auto|tcp|shm|verbs",
 	 "memory mapped on this host, RDMA, TCP: for each part the first of them that works (auto), or one alone", 0,
 	 GW_OPTION_CHOICE(C, client.transport, transports)},
@@ -121,9 +141,12 @@ static const struct gw_option table[] = {
 	{"batch-size", "N", "seeds of a mini-batch (1000)", 2, GW_OPTION_NUMBER(C, plan.batch_size, 1, 1u << 24)},
 	{"steps", "N", "stop after so many mini-batches (the whole epoch)", 2,
 	 GW_OPTION_NUMBER(C, steps_max, 1, UINT64_MAX)},
-	{"depth", "N", "mini-batches ahead (4)", 2, GW_OPTION_NUMBER(C, plan.depth, 1, 1024)},
-	{"threads", "N", "of the client (one for each processor)", 2, GW_OPTION_NUMBER(C, client.threads, 1, 1024)},
+	{"depth", "N", "mini-batches ahead (4)", 2, GW_OPTION_NUMBER(C, plan.depth, 1, DEPTH_MAX)},
+	{"threads", "N", "of the client (one for each processor)", 2,
+	 GW_OPTION_NUMBER(C, client.threads, 1, THREADS_MAX)},
 	{"timeout", "MS", "an operation's deadline (30000)", 2, GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)},
+	{"reconnect", "MS", "how long to wait for a server that went away (300000)", 2,
+	 GW_OPTION_NUMBER(C, client.reconnect_ms, 1, INT32_MAX)},
 	{"seed", "N", "of the shuffle and of sampling (1)", 2, GW_OPTION_NUMBER(C, plan.seed, 0, UINT64_MAX)},
 	{"check", NULL, "stream it again beside a standalone client and compare every byte", 3,
 	 GW_OPTION_FLAG(C, check)},

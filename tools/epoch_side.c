@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/dtype.h"
 #include "core/base/status.h"
 
 #define SEEDS_STEP (1 << 20) /* ids looked at in one go */
@@ -74,10 +75,6 @@ static gw_status fill_fanouts(const struct gw_epoch_plan *plan, struct gw_epoch_
 		gw_status status = gw_edge_type(side->client, override->etype, &e);
 		if (status)
 			return status;
-		if (override->fanouts.hops != hops)
-			return gw_fail(GW_INVALID,
-				       "edge type \"%s\" has %" PRIu32 " fanouts, but there are %" PRIu32 " hops",
-				       override->etype, override->fanouts.hops, hops);
 		for (uint32_t hop = 0; hop < hops; hop++)
 			side->fanouts[hop * etypes + e] = override->fanouts.of_hop[hop];
 	}
@@ -162,6 +159,18 @@ static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoc
 	return gw_fail(GW_NOT_FOUND, "there is no seed: %s has no %s", where, type);
 }
 
+/* One flag for each node. */
+static gw_status check_mask(const struct gw_tensor *mask)
+{
+	if (mask->ndim != 1)
+		return gw_fail(GW_INVALID, "mask \"%s\" has %" PRIu32 " dimensions: a mask is one flag for each node",
+			       mask->name, mask->ndim);
+	if (mask->dtype != GW_BOOL && mask->dtype != GW_UINT8 && mask->dtype != GW_INT8)
+		return gw_fail(GW_INVALID, "mask \"%s\" is %s: a mask is bool, uint8 or int8", mask->name,
+			       gw_dtype_name(mask->dtype));
+	return GW_OK;
+}
+
 /* The nodes whose mask is set, every node where there is no such mask; of one part or of all. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
@@ -171,9 +180,10 @@ static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_
 	gw_status status = find_of_seeds(side, plan->mask, MASK, &mask);
 	if (status)
 		return status;
-	if (mask && mask->row_bytes != 1)
-		return gw_fail(GW_INVALID, "mask \"%s\" has %" PRIu64 " bytes a row, not 1", mask->name,
-			       mask->row_bytes);
+	if (mask)
+		status = check_mask(mask);
+	if (status)
+		return status;
 	if (plan->one_part)
 		status = gw_part_range(side->client, ntype, plan->part, &begin, &end);
 	if (!status)
@@ -208,13 +218,8 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 		side->options.last = GW_LAST_SHORT;
 		status = gw_loader_open(side->client, &side->options, &side->loader);
 	}
-	if (status) {
-		/* Closing a client may set an error text of its own; the one that counts is this one. */
-		char text[GW_ERROR_TEXT_MAX];
-		snprintf(text, sizeof(text), "%s", gw_last_error());
+	if (status)
 		gw_epoch_side_close(side);
-		gw_fail_text(status, text);
-	}
 	return status;
 }
 

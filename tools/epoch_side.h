@@ -24,7 +24,7 @@ struct gw_epoch_plan {
 	bool one_part;        /* only seeds that `part` owns */
 	uint32_t part;
 	struct gw_epoch_fanouts fanouts;
-	uint32_t override_count;
+	uint32_t override_count; /* as many hops each as fanouts has */
 	struct gw_epoch_override {
 		const char *etype;
 		struct gw_epoch_fanouts fanouts;

@@ -41,7 +41,7 @@ struct command {
 	uint8_t key[KEY_BYTES_MAX];
 	uint32_t key_bytes;
 	uint64_t timeout_ms;
-	bool json;
+	bool insecure, json;
 };
 
 static gw_status take_server(void *input, char *text)
@@ -56,6 +56,8 @@ static gw_status take_server(void *input, char *text)
 
 static const struct gw_option table[] = {
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(struct command, key_file)},
+	{"insecure", NULL, "ask servers on loopback that have no key, too", 0,
+	 GW_OPTION_FLAG(struct command, insecure)},
 	{"timeout", "MS", "how long to wait for answers (5000)", 0,
 	 GW_OPTION_NUMBER(struct command, timeout_ms, 1, 3600000)},
 	{"json", NULL, "one JSON object a server and line", 0, GW_OPTION_FLAG(struct command, json)},
@@ -77,13 +79,10 @@ static void connect_to(struct command *c, struct gw_poll_group *group, struct qu
 	struct gw_connect_options to = {.deadline_ns = deadline_ns, .key = c->key, .key_bytes = c->key_bytes};
 	uint8_t found[GW_KEY_BYTES];
 	gw_status status = gw_address_parse(question->text, &to.address);
-	if (!c->key_file) {
+	if (!c->key_file)
 		to.key = NULL;
-		if (gw_address_is_loopback(&to.address) && gw_key_find(to.address.port, found) == GW_OK) {
-			to.key = found;
-			to.key_bytes = GW_KEY_BYTES;
-		}
-	}
+	if (!status && !c->key_file)
+		status = gw_key_choose(&to, c->insecure, found);
 	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
 	if (!status)
 		status = gw_endpoint_connect(group, &to, question, &question->endpoint);

@@ -138,6 +138,11 @@ char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_M
 	return buffer;
 }
 
+bool gw_address_has_port(const struct gw_address *address)
+{
+	return !is_named(address->scheme);
+}
+
 bool gw_address_is_loopback(const struct gw_address *address)
 {
 	if (is_named(address->scheme))

@@ -22,6 +22,9 @@ struct gw_address {
 gw_status gw_address_parse(const char *text, struct gw_address *out);
 char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_MAX]);
 
+/* Whether it is one of hosts and ports (tcp, verbs), and no name within this user's reach (shm, memory). */
+bool gw_address_has_port(const struct gw_address *address);
+
 /* Whether the address is this host's loopback (127.0.0.0/8, ::1, "localhost", shm, memory). */
 bool gw_address_is_loopback(const struct gw_address *address);
 

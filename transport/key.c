@@ -1,7 +1,7 @@
 /* Shared secrets in files. A server on loopback makes one for its port; clients of the same user find it there. The
  * folder must be this user's and closed to others, and files are created closed, so that no other user of the host
  * can plant or read a key. Fails on a folder or file that others own or may read, naming it. */
-#include "transport/service.h"
+#include "transport/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,4 +128,17 @@ void gw_key_remove(uint16_t port)
 gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
 {
 	return file_read(path, key, KEY_FILE_BYTES_MIN, KEY_FILE_BYTES_MAX, key_bytes);
+}
+
+gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8_t found[GW_KEY_BYTES])
+{
+	if (!gw_address_has_port(&options->address) || !gw_address_is_loopback(&options->address))
+		return GW_OK;
+	gw_status status = gw_key_find(options->address.port, found);
+	if (status == GW_OK) {
+		options->key = found;
+		options->key_bytes = GW_KEY_BYTES;
+	}
+	options->must_prove = !insecure;
+	return status == GW_NOT_FOUND || insecure ? GW_OK : status;
 }

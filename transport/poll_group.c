@@ -67,8 +67,10 @@ gw_status gw_poll_group_create(const struct gw_poll_group_options *options, stru
 
 void gw_poll_group_destroy(struct gw_poll_group *group)
 {
+	struct gw_error_kept kept;
 	if (!group)
 		return;
+	gw_error_keep(&kept);
 	/* Endpoints first: until they are silenced they may write to the buffers. */
 	for (uint32_t i = atomic_load(&group->part_count); i-- > 0;) {
 		group->parts[i].transport->shut(group->parts[i].state);
@@ -79,6 +81,7 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	close(group->wake_fd);
 	gw_free(group->buffers);
 	gw_free(group);
+	gw_error_restore(&kept);
 }
 
 const struct gw_poll_group_options *gw_poll_group_options(const struct gw_poll_group *group)
@@ -277,8 +280,10 @@ uint64_t gw_poll_group_registrations(const struct gw_poll_group *group)
 
 void gw_buffer_release(struct gw_buffer *buffer)
 {
+	struct gw_error_kept kept;
 	if (!buffer)
 		return;
+	gw_error_keep(&kept);
 	struct gw_poll_group *group = buffer->group;
 	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_relaxed);
 	for (uint32_t i = 0; i < count; i++)
@@ -287,6 +292,7 @@ void gw_buffer_release(struct gw_buffer *buffer)
 	last->number = buffer->number;
 	group->buffers[last->number] = last;
 	gw_free(buffer);
+	gw_error_restore(&kept);
 }
 
 gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_connect_options *options, void *cookie,
@@ -310,4 +316,32 @@ gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, c
 		return gw_fail(GW_INVALID, "a listener without a poll group");
 	gw_status status = gw_transport_find(address->scheme, &transport);
 	return status ? status : transport->listen(groups, group_count, address, service, out);
+}
+
+void gw_endpoint_close(struct gw_endpoint *endpoint)
+{
+	struct gw_error_kept kept;
+	if (!endpoint)
+		return;
+	gw_error_keep(&kept);
+	endpoint->transport->close(endpoint);
+	gw_error_restore(&kept);
+}
+
+void gw_listener_stop(struct gw_listener *listener, bool close)
+{
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	listener->transport->listener_stop(listener, close);
+	gw_error_restore(&kept);
+}
+
+void gw_listener_free(struct gw_listener *listener)
+{
+	struct gw_error_kept kept;
+	if (!listener)
+		return;
+	gw_error_keep(&kept);
+	listener->transport->listener_free(listener);
+	gw_error_restore(&kept);
 }

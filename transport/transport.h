@@ -84,6 +84,7 @@ struct gw_connect_options {
 	struct gw_address address;
 	const uint8_t *key; /* shared secret, or NULL: none is offered */
 	uint32_t key_bytes;
+	bool must_prove;         /* a server that proves no key is GW_REFUSED */
 	uint64_t graph_id;       /* 0: any; else GW_WRONG_GRAPH unless the server serves it */
 	uint8_t client_uuid[16]; /* the same over reconnects of one client: repeats of a request are recognised by it */
 	uint64_t deadline_ns;    /* of the connect */
@@ -266,6 +267,12 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 		    struct gw_service *service, struct gw_listener **out);
 
+/* Whom to believe where no key was given: on loopback who proves the key that the server left in the runtime folder,
+ * since anybody on this host may take its port when it ends. insecure: also who has none to prove. Fills in key and
+ * must_prove; the key lies in `found`. Other hosts' servers are asked for none. Fails where a key that is there cannot
+ * be read. */
+gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8_t found[GW_KEY_BYTES]);
+
 /* Takes a TCP port long before gw_listen, for a server that first has to load: bound, so that nobody else gets it, and
  * refusing clients. Port 0 becomes the one that was got. GW_BUSY as of gw_listen. *reservation is a descriptor to close
  * when gw_listen has succeeded, or on the way out; gw_port_yield comes right before gw_listen. */
@@ -274,11 +281,11 @@ void gw_port_yield(int reservation);
 
 /* --- Dispatch. --- */
 
-static inline void gw_endpoint_close(struct gw_endpoint *endpoint)
-{
-	if (endpoint)
-		endpoint->transport->close(endpoint);
-}
+/* What ends something leaves the thread's error text as it is. */
+
+void gw_endpoint_close(struct gw_endpoint *endpoint); /* NULL is allowed */
+void gw_listener_stop(struct gw_listener *listener, bool close);
+void gw_listener_free(struct gw_listener *listener); /* NULL is allowed */
 
 static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_group *group,
 				       const struct gw_region *region, struct gw_buffer *buffer,
@@ -313,17 +320,6 @@ static inline void gw_endpoint_request_cancel(struct gw_endpoint *endpoint, cons
 static inline const uint8_t *gw_endpoint_map(struct gw_endpoint *endpoint, const struct gw_region *region)
 {
 	return endpoint->transport->map(endpoint, region);
-}
-
-static inline void gw_listener_stop(struct gw_listener *listener, bool close)
-{
-	listener->transport->listener_stop(listener, close);
-}
-
-static inline void gw_listener_free(struct gw_listener *listener)
-{
-	if (listener)
-		listener->transport->listener_free(listener);
 }
 
 #endif

@@ -81,6 +81,8 @@ gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 		return GW_NO_SPACE;
 	if (status == GW_IO && error == ENOMEM)
 		return GW_NO_MEMORY;
+	if (status == GW_IO && (error == EMFILE || error == ENFILE))
+		return GW_LIMIT;
 	return status;
 }
 
@@ -109,4 +111,14 @@ gw_status gw_fail_text(gw_status status, const char *text)
 	snprintf(copy, sizeof(copy), "%s", text);
 	set_text(copy);
 	return status;
+}
+
+void gw_error_keep(struct gw_error_kept *kept)
+{
+	memcpy(kept->text, error_text, strlen(error_text) + 1);
+}
+
+void gw_error_restore(const struct gw_error_kept *kept)
+{
+	memcpy(error_text, kept->text, strlen(kept->text) + 1);
 }

@@ -13,8 +13,9 @@
 /* Sets this thread's error text and returns the status, which is not GW_OK. The old text may be an argument. */
 gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* The same, ending in ": " and the text of the errno value, for EMFILE and EFBIG with the limit to raise. ENOSPC/EDQUOT
- * and ENOMEM override a GW_IO status with GW_NO_SPACE and GW_NO_MEMORY. */
+/* The same, ending in ": " and the text of the errno value, for EMFILE and EFBIG with the limit to raise. A shortage
+ * overrides a GW_IO status: ENOSPC and EDQUOT with GW_NO_SPACE, ENOMEM with GW_NO_MEMORY, EMFILE and ENFILE with
+ * GW_LIMIT. */
 gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
@@ -34,6 +35,21 @@ gw_status gw_context(gw_status status, const char *format, ...) __attribute__((f
 /* Puts "; advice" behind this thread's error text: what to do, where the caller knows that better than whoever found
  * the fault. Returns the status unchanged. */
 gw_status gw_advise(gw_status status, const char *advice);
+
+/* Keeps this thread's error text over a stretch of code whose failures are nobody's news: whatever closes, cancels or
+ * frees does so, since it is called on the way out, and its caller has an error to tell. The text is where it was
+ * before, byte for byte, so that pointers to it stay right. Stretches nest.
+ *
+ *   struct gw_error_kept kept;
+ *   gw_error_keep(&kept);
+ *   ...
+ *   gw_error_restore(&kept);
+ */
+struct gw_error_kept {
+	char text[GW_ERROR_TEXT_MAX];
+};
+void gw_error_keep(struct gw_error_kept *kept);
+void gw_error_restore(const struct gw_error_kept *kept);
 
 /* Sets the text that another thread's failure left, for handing an error over between threads. */
 gw_status gw_fail_text(gw_status status, const char *text);

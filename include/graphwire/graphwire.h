@@ -12,7 +12,11 @@
  * Time: two limits, both in gw_client_options. Each operation (a gather, a mini-batch) has one deadline, from the call
  * to its end, however many servers it asks how often. While a server that it waits for is away its deadline stands
  * still, and the budget for reconnecting runs instead: a server that loads again may take longer than one operation.
- * The error says which of the two was used up: GW_DEADLINE, or why the server could not be reached.
+ * The error says which of the two was used up: GW_DEADLINE, or why the server could not be reached. A server that is
+ * silent for a third of an operation's deadline is asked whether it is there; one that does not answer for as long
+ * again is away. What waiting does not mend (another key, another graph, no descriptors or memory here) ends the
+ * operation within seconds.
+ * Log: what has to be waited for longer than a second is one line on stderr, and its end another one.
  * Ids are global: node ids within their node type, edge ids within their edge type, both from 0.
  */
 #ifndef GRAPHWIRE_H
@@ -59,6 +63,10 @@ struct gw_client_options {
 	uint32_t queue_pairs;     /* RDMA: of each thread with each server, at most 8; 0: 2 */
 	uint64_t dense_bytes_max; /* memory for one dense id map, of which each batch in flight has one; 0: 256 MiB */
 	bool no_verify;           /* standalone: do not compare digests while loading */
+	/* Without key_file: read from servers on loopback that prove no key ("serve --insecure"), behind whose address
+	 * any user of this host may stand. Otherwise they are refused, and so is a server that has proved a key before
+	 * and comes back without one. */
+	bool insecure;
 };
 
 /* Connects to every server (or loads every part) and checks that together they are one graph. Blocks until all are

@@ -78,7 +78,8 @@ typedef enum gw_dtype {
 GW_API const char *gw_status_text(gw_status status);
 
 /* What went wrong in the last call of this thread that failed: one line that says what, where and, where there is a
- * remedy, what to do. Valid until the next failure in this thread; "" before the first. */
+ * remedy, what to do. Valid until the next failure in this thread; "" before the first. Functions that close, cancel,
+ * release or free leave it as it is. */
 GW_API const char *gw_last_error(void);
 
 #ifdef __cplusplus

@@ -38,8 +38,12 @@ static void open_ends_wherever_the_server_is_stuck(void **state)
 		relay_begin(&relay, &setup.cluster.addresses[0]);
 		relay_hold_after(&relay, places[i]);
 		const char *list[] = {relay.text};
-		struct gw_client_options options = {
-			.servers = list, .server_count = 1, .threads = 1, .timeout_ms = SHORT_MS, .reconnect_ms = 1};
+		struct gw_client_options options = {.servers = list,
+						    .server_count = 1,
+						    .threads = 1,
+						    .timeout_ms = SHORT_MS,
+						    .reconnect_ms = 1,
+						    .insecure = true};
 		struct gw_client *client;
 		if (i == PLACES - 1) /* behind all that it wants to know */
 			options.timeout_ms = LONG_MS;
@@ -384,7 +388,7 @@ static void open_tries_a_dying_server_until_it_lives(void **state)
 	for (size_t i = 0; i < PLACES; i++) {
 		relay_cut_after(&relay, places[i]);
 		struct gw_client_options options = {
-			.servers = list, .server_count = 1, .threads = 1, .timeout_ms = SHORT_MS};
+			.servers = list, .server_count = 1, .threads = 1, .timeout_ms = SHORT_MS, .insecure = true};
 		struct gw_client *client;
 		gw_status status = gw_client_open(&options, &client);
 		if (status != GW_OK && status != GW_PEER_LOST && status != GW_PROTOCOL)

@@ -215,9 +215,49 @@ static void the_key_decides_who_comes_in(void **state)
 	serve.insecure = true;
 	assert_int_equal(gw_server_start(&serve, &server), GW_OK);
 	options.key_file = NULL;
+	expect(gw_client_open(&options, &client), GW_REFUSED, "insecure");
+	options.insecure = true;
 	gw_client_close(open_client(&options));
 	gw_server_end(server, 0);
 	gw_fixture_end(&fixture);
+}
+
+/* A server ends and takes its key along; somebody without a key takes its port, with the same graph's name. */
+static void nobody_takes_the_place_of_a_server_that_had_a_key(void **state)
+{
+	(void)state;
+	struct setup setup;
+	setup_begin(&setup, 54, 1, NULL);
+	struct cluster *cluster = &setup.cluster;
+	for (int insecure = 0; insecure < 2; insecure++) {
+		struct gw_client_options options = {.servers = cluster->list,
+						    .server_count = 1,
+						    .threads = 2,
+						    .timeout_ms = LONG_MS,
+						    .reconnect_ms = 2 * SHORT_MS,
+						    .insecure = insecure};
+		struct gw_client *client = open_client(&options);
+		const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+		struct gw_service_counters counters;
+		int64_t id = 0;
+		uint8_t row[64];
+		assert_int_equal(gw_gather(client, feat, &id, 1, row), GW_OK);
+		cluster_kill(cluster, 0);
+		cluster->insecure = true;
+		cluster_revive(cluster, 0);
+		/* One engine has known the server, the other one has not. */
+		for (int i = 0; i < 4; i++)
+			expect(gw_gather(client, feat, &id, 1, row), GW_REFUSED, "no key to prove");
+		gw_service_counters(cluster->servers[0]->service, &counters);
+		assert_int_equal(counters.reads + counters.requests, 0);
+		cluster_kill(cluster, 0);
+		cluster->insecure = false;
+		cluster_revive(cluster, 0);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(gw_gather(client, feat, &id, 1, row), GW_OK);
+		gw_client_close(client);
+	}
+	setup_end(&setup);
 }
 
 int main(void)
@@ -227,6 +267,7 @@ int main(void)
 		cmocka_unit_test(statuses_that_are_no_answers_are_not_believed),
 		cmocka_unit_test(strangers_are_named),
 		cmocka_unit_test(the_key_decides_who_comes_in),
+		cmocka_unit_test(nobody_takes_the_place_of_a_server_that_had_a_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

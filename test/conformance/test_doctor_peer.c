@@ -163,6 +163,7 @@ static void ask(struct asking *asking, const char *host, uint16_t port)
 	asking->doctor.section = "servers";
 	asking->peers = (struct gw_doctor_peers){.servers = asking->list,
 						 .count = 1,
+						 .insecure = true,
 						 .row_bytes = 64,
 						 .measure_ms = MEASURE_MS,
 						 .timeout_ms = getenv("GRAPHWIRE_GUEST") ? 60000 : 30000};
@@ -246,6 +247,13 @@ static void both_ways_read_the_same(void **state)
 	answer(&asking, "", GW_DOCTOR_OK, "clients here read over shm");
 	doctor_has(doctor_find(&asking.doctor, range_name(&asking, "tcp"))->value, "64");
 	assert_true(gw_doctor_worst(&asking.doctor) < GW_DOCTOR_PROBLEM);
+	gw_doctor_free(&asking.doctor);
+	/* They have no key; who expects one is told so. */
+	ask(&asking, "127.0.0.1", twin.bed.address.port);
+	asking.peers.insecure = false;
+	gw_doctor_ask(&asking.doctor, &asking.peers);
+	doctor_has(answer(&asking, "tcp", GW_DOCTOR_NOTE, "no key to prove")->mend, "--insecure");
+	answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport");
 	gw_doctor_free(&asking.doctor);
 	twin_end(&twin);
 }

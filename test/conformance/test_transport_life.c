@@ -99,10 +99,11 @@ static void stop_and_drain(void **state)
 
 /* --- Who may connect. --- */
 
-static gw_status try_connect(struct one *one, const char *key, uint64_t graph_id, const char *word)
+static gw_status try_connect_as(struct one *one, const char *key, uint64_t graph_id, const char *word, bool must_prove)
 {
 	struct gw_connect_options connect = gw_bed_options(&one->bed);
 	struct gw_endpoint *endpoint;
+	connect.must_prove = must_prove;
 	connect.key = (const uint8_t *)key;
 	connect.key_bytes = key ? (uint32_t)strlen(key) : 0;
 	connect.graph_id = graph_id;
@@ -116,6 +117,11 @@ static gw_status try_connect(struct one *one, const char *key, uint64_t graph_id
 	return status;
 }
 
+static gw_status try_connect(struct one *one, const char *key, uint64_t graph_id, const char *word)
+{
+	return try_connect_as(one, key, graph_id, word, false);
+}
+
 static void keys_and_graphs(void **state)
 {
 	struct one one;
@@ -123,6 +129,7 @@ static void keys_and_graphs(void **state)
 	assert_int_equal(try_connect(&one, NULL, 77, ""), GW_OK);
 	assert_int_equal(try_connect(&one, NULL, 78, "000000000000004d"), GW_WRONG_GRAPH);
 	assert_int_equal(try_connect(&one, "a key too many", 0, "none to prove"), GW_REFUSED);
+	assert_int_equal(try_connect_as(&one, NULL, 0, "no key to prove", true), GW_REFUSED);
 	gw_one_read_works(&one);
 	gw_one_end(&one);
 
@@ -131,13 +138,15 @@ static void keys_and_graphs(void **state)
 	gw_bed_begin(&one.bed, *state, &options);
 	one.group = gw_bed_group(one.bed.kind);
 	assert_int_equal(try_connect(&one, options.key, 77, ""), GW_OK);
+	assert_int_equal(try_connect_as(&one, options.key, 77, "", true), GW_OK);
+	assert_int_equal(try_connect_as(&one, NULL, 77, "wants a key", true), GW_REFUSED);
 	assert_int_equal(try_connect(&one, options.key, 1, "graph"), GW_WRONG_GRAPH);
 	assert_int_equal(try_connect(&one, "the wrong key of this test", 0, "another key"), GW_REFUSED);
 	assert_int_equal(try_connect(&one, "the right key of this tes", 0, "another key"), GW_REFUSED);
 	assert_int_equal(try_connect(&one, NULL, 0, "wants a key"), GW_REFUSED);
 	struct gw_service_counters counters;
 	gw_service_counters(one.bed.service, &counters);
-	assert_in_range(counters.refused, 2, 4); /* a client without a key or with another graph may leave by itself */
+	assert_in_range(counters.refused, 2, 5); /* a client without a key or with another graph may leave by itself */
 	gw_poll_group_destroy(one.group);
 	gw_bed_end(&one.bed);
 }

@@ -155,7 +155,7 @@ static void lookups_are_limited(void **state)
 	atomic_store(&held, true);
 	for (int i = 0; i <= TCP_LOOKUPS_MAX; i++)
 		endpoints[i] = connect_slow(&one, 0, &cookies[i]);
-	assert_int_equal(gw_bed_wait(one.group, &cookies[TCP_LOOKUPS_MAX]).status, GW_LIMIT);
+	assert_int_equal(gw_bed_wait(one.group, &cookies[TCP_LOOKUPS_MAX]).status, GW_BUSY);
 	gw_one_read_works(&one);
 	atomic_store(&held, false);
 	for (int open = TCP_LOOKUPS_MAX; open > 0;) {

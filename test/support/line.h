@@ -25,7 +25,7 @@ struct line {
 	uint8_t *expected, *out;
 };
 
-/* scale: of the graph. The list of servers and the number of threads are the line's. */
+/* scale: of the graph. The list of servers, and one thread unless others are asked for, are the line's. */
 void line_begin(struct line *line, uint64_t scale, struct gw_client_options options);
 void line_end(struct line *line);
 /* Gathers all rows into out, which is filled with something else before. */

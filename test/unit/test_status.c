@@ -53,6 +53,8 @@ static void test_errno_text_and_status(void **state)
 	assert_int_equal(gw_fail_errno(GW_IO, ENOSPC, "write"), GW_NO_SPACE);
 	assert_int_equal(gw_fail_errno(GW_IO, EDQUOT, "write"), GW_NO_SPACE);
 	assert_int_equal(gw_fail_errno(GW_IO, ENOMEM, "map"), GW_NO_MEMORY);
+	assert_int_equal(gw_fail_errno(GW_IO, EMFILE, "open"), GW_LIMIT);
+	assert_int_equal(gw_fail_errno(GW_IO, ENFILE, "open"), GW_LIMIT);
 	assert_int_equal(gw_fail_errno(GW_UNSUPPORTED, ENOMEM, "map"), GW_UNSUPPORTED);
 }
 
@@ -105,6 +107,22 @@ static void test_text_of_the_old_text(void **state)
 	assert_string_equal(gw_last_error(), "Input/output error");
 }
 
+static void test_kept_text_comes_back(void **state)
+{
+	(void)state;
+	struct gw_error_kept outer, inner;
+	gw_fail(GW_IO, "to be told");
+	const char *text = gw_last_error();
+	gw_error_keep(&outer);
+	gw_fail(GW_CANCELLED, "the endpoint was closed, and more is said about that");
+	gw_error_keep(&inner);
+	gw_fail(GW_IO, "x");
+	gw_error_restore(&inner);
+	assert_string_equal(gw_last_error(), "the endpoint was closed, and more is said about that");
+	gw_error_restore(&outer);
+	assert_string_equal(text, "to be told");
+}
+
 static void *fail_elsewhere(void *unused)
 {
 	(void)unused;
@@ -129,7 +147,7 @@ int main(void)
 		cmocka_unit_test(test_errno_text_and_status),       cmocka_unit_test(test_long_text_is_cut),
 		cmocka_unit_test(test_text_belongs_to_its_thread),  cmocka_unit_test(test_text_is_one_plain_line),
 		cmocka_unit_test(test_text_without_terminal_codes), cmocka_unit_test(test_text_of_the_old_text),
-		cmocka_unit_test(test_advice_goes_behind),
+		cmocka_unit_test(test_advice_goes_behind),          cmocka_unit_test(test_kept_text_comes_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

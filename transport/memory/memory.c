@@ -74,6 +74,8 @@ static gw_status question(const struct gw_service *service, const struct gw_conn
 	const char *name = options->address.host;
 	if (service->key_bytes && !options->key)
 		return gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and none was given", name);
+	if (options->must_prove && !options->key && !service->key_bytes)
+		return gw_fail(GW_REFUSED, "memory:%s: the server has no key to prove", name);
 	if (options->key && !service->key_bytes)
 		return gw_fail(GW_REFUSED, "memory:%s: a key was given, but the server has none to prove", name);
 	if (options->key && (options->key_bytes != service->key_bytes ||

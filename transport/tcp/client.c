@@ -158,10 +158,17 @@ static void dial_time(struct tcp_client *client)
 	tcp_loop_timer(client->loop, client->dial_deadline_ns);
 }
 
+/* What this process is short of is no loss of the peer. */
+static gw_status dial_failed(const struct tcp_client *client, int error)
+{
+	char text[GW_ADDRESS_MAX];
+	bool own = error == EMFILE || error == ENFILE || error == ENOMEM;
+	return gw_fail_errno(own ? GW_IO : GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
+}
+
 /* Starts a connection to the address dialled, or to the first after it that takes one. */
 static gw_status dial(struct tcp_client *client)
 {
-	char text[GW_ADDRESS_MAX];
 	int error = 0;
 	for (; client->dialled; client->dialled = client->dialled->ai_next) {
 		const struct addrinfo *to = client->dialled;
@@ -180,7 +187,7 @@ static gw_status dial(struct tcp_client *client)
 		dial_time(client);
 		return watch(client, fd, POLLOUT);
 	}
-	return gw_fail_errno(GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
+	return dial_failed(client, error);
 }
 
 /* The address dialled is given up for the text of gw_last_error(). `gone` then dials the next. */
@@ -339,6 +346,7 @@ static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_op
 	client->connect_deadline_ns = options->deadline_ns ? options->deadline_ns : GW_NO_DEADLINE;
 	client->liveness_ns = options->liveness_ns ? options->liveness_ns : LIVENESS_DEFAULT_NS;
 	client->auth.version = WIRE_VERSION;
+	client->must_prove = options->must_prove;
 	if (options->key) {
 		memcpy(client->key, options->key, options->key_bytes);
 		client->auth.key = client->key;

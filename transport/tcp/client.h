@@ -60,6 +60,7 @@ struct tcp_client {
 	uint64_t connect_deadline_ns, liveness_ns, heard_ns;
 	uint64_t graph_id;
 	struct gw_auth auth;
+	bool must_prove; /* a key */
 	uint8_t key[GW_SERVICE_KEY_MAX];
 	/* Questions, oldest first. */
 	struct client_frame queue[CLIENT_QUEUE];

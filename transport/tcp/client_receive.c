@@ -285,6 +285,11 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 			       "%s: the server wants a key, and none was given; give the key file that it has", text);
 	if (!challenge.key_wanted && client->auth.key_bytes)
 		return gw_fail(GW_REFUSED, "%s: a key was given, but the server has none to prove", text);
+	if (!challenge.key_wanted && client->must_prove)
+		return gw_fail(GW_REFUSED,
+			       "%s: the server has no key to prove that it is the right one: start it with a key, or "
+			       "allow it (insecure)",
+			       text);
 	memcpy(client->auth.server_nonce, challenge.nonce, sizeof(challenge.nonce));
 	client->auth.incarnation = challenge.incarnation;
 	uint8_t proof[WIRE_PROOF_BYTES] = {0};

@@ -93,7 +93,7 @@ gw_status gw_lookup_begin(const struct gw_address *address, struct tcp_lookup **
 	*fd = -1;
 	gw_fork_guard(&guard);
 	if (atomic_fetch_add(&under_way, 1) >= TCP_LOOKUPS_MAX) {
-		status = gw_fail(GW_LIMIT, "look up %s: %d names are being looked up already; give numbers",
+		status = gw_fail(GW_BUSY, "look up %s: %d names are being looked up already; give numbers",
 				 gw_address_text(address, text), TCP_LOOKUPS_MAX);
 		goto leave;
 	}

@@ -1,0 +1,277 @@
+/* The client and servers that are away: a silent one is found out in time, what waiting mends is waited for and said,
+ * and what it does not mend is told soon. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "core/base/log.h"
+#include "test/support/line.h"
+
+/* --- What is said. --- */
+
+static atomic_uint said_away, said_back, said_else;
+
+static void hear(void *context, enum gw_log_level level, const char *line)
+{
+	(void)context;
+	if (level > GW_LOG_WARN)
+		return;
+	if (strstr(line, "waiting for it"))
+		atomic_fetch_add(&said_away, 1);
+	else if (strstr(line, "back after"))
+		atomic_fetch_add(&said_back, 1);
+	else
+		atomic_fetch_add(&said_else, 1);
+}
+
+static int listen_to_the_log(void **state)
+{
+	(void)state;
+	gw_log_sink_set(hear, NULL);
+	return 0;
+}
+
+static void wait_for(const atomic_uint *count)
+{
+	clock_begin();
+	while (!atomic_load(count)) {
+		sleep_ms(5);
+		clock_check();
+	}
+}
+
+static void forget_what_was_said(void)
+{
+	atomic_store(&said_away, 0);
+	atomic_store(&said_back, 0);
+	atomic_store(&said_else, 0);
+}
+
+/* --- Silent. --- */
+
+static void wait_for_connections(const struct relay *relay, uint64_t count)
+{
+	clock_begin();
+	while (atomic_load(&relay->accepted) < count) {
+		sleep_ms(5);
+		clock_check();
+	}
+}
+
+/* A host that vanishes says nothing, not even that its connections are gone. The silence lasts longer than an operation
+ * may: a connection is given up within its time, and the attempt after that is as long as it may be. */
+static void a_silent_link_fails_no_operation(void **state)
+{
+	(void)state;
+	struct line line;
+	line_begin(
+		&line, SETUP_SCALE,
+		(struct gw_client_options){.timeout_ms = 12 * SHORT_MS, .reconnect_ms = LONG_MS, .transport = "tcp"});
+	struct plan plan;
+	struct gw_minibatch *batch = NULL;
+	struct gw_ticket *gather, *sample;
+	make_plan(line.client, &plan, false, false);
+	relay_hold_after(&line.relay, 0);
+	uint64_t before = atomic_load(&line.relay.accepted);
+	assert_int_equal(gw_gather_start(line.client, line.feat, line.ids, line.n, line.out, &gather), GW_OK);
+	assert_int_equal(gw_sample_start(line.client, &plan.spec, 1, 1, line.ids, 10, &batch, &sample), GW_OK);
+	wait_for_connections(&line.relay, before + 2);
+	relay_pass(&line.relay);
+	expect(gw_wait(gather, -1), GW_OK, "");
+	expect(gw_wait(sample, -1), GW_OK, "");
+	assert_memory_equal(line.out, line.expected, line.n * line.feat->row_bytes);
+	gw_minibatch_release(batch);
+	line_end(&line);
+}
+
+/* However many engines wait for a server, that is one line, and its being back another one. */
+static void waiting_is_said_once(void **state)
+{
+	(void)state;
+	enum { TICKETS = 6 };
+	struct setup setup;
+	setup_begin(&setup, 55, 1, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = 1, .threads = 3, .reconnect_ms = LONG_MS};
+	struct gw_client *client = open_client(&options);
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	struct gw_ticket *tickets[TICKETS];
+	int64_t id = 0;
+	uint8_t rows[TICKETS][64];
+	forget_what_was_said();
+	cluster_kill(&setup.cluster, 0);
+	for (int i = 0; i < TICKETS; i++)
+		assert_int_equal(gw_gather_start(client, feat, &id, 1, rows[i], &tickets[i]), GW_OK);
+	wait_for(&said_away);
+	cluster_revive(&setup.cluster, 0);
+	for (int i = 0; i < TICKETS; i++)
+		expect(gw_wait(tickets[i], -1), GW_OK, "");
+	/* A second time if an engine was held up for seconds, which a busy machine may do. */
+	assert_in_range(atomic_load(&said_away), 1, 2);
+	assert_int_equal(atomic_load(&said_back), atomic_load(&said_away));
+	assert_int_equal(atomic_load(&said_else), 0);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+static void opening_says_what_it_waits_for(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct gw_client *client;
+	setup_begin(&setup, 56, 1, NULL);
+	cluster_kill(&setup.cluster, 0);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = 1, .threads = 1, .timeout_ms = 8 * SHORT_MS};
+	forget_what_was_said();
+	expect(gw_client_open(&options, &client), GW_PEER_LOST, "refused");
+	assert_int_equal(atomic_load(&said_away), 1);
+	cluster_revive(&setup.cluster, 0);
+	setup_end(&setup);
+}
+
+/* --- What waiting does not mend. --- */
+
+/* A client that would wait for very long. */
+static struct gw_client_options patient(const struct cluster *cluster)
+{
+	return (struct gw_client_options){.servers = cluster->list,
+					  .server_count = cluster->parts,
+					  .threads = 1,
+					  .timeout_ms = LONG_MS,
+					  .reconnect_ms = LONG_MS};
+}
+
+/* All rows, of all parts. */
+static void expect_gather(struct gw_client *client, gw_status wanted, const char *text)
+{
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	uint64_t n = feat->shape[0];
+	int64_t ids[SETUP_SCALE];
+	static uint8_t rows[SETUP_SCALE * 64];
+	assert_true(n <= SETUP_SCALE && feat->row_bytes <= 64);
+	for (uint64_t i = 0; i < n; i++)
+		ids[i] = (int64_t)i;
+	clock_begin();
+	expect(gw_gather(client, feat, ids, n, rows), wanted, text);
+	clock_check();
+}
+
+static void another_key_is_told_soon(void **state)
+{
+	(void)state;
+	struct setup setup;
+	char path[128];
+	uint8_t key[GW_KEY_BYTES];
+	cluster_use_own_runtime_folder();
+	setup_begin(&setup, 57, 1, NULL);
+	assert_int_equal(gw_key_find(setup.cluster.addresses[0].port, key), GW_OK);
+	snprintf(path, sizeof(path), "%s/key", setup.fixture.root);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(key, 1, sizeof(key), file), sizeof(key));
+	fclose(file);
+	assert_int_equal(chmod(path, 0600), 0);
+	struct gw_client_options options = patient(&setup.cluster);
+	options.key_file = path; /* read once: the server that is started anew has another one */
+	struct gw_client *client = open_client(&options);
+	cluster_kill(&setup.cluster, 0);
+	cluster_revive(&setup.cluster, 0);
+	expect_gather(client, GW_REFUSED, "another key than this client");
+	gw_client_close(client);
+	/* The key that is found is looked for anew: to the same client that is no failure at all. */
+	options.key_file = NULL;
+	client = open_client(&options);
+	cluster_kill(&setup.cluster, 0);
+	cluster_revive(&setup.cluster, 0);
+	expect_gather(client, GW_OK, "");
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+static void another_part_or_graph_is_told_at_once(void **state)
+{
+	(void)state;
+	struct setup setup, other;
+	setup_begin(&setup, 58, 2, NULL);
+	setup_begin(&other, 59, 2, NULL);
+	cluster_kill(&other.cluster, 0);
+	cluster_kill(&other.cluster, 1);
+	struct gw_client_options options = patient(&setup.cluster);
+	struct gw_client *client = open_client(&options);
+	/* The other part's server comes to its port. */
+	cluster_kill(&setup.cluster, 0);
+	cluster_kill(&setup.cluster, 1);
+	struct gw_address address = setup.cluster.addresses[0];
+	setup.cluster.addresses[0] = setup.cluster.addresses[1];
+	setup.cluster.addresses[1] = address;
+	cluster_revive(&setup.cluster, 0);
+	cluster_revive(&setup.cluster, 1);
+	expect_gather(client, GW_WRONG_GRAPH, "another graph, part or layout");
+	/* And another graph's. */
+	cluster_kill(&setup.cluster, 0);
+	cluster_kill(&setup.cluster, 1);
+	setup.cluster.part_config = other.fixture.folder;
+	cluster_revive(&setup.cluster, 0);
+	cluster_revive(&setup.cluster, 1);
+	expect_gather(client, GW_WRONG_GRAPH, "serves graph");
+	gw_client_close(client);
+	setup_end(&other);
+	setup_end(&setup);
+}
+
+/* The first engine is connected; the second one finds no descriptor for its connection. */
+static void own_shortages_are_told_soon(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct rlimit before, none;
+	if (cluster_is_rdma())
+		skip();
+	setup_begin(&setup, 60, 1, NULL);
+	struct gw_client_options options = patient(&setup.cluster);
+	options.threads = 2;
+	struct gw_client *client = open_client(&options);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	struct gw_ticket *tickets[2];
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	int64_t id = 0;
+	uint8_t rows[2][64];
+	clock_begin();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(gw_gather_start(client, feat, &id, 1, rows[i], &tickets[i]), GW_OK);
+	uint32_t short_of = 0;
+	for (int i = 0; i < 2; i++) {
+		gw_status status = gw_wait(tickets[i], -1);
+		if (status == GW_OK)
+			continue;
+		expect(status, GW_LIMIT, "Too many open files");
+		short_of++;
+	}
+	clock_check();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(short_of, 1);
+	/* With descriptors it goes on. */
+	for (int i = 0; i < 2; i++)
+		expect_gather(client, GW_OK, "");
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_silent_link_fails_no_operation),      cmocka_unit_test(waiting_is_said_once),
+		cmocka_unit_test(opening_says_what_it_waits_for),        cmocka_unit_test(another_key_is_told_soon),
+		cmocka_unit_test(another_part_or_graph_is_told_at_once), cmocka_unit_test(own_shortages_are_told_soon),
+	};
+	return cmocka_run_group_tests(tests, listen_to_the_log, NULL);
+}

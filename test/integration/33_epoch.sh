@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# What epoch, stat and doctor take and refuse: limits and options that contradict each other, masks that are none, and
+# servers on loopback that have no key. What epoch says when it fails on its way is in test/conformance/test_epoch_errors.c.
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+export XDG_RUNTIME_DIR=$work/runtime # keys and locks of these servers only
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+holds "a graph" "$GRAPHWIRE" generate rmat --scale 8 --features 8 --labels 4 --out graph --quiet
+holds "its parts" "$GRAPHWIRE" partition graph --num-parts 2 --method random --out parts
+
+# --- Options. ---
+epoch=("$GRAPHWIRE" epoch --part-config parts)
+refuses "epoch: a check against itself" 2 'compares nothing' "${epoch[@]}" --check
+refuses "epoch: a transport to no server" 2 'transport.*without --servers' "${epoch[@]}" --transport tcp
+refuses "epoch: a key and none" 2 'key-file.*insecure' "${epoch[@]}" --servers 127.0.0.1:1,127.0.0.1:2 \
+	--key-file some.key --insecure
+refuses "epoch: more batches ahead than there may be" 2 'depth.*256' "${epoch[@]}" --depth 257
+refuses "epoch: more threads than there may be" 2 'threads.*64' "${epoch[@]}" --threads 65
+refuses "epoch: a fanout above the largest" 2 'fanouts.*1048576' "${epoch[@]}" --fanouts 1048577
+refuses "epoch: too many hops" 2 'fanouts.*16' "${epoch[@]}" --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
+refuses "epoch: an edge type with other hops" 2 '3 fanouts.*2 hops' "${epoch[@]}" --fanout _E=1,2,3
+refuses "epoch: a budget of no time" 2 'reconnect' "${epoch[@]}" --reconnect 0
+holds "epoch: the largest values" "${epoch[@]}" --depth 256 --threads 64 --fanouts 1048576,1
+refuses "epoch: a part that is none" 1 'part 9: .*parts 0 to 1$' "${epoch[@]}" --seeds-of-part 9
+refuses "epoch: a mask of ids" 1 'mask "label" is int64' "${epoch[@]}" --mask label
+refuses "epoch: a mask of rows" 1 'mask "feat" has 2 dimensions' "${epoch[@]}" --mask feat
+
+# --- Servers without a key. ---
+declare -a address
+for part in 0 1; do
+	"$GRAPHWIRE" serve --part-config parts --part $part --listen 127.0.0.1:0 --insecure >"$part.log" 2>&1 </dev/null &
+	started+=($!)
+	within 30 grep -q '^serving part' "$part.log" || not_ok "server $part: $(tail -n 1 "$part.log")"
+	address[$part]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$part.log")
+done
+servers=${address[0]},${address[1]}
+refuses "epoch: anybody's server" 1 "127.0.0.1:.*no key to prove.*insecure" "${epoch[@]}" --servers "$servers"
+holds "epoch: it was asked for" "${epoch[@]}" --servers "$servers" --insecure --check
+refuses "stat: anybody's server" 1 "${address[0]}.*no key to prove" "$GRAPHWIRE" stat "${address[0]}"
+holds "stat: it was asked for" "$GRAPHWIRE" stat --insecure "${address[@]}"
+if "$GRAPHWIRE" doctor --measure 10 --server "${address[0]}" >doctor.out 2>&1; then
+	not_ok "doctor: anybody's server"
+elif grep -q 'no key to prove' doctor.out && grep -q -- '--insecure' doctor.out; then
+	ok "doctor: anybody's server"
+else
+	not_ok "doctor does not say why: $(cat doctor.out)"
+fi
+holds "doctor: it was asked for" "$GRAPHWIRE" doctor --measure 10 --insecure --server "${address[0]}"
