@@ -93,7 +93,7 @@ static void bytes_read(struct gw_read *read, gw_status status, const struct gw_c
 /* A string's range in its owner's bytes: [*begin, *end). */
 static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t *part, uint64_t *begin, uint64_t *end)
 {
-	const uint8_t *record = (const uint8_t *)call->records.memory.data + i * RECORD_BYTES;
+	const uint8_t *record = call->records.data + i * RECORD_BYTES;
 	*part = gw_book_owner(call->offsets.starts, call->client->meta->num_parts, (uint64_t)call->ids[i]);
 	memcpy(begin, record, 8);
 	memcpy(end, record + 8, 8);
@@ -222,7 +222,7 @@ static void records_done(struct gw_gather_op *op, gw_status status)
 static void call_start(struct gw_job *job)
 {
 	struct texts_call *call = (struct texts_call *)job;
-	gw_status status = gw_landing_reserve(&call->records, job->engine->group, call->n * RECORD_BYTES);
+	gw_status status = gw_landing_reserve(&call->records, &job->engine->slab, call->n * RECORD_BYTES);
 	if (status != GW_OK) {
 		note_failure(call, status);
 		end_call(call);
@@ -232,7 +232,7 @@ static void call_start(struct gw_job *job)
 	call->op.done = records_done;
 	call->op.owner = call;
 	gw_gather_op_start(&call->op, &call->offsets, call->ids, call->n, call->records.buffer,
-			   call->records.memory.data, false);
+			   call->records.data, false);
 }
 
 static void call_cancel(struct gw_job *job)
