@@ -221,7 +221,7 @@ static gw_status load_arrays(struct gw_part *part, const struct gw_part_options 
 
 /* --- mapped files ------------------------------------------------------------------------------------------------- */
 
-#define PIECE_BYTES (256u << 10) /* stays in a processor's cache between the kernel's copy and the digest */
+#define PIECE_BYTES (64u << 10) /* stays in a processor's cache between the kernel's copy and the digest */
 
 /* Digests are compared by reading, though the file is mapped as well: a disk that fails is an error code here, and what
  * comes after finds the pages in memory. */

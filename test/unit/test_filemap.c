@@ -39,8 +39,9 @@ static int set_up(void **state)
 	snprintf(bed->path, sizeof(bed->path), "%s/file\n.npy", bed->root);
 	int file = open(bed->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	void *map;
-	if (file < 0 || ftruncate(file, PAGES * PAGE) || gw_filemap_open(file, bed->path, PAGES * PAGE, &map) != GW_OK)
-		return -1;
+	assert_true(file >= 0);
+	assert_int_equal(ftruncate(file, PAGES * PAGE), 0);
+	assert_int_equal(gw_filemap_open(file, bed->path, PAGES * PAGE, &map), GW_OK);
 	bed->map = map;
 	close(file);
 	*state = bed;
@@ -125,8 +126,10 @@ static gw_status read_pages(void *context, uint64_t begin, uint64_t end, unsigne
 /* The caller's thread sleeps in its first chunk until another has died for all. */
 static gw_status read_by_worker(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	while (thread == 0)
-		pause();
+	if (thread == 0) {
+		for (;;)
+			pause();
+	}
 	return read_pages(context, begin, end, thread);
 }
 
