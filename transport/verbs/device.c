@@ -10,7 +10,8 @@
  *
  * A forked child begins without devices. It may not share its parent's: a registration covers addresses, and what a
  * device writes to the parent's goes to the parent's pages. librdmacm gives it the context that it inherited, on which
- * it makes a protection domain of its own.
+ * it makes a protection domain of its own; where the kernel takes no commands on that from another process than its
+ * opener (Soft-RoCE's posts), RDMA fails in the child, and a client goes by TCP.
  *
  * Fails where there is no device, or one that cannot serve one-sided reads without a writable key at the reader
  * (iWARP).
