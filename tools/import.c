@@ -34,7 +34,8 @@ static const char doc[] =
 	"  graphwire import --triples train=train.tsv --triples valid=valid.tsv \\\n"
 	"                   --triples test=test.tsv --out kg/\n"
 	"  graphwire import --from cora.npz --out cora/\n"
-	"  graphwire import --edges user:rates:film=ratings.mtx.gz --weight 3 --out graph/\n"
+	"  graphwire import --edges user:rates:film=ratings.mtx.gz --weight 3 \\\n"
+	"                   --out graph/\n"
 	"  graphwire import --from chunked/metadata.json --out graph/\n"
 	"  graphwire import apt --out packages/\n";
 
