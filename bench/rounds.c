@@ -135,7 +135,7 @@ struct gw_rounds_modes gw_rounds_find_modes(double *values, size_t count)
 {
 	struct gw_rounds_modes modes = {0};
 	struct sums all = {0}, lower = {0};
-	if (count < 2 / SHARE_MIN)
+	if ((double)count < 2 / SHARE_MIN)
 		return modes;
 	gw_bench_quantile(values, count, 0); /* sorts them */
 	count -= (size_t)((double)count * STRAY_SHARE);
