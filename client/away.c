@@ -49,7 +49,7 @@ static bool is_news(const struct gw_link *link, uint64_t now_ns)
 void gw_link_tell_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 {
 	char reason[GW_ERROR_TEXT_MAX], limit[GW_UNIT_TEXT_MAX];
-	if (link->told || (limit_ms >= 0 && limit_ms < 2 * TELL_MS) || !is_news(link, now_ns))
+	if (link->told || (limit_ms >= 0 && limit_ms / 2 < TELL_MS) || !is_news(link, now_ns))
 		return;
 	if (link->unmended_ns && (limit_ms < 0 || limit_ms > MEND_MS))
 		limit_ms = MEND_MS;
