@@ -49,7 +49,7 @@ static bool is_news(const struct gw_link *link, uint64_t now_ns)
 void gw_link_tell_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 {
 	char reason[GW_ERROR_TEXT_MAX], limit[GW_UNIT_TEXT_MAX];
-	if (link->told || (limit_ms >= 0 && limit_ms < 2 * TELL_MS) || !is_news(link, now_ns))
+	if (link->told || (limit_ms >= 0 && limit_ms / 2 < TELL_MS) || !is_news(link, now_ns))
 		return;
 	if (link->unmended_ns && (limit_ms < 0 || limit_ms > MEND_MS))
 		limit_ms = MEND_MS;
@@ -137,6 +137,13 @@ static bool is_past_mending(struct gw_link *link, gw_status status, uint64_t now
 	return link->unmended_ns && now_ns - link->unmended_ns >= MEND_NS;
 }
 
+/* An attempt that the end of the budget cut short says less than the one before it. */
+static bool is_cut_short(const struct gw_link *link, gw_status status, uint64_t now_ns)
+{
+	return status == GW_DEADLINE && link->failure && link->away_ns &&
+	       now_ns >= gw_link_budget_end(link, link->away_ns);
+}
+
 static void append(struct gw_link *link, const char *more)
 {
 	size_t used = strlen(link->reason);
@@ -146,8 +153,10 @@ static void append(struct gw_link *link, const char *more)
 void gw_link_failed(struct gw_link *link, gw_status status, const char *reason)
 {
 	uint64_t now = gw_now_ns();
-	gw_link_name(link, reason && *reason ? reason : gw_status_text(status), link->reason);
-	link->failure = status;
+	if (!is_cut_short(link, status, now)) {
+		gw_link_name(link, reason && *reason ? reason : gw_status_text(status), link->reason);
+		link->failure = status;
+	}
 	gw_link_close(link);
 	if (!link->away_ns)
 		link->away_ns = now;

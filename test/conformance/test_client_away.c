@@ -72,7 +72,7 @@ static void a_silent_link_fails_no_operation(void **state)
 	struct line line;
 	line_begin(
 		&line, SETUP_SCALE,
-		(struct gw_client_options){.timeout_ms = 12 * SHORT_MS, .reconnect_ms = LONG_MS, .transport = "tcp"});
+		(struct gw_client_options){.timeout_ms = 20 * SHORT_MS, .reconnect_ms = LONG_MS, .transport = "tcp"});
 	struct plan plan;
 	struct gw_minibatch *batch = NULL;
 	struct gw_ticket *gather, *sample;

@@ -32,7 +32,7 @@ for part in 0 1; do
 	"$GRAPHWIRE" serve --part-config parts --part $part --listen 127.0.0.1:0 --insecure >"$part.log" 2>&1 </dev/null &
 	started+=($!)
 	within 30 grep -q '^serving part' "$part.log" || not_ok "server $part: $(tail -n 1 "$part.log")"
-	address[$part]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$part.log")
+	address[part]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$part.log")
 done
 servers=${address[0]},${address[1]}
 refuses "epoch: anybody's server" 1 "127.0.0.1:.*no key to prove.*insecure" "${epoch[@]}" --servers "$servers"
