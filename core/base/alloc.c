@@ -1,6 +1,7 @@
 /* The allocation hook. Failure sets the error text, so that callers may just return GW_NO_MEMORY. */
 #include "core/base/alloc.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,19 @@
 
 #include "core/base/status.h"
 
-static const struct gw_allocator libc_allocator = {.allocate = malloc, .reallocate = realloc, .release = free};
+/* jemalloc's, where the program that we are in runs on it. 4096: all arenas, of every version. */
+extern int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes) __attribute__((weak));
+
+static void libc_trim(void)
+{
+	if (mallctl)
+		mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+	else
+		malloc_trim(0);
+}
+
+static const struct gw_allocator libc_allocator = {
+	.allocate = malloc, .reallocate = realloc, .release = free, .trim = libc_trim};
 static const struct gw_allocator *current = &libc_allocator;
 
 void gw_allocator_set(const struct gw_allocator *allocator)
@@ -51,6 +64,12 @@ void gw_free(void *memory)
 {
 	if (memory)
 		current->release(memory);
+}
+
+void gw_memory_trim(void)
+{
+	if (current->trim)
+		current->trim();
 }
 
 char *gw_strdup(const char *text)
