@@ -262,7 +262,7 @@ static bool is_draining(const struct tcp_server *server)
 static void drained(struct tcp_server *server)
 {
 	finish(server);
-	server->drained = true;
+	server->drained = server->io.yield = true;
 	tcp_loop_timer(server->loop, server->since_ns);
 }
 

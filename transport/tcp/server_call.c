@@ -73,9 +73,12 @@ static void run(struct tcp_server *server)
 {
 	server->task.call.bytes = server->in + server->in_begin + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES;
 	gw_status status = gw_task_run(&server->task);
-	if (status != GW_AGAIN)
+	if (status != GW_AGAIN) {
 		reply(server, status);
-	else if (server->task.reply.short_of_room)
+		return;
+	}
+	server->io.yield = true; /* the loop goes on with us, or with its timer */
+	if (server->task.reply.short_of_room)
 		tcp_loop_timer(server->loop, gw_now_ns() + GW_TASK_ROOM_NS);
 	else
 		queue_add(server);
