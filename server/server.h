@@ -28,6 +28,7 @@ struct gw_server_options {
 	 * "verbs", "shm": this must be, and nothing else; "tcp": none. */
 	const char *transport;
 	uint32_t connections; /* of clients at once; 0: 1,024 */
+	uint32_t unproven;    /* sockets at once that have not proved the key; 0: 256 */
 	uint32_t drain_ms;    /* how long open work may go on after the first signal */
 };
 
@@ -50,7 +51,6 @@ struct gw_server {
 	uint64_t incarnation, started_ns;
 	int reservation; /* of the port, until the listener has it; -1: none */
 	int guard_fd;
-	char *guard_path;
 	char *catalog;      /* JSON */
 	uint8_t key[1024];  /* until it is published */
 	uint32_t key_bytes; /* 0: none */

@@ -106,6 +106,10 @@ void gw_service_counters(const struct gw_service *service, struct gw_service_cou
 gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX]);
 /* The same for who only looks into it: GW_NOT_FOUND where it was not made yet. */
 gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX]);
+/* The folder itself; to be closed by the caller. */
+gw_status gw_runtime_folder_open(bool make, int *folder);
+/* One server of this user at a time changes whose a name is; until the descriptor is closed. GW_BUSY after 5 s. */
+gw_status gw_runtime_folder_lock(int folder);
 
 /* The key that a server on loopback makes for itself and clients of the same user find: 32 random bytes, 0600, in
  * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */
