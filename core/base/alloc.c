@@ -9,19 +9,7 @@
 
 #include "core/base/status.h"
 
-/* jemalloc's, where the program that we are in runs on it. 4096: all arenas, of every version. */
-extern int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes) __attribute__((weak));
-
-static void libc_trim(void)
-{
-	if (mallctl)
-		mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
-	else
-		malloc_trim(0);
-}
-
-static const struct gw_allocator libc_allocator = {
-	.allocate = malloc, .reallocate = realloc, .release = free, .trim = libc_trim};
+static const struct gw_allocator libc_allocator = {.allocate = malloc, .reallocate = realloc, .release = free};
 static const struct gw_allocator *current = &libc_allocator;
 
 void gw_allocator_set(const struct gw_allocator *allocator)
@@ -66,10 +54,17 @@ void gw_free(void *memory)
 		current->release(memory);
 }
 
+/* jemalloc's, where the program that we are in runs on it. 4096: all arenas, of every version. */
+extern int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes) __attribute__((weak));
+
 void gw_memory_trim(void)
 {
-	if (current->trim)
-		current->trim();
+	if (current != &libc_allocator)
+		return;
+	if (mallctl)
+		mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+	else
+		malloc_trim(0);
 }
 
 char *gw_strdup(const char *text)

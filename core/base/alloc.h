@@ -9,7 +9,6 @@ struct gw_allocator {
 	void *(*allocate)(size_t bytes);              /* malloc's contract */
 	void *(*reallocate)(void *old, size_t bytes); /* realloc's contract */
 	void (*release)(void *memory);                /* free's contract */
-	void (*trim)(void);                           /* or NULL: gives free memory back to the system */
 };
 
 /* Replaces the hook; NULL restores libc. Call before any other thread runs. The struct must outlive its use. */
@@ -27,7 +26,8 @@ void *gw_realloc(void *old, size_t count, size_t bytes) __attribute__((warn_unus
 /* NULL is allowed. */
 void gw_free(void *memory);
 
-/* After much was freed: gives it back to the system, as far as the allocator can, which may take milliseconds. */
+/* After much was freed: gives it back to the system, as far as the allocator can, which may take milliseconds. Another
+ * hook than libc's looks after its memory by itself. */
 void gw_memory_trim(void);
 
 char *gw_strdup(const char *text) __attribute__((malloc, warn_unused_result));
