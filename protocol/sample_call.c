@@ -33,35 +33,57 @@ size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_
 	return sizeof(struct gw_sample_run) + padded(dst_count * 4) + 2 * padded(edge_count * id_bytes);
 }
 
-static uint8_t *print_ids(uint8_t *out, const uint64_t *ids, uint64_t n, uint32_t id_bytes)
+/* The elements' bytes are in place; those up to the next multiple of 8 are zero. */
+static void pad(uint8_t *array, size_t bytes)
 {
-	size_t bytes = n * id_bytes;
-	if (n == 0) /* and perhaps no array at all */
-		return out;
+	memset(array + bytes, 0, padded(bytes) - bytes);
+}
+
+void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, uint32_t id_bytes)
+{
+	struct gw_sample_run run = {.dst_count = dst_count, .id_bytes = id_bytes, .edge_count = edge_count};
+	memcpy(out, &run, sizeof(run));
+	out += sizeof(run);
+	pad(out, (size_t)dst_count * 4);
+	out += padded((size_t)dst_count * 4);
+	pad(out, edge_count * id_bytes);
+	pad(out + padded(edge_count * id_bytes), edge_count * id_bytes);
+}
+
+void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts)
+{
+	if (n) /* else perhaps no array at all */
+		memcpy(run + sizeof(struct gw_sample_run) + (size_t)row * 4, counts, (size_t)n * 4);
+}
+
+static void print_ids(uint8_t *out, const uint64_t *ids, uint64_t n, uint32_t id_bytes)
+{
 	if (id_bytes == 8) {
-		memcpy(out, ids, bytes);
-	} else {
-		uint32_t *narrow = (void *)out;
-		for (uint64_t i = 0; i < n; i++)
-			narrow[i] = (uint32_t)ids[i];
+		memcpy(out, ids, n * 8);
+		return;
 	}
-	memset(out + bytes, 0, padded(bytes) - bytes);
-	return out + padded(bytes);
+	uint32_t *narrow = (void *)out;
+	for (uint64_t i = 0; i < n; i++)
+		narrow[i] = (uint32_t)ids[i];
+}
+
+void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t *positions, const uint64_t *neighbours)
+{
+	struct gw_sample_run run;
+	if (n == 0) /* and perhaps no arrays at all */
+		return;
+	memcpy(&run, out, sizeof(run));
+	uint8_t *array = out + sizeof(run) + padded((size_t)run.dst_count * 4);
+	print_ids(array + edge * run.id_bytes, positions, n, run.id_bytes);
+	array += padded(run.edge_count * run.id_bytes);
+	print_ids(array + edge * run.id_bytes, neighbours, n, run.id_bytes);
 }
 
 void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_t *out)
 {
-	struct gw_sample_run run = {
-		.dst_count = (uint32_t)picks->dst_count, .id_bytes = id_bytes, .edge_count = picks->edge_count};
-	memcpy(out, &run, sizeof(run));
-	out += sizeof(run);
-	size_t counts_bytes = picks->dst_count * 4;
-	if (counts_bytes)
-		memcpy(out, picks->counts.data, counts_bytes);
-	memset(out + counts_bytes, 0, padded(counts_bytes) - counts_bytes);
-	out += padded(counts_bytes);
-	out = print_ids(out, picks->positions.data, picks->edge_count, id_bytes);
-	print_ids(out, picks->neighbours.data, picks->edge_count, id_bytes);
+	gw_sample_run_begin(out, (uint32_t)picks->dst_count, picks->edge_count, id_bytes);
+	gw_sample_run_counts(out, 0, (uint32_t)picks->dst_count, picks->counts.data);
+	gw_sample_run_edges(out, 0, picks->edge_count, picks->positions.data, picks->neighbours.data);
 }
 
 static void parse_ids(uint64_t *out, const uint8_t *bytes, uint64_t n, uint32_t id_bytes)

@@ -1,5 +1,6 @@
-/* One server per part and host: a lock on a file in the user's runtime folder, held as long as the process lives, so
- * that a server that was killed leaves nothing to clean up. The file's text says who holds it. */
+/* One server per part and host: a lock on a file in the user's runtime folder, held as long as the process lives. The
+ * file's text says who holds it. Files are taken and removed under a lock of the folder; what servers leave that were
+ * killed is removed by the next one that starts. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,18 +11,16 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
 #include "server/server.h"
 
-static gw_status find_path(const struct gw_server *server, char **path)
+#define PREFIX         "part-"
+#define SUFFIX         ".lock"
+#define NAME_MAX_BYTES 64
+
+static void name_lock(const struct gw_server *server, char name[NAME_MAX_BYTES])
 {
-	char folder[GW_RUNTIME_PATH_MAX];
-	gw_status status = gw_runtime_folder(folder);
-	if (status != GW_OK)
-		return status;
-	*path = gw_format("%s/part-%016llx-%u.lock", folder, (unsigned long long)server->meta->graph_id,
-			  server->options.part);
-	return *path ? GW_OK : GW_NO_MEMORY;
+	snprintf(name, NAME_MAX_BYTES, PREFIX "%016llx-%u" SUFFIX, (unsigned long long)server->meta->graph_id,
+		 server->options.part);
 }
 
 /* The text of a lock: who has it, "" if he has not said so yet. */
@@ -40,17 +39,15 @@ static gw_status name_holder(int fd, const struct gw_server *server)
 		       *holder ? holder : "by a process that is starting");
 }
 
-gw_status gw_server_guard(struct gw_server *server)
+/* Opens and locks the file; the folder is locked, so that nobody removes it in between. */
+static gw_status take(struct gw_server *server, int folder, const char *name)
 {
-	gw_status found = find_path(server, &server->guard_path);
-	if (found != GW_OK)
-		return found;
-	int fd = open(server->guard_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return gw_fail_errno(GW_IO, errno, "%s", server->guard_path);
+		return gw_fail_errno(GW_IO, errno, "%s of the runtime folder", name);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		gw_status status = errno == EWOULDBLOCK ? name_holder(fd, server)
-							: gw_fail_errno(GW_IO, errno, "%s", server->guard_path);
+							: gw_fail_errno(GW_IO, errno, "%s of the runtime folder", name);
 		close(fd);
 		return status;
 	}
@@ -58,12 +55,61 @@ gw_status gw_server_guard(struct gw_server *server)
 	int n = snprintf(text, sizeof(text), "pid %ld at %s", (long)getpid(),
 			 gw_address_text(&server->options.listen, address));
 	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
-		gw_status status = gw_fail_errno(GW_IO, errno, "%s", server->guard_path);
+		gw_status status = gw_fail_errno(GW_IO, errno, "%s of the runtime folder", name);
 		close(fd);
 		return status;
 	}
 	server->guard_fd = fd;
 	return GW_OK;
+}
+
+static bool is_lock(const char *name)
+{
+	size_t n = strlen(name);
+	return n > strlen(PREFIX SUFFIX) && strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
+	       strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+/* Removes the locks that nobody holds: of servers that were killed. Whoever takes one has locked the folder, as we
+ * have.
+ */
+static void sweep(int folder)
+{
+	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = again < 0 ? NULL : fdopendir(again);
+	if (!list) {
+		if (again >= 0)
+			close(again);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(list));) {
+		int fd = is_lock(entry->d_name)
+				 ? openat(folder, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+				 : -1;
+		if (fd < 0)
+			continue;
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			unlinkat(folder, entry->d_name, 0);
+		close(fd);
+	}
+	closedir(list);
+}
+
+gw_status gw_server_guard(struct gw_server *server)
+{
+	char name[NAME_MAX_BYTES];
+	int folder;
+	gw_status status = gw_runtime_folder_open(true, &folder);
+	if (status != GW_OK)
+		return status;
+	name_lock(server, name);
+	status = gw_runtime_folder_lock(folder);
+	if (status == GW_OK)
+		status = take(server, folder, name);
+	if (status == GW_OK)
+		sweep(folder);
+	close(folder);
+	return status;
 }
 
 /* Whether the file's text, "pid 12 at 127.0.0.1:30050", is of the port and of a process that lives. Its lock is not
@@ -86,7 +132,7 @@ bool gw_server_find_holder(uint16_t port, char *holder, size_t bytes)
 	DIR *folder = gw_runtime_folder(path) == GW_OK ? opendir(path) : NULL;
 	bool found = false;
 	for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
-		if (strncmp(entry->d_name, "part-", 5) == 0)
+		if (is_lock(entry->d_name))
 			found = is_of_port(dirfd(folder), entry->d_name, port, holder, bytes);
 	}
 	if (folder)
@@ -96,12 +142,17 @@ bool gw_server_find_holder(uint16_t port, char *holder, size_t bytes)
 
 void gw_server_unguard(struct gw_server *server)
 {
-	if (server->guard_fd >= 0) {
-		/* The file stays: removing it would let a third process lock a new one of its name beside the second's.
-		 */
-		close(server->guard_fd);
-		server->guard_fd = -1;
+	char name[NAME_MAX_BYTES];
+	int folder;
+	if (server->guard_fd < 0)
+		return;
+	/* Under the folder's lock, since another server may be about to take the file that we remove. */
+	if (gw_runtime_folder_open(false, &folder) == GW_OK) {
+		name_lock(server, name);
+		if (gw_runtime_folder_lock(folder) == GW_OK)
+			unlinkat(folder, name, 0);
+		close(folder);
 	}
-	gw_free(server->guard_path);
-	server->guard_path = NULL;
+	close(server->guard_fd);
+	server->guard_fd = -1;
 }

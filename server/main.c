@@ -24,7 +24,11 @@ static const char doc[] =
 	"finish, ends; a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
 #define CONNECTIONS_MAX 65536
-#define FILES_KEPT      128 /* descriptors for other things than connections */
+#define CONNECTIONS_FEW 512 /* that many are said aloud */
+#define UNPROVEN_MAX    256
+#define UNPROVEN_MIN    4
+#define FILES_KEPT      48 /* descriptors for other things than connections */
+#define FILES_A_THREAD  8  /* of each thread: its ring or epoll, wake, RDMA's channels */
 
 struct arguments {
 	struct gw_server_options server;
@@ -115,7 +119,8 @@ static gw_status check_together(void *input)
 	return GW_OK;
 }
 
-static void print_ready(const struct gw_server *server)
+/* Whoever started us waits for this line. */
+static gw_status print_ready(const struct gw_server *server)
 {
 	char address[GW_ADDRESS_MAX], bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
@@ -126,24 +131,44 @@ static void print_ready(const struct gw_server *server)
 	       gw_text_duration(took, seconds), gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0),
 	       gw_server_transports(server), server->options.threads, server->options.threads == 1 ? "" : "s",
 	       (long)getpid());
-	fflush(stdout);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return gw_fail_errno(GW_IO, errno, "standard output");
+	return GW_OK;
 }
 
-/* A connection takes a descriptor, and the usual limit is low: raises it, and returns how many connections fit. */
-static uint32_t raise_file_limit(void)
+/* A connection takes a descriptor, and the usual limit is low: raises it, and shares what there is out among clients
+ * and sockets that have not proved to be some. */
+static gw_status choose_limits(struct gw_server_options *options)
 {
 	struct rlimit files, wanted;
 	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-		return 0;
+		return gw_fail_errno(GW_IO, errno, "the limit of open files");
 	wanted = (struct rlimit){files.rlim_max, files.rlim_max};
 	if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
 		files = wanted;
 	else
 		gw_log(GW_LOG_INFO, "the limit of open files stays: %s", strerror(errno));
-	if (files.rlim_cur <= 2ul * FILES_KEPT)
-		return FILES_KEPT;
-	return files.rlim_cur - FILES_KEPT < CONNECTIONS_MAX ? (uint32_t)(files.rlim_cur - FILES_KEPT)
-							     : CONNECTIONS_MAX;
+	uint64_t kept = FILES_KEPT + (uint64_t)FILES_A_THREAD * options->threads;
+	uint64_t least = kept + UNPROVEN_MIN + (options->connections ? options->connections : UNPROVEN_MIN);
+	if (files.rlim_cur < least)
+		return gw_fail(GW_LIMIT,
+			       "the limit of open files is %llu, and a server with %u threads and %u connections needs "
+			       "%llu: raise it (ulimit -n), or give fewer --threads or --connections",
+			       (unsigned long long)files.rlim_cur, options->threads,
+			       options->connections ? options->connections : UNPROVEN_MIN, (unsigned long long)least);
+	uint64_t left = files.rlim_cur - kept;
+	uint64_t unproven = options->connections ? left - options->connections : left / 4;
+	options->unproven = (uint32_t)(unproven < UNPROVEN_MIN   ? UNPROVEN_MIN
+				       : unproven > UNPROVEN_MAX ? UNPROVEN_MAX
+								 : unproven);
+	if (options->connections)
+		return GW_OK;
+	left -= options->unproven;
+	options->connections = left < CONNECTIONS_MAX ? (uint32_t)left : CONNECTIONS_MAX;
+	if (options->connections < CONNECTIONS_FEW)
+		gw_log(GW_LOG_WARN, "at most %u connections: the limit of open files is %llu (ulimit -n)",
+		       options->connections, (unsigned long long)files.rlim_cur);
+	return GW_OK;
 }
 
 /* A second signal while draining ends the process at once. */
@@ -176,12 +201,10 @@ int gw_serve_main(int argc, char **argv)
 	static const struct gw_options options = {.table = table, .doc = doc, .check = check_together};
 	gw_options_parse(&options, argc, argv, &arguments);
 	signal(SIGPIPE, SIG_IGN);
-	uint32_t connections = raise_file_limit();
-	if (!arguments.server.connections)
-		arguments.server.connections = connections;
-
-	struct gw_server *server;
-	gw_status status = gw_server_start(&arguments.server, &server);
+	struct gw_server *server = NULL;
+	gw_status status = choose_limits(&arguments.server);
+	if (status == GW_OK)
+		status = gw_server_start(&arguments.server, &server);
 	if (status != GW_OK) {
 		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
 		return 1;
@@ -191,7 +214,12 @@ int gw_serve_main(int argc, char **argv)
 	sigset_t signals;
 	choose_signals(&signals);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	print_ready(server);
+	status = print_ready(server);
+	if (status != GW_OK) {
+		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
+		gw_server_end(server, 0);
+		return 1;
+	}
 	int received;
 	while (sigwait(&signals, &received) != 0)
 		;

@@ -20,10 +20,10 @@
 #include "protocol/catalog.h"
 #include "server/server.h"
 
-#define POLL_NS       (100 * GW_NS_PER_MS)
-#define DRAIN_STEP_NS (20 * GW_NS_PER_MS)
-#define LINGER_NS     (2000 * GW_NS_PER_MS)
-#define QUIET_STEPS   5 /* drained: so many steps without a read or request */
+#define POLL_NS        (100 * GW_NS_PER_MS)
+#define DRAIN_STEP_NS  (2 * GW_NS_PER_MS)
+#define LINGER_STEP_NS (20 * GW_NS_PER_MS)
+#define LINGER_NS      (2000 * GW_NS_PER_MS)
 
 static void *serve(void *argument)
 {
@@ -32,9 +32,9 @@ static void *serve(void *argument)
 	bool accepting = true;
 	while (!atomic_load(&server->stop)) {
 		if (self->number == 0 && accepting && atomic_load(&server->stop_accepting)) {
-			gw_listener_stop(server->listener, false);
+			gw_listener_drain(server->listener);
 			if (server->local)
-				gw_listener_stop(server->local, false);
+				gw_listener_drain(server->local);
 			accepting = false;
 		}
 		gw_poll_group_poll(self->group, NULL, 0, POLL_NS);
@@ -79,7 +79,7 @@ static gw_status reserve_port(struct gw_server *server)
 	uint64_t give_up = gw_now_ns() + LINGER_NS;
 	gw_status status;
 	while ((status = gw_port_reserve(address, &server->reservation)) == GW_BUSY && gw_now_ns() < give_up) {
-		struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
+		struct timespec step = {.tv_nsec = LINGER_STEP_NS};
 		nanosleep(&step, NULL);
 	}
 	if (status != GW_BUSY)
@@ -142,7 +142,8 @@ static gw_status publish(struct gw_server *server)
 					       .parts = server->meta->num_parts};
 	const struct gw_arena *arena = gw_part_arena(server->part);
 	uint32_t region;
-	const struct gw_service_limits limits = {.connections = server->options.connections};
+	const struct gw_service_limits limits = {.connections = server->options.connections,
+						 .unproven = server->options.unproven};
 	gw_status status = gw_service_create(&identity, &limits, &server->service);
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
@@ -249,6 +250,18 @@ static gw_status start_threads(struct gw_server *server)
 	return GW_OK;
 }
 
+/* Nobody else serves this part on this host. Without a folder for the lock that cannot be told; who needs no key of it
+ * either goes on. */
+static gw_status guard(struct gw_server *server)
+{
+	gw_status status = gw_server_guard(server);
+	if (status == GW_OK || status == GW_BUSY || !(server->options.insecure || server->options.key_file))
+		return status;
+	gw_log(GW_LOG_WARN, "%s; going on without it: no other server of this part on this host is looked for",
+	       gw_last_error());
+	return GW_OK;
+}
+
 static gw_status start_steps(struct gw_server *server)
 {
 	gw_status status = gw_meta_read(server->options.part_config, &server->meta);
@@ -265,7 +278,7 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK)
 		status = find_key(server);
 	if (status == GW_OK)
-		status = gw_server_guard(server);
+		status = guard(server);
 	if (status == GW_OK)
 		status = load(server);
 	if (status == GW_OK)
@@ -295,23 +308,24 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	return GW_OK;
 }
 
-/* Waits until no client has asked for anything for a while, or the time is up. */
+/* Nothing more is taken; waits until everything that was is answered, or the time is up. */
 static void drain(struct gw_server *server, uint32_t drain_ms)
 {
 	atomic_store(&server->stop_accepting, true);
 	gw_poll_group_wake(server->threads[0].group);
-	uint64_t deadline = gw_deadline_ns(drain_ms), served = 0;
-	for (int quiet = 0; quiet < QUIET_STEPS && gw_now_ns() < deadline; quiet++) {
-		struct gw_service_counters counters;
+	uint64_t deadline = gw_deadline_ns(drain_ms);
+	struct gw_service_counters counters;
+	for (;;) {
 		gw_service_counters(server->service, &counters);
-		if (counters.connections_open == 0)
+		if (counters.connections_open == 0 && counters.calls_open == 0)
 			return;
-		if (counters.reads + counters.requests != served)
-			quiet = 0;
-		served = counters.reads + counters.requests;
+		if (gw_now_ns() >= deadline)
+			break;
 		struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
 		nanosleep(&step, NULL);
 	}
+	gw_log(GW_LOG_WARN, "%llu connections with work that is still open after %u ms are closed",
+	       (unsigned long long)counters.connections_open, drain_ms);
 }
 
 void gw_server_end(struct gw_server *server, uint32_t drain_ms)

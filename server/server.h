@@ -29,6 +29,7 @@ struct gw_server_options {
 	 * "verbs", "shm": this must be, and nothing else; "tcp": none. */
 	const char *transport;
 	uint32_t connections; /* of clients at once; 0: 1,024 */
+	uint32_t unproven;    /* sockets at once that have not proved the key; 0: 256 */
 	uint32_t drain_ms;    /* how long open work may go on after the first signal */
 };
 
@@ -51,7 +52,6 @@ struct gw_server {
 	uint64_t incarnation, started_ns;
 	int reservation; /* of the port, until the listener has it; -1: none */
 	int guard_fd;
-	char *guard_path;
 	char *catalog;      /* JSON */
 	uint8_t key[1024];  /* until it is published */
 	uint32_t key_bytes; /* 0: none */
@@ -70,6 +70,9 @@ const char *gw_server_transports(const struct gw_server *server);
 
 /* answer.c: sets the handlers of the two-sided calls. */
 gw_status gw_server_answer(struct gw_server *server);
+
+/* answer_sample.c: the sample request's handler; context: the server. */
+gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 
 /* guard.c: takes the right to serve this part on this host; GW_BUSY names who has it. */
 gw_status gw_server_guard(struct gw_server *server);

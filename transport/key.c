@@ -8,12 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "core/base/clock.h"
 
 #define KEY_FILE_BYTES_MIN 16
 #define KEY_FILE_BYTES_MAX 1024
+#define LOCK_NS            (5 * GW_NS_PER_SECOND) /* for others to do what they hold the lock for: no time */
+#define OTHERWISE          "set XDG_RUNTIME_DIR to a folder of this user, here and for clients on this host"
 
 /* The folder of keys: made if `make` is set, and checked in any case. */
 static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
@@ -32,8 +38,14 @@ static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
 			return gw_fail(GW_NOT_FOUND, "%s: no such folder", path);
 		return gw_fail_errno(GW_IO, errno, "%s", path);
 	}
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
-		return gw_fail(GW_REFUSED, "%s: not a folder that only this user may enter; remove it", path);
+	if (!S_ISDIR(st.st_mode))
+		return gw_fail(GW_REFUSED, "%s: not a folder; %s", path, OTHERWISE);
+	if (st.st_uid != geteuid())
+		return gw_fail(GW_REFUSED, "%s: a folder of user %u, and this is user %u; %s", path,
+			       (unsigned)st.st_uid, (unsigned)geteuid(), OTHERWISE);
+	if (st.st_mode & 077)
+		return gw_fail(GW_REFUSED, "%s: others than this user may enter it; chmod 700 it, or %s", path,
+			       OTHERWISE);
 	return GW_OK;
 }
 
@@ -45,6 +57,31 @@ gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX])
 gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX])
 {
 	return folder_find(path, false);
+}
+
+gw_status gw_runtime_folder_open(bool make, int *folder)
+{
+	char path[GW_RUNTIME_PATH_MAX];
+	*folder = -1;
+	gw_status status = folder_find(path, make);
+	if (status)
+		return status;
+	*folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return *folder < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
+}
+
+gw_status gw_runtime_folder_lock(int folder)
+{
+	uint64_t end = gw_now_ns() + LOCK_NS;
+	while (flock(folder, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return gw_fail_errno(GW_IO, errno, "cannot lock the runtime folder");
+		if (gw_now_ns() >= end)
+			return gw_fail(GW_BUSY, "another server of this user has locked the runtime folder and does "
+						"not let go; is it stopped?");
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return GW_OK;
 }
 
 static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool make)

@@ -336,6 +336,14 @@ void gw_listener_stop(struct gw_listener *listener, bool close)
 	gw_error_restore(&kept);
 }
 
+void gw_listener_drain(struct gw_listener *listener)
+{
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	listener->transport->listener_drain(listener);
+	gw_error_restore(&kept);
+}
+
 void gw_listener_free(struct gw_listener *listener)
 {
 	struct gw_error_kept kept;

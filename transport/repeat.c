@@ -1,9 +1,9 @@
 /* Calls that must not be applied twice.
  *
- *   find the client's place (or the place longest unheard) -> lock it -> same sequence? the kept answer : apply, keep
+ *   find the client's place (or the place longest unheard) -> same sequence? the kept answer : apply, keep
  *
- * The place stays locked while the call runs: a repeat that arrives by a new connection on another thread while the
- * first still runs waits for it, for as long as that one handler runs. Only sequenced calls come here, reads never.
+ * The place is taken while the call is under way, over all its runs: a repeat that arrives by a new connection
+ * meanwhile is deferred until that one is over. Only sequenced calls come here, reads never.
  * The kept answer of a failed call is its failure: a client that wants another try uses a new sequence. Failing for
  * want of memory before `apply` leaves nothing applied; after it, the answer is still given but not kept.
  */
@@ -15,10 +15,9 @@
 #include "core/base/alloc.h"
 #include "transport/service_inside.h"
 
-struct place {
-	pthread_mutex_t lock; /* held while a call of this client runs */
-	uint32_t users;       /* threads at or in front of the lock; under the table's lock */
-	uint64_t heard;       /* order of use; 0: free */
+struct gw_repeat_place {
+	bool taken;     /* by a call under way */
+	uint64_t heard; /* order of use; 0: free */
 	uint8_t uuid[16];
 	uint64_t sequence;
 	gw_status status;
@@ -28,9 +27,9 @@ struct place {
 };
 
 struct gw_repeats {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* never held while a handler runs */
 	uint64_t clock;
-	struct place places[GW_REPEAT_CLIENTS];
+	struct gw_repeat_place places[GW_REPEAT_CLIENTS];
 };
 
 gw_status gw_repeats_create(struct gw_repeats **out)
@@ -40,8 +39,6 @@ gw_status gw_repeats_create(struct gw_repeats **out)
 	if (!repeats)
 		return GW_NO_MEMORY;
 	pthread_mutex_init(&repeats->lock, NULL);
-	for (size_t i = 0; i < GW_REPEAT_CLIENTS; i++)
-		pthread_mutex_init(&repeats->places[i].lock, NULL);
 	*out = repeats;
 	return GW_OK;
 }
@@ -50,52 +47,33 @@ void gw_repeats_destroy(struct gw_repeats *repeats)
 {
 	if (!repeats)
 		return;
-	for (size_t i = 0; i < GW_REPEAT_CLIENTS; i++) {
-		pthread_mutex_destroy(&repeats->places[i].lock);
+	for (size_t i = 0; i < GW_REPEAT_CLIENTS; i++)
 		gw_free(repeats->places[i].answer);
-	}
 	pthread_mutex_destroy(&repeats->lock);
 	gw_free(repeats);
 }
 
-/* The client's place, entered; NULL when all are taken by calls in progress. A linear search: sequenced calls move
+/* The client's place, which another call may have taken; NULL when all are taken. A linear search: sequenced calls move
  * rows and take longer than it. */
-static struct place *place_enter(struct gw_repeats *repeats, const uint8_t uuid[16])
+static struct gw_repeat_place *place_find(struct gw_repeats *repeats, const uint8_t uuid[16])
 {
-	struct place *found = NULL, *oldest = NULL;
-	pthread_mutex_lock(&repeats->lock);
-	for (size_t i = 0; i < GW_REPEAT_CLIENTS && !found; i++) {
-		struct place *place = &repeats->places[i];
+	struct gw_repeat_place *oldest = NULL;
+	for (size_t i = 0; i < GW_REPEAT_CLIENTS; i++) {
+		struct gw_repeat_place *place = &repeats->places[i];
 		if (place->heard && memcmp(place->uuid, uuid, 16) == 0)
-			found = place;
-		else if (!place->users && (!oldest || place->heard < oldest->heard))
+			return place;
+		if (!place->taken && (!oldest || place->heard < oldest->heard))
 			oldest = place;
 	}
-	if (!found && oldest) {
-		found = oldest;
-		gw_free(found->answer);
-		memcpy(found->uuid, uuid, 16);
-		found->answer = NULL;
-		found->answer_bytes = 0;
-		found->sequence = 0;
-		found->kept = false;
+	if (oldest) {
+		gw_free(oldest->answer);
+		*oldest = (struct gw_repeat_place){0};
+		memcpy(oldest->uuid, uuid, 16);
 	}
-	if (found) {
-		found->users++;
-		found->heard = ++repeats->clock;
-	}
-	pthread_mutex_unlock(&repeats->lock);
-	return found;
+	return oldest;
 }
 
-static void place_leave(struct gw_repeats *repeats, struct place *place)
-{
-	pthread_mutex_lock(&repeats->lock);
-	place->users--;
-	pthread_mutex_unlock(&repeats->lock);
-}
-
-static gw_status answer_again(const struct place *place, struct gw_reply *reply)
+static gw_status answer_again(const struct gw_repeat_place *place, struct gw_reply *reply)
 {
 	if (place->status)
 		return gw_fail_text(place->status,
@@ -111,7 +89,7 @@ static gw_status answer_again(const struct place *place, struct gw_reply *reply)
 	return GW_OK;
 }
 
-static void keep(struct place *place, uint64_t sequence, gw_status status, struct gw_reply *reply)
+static void keep(struct gw_repeat_place *place, uint64_t sequence, gw_status status, struct gw_reply *reply)
 {
 	gw_free(place->answer);
 	place->answer = NULL;
@@ -136,25 +114,43 @@ static void keep(struct place *place, uint64_t sequence, gw_status status, struc
 	place->kept = true;
 }
 
-gw_status gw_repeats_call(struct gw_repeats *repeats, const uint8_t client_uuid[16], uint64_t sequence,
-			  gw_status (*apply)(void *context, struct gw_reply *reply), void *context,
-			  struct gw_reply *reply)
+gw_status gw_repeats_enter(struct gw_repeats *repeats, const uint8_t client_uuid[16], uint64_t sequence,
+			   struct gw_reply *reply, struct gw_repeat_place **out)
 {
-	struct place *place = place_enter(repeats, client_uuid);
-	if (!place)
-		return gw_fail(GW_LIMIT, "%d sequenced calls run at once; try again", GW_REPEAT_CLIENTS);
-	pthread_mutex_lock(&place->lock);
-	gw_status status;
-	if (sequence == place->sequence) {
-		status = answer_again(place, reply);
-	} else if (sequence < place->sequence) {
-		status = gw_fail(GW_INVALID, "call %llu comes after call %llu of the same client",
-				 (unsigned long long)sequence, (unsigned long long)place->sequence);
+	gw_status status = GW_OK;
+	*out = NULL;
+	pthread_mutex_lock(&repeats->lock);
+	struct gw_repeat_place *place = place_find(repeats, client_uuid);
+	if (!place || place->taken) {
+		status = gw_fail(GW_AGAIN, "another sequenced call is under way");
 	} else {
-		status = apply(context, reply);
-		keep(place, sequence, status, reply);
+		place->heard = ++repeats->clock;
+		if (sequence == place->sequence) {
+			status = answer_again(place, reply);
+		} else if (sequence < place->sequence) {
+			status = gw_fail(GW_INVALID, "call %llu comes after call %llu of the same client",
+					 (unsigned long long)sequence, (unsigned long long)place->sequence);
+		} else {
+			place->taken = true;
+			*out = place;
+		}
 	}
-	pthread_mutex_unlock(&place->lock);
-	place_leave(repeats, place);
+	pthread_mutex_unlock(&repeats->lock);
 	return status;
+}
+
+void gw_repeats_keep(struct gw_repeats *repeats, struct gw_repeat_place *place, uint64_t sequence, gw_status status,
+		     struct gw_reply *reply)
+{
+	pthread_mutex_lock(&repeats->lock);
+	keep(place, sequence, status, reply);
+	place->taken = false;
+	pthread_mutex_unlock(&repeats->lock);
+}
+
+void gw_repeats_leave(struct gw_repeats *repeats, struct gw_repeat_place *place)
+{
+	pthread_mutex_lock(&repeats->lock);
+	place->taken = false;
+	pthread_mutex_unlock(&repeats->lock);
 }

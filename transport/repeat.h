@@ -14,11 +14,19 @@ struct gw_repeats;
 gw_status gw_repeats_create(struct gw_repeats **out);
 void gw_repeats_destroy(struct gw_repeats *repeats); /* NULL is allowed */
 
-/* Applies the call once: `apply` runs unless the client's last sequence is this one. Calls of one client are applied
- * one at a time, whichever connection and thread they come by. GW_INVALID for a sequence older than the last;
- * GW_LIMIT for a repeat whose reply was too long to keep, or when every place is taken by a call in progress. */
-gw_status gw_repeats_call(struct gw_repeats *repeats, const uint8_t client_uuid[16], uint64_t sequence,
-			  gw_status (*apply)(void *context, struct gw_reply *reply), void *context,
-			  struct gw_reply *reply);
+struct gw_repeat_place;
+
+/* A call of the client begins. *place set: it is to be applied, and the place is the caller's until gw_repeats_keep or
+ * gw_repeats_leave. Else the client's last sequence was this one, and the reply is the kept one (GW_OK, or the status
+ * that it was); or GW_AGAIN: another call of this client is being applied, whichever connection and thread it came by,
+ * or every place is taken by such calls; GW_INVALID for a sequence older than the last; GW_LIMIT for a repeat whose
+ * reply was too long to keep. */
+gw_status gw_repeats_enter(struct gw_repeats *repeats, const uint8_t client_uuid[16], uint64_t sequence,
+			   struct gw_reply *reply, struct gw_repeat_place **place);
+/* It was applied: the place takes the answer, or the status and the text of gw_last_error(). */
+void gw_repeats_keep(struct gw_repeats *repeats, struct gw_repeat_place *place, uint64_t sequence, gw_status status,
+		     struct gw_reply *reply);
+/* It was not applied, and never will be. */
+void gw_repeats_leave(struct gw_repeats *repeats, struct gw_repeat_place *place);
 
 #endif

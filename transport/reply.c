@@ -1,5 +1,7 @@
 /* A reply under construction: one block that doubles. It keeps room in front for the backend's header, so that a large
- * reply is sent from where the handler wrote it. Fails when memory or the client's share of it is used up. */
+ * reply is sent from where the handler wrote it. What long replies hold, from the handler's first run until they are
+ * sent, is counted over all clients of the service. Fails when memory, the client's share of it, or the service's
+ * memory for replies is used up. */
 #include <string.h>
 
 #include "core/base/alloc.h"
@@ -7,14 +9,98 @@
 
 #define FIRST_BYTES 4096
 
-void gw_reply_begin(struct gw_reply *reply, uint32_t headroom, uint64_t bytes_max)
+void gw_reply_begin(struct gw_reply *reply, struct gw_service *service, uint32_t headroom, uint64_t bytes_max)
 {
-	*reply = (struct gw_reply){.headroom = headroom};
+	*reply = (struct gw_reply){.service = service, .headroom = headroom};
 	reply->bytes_max = bytes_max < GW_REPLY_BYTES_MAX ? (uint32_t)bytes_max : GW_REPLY_BYTES_MAX;
+}
+
+static void set_short(struct gw_reply *reply, bool is_short)
+{
+	if (reply->short_of_room == is_short)
+		return;
+	reply->short_of_room = is_short;
+	if (is_short)
+		atomic_fetch_add(&reply->service->short_of_room, 1);
+	else
+		atomic_fetch_sub(&reply->service->short_of_room, 1);
+}
+
+/* Has so many bytes counted, neither more nor less; false: there are not so many. */
+static bool take(struct gw_reply *reply, uint64_t bytes)
+{
+	struct gw_service *service = reply->service;
+	if (bytes <= GW_REPLY_FREE_BYTES)
+		bytes = 0;
+	if (!service || bytes == reply->taken)
+		return true;
+	if (bytes < reply->taken) {
+		atomic_fetch_sub(&service->reply_bytes, reply->taken - bytes);
+	} else {
+		uint64_t more = bytes - reply->taken, held = atomic_fetch_add(&service->reply_bytes, more);
+		if (held + more > service->limits.reply_bytes) {
+			atomic_fetch_sub(&service->reply_bytes, more);
+			return false;
+		}
+	}
+	reply->taken = bytes;
+	return true;
+}
+
+gw_status gw_reply_reserve(struct gw_reply *reply, uint64_t bytes)
+{
+	const struct gw_service *service = reply->service;
+	if (bytes > reply->bytes_max || (service && bytes > service->limits.reply_bytes))
+		return gw_fail(GW_LIMIT, "a reply of %llu bytes; this server gives one client %llu",
+			       (unsigned long long)bytes,
+			       (unsigned long long)(service && service->limits.reply_bytes < reply->bytes_max
+							    ? service->limits.reply_bytes
+							    : reply->bytes_max));
+	uint64_t needed = reply->headroom + bytes;
+	bool taken = needed <= reply->taken || take(reply, needed);
+	if (service)
+		set_short(reply, !taken);
+	return taken ? GW_OK
+		     : gw_fail(GW_AGAIN, "other clients' replies take all of this server's %llu bytes for them",
+			       (unsigned long long)service->limits.reply_bytes);
+}
+
+void *gw_reply_work(struct gw_reply *reply, size_t bytes, void (*end)(void *work))
+{
+	if (!reply->work) {
+		reply->work = gw_calloc(1, bytes);
+		reply->work_end = end;
+	}
+	return reply->work;
+}
+
+static void work_free(struct gw_reply *reply)
+{
+	if (reply->work && reply->work_end)
+		reply->work_end(reply->work);
+	gw_free(reply->work);
+	reply->work = NULL;
+}
+
+void gw_reply_settle(struct gw_reply *reply)
+{
+	work_free(reply);
+	take(reply, reply->memory ? reply->capacity : 0);
+}
+
+void gw_reply_leave(struct gw_reply *reply)
+{
+	work_free(reply);
+	if (!reply->service)
+		return;
+	set_short(reply, false);
+	take(reply, 0);
+	reply->service = NULL;
 }
 
 void gw_reply_end(struct gw_reply *reply)
 {
+	gw_reply_leave(reply);
 	gw_free(reply->memory);
 	reply->memory = NULL;
 	reply->bytes = reply->capacity = 0;
@@ -33,6 +119,15 @@ uint8_t *gw_reply_extend(struct gw_reply *reply, uint32_t bytes)
 			capacity *= 2;
 		uint64_t most = (uint64_t)reply->headroom + reply->bytes_max;
 		capacity = capacity > most ? most : capacity;
+		if (needed <= reply->taken && capacity > reply->taken)
+			capacity = reply->taken;
+		if (capacity > reply->taken && !take(reply, capacity)) {
+			gw_fail(GW_LIMIT,
+				"the replies that clients of this server have not read take its %llu bytes for them; "
+				"ask for less at once, or later",
+				(unsigned long long)reply->service->limits.reply_bytes);
+			return NULL;
+		}
 		uint8_t *memory = gw_realloc(reply->memory, 1, capacity);
 		if (!memory)
 			return NULL;

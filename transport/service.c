@@ -31,6 +31,8 @@ gw_status gw_service_create(const struct gw_service_identity *identity, const st
 	limits = limits ? limits : &defaults;
 	service->identity = *identity;
 	service->limits.connections = or_default(limits->connections, 1024);
+	service->limits.unproven = or_default(limits->unproven, 256);
+	service->limits.reply_bytes = limits->reply_bytes ? limits->reply_bytes : 512u << 20;
 	service->limits.requests_per_client = or_default(limits->requests_per_client, 64);
 	service->limits.bytes_per_client = limits->bytes_per_client ? limits->bytes_per_client : 64u << 20;
 	service->limits.idle_ms = or_default(limits->idle_ms, 10000);
@@ -98,28 +100,40 @@ gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler 
 	return GW_OK;
 }
 
+static uint64_t look(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 void gw_service_counters(struct gw_service *service, struct gw_service_counters *out)
 {
 	const struct gw_service_counts *counts = &service->counts;
 	*out = (struct gw_service_counters){
-		.connections_open = atomic_load_explicit(&counts->connections_open, memory_order_relaxed),
-		.connections_total = atomic_load_explicit(&counts->connections_total, memory_order_relaxed),
-		.refused = atomic_load_explicit(&counts->refused, memory_order_relaxed),
-		.requests = atomic_load_explicit(&counts->requests, memory_order_relaxed),
-		.errors = atomic_load_explicit(&counts->errors, memory_order_relaxed),
+		.connections_open = look(&counts->connections_open),
+		.connections_total = look(&counts->connections_total),
+		.refused = look(&counts->refused),
+		.unproven = look(&counts->unproven),
+		.dropped = look(&counts->dropped),
+		.requests = look(&counts->requests),
+		.errors = look(&counts->errors),
+		.calls_open = look(&counts->calls_open),
+		.deferred = look(&counts->deferred),
+		.reply_bytes = look(&service->reply_bytes),
 	};
 	gw_service_reads_sum(service, out);
 }
 
 gw_status gw_service_enter(struct gw_service *service)
 {
-	gw_count(&service->counts.connections_total, 1);
 	uint64_t open = atomic_fetch_add(&service->counts.connections_open, 1);
-	if (open < service->limits.connections)
+	if (open < service->limits.connections) {
+		gw_count(&service->counts.connections_total, 1);
 		return GW_OK;
+	}
 	atomic_fetch_sub(&service->counts.connections_open, 1);
-	gw_count(&service->counts.refused, 1);
-	return gw_fail(GW_LIMIT, "the server has its %u connections; close some or raise the limit",
+	return gw_fail(GW_LIMIT,
+		       "too many connections: the server has its %u connections; close some, or raise its limit "
+		       "(--connections, ulimit -n)",
 		       service->limits.connections);
 }
 
@@ -135,38 +149,14 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 		rail->left(rail->context, connection, thread);
 }
 
-struct application {
-	struct gw_service *service;
-	const struct gw_call *call;
-	uint32_t thread;
-};
-
-static gw_status apply(void *context, struct gw_reply *reply)
+gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
+			   uint32_t thread)
 {
-	const struct application *application = context;
-	const struct gw_service *service = application->service;
-	const struct gw_call *call = application->call;
 	const struct gw_service_rail *rail = atomic_load(&service->rail);
 	if (call->op == GW_OP_RAIL)
-		return rail ? rail->ask(rail->context, call, reply, application->thread)
+		return rail ? rail->ask(rail->context, call, reply, thread)
 			    : gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
 		return gw_fail(GW_UNSUPPORTED, "operation %u is not one of this server's", call->op);
-	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, application->thread);
-}
-
-gw_status gw_service_call(struct gw_service *service, const struct gw_call *call, uint64_t sequence, uint32_t thread,
-			  struct gw_reply *reply)
-{
-	struct application application = {.service = service, .call = call, .thread = thread};
-	if (call->op != GW_OP_RAIL) /* a part of the hello */
-		gw_count(&service->counts.requests, 1);
-	gw_status status =
-		sequence ? gw_repeats_call(service->repeats, call->client_uuid, sequence, apply, &application, reply)
-			 : apply(&application, reply);
-	if (status) {
-		gw_count(&service->counts.errors, 1);
-		gw_reply_shrink(reply, reply->bytes);
-	}
-	return status;
+	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, thread);
 }

@@ -16,9 +16,11 @@ enum gw_region_kind {
 };
 
 struct gw_service_limits {            /* exceeding one refuses or closes that client, and no other; 0: the default */
-	uint32_t connections;         /* 1024 */
+	uint32_t connections;         /* of clients that have said hello and proved the key: 1024 */
+	uint32_t unproven;            /* sockets that have not; beyond it the oldest of them is closed: 256 */
 	uint32_t requests_per_client; /* open at once: 64 */
 	uint64_t bytes_per_client;    /* memory held for one client: 64 MiB */
+	uint64_t reply_bytes;         /* memory held for the long replies of all clients: 512 MiB */
 	uint32_t idle_ms;             /* a client that stays silent inside a frame or the hello: 10,000 */
 };
 
@@ -40,6 +42,12 @@ struct gw_call {
 
 /* A reply under construction. */
 struct gw_reply;
+/* What a handler keeps from one run of a call to the next: zeroed at first, the same memory later. `end`, unless NULL,
+ * is called with it when the call is over, answered or not. NULL: no memory. */
+void *gw_reply_work(struct gw_reply *reply, size_t bytes, void (*end)(void *work));
+/* Before a long reply is begun: takes its bytes out of what the service has for all replies. GW_AGAIN: others hold
+ * them; the handler returns that, and is run again when some are free. GW_LIMIT: more than one client may have. */
+gw_status gw_reply_reserve(struct gw_reply *reply, uint64_t bytes);
 /* Room for `bytes` more bytes at the end; NULL when memory or the client's limit is exhausted (error text set). The
  * pointer is valid until the next call. */
 uint8_t *gw_reply_extend(struct gw_reply *reply, uint32_t bytes);
@@ -48,7 +56,12 @@ void gw_reply_shrink(struct gw_reply *reply, uint32_t bytes);
 uint8_t *gw_reply_data(struct gw_reply *reply, uint32_t *bytes);
 
 /* Answers a call: fills the reply and returns GW_OK, or fails: status and error text go to the client. Runs in the poll
- * group's thread, so it must not wait. `thread` numbers the poll group. */
+ * group's thread, which serves others as well: it must neither wait nor work for long. `thread` numbers the poll group.
+ *
+ * A handler that has more to do returns GW_AGAIN: the reply is deferred. When the thread has looked at its other
+ * clients, the handler is run again with the same call, reply and gw_reply_work, until it returns something else. It is
+ * run no more when the client has left; so whatever must not be applied twice is applied by the last run. Between two
+ * runs the call's bytes stay as they are and may move. */
 typedef gw_status (*gw_handler)(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 
 struct gw_service;
@@ -78,7 +91,12 @@ gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler 
 /* Running totals, for stat and metrics. */
 struct gw_service_counters {
 	uint64_t connections_open, connections_total, refused;
+	uint64_t unproven; /* sockets that are open and have not proved anything */
+	uint64_t dropped;  /* of those, closed in favour of newer ones; and clients that did not read their replies */
 	uint64_t reads, read_ranges, read_bytes, requests, errors;
+	uint64_t calls_open;  /* requests that are being answered, or whose long reply is on its way */
+	uint64_t deferred;    /* runs of handlers that had more to do */
+	uint64_t reply_bytes; /* held now for long replies */
 };
 void gw_service_counters(struct gw_service *service, struct gw_service_counters *out);
 
@@ -88,6 +106,10 @@ void gw_service_counters(struct gw_service *service, struct gw_service_counters 
 gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX]);
 /* The same for who only looks into it: GW_NOT_FOUND where it was not made yet. */
 gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX]);
+/* The folder itself; to be closed by the caller. */
+gw_status gw_runtime_folder_open(bool make, int *folder);
+/* One server of this user at a time changes whose a name is; until the descriptor is closed. GW_BUSY after 5 s. */
+gw_status gw_runtime_folder_lock(int folder);
 
 /* The key that a server on loopback makes for itself and clients of the same user find: 32 random bytes, 0600, in
  * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */

@@ -11,9 +11,9 @@
 #define GW_SERVICE_KEY_MAX 1024
 #define GW_OP_RAIL         0xff00u /* asks for what an RDMA connection needs; answered by the verbs listener */
 
-struct gw_service_counts { /* running totals; relaxed, since nobody decides by them */
-	_Atomic uint64_t connections_open, connections_total, refused;
-	_Atomic uint64_t requests, errors;
+struct gw_service_counts { /* relaxed, since nobody decides by them */
+	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
+	_Atomic uint64_t requests, errors, calls_open, deferred;
 };
 
 /* The reads of one connection: written by the thread that serves it alone, so that threads do not pass a cache line
@@ -59,6 +59,9 @@ struct gw_service {
 		struct gw_service_reads *connections;
 		uint64_t reads, ranges, bytes; /* of those that have ended */
 	} reads;
+	/* Of limits.reply_bytes: taken by replies, and how many calls wait for some. */
+	_Atomic uint64_t reply_bytes;
+	_Atomic uint32_t short_of_room;
 };
 
 static inline void gw_count(_Atomic uint64_t *counter, uint64_t n)
@@ -86,25 +89,38 @@ static inline void gw_count_read(struct gw_service_reads *reads, uint64_t ranges
 	gw_count_alone(&reads->bytes, bytes);
 }
 
-/* Takes a place for a connection; GW_LIMIT when all are taken. */
+/* Takes a place for a connection; GW_LIMIT when all are taken: the caller counts the refusal. */
 gw_status gw_service_enter(struct gw_service *service);
 void gw_service_leave(struct gw_service *service);
 /* A TCP connection has ended: tells the rail. */
 void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread);
 
-/* Runs a call and leaves the answer in the reply: its bytes, or status and the text in gw_last_error(). A repeat of
- * the client's last sequence is answered from memory. */
-gw_status gw_service_call(struct gw_service *service, const struct gw_call *call, uint64_t sequence, uint32_t thread,
-			  struct gw_reply *reply);
+/* Runs the handler of a call, once: its answer in the reply, or status and the text in gw_last_error(). */
+gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
+			   uint32_t thread);
+
+/* --- reply.c --- */
+
+#define GW_REPLY_FREE_BYTES (64u << 10) /* a reply of no more is not counted */
 
 /* A reply's bytes lie behind `headroom` bytes that the backend fills, in one block of memory. */
 struct gw_reply {
+	struct gw_service *service; /* that counts it; NULL: not counted, or no more */
 	uint8_t *memory;
 	uint32_t headroom, bytes, capacity; /* of the memory */
 	uint32_t bytes_max;                 /* of the reply */
+	uint64_t taken;                     /* of the service's bytes for replies */
+	bool short_of_room;                 /* the handler waits for some of them */
+	void *work;                         /* the handler's */
+	void (*work_end)(void *work);
 };
 
-void gw_reply_begin(struct gw_reply *reply, uint32_t headroom, uint64_t bytes_max);
+/* service: whose memory for replies it takes; NULL: nobody's. */
+void gw_reply_begin(struct gw_reply *reply, struct gw_service *service, uint32_t headroom, uint64_t bytes_max);
+/* The handler is through with it: its work ends. */
+void gw_reply_settle(struct gw_reply *reply);
+/* Nothing of the service is used any more; the memory stays. */
+void gw_reply_leave(struct gw_reply *reply);
 void gw_reply_end(struct gw_reply *reply); /* frees the memory */
 
 #endif

@@ -7,7 +7,7 @@
  *      client                                        server
  *      gw_endpoint_connect ── hello, key ──────────▶ listener: refuses before it allocates
  *      gw_endpoint_gather ─── offsets ─────────────▶ region: no server code (verbs, shm), the poll group's loop (tcp)
- *      gw_endpoint_request ── op, bytes ───────────▶ handler ──▶ reply
+ *      gw_endpoint_request ── op, bytes ───────────▶ handler ──▶ reply, at once or deferred
  *      gw_poll_group_poll ◀── completions
  *
  * Threads: a poll group, and every endpoint and buffer made from it, belongs to one thread at a time; handing it to
@@ -210,6 +210,11 @@ struct gw_transport {
 	 * the service's memory. From the first group's thread outside of a poll (never from a handler), or when no
 	 * group is being polled; while it closes, the other groups' endpoints must not be used outside of polls. */
 	void (*listener_stop)(struct gw_listener *listener, bool close);
+	/* Stops accepting, and takes no more reads or requests: each connection ends as soon as what it had taken is
+	 * answered, while its group is polled; the clients see the end of the stream behind the last answer. The
+	 * service's counters tell when none is left (connections_open, calls_open). From the same threads as
+	 * listener_stop. Reads of mapped memory go on until the listener is closed. */
+	void (*listener_drain)(struct gw_listener *listener);
 	void (*listener_free)(struct gw_listener *listener);
 };
 
@@ -285,6 +290,7 @@ void gw_port_yield(int reservation);
 
 void gw_endpoint_close(struct gw_endpoint *endpoint); /* NULL is allowed */
 void gw_listener_stop(struct gw_listener *listener, bool close);
+void gw_listener_drain(struct gw_listener *listener);
 void gw_listener_free(struct gw_listener *listener); /* NULL is allowed */
 
 static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_group *group,

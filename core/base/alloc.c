@@ -1,6 +1,7 @@
 /* The allocation hook. Failure sets the error text, so that callers may just return GW_NO_MEMORY. */
 #include "core/base/alloc.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,19 @@ void gw_free(void *memory)
 {
 	if (memory)
 		current->release(memory);
+}
+
+/* jemalloc's, where the program that we are in runs on it. 4096: all arenas, of every version. */
+extern int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes) __attribute__((weak));
+
+void gw_memory_trim(void)
+{
+	if (current != &libc_allocator)
+		return;
+	if (mallctl)
+		mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+	else
+		malloc_trim(0);
 }
 
 char *gw_strdup(const char *text)

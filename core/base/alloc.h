@@ -26,6 +26,10 @@ void *gw_realloc(void *old, size_t count, size_t bytes) __attribute__((warn_unus
 /* NULL is allowed. */
 void gw_free(void *memory);
 
+/* After much was freed: gives it back to the system, as far as the allocator can, which may take milliseconds. Another
+ * hook than libc's looks after its memory by itself. */
+void gw_memory_trim(void);
+
 char *gw_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 
 /* A new string; NULL when memory is short. */

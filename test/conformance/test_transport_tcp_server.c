@@ -12,58 +12,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
-#include "test/support/fake_peer.h"
-#include "test/support/transport_bed.h"
-
-struct rude {
-	struct bed bed;
-	struct gw_poll_group *group;
-	struct gw_endpoint *endpoint;
-	struct gw_buffer *buffer;
-	uint8_t landing[4096];
-};
-
-static struct rude *rude_begin(void **state, const struct bed_options *options)
-{
-	struct rude *rude = calloc(1, sizeof(*rude));
-	gw_bed_begin(&rude->bed, *state, options);
-	rude->group = gw_bed_group(rude->bed.kind);
-	struct gw_connect_options connect = gw_bed_options(&rude->bed);
-	assert_int_equal(gw_buffer_register(rude->group, rude->landing, 4096, &rude->buffer), GW_OK);
-	assert_int_equal(gw_bed_connect(rude->group, &connect, &rude->endpoint), GW_OK);
-	return rude;
-}
-
-/* The well-behaved client is served within the time of a wait. */
-static void others_are_served(struct rude *rude)
-{
-	struct gw_span span = {4096, 0, 4096};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	memset(rude->landing, 0, 4096);
-	gw_bed_readv(rude->endpoint, &group, &rude->endpoint->peer.regions[0], rude->buffer, &span, 1);
-	assert_int_equal(gw_bed_wait(rude->group, &group).status, GW_OK);
-	assert_memory_equal(rude->landing, rude->bed.memory + 4096, 4096);
-}
-
-static void rude_end(struct rude *rude)
-{
-	others_are_served(rude);
-	gw_endpoint_close(rude->endpoint);
-	gw_buffer_release(rude->buffer);
-	gw_poll_group_destroy(rude->group);
-	gw_bed_end(&rude->bed);
-	free(rude);
-}
-
-static int enter(struct rude *rude, struct wire_region *regions)
-{
-	struct wire_welcome welcome;
-	int fd = gw_fake_connect(rude->bed.address.port);
-	assert_true(fd >= 0);
-	assert_true(gw_fake_enter(fd, &welcome, regions, 3));
-	assert_int_equal(welcome.region_count, 3);
-	return fd;
-}
+#include "test/support/rude.h"
 
 static void garbage_on_the_port(void **state)
 {
@@ -101,7 +50,7 @@ static void malformed_frames(void **state)
 		uint8_t body[sizeof(struct wire_hello)] = {0};
 		struct wire_header answer;
 		char text[WIRE_ERROR_TEXT];
-		int fd = enter(rude, regions);
+		int fd = rude_enter(rude, regions);
 		assert_true(gw_fake_send(fd, &headers[i], sizeof(headers[i])));
 		if (headers[i].bytes < 200)
 			gw_fake_send(fd, body, headers[i].bytes < sizeof(body) ? headers[i].bytes : sizeof(body));
@@ -127,7 +76,7 @@ static void reads_out_of_range(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);
 	struct wire_region regions[3];
-	int fd = enter(rude, regions);
+	int fd = rude_enter(rude, regions);
 	uint32_t generation = regions[0].generation, zero = 0, huge = UINT32_MAX;
 	uint64_t wide = UINT64_MAX;
 	struct wire_header answer;
@@ -181,7 +130,7 @@ static void a_slow_client(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);
 	struct wire_region regions[3];
-	int fd = enter(rude, regions);
+	int fd = rude_enter(rude, regions);
 	struct wire_read read = {
 		.generation = regions[0].generation, .count = 1, .length = (uint32_t)regions[0].bytes, .width = 4};
 	uint32_t zero = 0;
@@ -231,7 +180,7 @@ static void silent_clients(void **state)
 	struct rude *rude = rude_begin(state, &options);
 	struct wire_region regions[3];
 	int nothing = gw_fake_connect(rude->bed.address.port), half = gw_fake_connect(rude->bed.address.port);
-	int thinking = enter(rude, regions), inside = enter(rude, regions);
+	int thinking = rude_enter(rude, regions), inside = rude_enter(rude, regions);
 	struct wire_header header = {.bytes = WIRE_READ_BYTES + 4, .type = WIRE_GATHER, .tag = 1};
 	assert_true(gw_fake_send(half, &header, 9));
 	assert_true(gw_fake_send(inside, &header, sizeof(header)));
@@ -257,7 +206,7 @@ static void a_client_leaves_at_each_state(void **state)
 	struct wire_region regions[3];
 	uint32_t large = 30000000;
 	for (uint32_t step = 0; step < 5; step++) {
-		int fd = step < 2 ? gw_fake_connect(rude->bed.address.port) : enter(rude, regions);
+		int fd = step < 2 ? gw_fake_connect(rude->bed.address.port) : rude_enter(rude, regions);
 		struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
 		struct wire_header header = {.bytes = 12, .type = WIRE_REQUEST, .op = BED_OP_LARGE, .tag = 1};
 		uint8_t body[12] = {0};
@@ -287,14 +236,6 @@ static void a_client_leaves_at_each_state(void **state)
 
 /* --- Requests of scripted clients. --- */
 
-static bool call(int fd, uint16_t op, uint64_t tag, const void *bytes, uint32_t n)
-{
-	struct wire_header header = {.bytes = WIRE_REQUEST_BYTES + n, .type = WIRE_REQUEST, .op = op, .tag = tag};
-	uint64_t sequence = 0;
-	return gw_fake_send(fd, &header, sizeof(header)) && gw_fake_send(fd, &sequence, sizeof(sequence)) &&
-	       gw_fake_send(fd, bytes, n);
-}
-
 /* One that does not read for longer than a silent client is borne with: it is owed answers, and gets all of them. */
 static void a_slow_client_of_small_replies(void **state)
 {
@@ -302,9 +243,9 @@ static void a_slow_client_of_small_replies(void **state)
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
 	struct rude *rude = rude_begin(state, &options);
 	struct wire_region regions[3];
-	int fd = enter(rude, regions);
+	int fd = rude_enter(rude, regions);
 	for (uint32_t i = 0; i < requests; i++)
-		assert_true(call(fd, BED_OP_LARGE, i + 1, &bytes, 4));
+		assert_true(rude_call(fd, BED_OP_LARGE, i + 1, &bytes, 4));
 	for (int i = 0; i < 30; i++) {
 		others_are_served(rude);
 		if (i % 15 == 0)
@@ -330,7 +271,7 @@ static void a_long_request_behind_reads(void **state)
 	const uint32_t n = 500000, first = 1000, reads = 40;
 	struct rude *rude = rude_begin(state, NULL);
 	struct wire_region regions[3];
-	int fd = enter(rude, regions);
+	int fd = rude_enter(rude, regions);
 	uint32_t zero = 0, whole = (uint32_t)regions[0].bytes;
 	uint8_t *bytes = malloc(n), *body = malloc(whole);
 	for (uint32_t i = 0; i < n; i++)
@@ -360,45 +301,6 @@ static void a_long_request_behind_reads(void **state)
 	rude_end(rude);
 }
 
-/* Far more connections than the limit: those that are in go on, the others are told or just closed, and when the flood
- * is over there is room again. */
-static void a_flood_of_connections(void **state)
-{
-	enum { FLOOD = 200 };
-	struct bed_options options = {.limits = {.connections = 3}};
-	struct rude *rude = rude_begin(state, &options);
-	struct wire_region regions[3];
-	int fds[FLOOD], inside = enter(rude, regions), told = 0;
-	for (int i = 0; i < FLOOD; i++) {
-		fds[i] = gw_fake_connect(rude->bed.address.port);
-		assert_true(fds[i] >= 0);
-	}
-	others_are_served(rude);
-	for (int i = 1; i < FLOOD; i++) {
-		struct wire_header answer = {0};
-		char text[WIRE_ERROR_TEXT];
-		bool error = gw_fake_expect(fds[i], WIRE_ERROR, &answer, text, sizeof(text));
-		assert_true(!error || answer.status == GW_LIMIT);
-		assert_true(gw_fake_closed(fds[i], 5000));
-		told += error;
-	}
-	assert_in_range(told, 1, 100);
-	others_are_served(rude);
-	for (int i = 0; i < FLOOD; i++)
-		close(fds[i]);
-	struct gw_service_counters counters = {0};
-	for (int i = 0; i < 10000 && counters.connections_open != 2; i++) {
-		others_are_served(rude);
-		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-		gw_service_counters(rude->bed.service, &counters);
-	}
-	assert_int_equal(counters.connections_open, 2);
-	assert_int_equal(counters.refused, FLOOD - 1);
-	close(enter(rude, regions));
-	close(inside);
-	rude_end(rude);
-}
-
 static bool take_turns(void **state);
 
 /* One client's many costly requests leave the others their turn: a read comes back while most of them still wait. A
@@ -417,9 +319,9 @@ static bool take_turns(void **state)
 	const uint32_t ms = 10;
 	struct rude *rude = rude_begin(state, NULL);
 	struct wire_region regions[3];
-	int fd = enter(rude, regions);
+	int fd = rude_enter(rude, regions);
 	for (uint32_t i = 0; i < REQUESTS; i++)
-		assert_true(call(fd, BED_OP_SLOW, i + 1, &ms, 4));
+		assert_true(rude_call(fd, BED_OP_SLOW, i + 1, &ms, 4));
 	struct wire_header answer;
 	assert_true(gw_fake_expect(fd, WIRE_REPLY, &answer, NULL, 0)); /* they are all there */
 	others_are_served(rude);
@@ -434,6 +336,7 @@ static bool take_turns(void **state)
 	rude_end(rude);
 	return turns;
 }
+
 int main(void)
 {
 	static const struct bed_test tests[] = {
@@ -446,7 +349,6 @@ int main(void)
 		{BED_TEST(silent_clients)},
 		{BED_TEST(a_client_leaves_at_each_state)},
 		{BED_TEST(a_long_request_behind_reads)},
-		{BED_TEST(a_flood_of_connections)},
 		{BED_TEST(costly_requests_take_turns)},
 	};
 	return gw_bed_run_tcp("tcp server", tests, sizeof(tests) / sizeof(tests[0]));

@@ -67,6 +67,44 @@ pid_t gw_bed_fork(void)
 	return child;
 }
 
+struct bed_work {
+	struct bed *bed;
+	uint32_t runs;
+	uint64_t sum; /* of the call's bytes */
+};
+
+static void work_end(void *opaque)
+{
+	struct bed_work *work = opaque;
+	atomic_fetch_add(&work->bed->works_ended, 1);
+}
+
+/* A handler that has more to do for as long as the test likes: memory and call are the same in every run. */
+static gw_status defer(struct bed *bed, const struct gw_call *call, struct gw_reply *reply)
+{
+	struct bed_work *work = gw_reply_work(reply, sizeof(*work), work_end);
+	if (!work)
+		return GW_NO_MEMORY;
+	uint64_t sum = call->byte_count;
+	for (uint32_t i = 0; i < call->byte_count; i++)
+		sum = sum * 31 + call->bytes[i];
+	if (work->runs == 0) {
+		work->bed = bed;
+		work->sum = sum;
+	}
+	check(work->sum == sum && work->bed == bed, "a deferred call that changes");
+	work->runs++;
+	atomic_fetch_add(&bed->runs, 1);
+	if (!atomic_load(&bed->release))
+		return GW_AGAIN;
+	uint8_t *room = gw_reply_extend(reply, call->byte_count);
+	if (!room)
+		return GW_LIMIT;
+	if (call->byte_count)
+		memcpy(room, call->bytes, call->byte_count);
+	return GW_OK;
+}
+
 static gw_status handler(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	struct bed *bed = context;
@@ -81,13 +119,21 @@ static gw_status handler(void *context, const struct gw_call *call, struct gw_re
 		nanosleep(&time, NULL);
 		return GW_OK;
 	}
-	uint32_t bytes = call->op == BED_OP_ECHO ? call->byte_count : call->op == BED_OP_LARGE ? number : 4;
+	if (call->op == BED_OP_DEFER)
+		return defer(bed, call, reply);
+	bool large = call->op == BED_OP_LARGE || call->op == BED_OP_RESERVE;
+	if (call->op == BED_OP_RESERVE) {
+		gw_status status = gw_reply_reserve(reply, number);
+		if (status)
+			return status;
+	}
+	uint32_t bytes = call->op == BED_OP_ECHO ? call->byte_count : large ? number : 4;
 	uint8_t *room = gw_reply_extend(reply, bytes);
 	if (!room)
 		return GW_LIMIT;
 	if (call->op == BED_OP_ECHO && bytes)
 		memcpy(room, call->bytes, bytes);
-	if (call->op == BED_OP_LARGE)
+	if (large)
 		for (uint32_t i = 0; i < bytes; i++)
 			room[i] = (uint8_t)(i * 7);
 	if (call->op == BED_OP_COUNT) {
@@ -181,7 +227,7 @@ void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed
 	check(gw_service_expose(bed->service, bed->memory + bed->bytes - 1000, 1000, 0, GW_REGION_VERSIONED, &id) ==
 		      GW_OK,
 	      "region 2");
-	for (uint16_t op = BED_OP_ECHO; op <= BED_OP_SLOW; op++)
+	for (uint16_t op = BED_OP_ECHO; op <= BED_OP_RESERVE; op++)
 		check(gw_service_handle(bed->service, op, handler, bed) == GW_OK, "handler");
 	for (uint32_t i = 0; i < bed->thread_count; i++)
 		bed->server_groups[i] = gw_bed_group(kind);

@@ -17,6 +17,8 @@
 #define BED_OP_FAIL     3 /* GW_NOT_FOUND, "no such thing" */
 #define BED_OP_LARGE    4 /* u32 n: n bytes, byte i is i * 7 */
 #define BED_OP_SLOW     5 /* u32 ms: sleeps, then replies nothing */
+#define BED_OP_DEFER    6 /* has more to do until bed->release; then replies with what it got */
+#define BED_OP_RESERVE  7 /* u32 n: as LARGE, of a reply that was reserved */
 
 struct bed_kind {
 	const char *name;   /* "tcp/epoll" */
@@ -56,6 +58,8 @@ struct bed {
 	pthread_t threads[BED_THREADS_MAX];
 	_Atomic bool stop, pause, paused[BED_THREADS_MAX];
 	_Atomic uint32_t applied;
+	_Atomic bool release;
+	_Atomic uint32_t runs, works_ended; /* of BED_OP_DEFER: its handler's, and calls of it that are over */
 	struct gw_listener *listener;
 	struct gw_address address;
 };

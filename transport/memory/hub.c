@@ -2,8 +2,9 @@
  *
  * A client enters its link around everything that touches the service's memory; whoever closes a listener marks it
  * closed, waits until no client is inside, and takes the service away. The two sides see each other because each
- * stores its own flag before it looks at the other's (sequentially consistent). A forked child has services of its own
- * only. Fails on a name taken or unknown, and on a full service.
+ * stores its own flag before it looks at the other's (sequentially consistent). A listener that drains takes the
+ * service away from clients that have no deferred request, and from the others when they have none left. A forked child
+ * has services of its own only. Fails on a name taken or unknown, and on a full service.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +18,7 @@ struct memory_listener {
 	struct gw_listener base;
 	struct memory_listener *next; /* in the hub, while accepting */
 	bool accepting;
-	_Atomic bool closed;
+	_Atomic bool closed, draining;
 	uint32_t references; /* the owner's and one for each link; under the hub's lock */
 	struct memory_link *links;
 	uint32_t group_count, turn;
@@ -62,16 +63,6 @@ static void release(struct memory_listener *listener)
 	gw_free(listener);
 }
 
-/* Under the hub's lock. */
-static void leave_service(struct memory_link *link)
-{
-	if (!link->service)
-		return;
-	gw_service_reads_end(link->service, &link->reads);
-	gw_service_leave(link->service);
-	link->service = NULL;
-}
-
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out)
 {
@@ -106,17 +97,34 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 	return status;
 }
 
+/* Under the hub's lock, as all that follows with a link. */
+static void stop_accepting(struct memory_listener *listener)
+{
+	if (!listener->accepting)
+		return;
+	struct memory_listener **at = &hub.listeners;
+	while (*at != listener)
+		at = &(*at)->next;
+	*at = listener->next;
+	listener->accepting = false;
+}
+
+static void leave_service(struct memory_link *link)
+{
+	for (struct memory_request *request = link->requests; request; request = request->next)
+		gw_task_leave(&request->task);
+	if (!link->service)
+		return;
+	gw_service_reads_end(link->service, &link->reads);
+	gw_service_leave(link->service);
+	link->service = NULL;
+}
+
 void gw_memory_listener_stop(struct gw_listener *base, bool close)
 {
 	struct memory_listener *listener = (struct memory_listener *)base;
 	pthread_mutex_lock(&hub.lock);
-	if (listener->accepting) {
-		struct memory_listener **at = &hub.listeners;
-		while (*at != listener)
-			at = &(*at)->next;
-		*at = listener->next;
-		listener->accepting = false;
-	}
+	stop_accepting(listener);
 	if (close) {
 		atomic_store(&listener->closed, true);
 		for (struct memory_link *link = listener->links; link; link = link->next) {
@@ -125,6 +133,29 @@ void gw_memory_listener_stop(struct gw_listener *base, bool close)
 			leave_service(link);
 		}
 	}
+	pthread_mutex_unlock(&hub.lock);
+}
+
+void gw_memory_listener_drain(struct gw_listener *base)
+{
+	struct memory_listener *listener = (struct memory_listener *)base;
+	pthread_mutex_lock(&hub.lock);
+	stop_accepting(listener);
+	atomic_store(&listener->draining, true);
+	for (struct memory_link *link = listener->links; link; link = link->next) {
+		while (atomic_load(&link->inside))
+			sched_yield();
+		if (!link->requests)
+			leave_service(link);
+	}
+	pthread_mutex_unlock(&hub.lock);
+}
+
+void gw_memory_idle(struct memory_link *link)
+{
+	pthread_mutex_lock(&hub.lock);
+	if (atomic_load(&link->listener->draining))
+		leave_service(link);
 	pthread_mutex_unlock(&hub.lock);
 }
 
@@ -150,6 +181,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 		link->service = listener->base.service;
 		gw_service_reads_begin(link->service, &link->reads);
 		link->thread = listener->turn++ % listener->group_count;
+		link->requests_end = &link->requests;
 		link->previous = &listener->links;
 		link->next = listener->links;
 		if (link->next)
@@ -178,10 +210,13 @@ bool gw_memory_enter(struct memory_link *link)
 {
 	if (!link->listener)
 		return false;
+	const struct memory_listener *listener = link->listener;
 	atomic_store(&link->inside, true);
-	if (!atomic_load(&link->listener->closed))
+	if (!atomic_load(&listener->closed) && (!atomic_load(&listener->draining) || link->requests))
 		return true;
 	atomic_store(&link->inside, false);
+	pthread_mutex_lock(&hub.lock);
+	pthread_mutex_unlock(&hub.lock);
 	return false;
 }
 
@@ -190,12 +225,11 @@ void gw_memory_leave(struct memory_link *link)
 	atomic_store_explicit(&link->inside, false, memory_order_release);
 }
 
-gw_status gw_memory_call(struct memory_link *link, const struct gw_call *call, uint64_t sequence,
-			 struct gw_reply *reply)
+gw_status gw_memory_run(struct memory_link *link, struct gw_task *task)
 {
 	pthread_mutex_t *lock = &link->listener->group_locks[link->thread];
 	pthread_mutex_lock(lock);
-	gw_status status = gw_service_call(link->service, call, sequence, link->thread, reply);
+	gw_status status = gw_task_run(task);
 	pthread_mutex_unlock(lock);
 	return status;
 }

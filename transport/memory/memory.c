@@ -1,5 +1,6 @@
 /* The in-process backend. Reads are copied inside the call (transport/mapped.h), requests run their handler inside the
- * call; only completions wait for the next poll. Fails like every backend: text in the completion.
+ * call, and those that are deferred go on in polls, in their order; only completions wait for the next poll. Fails like
+ * every backend: text in the completion.
  */
 #include "transport/memory/memory.h"
 
@@ -42,6 +43,28 @@ static gw_status memory_open(struct gw_poll_group *group, void **out)
 	return GW_OK;
 }
 
+/* Takes the oldest request off the list and frees it; note: its end was told already, or nobody waits for it. */
+static void request_drop(struct memory_endpoint *endpoint)
+{
+	struct memory_request *request = endpoint->link.requests;
+	endpoint->link.requests = request->next;
+	if (!request->next)
+		endpoint->link.requests_end = &endpoint->link.requests;
+	endpoint->state->request_count--;
+	gw_task_end(&request->task);
+	gw_free(request);
+}
+
+/* What was asked for and not answered ends so: the service is gone, or the endpoint goes. */
+static void requests_fail(struct memory_endpoint *endpoint, gw_status status)
+{
+	while (endpoint->link.requests) {
+		if (endpoint->link.requests->note)
+			gw_outbox_post(&endpoint->state->outbox, endpoint->link.requests->note, status);
+		request_drop(endpoint);
+	}
+}
+
 static void memory_close(struct gw_endpoint *base)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
@@ -52,6 +75,7 @@ static void memory_close(struct gw_endpoint *base)
 		gw_group_settle(&endpoint->state->outbox, group);
 	}
 	gw_memory_part(&endpoint->link);
+	requests_fail(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
 	*endpoint->previous = endpoint->next;
 	if (endpoint->next)
 		endpoint->next->previous = endpoint->previous;
@@ -91,7 +115,7 @@ static gw_status greet(struct memory_endpoint *endpoint, const struct gw_connect
 {
 	const char *name = options->address.host;
 	gw_status status = gw_memory_join(name, &endpoint->link);
-	if (status) /* a full service refuses */
+	if (status) /* a full service refuses, and has counted it */
 		return status == GW_LIMIT ? GW_REFUSED : status;
 	if (!gw_memory_enter(&endpoint->link)) {
 		gw_memory_part(&endpoint->link);
@@ -235,6 +259,33 @@ static size_t memory_gather(struct gw_endpoint *base, struct gw_group *group, co
 	return gw_mapped_end(base, outbox, group, n, taken, last);
 }
 
+/* One run of the call; its end goes to the caller by the note. GW_AGAIN: it has more to do. */
+static gw_status request_run(struct memory_endpoint *endpoint, struct gw_task *task, struct gw_note *note)
+{
+	gw_status status = gw_memory_run(&endpoint->link, task);
+	if (status == GW_AGAIN || !note)
+		return status;
+	gw_task_leave(task);
+	note->memory = task->reply.memory;
+	note->reply = gw_reply_data(&task->reply, &note->reply_bytes);
+	task->reply.memory = NULL; /* the note's */
+	gw_outbox_post(&endpoint->state->outbox, note, status);
+	return GW_OK;
+}
+
+static gw_status request_keep(struct memory_endpoint *endpoint, const struct gw_call *call, struct memory_request **out)
+{
+	*out = gw_calloc(1, sizeof(**out) + call->byte_count);
+	if (!*out)
+		return GW_NO_MEMORY;
+	if (call->byte_count)
+		memcpy((*out)->bytes, call->bytes, call->byte_count);
+	*endpoint->link.requests_end = *out;
+	endpoint->link.requests_end = &(*out)->next;
+	endpoint->state->request_count++;
+	return GW_OK;
+}
+
 static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
 				uint64_t deadline_ns, void *cookie)
 {
@@ -247,24 +298,63 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t 
 	if (!status)
 		open_max = endpoint->link.service->limits.requests_per_client;
 	struct gw_note *note = NULL;
-	gw_status accepted = outbox->note_count >= open_max ? gw_fail(GW_AGAIN, "%u requests wait for poll", open_max)
-							    : gw_note_create(cookie, &note);
+	gw_status accepted = outbox->note_count + endpoint->state->request_count >= open_max
+				     ? gw_fail(GW_AGAIN, "%u requests wait for poll", open_max)
+				     : gw_note_create(cookie, &note);
 	if (accepted) {
 		if (!status)
 			gw_memory_leave(&endpoint->link);
 		return accepted;
 	}
-	if (!status) {
-		struct gw_call call = {.op = op, .bytes = bytes, .byte_count = n, .client_uuid = endpoint->client_uuid};
-		struct gw_reply reply;
-		gw_reply_begin(&reply, 0, endpoint->link.service->limits.bytes_per_client);
-		status = gw_memory_call(&endpoint->link, &call, sequence, &reply);
-		gw_memory_leave(&endpoint->link);
-		note->memory = reply.memory;
-		note->reply = gw_reply_data(&reply, &note->reply_bytes);
+	if (status) {
+		gw_outbox_post(outbox, note, status);
+		return GW_OK;
 	}
-	gw_outbox_post(outbox, note, status);
+	struct gw_service *service = endpoint->link.service;
+	struct gw_call call = {.op = op, .bytes = bytes, .byte_count = n, .client_uuid = endpoint->client_uuid};
+	struct memory_request *request = NULL;
+	struct gw_task task;
+	gw_task_begin(&task, service, &call, sequence, endpoint->link.thread, 0, service->limits.bytes_per_client);
+	/* Calls of one endpoint are answered in their order. */
+	status = endpoint->link.requests ? GW_AGAIN : request_run(endpoint, &task, note);
+	if (status == GW_AGAIN) {
+		status = request_keep(endpoint, &call, &request);
+		if (status)
+			gw_outbox_post(outbox, note, status);
+	}
+	if (request) {
+		request->task = task;
+		request->task.call.bytes = request->bytes;
+		request->note = note;
+		request->cookie = cookie;
+		request->deadline_ns = deadline_ns;
+	} else {
+		gw_task_end(&task);
+	}
+	gw_memory_leave(&endpoint->link);
 	return GW_OK;
+}
+
+/* A turn of an endpoint's oldest deferred request. */
+static void request_turn(struct memory_endpoint *endpoint)
+{
+	struct memory_request *request = endpoint->link.requests;
+	gw_status status = enter(endpoint, request->note ? request->deadline_ns : GW_NO_DEADLINE);
+	if (status == GW_DEADLINE) {
+		gw_outbox_post(&endpoint->state->outbox, request->note, status);
+		request->note = NULL;
+		return;
+	}
+	if (status) {
+		requests_fail(endpoint, status);
+		return;
+	}
+	bool over = request_run(endpoint, &request->task, request->note) != GW_AGAIN;
+	if (over)
+		request_drop(endpoint);
+	gw_memory_leave(&endpoint->link);
+	if (over && !endpoint->link.requests)
+		gw_memory_idle(&endpoint->link);
 }
 
 static void memory_cancel(struct gw_endpoint *base, struct gw_group *group)
@@ -277,11 +367,16 @@ static void memory_cancel(struct gw_endpoint *base, struct gw_group *group)
 	gw_group_settle(&endpoint->state->outbox, group);
 }
 
-/* Requests are complete when they have been made. */
 static void memory_request_cancel(struct gw_endpoint *base, const void *cookie)
 {
-	(void)base;
-	(void)cookie;
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	for (struct memory_request *request = endpoint->link.requests; request; request = request->next) {
+		if (!request->note || request->cookie != cookie)
+			continue;
+		gw_outbox_post(&endpoint->state->outbox, request->note, gw_fail(GW_CANCELLED, "cancelled"));
+		request->note = NULL; /* it runs to its end all the same */
+		return;
+	}
 }
 
 static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_region *region)
@@ -294,34 +389,53 @@ static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_regio
 	return mapped;
 }
 
-static size_t memory_poll(void *opaque, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
+/* Looks whether we were woken, for up to timeout_ns. */
+static bool woken(const struct memory_state *state, uint64_t timeout_ns)
 {
-	struct memory_state *state = opaque;
-	size_t n = gw_outbox_take(&state->outbox, completions, max);
-	if (n || timeout_ns == 0)
-		return n;
-	if (gw_poll_group_room_take(state->group))
-		return 0;
 	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
 	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
 				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
 	uint64_t ignored;
-	if (ppoll(&fd, 1, timeout_ns > GW_NO_DEADLINE / 2 ? NULL : &time, NULL) > 0)
-		(void)!read(state->wake_fd, &ignored, sizeof(ignored));
-	return 0;
+	if (ppoll(&fd, 1, timeout_ns > GW_NO_DEADLINE / 2 ? NULL : &time, NULL) <= 0)
+		return false;
+	(void)!read(state->wake_fd, &ignored, sizeof(ignored));
+	return true;
+}
+
+static size_t memory_poll(void *opaque, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
+{
+	struct memory_state *state = opaque;
+	uint64_t end = state->request_count && timeout_ns ? gw_later_ns(gw_now_ns(), timeout_ns) : 0;
+	for (;;) {
+		for (struct memory_endpoint *endpoint = state->endpoints; endpoint && state->request_count;
+		     endpoint = endpoint->next)
+			if (endpoint->link.requests)
+				request_turn(endpoint);
+		size_t n = gw_outbox_take(&state->outbox, completions, max);
+		if (n || timeout_ns == 0)
+			return n;
+		if (gw_poll_group_room_take(state->group))
+			return 0;
+		if (!state->request_count) {
+			woken(state, timeout_ns);
+			return 0;
+		}
+		if (woken(state, 0) || gw_now_ns() >= end)
+			return 0;
+	}
 }
 
 static bool memory_busy(void *opaque)
 {
 	const struct memory_state *state = opaque;
-	return !gw_outbox_empty(&state->outbox);
+	return !gw_outbox_empty(&state->outbox) || state->request_count;
 }
 
 static int memory_wait_fd(void *opaque, uint64_t *until_ns)
 {
 	(void)until_ns; /* no timers */
 	const struct memory_state *state = opaque;
-	return gw_outbox_empty(&state->outbox) ? state->wake_fd : -1;
+	return gw_outbox_empty(&state->outbox) && !state->request_count ? state->wake_fd : -1;
 }
 
 static void memory_wake(void *opaque)
@@ -353,5 +467,6 @@ const struct gw_transport gw_transport_memory = {
 	.wake = memory_wake,
 	.listen = gw_memory_listen,
 	.listener_stop = gw_memory_listener_stop,
+	.listener_drain = gw_memory_listener_drain,
 	.listener_free = gw_memory_listener_free,
 };

@@ -3,7 +3,7 @@
 #define GW_TRANSPORT_MEMORY_H
 
 #include "transport/outbox.h"
-#include "transport/service_inside.h"
+#include "transport/task.h"
 
 extern const struct gw_transport gw_transport_memory;
 
@@ -12,17 +12,29 @@ struct memory_state {
 	struct gw_poll_group *group;
 	struct gw_outbox outbox;
 	struct memory_endpoint *endpoints;
+	uint32_t request_count; /* deferred, of all endpoints */
 	int wake_fd;
 };
 
 struct memory_listener; /* transport/memory/hub.c */
 
+/* A request that is not answered yet: deferred, or behind one that is. */
+struct memory_request {
+	struct memory_request *next;
+	struct gw_task task;
+	struct gw_note *note; /* NULL: cancelled */
+	const void *cookie;
+	uint64_t deadline_ns;
+	uint8_t bytes[]; /* of the call */
+};
+
 /* What joins an endpoint to a listener: looked at by the endpoint's thread and by whoever stops the listener. */
 struct memory_link {
 	struct memory_listener *listener;
-	struct gw_service *service; /* NULL once the listener is closed */
-	uint32_t thread;            /* the poll group that serves this client, by number */
-	_Atomic bool inside;        /* the endpoint reads the regions now, or runs a handler */
+	struct gw_service *service;                      /* NULL once the listener is closed */
+	uint32_t thread;                                 /* the poll group that serves this client, by number */
+	_Atomic bool inside;                             /* the endpoint reads the regions now, or runs a handler */
+	struct memory_request *requests, **requests_end; /* changed while inside, or under the hub's lock */
 	struct gw_service_reads reads;
 	struct memory_link *next, **previous;
 };
@@ -30,18 +42,22 @@ struct memory_link {
 gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out);
 void gw_memory_listener_stop(struct gw_listener *base, bool close);
+void gw_memory_listener_drain(struct gw_listener *base);
 void gw_memory_listener_free(struct gw_listener *base);
 
 /* Joins a client to the service of the name; GW_PEER_LOST when nobody offers it, GW_LIMIT when it is full. */
 gw_status gw_memory_join(const char *name, struct memory_link *link);
 void gw_memory_part(struct memory_link *link); /* twice is allowed */
 
-/* Whether the service may be used until gw_memory_leave: false once its listener is closed. */
+/* Whether the service may be used until gw_memory_leave: false once its listener is closed, or drains and has nothing
+ * of this client's to answer. Whoever stops it is through with the link then. */
 bool gw_memory_enter(struct memory_link *link);
 void gw_memory_leave(struct memory_link *link);
+/* The last deferred request is answered: ends the connection if the listener drains. */
+void gw_memory_idle(struct memory_link *link);
 
-/* Runs a call under the lock of the group that serves this client, since handlers count on one thread for each. */
-gw_status gw_memory_call(struct memory_link *link, const struct gw_call *call, uint64_t sequence,
-			 struct gw_reply *reply);
+/* One run of a call under the lock of the group that serves this client, since handlers count on one thread for each.
+ */
+gw_status gw_memory_run(struct memory_link *link, struct gw_task *task);
 
 #endif

@@ -13,50 +13,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
 #include "transport/shm/shm.h"
 
 #define PREFIX     "shm-"
 #define UNFINISHED "new" /* no name has it: they begin with the prefix */
 #define BACKLOG    4096
 #define FILE_MAX   (sizeof(PREFIX) + GW_ADDRESS_NAME_MAX)
-#define LOCK_NS    (5 * GW_NS_PER_SECOND) /* for others to take their names, which is done in no time */
-
-/* The runtime folder, opened; made for those who listen. */
-static gw_status folder_open(int *folder, bool make)
-{
-	char path[GW_RUNTIME_PATH_MAX];
-	*folder = -1;
-	gw_status status = make ? gw_runtime_folder(path) : gw_runtime_folder_find(path);
-	if (status)
-		return status;
-	*folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return *folder < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
-}
-
-/* Until the descriptor is closed. */
-static gw_status folder_lock(int folder, const char *name)
-{
-	uint64_t end = gw_now_ns() + LOCK_NS;
-	while (flock(folder, LOCK_EX | LOCK_NB) != 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return gw_fail_errno(GW_IO, errno, "shm:%s: cannot lock the folder of its socket", name);
-		if (gw_now_ns() >= end)
-			return gw_fail(GW_BUSY,
-				       "shm:%s: another server of this user is taking a name and does not end; "
-				       "is it stopped?",
-				       name);
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
-	return GW_OK;
-}
 
 /* An address holds 107 bytes of path, and folders are longer: so by the folder's descriptor. */
 static struct sockaddr_un address_in(int folder, const char *file)
@@ -136,7 +103,7 @@ gw_status gw_shm_dial(const struct gw_address *address, int *out)
 	if (!gw_address_name_check(address->host))
 		return gw_fail(GW_INVALID, "shm:%.64s is no name", address->host);
 	snprintf(file, sizeof(file), PREFIX "%.64s", address->host);
-	gw_status status = folder_open(&folder, false);
+	gw_status status = gw_runtime_folder_open(false, &folder);
 	if (status)
 		return status == GW_NOT_FOUND ? nobody(address->host) : status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -188,14 +155,14 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 {
 	int folder;
 	*out = -1;
-	gw_status status = folder_open(&folder, true);
+	gw_status status = gw_runtime_folder_open(true, &folder);
 	if (status)
 		return status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "socket");
 	else
-		status = folder_lock(folder, name);
+		status = gw_runtime_folder_lock(folder);
 	if (!status)
 		status = name_socket(folder, fd, name);
 	if (!status) {
@@ -212,7 +179,7 @@ void gw_shm_socket_forget(const char *name)
 {
 	char file[FILE_MAX];
 	int folder;
-	if (folder_open(&folder, false))
+	if (gw_runtime_folder_open(false, &folder))
 		return;
 	snprintf(file, sizeof(file), PREFIX "%.64s", name);
 	unlinkat(folder, file, 0);

@@ -139,5 +139,6 @@ const struct gw_transport gw_transport_shm = {
 	.wake = gw_tcp_wake,
 	.listen = shm_listen,
 	.listener_stop = gw_tcp_listener_stop,
+	.listener_drain = gw_tcp_listener_drain,
 	.listener_free = gw_tcp_listener_free,
 };

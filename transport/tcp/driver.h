@@ -12,7 +12,8 @@
  * comes once for each kick.
  *
  * Fairness: ios take turns, and a turn moves no more than one piece or about a megabyte. A `source` that had to work
- * long for what it gives sets `yield`: others come before it is asked again.
+ * long for what it gives, or has more to do elsewhere in its loop, or has set the loop's timer, sets `yield`: others
+ * come before it is asked again, and the run in progress does not sleep.
  */
 #ifndef GW_TRANSPORT_TCP_DRIVER_H
 #define GW_TRANSPORT_TCP_DRIVER_H

@@ -5,12 +5,13 @@
  *
  * Sockets are made blocking, since io_uring hands EAGAIN back for others. A receive that emptied the socket is followed
  * by one that first waits, which spares the futile try. Removal cancels what is under way and waits for its completion;
- * only then are descriptor and memory let go. A source's yield needs no care here: other ios' completions come before
- * that of its send. The kernel cancels a thread's operations when it ends, so ECANCELED that nobody asked for is armed
- * again: a poll group may move to another thread. That is also why the ring is not set up for a single issuer, nor for
- * cooperative task running: what a thread has armed completes in that thread, which may be computing by now and enter
- * the kernel no more, while another waits. Without the flag it is interrupted for it; a thread that waits itself is
- * not, with or without. Fails with GW_UNSUPPORTED where the kernel or its policy (seccomp, sysctl) has no io_uring.
+ * only then are descriptor and memory let go. A source that yields keeps the run from sleeping; other ios'
+ * completions come before that of its send. The kernel cancels a thread's operations when it ends, so ECANCELED that
+ * nobody asked for is armed again: a poll group may move to another thread. That is also why the ring is not set up for
+ * a single issuer, nor for cooperative task running: what a thread has armed completes in that thread, which may be
+ * computing by now and enter the kernel no more, while another waits. Without the flag it is interrupted for it; a
+ * thread that waits itself is not, with or without. Fails with GW_UNSUPPORTED where the kernel or its policy (seccomp,
+ * sysctl) has no io_uring.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,7 @@ struct uring_driver {
 	int wake_fd;
 	bool wake_armed;
 	struct tcp_io_queue queue;
+	bool yielded; /* a source wants its loop to go on, and not to sleep */
 };
 
 /* Whether the ring takes and completes operations: a policy may allow to set one up and forbid to enter it. */
@@ -207,6 +209,8 @@ static void arm(struct uring_driver *driver, struct tcp_io *io)
 	}
 	arm_send(driver, io);
 	arm_receive(driver, io);
+	driver->yielded |= io->yield;
+	io->yield = false;
 }
 
 static void let_go(struct uring_driver *driver, struct tcp_io *io)
@@ -362,7 +366,8 @@ static bool uring_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
 	struct uring_driver *driver = (struct uring_driver *)base;
 	struct io_uring_cqe *cqe;
 	arm_queued(driver);
-	submit_and_wait(driver, timeout_ns);
+	submit_and_wait(driver, driver->yielded ? 0 : timeout_ns);
+	driver->yielded = false;
 	bool worked = false;
 	for (int i = 0; i < BATCH_MAX && io_uring_cq_ready(&driver->ring); i++) {
 		if (io_uring_peek_cqe(&driver->ring, &cqe))

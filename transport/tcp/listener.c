@@ -193,6 +193,7 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	listener->base = (struct gw_listener){transport, *address, service};
 	listener->local = local;
 	listener->loop_count = group_count;
+	listener->strangers_max = service->limits.unproven / group_count;
 	listener->loop = listener->loops[0];
 	listener->io.events = &accept_events;
 	listener->io.watch = POLLIN;
@@ -237,18 +238,35 @@ static bool close_in(struct tcp_loop *loop)
 	return true;
 }
 
+static void stop_accepting(struct tcp_listener *listener)
+{
+	if (atomic_exchange(&listener->stopped, true))
+		return;
+	struct tcp_listener **at = &listener->loop->listeners;
+	while (*at != listener)
+		at = &(*at)->next;
+	*at = listener->next;
+	if (listener->offer)
+		listener->local->stop(listener->offer);
+	listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);
+}
+
+void gw_tcp_listener_drain(struct gw_listener *base)
+{
+	struct tcp_listener *listener = (struct tcp_listener *)base;
+	stop_accepting(listener);
+	atomic_store(&listener->draining, true);
+	for (uint32_t i = 0; i < listener->loop_count; i++) {
+		struct tcp_loop *loop = listener->loops[i];
+		atomic_fetch_add(&loop->close_asked, 1);
+		loop->driver->ops->wake(loop->driver);
+	}
+}
+
 void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 {
 	struct tcp_listener *listener = (struct tcp_listener *)base;
-	if (!atomic_exchange(&listener->stopped, true)) {
-		struct tcp_listener **at = &listener->loop->listeners;
-		while (*at != listener)
-			at = &(*at)->next;
-		*at = listener->next;
-		if (listener->offer)
-			listener->local->stop(listener->offer);
-		listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);
-	}
+	stop_accepting(listener);
 	if (!close)
 		return;
 	atomic_store(&listener->closing, true);

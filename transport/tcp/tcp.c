@@ -100,6 +100,7 @@ static void take_orders(struct tcp_loop *loop)
 	if (asked != atomic_load_explicit(&loop->close_done, memory_order_relaxed)) {
 		gw_tcp_inbox_take(loop);
 		gw_tcp_servers_end(loop, false);
+		gw_tcp_servers_drain(loop);
 		atomic_store(&loop->close_done, asked);
 	}
 }
@@ -127,8 +128,12 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		first = false;
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = spin_ns && now < spin_end;
-		uint64_t wait = spin || until <= now ? 0 : until - now;
+		uint64_t wait = spin || loop->calls || until <= now ? 0 : until - now;
 		bool worked = loop->driver->ops->run(loop->driver, wait, &woken);
+		if (loop->calls) { /* a server's: one run for each look at everybody */
+			gw_tcp_servers_call(loop);
+			worked = true;
+		}
 		if (timeout_ns || worked || wait) /* a bare look costs no more than the look */
 			now = gw_now_ns();
 		if (worked)
@@ -150,7 +155,7 @@ int gw_tcp_wait_fd(void *state, uint64_t *until_ns)
 	struct tcp_loop *loop = state;
 	if (loop->next_timer_ns < *until_ns)
 		*until_ns = loop->next_timer_ns;
-	return loop->driver->ops->wait_fd(loop->driver);
+	return loop->calls ? -1 : loop->driver->ops->wait_fd(loop->driver);
 }
 
 void gw_tcp_wake(void *state)
@@ -181,5 +186,6 @@ const struct gw_transport gw_transport_tcp = {
 	.wake = gw_tcp_wake,
 	.listen = gw_tcp_listen,
 	.listener_stop = gw_tcp_listener_stop,
+	.listener_drain = gw_tcp_listener_drain,
 	.listener_free = gw_tcp_listener_free,
 };

@@ -47,14 +47,18 @@ struct tcp_loop {
 	struct gw_outbox outbox;
 	struct tcp_client *clients;
 	struct tcp_server *servers;
-	struct tcp_listener *listeners; /* those that accept here */
-	uint32_t ios;                   /* added and not gone yet */
-	uint64_t next_timer_ns;         /* nothing is due before */
-	uint32_t turns;                 /* of shm: polls */
+	struct tcp_server *oldest_stranger, *newest_stranger; /* of the servers, those that have proved nothing yet */
+	uint32_t stranger_count;
+	struct tcp_server *calls, *last_call; /* whose handlers have more to do: each has its turn */
+	uint64_t bytes_ended;                 /* buffers of connections that have ended since the last trim */
+	struct tcp_listener *listeners;       /* those that accept here */
+	uint32_t ios;                         /* added and not gone yet */
+	uint64_t next_timer_ns;               /* nothing is due before */
+	uint32_t turns;                       /* of shm: polls */
 	/* Held while polled, so that whoever stops a listener may end the connections of a loop that nobody polls. */
 	_Atomic bool owned;
 	_Atomic bool inbox_filled;
-	_Atomic uint32_t close_asked, close_done; /* running numbers of requests to end connections */
+	_Atomic uint32_t close_asked, close_done; /* running numbers of requests to end or drain connections */
 	pthread_mutex_t inbox_lock;
 	struct {
 		int fd;
@@ -102,6 +106,10 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns);
 /* Ends the connections of listeners that are closing; all = true: every one. */
 void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
+/* Those of listeners that drain end as soon as they are owed nothing. */
+void gw_tcp_servers_drain(struct tcp_loop *loop);
+/* One run of the deferred call that has waited longest; there must be one, or nothing happens. */
+void gw_tcp_servers_call(struct tcp_loop *loop);
 
 /* --- listener.c --- */
 struct tcp_listener {
@@ -112,10 +120,10 @@ struct tcp_listener {
 	void *offer;                   /* the local sockets', or NULL */
 	struct tcp_listener *next;     /* in the loop, while accepting */
 	_Atomic uint32_t references;   /* the owner's, the io's, one for each connection and inbox entry */
-	_Atomic bool stopped, closing;
-	_Atomic uint32_t connections;
+	_Atomic bool stopped, draining, closing;
 	uint64_t retry_ns; /* descriptors had run out: accept again then */
 	bool short_of_descriptors;
+	uint32_t strangers_max; /* of one loop */
 	uint32_t loop_count, turn;
 	struct tcp_loop *loops[];
 };
@@ -126,6 +134,7 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out);
 void gw_tcp_listener_stop(struct gw_listener *base, bool close);
+void gw_tcp_listener_drain(struct gw_listener *base);
 void gw_tcp_listener_free(struct gw_listener *base);
 void gw_tcp_listener_release(struct tcp_listener *listener);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);

@@ -123,6 +123,7 @@ static void rails_look(struct verbs_door *door)
 void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns)
 {
 	for (struct verbs_door *door = loop->doors; door; door = door->next) {
+		bool draining = atomic_load(&door->listener->draining);
 		rails_look(door);
 		if (door->id && atomic_load(&door->listener->stopped)) {
 			rdma_destroy_id(door->id);
@@ -130,9 +131,12 @@ void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns)
 		}
 		for (struct verbs_peer *peer = door->peers, *next; peer; peer = next) {
 			next = peer->next;
-			if (peer->established == peer->queue_count)
-				continue;
-			if (now_ns < peer->expires_ns)
+			bool whole = peer->established == peer->queue_count;
+			if (draining && !gw_verbs_peer_busy(peer))
+				gw_verbs_peer_end(peer);
+			else if (whole)
+				gw_verbs_peer_tick(peer, now_ns);
+			else if (now_ns < peer->expires_ns)
 				verbs_timer(loop, peer->expires_ns);
 			else
 				gw_verbs_peer_end(peer);
@@ -218,7 +222,10 @@ static void connection_left(void *context, uint64_t connection, uint32_t thread)
 	gw_verbs_possess(door->loop);
 	for (struct verbs_peer *peer = door->peers, *next; peer; peer = next) {
 		next = peer->next;
-		if (peer->connection == connection)
+		/* What a client of a listener that drains had asked for is answered first. */
+		if (peer->connection != connection)
+			continue;
+		if (!atomic_load(&listener->draining) || !gw_verbs_peer_busy(peer))
 			gw_verbs_peer_end(peer);
 	}
 	gw_verbs_release(door->loop);
@@ -286,6 +293,16 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	atomic_store(&service->rail, &listener->way);
 	*out = &listener->base;
 	return GW_OK;
+}
+
+/* Reads need no code of ours and may be under way for as long as the queue pairs stand, which is until the client's
+ * TCP connection ends and nothing is left to be answered. */
+void gw_verbs_listener_drain(struct gw_listener *base)
+{
+	struct verbs_listener *listener = (struct verbs_listener *)base;
+	atomic_store(&listener->stopped, true);
+	atomic_store(&listener->draining, true);
+	gw_transport_tcp.listener_drain(listener->tcp);
 }
 
 void gw_verbs_listener_stop(struct gw_listener *base, bool close)

@@ -2,6 +2,7 @@
 #ifndef GW_TRANSPORT_VERBS_LISTENER_H
 #define GW_TRANSPORT_VERBS_LISTENER_H
 
+#include "transport/task.h"
 #include "transport/verbs/rail.h"
 #include "transport/verbs/verbs.h"
 
@@ -37,12 +38,17 @@ struct verbs_peer {
 	uint8_t *request;
 	uint32_t request_bytes, request_done;
 	uint64_t request_tag;
+	/* The request that is being answered; held: a message of one piece, which stays where it was received. */
+	bool calling, held;
+	struct gw_task task;
+	struct verbs_peer *next_queued; /* of those whose handlers have more to do */
+	bool queued;
 	/* The reply that is going out. */
 	bool replying;
 	gw_status reply_status;
 	uint64_t reply_tag;
-	struct gw_reply reply;
 	uint32_t reply_sent;
+	uint64_t replied_ns; /* the last progress */
 };
 
 /* A listener's part of one poll group. */
@@ -62,7 +68,7 @@ struct verbs_listener {
 	struct gw_listener base;
 	struct gw_listener *tcp;
 	struct gw_service_rail way;
-	_Atomic bool stopped, closing;
+	_Atomic bool stopped, draining, closing;
 	struct verbs_rail rails[VERBS_RAILS_MAX];
 	uint32_t rail_count;
 	struct rail_address addresses[RAIL_ADDRESSES_MAX];
@@ -87,5 +93,9 @@ gw_status gw_verbs_peer_create(struct verbs_door *door, const struct gw_call *ca
 /* A connection request: the id is the peer's if it succeeds. The text of a failure is for the client. */
 gw_status gw_verbs_peer_accept(struct verbs_door *door, struct rdma_cm_id *id, const struct rdma_conn_param *param);
 void gw_verbs_peer_end(struct verbs_peer *peer);
+/* Whether something that the client asked for is not sent yet. */
+bool gw_verbs_peer_busy(const struct verbs_peer *peer);
+/* A call that is short of room tries again; a reply that nobody reads while others are ends the peer. */
+void gw_verbs_peer_tick(struct verbs_peer *peer, uint64_t now_ns);
 
 #endif

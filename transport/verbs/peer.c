@@ -3,9 +3,10 @@
  *   question ─▶ token ─▶ connection requests, one for each queue pair ─▶ established ─▶ ended
  *
  * The server has no part in reads. Requests come over the first queue pair in messages; one is answered after the
- * other, and while a reply goes out nothing more is taken: the client's messages stay in their receives, its credits
- * run out, and it holds one request and one reply of ours, no more. A client that does not read its replies keeps
- * nobody waiting.
+ * other, and until its reply has gone out nothing more is taken: the client's messages stay in their receives, its
+ * credits run out, and it holds one request and one reply of ours, no more. A client that does not read its replies
+ * keeps nobody waiting, and is ended when others need the memory. Deferred calls of the loop's peers take turns, one
+ * run for each look at the completion queues.
  *
  * Ends on a failed or disconnected queue pair, a malformed message, its TCP connection's end, a removed device, or when
  * its queue pairs do not come in time.
@@ -22,6 +23,31 @@
 
 static void peer_run(struct verbs_touch *touch);
 
+/* --- Whose handlers have more to do. --- */
+
+static void queue_add(struct verbs_peer *peer)
+{
+	struct verbs_peer **at = &peer->door->loop->calls;
+	if (peer->queued)
+		return;
+	while (*at)
+		at = &(*at)->next_queued;
+	*at = peer;
+	peer->next_queued = NULL;
+	peer->queued = true;
+}
+
+static void queue_drop(struct verbs_peer *peer)
+{
+	struct verbs_peer **at = &peer->door->loop->calls;
+	if (!peer->queued)
+		return;
+	while (*at != peer)
+		at = &(*at)->next_queued;
+	*at = peer->next_queued;
+	peer->queued = false;
+}
+
 /* --- Beginning and end. --- */
 
 void gw_verbs_peer_end(struct verbs_peer *peer)
@@ -33,10 +59,11 @@ void gw_verbs_peer_end(struct verbs_peer *peer)
 		gw_verbs_queue_destroy(peer->lines[i].queue);
 	gw_verbs_stream_end(&peer->stream);
 	gw_verbs_untouch(peer->door->loop, &peer->touch);
+	queue_drop(peer);
 	*peer->previous = peer->next;
 	if (peer->next)
 		peer->next->previous = peer->previous;
-	gw_reply_end(&peer->reply);
+	gw_task_end(&peer->task);
 	gw_free(peer->request);
 	gw_free(peer);
 }
@@ -198,15 +225,37 @@ gw_status gw_verbs_peer_accept(struct verbs_door *door, struct rdma_cm_id *id, c
 
 /* --- Requests. --- */
 
-static void begin_error(struct verbs_peer *peer, gw_status status, const char *text)
+/* An error's text instead of the reply. */
+static void begin_error(struct verbs_peer *peer, gw_status status)
 {
-	gw_reply_end(&peer->reply);
-	gw_reply_begin(&peer->reply, 0, 512);
+	const char *text = gw_last_error();
 	uint32_t n = (uint32_t)strnlen(text, 512);
-	uint8_t *room = n ? gw_reply_extend(&peer->reply, n) : NULL;
+	gw_task_end(&peer->task);
+	gw_reply_begin(&peer->task.reply, NULL, 0, 512);
+	uint8_t *room = n ? gw_reply_extend(&peer->task.reply, n) : NULL;
 	if (room)
 		memcpy(room, text, n);
 	peer->reply_status = status;
+}
+
+/* One run of the handler. What it answered is sent by send_reply. */
+static void run(struct verbs_peer *peer)
+{
+	gw_status status = gw_task_run(&peer->task);
+	if (status == GW_AGAIN) {
+		if (peer->task.reply.short_of_room)
+			verbs_timer(peer->door->loop, gw_now_ns() + GW_TASK_ROOM_NS);
+		else
+			queue_add(peer);
+		return;
+	}
+	peer->calling = false;
+	peer->replying = true;
+	peer->replied_ns = gw_now_ns();
+	peer->reply_sent = 0;
+	peer->reply_status = GW_OK;
+	if (status)
+		begin_error(peer, status);
 }
 
 static void answer(struct verbs_peer *peer, const struct verbs_message *message, const uint8_t *bytes)
@@ -215,17 +264,26 @@ static void answer(struct verbs_peer *peer, const struct verbs_message *message,
 	struct gw_call call = {
 		.op = message->op, .bytes = bytes, .byte_count = message->total, .client_uuid = peer->client_uuid};
 	uint64_t held = peer->stream.pages.bytes + message->total, limit = service->limits.bytes_per_client;
-	peer->replying = true;
-	peer->reply_sent = 0;
+	peer->calling = true;
 	peer->reply_tag = message->tag;
-	gw_reply_begin(&peer->reply, 0, limit > held ? limit - held : 0);
-	peer->reply_status = gw_service_call(service, &call, message->sequence, peer->door->number, &peer->reply);
-	if (peer->reply_status) {
-		char text[GW_ERROR_TEXT_MAX];
-		strncpy(text, gw_last_error(), sizeof(text) - 1);
-		text[sizeof(text) - 1] = 0;
-		begin_error(peer, peer->reply_status, text);
+	gw_task_begin(&peer->task, service, &call, message->sequence, peer->door->number, 0,
+		      limit > held ? limit - held : 0);
+	run(peer);
+}
+
+/* The bytes of a request whose handler is through may go. */
+static gw_status settle(struct verbs_peer *peer)
+{
+	if (peer->calling)
+		return GW_OK;
+	if (peer->request && peer->request_done == peer->request_bytes) {
+		gw_free(peer->request);
+		peer->request = NULL;
 	}
+	if (!peer->held)
+		return GW_OK;
+	peer->held = false;
+	return gw_verbs_stream_next(&peer->stream);
 }
 
 /* Another piece of a request. */
@@ -235,6 +293,7 @@ static gw_status take_piece(struct verbs_peer *peer, const struct verbs_message 
 	    (message->bytes == 0 && message->total))
 		return gw_fail(GW_PROTOCOL, "a malformed RDMA request");
 	if (!peer->request && message->bytes == message->total) {
+		peer->held = true;
 		answer(peer, message, body);
 		return GW_OK;
 	}
@@ -251,19 +310,17 @@ static gw_status take_piece(struct verbs_peer *peer, const struct verbs_message 
 		return gw_fail(GW_PROTOCOL, "an RDMA request whose pieces do not fit together");
 	memcpy(peer->request + peer->request_done, body, message->bytes);
 	peer->request_done += message->bytes;
-	if (peer->request_done < peer->request_bytes)
-		return GW_OK;
-	answer(peer, message, peer->request);
-	gw_free(peer->request);
-	peer->request = NULL;
-	return GW_OK;
+	gw_status status = gw_verbs_stream_next(&peer->stream);
+	if (!status && peer->request_done == peer->request_bytes)
+		answer(peer, message, peer->request);
+	return status;
 }
 
 /* Sends as much of the reply as there are credits for. */
 static void send_reply(struct verbs_peer *peer)
 {
 	uint32_t bytes;
-	const uint8_t *data = gw_reply_data(&peer->reply, &bytes);
+	const uint8_t *data = gw_reply_data(&peer->task.reply, &bytes);
 	while (peer->replying) {
 		uint32_t left = bytes - peer->reply_sent;
 		struct verbs_message message = {
@@ -276,10 +333,11 @@ static void send_reply(struct verbs_peer *peer)
 		if (gw_verbs_stream_send(&peer->stream, &message, data ? data + peer->reply_sent : NULL))
 			return;
 		peer->reply_sent += message.bytes;
+		peer->replied_ns = gw_now_ns();
 		if (peer->reply_sent < bytes)
 			continue;
 		peer->replying = false;
-		gw_reply_end(&peer->reply);
+		gw_task_end(&peer->task);
 	}
 }
 
@@ -287,17 +345,44 @@ static gw_status serve(struct verbs_peer *peer)
 {
 	struct verbs_message message;
 	const uint8_t *body;
+	gw_status status = settle(peer);
 	send_reply(peer);
-	while (!peer->replying && gw_verbs_stream_peek(&peer->stream, &message, &body)) {
-		gw_status status = take_piece(peer, &message, body);
+	while (!status && !peer->calling && !peer->replying && !atomic_load(&peer->door->listener->draining) &&
+	       gw_verbs_stream_peek(&peer->stream, &message, &body)) {
+		status = take_piece(peer, &message, body);
 		if (!status)
-			status = gw_verbs_stream_next(&peer->stream);
-		if (status)
-			return status;
+			status = settle(peer);
 		send_reply(peer);
 	}
 	gw_verbs_stream_grant(&peer->stream);
-	return peer->stream.failure;
+	return status ? status : peer->stream.failure;
+}
+
+void gw_verbs_peers_call(struct verbs_loop *loop)
+{
+	struct verbs_peer *peer = loop->calls;
+	if (!peer)
+		return;
+	queue_drop(peer);
+	run(peer);
+	if (!peer->calling)
+		gw_verbs_touch(loop, &peer->touch);
+}
+
+bool gw_verbs_peer_busy(const struct verbs_peer *peer)
+{
+	return peer->calling || peer->replying || peer->stream.send_begin != peer->stream.send_end;
+}
+
+void gw_verbs_peer_tick(struct verbs_peer *peer, uint64_t now_ns)
+{
+	if (peer->calling)
+		queue_add(peer);
+	if (!peer->replying || !gw_task_stalls(&peer->task, peer->replied_ns, now_ns))
+		return;
+	gw_count(&peer->door->listener->base.service->counts.dropped, 1);
+	gw_log(GW_LOG_WARN, "an RDMA client does not read its reply, and others need the memory: ended");
+	gw_verbs_peer_end(peer);
 }
 
 static void peer_run(struct verbs_touch *touch)

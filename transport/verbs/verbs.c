@@ -337,6 +337,11 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
 			gw_verbs_async_take(loop);
 		bool worked = ports_poll(loop) || spun;
+		if (loop->calls) { /* a server's: one run for each look at everybody */
+			gw_verbs_peers_call(loop);
+			run_touched(loop);
+			worked = true;
+		}
 		/* When there is something to hand out, the exact time matters to nobody. */
 		n = gw_outbox_take(&loop->outbox, completions, max);
 		now = n ? gw_past_ns() : gw_now_ns();
@@ -385,7 +390,7 @@ static int verbs_wait_fd(void *state, uint64_t *until_ns)
 	gw_verbs_possess(loop);
 	uint64_t until = loop->controls_busy ? gw_now_ns() + HELLO_NS : loop->next_timer_ns;
 	*until_ns = until < *until_ns ? until : *until_ns;
-	bool something = ports_arm(loop) || !gw_outbox_empty(&loop->outbox);
+	bool something = ports_arm(loop) || !gw_outbox_empty(&loop->outbox) || loop->calls;
 	gw_verbs_release(loop);
 	return something ? -1 : loop->epoll_fd;
 }
@@ -420,5 +425,6 @@ const struct gw_transport gw_transport_verbs = {
 	.wake = verbs_wake,
 	.listen = gw_verbs_listen,
 	.listener_stop = gw_verbs_listener_stop,
+	.listener_drain = gw_verbs_listener_drain,
 	.listener_free = gw_verbs_listener_free,
 };

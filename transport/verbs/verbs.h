@@ -431,6 +431,7 @@ struct verbs_loop {
 	struct verbs_endpoint *endpoints;
 	struct verbs_door *doors;
 	struct verbs_touch *touched;
+	struct verbs_peer *calls; /* clients whose handlers have more to do: each has its turn */
 	uint64_t next_timer_ns, next_look_ns;
 	uint64_t open; /* connects, reads and requests of the endpoints */
 	_Atomic bool owned;
@@ -476,6 +477,9 @@ void gw_verbs_endpoints_end(struct verbs_loop *loop);
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			  struct gw_service *service, struct gw_listener **out);
 void gw_verbs_listener_stop(struct gw_listener *base, bool close);
+void gw_verbs_listener_drain(struct gw_listener *base);
+/* One run of the deferred call that has waited longest; there must be one, or nothing happens. */
+void gw_verbs_peers_call(struct verbs_loop *loop);
 void gw_verbs_listener_free(struct gw_listener *base);
 void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns);
 /* Ends the clients of listeners that are closing; all = true: every one. */

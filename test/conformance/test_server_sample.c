@@ -1,0 +1,233 @@
+/* The server's answers to sample requests: byte by byte what picking and printing run by run gives at one go, however
+ * often the handler left off in between; and a client that asks for little is served while others ask for millions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/staging.h"
+#include "protocol/ops.h"
+#include "protocol/sample_call.h"
+#include "test/support/cluster.h"
+#include "test/support/graph_fixture.h"
+
+#define REPLY_BYTES_MAX (16u << 20)
+
+struct bed {
+	struct gw_fixture fixture;
+	struct gw_server *server;
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
+};
+
+static struct gw_poll_group *new_group(void)
+{
+	struct gw_poll_group *group;
+	assert_int_equal(gw_poll_group_create(NULL, &group), GW_OK);
+	return group;
+}
+
+static struct gw_completion await(struct gw_poll_group *group, const void *cookie)
+{
+	struct gw_completion completion;
+	while (gw_poll_group_poll(group, &completion, 1, GW_NS_PER_SECOND) == 0)
+		;
+	assert_ptr_equal(completion.cookie, cookie);
+	return completion;
+}
+
+static void join(const struct bed *bed, struct gw_poll_group *group, struct gw_endpoint **out)
+{
+	struct gw_connect_options options = {.address = bed->server->listener->address, .deadline_ns = GW_NO_DEADLINE};
+	assert_int_equal(gw_endpoint_connect(group, &options, out, out), GW_OK);
+	assert_int_equal(await(group, out).status, GW_OK);
+}
+
+static void bed_begin(struct bed *bed)
+{
+	cluster_use_own_runtime_folder();
+	memset(bed, 0, sizeof(*bed));
+	gw_fixture_begin(&bed->fixture, 7, 3000, 1);
+	gw_fixture_write(&bed->fixture);
+	struct gw_server_options options = {.part_config = bed->fixture.folder,
+					    .threads = 1,
+					    .numa = GW_NUMA_LOCAL,
+					    .huge = GW_HUGE_OFF,
+					    .insecure = true,
+					    .transport = "tcp"};
+	assert_int_equal(gw_address_parse("127.0.0.1:0", &options.listen), GW_OK);
+	assert_int_equal(gw_server_start(&options, &bed->server), GW_OK);
+	bed->group = new_group();
+	join(bed, bed->group, &bed->endpoint);
+}
+
+static void bed_end(struct bed *bed)
+{
+	gw_endpoint_close(bed->endpoint);
+	gw_poll_group_destroy(bed->group);
+	gw_server_end(bed->server, 0);
+	gw_fixture_end(&bed->fixture);
+}
+
+/* A request's bytes; rows at random, every seventh the one of row `hub`. */
+static uint8_t *make_call(struct gw_sample_call head, uint32_t rows_max, size_t *bytes)
+{
+	*bytes = sizeof(head) + head.row_count * 4ull;
+	uint8_t *call = malloc(*bytes);
+	assert_non_null(call);
+	head.sampler_version = GW_SAMPLER_VERSION;
+	memcpy(call, &head, sizeof(head));
+	for (uint32_t i = 0; i < head.row_count; i++) {
+		uint32_t row = (uint32_t)(gw_mix64(i ^ head.key) % rows_max);
+		memcpy(call + sizeof(head) + i * 4ull, &row, 4);
+	}
+	return call;
+}
+
+/* --- The same, stated plainly. --- */
+
+struct reply {
+	uint8_t *bytes;
+	size_t n;
+};
+
+static uint64_t picks_of(const struct gw_adjacency *adjacency, const struct gw_pick_rule *rule, uint32_t row)
+{
+	uint64_t begin, end;
+	gw_adjacency_list(adjacency, row, &begin, &end);
+	return gw_pick_count(rule, end - begin);
+}
+
+static struct reply expected(const struct bed *bed, const uint8_t *call)
+{
+	struct gw_sample_call head;
+	memcpy(&head, call, sizeof(head));
+	const uint32_t *rows = (const void *)(call + sizeof(head));
+	const struct gw_adjacency *adjacency = gw_part_adjacency(bed->server->part, head.etype);
+	const struct gw_pick_rule rule = {.key = head.key, .fanout = head.fanout, .replace = head.replace != 0};
+	uint32_t id_bytes = adjacency->index_bytes == 8 || adjacency->indptr_bytes == 8 ? 8 : 4;
+	size_t room = head.reply_bytes_max < REPLY_BYTES_MAX ? head.reply_bytes_max : REPLY_BYTES_MAX;
+	struct reply reply = {.bytes = malloc(room + 1)};
+	struct gw_picks picks = {0};
+	for (uint32_t i = 0, n = 0, wanted = 0; i < head.row_count && n == wanted; i += n) {
+		uint64_t vertices[GW_SAMPLE_RUN_ROWS], edges = 0;
+		wanted = head.row_count - i < GW_SAMPLE_RUN_ROWS ? head.row_count - i : GW_SAMPLE_RUN_ROWS;
+		for (n = 0; n < wanted; n++) {
+			edges += picks_of(adjacency, &rule, rows[i + n]);
+			if (reply.n + gw_sample_run_bytes(n + 1, edges, id_bytes) > room)
+				break;
+			vertices[n] = adjacency->dst_start + rows[i + n];
+		}
+		if (n == 0)
+			break;
+		assert_int_equal(gw_picks_from_memory(&picks, adjacency, &rule, vertices, n), GW_OK);
+		gw_sample_run_print(&picks, id_bytes, reply.bytes + reply.n);
+		reply.n += gw_sample_run_bytes(n, picks.edge_count, id_bytes);
+	}
+	gw_picks_free(&picks);
+	return reply;
+}
+
+static void answers_do_not_depend_on_slices(void **state)
+{
+	(void)state;
+	static const int32_t fanouts[] = {
+		0, 1, 15, 32, 33, 64, 65, 200, 5000, 8192, 8193, 70000, GW_FANOUT_MAX, GW_FANOUT_ALL};
+	static const uint32_t counts[] = {0, 1, 2, 255, 256, 257, 1000, GW_SAMPLE_ROWS_MAX};
+	static const uint32_t rooms[] = {0, 1000, 100000, 4u << 20, UINT32_MAX};
+	struct bed bed;
+	struct gw_service_counters counters;
+	bed_begin(&bed);
+	for (uint32_t etype = 0; etype < GW_FIXTURE_ETYPES; etype++)
+		for (size_t f = 0; f < sizeof(fanouts) / sizeof(fanouts[0]); f++)
+			for (size_t i = 0; i < 16; i++) {
+				const struct gw_adjacency *adjacency = gw_part_adjacency(bed.server->part, etype);
+				struct gw_sample_call head = {.etype = etype,
+							      .key = gw_mix64(i + 99 * f),
+							      .fanout = fanouts[f],
+							      .replace = (uint32_t)i % 2,
+							      .row_count = counts[(i / 2 + f) % 8],
+							      .reply_bytes_max = rooms[(i + f + etype) % 5]};
+				size_t n;
+				uint8_t *call = make_call(head, (uint32_t)adjacency->rows, &n);
+				assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_SAMPLE, 0, call, (uint32_t)n,
+								     GW_NO_DEADLINE, call),
+						 GW_OK);
+				struct gw_completion answer = await(bed.group, call);
+				struct reply wanted = expected(&bed, call);
+				assert_int_equal(answer.status, GW_OK);
+				assert_int_equal(answer.reply_bytes, wanted.n);
+				if (wanted.n)
+					assert_memory_equal(answer.reply, wanted.bytes, wanted.n);
+				free(wanted.bytes);
+				free(call);
+			}
+	gw_service_counters(bed.server->service, &counters);
+	assert_true(counters.deferred > 1000);
+	assert_int_equal(counters.reply_bytes, 0);
+	bed_end(&bed);
+}
+
+/* Each of the light client's calls costs it no more than a slice of the heavy ones' work: it makes all of its calls
+ * before the heavy ones have got more than a small part of theirs. */
+static void a_light_client_beside_heavy_ones(void **state)
+{
+	(void)state;
+	enum { HEAVY = 3, LONG_CALLS = 40, LIGHT_CALLS = 400 };
+	struct bed bed;
+	struct gw_poll_group *groups[HEAVY];
+	struct gw_endpoint *heavy[HEAVY];
+	struct gw_service_counters counters;
+	size_t n;
+	bed_begin(&bed);
+	struct gw_sample_call head = {.etype = FIXTURE_CITES,
+				      .fanout = GW_FANOUT_MAX,
+				      .replace = 1,
+				      .row_count = 64,
+				      .reply_bytes_max = UINT32_MAX};
+	uint8_t *call = make_call(head, 3000, &n);
+	for (int i = 0; i < HEAVY; i++) {
+		groups[i] = new_group();
+		join(&bed, groups[i], &heavy[i]);
+		for (int c = 0; c < LONG_CALLS; c++)
+			assert_int_equal(gw_endpoint_request(heavy[i], GW_OP_SAMPLE, 0, call, (uint32_t)n,
+							     GW_NO_DEADLINE, heavy),
+					 GW_OK);
+		struct gw_completion first = await(groups[i], heavy); /* and all are there */
+		assert_int_equal(first.status, GW_OK);
+	}
+	gw_service_counters(bed.server->service, &counters);
+	uint64_t before = counters.requests;
+	for (int i = 0; i < LIGHT_CALLS; i++) {
+		assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_CATALOG, 0, NULL, 0, GW_NO_DEADLINE, &bed),
+				 GW_OK);
+		assert_int_equal(await(bed.group, &bed).status, GW_OK);
+		/* Who is heavy reads its answers, and so goes on asking. */
+		for (int h = 0; h < HEAVY; h++) {
+			struct gw_completion completions[8];
+			gw_poll_group_poll(groups[h], completions, 8, 0);
+		}
+	}
+	gw_service_counters(bed.server->service, &counters);
+	uint64_t long_calls = counters.requests - before - LIGHT_CALLS;
+	if (long_calls > LIGHT_CALLS / 8)
+		fail_msg("%llu long calls came between %d light ones", (unsigned long long)long_calls, LIGHT_CALLS);
+	free(call);
+	for (int i = 0; i < HEAVY; i++) {
+		gw_endpoint_close(heavy[i]);
+		gw_poll_group_destroy(groups[i]);
+	}
+	bed_end(&bed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_do_not_depend_on_slices),
+		cmocka_unit_test(a_light_client_beside_heavy_ones),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

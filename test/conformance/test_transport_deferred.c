@@ -1,0 +1,328 @@
+/* Deferred replies, one suite over every backend: a handler that has more to do leaves the turn to the others, whatever
+ * they ask for, and its answer is whole when it comes; a client that leaves, a deadline, a cancel and a repeat meet a
+ * call that is under way. What replies hold together is limited. Nothing here depends on how fast anything is: calls
+ * are under way until the test lets them end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "test/support/transport_bed.h"
+
+/* A client of its own beside the bed's. */
+struct other {
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
+};
+
+static void other_begin(struct other *other, struct one *one, uint8_t number)
+{
+	struct gw_connect_options connect = gw_bed_options(&one->bed);
+	connect.client_uuid[0] = number;
+	other->group = gw_bed_group(one->bed.kind);
+	assert_int_equal(gw_bed_connect(other->group, &connect, &other->endpoint), GW_OK);
+}
+
+static void other_end(struct other *other)
+{
+	gw_endpoint_close(other->endpoint);
+	gw_poll_group_destroy(other->group);
+}
+
+static void pause_a_little(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* Until the handler has run so often. Memory's runs are made by the client's own polls. */
+static void await_runs(struct one *one, struct other *other, uint32_t runs)
+{
+	struct gw_completion completion;
+	while (atomic_load(&one->bed.runs) < runs)
+		assert_int_equal(gw_poll_group_poll(other->group, &completion, 1, GW_NS_PER_MS), 0);
+}
+
+static gw_status ask(struct other *other, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n)
+{
+	return gw_endpoint_request(other->endpoint, op, sequence, bytes, n, GW_NO_DEADLINE, other);
+}
+
+static struct gw_service_counters counters_of(const struct one *one)
+{
+	struct gw_service_counters counters;
+	gw_service_counters(one->bed.service, &counters);
+	return counters;
+}
+
+/* Three clients with calls that do not end: one that asks for little is served all the while, by the same thread. */
+static void others_have_their_turn(void **state)
+{
+	enum { HEAVY = 3 };
+	struct one one;
+	struct other heavy[HEAVY];
+	uint8_t bytes[40000];
+	for (uint32_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 13 ^ i >> 7);
+	gw_one_begin(&one, state, NULL, 4096);
+	for (uint8_t i = 0; i < HEAVY; i++) {
+		other_begin(&heavy[i], &one, (uint8_t)(10 + i));
+		assert_int_equal(ask(&heavy[i], BED_OP_DEFER, 0, bytes, sizeof(bytes) - i), GW_OK);
+		await_runs(&one, &heavy[i], atomic_load(&one.bed.runs) + 3);
+	}
+	for (uint32_t i = 0; i < 50; i++) {
+		struct gw_completion echo = gw_one_call(&one, BED_OP_ECHO, 0, &i, 4);
+		assert_int_equal(echo.status, GW_OK);
+		assert_memory_equal(echo.reply, &i, 4);
+		gw_one_read_works(&one);
+	}
+	struct gw_service_counters counters = counters_of(&one);
+	assert_int_equal(counters.requests, HEAVY + 50);
+	assert_int_equal(counters.calls_open, HEAVY);
+	assert_int_equal(atomic_load(&one.bed.works_ended), 0);
+	assert_true(counters.deferred >= HEAVY);
+	atomic_store(&one.bed.release, true);
+	for (uint8_t i = 0; i < HEAVY; i++) {
+		struct gw_completion answer = gw_bed_wait(heavy[i].group, &heavy[i]);
+		assert_int_equal(answer.status, GW_OK);
+		assert_int_equal(answer.reply_bytes, sizeof(bytes) - i);
+		assert_memory_equal(answer.reply, bytes, sizeof(bytes) - i);
+		other_end(&heavy[i]);
+	}
+	assert_int_equal(atomic_load(&one.bed.works_ended), HEAVY);
+	gw_one_end(&one);
+}
+
+/* What one client asks behind a deferred call is answered behind it, in order. */
+static void answers_keep_their_order(void **state)
+{
+	enum { BEHIND = 20 };
+	struct one one;
+	struct other other;
+	static const uint64_t cookies[BEHIND];
+	gw_one_begin(&one, state, NULL, 4096);
+	other_begin(&other, &one, 10);
+	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "first", 5), GW_OK);
+	for (uint64_t i = 0; i < BEHIND; i++)
+		assert_int_equal(gw_endpoint_request(other.endpoint, BED_OP_COUNT, i + 1, &i, sizeof(i), GW_NO_DEADLINE,
+						     (void *)(uintptr_t)&cookies[i]),
+				 GW_OK);
+	await_runs(&one, &other, 3);
+	assert_int_equal(atomic_load(&one.bed.applied), 0);
+	atomic_store(&one.bed.release, true);
+	assert_int_equal(gw_bed_wait(other.group, &other).status, GW_OK);
+	for (uint32_t i = 0; i < BEHIND; i++) {
+		struct gw_completion answer = gw_bed_wait(other.group, &cookies[i]);
+		uint32_t sum;
+		assert_int_equal(answer.status, GW_OK);
+		memcpy(&sum, answer.reply, 4);
+		assert_int_equal(sum, i + 1);
+	}
+	other_end(&other);
+	gw_one_end(&one);
+}
+
+/* The handler is run no more, and what it kept is freed. */
+static void a_client_leaves(void **state)
+{
+	struct one one;
+	struct other other;
+	gw_one_begin(&one, state, NULL, 4096);
+	other_begin(&other, &one, 10);
+	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
+	await_runs(&one, &other, 3);
+	other_end(&other);
+	while (atomic_load(&one.bed.works_ended) == 0)
+		pause_a_little();
+	uint32_t runs = atomic_load(&one.bed.runs);
+	assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
+	assert_int_equal(atomic_load(&one.bed.runs), runs);
+	while (counters_of(&one).calls_open)
+		pause_a_little();
+	gw_one_end(&one);
+}
+
+/* A sequenced call that is under way is not begun a second time: the repeat gets its answer. */
+static void a_repeat_waits_for_the_first(void **state)
+{
+	struct one one;
+	struct other first, second;
+	gw_one_begin(&one, state, NULL, 4096);
+	other_begin(&first, &one, 10);
+	other_begin(&second, &one, 10); /* the same client, by a new connection */
+	assert_int_equal(ask(&first, BED_OP_DEFER, 7, "once", 4), GW_OK);
+	await_runs(&one, &first, 2);
+	uint64_t deferred = counters_of(&one).deferred;
+	assert_int_equal(ask(&second, BED_OP_DEFER, 7, "once", 4), GW_OK);
+	while (counters_of(&one).requests < 2 || counters_of(&one).deferred < deferred + 5) {
+		struct gw_completion completion;
+		assert_int_equal(gw_poll_group_poll(second.group, &completion, 1, GW_NS_PER_MS), 0);
+	}
+	atomic_store(&one.bed.release, true);
+	struct gw_completion answer = gw_bed_wait(first.group, &first);
+	assert_int_equal(answer.status, GW_OK);
+	answer = gw_bed_wait(second.group, &second);
+	assert_int_equal(answer.status, GW_OK);
+	assert_int_equal(answer.reply_bytes, 4);
+	assert_memory_equal(answer.reply, "once", 4);
+	assert_int_equal(atomic_load(&one.bed.works_ended), 1);
+	/* One that was never answered runs when it is asked again. */
+	atomic_store(&one.bed.release, false);
+	uint32_t runs = atomic_load(&one.bed.runs);
+	assert_int_equal(ask(&first, BED_OP_DEFER, 8, "x", 1), GW_OK);
+	await_runs(&one, &first, runs + 2);
+	other_end(&first);
+	atomic_store(&one.bed.release, true);
+	assert_int_equal(ask(&second, BED_OP_DEFER, 8, "x", 1), GW_OK);
+	assert_int_equal(gw_bed_wait(second.group, &second).status, GW_OK);
+	other_end(&second);
+	gw_one_end(&one);
+}
+
+static void deadlines_and_cancels(void **state)
+{
+	struct one one;
+	struct other other;
+	gw_one_begin(&one, state, NULL, 4096);
+	other_begin(&other, &one, 10);
+	assert_int_equal(
+		gw_endpoint_request(other.endpoint, BED_OP_DEFER, 0, "late", 4, gw_now_ns() + 50 * GW_NS_PER_MS, &one),
+		GW_OK);
+	assert_int_equal(gw_bed_wait(other.group, &one).status, GW_DEADLINE);
+	assert_int_equal(ask(&other, BED_OP_ECHO, 0, "behind", 6), GW_OK);
+	gw_endpoint_request_cancel(other.endpoint, &other);
+	assert_int_equal(gw_bed_wait(other.group, &other).status, GW_CANCELLED);
+	atomic_store(&one.bed.release, true);
+	assert_int_equal(ask(&other, BED_OP_ECHO, 0, "goes on", 7), GW_OK);
+	struct gw_completion answer = gw_bed_wait(other.group, &other);
+	assert_int_equal(answer.status, GW_OK);
+	assert_memory_equal(answer.reply, "goes on", 7);
+	other_end(&other);
+	gw_one_end(&one);
+}
+
+/* The listener is closed over calls that are under way. */
+static void the_service_ends(void **state)
+{
+	struct one one;
+	struct other other;
+	gw_one_begin(&one, state, NULL, 4096);
+	other_begin(&other, &one, 10);
+	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
+	await_runs(&one, &other, 3);
+	gw_bed_pause(&one.bed);
+	gw_listener_stop(one.bed.listener, true);
+	assert_int_equal(atomic_load(&one.bed.works_ended), 1);
+	gw_bed_resume(&one.bed);
+	assert_int_equal(gw_bed_wait(other.group, &other).status, GW_PEER_LOST);
+	other_end(&other);
+	gw_one_end(&one);
+}
+
+/* Drained, a listener takes nothing new, and what it had taken is answered, whole, before the connection ends. */
+static void a_drain_ends_what_was_begun(void **state)
+{
+	struct one one;
+	struct other other;
+	const uint32_t large = 3000000;
+	gw_one_begin(&one, state, NULL, 4096);
+	other_begin(&other, &one, 10);
+	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
+	await_runs(&one, &other, 3);
+	gw_bed_pause(&one.bed);
+	gw_listener_drain(one.bed.listener);
+	gw_bed_resume(&one.bed);
+	/* The idle one ends at once; the other does not as long as its call is under way. */
+	while (counters_of(&one).connections_open > 1)
+		gw_one_nothing_more(&one, 1);
+	assert_int_equal(counters_of(&one).calls_open, 1);
+	(void)large;
+	atomic_store(&one.bed.release, true);
+	struct gw_completion answer = gw_bed_wait(other.group, &other);
+	assert_int_equal(answer.status, GW_OK);
+	assert_memory_equal(answer.reply, "abc", 3);
+	while (counters_of(&one).connections_open || counters_of(&one).calls_open) {
+		struct gw_completion completion;
+		assert_int_equal(gw_poll_group_poll(other.group, &completion, 1, GW_NS_PER_MS), 0);
+	}
+	other_end(&other);
+	gw_one_end(&one);
+}
+
+/* Busy clients do not hold a drain up: each gets answers until the last whole frame, then sees the end. */
+static void a_drain_under_load_ends(void **state)
+{
+	struct one one;
+	struct other other;
+	gw_one_begin(&one, state, NULL, 4096);
+	other_begin(&other, &one, 10);
+	uint32_t bytes = 100000, open = 0, answered = 0;
+	bool draining = false, lost = false;
+	while (!lost) {
+		while (open < 30) {
+			gw_status status = ask(&other, BED_OP_LARGE, 0, &bytes, 4);
+			if (status)
+				break;
+			open++;
+		}
+		struct gw_completion completion;
+		if (gw_poll_group_poll(other.group, &completion, 1, 100 * GW_NS_PER_MS) == 0)
+			continue;
+		open--;
+		lost = completion.status == GW_PEER_LOST;
+		assert_true(lost || completion.status == GW_OK);
+		assert_true(lost || completion.reply_bytes == bytes);
+		answered += !lost;
+		if (answered > 100 && !draining) {
+			draining = true;
+			gw_bed_pause(&one.bed);
+			gw_listener_drain(one.bed.listener);
+			gw_bed_resume(&one.bed);
+		}
+	}
+	while (counters_of(&one).connections_open || counters_of(&one).calls_open)
+		gw_one_nothing_more(&one, 1);
+	other_end(&other);
+	gw_one_end(&one);
+}
+
+/* --- What replies hold together. --- */
+
+/* A call whose reply finds no room waits, and nobody else does; it is answered when there is some. */
+static void replies_share_a_limit(void **state)
+{
+	struct bed_options options = {.limits = {.reply_bytes = 4u << 20}};
+	struct one one;
+	const uint32_t much = 3u << 20, too_much = 5u << 20, little = 1000;
+	gw_one_begin(&one, state, &options, 4096);
+	struct gw_completion answer = gw_one_call(&one, BED_OP_RESERVE, 0, &much, 4);
+	assert_int_equal(answer.status, GW_OK);
+	assert_int_equal(answer.reply_bytes, much);
+	for (uint32_t i = 0; i < much; i += 1 + i / 100)
+		assert_int_equal(answer.reply[i], (uint8_t)(i * 7));
+	assert_int_equal(gw_one_call(&one, BED_OP_RESERVE, 0, &too_much, 4).status, GW_LIMIT);
+	assert_int_equal(gw_one_call(&one, BED_OP_LARGE, 0, &too_much, 4).status, GW_LIMIT);
+	assert_int_equal(gw_one_call(&one, BED_OP_RESERVE, 0, &little, 4).status, GW_OK);
+	while (counters_of(&one).reply_bytes)
+		gw_one_nothing_more(&one, 1);
+	gw_one_end(&one);
+}
+
+int main(void)
+{
+	static const struct bed_test tests[] = {
+		{BED_TEST(others_have_their_turn)},
+		{BED_TEST(answers_keep_their_order)},
+		{BED_TEST(a_client_leaves)},
+		{BED_TEST(a_repeat_waits_for_the_first)},
+		{BED_TEST(deadlines_and_cancels)},
+		{BED_TEST(the_service_ends)},
+		{BED_TEST(a_drain_ends_what_was_begun)},
+		{BED_TEST(a_drain_under_load_ends)},
+		{BED_TEST(replies_share_a_limit)},
+	};
+	return gw_bed_run("transport deferred", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,75 @@
+/* Calls that take turns. Every backend runs its calls through here, so that counting, repeats and what deferred ones
+ * hold are the same in all of them. Fails as the handler does. */
+#include "transport/task.h"
+
+#include "transport/repeat.h"
+
+void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call, uint64_t sequence,
+		   uint32_t thread, uint32_t headroom, uint64_t bytes_max)
+{
+	*task = (struct gw_task){
+		.service = service, .call = *call, .sequence = sequence, .thread = thread, .open = true};
+	gw_reply_begin(&task->reply, service, headroom, bytes_max);
+	gw_count(&service->counts.calls_open, 1);
+	if (call->op != GW_OP_RAIL) /* a part of the hello */
+		gw_count(&service->counts.requests, 1);
+}
+
+/* Whether it is a call to apply, or one that is answered from memory. */
+static gw_status apply_once(struct gw_task *task)
+{
+	struct gw_repeats *repeats = task->service->repeats;
+	if (!task->place) {
+		gw_status status =
+			gw_repeats_enter(repeats, task->call.client_uuid, task->sequence, &task->reply, &task->place);
+		if (!task->place)
+			return status;
+	}
+	gw_status status = gw_service_apply(task->service, &task->call, &task->reply, task->thread);
+	if (status != GW_AGAIN) {
+		gw_repeats_keep(repeats, task->place, task->sequence, status, &task->reply);
+		task->place = NULL;
+	}
+	return status;
+}
+
+gw_status gw_task_run(struct gw_task *task)
+{
+	gw_status status = task->sequence ? apply_once(task)
+					  : gw_service_apply(task->service, &task->call, &task->reply, task->thread);
+	if (status == GW_AGAIN) {
+		gw_count(&task->service->counts.deferred, 1);
+		return status;
+	}
+	if (status) {
+		gw_count(&task->service->counts.errors, 1);
+		gw_reply_shrink(&task->reply, task->reply.bytes);
+	}
+	gw_reply_settle(&task->reply);
+	return status;
+}
+
+void gw_task_leave(struct gw_task *task)
+{
+	if (!task->open)
+		return;
+	task->open = false;
+	if (task->place)
+		gw_repeats_leave(task->service->repeats, task->place);
+	task->place = NULL;
+	gw_reply_leave(&task->reply);
+	atomic_fetch_sub(&task->service->counts.calls_open, 1);
+	task->service = NULL;
+}
+
+void gw_task_end(struct gw_task *task)
+{
+	gw_task_leave(task);
+	gw_reply_end(&task->reply);
+}
+
+bool gw_task_stalls(const struct gw_task *task, uint64_t since_ns, uint64_t now_ns)
+{
+	return task->reply.taken && atomic_load_explicit(&task->service->short_of_room, memory_order_relaxed) &&
+	       now_ns >= since_ns + GW_TASK_STALL_NS;
+}

@@ -1,0 +1,43 @@
+/* A call under way, from the backend's taking of it to its answer: the same for every backend.
+ *
+ *   begin ─▶ run ─▶ GW_AGAIN: others have their turn, then run again
+ *              └──▶ anything else: the answer. The reply is sent ─▶ end
+ *
+ * A task whose reply is short of room (task->reply.short_of_room) is run again a while later, not at once: others have
+ * to end first. One thread's at a time. It may be copied between two runs: nothing points to it.
+ */
+#ifndef GW_TRANSPORT_TASK_H
+#define GW_TRANSPORT_TASK_H
+
+#include "core/base/clock.h"
+#include "transport/service_inside.h"
+
+#define GW_TASK_ROOM_NS  (5 * GW_NS_PER_MS) /* after which a task that is short of room is run again */
+#define GW_TASK_STALL_NS (GW_NS_PER_SECOND) /* others are short, and nothing of a reply was taken for so long */
+
+struct gw_repeat_place;
+
+struct gw_task {
+	struct gw_service *service;
+	struct gw_call call; /* call.bytes: the backend keeps them, and says where they are before each run */
+	uint64_t sequence;
+	uint32_t thread;
+	bool open; /* counted */
+	struct gw_repeat_place *place;
+	struct gw_reply reply;
+};
+
+/* headroom, bytes_max: of the reply. */
+void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call, uint64_t sequence,
+		   uint32_t thread, uint32_t headroom, uint64_t bytes_max);
+/* GW_OK: the answer is in the reply; GW_AGAIN: run it again later; else status and the text in gw_last_error(). A
+ * repeat of the client's last sequence is answered from memory. */
+gw_status gw_task_run(struct gw_task *task);
+/* The service is used no more, answered or not; the reply's memory stays. */
+void gw_task_leave(struct gw_task *task);
+void gw_task_end(struct gw_task *task); /* twice is allowed */
+
+/* Whether a reply that stands still since then keeps others waiting for room. */
+bool gw_task_stalls(const struct gw_task *task, uint64_t since_ns, uint64_t now_ns);
+
+#endif

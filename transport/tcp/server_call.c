@@ -1,0 +1,139 @@
+/* Requests at the server.
+ *
+ *   frame ─▶ first run ─▶ answered at once, the usual case
+ *                 └─ deferred ─▶ the loop's queue ─▶ one run for each look at the sockets ─▶ … ─▶ answered
+ *
+ * So a long call, or any number of them, keeps the others waiting for one run. The frame stays in the input buffer
+ * until the answer is there, and nothing behind it is looked at: answers come in the order of the questions. A long
+ * reply is sent from the block that its handler filled, behind the output buffer. A call that finds no room for its
+ * reply waits in its connection, which is not read from meanwhile, and is tried again when a timer says so.
+ */
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "transport/tcp/server.h"
+
+static void queue_add(struct tcp_server *server)
+{
+	struct tcp_loop *loop = server->loop;
+	if (server->queued)
+		return;
+	server->queued = true;
+	server->next_queued = NULL;
+	if (loop->calls)
+		loop->last_call->next_queued = server;
+	else
+		loop->calls = server;
+	loop->last_call = server;
+}
+
+static void queue_drop(struct tcp_server *server)
+{
+	struct tcp_loop *loop = server->loop;
+	struct tcp_server *before = NULL;
+	if (!server->queued)
+		return;
+	for (struct tcp_server *at = loop->calls; at != server; at = at->next_queued)
+		before = at;
+	if (before)
+		before->next_queued = server->next_queued;
+	else
+		loop->calls = server->next_queued;
+	if (loop->last_call == server)
+		loop->last_call = before;
+	server->queued = false;
+}
+
+/* The handler is through: its answer goes out. */
+static void reply(struct tcp_server *server, gw_status status)
+{
+	server->calling = false;
+	server->in_begin += server->frame_bytes;
+	if (status) {
+		gw_tcp_server_answer_error(server, status, server->tag);
+		gw_task_end(&server->task);
+		return;
+	}
+	uint32_t bytes;
+	const uint8_t *data = gw_reply_data(&server->task.reply, &bytes);
+	struct wire_header header = {.bytes = bytes, .type = WIRE_REPLY, .tag = server->tag};
+	if (WIRE_HEADER_BYTES + bytes <= gw_tcp_server_room(server)) {
+		gw_tcp_server_answer(server, &header, data);
+		gw_task_end(&server->task);
+		return;
+	}
+	memcpy(server->task.reply.memory, &header, WIRE_HEADER_BYTES);
+	server->reply_bytes = WIRE_HEADER_BYTES + bytes;
+	server->reply_sent = 0;
+	server->replying = true;
+}
+
+/* One run of the handler. The input buffer may have moved since the last. */
+static void run(struct tcp_server *server)
+{
+	server->task.call.bytes = server->in + server->in_begin + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES;
+	gw_status status = gw_task_run(&server->task);
+	if (status != GW_AGAIN) {
+		reply(server, status);
+		return;
+	}
+	server->io.yield = true; /* the loop goes on with us, or with its timer */
+	if (server->task.reply.short_of_room)
+		tcp_loop_timer(server->loop, gw_now_ns() + GW_TASK_ROOM_NS);
+	else
+		queue_add(server);
+}
+
+void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
+{
+	struct gw_call call = {.op = header->op,
+			       .byte_count = header->bytes - WIRE_REQUEST_BYTES,
+			       .client_uuid = server->auth.client_uuid,
+			       .listener = server->listener,
+			       .connection = server->number};
+	uint64_t sequence, held = (uint64_t)server->in_capacity + server->out_capacity;
+	uint64_t limit = server->service->limits.bytes_per_client;
+	memcpy(&sequence, body, sizeof(sequence));
+	server->tag = header->tag;
+	server->calling = true;
+	uint64_t begun = gw_now_ns();
+	gw_task_begin(&server->task, server->service, &call, sequence, server->thread, WIRE_HEADER_BYTES,
+		      limit > held ? limit - held : 0);
+	run(server);
+	server->calls_ns += gw_now_ns() - begun;
+}
+
+void gw_tcp_servers_call(struct tcp_loop *loop)
+{
+	struct tcp_server *server = loop->calls;
+	if (!server)
+		return;
+	queue_drop(server);
+	run(server);
+	if (!server->calling)
+		loop->driver->ops->kick(loop->driver, &server->io);
+}
+
+void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns)
+{
+	if (!server->calling || server->queued)
+		return;
+	queue_add(server);
+	(void)now_ns;
+}
+
+void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes)
+{
+	server->reply_sent += bytes;
+	if (server->reply_sent < server->reply_bytes)
+		return;
+	server->replying = false;
+	gw_task_end(&server->task);
+}
+
+void gw_tcp_server_call_leave(struct tcp_server *server)
+{
+	queue_drop(server);
+	server->calling = false;
+	gw_task_leave(&server->task);
+}

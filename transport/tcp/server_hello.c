@@ -1,0 +1,205 @@
+/* Strangers: sockets whose client has not proved that it knows the key, or said hello where there is none.
+ *
+ *   accepted ─▶ HELLO ─▶ PROOF ─▶ known: counted as a connection, its buffers made for work
+ *        └── silent, or one of too many: closed
+ *
+ * Until the proof a socket costs a descriptor and a few KiB, and counts against a small limit of its own: beyond it the
+ * oldest stranger gives way to the newest. So whoever knows the key gets in however many strangers are there, since its
+ * hello takes a round trip and theirs last for ever. Each loop has a share of the limit and looks after its own.
+ *
+ * Fails on another version, a wrong key, a full server and on memory, each told to the client in an ERROR frame where
+ * it has said a valid hello, so that it would understand one.
+ */
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "transport/tcp/server.h"
+
+#define STRANGER_BYTES 1024u /* of input, and of output: a hello, a challenge and an error fit */
+#define IN_FIRST_BYTES (128u << 10)
+#define OUT_BYTES      (256u << 10)
+
+static_assert(WIRE_HEADER_BYTES + sizeof(struct wire_challenge) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT <= STRANGER_BYTES,
+	      "fits");
+static_assert(SERVER_WELCOME_MAX + SERVER_MEMORY_MAX + STRANGER_BYTES <= OUT_BYTES, "fits");
+
+gw_status gw_tcp_stranger_begin(struct tcp_server *server)
+{
+	struct tcp_loop *loop = server->loop;
+	uint32_t most = server->listener->strangers_max;
+	server->in = gw_malloc(STRANGER_BYTES);
+	server->out = gw_malloc(STRANGER_BYTES);
+	if (!server->in || !server->out)
+		return GW_NO_MEMORY;
+	server->in_capacity = server->out_capacity = STRANGER_BYTES;
+	while (loop->stranger_count && loop->stranger_count >= most) {
+		gw_count(&server->service->counts.dropped, 1);
+		gw_log(GW_LOG_DEBUG, "the oldest of %u sockets that have not proved anything is closed",
+		       loop->stranger_count);
+		gw_tcp_server_end(loop->oldest_stranger);
+	}
+	server->older = loop->newest_stranger;
+	if (server->older)
+		server->older->newer = server;
+	else
+		loop->oldest_stranger = server;
+	loop->newest_stranger = server;
+	loop->stranger_count++;
+	gw_count(&server->service->counts.unproven, 1);
+	return GW_OK;
+}
+
+void gw_tcp_stranger_end(struct tcp_server *server)
+{
+	struct tcp_loop *loop = server->loop;
+	if (server->older)
+		server->older->newer = server->newer;
+	else
+		loop->oldest_stranger = server->newer;
+	if (server->newer)
+		server->newer->older = server->older;
+	else
+		loop->newest_stranger = server->older;
+	server->older = server->newer = NULL;
+	loop->stranger_count--;
+	atomic_fetch_sub(&server->service->counts.unproven, 1);
+}
+
+static void take_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
+{
+	struct wire_hello hello = {0};
+	struct wire_challenge challenge = {.magic = WIRE_MAGIC,
+					   .version = WIRE_VERSION,
+					   .key_wanted = server->service->key_bytes != 0,
+					   .incarnation = server->service->identity.incarnation};
+	struct wire_header answer_header = {.bytes = sizeof(challenge), .type = WIRE_CHALLENGE};
+	gw_status status = header->type == WIRE_HELLO ? gw_wire_hello(body, header->bytes, &hello)
+						      : gw_fail(GW_PROTOCOL, "a %s frame before the hello",
+								gw_wire_type_name(header->type));
+	if (status == GW_VERSION) { /* our version, in a form that every version reads */
+		gw_tcp_server_answer(server, &answer_header, &challenge);
+		gw_tcp_server_refuse(server, GW_OK);
+		return;
+	}
+	if (status) { /* no client of ours: it would not understand a word */
+		gw_count(&server->service->counts.refused, 1);
+		gw_tcp_server_end(server);
+		return;
+	}
+	status = gw_nonce_make(server->auth.server_nonce);
+	if (!status && server->service->key_bytes && !hello.key_offered)
+		status = gw_fail(GW_REFUSED,
+				 "the server wants a key, and none was given; give the key file that it has");
+	if (status) {
+		gw_tcp_server_refuse(server, status);
+		return;
+	}
+	server->auth.key = server->service->key;
+	server->auth.key_bytes = server->service->key_bytes;
+	server->auth.version = WIRE_VERSION;
+	server->auth.incarnation = challenge.incarnation;
+	memcpy(server->auth.client_nonce, hello.nonce, sizeof(hello.nonce));
+	memcpy(server->auth.client_uuid, hello.client_uuid, sizeof(hello.client_uuid));
+	memcpy(challenge.nonce, server->auth.server_nonce, sizeof(challenge.nonce));
+	gw_tcp_server_answer(server, &answer_header, &challenge);
+	server->phase = SERVER_PROOF;
+}
+
+/* The client has proved itself: it gets a connection's place, and an output buffer for answers. */
+static gw_status admit(struct tcp_server *server)
+{
+	uint8_t *out = gw_malloc(OUT_BYTES);
+	if (!out)
+		return GW_NO_MEMORY;
+	gw_status status = gw_service_enter(server->service);
+	if (status) {
+		gw_free(out);
+		return status;
+	}
+	gw_tcp_stranger_end(server);
+	server->entered = true;
+	uint32_t held = server->out_end - server->out_begin;
+	if (held)
+		memcpy(out, server->out + server->out_begin, held);
+	gw_free(server->out);
+	server->out = out;
+	server->out_begin = 0;
+	server->out_end = held;
+	server->out_capacity = OUT_BYTES;
+	return GW_OK;
+}
+
+/* Where a client of this host finds the regions. */
+static void tell_memory(struct tcp_server *server)
+{
+	uint8_t body[WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX)];
+	struct wire_header header = {.type = WIRE_MEMORY};
+	header.bytes = server->listener->local->tell(server->listener->offer, body, &server->passing);
+	gw_tcp_server_answer(server, &header, body);
+}
+
+static void take_proof(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
+{
+	const struct gw_service *service = server->service;
+	struct {
+		struct wire_welcome head;
+		struct wire_region regions[GW_REGIONS_MAX];
+	} welcome = {.head = {.graph_id = service->identity.graph_id,
+			      .part = service->identity.part,
+			      .parts = service->identity.parts,
+			      .region_count = service->region_count,
+			      .requests_max = service->limits.requests_per_client}};
+	gw_status status = GW_OK;
+	if (header->type != WIRE_PROOF)
+		status = gw_fail(GW_PROTOCOL, "a %s frame before the hello was over", gw_wire_type_name(header->type));
+	else if (service->key_bytes && !gw_proof_check(&server->auth, GW_AUTH_CLIENT, body))
+		status =
+			gw_fail(GW_REFUSED, "the server has another key than this client; give both the same key file");
+	else if (service->key_bytes && gw_proof_make(&server->auth, GW_AUTH_SERVER, welcome.head.proof))
+		status = GW_IO;
+	if (!status)
+		status = admit(server);
+	if (status) {
+		gw_tcp_server_refuse(server, status);
+		return;
+	}
+	for (uint32_t i = 0; i < service->region_count; i++)
+		welcome.regions[i] = (struct wire_region){.bytes = service->regions[i].bytes,
+							  .id = i,
+							  .generation = service->regions[i].generation,
+							  .kind = service->regions[i].kind};
+	struct wire_header answer_header = {.bytes = (uint32_t)sizeof(welcome.head) +
+						     service->region_count * WIRE_REGION_BYTES,
+					    .type = WIRE_WELCOME};
+	gw_tcp_server_answer(server, &answer_header, &welcome);
+	if (server->listener->local)
+		tell_memory(server);
+	server->phase = SERVER_OPEN;
+	server->since_ns = gw_now_ns();
+}
+
+void gw_tcp_server_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
+{
+	if (server->phase == SERVER_HELLO)
+		take_hello(server, header, body);
+	else
+		take_proof(server, header, body);
+}
+
+gw_status gw_tcp_server_grown(struct tcp_server *server)
+{
+	if (server->in_capacity >= IN_FIRST_BYTES)
+		return GW_OK;
+	uint8_t *in = gw_malloc(IN_FIRST_BYTES);
+	if (!in)
+		return GW_NO_MEMORY;
+	server->in_end -= server->in_begin;
+	memcpy(in, server->in + server->in_begin, server->in_end);
+	gw_free(server->in);
+	server->in = in;
+	server->in_begin = 0;
+	server->in_capacity = IN_FIRST_BYTES;
+	return GW_OK;
+}
