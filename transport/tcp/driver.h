@@ -44,13 +44,17 @@ struct tcp_io_events {
 struct tcp_io {
 	const struct tcp_io_events *events;
 	int fd;
-	short watch;                 /* POLLIN, POLLOUT, or 0: receive and send */
-	bool receiving, sending;     /* the driver holds what target or source gave */
-	bool yield;                  /* set by source */
+	short watch;             /* POLLIN, POLLOUT, or 0: receive and send */
+	bool receiving, sending; /* the driver holds what target or source gave */
+	bool yield;              /* set by source */
+	/* So many bytes at least are still to come: do not wake for fewer. Set by the connection in `received`, or at
+	 * any time followed by a kick; 0 and 1: wake for every one. TCP's sockets only. */
+	uint32_t low_water;
 	struct tcp_passing *passing; /* unix sockets: descriptors that go along with the bytes; or NULL */
 	/* The driver's: */
 	bool readable, writable, hung_up, queued, removed, busy, kicked, watching, cancelling;
 	uint32_t under_way;
+	uint32_t low_water_set; /* what the socket has; 0: what it had when it was made, 1 */
 	struct tcp_io *next;
 	struct iovec receive_iov[TCP_IOV_MAX], send_iov[TCP_IOV_MAX];
 	struct msghdr receive_message, send_message;
@@ -105,6 +109,12 @@ static inline void tcp_queue_drop(struct tcp_io_queue *queue, struct tcp_io *io)
 	queue->count--;
 	io->queued = false;
 }
+
+/* --- The low-water mark. --- */
+
+/* Tells the socket the io's low_water, if that has changed. Before a driver waits for bytes, not before it takes those
+ * that it knows of: the mark bounds what the next wake-up finds, not what a receive takes. */
+void gw_tcp_low_water(struct tcp_io *io);
 
 struct tcp_driver;
 

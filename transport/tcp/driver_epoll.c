@@ -181,10 +181,14 @@ static void serve(struct epoll_driver *driver, struct tcp_io *io)
 		} while (more && budget && !io->yield);
 	}
 	io->busy = false;
-	if (io->removed)
+	if (io->removed) {
 		let_go(driver, io);
-	else if (more || io->yield)
+		return;
+	}
+	if (more || io->yield)
 		tcp_queue_add(&driver->queue, io);
+	if (!io->readable)
+		gw_tcp_low_water(io);
 }
 
 static void epoll_flush(struct tcp_driver *base, struct tcp_io *io)

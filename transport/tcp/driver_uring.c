@@ -172,6 +172,8 @@ static void arm_send(struct uring_driver *driver, struct tcp_io *io)
 
 static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 {
+	if (io->receiving && !io->removed)
+		gw_tcp_low_water(io);
 	if (io->receiving || io->removed)
 		return;
 	size_t pieces = io->events->target(io, io->receive_iov);
@@ -186,7 +188,9 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 	} else {
 		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, MSG_CMSG_CLOEXEC);
 	}
-	if (!io->readable)
+	gw_tcp_low_water(io);
+	/* What came while the last receive copied is not worth a receive of its own below the mark. */
+	if (!io->readable || io->low_water > 1)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	mark(sqe, io, OP_RECEIVE);
 	io->receiving = true;
