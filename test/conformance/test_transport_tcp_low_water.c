@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 
 #include "core/base/clock.h"
@@ -43,7 +44,9 @@ struct scene {
 static void *say_hello(void *argument)
 {
 	struct scene *scene = argument;
+	int on = 1;
 	scene->fd = gw_fake_accept(scene->listener);
+	setsockopt(scene->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* pieces are not held back */
 	return scene->fd >= 0 && gw_fake_welcome(scene->fd, STREAM_BYTES) ? scene : NULL;
 }
 
