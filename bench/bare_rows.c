@@ -46,6 +46,40 @@ static bool receive_all(int fd, void *buffer, size_t bytes)
 	return true;
 }
 
+/* A socket whose reader wakes for so many bytes at least, if so many are to come. */
+struct low_water {
+	int fd;
+	size_t most, now; /* most 0: the reader wakes for every byte */
+};
+
+/* At most half of what is left: a blocking recv that found less than the mark counts it towards its own end, but is
+ * woken only when the mark has come once more. */
+static void set_low_water(struct low_water *mark, size_t left)
+{
+	size_t wanted = mark->most;
+	while (wanted > 1 && wanted > left / 2)
+		wanted /= 2;
+	if (wanted == 0 || wanted == mark->now)
+		return;
+	int value = (int)wanted;
+	setsockopt(mark->fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof(value));
+	mark->now = wanted;
+}
+
+static bool receive_marked(struct low_water *mark, void *buffer, size_t bytes)
+{
+	for (uint8_t *at = buffer; bytes;) {
+		if (mark->most)
+			set_low_water(mark, bytes);
+		ssize_t n = recv(mark->fd, at, bytes, 0);
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
 static bool send_all(int fd, const void *buffer, size_t bytes)
 {
 	for (const uint8_t *at = buffer; bytes;) {
@@ -178,12 +212,13 @@ static bool run_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers,
 	assert(rows->depth > 0);
 	size_t batch_bytes = (size_t)rows->batch * rows->row_bytes;
 	uint64_t next = 0, batches = 0;
+	struct low_water mark = {.fd = fd, .most = rows->low_water};
 	for (uint32_t i = 0; i < rows->depth; i++)
 		if (!ask_rows(fd, rows, numbers, &next))
 			return false;
 	double begun = now(), elapsed;
 	while ((elapsed = now() - begun) < rows->seconds) {
-		if (!receive_all(fd, rows->landing + batch_bytes * (batches % rows->depth), batch_bytes) ||
+		if (!receive_marked(&mark, rows->landing + batch_bytes * (batches % rows->depth), batch_bytes) ||
 		    !ask_rows(fd, rows, numbers, &next))
 			return false;
 		batches++;

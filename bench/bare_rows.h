@@ -10,11 +10,12 @@ struct gw_bare_rows {
 	const uint8_t *table; /* rows of row_bytes, one after the other */
 	uint64_t rows;
 	uint32_t row_bytes;
-	uint32_t batch;   /* rows asked for at once */
-	uint32_t depth;   /* batches in flight */
-	uint32_t run;     /* rows that follow each other, in what is measured; 0, 1: none do. Not in these loops. */
-	uint8_t *landing; /* depth * batch * row_bytes */
-	double seconds;   /* how long to measure */
+	uint32_t batch;     /* rows asked for at once */
+	uint32_t depth;     /* batches in flight */
+	uint32_t run;       /* rows that follow each other, in what is measured; 0, 1: none do. Not in these loops. */
+	uint32_t low_water; /* over TCP: the client wakes for so many bytes at least (SO_RCVLOWAT); 0: for every one */
+	uint8_t *landing;   /* depth * batch * row_bytes */
+	double seconds;     /* how long to measure */
 };
 
 /* A number's own hash: which row comes next, the same for every loop. */

@@ -3,9 +3,11 @@
  *   table of random bytes -> for each row size: memory and shm against a prefetching memcpy; tcp against bare sockets,
  *   by each driver, a raw stream beside them; verbs against bare reads -> report
  *
- * Reads are checked against the table before anything is measured. One client and one server thread, both loops alike;
- * `depth` batches in flight. The rows of a batch are random, so that no cache helps and no two batches are the same; or
- * runs of neighbours at random places (--run), which a transport may fetch as one, and the bare loops do not.
+ * The ceiling of TCP is the plain bare loop; beside it stands the same loop with a low-water mark on its client's
+ * socket, which is woken for a megabyte instead of for every few segments. Reads are checked against the table before
+ * anything is measured. One client and one server thread, both loops alike; `depth` batches in flight. The rows of a
+ * batch are random, so that no cache helps and no two batches are the same; or runs of neighbours at random places
+ * (--run), which a transport may fetch as one, and the bare loops do not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +21,9 @@
 
 #define ROW_BYTES_MAX (64u << 10)
 #define SIZES_MAX     16
-#define STREAMS       3   /* measurements of the raw stream */
-#define BARE_DEPTH    128 /* bare reads in flight on a queue pair */
+#define STREAMS       3          /* measurements of the raw stream */
+#define BARE_DEPTH    128        /* bare reads in flight on a queue pair */
+#define BARE_MARK     (1u << 20) /* of the better bare loop over TCP: bytes that its client wakes for */
 
 struct arguments {
 	struct gw_bench bench;
@@ -39,6 +42,7 @@ struct arguments {
 	struct gw_bare_verbs *bare_verbs; /* verbs */
 	/* Processor seconds, both sides together, for each GB: says more than the clock on a busy machine. */
 	struct gw_bench_series cpu, bare_cpu;
+	struct gw_bench_series marked; /* TCP: the bare loop with a low-water mark, in turn with the one without */
 };
 
 static gw_status take_row(void *input, char *text)
@@ -90,6 +94,19 @@ static bool is(const struct arguments *a, const char *scheme)
 	return strcmp(a->scheme, scheme) == 0;
 }
 
+/* The bare loop over TCP that sleeps until a large piece has come. */
+static gw_status measure_marked(struct arguments *a)
+{
+	struct gw_bare_rows rows = a->bare;
+	double figure;
+	rows.low_water = BARE_MARK;
+	int error = gw_bare_rows_tcp(&rows, &figure);
+	if (error)
+		return gw_fail_errno(GW_IO, error, "the bare loop with a low-water mark");
+	gw_bench_series_add(&a->marked, figure * 1e-9);
+	return GW_OK;
+}
+
 static gw_status measure_bare(void *context, double *figure)
 {
 	struct arguments *a = context;
@@ -101,7 +118,7 @@ static gw_status measure_bare(void *context, double *figure)
 	if (error)
 		return gw_fail_errno(GW_IO, error, "the bare loop");
 	gw_bench_series_add(&a->bare_cpu, (gw_bench_cpu_seconds() - cpu) / (*figure * a->seconds));
-	return GW_OK;
+	return is(a, "tcp") ? measure_marked(a) : GW_OK;
 }
 
 /* What the sockets would carry if nobody had to gather. */
@@ -137,15 +154,18 @@ static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, 
 static void report(struct arguments *a, const struct gw_row_way *way, const struct gw_bench_series *ceilings,
 		   const struct gw_bench_series *values, double stream)
 {
-	char title[96], note[160], runs[32] = "";
+	char title[96], note[224], runs[32] = "";
+	double marked = gw_bench_series_median(&a->marked);
 	if (a->bare.run > 1)
 		snprintf(runs, sizeof(runs), " in runs of %u", a->bare.run);
 	snprintf(title, sizeof(title), "%s, %llu x %u B%s, %llu in flight", way->name, (unsigned long long)a->batch,
 		 a->bare.row_bytes, runs, (unsigned long long)a->depth);
 	int used = snprintf(note, sizeof(note), "on %s", gw_row_pages(a->table));
 	if (way->tcp_driver)
-		used += snprintf(note + used, sizeof(note) - (size_t)used, "; a raw stream from hot buffers: %.4g GB/s",
-				 stream);
+		used += snprintf(
+			note + used, sizeof(note) - (size_t)used,
+			"; the bare loop with a low-water mark: %.4g GB/s, ratio %.3f; a raw stream: %.4g GB/s", marked,
+			gw_bench_series_median(values) / marked, stream);
 	if (a->bare.run > 1)
 		snprintf(note + used, sizeof(note) - (size_t)used, "; the bare loop asks for each row by itself");
 	struct gw_bench_result result = {
@@ -162,7 +182,9 @@ static void report(struct arguments *a, const struct gw_row_way *way, const stru
 			   {"cpu_s_per_gb", gw_bench_series_median(&a->cpu), NULL},
 			   {"ceiling_cpu_s_per_gb", gw_bench_series_median(&a->bare_cpu), NULL},
 			   {"pages", 0, gw_row_pages(a->table)},
-			   {way->tcp_driver ? "raw_stream_gb_per_s" : NULL, stream, NULL}},
+			   {way->tcp_driver ? "raw_stream_gb_per_s" : NULL, stream, NULL},
+			   {way->tcp_driver ? "marked_ceiling" : NULL, marked, NULL},
+			   {"marked_ratio", gw_bench_series_median(values) / marked, NULL}},
 	};
 	gw_bench_report(&a->bench, &result);
 }
@@ -188,7 +210,7 @@ static gw_status run_case(struct arguments *a, const struct gw_row_way *way)
 		return gw_fail_errno(GW_IO, error, "the bare reads");
 	}
 	struct gw_bench_series ceilings = {0}, values = {0}, streams = {0};
-	a->cpu.count = a->bare_cpu.count = 0;
+	a->cpu.count = a->bare_cpu.count = a->marked.count = 0;
 	status = measure(a, &ceilings, &values, &streams);
 	gw_row_bed_end(&a->bed);
 	gw_bare_verbs_close(a->bare_verbs);

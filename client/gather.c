@@ -1,5 +1,9 @@
 /* The gather step: see gather.h.
  *
+ * A long list goes out in pieces, each as long as all before it together: the owners begin with the first while the
+ * rest is being looked through. Where an owner's rows are wanted in order of address there is one piece, whose
+ * neighbours meet.
+ *
  * With one owner, row i lands in row i and the whole answer goes to its place as it comes. With several, each owner's
  * rows are scattered to theirs. Equal ids are fetched once where there are enough of them to pay for the copies at the
  * end; neighbouring rows become one span where at least half of the rows have such a neighbour.
@@ -15,7 +19,9 @@
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define SEEN_SLOTS_MAX (1u << 16)
-#define DUPLICATES_PAY 8 /* one row in so many must be a duplicate */
+#define DUPLICATES_PAY 8     /* one row in so many must be a duplicate */
+#define FIRST_PIECE    2048u /* rows */
+#define PIECES_MAX     33u   /* of 2^32 rows, and one more */
 
 struct copy {
 	uint64_t to, from; /* rows of out */
@@ -26,9 +32,8 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 	memset(op, 0, sizeof(*op));
 	op->engine = engine;
 	uint32_t parts = engine->client->meta->num_parts;
-	op->reads = gw_calloc(parts, sizeof(*op->reads));
 	op->cursors = gw_calloc(parts, sizeof(*op->cursors));
-	if (!op->reads || !op->cursors) {
+	if (!op->cursors) {
 		gw_gather_op_free(op);
 		return GW_NO_MEMORY;
 	}
@@ -94,21 +99,27 @@ void gw_gather_op_cancel(struct gw_gather_op *op)
 	/* First of all: a read that ends at once finds that there is nothing more to cancel. */
 	gw_fail(GW_CANCELLED, "cancelled");
 	note_failure(op, GW_CANCELLED);
-	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++) {
-		if (op->reads[p].owner && !op->reads[p].cancelled)
-			gw_link_cancel(&op->reads[p]);
+	for (uint64_t i = 0; i < op->read_count; i++) {
+		if (op->reads[i].owner && !op->reads[i].cancelled)
+			gw_link_cancel(&op->reads[i]);
 	}
 	finish_one(op);
 }
 
+/* Ids from first to end: a piece of the list. */
+struct piece {
+	uint64_t first, end;
+};
+
 /* The owner of each id, and how many each owner has. */
-static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n)
+static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,
+			     const struct piece *piece)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
 	uint64_t count = rows->starts[parts];
 	uint32_t *owners = op->owners.data;
 	memset(op->cursors, 0, parts * sizeof(*op->cursors));
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = piece->first; i < piece->end; i++) {
 		if ((uint64_t)ids[i] >= count)
 			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld", (long long)ids[i],
 				       (unsigned long long)i, (long long)count - 1);
@@ -119,53 +130,63 @@ static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows
 	return GW_OK;
 }
 
-/* Marks duplicates with an owner of UINT32_MAX and lists them as copies, if there are enough of them. A small table
- * that forgets on collision: what it misses is fetched twice, which is right too. */
-static gw_status find_duplicates(struct gw_gather_op *op, const int64_t *ids, uint64_t n)
+/* A small table that forgets on collision: what it misses is fetched twice, which is right too. */
+static gw_status forget_seen(struct gw_gather_op *op, uint64_t n)
 {
 	uint64_t slots = 64;
 	while (slots < 4 * n && slots < SEEN_SLOTS_MAX)
 		slots *= 2;
-	if (n < 2 || gw_vec_reserve(&op->seen, slots * 4) != GW_OK ||
+	op->seen_slots = n < 2 ? 0 : slots;
+	if (n < 2)
+		return GW_OK;
+	if (gw_vec_reserve(&op->seen, slots * 4) != GW_OK ||
 	    gw_vec_reserve(&op->copies, n * sizeof(struct copy)) != GW_OK)
-		return n < 2 ? GW_OK : GW_NO_MEMORY;
+		return GW_NO_MEMORY;
+	memset(op->seen.data, 0, slots * 4);
+	return GW_OK;
+}
+
+/* Marks duplicates, of this piece or those before it, with an owner of UINT32_MAX and lists them as copies, if there
+ * are enough of them. What the table has seen is fetched: a duplicate does not enter it. */
+static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const struct piece *piece)
+{
 	uint32_t *seen = op->seen.data;
-	struct copy *copies = op->copies.data;
-	memset(seen, 0, slots * 4);
+	struct copy *copies = (struct copy *)op->copies.data + op->copy_count;
 	uint64_t found = 0;
-	for (uint64_t i = 0; i < n && i < UINT32_MAX; i++) {
-		uint64_t slot = ((uint64_t)ids[i] * 0x9e3779b97f4a7c15ull) >> 40 & (slots - 1);
+	for (uint64_t i = piece->first; i < piece->end && i < UINT32_MAX; i++) {
+		uint64_t slot = ((uint64_t)ids[i] * 0x9e3779b97f4a7c15ull) >> 40 & (op->seen_slots - 1);
 		uint32_t earlier = seen[slot];
 		if (earlier && ids[earlier - 1] == ids[i])
 			copies[found++] = (struct copy){.to = i, .from = earlier - 1};
 		else
 			seen[slot] = (uint32_t)i + 1;
 	}
-	if (found * DUPLICATES_PAY < n)
-		return GW_OK;
+	if (found * DUPLICATES_PAY < piece->end - piece->first)
+		return;
 	uint32_t *owners = op->owners.data;
 	for (uint64_t i = 0; i < found; i++) {
 		op->cursors[owners[copies[i].to]]--;
 		owners[copies[i].to] = UINT32_MAX;
 	}
-	op->copy_count = found;
-	return GW_OK;
+	op->copy_count += found;
 }
 
-/* Lists, owner by owner, where each row lies and where it goes; reads[p].count of each. */
-static void list_rows(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n)
+/* Lists, owner by owner, where each row lies and where it goes, from the piece's own place in the lists on;
+ * reads[p].count of each. */
+static void list_rows(struct gw_gather_op *op, struct gw_read *reads, const struct gw_rows *rows, const int64_t *ids,
+		      const struct piece *piece)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
-	uint64_t start = 0;
+	uint64_t start = piece->first;
 	for (uint32_t p = 0; p < parts; p++) {
-		op->reads[p].count = op->cursors[p];
+		reads[p].count = op->cursors[p];
 		op->cursors[p] = start;
-		start += op->reads[p].count;
+		start += reads[p].count;
 	}
 	const uint32_t *owners = op->owners.data;
 	uint64_t *remote = op->remote.data;
 	uint32_t *to = op->rows.data;
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = piece->first; i < piece->end; i++) {
 		uint32_t p = owners[i];
 		if (p == UINT32_MAX)
 			continue;
@@ -220,10 +241,10 @@ static bool wants_order(const struct gw_gather_op *op, uint32_t part)
 	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
 }
 
-static void post_part(struct gw_gather_op *op, const struct gw_rows *rows, uint32_t part, uint64_t first, uint64_t n,
-		      struct gw_buffer *buffer)
+static void post_part(struct gw_gather_op *op, struct gw_read *read, const struct gw_rows *rows, uint32_t part,
+		      uint64_t first, struct gw_buffer *buffer)
 {
-	struct gw_read *read = &op->reads[part];
+	uint64_t n = read->count;
 	uint64_t *remote = (uint64_t *)op->remote.data + first;
 	uint32_t *to = (uint32_t *)op->rows.data + first;
 	uint64_t local = (uint64_t)(op->out - buffer->base);
@@ -252,20 +273,71 @@ static void post_part(struct gw_gather_op *op, const struct gw_rows *rows, uint3
 	gw_link_post(op->engine->part_links[part], read);
 }
 
-static gw_status prepare(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
-			 bool unique)
+/* In order of address, neighbours are to meet: that takes the whole list. */
+static bool goes_in_pieces(const struct gw_gather_op *op)
+{
+	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++)
+		if (wants_order(op, p))
+			return false;
+	return true;
+}
+
+/* Twice as far as the piece before, but no small rest. */
+static struct piece next_piece(const struct piece *before, uint64_t n)
+{
+	uint64_t end = 2 * before->end + FIRST_PIECE;
+	return (struct piece){before->end, n < end + FIRST_PIECE ? n : end};
+}
+
+static gw_status reads_room(struct gw_gather_op *op, uint64_t n)
+{
+	uint64_t pieces = 1, parts = op->engine->client->meta->num_parts;
+	for (uint64_t end = FIRST_PIECE; end < n && pieces < PIECES_MAX; end = 2 * end + FIRST_PIECE)
+		pieces++;
+	op->read_count = 0;
+	if (pieces * parts <= op->read_room)
+		return GW_OK;
+	gw_free(op->reads);
+	op->reads = gw_calloc(pieces * parts, sizeof(*op->reads));
+	op->read_room = op->reads ? pieces * parts : 0;
+	return op->reads ? GW_OK : GW_NO_MEMORY;
+}
+
+static gw_status prepare(struct gw_gather_op *op, const struct gw_rows *rows, uint64_t n, bool unique)
 {
 	if (n > UINT32_MAX || rows->row_bytes > SPAN_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "%llu rows of %llu bytes in one call: at most 2^32 - 1 rows of %u bytes",
 			       (unsigned long long)n, (unsigned long long)rows->row_bytes, SPAN_BYTES_MAX);
 	if (gw_vec_reserve(&op->owners, n * 4) != GW_OK || gw_vec_reserve(&op->remote, n * 8) != GW_OK ||
 	    gw_vec_reserve(&op->rows, n * 4) != GW_OK ||
-	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK)
+	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || reads_room(op, n) != GW_OK)
 		return GW_NO_MEMORY;
-	gw_status status = find_owners(op, rows, ids, n);
-	if (status == GW_OK && !unique)
-		status = find_duplicates(op, ids, n);
-	return status;
+	op->seen_slots = 0;
+	return unique ? GW_OK : forget_seen(op, n);
+}
+
+static gw_status post_piece(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,
+			    const struct piece *piece, struct gw_buffer *buffer)
+{
+	uint32_t parts = op->engine->client->meta->num_parts;
+	struct gw_read *reads = op->reads + op->read_count;
+	gw_status status = find_owners(op, rows, ids, piece);
+	if (status != GW_OK)
+		return status;
+	if (op->seen_slots)
+		find_duplicates(op, ids, piece);
+	list_rows(op, reads, rows, ids, piece);
+	op->read_count += parts;
+	uint64_t first = piece->first;
+	for (uint32_t p = 0; p < parts; p++) {
+		uint64_t count = reads[p].count;
+		if (count > 0 && op->status == GW_OK) {
+			op->open++;
+			post_part(op, &reads[p], rows, p, first, buffer);
+		}
+		first += count;
+	}
+	return GW_OK;
 }
 
 void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
@@ -276,21 +348,15 @@ void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, con
 	op->copy_count = 0;
 	op->out = out;
 	op->row_bytes = rows->row_bytes;
-	gw_status status = prepare(op, rows, ids, n, unique);
+	gw_status status = prepare(op, rows, n, unique);
+	bool in_pieces = status == GW_OK && goes_in_pieces(op);
+	for (struct piece piece = {0}; piece.end < n && status == GW_OK && op->status == GW_OK;) {
+		piece = in_pieces ? next_piece(&piece, n) : (struct piece){0, n};
+		status = post_piece(op, rows, ids, &piece, buffer);
+	}
 	if (status != GW_OK) {
 		note_failure(op, status);
-		finish_one(op);
-		return;
-	}
-	list_rows(op, rows, ids, n);
-	uint32_t parts = op->engine->client->meta->num_parts;
-	for (uint32_t p = 0, first = 0; p < parts; p++) {
-		uint32_t count = (uint32_t)op->reads[p].count;
-		if (count > 0 && op->status == GW_OK) {
-			op->open++;
-			post_part(op, rows, p, first, count, buffer);
-		}
-		first += count;
+		gw_gather_op_cancel(op);
 	}
 	finish_one(op);
 }

@@ -1,7 +1,7 @@
 /* Fetching rows by id from their owners into a buffer: the step that a gather consists of, and a mini-batch's last one.
  *
- *   ids -> owner (book) -> [address order] -> one read per owner: row by row, or in spans where rows lie side by side
- * -> done
+ *   ids, piece by piece -> owner (book) -> [address order] -> one read per owner: row by row, or in spans where rows
+ * lie side by side -> done
  */
 #ifndef GW_CLIENT_GATHER_H
 #define GW_CLIENT_GATHER_H
@@ -19,9 +19,10 @@ struct gw_gather_op {
 	void *owner;
 	/* Its own: */
 	struct gw_vec owners, remote, rows, spans, seen, copies, sorting;
-	struct gw_read *reads; /* [num_parts] */
-	uint64_t *cursors;     /* [num_parts] */
-	uint64_t copy_count;
+	struct gw_read *reads; /* of pieces and owners, as they were posted */
+	uint64_t read_count, read_room;
+	uint64_t *cursors; /* [num_parts] */
+	uint64_t copy_count, seen_slots;
 	uint8_t *out;
 	uint64_t row_bytes;
 	uint32_t open;

@@ -142,6 +142,44 @@ static void gathers_what_the_files_hold(void **state)
 	setup_end(&setup);
 }
 
+/* Lists that go out in pieces: without duplicates, with some that lie in an earlier piece, and with an id behind them
+ * that is no row, which ends what is under way. */
+static void gathers_long_lists(void **state)
+{
+	(void)state;
+	enum { NODES = 20000, LIST = NODES + NODES / 2 };
+	struct setup setup;
+	setup_begin_open(&setup, 7, 2, NODES);
+	struct gw_client_options options = {.servers = setup.cluster.list, .server_count = 2, .threads = 1};
+	struct gw_client *client = open_client(&options);
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	assert_int_equal(feat->shape[0], NODES);
+	uint8_t *all = malloc(NODES * feat->row_bytes), *rows = malloc(LIST * feat->row_bytes);
+	int64_t *ids = malloc(LIST * sizeof(*ids));
+	for (int64_t i = 0; i < NODES; i++)
+		ids[i] = i;
+	assert_int_equal(gw_gather(client, feat, ids, NODES, all), GW_OK);
+	for (uint64_t i = 0; i < LIST; i++)
+		ids[i] = (int64_t)(i < NODES ? i * 7919 % NODES : (i - NODES) * 104729 % NODES);
+	static const uint64_t lengths[] = {2047, 2048, 2049, 4095, 4096, 4097, 6144, 10000, NODES, LIST};
+	for (size_t j = 0; j < sizeof(lengths) / sizeof(lengths[0]); j++) {
+		memset(rows, 0, LIST * feat->row_bytes);
+		assert_int_equal(gw_gather(client, feat, ids, lengths[j], rows), GW_OK);
+		for (uint64_t i = 0; i < lengths[j]; i++)
+			assert_memory_equal(rows + i * feat->row_bytes, all + (uint64_t)ids[i] * feat->row_bytes,
+					    feat->row_bytes);
+	}
+	ids[LIST - 1] = NODES;
+	expect(gw_gather(client, feat, ids, LIST, rows), GW_RANGE, "position 29999");
+	assert_int_equal(gw_gather(client, feat, ids, LIST - 1, rows), GW_OK);
+	assert_memory_equal(rows, all + (uint64_t)ids[0] * feat->row_bytes, feat->row_bytes);
+	free(ids);
+	free(rows);
+	free(all);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 static void degrees_are_those_of_the_graph(void **state)
 {
 	(void)state;
@@ -473,6 +511,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_bytes_from_every_way),
 		cmocka_unit_test(gathers_what_the_files_hold),
+		cmocka_unit_test(gathers_long_lists),
 		cmocka_unit_test(degrees_are_those_of_the_graph),
 		cmocka_unit_test(a_loader_resumes_where_it_was),
 		cmocka_unit_test(ranks_share_an_epoch),

@@ -130,6 +130,7 @@ static gw_status watch(struct tcp_client *client, int fd, short events)
 	io->fd = fd;
 	io->watch = events;
 	io->removed = io->readable = io->writable = io->hung_up = false;
+	io->low_water = io->low_water_set = 0;
 	gw_status status = client->loop->driver->ops->add(client->loop->driver, io);
 	if (status) {
 		gw_socket_close(fd);
@@ -485,6 +486,20 @@ static void tick_liveness(struct tcp_client *client, uint64_t now_ns)
 		gw_client_send(client, WIRE_PING, NULL, 0);
 }
 
+/* Bytes below the mark are a sign of life too, and a slow network's progress: they are taken now and then. */
+static void tick_low_water(struct tcp_client *client, uint64_t now_ns)
+{
+	if (client->io.low_water <= 1)
+		return;
+	uint64_t due = client->heard_ns + CLIENT_LOW_WATER_NS;
+	if (now_ns < due) {
+		tcp_loop_timer(client->loop, due);
+		return;
+	}
+	client->io.low_water = 1;
+	client->loop->driver->ops->kick(client->loop->driver, &client->io);
+}
+
 static void tick_connect(struct tcp_client *client, uint64_t now_ns)
 {
 	if (now_ns >= client->connect_deadline_ns) {
@@ -512,6 +527,7 @@ void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns)
 			tick_connect(client, now_ns);
 			continue;
 		}
+		tick_low_water(client, now_ns);
 		tick_questions(client, now_ns);
 		tick_liveness(client, now_ns);
 	}

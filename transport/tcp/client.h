@@ -18,6 +18,10 @@
 #define CLIENT_OUT_MAX       (GW_REQUEST_BYTES_MAX + (512u << 10))
 #define CLIENT_STAGING_BYTES (256u << 10)
 #define CLIENT_DIRECT_MIN    GW_STAGED_BYTES /* a shorter rest of a frame goes through the staging buffer */
+/* While a long answer comes, a wake-up is worth so many bytes, but not for longer than that. */
+#define CLIENT_LOW_WATER_MIN (64u << 10)
+#define CLIENT_LOW_WATER_MAX (1u << 20)
+#define CLIENT_LOW_WATER_NS  (20 * 1000000ull)
 
 enum client_phase {
 	CLIENT_LOOKING_UP,
@@ -76,9 +80,10 @@ struct tcp_client {
 	struct wire_header header; /* of the frame whose body is being received */
 	bool in_body;
 	uint64_t body_left;
-	uint64_t direct;   /* bytes that the receive under way may land in the oldest frame's destination */
-	bool direct_dying; /* that frame's group has failed; it is let go when the receive has ended */
-	uint8_t *reply;    /* the block of the reply that is being received */
+	uint32_t low_water_max; /* what the socket's receive buffer allows */
+	uint64_t direct;        /* bytes that the receive under way may land in the oldest frame's destination */
+	bool direct_dying;      /* that frame's group has failed; it is let go when the receive has ended */
+	uint8_t *reply;         /* the block of the reply that is being received */
 	uint64_t reply_done;
 	struct gw_region regions[GW_REGIONS_MAX];
 	uint32_t region_count;

@@ -87,6 +87,25 @@ static void answered(struct tcp_client *client)
 	gw_client_room(client);
 }
 
+/* How many bytes the next wake-up should bring. Never more than what is left of the answer, since nothing may come
+ * behind it; and a quarter of the receive buffer, so that the peer goes on sending while we copy. (A mark near the
+ * buffer's size would make the kernel enlarge that and clamp the window to the mark.) */
+static void set_low_water(struct tcp_client *client)
+{
+	uint64_t mark = client->in_body && client->phase == CLIENT_OPEN && client->header.type == WIRE_DATA
+				? client->body_left
+				: 0;
+	if (mark >= CLIENT_LOW_WATER_MIN) {
+		if (client->low_water_max < CLIENT_LOW_WATER_MAX)
+			client->low_water_max = gw_socket_receive_buffer(client->io.fd) / 4;
+		mark = mark < client->low_water_max ? mark : client->low_water_max;
+		mark = mark < CLIENT_LOW_WATER_MAX ? mark : CLIENT_LOW_WATER_MAX;
+	}
+	client->io.low_water = mark >= CLIENT_LOW_WATER_MIN ? (uint32_t)mark : 1;
+	if (client->io.low_water > 1)
+		tcp_loop_timer(client->loop, client->heard_ns + CLIENT_LOW_WATER_NS);
+}
+
 /* An answer's body begins: is it what was asked for? */
 static gw_status begin_body(struct tcp_client *client)
 {
@@ -268,6 +287,8 @@ void gw_client_received(struct tcp_io *io, ssize_t n)
 		status = gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_client_name(client, text));
 	if (status)
 		gw_client_lose(client, status);
+	else
+		set_low_water(client);
 }
 
 static gw_status hello_challenge(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)

@@ -45,13 +45,17 @@ struct tcp_io_events {
 struct tcp_io {
 	const struct tcp_io_events *events;
 	int fd;
-	short watch;                 /* POLLIN, POLLOUT, or 0: receive and send */
-	bool receiving, sending;     /* the driver holds what target or source gave */
-	bool yield;                  /* set by source */
+	short watch;             /* POLLIN, POLLOUT, or 0: receive and send */
+	bool receiving, sending; /* the driver holds what target or source gave */
+	bool yield;              /* set by source */
+	/* So many bytes at least are still to come: do not wake for fewer. Set by the connection in `received`, or at
+	 * any time followed by a kick; 0 and 1: wake for every one. TCP's sockets only. */
+	uint32_t low_water;
 	struct tcp_passing *passing; /* unix sockets: descriptors that go along with the bytes; or NULL */
 	/* The driver's: */
 	bool readable, writable, hung_up, queued, removed, busy, kicked, watching, cancelling;
 	uint32_t under_way;
+	uint32_t low_water_set; /* what the socket has; 0: what it had when it was made, 1 */
 	struct tcp_io *next;
 	struct iovec receive_iov[TCP_IOV_MAX], send_iov[TCP_IOV_MAX];
 	struct msghdr receive_message, send_message;
@@ -107,6 +111,12 @@ static inline void tcp_queue_drop(struct tcp_io_queue *queue, struct tcp_io *io)
 	io->queued = false;
 }
 
+/* --- The low-water mark. --- */
+
+/* Tells the socket the io's low_water, if that has changed. Before a driver waits for bytes, not before it takes those
+ * that it knows of: the mark bounds what the next wake-up finds, not what a receive takes. */
+void gw_tcp_low_water(struct tcp_io *io);
+
 struct tcp_driver;
 
 struct tcp_driver_ops {
@@ -125,9 +135,11 @@ struct tcp_driver_ops {
 	void (*stop_receive)(struct tcp_driver *driver, struct tcp_io *io);
 	/* No callback but `gone` from now on, at once or during a later run. */
 	void (*remove)(struct tcp_driver *driver, struct tcp_io *io);
-	/* Waits up to timeout_ns for something to happen, then handles it. Sets *woken after a wake. Returns whether
-	 * anything was handled. */
-	bool (*run)(struct tcp_driver *driver, uint64_t timeout_ns, bool *woken);
+	/* Waits for something to happen until until_ns (0: only looks; GW_NO_DEADLINE), then handles it; may return
+	 * early with nothing. Sets *woken after a wake. Returns whether anything was handled. A sleep with a time limit
+	 * sets a timer and takes it back, 0.4 us of kernel time: instead a timer stays set over many sleeps, at the
+	 * earliest time that was asked for, and only an earlier one touches it. */
+	bool (*run)(struct tcp_driver *driver, uint64_t until_ns, bool *woken);
 	/* Readable when run has something to do; -1: it has already. */
 	int (*wait_fd)(struct tcp_driver *driver);
 	/* From any thread. */

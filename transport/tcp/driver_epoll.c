@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -19,7 +20,8 @@
 
 struct epoll_driver {
 	struct tcp_driver base;
-	int epoll_fd, wake_fd;
+	int epoll_fd, wake_fd, timer_fd;
+	uint64_t timer_ns; /* what the timer is set to; GW_NO_DEADLINE: it is not */
 	struct tcp_io_queue queue;
 };
 
@@ -42,14 +44,23 @@ static gw_status epoll_open(struct tcp_driver **out)
 		error = errno;
 		goto close_epoll;
 	}
-	struct epoll_event event = {.events = EPOLLIN};
-	if (epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, driver->wake_fd, &event) != 0) {
+	driver->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	driver->timer_ns = GW_NO_DEADLINE;
+	if (driver->timer_fd < 0) {
 		error = errno;
 		goto close_wake;
+	}
+	struct epoll_event wake = {.events = EPOLLIN}, timer = {.events = EPOLLIN, .data.ptr = driver};
+	if (epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, driver->wake_fd, &wake) != 0 ||
+	    epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, driver->timer_fd, &timer) != 0) {
+		error = errno;
+		goto close_timer;
 	}
 	*out = &driver->base;
 	return GW_OK;
 
+close_timer:
+	close(driver->timer_fd);
 close_wake:
 	close(driver->wake_fd);
 close_epoll:
@@ -62,6 +73,7 @@ free_driver:
 static void epoll_shut(struct tcp_driver *base)
 {
 	struct epoll_driver *driver = (struct epoll_driver *)base;
+	close(driver->timer_fd);
 	close(driver->wake_fd);
 	close(driver->epoll_fd);
 	gw_free(driver);
@@ -181,10 +193,14 @@ static void serve(struct epoll_driver *driver, struct tcp_io *io)
 		} while (more && budget && !io->yield);
 	}
 	io->busy = false;
-	if (io->removed)
+	if (io->removed) {
 		let_go(driver, io);
-	else if (more || io->yield)
+		return;
+	}
+	if (more || io->yield)
 		tcp_queue_add(&driver->queue, io);
+	if (!io->readable)
+		gw_tcp_low_water(io);
 }
 
 static void epoll_flush(struct tcp_driver *base, struct tcp_io *io)
@@ -237,17 +253,36 @@ int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_
 	return n;
 }
 
-static bool epoll_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
+/* Sees to it that a wait ends at until_ns, or before. */
+static void set_timer(struct epoll_driver *driver, uint64_t until_ns)
+{
+	if (until_ns >= driver->timer_ns)
+		return;
+	struct itimerspec time = {.it_value = {.tv_sec = (time_t)(until_ns / GW_NS_PER_SECOND),
+					       .tv_nsec = (long)(until_ns % GW_NS_PER_SECOND)}};
+	if (timerfd_settime(driver->timer_fd, TFD_TIMER_ABSTIME, &time, NULL) == 0)
+		driver->timer_ns = until_ns;
+}
+
+static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 {
 	struct epoll_driver *driver = (struct epoll_driver *)base;
 	struct epoll_event events[EVENTS_MAX];
-	int n = gw_epoll_wait(driver->epoll_fd, events, EVENTS_MAX, driver->queue.first ? 0 : timeout_ns);
+	bool sleep = until_ns && !driver->queue.first;
+	if (sleep)
+		set_timer(driver, until_ns);
+	int n = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, sleep ? -1 : 0);
 	for (int i = 0; i < n; i++) {
 		struct tcp_io *io = events[i].data.ptr;
+		uint64_t ignored;
 		if (!io) {
-			uint64_t ignored;
 			(void)!read(driver->wake_fd, &ignored, sizeof(ignored));
 			*woken = true;
+			continue;
+		}
+		if (events[i].data.ptr == driver) {
+			(void)!read(driver->timer_fd, &ignored, sizeof(ignored));
+			driver->timer_ns = GW_NO_DEADLINE;
 			continue;
 		}
 		uint32_t bits = events[i].events;

@@ -1,7 +1,7 @@
-/* The io_uring driver: one receive and one send under way for each io, submitted together with the wait for the next
- * completion, so that an answer and the next question cost one system call.
+/* The io_uring driver: one receive under way for each io, submitted together with the wait for the next completion, and
+ * one send where the socket does not take everything at once: an answer and the next question cost two system calls.
  *
- *   kick ─▶ queue ─▶ arm: target ─▶ RECV, source ─▶ SEND ─▶ (submit, wait) ─▶ completion ─▶ received / sent ─▶ arm …
+ *   kick ─▶ queue ─▶ arm: source ─▶ send, or SEND; target ─▶ RECV ─▶ (submit, wait) ─▶ completion ─▶ received / sent …
  *
  * Sockets are made blocking, since io_uring hands EAGAIN back for others. A receive that emptied the socket is followed
  * by one that first waits, which spares the futile try. Removal cancels what is under way and waits for its completion;
@@ -28,15 +28,18 @@
 
 #define RING_ENTRIES 256
 #define BATCH_MAX    64
+#define TURN_BYTES   (1u << 20) /* sent at once in one turn of an io */
 
 /* What an operation is, in the low bits of its user data beside the io. */
-enum operation { OP_CANCEL, OP_RECEIVE, OP_SEND, OP_POLL, OP_WAKE, OP_MASK = 7 };
+enum operation { OP_CANCEL, OP_RECEIVE, OP_SEND, OP_POLL, OP_WAKE, OP_TIMER, OP_MASK = 7 };
 
 struct uring_driver {
 	struct tcp_driver base;
 	struct io_uring ring;
 	int wake_fd;
-	bool wake_armed;
+	bool wake_armed, timer_armed;
+	uint64_t timer_ns; /* what it is set to */
+	struct __kernel_timespec timer_time;
 	struct tcp_io_queue queue;
 	bool yielded; /* a source wants its loop to go on, and not to sleep */
 };
@@ -150,30 +153,64 @@ static void uring_kick(struct tcp_driver *base, struct tcp_io *io)
 		tcp_queue_add(&((struct uring_driver *)base)->queue, io);
 }
 
-static void arm_send(struct uring_driver *driver, struct tcp_io *io)
+/* Asks the source and prepares its message; false: there is nothing to send now. */
+static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *passing)
 {
 	if (io->sending || io->removed)
-		return;
-	size_t pieces = io->events->source(io, io->send_iov);
-	if (pieces == 0 || io->removed)
-		return;
-	struct io_uring_sqe *sqe = entry(driver);
-	if (pieces > 1 || io->passing)
-		io->send_message = (struct msghdr){.msg_iov = io->send_iov, .msg_iovlen = pieces};
-	bool passing = io->passing && gw_passing_send(io->passing, &io->send_message);
-	if (pieces == 1 && !passing) {
-		io_uring_prep_send(sqe, io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len,
-				   MSG_NOSIGNAL | MSG_WAITALL);
-	} else {
-		io_uring_prep_sendmsg(sqe, io->fd, &io->send_message, MSG_NOSIGNAL | MSG_WAITALL);
+		return false;
+	io->yield = false;
+	*pieces = io->events->source(io, io->send_iov);
+	if (*pieces == 0 || io->removed)
+		return false;
+	io->send_message = (struct msghdr){.msg_iov = io->send_iov, .msg_iovlen = *pieces};
+	*passing = io->passing && gw_passing_send(io->passing, &io->send_message);
+	return true;
+}
+
+/* Whether the socket took some of it at once. */
+static bool send_now(struct tcp_io *io, size_t pieces, bool passing, size_t *budget)
+{
+	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+	ssize_t n = pieces == 1 && !passing ? send(io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len, flags)
+					    : sendmsg(io->fd, &io->send_message, flags);
+	if (n <= 0)
+		return false; /* an error that lasts is told by the operation that follows */
+	if (passing)
+		gw_passing_sent(io->passing);
+	*budget -= (size_t)n < *budget ? (size_t)n : *budget;
+	io->events->sent(io, n);
+	return true;
+}
+
+/* What the socket takes is sent here and now, which costs no more than to queue it and spares its completion; the rest
+ * is an operation of the ring. */
+static void arm_send(struct uring_driver *driver, struct tcp_io *io)
+{
+	size_t pieces, budget = TURN_BYTES;
+	bool passing;
+	while (prepare_send(io, &pieces, &passing)) {
+		if (send_now(io, pieces, passing, &budget)) {
+			if (budget && !io->yield)
+				continue;
+			tcp_queue_add(&driver->queue, io);
+			return;
+		}
+		struct io_uring_sqe *sqe = entry(driver);
+		if (pieces == 1 && !passing)
+			io_uring_prep_send(sqe, io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len,
+					   MSG_NOSIGNAL | MSG_WAITALL);
+		else
+			io_uring_prep_sendmsg(sqe, io->fd, &io->send_message, MSG_NOSIGNAL | MSG_WAITALL);
+		mark(sqe, io, OP_SEND);
+		io->sending = true;
+		io->under_way++;
 	}
-	mark(sqe, io, OP_SEND);
-	io->sending = true;
-	io->under_way++;
 }
 
 static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 {
+	if (io->receiving && !io->removed)
+		gw_tcp_low_water(io);
 	if (io->receiving || io->removed)
 		return;
 	size_t pieces = io->events->target(io, io->receive_iov);
@@ -188,7 +225,9 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 	} else {
 		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, MSG_CMSG_CLOEXEC);
 	}
-	if (!io->readable)
+	gw_tcp_low_water(io);
+	/* What came while the last receive copied is not worth a receive of its own below the mark. */
+	if (!io->readable || io->low_water > 1)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	mark(sqe, io, OP_RECEIVE);
 	io->receiving = true;
@@ -233,8 +272,8 @@ static void uring_flush(struct tcp_driver *base, struct tcp_io *io)
 	io->busy = false;
 	if (io->removed && !io->under_way)
 		let_go(driver, io);
-	else
-		io_uring_submit(&driver->ring);
+	else if (io->sending)
+		io_uring_submit(&driver->ring); /* a receive alone goes along with the next wait */
 }
 
 static void uring_stop_receive(struct tcp_driver *base, struct tcp_io *io)
@@ -304,6 +343,10 @@ static void handle(struct uring_driver *driver, uint64_t data, int result, uint3
 		*woken |= read(driver->wake_fd, &ignored, sizeof(ignored)) == sizeof(ignored);
 		return;
 	}
+	if (operation == OP_TIMER) {
+		driver->timer_armed = false;
+		return;
+	}
 	io->under_way--;
 	io->busy = true;
 	if (operation == OP_RECEIVE) {
@@ -326,7 +369,8 @@ static void handle(struct uring_driver *driver, uint64_t data, int result, uint3
 
 static void arm_queued(struct uring_driver *driver)
 {
-	while (driver->queue.first) {
+	/* Once around: an io that had its turn waits until completions have been looked at. */
+	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--) {
 		struct tcp_io *io = tcp_queue_take(&driver->queue);
 		io->busy = true;
 		arm(driver, io);
@@ -342,33 +386,49 @@ static void arm_queued(struct uring_driver *driver)
 	}
 }
 
+/* Sees to it that a wait ends at until_ns, or before. One that has fired meanwhile, so that it cannot be moved, ends
+ * the wait too, and is set anew for the next. */
+static void set_timer(struct uring_driver *driver, uint64_t until_ns)
+{
+	if (until_ns == GW_NO_DEADLINE || (driver->timer_armed && until_ns >= driver->timer_ns))
+		return;
+	driver->timer_ns = until_ns;
+	driver->timer_time = (struct __kernel_timespec){.tv_sec = (int64_t)(until_ns / GW_NS_PER_SECOND),
+							.tv_nsec = (long long)(until_ns % GW_NS_PER_SECOND)};
+	struct io_uring_sqe *sqe = entry(driver);
+	if (driver->timer_armed) {
+		io_uring_prep_timeout_update(sqe, &driver->timer_time, OP_TIMER, IORING_TIMEOUT_ABS);
+		io_uring_sqe_set_data64(sqe, OP_CANCEL);
+	} else {
+		io_uring_prep_timeout(sqe, &driver->timer_time, 0, IORING_TIMEOUT_ABS);
+		io_uring_sqe_set_data64(sqe, OP_TIMER);
+	}
+	driver->timer_armed = true;
+}
+
 /* Submits what is armed and, unless completions are there already, waits for one. */
-static void submit_and_wait(struct uring_driver *driver, uint64_t timeout_ns)
+static void submit_and_wait(struct uring_driver *driver, uint64_t until_ns)
 {
 	struct io_uring_cqe *cqe;
-	if (timeout_ns == 0 || io_uring_cq_ready(&driver->ring)) {
+	if (until_ns == 0 || io_uring_cq_ready(&driver->ring)) {
 		if (io_uring_sq_ready(&driver->ring))
 			io_uring_submit(&driver->ring);
 		else if (!io_uring_cq_ready(&driver->ring))
 			io_uring_peek_cqe(&driver->ring, &cqe); /* fetches what overflowed */
 		return;
 	}
-	struct __kernel_timespec time = {.tv_sec = (int64_t)(timeout_ns / GW_NS_PER_SECOND),
-					 .tv_nsec = (long long)(timeout_ns % GW_NS_PER_SECOND)};
-	if (timeout_ns > GW_NO_DEADLINE / 2)
-		io_uring_submit_and_wait(&driver->ring, 1);
-	else
-		io_uring_submit_and_wait_timeout(&driver->ring, &cqe, 1, &time, NULL);
+	set_timer(driver, until_ns);
+	io_uring_submit_and_wait(&driver->ring, 1);
 }
 
-static bool uring_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
+static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
 	struct io_uring_cqe *cqe;
 	arm_queued(driver);
-	submit_and_wait(driver, driver->yielded ? 0 : timeout_ns);
+	submit_and_wait(driver, driver->yielded || driver->queue.first ? 0 : until_ns);
 	driver->yielded = false;
-	bool worked = false;
+	bool worked = driver->queue.first != NULL;
 	for (int i = 0; i < BATCH_MAX && io_uring_cq_ready(&driver->ring); i++) {
 		if (io_uring_peek_cqe(&driver->ring, &cqe))
 			break;
@@ -385,7 +445,8 @@ static bool uring_run(struct tcp_driver *base, uint64_t timeout_ns, bool *woken)
 static int uring_wait_fd(struct tcp_driver *base)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
-	return driver->queue.first || io_uring_cq_ready(&driver->ring) ? -1 : driver->ring.ring_fd;
+	bool ready = driver->queue.first || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring);
+	return ready ? -1 : driver->ring.ring_fd;
 }
 
 static void uring_wake(struct tcp_driver *base)

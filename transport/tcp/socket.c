@@ -59,6 +59,23 @@ void gw_socket_close(int fd)
 	close(fd);
 }
 
+uint32_t gw_socket_receive_buffer(int fd)
+{
+	int bytes = 0;
+	socklen_t size = sizeof(bytes);
+	return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) == 0 && bytes > 0 ? (uint32_t)bytes : 0;
+}
+
+void gw_tcp_low_water(struct tcp_io *io)
+{
+	uint32_t wanted = io->low_water ? io->low_water : 1;
+	if (wanted == (io->low_water_set ? io->low_water_set : 1) || io->fd < 0)
+		return;
+	int value = (int)wanted;
+	setsockopt(io->fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof(value));
+	io->low_water_set = wanted;
+}
+
 /* The inode of the socket that listens on the port, or 0. Lines of /proc/net/tcp:
  * "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …", addresses in hexadecimal. */
 static unsigned long listening_inode(const char *table, uint16_t port)

@@ -47,7 +47,7 @@ void gw_tcp_shut(void *state)
 	gw_tcp_servers_end(loop, true);
 	/* What the kernel still holds is cancelled and comes back soon. */
 	while (loop->ios && !loop->listeners)
-		loop->driver->ops->run(loop->driver, GW_NS_PER_MS, &woken);
+		loop->driver->ops->run(loop->driver, gw_now_ns() + GW_NS_PER_MS, &woken);
 	loop->driver->ops->shut(loop->driver);
 	gw_outbox_end(&loop->outbox);
 	pthread_mutex_destroy(&loop->inbox_lock);
@@ -128,7 +128,7 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		first = false;
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = spin_ns && now < spin_end;
-		uint64_t wait = spin || loop->calls || until <= now ? 0 : until - now;
+		uint64_t wait = spin || loop->calls || until <= now ? 0 : until;
 		bool worked = loop->driver->ops->run(loop->driver, wait, &woken);
 		if (loop->calls) { /* a server's: one run for each look at everybody */
 			gw_tcp_servers_call(loop);

@@ -153,6 +153,8 @@ struct addrinfo;
 bool gw_socket_number(const struct gw_address *address, struct addrinfo **list);
 /* Every address of host and port, likewise. Blocks for as long as the resolver does. GW_NOT_FOUND, GW_NO_MEMORY. */
 gw_status gw_socket_resolve(const struct gw_address *address, struct addrinfo **list);
+/* Bytes of the socket's receive buffer as it is now: the kernel makes it larger as a stream needs it. */
+uint32_t gw_socket_receive_buffer(int fd);
 /* TCP_NODELAY, keepalive: half-open peers are found within about a minute. */
 void gw_socket_tune(int fd);
 /* Who listens on the port, as "PID name", or "another process" where /proc does not tell. */
