@@ -237,8 +237,10 @@ static void a_drain_ends_what_was_begun(void **state)
 	gw_bed_pause(&one.bed);
 	gw_listener_drain(one.bed.listener);
 	gw_bed_resume(&one.bed);
-	/* The idle one ends at once; the other does not as long as its call is under way. */
-	while (counters_of(&one).connections_open > 1)
+	/* The idle one ends at once, but for RDMA, where the hello's connections end together; the other does not as
+	 * long as its call is under way. */
+	bool verbs = strcmp(one.bed.kind->scheme, "verbs") == 0;
+	while (!verbs && counters_of(&one).connections_open > 1)
 		gw_one_nothing_more(&one, 1);
 	assert_int_equal(counters_of(&one).calls_open, 1);
 	atomic_store(&one.bed.release, true);
