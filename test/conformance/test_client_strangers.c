@@ -31,7 +31,8 @@ __attribute__((no_sanitize_thread)) static uint64_t picks_held(const struct gw_s
 	return most;
 }
 
-/* A request for more picks than a reply may hold is answered in pieces: the server never holds them all. */
+/* A request for more picks than a reply may hold is answered in pieces, and each reply is made in slices: the server's
+ * threads never hold more picks than those of one. */
 static void a_request_takes_no_more_memory_than_its_reply(void **state)
 {
 	(void)state;
@@ -45,8 +46,7 @@ static void a_request_takes_no_more_memory_than_its_reply(void **state)
 	assert_true(batch->edge_count >= 5ul * FANOUT);
 	gw_minibatch_release(batch);
 	uint64_t most = picks_held(line.setup.cluster.servers[0]);
-	assert_true(most >= FANOUT * 8ull);
-	assert_true(most <= 8u << 20); /* the client asks for 4 MiB of 8 bytes an edge, and memory doubles */
+	assert_true(most <= 1u << 20);
 	line_end(&line);
 }
 
@@ -74,7 +74,8 @@ __attribute__((no_sanitize_thread)) static void answer_samples(struct gw_server 
 static void statuses_that_are_no_answers_are_not_believed(void **state)
 {
 	(void)state;
-	static const gw_status words[] = {GW_AGAIN, GW_END, GW_PEER_LOST, GW_CANCELLED};
+	/* A handler's GW_AGAIN is no answer: it defers one. */
+	static const gw_status words[] = {GW_END, GW_PEER_LOST, GW_CANCELLED};
 	struct line line;
 	line_begin(
 		&line, SETUP_SCALE,

@@ -79,6 +79,9 @@ static void others_have_their_turn(void **state)
 		assert_memory_equal(echo.reply, &i, 4);
 		gw_one_read_works(&one);
 	}
+	while (counters_of(&one).calls_open >
+	       HEAVY) /* the last answer may be here before the server is through with it */
+		pause_a_little();
 	struct gw_service_counters counters = counters_of(&one);
 	assert_int_equal(counters.requests, HEAVY + 50);
 	assert_int_equal(counters.calls_open, HEAVY);
@@ -227,7 +230,6 @@ static void a_drain_ends_what_was_begun(void **state)
 {
 	struct one one;
 	struct other other;
-	const uint32_t large = 3000000;
 	gw_one_begin(&one, state, NULL, 4096);
 	other_begin(&other, &one, 10);
 	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
@@ -235,11 +237,12 @@ static void a_drain_ends_what_was_begun(void **state)
 	gw_bed_pause(&one.bed);
 	gw_listener_drain(one.bed.listener);
 	gw_bed_resume(&one.bed);
-	/* The idle one ends at once; the other does not as long as its call is under way. */
-	while (counters_of(&one).connections_open > 1)
+	/* The idle one ends at once, but for RDMA, where the hello's connections end together; the other does not as
+	 * long as its call is under way. */
+	bool verbs = strcmp(one.bed.kind->scheme, "verbs") == 0;
+	while (!verbs && counters_of(&one).connections_open > 1)
 		gw_one_nothing_more(&one, 1);
 	assert_int_equal(counters_of(&one).calls_open, 1);
-	(void)large;
 	atomic_store(&one.bed.release, true);
 	struct gw_completion answer = gw_bed_wait(other.group, &other);
 	assert_int_equal(answer.status, GW_OK);

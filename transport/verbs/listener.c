@@ -19,7 +19,8 @@
 #include "transport/tcp/tcp.h"
 
 #define BACKLOG      128
-#define REJECT_BYTES 100 /* of text, in a rejection */
+#define REJECT_BYTES 100                /* of text, in a rejection */
+#define DRAIN_NS     (5 * GW_NS_PER_MS) /* between looks at whether the last replies have gone out */
 
 /* --- Doors. --- */
 
@@ -120,11 +121,29 @@ static void rails_look(struct verbs_door *door)
 	}
 }
 
+/* Whoever is owed nothing ends. TCP connections, whose end is that of their queue pairs, drain behind the last door. */
+static void door_drain(struct verbs_door *door, uint64_t now_ns)
+{
+	for (struct verbs_peer *peer = door->peers, *next; peer; peer = next) {
+		next = peer->next;
+		if (!gw_verbs_peer_busy(peer))
+			gw_verbs_peer_end(peer);
+	}
+	if (door->peers) {
+		verbs_timer(door->loop, now_ns + DRAIN_NS);
+		return;
+	}
+	door->drained = true;
+	if (atomic_fetch_sub(&door->listener->doors_undrained, 1) == 1)
+		gw_transport_tcp.listener_drain(door->listener->tcp);
+}
+
 void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns)
 {
 	for (struct verbs_door *door = loop->doors; door; door = door->next) {
-		bool draining = atomic_load(&door->listener->draining);
 		rails_look(door);
+		if (atomic_load(&door->listener->draining) && !door->drained)
+			door_drain(door, now_ns);
 		if (door->id && atomic_load(&door->listener->stopped)) {
 			rdma_destroy_id(door->id);
 			door->id = NULL;
@@ -132,9 +151,7 @@ void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns)
 		for (struct verbs_peer *peer = door->peers, *next; peer; peer = next) {
 			next = peer->next;
 			bool whole = peer->established == peer->queue_count;
-			if (draining && !gw_verbs_peer_busy(peer))
-				gw_verbs_peer_end(peer);
-			else if (whole)
+			if (whole)
 				gw_verbs_peer_tick(peer, now_ns);
 			else if (now_ns < peer->expires_ns)
 				verbs_timer(loop, peer->expires_ns);
@@ -222,10 +239,7 @@ static void connection_left(void *context, uint64_t connection, uint32_t thread)
 	gw_verbs_possess(door->loop);
 	for (struct verbs_peer *peer = door->peers, *next; peer; peer = next) {
 		next = peer->next;
-		/* What a client of a listener that drains had asked for is answered first. */
-		if (peer->connection != connection)
-			continue;
-		if (!atomic_load(&listener->draining) || !gw_verbs_peer_busy(peer))
+		if (peer->connection == connection)
 			gw_verbs_peer_end(peer);
 	}
 	gw_verbs_release(door->loop);
@@ -252,6 +266,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		return GW_NO_MEMORY;
 	listener->base = (struct gw_listener){&gw_transport_verbs, *address, service};
 	listener->door_count = group_count;
+	atomic_store(&listener->doors_undrained, group_count);
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < group_count && !status; i++) {
 		void *loop;
@@ -295,14 +310,15 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	return GW_OK;
 }
 
-/* Reads need no code of ours and may be under way for as long as the queue pairs stand, which is until the client's
- * TCP connection ends and nothing is left to be answered. */
+/* Reads need no code of ours: those that are under way when a client is owed nothing more end with its queue pairs. */
 void gw_verbs_listener_drain(struct gw_listener *base)
 {
 	struct verbs_listener *listener = (struct verbs_listener *)base;
 	atomic_store(&listener->stopped, true);
+	gw_transport_tcp.listener_stop(listener->tcp, false);
 	atomic_store(&listener->draining, true);
-	gw_transport_tcp.listener_drain(listener->tcp);
+	for (uint32_t i = 0; i < listener->door_count; i++)
+		gw_transport_verbs.wake(listener->doors[i].loop);
 }
 
 void gw_verbs_listener_stop(struct gw_listener *base, bool close)

@@ -61,6 +61,7 @@ struct verbs_door {
 	struct rdma_cm_id *id; /* NULL: it listens no more */
 	uint16_t port;
 	struct verbs_peer *peers;
+	bool drained; /* no peer is left, and none comes */
 	bool rails_gone[VERBS_RAILS_MAX];
 };
 
@@ -69,6 +70,7 @@ struct verbs_listener {
 	struct gw_listener *tcp;
 	struct gw_service_rail way;
 	_Atomic bool stopped, draining, closing;
+	_Atomic uint32_t doors_undrained;
 	struct verbs_rail rails[VERBS_RAILS_MAX];
 	uint32_t rail_count;
 	struct rail_address addresses[RAIL_ADDRESSES_MAX];
