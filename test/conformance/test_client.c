@@ -150,7 +150,8 @@ static void gathers_long_lists(void **state)
 	enum { NODES = 20000, LIST = NODES + NODES / 2 };
 	struct setup setup;
 	setup_begin_open(&setup, 7, 2, NODES);
-	struct gw_client_options options = {.servers = setup.cluster.list, .server_count = 2, .threads = 1};
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = 2, .insecure = true, .threads = 1};
 	struct gw_client *client = open_client(&options);
 	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
 	assert_int_equal(feat->shape[0], NODES);

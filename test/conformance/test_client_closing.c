@@ -67,6 +67,7 @@ const struct gw_transport gw_transport_verbs = {
 	.wake = gw_tcp_wake,
 	.listen = gw_tcp_listen,
 	.listener_stop = gw_tcp_listener_stop,
+	.listener_drain = gw_tcp_listener_drain,
 	.listener_free = gw_tcp_listener_free,
 };
 

@@ -87,7 +87,10 @@ static void *cancel(void *argument)
 static void *fail_one(void *argument)
 {
 	struct bed *bed = argument;
-	gw_link_cancel(&bed->op.reads[PARTS / 2]);
+	uint64_t number = bed->op.read_count / 2;
+	while (!bed->op.reads[number].owner) /* this piece of the list has nothing of that part */
+		number++;
+	gw_link_cancel(&bed->op.reads[number]);
 	return NULL;
 }
 

@@ -224,7 +224,7 @@ static void test_no_descriptors(void **state)
 				_exit(1);
 			gw_status result = gw_staging_begin(place->final, false, &staging);
 			if (result)
-				_exit(result == GW_IO && strstr(gw_last_error(), "ulimit -n") ? 0 : 2);
+				_exit(result == GW_LIMIT && strstr(gw_last_error(), "ulimit -n") ? 0 : 2);
 			if (gw_staging_mkdir(staging, "part0/edge/a__b__c/out"))
 				_exit(3);
 			while (dup(0) >= 0) /* whoever else opens files */

@@ -215,9 +215,13 @@ bool gw_memory_enter(struct memory_link *link)
 	if (!atomic_load(&listener->closed) && (!atomic_load(&listener->draining) || link->requests))
 		return true;
 	atomic_store(&link->inside, false);
+	return false;
+}
+
+void gw_memory_await_stop(void)
+{
 	pthread_mutex_lock(&hub.lock);
 	pthread_mutex_unlock(&hub.lock);
-	return false;
 }
 
 void gw_memory_leave(struct memory_link *link)

@@ -190,6 +190,7 @@ static gw_status enter(struct memory_endpoint *endpoint, uint64_t deadline_ns)
 		return gw_fail(GW_DEADLINE, "the deadline had passed before memory was read");
 	if (gw_memory_enter(&endpoint->link))
 		return GW_OK;
+	gw_memory_await_stop();
 	endpoint->base.state = GW_ENDPOINT_LOST;
 	return gw_fail(GW_PEER_LOST, "the service of this process has ended");
 }
