@@ -231,8 +231,8 @@ static void call_start(struct gw_job *job)
 	call->op.job = job;
 	call->op.done = records_done;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, &call->offsets, call->ids, call->n, call->records.buffer,
-			   call->records.data, false);
+	gw_gather_op_start(&call->op, &call->offsets, call->ids, call->n, call->records.buffer, call->records.data,
+			   false);
 }
 
 static void call_cancel(struct gw_job *job)
