@@ -34,16 +34,16 @@ static void draw(struct gw_row_stream *s, uint64_t *offsets)
 static gw_status post(struct gw_row_stream *s, uint32_t slot)
 {
 	const struct gw_region *region = &s->client.endpoint->peer.regions[0];
-	struct gw_group *group = &s->groups[slot];
+	struct gw_read_set *set = &s->sets[slot];
 	uint64_t *offsets = offsets_of(s, slot);
-	*group = (struct gw_group){.cookie = group, .deadline_ns = s->deadline_ns};
+	*set = (struct gw_read_set){.cookie = set, .deadline_ns = s->deadline_ns};
 	draw(s, offsets);
 	struct gw_gather gather = {.remote = offsets,
 				   .local = (uint64_t)(landing_of(s, slot) - s->rows.landing),
 				   .row_bytes = s->rows.row_bytes,
 				   .stride = s->rows.row_bytes};
 	for (size_t left = s->rows.batch;;) {
-		size_t taken = gw_endpoint_gather(s->client.endpoint, group, region, s->buffer, &gather, left, true);
+		size_t taken = gw_endpoint_gather(s->client.endpoint, set, region, s->buffer, &gather, left, true);
 		left -= taken;
 		if (!left)
 			return GW_OK;
@@ -64,7 +64,7 @@ static gw_status wait_one(struct gw_row_stream *s, uint32_t *slot)
 		if (gw_now_ns() > s->deadline_ns + PATIENCE_NS)
 			return gw_fail(GW_DEADLINE, "a batch does not come");
 	}
-	*slot = (uint32_t)((struct gw_group *)completion.cookie - s->groups);
+	*slot = (uint32_t)((struct gw_read_set *)completion.cookie - s->sets);
 	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
 }
 

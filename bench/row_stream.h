@@ -11,7 +11,7 @@ struct gw_row_stream {
 	struct gw_row_client client;
 	struct gw_bare_rows rows; /* what the bare loop is given too */
 	struct gw_buffer *buffer; /* rows.landing */
-	struct gw_group groups[ROW_DEPTH_MAX];
+	struct gw_read_set sets[ROW_DEPTH_MAX];
 	uint64_t *offsets; /* [depth][batch] */
 	uint64_t next;     /* number of the next row */
 	uint64_t deadline_ns;

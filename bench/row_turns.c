@@ -37,8 +37,8 @@ static gw_status one_row(struct gw_row_turns *turns, double *microseconds)
 	struct gw_span span = {offset, 0, rows->row_bytes};
 	struct gw_completion completion;
 	uint64_t begun = gw_now_ns();
-	struct gw_group group = {.cookie = &group, .deadline_ns = begun + PATIENCE_NS};
-	if (gw_endpoint_readv(endpoint, &group, &endpoint->peer.regions[0], turns->buffer, &span, 1, true) != 1)
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = begun + PATIENCE_NS};
+	if (gw_endpoint_readv(endpoint, &set, &endpoint->peer.regions[0], turns->buffer, &span, 1, true) != 1)
 		return gw_fail(GW_AGAIN, "no room for one row");
 	while (!gw_poll_group_poll(turns->client.group, &completion, 1, GW_NS_PER_SECOND))
 		;

@@ -94,7 +94,7 @@ void gw_link_tell_back(struct gw_link *link)
 static void fail_queue(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_DOWN) {
-		struct gw_read *read = link->head;
+		struct gw_link_op *read = link->head;
 		gw_link_dequeue(link, read);
 		if (read->open)
 			continue;
@@ -104,7 +104,7 @@ static void fail_queue(struct gw_link *link)
 }
 
 /* The reads that wait fail, and the next one starts afresh. */
-static void give_up(struct gw_link *link)
+static void away_give_up(struct gw_link *link)
 {
 	gw_link_close(link);
 	nobody_waits(link);
@@ -144,7 +144,7 @@ static bool is_cut_short(const struct gw_link *link, gw_status status, uint64_t 
 	       now_ns >= gw_link_budget_end(link, link->away_ns);
 }
 
-static void append(struct gw_link *link, const char *more)
+static void away_append(struct gw_link *link, const char *more)
 {
 	size_t used = strlen(link->reason);
 	snprintf(link->reason + used, sizeof(link->reason) - used, "; %s", more);
@@ -161,16 +161,16 @@ void gw_link_failed(struct gw_link *link, gw_status status, const char *reason)
 	if (!link->away_ns)
 		link->away_ns = now;
 	if (is_final(status)) {
-		give_up(link);
+		away_give_up(link);
 		return;
 	}
 	if (is_past_mending(link, status, now)) {
-		append(link, "waiting does not mend it");
-		give_up(link);
+		away_append(link, "waiting does not mend it");
+		away_give_up(link);
 		return;
 	}
 	link->state = GW_LINK_WAITING;
-	for (struct gw_read *read = link->head; read; read = read->next)
+	for (struct gw_link_op *read = link->head; read; read = read->next)
 		gw_read_stop_clock(read, now);
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : GW_BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
@@ -187,9 +187,9 @@ bool gw_link_overdue(struct gw_link *link, uint64_t now_ns)
 		return false;
 	snprintf(budget, sizeof(budget), "not back within the reconnect budget of %lld ms",
 		 (long long)link->engine->client->reconnect_ms);
-	append(link, budget);
+	away_append(link, budget);
 	if (link->failure == GW_DEADLINE) /* of a connect, not of the operation */
 		link->failure = GW_PEER_LOST;
-	give_up(link);
+	away_give_up(link);
 	return true;
 }

@@ -45,7 +45,7 @@ struct gw_buffer *gw_buffer_find(const struct gw_engine *engine, const uint8_t *
 	return offset <= buffer->bytes && bytes <= buffer->bytes - offset ? buffer : NULL;
 }
 
-static gw_status add(struct gw_engine *engine, struct gw_arena *arena)
+static gw_status buffer_add(struct gw_engine *engine, struct gw_arena *arena)
 {
 	struct gw_buffer *buffer;
 	uint8_t *base = gw_arena_base(arena);
@@ -89,7 +89,7 @@ static void visit_start(struct gw_job *job)
 	if (visit->leaves)
 		take_away(job->engine, visit->arena);
 	else
-		status = add(job->engine, visit->arena);
+		status = buffer_add(job->engine, visit->arena);
 	visit->done = true;
 	gw_job_end(job, status);
 }
@@ -99,7 +99,7 @@ static void visit_cancel(struct gw_job *job)
 	(void)job; /* it never waits */
 }
 
-static gw_status enter(struct gw_engine *engine, struct gw_arena *arena)
+static gw_status buffer_enter(struct gw_engine *engine, struct gw_arena *arena)
 {
 	struct visit visit = {.job = {.start = visit_start, .cancel = visit_cancel}, .arena = arena};
 	gw_engine_submit(engine, &visit.job, true);
@@ -108,7 +108,7 @@ static gw_status enter(struct gw_engine *engine, struct gw_arena *arena)
 }
 
 /* An engine that has all the jobs that it takes is asked again. */
-static void leave(struct gw_engine *engine, struct gw_arena *arena)
+static void buffer_leave(struct gw_engine *engine, struct gw_arena *arena)
 {
 	struct visit visit = {.job = {.start = visit_start, .cancel = visit_cancel}, .arena = arena, .leaves = true};
 	while (!visit.done) {
@@ -120,11 +120,11 @@ static void leave(struct gw_engine *engine, struct gw_arena *arena)
 static gw_status enter_all(struct gw_client *client, struct gw_arena *arena)
 {
 	for (uint32_t i = 0; i < client->engine_count; i++) {
-		gw_status status = enter(&client->engines[i], arena);
+		gw_status status = buffer_enter(&client->engines[i], arena);
 		if (status == GW_OK)
 			continue;
 		while (i-- > 0)
-			leave(&client->engines[i], arena);
+			buffer_leave(&client->engines[i], arena);
 		return status;
 	}
 	return GW_OK;
@@ -170,7 +170,7 @@ void gw_buffer_free(struct gw_client *client, void *memory)
 	if (!found)
 		return;
 	for (uint32_t i = 0; i < client->engine_count; i++)
-		leave(&client->engines[i], found->arena);
+		buffer_leave(&client->engines[i], found->arena);
 	gw_arena_destroy(found->arena);
 	gw_free(found);
 }

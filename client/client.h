@@ -19,7 +19,7 @@
 
 /* One server, as all engines know it. `catalog`, `part` and `incarnation` are set once, by the first engine, while the
  * client opens. */
-struct gw_server {
+struct gw_remote {
 	struct gw_client *client;
 	struct gw_address address;
 	uint8_t key[GW_KEY_BYTES_MAX]; /* from a key file */
@@ -100,7 +100,7 @@ struct gw_client {
 	/* Lists that this process can address, by part: [num_parts] arrays of [num_etypes], or NULL. */
 	const struct gw_adjacency **adjacencies;
 	/* Servers and engines. */
-	struct gw_server *servers;
+	struct gw_remote *servers;
 	uint32_t server_count;
 	struct gw_engine *engines;
 	uint32_t engine_count;
@@ -120,7 +120,7 @@ bool gw_client_is_inherited(const struct gw_client *client);
 gw_status gw_client_check(const struct gw_client *client);
 
 /* client/open.c: whether a server's catalog is the expected one; the first time it is taken over. */
-gw_status gw_server_check(struct gw_server *server, const struct gw_endpoint *endpoint, const void *reply,
+gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
 			  uint32_t reply_bytes);
 
 /* client/standalone.c: servers of this process for all parts of a graph. */

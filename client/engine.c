@@ -127,7 +127,7 @@ static void wake_thread(struct gw_engine *engine)
 
 /* Leaves the engine; if work is left, its thread takes over. The inbox is looked at after the release, so that a job
  * submitted in between finds either an owner or a woken thread. */
-static void disown(struct gw_engine *engine)
+static void engine_disown(struct gw_engine *engine)
 {
 	bool open = engine->jobs_open > 0;
 	atomic_store(&engine->owner, 0);
@@ -179,7 +179,7 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 		if (try_own(engine)) {
 			while (!has_ended(job) && (deadline_ns == GW_NO_DEADLINE || gw_now_ns() < deadline_ns))
 				gw_engine_turn(engine, deadline_ns);
-			disown(engine);
+			engine_disown(engine);
 		} else {
 			sleep_on(job, deadline_ns);
 		}
@@ -238,7 +238,7 @@ void gw_job_end(struct gw_job *job, gw_status status)
 		gw_futex_wake(&job->ended, INT32_MAX);
 }
 
-static void *run(void *argument)
+static void *engine_run(void *argument)
 {
 	struct gw_engine *engine = argument;
 	while (!atomic_load(&engine->stop)) {
@@ -268,7 +268,7 @@ gw_status gw_engine_start_thread(struct gw_engine *engine)
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&engine->thread, NULL, run, engine);
+	int error = pthread_create(&engine->thread, NULL, engine_run, engine);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
 		return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", engine->number);

@@ -58,7 +58,7 @@ void gw_gather_op_free(struct gw_gather_op *op)
 	gw_free(op->cursors);
 }
 
-static void finish_one(struct gw_gather_op *op)
+static void gather_finish_one(struct gw_gather_op *op)
 {
 	if (--op->open > 0)
 		return;
@@ -73,7 +73,7 @@ static void finish_one(struct gw_gather_op *op)
 	op->done(op, op->status);
 }
 
-static void note_failure(struct gw_gather_op *op, gw_status status)
+static void gather_note_failure(struct gw_gather_op *op, gw_status status)
 {
 	if (op->status != GW_OK)
 		return;
@@ -81,16 +81,16 @@ static void note_failure(struct gw_gather_op *op, gw_status status)
 	memcpy(op->text, gw_last_error(), sizeof(op->text));
 }
 
-static void read_done(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+static void read_done(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
 	struct gw_gather_op *op = read->owner;
 	read->owner = NULL;
 	if (status != GW_OK && op->status == GW_OK) {
-		note_failure(op, status);
+		gather_note_failure(op, status);
 		gw_gather_op_cancel(op);
 	}
-	finish_one(op);
+	gather_finish_one(op);
 }
 
 void gw_gather_op_cancel(struct gw_gather_op *op)
@@ -98,12 +98,12 @@ void gw_gather_op_cancel(struct gw_gather_op *op)
 	op->open++; /* until all are told */
 	/* First of all: a read that ends at once finds that there is nothing more to cancel. */
 	gw_fail(GW_CANCELLED, "cancelled");
-	note_failure(op, GW_CANCELLED);
+	gather_note_failure(op, GW_CANCELLED);
 	for (uint64_t i = 0; i < op->read_count; i++) {
 		if (op->reads[i].owner && !op->reads[i].cancelled)
 			gw_link_cancel(&op->reads[i]);
 	}
-	finish_one(op);
+	gather_finish_one(op);
 }
 
 /* Ids from first to end: a piece of the list. */
@@ -173,7 +173,7 @@ static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const s
 
 /* Lists, owner by owner, where each row lies and where it goes, from the piece's own place in the lists on;
  * reads[p].count of each. */
-static void list_rows(struct gw_gather_op *op, struct gw_read *reads, const struct gw_rows *rows, const int64_t *ids,
+static void list_rows(struct gw_gather_op *op, struct gw_link_op *reads, const struct gw_rows *rows, const int64_t *ids,
 		      const struct piece *piece)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
@@ -215,7 +215,8 @@ static bool is_run(const uint32_t *to, uint64_t n)
 	return true;
 }
 
-static uint64_t build_spans(struct gw_gather_op *op, struct gw_span *spans, uint64_t first, uint64_t n, uint64_t local)
+static uint64_t gather_build_spans(struct gw_gather_op *op, struct gw_span *spans, uint64_t first, uint64_t n,
+				   uint64_t local)
 {
 	const uint64_t *remote = (uint64_t *)op->remote.data + first;
 	const uint32_t *to = (uint32_t *)op->rows.data + first;
@@ -241,7 +242,7 @@ static bool wants_order(const struct gw_gather_op *op, uint32_t part)
 	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
 }
 
-static void post_part(struct gw_gather_op *op, struct gw_read *read, const struct gw_rows *rows, uint32_t part,
+static void post_part(struct gw_gather_op *op, struct gw_link_op *read, const struct gw_rows *rows, uint32_t part,
 		      uint64_t first, struct gw_buffer *buffer)
 {
 	uint64_t n = read->count;
@@ -257,12 +258,12 @@ static void post_part(struct gw_gather_op *op, struct gw_read *read, const struc
 		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
 	if (n > 1 && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
 		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
-		read->form = GW_READ_SPANS;
-		read->count = build_spans(op, spans, first, n, local);
+		read->form = GW_LINK_SPANS;
+		read->count = gather_build_spans(op, spans, first, n, local);
 		read->spans = spans;
 	} else {
 		bool in_order = is_run(to, n);
-		read->form = GW_READ_GATHER;
+		read->form = GW_LINK_GATHER;
 		read->count = n;
 		read->gather = (struct gw_gather){.remote = remote,
 						  .rows = in_order ? NULL : to,
@@ -303,7 +304,7 @@ static gw_status reads_room(struct gw_gather_op *op, uint64_t n)
 	return op->reads ? GW_OK : GW_NO_MEMORY;
 }
 
-static gw_status prepare(struct gw_gather_op *op, const struct gw_rows *rows, uint64_t n, bool unique)
+static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *rows, uint64_t n, bool unique)
 {
 	if (n > UINT32_MAX || rows->row_bytes > SPAN_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "%llu rows of %llu bytes in one call: at most 2^32 - 1 rows of %u bytes",
@@ -320,7 +321,7 @@ static gw_status post_piece(struct gw_gather_op *op, const struct gw_rows *rows,
 			    const struct piece *piece, struct gw_buffer *buffer)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
-	struct gw_read *reads = op->reads + op->read_count;
+	struct gw_link_op *reads = op->reads + op->read_count;
 	gw_status status = find_owners(op, rows, ids, piece);
 	if (status != GW_OK)
 		return status;
@@ -348,15 +349,15 @@ void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, con
 	op->copy_count = 0;
 	op->out = out;
 	op->row_bytes = rows->row_bytes;
-	gw_status status = prepare(op, rows, n, unique);
+	gw_status status = gather_prepare(op, rows, n, unique);
 	bool in_pieces = status == GW_OK && goes_in_pieces(op);
 	for (struct piece piece = {0}; piece.end < n && status == GW_OK && op->status == GW_OK;) {
 		piece = in_pieces ? next_piece(&piece, n) : (struct piece){0, n};
 		status = post_piece(op, rows, ids, &piece, buffer);
 	}
 	if (status != GW_OK) {
-		note_failure(op, status);
+		gather_note_failure(op, status);
 		gw_gather_op_cancel(op);
 	}
-	finish_one(op);
+	gather_finish_one(op);
 }

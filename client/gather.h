@@ -19,7 +19,7 @@ struct gw_gather_op {
 	void *owner;
 	/* Its own: */
 	struct gw_vec owners, remote, rows, spans, seen, copies, sorting;
-	struct gw_read *reads; /* of pieces and owners, as they were posted */
+	struct gw_link_op *reads; /* of pieces and owners, as they were posted */
 	uint64_t read_count, read_room;
 	uint64_t *cursors; /* [num_parts] */
 	uint64_t copy_count, seen_slots;

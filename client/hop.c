@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/hop_source.h"
-#include "client/lists.h"
+#include "client/local_lists.h"
 #include "core/base/alloc.h"
 #include "core/graph/book.h"
 
@@ -16,7 +16,7 @@ static uint32_t parts_of(const struct gw_hop *hop)
 	return hop->engine->client->meta->num_parts;
 }
 
-static struct gw_hop_share *share_of(const struct gw_hop *hop, uint32_t ntype, uint32_t part)
+static struct gw_hop_share *hop_share_of(const struct gw_hop *hop, uint32_t ntype, uint32_t part)
 {
 	return &hop->shares[(size_t)ntype * parts_of(hop) + part];
 }
@@ -42,11 +42,11 @@ gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine, struct gw_bl
 	}
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		for (uint32_t t = 0; t < meta->num_ntypes; t++)
-			*share_of(hop, t, p) = (struct gw_hop_share){.hop = hop, .ntype = t, .part = p};
+			*hop_share_of(hop, t, p) = (struct gw_hop_share){.hop = hop, .ntype = t, .part = p};
 		for (uint32_t e = 0; e < meta->num_etypes; e++) {
 			struct gw_hop_source *source = source_of(hop, e, p);
 			source->hop = hop;
-			source->share = share_of(hop, meta->etypes[e].dst, p);
+			source->share = hop_share_of(hop, meta->etypes[e].dst, p);
 			source->etype = e;
 		}
 	}
@@ -91,7 +91,7 @@ void gw_hop_source_free(struct gw_hop_source *source)
 }
 
 /* Splits the frontier of a node type by owner. */
-static gw_status split(struct gw_hop *hop, uint32_t ntype, const uint64_t *frontier, uint64_t n)
+static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *frontier, uint64_t n)
 {
 	const uint64_t *starts = hop->engine->client->meta->ntypes[ntype].starts;
 	uint32_t parts = parts_of(hop);
@@ -99,13 +99,13 @@ static gw_status split(struct gw_hop *hop, uint32_t ntype, const uint64_t *front
 		return GW_NO_MEMORY;
 	uint32_t *owners = hop->owners[ntype].data;
 	for (uint32_t p = 0; p < parts; p++)
-		share_of(hop, ntype, p)->count = 0;
+		hop_share_of(hop, ntype, p)->count = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		owners[i] = gw_book_owner(starts, parts, frontier[i]);
-		share_of(hop, ntype, owners[i])->count++;
+		hop_share_of(hop, ntype, owners[i])->count++;
 	}
 	for (uint32_t p = 0; p < parts; p++) {
-		struct gw_hop_share *share = share_of(hop, ntype, p);
+		struct gw_hop_share *share = hop_share_of(hop, ntype, p);
 		if (gw_vec_reserve(&share->rows, share->count * 8) != GW_OK ||
 		    gw_vec_reserve(&share->vertices, share->count * 8) != GW_OK)
 			return GW_NO_MEMORY;
@@ -114,7 +114,7 @@ static gw_status split(struct gw_hop *hop, uint32_t ntype, const uint64_t *front
 		share->reading = false;
 	}
 	for (uint64_t i = 0; i < n; i++) {
-		struct gw_hop_share *share = share_of(hop, ntype, owners[i]);
+		struct gw_hop_share *share = hop_share_of(hop, ntype, owners[i]);
 		((uint64_t *)share->rows.data)[share->count] = frontier[i] - starts[owners[i]];
 		((uint64_t *)share->vertices.data)[share->count++] = frontier[i];
 	}
@@ -127,7 +127,7 @@ static enum gw_hop_way choose_way(const struct gw_hop_source *source)
 	const struct gw_client *client = source->hop->engine->client;
 	uint32_t part = source->share->part;
 	const uint64_t *starts = client->meta->ntypes[source->share->ntype].starts;
-	if (gw_lists_of_part(source->hop->engine, part))
+	if (gw_local_lists_of_part(source->hop->engine, part))
 		return client->adjacencies ? GW_HOP_MEMORY : GW_HOP_MAPPED;
 	if (starts[part + 1] - starts[part] > UINT32_MAX)
 		return GW_HOP_READS;
@@ -139,7 +139,7 @@ static enum gw_hop_way choose_way(const struct gw_hop_source *source)
 static gw_status pick_at_once(struct gw_hop_source *source)
 {
 	const struct gw_hop_share *share = source->share;
-	const struct gw_adjacency *lists = gw_lists_of_part(source->hop->engine, share->part);
+	const struct gw_adjacency *lists = gw_local_lists_of_part(source->hop->engine, share->part);
 	gw_status status = gw_picks_from_memory(&source->picks, &lists[source->etype], &source->rule,
 						share->vertices.data, share->count);
 	return status == GW_OK ? GW_OK : gw_context(status, "mapped part %u", share->part);
@@ -239,7 +239,7 @@ static gw_status merge_type(struct gw_hop *hop, uint32_t etype)
 	return status == GW_OK ? gw_blocks_edges_end(hop->blocks) : status;
 }
 
-static gw_status merge(struct gw_hop *hop)
+static gw_status hop_merge(struct gw_hop *hop)
 {
 	gw_status status = GW_OK;
 	for (uint32_t e = 0; e < hop->engine->client->meta->num_etypes && status == GW_OK; e++) {
@@ -259,7 +259,7 @@ void gw_hop_finish_one(struct gw_hop *hop)
 	if (status != GW_OK)
 		gw_fail_text(status, hop->text);
 	else
-		status = merge(hop);
+		status = hop_merge(hop);
 	hop->done(hop, status);
 }
 
@@ -288,7 +288,7 @@ void gw_hop_cancel(struct gw_hop *hop)
 	gw_hop_finish_one(hop);
 }
 
-static gw_status prepare(struct gw_hop *hop, const int32_t *fanouts)
+static gw_status hop_prepare(struct gw_hop *hop, const int32_t *fanouts)
 {
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
 	memset(hop->is_split, 0, meta->num_ntypes * sizeof(*hop->is_split));
@@ -307,7 +307,7 @@ static gw_status prepare(struct gw_hop *hop, const int32_t *fanouts)
 			continue;
 		uint64_t n;
 		const uint64_t *frontier = gw_blocks_frontier(hop->blocks, e, &n);
-		status = split(hop, dst, frontier, n);
+		status = hop_split(hop, dst, frontier, n);
 		hop->is_split[dst] = true;
 	}
 	return status;
@@ -318,7 +318,7 @@ void gw_hop_start(struct gw_hop *hop, const int32_t *fanouts)
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
 	hop->open = 1; /* until all are asked */
 	hop->status = GW_OK;
-	gw_status status = prepare(hop, fanouts);
+	gw_status status = hop_prepare(hop, fanouts);
 	if (status != GW_OK)
 		gw_hop_note_failure(hop, status);
 	for (uint32_t e = 0; e < meta->num_etypes; e++) {

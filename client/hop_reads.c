@@ -16,7 +16,7 @@ static gw_status read_neighbours(struct gw_hop_source *source);
 
 /* --- Degree records. --- */
 
-static void records_read(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+static void records_read(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
 	struct gw_hop_share *share = read->owner;
@@ -56,7 +56,7 @@ static gw_status read_records(struct gw_hop_share *share)
 	for (uint64_t i = 0; i < n; i++)
 		offsets[i] = place->offset + rows[i] * step;
 	share->reading = true;
-	share->read.form = GW_READ_GATHER;
+	share->read.form = GW_LINK_GATHER;
 	share->read.buffer = share->records.buffer;
 	share->read.region = place->region;
 	share->read.count = n;
@@ -73,7 +73,7 @@ static gw_status read_records(struct gw_hop_share *share)
 
 /* --- Neighbours. --- */
 
-static void neighbours_read(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+static void neighbours_read(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
 	struct gw_hop_source *source = read->owner;
@@ -123,8 +123,8 @@ static gw_status parse_records(struct gw_hop_source *source)
 }
 
 /* Positions to spans, and where in the landing each pick will be; returns the bytes to land. */
-static uint64_t build_spans(struct gw_hop_source *source, const struct gw_place *place, uint64_t gap_max,
-			    uint64_t *span_count)
+static uint64_t hop_reads_build_spans(struct gw_hop_source *source, const struct gw_place *place, uint64_t gap_max,
+				      uint64_t *span_count)
 {
 	const uint64_t *positions = source->picks.positions.data;
 	uint64_t *at = source->landed_at.data, local = 0, count = 0;
@@ -173,14 +173,14 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	    gw_vec_reserve(&source->landed_at, edges * 8) != GW_OK ||
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	uint64_t landing_bytes = build_spans(source, place, gap_max, &source->read.count);
+	uint64_t landing_bytes = hop_reads_build_spans(source, place, gap_max, &source->read.count);
 	status = gw_landing_reserve(&source->landing, &engine->slab, landing_bytes);
 	if (status != GW_OK)
 		return status;
 	struct gw_span *spans = source->spans.data;
 	for (uint64_t i = 0, start = gw_landing_start(&source->landing); i < source->read.count; i++)
 		spans[i].local += start;
-	source->read.form = GW_READ_SPANS;
+	source->read.form = GW_LINK_SPANS;
 	source->read.buffer = source->landing.buffer;
 	source->read.region = place->region;
 	source->read.spans = source->spans.data;

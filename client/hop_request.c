@@ -8,7 +8,7 @@
 
 #define REPLY_BYTES_MAX (4u << 20)
 
-static void ask(struct gw_hop_source *source);
+static void hop_request_ask(struct gw_hop_source *source);
 
 /* The peer's picks may not be more than the rule allows, nor lie outside of its part. */
 static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_before, uint64_t edge_before)
@@ -31,7 +31,7 @@ static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_be
 	return GW_OK;
 }
 
-static void replied(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+static void hop_request_replied(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
 {
 	struct gw_hop_source *source = read->owner;
 	read->owner = NULL;
@@ -53,13 +53,13 @@ static void replied(struct gw_read *read, gw_status status, const struct gw_comp
 		source->way = GW_HOP_READS;
 		gw_hop_read(source);
 	} else if (source->picks.dst_count < source->share->count) {
-		ask(source);
+		hop_request_ask(source);
 	} else {
 		gw_hop_source_end(source, GW_OK);
 	}
 }
 
-static void ask(struct gw_hop_source *source)
+static void hop_request_ask(struct gw_hop_source *source)
 {
 	uint64_t first = source->picks.dst_count, left = source->share->count - first;
 	source->asked = left < GW_SAMPLE_ROWS_MAX ? left : GW_SAMPLE_ROWS_MAX;
@@ -80,17 +80,17 @@ static void ask(struct gw_hop_source *source)
 	const uint64_t *from = (const uint64_t *)source->share->rows.data + first;
 	for (uint64_t i = 0; i < source->asked; i++)
 		rows[i] = (uint32_t)from[i];
-	source->read.form = GW_READ_REQUEST;
+	source->read.form = GW_LINK_REQUEST;
 	source->read.op = GW_OP_SAMPLE;
 	source->read.request = call;
 	source->read.request_bytes = (uint32_t)bytes;
 	source->read.job = source->hop->job;
-	source->read.done = replied;
+	source->read.done = hop_request_replied;
 	source->read.owner = source;
 	gw_link_post(source->hop->engine->part_links[source->share->part], &source->read);
 }
 
 void gw_hop_request(struct gw_hop_source *source)
 {
-	ask(source);
+	hop_request_ask(source);
 }

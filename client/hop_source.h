@@ -16,7 +16,7 @@ struct gw_hop_share {
 	struct gw_vec rows;     /* uint64_t: local rows, in the order of the frontier */
 	struct gw_vec vertices; /* uint64_t: global ids */
 	/* By reads: the degree records, read once for all edge types. */
-	struct gw_read read;
+	struct gw_link_op read;
 	struct gw_vec offsets;
 	struct gw_landing records;
 	bool reading, recorded;
@@ -32,7 +32,7 @@ struct gw_hop_source {
 	struct gw_pick_rule rule;
 	struct gw_picks picks;
 	uint64_t taken_dst, taken_edges, seen_dst; /* cursors of the merge */
-	struct gw_read read;
+	struct gw_link_op read;
 	/* By request. */
 	struct gw_vec call;
 	uint64_t asked; /* rows of the call in progress */

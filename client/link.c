@@ -5,7 +5,7 @@
 
 #include "client/away.h"
 #include "client/client.h"
-#include "client/lists.h"
+#include "client/local_lists.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "protocol/ops.h"
@@ -18,12 +18,12 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
 static void read_completed(struct gw_event *event, const struct gw_completion *completion);
 
-void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_server *server)
+void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server)
 {
 	memset(link, 0, sizeof(*link));
 	link->connected.fire = link_connected;
 	link->checked.fire = link_checked;
-	gw_join_init(&link->join);
+	gw_upgrade_init(&link->upgrade);
 	link->engine = engine;
 	link->server = server;
 	link->tail = &link->head;
@@ -39,9 +39,9 @@ static void endpoints_close(struct gw_link *link)
 {
 	gw_endpoint_close(link->endpoint);
 	link->endpoint = NULL;
-	gw_join_stop(&link->join);
+	gw_upgrade_stop(&link->upgrade);
 	link->mapped = false;
-	gw_lists_free(link);
+	gw_local_lists_free(link);
 }
 
 void gw_link_close(struct gw_link *link)
@@ -50,9 +50,9 @@ void gw_link_close(struct gw_link *link)
 	link->state = GW_LINK_DOWN;
 }
 
-void gw_link_dequeue(struct gw_link *link, struct gw_read *read)
+void gw_link_dequeue(struct gw_link *link, struct gw_link_op *read)
 {
-	struct gw_read **at = &link->head;
+	struct gw_link_op **at = &link->head;
 	while (*at != read)
 		at = &(*at)->next;
 	*at = read->next;
@@ -65,7 +65,7 @@ void gw_link_dequeue(struct gw_link *link, struct gw_read *read)
 	}
 }
 
-void gw_read_stop_clock(struct gw_read *read, uint64_t now_ns)
+void gw_read_stop_clock(struct gw_link_op *read, uint64_t now_ns)
 {
 	if (read->away)
 		return;
@@ -75,7 +75,7 @@ void gw_read_stop_clock(struct gw_read *read, uint64_t now_ns)
 }
 
 /* The server of a queued read is there. */
-static void start_clock(struct gw_link *link, struct gw_read *read, uint64_t now_ns)
+static void start_clock(struct gw_link *link, struct gw_link_op *read, uint64_t now_ns)
 {
 	read->deadline_ns = gw_job_deadline(read->job, now_ns);
 	if (read->away) {
@@ -86,7 +86,7 @@ static void start_clock(struct gw_link *link, struct gw_read *read, uint64_t now
 		link->expiry_ns = read->deadline_ns;
 }
 
-static void enqueue(struct gw_link *link, struct gw_read *read)
+static void link_enqueue(struct gw_link *link, struct gw_link_op *read)
 {
 	read->next = NULL;
 	read->queued = true;
@@ -102,7 +102,7 @@ static void enqueue(struct gw_link *link, struct gw_read *read)
  * new one. A server that has proved a key once has one. */
 static gw_status set_key(struct gw_link *link, struct gw_connect_options *options)
 {
-	struct gw_server *server = link->server;
+	struct gw_remote *server = link->server;
 	if (server->key_bytes) {
 		options->key = server->key;
 		options->key_bytes = server->key_bytes;
@@ -169,14 +169,14 @@ static void link_ready(struct gw_link *link)
 	link->attempts = 0;
 	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
 	uint64_t now = gw_now_ns();
-	for (struct gw_read *read = link->head; read; read = read->next)
+	for (struct gw_link_op *read = link->head; read; read = read->next)
 		start_clock(link, read, now);
 }
 
 /* Notes how the server is reached, and says it, and why, when that is new. */
 static void tell_way(struct gw_link *link)
 {
-	struct gw_server *server = link->server;
+	struct gw_remote *server = link->server;
 	char address[GW_ADDRESS_MAX];
 	const char *way = link->endpoint->transport->name;
 	if (atomic_exchange(&server->way, way) == way)
@@ -189,37 +189,37 @@ static void tell_way(struct gw_link *link)
 		gw_log(GW_LOG_INFO, "part %u is read by RDMA from %s", server->part, address);
 	else
 		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way, address,
-		       link->join.reason);
+		       link->upgrade.reason);
 }
 
 /* The server is connected, and known: is there a better way to it? */
-static void link_join(struct gw_link *link)
+static void link_upgrade(struct gw_link *link)
 {
 	enum gw_client_transport transport = link->engine->client->transport;
 	if (transport == GW_REACH_TCP || strcmp(link->server->address.scheme, "tcp") != 0) {
-		link->join.retry_ns = GW_NO_DEADLINE;
+		link->upgrade.retry_ns = GW_NO_DEADLINE;
 		atomic_store(&link->server->way, link->endpoint->transport->name);
 		link_ready(link);
 		return;
 	}
-	link->state = GW_LINK_JOINING;
+	link->state = GW_LINK_UPGRADING;
 	/* Who opens a client hears which way it has found; reads that wait are not kept waiting for RDMA. */
-	gw_join_begin(link, !link->ever_open || transport == GW_REACH_VERBS);
+	gw_upgrade_begin(link, !link->ever_open || transport == GW_REACH_VERBS);
 }
 
-void gw_link_joined(struct gw_link *link, struct gw_endpoint *better, gw_status status)
+void gw_link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status)
 {
 	enum gw_client_transport transport = link->engine->client->transport;
 	bool was_open = link->state == GW_LINK_OPEN;
 	if (!better && (transport == GW_REACH_SHM || transport == GW_REACH_VERBS)) {
-		gw_link_failed(link, status, link->join.reason);
+		gw_link_failed(link, status, link->upgrade.reason);
 		return;
 	}
 	if (better) {
 		/* What is open is read again by the new way. */
 		gw_endpoint_close(link->endpoint);
 		link->endpoint = better;
-		link->join.retry_ns = GW_NO_DEADLINE;
+		link->upgrade.retry_ns = GW_NO_DEADLINE;
 		if (was_open)
 			link->connection++;
 	}
@@ -238,12 +238,12 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 		gw_link_failed(link, completion->status, completion->text);
 		return;
 	}
-	struct gw_server *server = link->server;
+	struct gw_remote *server = link->server;
 	uint64_t incarnation = link->endpoint->peer.incarnation;
 	if (link->offered_key) /* and accepted the server's proof */
 		atomic_store(&server->proved, true);
 	if (server->known && (incarnation == server->incarnation || incarnation == link->incarnation)) {
-		link_join(link);
+		link_upgrade(link);
 		return;
 	}
 	link->state = GW_LINK_CHECKING;
@@ -264,11 +264,11 @@ static void link_checked(struct gw_event *event, const struct gw_completion *com
 		gw_link_failed(link, completion->status, completion->text);
 		return;
 	}
-	gw_status status = gw_server_check(link->server, link->endpoint, completion->reply, completion->reply_bytes);
+	gw_status status = gw_remote_check(link->server, link->endpoint, completion->reply, completion->reply_bytes);
 	if (status != GW_OK)
 		gw_link_failed(link, status, gw_last_error());
 	else
-		link_join(link);
+		link_upgrade(link);
 }
 
 static const struct gw_region *link_region(const struct gw_link *link, uint32_t region)
@@ -278,13 +278,13 @@ static const struct gw_region *link_region(const struct gw_link *link, uint32_t 
 }
 
 /* Posts as much of a read as there is room for. GW_AGAIN: not all of it yet. Another failure is the read's end. */
-static gw_status post(struct gw_link *link, struct gw_read *read)
+static gw_status link_post(struct gw_link *link, struct gw_link_op *read)
 {
 	if (!read->open) {
-		read->group = (struct gw_group){.cookie = &read->event, .deadline_ns = read->deadline_ns};
+		read->set = (struct gw_read_set){.cookie = &read->event, .deadline_ns = read->deadline_ns};
 		read->connection = link->connection;
 	}
-	if (read->form == GW_READ_REQUEST) {
+	if (read->form == GW_LINK_REQUEST) {
 		gw_status status = gw_endpoint_request(link->endpoint, read->op, 0, read->request, read->request_bytes,
 						       read->deadline_ns, &read->event);
 		read->open = status == GW_OK;
@@ -296,16 +296,16 @@ static gw_status post(struct gw_link *link, struct gw_read *read)
 		return gw_fail(GW_PROTOCOL, "it has no region %u any more", read->region);
 	uint64_t left = read->count - read->posted;
 	size_t accepted;
-	if (read->form == GW_READ_GATHER) {
+	if (read->form == GW_LINK_GATHER) {
 		struct gw_gather part = read->gather;
 		part.remote += read->posted;
 		if (part.rows)
 			part.rows += read->posted;
 		else
 			part.local += read->posted * part.stride;
-		accepted = gw_endpoint_gather(link->endpoint, &read->group, region, read->buffer, &part, left, true);
+		accepted = gw_endpoint_gather(link->endpoint, &read->set, region, read->buffer, &part, left, true);
 	} else {
-		accepted = gw_endpoint_readv(link->endpoint, &read->group, region, read->buffer,
+		accepted = gw_endpoint_readv(link->endpoint, &read->set, region, read->buffer,
 					     read->spans + read->posted, left, true);
 	}
 	/* A group of which nothing was accepted is ours still. */
@@ -315,7 +315,7 @@ static gw_status post(struct gw_link *link, struct gw_read *read)
 }
 
 /* Ends a read that is not open with this text. */
-static void end_read(struct gw_link *link, struct gw_read *read, gw_status status, const char *text)
+static void end_read(struct gw_link *link, struct gw_link_op *read, gw_status status, const char *text)
 {
 	if (read->queued)
 		gw_link_dequeue(link, read);
@@ -324,40 +324,40 @@ static void end_read(struct gw_link *link, struct gw_read *read, gw_status statu
 }
 
 /* The same with the error text of this thread, the server named in front of it. */
-static void fail_read(struct gw_link *link, struct gw_read *read, gw_status status)
+static void link_fail_read(struct gw_link *link, struct gw_link_op *read, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];
 	gw_link_name(link, gw_last_error(), text);
 	end_read(link, read, status, text);
 }
 
-static void fail_late(struct gw_link *link, struct gw_read *read)
+static void fail_late(struct gw_link *link, struct gw_link_op *read)
 {
 	gw_fail(GW_DEADLINE, "not done within the operation's deadline of %lld ms",
 		(long long)link->engine->client->timeout_ms);
-	fail_read(link, read, GW_DEADLINE);
+	link_fail_read(link, read, GW_DEADLINE);
 }
 
 static void link_pump(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_OPEN) {
-		struct gw_read *read = link->head;
+		struct gw_link_op *read = link->head;
 		if (read->open && read->connection != link->connection)
 			return; /* the connection before this one has not let go of it yet */
-		gw_status status = post(link, read);
+		gw_status status = link_post(link, read);
 		if (status == GW_AGAIN)
 			return;
 		if (status == GW_OK)
 			gw_link_dequeue(link, read);
 		else
-			fail_read(link, read, status);
+			link_fail_read(link, read, status);
 	}
 }
 
 /* Ends reads that have waited for room until their deadline. Those that are open the transport ends. */
-static void expire(struct gw_link *link, uint64_t now_ns)
+static void link_expire(struct gw_link *link, uint64_t now_ns)
 {
-	struct gw_read *read = link->head;
+	struct gw_link_op *read = link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
 	while (read) {
 		/* Another server of its operation may have been away meanwhile. */
@@ -380,12 +380,12 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 		return GW_NO_DEADLINE;
 	if (link->state != GW_LINK_OPEN)
 		gw_link_tell_away(link, now_ns, link->engine->client->reconnect_ms);
-	if (link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING || link->state == GW_LINK_JOINING)
+	if (link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING || link->state == GW_LINK_UPGRADING)
 		return GW_NO_DEADLINE;
 	if (link->state == GW_LINK_OPEN) {
 		link_pump(link);
 		if (now_ns >= link->expiry_ns)
-			expire(link, now_ns);
+			link_expire(link, now_ns);
 		return link->head ? link->expiry_ns : GW_NO_DEADLINE;
 	}
 	if (link->state == GW_LINK_WAITING) {
@@ -399,7 +399,7 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 	return link->state == GW_LINK_WAITING ? link->retry_ns : GW_NO_DEADLINE;
 }
 
-void gw_link_post(struct gw_link *link, struct gw_read *read)
+void gw_link_post(struct gw_link *link, struct gw_link_op *read)
 {
 	read->event.fire = read_completed;
 	read->link = link;
@@ -415,9 +415,9 @@ void gw_link_post(struct gw_link *link, struct gw_read *read)
 		if (link->retry_ns > link->away_ns + GW_BACKOFF_MIN_NS)
 			link->retry_ns = link->away_ns + GW_BACKOFF_MIN_NS;
 	}
-	enqueue(link, read);
-	if (link->state == GW_LINK_OPEN && link->join.retry_ns != GW_NO_DEADLINE)
-		gw_join_again(link);
+	link_enqueue(link, read);
+	if (link->state == GW_LINK_OPEN && link->upgrade.retry_ns != GW_NO_DEADLINE)
+		gw_upgrade_again(link);
 	if (link->state == GW_LINK_OPEN)
 		link_pump(link);
 	else if (link->state == GW_LINK_DOWN)
@@ -425,25 +425,25 @@ void gw_link_post(struct gw_link *link, struct gw_read *read)
 }
 
 /* A completion that only says that the connection is gone, not that the read is wrong. */
-static bool is_loss(const struct gw_read *read, gw_status status)
+static bool is_loss(const struct gw_link_op *read, gw_status status)
 {
 	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !read->cancelled);
 }
 
-static void lose(struct gw_link *link, gw_status status, const char *reason)
+static void link_lose(struct gw_link *link, gw_status status, const char *reason)
 {
 	if (is_reached_by(link, "verbs"))
-		gw_join_lost(&link->join, gw_now_ns());
+		gw_upgrade_lost(&link->upgrade, gw_now_ns());
 	gw_link_failed(link, status, reason);
 }
 
 /* A read whose connection was lost waits for the next one, unless that has gone on for too long. */
-static void read_lost(struct gw_link *link, struct gw_read *read, const struct gw_completion *completion)
+static void read_lost(struct gw_link *link, struct gw_link_op *read, const struct gw_completion *completion)
 {
 	uint64_t now = gw_now_ns();
 	if (link->state == GW_LINK_OPEN && read->connection == link->connection &&
 	    (link->endpoint->state == GW_ENDPOINT_LOST || completion->status == GW_STALE))
-		lose(link, completion->status, completion->text);
+		link_lose(link, completion->status, completion->text);
 	if (read->cancelled) {
 		end_read(link, read, GW_CANCELLED, "cancelled");
 		return;
@@ -458,18 +458,18 @@ static void read_lost(struct gw_link *link, struct gw_read *read, const struct g
 		gw_fail(GW_PEER_LOST, "%s; lost again and again for as long as the reconnect budget of %lld ms",
 			*completion->text ? completion->text : gw_status_text(completion->status),
 			(long long)link->engine->client->reconnect_ms);
-		fail_read(link, read, GW_PEER_LOST);
+		link_fail_read(link, read, GW_PEER_LOST);
 		return;
 	}
 	read->posted = 0;
 	if (!read->queued)
-		enqueue(link, read);
+		link_enqueue(link, read);
 }
 
 /* Statuses that the transport gives when it has something to say about the connection. Of a connection that is there
  * they are the server's word, and no answer: believed, they would be asked again for ever, or look like the end of an
  * epoch. */
-static bool is_no_answer(const struct gw_link *link, const struct gw_read *read, gw_status status)
+static bool is_no_answer(const struct gw_link *link, const struct gw_link_op *read, gw_status status)
 {
 	if (status == GW_AGAIN || status == GW_END)
 		return true;
@@ -479,14 +479,14 @@ static bool is_no_answer(const struct gw_link *link, const struct gw_read *read,
 
 static void read_completed(struct gw_event *event, const struct gw_completion *completion)
 {
-	struct gw_read *read = (struct gw_read *)event;
+	struct gw_link_op *read = (struct gw_link_op *)event;
 	struct gw_link *link = read->link;
 	gw_status status = completion->status;
 	read->open = false;
 	if (is_no_answer(link, read, status)) {
 		gw_fail(GW_PROTOCOL, "it answered \"%s\", which is no answer: %s", gw_status_text(status),
 			completion->text);
-		fail_read(link, read, GW_PROTOCOL);
+		link_fail_read(link, read, GW_PROTOCOL);
 		return;
 	}
 	if (is_loss(read, status)) {
@@ -499,16 +499,16 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	}
 	if (status != GW_OK) {
 		gw_fail_text(status, *completion->text ? completion->text : gw_status_text(status));
-		fail_read(link, read, status);
+		link_fail_read(link, read, status);
 		return;
 	}
 	link->backoff_ns = 0;
 	if (read->queued)
 		gw_link_dequeue(link, read);
-	read->done(read, GW_OK, read->form == GW_READ_REQUEST ? completion : NULL);
+	read->done(read, GW_OK, read->form == GW_LINK_REQUEST ? completion : NULL);
 }
 
-void gw_link_cancel(struct gw_read *read)
+void gw_link_cancel(struct gw_link_op *read)
 {
 	struct gw_link *link = read->link;
 	read->cancelled = true;
@@ -519,8 +519,8 @@ void gw_link_cancel(struct gw_read *read)
 	/* If it is open on a connection that is closed already, its completion is on the way. */
 	if (!link->endpoint || read->connection != link->connection)
 		return;
-	if (read->form == GW_READ_REQUEST)
+	if (read->form == GW_LINK_REQUEST)
 		gw_endpoint_request_cancel(link->endpoint, &read->event);
 	else
-		gw_endpoint_cancel(link->endpoint, &read->group);
+		gw_endpoint_cancel(link->endpoint, &read->set);
 }

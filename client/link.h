@@ -15,31 +15,31 @@
 #ifndef GW_CLIENT_LINK_H
 #define GW_CLIENT_LINK_H
 
-#include "client/join.h"
+#include "client/upgrade.h"
 
 struct gw_client;
-struct gw_server;
+struct gw_remote;
 
-enum gw_read_form { GW_READ_GATHER, GW_READ_SPANS, GW_READ_REQUEST };
+enum gw_link_op_form { GW_LINK_GATHER, GW_LINK_SPANS, GW_LINK_REQUEST };
 
-/* One group of reads from one server, or one request to it. The caller's memory until done is called. */
-struct gw_read {
+/* One set of reads from one server, or one request to it. The caller's memory until done is called. */
+struct gw_link_op {
 	struct gw_event event;
-	struct gw_group group;
+	struct gw_read_set set;
 	struct gw_job *job; /* the operation that it is part of: its deadline */
 	struct gw_link *link;
-	struct gw_read *next; /* in the link's queue */
-	enum gw_read_form form;
+	struct gw_link_op *next; /* in the link's queue */
+	enum gw_link_op_form form;
 	struct gw_buffer *buffer;
 	uint32_t region;
-	struct gw_gather gather;     /* GW_READ_GATHER */
-	const struct gw_span *spans; /* GW_READ_SPANS */
+	struct gw_gather gather;     /* GW_LINK_GATHER */
+	const struct gw_span *spans; /* GW_LINK_SPANS */
 	uint64_t count;              /* of the gather or the spans */
-	uint16_t op;                 /* GW_READ_REQUEST */
+	uint16_t op;                 /* GW_LINK_REQUEST */
 	const void *request;
 	uint32_t request_bytes;
 	/* Called once, in the engine: with the completion of a request that succeeded, else with NULL. */
-	void (*done)(struct gw_read *read, gw_status status, const struct gw_completion *completion);
+	void (*done)(struct gw_link_op *read, gw_status status, const struct gw_completion *completion);
 	void *owner;
 	/* The link's: */
 	uint64_t posted;
@@ -54,7 +54,7 @@ enum gw_link_state {
 	GW_LINK_DOWN,
 	GW_LINK_CONNECTING,
 	GW_LINK_CHECKING,
-	GW_LINK_JOINING,
+	GW_LINK_UPGRADING,
 	GW_LINK_OPEN,
 	GW_LINK_WAITING
 };
@@ -62,22 +62,22 @@ enum gw_link_state {
 struct gw_link {
 	struct gw_event connected, checked;
 	struct gw_engine *engine;
-	struct gw_server *server;
+	struct gw_remote *server;
 	struct gw_endpoint *endpoint;
 	bool mapped;                /* the endpoint's memory can be addressed */
 	bool one_sided;             /* so it was when it was open last: reads cost the server nothing */
 	struct gw_adjacency *lists; /* then, once they have been asked for: see lists.h */
-	struct gw_join join;
+	struct gw_upgrade upgrade;
 	bool ever_open;
 	bool offered_key; /* by the connection over TCP */
 	bool told;        /* it was said that the server is waited for: see away.h */
 	enum gw_link_state state;
-	struct gw_read *head, **tail; /* not yet posted whole */
-	uint64_t expiry_ns;           /* no read of the queue has an earlier deadline */
-	uint64_t incarnation;         /* of the server that this link has checked */
-	uint64_t connection;          /* counts connects */
-	uint64_t away_ns;             /* since when it is not open, though it should be; 0: it is */
-	uint64_t unmended_ns;         /* since when it fails of what waiting hardly mends; 0: it does not */
+	struct gw_link_op *head, **tail; /* not yet posted whole */
+	uint64_t expiry_ns;              /* no read of the queue has an earlier deadline */
+	uint64_t incarnation;            /* of the server that this link has checked */
+	uint64_t connection;             /* counts connects */
+	uint64_t away_ns;                /* since when it is not open, though it should be; 0: it is */
+	uint64_t unmended_ns;            /* since when it fails of what waiting hardly mends; 0: it does not */
 	uint64_t retry_ns, backoff_ns;
 	uint32_t attempts;         /* to connect, since it was open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
@@ -85,7 +85,7 @@ struct gw_link {
 	char reason[GW_ERROR_TEXT_MAX];
 };
 
-void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_server *server);
+void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server);
 void gw_link_close(struct gw_link *link);
 
 /* Starts to connect, if it is down. */
@@ -100,21 +100,21 @@ gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, st
 uint64_t gw_link_patience_ns(const struct gw_client *client);
 
 /* A join has ended: with an endpoint that takes TCP's place, or NULL and why there is none (join.reason). */
-void gw_link_joined(struct gw_link *link, struct gw_endpoint *better, gw_status status);
+void gw_link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status);
 
 /* Timers, and reads that wait for room. Returns when it wants to be called again at the latest. */
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
 
 /* Hands a read over; done tells the outcome, perhaps before this returns. */
-void gw_link_post(struct gw_link *link, struct gw_read *read);
+void gw_link_post(struct gw_link *link, struct gw_link_op *read);
 
 /* For away.h: takes a read off the queue; and the server of a queued read is away: its operation's time stands still.
  */
 #define GW_BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
-void gw_link_dequeue(struct gw_link *link, struct gw_read *read);
-void gw_read_stop_clock(struct gw_read *read, uint64_t now_ns);
+void gw_link_dequeue(struct gw_link *link, struct gw_link_op *read);
+void gw_read_stop_clock(struct gw_link_op *read, uint64_t now_ns);
 
 /* Makes a read end with GW_CANCELLED, by done, once nothing writes to its destination any more. */
-void gw_link_cancel(struct gw_read *read);
+void gw_link_cancel(struct gw_link_op *read);
 
 #endif

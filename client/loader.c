@@ -45,7 +45,7 @@ static gw_status fill_seeds(struct gw_batch *batch)
 		n = loader->id_count - begin;
 	if (gw_vec_reserve(&batch->seeds, n * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	uint64_t key = gw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, 0, loader->spec.ntype);
+	uint64_t key = gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, 0, loader->spec.ntype);
 	struct gw_permutation permutation = gw_permutation_begin(key, loader->id_count);
 	const int64_t *ids = loader->ids.data;
 	int64_t *seeds = batch->seeds.data;
@@ -147,7 +147,7 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 	return digest ? digest : 1;
 }
 
-static gw_status take_options(struct gw_loader *loader, const struct gw_loader_options *options)
+static gw_status loader_take_options(struct gw_loader *loader, const struct gw_loader_options *options)
 {
 	const struct gw_graph_meta *meta = loader->client->meta;
 	loader->spec = options->spec;
@@ -209,7 +209,7 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 	if (!loader)
 		return GW_NO_MEMORY;
 	loader->client = client;
-	status = take_options(loader, options);
+	status = loader_take_options(loader, options);
 	if (status == GW_OK) {
 		loader->slots = gw_calloc(loader->depth, sizeof(struct gw_batch *));
 		loader->slot_status = gw_calloc(loader->depth, sizeof(*loader->slot_status));

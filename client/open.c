@@ -46,7 +46,7 @@ gw_status gw_client_check(const struct gw_client *client)
 	return gw_fail(GW_INVALID, "the client was opened before this process was forked: open one in each process");
 }
 
-gw_status gw_server_check(struct gw_server *server, const struct gw_endpoint *endpoint, const void *reply,
+gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
 			  uint32_t reply_bytes)
 {
 	struct gw_catalog catalog;
@@ -89,11 +89,11 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 		return GW_NO_MEMORY;
 	client->server_count = options->server_count;
 	for (uint32_t i = 0; i < options->server_count; i++) {
-		struct gw_server *server = &client->servers[i];
+		struct gw_remote *server = &client->servers[i];
 		server->client = client;
 		gw_status status = gw_address_parse(options->servers[i], &server->address);
 		if (status == GW_OK && options->key_file)
-			status = gw_key_read(options->key_file, server->key, &server->key_bytes);
+			status = gw_secret_read(options->key_file, server->key, &server->key_bytes);
 		if (status != GW_OK)
 			return gw_context(status, "server %s", options->servers[i]);
 	}
@@ -148,7 +148,7 @@ static gw_status check_parts(struct gw_client *client)
 {
 	const struct gw_graph_meta *meta = client->own_meta ? client->own_meta : client->servers[0].catalog.meta;
 	for (uint32_t i = 0; i < client->server_count; i++) {
-		const struct gw_server *server = &client->servers[i];
+		const struct gw_remote *server = &client->servers[i];
 		char address[GW_ADDRESS_MAX];
 		gw_address_text(&server->address, address);
 		if (server->catalog.meta->graph_id != meta->graph_id)
@@ -221,14 +221,14 @@ static gw_status build_info(struct gw_client *client)
 }
 
 /* The number of a choice; none given is the first. */
-static gw_status choose(const char *what, const char *text, const char *const *choices, int *out)
+static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
 	*out = 0;
 	gw_status status = text ? gw_parse_choice(text, choices, out) : GW_OK;
 	return status == GW_OK ? status : gw_context(status, "%s", what);
 }
 
-static gw_status take_options(struct gw_client *client, const struct gw_client_options *options)
+static gw_status open_take_options(struct gw_client *client, const struct gw_client_options *options)
 {
 	static const char *const ways[] = {"auto", "reads", "requests", NULL};
 	static const char *const orders[] = {"auto", "always", "never", NULL};
@@ -251,13 +251,13 @@ static gw_status take_options(struct gw_client *client, const struct gw_client_o
 		return gw_fail(GW_RANGE, "threads = %u: at most %u", options->threads, ENGINES_MAX);
 	if (options->threads)
 		client->engine_count = options->threads;
-	gw_status status = choose("neighbours", options->neighbours, ways, &choice);
+	gw_status status = open_choose("neighbours", options->neighbours, ways, &choice);
 	client->neighbours = (enum gw_neighbour_way)choice;
 	if (status == GW_OK)
-		status = choose("order", options->order, orders, &choice);
+		status = open_choose("order", options->order, orders, &choice);
 	client->order = (enum gw_gather_order)choice;
 	if (status == GW_OK)
-		status = choose("transport", options->transport, transports, &choice);
+		status = open_choose("transport", options->transport, transports, &choice);
 	client->transport = (enum gw_client_transport)choice;
 	if (status != GW_OK)
 		return status;
@@ -287,7 +287,7 @@ static gw_status open_engines(struct gw_client *client)
 
 static gw_status open_steps(struct gw_client *client, const struct gw_client_options *options)
 {
-	gw_status status = take_options(client, options);
+	gw_status status = open_take_options(client, options);
 	if (status == GW_OK && options->part_config)
 		status = gw_meta_read(options->part_config, &client->own_meta);
 	if (status != GW_OK)

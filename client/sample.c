@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "client/lists.h"
+#include "client/local_lists.h"
 #include "core/base/digest.h"
 
 static void batch_start_hop(struct gw_batch *batch);
@@ -185,7 +185,7 @@ static void batch_start_hop(struct gw_batch *batch)
 static void batch_start(struct gw_job *job)
 {
 	struct gw_batch *batch = (struct gw_batch *)job;
-	const struct gw_adjacency *const *lists = gw_lists_of_all(batch->engine);
+	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
 	batch->status = GW_OK;
 	batch->hop_number = 0;
 	batch->fetching = false;
@@ -237,9 +237,9 @@ static void finish_batch(struct gw_ticket *ticket, gw_status status)
 		gw_batch_give(batch);
 }
 
-static gw_status submit(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
-			const int64_t *seeds, uint64_t n, bool soon, struct gw_minibatch **out,
-			struct gw_ticket **ticket)
+static gw_status sample_submit(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
+			       uint64_t stream, const int64_t *seeds, uint64_t n, bool soon, struct gw_minibatch **out,
+			       struct gw_ticket **ticket)
 {
 	*out = NULL;
 	*ticket = NULL;
@@ -277,14 +277,14 @@ static gw_status submit(struct gw_client *client, const struct gw_sample_spec *s
 gw_status gw_sample_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 			  const int64_t *seeds, uint64_t n, struct gw_minibatch **out, struct gw_ticket **ticket)
 {
-	return submit(client, spec, seed, stream, seeds, n, false, out, ticket);
+	return sample_submit(client, spec, seed, stream, seeds, n, false, out, ticket);
 }
 
 gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 		    const int64_t *seeds, uint64_t n, struct gw_minibatch **out)
 {
 	struct gw_ticket *ticket;
-	gw_status status = submit(client, spec, seed, stream, seeds, n, true, out, &ticket);
+	gw_status status = sample_submit(client, spec, seed, stream, seeds, n, true, out, &ticket);
 	return status == GW_OK ? gw_ticket_finish(ticket) : status;
 }
 

@@ -10,7 +10,7 @@
 
 static atomic_uint instances; /* of standalone clients in this process, for their addresses */
 
-static gw_status catalog_of(struct gw_server *server)
+static gw_status catalog_of(struct gw_remote *server)
 {
 	char *text;
 	gw_status status = gw_catalog_print(server->local, 0, &text);
@@ -23,7 +23,7 @@ static gw_status catalog_of(struct gw_server *server)
 
 static gw_status open_part(struct gw_client *client, uint32_t part, unsigned instance, bool verify)
 {
-	struct gw_server *server = &client->servers[part];
+	struct gw_remote *server = &client->servers[part];
 	const struct gw_graph_meta *meta = client->own_meta;
 	struct gw_part_options options = {.skip_verify = !verify,
 					  .arena = {.name = "graphwire-part", .numa = GW_NUMA_SPREAD}};
@@ -79,7 +79,7 @@ gw_status gw_standalone_open(struct gw_client *client, bool verify)
 void gw_standalone_close(struct gw_client *client)
 {
 	for (uint32_t p = 0; p < client->server_count; p++) {
-		struct gw_server *server = &client->servers[p];
+		struct gw_remote *server = &client->servers[p];
 		if (server->listener)
 			gw_listener_stop(server->listener, true);
 		gw_listener_free(server->listener);

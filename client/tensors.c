@@ -8,7 +8,7 @@
 #include "client/client.h"
 #include "core/base/alloc.h"
 
-static const struct gw_server *server_of(const struct gw_client *client, uint32_t part)
+static const struct gw_remote *server_of(const struct gw_client *client, uint32_t part)
 {
 	for (uint32_t i = 0; i < client->server_count; i++) {
 		if (client->servers[i].part == part)
@@ -58,8 +58,8 @@ static bool is_structure(const char *name)
 }
 
 /* Splits "node/<type>/<name>" or "edge/<folder>/<name>"; false for what is no tensor. */
-static bool parse_key(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
-		      const char **name)
+static bool tensors_parse_key(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
+			      const char **name)
 {
 	const char *first = strchr(key, '/'), *second = first ? strchr(first + 1, '/') : NULL;
 	if (!second || is_structure(second + 1))
@@ -95,7 +95,7 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	bool of_edges;
 	uint32_t type;
 	const char *name;
-	if (array->ndim == 0 || !parse_key(meta, array->key, &of_edges, &type, &name))
+	if (array->ndim == 0 || !tensors_parse_key(meta, array->key, &of_edges, &type, &name))
 		return GW_OK;
 	gw_status status = check_alike(meta, array);
 	if (status != GW_OK)

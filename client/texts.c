@@ -33,13 +33,13 @@ struct texts_call {
 	struct gw_texts *texts;
 	struct gw_buffer *buffer; /* of their bytes */
 	struct gw_span *spans;
-	struct gw_read *reads; /* [num_parts] */
+	struct gw_link_op *reads; /* [num_parts] */
 	uint32_t open;
 	gw_status status;
 	char text[GW_ERROR_TEXT_MAX];
 };
 
-static void note_failure(struct texts_call *call, gw_status status)
+static void texts_note_failure(struct texts_call *call, gw_status status)
 {
 	if (call->status != GW_OK)
 		return;
@@ -68,26 +68,26 @@ static void cancel_reads(struct texts_call *call)
 	}
 }
 
-static void finish_one(struct texts_call *call)
+static void texts_finish_one(struct texts_call *call)
 {
 	if (--call->open == 0)
 		end_call(call);
 }
 
-static void bytes_read(struct gw_read *read, gw_status status, const struct gw_completion *completion)
+static void bytes_read(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
 	struct texts_call *call = read->owner;
 	read->owner = NULL;
 	if (status != GW_OK) {
 		bool first = call->status == GW_OK;
-		note_failure(call, status);
+		texts_note_failure(call, status);
 		call->open++; /* until all are told */
 		if (first)
 			cancel_reads(call);
 		call->open--;
 	}
-	finish_one(call);
+	texts_finish_one(call);
 }
 
 /* A string's range in its owner's bytes: [*begin, *end). */
@@ -105,7 +105,7 @@ static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t
 }
 
 /* Where each string will lie, and how many ranges of each part that takes at most, in reads[p].count. */
-static gw_status lay_out(struct texts_call *call, uint64_t *offsets, uint64_t *spans)
+static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint64_t *spans)
 {
 	offsets[0] = 0;
 	*spans = 0;
@@ -128,7 +128,7 @@ static gw_status lay_out(struct texts_call *call, uint64_t *offsets, uint64_t *s
 }
 
 /* Adds a string's range to those of its part, to the last of them where it goes on in both places. */
-static void add_range(struct gw_read *read, struct gw_span *spans, uint64_t remote, uint64_t local, uint64_t bytes)
+static void add_range(struct gw_link_op *read, struct gw_span *spans, uint64_t remote, uint64_t local, uint64_t bytes)
 {
 	while (bytes > 0) {
 		struct gw_span *last = read->count ? &spans[read->count - 1] : NULL;
@@ -160,7 +160,7 @@ static gw_status list_ranges(struct texts_call *call, const uint64_t *offsets)
 		gw_status status = read_record(call, i, &part, &begin, &end);
 		if (status != GW_OK)
 			return status;
-		struct gw_read *read = &call->reads[part];
+		struct gw_link_op *read = &call->reads[part];
 		add_range(read, call->spans + (read->spans - call->spans), call->bytes[part].offset + begin, offsets[i],
 			  end - begin);
 	}
@@ -173,7 +173,7 @@ static gw_status prepare_bytes(struct texts_call *call)
 	call->texts->offsets = offsets;
 	if (!offsets)
 		return GW_NO_MEMORY;
-	gw_status status = lay_out(call, offsets, &spans);
+	gw_status status = texts_lay_out(call, offsets, &spans);
 	if (status != GW_OK)
 		return status;
 	uint64_t bytes = offsets[call->n];
@@ -195,18 +195,18 @@ static void records_done(struct gw_gather_op *op, gw_status status)
 	if (status == GW_OK)
 		status = prepare_bytes(call);
 	if (status != GW_OK) {
-		note_failure(call, status);
+		texts_note_failure(call, status);
 		end_call(call);
 		return;
 	}
 	call->reading = true;
 	call->open = 1; /* until all are posted */
 	for (uint32_t p = 0; p < call->client->meta->num_parts && call->status == GW_OK; p++) {
-		struct gw_read *read = &call->reads[p];
+		struct gw_link_op *read = &call->reads[p];
 		if (read->count == 0)
 			continue;
 		call->open++;
-		read->form = GW_READ_SPANS;
+		read->form = GW_LINK_SPANS;
 		read->buffer = call->buffer;
 		read->region = call->bytes[p].region;
 		read->job = &call->job;
@@ -214,7 +214,7 @@ static void records_done(struct gw_gather_op *op, gw_status status)
 		read->owner = call;
 		gw_link_post(call->job.engine->part_links[p], read);
 	}
-	finish_one(call);
+	texts_finish_one(call);
 }
 
 /* ---- the first step: records ---- */
@@ -224,7 +224,7 @@ static void call_start(struct gw_job *job)
 	struct texts_call *call = (struct texts_call *)job;
 	gw_status status = gw_landing_reserve(&call->records, &job->engine->slab, call->n * RECORD_BYTES);
 	if (status != GW_OK) {
-		note_failure(call, status);
+		texts_note_failure(call, status);
 		end_call(call);
 		return;
 	}
@@ -244,12 +244,12 @@ static void call_cancel(struct gw_job *job)
 	}
 	call->open++;
 	gw_fail(GW_CANCELLED, "cancelled");
-	note_failure(call, GW_CANCELLED);
+	texts_note_failure(call, GW_CANCELLED);
 	cancel_reads(call);
-	finish_one(call);
+	texts_finish_one(call);
 }
 
-static gw_status run(struct texts_call *call)
+static gw_status texts_run(struct texts_call *call)
 {
 	struct gw_engine *engine = gw_client_engine(call->client);
 	gw_status status = gw_gather_op_init(&call->op, engine);
@@ -315,7 +315,7 @@ gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *na
 	call->bytes_count = gw_calloc(parts, sizeof(*call->bytes_count));
 	status = call->texts && call->reads && call->bytes_count ? find_strings(call, ntype, name) : GW_NO_MEMORY;
 	if (status == GW_OK)
-		status = run(call);
+		status = texts_run(call);
 	if (status == GW_OK)
 		*out = call->texts;
 	else

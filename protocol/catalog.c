@@ -13,7 +13,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct gw_catalog_array *)a)->key, ((const struct gw_catalog_array *)b)->key);
 }
 
-static json_t *places(const struct gw_part *part, uint32_t region)
+static json_t *catalog_places(const struct gw_part *part, uint32_t region)
 {
 	json_t *arrays = json_array();
 	const struct gw_array *array;
@@ -36,7 +36,7 @@ gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, char **t
 		return status;
 
 	status = gw_fail(GW_NO_MEMORY, "no memory for the catalog");
-	json_t *arrays = places(part, region);
+	json_t *arrays = catalog_places(part, region);
 	json_t *root = arrays ? json_pack("{s: I, s: s, s: o}", "part", (json_int_t)gw_part_number(part), "graph",
 					  graph, "arrays", arrays)
 			      : NULL;

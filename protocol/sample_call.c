@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static size_t padded(size_t bytes)
+static size_t sample_call_padded(size_t bytes)
 {
 	return (bytes + 7) & ~(size_t)7;
 }
@@ -30,13 +30,14 @@ gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t nu
 
 size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_bytes)
 {
-	return sizeof(struct gw_sample_run) + padded(dst_count * 4) + 2 * padded(edge_count * id_bytes);
+	return sizeof(struct gw_sample_run) + sample_call_padded(dst_count * 4) +
+	       2 * sample_call_padded(edge_count * id_bytes);
 }
 
 /* The elements' bytes are in place; those up to the next multiple of 8 are zero. */
-static void pad(uint8_t *array, size_t bytes)
+static void sample_call_pad(uint8_t *array, size_t bytes)
 {
-	memset(array + bytes, 0, padded(bytes) - bytes);
+	memset(array + bytes, 0, sample_call_padded(bytes) - bytes);
 }
 
 void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, uint32_t id_bytes)
@@ -44,10 +45,10 @@ void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, 
 	struct gw_sample_run run = {.dst_count = dst_count, .id_bytes = id_bytes, .edge_count = edge_count};
 	memcpy(out, &run, sizeof(run));
 	out += sizeof(run);
-	pad(out, (size_t)dst_count * 4);
-	out += padded((size_t)dst_count * 4);
-	pad(out, edge_count * id_bytes);
-	pad(out + padded(edge_count * id_bytes), edge_count * id_bytes);
+	sample_call_pad(out, (size_t)dst_count * 4);
+	out += sample_call_padded((size_t)dst_count * 4);
+	sample_call_pad(out, edge_count * id_bytes);
+	sample_call_pad(out + sample_call_padded(edge_count * id_bytes), edge_count * id_bytes);
 }
 
 void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts)
@@ -73,9 +74,9 @@ void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t
 	if (n == 0) /* and perhaps no arrays at all */
 		return;
 	memcpy(&run, out, sizeof(run));
-	uint8_t *array = out + sizeof(run) + padded((size_t)run.dst_count * 4);
+	uint8_t *array = out + sizeof(run) + sample_call_padded((size_t)run.dst_count * 4);
 	print_ids(array + edge * run.id_bytes, positions, n, run.id_bytes);
-	array += padded(run.edge_count * run.id_bytes);
+	array += sample_call_padded(run.edge_count * run.id_bytes);
 	print_ids(array + edge * run.id_bytes, neighbours, n, run.id_bytes);
 }
 
@@ -131,9 +132,9 @@ static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, s
 	picks->dst_count = dst_count;
 	if (sum == 0)
 		return GW_OK;
-	at += padded((size_t)run.dst_count * 4);
+	at += sample_call_padded((size_t)run.dst_count * 4);
 	parse_ids((uint64_t *)picks->positions.data + picks->edge_count, at, run.edge_count, run.id_bytes);
-	at += padded(run.edge_count * run.id_bytes);
+	at += sample_call_padded(run.edge_count * run.id_bytes);
 	parse_ids((uint64_t *)picks->neighbours.data + picks->edge_count, at, run.edge_count, run.id_bytes);
 	picks->edge_count = edge_count;
 	return GW_OK;

@@ -147,7 +147,7 @@ struct gw_pick_rule gw_blocks_rule(const struct gw_blocks *blocks, uint32_t etyp
 {
 	assert(etype < blocks->meta->num_etypes && blocks->hops_done < blocks->spec.hops);
 	return (struct gw_pick_rule){
-		.key = gw_key(blocks->seed, blocks->stream, GW_DRAW_NEIGHBOURS, blocks->hops_done, etype),
+		.key = gw_draw_key(blocks->seed, blocks->stream, GW_DRAW_NEIGHBOURS, blocks->hops_done, etype),
 		.fanout = blocks->spec.fanouts[(size_t)blocks->hops_done * blocks->meta->num_etypes + etype],
 		.replace = blocks->spec.replace,
 	};

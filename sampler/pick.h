@@ -20,7 +20,7 @@
 
 /* How one edge type is sampled in one hop. */
 struct gw_pick_rule {
-	uint64_t key;   /* gw_key(seed, stream, GW_DRAW_NEIGHBOURS, hop, edge type) */
+	uint64_t key;   /* gw_draw_key(seed, stream, GW_DRAW_NEIGHBOURS, hop, edge type) */
 	int32_t fanout; /* GW_FANOUT_ALL or 0 to GW_FANOUT_MAX */
 	bool replace;
 };

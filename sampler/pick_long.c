@@ -23,7 +23,7 @@ static uint64_t words_of(const struct gw_pick_long *pick)
 	return (uint64_t)pick->degree / 64 + 1;
 }
 
-static gw_status reserve(struct gw_pick_long *pick)
+static gw_status pick_long_reserve(struct gw_pick_long *pick)
 {
 	struct gw_pick_scratch *scratch = pick->scratch;
 	size_t seen = 0;
@@ -66,12 +66,12 @@ gw_status gw_pick_long_begin(struct gw_pick_long *pick, const struct gw_pick_rul
 	pick->bitmap = !rule->replace && pick->degree / BITMAP_SPREAD <= pick->fanout;
 	pick->stage = rule->replace ? GW_PICK_DRAW : GW_PICK_CLEAR;
 	pick->word = 0;
-	return reserve(pick);
+	return pick_long_reserve(pick);
 }
 
 /* Each of the steps goes from `at` on, `n` entries far, and returns how far the stage goes in all. */
 
-static uint64_t clear(struct gw_pick_long *pick, uint64_t at, uint64_t n)
+static uint64_t pick_long_clear(struct gw_pick_long *pick, uint64_t at, uint64_t n)
 {
 	uint64_t end = pick->bitmap ? words_of(pick) : pick->slots / 2;
 	uint64_t *words = pick->scratch->seen.data;
@@ -130,7 +130,7 @@ static void draw_repeats(struct gw_pick_long *pick, uint32_t at, uint32_t end)
 	pick->draws = draws;
 }
 
-static uint64_t draw(struct gw_pick_long *pick, uint64_t at, uint64_t n)
+static uint64_t pick_long_draw(struct gw_pick_long *pick, uint64_t at, uint64_t n)
 {
 	uint64_t end = MIN(at + n, (uint64_t)pick->fanout);
 	if (pick->bitmap)
@@ -158,7 +158,7 @@ static uint64_t count_digits(struct gw_pick_long *pick, uint64_t at, uint64_t n)
 	return pick->fanout;
 }
 
-static uint64_t scatter(struct gw_pick_long *pick, uint64_t at, uint64_t n)
+static uint64_t pick_long_scatter(struct gw_pick_long *pick, uint64_t at, uint64_t n)
 {
 	uint64_t end = MIN(at + n, (uint64_t)pick->fanout);
 	uint32_t shift = pick->pass * GW_PICK_RADIX_BITS, *starts = pick->starts;
@@ -186,10 +186,10 @@ static enum gw_pick_stage stage_next(struct gw_pick_long *pick)
 bool gw_pick_long_run(struct gw_pick_long *pick, uint64_t budget)
 {
 	static uint64_t (*const steps[])(struct gw_pick_long *, uint64_t, uint64_t) = {
-		[GW_PICK_CLEAR] = clear,
-		[GW_PICK_DRAW] = draw,
+		[GW_PICK_CLEAR] = pick_long_clear,
+		[GW_PICK_DRAW] = pick_long_draw,
 		[GW_PICK_COUNT] = count_digits,
-		[GW_PICK_SCATTER] = scatter,
+		[GW_PICK_SCATTER] = pick_long_scatter,
 	};
 	while (pick->stage != GW_PICK_DONE && budget) {
 		uint64_t end = steps[pick->stage](pick, pick->at, budget), done = MIN(budget, end - pick->at);

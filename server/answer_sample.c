@@ -66,7 +66,7 @@ static void work_end(void *work)
 	list_end(work);
 }
 
-static void spend(struct sample_turn *turn, uint64_t work)
+static void answer_sample_spend(struct sample_turn *turn, uint64_t work)
 {
 	turn->budget -= MIN(work, turn->budget);
 }
@@ -82,11 +82,11 @@ static uint64_t vertex_of(const struct sample_turn *turn, uint32_t row)
 static uint64_t count_picks(const struct sample_turn *turn, uint32_t row)
 {
 	const struct gw_adjacency *adjacency = turn->adjacency;
-	uint64_t at = vertex_of(turn, row) - adjacency->dst_start, begin, end;
+	uint64_t at = vertex_of(turn, row) - adjacency->dst_start, answer_sample_begin, end;
 	if (at >= adjacency->rows)
 		return 0;
-	gw_adjacency_list(adjacency, at, &begin, &end);
-	return gw_pick_count(&turn->rule, end - begin);
+	gw_adjacency_list(adjacency, at, &answer_sample_begin, &end);
+	return gw_pick_count(&turn->rule, end - answer_sample_begin);
 }
 
 /* How many of the next n rows have picks that fit into the reply's room, and how many picks that are: found before
@@ -125,7 +125,7 @@ static gw_status pick_rows(struct sample_turn *turn, uint32_t first, uint32_t n)
 		vertices[i] = vertex_of(turn, first + i);
 	gw_status status = gw_picks_from_memory(turn->picks, turn->adjacency, &turn->rule, vertices, n);
 	if (!status)
-		spend(turn, (uint64_t)n * ROW_WORK + turn->picks->edge_count);
+		answer_sample_spend(turn, (uint64_t)n * ROW_WORK + turn->picks->edge_count);
 	return status;
 }
 
@@ -153,7 +153,7 @@ static gw_status run_begin(struct sample_turn *turn)
 	uint64_t edges;
 	uint32_t fitting = count_fitting(turn, n, &edges);
 	work->last_run = fitting < n || work->row + n == turn->row_count;
-	spend(turn, fitting);
+	answer_sample_spend(turn, fitting);
 	if (fitting == 0)
 		return GW_OK;
 	if (edges <= SLICE_WORK)
@@ -191,18 +191,19 @@ static gw_status list_begin(struct sample_turn *turn, uint32_t row, uint32_t pic
 {
 	struct sample_work *work = turn->work;
 	const struct gw_adjacency *adjacency = turn->adjacency;
-	uint64_t vertex = vertex_of(turn, row), begin, end;
-	gw_adjacency_list(adjacency, vertex - adjacency->dst_start, &begin, &end);
-	if (end < begin || end > adjacency->edges)
+	uint64_t vertex = vertex_of(turn, row), answer_sample_begin, end;
+	gw_adjacency_list(adjacency, vertex - adjacency->dst_start, &answer_sample_begin, &end);
+	if (end < answer_sample_begin || end > adjacency->edges)
 		return gw_fail(GW_RANGE, "vertex %llu: its list ends at %llu of %llu", (unsigned long long)vertex,
 			       (unsigned long long)end, (unsigned long long)adjacency->edges);
 	work->list = gw_calloc(1, sizeof(*work->list));
 	if (!work->list)
 		return GW_NO_MEMORY;
-	work->list->begin = begin;
+	work->list->begin = answer_sample_begin;
 	work->list->left = picks;
 	gw_sample_run_counts(run_of(turn), work->rows_done, 1, &picks);
-	return gw_pick_long_begin(&work->list->pick, &turn->rule, vertex, end - begin, &work->list->scratch);
+	return gw_pick_long_begin(&work->list->pick, &turn->rule, vertex, end - answer_sample_begin,
+				  &work->list->scratch);
 }
 
 static void list_go_on(struct sample_turn *turn)
@@ -212,7 +213,7 @@ static void list_go_on(struct sample_turn *turn)
 	struct long_list *list = work->list;
 	if (!list->drawn) {
 		list->drawn = gw_pick_long_run(&list->pick, turn->budget);
-		spend(turn, turn->budget);
+		answer_sample_spend(turn, turn->budget);
 		return;
 	}
 	uint64_t positions[CHUNK], neighbours[CHUNK], n = MIN(list->left, CHUNK);
@@ -225,7 +226,7 @@ static void list_go_on(struct sample_turn *turn)
 		neighbours[i] = gw_load_id(adjacency->indices, adjacency->index_bytes, positions[i]);
 	write_edges(turn, positions, neighbours, n);
 	list->left -= n;
-	spend(turn, n);
+	answer_sample_spend(turn, n);
 	if (list->left)
 		return;
 	list_end(work);
@@ -260,7 +261,7 @@ static gw_status run_go_on(struct sample_turn *turn)
 }
 
 /* The most that the reply and the drawing of its longest list can take. */
-static gw_status begin(struct sample_turn *turn, uint32_t reply_bytes_max)
+static gw_status answer_sample_begin(struct sample_turn *turn, uint32_t reply_bytes_max)
 {
 	struct sample_work *work = turn->work;
 	uint64_t rows = turn->row_count, runs = rows / GW_SAMPLE_RUN_ROWS + 1, bytes = REPLY_BYTES_MAX, scratch = 0;
@@ -297,7 +298,7 @@ gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_
 		return GW_NO_MEMORY;
 	struct sample_work *work = turn.work;
 	if (!work->begun)
-		status = begin(&turn, sample.reply_bytes_max);
+		status = answer_sample_begin(&turn, sample.reply_bytes_max);
 	while (!status) {
 		bool filling = work->rows_done < work->rows;
 		if (!filling && work->last_run)

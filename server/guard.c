@@ -40,7 +40,7 @@ static gw_status name_holder(int fd, const struct gw_server *server)
 }
 
 /* Opens and locks the file; the folder is locked, so that nobody removes it in between. */
-static gw_status take(struct gw_server *server, int folder, const char *name)
+static gw_status guard_take(struct gw_server *server, int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -73,7 +73,7 @@ static bool is_lock(const char *name)
 /* Removes the locks that nobody holds: of servers that were killed. Whoever takes one has locked the folder, as we
  * have.
  */
-static void sweep(int folder)
+static void guard_sweep(int folder)
 {
 	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = again < 0 ? NULL : fdopendir(again);
@@ -105,9 +105,9 @@ gw_status gw_server_guard(struct gw_server *server)
 	name_lock(server, name);
 	status = gw_runtime_folder_lock(folder);
 	if (status == GW_OK)
-		status = take(server, folder, name);
+		status = guard_take(server, folder, name);
 	if (status == GW_OK)
-		sweep(folder);
+		guard_sweep(folder);
 	close(folder);
 	return status;
 }

@@ -25,7 +25,7 @@
 #define LINGER_STEP_NS (20 * GW_NS_PER_MS)
 #define LINGER_NS      (2000 * GW_NS_PER_MS)
 
-static void *serve(void *argument)
+static void *server_serve(void *argument)
 {
 	struct gw_server_thread *self = argument;
 	struct gw_server *server = self->server;
@@ -43,7 +43,7 @@ static void *serve(void *argument)
 }
 
 /* Where the thread runs from now on; where the kernel will not have it, it stays where it is. */
-static void pin(const struct gw_server *server, pthread_t thread, uint32_t number)
+static void server_pin(const struct gw_server *server, pthread_t thread, uint32_t number)
 {
 	cpu_set_t allowed, wanted;
 	uint32_t before = server->options.part * server->options.threads; /* of servers of other parts on this host */
@@ -99,7 +99,7 @@ static gw_status find_key(struct gw_server *server)
 	if (server->options.insecure)
 		return GW_OK;
 	if (server->options.key_file)
-		return gw_key_read(server->options.key_file, server->key, &server->key_bytes);
+		return gw_secret_read(server->options.key_file, server->key, &server->key_bytes);
 	if (gw_address_is_loopback(&server->options.listen))
 		return GW_OK; /* made when the part is loaded, so that whoever ends the load leaves none behind */
 	return gw_fail(GW_INVALID,
@@ -113,16 +113,16 @@ static gw_status find_key(struct gw_server *server)
 static gw_status leave_key(struct gw_server *server)
 {
 	if (server->options.insecure || server->options.key_file) {
-		gw_key_remove(server->options.listen.port);
+		gw_secret_remove(server->options.listen.port);
 		return GW_OK;
 	}
-	gw_status status = gw_key_make(server->options.listen.port, server->key);
+	gw_status status = gw_secret_make(server->options.listen.port, server->key);
 	server->has_key = status == GW_OK;
 	server->key_bytes = GW_KEY_BYTES;
 	return status;
 }
 
-static gw_status load(struct gw_server *server)
+static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
 		.arena = {.name = "graphwire-part",
@@ -134,7 +134,7 @@ static gw_status load(struct gw_server *server)
 	return status == GW_OK ? gw_catalog_print(server->part, 0, &server->catalog) : status;
 }
 
-static gw_status publish(struct gw_server *server)
+static gw_status server_publish(struct gw_server *server)
 {
 	struct gw_service_identity identity = {.graph_id = server->meta->graph_id,
 					       .incarnation = server->incarnation,
@@ -232,7 +232,7 @@ static int start_quietly(struct gw_server_thread *thread)
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&thread->thread, NULL, serve, thread);
+	int error = pthread_create(&thread->thread, NULL, server_serve, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
 }
@@ -245,14 +245,14 @@ static gw_status start_threads(struct gw_server *server)
 		if (error)
 			return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", i);
 		thread->started = true;
-		pin(server, thread->thread, i);
+		server_pin(server, thread->thread, i);
 	}
 	return GW_OK;
 }
 
 /* Nobody else serves this part on this host. Without a folder for the lock that cannot be told; who needs no key of it
  * either goes on. */
-static gw_status guard(struct gw_server *server)
+static gw_status server_guard(struct gw_server *server)
 {
 	gw_status status = gw_server_guard(server);
 	if (status == GW_OK || status == GW_BUSY || !(server->options.insecure || server->options.key_file))
@@ -278,11 +278,11 @@ static gw_status start_steps(struct gw_server *server)
 	if (status == GW_OK)
 		status = find_key(server);
 	if (status == GW_OK)
-		status = guard(server);
+		status = server_guard(server);
 	if (status == GW_OK)
-		status = load(server);
+		status = server_load(server);
 	if (status == GW_OK)
-		status = publish(server);
+		status = server_publish(server);
 	if (status == GW_OK)
 		status = listen_all(server);
 	if (status == GW_OK)
@@ -309,7 +309,7 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 }
 
 /* Nothing more is taken; waits until everything that was is answered, or the time is up. */
-static void drain(struct gw_server *server, uint32_t drain_ms)
+static void server_drain(struct gw_server *server, uint32_t drain_ms)
 {
 	atomic_store(&server->stop_accepting, true);
 	gw_poll_group_wake(server->threads[0].group);
@@ -337,9 +337,9 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	uint32_t threads = server->threads ? server->options.threads : 0;
 	/* While the port is still ours: the next server on it makes a key of the same name. */
 	if (server->has_key)
-		gw_key_remove(server->options.listen.port);
+		gw_secret_remove(server->options.listen.port);
 	if (server->listener && threads && server->threads[0].started && drain_ms)
-		drain(server, drain_ms);
+		server_drain(server, drain_ms);
 	atomic_store(&server->stop, true);
 	for (uint32_t i = 0; i < threads; i++) {
 		if (!server->threads[i].started)

@@ -15,15 +15,15 @@
 #include <strings.h>
 
 #include "core/base/parallel.h"
-#include "tools/import.h"
-#include "tools/npz.h"
-#include "tools/table_line.h"
+#include "tools/import/import.h"
+#include "tools/import/npz.h"
+#include "tools/import/table_line.h"
 
 #define BANNER       "%%MatrixMarket"
 #define BANNER_WORDS 4u /* after it: matrix coordinate real general */
 #define GRAIN        (64u << 10)
 
-static bool span_is(struct gw_span span, const char *text)
+static bool span_is(struct gw_text_span span, const char *text)
 {
 	return span.bytes == strlen(text) && strncasecmp(span.at, text, span.bytes) == 0;
 }
@@ -37,7 +37,7 @@ static bool is_market(const struct gw_text *text)
 }
 
 /* The words of the banner after its first one. */
-static uint32_t banner_words(const struct gw_text *text, struct gw_span words[BANNER_WORDS])
+static uint32_t banner_words(const struct gw_text *text, struct gw_text_span words[BANNER_WORDS])
 {
 	const struct gw_table_format blanks = {.delimiter = ' '};
 	const char *stop = text->data + text->bytes, *end, *at = text->data + strlen(BANNER);
@@ -50,7 +50,7 @@ static uint32_t banner_words(const struct gw_text *text, struct gw_span words[BA
 
 static gw_status read_market(const struct gw_text *text, struct gw_table_format *format, struct gw_import_matrix *out)
 {
-	struct gw_span words[BANNER_WORDS], sizes[3];
+	struct gw_text_span words[BANNER_WORDS], sizes[3];
 	uint64_t numbers[3];
 	out->what = "Matrix Market";
 	out->base = 1;
@@ -75,7 +75,7 @@ static gw_status read_market(const struct gw_text *text, struct gw_table_format 
 	*format = (struct gw_table_format){.delimiter = ' ', .comments = "%", .header = GW_HEADER_YES};
 	uint32_t have = gw_table_peek(text, format, 0, sizes, 3);
 	for (uint32_t i = 0; i < 3; i++) {
-		if (have != 3 || !gw_span_is_id(sizes[i], &numbers[i]))
+		if (have != 3 || !gw_text_span_is_id(sizes[i], &numbers[i]))
 			return gw_fail(GW_FORMAT,
 				       "%s: no line of rows, columns and entries follows the Matrix Market banner",
 				       text->name);
@@ -95,17 +95,18 @@ static gw_status read_market(const struct gw_text *text, struct gw_table_format 
 static bool read_light(const struct gw_text *text, struct gw_table_format *format, struct gw_import_matrix *out)
 {
 	struct gw_table_format commas = *format;
-	struct gw_span first[4], second[3];
+	struct gw_text_span first[4], second[3];
 	uint64_t nodes, edges, id;
 	if (format->header != GW_HEADER_AUTO || (format->delimiter != 0 && format->delimiter != ','))
 		return false;
 	commas.delimiter = ',';
 	commas.header = GW_HEADER_YES;
-	if (gw_table_peek(text, &commas, 0, first, 4) < 3 || !gw_span_is_id(first[0], &nodes) ||
-	    !gw_span_is_id(first[1], &edges) || (!span_is(first[2], "d") && !span_is(first[2], "u")))
+	if (gw_table_peek(text, &commas, 0, first, 4) < 3 || !gw_text_span_is_id(first[0], &nodes) ||
+	    !gw_text_span_is_id(first[1], &edges) || (!span_is(first[2], "d") && !span_is(first[2], "u")))
 		return false;
 	uint32_t below = gw_table_peek(text, &commas, 1, second, 3);
-	if (below == 0 ? edges != 0 : below != 2 || !gw_span_is_id(second[0], &id) || !gw_span_is_id(second[1], &id))
+	if (below == 0 ? edges != 0
+		       : below != 2 || !gw_text_span_is_id(second[0], &id) || !gw_text_span_is_id(second[1], &id))
 		return false;
 	*out = (struct gw_import_matrix){.what = "LightGraphs",
 					 .rows = nodes,

@@ -8,7 +8,7 @@
 #ifndef GW_TOOLS_IMPORT_MATRIX_H
 #define GW_TOOLS_IMPORT_MATRIX_H
 
-#include "tools/table.h"
+#include "tools/import/table.h"
 
 struct gw_import;
 struct gw_import_set;

@@ -3,7 +3,7 @@
 #define GW_TOOLS_OUTPUT_OPTIONS_H
 
 #include "core/base/options.h"
-#include "tools/builder.h"
+#include "tools/builder/builder.h"
 
 #define GW_TOOL_THREADS_MAX 256
 

@@ -33,7 +33,7 @@ struct generating {
 
 static uint64_t key_of(const struct gw_rmat_options *options, uint32_t what)
 {
-	return gw_key(options->seed, 0, GW_DRAW_GENERATE, what, 0);
+	return gw_draw_key(options->seed, 0, GW_DRAW_GENERATE, what, 0);
 }
 
 static gw_status make_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -196,7 +196,7 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	if (status)
 		return status;
 	gw_builder_ntype_count(builder, ntype, nodes);
-	g.shuffle = gw_permutation_begin(gw_key(options->seed, 0, GW_DRAW_SHUFFLE, 0, 0), nodes);
+	g.shuffle = gw_permutation_begin(gw_draw_key(options->seed, 0, GW_DRAW_SHUFFLE, 0, 0), nodes);
 	status = add_nodes(&g, builder, ntype, nodes);
 	return status ? status : add_edges(&g, builder, ntype, edges);
 }

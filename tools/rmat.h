@@ -2,7 +2,7 @@
 #ifndef GW_TOOLS_RMAT_H
 #define GW_TOOLS_RMAT_H
 
-#include "tools/builder.h"
+#include "tools/builder/builder.h"
 
 #define GW_RMAT_SCALE_MAX 40u
 

@@ -255,7 +255,7 @@ int gw_tool_stat(int argc, char **argv)
 		gw_options_parse(&options, argc, argv, &command);
 	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
 	if (!status && command.key_file)
-		status = gw_key_read(command.key_file, command.key, &command.key_bytes);
+		status = gw_secret_read(command.key_file, command.key, &command.key_bytes);
 	if (!status)
 		status = ask_all(&command);
 	explicit_bzero(command.key, sizeof(command.key));

@@ -12,14 +12,14 @@
 
 #define SCHEME_BYTES sizeof(((struct gw_address *)NULL)->scheme)
 
-static gw_status malformed(const char *text, const char *what)
+static gw_status address_malformed(const char *text, const char *what)
 {
 	return gw_fail(GW_INVALID, "address \"%.300s\": %s; give host:port, [v6]:port, shm:name or memory:name", text,
 		       what);
 }
 
 /* Copies n bytes of a part of the text. */
-static bool copy(char *out, size_t out_bytes, const char *from, size_t n)
+static bool address_copy(char *out, size_t out_bytes, const char *from, size_t n)
 {
 	if (n == 0 || n >= out_bytes)
 		return false;
@@ -32,10 +32,10 @@ static gw_status parse_port(const char *text, const char *digits, uint16_t *port
 {
 	size_t n = strlen(digits);
 	if (n == 0 || n > 5 || strspn(digits, "0123456789") != n)
-		return malformed(text, "the port is not a number");
+		return address_malformed(text, "the port is not a number");
 	long value = strtol(digits, NULL, 10);
 	if (value > 65535)
-		return malformed(text, "the port is above 65535");
+		return address_malformed(text, "the port is above 65535");
 	*port = (uint16_t)value;
 	return GW_OK;
 }
@@ -62,7 +62,7 @@ static bool is_v6(const char *host)
 	char digits[INET6_ADDRSTRLEN];
 	struct in6_addr ignored;
 	size_t n = strcspn(host, "%");
-	return copy(digits, sizeof(digits), host, n) && (!host[n] || host[n + 1]) &&
+	return address_copy(digits, sizeof(digits), host, n) && (!host[n] || host[n + 1]) &&
 	       inet_pton(AF_INET6, digits, &ignored) == 1;
 }
 
@@ -72,25 +72,26 @@ static gw_status parse_host_and_port(const char *text, const char *rest, struct 
 	if (*rest == '[') {
 		const char *end = strchr(rest, ']');
 		if (!end)
-			return malformed(text, "the bracket is not closed");
-		if (!copy(out->host, sizeof(out->host), rest + 1, (size_t)(end - rest - 1)) || !is_v6(out->host))
-			return malformed(text, "no IPv6 address in the brackets");
+			return address_malformed(text, "the bracket is not closed");
+		if (!address_copy(out->host, sizeof(out->host), rest + 1, (size_t)(end - rest - 1)) ||
+		    !is_v6(out->host))
+			return address_malformed(text, "no IPv6 address in the brackets");
 		if (end[1] && end[1] != ':')
-			return malformed(text, "something else than a port follows the bracket");
+			return address_malformed(text, "something else than a port follows the bracket");
 		colon = end[1] ? end + 1 : NULL;
 	} else {
 		colon = strchr(rest, ':');
 		if (colon && strchr(colon + 1, ':'))
-			return malformed(text, "an IPv6 address needs brackets");
+			return address_malformed(text, "an IPv6 address needs brackets");
 		size_t n = colon ? (size_t)(colon - rest) : strlen(rest);
-		if (!copy(out->host, sizeof(out->host), rest, n))
-			return malformed(text, n ? "the host name is too long" : "no host");
+		if (!address_copy(out->host, sizeof(out->host), rest, n))
+			return address_malformed(text, n ? "the host name is too long" : "no host");
 		if (strspn(out->host, "0123456789") == n)
-			return malformed(text, "a number, but no host");
+			return address_malformed(text, "a number, but no host");
 	}
 	for (const char *c = out->host; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr(".-_:%", *c))
-			return malformed(text, "a character that no host name has");
+			return address_malformed(text, "a character that no host name has");
 	return colon ? parse_port(text, colon + 1, &out->port) : GW_OK;
 }
 
@@ -113,15 +114,15 @@ gw_status gw_address_parse(const char *text, struct gw_address *out)
 {
 	*out = (struct gw_address){.port = GW_PORT_DEFAULT};
 	if (strlen(text) >= GW_ADDRESS_MAX)
-		return malformed(text, "too long");
+		return address_malformed(text, "too long");
 	const char *rest = parse_scheme(text, out->scheme);
 	if (!is_named(out->scheme))
 		return parse_host_and_port(text, rest, out);
 	out->port = 0;
-	if (!copy(out->host, sizeof(out->host), rest, strlen(rest)))
-		return malformed(text, "no name");
+	if (!address_copy(out->host, sizeof(out->host), rest, strlen(rest)))
+		return address_malformed(text, "no name");
 	if (strcmp(out->scheme, "shm") == 0 && !gw_address_name_check(out->host))
-		return malformed(text, "a character that no name in a folder should have");
+		return address_malformed(text, "a character that no name in a folder should have");
 	return GW_OK;
 }
 

@@ -122,7 +122,7 @@ static gw_status file_read(const char *path, uint8_t *key, uint32_t min, uint32_
 	return status;
 }
 
-gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
+gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 {
 	char path[GW_RUNTIME_PATH_MAX], temporary[GW_RUNTIME_PATH_MAX + 32];
 	gw_status status = path_find(path, port, true);
@@ -147,7 +147,7 @@ gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 	return status;
 }
 
-gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
+gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 {
 	char path[GW_RUNTIME_PATH_MAX];
 	uint32_t bytes;
@@ -155,14 +155,14 @@ gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 	return status ? status : file_read(path, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
 }
 
-void gw_key_remove(uint16_t port)
+void gw_secret_remove(uint16_t port)
 {
 	char path[GW_RUNTIME_PATH_MAX];
 	if (path_find(path, port, false) == GW_OK)
 		unlink(path);
 }
 
-gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
+gw_status gw_secret_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
 {
 	return file_read(path, key, KEY_FILE_BYTES_MIN, KEY_FILE_BYTES_MAX, key_bytes);
 }
@@ -171,7 +171,7 @@ gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8
 {
 	if (!gw_address_has_port(&options->address) || !gw_address_is_loopback(&options->address))
 		return GW_OK;
-	gw_status status = gw_key_find(options->address.port, found);
+	gw_status status = gw_secret_find(options->address.port, found);
 	if (status == GW_OK) {
 		options->key = found;
 		options->key_bytes = GW_KEY_BYTES;

@@ -39,15 +39,15 @@ size_t gw_mapped_readv(const uint8_t *from, uint8_t *to, const struct gw_span *s
 	return i;
 }
 
-size_t gw_mapped_end(struct gw_endpoint *endpoint, struct gw_outbox *outbox, struct gw_group *group, size_t n,
-		     size_t taken, bool last)
+size_t gw_mapped_end(struct gw_endpoint *endpoint, struct gw_completions *completions, struct gw_read_set *set,
+		     size_t n, size_t taken, bool last)
 {
-	if (group->status)
+	if (set->status)
 		taken = n;
 	if (taken < n)
 		gw_poll_group_room(endpoint->group);
 	if (last && taken == n)
-		group->last_accepted = true;
-	gw_group_settle(outbox, group);
+		set->last_accepted = true;
+	gw_read_set_settle(completions, set);
 	return taken;
 }

@@ -2,21 +2,21 @@
 #ifndef GW_TRANSPORT_MAPPED_H
 #define GW_TRANSPORT_MAPPED_H
 
-#include "transport/outbox.h"
+#include "transport/completions.h"
 
 /* A call copies at most so much, then says how many: a deadline is looked at before each call, and so is kept to within
  * the time of one such copy. */
 #define GW_MAPPED_RANGES (1u << 16)
 #define GW_MAPPED_BYTES  (64ull << 20)
 
-/* Copy the first of n reads that were checked (transport/outbox.h), from a region's first byte to a buffer's. Return
- * how many, at least one if n > 0; *bytes: of these. */
+/* Copy the first of n reads that were checked (transport/completions.h), from a region's first byte to a buffer's.
+ * Return how many, at least one if n > 0; *bytes: of these. */
 size_t gw_mapped_gather(const uint8_t *from, uint8_t *to, const struct gw_gather *gather, size_t n, uint64_t *bytes);
 size_t gw_mapped_readv(const uint8_t *from, uint8_t *to, const struct gw_span *spans, size_t n, uint64_t *bytes);
 
-/* Ends a read call of which `taken` of n reads were copied: all are accepted if the group has failed. Returns how many
+/* Ends a read call of which `taken` of n reads were copied: all are accepted if the set has failed. Returns how many
  * are, for the caller to return. */
-size_t gw_mapped_end(struct gw_endpoint *endpoint, struct gw_outbox *outbox, struct gw_group *group, size_t n,
-		     size_t taken, bool last);
+size_t gw_mapped_end(struct gw_endpoint *endpoint, struct gw_completions *completions, struct gw_read_set *set,
+		     size_t n, size_t taken, bool last);
 
 #endif

@@ -22,7 +22,7 @@ static const struct gw_transport *const transports[] = {
 
 static_assert(sizeof(transports) / sizeof(transports[0]) <= GW_TRANSPORTS_MAX, "a buffer has a word for each");
 
-static void check(const struct gw_transport *t, size_t place)
+static void registry_check(const struct gw_transport *t, size_t place)
 {
 	assert(t->open && t->shut && t->connect && t->close && t->buffer_register && t->buffer_release);
 	assert(t->readv && t->gather && t->request && t->cancel && t->request_cancel && t->map);
@@ -38,7 +38,7 @@ gw_status gw_transport_find(const char *name, const struct gw_transport **out)
 	char names[256] = "";
 	*out = NULL;
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
-		check(transports[i], i);
+		registry_check(transports[i], i);
 		if (strcmp(transports[i]->name, name) == 0) {
 			*out = transports[i];
 			return GW_OK;

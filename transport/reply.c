@@ -27,7 +27,7 @@ static void set_short(struct gw_reply *reply, bool is_short)
 }
 
 /* Has so many bytes counted, neither more nor less; false: there are not so many. */
-static bool take(struct gw_reply *reply, uint64_t bytes)
+static bool reply_take(struct gw_reply *reply, uint64_t bytes)
 {
 	struct gw_service *service = reply->service;
 	if (bytes <= GW_REPLY_FREE_BYTES)
@@ -57,7 +57,7 @@ gw_status gw_reply_reserve(struct gw_reply *reply, uint64_t bytes)
 							    ? service->limits.reply_bytes
 							    : reply->bytes_max));
 	uint64_t needed = reply->headroom + bytes;
-	bool taken = needed <= reply->taken || take(reply, needed);
+	bool taken = needed <= reply->taken || reply_take(reply, needed);
 	if (service)
 		set_short(reply, !taken);
 	return taken ? GW_OK
@@ -85,7 +85,7 @@ static void work_free(struct gw_reply *reply)
 void gw_reply_settle(struct gw_reply *reply)
 {
 	work_free(reply);
-	take(reply, reply->memory ? reply->capacity : 0);
+	reply_take(reply, reply->memory ? reply->capacity : 0);
 }
 
 void gw_reply_leave(struct gw_reply *reply)
@@ -94,7 +94,7 @@ void gw_reply_leave(struct gw_reply *reply)
 	if (!reply->service)
 		return;
 	set_short(reply, false);
-	take(reply, 0);
+	reply_take(reply, 0);
 	reply->service = NULL;
 }
 
@@ -121,7 +121,7 @@ uint8_t *gw_reply_extend(struct gw_reply *reply, uint32_t bytes)
 		capacity = capacity > most ? most : capacity;
 		if (needed <= reply->taken && capacity > reply->taken)
 			capacity = reply->taken;
-		if (capacity > reply->taken && !take(reply, capacity)) {
+		if (capacity > reply->taken && !reply_take(reply, capacity)) {
 			gw_fail(GW_LIMIT,
 				"the replies that clients of this server have not read take its %llu bytes for them; "
 				"ask for less at once, or later",

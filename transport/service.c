@@ -22,7 +22,7 @@ gw_status gw_service_create(const struct gw_service_identity *identity, const st
 	struct gw_service *service = gw_calloc(1, sizeof(*service));
 	if (!service)
 		return GW_NO_MEMORY;
-	gw_status status = gw_repeats_create(&service->repeats);
+	gw_status status = gw_replay_cache_create(&service->replay_cache);
 	if (status) {
 		gw_free(service);
 		return status;
@@ -45,7 +45,7 @@ void gw_service_destroy(struct gw_service *service)
 	if (!service)
 		return;
 	assert(atomic_load(&service->counts.connections_open) == 0);
-	gw_repeats_destroy(service->repeats);
+	gw_replay_cache_destroy(service->replay_cache);
 	pthread_mutex_destroy(&service->reads.lock);
 	explicit_bzero(service->key, sizeof(service->key));
 	gw_free(service);
@@ -100,7 +100,7 @@ gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler 
 	return GW_OK;
 }
 
-static uint64_t look(const _Atomic uint64_t *counter)
+static uint64_t service_look(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
@@ -109,16 +109,16 @@ void gw_service_counters(struct gw_service *service, struct gw_service_counters 
 {
 	const struct gw_service_counts *counts = &service->counts;
 	*out = (struct gw_service_counters){
-		.connections_open = look(&counts->connections_open),
-		.connections_total = look(&counts->connections_total),
-		.refused = look(&counts->refused),
-		.unproven = look(&counts->unproven),
-		.dropped = look(&counts->dropped),
-		.requests = look(&counts->requests),
-		.errors = look(&counts->errors),
-		.calls_open = look(&counts->calls_open),
-		.deferred = look(&counts->deferred),
-		.reply_bytes = look(&service->reply_bytes),
+		.connections_open = service_look(&counts->connections_open),
+		.connections_total = service_look(&counts->connections_total),
+		.refused = service_look(&counts->refused),
+		.unproven = service_look(&counts->unproven),
+		.dropped = service_look(&counts->dropped),
+		.requests = service_look(&counts->requests),
+		.errors = service_look(&counts->errors),
+		.calls_open = service_look(&counts->calls_open),
+		.deferred = service_look(&counts->deferred),
+		.reply_bytes = service_look(&service->reply_bytes),
 	};
 	gw_service_reads_sum(service, out);
 }
@@ -144,7 +144,7 @@ void gw_service_leave(struct gw_service *service)
 
 void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread)
 {
-	const struct gw_service_rail *rail = atomic_load(&service->rail);
+	const struct gw_service_upgrade *rail = atomic_load(&service->rail);
 	if (rail)
 		rail->left(rail->context, connection, thread);
 }
@@ -152,8 +152,8 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
 			   uint32_t thread)
 {
-	const struct gw_service_rail *rail = atomic_load(&service->rail);
-	if (call->op == GW_OP_RAIL)
+	const struct gw_service_upgrade *rail = atomic_load(&service->rail);
+	if (call->op == GW_OP_UPGRADE)
 		return rail ? rail->ask(rail->context, call, reply, thread)
 			    : gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)

@@ -114,11 +114,11 @@ gw_status gw_runtime_folder_lock(int folder);
 /* The key that a server on loopback makes for itself and clients of the same user find: 32 random bytes, 0600, in
  * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */
 #define GW_KEY_BYTES 32
-gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
-gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
-void gw_key_remove(uint16_t port);
+gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
+gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
+void gw_secret_remove(uint16_t port);
 /* A key file given by the user: its whole content, 16 to 1024 bytes; refused when others own it or may
  * read it. */
-gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
+gw_status gw_secret_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
 
 #endif

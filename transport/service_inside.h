@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "transport/repeat.h"
+#include "transport/replay_cache.h"
 #include "transport/transport.h"
 
 #define GW_SERVICE_KEY_MAX 1024
-#define GW_OP_RAIL         0xff00u /* asks for what an RDMA connection needs; answered by the verbs listener */
+#define GW_OP_UPGRADE      0xff00u /* asks for what an RDMA connection needs; answered by the verbs listener */
 
 struct gw_service_counts { /* relaxed, since nobody decides by them */
 	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
@@ -26,7 +26,7 @@ struct gw_service_reads {
 
 /* Another way to the service, for clients that have said hello over TCP. Both are called by the thread of the client's
  * connection. */
-struct gw_service_rail {
+struct gw_service_upgrade {
 	gw_handler ask;
 	void (*left)(void *context, uint64_t connection, uint32_t thread); /* the connection has ended */
 	void *context;
@@ -51,8 +51,8 @@ struct gw_service {
 		gw_handler call;
 		void *context;
 	} handlers[GW_OPS_MAX];
-	struct gw_repeats *repeats;
-	_Atomic(const struct gw_service_rail *) rail;
+	struct gw_replay_cache *replay_cache;
+	_Atomic(const struct gw_service_upgrade *) rail;
 	struct gw_service_counts counts;
 	struct {
 		pthread_mutex_t lock;

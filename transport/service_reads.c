@@ -2,7 +2,7 @@
  */
 #include "transport/service_inside.h"
 
-static uint64_t load(const _Atomic uint64_t *counter)
+static uint64_t service_reads_load(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
@@ -28,9 +28,9 @@ void gw_service_reads_end(struct gw_service *service, struct gw_service_reads *r
 	*reads->previous = reads->next;
 	if (reads->next)
 		reads->next->previous = reads->previous;
-	service->reads.reads += load(&reads->reads);
-	service->reads.ranges += load(&reads->ranges);
-	service->reads.bytes += load(&reads->bytes);
+	service->reads.reads += service_reads_load(&reads->reads);
+	service->reads.ranges += service_reads_load(&reads->ranges);
+	service->reads.bytes += service_reads_load(&reads->bytes);
 	pthread_mutex_unlock(&service->reads.lock);
 }
 
@@ -41,9 +41,9 @@ void gw_service_reads_sum(struct gw_service *service, struct gw_service_counters
 	out->read_ranges += service->reads.ranges;
 	out->read_bytes += service->reads.bytes;
 	for (const struct gw_service_reads *reads = service->reads.connections; reads; reads = reads->next) {
-		out->reads += load(&reads->reads);
-		out->read_ranges += load(&reads->ranges);
-		out->read_bytes += load(&reads->bytes);
+		out->reads += service_reads_load(&reads->reads);
+		out->read_ranges += service_reads_load(&reads->ranges);
+		out->read_bytes += service_reads_load(&reads->bytes);
 	}
 	pthread_mutex_unlock(&service->reads.lock);
 }

@@ -2,7 +2,7 @@
  * hold are the same in all of them. Fails as the handler does. */
 #include "transport/task.h"
 
-#include "transport/repeat.h"
+#include "transport/replay_cache.h"
 
 void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call, uint64_t sequence,
 		   uint32_t thread, uint32_t headroom, uint64_t bytes_max)
@@ -11,23 +11,23 @@ void gw_task_begin(struct gw_task *task, struct gw_service *service, const struc
 		.service = service, .call = *call, .sequence = sequence, .thread = thread, .open = true};
 	gw_reply_begin(&task->reply, service, headroom, bytes_max);
 	gw_count(&service->counts.calls_open, 1);
-	if (call->op != GW_OP_RAIL) /* a part of the hello */
+	if (call->op != GW_OP_UPGRADE) /* a part of the hello */
 		gw_count(&service->counts.requests, 1);
 }
 
 /* Whether it is a call to apply, or one that is answered from memory. */
 static gw_status apply_once(struct gw_task *task)
 {
-	struct gw_repeats *repeats = task->service->repeats;
+	struct gw_replay_cache *replay_cache = task->service->replay_cache;
 	if (!task->place) {
-		gw_status status =
-			gw_repeats_enter(repeats, task->call.client_uuid, task->sequence, &task->reply, &task->place);
+		gw_status status = gw_repeats_enter(replay_cache, task->call.client_uuid, task->sequence, &task->reply,
+						    &task->place);
 		if (!task->place)
 			return status;
 	}
 	gw_status status = gw_service_apply(task->service, &task->call, &task->reply, task->thread);
 	if (status != GW_AGAIN) {
-		gw_repeats_keep(repeats, task->place, task->sequence, status, &task->reply);
+		gw_repeats_keep(replay_cache, task->place, task->sequence, status, &task->reply);
 		task->place = NULL;
 	}
 	return status;
@@ -55,7 +55,7 @@ void gw_task_leave(struct gw_task *task)
 		return;
 	task->open = false;
 	if (task->place)
-		gw_repeats_leave(task->service->repeats, task->place);
+		gw_repeats_leave(task->service->replay_cache, task->place);
 	task->place = NULL;
 	gw_reply_leave(&task->reply);
 	atomic_fetch_sub(&task->service->counts.calls_open, 1);

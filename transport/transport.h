@@ -40,11 +40,11 @@ struct gw_buffer;     /* client memory that a backend may land bytes in */
 
 /* A set of reads from one endpoint that completes once: all of it there, or an error. The caller's memory, zeroed but
  * for cookie and deadline, untouched by the caller from the first acceptance to the completion. */
-struct gw_group {
+struct gw_read_set {
 	void *cookie;
 	uint64_t deadline_ns; /* the time after which it completes with GW_DEADLINE; GW_NO_DEADLINE or 0: none */
 	/* The backend's: */
-	struct gw_group *next;
+	struct gw_read_set *next;
 	uint64_t frames_open;
 	uint64_t private_words[4];
 	gw_status status;
@@ -161,9 +161,9 @@ struct gw_transport {
 	 * buffer's fails the group with GW_RANGE before anything of the call is sent; a stale region with GW_STALE; a
 	 * lost endpoint with GW_PEER_LOST; so does a passed deadline. These calls accept everything, and poll hands out
 	 * the failure once the last call has been made. */
-	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
 			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
-	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
 			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
 
 	/* A two-sided call. n <= GW_REQUEST_BYTES_MAX; copied before return. sequence: 0 for calls that may run twice;
@@ -174,7 +174,7 @@ struct gw_transport {
 
 	/* Completes the group with GW_CANCELLED, by a later poll, when nothing can write to its destinations any more;
 	 * its last read need not have been posted. Already complete, or nothing accepted yet: nothing happens. */
-	void (*cancel)(struct gw_endpoint *endpoint, struct gw_group *group);
+	void (*cancel)(struct gw_endpoint *endpoint, struct gw_read_set *group);
 
 	/* Completes the request with this cookie with GW_CANCELLED, by a later poll; its answer is thrown away when it
 	 * comes. The server may run it all the same. Already complete: nothing happens. */
@@ -293,18 +293,18 @@ void gw_listener_stop(struct gw_listener *listener, bool close);
 void gw_listener_drain(struct gw_listener *listener);
 void gw_listener_free(struct gw_listener *listener); /* NULL is allowed */
 
-static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_group *group,
+static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_read_set *set,
 				       const struct gw_region *region, struct gw_buffer *buffer,
 				       const struct gw_span *spans, size_t n, bool last)
 {
-	return endpoint->transport->readv(endpoint, group, region, buffer, spans, n, last);
+	return endpoint->transport->readv(endpoint, set, region, buffer, spans, n, last);
 }
 
-static inline size_t gw_endpoint_gather(struct gw_endpoint *endpoint, struct gw_group *group,
+static inline size_t gw_endpoint_gather(struct gw_endpoint *endpoint, struct gw_read_set *set,
 					const struct gw_region *region, struct gw_buffer *buffer,
 					const struct gw_gather *gather, size_t n, bool last)
 {
-	return endpoint->transport->gather(endpoint, group, region, buffer, gather, n, last);
+	return endpoint->transport->gather(endpoint, set, region, buffer, gather, n, last);
 }
 
 static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence,
@@ -313,9 +313,9 @@ static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16
 	return endpoint->transport->request(endpoint, op, sequence, bytes, n, deadline_ns, cookie);
 }
 
-static inline void gw_endpoint_cancel(struct gw_endpoint *endpoint, struct gw_group *group)
+static inline void gw_endpoint_cancel(struct gw_endpoint *endpoint, struct gw_read_set *set)
 {
-	endpoint->transport->cancel(endpoint, group);
+	endpoint->transport->cancel(endpoint, set);
 }
 
 static inline void gw_endpoint_request_cancel(struct gw_endpoint *endpoint, const void *cookie)

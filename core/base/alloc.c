@@ -17,7 +17,7 @@ void gw_allocator_set(const struct gw_allocator *allocator)
 	current = allocator ? allocator : &libc_allocator;
 }
 
-static void *checked(void *memory, size_t bytes)
+static void *alloc_checked(void *memory, size_t bytes)
 {
 	if (!memory)
 		gw_fail(GW_NO_MEMORY, "no memory for %zu bytes", bytes);
@@ -26,14 +26,14 @@ static void *checked(void *memory, size_t bytes)
 
 void *gw_malloc(size_t bytes)
 {
-	return checked(current->allocate(bytes ? bytes : 1), bytes);
+	return alloc_checked(current->allocate(bytes ? bytes : 1), bytes);
 }
 
 void *gw_calloc(size_t count, size_t bytes)
 {
 	size_t total;
 	if (__builtin_mul_overflow(count, bytes, &total))
-		return checked(NULL, SIZE_MAX);
+		return alloc_checked(NULL, SIZE_MAX);
 	void *memory = gw_malloc(total);
 	if (memory)
 		memset(memory, 0, total);
@@ -44,8 +44,8 @@ void *gw_realloc(void *old, size_t count, size_t bytes)
 {
 	size_t total;
 	if (__builtin_mul_overflow(count, bytes, &total))
-		return checked(NULL, SIZE_MAX);
-	return checked(current->reallocate(old, total ? total : 1), total);
+		return alloc_checked(NULL, SIZE_MAX);
+	return alloc_checked(current->reallocate(old, total ? total : 1), total);
 }
 
 void gw_free(void *memory)
@@ -81,7 +81,7 @@ char *gw_format(const char *format, ...)
 	int length = vsnprintf(NULL, 0, format, arguments);
 	va_end(arguments);
 	if (length < 0)
-		return checked(NULL, 0);
+		return alloc_checked(NULL, 0);
 	char *text = gw_malloc((size_t)length + 1);
 	if (!text)
 		return NULL;

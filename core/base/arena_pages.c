@@ -55,7 +55,7 @@ uint64_t gw_pages_huge_bytes(void)
 	return HUGETLB_BYTES;
 }
 
-static uint64_t round_up(uint64_t bytes, uint64_t unit)
+static uint64_t pages_round_up(uint64_t bytes, uint64_t unit)
 {
 	return (bytes + unit - 1) / unit * unit;
 }
@@ -92,7 +92,7 @@ static gw_status map_failed(int error, const char *what, uint64_t bytes)
 
 /* Addresses for the mapping, aligned, with at least a page to spare on both sides: the strips stay inaccessible, so
  * that overruns trap and neighbouring mappings never merge in smaps. */
-static gw_status reserve(struct gw_pages *pages, uint64_t align)
+static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 {
 	pages->reservation_bytes = pages->bytes + 2 * align;
 	pages->reservation =
@@ -102,7 +102,7 @@ static gw_status reserve(struct gw_pages *pages, uint64_t align)
 		return map_failed(errno, "addresses for a mapping", pages->reservation_bytes);
 	}
 	uint64_t first = (uint64_t)(uintptr_t)pages->reservation + 4096;
-	pages->base = (uint8_t *)(uintptr_t)round_up(first, align);
+	pages->base = (uint8_t *)(uintptr_t)pages_round_up(first, align);
 	return GW_OK;
 }
 
@@ -153,9 +153,9 @@ gw_status gw_pages_map(uint64_t bytes, enum gw_page_level level, bool shareable,
 {
 	uint64_t page_bytes = level_page_bytes(level);
 	uint64_t align = gw_pages_huge_bytes() > HUGETLB_BYTES ? gw_pages_huge_bytes() : HUGETLB_BYTES;
-	*out = (struct gw_pages){.level = level, .fd = -1, .bytes = round_up(bytes ? bytes : 1, page_bytes)};
+	*out = (struct gw_pages){.level = level, .fd = -1, .bytes = pages_round_up(bytes ? bytes : 1, page_bytes)};
 	out->slice_bytes = choose_slice_bytes(out->bytes, page_bytes, spread);
-	gw_status status = reserve(out, align);
+	gw_status status = pages_reserve(out, align);
 	if (!status)
 		status = shareable ? map_shared(out, name) : map_private(out, name);
 	if (status)
@@ -212,7 +212,7 @@ gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw
 
 /* Kernels before 5.14 cannot populate by madvise: write to each page instead. A hugetlb page that is not there would
  * end in SIGBUS that way. */
-static gw_status touch(const struct gw_pages *pages, uint64_t begin, uint64_t end)
+static gw_status pages_touch(const struct gw_pages *pages, uint64_t begin, uint64_t end)
 {
 	if (pages->level == GW_PAGES_HUGETLB)
 		return gw_fail(GW_UNSUPPORTED, "this kernel cannot populate hugetlb pages safely (it is before 5.14)");
@@ -222,7 +222,7 @@ static gw_status touch(const struct gw_pages *pages, uint64_t begin, uint64_t en
 	return GW_OK;
 }
 
-static gw_status populate(const struct gw_pages *pages, uint64_t begin, uint64_t end)
+static gw_status pages_populate(const struct gw_pages *pages, uint64_t begin, uint64_t end)
 {
 	int error = EAGAIN;
 	for (int tries = 0; (error == EAGAIN || error == EINTR) && tries < POPULATE_TRIES; tries++)
@@ -231,7 +231,7 @@ static gw_status populate(const struct gw_pages *pages, uint64_t begin, uint64_t
 	case 0:
 		return GW_OK;
 	case EINVAL:
-		return touch(pages, begin, end);
+		return pages_touch(pages, begin, end);
 	case EFAULT: /* a touch would have been SIGBUS */
 		if (pages->level == GW_PAGES_HUGETLB)
 			return gw_fail(GW_NO_MEMORY, "the hugetlb pool of the NUMA node asked for is empty");
@@ -250,7 +250,7 @@ static gw_status populate_collapsed(const struct gw_pages *pages, uint64_t begin
 {
 	uint64_t huge_bytes = gw_pages_huge_bytes(), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	for (uint64_t at = begin; at < end; at += huge_bytes) {
-		gw_status status = populate(pages, at, at + page_bytes);
+		gw_status status = pages_populate(pages, at, at + page_bytes);
 		if (status)
 			return status;
 	}
@@ -266,12 +266,12 @@ static gw_status populate_range(void *context, uint64_t begin, uint64_t end, uns
 	(void)thread;
 	const struct gw_pages *pages = context;
 	gw_status status = pages->level == GW_PAGES_COLLAPSED ? populate_collapsed(pages, begin, end) : GW_OK;
-	return status ? status : populate(pages, begin, end);
+	return status ? status : pages_populate(pages, begin, end);
 }
 
 gw_status gw_pages_populate(struct gw_pages *pages, unsigned threads)
 {
-	uint64_t grain = round_up(POPULATE_BYTES, level_page_bytes(pages->level));
+	uint64_t grain = pages_round_up(POPULATE_BYTES, level_page_bytes(pages->level));
 	gw_status status = gw_parallel_for(threads, pages->bytes, grain, populate_range, pages);
 	if (status)
 		return status;

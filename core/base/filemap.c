@@ -63,7 +63,7 @@ static struct slot *find_slot(uintptr_t address)
 	return NULL;
 }
 
-static struct slot *claim_slot(void)
+static struct slot *filemap_claim_slot(void)
 {
 	struct slot *slot = find_slot(0);
 	if (slot)
@@ -84,7 +84,7 @@ static gw_status register_map(void *mapping, size_t bytes, const char *path, con
 	if (!copy)
 		return GW_NO_MEMORY;
 	pthread_mutex_lock(&lock);
-	struct slot *slot = claim_slot();
+	struct slot *slot = filemap_claim_slot();
 	if (slot) {
 		slot->bytes = bytes;
 		slot->path = copy;
@@ -189,7 +189,7 @@ static void add_number(struct line *line, uint64_t number)
 }
 
 /* "<program>: <file>: what happened: what to do". */
-static void describe(struct line *line, const struct slot *slot, uint64_t offset)
+static void filemap_describe(struct line *line, const struct slot *slot, uint64_t offset)
 {
 	struct stat now;
 	bool known = stat(slot->path, &now) == 0;
@@ -208,7 +208,7 @@ static void describe(struct line *line, const struct slot *slot, uint64_t offset
 		       "or copy the file again");
 }
 
-static void speak(const struct slot *slot, uint64_t offset)
+static void filemap_speak(const struct slot *slot, uint64_t offset)
 {
 	static struct line line; /* not on the stack, which may be a small one; only one thread gets here */
 	if (isatty(STDERR_FILENO))
@@ -217,7 +217,7 @@ static void speak(const struct slot *slot, uint64_t offset)
 	add_text(&line, guard_program);
 	add_text(&line, ": ");
 	add_text(&line, slot->path);
-	describe(&line, slot, offset);
+	filemap_describe(&line, slot, offset);
 	gw_text_keep_plain(line.text + start);
 	add_text(&line, "\n");
 	const char *at = line.text;
@@ -246,7 +246,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	}
 	while (atomic_flag_test_and_set(&spoken))
 		pause(); /* another thread is ending the process */
-	speak(slot, address - atomic_load(&slot->from));
+	filemap_speak(slot, address - atomic_load(&slot->from));
 	if (guard_clean_up)
 		guard_clean_up();
 	_exit(1);

@@ -13,7 +13,7 @@ static void release_all(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void before(void)
+static void fork_before(void)
 {
 	pthread_mutex_lock(&lock);
 	for (struct gw_fork_guard *guard = guards; guard; guard = guard->next)
@@ -32,7 +32,7 @@ static void in_child(void)
 
 static void watch_forks(void)
 {
-	pthread_atfork(before, release_all, in_child);
+	pthread_atfork(fork_before, release_all, in_child);
 }
 
 void gw_fork_guard(struct gw_fork_guard *guard)

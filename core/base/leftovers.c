@@ -51,21 +51,21 @@ char *gw_leftover_name(const char *final)
 }
 
 /* Steps over at least one and at most `most` of the given characters; NULL if there is none. */
-static const char *skip(const char *text, const char *characters, size_t most)
+static const char *leftovers_skip(const char *text, const char *characters, size_t most)
 {
 	size_t length = strspn(text, characters);
 	return length > 0 && length <= most ? text + length : NULL;
 }
 
 /* Is this the name of a temporary folder that this host makes for `last`, the last part of the final name? */
-static bool is_ours(const char *name, const char *last)
+static bool leftovers_is_ours(const char *name, const char *last)
 {
 	char host[HEX_DIGITS + 3];
 	size_t length = strlen(last);
 	snprintf(host, sizeof(host), "-%08" PRIx32 "-", host_digest());
 	if (strncmp(name, last, length) != 0 || strncmp(name + length, INFIX, strlen(INFIX)) != 0)
 		return false;
-	const char *at = skip(name + length + strlen(INFIX), DIGITS, 10);
+	const char *at = leftovers_skip(name + length + strlen(INFIX), DIGITS, 10);
 	if (!at || strncmp(at, host, strlen(host)) != 0)
 		return false;
 	at += strlen(host);
@@ -80,14 +80,14 @@ static bool is_still(const char *path, int folder)
 	       named.st_ino == opened.st_ino;
 }
 
-static int open_folder(const char *path)
+static int leftovers_open_folder(const char *path)
 {
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 int gw_leftover_hold(const char *path)
 {
-	int folder = open_folder(path);
+	int folder = leftovers_open_folder(path);
 	if (folder < 0)
 		return -1;
 	bool swept = flock(folder, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
@@ -98,11 +98,11 @@ int gw_leftover_hold(const char *path)
 	return -1;
 }
 
-static void sweep(const char *path)
+static void leftovers_sweep(const char *path)
 {
 	struct stat info;
 	struct gw_removal failure;
-	int folder = open_folder(path);
+	int folder = leftovers_open_folder(path);
 	if (folder < 0)
 		return;
 	if (fstat(folder, &info) == 0 && info.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0 &&
@@ -128,11 +128,11 @@ void gw_leftovers_sweep(const char *final)
 	if (!folder)
 		return;
 	for (struct dirent *entry; (entry = readdir(folder));) {
-		if (!is_ours(entry->d_name, last))
+		if (!leftovers_is_ours(entry->d_name, last))
 			continue;
 		int bytes = snprintf(path + length, sizeof(path) - (size_t)length, "%s", entry->d_name);
 		if (bytes > 0 && (size_t)bytes < sizeof(path) - (size_t)length)
-			sweep(path);
+			leftovers_sweep(path);
 	}
 	closedir(folder);
 }

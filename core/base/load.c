@@ -41,7 +41,7 @@ static int open_file(const char *path, int flags)
 	return fd;
 }
 
-static gw_status check_file(const struct gw_load_item *item, int fd)
+static gw_status load_check_file(const struct gw_load_item *item, int fd)
 {
 	struct stat info;
 	if (fstat(fd, &info))
@@ -73,7 +73,7 @@ gw_status gw_load_file_open(struct gw_load_job *job, size_t number, struct gw_lo
 	if (file->fd < 0)
 		return gw_fail_errno(errno == ENOENT || errno == ENOTDIR ? GW_NOT_FOUND : GW_IO, errno, "open %s (%s)",
 				     item->path, item->key);
-	gw_status status = check_file(item, file->fd);
+	gw_status status = load_check_file(item, file->fd);
 	if (status)
 		gw_load_file_close(file);
 	return status;

@@ -115,7 +115,7 @@ static void register_files(struct loader *loader)
 	loader->files_registered = io_uring_register_files(&loader->ring, none, FILE_SLOTS) == 0;
 }
 
-static gw_status allocate(struct loader *loader)
+static gw_status load_uring_allocate(struct loader *loader)
 {
 	const struct gw_load_job *job = loader->job;
 	uint32_t depth = job->options.queue_depth;
@@ -292,7 +292,7 @@ static gw_status complete_read(struct loader *loader, uint32_t number, int resul
 
 /* ---- the loop ---- */
 
-static gw_status submit(struct loader *loader)
+static gw_status load_uring_submit(struct loader *loader)
 {
 	int result = io_uring_submit_and_wait(&loader->ring, 1);
 	if (result >= 0) {
@@ -307,7 +307,7 @@ static gw_status submit(struct loader *loader)
 	return gw_fail_errno(loader->started ? GW_IO : GW_UNSUPPORTED, -result, "io_uring takes no reads");
 }
 
-static gw_status reap(struct loader *loader)
+static gw_status load_uring_reap(struct loader *loader)
 {
 	gw_status status = GW_OK;
 	struct io_uring_cqe *cqe;
@@ -322,7 +322,7 @@ static gw_status reap(struct loader *loader)
 }
 
 /* After a failure: nothing may write to the arena once we have returned. */
-static void drain(struct loader *loader)
+static void load_uring_drain(struct loader *loader)
 {
 	struct io_uring_cqe *cqe;
 	while (loader->in_flight > 0) {
@@ -335,15 +335,15 @@ static void drain(struct loader *loader)
 	}
 }
 
-static gw_status run(struct loader *loader)
+static gw_status load_uring_run(struct loader *loader)
 {
 	for (;;) {
 		gw_status status = fill_queue(loader);
 		if (status || (loader->in_flight == 0 && loader->unsubmitted == 0))
 			return status;
-		status = submit(loader);
+		status = load_uring_submit(loader);
 		if (!status)
-			status = reap(loader);
+			status = load_uring_reap(loader);
 		if (status || gw_verifier_failed(loader->verifier))
 			return status;
 		gw_load_progress(loader->job);
@@ -356,15 +356,15 @@ gw_status gw_load_uring(struct gw_load_job *job, struct gw_arena *arena, const c
 	gw_status status = make_ring(&loader);
 	if (status)
 		return status;
-	status = allocate(&loader);
+	status = load_uring_allocate(&loader);
 	if (!status)
 		status = register_buffers(&loader);
 	if (!status)
 		status = gw_verifier_create(job, &loader.verifier);
 	if (!status) {
 		register_files(&loader);
-		status = run(&loader);
-		drain(&loader);
+		status = load_uring_run(&loader);
+		load_uring_drain(&loader);
 	}
 	*driver = loader.buffers ? "io_uring, registered buffers" : "io_uring";
 	for (size_t i = 0; i < job->count && loader.files; i++)

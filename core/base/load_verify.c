@@ -32,7 +32,7 @@ struct gw_verifier {
 	pthread_t ids[];
 };
 
-static void verify(struct gw_verifier *verifier, struct chunk chunk)
+static void do_verify(struct gw_verifier *verifier, struct chunk chunk)
 {
 	gw_status status = gw_load_verify(verifier->job, chunk.item, chunk.number);
 	if (!status)
@@ -47,7 +47,7 @@ static void verify(struct gw_verifier *verifier, struct chunk chunk)
 }
 
 /* Takes a chunk from the queue; the lock is held. */
-static bool take(struct gw_verifier *verifier, struct chunk *chunk)
+static bool verify_take(struct gw_verifier *verifier, struct chunk *chunk)
 {
 	if (verifier->head == verifier->tail || verifier->status)
 		return false;
@@ -61,7 +61,7 @@ static void *verifier_main(void *argument)
 	struct chunk chunk;
 	pthread_mutex_lock(&verifier->lock);
 	for (;;) {
-		bool taken = take(verifier, &chunk);
+		bool taken = verify_take(verifier, &chunk);
 		if (!taken && verifier->ended)
 			break;
 		if (!taken) {
@@ -69,7 +69,7 @@ static void *verifier_main(void *argument)
 			continue;
 		}
 		pthread_mutex_unlock(&verifier->lock);
-		verify(verifier, chunk);
+		do_verify(verifier, chunk);
 		pthread_mutex_lock(&verifier->lock);
 	}
 	pthread_mutex_unlock(&verifier->lock);
@@ -110,7 +110,7 @@ void gw_verifier_add(struct gw_verifier *verifier, size_t item, uint64_t number)
 	}
 	pthread_mutex_unlock(&verifier->lock);
 	if (!queued)
-		verify(verifier, chunk);
+		do_verify(verifier, chunk);
 }
 
 bool gw_verifier_failed(struct gw_verifier *verifier)
@@ -128,9 +128,9 @@ gw_status gw_verifier_finish(struct gw_verifier *verifier, bool abandon)
 		verifier->tail = verifier->head;
 	verifier->ended = true;
 	pthread_cond_broadcast(&verifier->more);
-	while (take(verifier, &chunk)) { /* nothing else to do: help */
+	while (verify_take(verifier, &chunk)) { /* nothing else to do: help */
 		pthread_mutex_unlock(&verifier->lock);
-		verify(verifier, chunk);
+		do_verify(verifier, chunk);
 		pthread_mutex_lock(&verifier->lock);
 	}
 	pthread_mutex_unlock(&verifier->lock);

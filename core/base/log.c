@@ -39,7 +39,7 @@ void gw_log_sink_set(void (*sink)(void *context, enum gw_log_level level, const 
 	sink_context = context;
 }
 
-static void print(enum gw_log_level level, const char *line)
+static void log_print(enum gw_log_level level, const char *line)
 {
 	struct timespec now;
 	struct tm parts;
@@ -69,6 +69,6 @@ void gw_log(enum gw_log_level level, const char *format, ...)
 	if (sink_now)
 		sink_now(sink_context, level, line);
 	else
-		print(level, line);
+		log_print(level, line);
 	errno = error;
 }

@@ -38,7 +38,7 @@ void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out)
 		out->numbers[out->count++] = 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t memory_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -94,24 +94,24 @@ static void read_group(const char *folder, const struct cgroup_files *files, str
 	gw_sysfile_number(&limit, "%s/%s", folder, files->limit);
 	if (files->brake)
 		gw_sysfile_number(&brake, "%s/%s", folder, files->brake);
-	limit = least(limit, brake);
+	limit = memory_least(limit, brake);
 	if (limit >= (uint64_t)INT64_MAX / 2)
 		return;
 	gw_sysfile_number(&used, "%s/%s", folder, files->used);
 	bool known = gw_sysfile_read(text, sizeof(text), "%s/memory.stat", folder);
 	for (int i = 0; i < 2 && known; i++) {
 		if (gw_sysfile_field(text, files->cache[i], &cache))
-			used -= least(used, cache);
+			used -= memory_least(used, cache);
 	}
-	out->cgroup_limit = least(out->cgroup_limit, limit);
-	uint64_t left = limit - least(limit, used);
+	out->cgroup_limit = memory_least(out->cgroup_limit, limit);
+	uint64_t left = limit - memory_least(limit, used);
 	if (left < out->available) {
 		out->available = left;
 		out->bound_by = "control group";
 	}
 }
 
-static void look(void *context, const char *folder, bool version2)
+static void memory_look(void *context, const char *folder, bool version2)
 {
 	static const struct cgroup_files v2 = {
 		"memory.max", "memory.high", "memory.current", {"inactive_file ", "active_file "}};
@@ -127,7 +127,7 @@ void gw_memory_read(const char *root, int node, struct gw_memory *out)
 	read_machine(root, out);
 	if (node >= 0)
 		read_node(root, node, out);
-	gw_cgroup_walk(root, "memory", look, out);
+	gw_cgroup_walk(root, "memory", memory_look, out);
 }
 
 gw_status gw_memory_check(uint64_t bytes, int node, const char *what)

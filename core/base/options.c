@@ -70,7 +70,7 @@ static void leave_out_hint(struct argp_state *state)
 
 /* ---- values ---- */
 
-static gw_status take_number(const struct gw_option_target *to, void *field, const char *text)
+static gw_status options_take_number(const struct gw_option_target *to, void *field, const char *text)
 {
 	uint64_t value = 0;
 	gw_status status = gw_parse_u64(text, to->min, to->max, &value);
@@ -109,7 +109,7 @@ static gw_status take_value(const struct gw_option_target *to, void *input, char
 	case GW_OPTION_IS_U32:
 	case GW_OPTION_IS_U64:
 	case GW_OPTION_IS_I64:
-		return take_number(to, field, text);
+		return options_take_number(to, field, text);
 	case GW_OPTION_IS_REAL:
 		return gw_parse_double(text, to->least, to->most, field);
 	case GW_OPTION_IS_CHOICE:
@@ -150,7 +150,7 @@ static void check_all(const struct parse *parse, struct argp_state *state)
 		argp_error(state, "%s", gw_last_error());
 }
 
-static error_t parse_key(int key, char *text, struct argp_state *state)
+static error_t options_parse_key(int key, char *text, struct argp_state *state)
 {
 	struct parse *parse = state->input;
 	if (key == ARGP_KEY_INIT)
@@ -192,7 +192,7 @@ void gw_options_parse(const struct gw_options *options, int argc, char **argv, v
 	if (options->common)
 		add_rows(&parse, options->common, (char *)input + options->common_offset);
 	const struct argp argp = {
-		.options = parse.argp, .parser = parse_key, .args_doc = options->argument, .doc = options->doc};
+		.options = parse.argp, .parser = options_parse_key, .args_doc = options->argument, .doc = options->doc};
 	argp_err_exit_status = 2;
 	gw_options_normalize(argc, argv);
 	error_t error = argp_parse(&argp, argc, argv, 0, NULL, &parse);

@@ -34,7 +34,7 @@ struct worker {
 	pthread_t id;
 };
 
-static void note_failure(struct loop *loop, uint64_t chunk, gw_status status)
+static void parallel_note_failure(struct loop *loop, uint64_t chunk, gw_status status)
 {
 	pthread_mutex_lock(&loop->lock);
 	if (loop->status == GW_OK || chunk < loop->failed_chunk) {
@@ -56,7 +56,7 @@ static void take_chunks(struct loop *loop, unsigned thread)
 		uint64_t end = loop->n - begin < loop->grain ? loop->n : begin + loop->grain;
 		gw_status status = loop->body(loop->context, begin, end, thread);
 		if (status)
-			note_failure(loop, chunk, status);
+			parallel_note_failure(loop, chunk, status);
 	}
 }
 

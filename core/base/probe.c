@@ -102,9 +102,9 @@ void gw_probe_read(struct gw_probe *out)
 
 /* ---- judging ---- */
 
-static void note(char text[GW_FINDING_TEXT_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void probe_note(char text[GW_FINDING_TEXT_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void note(char text[GW_FINDING_TEXT_MAX], const char *format, ...)
+static void probe_note(char text[GW_FINDING_TEXT_MAX], const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -119,12 +119,12 @@ static void judge_memory(const struct gw_probe *probe, uint64_t bytes, struct gw
 	/* Pages in the hugetlb pool are taken already and serve us all the same. */
 	uint64_t pool = probe->hugetlb_free * GW_HUGETLB_BYTES;
 	finding->ok = bytes <= probe->memory.available || bytes <= pool;
-	note(finding->found, "%s available", gw_text_bytes(available, (double)probe->memory.available));
+	probe_note(finding->found, "%s available", gw_text_bytes(available, (double)probe->memory.available));
 	if (!finding->ok && probe->memory.cgroup_limit != UINT64_MAX)
-		note(finding->remedy, "raise the control group's limit of %s",
-		     gw_text_bytes(available, (double)probe->memory.cgroup_limit));
+		probe_note(finding->remedy, "raise the control group's limit of %s",
+			   gw_text_bytes(available, (double)probe->memory.cgroup_limit));
 	else if (!finding->ok)
-		note(finding->remedy, "more parts, or a machine with more memory");
+		probe_note(finding->remedy, "more parts, or a machine with more memory");
 }
 
 static void judge_locked(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
@@ -133,9 +133,10 @@ static void judge_locked(const struct gw_probe *probe, uint64_t bytes, struct gw
 	bool unlimited = probe->locked_bytes_max == UINT64_MAX;
 	finding->what = "locked memory";
 	finding->ok = unlimited || probe->locked_bytes_max >= (bytes ? bytes : 1);
-	note(finding->found, "%s", unlimited ? "no limit" : gw_text_bytes(limit, (double)probe->locked_bytes_max));
+	probe_note(finding->found, "%s",
+		   unlimited ? "no limit" : gw_text_bytes(limit, (double)probe->locked_bytes_max));
 	if (!finding->ok)
-		note(finding->remedy, "ulimit -l unlimited (or memlock in /etc/security/limits.conf)");
+		probe_note(finding->remedy, "ulimit -l unlimited (or memlock in /etc/security/limits.conf)");
 }
 
 static void judge_hugetlb(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
@@ -144,9 +145,9 @@ static void judge_hugetlb(const struct gw_probe *probe, uint64_t bytes, struct g
 	uint64_t lent = probe->hugetlb_pages - probe->hugetlb_free;
 	finding->what = "hugetlb pages";
 	finding->ok = probe->hugetlb_free >= wanted;
-	note(finding->found, "%llu of 2 MiB free", (unsigned long long)probe->hugetlb_free);
+	probe_note(finding->found, "%llu of 2 MiB free", (unsigned long long)probe->hugetlb_free);
 	if (!finding->ok)
-		note(finding->remedy, "sysctl -w vm.nr_hugepages=%llu", (unsigned long long)(lent + wanted));
+		probe_note(finding->remedy, "sysctl -w vm.nr_hugepages=%llu", (unsigned long long)(lent + wanted));
 }
 
 static void judge_huge(const struct gw_probe *probe, struct gw_finding *finding)
@@ -155,12 +156,12 @@ static void judge_huge(const struct gw_probe *probe, struct gw_finding *finding)
 		      strcmp(probe->thp_shared, "force") == 0 || strcmp(probe->thp_shared, "within_size") == 0;
 	finding->what = "huge pages";
 	finding->ok = probe->collapse || shared;
-	note(finding->found, "%s; %s, for shared memory %s", probe->collapse ? "can be made" : "cannot be made",
-	     probe->thp[0] ? probe->thp : "none", probe->thp_shared[0] ? probe->thp_shared : "none");
+	probe_note(finding->found, "%s; %s, for shared memory %s", probe->collapse ? "can be made" : "cannot be made",
+		   probe->thp[0] ? probe->thp : "none", probe->thp_shared[0] ? probe->thp_shared : "none");
 	if (!finding->ok && probe->thp_shared[0])
-		note(finding->remedy, "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
+		probe_note(finding->remedy, "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
 	else if (!finding->ok)
-		note(finding->remedy, "a kernel with CONFIG_TRANSPARENT_HUGEPAGE, 6.1 or later");
+		probe_note(finding->remedy, "a kernel with CONFIG_TRANSPARENT_HUGEPAGE, 6.1 or later");
 }
 
 static void judge_io_uring(const struct gw_probe *probe, struct gw_finding *finding)
@@ -169,14 +170,15 @@ static void judge_io_uring(const struct gw_probe *probe, struct gw_finding *find
 	finding->what = "io_uring";
 	finding->ok = probe->io_uring_error == 0 && probe->io_uring_buffers;
 	if (probe->io_uring_error)
-		note(finding->found, "refused: %s", strerror_r(probe->io_uring_error, buffer, sizeof(buffer)));
+		probe_note(finding->found, "refused: %s", strerror_r(probe->io_uring_error, buffer, sizeof(buffer)));
 	else
-		note(finding->found, "%s", probe->io_uring_buffers ? "works" : "works, without registered buffers");
+		probe_note(finding->found, "%s",
+			   probe->io_uring_buffers ? "works" : "works, without registered buffers");
 	if (probe->io_uring_error)
-		note(finding->remedy, "sysctl -w kernel.io_uring_disabled=0 (a container: a seccomp profile that "
-				      "allows it)");
+		probe_note(finding->remedy, "sysctl -w kernel.io_uring_disabled=0 (a container: a seccomp profile that "
+					    "allows it)");
 	else if (!finding->ok)
-		note(finding->remedy, "ulimit -l unlimited");
+		probe_note(finding->remedy, "ulimit -l unlimited");
 }
 
 static void judge_open_files(const struct gw_probe *probe, struct gw_finding *finding)
@@ -184,16 +186,16 @@ static void judge_open_files(const struct gw_probe *probe, struct gw_finding *fi
 	const uint64_t wanted = 1024;
 	finding->what = "open files";
 	finding->ok = probe->open_files_max >= wanted;
-	note(finding->found, "at most %llu", (unsigned long long)probe->open_files_max);
+	probe_note(finding->found, "at most %llu", (unsigned long long)probe->open_files_max);
 	if (!finding->ok)
-		note(finding->remedy, "ulimit -n %llu", (unsigned long long)wanted);
+		probe_note(finding->remedy, "ulimit -n %llu", (unsigned long long)wanted);
 }
 
 static void judge_nodes(const struct gw_probe *probe, struct gw_finding *finding)
 {
 	finding->what = "NUMA nodes";
 	finding->ok = true;
-	note(finding->found, "%u, %u processors", probe->nodes.count, probe->processors);
+	probe_note(finding->found, "%u, %u processors", probe->nodes.count, probe->processors);
 }
 
 uint32_t gw_probe_findings(const struct gw_probe *probe, uint64_t bytes, struct gw_finding findings[GW_FINDINGS_MAX])

@@ -36,7 +36,7 @@ static void look_at_max(uint32_t *granted, const char *folder)
 		take_least(granted, quota, strtoull(end, NULL, 10));
 }
 
-static void look(void *context, const char *folder, bool version2)
+static void processors_look(void *context, const char *folder, bool version2)
 {
 	uint32_t *granted = context;
 	char text[32];
@@ -53,7 +53,7 @@ static void look(void *context, const char *folder, bool version2)
 uint32_t gw_processors_granted(const char *root)
 {
 	uint32_t granted = UINT32_MAX;
-	gw_cgroup_walk(root, "cpu", look, &granted);
+	gw_cgroup_walk(root, "cpu", processors_look, &granted);
 	return granted;
 }
 

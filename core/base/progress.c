@@ -17,7 +17,7 @@
 #define COLUMNS_USUAL 80 /* of a terminal that does not tell */
 #define CLEAR_LINE    "\r\033[K"
 
-static char *amount(const struct gw_progress *progress, char text[GW_UNIT_TEXT_MAX], double value)
+static char *progress_amount(const struct gw_progress *progress, char text[GW_UNIT_TEXT_MAX], double value)
 {
 	return strcmp(progress->unit, "B") == 0 ? gw_text_bytes(text, value) : gw_text_count(text, value);
 }
@@ -33,7 +33,7 @@ static bool knows_total(const struct gw_progress *progress, uint64_t done)
 	return progress->total > 0 && done <= progress->total;
 }
 
-static double share_of(const struct gw_progress *progress, uint64_t done)
+static double progress_share_of(const struct gw_progress *progress, uint64_t done)
 {
 	return done < progress->total ? (double)done / (double)progress->total : 1;
 }
@@ -41,7 +41,7 @@ static double share_of(const struct gw_progress *progress, uint64_t done)
 /* The bar, or "" where there is none: the total is unknown, or nobody looks at a terminal. */
 static void write_bar(const struct gw_progress *progress, uint64_t done, char bar[BAR_CELLS + 4])
 {
-	uint32_t cells = (uint32_t)(share_of(progress, done) * BAR_CELLS);
+	uint32_t cells = (uint32_t)(progress_share_of(progress, done) * BAR_CELLS);
 	bar[0] = 0;
 	if (!knows_total(progress, done) || !progress->terminal)
 		return;
@@ -62,15 +62,16 @@ static int write_line(const struct gw_progress *progress, uint64_t done, uint64_
 		return snprintf(line, bytes, "%s: %s", progress->what, gw_text_duration(done_text, seconds));
 	const char *unit = unit_suffix(progress), *space = *unit ? " " : "";
 	if (knows_total(progress, done))
-		snprintf(of, sizeof(of), " of %s (%.0f %%)", amount(progress, total_text, (double)progress->total),
-			 share_of(progress, done) * 100);
+		snprintf(of, sizeof(of), " of %s (%.0f %%)",
+			 progress_amount(progress, total_text, (double)progress->total),
+			 progress_share_of(progress, done) * 100);
 	return snprintf(line, bytes, "%s %s%s%s%s%s, %s%s%s/s", progress->what, bar,
-			amount(progress, done_text, (double)done), of, space, unit, amount(progress, rate_text, rate),
-			space, unit);
+			progress_amount(progress, done_text, (double)done), of, space, unit,
+			progress_amount(progress, rate_text, rate), space, unit);
 }
 
 /* A line that a terminal wraps cannot be drawn over: the bar goes first, then what is too long. */
-static void draw(const struct gw_progress *progress, uint64_t done, uint64_t now_ns)
+static void progress_draw(const struct gw_progress *progress, uint64_t done, uint64_t now_ns)
 {
 	char bar[BAR_CELLS + 4], line[LINE_BYTES];
 	struct winsize size = {0};
@@ -103,7 +104,7 @@ void gw_progress_update(struct gw_progress *progress, uint64_t done)
 		return;
 	progress->next_ns = now_ns + (progress->terminal ? DRAW_EVERY_NS : LINE_EVERY_NS);
 	progress->drawn = 1;
-	draw(progress, done, now_ns);
+	progress_draw(progress, done, now_ns);
 }
 
 void gw_progress_end(struct gw_progress *progress, uint64_t done)
@@ -114,7 +115,7 @@ void gw_progress_end(struct gw_progress *progress, uint64_t done)
 		fputs(CLEAR_LINE, stderr);
 		fflush(stderr);
 	} else {
-		draw(progress, done, gw_now_ns());
+		progress_draw(progress, done, gw_now_ns());
 	}
 	progress->drawn = 0;
 }

@@ -17,7 +17,7 @@
 
 #define DEPTH_MAX 64 /* folders below one another that a removal follows */
 
-static int note_failure(struct gw_removal *failure, const char *verb, const char *name)
+static int remove_tree_note_failure(struct gw_removal *failure, const char *verb, const char *name)
 {
 	failure->error = errno;
 	failure->verb = verb;
@@ -36,7 +36,7 @@ static int remove_entries(int folder, int depth, struct gw_removal *failure)
 	for (;;) {
 		long bytes = syscall(SYS_getdents64, folder, entries, sizeof(entries));
 		if (bytes <= 0)
-			return bytes == 0 ? 0 : note_failure(failure, "list", ".");
+			return bytes == 0 ? 0 : remove_tree_note_failure(failure, "list", ".");
 		for (long at = 0; at < bytes;) {
 			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
 			at += entry->d_reclen;
@@ -48,7 +48,7 @@ static int remove_entries(int folder, int depth, struct gw_removal *failure)
 	}
 }
 
-static int open_folder(int parent, const char *name, int depth)
+static int remove_tree_open_folder(int parent, const char *name, int depth)
 {
 	if (depth > DEPTH_MAX) {
 		errno = ELOOP;
@@ -62,14 +62,14 @@ static int remove_entry(int parent, const char *name, int depth, struct gw_remov
 	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
-		return note_failure(failure, "remove", name);
+		return remove_tree_note_failure(failure, "remove", name);
 	/* Entries that go away while a folder is listed can hide others: list again until it is empty. */
 	for (int round = 0; round < 16; round++) {
 		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 			return 0;
 		if (errno != ENOTEMPTY && errno != EEXIST)
 			break;
-		int folder = open_folder(parent, name, depth);
+		int folder = remove_tree_open_folder(parent, name, depth);
 		if (folder < 0)
 			break;
 		int result = remove_entries(folder, depth + 1, failure);
@@ -77,7 +77,7 @@ static int remove_entry(int parent, const char *name, int depth, struct gw_remov
 		if (result)
 			return result;
 	}
-	return note_failure(failure, "remove", name);
+	return remove_tree_note_failure(failure, "remove", name);
 }
 
 int gw_remove_path(const char *path, struct gw_removal *failure)

@@ -2,7 +2,7 @@
  *
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). One block gives
  * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, 0} and
- * the Philox key the 64 bits of gw_key(). Integers only: the same bytes on every machine.
+ * the Philox key the 64 bits of gw_draw_key(). Integers only: the same bytes on every machine.
  */
 #ifndef GW_BASE_RNG_H
 #define GW_BASE_RNG_H
@@ -33,7 +33,8 @@ enum gw_draw_kind {
 };
 
 /* key = mix(seed, stream, kind, hop, edge type). */
-static inline uint64_t gw_key(uint64_t seed, uint64_t stream, enum gw_draw_kind kind, uint32_t hop, uint32_t edge_type)
+static inline uint64_t gw_draw_key(uint64_t seed, uint64_t stream, enum gw_draw_kind kind, uint32_t hop,
+				   uint32_t edge_type)
 {
 	uint64_t key = gw_mix64(seed + 0x9e3779b97f4a7c15ull);
 	key = gw_mix64(key ^ (stream + 0xd1b54a32d192ed03ull));

@@ -49,7 +49,7 @@ struct gw_staging {
 
 /* ---- the table of open stagings ---- */
 
-static struct slot *claim_slot(void)
+static struct slot *staging_claim_slot(void)
 {
 	for (int i = 0; i < OPEN_MAX_STAGINGS; i++) {
 		int expected = SLOT_FREE;
@@ -63,7 +63,7 @@ static struct slot *claim_slot(void)
 }
 
 /* Closes all held descriptors from number `first` on. */
-static void let_go(struct slot *slot, int first)
+static void staging_let_go(struct slot *slot, int first)
 {
 	for (int i = first; i < HELD_MAX; i++) {
 		if (slot->held[i] >= 0)
@@ -79,7 +79,7 @@ void gw_staging_cleanup(void)
 		if (atomic_load(&slots[i].state) != SLOT_OPEN || slots[i].pid != getpid())
 			continue;
 		struct gw_removal failure;
-		let_go(&slots[i], 1);
+		staging_let_go(&slots[i], 1);
 		gw_remove_path(slots[i].path, &failure);
 	}
 	errno = saved;
@@ -88,7 +88,7 @@ void gw_staging_cleanup(void)
 /* ---- begin ---- */
 
 /* A copy of the folder's name without slashes at its end. */
-static char *trimmed(const char *folder)
+static char *staging_trimmed(const char *folder)
 {
 	char *copy = gw_strdup(folder);
 	for (size_t length = copy ? strlen(copy) : 0; length > 1 && copy[length - 1] == '/'; length--)
@@ -124,7 +124,7 @@ static gw_status check_final(const char *final, bool replace)
 
 /* Takes the lock and the descriptors that a removal will need. *swept: another process took the folder for a leftover,
  * as it may between mkdir and the lock. */
-static gw_status hold(struct gw_staging *staging, bool *swept)
+static gw_status staging_hold(struct gw_staging *staging, bool *swept)
 {
 	struct slot *slot = staging->slot;
 	slot->held[0] = gw_leftover_hold(staging->temporary);
@@ -156,7 +156,7 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 	atomic_store(&slot->state, SLOT_OPEN);
 	gw_status status;
 	if (mkdir(staging->temporary, 0777) == 0) {
-		status = hold(staging, swept);
+		status = staging_hold(staging, swept);
 		if (status)
 			rmdir(staging->temporary);
 	} else if (errno == ENOENT) {
@@ -166,7 +166,7 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 		status = gw_fail_errno(GW_IO, errno, "make folder %s", staging->temporary);
 	}
 	if (status) {
-		let_go(slot, 0);
+		staging_let_go(slot, 0);
 		atomic_store(&slot->state, SLOT_CLAIMED);
 	}
 	return status;
@@ -176,7 +176,7 @@ static gw_status make_temporary(struct gw_staging *staging)
 {
 	bool swept = true;
 	gw_status status = GW_OK;
-	staging->slot = claim_slot();
+	staging->slot = staging_claim_slot();
 	if (!staging->slot)
 		return gw_fail(GW_LIMIT, "%s: %d folders are being written already", staging->final, OPEN_MAX_STAGINGS);
 	gw_leftovers_sweep(staging->final);
@@ -191,7 +191,7 @@ static gw_status make_temporary(struct gw_staging *staging)
 static void free_staging(struct gw_staging *staging)
 {
 	if (staging->slot) {
-		let_go(staging->slot, 0);
+		staging_let_go(staging->slot, 0);
 		atomic_store(&staging->slot->state, SLOT_FREE);
 	}
 	gw_free(staging->temporary);
@@ -206,7 +206,7 @@ gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging *
 	if (!staging)
 		return GW_NO_MEMORY;
 	staging->replace = replace;
-	staging->final = trimmed(folder);
+	staging->final = staging_trimmed(folder);
 	gw_status status = staging->final ? check_final(staging->final, replace) : GW_NO_MEMORY;
 	if (!status)
 		status = make_temporary(staging);
@@ -321,7 +321,7 @@ gw_status gw_staging_commit(struct gw_staging *staging)
 {
 	struct gw_removal failure;
 	char *old = NULL;
-	let_go(staging->slot, 1); /* for the syncing, which gives them back */
+	staging_let_go(staging->slot, 1); /* for the syncing, which gives them back */
 	gw_status status = gw_sync_tree(staging->temporary);
 	if (status)
 		gw_context(status, "write %s", staging->final);
@@ -348,7 +348,7 @@ void gw_staging_abort(struct gw_staging *staging)
 	if (!staging)
 		return;
 	struct gw_removal failure;
-	let_go(staging->slot, 1);
+	staging_let_go(staging->slot, 1);
 	if (gw_remove_path(staging->temporary, &failure))
 		gw_log(GW_LOG_WARN, "cannot remove %s: %s \"%s\" failed", staging->temporary, failure.verb,
 		       failure.name);

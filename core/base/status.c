@@ -46,7 +46,7 @@ static void set_text(char text[GW_ERROR_TEXT_MAX])
 }
 
 /* Appends ": " and a text, as far as there is room. */
-static void append(char text[GW_ERROR_TEXT_MAX], const char *more)
+static void status_append(char text[GW_ERROR_TEXT_MAX], const char *more)
 {
 	size_t used = strlen(text);
 	snprintf(text + used, GW_ERROR_TEXT_MAX - used, ": %s", more);
@@ -72,10 +72,10 @@ gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	append(text, strerror_r(error, buffer, sizeof(buffer)));
+	status_append(text, strerror_r(error, buffer, sizeof(buffer)));
 	if (error == EMFILE || error == EFBIG) /* limits of this process, whichever file meets them */
-		append(text, error == EMFILE ? "raise the limit on open files (ulimit -n)"
-					     : "raise the limit on the size of files (ulimit -f)");
+		status_append(text, error == EMFILE ? "raise the limit on open files (ulimit -n)"
+						    : "raise the limit on the size of files (ulimit -f)");
 	set_text(text);
 	if (status == GW_IO && (error == ENOSPC || error == EDQUOT))
 		return GW_NO_SPACE;
@@ -93,7 +93,7 @@ gw_status gw_context(gw_status status, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	append(text, error_text);
+	status_append(text, error_text);
 	set_text(text);
 	return status;
 }

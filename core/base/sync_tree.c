@@ -30,7 +30,7 @@ struct tree {
 	size_t used; /* bytes of text */
 };
 
-static gw_status failed(const char *verb, const char *path)
+static gw_status sync_tree_failed(const char *verb, const char *path)
 {
 	return gw_fail_errno(GW_IO, errno, "cannot %s %s", verb, path);
 }
@@ -65,11 +65,11 @@ static void start_writing(const char *path)
 }
 
 /* Lists the entry at path and all below it. path has room for PATH_MAX bytes and is the same again afterwards. */
-static gw_status list(struct tree *tree, char *path, int depth)
+static gw_status sync_tree_list(struct tree *tree, char *path, int depth)
 {
 	struct stat info;
 	if (lstat(path, &info))
-		return failed("look at", path);
+		return sync_tree_failed("look at", path);
 	if (S_ISREG(info.st_mode))
 		start_writing(path);
 	if (!S_ISDIR(info.st_mode))
@@ -78,7 +78,7 @@ static gw_status list(struct tree *tree, char *path, int depth)
 		return gw_fail(GW_LIMIT, "%s: more than %d folders below one another", path, DEPTH_MAX);
 	DIR *folder = opendir(path);
 	if (!folder)
-		return failed("list", path);
+		return sync_tree_failed("list", path);
 	gw_status status = add_path(tree, path);
 	size_t length = strlen(path);
 	for (struct dirent *entry; !status && (errno = 0, entry = readdir(folder));) {
@@ -91,11 +91,11 @@ static gw_status list(struct tree *tree, char *path, int depth)
 		}
 		path[length] = '/';
 		memcpy(path + length + 1, entry->d_name, bytes);
-		status = list(tree, path, depth + 1);
+		status = sync_tree_list(tree, path, depth + 1);
 		path[length] = 0;
 	}
 	if (!status && errno)
-		status = failed("list", path);
+		status = sync_tree_failed("list", path);
 	closedir(folder);
 	return status;
 }
@@ -109,10 +109,10 @@ static gw_status sync_entries(void *context, uint64_t begin, uint64_t end, unsig
 		const char *path = (const char *)tree->text.data + ((const size_t *)tree->starts.data)[i];
 		int file = open_entry(path);
 		if (file < 0)
-			return failed("open", path);
+			return sync_tree_failed("open", path);
 		/* EINVAL: a file system that cannot sync folders, which is no reason to fail. */
 		if (fsync(file) && errno != EINVAL)
-			status = failed("write", path);
+			status = sync_tree_failed("write", path);
 		close(file);
 	}
 	return status;
@@ -126,7 +126,7 @@ gw_status gw_sync_tree(const char *folder)
 	if (bytes > sizeof(path))
 		return gw_fail(GW_LIMIT, "%s: the path is too long", folder);
 	memcpy(path, folder, bytes);
-	gw_status status = list(&tree, path, 0);
+	gw_status status = sync_tree_list(&tree, path, 0);
 	if (!status)
 		status = gw_parallel_for(THREADS, tree.count, 1, sync_entries, &tree);
 	gw_vec_free(&tree.text);

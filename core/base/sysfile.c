@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool read_file(char *buffer, size_t bytes, const char *format, va_list arguments)
+static bool sysfile_read_file(char *buffer, size_t bytes, const char *format, va_list arguments)
 	__attribute__((format(printf, 3, 0)));
 
-static bool read_file(char *buffer, size_t bytes, const char *format, va_list arguments)
+static bool sysfile_read_file(char *buffer, size_t bytes, const char *format, va_list arguments)
 {
 	char path[PATH_MAX];
 	int length = vsnprintf(path, sizeof(path), format, arguments);
@@ -37,7 +37,7 @@ bool gw_sysfile_read(char *buffer, size_t bytes, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	bool found = read_file(buffer, bytes, format, arguments);
+	bool found = sysfile_read_file(buffer, bytes, format, arguments);
 	va_end(arguments);
 	return found;
 }
@@ -62,7 +62,7 @@ bool gw_sysfile_number(uint64_t *out, const char *format, ...)
 	char text[64], *end;
 	va_list arguments;
 	va_start(arguments, format);
-	bool found = read_file(text, sizeof(text), format, arguments);
+	bool found = sysfile_read_file(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	if (!found)
 		return false;

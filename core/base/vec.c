@@ -50,7 +50,7 @@ static void *big_new(size_t bytes)
 	return data;
 }
 
-static void release(void *data, size_t capacity)
+static void vec_release(void *data, size_t capacity)
 {
 	if (capacity >= BIG)
 		munmap(data, capacity);
@@ -72,13 +72,13 @@ gw_status gw_vec_reserve(struct gw_vec *vec, size_t bytes)
 		return GW_NO_MEMORY;
 	if (vec->capacity)
 		memcpy(data, vec->data, vec->capacity);
-	release(vec->data, vec->capacity);
+	vec_release(vec->data, vec->capacity);
 	*vec = (struct gw_vec){.data = data, .capacity = capacity};
 	return GW_OK;
 }
 
 void gw_vec_free(struct gw_vec *vec)
 {
-	release(vec->data, vec->capacity);
+	vec_release(vec->data, vec->capacity);
 	*vec = (struct gw_vec){0};
 }

@@ -68,7 +68,7 @@ static bool decode_unsigned(uint64_t value, struct decoded *out)
 	return true;
 }
 
-static bool decode(gw_dtype dtype, const void *weights, uint64_t i, struct decoded *out)
+static bool alias_decode(gw_dtype dtype, const void *weights, uint64_t i, struct decoded *out)
 {
 	switch (dtype) {
 	case GW_UINT8:
@@ -107,7 +107,7 @@ static gw_status scale_weights(const struct build *build, uint64_t from, uint64_
 	struct decoded weight;
 	int top = INT32_MIN;
 	for (uint64_t i = 0; i < n; i++) {
-		if (!decode(build->dtype, build->weights, from + i, &weight))
+		if (!alias_decode(build->dtype, build->weights, from + i, &weight))
 			return gw_fail(GW_RANGE,
 				       "edge %" PRIu64
 				       ": its weight is negative, infinite or not a number: weights are finite and 0 "
@@ -118,7 +118,7 @@ static gw_status scale_weights(const struct build *build, uint64_t from, uint64_
 	}
 	*sum = 0;
 	for (uint64_t i = 0; i < n; i++) {
-		decode(build->dtype, build->weights, from + i, &weight);
+		alias_decode(build->dtype, build->weights, from + i, &weight);
 		uint64_t scaled = 0;
 		int shift = weight.mantissa ? weight.exponent - (top - WEIGHT_BITS) : 0;
 		if (shift >= 0)
@@ -158,7 +158,7 @@ static void pair_columns(wide *mass, uint32_t *stack, uint64_t n, wide mean, uin
 	}
 }
 
-static gw_status grow(struct scratch *scratch, uint64_t n)
+static gw_status alias_grow(struct scratch *scratch, uint64_t n)
 {
 	if (n <= scratch->room)
 		return GW_OK;
@@ -180,7 +180,7 @@ static gw_status build_list(const struct build *build, uint64_t row, struct scra
 		return GW_OK;
 	if (n >= UINT32_MAX)
 		return gw_fail(GW_LIMIT, "list %" PRIu64 ": %" PRIu64 " edges are too many for an alias table", row, n);
-	gw_status status = grow(scratch, n);
+	gw_status status = alias_grow(scratch, n);
 	if (status == GW_OK)
 		status = scale_weights(build, from, n, scratch->mass, &sum);
 	if (status != GW_OK)

@@ -303,7 +303,7 @@ static void choose_sizes(struct build *build, unsigned threads)
 	build->slices = threads < SLICES_MAX ? threads : SLICES_MAX;
 }
 
-static gw_status run(struct build *build, unsigned threads)
+static gw_status csc_run(struct build *build, unsigned threads)
 {
 	gw_status status = gw_parallel_for(threads, build->slices, 1, count_body, build);
 	if (status != GW_OK)
@@ -333,7 +333,7 @@ gw_status gw_csc_build(const struct gw_coo *coo, unsigned threads, struct gw_csc
 	build.scratch = gw_calloc(threads, sizeof(*build.scratch));
 	gw_status status = GW_NO_MEMORY;
 	if (out->indptr && out->order && build.packed && build.cursors && build.bucket_from && build.scratch)
-		status = run(&build, threads);
+		status = csc_run(&build, threads);
 	for (unsigned t = 0; build.scratch && t < threads; t++)
 		gw_free(build.scratch[t].words);
 	gw_free(build.scratch);

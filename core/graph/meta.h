@@ -95,12 +95,12 @@ gw_status gw_meta_finish(struct gw_graph_meta *meta);
 gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **out);
 
 /* What a key means: "node/<ntype>/<name>", "edge/<folder>/<name>" or "edge/<folder>/out/<name>". */
-struct gw_key {
+struct gw_array_key {
 	bool edge, out;
 	uint32_t type;    /* node or edge type */
 	const char *name; /* within the key */
 };
-gw_status gw_key_parse(const struct gw_graph_meta *meta, const char *key, struct gw_key *out);
+gw_status gw_array_key_parse(const struct gw_graph_meta *meta, const char *key, struct gw_array_key *out);
 
 /* Adds an array to a part; key and file are copied. GW_EXISTS, GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);

@@ -32,7 +32,7 @@ static gw_status read_whole(int fd, const char *path, char *text, size_t bytes)
 }
 
 /* GW_INVALID: no regular file; GW_LIMIT: too long to be a graph's JSON. */
-static gw_status read_file(const char *path, char **text, size_t *bytes)
+static gw_status meta_file_read_file(const char *path, char **text, size_t *bytes)
 {
 	struct stat info;
 	*text = NULL;
@@ -60,7 +60,7 @@ static gw_status read_file(const char *path, char **text, size_t *bytes)
 }
 
 /* Does the text look like a graph's JSON? Only to choose among the files of a folder; parsing decides. */
-static bool is_ours(const char *text, size_t bytes)
+static bool meta_file_is_ours(const char *text, size_t bytes)
 {
 	return memmem(text, bytes, "\"graphwire-", 11) != NULL;
 }
@@ -75,8 +75,8 @@ static gw_status look_at(const char *folder, const char *name, char **found)
 	size_t bytes;
 	if (!path)
 		return GW_NO_MEMORY;
-	gw_status status = read_file(path, &text, &bytes);
-	bool ours = status == GW_OK && is_ours(text, bytes);
+	gw_status status = meta_file_read_file(path, &text, &bytes);
+	bool ours = status == GW_OK && meta_file_is_ours(text, bytes);
 	gw_free(text);
 	if (status == GW_INVALID || status == GW_LIMIT)
 		status = GW_OK; /* a folder, a pipe, a data set: none of ours */
@@ -173,7 +173,7 @@ gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
 	else if (!(path = gw_strdup(config)))
 		status = GW_NO_MEMORY;
 	if (status == GW_OK)
-		status = read_file(path, &text, &bytes);
+		status = meta_file_read_file(path, &text, &bytes);
 	if (status == GW_OK) {
 		status = gw_meta_parse(text, bytes, path, out);
 		if (status == GW_FORMAT)

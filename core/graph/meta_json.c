@@ -21,7 +21,7 @@ static const char *const known_keys[] = {
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
 
-static gw_status get(const json_t *object, const char *key, json_type type, json_t **out)
+static gw_status json_get(const json_t *object, const char *key, json_type type, json_t **out)
 {
 	static const char *const type_names[] = {"an object", "an array", "a string", "a whole number"};
 	*out = json_object_get(object, key);
@@ -49,7 +49,7 @@ static gw_status get_number(const json_t *object, const char *key, uint64_t max,
 {
 	json_t *value;
 	*out = 0;
-	gw_status status = get(object, key, JSON_INTEGER, &value);
+	gw_status status = json_get(object, key, JSON_INTEGER, &value);
 	return status == GW_OK ? get_count(value, key, max, out) : status;
 }
 
@@ -57,7 +57,7 @@ static gw_status get_string(const json_t *object, const char *key, size_t max, c
 {
 	json_t *value;
 	*out = "";
-	gw_status status = get(object, key, JSON_STRING, &value);
+	gw_status status = json_get(object, key, JSON_STRING, &value);
 	if (status != GW_OK)
 		return status;
 	if (json_string_length(value) > max)
@@ -104,7 +104,7 @@ static gw_status check_map(const json_t *root, const char *map_key, const json_t
 {
 	json_t *map, *ranges;
 	const char *type;
-	gw_status status = get(root, map_key, JSON_OBJECT, &map);
+	gw_status status = json_get(root, map_key, JSON_OBJECT, &map);
 	if (status != GW_OK)
 		return status;
 	if (json_object_size(map) != json_object_size(types))
@@ -180,7 +180,7 @@ static gw_status read_ranges(const json_t *map, const char *map_key, const char 
 			     uint64_t *count)
 {
 	json_t *ranges;
-	gw_status status = get(map, type, JSON_ARRAY, &ranges); /* of that size: check_map */
+	gw_status status = json_get(map, type, JSON_ARRAY, &ranges); /* of that size: check_map */
 	for (uint32_t p = 0; status == GW_OK && p < parts; p++) {
 		const json_t *range = json_array_get(ranges, p);
 		uint64_t begin;
@@ -204,9 +204,9 @@ static gw_status read_ranges(const json_t *map, const char *map_key, const char 
 static gw_status read_maps(const json_t *root, struct gw_graph_meta *meta)
 {
 	json_t *nodes = NULL, *edges = NULL;
-	gw_status status = get(root, "node_map", JSON_OBJECT, &nodes);
+	gw_status status = json_get(root, "node_map", JSON_OBJECT, &nodes);
 	if (status == GW_OK)
-		status = get(root, "edge_map", JSON_OBJECT, &edges);
+		status = json_get(root, "edge_map", JSON_OBJECT, &edges);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
 		status = read_ranges(nodes, "node_map", meta->ntypes[t].name, meta->num_parts, meta->ntypes[t].starts,
 				     &meta->ntypes[t].count);
@@ -306,7 +306,7 @@ static gw_status check_columns(const json_t *root, const struct gw_graph_meta *m
 {
 	json_t *object, *list;
 	const char *name;
-	gw_status status = get(root, "indptr_columns", JSON_OBJECT, &object);
+	gw_status status = json_get(root, "indptr_columns", JSON_OBJECT, &object);
 	if (status != GW_OK)
 		return status;
 	json_object_foreach(object, name, list)
@@ -336,7 +336,7 @@ static gw_status check_columns(const json_t *root, const struct gw_graph_meta *m
 }
 
 /* A path below the JSON's folder that ends in .npy: no absolute ones, none that climb, no odd characters. */
-static gw_status check_file(const char *file)
+static gw_status json_check_file(const char *file)
 {
 	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/";
 	size_t length = strlen(file);
@@ -363,7 +363,7 @@ static gw_status read_array(const json_t *value, const char *key, struct gw_arra
 		return gw_fail(GW_FORMAT, "not an object");
 	gw_status status = get_string(value, "file", 4096, file);
 	if (status == GW_OK)
-		status = check_file(*file);
+		status = json_check_file(*file);
 	if (status == GW_OK)
 		status = get_string(value, "dtype", 32, &dtype);
 	if (status == GW_OK)
@@ -371,7 +371,7 @@ static gw_status read_array(const json_t *value, const char *key, struct gw_arra
 	if (status == GW_OK)
 		status = get_hex(value, "digest", &array->digest);
 	if (status == GW_OK)
-		status = get(value, "shape", JSON_ARRAY, &shape);
+		status = json_get(value, "shape", JSON_ARRAY, &shape);
 	if (status != GW_OK)
 		return status;
 	if (json_object_size(value) != 4)
@@ -409,7 +409,7 @@ static gw_status read_part(const json_t *root, uint32_t part, struct gw_graph_me
 	char part_key[32];
 	json_t *arrays;
 	snprintf(part_key, sizeof(part_key), "part-%u", part);
-	gw_status status = get(root, part_key, JSON_OBJECT, &arrays);
+	gw_status status = json_get(root, part_key, JSON_OBJECT, &arrays);
 	if (status != GW_OK)
 		return status;
 	const char **keys = sorted_keys(arrays);
@@ -475,9 +475,9 @@ static gw_status create_from(const json_t *root, struct gw_graph_meta **out)
 	if (status == GW_OK)
 		status = get_number(root, "num_parts", GW_PARTS_MAX, &parts);
 	if (status == GW_OK)
-		status = get(root, "ntypes", JSON_OBJECT, &ntypes);
+		status = json_get(root, "ntypes", JSON_OBJECT, &ntypes);
 	if (status == GW_OK)
-		status = get(root, "etypes", JSON_OBJECT, &etypes);
+		status = json_get(root, "etypes", JSON_OBJECT, &etypes);
 	if (status == GW_OK)
 		status = check_keys(root, (uint32_t)parts);
 	if (status == GW_OK)

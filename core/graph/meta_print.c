@@ -22,7 +22,7 @@ struct printer {
 	bool failed;
 };
 
-static void put(struct printer *p, const char *text, size_t bytes)
+static void print_put(struct printer *p, const char *text, size_t bytes)
 {
 	if (p->failed)
 		return;
@@ -43,12 +43,12 @@ static void put(struct printer *p, const char *text, size_t bytes)
 
 static void put_text(struct printer *p, const char *text)
 {
-	put(p, text, strlen(text));
+	print_put(p, text, strlen(text));
 }
 
 static int put_piece(const char *text, size_t bytes, void *printer)
 {
-	put(printer, text, bytes);
+	print_put(printer, text, bytes);
 	return 0;
 }
 
@@ -77,7 +77,7 @@ static void put_top(struct printer *p, const char *key, json_t *value)
 }
 
 /* Appends to an array that may have failed already. */
-static json_t *with(json_t *list, json_t *item)
+static json_t *print_with(json_t *list, json_t *item)
 {
 	if (list && json_array_append_new(list, item) == 0)
 		return list;
@@ -87,20 +87,20 @@ static json_t *with(json_t *list, json_t *item)
 	return NULL;
 }
 
-static json_t *ranges(const uint64_t *starts, uint32_t parts)
+static json_t *print_ranges(const uint64_t *starts, uint32_t parts)
 {
 	json_t *list = json_array();
 	for (uint32_t p = 0; p < parts; p++)
-		list = with(list, json_pack("[II]", (json_int_t)starts[p], (json_int_t)starts[p + 1]));
+		list = print_with(list, json_pack("[II]", (json_int_t)starts[p], (json_int_t)starts[p + 1]));
 	return list;
 }
 
-static json_t *columns(const struct gw_graph_meta *meta, const struct gw_node_type *type)
+static json_t *print_columns(const struct gw_graph_meta *meta, const struct gw_node_type *type)
 {
 	json_t *list = json_array();
 	for (uint32_t c = 0; c < type->columns; c++) {
 		char text[ETYPE_TEXT_MAX];
-		list = with(list, json_string(gw_meta_etype_text(meta, type->column_edge_types[c], text)));
+		list = print_with(list, json_string(gw_meta_etype_text(meta, type->column_edge_types[c], text)));
 	}
 	return list;
 }
@@ -119,14 +119,14 @@ static void put_ntypes(struct printer *p)
 	put_text(p, "{");
 	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
 		put_key(p, "  ", meta->ntypes[t].name, t == 0);
-		put_value(p, ranges(meta->ntypes[t].starts, meta->num_parts));
+		put_value(p, print_ranges(meta->ntypes[t].starts, meta->num_parts));
 	}
 	put_text(p, "}");
 	put_key(p, " ", "indptr_columns", false);
 	put_text(p, "{");
 	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
 		put_key(p, "  ", meta->ntypes[t].name, t == 0);
-		put_value(p, columns(meta, &meta->ntypes[t]));
+		put_value(p, print_columns(meta, &meta->ntypes[t]));
 	}
 	put_text(p, "}");
 }
@@ -143,7 +143,7 @@ static json_t *etype_value(const struct gw_graph_meta *meta, uint32_t t, enum et
 	case NUMBER:
 		return json_integer(t);
 	case RANGES:
-		return ranges(type->starts, meta->num_parts);
+		return print_ranges(type->starts, meta->num_parts);
 	case ORDER:
 		snprintf(text, sizeof(text), "time:%s", type->time_name);
 		if (type->order == GW_ORDER_SRC)
@@ -181,12 +181,12 @@ static void put_etypes(struct printer *p)
 	for (uint32_t t = 0; t < p->meta->num_etypes; t++) {
 		char text[ETYPE_TEXT_MAX];
 		if (p->meta->etypes[t].out_column != GW_TYPE_NONE)
-			list = with(list, json_string(gw_meta_etype_text(p->meta, t, text)));
+			list = print_with(list, json_string(gw_meta_etype_text(p->meta, t, text)));
 	}
 	put_top(p, "transpose", list);
 }
 
-static json_t *hex(uint64_t value)
+static json_t *print_hex(uint64_t value)
 {
 	char text[17];
 	snprintf(text, sizeof(text), "%016" PRIx64, value);
@@ -197,9 +197,9 @@ static json_t *array_object(const struct gw_array_meta *array)
 {
 	json_t *shape = json_array();
 	for (uint32_t i = 0; i < array->ndim; i++)
-		shape = with(shape, json_integer((json_int_t)array->shape[i]));
+		shape = print_with(shape, json_integer((json_int_t)array->shape[i]));
 	return json_pack("{sssssoso}", "file", array->file, "dtype", gw_dtype_name(array->dtype), "shape", shape,
-			 "digest", hex(array->digest));
+			 "digest", print_hex(array->digest));
 }
 
 static void put_part(struct printer *p, uint32_t number)
@@ -228,7 +228,7 @@ gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 	put_key(&p, " ", "format", true);
 	put_value(&p, json_string(GW_FORMAT_NAME));
 	put_top(&p, "graph_name", json_string(meta->graph_name));
-	put_top(&p, "graph_id", hex(meta->graph_id));
+	put_top(&p, "graph_id", print_hex(meta->graph_id));
 	put_top(&p, "part_method", json_string(meta->part_method));
 	put_top(&p, "num_parts", json_integer(meta->num_parts));
 	put_top(&p, "num_nodes", json_integer((json_int_t)nodes));

@@ -36,7 +36,7 @@ static uint32_t find_type(const struct gw_graph_meta *meta, bool edge, const cha
 	return GW_TYPE_NONE;
 }
 
-gw_status gw_key_parse(const struct gw_graph_meta *meta, const char *key, struct gw_key *out)
+gw_status gw_array_key_parse(const struct gw_graph_meta *meta, const char *key, struct gw_array_key *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->edge = strncmp(key, "edge/", 5) == 0;
@@ -59,7 +59,7 @@ gw_status gw_key_parse(const struct gw_graph_meta *meta, const char *key, struct
 	return status == GW_OK ? GW_OK : gw_context(status, "\"%.200s\"", key);
 }
 
-static bool ends_with(const char *name, const char *suffix)
+static bool schema_ends_with(const char *name, const char *suffix)
 {
 	size_t length = strlen(name), tail = strlen(suffix);
 	return length > tail && strcmp(name + length - tail, suffix) == 0;
@@ -82,20 +82,20 @@ struct rule {
  */
 static bool string_rule(const char *name, uint64_t rows, struct rule *rule)
 {
-	if (ends_with(name, ".offsets")) {
-		bool names = ends_with(name, ".names.offsets");
+	if (schema_ends_with(name, ".offsets")) {
+		bool names = schema_ends_with(name, ".names.offsets");
 		*rule = (struct rule){BITS(GW_UINT64), 1, names ? ANY_ROWS : rows + 1, 0};
 		return true;
 	}
-	if (ends_with(name, ".bytes")) {
+	if (schema_ends_with(name, ".bytes")) {
 		*rule = (struct rule){BITS(GW_UINT8), 1, ANY_ROWS, 0};
 		return true;
 	}
 	return false;
 }
 
-static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_key *key, const char *text,
-			   struct rule *rule)
+static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *key,
+			   const char *text, struct rule *rule)
 {
 	const struct gw_node_type *type = &meta->ntypes[key->type];
 	uint64_t rows = type->starts[part + 1] - type->starts[part];
@@ -117,8 +117,8 @@ static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 	return GW_OK;
 }
 
-static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_key *key, const char *text,
-			   struct rule *rule)
+static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *key,
+			   const char *text, struct rule *rule)
 {
 	const struct gw_edge_type *type = &meta->etypes[key->type];
 	uint64_t rows = type->starts[part + 1] - type->starts[part];
@@ -139,7 +139,7 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 		*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
 	} else if (type->order == GW_ORDER_TIME_SRC && strcmp(key->name, type->time_name) == 0) {
 		*rule = (struct rule){BITS(GW_INT64) | BITS(GW_INT32), 1, rows, 0};
-	} else if (ends_with(key->name, ".alias")) {
+	} else if (schema_ends_with(key->name, ".alias")) {
 		*rule = (struct rule){BITS(GW_UINT32), 2, rows, 2};
 	} else if (!string_rule(key->name, rows, rule)) {
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
@@ -170,7 +170,7 @@ static gw_status check_size(const struct gw_array_meta *array)
 
 /* gw_meta_check_array with the array's key already taken apart. */
 static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array,
-			      const struct gw_key *key)
+			      const struct gw_array_key *key)
 {
 	struct rule rule = {0};
 	gw_status status = key->edge ? edge_rule(meta, part, key, array->key, &rule)
@@ -185,7 +185,7 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 	if (rule.rows != ANY_ROWS && array->shape[0] != rule.rows)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows; part %u has %llu there", array->key,
 			       (unsigned long long)array->shape[0], part, (unsigned long long)rule.rows);
-	if (ends_with(key->name, ".offsets") && array->shape[0] == 0)
+	if (schema_ends_with(key->name, ".offsets") && array->shape[0] == 0)
 		return gw_fail(GW_INVALID, "\"%s\": it has no rows; offsets have one more than there are strings",
 			       array->key);
 	if (rule.ndim == 2 && array->shape[1] != rule.columns)
@@ -196,15 +196,15 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 
 gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array)
 {
-	struct gw_key key;
+	struct gw_array_key key;
 	if (part >= meta->num_parts)
 		return gw_fail(GW_INVALID, "part %u: the graph has %u parts", part, meta->num_parts);
-	gw_status status = gw_key_parse(meta, array->key, &key);
+	gw_status status = gw_array_key_parse(meta, array->key, &key);
 	return status == GW_OK ? check_parsed(meta, part, array, &key) : status;
 }
 
-static gw_status require(const struct gw_graph_meta *meta, uint32_t part, bool edge, uint32_t type, const char *name,
-			 const struct gw_array_meta **out)
+static gw_status schema_require(const struct gw_graph_meta *meta, uint32_t part, bool edge, uint32_t type,
+				const char *name, const struct gw_array_meta **out)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	snprintf(key, sizeof(key), "%s/%s/%s", edge ? "edge" : "node",
@@ -218,15 +218,15 @@ static gw_status require(const struct gw_graph_meta *meta, uint32_t part, bool e
 }
 
 /* The transposed lists of all parts together hold each edge once. */
-static gw_status check_transpose(const struct gw_graph_meta *meta, uint32_t etype)
+static gw_status schema_check_transpose(const struct gw_graph_meta *meta, uint32_t etype)
 {
 	uint64_t total = 0;
 	bool over = false;
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		const struct gw_array_meta *indices, *eid;
-		gw_status status = require(meta, p, true, etype, "out/indices", &indices);
+		gw_status status = schema_require(meta, p, true, etype, "out/indices", &indices);
 		if (status == GW_OK)
-			status = require(meta, p, true, etype, "out/eid", &eid);
+			status = schema_require(meta, p, true, etype, "out/eid", &eid);
 		if (status != GW_OK)
 			return status;
 		if (indices->shape[0] != eid->shape[0])
@@ -246,33 +246,33 @@ static gw_status check_required(const struct gw_graph_meta *meta, uint32_t part)
 	gw_status status = GW_OK;
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++) {
 		if (meta->ntypes[t].columns > 0)
-			status = require(meta, part, false, t, "indptr", NULL);
+			status = schema_require(meta, part, false, t, "indptr", NULL);
 		if (status == GW_OK && meta->ntypes[t].out_columns > 0)
-			status = require(meta, part, false, t, "out_indptr", NULL);
+			status = schema_require(meta, part, false, t, "out_indptr", NULL);
 	}
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++) {
 		const struct gw_edge_type *type = &meta->etypes[t];
-		status = require(meta, part, true, t, "indices", NULL);
+		status = schema_require(meta, part, true, t, "indices", NULL);
 		if (status == GW_OK && type->relations > 0)
-			status = require(meta, part, true, t, "rel", NULL);
+			status = schema_require(meta, part, true, t, "rel", NULL);
 		if (status == GW_OK && type->order == GW_ORDER_TIME_SRC)
-			status = require(meta, part, true, t, type->time_name, NULL);
+			status = schema_require(meta, part, true, t, type->time_name, NULL);
 	}
 	return status;
 }
 
 /* Offsets without bytes, bytes without offsets, ids that are numbers and text. */
-static gw_status check_strings(const struct gw_graph_meta *meta, uint32_t part)
+static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t part)
 {
 	for (uint32_t i = 0; i < meta->parts[part].count; i++) {
 		const char *key = meta->parts[part].arrays[i].key;
-		bool offsets = ends_with(key, ".offsets");
-		if (!offsets && !ends_with(key, ".bytes"))
+		bool offsets = schema_ends_with(key, ".offsets");
+		if (!offsets && !schema_ends_with(key, ".bytes"))
 			continue;
 		char other[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 		size_t stem = (size_t)(strrchr(key, '.') - key);
 		snprintf(other, sizeof(other), "%.*s", (int)stem, key);
-		if (ends_with(other, "/orig_id") && gw_meta_array(meta, part, other))
+		if (schema_ends_with(other, "/orig_id") && gw_meta_array(meta, part, other))
 			return gw_fail(GW_INVALID, "part %u: \"%s\" beside \"%s\": ids are numbers or text, not both",
 				       part, key, other);
 		snprintf(other, sizeof(other), "%.*s%s", (int)stem, key, offsets ? ".bytes" : ".offsets");
@@ -286,7 +286,7 @@ static gw_status check_strings(const struct gw_graph_meta *meta, uint32_t part)
 /* A table of names: of values, not of nodes or edges. */
 static bool is_names(const char *key)
 {
-	return ends_with(key, ".names.offsets") || ends_with(key, ".names.bytes");
+	return schema_ends_with(key, ".names.offsets") || schema_ends_with(key, ".names.bytes");
 }
 
 /* The same keys in all parts, with the same dtype and row shape: a row is read without asking whose it is. Offsets are
@@ -301,7 +301,7 @@ static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
 		if (order != 0)
 			return gw_fail(GW_INVALID, "part %u: there is no \"%s\", which part %u has",
 				       order < 0 ? part : 0, order < 0 ? a->key : b->key, order < 0 ? 0 : part);
-		bool offsets = ends_with(a->key, "/indptr") || ends_with(a->key, "/out_indptr");
+		bool offsets = schema_ends_with(a->key, "/indptr") || schema_ends_with(a->key, "/out_indptr");
 		if (a->ndim != b->ndim || (a->dtype != b->dtype && !offsets) ||
 		    memcmp(a->shape + 1, b->shape + 1, (a->ndim - 1) * sizeof(a->shape[0])) != 0)
 			return gw_fail(GW_INVALID, "part %u: \"%s\" has another dtype or row shape than in part 0",
@@ -314,7 +314,7 @@ static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
 	return GW_OK;
 }
 
-static gw_status check_part(const struct gw_graph_meta *meta, uint32_t part, const struct gw_key *keys)
+static gw_status check_part(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *keys)
 {
 	gw_status status = part > 0 ? check_same(meta, part) : GW_OK;
 	for (uint32_t i = 0; status == GW_OK && i < meta->parts[part].count; i++) {
@@ -324,16 +324,16 @@ static gw_status check_part(const struct gw_graph_meta *meta, uint32_t part, con
 	}
 	if (status == GW_OK)
 		status = check_required(meta, part);
-	return status == GW_OK ? check_strings(meta, part) : status;
+	return status == GW_OK ? schema_check_strings(meta, part) : status;
 }
 
 gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 {
 	/* Taken apart once: a part with other keys than the first is refused for that. */
-	struct gw_key *keys = gw_calloc(meta->parts[0].count, sizeof(*keys));
+	struct gw_array_key *keys = gw_calloc(meta->parts[0].count, sizeof(*keys));
 	gw_status status = keys ? GW_OK : GW_NO_MEMORY;
 	for (uint32_t i = 0; status == GW_OK && i < meta->parts[0].count; i++) {
-		status = gw_key_parse(meta, meta->parts[0].arrays[i].key, &keys[i]);
+		status = gw_array_key_parse(meta, meta->parts[0].arrays[i].key, &keys[i]);
 		if (status != GW_OK)
 			gw_context(status, "part 0");
 	}
@@ -341,7 +341,7 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 		status = check_part(meta, p, keys);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++) {
 		if (meta->etypes[t].out_column != GW_TYPE_NONE)
-			status = check_transpose(meta, t);
+			status = schema_check_transpose(meta, t);
 	}
 	gw_free(keys);
 	return status;

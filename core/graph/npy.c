@@ -33,7 +33,7 @@ static void skip_spaces(struct cursor *c)
 		c->at++;
 }
 
-static bool take(struct cursor *c, char wanted)
+static bool npy_take(struct cursor *c, char wanted)
 {
 	skip_spaces(c);
 	if (c->at == c->end || *c->at != wanted)
@@ -69,7 +69,7 @@ static bool take_word(struct cursor *c, const char *word)
 	return true;
 }
 
-static bool take_number(struct cursor *c, uint64_t *out)
+static bool npy_take_number(struct cursor *c, uint64_t *out)
 {
 	skip_spaces(c);
 	if (c->at == c->end || !isdigit((unsigned char)*c->at))
@@ -88,18 +88,18 @@ static bool take_number(struct cursor *c, uint64_t *out)
 
 static gw_status parse_shape(struct cursor *c, struct gw_npy *npy)
 {
-	if (!take(c, '('))
+	if (!npy_take(c, '('))
 		return gw_fail(GW_FORMAT, "'shape' is not a tuple");
 	npy->ndim = 0;
-	while (!take(c, ')')) {
+	while (!npy_take(c, ')')) {
 		uint64_t n;
-		if (!take_number(c, &n))
+		if (!npy_take_number(c, &n))
 			return gw_fail(GW_FORMAT, "'shape': dimension %u is not a whole number below 2^64", npy->ndim);
 		if (npy->ndim == GW_DIMS_MAX)
 			return gw_fail(GW_UNSUPPORTED, "more than %d dimensions", GW_DIMS_MAX);
 		npy->shape[npy->ndim++] = n;
-		if (!take(c, ',')) {
-			if (!take(c, ')'))
+		if (!npy_take(c, ',')) {
+			if (!npy_take(c, ')'))
 				return gw_fail(GW_FORMAT, "'shape' is not closed");
 			break;
 		}
@@ -115,7 +115,7 @@ struct seen {
 static gw_status parse_entry(struct cursor *c, struct gw_npy *npy, struct seen *seen)
 {
 	char key[32], value[32];
-	if (!take_string(c, key, sizeof(key)) || !take(c, ':'))
+	if (!take_string(c, key, sizeof(key)) || !npy_take(c, ':'))
 		return gw_fail(GW_FORMAT, "the header is not a dictionary of 'descr', 'fortran_order' and 'shape'");
 	if (strcmp(key, "descr") == 0 && !seen->descr) {
 		seen->descr = true;
@@ -143,14 +143,14 @@ static gw_status parse_entry(struct cursor *c, struct gw_npy *npy, struct seen *
 static gw_status parse_dictionary(struct cursor *c, struct gw_npy *npy)
 {
 	struct seen seen = {0};
-	if (!take(c, '{'))
+	if (!npy_take(c, '{'))
 		return gw_fail(GW_FORMAT, "the header is not a dictionary");
-	while (!take(c, '}')) {
+	while (!npy_take(c, '}')) {
 		gw_status status = parse_entry(c, npy, &seen);
 		if (status != GW_OK)
 			return status;
-		if (!take(c, ',')) {
-			if (!take(c, '}'))
+		if (!npy_take(c, ',')) {
+			if (!npy_take(c, '}'))
 				return gw_fail(GW_FORMAT, "the header's dictionary is not closed");
 			break;
 		}

@@ -42,7 +42,7 @@ struct gw_part {
 	struct gw_load_stats stats;
 };
 
-static gw_status fail_read(int error, const char *path, const char *key)
+static gw_status part_fail_read(int error, const char *path, const char *key)
 {
 	return gw_fail_errno(error == ENOENT ? GW_NOT_FOUND : GW_IO, error, "%s: %s: cannot read", path, key);
 }
@@ -53,18 +53,18 @@ static gw_status read_start(const char *path, const char *key, void *data, size_
 	struct stat info;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
 	if (fd < 0)
-		return fail_read(errno, path, key);
+		return part_fail_read(errno, path, key);
 	gw_status status = GW_OK;
 	*got = 0;
 	if (fstat(fd, &info) < 0)
-		status = fail_read(errno, path, key);
+		status = part_fail_read(errno, path, key);
 	else if (!S_ISREG(info.st_mode))
 		status = gw_fail(GW_FORMAT, "%s: %s: not a regular file", path, key);
 	*length = status == GW_OK ? (uint64_t)info.st_size : 0;
 	while (status == GW_OK && *got < bytes) {
 		ssize_t done = pread(fd, (uint8_t *)data + *got, bytes - *got, (off_t)*got);
 		if (done < 0 && errno != EINTR)
-			status = fail_read(errno, path, key);
+			status = part_fail_read(errno, path, key);
 		if (done == 0)
 			break;
 		*got += done > 0 ? (size_t)done : 0;
@@ -175,16 +175,16 @@ static gw_status open_sources(struct gw_part *part, bool verify)
 
 /* --- the arena ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t round_up(uint64_t bytes)
+static uint64_t part_round_up(uint64_t bytes)
 {
 	return (bytes + GW_ARENA_ALIGN - 1) & ~(GW_ARENA_ALIGN - 1);
 }
 
-static gw_status lay_out(struct gw_part *part, const struct gw_arena_options *options, struct gw_load_item *items)
+static gw_status part_lay_out(struct gw_part *part, const struct gw_arena_options *options, struct gw_load_item *items)
 {
 	uint64_t total = 0;
 	for (uint32_t i = 0; i < part->count; i++) {
-		total += round_up(part->sources[i].bytes);
+		total += part_round_up(part->sources[i].bytes);
 		if (total > INT64_MAX / 2)
 			return gw_fail(GW_LIMIT, "%s: the arrays have more bytes than any memory",
 				       part->sources[i].path);
@@ -193,7 +193,7 @@ static gw_status lay_out(struct gw_part *part, const struct gw_arena_options *op
 	for (uint32_t i = 0; status == GW_OK && i < part->count; i++) {
 		const struct source *source = &part->sources[i];
 		struct gw_array *array = &part->arrays[i];
-		status = gw_arena_take(part->arena, round_up(source->bytes), GW_ARENA_ALIGN, &array->offset);
+		status = gw_arena_take(part->arena, part_round_up(source->bytes), GW_ARENA_ALIGN, &array->offset);
 		if (status != GW_OK)
 			break;
 		array->data = gw_arena_base(part->arena) + array->offset;
@@ -212,7 +212,7 @@ static gw_status load_arrays(struct gw_part *part, const struct gw_part_options 
 	struct gw_load_item *items = gw_calloc(part->count, sizeof(*items));
 	if (!items)
 		return GW_NO_MEMORY;
-	gw_status status = lay_out(part, &options->arena, items);
+	gw_status status = part_lay_out(part, &options->arena, items);
 	if (status == GW_OK)
 		status = gw_load(part->arena, items, part->count, &options->load, &part->stats);
 	gw_free(items);
@@ -299,7 +299,7 @@ static gw_status map_array(struct source *source, const char *key, unsigned thre
 {
 	int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return fail_read(errno, source->path, key);
+		return part_fail_read(errno, source->path, key);
 	struct chunks chunks = {source, key, fd};
 	gw_status status = gw_npy_open_fd(fd, source->path, &source->file);
 	if (status == GW_OK &&
@@ -331,7 +331,7 @@ static gw_status map_arrays(struct gw_part *part, const struct gw_load_options *
 
 /* --- views -------------------------------------------------------------------------------------------------------- */
 
-static const struct gw_array *find(const struct gw_part *part, bool edge, const char *type, const char *name)
+static const struct gw_array *part_find(const struct gw_part *part, bool edge, const char *type, const char *name)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	snprintf(key, sizeof(key), "%s/%s/%s", edge ? "edge" : "node", type, name);
@@ -343,9 +343,9 @@ static gw_status make_view(const struct gw_part *part, uint32_t etype, bool out,
 	const struct gw_graph_meta *meta = part->meta;
 	const struct gw_edge_type *type = &meta->etypes[etype];
 	const struct gw_node_type *rows_of = &meta->ntypes[out ? type->src : type->dst];
-	const struct gw_array *indptr = find(part, false, rows_of->name, out ? "out_indptr" : "indptr");
-	const struct gw_array *indices = find(part, true, type->folder, out ? "out/indices" : "indices");
-	const struct gw_array *eid = out ? find(part, true, type->folder, "out/eid") : NULL;
+	const struct gw_array *indptr = part_find(part, false, rows_of->name, out ? "out_indptr" : "indptr");
+	const struct gw_array *indices = part_find(part, true, type->folder, out ? "out/indices" : "indices");
+	const struct gw_array *eid = out ? part_find(part, true, type->folder, "out/eid") : NULL;
 	if (!indptr || !indices || (out && !eid))
 		return gw_fail(GW_FORMAT, "part %u: edge type \"%s\" has no offsets or no ids", part->number,
 			       type->folder);
@@ -378,7 +378,7 @@ static gw_status make_views(struct gw_part *part)
 
 /* --- open and close ----------------------------------------------------------------------------------------------- */
 
-static gw_status fill(struct gw_part *part, const struct gw_part_options *options)
+static gw_status part_fill(struct gw_part *part, const struct gw_part_options *options)
 {
 	part->arrays = gw_calloc(part->count, sizeof(*part->arrays));
 	part->sources = gw_calloc(part->count, sizeof(*part->sources));
@@ -410,7 +410,7 @@ gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const 
 	part->meta = meta;
 	part->number = number;
 	part->count = meta->parts[number].count;
-	gw_status status = fill(part, options ? options : &defaults);
+	gw_status status = part_fill(part, options ? options : &defaults);
 	if (status != GW_OK) {
 		gw_part_close(part);
 		return gw_context(status, "graph \"%s\", part %u", meta->graph_name, number);

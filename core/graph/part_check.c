@@ -254,7 +254,7 @@ static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-static gw_status check_strings(struct check *check, unsigned threads)
+static gw_status part_check_check_strings(struct check *check, unsigned threads)
 {
 	const char *key = check->array->meta->key;
 	const uint64_t *offsets = (const uint64_t *)check->array->data;
@@ -303,7 +303,7 @@ static gw_status check_etype(struct check *check, unsigned threads)
 	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
 }
 
-static gw_status check_transpose(struct check *check, unsigned threads)
+static gw_status part_check_check_transpose(struct check *check, unsigned threads)
 {
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
 	check->lists = gw_part_out_adjacency(check->part, check->etype);
@@ -319,7 +319,7 @@ static gw_status check_transpose(struct check *check, unsigned threads)
 	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, out_lists_body, check);
 }
 
-static bool ends_with(const char *text, const char *suffix)
+static bool part_check_ends_with(const char *text, const char *suffix)
 {
 	size_t length = strlen(text), tail = strlen(suffix);
 	return length > tail && strcmp(text + length - tail, suffix) == 0;
@@ -328,13 +328,13 @@ static bool ends_with(const char *text, const char *suffix)
 static gw_status check_array(struct check *check, unsigned threads)
 {
 	const struct gw_array *array = check->array;
-	struct gw_key key;
+	struct gw_array_key key;
 	if (array->meta->dtype == GW_BOOL)
 		return gw_parallel_for(threads, array->rows * array->row_bytes, 16ull * GRAIN, bool_body, check);
-	if (ends_with(array->meta->key, ".offsets"))
-		return check_strings(check, threads);
-	gw_status status = gw_key_parse(check->meta, array->meta->key, &key);
-	if (status != GW_OK || !key.edge || !ends_with(key.name, ".alias"))
+	if (part_check_ends_with(array->meta->key, ".offsets"))
+		return part_check_check_strings(check, threads);
+	gw_status status = gw_array_key_parse(check->meta, array->meta->key, &key);
+	if (status != GW_OK || !key.edge || !part_check_ends_with(key.name, ".alias"))
 		return status;
 	check->lists = gw_part_adjacency(check->part, key.type);
 	return gw_parallel_for(threads, check->lists->rows, GRAIN / 16, alias_body, check);
@@ -347,7 +347,7 @@ gw_status gw_part_check(const struct gw_part *part, unsigned threads)
 	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
 		status = check_etype(&check, threads);
 	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
-		status = check_transpose(&check, threads);
+		status = part_check_check_transpose(&check, threads);
 	for (uint32_t i = 0; status == GW_OK && (check.array = gw_part_array_at(part, i)); i++)
 		status = check_array(&check, threads);
 	return status;

@@ -49,7 +49,7 @@ struct gw_array_stream {
 	uint8_t *buffer;
 };
 
-static gw_status mark(struct gw_writer *writer, gw_status status)
+static gw_status writer_mark(struct gw_writer *writer, gw_status status)
 {
 	if (status != GW_OK)
 		atomic_store(&writer->failed, true);
@@ -77,7 +77,7 @@ gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema,
 	return GW_OK;
 }
 
-static void destroy(struct gw_writer *writer)
+static void writer_destroy(struct gw_writer *writer)
 {
 	gw_meta_destroy(writer->meta);
 	pthread_mutex_destroy(&writer->lock);
@@ -89,7 +89,7 @@ void gw_writer_abort(struct gw_writer *writer)
 	if (!writer)
 		return;
 	gw_staging_abort(writer->staging);
-	destroy(writer);
+	writer_destroy(writer);
 }
 
 static gw_status write_all(int fd, const char *path, const void *data, size_t bytes)
@@ -186,7 +186,7 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 		array.shape[i] = shape[i];
 	gw_status status = gw_meta_check_array(writer->meta, part, &array);
 	if (status != GW_OK)
-		return mark(writer, gw_context(status, "part %u", part));
+		return writer_mark(writer, gw_context(status, "part %u", part));
 	status = make_folder(writer, part, key);
 	if (status == GW_OK)
 		status = stream_make(writer, part, &array, &stream);
@@ -195,21 +195,21 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 	if (status != GW_OK) {
 		if (stream)
 			stream_free(stream);
-		return mark(writer, status);
+		return writer_mark(writer, status);
 	}
 	atomic_fetch_add(&writer->open_streams, 1);
 	*out = stream;
 	return GW_OK;
 }
 
-static gw_status flush(struct gw_array_stream *stream)
+static gw_status writer_flush(struct gw_array_stream *stream)
 {
 	gw_status status = write_all(stream->fd, stream->path, stream->buffer, stream->used);
 	stream->used = 0;
 	return status;
 }
 
-static gw_status append(struct gw_array_stream *stream, const void *data, size_t bytes)
+static gw_status writer_append(struct gw_array_stream *stream, const void *data, size_t bytes)
 {
 	if (bytes > stream->bytes_wanted - stream->bytes_got)
 		return gw_fail(GW_INVALID, "part %u: %s: more than the %" PRIu64 " bytes of its shape", stream->part,
@@ -217,7 +217,7 @@ static gw_status append(struct gw_array_stream *stream, const void *data, size_t
 	gw_status status = gw_digester_add(stream->digester, data, bytes);
 	stream->bytes_got += bytes;
 	if (status == GW_OK && bytes > stream->room - stream->used)
-		status = flush(stream);
+		status = writer_flush(stream);
 	if (status != GW_OK)
 		return status;
 	if (bytes >= stream->room) /* large pieces go without a copy */
@@ -232,7 +232,7 @@ gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, siz
 	if (bytes == 0)
 		return GW_OK;
 	if (stream->status == GW_OK)
-		stream->status = mark(stream->writer, append(stream, data, bytes));
+		stream->status = writer_mark(stream->writer, writer_append(stream, data, bytes));
 	return stream->status;
 }
 
@@ -259,7 +259,7 @@ static gw_status write_digests(struct gw_array_stream *stream)
 	return status;
 }
 
-static gw_status end(struct gw_array_stream *stream)
+static gw_status writer_end(struct gw_array_stream *stream)
 {
 	struct gw_writer *writer = stream->writer;
 	if (stream->status != GW_OK)
@@ -267,7 +267,7 @@ static gw_status end(struct gw_array_stream *stream)
 	if (stream->bytes_got != stream->bytes_wanted)
 		return gw_fail(GW_INVALID, "part %u: %s: %" PRIu64 " bytes came, its shape has %" PRIu64, stream->part,
 			       stream->key, stream->bytes_got, stream->bytes_wanted);
-	gw_status status = flush(stream);
+	gw_status status = writer_flush(stream);
 	int fd = stream->fd;
 	stream->fd = -1;
 	status = close_checked(fd, stream->path, status);
@@ -284,7 +284,7 @@ static gw_status end(struct gw_array_stream *stream)
 gw_status gw_writer_end(struct gw_array_stream *stream)
 {
 	struct gw_writer *writer = stream->writer;
-	gw_status status = mark(writer, end(stream));
+	gw_status status = writer_mark(writer, writer_end(stream));
 	atomic_fetch_sub(&writer->open_streams, 1);
 	stream_free(stream);
 	return status;
@@ -361,6 +361,6 @@ gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id)
 	if (graph_id)
 		*graph_id = writer->meta->graph_id;
 	status = gw_staging_commit(writer->staging);
-	destroy(writer);
+	writer_destroy(writer);
 	return status;
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# includes.sh [ROOT]: every include stays on its floor or goes down (docs/ARCHITECTURE.md). Prints the ones that climb,
-# and the C files of which nobody said what floor they are on. Folders below a floor's are of that floor.
+# includes.sh [ROOT]: every include stays on its layer or goes down (docs/ARCHITECTURE.md). Prints the ones that go up,
+# and the C files of which nobody said what layer they are on. Folders below a layer's are of that layer.
 # includes.sh --self-test: plants one violation of each kind and sees that it is caught.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 # Folder: the folders it may include from. The longest folder that fits a file counts.
-floors='
+layers='
 core/base: core/base
 core/graph: core/base core/graph
 transport: core/base transport
@@ -23,10 +23,10 @@ python: graphwire
 '
 # The public headers are vocabulary for all, except the client's own: that belongs to it and to who calls it.
 callers_of_the_client='client tools bench cmd include examples python'
-# C that stands on no floor: tests look at everything, peers are compared from outside.
+# C that stands on no layer: tests look at everything, peers are compared from outside.
 beside='./test ./bench/peers ./build ./.git ./.cache'
 
-climbers() { # climbers ROOT: "file:line: include" of each one that climbs
+upward() { # upward ROOT: "file:line: include" of each one that climbs
 	cd "$1" || return 1
 	local files
 	local prune=()
@@ -35,9 +35,9 @@ climbers() { # climbers ROOT: "file:line: include" of each one that climbs
 	done
 	mapfile -t files < <(find . "${prune[@]}" -name '*.[ch]' -printf '%P\n' | sort)
 	[ ${#files[@]} -eq 0 ] && return
-	awk -v floors="$floors" -v callers="$callers_of_the_client" '
+	awk -v layers="$layers" -v callers="$callers_of_the_client" '
 	BEGIN {
-		rows = split(floors, row, "\n")
+		rows = split(layers, row, "\n")
 		for (i = 1; i <= rows; i++)
 			if (split(row[i], part, ": ") == 2) allowed[part[1]] = " " part[2] " "
 	}
@@ -46,7 +46,7 @@ climbers() { # climbers ROOT: "file:line: include" of each one that climbs
 		split(path, p, "/"); return p[1]
 	}
 	FNR == 1 && !(folder_of(FILENAME) in allowed) {
-		printf "%s: a file on no floor: say in test/check/includes.sh which it is\n", FILENAME
+		printf "%s: a file on no layer: say in test/check/includes.sh which it is\n", FILENAME
 	}
 	/^[ \t]*#[ \t]*include[ \t]*["<]/ {
 		match($0, /["<][^">]*/); name = substr($0, RSTART + 1, RLENGTH - 1)
@@ -69,7 +69,7 @@ self_test() {
 		mkdir -p "$root/$(dirname "$file")"
 		printf '#include <stdio.h>\n#include %s\n' "$include" >"$root/$file"
 		local found=allowed
-		[ -n "$(climbers "$root")" ] && found=caught
+		[ -n "$(upward "$root")" ] && found=caught
 		if [ "$found" = "$verdict" ]; then
 			echo "ok - $file including $include is $verdict"
 		else
@@ -123,10 +123,10 @@ if [ "${1:-}" = --self-test ]; then
 	self_test
 	exit
 fi
-found=$(climbers "${1:-$here/../..}")
+found=$(upward "${1:-$here/../..}")
 if [ -n "$found" ]; then
 	echo "$found"
-	echo "not ok - these includes climb a floor"
+	echo "not ok - these includes go up a layer"
 	exit 1
 fi
-echo "ok - no include climbs a floor"
+echo "ok - no include goes up a layer"

@@ -1,7 +1,7 @@
 /* What closing leaves: memory that nobody looks at any more, and the error text that was there before.
  *
  * The RDMA of this program is a script: TCP under its name, since what matters here is when a client closes, not what
- * it reads by. So the search for a better way than TCP (client/join.h) gets as far as its first read. */
+ * it reads by. So the search for a better way than TCP (client/upgrade.h) gets as far as its first read. */
 #include <assert.h>
 #include <malloc.h>
 #include <setjmp.h>
@@ -30,12 +30,12 @@ static gw_status scripted_open(struct gw_poll_group *group, void **out)
 	return status;
 }
 
-static size_t scripted_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+static size_t scripted_readv(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 			     struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
 	if (silenced)
 		relay_hold_after(silenced, 0);
-	return gw_tcp_readv(endpoint, group, region, buffer, spans, n, last);
+	return gw_tcp_readv(endpoint, set, region, buffer, spans, n, last);
 }
 
 static const uint8_t *scripted_map(struct gw_endpoint *endpoint, const struct gw_region *region)

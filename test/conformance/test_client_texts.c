@@ -14,7 +14,7 @@
 #include "core/graph/part.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
-#include "tools/builder.h"
+#include "tools/builder/builder.h"
 
 #define LONG_NODES 5u
 

@@ -49,8 +49,8 @@ static void large_replies(void **state)
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 		/* Reads before and behind it come through whole. */
 		struct gw_span span = {s, 0, 300000};
-		struct gw_group before = {.cookie = &before, .deadline_ns = GW_NO_DEADLINE};
-		struct gw_group after = {.cookie = &after, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set before = {.cookie = &before, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set after = {.cookie = &after, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(one.endpoint, &before, &one.region, one.buffer, &span, 1);
 		assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_LARGE, 0, &sizes[s], 4, GW_NO_DEADLINE, &one),
 				 GW_OK);
@@ -152,13 +152,13 @@ static void backpressure(void **state)
 	gw_bed_pause(&one.bed);
 	uint32_t n = gw_bed_many(200000), accepted = 0, completed = 0;
 	uint64_t *remote = calloc(n, sizeof(*remote));
-	struct gw_group *smalls = calloc(1000, sizeof(*smalls));
+	struct gw_read_set *smalls = calloc(1000, sizeof(*smalls));
 	for (uint32_t i = 0; i < n; i++)
 		remote[i] = (uint64_t)i * 5;
 	struct gw_gather gather = {.remote = remote, .row_bytes = 16, .stride = 16};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 	struct gw_span small = {77, 4000000, 16};
-	uint32_t taken = (uint32_t)gw_endpoint_gather(one.endpoint, &group, &one.region, one.buffer, &gather, n, true);
+	uint32_t taken = (uint32_t)gw_endpoint_gather(one.endpoint, &set, &one.region, one.buffer, &gather, n, true);
 	while (accepted < 1000 &&
 	       gw_endpoint_readv(one.endpoint, &smalls[accepted], &one.region, one.buffer, &small, 1, true) == 1)
 		accepted++;
@@ -168,7 +168,7 @@ static void backpressure(void **state)
 		gather.remote = remote + taken;
 		gather.local = (uint64_t)taken * 16;
 		if (taken < n)
-			taken += (uint32_t)gw_endpoint_gather(one.endpoint, &group, &one.region, one.buffer, &gather,
+			taken += (uint32_t)gw_endpoint_gather(one.endpoint, &set, &one.region, one.buffer, &gather,
 							      n - taken, true);
 		struct gw_completion completion;
 		if (gw_poll_group_poll(one.group, &completion, 1, 5 * GW_NS_PER_SECOND)) {
@@ -202,15 +202,15 @@ static void deadlines(void **state)
 	bool network = one.bed.kind->network;
 	/* Already over. */
 	struct gw_span whole = {0, 0, bytes};
-	struct gw_group over = {.cookie = &over, .deadline_ns = gw_now_ns() - 1};
+	struct gw_read_set over = {.cookie = &over, .deadline_ns = gw_now_ns() - 1};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &over, &one.region, one.buffer, &whole, 1, true), 1);
 	gw_one_expect_failure(&one, &over, GW_DEADLINE);
 	nothing_is_written(&one);
 	/* While the answer is under way: at several points of it. */
 	for (uint64_t us = 100; us <= 12800 && network; us *= 2) {
-		struct gw_group group = {.cookie = &group, .deadline_ns = gw_now_ns() + us * 1000};
-		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &whole, 1);
-		struct gw_completion completion = gw_bed_wait(one.group, &group);
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = gw_now_ns() + us * 1000};
+		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1);
+		struct gw_completion completion = gw_bed_wait(one.group, &set);
 		assert_true(completion.status == GW_OK || completion.status == GW_DEADLINE);
 		nothing_is_written(&one);
 	}
@@ -219,9 +219,9 @@ static void deadlines(void **state)
 		/* Nothing comes at all, for a read and a request. */
 		gw_bed_pause(&one.bed);
 		uint64_t begun = gw_now_ns();
-		struct gw_group group = {.cookie = &group, .deadline_ns = begun + 50 * GW_NS_PER_MS};
-		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &whole, 1);
-		struct gw_completion completion = gw_bed_wait(one.group, &group);
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = begun + 50 * GW_NS_PER_MS};
+		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1);
+		struct gw_completion completion = gw_bed_wait(one.group, &set);
 		assert_true(completion.status == GW_DEADLINE || (one.bed.kind->one_sided && !completion.status));
 		uint64_t took = gw_now_ns() - begun;
 		assert_in_range(took, one.bed.kind->one_sided ? 0 : 50 * GW_NS_PER_MS, 100 * GW_NS_PER_SECOND);
@@ -247,12 +247,12 @@ static void deadlines_under_load(void **state)
 	}
 	gw_bed_pause(&one.bed);
 	struct gw_span good = {0, 0, 4096}, bad = {one.bed.bytes, 0, 1};
-	struct gw_group stuck = {.cookie = &stuck, .deadline_ns = gw_now_ns() + 50 * GW_NS_PER_MS};
+	struct gw_read_set stuck = {.cookie = &stuck, .deadline_ns = gw_now_ns() + 50 * GW_NS_PER_MS};
 	gw_bed_readv(one.endpoint, &stuck, &one.region, one.buffer, &good, 1);
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
 	struct gw_completion completion = {0};
 	while (completion.cookie != &stuck) {
-		struct gw_group failed = {.cookie = &failed, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set failed = {.cookie = &failed, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(one.endpoint, &failed, &one.region, one.buffer, &bad, 1);
 		assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, GW_NS_PER_SECOND), 1);
 		assert_true(gw_now_ns() < end);
@@ -272,28 +272,28 @@ static void cancels(void **state)
 	gw_one_begin(&one, state, &options, bytes);
 	struct gw_span whole = {0, 0, bytes};
 	for (uint64_t us = 0; us <= 6400; us = us * 2 + 50) {
-		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-		struct gw_group bystander = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set bystander = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 		struct gw_span small = {9, 0, 4096};
-		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &whole, 1);
+		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1);
 		struct gw_completion completion;
 		uint64_t end = gw_now_ns() + us * 1000;
 		size_t n = 0;
 		while (gw_now_ns() < end && !n)
 			n = gw_poll_group_poll(one.group, &completion, 1, 0);
-		gw_endpoint_cancel(one.endpoint, &group);
+		gw_endpoint_cancel(one.endpoint, &set);
 		gw_bed_readv(one.endpoint, &bystander, &one.region, one.buffer, &small, 1);
 		if (!n)
-			completion = gw_bed_wait(one.group, &group);
+			completion = gw_bed_wait(one.group, &set);
 		assert_true(completion.status == GW_CANCELLED || completion.status == GW_OK);
 		/* Twice, and after the end, does nothing. */
-		gw_endpoint_cancel(one.endpoint, &group);
-		assert_int_equal(gw_bed_wait(one.group, &group).status, GW_OK);
+		gw_endpoint_cancel(one.endpoint, &set);
+		assert_int_equal(gw_bed_wait(one.group, &set).status, GW_OK);
 		assert_memory_equal(one.landing, one.bed.memory + 9, 4096);
 		nothing_is_written(&one);
 	}
-	/* A group that still waits for its last read ends too. */
-	struct gw_group half = {.cookie = &half, .deadline_ns = GW_NO_DEADLINE};
+	/* A set that still waits for its last read ends too. */
+	struct gw_read_set half = {.cookie = &half, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &half, &one.region, one.buffer, &whole, 1, false), 1);
 	gw_endpoint_cancel(one.endpoint, &half);
 	struct gw_completion completion = gw_bed_wait(one.group, &half);
@@ -311,12 +311,12 @@ static void closing_cancels(void **state)
 	if (one.bed.kind->network)
 		gw_bed_pause(&one.bed);
 	struct gw_span whole = {0, 0, bytes};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	assert_int_equal(gw_endpoint_readv(one.endpoint, &group, &one.region, one.buffer, &whole, 1, false), 1);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	assert_int_equal(gw_endpoint_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1, false), 1);
 	gw_endpoint_close(one.endpoint);
 	one.endpoint = NULL;
 	gw_bed_resume(&one.bed);
-	struct gw_completion completion = gw_bed_wait(one.group, &group);
+	struct gw_completion completion = gw_bed_wait(one.group, &set);
 	assert_int_equal(completion.status, GW_CANCELLED);
 	nothing_is_written(&one);
 	struct gw_connect_options connect = gw_bed_options(&one.bed);

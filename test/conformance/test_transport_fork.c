@@ -51,7 +51,7 @@ static uint8_t landing[READ_BYTES] __attribute__((aligned(4096)));
 static gw_status read_once(struct gw_endpoint *endpoint, struct gw_buffer *buffer)
 {
 	struct gw_span span = {0, 0, READ_BYTES};
-	struct gw_group read = {.cookie = &read, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set read = {.cookie = &read, .deadline_ns = GW_NO_DEADLINE};
 	struct gw_completion end;
 	while (gw_endpoint_readv(endpoint, &read, &endpoint->peer.regions[0], buffer, &span, 1, true) == 0)
 		if (gw_poll_group_poll(endpoint->group, &end, 1, GW_NS_PER_SECOND) == 1)

@@ -45,13 +45,13 @@ static void losing_and_reconnecting(void **state)
 	gw_one_begin(&one, state, NULL, 1 << 20);
 	uint16_t port = one.bed.address.port;
 	struct gw_span span = {0, 0, 1 << 20};
-	struct gw_group open = {.cookie = &open, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set open = {.cookie = &open, .deadline_ns = GW_NO_DEADLINE};
 	if (one.bed.kind->network)
 		gw_bed_pause(&one.bed);
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &open, &one.region, one.buffer, &span, 1, false), 1);
 	gw_bed_end(&one.bed);
 	/* Over a network the loss is noticed by polling. */
-	struct gw_group later = {.cookie = &later, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set later = {.cookie = &later, .deadline_ns = GW_NO_DEADLINE};
 	for (int i = 0; i < 30000 && one.endpoint->state != GW_ENDPOINT_LOST && one.bed.kind->network; i++)
 		gw_one_nothing_more(&one, 2);
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &later, &one.region, one.buffer, &span, 1, true), 1);
@@ -72,7 +72,7 @@ static void losing_and_reconnecting(void **state)
 	struct gw_connect_options again = gw_bed_options(&one.bed);
 	assert_int_equal(gw_bed_connect(one.group, &again, &one.endpoint), GW_OK);
 	assert_int_equal(one.endpoint->peer.incarnation, 6);
-	struct gw_group stale = {.cookie = &stale, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set stale = {.cookie = &stale, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &stale, &one.region, one.buffer, &span, 1, true), 1);
 	gw_one_expect_failure(&one, &stale, GW_STALE);
 	one.region = one.endpoint->peer.regions[0];
@@ -230,7 +230,7 @@ static void *use(void *argument)
 		for (int i = 0; i < 200; i++)
 			remote[i] = gw_below(&seed, user->bed->bytes - 100);
 		struct gw_gather gather = {.remote = remote, .row_bytes = 100, .stride = 100};
-		struct gw_group reads = {.cookie = &reads, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set reads = {.cookie = &reads, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_gather(endpoint, &reads, &endpoint->peer.regions[0], buffer, &gather, 200);
 		if (gw_bed_wait(group, &reads).status)
 			abort();
@@ -290,9 +290,9 @@ static void closing_under_load(void **state)
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; !status; i++) {
 		struct gw_span span = {i % 1000, 0, 1 << 19};
-		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
-		status = gw_bed_wait(one.group, &group).status;
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
+		status = gw_bed_wait(one.group, &set).status;
 	}
 	assert_int_equal(status, GW_PEER_LOST);
 	pthread_join(thread, NULL);
@@ -373,10 +373,10 @@ static gw_status live(struct life *life)
 	if (status)
 		return status;
 	struct gw_span span = {0, 0, 4096};
-	struct gw_group group = {.cookie = &group};
+	struct gw_read_set set = {.cookie = &set};
 	assert_int_equal(
-		gw_endpoint_readv(life->endpoint, &group, &life->endpoint->peer.regions[0], buffer, &span, 1, true), 1);
-	status = await(life, &group);
+		gw_endpoint_readv(life->endpoint, &set, &life->endpoint->peer.regions[0], buffer, &span, 1, true), 1);
+	status = await(life, &set);
 	if (!status)
 		assert_memory_equal(life->landing, life->memory, 4096);
 	/* Larger than the first buffers of either side. */
@@ -424,7 +424,7 @@ static void memory_shortage(void **state)
 
 struct relay_run {
 	struct one *one;
-	struct gw_group group;
+	struct gw_read_set set;
 	_Atomic bool armed, landed;
 };
 
@@ -435,8 +435,8 @@ static void *arm_and_compute(void *argument)
 	struct relay_run *run = argument;
 	struct one *one = run->one;
 	struct gw_completion none;
-	run->group = (struct gw_group){.cookie = &run->group, .deadline_ns = GW_NO_DEADLINE};
-	gw_endpoint_readv(one->endpoint, &run->group, &one->region, one->buffer, &span, 1, true);
+	run->set = (struct gw_read_set){.cookie = &run->set, .deadline_ns = GW_NO_DEADLINE};
+	gw_endpoint_readv(one->endpoint, &run->set, &one->region, one->buffer, &span, 1, true);
 	if (one->bed.kind->network && !one->bed.kind->one_sided)
 		gw_poll_group_poll(one->group, &none, 1, 0);
 	atomic_store(&run->armed, true);
@@ -459,7 +459,7 @@ static void another_thread_goes_on(void **state)
 		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 	if (!one.bed.kind->one_sided)
 		gw_bed_resume(&one.bed);
-	gw_one_wait_ok(&one, &run.group);
+	gw_one_wait_ok(&one, &run.set);
 	atomic_store(&run.landed, true);
 	pthread_join(thread, NULL);
 	assert_memory_equal(one.landing, one.bed.memory + 12, 64);

@@ -17,7 +17,7 @@
 #include "core/base/clock.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
-#include "transport/tcp/lookup.h"
+#include "transport/tcp/resolve.h"
 
 #define SLOW   "slow.example"   /* is 127.0.0.1, once it is released */
 #define NOBODY "nobody.example" /* is no name */
@@ -149,23 +149,23 @@ static void a_lookup_is_left_behind(void **state)
 static void lookups_are_limited(void **state)
 {
 	struct one one;
-	struct gw_endpoint *endpoints[TCP_LOOKUPS_MAX + 1];
-	int cookies[TCP_LOOKUPS_MAX + 1];
+	struct gw_endpoint *endpoints[TCP_RESOLVES_MAX + 1];
+	int cookies[TCP_RESOLVES_MAX + 1];
 	gw_one_begin(&one, state, NULL, 4096);
 	atomic_store(&held, true);
-	for (int i = 0; i <= TCP_LOOKUPS_MAX; i++)
+	for (int i = 0; i <= TCP_RESOLVES_MAX; i++)
 		endpoints[i] = connect_slow(&one, 0, &cookies[i]);
-	assert_int_equal(gw_bed_wait(one.group, &cookies[TCP_LOOKUPS_MAX]).status, GW_BUSY);
+	assert_int_equal(gw_bed_wait(one.group, &cookies[TCP_RESOLVES_MAX]).status, GW_BUSY);
 	gw_one_read_works(&one);
 	atomic_store(&held, false);
-	for (int open = TCP_LOOKUPS_MAX; open > 0;) {
+	for (int open = TCP_RESOLVES_MAX; open > 0;) {
 		struct gw_completion completion;
 		if (!gw_poll_group_poll(one.group, &completion, 1, 5 * GW_NS_PER_SECOND))
 			continue;
 		assert_int_equal(completion.status, GW_OK);
 		open--;
 	}
-	for (int i = 0; i <= TCP_LOOKUPS_MAX; i++)
+	for (int i = 0; i <= TCP_RESOLVES_MAX; i++)
 		gw_endpoint_close(endpoints[i]);
 	lookups_end();
 	gw_one_end(&one);

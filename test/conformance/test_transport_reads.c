@@ -1,5 +1,5 @@
-/* Reads, one suite over every backend: what is read equals memcpy, what cannot be read says so, a group completes once,
- * and nothing else is written. Rows, spans, empty and huge ranges, bad ranges, several calls to a group. */
+/* Reads, one suite over every backend: what is read equals memcpy, what cannot be read says so, a set completes once,
+ * and nothing else is written. Rows, spans, empty and huge ranges, bad ranges, several calls to a set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -38,9 +38,9 @@ static void random_gather(struct one *one, uint64_t *seed, uint32_t row_bytes, u
 				   .local = local,
 				   .row_bytes = row_bytes,
 				   .stride = stride};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_gather(one->endpoint, &group, &one->region, one->buffer, &gather, n);
-	gw_one_wait_ok(one, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_gather(one->endpoint, &set, &one->region, one->buffer, &gather, n);
+	gw_one_wait_ok(one, &set);
 	assert_memory_equal(one->landing, one->expected, one->landing_bytes);
 	free(remote);
 	free(rows);
@@ -86,9 +86,9 @@ static void random_readv(struct one *one, uint64_t *seed, uint32_t n, uint32_t b
 	}
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(one->expected + spans[i].local, one->bed.memory + spans[i].remote, spans[i].bytes);
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(one->endpoint, &group, &one->region, one->buffer, spans, n);
-	gw_one_wait_ok(one, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &set, &one->region, one->buffer, spans, n);
+	gw_one_wait_ok(one, &set);
 	assert_memory_equal(one->landing, one->expected, one->landing_bytes);
 	free(spans);
 }
@@ -110,21 +110,21 @@ static void empty_reads(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 64);
-	struct gw_group none = {.cookie = &none, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set none = {.cookie = &none, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &none, &one.region, one.buffer, NULL, 0, true), 0);
 	gw_one_wait_ok(&one, &none);
 	struct gw_gather gather = {.stride = 4, .row_bytes = 4};
-	struct gw_group no_rows = {.cookie = &no_rows, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set no_rows = {.cookie = &no_rows, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_gather(one.endpoint, &no_rows, &one.region, one.buffer, &gather, 0, true), 0);
 	gw_one_wait_ok(&one, &no_rows);
 	/* Empty ranges are legal up to the very end of region and buffer. */
 	struct gw_span spans[] = {{0, 0, 0}, {one.bed.bytes, 64, 0}, {5, 7, 0}};
-	struct gw_group empty = {.cookie = &empty, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set empty = {.cookie = &empty, .deadline_ns = GW_NO_DEADLINE};
 	gw_bed_readv(one.endpoint, &empty, &one.region, one.buffer, spans, 3);
 	gw_one_wait_ok(&one, &empty);
 	uint64_t remote[2] = {0, 0};
 	struct gw_gather zero = {.remote = remote};
-	struct gw_group rows = {.cookie = &rows, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set rows = {.cookie = &rows, .deadline_ns = GW_NO_DEADLINE};
 	gw_bed_gather(one.endpoint, &rows, &one.endpoint->peer.regions[1], one.buffer, &zero, 2);
 	gw_one_wait_ok(&one, &rows);
 	for (int i = 0; i < 64; i++)
@@ -139,9 +139,9 @@ static void huge_reads(void **state)
 	uint64_t seed = 3;
 	gw_one_begin(&one, state, &options, LANDING_BYTES);
 	struct gw_span whole = {1, 3, (40u << 20) - 1};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &whole, 1);
-	gw_one_wait_ok(&one, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1);
+	gw_one_wait_ok(&one, &set);
 	assert_memory_equal(one.landing + 3, one.bed.memory + 1, whole.bytes);
 	random_gather(&one, &seed, 64 << 10, gw_bed_many(600), true);
 	random_gather(&one, &seed, 20 << 20, 2, false);
@@ -162,37 +162,37 @@ static void past_the_end(void **state)
 		{0, 0, UINT32_MAX}, {end - 4, 4093, 4}, {end + 1, 0, 0}};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gw_span spans[2] = {{0, 0, 16}, bad[i]};
-		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-		/* A failed group accepts everything. */
-		assert_int_equal(gw_endpoint_readv(one.endpoint, &group, &one.region, one.buffer, spans, 2, false), 2);
-		assert_int_equal(gw_endpoint_readv(one.endpoint, &group, &one.region, one.buffer, spans, 1, true), 1);
-		gw_one_expect_failure(&one, &group, GW_RANGE);
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+		/* A failed set accepts everything. */
+		assert_int_equal(gw_endpoint_readv(one.endpoint, &set, &one.region, one.buffer, spans, 2, false), 2);
+		assert_int_equal(gw_endpoint_readv(one.endpoint, &set, &one.region, one.buffer, spans, 1, true), 1);
+		gw_one_expect_failure(&one, &set, GW_RANGE);
 	}
 	uint64_t remote[3] = {0, 5, end - 7};
 	uint32_t rows[3] = {0, 1, 2};
 	struct gw_gather gather = {.remote = remote, .rows = rows, .row_bytes = 8, .stride = 8};
-	struct gw_group past = {.cookie = &past, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set past = {.cookie = &past, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_gather(one.endpoint, &past, &one.region, one.buffer, &gather, 3, true), 3);
 	gw_one_expect_failure(&one, &past, GW_RANGE);
 	remote[2] = end - 8;
 	rows[1] = 4096 / 8;
-	struct gw_group row = {.cookie = &row, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set row = {.cookie = &row, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_gather(one.endpoint, &row, &one.region, one.buffer, &gather, 3, true), 3);
 	gw_one_expect_failure(&one, &row, GW_RANGE);
 	rows[1] = UINT32_MAX;
 	gather.stride = UINT32_MAX;
-	struct gw_group wild = {.cookie = &wild, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set wild = {.cookie = &wild, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_gather(one.endpoint, &wild, &one.region, one.buffer, &gather, 3, true), 3);
 	gw_one_expect_failure(&one, &wild, GW_RANGE);
 	gather.stride = 7;
-	struct gw_group narrow = {.cookie = &narrow, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set narrow = {.cookie = &narrow, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_gather(one.endpoint, &narrow, &one.region, one.buffer, &gather, 3, true), 3);
 	gw_one_expect_failure(&one, &narrow, GW_INVALID);
 	for (int i = 0; i < 4096; i++)
 		assert_int_equal(one.landing[i], 0);
 	/* Right up to the end is fine, and the endpoint has survived all that. */
 	struct gw_span last = {end - 4096, 0, 4096};
-	struct gw_group good = {.cookie = &good, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set good = {.cookie = &good, .deadline_ns = GW_NO_DEADLINE};
 	gw_bed_readv(one.endpoint, &good, &one.region, one.buffer, &last, 1);
 	gw_one_wait_ok(&one, &good);
 	assert_memory_equal(one.landing, one.bed.memory + end - 4096, 4096);
@@ -206,19 +206,19 @@ static void unknown_and_stale_regions(void **state)
 	struct gw_span span = {0, 0, 8};
 	struct gw_region region = one.region;
 	region.id = 3;
-	struct gw_group unknown = {.cookie = &unknown, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set unknown = {.cookie = &unknown, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &unknown, &region, one.buffer, &span, 1, true), 1);
 	gw_one_expect_failure(&one, &unknown, GW_RANGE);
 	region = one.region;
 	region.generation ^= 2;
-	struct gw_group stale = {.cookie = &stale, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set stale = {.cookie = &stale, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &stale, &region, one.buffer, &span, 1, true), 1);
 	gw_one_expect_failure(&one, &stale, GW_STALE);
 	/* A caller's region that claims more than there is convinces nobody. */
 	region = one.region;
 	region.bytes = UINT64_MAX;
 	span.remote = one.bed.bytes;
-	struct gw_group lie = {.cookie = &lie, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set lie = {.cookie = &lie, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &lie, &region, one.buffer, &span, 1, true), 1);
 	gw_one_expect_failure(&one, &lie, GW_RANGE);
 	gw_one_end(&one);
@@ -230,9 +230,9 @@ static void overlapping_destinations(void **state)
 	struct one one;
 	gw_one_begin(&one, state, NULL, 4096);
 	struct gw_span spans[] = {{0, 100, 1000}, {5000, 600, 1000}, {9000, 100, 10}};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, spans, 3);
-	gw_one_wait_ok(&one, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, spans, 3);
+	gw_one_wait_ok(&one, &set);
 	for (uint32_t i = 0; i < 4096; i++) {
 		bool legal = i < 100 || i >= 1600 ? one.landing[i] == 0 : false;
 		for (int s = 0; s < 3; s++)
@@ -243,23 +243,22 @@ static void overlapping_destinations(void **state)
 	gw_one_end(&one);
 }
 
-/* One group of several calls of both forms, over two regions. */
+/* One set of several calls of both forms, over two regions. */
 static void groups_of_many_calls(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 4096);
-	struct gw_group group = {.cookie = &group, .deadline_ns = gw_now_ns() + 10 * GW_NS_PER_SECOND};
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = gw_now_ns() + 10 * GW_NS_PER_SECOND};
 	uint64_t remote[2] = {8, 4000};
 	struct gw_gather gather = {.remote = remote, .local = 1000, .row_bytes = 100, .stride = 200};
 	struct gw_span span = {10, 2000, 500};
-	assert_int_equal(gw_endpoint_gather(one.endpoint, &group, &one.region, one.buffer, &gather, 2, false), 2);
+	assert_int_equal(gw_endpoint_gather(one.endpoint, &set, &one.region, one.buffer, &gather, 2, false), 2);
 	gw_one_nothing_more(&one, 20);
 	assert_int_equal(
-		gw_endpoint_readv(one.endpoint, &group, &one.endpoint->peer.regions[2], one.buffer, &span, 1, false),
-		1);
+		gw_endpoint_readv(one.endpoint, &set, &one.endpoint->peer.regions[2], one.buffer, &span, 1, false), 1);
 	gw_one_nothing_more(&one, 20);
-	assert_int_equal(gw_endpoint_readv(one.endpoint, &group, &one.region, one.buffer, NULL, 0, true), 0);
-	gw_one_wait_ok(&one, &group);
+	assert_int_equal(gw_endpoint_readv(one.endpoint, &set, &one.region, one.buffer, NULL, 0, true), 0);
+	gw_one_wait_ok(&one, &set);
 	assert_memory_equal(one.landing + 1000, one.bed.memory + 8, 100);
 	assert_memory_equal(one.landing + 1200, one.bed.memory + 4000, 100);
 	assert_memory_equal(one.landing + 2000, one.bed.memory + one.bed.bytes - 1000 + 10, 500);
@@ -272,25 +271,25 @@ static void groups_of_many_calls(void **state)
 static void many_in_flight(void **state)
 {
 	struct one one;
-	struct gw_group groups[MANY];
+	struct gw_read_set sets[MANY];
 	static uint64_t remote[MANY][40];
 	uint8_t seen[MANY] = {0};
 	uint64_t seed = 4;
 	uint32_t posted = 0, completed = 0;
 	bool refused = false;
 	gw_one_begin(&one, state, NULL, MANY * 40 * 64);
-	memset(groups, 0, sizeof(groups));
+	memset(sets, 0, sizeof(sets));
 	while (completed < MANY) {
 		while (posted < MANY) {
-			struct gw_group *group = &groups[posted];
-			group->cookie = group;
-			group->deadline_ns = GW_NO_DEADLINE;
-			for (int i = 0; i < 40 && !group->next && !group->frames_open; i++)
+			struct gw_read_set *set = &sets[posted];
+			set->cookie = set;
+			set->deadline_ns = GW_NO_DEADLINE;
+			for (int i = 0; i < 40 && !set->next && !set->frames_open; i++)
 				remote[posted][i] = gw_below(&seed, one.bed.bytes - 64);
 			struct gw_gather gather = {
 				.remote = remote[posted], .local = posted * 40 * 64, .row_bytes = 64, .stride = 64};
 			size_t taken =
-				gw_endpoint_gather(one.endpoint, group, &one.region, one.buffer, &gather, 40, true);
+				gw_endpoint_gather(one.endpoint, set, &one.region, one.buffer, &gather, 40, true);
 			assert_true(taken == 0 || taken == 40);
 			refused |= taken == 0;
 			if (taken == 0)
@@ -300,7 +299,7 @@ static void many_in_flight(void **state)
 		struct gw_completion completions[7];
 		size_t n = gw_poll_group_poll(one.group, completions, 7, 5 * GW_NS_PER_SECOND);
 		for (size_t i = 0; i < n; i++) {
-			size_t which = (size_t)((struct gw_group *)completions[i].cookie - groups);
+			size_t which = (size_t)((struct gw_read_set *)completions[i].cookie - sets);
 			assert_int_equal(completions[i].status, GW_OK);
 			assert_int_equal(seen[which]++, 0);
 			completed++;

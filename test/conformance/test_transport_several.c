@@ -1,4 +1,4 @@
-/* One poll group with endpoints of several backends at once: each is served, none starves the other, a poll that waits
+/* One poll set with endpoints of several backends at once: each is served, none starves the other, a poll that waits
  * for both ends when either has something, is woken, or finds room. */
 #include <poll.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ struct side {
 	struct bed bed;
 	struct gw_endpoint *endpoint;
 	struct gw_buffer *buffer;
-	struct gw_group group;
+	struct gw_read_set set;
 	uint8_t landing[AREA];
 	uint64_t remote[ROWS];
 };
@@ -80,10 +80,10 @@ static void post(struct side *side, uint64_t *seed)
 	for (uint32_t i = 0; i < ROWS; i++)
 		side->remote[i] = gw_below(seed, side->bed.bytes - ROW_BYTES);
 	struct gw_gather gather = {.remote = side->remote, .row_bytes = ROW_BYTES, .stride = ROW_BYTES};
-	side->group = (struct gw_group){.cookie = side, .deadline_ns = GW_NO_DEADLINE};
+	side->set = (struct gw_read_set){.cookie = side, .deadline_ns = GW_NO_DEADLINE};
 	memset(side->landing, 0, AREA);
-	assert_int_equal(gw_endpoint_gather(side->endpoint, &side->group, &side->endpoint->peer.regions[0],
-					    side->buffer, &gather, ROWS, true),
+	assert_int_equal(gw_endpoint_gather(side->endpoint, &side->set, &side->endpoint->peer.regions[0], side->buffer,
+					    &gather, ROWS, true),
 			 ROWS);
 }
 
@@ -203,9 +203,9 @@ static void polls_without_completions(void **state)
 	struct both *both = both_begin(state, 0);
 	uint64_t seed = 3;
 	post(&both->sides[1], &seed);
-	for (int i = 0; i < 60000 && both->sides[1].group.frames_open; i++)
+	for (int i = 0; i < 60000 && both->sides[1].set.frames_open; i++)
 		gw_poll_group_poll(both->group, NULL, 0, GW_NS_PER_MS);
-	assert_int_equal(both->sides[1].group.frames_open, 0);
+	assert_int_equal(both->sides[1].set.frames_open, 0);
 	struct gw_completion completion;
 	assert_int_equal(gw_poll_group_poll(both->group, &completion, 1, GW_NS_PER_SECOND), 1);
 	assert_int_equal(completion.status, GW_OK);

@@ -142,14 +142,14 @@ static int connect_by_hand(const struct gw_address *address, int *memory)
 	assert_true(receive_all(fd, &header, sizeof(header)) && header.type == WIRE_CHALLENGE);
 	assert_true(receive_all(fd, &challenge, sizeof(challenge)));
 	send_frame(fd, WIRE_PROOF, proof, sizeof(proof));
-	struct tcp_passing passing = {.wanted = true};
+	struct tcp_fd_passing fd_passing = {.wanted = true};
 	struct iovec piece = {bytes, sizeof(bytes)};
 	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-	assert_true(gw_passing_receive(&passing, &message));
+	assert_true(gw_tcp_fd_passing_receive(&fd_passing, &message));
 	assert_true(recvmsg(fd, &message, MSG_CMSG_CLOEXEC) > 0);
-	gw_passing_received(&passing, &message);
-	assert_int_equal(passing.in_count, 1);
-	*memory = passing.in[0];
+	gw_tcp_fd_passing_received(&fd_passing, &message);
+	assert_int_equal(fd_passing.in_count, 1);
+	*memory = fd_passing.in[0];
 	return fd;
 }
 
@@ -277,9 +277,9 @@ static void reader_end(struct reader *reader)
 static gw_status reader_read(struct reader *reader)
 {
 	struct gw_span span = {0, 0, BYTES};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(reader->endpoint, &group, &reader->endpoint->peer.regions[0], reader->buffer, &span, 1);
-	struct gw_completion completion = gw_bed_wait(reader->group, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(reader->endpoint, &set, &reader->endpoint->peer.regions[0], reader->buffer, &span, 1);
+	struct gw_completion completion = gw_bed_wait(reader->group, &set);
 	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
 }
 
@@ -364,12 +364,15 @@ static void lie_to(int listener, enum lie lie)
 	send_frame(fd, WIRE_CHALLENGE, &challenge, sizeof(challenge));
 	assert_true(receive_all(fd, &header, sizeof(header)) && receive_all(fd, proof, sizeof(proof)));
 	send_frame(fd, WIRE_WELCOME, &welcome, sizeof(welcome));
-	struct tcp_passing passing = {.out_count = lie == NONE ? 0 : lie == TWO ? 2 : lie == MANY ? TCP_PASSED_MAX : 1};
-	for (uint32_t i = 0; i < passing.out_count; i++)
-		passing.out[i] = make_memory(lie, 1 << 16);
+	struct tcp_fd_passing fd_passing = {.out_count = lie == NONE   ? 0
+							 : lie == TWO  ? 2
+							 : lie == MANY ? TCP_PASSED_MAX
+								       : 1};
+	for (uint32_t i = 0; i < fd_passing.out_count; i++)
+		fd_passing.out[i] = make_memory(lie, 1 << 16);
 	struct iovec piece = {&told, sizeof(told)};
 	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-	gw_passing_send(&passing, &message);
+	gw_tcp_fd_passing_send(&fd_passing, &message);
 	assert_int_equal(sendmsg(fd, &message, MSG_NOSIGNAL), sizeof(told));
 	char ignored;
 	(void)!read(fd, &ignored, 1); /* until the client leaves */
@@ -437,13 +440,13 @@ static void rave(const struct bed_kind *kind, const struct gw_address *address)
 	(void)kind;
 	int memory, fd = connect_by_hand(address, &memory);
 	struct wire_header ping = {.type = WIRE_PING, .tag = 1};
-	struct tcp_passing passing = {.out_count = TCP_PASSED_MAX};
+	struct tcp_fd_passing fd_passing = {.out_count = TCP_PASSED_MAX};
 	for (uint32_t i = 0; i < TCP_PASSED_MAX; i++)
-		passing.out[i] = memory;
+		fd_passing.out[i] = memory;
 	for (int i = 0; i < 100; i++) { /* among good frames */
 		struct iovec piece = {&ping, sizeof(ping)};
 		struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-		gw_passing_send(&passing, &message);
+		gw_tcp_fd_passing_send(&fd_passing, &message);
 		if (sendmsg(fd, &message, MSG_NOSIGNAL) != sizeof(ping) || !receive_all(fd, &ping, sizeof(ping)))
 			_exit(2);
 		ping.type = WIRE_PING;

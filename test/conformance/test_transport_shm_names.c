@@ -145,30 +145,30 @@ static void another_user(void **state)
 	assert_int_equal(gw_shm_admit(ends[0]), GW_OK);
 	pid_t child = gw_bed_fork();
 	if (child == 0) {
-		struct tcp_passing passing = {.out_count = 1};
+		struct tcp_fd_passing fd_passing = {.out_count = 1};
 		struct iovec piece = {"x", 1};
 		struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
 		int his[2];
 		if (setresuid(65534, 65534, 65534) || socketpair(AF_UNIX, SOCK_STREAM, 0, his))
 			_exit(1);
-		passing.out[0] = his[0];
-		gw_passing_send(&passing, &message);
+		fd_passing.out[0] = his[0];
+		gw_tcp_fd_passing_send(&fd_passing, &message);
 		_exit(sendmsg(ends[1], &message, 0) == 1 ? 0 : 2);
 	}
 	int how;
 	assert_int_equal(waitpid(child, &how, 0), child);
 	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 	char byte;
-	struct tcp_passing passing = {.wanted = true};
+	struct tcp_fd_passing fd_passing = {.wanted = true};
 	struct iovec piece = {&byte, 1};
 	struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-	gw_passing_receive(&passing, &message);
+	gw_tcp_fd_passing_receive(&fd_passing, &message);
 	assert_int_equal(recvmsg(ends[0], &message, MSG_CMSG_CLOEXEC), 1);
-	gw_passing_received(&passing, &message);
-	assert_int_equal(passing.in_count, 1);
-	assert_int_equal(gw_shm_admit(passing.in[0]), GW_REFUSED);
+	gw_tcp_fd_passing_received(&fd_passing, &message);
+	assert_int_equal(fd_passing.in_count, 1);
+	assert_int_equal(gw_shm_admit(fd_passing.in[0]), GW_REFUSED);
 	assert_non_null(strstr(gw_last_error(), "65534"));
-	gw_passing_end(&passing);
+	gw_tcp_fd_passing_end(&fd_passing);
 	close(ends[0]);
 	close(ends[1]);
 }

@@ -61,7 +61,7 @@ static gw_status meet(const struct bed_kind *kind, script_play play, uint32_t st
 	snprintf(text, GW_ERROR_TEXT_MAX, "%s", status ? gw_last_error() : "");
 	if (!status) {
 		struct gw_span span = {0, 0, REGION_BYTES};
-		struct gw_group reads = {.cookie = &reads, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set reads = {.cookie = &reads, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(endpoint, &reads, &endpoint->peer.regions[0], buffer, &span, 1);
 		struct gw_completion completion = gw_bed_wait(group, &reads);
 		status = completion.status;

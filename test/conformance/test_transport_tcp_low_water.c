@@ -33,7 +33,7 @@ struct scene {
 	struct gw_endpoint *endpoint;
 	struct tcp_client *client;
 	struct gw_buffer *buffer;
-	struct gw_group reads[READS];
+	struct gw_read_set reads[READS];
 	bool done[READS];
 	gw_status status[READS];
 	int listener, fd;
@@ -90,7 +90,7 @@ static void look(struct scene *scene, uint64_t timeout_ns)
 {
 	struct gw_completion completion;
 	while (gw_poll_group_poll(scene->group, &completion, 1, timeout_ns) == 1) {
-		size_t i = (size_t)((struct gw_group *)completion.cookie - scene->reads);
+		size_t i = (size_t)((struct gw_read_set *)completion.cookie - scene->reads);
 		assert_true(i < READS && !scene->done[i]);
 		scene->done[i] = true;
 		scene->status[i] = completion.status;
@@ -103,7 +103,7 @@ static void ask(struct scene *scene)
 	struct gw_span span = {0};
 	for (uint32_t i = 0; i < READS; i++) {
 		span.bytes = sizes[i];
-		scene->reads[i] = (struct gw_group){.cookie = &scene->reads[i], .deadline_ns = GW_NO_DEADLINE};
+		scene->reads[i] = (struct gw_read_set){.cookie = &scene->reads[i], .deadline_ns = GW_NO_DEADLINE};
 		assert_int_equal(gw_endpoint_readv(scene->endpoint, &scene->reads[i], &scene->endpoint->peer.regions[0],
 						   scene->buffer, &span, 1, true),
 				 1);

@@ -32,15 +32,15 @@ int main(void)
 /* User and system time of a process, in clock ticks. */
 static unsigned long cpu_ticks(pid_t pid)
 {
-	char path[64], line[1024] = "";
+	char path[64], conn[1024] = "";
 	unsigned long user = 0, system = 0;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	FILE *file = fopen(path, "re");
 	assert_non_null(file);
-	assert_non_null(fgets(line, sizeof(line), file));
+	assert_non_null(fgets(conn, sizeof(conn), file));
 	fclose(file);
 	assert_int_equal(
-		sscanf(strrchr(line, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system),
+		sscanf(strrchr(conn, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system),
 		2);
 	return user + system;
 }
@@ -93,9 +93,9 @@ static void reads_of_a_stopped_server(void **state)
 		for (uint32_t i = 0; i < STOPPED_BATCH; i++)
 			remote[i] = gw_below(&seed, served.bytes - 64);
 		struct gw_gather gather = {.remote = remote, .row_bytes = 64, .stride = 64};
-		struct gw_group group = {.cookie = &group, .deadline_ns = gw_now_ns() + 60 * GW_NS_PER_SECOND};
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = gw_now_ns() + 60 * GW_NS_PER_SECOND};
 		memset(one.landing, 0, one.landing_bytes);
-		gw_bed_gather(endpoint, &group, &endpoint->peer.regions[0], one.buffer, &gather, STOPPED_BATCH);
+		gw_bed_gather(endpoint, &set, &endpoint->peer.regions[0], one.buffer, &gather, STOPPED_BATCH);
 		struct gw_completion completion;
 		while (gw_poll_group_poll(one.group, &completion, 1, GW_NS_PER_SECOND) == 0)
 			;
@@ -132,8 +132,8 @@ static void forks_do_not_matter(void **state)
 		for (int i = 0; i < 512; i++)
 			remote[i] = gw_below(&seed, one.bed.bytes - 512);
 		struct gw_gather gather = {.remote = remote, .row_bytes = 512, .stride = 512};
-		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-		gw_bed_gather(one.endpoint, &group, &one.region, one.buffer, &gather, 512);
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_gather(one.endpoint, &set, &one.region, one.buffer, &gather, 512);
 		pid_t child = gw_bed_fork();
 		if (child == 0) {
 			memset(one.landing, round, one.landing_bytes);
@@ -141,7 +141,7 @@ static void forks_do_not_matter(void **state)
 		}
 		for (int i = 0; i < 512; i++)
 			one.landing[i * 512 + 511] = one.landing[i * 512 + 511]; /* would copy a shared page */
-		gw_one_wait_ok(&one, &group);
+		gw_one_wait_ok(&one, &set);
 		for (int i = 0; i < 512; i++)
 			assert_memory_equal(one.landing + i * 512, one.bed.memory + remote[i], 511);
 		int how;
@@ -158,15 +158,14 @@ static void a_queue_pair_in_error(void **state)
 	gw_one_begin(&one, state, NULL, 1 << 20);
 	for (uint32_t number = 0; number < 2; number++) {
 		struct gw_span span = {0, 0, 1 << 20};
-		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 		struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
-		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
-		assert_int_equal(ibv_modify_qp(verbs_inside(&one)->lines[number].queue->id->qp, &error, IBV_QP_STATE),
-				 0);
+		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
+		assert_int_equal(ibv_modify_qp(verbs_inside(&one)->conns[number].qp->id->qp, &error, IBV_QP_STATE), 0);
 		/* What was in flight may have been done by then; what comes to this queue pair next is not. */
-		gw_status status = gw_bed_wait(one.group, &group).status;
+		gw_status status = gw_bed_wait(one.group, &set).status;
 		for (int i = 0; i < 4 && !status; i++) {
-			struct gw_group next = {.cookie = &next, .deadline_ns = GW_NO_DEADLINE};
+			struct gw_read_set next = {.cookie = &next, .deadline_ns = GW_NO_DEADLINE};
 			gw_bed_readv(one.endpoint, &next, &one.region, one.buffer, &span, 1);
 			status = gw_bed_wait(one.group, &next).status;
 		}
@@ -193,9 +192,9 @@ static void say(struct verbs_device *device, struct ibv_async_event event)
 static void expect_reason(struct one *one, const char *reason)
 {
 	struct gw_span span = {0, 0, 4096};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(one->endpoint, &group, &one->region, one->buffer, &span, 1);
-	struct gw_completion completion = gw_bed_wait(one->group, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &set, &one->region, one->buffer, &span, 1);
+	struct gw_completion completion = gw_bed_wait(one->group, &set);
 	assert_int_equal(completion.status, GW_PEER_LOST);
 	if (!strstr(completion.text, reason))
 		fail_msg("\"%s\" without \"%s\"", completion.text, reason);
@@ -212,17 +211,17 @@ static void events_of_the_device(void **state)
 		struct verbs_endpoint *endpoint = verbs_inside(&one);
 		struct ibv_async_event event = {.event_type = types[i]};
 		if (types[i] == IBV_EVENT_CQ_ERR)
-			event.element.cq = endpoint->lines[0].queue->cq->cq;
+			event.element.cq = endpoint->conns[0].qp->cq->ibv;
 		else
-			event.element.qp = endpoint->lines[1].queue->id->qp;
-		say(endpoint->port->device, event);
+			event.element.qp = endpoint->conns[1].qp->id->qp;
+		say(endpoint->poller->device, event);
 		verbs_wait_for_loss(&one);
 		verbs_connect_again(&one);
 	}
 	/* At the server: the client is ended, and comes again. */
 	gw_bed_pause(&one.bed);
-	const struct verbs_peer *peer = ((struct verbs_listener *)one.bed.listener)->doors[0].peers;
-	say(peer->rail->device, (struct ibv_async_event){{.qp = peer->lines[0].queue->id->qp}, IBV_EVENT_QP_FATAL});
+	const struct verbs_client *peer = ((struct verbs_listener *)one.bed.listener)->cm_listeners[0].clients;
+	say(peer->rail->device, (struct ibv_async_event){{.qp = peer->conns[0].qp->id->qp}, IBV_EVENT_QP_FATAL});
 	gw_bed_resume(&one.bed);
 	verbs_wait_for_loss(&one);
 	verbs_connect_again(&one);
@@ -234,16 +233,16 @@ static void a_completion_queue_that_overflows(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 1 << 20);
-	struct verbs_queue *queue = verbs_inside(&one)->lines[0].queue;
-	assert_int_equal(ibv_resize_cq(queue->cq->cq, 8), 0);
-	for (uint32_t i = 0; i < queue->depth / 2; i++)
-		gw_verbs_queue_probe(queue);
+	struct verbs_qp *qp = verbs_inside(&one)->conns[0].qp;
+	assert_int_equal(ibv_resize_cq(qp->cq->ibv, 8), 0);
+	for (uint32_t i = 0; i < qp->depth / 2; i++)
+		gw_verbs_qp_probe(qp);
 	/* All of them are there before we look. */
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
-	struct pollfd told = {.fd = verbs_inside(&one)->port->device->context->async_fd, .events = POLLIN};
+	struct pollfd told = {.fd = verbs_inside(&one)->poller->device->context->async_fd, .events = POLLIN};
 	assert_int_equal(poll(&told, 1, 100000), 1);
-	assert_int_equal(ibv_query_qp(queue->id->qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(ibv_query_qp(qp->id->qp, &attr, IBV_QP_STATE, &init), 0);
 	expect_reason(&one, ibv_event_type_str(IBV_EVENT_CQ_ERR));
 	gw_one_end(&one);
 }
@@ -253,7 +252,7 @@ static void a_port_that_goes_down(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 4096);
-	struct verbs_device *device = verbs_inside(&one)->port->device;
+	struct verbs_device *device = verbs_inside(&one)->poller->device;
 	struct ibv_async_event event = {.element.port_num = 1, .event_type = IBV_EVENT_PORT_ERR};
 	gw_bed_pause(&one.bed);
 	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, 0, &one), GW_OK);
@@ -272,7 +271,7 @@ static void a_port_that_goes_down(void **state)
 	gw_bed_resume(&one.bed);
 	/* A connection is as good as word of its return. */
 	verbs_connect_again(&one);
-	assert_false(atomic_load(&device->gates[0].down_ns));
+	assert_false(atomic_load(&device->ports[0].down_ns));
 	gw_one_end(&one);
 }
 
@@ -283,11 +282,11 @@ static void a_link_that_goes_down(void **state)
 	if (!getenv("GRAPHWIRE_GUEST"))
 		skip();
 	gw_one_begin(&one, state, NULL, 1 << 20);
-	const struct verbs_gate *gate = &verbs_inside(&one)->port->device->gates[0];
+	const struct verbs_port *port = &verbs_inside(&one)->poller->device->ports[0];
 	assert_int_equal(system("ip link set eth0 down"), 0);
-	verbs_wait_for_gate(&one, gate, true);
+	verbs_wait_for_gate(&one, port, true);
 	assert_int_equal(system("ip link set eth0 up"), 0);
-	verbs_wait_for_gate(&one, gate, false);
+	verbs_wait_for_gate(&one, port, false);
 	gw_status status = GW_PEER_LOST;
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
 	while (status && gw_now_ns() < end) {
@@ -338,9 +337,9 @@ static void drop_memory_privilege(rlim_t limit)
 static void read_all(struct one *one, gw_status wanted)
 {
 	struct gw_span spans[] = {{3, 1, 700000}, {700003, 700001, 300000}, {9, 1000100, 12}};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(one->endpoint, &group, &one->region, one->buffer, spans, 3);
-	struct gw_completion completion = gw_bed_wait(one->group, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &set, &one->region, one->buffer, spans, 3);
+	struct gw_completion completion = gw_bed_wait(one->group, &set);
 	if (completion.status != wanted)
 		print_error("%s\n", completion.text);
 	assert_int_equal(completion.status, wanted);
@@ -362,7 +361,7 @@ static void read_within(void **state, rlim_t limit, gw_status wanted)
 		drop_memory_privilege(limit);
 		gw_one_begin(&one, state, NULL, 8 << 20);
 		read_all(&one, wanted);
-		if (!wanted && !verbs_inside(&one)->lines[0].queue->bounce.base)
+		if (!wanted && !verbs_inside(&one)->conns[0].qp->bounce.base)
 			_exit(1);
 		_exit(0);
 	}
@@ -382,9 +381,9 @@ static void locked_memory(void **state)
 static void read_into(struct one *one, struct gw_buffer *buffer)
 {
 	struct gw_span span = {1000, 0, (uint32_t)buffer->bytes};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(one->endpoint, &group, &one->region, buffer, &span, 1);
-	gw_one_wait_ok(one, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &set, &one->region, buffer, &span, 1);
+	gw_one_wait_ok(one, &set);
 	assert_memory_equal(buffer->base, one->bed.memory + span.remote, span.bytes);
 }
 
@@ -438,9 +437,9 @@ static void removal(void **state)
 	uint64_t end = gw_now_ns() + 200 * GW_NS_PER_SECOND;
 	while (!status && gw_now_ns() < end) {
 		struct gw_span span = {5, 0, 1 << 19};
-		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
-		status = gw_bed_wait(one.group, &group).status;
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
+		status = gw_bed_wait(one.group, &set).status;
 	}
 	assert_int_equal(status, GW_PEER_LOST);
 	/* The removal ends only when everybody has let go of the device: client and server, polled as usual. */

@@ -27,22 +27,22 @@ static void keys_do_not_write(void **state)
 	gw_one_begin(&one, state, NULL, 65536);
 	gw_one_read_works(&one);
 	struct verbs_endpoint *endpoint = verbs_inside(&one);
-	struct verbs_queue *queue = endpoint->lines[0].queue;
+	struct verbs_qp *qp = endpoint->conns[0].qp;
 	uint8_t *before = malloc(one.bed.bytes);
 	memcpy(before, one.bed.memory, one.bed.bytes);
 	uint32_t key;
 	memcpy(&key, endpoint->places[0].keys, 4);
 	struct verbs_pages pages;
-	assert_int_equal(gw_verbs_pages_create(endpoint->port->device->pd, 4096, &pages), GW_OK);
+	assert_int_equal(gw_verbs_pages_create(endpoint->poller->device->pd, 4096, &pages), GW_OK);
 	struct ibv_sge sge = {.addr = (uintptr_t)pages.base, .length = 64, .lkey = pages.mr->lkey};
-	verbs_queue_push(queue)->work = VERBS_PROBE;
-	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(queue),
+	verbs_qp_push(qp)->work = VERBS_PROBE;
+	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(qp),
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_RDMA_WRITE,
 				 .send_flags = IBV_SEND_SIGNALED,
 				 .wr.rdma = {.remote_addr = endpoint->places[0].base, .rkey = key}};
-	gw_verbs_queue_post(queue, &wr, 1);
+	gw_verbs_qp_post(qp, &wr, 1);
 	verbs_wait_for_loss(&one);
 	assert_memory_equal(one.bed.memory, before, one.bed.bytes);
 	gw_verbs_pages_destroy(&pages);
@@ -57,7 +57,7 @@ static void tickets(void **state)
 	struct one one;
 	gw_one_begin(&one, state, NULL, 4096);
 	struct verbs_endpoint *endpoint = verbs_inside(&one);
-	struct rail_address address;
+	struct handshake_address address;
 	memcpy(&address, endpoint->answer.addresses, sizeof(address));
 	for (int kind = 0; kind < 4; kind++) {
 		struct rdma_cm_id *id;
@@ -71,12 +71,12 @@ static void tickets(void **state)
 			.qp_type = IBV_QPT_RC,
 			.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 		assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
-		struct rail_ticket ticket = {.magic = RAIL_MAGIC, .version = RAIL_VERSION, .number = 0};
+		struct handshake_token token = {.magic = HANDSHAKE_MAGIC, .version = HANDSHAKE_VERSION, .number = 0};
 		if (kind > 1) /* the real one, but used; and for a queue pair that was not granted */
-			memcpy(ticket.token, endpoint->answer.answer.token, sizeof(ticket.token));
-		ticket.number = kind == 3 ? 7 : 0;
-		struct rdma_conn_param param = {.private_data = kind ? &ticket : NULL,
-						.private_data_len = kind ? sizeof(ticket) : 0,
+			memcpy(token.token, endpoint->answer.answer.token, sizeof(token.token));
+		token.number = kind == 3 ? 7 : 0;
+		struct rdma_conn_param param = {.private_data = kind ? &token : NULL,
+						.private_data_len = kind ? sizeof(token) : 0,
 						.initiator_depth = 1};
 		assert_int_equal(rdma_connect(id, &param), -1);
 		rdma_destroy_ep(id);
@@ -91,7 +91,7 @@ static uint32_t count_peers(struct one *one)
 	uint32_t count = 0;
 	gw_bed_pause(&one->bed);
 	const struct verbs_listener *listener = (struct verbs_listener *)one->bed.listener;
-	for (const struct verbs_peer *peer = listener->doors[0].peers; peer; peer = peer->next)
+	for (const struct verbs_client *peer = listener->cm_listeners[0].clients; peer; peer = peer->next)
 		count++;
 	gw_bed_resume(&one->bed);
 	return count;
@@ -101,9 +101,9 @@ static uint32_t count_peers(struct one *one)
 static void tickets_that_nobody_uses(void **state)
 {
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
-	struct rail_question question = {
-		.version = RAIL_VERSION, .queues = 2, .receives = VERBS_RECEIVES, .chunk_bytes = VERBS_CHUNK_BYTES};
-	struct rail_answer answer, before = {0};
+	struct handshake_question question = {
+		.version = HANDSHAKE_VERSION, .qps = 2, .receives = VERBS_RECEIVES, .chunk_bytes = VERBS_CHUNK_BYTES};
+	struct handshake_answer answer, before = {0};
 	struct one one;
 	struct gw_endpoint *asker;
 	gw_one_begin(&one, state, &options, 4096);
@@ -111,7 +111,7 @@ static void tickets_that_nobody_uses(void **state)
 	snprintf(connect.address.scheme, sizeof(connect.address.scheme), "tcp");
 	assert_int_equal(gw_bed_connect(one.group, &connect, &asker), GW_OK);
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(gw_endpoint_request(asker, GW_OP_RAIL, 0, &question, sizeof(question), 0, &one),
+		assert_int_equal(gw_endpoint_request(asker, GW_OP_UPGRADE, 0, &question, sizeof(question), 0, &one),
 				 GW_OK);
 		struct gw_completion completion = gw_bed_wait(one.group, &one);
 		assert_int_equal(completion.status, GW_OK);
@@ -171,9 +171,9 @@ static void refused_keys(void **state)
 		refuse_key(&one, true);
 		gw_bed_resume(&one.bed);
 		struct gw_span span = {0, 0, 1 << 20};
-		struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-		gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
-		gw_one_expect_failure(&one, &group, anew ? GW_STALE : GW_PEER_LOST);
+		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
+		gw_one_expect_failure(&one, &set, anew ? GW_STALE : GW_PEER_LOST);
 		gw_bed_pause(&one.bed);
 		refuse_key(&one, false);
 		gw_bed_resume(&one.bed);
@@ -192,13 +192,13 @@ static void a_refusal_on_the_last_queue_pair(void **state)
 	refuse_key(&one, true);
 	gw_bed_resume(&one.bed);
 	struct gw_span span = {0, 0, 4096};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	verbs_inside(&one)->turn = verbs_inside(&one)->queue_count - 1;
-	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	verbs_inside(&one)->turn = verbs_inside(&one)->qp_count - 1;
+	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
 	/* Until the server has closed all of them, if its device tells it: it is STALE in either order. */
 	for (int i = 0; i < 50 && count_peers(&one) > 0; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-	gw_one_expect_failure(&one, &group, GW_STALE);
+	gw_one_expect_failure(&one, &set, GW_STALE);
 	gw_bed_pause(&one.bed);
 	refuse_key(&one, false);
 	gw_bed_resume(&one.bed);
@@ -216,11 +216,11 @@ static void deadlines_in_doubt(void **state)
 	refuse_key(&one, true);
 	uint64_t deadline = gw_now_ns() + 500 * GW_NS_PER_MS;
 	struct gw_span span = {0, 0, 4096};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, deadline, &request), GW_OK);
-	gw_bed_readv(one.endpoint, &group, &one.region, one.buffer, &span, 1);
+	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
 	assert_int_equal(gw_bed_wait(one.group, &request).status, GW_DEADLINE);
-	gw_one_expect_failure(&one, &group, GW_PEER_LOST);
+	gw_one_expect_failure(&one, &set, GW_PEER_LOST);
 	refuse_key(&one, false);
 	gw_bed_resume(&one.bed);
 	verbs_connect_again(&one);

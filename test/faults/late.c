@@ -30,7 +30,7 @@ struct command {
 struct round {
 	struct gw_endpoint *endpoint;
 	struct gw_buffer *buffer;
-	struct gw_group group;
+	struct gw_read_set set;
 	uint8_t landing[BYTES], noted[BYTES];
 };
 
@@ -70,7 +70,7 @@ static gw_status connect_rounds(const struct command *c, struct gw_poll_group *g
 {
 	uint8_t key[1024];
 	struct gw_connect_options options = {.address = c->server, .client_uuid = {1}, .key = key};
-	gw_status status = gw_key_read(c->key_file, key, &options.key_bytes);
+	gw_status status = gw_secret_read(c->key_file, key, &options.key_bytes);
 	for (uint32_t i = 0; i < ROUNDS && !status; i++) {
 		struct round *round = &rounds[i];
 		options.deadline_ns = gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS;
@@ -87,10 +87,10 @@ static gw_status connect_rounds(const struct command *c, struct gw_poll_group *g
 static gw_status post(struct round *round, uint64_t deadline_ns)
 {
 	struct gw_span span = {.bytes = BYTES};
-	round->group = (struct gw_group){.cookie = round, .deadline_ns = deadline_ns};
+	round->set = (struct gw_read_set){.cookie = round, .deadline_ns = deadline_ns};
 	memset(round->landing, 0xee, BYTES);
-	return gw_endpoint_readv(round->endpoint, &round->group, &round->endpoint->peer.regions[0], round->buffer,
-				 &span, 1, true) == 1
+	return gw_endpoint_readv(round->endpoint, &round->set, &round->endpoint->peer.regions[0], round->buffer, &span,
+				 1, true) == 1
 		       ? GW_OK
 		       : gw_fail(GW_INVALID, "no room for a first read");
 }

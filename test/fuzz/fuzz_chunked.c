@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/staging.h"
-#include "tools/import.h"
+#include "tools/import/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -135,7 +135,7 @@ static struct tcp_loop *fuzz_loop(struct gw_poll_group *group)
 	loop->transport = &gw_transport_tcp;
 	loop->driver = &fuzz_driver;
 	loop->next_timer_ns = UINT64_MAX;
-	gw_outbox_begin(&loop->outbox);
+	gw_completions_begin(&loop->completions);
 	return loop;
 }
 

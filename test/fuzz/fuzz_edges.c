@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "tools/apt_index.h"
-#include "tools/import.h"
-#include "tools/numbering.h"
-#include "tools/table.h"
+#include "tools/import/apt_index.h"
+#include "tools/import/import.h"
+#include "tools/import/numbering.h"
+#include "tools/import/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,7 +33,7 @@ static void try_index(const struct gw_text *text)
 	for (uint32_t i = 0; i < index.count; i++) {
 		assert(gw_apt_index_find(&index, index.packages[i].fields[APT_PACKAGE]) == i);
 		for (int f = 0; f < APT_FIELDS; f++) {
-			struct gw_span field = index.packages[i].fields[f];
+			struct gw_text_span field = index.packages[i].fields[f];
 			const char *at = field.at, *end = field.at + field.bytes;
 			assert(!field.bytes || (at >= text->data && end <= text->data + text->bytes));
 			while (at < end)
@@ -57,7 +57,7 @@ static void check_names(const struct gw_text *text, const uint64_t *refs, uint64
 	status = gw_numbering_strings(&numbering, &column, 1, &offsets, &bytes);
 	assert(status == GW_OK);
 	for (uint64_t i = 0; i < rows; i++) {
-		struct gw_span span = gw_text_span(text->data, refs[i]);
+		struct gw_text_span span = gw_text_span(text->data, refs[i]);
 		uint64_t length = offsets[numbers[i] + 1] - offsets[numbers[i]];
 		assert(span.at >= text->data && span.at + span.bytes <= text->data + text->bytes);
 		assert(span.escaped ? length < span.bytes : length == span.bytes);
@@ -73,7 +73,7 @@ static void try_table(const struct gw_text *text, struct gw_table_format format,
 {
 	static const uint32_t numbers[] = {0, 1};
 	struct gw_table table;
-	struct gw_span fields[4];
+	struct gw_text_span fields[4];
 	uint32_t index;
 	gw_table_sniff(text, numbers, 2, &format);
 	assert(format.delimiter && format.header != GW_HEADER_AUTO);

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
-#include "tools/import.h"
-#include "tools/npz.h"
+#include "tools/import/import.h"
+#include "tools/import/npz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -31,13 +31,13 @@ static int make(int kind)
 	return fd;
 }
 
-static void give(struct tcp_passing *passing, const int *fds, uint32_t which)
+static void give(struct tcp_fd_passing *fd_passing, const int *fds, uint32_t which)
 {
-	for (; which % 8 && passing->in_count < TCP_PASSED_MAX; which /= 8) {
+	for (; which % 8 && fd_passing->in_count < TCP_PASSED_MAX; which /= 8) {
 		int fd = fcntl(fds[(which % 8 - 1) % KINDS], F_DUPFD_CLOEXEC, 0);
 		if (fd < 0)
 			abort();
-		passing->in[passing->in_count++] = fd;
+		fd_passing->in[fd_passing->in_count++] = fd;
 	}
 }
 
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static int fds[KINDS];
 	struct gw_region regions[REGIONS] = {0};
 	struct wire_memories told;
-	struct tcp_passing passing = {.wanted = true};
+	struct tcp_fd_passing fd_passing = {.wanted = true};
 	uint16_t which, lengths[REGIONS];
 	if (!fds[0])
 		for (int i = 0; i < KINDS; i++)
@@ -61,16 +61,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t n = (uint32_t)(size - sizeof(which) - sizeof(lengths)), count = which >> 13 & 3;
 	for (uint32_t i = 0; i < count; i++)
 		regions[i] = (struct gw_region){.id = i, .bytes = lengths[i]};
-	give(&passing, fds, which & 0x1fff);
+	give(&fd_passing, fds, which & 0x1fff);
 	int next = fcntl(fds[0], F_DUPFD_CLOEXEC, 0), after; /* the lowest number that is free */
 	close(next);
 	void *opaque = NULL;
 	gw_status status = gw_wire_memory(data, n, regions, count, &told);
 	if (status)
-		gw_passing_end(&passing);
+		gw_tcp_fd_passing_end(&fd_passing);
 	else
-		status = gw_shm_map(&told, &passing, &opaque);
-	assert(passing.in_count == 0 && !status == (opaque != NULL));
+		status = gw_shm_map(&told, &fd_passing, &opaque);
+	assert(fd_passing.in_count == 0 && !status == (opaque != NULL));
 	const struct shm_mapped *mapped = opaque;
 	volatile uint8_t seen = 0;
 	for (uint32_t i = 0; i < count && mapped; i++)

@@ -58,7 +58,7 @@ static bool say_hello(struct tcp_io *io)
 }
 
 /* Tags 1 to QUESTIONS, in this order. */
-static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct gw_group *groups)
+static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct gw_read_set *sets)
 {
 	static uint64_t remote[16];
 	static uint32_t rows[16] = {15, 3, 4, 5, 0, 1, 2, 14, 6, 7, 8, 9, 10, 11, 12, 13};
@@ -70,15 +70,15 @@ static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct 
 	struct gw_gather large = {.remote = remote, .row_bytes = 2100, .stride = 2101};
 	struct gw_gather direct = {.remote = remote, .row_bytes = 1000, .stride = 1000};
 	for (int i = 0; i < 6; i++)
-		groups[i] = (struct gw_group){.cookie = &groups[i], .deadline_ns = GW_NO_DEADLINE};
-	gw_tcp_gather(endpoint, &groups[0], region, &buffers[0], &packed, 16, true);
-	gw_tcp_gather(endpoint, &groups[1], region, &buffers[1], &scattered, 16, true);
-	gw_tcp_readv(endpoint, &groups[2], region, &buffers[2], spans, 5, true);
+		sets[i] = (struct gw_read_set){.cookie = &sets[i], .deadline_ns = GW_NO_DEADLINE};
+	gw_tcp_gather(endpoint, &sets[0], region, &buffers[0], &packed, 16, true);
+	gw_tcp_gather(endpoint, &sets[1], region, &buffers[1], &scattered, 16, true);
+	gw_tcp_readv(endpoint, &sets[2], region, &buffers[2], spans, 5, true);
 	gw_tcp_request(endpoint, 1, 0, "abc", 3, GW_NO_DEADLINE, NULL);
-	gw_tcp_gather(endpoint, &groups[3], region, &buffers[3], &large, 4, true);
-	gw_tcp_gather(endpoint, &groups[4], region, &buffers[4], &direct, 9, true);
+	gw_tcp_gather(endpoint, &sets[3], region, &buffers[3], &large, 4, true);
+	gw_tcp_gather(endpoint, &sets[4], region, &buffers[4], &direct, 9, true);
 	gw_tcp_request(endpoint, 1, 7, NULL, 0, GW_NO_DEADLINE, NULL);
-	gw_tcp_readv(endpoint, &groups[5], region, &buffers[5], apart, 2, true);
+	gw_tcp_readv(endpoint, &sets[5], region, &buffers[5], apart, 2, true);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	static const size_t sizes[] = {1, 7, 64, 1000, 4096, 100000, 1u << 20, 3};
 	static const uint64_t bytes[6] = {320, 15 * 24 + 20, 100, 3 * 2101 + 2100, 9000, 8403};
 	struct gw_buffer buffers[6];
-	struct gw_group groups[6];
+	struct gw_read_set sets[6];
 	struct gw_endpoint *endpoint;
 	uint32_t expected = 1, completed = 0;
 	if (!loop)
@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (open && (data[0] & 1))
 		open = say_hello(io);
 	if (open && endpoint->state == GW_ENDPOINT_OPEN) {
-		ask(endpoint, buffers, groups);
+		ask(endpoint, buffers, sets);
 		expected += QUESTIONS;
 		open = fuzz_drain(io, SIZE_MAX);
 	}
@@ -122,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	}
 	gw_tcp_close(endpoint);
 	struct gw_completion completions[3];
-	for (size_t got; (got = gw_outbox_take(&loop->outbox, completions, 3)) > 0;)
+	for (size_t got; (got = gw_completions_take(&loop->completions, completions, 3)) > 0;)
 		completed += (uint32_t)got;
 	/* Without a hello nothing was asked; with one from the input, nothing either. */
 	if (completed != expected || !fuzz_gone || loop->ios || loop->clients)

@@ -119,7 +119,7 @@ static void vectors_do_not_show(void **state)
 		for (int32_t fanout = GW_FANOUT_ALL; fanout <= GW_WIDE_PICKS + 2; fanout++) {
 			for (int replace = 0; replace < 2; replace++) {
 				struct gw_pick_rule rule = {
-					.key = gw_key(1, 2, GW_DRAW_NEIGHBOURS, 3, (uint32_t)fanout),
+					.key = gw_draw_key(1, 2, GW_DRAW_NEIGHBOURS, 3, (uint32_t)fanout),
 					.fanout = fanout,
 					.replace = replace,
 				};
@@ -310,8 +310,9 @@ static void instances_and_keys_are_independent(void **state)
 		uint64_t counts[DEGREE * DEGREE] = {0};
 		double expected[DEGREE * DEGREE];
 		for (uint64_t v = 0; v < LISTS_DRAWN; v++) {
-			struct gw_pick_rule a = {.key = gw_key(1, 1, GW_DRAW_NEIGHBOURS, 0, 0), .fanout = 1}, b = a;
-			b.key = gw_key(1 + (what == 1), 1 + (what == 2), GW_DRAW_NEIGHBOURS, what == 3, what == 4);
+			struct gw_pick_rule a = {.key = gw_draw_key(1, 1, GW_DRAW_NEIGHBOURS, 0, 0), .fanout = 1},
+					    b = a;
+			b.key = gw_draw_key(1 + (what == 1), 1 + (what == 2), GW_DRAW_NEIGHBOURS, what == 3, what == 4);
 			uint64_t first, second;
 			assert_int_equal(gw_pick(&a, v, DEGREE, &scratch, &first), GW_OK);
 			assert_int_equal(gw_pick(&b, v + (what == 0), DEGREE, &scratch, &second), GW_OK);

@@ -7,7 +7,7 @@
 #ifndef GW_TEST_DOCTOR_HOST_H
 #define GW_TEST_DOCTOR_HOST_H
 
-#include "tools/doctor.h"
+#include "tools/doctor/doctor.h"
 
 struct doctor_host {
 	char root[64];

@@ -68,7 +68,7 @@ static void make_edges(struct gw_fixture *fixture, uint32_t t, uint64_t seed)
 	struct gw_fixture_edges *edges = &fixture->edges[t];
 	uint64_t num_src = meta->ntypes[etypes[t].src].count, num_dst = meta->ntypes[etypes[t].dst].count;
 	uint64_t count = 6 * num_dst;
-	struct gw_draws draws = gw_draws_begin(gw_key(seed, 0, GW_DRAW_WALK, 0, t), 1);
+	struct gw_draws draws = gw_draws_begin(gw_draw_key(seed, 0, GW_DRAW_WALK, 0, t), 1);
 	uint64_t *src = gw_malloc(count * 8), *dst = gw_malloc(count * 8);
 	int64_t *time = gw_malloc(count * 8);
 	uint32_t *rel = gw_malloc(count * 4);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "core/graph/part.h"
-#include "tools/import.h"
+#include "tools/import/import.h"
 
 #define BED_WORDS_MAX 32
 

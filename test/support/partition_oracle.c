@@ -64,8 +64,8 @@ static void find_columns(struct oracle *o)
 	o->columns = calloc(o->column_count, sizeof(*o->columns));
 	for (uint32_t i = 0; (array = gw_part_array_at(o->whole, i)); i++) {
 		struct column *column = &o->columns[i];
-		struct gw_key key;
-		assert_int_equal(gw_key_parse(o->in, array->meta->key, &key), GW_OK);
+		struct gw_array_key key;
+		assert_int_equal(gw_array_key_parse(o->in, array->meta->key, &key), GW_OK);
 		column->array = array;
 		column->edge = key.edge;
 		column->type = key.type;

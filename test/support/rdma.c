@@ -24,10 +24,10 @@ bool rdma_is_here(void)
 	return n > 0;
 }
 
-static void break_queue(const struct verbs_queue *queue)
+static void break_queue(const struct verbs_qp *qp)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
-	assert_int_equal(ibv_modify_qp(queue->id->qp, &error, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_modify_qp(qp->id->qp, &error, IBV_QP_STATE), 0);
 }
 
 static void break_endpoint(struct gw_endpoint *endpoint)
@@ -35,8 +35,8 @@ static void break_endpoint(struct gw_endpoint *endpoint)
 	if (!endpoint || endpoint->transport != &gw_transport_verbs)
 		return;
 	struct verbs_endpoint *inside = (struct verbs_endpoint *)endpoint;
-	for (uint32_t q = 0; q < inside->queue_count; q++)
-		break_queue(inside->lines[q].queue);
+	for (uint32_t q = 0; q < inside->qp_count; q++)
+		break_queue(inside->conns[q].qp);
 }
 
 uint32_t rdma_break_peers(struct gw_listener *listener)
@@ -45,16 +45,16 @@ uint32_t rdma_break_peers(struct gw_listener *listener)
 	if (listener->transport != &gw_transport_verbs)
 		return 0;
 	struct verbs_listener *inside = (struct verbs_listener *)listener;
-	for (uint32_t d = 0; d < inside->door_count; d++) {
-		struct verbs_door *door = &inside->doors[d];
-		gw_verbs_possess(door->loop);
-		for (struct verbs_peer *peer = door->peers; peer; peer = peer->next)
-			for (uint32_t q = 0; q < peer->queue_count; q++)
-				if (peer->lines[q].established) {
-					break_queue(peer->lines[q].queue);
+	for (uint32_t d = 0; d < inside->cm_listener_count; d++) {
+		struct verbs_cm_listener *cm_listener = &inside->cm_listeners[d];
+		gw_verbs_possess(cm_listener->loop);
+		for (struct verbs_client *peer = cm_listener->clients; peer; peer = peer->next)
+			for (uint32_t q = 0; q < peer->qp_count; q++)
+				if (peer->conns[q].established) {
+					break_queue(peer->conns[q].qp);
 					broken++;
 				}
-		gw_verbs_release(door->loop);
+		gw_verbs_release(cm_listener->loop);
 	}
 	return broken;
 }

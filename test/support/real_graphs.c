@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tools/npz.h"
+#include "tools/import/npz.h"
 
 #define PATH_BYTES 4096
 #define LINE_BYTES 512

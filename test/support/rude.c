@@ -23,10 +23,10 @@ struct rude *rude_begin(void **state, const struct bed_options *options)
 void others_are_served(struct rude *rude)
 {
 	struct gw_span span = {4096, 0, 4096};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 	memset(rude->landing, 0, 4096);
-	gw_bed_readv(rude->endpoint, &group, &rude->endpoint->peer.regions[0], rude->buffer, &span, 1);
-	assert_int_equal(gw_bed_wait(rude->group, &group).status, GW_OK);
+	gw_bed_readv(rude->endpoint, &set, &rude->endpoint->peer.regions[0], rude->buffer, &span, 1);
+	assert_int_equal(gw_bed_wait(rude->group, &set).status, GW_OK);
 	assert_memory_equal(rude->landing, rude->bed.memory + 4096, 4096);
 }
 

@@ -272,7 +272,7 @@ void slow_blocks_compare(const struct slow_graph *graph, const struct gw_blocks 
 		uint32_t used = 0;
 		for (uint32_t e = 0; e < graph->meta.num_etypes; e++) {
 			struct gw_pick_rule rule = {
-				.key = gw_key(seed, stream, GW_DRAW_NEIGHBOURS, hop, e),
+				.key = gw_draw_key(seed, stream, GW_DRAW_NEIGHBOURS, hop, e),
 				.fanout = spec->fanouts[hop * graph->meta.num_etypes + e],
 				.replace = spec->replace,
 			};

@@ -320,12 +320,12 @@ static void make_room(struct gw_endpoint *endpoint)
 	check(gw_poll_group_poll(endpoint->group, &completion, 1, 5 * GW_NS_PER_SECOND) == 0, "early completion");
 }
 
-void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 		   struct gw_buffer *buffer, const struct gw_gather *gather, size_t n)
 {
 	struct gw_gather rest = *gather;
 	for (;;) {
-		size_t taken = gw_endpoint_gather(endpoint, group, region, buffer, &rest, n, true);
+		size_t taken = gw_endpoint_gather(endpoint, set, region, buffer, &rest, n, true);
 		check(taken <= n, "more taken than given");
 		n -= taken;
 		rest.remote += taken;
@@ -339,11 +339,11 @@ void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_group *group, const s
 	}
 }
 
-void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 		  struct gw_buffer *buffer, const struct gw_span *spans, size_t n)
 {
 	for (;;) {
-		size_t taken = gw_endpoint_readv(endpoint, group, region, buffer, spans, n, true);
+		size_t taken = gw_endpoint_readv(endpoint, set, region, buffer, spans, n, true);
 		check(taken <= n, "more taken than given");
 		n -= taken;
 		spans += taken;
@@ -382,9 +382,9 @@ void gw_one_end(struct one *one)
 	free(one->expected);
 }
 
-void gw_one_wait_ok(struct one *one, struct gw_group *group)
+void gw_one_wait_ok(struct one *one, struct gw_read_set *set)
 {
-	struct gw_completion completion = gw_bed_wait(one->group, group->cookie);
+	struct gw_completion completion = gw_bed_wait(one->group, set->cookie);
 	if (completion.status)
 		print_error("%s\n", completion.text);
 	assert_int_equal(completion.status, GW_OK);
@@ -410,9 +410,9 @@ uint64_t gw_below(uint64_t *seed, uint64_t bound)
 	return *seed % bound;
 }
 
-void gw_one_expect_failure(struct one *one, struct gw_group *group, gw_status status)
+void gw_one_expect_failure(struct one *one, struct gw_read_set *set, gw_status status)
 {
-	struct gw_completion completion = gw_bed_wait(one->group, group->cookie);
+	struct gw_completion completion = gw_bed_wait(one->group, set->cookie);
 	assert_int_equal(completion.status, status);
 	assert_true(strlen(completion.text) > 0);
 }
@@ -428,9 +428,9 @@ struct gw_completion gw_one_call(struct one *one, uint16_t op, uint64_t sequence
 void gw_one_read_works(struct one *one)
 {
 	struct gw_span span = {12, 0, 64};
-	struct gw_group group = {.cookie = &group, .deadline_ns = GW_NO_DEADLINE};
-	gw_bed_readv(one->endpoint, &group, &one->region, one->buffer, &span, 1);
-	gw_one_wait_ok(one, &group);
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &set, &one->region, one->buffer, &span, 1);
+	gw_one_wait_ok(one, &set);
 	assert_memory_equal(one->landing, one->bed.memory + 12, 64);
 }
 

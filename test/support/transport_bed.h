@@ -83,9 +83,9 @@ gw_status gw_bed_connect(struct gw_poll_group *group, const struct gw_connect_op
 /* Polls until the completion with the cookie comes (10 s at most); others must not come. */
 struct gw_completion gw_bed_wait(struct gw_poll_group *group, const void *cookie);
 /* Posts all of a read, polling while there is no room; completions of other groups are kept in *seen if not NULL. */
-void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
 		   struct gw_buffer *buffer, const struct gw_gather *gather, size_t n);
-void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
+void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
 		  struct gw_buffer *buffer, const struct gw_span *spans, size_t n);
 
 /* A bed with one client and a buffer. What follows fails the test in progress if it is not as it says. */
@@ -102,8 +102,8 @@ struct one {
 /* *state: the backend, as gw_bed_run hands it to a test. */
 void gw_one_begin(struct one *one, void **state, const struct bed_options *options, uint64_t landing_bytes);
 void gw_one_end(struct one *one);
-void gw_one_wait_ok(struct one *one, struct gw_group *group);
-void gw_one_expect_failure(struct one *one, struct gw_group *group, gw_status status);
+void gw_one_wait_ok(struct one *one, struct gw_read_set *set);
+void gw_one_expect_failure(struct one *one, struct gw_read_set *set, gw_status status);
 /* Polls for so long: nothing completes. */
 void gw_one_nothing_more(struct one *one, uint64_t ms);
 /* A request and its completion; the reply is valid until the next poll. */

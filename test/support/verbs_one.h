@@ -21,11 +21,11 @@ static inline void verbs_wait_for_loss(struct one *one)
 }
 
 /* Polls until the port is known to be down, or up again. */
-static inline void verbs_wait_for_gate(struct one *one, const struct verbs_gate *gate, bool down)
+static inline void verbs_wait_for_gate(struct one *one, const struct verbs_port *port, bool down)
 {
-	for (int i = 0; i < 10000 && down == !atomic_load(&gate->down_ns); i++)
+	for (int i = 0; i < 10000 && down == !atomic_load(&port->down_ns); i++)
 		gw_one_nothing_more(one, 2);
-	assert_true(down == !!atomic_load(&gate->down_ns));
+	assert_true(down == !!atomic_load(&port->down_ns));
 }
 
 static inline void verbs_connect_again(struct one *one)

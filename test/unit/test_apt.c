@@ -12,7 +12,7 @@
 #include "core/base/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/import_bed.h"
-#include "tools/import_apt.h"
+#include "tools/import/apt.h"
 
 static struct import_bed bed;
 static char input[300], out[300];

@@ -15,7 +15,7 @@
 #include "core/graph/part.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
-#include "tools/builder.h"
+#include "tools/builder/builder.h"
 
 #define NODES 5u
 #define EDGES 7u

@@ -45,7 +45,7 @@ static void begin(struct bed *bed)
 	bed->engine.links = calloc(PARTS, sizeof(*bed->engine.links));
 	bed->engine.part_links = calloc(PARTS, sizeof(*bed->engine.part_links));
 	bed->rows.places = calloc(PARTS, sizeof(*bed->rows.places));
-	struct gw_server *servers = calloc(PARTS, sizeof(*servers));
+	struct gw_remote *servers = calloc(PARTS, sizeof(*servers));
 	assert_true(bed->engine.links && bed->engine.part_links && bed->rows.places && servers);
 	bed->client.servers = servers;
 	for (uint32_t p = 0; p < PARTS; p++) {

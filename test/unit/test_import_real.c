@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "test/support/import_bed.h"
-#include "tools/npz.h"
+#include "tools/import/npz.h"
 
 static struct import_bed bed;
 static const char *data;

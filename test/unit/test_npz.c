@@ -12,7 +12,7 @@
 
 #include "test/support/alloc_fault.h"
 #include "test/support/import_bed.h"
-#include "tools/npz.h"
+#include "tools/import/npz.h"
 
 static struct import_bed bed;
 static char path[300];

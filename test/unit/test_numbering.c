@@ -11,8 +11,8 @@
 #include "core/base/alloc.h"
 #include "core/base/rng.h"
 #include "test/support/alloc_fault.h"
-#include "tools/numbering.h"
-#include "tools/table.h"
+#include "tools/import/numbering.h"
+#include "tools/import/table.h"
 
 #define ROWS 70000u /* more than two pieces */
 

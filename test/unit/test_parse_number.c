@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/base/rng.h"
-#include "tools/number.h"
+#include "tools/import/number.h"
 
 static const char *end_of(const char *text)
 {

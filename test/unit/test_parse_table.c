@@ -11,7 +11,7 @@
 
 #include "core/base/rng.h"
 #include "test/support/alloc_fault.h"
-#include "tools/table.h"
+#include "tools/import/table.h"
 
 /* Reads columns 1 and 2 as ids. Returns the status; *rows and values are the caller's. */
 static gw_status read_pairs(const char *data, size_t bytes, struct gw_table_format format, unsigned threads,
@@ -301,7 +301,7 @@ static void columns_of_every_kind(void **state)
 	assert_int_equal(times[0], 1234);
 	assert_int_equal(times[1], -150);
 	assert_true(scores[0] == 0.1 && scores[1] == 1000);
-	struct gw_span span = gw_text_span(data, names[0]);
+	struct gw_text_span span = gw_text_span(data, names[0]);
 	assert_true(span.escaped);
 	assert_int_equal(span.bytes, strlen("Smith, \"\"J\"\""));
 	assert_memory_equal(span.at, "Smith, \"\"J\"\"", span.bytes);
@@ -331,7 +331,7 @@ static void tabs_keep_text(void **state)
 	assert_int_equal(gw_table_read(&table, columns, 2, 1), GW_OK);
 	assert_int_equal(table.rows, 2);
 	for (int i = 0; i < 4; i++) {
-		struct gw_span span = gw_text_span(data, refs[i]);
+		struct gw_text_span span = gw_text_span(data, refs[i]);
 		assert_int_equal(span.bytes, strlen(expected[i]));
 		assert_memory_equal(span.at, expected[i], span.bytes);
 	}

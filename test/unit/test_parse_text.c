@@ -12,7 +12,7 @@
 
 #include "test/support/alloc_fault.h"
 #include "test/support/import_bed.h"
-#include "tools/text.h"
+#include "tools/import/text.h"
 
 static struct import_bed bed;
 

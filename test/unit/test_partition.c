@@ -26,7 +26,7 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/partition_oracle.h"
 #include "test/support/partition_run.h"
-#include "tools/plan.h"
+#include "tools/partition/plan.h"
 #include "tools/tools.h"
 
 /* The report's cut is what the parts themselves say. */

@@ -16,8 +16,8 @@
 #include "core/base/progress.h"
 #include "core/base/rng.h"
 #include "test/support/alloc_fault.h"
-#include "tools/plan.h"
-#include "tools/symmetric.h"
+#include "tools/partition/plan.h"
+#include "tools/partition/symmetric.h"
 
 #define NODES 900u
 
@@ -28,7 +28,7 @@ struct edges {
 
 static void draw_edges(struct edges *edges, uint64_t seed, uint32_t per_node)
 {
-	struct gw_draws draws = gw_draws_begin(gw_key(seed, 0, GW_DRAW_WALK, 0, 0), 1);
+	struct gw_draws draws = gw_draws_begin(gw_draw_key(seed, 0, GW_DRAW_WALK, 0, 0), 1);
 	edges->count = 0;
 	for (uint32_t v = 0; v < NODES; v++) {
 		edges->indptr[v] = edges->count;

@@ -14,7 +14,7 @@
 #include "test/support/partition_oracle.h"
 #include "test/support/real_graphs.h"
 #include "test/support/scratch.h"
-#include "tools/plan.h"
+#include "tools/partition/plan.h"
 #include "tools/tools.h"
 
 static void import(const char *file, const char *graph)

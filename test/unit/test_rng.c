@@ -63,7 +63,7 @@ static void keys_differ(void **state)
 				for (uint32_t hop = 0; hop < 3; hop++)
 					for (uint32_t type = 0; type < 3; type++)
 						keys[count++] =
-							gw_key(seed, stream, (enum gw_draw_kind)kind, hop, type);
+							gw_draw_key(seed, stream, (enum gw_draw_kind)kind, hop, type);
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < i; j++)
 			assert_true(keys[i] != keys[j]);
@@ -76,7 +76,7 @@ static void draw_below_is_uniform(void **state)
 	for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
 		uint32_t bound = bounds[b], hits[100] = {0};
 		const uint32_t per_value = 2000;
-		struct gw_draws draws = gw_draws_begin(gw_key(1, 2, GW_DRAW_WALK, 0, 0), b);
+		struct gw_draws draws = gw_draws_begin(gw_draw_key(1, 2, GW_DRAW_WALK, 0, 0), b);
 		for (uint32_t i = 0; i < bound * per_value; i++) {
 			uint32_t value = gw_draw_below(&draws, bound);
 			assert_true(value < bound);

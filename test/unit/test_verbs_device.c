@@ -24,20 +24,20 @@ int main(void)
 
 /* --- Groups with queue pairs on it. --- */
 
-#define QUEUES_MAX 200
+#define QPS_MAX 200
 
 struct side {
-	struct verbs_touch touch;
+	struct verbs_deferred deferred;
 	struct gw_poll_group *group;
 	struct verbs_loop *loop;
-	struct verbs_port *port;
-	struct verbs_queue *queues[QUEUES_MAX];
+	struct verbs_poller *port;
+	struct verbs_qp *qps[QPS_MAX];
 	uint32_t n;
 };
 
-static void touched(struct verbs_touch *touch)
+static void deferred(struct verbs_deferred *deferred)
 {
-	(void)touch;
+	(void)deferred;
 }
 
 static struct rdma_cm_id *bound_id(uint8_t port)
@@ -54,12 +54,12 @@ static void side_begin(struct side *side)
 {
 	void *loop;
 	memset(side, 0, sizeof(*side));
-	side->touch.run = touched;
+	side->deferred.run = deferred;
 	assert_int_equal(gw_poll_group_create(NULL, &side->group), GW_OK);
 	assert_int_equal(gw_poll_group_state(side->group, &gw_transport_verbs, &loop), GW_OK);
 	side->loop = loop;
 	struct rdma_cm_id *id = bound_id(1);
-	assert_int_equal(gw_verbs_port_get(side->loop, id, &side->port), GW_OK);
+	assert_int_equal(gw_verbs_poller_get(side->loop, id, &side->port), GW_OK);
 	rdma_destroy_id(id);
 }
 
@@ -68,13 +68,13 @@ static gw_status side_add(struct side *side, struct ibv_pd *pd, uint8_t port)
 	struct verbs_needs needs = {
 		.work = VERBS_RING, .sges = VERBS_SGES_MAX, .receives = VERBS_RECEIVES + VERBS_RECEIVES_SPARE};
 	struct rdma_cm_id *id = bound_id(port);
-	assert_true(side->n < QUEUES_MAX);
-	gw_status status = gw_verbs_queue_create(side->port, id, pd, &needs, &side->queues[side->n]);
+	assert_true(side->n < QPS_MAX);
+	gw_status status = gw_verbs_qp_create(side->port, id, pd, &needs, &side->qps[side->n]);
 	if (status) {
 		rdma_destroy_id(id);
 		return status;
 	}
-	side->queues[side->n++]->touch = &side->touch;
+	side->qps[side->n++]->deferred = &side->deferred;
 	return GW_OK;
 }
 
@@ -86,14 +86,14 @@ static void side_fill(struct side *side, uint32_t n)
 
 static void side_remove(struct side *side)
 {
-	gw_verbs_queue_destroy(side->queues[--side->n]);
+	gw_verbs_qp_destroy(side->qps[--side->n]);
 }
 
 static void side_end(struct side *side)
 {
 	while (side->n)
 		side_remove(side);
-	gw_verbs_untouch(side->loop, &side->touch);
+	gw_verbs_undefer(side->loop, &side->deferred);
 	gw_poll_group_destroy(side->group);
 }
 
@@ -105,12 +105,12 @@ static void check_entries(const struct side *side)
 	uint32_t used[VERBS_CQS_MAX] = {0};
 	for (uint32_t i = 0; i < side->n; i++)
 		for (uint32_t c = 0; c < side->port->cq_count; c++)
-			if (side->queues[i]->id->qp->send_cq == side->port->cqs[c]->cq)
+			if (side->qps[i]->id->qp->send_cq == side->port->cqs[c]->ibv)
 				used[c] += ENTRIES;
 	uint32_t sum = 0;
 	for (uint32_t c = 0; c < side->port->cq_count; c++) {
 		assert_int_equal(used[c], side->port->cqs[c]->used);
-		assert_in_range(used[c], 0, side->port->cqs[c]->cq->cqe);
+		assert_in_range(used[c], 0, side->port->cqs[c]->ibv->cqe);
 		sum += used[c];
 	}
 	assert_int_equal(sum, side->n * ENTRIES);
@@ -125,16 +125,16 @@ static void completion_queues_grow(void **state)
 		card_begin(4);
 		card.resize_error = errors[e];
 		side_begin(&side);
-		side_fill(&side, QUEUES_MAX);
+		side_fill(&side, QPS_MAX);
 		check_entries(&side);
 		if (errors[e])
 			assert_in_range(card.cqs, 2, 8); /* each twice as large as the last */
 		else
 			assert_int_equal(card.cqs, 1);
-		while (side.n > QUEUES_MAX / 2)
+		while (side.n > QPS_MAX / 2)
 			side_remove(&side);
 		int cqs = card.cqs;
-		side_fill(&side, QUEUES_MAX);
+		side_fill(&side, QPS_MAX);
 		check_entries(&side);
 		assert_int_equal(card.cqs, cqs);
 		side_end(&side);
@@ -261,19 +261,19 @@ static void failed_queue_pairs(void **state)
 		side_fill(&sides[i], 5);
 	}
 	for (uint32_t t = 0; t < 4; t++) {
-		struct verbs_queue *queue = sides[1].queues[t];
-		assert_false(say(sides, 2, (struct ibv_async_event){{.qp = queue->id->qp}, types[t]}));
-		assert_int_equal(queue->failure, IBV_WC_FATAL_ERR);
-		assert_string_equal(gw_verbs_queue_reason(queue), ibv_event_type_str(types[t]));
+		struct verbs_qp *qp = sides[1].qps[t];
+		assert_false(say(sides, 2, (struct ibv_async_event){{.qp = qp->id->qp}, types[t]}));
+		assert_int_equal(qp->failure, IBV_WC_FATAL_ERR);
+		assert_string_equal(gw_verbs_qp_reason(qp), ibv_event_type_str(types[t]));
 		for (uint32_t i = 0; i < 5; i++) {
-			assert_int_equal(sides[0].queues[i]->failure, IBV_WC_SUCCESS);
-			assert_true(i <= t || sides[1].queues[i]->failure == IBV_WC_SUCCESS);
+			assert_int_equal(sides[0].qps[i]->failure, IBV_WC_SUCCESS);
+			assert_true(i <= t || sides[1].qps[i]->failure == IBV_WC_SUCCESS);
 		}
 	}
 	/* Others of this process make queue pairs on the same device. */
 	struct ibv_qp foreign = {.qp_num = 5};
 	say(sides, 2, (struct ibv_async_event){{.qp = &foreign}, IBV_EVENT_QP_FATAL});
-	assert_int_equal(sides[1].queues[4]->failure, IBV_WC_SUCCESS);
+	assert_int_equal(sides[1].qps[4]->failure, IBV_WC_SUCCESS);
 	for (int i = 0; i < 2; i++)
 		side_end(&sides[i]);
 	card_end();
@@ -289,16 +289,16 @@ static void failed_completion_queues(void **state)
 	side_begin(&side);
 	side_fill(&side, 8);
 	assert_true(side.port->cq_count > 1);
-	struct ibv_cq *cq = side.queues[0]->cq->cq;
+	struct ibv_cq *cq = side.qps[0]->cq->ibv;
 	assert_true(say(&side, 1, (struct ibv_async_event){{.cq = cq}, IBV_EVENT_CQ_ERR}));
 	for (uint32_t i = 0; i < 8; i++) {
-		bool lost = side.queues[i]->id->qp->send_cq == cq;
-		assert_int_equal(side.queues[i]->failure, lost ? IBV_WC_FATAL_ERR : IBV_WC_SUCCESS);
+		bool lost = side.qps[i]->id->qp->send_cq == cq;
+		assert_int_equal(side.qps[i]->failure, lost ? IBV_WC_FATAL_ERR : IBV_WC_SUCCESS);
 	}
 	side_fill(&side, 9);
-	assert_ptr_not_equal(side.queues[8]->id->qp->send_cq, cq);
+	assert_ptr_not_equal(side.qps[8]->id->qp->send_cq, cq);
 	/* Nothing waits for what it owes. */
-	side.queues[0]->head++;
+	side.qps[0]->head++;
 	uint64_t begun = gw_now_ns();
 	side_end(&side);
 	assert_in_range(gw_now_ns() - begun, 0, 100 * GW_NS_PER_SECOND);
@@ -316,8 +316,8 @@ static void failed_devices(void **state)
 	assert_true(say(&side, 1, (struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL}));
 	assert_true(atomic_load(&side.port->device->dead));
 	struct rdma_cm_id *id = bound_id(1);
-	struct verbs_port *port;
-	assert_int_equal(gw_verbs_port_get(side.loop, id, &port), GW_PEER_LOST);
+	struct verbs_poller *port;
+	assert_int_equal(gw_verbs_poller_get(side.loop, id, &port), GW_PEER_LOST);
 	rdma_destroy_id(id);
 	while (side.n)
 		side_remove(&side);
@@ -331,11 +331,11 @@ static void ports_that_go_down(void **state)
 	struct side side;
 	card_begin(4);
 	side_begin(&side);
-	const struct verbs_gate *gates = side.port->device->gates;
+	const struct verbs_port *ports = side.port->device->ports;
 	assert_true(say(&side, 1, (struct ibv_async_event){{.port_num = 2}, IBV_EVENT_PORT_ERR}));
-	assert_true(!atomic_load(&gates[0].down_ns) && atomic_load(&gates[1].down_ns));
+	assert_true(!atomic_load(&ports[0].down_ns) && atomic_load(&ports[1].down_ns));
 	say(&side, 1, (struct ibv_async_event){{.port_num = 2}, IBV_EVENT_PORT_ACTIVE});
-	assert_false(atomic_load(&gates[1].down_ns));
+	assert_false(atomic_load(&ports[1].down_ns));
 	/* What changes nothing is acknowledged all the same. */
 	static const enum ibv_event_type others[] = {IBV_EVENT_SRQ_ERR, IBV_EVENT_WQ_FATAL, IBV_EVENT_GID_CHANGE,
 						     IBV_EVENT_LID_CHANGE, IBV_EVENT_SM_CHANGE};
@@ -357,36 +357,36 @@ static void shares_of_a_window(void **state)
 		side_begin(&sides[i]);
 		side_fill(&sides[i], 64);
 	}
-	const struct verbs_gate *gate = &sides[0].port->device->gates[0];
-	assert_int_equal(gate->window, 12500000); /* a millisecond of 100 Gb/s */
+	const struct verbs_port *port = &sides[0].port->device->ports[0];
+	assert_int_equal(port->window, 12500000); /* a millisecond of 100 Gb/s */
 	uint64_t sum = 0;
 	for (uint32_t q = 0; q < 128; q++) {
-		struct verbs_queue *queue = sides[q % 2].queues[q / 2];
+		struct verbs_qp *qp = sides[q % 2].qps[q / 2];
 		/* One alone has all that a queue pair may have; the more there are, the less each. */
-		verbs_queue_take(queue, 1);
-		uint64_t share = verbs_queue_share(queue)->bytes, all = share * (q + 1);
+		verbs_queue_take(qp, 1);
+		uint64_t share = verbs_queue_share(qp)->bytes, all = share * (q + 1);
 		assert_true(q || share == VERBS_WINDOW_BYTES);
-		assert_true(all <= gate->window && (share == VERBS_WINDOW_BYTES || all > gate->window - q - 1));
-		assert_in_range(verbs_queue_share(queue)->read_bytes, 4096, share / 4);
+		assert_true(all <= port->window && (share == VERBS_WINDOW_BYTES || all > port->window - q - 1));
+		assert_in_range(verbs_queue_share(qp)->read_bytes, 4096, share / 4);
 	}
 	/* Full: all are as full as each other, and nobody has room; a reader that is done makes room for the others. */
 	for (uint32_t q = 0; q < 128; q++) {
-		struct verbs_queue *queue = sides[q % 2].queues[q / 2];
-		while (verbs_queue_room(queue))
-			verbs_queue_take(queue, verbs_queue_share(queue)->read_bytes);
-		sum += queue->bytes_open;
+		struct verbs_qp *qp = sides[q % 2].qps[q / 2];
+		while (verbs_qp_room(qp))
+			verbs_queue_take(qp, verbs_queue_share(qp)->read_bytes);
+		sum += qp->bytes_open;
 	}
-	assert_in_range(sum, gate->window - 128, gate->window + gate->window / 4 + 128);
+	assert_in_range(sum, port->window - 128, port->window + port->window / 4 + 128);
 	for (uint32_t q = 0; q < 64; q++)
-		verbs_queue_give(sides[1].queues[q], sides[1].queues[q]->bytes_open);
-	assert_int_equal(verbs_queue_room(sides[0].queues[0]), 0); /* told before a sleep, not at once */
+		verbs_queue_give(sides[1].qps[q], sides[1].qps[q]->bytes_open);
+	assert_int_equal(verbs_qp_room(sides[0].qps[0]), 0); /* told before a sleep, not at once */
 	struct gw_completion completion;
 	gw_poll_group_poll(sides[1].group, &completion, 1, 1);
-	assert_true(verbs_queue_room(sides[0].queues[0]) > 0);
+	assert_true(verbs_qp_room(sides[0].qps[0]) > 0);
 	/* By another port of the device comes something else. */
 	assert_int_equal(side_add(&sides[0], sides[0].port->device->pd, 2), GW_OK);
-	verbs_queue_take(sides[0].queues[64], 1);
-	assert_int_equal(verbs_queue_share(sides[0].queues[64])->bytes, VERBS_WINDOW_BYTES);
+	verbs_queue_take(sides[0].qps[64], 1);
+	assert_int_equal(verbs_queue_share(sides[0].qps[64])->bytes, VERBS_WINDOW_BYTES);
 	for (int i = 0; i < 2; i++)
 		side_end(&sides[i]);
 	card_end();
@@ -396,11 +396,11 @@ static void shares_of_a_window(void **state)
 static void windows_have_limits(void **state)
 {
 	(void)state;
-	struct verbs_gate gate = {.window = gw_verbs_gate_window(0)};
-	struct verbs_share share = {.gate = &gate};
-	assert_int_equal(gate.window, gw_verbs_gate_window(12500000000));
-	assert_in_range(gw_verbs_gate_window(1), VERBS_WINDOW_BYTES, 4 << 20);
-	assert_in_range(gw_verbs_gate_window(UINT64_MAX), gate.window, 256 << 20);
+	struct verbs_port port = {.window = gw_verbs_port_window(0)};
+	struct verbs_share share = {.port = &port};
+	assert_int_equal(port.window, gw_verbs_port_window(12500000000));
+	assert_in_range(gw_verbs_port_window(1), VERBS_WINDOW_BYTES, 4 << 20);
+	assert_in_range(gw_verbs_port_window(UINT64_MAX), port.window, 256 << 20);
 	gw_verbs_share_work_out(&share, 1000000);
 	assert_in_range(share.bytes, 4096, 65536);
 	assert_in_range(share.read_bytes, 4096, share.bytes);

@@ -32,7 +32,7 @@ static struct {
 
 /* The parent's services are copies that threads of the parent were using: nobody may join them here. Who closes one all
  * the same does not wait for those threads. */
-static void forget(void)
+static void hub_forget(void)
 {
 	for (struct memory_listener *listener = hub.listeners; listener; listener = listener->next) {
 		listener->accepting = false;
@@ -42,9 +42,9 @@ static void forget(void)
 	hub.listeners = NULL;
 }
 
-static struct gw_fork_guard guard = {.lock = &hub.lock, .in_child = forget};
+static struct gw_fork_guard guard = {.lock = &hub.lock, .in_child = hub_forget};
 
-static struct memory_listener *find(const char *name)
+static struct memory_listener *hub_find(const char *name)
 {
 	struct memory_listener *listener = hub.listeners;
 	while (listener && strcmp(listener->base.address.host, name) != 0)
@@ -53,7 +53,7 @@ static struct memory_listener *find(const char *name)
 }
 
 /* Under the hub's lock. */
-static void release(struct memory_listener *listener)
+static void hub_release(struct memory_listener *listener)
 {
 	if (--listener->references)
 		return;
@@ -84,9 +84,9 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 	listener->group_count = group_count;
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&hub.lock);
-	if (find(address->host)) {
+	if (hub_find(address->host)) {
 		status = gw_fail(GW_BUSY, "memory:%s is taken by this process", address->host);
-		release(listener);
+		hub_release(listener);
 	} else {
 		listener->accepting = true;
 		listener->next = hub.listeners;
@@ -98,7 +98,7 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 }
 
 /* Under the hub's lock, as all that follows with a link. */
-static void stop_accepting(struct memory_listener *listener)
+static void hub_stop_accepting(struct memory_listener *listener)
 {
 	if (!listener->accepting)
 		return;
@@ -124,7 +124,7 @@ void gw_memory_listener_stop(struct gw_listener *base, bool close)
 {
 	struct memory_listener *listener = (struct memory_listener *)base;
 	pthread_mutex_lock(&hub.lock);
-	stop_accepting(listener);
+	hub_stop_accepting(listener);
 	if (close) {
 		atomic_store(&listener->closed, true);
 		for (struct memory_link *link = listener->links; link; link = link->next) {
@@ -140,7 +140,7 @@ void gw_memory_listener_drain(struct gw_listener *base)
 {
 	struct memory_listener *listener = (struct memory_listener *)base;
 	pthread_mutex_lock(&hub.lock);
-	stop_accepting(listener);
+	hub_stop_accepting(listener);
 	atomic_store(&listener->draining, true);
 	for (struct memory_link *link = listener->links; link; link = link->next) {
 		while (atomic_load(&link->inside))
@@ -164,7 +164,7 @@ void gw_memory_listener_free(struct gw_listener *base)
 	struct memory_listener *listener = (struct memory_listener *)base;
 	gw_memory_listener_stop(base, true);
 	pthread_mutex_lock(&hub.lock);
-	release(listener);
+	hub_release(listener);
 	pthread_mutex_unlock(&hub.lock);
 }
 
@@ -172,7 +172,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 {
 	gw_fork_guard(&guard);
 	pthread_mutex_lock(&hub.lock);
-	struct memory_listener *listener = find(name);
+	struct memory_listener *listener = hub_find(name);
 	gw_status status = listener ? gw_service_enter(listener->base.service)
 				    : gw_fail(GW_PEER_LOST, "memory:%s: nobody in this process offers it", name);
 	if (!status) {
@@ -201,7 +201,7 @@ void gw_memory_part(struct memory_link *link)
 	if (link->next)
 		link->next->previous = link->previous;
 	leave_service(link);
-	release(link->listener);
+	hub_release(link->listener);
 	link->listener = NULL;
 	pthread_mutex_unlock(&hub.lock);
 }

@@ -20,7 +20,7 @@ struct memory_endpoint {
 	struct memory_state *state;
 	struct memory_endpoint *next, **previous;
 	struct memory_link link;
-	struct gw_group *groups; /* started, not complete */
+	struct gw_read_set *sets; /* started, not complete */
 	uint8_t client_uuid[16];
 	struct gw_region regions[GW_REGIONS_MAX];
 };
@@ -32,7 +32,7 @@ static gw_status memory_open(struct gw_poll_group *group, void **out)
 	if (!state)
 		return GW_NO_MEMORY;
 	state->group = group;
-	gw_outbox_begin(&state->outbox);
+	gw_completions_begin(&state->completions);
 	state->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (state->wake_fd < 0) {
 		int error = errno;
@@ -60,7 +60,7 @@ static void requests_fail(struct memory_endpoint *endpoint, gw_status status)
 {
 	while (endpoint->link.requests) {
 		if (endpoint->link.requests->note)
-			gw_outbox_post(&endpoint->state->outbox, endpoint->link.requests->note, status);
+			gw_completions_post(&endpoint->state->completions, endpoint->link.requests->note, status);
 		request_drop(endpoint);
 	}
 }
@@ -68,11 +68,11 @@ static void requests_fail(struct memory_endpoint *endpoint, gw_status status)
 static void memory_close(struct gw_endpoint *base)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	while (endpoint->groups) {
-		struct gw_group *group = endpoint->groups;
-		gw_group_fail(group, gw_fail(GW_CANCELLED, "the endpoint was closed"));
-		group->last_accepted = true;
-		gw_group_settle(&endpoint->state->outbox, group);
+	while (endpoint->sets) {
+		struct gw_read_set *set = endpoint->sets;
+		gw_read_set_fail(set, gw_fail(GW_CANCELLED, "the endpoint was closed"));
+		set->last_accepted = true;
+		gw_read_set_settle(&endpoint->state->completions, set);
 	}
 	gw_memory_part(&endpoint->link);
 	requests_fail(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
@@ -87,13 +87,13 @@ static void memory_shut(void *opaque)
 	struct memory_state *state = opaque;
 	while (state->endpoints)
 		memory_close(&state->endpoints->base);
-	gw_outbox_end(&state->outbox);
+	gw_completions_end(&state->completions);
 	close(state->wake_fd);
 	gw_free(state);
 }
 
 /* The hello: the same questions that a network backend asks. */
-static gw_status question(const struct gw_service *service, const struct gw_connect_options *options)
+static gw_status memory_question(const struct gw_service *service, const struct gw_connect_options *options)
 {
 	const char *name = options->address.host;
 	if (service->key_bytes && !options->key)
@@ -111,7 +111,7 @@ static gw_status question(const struct gw_service *service, const struct gw_conn
 	return GW_OK;
 }
 
-static gw_status greet(struct memory_endpoint *endpoint, const struct gw_connect_options *options)
+static gw_status memory_greet(struct memory_endpoint *endpoint, const struct gw_connect_options *options)
 {
 	const char *name = options->address.host;
 	gw_status status = gw_memory_join(name, &endpoint->link);
@@ -122,7 +122,7 @@ static gw_status greet(struct memory_endpoint *endpoint, const struct gw_connect
 		return gw_fail(GW_PEER_LOST, "memory:%s: the service has ended", name);
 	}
 	struct gw_service *service = endpoint->link.service;
-	status = question(service, options);
+	status = memory_question(service, options);
 	if (status) {
 		gw_count(&service->counts.refused, 1);
 	} else {
@@ -159,14 +159,14 @@ static gw_status memory_connect(void *opaque, const struct gw_connect_options *o
 	endpoint->base = (struct gw_endpoint){.transport = &gw_transport_memory, .group = state->group};
 	endpoint->state = state;
 	memcpy(endpoint->client_uuid, options->client_uuid, 16);
-	status = greet(endpoint, options);
+	status = memory_greet(endpoint, options);
 	endpoint->base.state = status ? GW_ENDPOINT_LOST : GW_ENDPOINT_OPEN;
 	endpoint->previous = &state->endpoints;
 	endpoint->next = state->endpoints;
 	if (endpoint->next)
 		endpoint->next->previous = &endpoint->next;
 	state->endpoints = endpoint;
-	gw_outbox_post(&state->outbox, note, status);
+	gw_completions_post(&state->completions, note, status);
 	*out = &endpoint->base;
 	return GW_OK;
 }
@@ -184,7 +184,7 @@ static void memory_buffer_release(void *state, struct gw_buffer *buffer)
 	(void)buffer;
 }
 
-static gw_status enter(struct memory_endpoint *endpoint, uint64_t deadline_ns)
+static gw_status memory_enter(struct memory_endpoint *endpoint, uint64_t deadline_ns)
 {
 	if (deadline_ns != GW_NO_DEADLINE && deadline_ns && gw_now_ns() >= deadline_ns)
 		return gw_fail(GW_DEADLINE, "the deadline had passed before memory was read");
@@ -195,69 +195,69 @@ static gw_status enter(struct memory_endpoint *endpoint, uint64_t deadline_ns)
 	return gw_fail(GW_PEER_LOST, "the service of this process has ended");
 }
 
-/* Begins a read call: the endpoint is inside the service then. false: the group has failed, and everything is accepted.
+/* Begins a read call: the endpoint is inside the service then. false: the set has failed, and everything is accepted.
  */
-static bool begin(struct memory_endpoint *endpoint, struct gw_group *group, const struct gw_region *region)
+static bool memory_begin(struct memory_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region)
 {
-	gw_group_start(&endpoint->groups, group);
-	if (group->status)
+	gw_read_set_start(&endpoint->sets, set);
+	if (set->status)
 		return false;
-	gw_status status = enter(endpoint, group->deadline_ns);
+	gw_status status = memory_enter(endpoint, set->deadline_ns);
 	if (!status) {
 		status = gw_check_region(&endpoint->base, region);
 		if (status)
 			gw_memory_leave(&endpoint->link);
 	}
 	if (status)
-		gw_group_fail(group, status);
+		gw_read_set_fail(set, status);
 	return status == GW_OK;
 }
 
 /* The copying is done, of `ranges` ranges; or status says why not. */
-static void leave(struct memory_endpoint *endpoint, struct gw_group *group, gw_status status, uint64_t ranges,
-		  uint64_t bytes)
+static void memory_leave(struct memory_endpoint *endpoint, struct gw_read_set *set, gw_status status, uint64_t ranges,
+			 uint64_t bytes)
 {
 	if (status)
-		gw_group_fail(group, status);
+		gw_read_set_fail(set, status);
 	else
 		gw_count_read(&endpoint->link.reads, ranges, bytes);
 	gw_memory_leave(&endpoint->link);
 }
 
-static size_t memory_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+static size_t memory_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	struct gw_outbox *outbox = &endpoint->state->outbox;
-	if (group->done)
+	struct gw_completions *completions = &endpoint->state->completions;
+	if (set->done)
 		return n;
-	if (!begin(endpoint, group, region))
-		return gw_mapped_end(base, outbox, group, n, n, last);
+	if (!memory_begin(endpoint, set, region))
+		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes = 0;
 	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
 	if (!status)
 		taken = gw_mapped_readv(endpoint->link.service->bases[region->id], buffer->base, spans, n, &bytes);
-	leave(endpoint, group, status, taken, bytes);
-	return gw_mapped_end(base, outbox, group, n, taken, last);
+	memory_leave(endpoint, set, status, taken, bytes);
+	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
-static size_t memory_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+static size_t memory_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			    struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	struct gw_outbox *outbox = &endpoint->state->outbox;
-	if (group->done)
+	struct gw_completions *completions = &endpoint->state->completions;
+	if (set->done)
 		return n;
-	if (!begin(endpoint, group, region))
-		return gw_mapped_end(base, outbox, group, n, n, last);
+	if (!memory_begin(endpoint, set, region))
+		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes = 0;
 	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
 	if (!status)
 		taken = gw_mapped_gather(endpoint->link.service->bases[region->id], buffer->base, gather, n, &bytes);
-	leave(endpoint, group, status, taken, bytes);
-	return gw_mapped_end(base, outbox, group, n, taken, last);
+	memory_leave(endpoint, set, status, taken, bytes);
+	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
 /* One run of the call; its end goes to the caller by the note. GW_AGAIN: it has more to do. */
@@ -270,7 +270,7 @@ static gw_status request_run(struct memory_endpoint *endpoint, struct gw_task *t
 	note->memory = task->reply.memory;
 	note->reply = gw_reply_data(&task->reply, &note->reply_bytes);
 	task->reply.memory = NULL; /* the note's */
-	gw_outbox_post(&endpoint->state->outbox, note, status);
+	gw_completions_post(&endpoint->state->completions, note, status);
 	return GW_OK;
 }
 
@@ -291,15 +291,15 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t 
 				uint64_t deadline_ns, void *cookie)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	struct gw_outbox *outbox = &endpoint->state->outbox;
+	struct gw_completions *completions = &endpoint->state->completions;
 	if (n > GW_REQUEST_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "a request of %u bytes; %u are possible", n, GW_REQUEST_BYTES_MAX);
 	uint32_t open_max = 64;
-	gw_status status = enter(endpoint, deadline_ns);
+	gw_status status = memory_enter(endpoint, deadline_ns);
 	if (!status)
 		open_max = endpoint->link.service->limits.requests_per_client;
 	struct gw_note *note = NULL;
-	gw_status accepted = outbox->note_count + endpoint->state->request_count >= open_max
+	gw_status accepted = completions->note_count + endpoint->state->request_count >= open_max
 				     ? gw_fail(GW_AGAIN, "%u requests wait for poll", open_max)
 				     : gw_note_create(cookie, &note);
 	if (accepted) {
@@ -308,7 +308,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t 
 		return accepted;
 	}
 	if (status) {
-		gw_outbox_post(outbox, note, status);
+		gw_completions_post(completions, note, status);
 		return GW_OK;
 	}
 	struct gw_service *service = endpoint->link.service;
@@ -321,7 +321,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t 
 	if (status == GW_AGAIN) {
 		status = request_keep(endpoint, &call, &request);
 		if (status)
-			gw_outbox_post(outbox, note, status);
+			gw_completions_post(completions, note, status);
 	}
 	if (request) {
 		request->task = task;
@@ -340,9 +340,9 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t 
 static void request_turn(struct memory_endpoint *endpoint)
 {
 	struct memory_request *request = endpoint->link.requests;
-	gw_status status = enter(endpoint, request->note ? request->deadline_ns : GW_NO_DEADLINE);
+	gw_status status = memory_enter(endpoint, request->note ? request->deadline_ns : GW_NO_DEADLINE);
 	if (status == GW_DEADLINE) {
-		gw_outbox_post(&endpoint->state->outbox, request->note, status);
+		gw_completions_post(&endpoint->state->completions, request->note, status);
 		request->note = NULL;
 		return;
 	}
@@ -358,14 +358,14 @@ static void request_turn(struct memory_endpoint *endpoint)
 		gw_memory_idle(&endpoint->link);
 }
 
-static void memory_cancel(struct gw_endpoint *base, struct gw_group *group)
+static void memory_cancel(struct gw_endpoint *base, struct gw_read_set *set)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	if (group->done || !gw_group_private(group)->link)
+	if (set->done || !gw_read_set_private(set)->link)
 		return;
-	gw_group_fail(group, gw_fail(GW_CANCELLED, "cancelled"));
-	group->last_accepted = true;
-	gw_group_settle(&endpoint->state->outbox, group);
+	gw_read_set_fail(set, gw_fail(GW_CANCELLED, "cancelled"));
+	set->last_accepted = true;
+	gw_read_set_settle(&endpoint->state->completions, set);
 }
 
 static void memory_request_cancel(struct gw_endpoint *base, const void *cookie)
@@ -374,7 +374,7 @@ static void memory_request_cancel(struct gw_endpoint *base, const void *cookie)
 	for (struct memory_request *request = endpoint->link.requests; request; request = request->next) {
 		if (!request->note || request->cookie != cookie)
 			continue;
-		gw_outbox_post(&endpoint->state->outbox, request->note, gw_fail(GW_CANCELLED, "cancelled"));
+		gw_completions_post(&endpoint->state->completions, request->note, gw_fail(GW_CANCELLED, "cancelled"));
 		request->note = NULL; /* it runs to its end all the same */
 		return;
 	}
@@ -391,7 +391,7 @@ static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_regio
 }
 
 /* Looks whether we were woken, for up to timeout_ns. */
-static bool woken(const struct memory_state *state, uint64_t timeout_ns)
+static bool memory_woken(const struct memory_state *state, uint64_t timeout_ns)
 {
 	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
 	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
@@ -412,16 +412,16 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 		     endpoint = endpoint->next)
 			if (endpoint->link.requests)
 				request_turn(endpoint);
-		size_t n = gw_outbox_take(&state->outbox, completions, max);
+		size_t n = gw_completions_take(&state->completions, completions, max);
 		if (n || timeout_ns == 0)
 			return n;
 		if (gw_poll_group_room_take(state->group))
 			return 0;
 		if (!state->request_count) {
-			woken(state, timeout_ns);
+			memory_woken(state, timeout_ns);
 			return 0;
 		}
-		if (woken(state, 0) || gw_now_ns() >= end)
+		if (memory_woken(state, 0) || gw_now_ns() >= end)
 			return 0;
 	}
 }
@@ -429,14 +429,14 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 static bool memory_busy(void *opaque)
 {
 	const struct memory_state *state = opaque;
-	return !gw_outbox_empty(&state->outbox) || state->request_count;
+	return !gw_completions_empty(&state->completions) || state->request_count;
 }
 
 static int memory_wait_fd(void *opaque, uint64_t *until_ns)
 {
 	(void)until_ns; /* no timers */
 	const struct memory_state *state = opaque;
-	return gw_outbox_empty(&state->outbox) && !state->request_count ? state->wake_fd : -1;
+	return gw_completions_empty(&state->completions) && !state->request_count ? state->wake_fd : -1;
 }
 
 static void memory_wake(void *opaque)

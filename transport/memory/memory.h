@@ -2,7 +2,7 @@
 #ifndef GW_TRANSPORT_MEMORY_H
 #define GW_TRANSPORT_MEMORY_H
 
-#include "transport/outbox.h"
+#include "transport/completions.h"
 #include "transport/task.h"
 
 extern const struct gw_transport gw_transport_memory;
@@ -10,7 +10,7 @@ extern const struct gw_transport gw_transport_memory;
 /* One poll group's part. */
 struct memory_state {
 	struct gw_poll_group *group;
-	struct gw_outbox outbox;
+	struct gw_completions completions;
 	struct memory_endpoint *endpoints;
 	uint32_t request_count; /* deferred, of all endpoints */
 	int wake_fd;

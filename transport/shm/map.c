@@ -46,14 +46,14 @@ static struct {
 	struct shm_memory *memories;
 } here = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void forget(void)
+static void shm_map_forget(void)
 {
 	here.memories = NULL;
 }
 
-static struct gw_fork_guard guard = {.lock = &here.lock, .in_child = forget};
+static struct gw_fork_guard guard = {.lock = &here.lock, .in_child = shm_map_forget};
 
-static gw_status check(int fd, uint64_t bytes, struct stat *st)
+static gw_status shm_map_check(int fd, uint64_t bytes, struct stat *st)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & SEALS) != SEALS)
@@ -74,7 +74,7 @@ static void memory_free(struct shm_memory *memory)
 }
 
 /* blksize: of the file; hugetlb's is its page's. */
-static gw_status memory_map(struct shm_memory *memory, int fd, uint64_t blksize)
+static gw_status shm_map_memory_map(struct shm_memory *memory, int fd, uint64_t blksize)
 {
 	bool huge = blksize > ALIGN_MIN && blksize <= ALIGN_MAX && (blksize & (blksize - 1)) == 0;
 	uint64_t align = huge ? blksize : ALIGN_MIN;
@@ -111,7 +111,7 @@ static gw_status memory_get(int fd, const struct stat *st, uint64_t bytes, struc
 	memory->inode = st->st_ino;
 	memory->bytes = bytes;
 	memory->references = 1;
-	gw_status status = memory_map(memory, fd, (uint64_t)st->st_blksize);
+	gw_status status = shm_map_memory_map(memory, fd, (uint64_t)st->st_blksize);
 	if (status) {
 		memory_free(memory);
 		return status;
@@ -139,7 +139,7 @@ static void memory_put(struct shm_memory *memory)
 static gw_status map_one(struct shm_mapped *mapped, int fd, uint64_t bytes)
 {
 	struct stat st;
-	gw_status status = check(fd, bytes, &st);
+	gw_status status = shm_map_check(fd, bytes, &st);
 	if (status)
 		return status;
 	gw_fork_guard(&guard);
@@ -150,19 +150,19 @@ static gw_status map_one(struct shm_mapped *mapped, int fd, uint64_t bytes)
 	return status;
 }
 
-gw_status gw_shm_map(const struct wire_memories *told, struct tcp_passing *passing, void **out)
+gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **out)
 {
 	gw_status status = GW_OK;
 	*out = NULL;
 	struct shm_mapped *mapped = gw_calloc(1, sizeof(*mapped));
 	if (!mapped)
 		status = GW_NO_MEMORY;
-	else if (passing->in_count != told->memory_count)
+	else if (fd_passing->in_count != told->memory_count)
 		status = gw_fail(GW_PROTOCOL, "the server gave %u descriptors and told of %u (is ulimit -n reached?)",
-				 passing->in_count, told->memory_count);
+				 fd_passing->in_count, told->memory_count);
 	for (uint32_t i = 0; i < told->memory_count && !status; i++)
-		status = map_one(mapped, passing->in[i], told->bytes[i]);
-	gw_passing_end(passing); /* mappings hold the memory by themselves */
+		status = map_one(mapped, fd_passing->in[i], told->bytes[i]);
+	gw_tcp_fd_passing_end(fd_passing); /* mappings hold the memory by themselves */
 	if (status) {
 		if (mapped)
 			gw_shm_unmap(mapped);

@@ -36,62 +36,62 @@ static const uint8_t *base_of(const struct tcp_client *client, uint32_t region)
 	return ((const struct shm_mapped *)client->mapped)->bases[region];
 }
 
-/* Begins a read call. false: the group has failed, and everything is accepted. */
-static bool begin(struct tcp_client *client, struct gw_group *group, const struct gw_region *region)
+/* Begins a read call. false: the set has failed, and everything is accepted. */
+static bool shm_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region)
 {
 	char text[GW_ADDRESS_MAX];
-	gw_group_start(&client->groups, group);
-	if (group->status)
+	gw_read_set_start(&client->sets, set);
+	if (set->status)
 		return false;
 	gw_status status = GW_OK;
 	if (client->phase != CLIENT_OPEN)
-		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_client_name(client, text));
-	else if (group->deadline_ns && group->deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= group->deadline_ns)
+		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text));
+	else if (set->deadline_ns && set->deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= set->deadline_ns)
 		status = gw_fail(GW_DEADLINE, "%s: the deadline had passed before memory was read",
-				 gw_client_name(client, text));
+				 gw_tcp_client_name(client, text));
 	else
 		status = gw_check_region(&client->base, region);
 	if (status)
-		gw_group_fail(group, status);
+		gw_read_set_fail(set, status);
 	return status == GW_OK;
 }
 
-static size_t shm_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+static size_t shm_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	struct gw_outbox *outbox = &client->loop->outbox;
-	if (group->done)
+	struct gw_completions *completions = &client->loop->completions;
+	if (set->done)
 		return n;
-	if (!begin(client, group, region))
-		return gw_mapped_end(base, outbox, group, n, n, last);
+	if (!shm_begin(client, set, region))
+		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes;
 	gw_status status = gw_check_spans(&client->regions[region->id], buffer, spans, n);
 	if (status)
-		gw_group_fail(group, status);
+		gw_read_set_fail(set, status);
 	else
 		taken = gw_mapped_readv(base_of(client, region->id), buffer->base, spans, n, &bytes);
-	return gw_mapped_end(base, outbox, group, n, taken, last);
+	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
-static size_t shm_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+static size_t shm_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	struct gw_outbox *outbox = &client->loop->outbox;
-	if (group->done)
+	struct gw_completions *completions = &client->loop->completions;
+	if (set->done)
 		return n;
-	if (!begin(client, group, region))
-		return gw_mapped_end(base, outbox, group, n, n, last);
+	if (!shm_begin(client, set, region))
+		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes;
 	gw_status status = gw_check_gather(&client->regions[region->id], buffer, gather, n);
 	if (status)
-		gw_group_fail(group, status);
+		gw_read_set_fail(set, status);
 	else
 		taken = gw_mapped_gather(base_of(client, region->id), buffer->base, gather, n, &bytes);
-	return gw_mapped_end(base, outbox, group, n, taken, last);
+	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
 static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *region)
@@ -105,8 +105,8 @@ static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *
 static size_t shm_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct tcp_loop *loop = state;
-	if (max && !gw_outbox_empty(&loop->outbox) && ++loop->turns % LOOK_TURNS)
-		return gw_outbox_take(&loop->outbox, completions, max);
+	if (max && !gw_completions_empty(&loop->completions) && ++loop->turns % LOOK_TURNS)
+		return gw_completions_take(&loop->completions, completions, max);
 	return gw_tcp_poll(state, completions, max, timeout_ns);
 }
 

@@ -31,7 +31,7 @@ gw_status gw_shm_admit(int fd);
 gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **out);
 void gw_shm_offer_stop(void *opaque);
 void gw_shm_offer_free(void *opaque);
-uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_passing *passing);
+uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing);
 
 /* --- map.c: the client's side --- */
 struct shm_memory; /* mapped once for all endpoints of the process */
@@ -43,7 +43,7 @@ struct shm_mapped {
 };
 
 /* Takes the descriptors that came, whatever the outcome. GW_PROTOCOL: they are not what was told, or not sealed. */
-gw_status gw_shm_map(const struct wire_memories *told, struct tcp_passing *passing, void **out);
+gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **out);
 void gw_shm_unmap(void *opaque);
 
 #endif

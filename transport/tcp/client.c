@@ -20,52 +20,52 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "transport/tcp/lookup.h"
+#include "transport/tcp/resolve.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
 #define DIAL_NS             (10 * GW_NS_PER_SECOND) /* for one of several addresses where the connect has no deadline */
 
-const char *gw_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX])
+const char *gw_tcp_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX])
 {
 	return gw_address_text(&client->address, text);
 }
 
-void gw_client_connected(struct tcp_client *client, gw_status status)
+void gw_tcp_client_connected(struct tcp_client *client, gw_status status)
 {
 	if (!client->connecting)
 		return;
-	gw_outbox_post(&client->loop->outbox, client->connecting, status);
+	gw_completions_post(&client->loop->completions, client->connecting, status);
 	client->connecting = NULL;
 }
 
-void gw_client_frame_end(struct tcp_client *client, struct client_frame *frame)
+void gw_tcp_client_frame_end(struct tcp_client *client, struct client_frame *frame)
 {
-	struct gw_group *group = frame->group;
-	frame->group = NULL;
-	if (!group)
+	struct gw_read_set *set = frame->set;
+	frame->set = NULL;
+	if (!set)
 		return;
-	group->frames_open--;
-	gw_group_settle(&client->loop->outbox, group);
+	set->frames_open--;
+	gw_read_set_settle(&client->loop->completions, set);
 }
 
-void gw_client_drop_group(struct tcp_client *client, struct gw_group *group)
+void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set)
 {
-	for (uint32_t at = client->queue_begin; group->frames_open && at != client->queue_end; at++) {
+	for (uint32_t at = client->queue_begin; set->frames_open && at != client->queue_end; at++) {
 		struct client_frame *frame = client_frame(client, at);
-		if (frame->group != group)
+		if (frame->set != set)
 			continue;
 		if (at == client->queue_begin && client->direct && client->io.receiving) {
 			client->direct_dying = true;
 			client->loop->driver->ops->stop_receive(client->loop->driver, &client->io);
 			continue;
 		}
-		/* May complete the group, after which its memory is the caller's. */
-		bool final = group->frames_open == 1;
-		gw_client_frame_end(client, frame);
+		/* May complete the set, after which its memory is the caller's. */
+		bool final = set->frames_open == 1;
+		gw_tcp_client_frame_end(client, frame);
 		if (final)
 			return;
 	}
-	gw_group_settle(&client->loop->outbox, group);
+	gw_read_set_settle(&client->loop->completions, set);
 }
 
 /* Ends every question with the text of gw_last_error(); the oldest may have to wait for its receive. */
@@ -76,14 +76,14 @@ static void fail_questions(struct tcp_client *client, gw_status status)
 	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
 		struct client_frame *frame = client_frame(client, at);
 		if (frame->note) {
-			gw_outbox_post(&client->loop->outbox, frame->note, gw_fail_text(status, text));
+			gw_completions_post(&client->loop->completions, frame->note, gw_fail_text(status, text));
 			frame->note = NULL;
 		}
 	}
-	for (struct gw_group *group = client->groups, *next; group; group = next) {
-		next = group->next;
-		gw_group_fail(group, gw_fail_text(status, text));
-		gw_client_drop_group(client, group);
+	for (struct gw_read_set *set = client->sets, *next; set; set = next) {
+		next = set->next;
+		gw_read_set_fail(set, gw_fail_text(status, text));
+		gw_tcp_client_drop_set(client, set);
 	}
 	client->requests_open = 0;
 	if (!client->direct_dying)
@@ -91,15 +91,15 @@ static void fail_questions(struct tcp_client *client, gw_status status)
 	gw_fail_text(status, text);
 }
 
-void gw_client_lose(struct tcp_client *client, gw_status status)
+void gw_tcp_client_lose(struct tcp_client *client, gw_status status)
 {
 	if (client->phase == CLIENT_LOST)
 		return;
 	client->phase = CLIENT_LOST;
 	client->base.state = GW_ENDPOINT_LOST;
-	gw_client_connected(client, status);
+	gw_tcp_client_connected(client, status);
 	fail_questions(client, status);
-	gw_client_room(client);
+	gw_tcp_client_room(client);
 	if (client->io_added && !client->io_gone)
 		client->loop->driver->ops->remove(client->loop->driver, &client->io);
 }
@@ -109,14 +109,14 @@ static void client_free(struct tcp_client *client)
 	*client->previous = client->next;
 	if (client->next)
 		client->next->previous = client->previous;
-	gw_lookup_abandon(client->lookup);
+	gw_tcp_resolve_abandon(client->resolve);
 	if (client->addresses)
 		freeaddrinfo(client->addresses);
 	gw_note_destroy(client->connecting);
 	gw_free(client->reply);
 	gw_free(client->out);
 	gw_free(client->staging);
-	gw_passing_end(&client->passing);
+	gw_tcp_fd_passing_end(&client->fd_passing);
 	if (client->mapped)
 		client->loop->local->unmap(client->mapped);
 	explicit_bzero(client->key, sizeof(client->key));
@@ -124,7 +124,7 @@ static void client_free(struct tcp_client *client)
 }
 
 /* Gives the descriptor to the driver and waits for it to become ready; on failure it is closed. */
-static gw_status watch(struct tcp_client *client, int fd, short events)
+static gw_status tcp_client_watch(struct tcp_client *client, int fd, short events)
 {
 	struct tcp_io *io = &client->io;
 	io->fd = fd;
@@ -164,11 +164,11 @@ static gw_status dial_failed(const struct tcp_client *client, int error)
 {
 	char text[GW_ADDRESS_MAX];
 	bool own = error == EMFILE || error == ENFILE || error == ENOMEM;
-	return gw_fail_errno(own ? GW_IO : GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
+	return gw_fail_errno(own ? GW_IO : GW_PEER_LOST, error, "connect to %s", gw_tcp_client_name(client, text));
 }
 
 /* Starts a connection to the address dialled, or to the first after it that takes one. */
-static gw_status dial(struct tcp_client *client)
+static gw_status tcp_client_dial(struct tcp_client *client)
 {
 	int error = 0;
 	for (; client->dialled; client->dialled = client->dialled->ai_next) {
@@ -186,7 +186,7 @@ static gw_status dial(struct tcp_client *client)
 		}
 		client->phase = CLIENT_DIALLING;
 		dial_time(client);
-		return watch(client, fd, POLLOUT);
+		return tcp_client_watch(client, fd, POLLOUT);
 	}
 	return dial_failed(client, error);
 }
@@ -198,7 +198,7 @@ static void dial_next(struct tcp_client *client)
 	if (client->dialled)
 		client->dialled = client->dialled->ai_next;
 	if (!client->dialled)
-		gw_client_lose(client, GW_PEER_LOST);
+		gw_tcp_client_lose(client, GW_PEER_LOST);
 	else
 		client->loop->driver->ops->remove(client->loop->driver, &client->io);
 }
@@ -210,31 +210,31 @@ static gw_status dial_local(struct tcp_client *client)
 	gw_status status = client->loop->local->dial(&client->address, &fd);
 	if (status)
 		return status;
-	client->passing.wanted = true;
-	client->io.passing = &client->passing;
+	client->fd_passing.wanted = true;
+	client->io.fd_passing = &client->fd_passing;
 	client->phase = CLIENT_DIALLING;
 	client->dial_deadline_ns = GW_NO_DEADLINE;
-	return watch(client, fd, POLLOUT);
+	return tcp_client_watch(client, fd, POLLOUT);
 }
 
 static gw_status look_up(struct tcp_client *client)
 {
 	int fd;
-	gw_status status = gw_lookup_begin(&client->address, &client->lookup, &fd);
-	return status ? status : watch(client, fd, POLLIN);
+	gw_status status = gw_tcp_resolve_begin(&client->address, &client->resolve, &fd);
+	return status ? status : tcp_client_watch(client, fd, POLLIN);
 }
 
 /* The name's addresses are there, or it has none. `gone` then dials the first. */
 static void looked_up(struct tcp_client *client)
 {
-	gw_status status = gw_lookup_take(client->lookup, &client->addresses);
+	gw_status status = gw_tcp_resolve_take(client->resolve, &client->addresses);
 	if (status == GW_AGAIN) {
 		client->loop->driver->ops->kick(client->loop->driver, &client->io);
 		return;
 	}
-	client->lookup = NULL;
+	client->resolve = NULL;
 	if (status) {
-		gw_client_lose(client, gw_context(status, "connect"));
+		gw_tcp_client_lose(client, gw_context(status, "connect"));
 		return;
 	}
 	client->dialled = client->addresses;
@@ -255,7 +255,7 @@ static void client_ready(struct tcp_io *io)
 	socklen_t bytes = sizeof(error);
 	getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
 	if (error) {
-		gw_fail_errno(GW_PEER_LOST, error, "connect to %s", gw_client_name(client, text));
+		gw_fail_errno(GW_PEER_LOST, error, "connect to %s", gw_tcp_client_name(client, text));
 		dial_next(client);
 		return;
 	}
@@ -266,7 +266,7 @@ static void client_ready(struct tcp_io *io)
 	io->watch = 0;
 	client->phase = CLIENT_HELLO_SENT;
 	client->heard_ns = gw_now_ns();
-	gw_client_send(client, WIRE_HELLO, &hello, sizeof(hello));
+	gw_tcp_client_send(client, WIRE_HELLO, &hello, sizeof(hello));
 }
 
 static void client_gone(struct tcp_io *io)
@@ -276,16 +276,16 @@ static void client_gone(struct tcp_io *io)
 	client->io_gone = true;
 	if (client->direct_dying) {
 		client->direct_dying = false;
-		gw_client_frame_end(client, client_oldest(client));
+		gw_tcp_client_frame_end(client, client_oldest(client));
 	}
 	if (client->phase == CLIENT_LOST)
 		client->queue_begin = client->queue_end;
 	if (client->closed)
 		client_free(client);
 	else if (client->phase == CLIENT_DIALLING) {
-		gw_status status = dial(client);
+		gw_status status = tcp_client_dial(client);
 		if (status)
-			gw_client_lose(client, status);
+			gw_tcp_client_lose(client, status);
 	}
 }
 
@@ -308,13 +308,13 @@ static void client_sent(struct tcp_io *io, ssize_t n)
 	client->out_begin += (uint32_t)n;
 	if (client->out_begin == client->out_end)
 		client->out_begin = client->out_end = 0;
-	gw_client_room(client);
+	gw_tcp_client_room(client);
 }
 
 static const struct tcp_io_events client_events = {
-	.target = gw_client_target,
+	.target = gw_tcp_client_target,
 	.source = client_source,
-	.received = gw_client_received,
+	.received = gw_tcp_client_received,
 	.sent = client_sent,
 	.ready = client_ready,
 	.gone = client_gone,
@@ -383,12 +383,12 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 		status = dial_local(client);
 	} else if (gw_socket_number(&client->address, &client->addresses)) {
 		client->dialled = client->addresses;
-		status = dial(client);
+		status = tcp_client_dial(client);
 	} else {
 		status = look_up(client);
 	}
 	if (status)
-		gw_client_lose(client, gw_context(status, "connect"));
+		gw_tcp_client_lose(client, gw_context(status, "connect"));
 	else
 		tcp_loop_timer(loop, client->connect_deadline_ns);
 	*out = &client->base;
@@ -398,21 +398,21 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 void gw_tcp_close(struct gw_endpoint *base)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	for (struct gw_group *group = client->groups; group; group = group->next)
-		group->last_accepted = true;
+	for (struct gw_read_set *set = client->sets; set; set = set->next)
+		set->last_accepted = true;
 	client->closed = true;
 	if (client->phase != CLIENT_LOST) {
 		gw_status status = gw_fail(GW_CANCELLED, "the endpoint was closed");
 		/* Its io may be gone at once, and the client with it. */
 		bool at_once = !client->io_added || client->io_gone;
-		gw_client_lose(client, status);
+		gw_tcp_client_lose(client, status);
 		if (at_once)
 			client_free(client);
 		return;
 	}
-	for (struct gw_group *group = client->groups, *next; group; group = next) {
-		next = group->next;
-		gw_group_settle(&client->loop->outbox, group);
+	for (struct gw_read_set *set = client->sets, *next; set; set = next) {
+		next = set->next;
+		gw_read_set_settle(&client->loop->completions, set);
 	}
 	if (!client->io_added || client->io_gone)
 		client_free(client);
@@ -429,25 +429,25 @@ void gw_tcp_clients_end(struct tcp_loop *loop)
 
 /* --- Time. --- */
 
-static gw_status deadline_fail(const struct tcp_client *client, const char *what)
+static gw_status tcp_client_deadline_fail(const struct tcp_client *client, const char *what)
 {
 	char text[GW_ADDRESS_MAX];
-	return gw_fail(GW_DEADLINE, "%s %s: not done in time", what, gw_client_name(client, text));
+	return gw_fail(GW_DEADLINE, "%s %s: not done in time", what, gw_tcp_client_name(client, text));
 }
 
 static void tick_questions(struct tcp_client *client, uint64_t now_ns)
 {
-	for (struct gw_group *group = client->groups, *next; group; group = next) {
-		next = group->next;
-		if (!group->deadline_ns || group->status)
+	for (struct gw_read_set *set = client->sets, *next; set; set = next) {
+		next = set->next;
+		if (!set->deadline_ns || set->status)
 			continue;
-		if (now_ns < group->deadline_ns) {
-			tcp_loop_timer(client->loop, group->deadline_ns);
+		if (now_ns < set->deadline_ns) {
+			tcp_loop_timer(client->loop, set->deadline_ns);
 			continue;
 		}
-		gw_group_fail(group, deadline_fail(client, "read from"));
-		gw_client_room(client);
-		gw_client_drop_group(client, group);
+		gw_read_set_fail(set, tcp_client_deadline_fail(client, "read from"));
+		gw_tcp_client_room(client);
+		gw_tcp_client_drop_set(client, set);
 	}
 	for (uint32_t at = client->queue_begin; at != client->queue_end; at++) {
 		struct client_frame *frame = client_frame(client, at);
@@ -457,13 +457,14 @@ static void tick_questions(struct tcp_client *client, uint64_t now_ns)
 			tcp_loop_timer(client->loop, frame->deadline_ns);
 			continue;
 		}
-		gw_outbox_post(&client->loop->outbox, frame->note, deadline_fail(client, "request to"));
+		gw_completions_post(&client->loop->completions, frame->note,
+				    tcp_client_deadline_fail(client, "request to"));
 		frame->note = NULL;
 	}
 }
 
 /* Something is open and the peer is silent: asked once, then given up. */
-static void tick_liveness(struct tcp_client *client, uint64_t now_ns)
+static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
 	if (client_queued(client) == 0)
@@ -474,16 +475,17 @@ static void tick_liveness(struct tcp_client *client, uint64_t now_ns)
 		return;
 	}
 	if (client->probed) {
-		gw_client_lose(client, gw_fail(GW_PEER_LOST, "%s: nothing heard for %llu ms, nor an answer to a probe",
-					       gw_client_name(client, text),
-					       (unsigned long long)((now_ns - client->heard_ns) / GW_NS_PER_MS)));
+		gw_tcp_client_lose(client,
+				   gw_fail(GW_PEER_LOST, "%s: nothing heard for %llu ms, nor an answer to a probe",
+					   gw_tcp_client_name(client, text),
+					   (unsigned long long)((now_ns - client->heard_ns) / GW_NS_PER_MS)));
 		return;
 	}
 	client->probed = true;
 	tcp_loop_timer(client->loop, client->heard_ns + 2 * client->liveness_ns);
 	/* A peer that trickles may leave many probes behind it: then an older one serves. */
 	if (client_queued(client) < CLIENT_QUEUE - 1)
-		gw_client_send(client, WIRE_PING, NULL, 0);
+		gw_tcp_client_send(client, WIRE_PING, NULL, 0);
 }
 
 /* Bytes below the mark are a sign of life too, and a slow network's progress: they are taken now and then. */
@@ -503,7 +505,7 @@ static void tick_low_water(struct tcp_client *client, uint64_t now_ns)
 static void tick_connect(struct tcp_client *client, uint64_t now_ns)
 {
 	if (now_ns >= client->connect_deadline_ns) {
-		gw_client_lose(client, deadline_fail(client, "connect to"));
+		gw_tcp_client_lose(client, tcp_client_deadline_fail(client, "connect to"));
 		return;
 	}
 	tcp_loop_timer(client->loop, client->connect_deadline_ns);
@@ -513,7 +515,7 @@ static void tick_connect(struct tcp_client *client, uint64_t now_ns)
 		tcp_loop_timer(client->loop, client->dial_deadline_ns);
 		return;
 	}
-	deadline_fail(client, "connect to");
+	tcp_client_deadline_fail(client, "connect to");
 	dial_next(client);
 }
 
@@ -529,7 +531,7 @@ void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns)
 		}
 		tick_low_water(client, now_ns);
 		tick_questions(client, now_ns);
-		tick_liveness(client, now_ns);
+		tcp_client_tick_liveness(client, now_ns);
 	}
 }
 

@@ -8,7 +8,7 @@
 #define GW_TRANSPORT_TCP_CLIENT_H
 
 #include "transport/auth.h"
-#include "transport/tcp/landing.h"
+#include "transport/tcp/dest.h"
 #include "transport/tcp/tcp.h"
 #include "transport/tcp/wire.h"
 
@@ -37,10 +37,10 @@ enum client_phase {
 struct client_frame {
 	uint8_t type; /* of the question */
 	uint64_t tag;
-	uint64_t bytes;         /* reads: of the payload */
-	struct gw_group *group; /* reads; NULL: nobody wants it any more, the bytes are thrown away */
-	struct gw_note *note;   /* requests; likewise */
-	uint64_t deadline_ns;   /* requests */
+	uint64_t bytes;          /* reads: of the payload */
+	struct gw_read_set *set; /* reads; NULL: nobody wants it any more, the bytes are thrown away */
+	struct gw_note *note;    /* requests; likewise */
+	uint64_t deadline_ns;    /* requests */
 	struct landing landing;
 };
 
@@ -57,7 +57,7 @@ struct tcp_client {
 	bool probed;
 	/* Dialling. */
 	struct gw_address address;
-	struct tcp_lookup *lookup; /* LOOKING_UP */
+	struct tcp_resolve *resolve; /* LOOKING_UP */
 	struct addrinfo *addresses, *dialled;
 	uint64_t dial_deadline_ns;  /* of the address dialled */
 	struct gw_note *connecting; /* until the outcome is known */
@@ -70,7 +70,7 @@ struct tcp_client {
 	struct client_frame queue[CLIENT_QUEUE];
 	uint32_t queue_begin, queue_end, requests_open, requests_max;
 	uint64_t tag;
-	struct gw_group *groups; /* started, not complete */
+	struct gw_read_set *sets; /* started, not complete */
 	/* Out. */
 	uint8_t *out;
 	uint32_t out_begin, out_end, out_capacity;
@@ -88,7 +88,7 @@ struct tcp_client {
 	struct gw_region regions[GW_REGIONS_MAX];
 	uint32_t region_count;
 	/* Unix sockets. */
-	struct tcp_passing passing;
+	struct tcp_fd_passing fd_passing;
 	void *mapped;
 };
 
@@ -112,23 +112,23 @@ static inline struct client_frame *client_oldest(struct tcp_client *client)
 	return client_frame(client, client->queue_begin);
 }
 
-const char *gw_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX]);
+const char *gw_tcp_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX]);
 
 /* Room for a frame in the output buffer, header included; NULL when there is none now, or none at all (then the error
- * text is set and *status is not GW_AGAIN). The frame is appended by gw_client_push. */
-uint8_t *gw_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status);
+ * text is set and *status is not GW_AGAIN). The frame is appended by gw_tcp_client_push. */
+uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status);
 /* Appends the frame reserved (its header is written here) and gives the question its place in the queue. */
-struct client_frame *gw_client_push(struct tcp_client *client, const struct wire_header *header);
-void gw_client_send(struct tcp_client *client, uint8_t type, const void *body, uint32_t bytes);
+struct client_frame *gw_tcp_client_push(struct tcp_client *client, const struct wire_header *header);
+void gw_tcp_client_send(struct tcp_client *client, uint8_t type, const void *body, uint32_t bytes);
 
 /* The peer is lost: everything open fails with the status and the text of gw_last_error(). */
-void gw_client_lose(struct tcp_client *client, gw_status status);
-/* Nobody wants the group's bytes any more: its frames are thrown away, and it completes when that is safe. */
-void gw_client_drop_group(struct tcp_client *client, struct gw_group *group);
+void gw_tcp_client_lose(struct tcp_client *client, gw_status status);
+/* Nobody wants the set's bytes any more: its frames are thrown away, and it completes when that is safe. */
+void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set);
 /* A group's frame is over. */
-void gw_client_frame_end(struct tcp_client *client, struct client_frame *frame);
+void gw_tcp_client_frame_end(struct tcp_client *client, struct client_frame *frame);
 /* Something became free: a call that found no room is worth another try. */
-static inline void gw_client_room(struct tcp_client *client)
+static inline void gw_tcp_client_room(struct tcp_client *client)
 {
 	if (!client->room_wanted)
 		return;
@@ -136,12 +136,12 @@ static inline void gw_client_room(struct tcp_client *client)
 	gw_poll_group_room(client->base.group);
 }
 /* The outcome of the connect. */
-void gw_client_connected(struct tcp_client *client, gw_status status);
+void gw_tcp_client_connected(struct tcp_client *client, gw_status status);
 /* A frame of the hello has come. */
-gw_status gw_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body);
+gw_status gw_tcp_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body);
 
 /* The io's callbacks of client_receive.c. */
-size_t gw_client_target(struct tcp_io *io, struct iovec *iov);
-void gw_client_received(struct tcp_io *io, ssize_t n);
+size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov);
+void gw_tcp_client_received(struct tcp_io *io, ssize_t n);
 
 #endif

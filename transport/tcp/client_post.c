@@ -11,7 +11,7 @@
 
 #define FLUSH_BYTES (64u << 10) /* so much output is sent before the last read of a group has come */
 
-uint8_t *gw_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status)
+uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status)
 {
 	uint32_t needed = WIRE_HEADER_BYTES + bytes;
 	*status = GW_AGAIN;
@@ -38,7 +38,7 @@ uint8_t *gw_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status 
 	return client->out + client->out_end;
 }
 
-struct client_frame *gw_client_push(struct tcp_client *client, const struct wire_header *header)
+struct client_frame *gw_tcp_client_push(struct tcp_client *client, const struct wire_header *header)
 {
 	memcpy(client->out + client->out_end, header, WIRE_HEADER_BYTES);
 	client->out_end += WIRE_HEADER_BYTES + header->bytes;
@@ -54,14 +54,14 @@ struct client_frame *gw_client_push(struct tcp_client *client, const struct wire
 	return frame;
 }
 
-void gw_client_send(struct tcp_client *client, uint8_t type, const void *body, uint32_t bytes)
+void gw_tcp_client_send(struct tcp_client *client, uint8_t type, const void *body, uint32_t bytes)
 {
 	gw_status status;
-	uint8_t *room = gw_client_reserve(client, bytes, &status);
+	uint8_t *room = gw_tcp_client_reserve(client, bytes, &status);
 	if (!room) {
 		/* A full output buffer is sign of life enough: what is in it will tell. */
 		if (status != GW_AGAIN)
-			gw_client_lose(client, status);
+			gw_tcp_client_lose(client, status);
 		return;
 	}
 	struct wire_header header = {.bytes = bytes, .type = type};
@@ -69,7 +69,7 @@ void gw_client_send(struct tcp_client *client, uint8_t type, const void *body, u
 		memcpy(room + WIRE_HEADER_BYTES, body, bytes);
 	if (type == WIRE_PING) {
 		header.tag = ++client->tag;
-		gw_client_push(client, &header);
+		gw_tcp_client_push(client, &header);
 	} else {
 		memcpy(room, &header, WIRE_HEADER_BYTES);
 		client->out_end += WIRE_HEADER_BYTES + bytes;
@@ -77,53 +77,53 @@ void gw_client_send(struct tcp_client *client, uint8_t type, const void *body, u
 	client->loop->driver->ops->kick(client->loop->driver, &client->io);
 }
 
-/* Begins a read call. false: the group has failed, and everything is accepted. */
-static bool begin(struct tcp_client *client, struct gw_group *group, const struct gw_region *region)
+/* Begins a read call. false: the set has failed, and everything is accepted. */
+static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region)
 {
 	char text[GW_ADDRESS_MAX];
-	bool fresh = !gw_group_private(group)->link;
-	gw_group_start(&client->groups, group);
-	if (group->status)
+	bool fresh = !gw_read_set_private(set)->link;
+	gw_read_set_start(&client->sets, set);
+	if (set->status)
 		return false;
-	if (fresh && group->deadline_ns)
-		tcp_loop_timer(client->loop, group->deadline_ns);
+	if (fresh && set->deadline_ns)
+		tcp_loop_timer(client->loop, set->deadline_ns);
 	gw_status status;
 	if (client->phase != CLIENT_OPEN)
-		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_client_name(client, text));
+		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text));
 	else
 		status = gw_check_region(&client->base, region);
 	if (status)
-		gw_group_fail(group, status);
+		gw_read_set_fail(set, status);
 	return status == GW_OK;
 }
 
 /* Ends a read call of which `taken` of n reads were accepted. */
-static size_t end(struct tcp_client *client, struct gw_group *group, size_t n, size_t taken, bool last)
+static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
-	if (group->status) {
+	if (set->status) {
 		taken = n;
-		if (group->frames_open)
-			gw_client_drop_group(client, group);
+		if (set->frames_open)
+			gw_tcp_client_drop_set(client, set);
 	}
-	struct gw_group_private *private = gw_group_private(group);
+	struct gw_read_set_private *private = gw_read_set_private(set);
 	private->accepted |= taken || n == 0;
 	if (taken < n)
 		client->room_wanted = true;
 	if (!private->accepted) {
-		gw_group_forget(group);
+		gw_read_set_forget(set);
 		return 0;
 	}
 	if (last && taken == n)
-		group->last_accepted = true;
-	gw_group_settle(&client->loop->outbox, group);
+		set->last_accepted = true;
+	gw_read_set_settle(&client->loop->completions, set);
 	uint32_t unsent = client->out_end - client->out_begin;
 	if (client->phase == CLIENT_OPEN && unsent && !client->io.sending && (last || unsent >= FLUSH_BYTES))
 		client->loop->driver->ops->flush(client->loop->driver, &client->io);
 	return taken;
 }
 
-/* A frame of n ranges in the output buffer; NULL: no room, or the group has failed for want of memory. */
-static struct client_frame *frame_push(struct tcp_client *client, struct gw_group *group, uint8_t type,
+/* A frame of n ranges in the output buffer; NULL: no room, or the set has failed for want of memory. */
+static struct client_frame *frame_push(struct tcp_client *client, struct gw_read_set *set, uint8_t type,
 				       const struct wire_read *read, const uint64_t *at, size_t step)
 {
 	if (client_queued(client) >= CLIENT_FRAMES_MAX)
@@ -131,10 +131,10 @@ static struct client_frame *frame_push(struct tcp_client *client, struct gw_grou
 	struct wire_code code = gw_wire_code(at, read->count, step);
 	uint32_t bytes = gw_wire_read_bytes(type, read->count, code.width);
 	gw_status status;
-	uint8_t *room = gw_client_reserve(client, bytes, &status);
+	uint8_t *room = gw_tcp_client_reserve(client, bytes, &status);
 	if (!room) {
 		if (status != GW_AGAIN)
-			gw_group_fail(group, status);
+			gw_read_set_fail(set, status);
 		return NULL;
 	}
 	struct wire_read head = *read;
@@ -144,25 +144,25 @@ static struct client_frame *frame_push(struct tcp_client *client, struct gw_grou
 	memcpy(room + WIRE_HEADER_BYTES, &head, sizeof(head));
 	gw_wire_encode(&code, at, read->count, step, room + WIRE_HEADER_BYTES + WIRE_READ_BYTES);
 	struct wire_header header = {.bytes = bytes, .type = type, .tag = ++client->tag};
-	struct client_frame *frame = gw_client_push(client, &header);
-	frame->group = group;
-	group->frames_open++;
+	struct client_frame *frame = gw_tcp_client_push(client, &header);
+	frame->set = set;
+	set->frames_open++;
 	return frame;
 }
 
-size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	if (group->done)
+	if (set->done)
 		return n;
 	size_t taken = 0;
-	if (!begin(client, group, region))
-		return end(client, group, n, n, last);
+	if (!post_begin(client, set, region))
+		return post_end(client, set, n, n, last);
 	gw_status status = gw_check_gather(&client->regions[region->id], buffer, gather, n);
 	if (status) {
-		gw_group_fail(group, status);
-		return end(client, group, n, n, last);
+		gw_read_set_fail(set, status);
+		return post_end(client, set, n, n, last);
 	}
 	uint32_t rows_max = WIRE_RANGES_MAX;
 	if (gather->row_bytes > WIRE_PAYLOAD_MAX / WIRE_RANGES_MAX)
@@ -175,18 +175,18 @@ size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_group *group, const str
 					 .count = count,
 					 .length = gather->row_bytes};
 		struct client_frame *frame =
-			frame_push(client, group, WIRE_GATHER, &read, gather->remote + taken, sizeof(uint64_t));
+			frame_push(client, set, WIRE_GATHER, &read, gather->remote + taken, sizeof(uint64_t));
 		if (!frame)
 			break;
 		frame->bytes = (uint64_t)count * gather->row_bytes;
-		frame->landing = gw_landing_gather(buffer->base, &rest, count);
+		frame->landing = gw_tcp_dest_gather(buffer->base, &rest, count);
 		taken += count;
 		if (rest.rows)
 			rest.rows += count;
 		else
 			rest.local += (uint64_t)count * rest.stride;
 	}
-	return end(client, group, n, taken, last);
+	return post_end(client, set, n, taken, last);
 }
 
 /* How many of n spans go into one frame; at least one. */
@@ -199,19 +199,19 @@ static uint32_t spans_fit(const struct gw_span *spans, size_t n, uint64_t *bytes
 	return count;
 }
 
-size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	if (group->done)
+	if (set->done)
 		return n;
 	size_t taken = 0;
-	if (!begin(client, group, region))
-		return end(client, group, n, n, last);
+	if (!post_begin(client, set, region))
+		return post_end(client, set, n, n, last);
 	gw_status status = gw_check_spans(&client->regions[region->id], buffer, spans, n);
 	if (status) {
-		gw_group_fail(group, status);
-		return end(client, group, n, n, last);
+		gw_read_set_fail(set, status);
+		return post_end(client, set, n, n, last);
 	}
 	while (taken < n) {
 		uint64_t bytes;
@@ -223,7 +223,7 @@ size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_group *group, const stru
 		/* One range has one length: it needs no list of lengths, and may be long. */
 		uint8_t type = count == 1 ? WIRE_GATHER : WIRE_READV;
 		struct client_frame *frame =
-			frame_push(client, group, type, &read, &spans[taken].remote, sizeof(struct gw_span));
+			frame_push(client, set, type, &read, &spans[taken].remote, sizeof(struct gw_span));
 		if (!frame)
 			break;
 		if (type == WIRE_READV) {
@@ -232,10 +232,10 @@ size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_group *group, const stru
 				memcpy(lengths + 4ull * i, &spans[taken + i].bytes, 4);
 		}
 		frame->bytes = bytes;
-		frame->landing = gw_landing_spans(buffer->base, spans + taken, count, bytes);
+		frame->landing = gw_tcp_dest_spans(buffer->base, spans + taken, count, bytes);
 		taken += count;
 	}
-	return end(client, group, n, taken, last);
+	return post_end(client, set, n, taken, last);
 }
 
 gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
@@ -249,8 +249,9 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequenc
 	if (client->phase != CLIENT_OPEN) {
 		gw_status made = gw_note_create(cookie, &note);
 		if (!made)
-			gw_outbox_post(&client->loop->outbox, note,
-				       gw_fail(GW_PEER_LOST, "%s is not connected", gw_client_name(client, text)));
+			gw_completions_post(
+				&client->loop->completions, note,
+				gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text)));
 		return made;
 	}
 	if (client_queued(client) >= CLIENT_FRAMES_MAX || client->requests_open >= client->requests_max) {
@@ -258,7 +259,7 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequenc
 		return gw_fail(GW_AGAIN, "%u requests are open", client->requests_open);
 	}
 	gw_status status;
-	uint8_t *room = gw_client_reserve(client, WIRE_REQUEST_BYTES + n, &status);
+	uint8_t *room = gw_tcp_client_reserve(client, WIRE_REQUEST_BYTES + n, &status);
 	if (!room && status == GW_AGAIN) {
 		client->room_wanted = true;
 		return gw_fail(GW_AGAIN, "the output buffer is full");
@@ -273,7 +274,7 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequenc
 		memcpy(room + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES, bytes, n);
 	struct wire_header header = {
 		.bytes = WIRE_REQUEST_BYTES + n, .type = WIRE_REQUEST, .op = op, .tag = ++client->tag};
-	struct client_frame *frame = gw_client_push(client, &header);
+	struct client_frame *frame = gw_tcp_client_push(client, &header);
 	frame->note = note;
 	frame->deadline_ns = deadline_ns ? deadline_ns : GW_NO_DEADLINE;
 	tcp_loop_timer(client->loop, frame->deadline_ns);
@@ -290,18 +291,18 @@ void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie)
 		struct client_frame *frame = client_frame(client, at);
 		if (!frame->note || frame->note->cookie != cookie)
 			continue;
-		gw_outbox_post(&client->loop->outbox, frame->note, gw_fail(GW_CANCELLED, "cancelled"));
+		gw_completions_post(&client->loop->completions, frame->note, gw_fail(GW_CANCELLED, "cancelled"));
 		frame->note = NULL; /* the answer has its place in the queue still */
 		return;
 	}
 }
 
-void gw_tcp_cancel(struct gw_endpoint *base, struct gw_group *group)
+void gw_tcp_cancel(struct gw_endpoint *base, struct gw_read_set *set)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	if (group->done || !gw_group_private(group)->link)
+	if (set->done || !gw_read_set_private(set)->link)
 		return;
-	gw_group_fail(group, gw_fail(GW_CANCELLED, "cancelled"));
-	group->last_accepted = true;
-	gw_client_drop_group(client, group);
+	gw_read_set_fail(set, gw_fail(GW_CANCELLED, "cancelled"));
+	set->last_accepted = true;
+	gw_tcp_client_drop_set(client, set);
 }

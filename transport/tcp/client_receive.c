@@ -16,7 +16,7 @@
 #include "core/base/clock.h"
 #include "transport/tcp/client.h"
 
-static uint32_t staged(const struct tcp_client *client)
+static uint32_t receive_staged(const struct tcp_client *client)
 {
 	return client->in_end - client->in_begin;
 }
@@ -27,22 +27,22 @@ static bool expects_direct(struct tcp_client *client)
 	if (client->phase != CLIENT_OPEN || client_queued(client) == 0)
 		return false;
 	const struct client_frame *frame = client_oldest(client);
-	return frame->group && frame->landing.direct && frame->bytes >= CLIENT_DIRECT_MIN;
+	return frame->set && frame->landing.direct && frame->bytes >= CLIENT_DIRECT_MIN;
 }
 
 static struct iovec staging_room(struct tcp_client *client)
 {
-	if (staged(client) == 0) {
+	if (receive_staged(client) == 0) {
 		client->in_begin = client->in_end = 0;
 	} else if (client->in_begin) {
-		memmove(client->staging, client->staging + client->in_begin, staged(client));
+		memmove(client->staging, client->staging + client->in_begin, receive_staged(client));
 		client->in_end -= client->in_begin;
 		client->in_begin = 0;
 	}
 	return (struct iovec){client->staging + client->in_end, CLIENT_STAGING_BYTES - client->in_end};
 }
 
-size_t gw_client_target(struct tcp_io *io, struct iovec *iov)
+size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov)
 {
 	struct tcp_client *client = client_of_io(io);
 	size_t pieces = 0;
@@ -53,8 +53,8 @@ size_t gw_client_target(struct tcp_io *io, struct iovec *iov)
 		client->direct = client->body_left;
 	} else if (client->in_body && client->header.type == WIRE_DATA) {
 		struct client_frame *frame = client_oldest(client);
-		if (frame->group && frame->landing.direct && client->body_left >= CLIENT_DIRECT_MIN) {
-			pieces = gw_landing_pieces(&frame->landing, iov, TCP_IOV_MAX - 1);
+		if (frame->set && frame->landing.direct && client->body_left >= CLIENT_DIRECT_MIN) {
+			pieces = gw_tcp_dest_pieces(&frame->landing, iov, TCP_IOV_MAX - 1);
 			for (size_t i = 0; i < pieces; i++)
 				client->direct += iov[i].iov_len;
 		}
@@ -63,28 +63,28 @@ size_t gw_client_target(struct tcp_io *io, struct iovec *iov)
 	 * its pieces comes nothing else. */
 	if (pieces && client->direct < client->body_left)
 		return pieces;
-	if (pieces || (!client->in_body && staged(client) < WIRE_HEADER_BYTES && expects_direct(client)))
-		room.iov_len = WIRE_HEADER_BYTES - staged(client);
+	if (pieces || (!client->in_body && receive_staged(client) < WIRE_HEADER_BYTES && expects_direct(client)))
+		room.iov_len = WIRE_HEADER_BYTES - receive_staged(client);
 	iov[pieces++] = room;
 	return pieces;
 }
 
-static gw_status broken(struct tcp_client *client, const char *what)
+static gw_status receive_broken(struct tcp_client *client, const char *what)
 {
 	char text[GW_ADDRESS_MAX];
-	return gw_fail(GW_PROTOCOL, "%s: %s", gw_client_name(client, text), what);
+	return gw_fail(GW_PROTOCOL, "%s: %s", gw_tcp_client_name(client, text), what);
 }
 
 /* The oldest question has its whole answer. */
-static void answered(struct tcp_client *client)
+static void receive_answered(struct tcp_client *client)
 {
 	client->in_body = false;
 	struct client_frame *frame = client_oldest(client);
 	if (frame->type == WIRE_REQUEST)
 		client->requests_open--;
-	gw_client_frame_end(client, frame);
+	gw_tcp_client_frame_end(client, frame);
 	client->queue_begin++;
-	gw_client_room(client);
+	gw_tcp_client_room(client);
 }
 
 /* How many bytes the next wake-up should bring. Never more than what is left of the answer, since nothing may come
@@ -117,9 +117,9 @@ static gw_status begin_body(struct tcp_client *client)
 	if (client->phase != CLIENT_OPEN)
 		return header->type == WIRE_CHALLENGE || header->type == WIRE_WELCOME || header->type == WIRE_MEMORY
 			       ? GW_OK
-			       : broken(client, "an answer before the hello was over");
+			       : receive_broken(client, "an answer before the hello was over");
 	if (client_queued(client) == 0 || client_oldest(client)->tag != header->tag)
-		return broken(client, "an answer to nothing that was asked");
+		return receive_broken(client, "an answer to nothing that was asked");
 	struct client_frame *frame = client_oldest(client);
 	bool read = frame->type == WIRE_GATHER || frame->type == WIRE_READV;
 	if (header->type == WIRE_ERROR && frame->type != WIRE_PING)
@@ -129,13 +129,13 @@ static gw_status begin_body(struct tcp_client *client)
 	if (header->type == WIRE_PONG && frame->type == WIRE_PING)
 		return GW_OK;
 	if (header->type != WIRE_REPLY || frame->type != WIRE_REQUEST)
-		return broken(client, "an answer that does not fit what was asked");
+		return receive_broken(client, "an answer that does not fit what was asked");
 	client->reply_done = 0;
 	client->reply = gw_malloc(header->bytes);
 	return client->reply ? GW_OK : GW_NO_MEMORY;
 }
 
-static gw_status take_error(struct tcp_client *client, const uint8_t *body)
+static gw_status receive_take_error(struct tcp_client *client, const uint8_t *body)
 {
 	char text[GW_ADDRESS_MAX], said[WIRE_ERROR_TEXT + 1];
 	uint32_t n = client->header.bytes;
@@ -151,91 +151,91 @@ static gw_status take_error(struct tcp_client *client, const uint8_t *body)
 		bool known = status == GW_VERSION || status == GW_WRONG_GRAPH;
 		if (client->phase != CLIENT_OPEN && !known)
 			status = GW_REFUSED;
-		return gw_fail(status, "%s: %s", gw_client_name(client, text), said);
+		return gw_fail(status, "%s: %s", gw_tcp_client_name(client, text), said);
 	}
 	struct client_frame *frame = client_oldest(client);
-	gw_fail(status, "%s: %s", gw_client_name(client, text), said);
+	gw_fail(status, "%s: %s", gw_tcp_client_name(client, text), said);
 	if (frame->note) {
-		gw_outbox_post(&client->loop->outbox, frame->note, status);
+		gw_completions_post(&client->loop->completions, frame->note, status);
 		frame->note = NULL;
 	}
-	if (frame->group) {
-		struct gw_group *group = frame->group;
-		gw_group_fail(group, status);
-		gw_client_drop_group(client, group);
+	if (frame->set) {
+		struct gw_read_set *set = frame->set;
+		gw_read_set_fail(set, status);
+		gw_tcp_client_drop_set(client, set);
 	}
-	answered(client);
+	receive_answered(client);
 	return GW_OK;
 }
 
-static void take_reply(struct tcp_client *client)
+static void receive_take_reply(struct tcp_client *client)
 {
 	struct client_frame *frame = client_oldest(client);
 	if (frame->note) {
 		frame->note->memory = client->reply;
 		frame->note->reply = client->reply;
 		frame->note->reply_bytes = client->header.bytes;
-		gw_outbox_post(&client->loop->outbox, frame->note, GW_OK);
+		gw_completions_post(&client->loop->completions, frame->note, GW_OK);
 		frame->note = NULL;
 	} else {
 		gw_free(client->reply);
 	}
 	client->reply = NULL;
-	answered(client);
+	receive_answered(client);
 }
 
 /* Bodies that must be whole in the staging buffer. */
 static gw_status take_whole(struct tcp_client *client, bool *more)
 {
 	const uint8_t *body = client->staging + client->in_begin;
-	if (staged(client) < client->header.bytes) {
+	if (receive_staged(client) < client->header.bytes) {
 		*more = false;
 		return GW_OK;
 	}
 	client->in_begin += client->header.bytes;
 	client->in_body = false;
 	if (client->header.type == WIRE_ERROR)
-		return take_error(client, body);
+		return receive_take_error(client, body);
 	if (client->phase != CLIENT_OPEN)
-		return gw_client_hello(client, &client->header, body);
-	answered(client); /* PONG */
+		return gw_tcp_client_hello(client, &client->header, body);
+	receive_answered(client); /* PONG */
 	return GW_OK;
 }
 
 /* As much of a DATA or REPLY body as is staged. */
 static void take_part(struct tcp_client *client, bool *more)
 {
-	uint64_t n = staged(client) < client->body_left ? staged(client) : client->body_left;
+	uint64_t n = receive_staged(client) < client->body_left ? receive_staged(client) : client->body_left;
 	const uint8_t *bytes = client->staging + client->in_begin;
 	struct client_frame *frame = client_oldest(client);
 	if (client->header.type == WIRE_REPLY) {
 		if (n)
 			memcpy(client->reply + client->reply_done, bytes, n);
 		client->reply_done += n;
-	} else if (frame->group) {
-		gw_landing_copy(&frame->landing, bytes, n);
+	} else if (frame->set) {
+		gw_tcp_dest_copy(&frame->landing, bytes, n);
 	}
 	client->in_begin += (uint32_t)n;
 	client->body_left -= n;
 	if (client->body_left)
 		*more = false;
 	else if (client->header.type == WIRE_REPLY)
-		take_reply(client);
+		receive_take_reply(client);
 	else
-		answered(client);
+		receive_answered(client);
 }
 
-static gw_status parse(struct tcp_client *client)
+static gw_status receive_parse(struct tcp_client *client)
 {
 	gw_status status = GW_OK;
 	for (bool more = true; more && !status && client->phase != CLIENT_LOST;) {
 		if (!client->in_body) {
-			if (staged(client) < WIRE_HEADER_BYTES)
+			if (receive_staged(client) < WIRE_HEADER_BYTES)
 				return GW_OK;
 			status = gw_wire_header(client->staging + client->in_begin, false, &client->header);
 			if (status) {
 				char text[GW_ADDRESS_MAX];
-				return gw_context(status, "%s", gw_client_name(client, text));
+				return gw_context(status, "%s", gw_tcp_client_name(client, text));
 			}
 			client->in_begin += WIRE_HEADER_BYTES;
 			status = begin_body(client);
@@ -256,10 +256,10 @@ static void take_direct(struct tcp_client *client, uint64_t n)
 	if (client->header.type == WIRE_REPLY)
 		client->reply_done += n;
 	else
-		gw_landing_skip(&client_oldest(client)->landing, n);
+		gw_tcp_dest_skip(&client_oldest(client)->landing, n);
 }
 
-void gw_client_received(struct tcp_io *io, ssize_t n)
+void gw_tcp_client_received(struct tcp_io *io, ssize_t n)
 {
 	struct tcp_client *client = client_of_io(io);
 	char text[GW_ADDRESS_MAX];
@@ -276,17 +276,18 @@ void gw_client_received(struct tcp_io *io, ssize_t n)
 	}
 	if (client->direct_dying) {
 		client->direct_dying = false;
-		gw_client_frame_end(client, client_oldest(client));
+		gw_tcp_client_frame_end(client, client_oldest(client));
 	}
 	if (n > 0)
-		status = parse(client);
+		status = receive_parse(client);
 	else if (n == 0)
-		status = gw_fail(GW_PEER_LOST, "%s: the server closed the connection%s", gw_client_name(client, text),
+		status = gw_fail(GW_PEER_LOST, "%s: the server closed the connection%s",
+				 gw_tcp_client_name(client, text),
 				 client->phase == CLIENT_HELLO_SENT ? " at our hello; is it a Graphwire server?" : "");
 	else if (n != -ECANCELED)
-		status = gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_client_name(client, text));
+		status = gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_tcp_client_name(client, text));
 	if (status)
-		gw_client_lose(client, status);
+		gw_tcp_client_lose(client, status);
 	else
 		set_low_water(client);
 }
@@ -295,9 +296,9 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 {
 	char text[GW_ADDRESS_MAX];
 	struct wire_challenge challenge;
-	gw_client_name(client, text);
+	gw_tcp_client_name(client, text);
 	if (header->type != WIRE_CHALLENGE)
-		return broken(client, "no challenge in answer to our hello");
+		return receive_broken(client, "no challenge in answer to our hello");
 	gw_status status = gw_wire_challenge(body, header->bytes, &challenge);
 	if (status)
 		return gw_context(status, "%s", text);
@@ -319,7 +320,7 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	if (status)
 		return status;
 	client->phase = CLIENT_PROOF_SENT;
-	gw_client_send(client, WIRE_PROOF, proof, sizeof(proof));
+	gw_tcp_client_send(client, WIRE_PROOF, proof, sizeof(proof));
 	return GW_OK;
 }
 
@@ -327,16 +328,16 @@ static void hello_over(struct tcp_client *client)
 {
 	client->phase = CLIENT_OPEN;
 	client->base.state = GW_ENDPOINT_OPEN;
-	gw_client_connected(client, GW_OK);
+	gw_tcp_client_connected(client, GW_OK);
 }
 
 static gw_status hello_welcome(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
 {
 	char text[GW_ADDRESS_MAX];
 	if (header->type != WIRE_WELCOME)
-		return broken(client, "no welcome in answer to our proof");
+		return receive_broken(client, "no welcome in answer to our proof");
 	struct wire_welcome welcome;
-	gw_client_name(client, text);
+	gw_tcp_client_name(client, text);
 	gw_status status = gw_wire_welcome(body, header->bytes, &welcome, client->regions);
 	if (status)
 		return gw_context(status, "%s", text);
@@ -367,18 +368,18 @@ static gw_status hello_memory(struct tcp_client *client, const struct wire_heade
 	char text[GW_ADDRESS_MAX];
 	struct wire_memories told;
 	if (header->type != WIRE_MEMORY)
-		return broken(client, "no memory after the welcome");
+		return receive_broken(client, "no memory after the welcome");
 	gw_status status = gw_wire_memory(body, header->bytes, client->regions, client->region_count, &told);
 	if (!status)
-		status = client->loop->local->map(&told, &client->passing, &client->mapped);
+		status = client->loop->local->map(&told, &client->fd_passing, &client->mapped);
 	if (status)
-		return gw_context(status, "%s", gw_client_name(client, text));
-	client->passing.wanted = false;
+		return gw_context(status, "%s", gw_tcp_client_name(client, text));
+	client->fd_passing.wanted = false;
 	hello_over(client);
 	return GW_OK;
 }
 
-gw_status gw_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
+gw_status gw_tcp_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
 {
 	if (client->phase == CLIENT_HELLO_SENT)
 		return hello_challenge(client, header, body);

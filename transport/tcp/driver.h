@@ -28,7 +28,7 @@
 #define TCP_IOV_MAX 16
 
 struct tcp_io;
-struct tcp_passing; /* transport/tcp/passing.h */
+struct tcp_fd_passing; /* transport/tcp/fd_passing.h */
 
 struct tcp_io_events {
 	/* Fills up to TCP_IOV_MAX pieces; 0: nothing is wanted until the next kick. */
@@ -51,7 +51,7 @@ struct tcp_io {
 	/* So many bytes at least are still to come: do not wake for fewer. Set by the connection in `received`, or at
 	 * any time followed by a kick; 0 and 1: wake for every one. TCP's sockets only. */
 	uint32_t low_water;
-	struct tcp_passing *passing; /* unix sockets: descriptors that go along with the bytes; or NULL */
+	struct tcp_fd_passing *fd_passing; /* unix sockets: descriptors that go along with the bytes; or NULL */
 	/* The driver's: */
 	bool readable, writable, hung_up, queued, removed, busy, kicked, watching, cancelling;
 	uint32_t under_way;

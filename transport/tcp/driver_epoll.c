@@ -13,7 +13,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "transport/tcp/driver.h"
-#include "transport/tcp/passing.h"
+#include "transport/tcp/fd_passing.h"
 
 #define EVENTS_MAX 64
 #define TURN_BYTES (1u << 20)
@@ -108,8 +108,8 @@ static bool send_once(struct tcp_io *io, size_t *budget)
 	for (size_t i = 0; i < pieces; i++)
 		wanted += io->send_iov[i].iov_len;
 	struct msghdr message = {.msg_iov = io->send_iov, .msg_iovlen = pieces};
-	bool passing = io->passing && gw_passing_send(io->passing, &message);
-	ssize_t n = pieces == 1 && !passing
+	bool fd_passing = io->fd_passing && gw_tcp_fd_passing_send(io->fd_passing, &message);
+	ssize_t n = pieces == 1 && !fd_passing
 			    ? send(io->fd, io->send_iov[0].iov_base, wanted, MSG_NOSIGNAL | MSG_DONTWAIT)
 			    : sendmsg(io->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0 && errno == EINTR)
@@ -118,8 +118,8 @@ static bool send_once(struct tcp_io *io, size_t *budget)
 		io->writable = false;
 		return false;
 	}
-	if (passing && n > 0)
-		gw_passing_sent(io->passing);
+	if (fd_passing && n > 0)
+		gw_tcp_fd_passing_sent(io->fd_passing);
 	/* A partial send filled the socket: the next edge says when it has room. */
 	if (n >= 0 && (size_t)n < wanted)
 		io->writable = false;
@@ -140,19 +140,19 @@ static bool receive_once(struct tcp_io *io, size_t *budget)
 	for (size_t i = 0; i < pieces; i++)
 		wanted += io->receive_iov[i].iov_len;
 	struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
-	bool passing = io->passing && gw_passing_receive(io->passing, &message);
-	ssize_t n = pieces == 1 && !passing ? recv(io->fd, io->receive_iov[0].iov_base, wanted, MSG_DONTWAIT)
-					    : recvmsg(io->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	bool fd_passing = io->fd_passing && gw_tcp_fd_passing_receive(io->fd_passing, &message);
+	ssize_t n = pieces == 1 && !fd_passing ? recv(io->fd, io->receive_iov[0].iov_base, wanted, MSG_DONTWAIT)
+					       : recvmsg(io->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && errno == EINTR)
 		return true;
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 		io->readable = false;
 		return false;
 	}
-	if (passing && n > 0)
-		gw_passing_received(io->passing, &message);
+	if (fd_passing && n > 0)
+		gw_tcp_fd_passing_received(io->fd_passing, &message);
 	/* A short receive emptied the socket, unless the end lies behind it: that edge has come already. */
-	if (n > 0 && (size_t)n < wanted && !io->hung_up && !passing) /* descriptors end a receive early */
+	if (n > 0 && (size_t)n < wanted && !io->hung_up && !fd_passing) /* descriptors end a receive early */
 		io->readable = false;
 	if (n <= 0)
 		io->readable = false;
@@ -163,7 +163,7 @@ static bool receive_once(struct tcp_io *io, size_t *budget)
 }
 
 /* Callbacks may remove the io: it is let go only here, when none of them is on the stack. */
-static void let_go(struct epoll_driver *driver, struct tcp_io *io)
+static void epoll_let_go(struct epoll_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
 	epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
@@ -173,7 +173,7 @@ static void let_go(struct epoll_driver *driver, struct tcp_io *io)
 }
 
 /* A kick from within is answered by the next round of the loop: every callback that kicks is followed by one. */
-static void serve(struct epoll_driver *driver, struct tcp_io *io)
+static void epoll_serve(struct epoll_driver *driver, struct tcp_io *io)
 {
 	size_t budget = TURN_BYTES;
 	bool more = false;
@@ -194,7 +194,7 @@ static void serve(struct epoll_driver *driver, struct tcp_io *io)
 	}
 	io->busy = false;
 	if (io->removed) {
-		let_go(driver, io);
+		epoll_let_go(driver, io);
 		return;
 	}
 	if (more || io->yield)
@@ -216,7 +216,7 @@ static void epoll_flush(struct tcp_driver *base, struct tcp_io *io)
 		;
 	io->busy = false;
 	if (io->removed)
-		let_go((struct epoll_driver *)base, io);
+		epoll_let_go((struct epoll_driver *)base, io);
 	else if (!budget || io->kicked)
 		epoll_kick(base, io);
 }
@@ -234,7 +234,7 @@ static void epoll_remove(struct tcp_driver *base, struct tcp_io *io)
 		return;
 	io->removed = true;
 	if (!io->busy)
-		let_go((struct epoll_driver *)base, io);
+		epoll_let_go((struct epoll_driver *)base, io);
 }
 
 int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_ns)
@@ -254,7 +254,7 @@ int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_
 }
 
 /* Sees to it that a wait ends at until_ns, or before. */
-static void set_timer(struct epoll_driver *driver, uint64_t until_ns)
+static void epoll_set_timer(struct epoll_driver *driver, uint64_t until_ns)
 {
 	if (until_ns >= driver->timer_ns)
 		return;
@@ -270,7 +270,7 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	struct epoll_event events[EVENTS_MAX];
 	bool sleep = until_ns && !driver->queue.first;
 	if (sleep)
-		set_timer(driver, until_ns);
+		epoll_set_timer(driver, until_ns);
 	int n = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, sleep ? -1 : 0);
 	for (int i = 0; i < n; i++) {
 		struct tcp_io *io = events[i].data.ptr;
@@ -295,7 +295,7 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	/* Once around: what is queued meanwhile waits until the kernel has been asked again. An io that is served may
 	 * remove others, but then they have left the queue. */
 	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--)
-		serve(driver, tcp_queue_take(&driver->queue));
+		epoll_serve(driver, tcp_queue_take(&driver->queue));
 	return worked;
 }
 

@@ -24,7 +24,7 @@
 #include "core/base/clock.h"
 #include "core/base/uring.h"
 #include "transport/tcp/driver.h"
-#include "transport/tcp/passing.h"
+#include "transport/tcp/fd_passing.h"
 
 #define RING_ENTRIES 256
 #define BATCH_MAX    64
@@ -114,7 +114,7 @@ static void uring_shut(struct tcp_driver *base)
 }
 
 /* A place in the submission queue, which is emptied when it is full. */
-static struct io_uring_sqe *entry(struct uring_driver *driver)
+static struct io_uring_sqe *uring_entry(struct uring_driver *driver)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&driver->ring);
 	while (!sqe) {
@@ -124,14 +124,14 @@ static struct io_uring_sqe *entry(struct uring_driver *driver)
 	return sqe;
 }
 
-static void mark(struct io_uring_sqe *sqe, struct tcp_io *io, enum operation operation)
+static void uring_mark(struct io_uring_sqe *sqe, struct tcp_io *io, enum operation operation)
 {
 	io_uring_sqe_set_data64(sqe, (uintptr_t)io | (uintptr_t)operation);
 }
 
-static void cancel(struct uring_driver *driver, struct tcp_io *io, enum operation operation)
+static void uring_cancel(struct uring_driver *driver, struct tcp_io *io, enum operation operation)
 {
-	struct io_uring_sqe *sqe = entry(driver);
+	struct io_uring_sqe *sqe = uring_entry(driver);
 	io_uring_prep_cancel64(sqe, (uintptr_t)io | (uintptr_t)operation, 0);
 	io_uring_sqe_set_data64(sqe, OP_CANCEL);
 }
@@ -154,7 +154,7 @@ static void uring_kick(struct tcp_driver *base, struct tcp_io *io)
 }
 
 /* Asks the source and prepares its message; false: there is nothing to send now. */
-static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *passing)
+static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *fd_passing)
 {
 	if (io->sending || io->removed)
 		return false;
@@ -163,20 +163,20 @@ static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *passing)
 	if (*pieces == 0 || io->removed)
 		return false;
 	io->send_message = (struct msghdr){.msg_iov = io->send_iov, .msg_iovlen = *pieces};
-	*passing = io->passing && gw_passing_send(io->passing, &io->send_message);
+	*fd_passing = io->fd_passing && gw_tcp_fd_passing_send(io->fd_passing, &io->send_message);
 	return true;
 }
 
 /* Whether the socket took some of it at once. */
-static bool send_now(struct tcp_io *io, size_t pieces, bool passing, size_t *budget)
+static bool send_now(struct tcp_io *io, size_t pieces, bool fd_passing, size_t *budget)
 {
 	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-	ssize_t n = pieces == 1 && !passing ? send(io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len, flags)
-					    : sendmsg(io->fd, &io->send_message, flags);
+	ssize_t n = pieces == 1 && !fd_passing ? send(io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len, flags)
+					       : sendmsg(io->fd, &io->send_message, flags);
 	if (n <= 0)
 		return false; /* an error that lasts is told by the operation that follows */
-	if (passing)
-		gw_passing_sent(io->passing);
+	if (fd_passing)
+		gw_tcp_fd_passing_sent(io->fd_passing);
 	*budget -= (size_t)n < *budget ? (size_t)n : *budget;
 	io->events->sent(io, n);
 	return true;
@@ -187,21 +187,21 @@ static bool send_now(struct tcp_io *io, size_t pieces, bool passing, size_t *bud
 static void arm_send(struct uring_driver *driver, struct tcp_io *io)
 {
 	size_t pieces, budget = TURN_BYTES;
-	bool passing;
-	while (prepare_send(io, &pieces, &passing)) {
-		if (send_now(io, pieces, passing, &budget)) {
+	bool fd_passing;
+	while (prepare_send(io, &pieces, &fd_passing)) {
+		if (send_now(io, pieces, fd_passing, &budget)) {
 			if (budget && !io->yield)
 				continue;
 			tcp_queue_add(&driver->queue, io);
 			return;
 		}
-		struct io_uring_sqe *sqe = entry(driver);
-		if (pieces == 1 && !passing)
+		struct io_uring_sqe *sqe = uring_entry(driver);
+		if (pieces == 1 && !fd_passing)
 			io_uring_prep_send(sqe, io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len,
 					   MSG_NOSIGNAL | MSG_WAITALL);
 		else
 			io_uring_prep_sendmsg(sqe, io->fd, &io->send_message, MSG_NOSIGNAL | MSG_WAITALL);
-		mark(sqe, io, OP_SEND);
+		uring_mark(sqe, io, OP_SEND);
 		io->sending = true;
 		io->under_way++;
 	}
@@ -216,11 +216,11 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 	size_t pieces = io->events->target(io, io->receive_iov);
 	if (pieces == 0 || io->removed)
 		return;
-	struct io_uring_sqe *sqe = entry(driver);
-	if (pieces > 1 || io->passing)
+	struct io_uring_sqe *sqe = uring_entry(driver);
+	if (pieces > 1 || io->fd_passing)
 		io->receive_message = (struct msghdr){.msg_iov = io->receive_iov, .msg_iovlen = pieces};
-	bool passing = io->passing && gw_passing_receive(io->passing, &io->receive_message);
-	if (pieces == 1 && !passing) {
+	bool fd_passing = io->fd_passing && gw_tcp_fd_passing_receive(io->fd_passing, &io->receive_message);
+	if (pieces == 1 && !fd_passing) {
 		io_uring_prep_recv(sqe, io->fd, io->receive_iov[0].iov_base, io->receive_iov[0].iov_len, 0);
 	} else {
 		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, MSG_CMSG_CLOEXEC);
@@ -229,19 +229,19 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 	/* What came while the last receive copied is not worth a receive of its own below the mark. */
 	if (!io->readable || io->low_water > 1)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
-	mark(sqe, io, OP_RECEIVE);
+	uring_mark(sqe, io, OP_RECEIVE);
 	io->receiving = true;
 	io->under_way++;
 }
 
-static void arm(struct uring_driver *driver, struct tcp_io *io)
+static void uring_arm(struct uring_driver *driver, struct tcp_io *io)
 {
 	if (io->watch) {
 		if (io->watching || io->removed)
 			return;
-		struct io_uring_sqe *sqe = entry(driver);
+		struct io_uring_sqe *sqe = uring_entry(driver);
 		io_uring_prep_poll_add(sqe, io->fd, (unsigned)io->watch);
-		mark(sqe, io, OP_POLL);
+		uring_mark(sqe, io, OP_POLL);
 		io->watching = true;
 		io->under_way++;
 		return;
@@ -252,7 +252,7 @@ static void arm(struct uring_driver *driver, struct tcp_io *io)
 	io->yield = false;
 }
 
-static void let_go(struct uring_driver *driver, struct tcp_io *io)
+static void uring_let_go(struct uring_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
 	gw_socket_close(io->fd);
@@ -268,10 +268,10 @@ static void uring_flush(struct tcp_driver *base, struct tcp_io *io)
 		return;
 	}
 	io->busy = true;
-	arm(driver, io);
+	uring_arm(driver, io);
 	io->busy = false;
 	if (io->removed && !io->under_way)
-		let_go(driver, io);
+		uring_let_go(driver, io);
 	else if (io->sending)
 		io_uring_submit(&driver->ring); /* a receive alone goes along with the next wait */
 }
@@ -282,7 +282,7 @@ static void uring_stop_receive(struct tcp_driver *base, struct tcp_io *io)
 	if (!io->receiving || io->cancelling || io->removed)
 		return;
 	io->cancelling = true;
-	cancel(driver, io, OP_RECEIVE);
+	uring_cancel(driver, io, OP_RECEIVE);
 	io_uring_submit(&driver->ring);
 }
 
@@ -296,23 +296,23 @@ static void uring_remove(struct tcp_driver *base, struct tcp_io *io)
 		/* The peer need not wait until we have reaped. */
 		shutdown(io->fd, SHUT_RDWR);
 		if (io->receiving)
-			cancel(driver, io, OP_RECEIVE);
+			uring_cancel(driver, io, OP_RECEIVE);
 		if (io->sending)
-			cancel(driver, io, OP_SEND);
+			uring_cancel(driver, io, OP_SEND);
 		if (io->watching)
-			cancel(driver, io, OP_POLL);
+			uring_cancel(driver, io, OP_POLL);
 		io_uring_submit(&driver->ring);
 	} else if (!io->busy) {
-		let_go(driver, io);
+		uring_let_go(driver, io);
 	}
 }
 
-static void received(struct tcp_io *io, int result, uint32_t flags)
+static void uring_received(struct tcp_io *io, int result, uint32_t flags)
 {
 	bool asked = io->cancelling;
 	io->receiving = io->cancelling = false;
-	if (io->passing && result > 0 && io->receive_message.msg_control)
-		gw_passing_received(io->passing, &io->receive_message);
+	if (io->fd_passing && result > 0 && io->receive_message.msg_control)
+		gw_tcp_fd_passing_received(io->fd_passing, &io->receive_message);
 	if (io->removed)
 		return;
 	/* After a receive that did not empty the socket the next one need not wait first. */
@@ -322,16 +322,16 @@ static void received(struct tcp_io *io, int result, uint32_t flags)
 	io->events->received(io, result);
 }
 
-static void sent(struct tcp_io *io, int result)
+static void uring_sent(struct tcp_io *io, int result)
 {
 	io->sending = false;
-	if (io->passing && result > 0 && io->send_message.msg_control)
-		gw_passing_sent(io->passing);
+	if (io->fd_passing && result > 0 && io->send_message.msg_control)
+		gw_tcp_fd_passing_sent(io->fd_passing);
 	if (!io->removed && result != -EINTR && result != -EAGAIN && result != -ECANCELED)
 		io->events->sent(io, result);
 }
 
-static void handle(struct uring_driver *driver, uint64_t data, int result, uint32_t flags, bool *woken)
+static void uring_handle(struct uring_driver *driver, uint64_t data, int result, uint32_t flags, bool *woken)
 {
 	enum operation operation = (enum operation)(data & OP_MASK);
 	struct tcp_io *io = (struct tcp_io *)(uintptr_t)(data & ~(uint64_t)OP_MASK);
@@ -350,9 +350,9 @@ static void handle(struct uring_driver *driver, uint64_t data, int result, uint3
 	io->under_way--;
 	io->busy = true;
 	if (operation == OP_RECEIVE) {
-		received(io, result, flags);
+		uring_received(io, result, flags);
 	} else if (operation == OP_SEND) {
-		sent(io, result);
+		uring_sent(io, result);
 	} else {
 		io->watching = false;
 		if (!io->removed && result != -ECANCELED)
@@ -361,7 +361,7 @@ static void handle(struct uring_driver *driver, uint64_t data, int result, uint3
 	io->busy = false;
 	if (io->removed) {
 		if (!io->under_way)
-			let_go(driver, io);
+			uring_let_go(driver, io);
 	} else if (!io->watch || result == -ECANCELED) {
 		tcp_queue_add(&driver->queue, io);
 	}
@@ -373,13 +373,13 @@ static void arm_queued(struct uring_driver *driver)
 	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--) {
 		struct tcp_io *io = tcp_queue_take(&driver->queue);
 		io->busy = true;
-		arm(driver, io);
+		uring_arm(driver, io);
 		io->busy = false;
 		if (io->removed && !io->under_way)
-			let_go(driver, io);
+			uring_let_go(driver, io);
 	}
 	if (!driver->wake_armed) {
-		struct io_uring_sqe *sqe = entry(driver);
+		struct io_uring_sqe *sqe = uring_entry(driver);
 		io_uring_prep_poll_add(sqe, driver->wake_fd, POLLIN);
 		io_uring_sqe_set_data64(sqe, OP_WAKE);
 		driver->wake_armed = true;
@@ -388,14 +388,14 @@ static void arm_queued(struct uring_driver *driver)
 
 /* Sees to it that a wait ends at until_ns, or before. One that has fired meanwhile, so that it cannot be moved, ends
  * the wait too, and is set anew for the next. */
-static void set_timer(struct uring_driver *driver, uint64_t until_ns)
+static void uring_set_timer(struct uring_driver *driver, uint64_t until_ns)
 {
 	if (until_ns == GW_NO_DEADLINE || (driver->timer_armed && until_ns >= driver->timer_ns))
 		return;
 	driver->timer_ns = until_ns;
 	driver->timer_time = (struct __kernel_timespec){.tv_sec = (int64_t)(until_ns / GW_NS_PER_SECOND),
 							.tv_nsec = (long long)(until_ns % GW_NS_PER_SECOND)};
-	struct io_uring_sqe *sqe = entry(driver);
+	struct io_uring_sqe *sqe = uring_entry(driver);
 	if (driver->timer_armed) {
 		io_uring_prep_timeout_update(sqe, &driver->timer_time, OP_TIMER, IORING_TIMEOUT_ABS);
 		io_uring_sqe_set_data64(sqe, OP_CANCEL);
@@ -417,7 +417,7 @@ static void submit_and_wait(struct uring_driver *driver, uint64_t until_ns)
 			io_uring_peek_cqe(&driver->ring, &cqe); /* fetches what overflowed */
 		return;
 	}
-	set_timer(driver, until_ns);
+	uring_set_timer(driver, until_ns);
 	io_uring_submit_and_wait(&driver->ring, 1);
 }
 
@@ -436,7 +436,7 @@ static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 		int result = cqe->res;
 		uint32_t flags = cqe->flags;
 		io_uring_cqe_seen(&driver->ring, cqe);
-		handle(driver, data, result, flags, woken);
+		uring_handle(driver, data, result, flags, woken);
 		worked = true;
 	}
 	return worked;

@@ -21,7 +21,7 @@
 #define ACCEPTS_MAX 64                   /* in one turn of the loop */
 #define PAUSE_NS    (100 * GW_NS_PER_MS) /* before accepting again when descriptors have run out */
 
-static struct tcp_listener *of_io(struct tcp_io *io)
+static struct tcp_listener *tcp_listener_of_io(struct tcp_io *io)
 {
 	return (struct tcp_listener *)(void *)((uint8_t *)io - offsetof(struct tcp_listener, io));
 }
@@ -90,7 +90,7 @@ void gw_tcp_inbox_drop(struct tcp_loop *loop)
 }
 
 /* Deals an accepted socket out. */
-static void welcome(struct tcp_listener *listener, int fd)
+static void tcp_listener_welcome(struct tcp_listener *listener, int fd)
 {
 	const struct tcp_local *local = listener->local;
 	char text[GW_ADDRESS_MAX];
@@ -112,12 +112,12 @@ static void welcome(struct tcp_listener *listener, int fd)
 
 static void accept_ready(struct tcp_io *io)
 {
-	struct tcp_listener *listener = of_io(io);
+	struct tcp_listener *listener = tcp_listener_of_io(io);
 	char text[GW_ADDRESS_MAX];
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			welcome(listener, fd);
+			tcp_listener_welcome(listener, fd);
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -157,7 +157,7 @@ void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns)
 
 static void accept_gone(struct tcp_io *io)
 {
-	struct tcp_listener *listener = of_io(io);
+	struct tcp_listener *listener = tcp_listener_of_io(io);
 	listener->loop->ios--;
 	gw_tcp_listener_release(listener);
 }
@@ -165,7 +165,7 @@ static void accept_gone(struct tcp_io *io)
 static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone = accept_gone};
 
 /* Stops accepting before anybody could: the socket is closed, its name gone. */
-static void unlisten(struct tcp_listener *listener)
+static void tcp_listener_unlisten(struct tcp_listener *listener)
 {
 	if (listener->offer) {
 		listener->local->stop(listener->offer);
@@ -214,7 +214,7 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	return GW_OK;
 
 close_socket:
-	unlisten(listener);
+	tcp_listener_unlisten(listener);
 free_listener:
 	gw_free(listener);
 	return status;
@@ -238,7 +238,7 @@ static bool close_in(struct tcp_loop *loop)
 	return true;
 }
 
-static void stop_accepting(struct tcp_listener *listener)
+static void tcp_listener_stop_accepting(struct tcp_listener *listener)
 {
 	if (atomic_exchange(&listener->stopped, true))
 		return;
@@ -254,7 +254,7 @@ static void stop_accepting(struct tcp_listener *listener)
 void gw_tcp_listener_drain(struct gw_listener *base)
 {
 	struct tcp_listener *listener = (struct tcp_listener *)base;
-	stop_accepting(listener);
+	tcp_listener_stop_accepting(listener);
 	atomic_store(&listener->draining, true);
 	for (uint32_t i = 0; i < listener->loop_count; i++) {
 		struct tcp_loop *loop = listener->loops[i];
@@ -266,7 +266,7 @@ void gw_tcp_listener_drain(struct gw_listener *base)
 void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 {
 	struct tcp_listener *listener = (struct tcp_listener *)base;
-	stop_accepting(listener);
+	tcp_listener_stop_accepting(listener);
 	if (!close)
 		return;
 	atomic_store(&listener->closing, true);

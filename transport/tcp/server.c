@@ -34,7 +34,7 @@
 #define CALLS_NS   200000ull               /* of handlers, in one turn of a client */
 #define TRIM_BYTES (16u << 20)             /* of ended connections, after which their memory goes back */
 
-static struct tcp_server *of_io(struct tcp_io *io)
+static struct tcp_server *tcp_server_of_io(struct tcp_io *io)
 {
 	return (struct tcp_server *)(void *)((uint8_t *)io - offsetof(struct tcp_server, io));
 }
@@ -43,7 +43,7 @@ static struct tcp_server *of_io(struct tcp_io *io)
 
 static void server_gone(struct tcp_io *io)
 {
-	struct tcp_server *server = of_io(io);
+	struct tcp_server *server = tcp_server_of_io(io);
 	server->loop->ios--;
 	gw_reply_end(&server->task.reply);
 	gw_free(server->in);
@@ -108,7 +108,7 @@ static const char *name_of(const struct tcp_server *server, char text[GW_ADDRESS
 }
 
 /* What is in the output goes out, then our end; nothing more is taken from it. */
-static void finish(struct tcp_server *server)
+static void tcp_server_finish(struct tcp_server *server)
 {
 	server->phase = SERVER_FINISHING;
 	server->since_ns = gw_now_ns();
@@ -123,7 +123,7 @@ void gw_tcp_server_refuse(struct tcp_server *server, gw_status status)
 	gw_log(GW_LOG_INFO, "%s: a client is turned away: %s", name_of(server, text), gw_last_error());
 	if (status)
 		gw_tcp_server_answer_error(server, status, 0);
-	finish(server);
+	tcp_server_finish(server);
 }
 
 /* --- Reads. --- */
@@ -180,7 +180,7 @@ static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 	return GW_OK;
 }
 
-static void dispatch(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
+static void tcp_server_dispatch(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
 	struct wire_header pong = {.type = WIRE_PONG, .tag = header->tag};
 	if (server->phase < SERVER_OPEN) {
@@ -243,7 +243,7 @@ static bool take_frame(struct tcp_server *server)
 	}
 	if (have < server->frame_bytes)
 		return false;
-	dispatch(server, &header, server->in + server->in_begin + WIRE_HEADER_BYTES);
+	tcp_server_dispatch(server, &header, server->in + server->in_begin + WIRE_HEADER_BYTES);
 	return !server->ended;
 }
 
@@ -260,15 +260,15 @@ static bool is_draining(const struct tcp_server *server)
 
 /* Nothing is asked for any more that was there whole. What we sent and the client's host has not taken yet would be
  * lost if the socket were closed over unread input. */
-static void drained(struct tcp_server *server)
+static void tcp_server_drained(struct tcp_server *server)
 {
-	finish(server);
+	tcp_server_finish(server);
 	server->drained = server->io.yield = true;
 	tcp_loop_timer(server->loop, server->since_ns);
 }
 
 /* Fills the output buffer from what was asked, until handlers have taken their time. */
-static void advance(struct tcp_server *server)
+static void tcp_server_advance(struct tcp_server *server)
 {
 	server->calls_ns = 0;
 	while (!server->ended && server->phase != SERVER_FINISHING && !server->replying) {
@@ -289,7 +289,7 @@ static void advance(struct tcp_server *server)
 
 static size_t server_target(struct tcp_io *io, struct iovec *iov)
 {
-	struct tcp_server *server = of_io(io);
+	struct tcp_server *server = tcp_server_of_io(io);
 	if (server->ended || (server->phase == SERVER_OPEN && is_draining(server)))
 		return 0;
 	if (!server->reading && !server->calling) {
@@ -313,7 +313,7 @@ static size_t server_target(struct tcp_io *io, struct iovec *iov)
 
 static void server_received(struct tcp_io *io, ssize_t n)
 {
-	struct tcp_server *server = of_io(io);
+	struct tcp_server *server = tcp_server_of_io(io);
 	if (n == -ECANCELED)
 		return;
 	if (n <= 0) {
@@ -329,8 +329,8 @@ static void server_received(struct tcp_io *io, ssize_t n)
 
 static size_t server_source(struct tcp_io *io, struct iovec *iov)
 {
-	struct tcp_server *server = of_io(io);
-	advance(server);
+	struct tcp_server *server = tcp_server_of_io(io);
+	tcp_server_advance(server);
 	if (server->ended)
 		return 0;
 	size_t pieces = 0;
@@ -340,7 +340,7 @@ static size_t server_source(struct tcp_io *io, struct iovec *iov)
 		iov[pieces++] = (struct iovec){server->task.reply.memory + server->reply_sent,
 					       server->reply_bytes - server->reply_sent};
 	if (!pieces && !server->calling && server->phase != SERVER_FINISHING && is_draining(server))
-		drained(server);
+		tcp_server_drained(server);
 	if (!pieces && server->phase == SERVER_FINISHING && !server->shut_down) {
 		server->shut_down = true;
 		shutdown(io->fd, SHUT_WR);
@@ -350,7 +350,7 @@ static size_t server_source(struct tcp_io *io, struct iovec *iov)
 
 static void server_sent(struct tcp_io *io, ssize_t n)
 {
-	struct tcp_server *server = of_io(io);
+	struct tcp_server *server = tcp_server_of_io(io);
 	if (n < 0) {
 		gw_tcp_server_end(server);
 		return;
@@ -394,7 +394,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	server->number = atomic_fetch_add(&numbers, 1) + 1;
 	server->since_ns = gw_now_ns();
 	if (listener->local)
-		server->io.passing = &server->passing;
+		server->io.fd_passing = &server->fd_passing;
 	else
 		gw_socket_tune(fd);
 	if (gw_tcp_stranger_begin(server))
@@ -434,7 +434,7 @@ static bool has_arrived(const struct tcp_server *server)
 
 /* Silence inside the hello, inside a frame, or after our last words, ends a connection; so does a reply that nobody
  * reads while others need its memory. */
-static void tick(struct tcp_server *server, uint64_t now_ns)
+static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
 	uint64_t patience =
@@ -481,7 +481,7 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {
 		next = server->next;
-		tick(server, now_ns);
+		tcp_server_tick(server, now_ns);
 	}
 	if (loop->bytes_ended >= TRIM_BYTES) {
 		loop->bytes_ended = 0;

@@ -36,7 +36,7 @@ struct tcp_server {
 	uint64_t calls_ns; /* that handlers took in this turn */
 	struct tcp_server *newer, *older; /* strangers */
 	struct gw_auth auth;
-	struct tcp_passing passing; /* unix sockets */
+	struct tcp_fd_passing fd_passing; /* unix sockets */
 	/* In: frames, the oldest at in_begin. */
 	uint8_t *in;
 	uint32_t in_begin, in_end, in_capacity;

@@ -8,7 +8,7 @@
 
 #include "transport/copy.h"
 
-static gw_status check(const struct wire_ranges *ranges, const struct gw_service *service)
+static gw_status tcp_answer_check(const struct wire_ranges *ranges, const struct gw_service *service)
 {
 	const struct wire_read *read = &ranges->read;
 	if (read->region >= service->region_count)
@@ -24,7 +24,7 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 	gw_status status = gw_wire_ranges(type, body, n, &answer->ranges);
 	if (status)
 		return status;
-	status = check(&answer->ranges, service);
+	status = tcp_answer_check(&answer->ranges, service);
 	if (status) {
 		gw_count(&service->counts.errors, 1);
 		return status;

@@ -13,7 +13,7 @@
 #include "core/base/clock.h"
 #include "transport/tcp/server.h"
 
-static void queue_add(struct tcp_server *server)
+static void server_call_queue_add(struct tcp_server *server)
 {
 	struct tcp_loop *loop = server->loop;
 	if (server->queued)
@@ -27,7 +27,7 @@ static void queue_add(struct tcp_server *server)
 	loop->last_call = server;
 }
 
-static void queue_drop(struct tcp_server *server)
+static void server_call_queue_drop(struct tcp_server *server)
 {
 	struct tcp_loop *loop = server->loop;
 	struct tcp_server *before = NULL;
@@ -45,7 +45,7 @@ static void queue_drop(struct tcp_server *server)
 }
 
 /* The handler is through: its answer goes out. */
-static void reply(struct tcp_server *server, gw_status status)
+static void server_call_reply(struct tcp_server *server, gw_status status)
 {
 	server->calling = false;
 	server->in_begin += server->frame_bytes;
@@ -69,19 +69,19 @@ static void reply(struct tcp_server *server, gw_status status)
 }
 
 /* One run of the handler. The input buffer may have moved since the last. */
-static void run(struct tcp_server *server)
+static void server_call_run(struct tcp_server *server)
 {
 	server->task.call.bytes = server->in + server->in_begin + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES;
 	gw_status status = gw_task_run(&server->task);
 	if (status != GW_AGAIN) {
-		reply(server, status);
+		server_call_reply(server, status);
 		return;
 	}
 	server->io.yield = true; /* the loop goes on with us, or with its timer */
 	if (server->task.reply.short_of_room)
 		tcp_loop_timer(server->loop, gw_now_ns() + GW_TASK_ROOM_NS);
 	else
-		queue_add(server);
+		server_call_queue_add(server);
 }
 
 void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
@@ -99,7 +99,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 	uint64_t begun = gw_now_ns();
 	gw_task_begin(&server->task, server->service, &call, sequence, server->thread, WIRE_HEADER_BYTES,
 		      limit > held ? limit - held : 0);
-	run(server);
+	server_call_run(server);
 	server->calls_ns += gw_now_ns() - begun;
 }
 
@@ -108,8 +108,8 @@ void gw_tcp_servers_call(struct tcp_loop *loop)
 	struct tcp_server *server = loop->calls;
 	if (!server)
 		return;
-	queue_drop(server);
-	run(server);
+	server_call_queue_drop(server);
+	server_call_run(server);
 	if (!server->calling)
 		loop->driver->ops->kick(loop->driver, &server->io);
 }
@@ -118,7 +118,7 @@ void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns)
 {
 	if (!server->calling || server->queued)
 		return;
-	queue_add(server);
+	server_call_queue_add(server);
 	(void)now_ns;
 }
 
@@ -133,7 +133,7 @@ void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes)
 
 void gw_tcp_server_call_leave(struct tcp_server *server)
 {
-	queue_drop(server);
+	server_call_queue_drop(server);
 	server->calling = false;
 	gw_task_leave(&server->task);
 }

@@ -108,7 +108,7 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 }
 
 /* The client has proved itself: it gets a connection's place, and an output buffer for answers. */
-static gw_status admit(struct tcp_server *server)
+static gw_status server_hello_admit(struct tcp_server *server)
 {
 	uint8_t *out = gw_malloc(OUT_BYTES);
 	if (!out)
@@ -136,7 +136,7 @@ static void tell_memory(struct tcp_server *server)
 {
 	uint8_t body[WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX)];
 	struct wire_header header = {.type = WIRE_MEMORY};
-	header.bytes = server->listener->local->tell(server->listener->offer, body, &server->passing);
+	header.bytes = server->listener->local->tell(server->listener->offer, body, &server->fd_passing);
 	gw_tcp_server_answer(server, &header, body);
 }
 
@@ -160,7 +160,7 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 	else if (service->key_bytes && gw_proof_make(&server->auth, GW_AUTH_SERVER, welcome.head.proof))
 		status = GW_IO;
 	if (!status)
-		status = admit(server);
+		status = server_hello_admit(server);
 	if (status) {
 		gw_tcp_server_refuse(server, status);
 		return;

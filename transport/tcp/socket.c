@@ -13,7 +13,7 @@
 #include "transport/tcp/tcp.h"
 
 /* getaddrinfo's answer, from memory where numbers are all that is to be read. */
-static int ask(const struct gw_address *address, int flags, struct addrinfo **list)
+static int tcp_socket_ask(const struct gw_address *address, int flags, struct addrinfo **list)
 {
 	char port[8];
 	snprintf(port, sizeof(port), "%u", address->port);
@@ -26,13 +26,13 @@ static int ask(const struct gw_address *address, int flags, struct addrinfo **li
 
 bool gw_socket_number(const struct gw_address *address, struct addrinfo **list)
 {
-	return ask(address, AI_NUMERICHOST, list) == 0;
+	return tcp_socket_ask(address, AI_NUMERICHOST, list) == 0;
 }
 
 gw_status gw_socket_resolve(const struct gw_address *address, struct addrinfo **list)
 {
 	char text[GW_ADDRESS_MAX];
-	int error = ask(address, 0, list);
+	int error = tcp_socket_ask(address, 0, list);
 	if (error == 0)
 		return GW_OK;
 	const char *why = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);

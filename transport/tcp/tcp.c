@@ -24,7 +24,7 @@ gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transpor
 	loop->transport = transport;
 	loop->local = local;
 	loop->next_timer_ns = GW_NO_DEADLINE;
-	gw_outbox_begin(&loop->outbox);
+	gw_completions_begin(&loop->completions);
 	pthread_mutex_init(&loop->inbox_lock, NULL);
 	*out = loop;
 	return GW_OK;
@@ -49,7 +49,7 @@ void gw_tcp_shut(void *state)
 	while (loop->ios && !loop->listeners)
 		loop->driver->ops->run(loop->driver, gw_now_ns() + GW_NS_PER_MS, &woken);
 	loop->driver->ops->shut(loop->driver);
-	gw_outbox_end(&loop->outbox);
+	gw_completions_end(&loop->completions);
 	pthread_mutex_destroy(&loop->inbox_lock);
 	gw_free(loop);
 }
@@ -83,7 +83,7 @@ static void take_possession(struct tcp_loop *loop)
 		expected = false;
 }
 
-static void tick(struct tcp_loop *loop, uint64_t now_ns)
+static void tcp_tick(struct tcp_loop *loop, uint64_t now_ns)
 {
 	loop->next_timer_ns = loop->clients || loop->servers || loop->listeners ? now_ns + TICK_MAX_NS : GW_NO_DEADLINE;
 	gw_tcp_clients_tick(loop, now_ns);
@@ -92,7 +92,7 @@ static void tick(struct tcp_loop *loop, uint64_t now_ns)
 }
 
 /* What other threads have asked for. */
-static void take_orders(struct tcp_loop *loop)
+static void tcp_take_orders(struct tcp_loop *loop)
 {
 	if (atomic_load_explicit(&loop->inbox_filled, memory_order_relaxed))
 		gw_tcp_inbox_take(loop);
@@ -114,13 +114,13 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 	bool woken = false, first = true;
 	size_t n = 0;
 	for (;;) {
-		take_orders(loop);
+		tcp_take_orders(loop);
 		if (now >= loop->next_timer_ns)
-			tick(loop, now);
+			tcp_tick(loop, now);
 		/* Waiting completions are handed out at once, but sockets are looked at between two polls. */
-		if (first && !gw_outbox_empty(&loop->outbox))
+		if (first && !gw_completions_empty(&loop->completions))
 			loop->driver->ops->run(loop->driver, 0, &woken);
-		n = gw_outbox_take(&loop->outbox, completions, max);
+		n = gw_completions_take(&loop->completions, completions, max);
 		if (n || (!first && now >= end))
 			break;
 		if (timeout_ns && (gw_poll_group_room_take(loop->group) || woken))
@@ -146,8 +146,8 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 bool gw_tcp_busy(void *state)
 {
 	struct tcp_loop *loop = state;
-	return !gw_outbox_empty(&loop->outbox) || loop->servers || loop->listeners || gw_tcp_clients_busy(loop) ||
-	       atomic_load(&loop->inbox_filled);
+	return !gw_completions_empty(&loop->completions) || loop->servers || loop->listeners ||
+	       gw_tcp_clients_busy(loop) || atomic_load(&loop->inbox_filled);
 }
 
 int gw_tcp_wait_fd(void *state, uint64_t *until_ns)

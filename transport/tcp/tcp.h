@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "transport/outbox.h"
+#include "transport/completions.h"
 #include "transport/service_inside.h"
 #include "transport/tcp/driver.h"
-#include "transport/tcp/passing.h"
+#include "transport/tcp/fd_passing.h"
 #include "transport/tcp/wire.h"
 
 extern const struct gw_transport gw_transport_tcp;
@@ -32,9 +32,9 @@ struct tcp_local {
 	/* Whether whoever connected may. GW_REFUSED. */
 	gw_status (*admit)(int fd);
 	/* The body of the MEMORY frame, of at most so many bytes, and the descriptors that come with it. */
-	uint32_t (*tell)(const void *offer, uint8_t *body, struct tcp_passing *passing);
+	uint32_t (*tell)(const void *offer, uint8_t *body, struct tcp_fd_passing *fd_passing);
 	/* Maps what has come. */
-	gw_status (*map)(const struct wire_memories *told, struct tcp_passing *passing, void **mapped);
+	gw_status (*map)(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **mapped);
 	void (*unmap)(void *mapped);
 };
 
@@ -44,7 +44,7 @@ struct tcp_loop {
 	const struct gw_transport *transport; /* whose part it is */
 	const struct tcp_local *local;        /* its endpoints'; NULL: TCP */
 	struct tcp_driver *driver;
-	struct gw_outbox outbox;
+	struct gw_completions completions;
 	struct tcp_client *clients;
 	struct tcp_server *servers;
 	struct tcp_server *oldest_stranger, *newest_stranger; /* of the servers, those that have proved nothing yet */
@@ -87,13 +87,13 @@ void gw_tcp_wake(void *state);
 /* --- client.c: endpoints --- */
 gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, void *cookie, struct gw_endpoint **out);
 void gw_tcp_close(struct gw_endpoint *base);
-size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
-size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
 gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
 			 uint64_t deadline_ns, void *cookie);
-void gw_tcp_cancel(struct gw_endpoint *base, struct gw_group *group);
+void gw_tcp_cancel(struct gw_endpoint *base, struct gw_read_set *set);
 void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie);
 /* Deadlines and liveness; looks at every endpoint of the loop and sets the loop's next timer. */
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);

@@ -50,7 +50,7 @@ gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_clien
 }
 
 /* What HELLO and CHALLENGE begin with, in every version. */
-static gw_status check_version(const uint8_t *body, const char *self, const char *other)
+static gw_status wire_check_version(const uint8_t *body, const char *self, const char *other)
 {
 	uint64_t magic;
 	uint32_t version;
@@ -66,7 +66,7 @@ static gw_status check_version(const uint8_t *body, const char *self, const char
 
 gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out)
 {
-	gw_status status = check_version(body, "server", "client");
+	gw_status status = wire_check_version(body, "server", "client");
 	if (status)
 		return status;
 	if (n != sizeof(*out))
@@ -79,7 +79,7 @@ gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out)
 
 gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out)
 {
-	gw_status status = check_version(body, "client", "server");
+	gw_status status = wire_check_version(body, "client", "server");
 	if (status)
 		return status;
 	if (n != sizeof(*out))
@@ -207,7 +207,7 @@ gw_status gw_wire_ranges_check(const struct wire_ranges *ranges, uint64_t region
 	return GW_OK;
 }
 
-static inline uint64_t load(const uint64_t *at, uint32_t i, size_t step)
+static inline uint64_t wire_load(const uint64_t *at, uint32_t i, size_t step)
 {
 	return *(const uint64_t *)((const uint8_t *)at + i * step);
 }
@@ -217,9 +217,9 @@ struct wire_code gw_wire_code(const uint64_t *at, uint32_t n, size_t step)
 	struct wire_code code = {.width = 4};
 	if (n == 0)
 		return code;
-	uint64_t low = load(at, 0, step), high = low;
+	uint64_t low = wire_load(at, 0, step), high = low;
 	for (uint32_t i = 1; i < n; i++) {
-		uint64_t offset = load(at, i, step);
+		uint64_t offset = wire_load(at, i, step);
 		low = offset < low ? offset : low;
 		high = offset > high ? offset : high;
 	}
@@ -228,7 +228,7 @@ struct wire_code gw_wire_code(const uint64_t *at, uint32_t n, size_t step)
 		return code;
 	uint64_t bits = 0;
 	for (uint32_t i = 0; i < n; i++)
-		bits |= load(at, i, step) - low;
+		bits |= wire_load(at, i, step) - low;
 	uint32_t shift = (uint32_t)__builtin_ctzll(bits);
 	code.shift = (uint8_t)(shift > 31 ? 31 : shift);
 	code.width = (high - low) >> code.shift >> 32 ? 8 : 4;
@@ -239,13 +239,13 @@ void gw_wire_encode(const struct wire_code *code, const uint64_t *at, uint32_t n
 {
 	if (code->width == 4) {
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t relative = (uint32_t)((load(at, i, step) - code->base) >> code->shift);
+			uint32_t relative = (uint32_t)((wire_load(at, i, step) - code->base) >> code->shift);
 			memcpy(out + 4ull * i, &relative, 4);
 		}
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t relative = (load(at, i, step) - code->base) >> code->shift;
+		uint64_t relative = (wire_load(at, i, step) - code->base) >> code->shift;
 		memcpy(out + 8ull * i, &relative, 8);
 	}
 }

@@ -15,34 +15,34 @@
 #include "core/base/log.h"
 #include "transport/verbs/verbs.h"
 
-static void wake(struct verbs_loop *loop)
+static void async_wake(struct verbs_loop *loop)
 {
 	uint64_t one = 1;
 	(void)!write(loop->wake_fd, &one, sizeof(one));
 }
 
 /* false: it was told before. A device may say the same for every completion that it drops. */
-static bool tell(struct verbs_queue *queue, enum ibv_event_type type)
+static bool async_tell(struct verbs_qp *qp, enum ibv_event_type type)
 {
 	int none = 0;
-	return atomic_compare_exchange_strong(&queue->trouble, &none, 1 + (int)type);
+	return atomic_compare_exchange_strong(&qp->trouble, &none, 1 + (int)type);
 }
 
-void gw_verbs_async_join(struct verbs_port *port)
+void gw_verbs_async_join(struct verbs_poller *poller)
 {
 	pthread_mutex_lock(&gw_verbs_lock);
-	port->next = port->device->ports;
-	port->device->ports = port;
+	poller->next = poller->device->pollers;
+	poller->device->pollers = poller;
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
-void gw_verbs_async_leave(struct verbs_port *port)
+void gw_verbs_async_leave(struct verbs_poller *poller)
 {
 	pthread_mutex_lock(&gw_verbs_lock);
-	struct verbs_port **at = &port->device->ports;
-	while (*at != port)
+	struct verbs_poller **at = &poller->device->pollers;
+	while (*at != poller)
 		at = &(*at)->next;
-	*at = port->next;
+	*at = poller->next;
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
@@ -50,37 +50,37 @@ enum concern { CONCERNS_NOBODY, CONCERNS_AGAIN, CONCERNS_SOMEBODY };
 
 /* Notes it beside the queue pairs of this port that it concerns. Those of a completion queue are all of its, which
  * takes no more. */
-static enum concern port_concerned(struct verbs_port *port, const struct ibv_async_event *event)
+static enum concern port_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
 {
 	bool of_cq = event->event_type == IBV_EVENT_CQ_ERR;
 	enum concern found = CONCERNS_NOBODY;
 	const struct verbs_cq *cq = NULL;
-	pthread_mutex_lock(&port->queues_lock);
-	for (uint32_t i = 0; i < port->cq_count && of_cq; i++)
-		if (port->cqs[i]->cq == event->element.cq) {
-			found = atomic_exchange(&port->cqs[i]->failed, true) ? CONCERNS_AGAIN : CONCERNS_SOMEBODY;
-			cq = port->cqs[i];
+	pthread_mutex_lock(&poller->queues_lock);
+	for (uint32_t i = 0; i < poller->cq_count && of_cq; i++)
+		if (poller->cqs[i]->ibv == event->element.cq) {
+			found = atomic_exchange(&poller->cqs[i]->failed, true) ? CONCERNS_AGAIN : CONCERNS_SOMEBODY;
+			cq = poller->cqs[i];
 		}
-	for (uint32_t i = 0; i < port->queue_capacity; i++) {
-		struct verbs_queue *queue = port->queues[i];
-		if (!queue || (of_cq ? queue->cq != cq : atomic_load(&queue->qp_num) != event->element.qp->qp_num))
+	for (uint32_t i = 0; i < poller->qp_capacity; i++) {
+		struct verbs_qp *qp = poller->qps[i];
+		if (!qp || (of_cq ? qp->cq != cq : atomic_load(&qp->qp_num) != event->element.qp->qp_num))
 			continue;
-		bool first = tell(queue, event->event_type);
+		bool first = async_tell(qp, event->event_type);
 		found = first || found == CONCERNS_SOMEBODY ? CONCERNS_SOMEBODY : CONCERNS_AGAIN;
 	}
-	pthread_mutex_unlock(&port->queues_lock);
+	pthread_mutex_unlock(&poller->queues_lock);
 	if (found == CONCERNS_SOMEBODY) {
-		atomic_store(&port->loop->troubled, true);
-		wake(port->loop);
+		atomic_store(&poller->loop->troubled, true);
+		async_wake(poller->loop);
 	}
 	return found;
 }
 
-static void concern(struct verbs_device *device, const struct ibv_async_event *event, const char *name)
+static void async_concern(struct verbs_device *device, const struct ibv_async_event *event, const char *name)
 {
 	enum concern found = CONCERNS_NOBODY;
-	for (struct verbs_port *port = device->ports; port && !found; port = port->next)
-		found = port_concerned(port, event);
+	for (struct verbs_poller *poller = device->pollers; poller && !found; poller = poller->next)
+		found = port_concerned(poller, event);
 	if (found == CONCERNS_SOMEBODY)
 		gw_log(GW_LOG_WARN, "RDMA device %s: %s: its connections are ended", name,
 		       ibv_event_type_str(event->event_type));
@@ -92,20 +92,20 @@ static void concern(struct verbs_device *device, const struct ibv_async_event *e
 void gw_verbs_device_dead(struct verbs_device *device)
 {
 	atomic_store(&device->dead, true);
-	for (struct verbs_port *port = device->ports; port; port = port->next) {
-		atomic_store(&port->loop->troubled, true);
-		wake(port->loop);
+	for (struct verbs_poller *poller = device->pollers; poller; poller = poller->next) {
+		atomic_store(&poller->loop->troubled, true);
+		async_wake(poller->loop);
 	}
 }
 
 /* Its connections wait for a while: a port that comes back soon has cost nothing, since devices send again. */
 static void port_state(struct verbs_device *device, int number, bool down)
 {
-	uint32_t place = number > 0 && number <= (int)VERBS_GATES_MAX ? (uint32_t)number - 1 : VERBS_GATES_MAX - 1;
-	atomic_store(&device->gates[place].down_ns, down ? gw_now_ns() : 0);
-	for (struct verbs_port *port = device->ports; port && down; port = port->next) {
-		atomic_store(&port->loop->troubled, true);
-		wake(port->loop);
+	uint32_t place = number > 0 && number <= (int)VERBS_PORTS_MAX ? (uint32_t)number - 1 : VERBS_PORTS_MAX - 1;
+	atomic_store(&device->ports[place].down_ns, down ? gw_now_ns() : 0);
+	for (struct verbs_poller *poller = device->pollers; poller && down; poller = poller->next) {
+		atomic_store(&poller->loop->troubled, true);
+		async_wake(poller->loop);
 	}
 }
 
@@ -118,7 +118,7 @@ void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *e
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_PATH_MIG_ERR:
-		concern(device, event, name);
+		async_concern(device, event, name);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		gw_log(GW_LOG_WARN, "RDMA device %s: %s: everybody lets go of it", name,
@@ -148,19 +148,19 @@ void gw_verbs_async_take(struct verbs_loop *loop)
 	if (!atomic_exchange(&loop->troubled, false))
 		return;
 	loop->next_timer_ns = 0; /* devices and ports are looked at there */
-	for (uint32_t p = 0; p < VERBS_PORTS_MAX; p++) {
-		struct verbs_port *port = loop->ports[p];
-		for (uint32_t i = 0; port && i < port->queue_capacity; i++) {
-			struct verbs_queue *queue = port->queues[i];
-			int trouble = queue ? atomic_load(&queue->trouble) : 0;
+	for (uint32_t p = 0; p < VERBS_POLLERS_MAX; p++) {
+		struct verbs_poller *poller = loop->pollers[p];
+		for (uint32_t i = 0; poller && i < poller->qp_capacity; i++) {
+			struct verbs_qp *qp = poller->qps[i];
+			int trouble = qp ? atomic_load(&qp->trouble) : 0;
 			if (trouble)
-				gw_verbs_queue_failed(queue, trouble);
+				gw_verbs_qp_failed(qp, trouble);
 		}
 	}
 }
 
-const char *gw_verbs_queue_reason(const struct verbs_queue *queue)
+const char *gw_verbs_qp_reason(const struct verbs_qp *qp)
 {
-	int trouble = atomic_load(&queue->trouble);
-	return trouble ? ibv_event_type_str((enum ibv_event_type)(trouble - 1)) : ibv_wc_status_str(queue->failure);
+	int trouble = atomic_load(&qp->trouble);
+	return trouble ? ibv_event_type_str((enum ibv_event_type)(trouble - 1)) : ibv_wc_status_str(qp->failure);
 }

@@ -35,7 +35,7 @@ static int watch_fd = -1;                  /* epoll: the channel and every devic
 static uint32_t users;
 static struct verbs_device *devices;
 
-static void forget(void)
+static void device_forget(void)
 {
 	if (watch_fd >= 0)
 		close(watch_fd);
@@ -45,7 +45,7 @@ static void forget(void)
 	devices = NULL;
 }
 
-static struct gw_fork_guard guard = {.lock = &gw_verbs_lock, .in_child = forget};
+static struct gw_fork_guard guard = {.lock = &gw_verbs_lock, .in_child = device_forget};
 
 gw_status gw_verbs_missing(const char *what, int error)
 {
@@ -67,7 +67,7 @@ gw_status gw_verbs_nonblocking(int fd)
 	return GW_OK;
 }
 
-static gw_status watch(int fd)
+static gw_status device_watch(int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	gw_status status = gw_verbs_nonblocking(fd);
@@ -100,7 +100,7 @@ gw_status gw_verbs_begin(void)
 			status = gw_verbs_missing("RDMA connection manager", errno);
 		} else {
 			watch_fd = epoll_create1(EPOLL_CLOEXEC);
-			status = watch_fd < 0 ? gw_fail_errno(GW_IO, errno, "epoll") : watch(channel->fd);
+			status = watch_fd < 0 ? gw_fail_errno(GW_IO, errno, "epoll") : device_watch(channel->fd);
 		}
 		if (status) {
 			users = 0;
@@ -166,7 +166,7 @@ void gw_verbs_devices_look(void)
 }
 
 /* Whether the device is one that we can use by this port of it. */
-static gw_status check(struct ibv_context *context, uint8_t port, const char *name)
+static gw_status device_check(struct ibv_context *context, uint8_t port, const char *name)
 {
 	struct ibv_port_attr attr;
 	if (context->device->transport_type != IBV_TRANSPORT_IB)
@@ -181,7 +181,7 @@ static gw_status check(struct ibv_context *context, uint8_t port, const char *na
 }
 
 /* A second id on the device of the first. */
-static gw_status hold(struct verbs_device *device, struct rdma_cm_id *id)
+static gw_status device_hold(struct verbs_device *device, struct rdma_cm_id *id)
 {
 	struct sockaddr_storage local = {0};
 	const struct sockaddr *address = rdma_get_local_addr(id);
@@ -205,7 +205,7 @@ static gw_status hold(struct verbs_device *device, struct rdma_cm_id *id)
 static void device_free(struct verbs_device *device)
 {
 	if (device->pd) {
-		gw_verbs_registrations_drop(device);
+		gw_verbs_mr_cache_drop(device);
 		ibv_dealloc_pd(device->pd);
 	}
 	epoll_ctl(watch_fd, EPOLL_CTL_DEL, device->context->async_fd, NULL);
@@ -226,7 +226,7 @@ static gw_status device_open(struct rdma_cm_id *id, struct verbs_device **out)
 {
 	*out = NULL;
 	const char *name = ibv_get_device_name(id->verbs->device);
-	gw_status status = check(id->verbs, id->port_num, name);
+	gw_status status = device_check(id->verbs, id->port_num, name);
 	if (status)
 		return status;
 	struct verbs_device *device = gw_calloc(1, sizeof(*device));
@@ -235,10 +235,10 @@ static gw_status device_open(struct rdma_cm_id *id, struct verbs_device **out)
 	device->context = id->verbs;
 	device->references = 1;
 	int error = ibv_query_device(device->context, &device->attr);
-	gw_verbs_gates_begin(device);
-	status = error ? gw_verbs_missing("RDMA device", error) : hold(device, id);
+	gw_verbs_ports_begin(device);
+	status = error ? gw_verbs_missing("RDMA device", error) : device_hold(device, id);
 	if (!status)
-		status = watch(device->context->async_fd);
+		status = device_watch(device->context->async_fd);
 	if (!status) {
 		device->pd = ibv_alloc_pd(device->context);
 		if (!device->pd)

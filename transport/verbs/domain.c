@@ -22,48 +22,48 @@
 #include "transport/verbs/verbs.h"
 
 /* Asked for once: a device that has none does not get one later. */
-static void ask_td(struct verbs_port *port)
+static void ask_td(struct verbs_poller *poller)
 {
 	struct ibv_td_init_attr init = {0};
-	if (port->td_asked)
+	if (poller->td_asked)
 		return;
-	port->td_asked = true;
-	port->td = ibv_alloc_td(port->device->context, &init);
-	if (!port->td)
+	poller->td_asked = true;
+	poller->td = ibv_alloc_td(poller->device->context, &init);
+	if (!poller->td)
 		gw_log(GW_LOG_DEBUG, "RDMA device %s: no thread domain: %s",
-		       ibv_get_device_name(port->device->context->device), strerror(errno));
+		       ibv_get_device_name(poller->device->context->device), strerror(errno));
 }
 
-static struct verbs_domain *domain_create(struct verbs_port *port, struct ibv_pd *base)
+static struct verbs_domain *domain_create(struct verbs_poller *poller, struct ibv_pd *base)
 {
-	struct ibv_parent_domain_init_attr init = {.pd = base, .td = port->td};
+	struct ibv_parent_domain_init_attr init = {.pd = base, .td = poller->td};
 	struct verbs_domain *domain = gw_calloc(1, sizeof(*domain));
 	if (!domain)
 		return NULL;
 	domain->base = base;
-	domain->pd = ibv_alloc_parent_domain(port->device->context, &init);
+	domain->pd = ibv_alloc_parent_domain(poller->device->context, &init);
 	if (!domain->pd) {
 		gw_log(GW_LOG_DEBUG, "RDMA device %s: no parent domain: %s",
-		       ibv_get_device_name(port->device->context->device), strerror(errno));
+		       ibv_get_device_name(poller->device->context->device), strerror(errno));
 		gw_free(domain);
 		return NULL;
 	}
-	domain->next = port->domains;
-	port->domains = domain;
+	domain->next = poller->domains;
+	poller->domains = domain;
 	return domain;
 }
 
-struct ibv_pd *gw_verbs_domain_get(struct verbs_port *port, struct ibv_pd *base, struct verbs_domain **out)
+struct ibv_pd *gw_verbs_domain_get(struct verbs_poller *poller, struct ibv_pd *base, struct verbs_domain **out)
 {
-	struct verbs_domain *domain = port->domains;
+	struct verbs_domain *domain = poller->domains;
 	*out = NULL;
-	ask_td(port);
-	if (!port->td)
+	ask_td(poller);
+	if (!poller->td)
 		return base;
 	while (domain && domain->base != base)
 		domain = domain->next;
 	if (!domain)
-		domain = domain_create(port, base);
+		domain = domain_create(poller, base);
 	if (!domain)
 		return base;
 	domain->references++;
@@ -71,9 +71,9 @@ struct ibv_pd *gw_verbs_domain_get(struct verbs_port *port, struct ibv_pd *base,
 	return domain->pd;
 }
 
-void gw_verbs_domain_put(struct verbs_port *port, struct verbs_domain *domain)
+void gw_verbs_domain_put(struct verbs_poller *poller, struct verbs_domain *domain)
 {
-	struct verbs_domain **at = &port->domains;
+	struct verbs_domain **at = &poller->domains;
 	if (!domain || --domain->references)
 		return;
 	while (*at != domain)
@@ -83,10 +83,10 @@ void gw_verbs_domain_put(struct verbs_port *port, struct verbs_domain *domain)
 	gw_free(domain);
 }
 
-void gw_verbs_domains_end(struct verbs_port *port)
+void gw_verbs_domains_end(struct verbs_poller *poller)
 {
-	assert(!port->domains);
-	if (port->td)
-		ibv_dealloc_td(port->td);
-	port->td = NULL;
+	assert(!poller->domains);
+	if (poller->td)
+		ibv_dealloc_td(poller->td);
+	poller->td = NULL;
 }

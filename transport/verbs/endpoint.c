@@ -4,9 +4,9 @@
  *       └──────────┴──────────┴────────────┼────────┘   refused, another version, wrong graph, deadline
  *                                          └─▶ DOUBTING ─▶ LOST   a key was refused: has the server loaded anew?
  *
- * The hello and the key go over TCP; a request over it brings the ticket, and every queue pair shows that. The TCP
+ * The hello and the key go over TCP; a request over it brings the token, and every queue pair shows that. The TCP
  * connection stays: the server ends our queue pairs with it, and we notice the end of the server by it when its last
- * words over RDMA were lost. The server may offer several addresses; they are tried in turn, each with a new ticket.
+ * words over RDMA were lost. The server may offer several addresses; they are tried in turn, each with a new token.
  *
  * An endpoint is silenced before anything of it completes with an error: its queue pairs are flushed and destroyed, so
  * that nothing writes to a destination any more. A lost one stays, and fails what is asked of it, until it is closed.
@@ -24,7 +24,7 @@
 #define DOUBT_NS            (2 * GW_NS_PER_SECOND) /* for the hello that resolves a doubt */
 #define PORT_DOWN_NS        (1 * GW_NS_PER_SECOND) /* that a port of ours may be down while something is open */
 
-static void endpoint_run(struct verbs_touch *touch);
+static void endpoint_run(struct verbs_deferred *deferred);
 
 const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_ADDRESS_MAX])
 {
@@ -35,30 +35,30 @@ void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status)
 {
 	if (!endpoint->connecting)
 		return;
-	gw_outbox_post(&endpoint->loop->outbox, endpoint->connecting, status);
+	gw_completions_post(&endpoint->loop->completions, endpoint->connecting, status);
 	endpoint->connecting = NULL;
 	endpoint->loop->open--;
 }
 
 /* --- Silence. --- */
 
-void gw_verbs_lines_end(struct verbs_endpoint *endpoint)
+void gw_verbs_conns_end(struct verbs_endpoint *endpoint)
 {
-	for (uint32_t i = 0; i < VERBS_QUEUES_MAX; i++)
-		if (endpoint->lines[i].queue)
-			gw_verbs_queue_break(endpoint->lines[i].queue); /* all at once, then one after the other */
-	for (uint32_t i = 0; i < VERBS_QUEUES_MAX; i++) {
-		struct verbs_line *line = &endpoint->lines[i];
-		gw_verbs_queue_destroy(line->queue);
-		if (line->id)
-			rdma_destroy_id(line->id);
-		*line = (struct verbs_line){0};
+	for (uint32_t i = 0; i < VERBS_QPS_MAX; i++)
+		if (endpoint->conns[i].qp)
+			gw_verbs_qp_break(endpoint->conns[i].qp); /* all at once, then one after the other */
+	for (uint32_t i = 0; i < VERBS_QPS_MAX; i++) {
+		struct verbs_conn *conn = &endpoint->conns[i];
+		gw_verbs_qp_destroy(conn->qp);
+		if (conn->id)
+			rdma_destroy_id(conn->id);
+		*conn = (struct verbs_conn){0};
 	}
 	gw_verbs_stream_end(&endpoint->stream);
 	gw_verbs_reads_silenced(endpoint);
-	gw_verbs_untouch(endpoint->loop, &endpoint->touch);
-	endpoint->established = endpoint->queue_count = 0;
-	endpoint->port = NULL;
+	gw_verbs_undefer(endpoint->loop, &endpoint->deferred);
+	endpoint->established = endpoint->qp_count = 0;
+	endpoint->poller = NULL;
 }
 
 /* Silenced already: everything open fails. */
@@ -67,10 +67,10 @@ static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
 	char text[GW_ERROR_TEXT_MAX];
 	snprintf(text, sizeof(text), "%s", gw_last_error());
 	gw_verbs_connected(endpoint, status);
-	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
-		next = group->next;
-		gw_group_fail(group, gw_fail_text(status, text));
-		gw_verbs_group_drop(endpoint, group);
+	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
+		next = set->next;
+		gw_read_set_fail(set, gw_fail_text(status, text));
+		gw_verbs_set_drop(endpoint, set);
 	}
 	gw_fail_text(status, text);
 	gw_verbs_requests_fail(endpoint, status);
@@ -87,7 +87,7 @@ void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status)
 	snprintf(text, sizeof(text), "%s", gw_last_error());
 	endpoint->phase = ENDPOINT_LOST;
 	endpoint->base.state = GW_ENDPOINT_LOST;
-	gw_verbs_lines_end(endpoint);
+	gw_verbs_conns_end(endpoint);
 	gw_verbs_hang_up(endpoint);
 	fail_all(endpoint, gw_fail_text(status, text));
 }
@@ -141,7 +141,7 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 		return GW_NO_MEMORY;
 	endpoint->base = (struct gw_endpoint){.transport = &gw_transport_verbs, .group = loop->group};
 	endpoint->loop = loop;
-	endpoint->touch.run = endpoint_run;
+	endpoint->deferred.run = endpoint_run;
 	endpoint->options = *options;
 	if (options->key) {
 		memcpy(endpoint->key, options->key, options->key_bytes);
@@ -173,13 +173,13 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 void gw_verbs_close(struct gw_endpoint *base)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
-	for (struct gw_group *group = endpoint->groups; group; group = group->next)
-		group->last_accepted = true;
+	for (struct gw_read_set *set = endpoint->sets; set; set = set->next)
+		set->last_accepted = true;
 	gw_verbs_lose(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
 	/* Those that had failed before were waiting for their last read only. */
-	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
-		next = group->next;
-		gw_group_settle(&endpoint->loop->outbox, group);
+	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
+		next = set->next;
+		gw_read_set_settle(&endpoint->loop->completions, set);
 	}
 	endpoint_free(endpoint);
 }
@@ -195,48 +195,48 @@ void gw_verbs_endpoints_end(struct verbs_loop *loop)
 /* Silenced: groups that had failed before have nothing to wait for. */
 static void drop_failed(struct verbs_endpoint *endpoint)
 {
-	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
-		next = group->next;
-		if (group->status)
-			gw_verbs_group_drop(endpoint, group);
+	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
+		next = set->next;
+		if (set->status)
+			gw_verbs_set_drop(endpoint, set);
 	}
 }
 
 /* A queue pair has failed. Without a peer's help we know why only roughly; the device says what it saw. */
-static void queue_failed(struct verbs_endpoint *endpoint, const struct verbs_queue *queue)
+static void qp_failed(struct verbs_endpoint *endpoint, const struct verbs_qp *qp)
 {
 	char text[GW_ADDRESS_MAX];
 	gw_verbs_name(endpoint, text);
-	if (queue->failure == IBV_WC_REM_ACCESS_ERR && endpoint->phase == ENDPOINT_OPENED) {
+	if (qp->failure == IBV_WC_REM_ACCESS_ERR && endpoint->phase == ENDPOINT_OPENED) {
 		endpoint->phase = ENDPOINT_DOUBTING;
 		endpoint->base.state = GW_ENDPOINT_LOST;
-		gw_verbs_lines_end(endpoint);
+		gw_verbs_conns_end(endpoint);
 		drop_failed(endpoint);
 		if (gw_verbs_dial(endpoint, gw_now_ns() + DOUBT_NS))
 			gw_verbs_doubt_resolve(endpoint, GW_PEER_LOST);
 		return;
 	}
-	gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_queue_reason(queue)));
+	gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_qp_reason(qp)));
 }
 
 bool gw_verbs_failed(struct verbs_endpoint *endpoint)
 {
-	const struct verbs_queue *failed = NULL;
-	for (uint32_t i = 0; i < endpoint->queue_count; i++) {
-		const struct verbs_queue *queue = endpoint->lines[i].queue;
+	const struct verbs_qp *failed = NULL;
+	for (uint32_t i = 0; i < endpoint->qp_count; i++) {
+		const struct verbs_qp *qp = endpoint->conns[i].qp;
 		/* A refused key makes the server close the others too: it is what says why. */
-		if (queue && queue->failure && (!failed || queue->failure == IBV_WC_REM_ACCESS_ERR))
-			failed = queue;
+		if (qp && qp->failure && (!failed || qp->failure == IBV_WC_REM_ACCESS_ERR))
+			failed = qp;
 	}
 	if (failed)
-		queue_failed(endpoint, failed);
+		qp_failed(endpoint, failed);
 	return failed;
 }
 
-static void endpoint_run(struct verbs_touch *touch)
+static void endpoint_run(struct verbs_deferred *deferred)
 {
 	struct verbs_endpoint *endpoint =
-		(struct verbs_endpoint *)(void *)((uint8_t *)touch - offsetof(struct verbs_endpoint, touch));
+		(struct verbs_endpoint *)(void *)((uint8_t *)deferred - offsetof(struct verbs_endpoint, deferred));
 	if (gw_verbs_failed(endpoint) || endpoint->phase != ENDPOINT_OPENED)
 		return;
 	endpoint->heard = true;
@@ -249,7 +249,7 @@ static void endpoint_run(struct verbs_touch *touch)
 
 /* --- Time. --- */
 
-static gw_status deadline_fail(const struct verbs_endpoint *endpoint, const char *what)
+static gw_status endpoint_deadline_fail(const struct verbs_endpoint *endpoint, const char *what)
 {
 	char text[GW_ADDRESS_MAX];
 	return gw_fail(GW_DEADLINE, "%s %s: not done in time", what, gw_verbs_name(endpoint, text));
@@ -257,18 +257,18 @@ static gw_status deadline_fail(const struct verbs_endpoint *endpoint, const char
 
 static void tick_groups(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
-	for (struct gw_group *group = endpoint->groups, *next; group; group = next) {
-		next = group->next;
-		if (!group->deadline_ns || group->status)
+	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
+		next = set->next;
+		if (!set->deadline_ns || set->status)
 			continue;
-		if (now_ns < group->deadline_ns) {
-			verbs_timer(endpoint->loop, group->deadline_ns);
+		if (now_ns < set->deadline_ns) {
+			verbs_timer(endpoint->loop, set->deadline_ns);
 			continue;
 		}
-		gw_group_fail(group, deadline_fail(endpoint, "read from"));
+		gw_read_set_fail(set, endpoint_deadline_fail(endpoint, "read from"));
 		if (endpoint->room_wanted)
 			gw_poll_group_room(endpoint->loop->group);
-		gw_verbs_group_drop(endpoint, group);
+		gw_verbs_set_drop(endpoint, set);
 	}
 	if (!endpoint->dying)
 		return;
@@ -280,7 +280,7 @@ static void tick_groups(struct verbs_endpoint *endpoint, uint64_t now_ns)
 }
 
 /* Something is open and the peer is silent: a read of nothing asks its device, then it is given up. */
-static void tick_liveness(struct verbs_endpoint *endpoint, uint64_t now_ns)
+static void endpoint_tick_liveness(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
 	if (endpoint->heard || (!endpoint->frames_open && !verbs_requests_open(endpoint))) {
@@ -296,7 +296,7 @@ static void tick_liveness(struct verbs_endpoint *endpoint, uint64_t now_ns)
 						(unsigned long long)((now_ns - endpoint->heard_ns) / GW_NS_PER_MS)));
 	} else {
 		endpoint->probed = true;
-		gw_verbs_queue_probe(endpoint->lines[0].queue);
+		gw_verbs_qp_probe(endpoint->conns[0].qp);
 	}
 }
 
@@ -304,7 +304,7 @@ static void tick_liveness(struct verbs_endpoint *endpoint, uint64_t now_ns)
 static bool tick_port(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
-	uint64_t since = atomic_load(&endpoint->lines[0].queue->share->gate->down_ns);
+	uint64_t since = atomic_load(&endpoint->conns[0].qp->share->port->down_ns);
 	if (!since || (!endpoint->frames_open && !verbs_requests_open(endpoint)))
 		return false;
 	if (now_ns < since + PORT_DOWN_NS) {
@@ -313,7 +313,7 @@ static bool tick_port(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	}
 	gw_verbs_lose(endpoint,
 		      gw_fail(GW_PEER_LOST, "%s: the port of RDMA device %s is down", gw_verbs_name(endpoint, text),
-			      ibv_get_device_name(endpoint->port->device->context->device)));
+			      ibv_get_device_name(endpoint->poller->device->context->device)));
 	return true;
 }
 
@@ -328,7 +328,7 @@ static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	if (tick_port(endpoint, now_ns))
 		return;
 	gw_verbs_requests_tick(endpoint, now_ns);
-	tick_liveness(endpoint, now_ns);
+	endpoint_tick_liveness(endpoint, now_ns);
 	if (endpoint->phase == ENDPOINT_OPENED)
 		tick_groups(endpoint, now_ns);
 }
@@ -347,7 +347,7 @@ void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns)
 		next = endpoint->next;
 		if (endpoint->phase == ENDPOINT_LOST)
 			continue;
-		if (endpoint->port && atomic_load(&endpoint->port->device->dead))
+		if (endpoint->poller && atomic_load(&endpoint->poller->device->dead))
 			gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: the RDMA device was removed",
 							gw_verbs_name(endpoint, text)));
 		else if (endpoint->phase == ENDPOINT_OPENED)
@@ -357,6 +357,6 @@ void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns)
 		else if (now_ns < endpoint->options.deadline_ns)
 			verbs_timer(loop, endpoint->options.deadline_ns);
 		else
-			gw_verbs_lose(endpoint, deadline_fail(endpoint, "connect to"));
+			gw_verbs_lose(endpoint, endpoint_deadline_fail(endpoint, "connect to"));
 	}
 }

@@ -2,7 +2,7 @@
 #ifndef GW_TRANSPORT_VERBS_ENDPOINT_H
 #define GW_TRANSPORT_VERBS_ENDPOINT_H
 
-#include "transport/verbs/rail.h"
+#include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
 
 #define ENDPOINT_FRAMES_MAX   64u        /* read calls open at once */
@@ -14,7 +14,7 @@
 
 enum endpoint_phase {
 	ENDPOINT_DIALLING,   /* the hello over TCP */
-	ENDPOINT_ASKING,     /* for a ticket, over TCP */
+	ENDPOINT_ASKING,     /* for a token, over TCP */
 	ENDPOINT_CONNECTING, /* queue pairs */
 	ENDPOINT_OPENED,
 	ENDPOINT_DOUBTING, /* a key was refused: silenced; a new hello will tell whether the data is another */
@@ -24,7 +24,7 @@ enum endpoint_phase {
 /* A read call, or a part of one, from acceptance until nothing can write for it any more. */
 struct verbs_frame {
 	struct verbs_frame *next; /* waiting to be posted, or free */
-	struct gw_group *group;   /* NULL: free */
+	struct gw_read_set *set;  /* NULL: free */
 	uint8_t *base;            /* of the destination buffer */
 	struct ibv_mr *mr;        /* NULL: through the bounce buffer */
 	const struct gw_span *spans;
@@ -50,18 +50,18 @@ struct verbs_request {
 };
 
 /* A queue pair on its way. */
-struct verbs_line {
-	struct verbs_hearer hearer;
+struct verbs_conn {
+	struct verbs_cm_handler handler;
 	struct verbs_endpoint *endpoint;
 	uint32_t number;
-	struct rdma_cm_id *id;     /* until the queue has it */
-	struct verbs_queue *queue; /* once the route is known */
+	struct rdma_cm_id *id; /* until the queue has it */
+	struct verbs_qp *qp;   /* once the route is known */
 	bool established;
 };
 
 struct verbs_endpoint {
 	struct gw_endpoint base;
-	struct verbs_touch touch;
+	struct verbs_deferred deferred;
 	struct verbs_loop *loop;
 	struct verbs_endpoint *next, **previous;
 	enum endpoint_phase phase;
@@ -79,7 +79,7 @@ struct verbs_endpoint {
 	/* What the server told. */
 	struct gw_region regions[GW_REGIONS_MAX];
 	uint8_t *answer_bytes;
-	struct rail_view answer;
+	struct handshake_view answer;
 	uint32_t address_at, requests_max;
 	struct {
 		uint64_t base;
@@ -87,11 +87,11 @@ struct verbs_endpoint {
 		uint32_t shift;
 	} places[GW_REGIONS_MAX];
 	/* Queue pairs. */
-	struct verbs_port *port;
-	struct verbs_line lines[VERBS_QUEUES_MAX];
-	uint32_t queue_count, established, turn;
+	struct verbs_poller *poller;
+	struct verbs_conn conns[VERBS_QPS_MAX];
+	uint32_t qp_count, established, turn;
 	/* Reads. */
-	struct gw_group *groups;
+	struct gw_read_set *sets;
 	struct verbs_frame frames[ENDPOINT_FRAMES_MAX];
 	struct verbs_frame *free_frames, *waiting, **waiting_end;
 	uint32_t frames_open, dying; /* frames: all, and those that nobody wants */
@@ -111,7 +111,7 @@ void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status);
 /* Whether a queue pair has failed: then the endpoint has been ended, or put in doubt, by what was seen first. */
 bool gw_verbs_failed(struct verbs_endpoint *endpoint);
 /* Ends all queue pairs: nothing is written by them after the return. */
-void gw_verbs_lines_end(struct verbs_endpoint *endpoint);
+void gw_verbs_conns_end(struct verbs_endpoint *endpoint);
 /* The outcome of the connect, told once. */
 void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status);
 /* The hello after a refused key: another generation of the data (GW_STALE), or no reason that we know. */
@@ -125,9 +125,9 @@ void gw_verbs_hang_up(struct verbs_endpoint *endpoint);
 /* --- endpoint_read.c --- */
 void gw_verbs_reads_begin(struct verbs_endpoint *endpoint);
 void gw_verbs_reads_pump(struct verbs_endpoint *endpoint);
-void gw_verbs_read_done(struct verbs_queue *queue, struct verbs_wr *wr);
-/* Nobody wants the group's bytes any more: it completes when what is in flight for it is over. */
-void gw_verbs_group_drop(struct verbs_endpoint *endpoint, struct gw_group *group);
+void gw_verbs_read_done(struct verbs_qp *qp, struct verbs_wr *wr);
+/* Nobody wants the set's bytes any more: it completes when what is in flight for it is over. */
+void gw_verbs_set_drop(struct verbs_endpoint *endpoint, struct gw_read_set *set);
 /* Since when the frame waits that nobody wants for longest; there is one. */
 uint64_t gw_verbs_dying_since(const struct verbs_endpoint *endpoint);
 /* Its queue pairs are gone: no frame has anything in flight. */

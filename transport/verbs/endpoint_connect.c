@@ -1,9 +1,9 @@
 /* An endpoint's way to its queue pairs.
  *
- *   dial: hello and key over TCP ─▶ ask: for a ticket, over the same ─▶ an address of the server's
- *        ─▶ for each queue pair: address ─▶ route ─▶ queue pair ─▶ connection request with the ticket ─▶ established
+ *   dial: hello and key over TCP ─▶ ask: for a token, over the same ─▶ an address of the server's
+ *        ─▶ for each queue pair: address ─▶ route ─▶ queue pair ─▶ connection request with the token ─▶ established
  *
- * An address that does not work is followed by the next one, with a new ticket; after the last the endpoint is lost,
+ * An address that does not work is followed by the next one, with a new token; after the last the endpoint is lost,
  * with what the connection manager or the server said.
  */
 #include <arpa/inet.h>
@@ -54,7 +54,7 @@ gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
 }
 
 /* Copies what the hello told. */
-static void greet(struct verbs_endpoint *endpoint)
+static void connect_greet(struct verbs_endpoint *endpoint)
 {
 	const struct gw_peer *peer = &endpoint->control->peer;
 	memcpy(endpoint->regions, peer->regions, peer->region_count * sizeof(*peer->regions));
@@ -62,17 +62,17 @@ static void greet(struct verbs_endpoint *endpoint)
 	endpoint->base.peer.regions = endpoint->regions;
 }
 
-static void ask(struct verbs_endpoint *endpoint)
+static void connect_ask(struct verbs_endpoint *endpoint)
 {
 	const struct gw_poll_group_options *options = gw_poll_group_options(endpoint->loop->group);
-	uint32_t queues = options->queue_pairs ? options->queue_pairs : VERBS_QUEUES_DEFAULT;
-	struct rail_question question = {.version = RAIL_VERSION,
-					 .queues = queues < VERBS_QUEUES_MAX ? queues : VERBS_QUEUES_MAX,
-					 .receives = VERBS_RECEIVES,
-					 .chunk_bytes = VERBS_CHUNK_BYTES};
+	uint32_t qps = options->queue_pairs ? options->queue_pairs : VERBS_QPS_DEFAULT;
+	struct handshake_question question = {.version = HANDSHAKE_VERSION,
+					      .qps = qps < VERBS_QPS_MAX ? qps : VERBS_QPS_MAX,
+					      .receives = VERBS_RECEIVES,
+					      .chunk_bytes = VERBS_CHUNK_BYTES};
 	endpoint->phase = ENDPOINT_ASKING;
 	gw_status status =
-		gw_transport_tcp.request(endpoint->control, GW_OP_RAIL, 0, &question, sizeof(question),
+		gw_transport_tcp.request(endpoint->control, GW_OP_UPGRADE, 0, &question, sizeof(question),
 					 endpoint->options.deadline_ns, (void *)(uintptr_t)endpoint->dialled);
 	if (status)
 		gw_verbs_lose(endpoint, status);
@@ -82,7 +82,7 @@ static void ask(struct verbs_endpoint *endpoint)
 
 /* --- Queue pairs. --- */
 
-/* This address does not work: the next one is tried with a new ticket, unless it was the last. */
+/* This address does not work: the next one is tried with a new token, unless it was the last. */
 static void address_failed(struct verbs_endpoint *endpoint, gw_status status)
 {
 	if (endpoint->phase != ENDPOINT_CONNECTING)
@@ -92,13 +92,13 @@ static void address_failed(struct verbs_endpoint *endpoint, gw_status status)
 		gw_verbs_lose(endpoint, status);
 		return;
 	}
-	gw_verbs_lines_end(endpoint);
-	ask(endpoint);
+	gw_verbs_conns_end(endpoint);
+	connect_ask(endpoint);
 }
 
 static void address_text(const struct verbs_endpoint *endpoint, char text[64])
 {
-	struct rail_address address;
+	struct handshake_address address;
 	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
 	inet_ntop(address.family == 4 ? AF_INET : AF_INET6, address.bytes, text, 64);
 }
@@ -123,10 +123,10 @@ static uint8_t acknowledge_timeout(uint64_t liveness_ns)
 	return n;
 }
 
-static gw_status line_begin(struct verbs_endpoint *endpoint, uint32_t number)
+static gw_status conn_begin(struct verbs_endpoint *endpoint, uint32_t number)
 {
-	struct verbs_line *line = &endpoint->lines[number];
-	struct rail_address address;
+	struct verbs_conn *conn = &endpoint->conns[number];
+	struct handshake_address address;
 	struct sockaddr_storage to = {0};
 	uint16_t port = htons((uint16_t)endpoint->answer.answer.port);
 	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
@@ -141,69 +141,70 @@ static gw_status line_begin(struct verbs_endpoint *endpoint, uint32_t number)
 		v6->sin6_port = port;
 		memcpy(&v6->sin6_addr, address.bytes, 16);
 	}
-	if (rdma_create_id(endpoint->loop->events, &line->id, &line->hearer, RDMA_PS_TCP) != 0) {
-		line->id = NULL;
+	if (rdma_create_id(endpoint->loop->events, &conn->id, &conn->handler, RDMA_PS_TCP) != 0) {
+		conn->id = NULL;
 		return gw_verbs_missing("RDMA connection manager", errno);
 	}
 	uint8_t timeout = acknowledge_timeout(endpoint->liveness_ns);
-	rdma_set_option(line->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
-	if (rdma_resolve_addr(line->id, NULL, (struct sockaddr *)&to, STEP_MS) != 0)
+	rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
+	if (rdma_resolve_addr(conn->id, NULL, (struct sockaddr *)&to, STEP_MS) != 0)
 		return step_failed(endpoint, GW_PEER_LOST, errno, "address");
 	return GW_OK;
 }
 
-static void line_received(struct verbs_queue *queue, uint32_t slot, uint32_t bytes)
+static void conn_received(struct verbs_qp *qp, uint32_t slot, uint32_t bytes)
 {
-	struct verbs_endpoint *endpoint = queue->owner;
+	struct verbs_endpoint *endpoint = qp->owner;
 	endpoint->talked = true;
 	gw_verbs_stream_received(&endpoint->stream, slot, bytes);
 }
 
-static void line_sent(struct verbs_queue *queue)
+static void conn_sent(struct verbs_qp *qp)
 {
-	struct verbs_endpoint *endpoint = queue->owner;
+	struct verbs_endpoint *endpoint = qp->owner;
 	endpoint->talked = true;
 	gw_verbs_stream_sent(&endpoint->stream);
 }
 
-/* The route is known: a queue pair, and a connection request with our ticket. */
-static gw_status line_connect(struct verbs_line *line)
+/* The route is known: a queue pair, and a connection request with our token. */
+static gw_status conn_connect(struct verbs_conn *conn)
 {
-	struct verbs_endpoint *endpoint = line->endpoint;
-	struct verbs_port *port;
-	gw_status status = gw_verbs_port_get(endpoint->loop, line->id, &port);
+	struct verbs_endpoint *endpoint = conn->endpoint;
+	struct verbs_poller *poller;
+	gw_status status = gw_verbs_poller_get(endpoint->loop, conn->id, &poller);
 	if (status)
 		return status;
-	if (endpoint->port && endpoint->port != port) /* destinations are registered on one */
+	if (endpoint->poller && endpoint->poller != poller) /* destinations are registered on one */
 		return step_failed(endpoint, GW_PEER_LOST, 0, "by one and the same device");
-	endpoint->port = port;
-	struct ibv_pd *pd = endpoint->port->device->pd;
+	endpoint->poller = poller;
+	struct ibv_pd *pd = endpoint->poller->device->pd;
 	struct verbs_needs needs = {.work = VERBS_RING, .sges = VERBS_SGES_MAX};
-	needs.receives = line->number == 0 ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0;
-	status = gw_verbs_queue_create(endpoint->port, line->id, pd, &needs, &line->queue);
+	needs.receives = conn->number == 0 ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0;
+	status = gw_verbs_qp_create(endpoint->poller, conn->id, pd, &needs, &conn->qp);
 	if (status)
 		return status;
-	line->queue->touch = &endpoint->touch;
-	line->queue->owner = endpoint;
-	line->queue->read_done = gw_verbs_read_done;
-	line->queue->received = line_received;
-	line->queue->sent = line_sent;
-	line->id = NULL; /* the queue's */
+	conn->qp->deferred = &endpoint->deferred;
+	conn->qp->owner = endpoint;
+	conn->qp->read_done = gw_verbs_read_done;
+	conn->qp->received = conn_received;
+	conn->qp->sent = conn_sent;
+	conn->id = NULL; /* the queue's */
 	if (needs.receives)
-		status = gw_verbs_stream_begin(&endpoint->stream, line->queue, pd);
+		status = gw_verbs_stream_begin(&endpoint->stream, conn->qp, pd);
 	if (status)
 		return status;
-	struct rail_ticket ticket = {.magic = RAIL_MAGIC, .version = RAIL_VERSION, .number = (uint16_t)line->number};
-	memcpy(ticket.token, endpoint->answer.answer.token, sizeof(ticket.token));
-	int depth = endpoint->port->device->attr.max_qp_init_rd_atom;
+	struct handshake_token token = {
+		.magic = HANDSHAKE_MAGIC, .version = HANDSHAKE_VERSION, .number = (uint16_t)conn->number};
+	memcpy(token.token, endpoint->answer.answer.token, sizeof(token.token));
+	int depth = endpoint->poller->device->attr.max_qp_init_rd_atom;
 	struct rdma_conn_param param = {
-		.private_data = &ticket,
-		.private_data_len = sizeof(ticket),
+		.private_data = &token,
+		.private_data_len = sizeof(token),
 		.initiator_depth = (uint8_t)(depth < 254 ? depth : 254),
 		.retry_count = RETRIES,
 		.rnr_retry_count = 0, /* credits see to it that it is never needed */
 	};
-	if (rdma_connect(line->queue->id, &param) != 0)
+	if (rdma_connect(conn->qp->id, &param) != 0)
 		return step_failed(endpoint, GW_PEER_LOST, errno, "connection");
 	return GW_OK;
 }
@@ -214,22 +215,23 @@ static void log_opened(const struct verbs_endpoint *endpoint)
 	struct ibv_qp_attr attr = {0};
 	struct ibv_qp_init_attr init;
 	address_text(endpoint, address);
-	ibv_query_qp(endpoint->lines[0].queue->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PATH_MTU, &init);
+	ibv_query_qp(endpoint->conns[0].qp->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PATH_MTU, &init);
 	gw_log(GW_LOG_INFO, "%s: %u RDMA queue pairs to %s by %s, MTU %u, %u reads at once on the wire each",
-	       gw_verbs_name(endpoint, text), endpoint->queue_count, address,
-	       ibv_get_device_name(endpoint->port->device->context->device), 128u << attr.path_mtu, attr.max_rd_atomic);
+	       gw_verbs_name(endpoint, text), endpoint->qp_count, address,
+	       ibv_get_device_name(endpoint->poller->device->context->device), 128u << attr.path_mtu,
+	       attr.max_rd_atomic);
 }
 
-static void line_established(struct verbs_line *line)
+static void conn_established(struct verbs_conn *conn)
 {
-	struct verbs_endpoint *endpoint = line->endpoint;
-	if (line->established || !line->queue)
+	struct verbs_endpoint *endpoint = conn->endpoint;
+	if (conn->established || !conn->qp)
 		return;
-	line->established = true;
-	line->queue->connected = true;
+	conn->established = true;
+	conn->qp->connected = true;
 	/* Whatever was told of the port, or was not: it is up. */
-	atomic_store(&line->queue->share->gate->down_ns, 0);
-	if (++endpoint->established < endpoint->queue_count)
+	atomic_store(&conn->qp->share->port->down_ns, 0);
+	if (++endpoint->established < endpoint->qp_count)
 		return;
 	endpoint->phase = ENDPOINT_OPENED;
 	endpoint->base.state = GW_ENDPOINT_OPEN;
@@ -239,7 +241,7 @@ static void line_established(struct verbs_line *line)
 }
 
 /* What the server said when it turned the connection request down. */
-static gw_status rejected(const struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
+static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
 {
 	char name[GW_ADDRESS_MAX], said[160] = "";
 	const uint8_t *data = event->param.conn.private_data;
@@ -250,22 +252,22 @@ static gw_status rejected(const struct verbs_endpoint *endpoint, const struct rd
 		       *said ? said : "nobody listens there any more");
 }
 
-static void line_event(struct verbs_hearer *hearer, const struct rdma_cm_event *event)
+static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_event *event)
 {
-	struct verbs_line *line = (struct verbs_line *)hearer;
-	struct verbs_endpoint *endpoint = line->endpoint;
+	struct verbs_conn *conn = (struct verbs_conn *)handler;
+	struct verbs_endpoint *endpoint = conn->endpoint;
 	char text[GW_ADDRESS_MAX];
 	gw_status status = GW_OK;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		if (rdma_resolve_route(line->id, STEP_MS) != 0)
+		if (rdma_resolve_route(conn->id, STEP_MS) != 0)
 			status = step_failed(endpoint, GW_PEER_LOST, errno, "route");
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		status = line_connect(line);
+		status = conn_connect(conn);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		line_established(line);
+		conn_established(conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -274,10 +276,10 @@ static void line_event(struct verbs_hearer *hearer, const struct rdma_cm_event *
 		status = step_failed(endpoint, GW_PEER_LOST, event->status < 0 ? -event->status : 0, "connection");
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		status = rejected(endpoint, event);
+		status = connect_rejected(endpoint, event);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		if (endpoint->phase == ENDPOINT_OPENED && gw_verbs_port_poll(endpoint->port) &&
+		if (endpoint->phase == ENDPOINT_OPENED && gw_verbs_poller_poll(endpoint->poller) &&
 		    gw_verbs_failed(endpoint))
 			return; /* a completion had said why */
 		status = gw_fail(GW_PEER_LOST, "%s: the server closed the RDMA connection",
@@ -300,7 +302,7 @@ static void line_event(struct verbs_hearer *hearer, const struct rdma_cm_event *
 /* The server has answered: places and keys, and where to connect. */
 static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *reply, uint32_t n)
 {
-	struct rail_address address;
+	struct handshake_address address;
 	uint8_t *bytes = gw_malloc(n);
 	if (!bytes)
 		return GW_NO_MEMORY;
@@ -308,16 +310,16 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 	gw_free(endpoint->answer_bytes);
 	endpoint->answer_bytes = bytes;
 	gw_status status =
-		gw_rail_answer(bytes, n, endpoint->regions, endpoint->base.peer.region_count, &endpoint->answer);
+		gw_handshake_answer(bytes, n, endpoint->regions, endpoint->base.peer.region_count, &endpoint->answer);
 	if (status)
 		return status;
-	const struct rail_answer *answer = &endpoint->answer.answer;
+	const struct handshake_answer *answer = &endpoint->answer.answer;
 	if (endpoint->address_at >= answer->address_count) /* fewer than when it was asked before */
 		return gw_fail(GW_PEER_LOST, "the server offers no other address");
 	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
 	const uint8_t *keys = endpoint->answer.keys + 4ull * address.rail * endpoint->answer.keys_per_rail;
 	for (uint32_t i = 0; i < answer->region_count; i++) {
-		struct rail_place place;
+		struct handshake_region place;
 		memcpy(&place, endpoint->answer.places + i * sizeof(place), sizeof(place));
 		endpoint->places[i].base = place.base;
 		endpoint->places[i].shift = place.slice_shift;
@@ -327,11 +329,12 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 	endpoint->requests_max =
 		answer->requests_max < ENDPOINT_REQUESTS_MAX ? answer->requests_max : ENDPOINT_REQUESTS_MAX;
 	endpoint->phase = ENDPOINT_CONNECTING;
-	endpoint->queue_count = answer->queues;
-	for (uint32_t i = 0; i < endpoint->queue_count; i++)
-		endpoint->lines[i] = (struct verbs_line){.hearer.event = line_event, .endpoint = endpoint, .number = i};
-	for (uint32_t i = 0; i < endpoint->queue_count && !status; i++)
-		status = line_begin(endpoint, i);
+	endpoint->qp_count = answer->qps;
+	for (uint32_t i = 0; i < endpoint->qp_count; i++)
+		endpoint->conns[i] =
+			(struct verbs_conn){.handler.event = conn_event, .endpoint = endpoint, .number = i};
+	for (uint32_t i = 0; i < endpoint->qp_count && !status; i++)
+		status = conn_begin(endpoint, i);
 	return status;
 }
 
@@ -351,8 +354,8 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 		return;
 	}
 	if (!status && endpoint->phase == ENDPOINT_DIALLING) {
-		greet(endpoint);
-		ask(endpoint);
+		connect_greet(endpoint);
+		connect_ask(endpoint);
 		return;
 	}
 	if (!status)

@@ -32,12 +32,12 @@ void gw_verbs_reads_begin(struct verbs_endpoint *endpoint)
 
 static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
 {
-	struct gw_group *group = frame->group;
+	struct gw_read_set *set = frame->set;
 	assert(!frame->waiting && !frame->open);
 	if (frame->dying)
 		endpoint->dying--;
 	frame->dying = false;
-	frame->group = NULL;
+	frame->set = NULL;
 	endpoint->frames_open--;
 	endpoint->loop->open--;
 	frame->next = endpoint->free_frames;
@@ -46,11 +46,11 @@ static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 		endpoint->room_wanted = false;
 		gw_poll_group_room(endpoint->loop->group);
 	}
-	group->frames_open--;
-	gw_group_settle(&endpoint->loop->outbox, group);
+	set->frames_open--;
+	gw_read_set_settle(&endpoint->loop->completions, set);
 }
 
-static void unwait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
+static void read_unwait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
 {
 	struct verbs_frame **at = &endpoint->waiting;
 	while (*at != frame)
@@ -61,14 +61,14 @@ static void unwait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
 	frame->waiting = false;
 }
 
-void gw_verbs_group_drop(struct verbs_endpoint *endpoint, struct gw_group *group)
+void gw_verbs_set_drop(struct verbs_endpoint *endpoint, struct gw_read_set *set)
 {
-	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX && group->frames_open; i++) {
+	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX && set->frames_open; i++) {
 		struct verbs_frame *frame = &endpoint->frames[i];
-		if (frame->group != group)
+		if (frame->set != set)
 			continue;
 		if (frame->waiting)
-			unwait(endpoint, frame);
+			read_unwait(endpoint, frame);
 		if (frame->open && !frame->dying) {
 			frame->dying = true;
 			frame->dying_ns = gw_now_ns();
@@ -78,7 +78,7 @@ void gw_verbs_group_drop(struct verbs_endpoint *endpoint, struct gw_group *group
 			frame_end(endpoint, frame);
 		}
 	}
-	gw_group_settle(&endpoint->loop->outbox, group);
+	gw_read_set_settle(&endpoint->loop->completions, set);
 }
 
 uint64_t gw_verbs_dying_since(const struct verbs_endpoint *endpoint)
@@ -90,10 +90,10 @@ uint64_t gw_verbs_dying_since(const struct verbs_endpoint *endpoint)
 	return since;
 }
 
-void gw_verbs_read_done(struct verbs_queue *queue, struct verbs_wr *wr)
+void gw_verbs_read_done(struct verbs_qp *qp, struct verbs_wr *wr)
 {
 	struct verbs_frame *frame = wr->frame;
-	struct verbs_endpoint *endpoint = queue->owner;
+	struct verbs_endpoint *endpoint = qp->owner;
 	if (--frame->open == 0 && !frame->waiting)
 		frame_end(endpoint, frame);
 }
@@ -106,7 +106,7 @@ void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint)
 
 /* --- Ranges, and pieces of them. --- */
 
-static inline uint32_t range_bytes(const struct verbs_frame *frame, uint32_t i)
+static inline uint32_t read_range_bytes(const struct verbs_frame *frame, uint32_t i)
 {
 	return frame->spans ? frame->spans[i].bytes : frame->gather.row_bytes;
 }
@@ -133,11 +133,11 @@ struct piece {
 /* Takes the next piece, of at most `most` bytes and within one slice; false: there is none left. */
 static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct piece *piece)
 {
-	while (frame->at < frame->n && range_bytes(frame, frame->at) == 0)
+	while (frame->at < frame->n && read_range_bytes(frame, frame->at) == 0)
 		frame->at++;
 	if (frame->at == frame->n)
 		return false;
-	uint32_t bytes = range_bytes(frame, frame->at) - frame->at_done;
+	uint32_t bytes = read_range_bytes(frame, frame->at) - frame->at_done;
 	piece->remote = range_remote(frame, frame->at) + frame->at_done;
 	piece->local = range_local(frame, frame->at) + frame->at_done;
 	uint64_t slice_left = (((piece->remote >> shift) + 1) << shift) - piece->remote;
@@ -150,7 +150,7 @@ static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most,
 	frame->at++;
 	frame->at_done = 0;
 	for (; frame->at < frame->n; frame->at++) {
-		uint32_t more = range_bytes(frame, frame->at);
+		uint32_t more = read_range_bytes(frame, frame->at);
 		if (more > most - bytes || range_remote(frame, frame->at) != piece->remote + bytes ||
 		    range_local(frame, frame->at) != piece->local + bytes)
 			break;
@@ -163,7 +163,7 @@ static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most,
 /* Whether the next piece begins at this place of the region, in the slice that the one before it lies in. */
 static bool piece_follows(const struct verbs_frame *frame, uint32_t shift, uint64_t remote)
 {
-	if (frame->at == frame->n || range_bytes(frame, frame->at) == 0)
+	if (frame->at == frame->n || read_range_bytes(frame, frame->at) == 0)
 		return false;
 	return range_remote(frame, frame->at) + frame->at_done == remote && (remote & ((1ull << shift) - 1)) != 0;
 }
@@ -180,27 +180,27 @@ struct batch {
 };
 
 /* A place for so many bytes in the bounce buffer; false: not now. */
-static bool bounce_take(struct verbs_queue *queue, uint32_t bytes, struct verbs_wr *wr)
+static bool bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr)
 {
-	uint32_t at = queue->bounce_end % VERBS_BOUNCE_BYTES;
+	uint32_t at = qp->bounce_end % VERBS_BOUNCE_BYTES;
 	uint32_t padding = VERBS_BOUNCE_BYTES - at < bytes ? VERBS_BOUNCE_BYTES - at : 0;
-	if (padding + bytes > VERBS_BOUNCE_BYTES - (queue->bounce_end - queue->bounce_begin))
+	if (padding + bytes > VERBS_BOUNCE_BYTES - (qp->bounce_end - qp->bounce_begin))
 		return false;
 	wr->bounce_at = padding ? 0 : at;
 	wr->bounce_held = padding + bytes;
-	queue->bounce_end += wr->bounce_held;
+	qp->bounce_end += wr->bounce_held;
 	return true;
 }
 
 /* One work request through the bounce buffer. */
-static bool bounce_build(struct verbs_queue *queue, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
+static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			 struct ibv_sge *sge, uint64_t *remote)
 {
-	uint32_t at = frame->at, done = frame->at_done, most = verbs_queue_share(queue)->read_bytes;
+	uint32_t at = frame->at, done = frame->at_done, most = verbs_queue_share(qp)->read_bytes;
 	struct piece piece;
 	if (!piece_take(frame, shift, most < BOUNCE_PIECE ? most : BOUNCE_PIECE, &piece))
 		return false;
-	if (!bounce_take(queue, piece.bytes, wr)) {
+	if (!bounce_take(qp, piece.bytes, wr)) {
 		frame->at = at;
 		frame->at_done = done;
 		return false;
@@ -208,19 +208,18 @@ static bool bounce_build(struct verbs_queue *queue, struct verbs_frame *frame, u
 	*remote = piece.remote;
 	wr->bytes = piece.bytes;
 	wr->bounce_to = piece.local;
-	*sge = (struct ibv_sge){.addr = (uintptr_t)queue->bounce.base + wr->bounce_at,
-				.length = piece.bytes,
-				.lkey = queue->bounce.mr->lkey};
+	*sge = (struct ibv_sge){
+		.addr = (uintptr_t)qp->bounce.base + wr->bounce_at, .length = piece.bytes, .lkey = qp->bounce.mr->lkey};
 	return true;
 }
 
 /* One work request into the destination; its scatter elements, or 0: nothing is left. */
-static uint32_t direct_build(struct verbs_queue *queue, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
+static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			     struct ibv_sge *sges, uint64_t *remote)
 {
-	uint32_t count = 0, most = verbs_queue_share(queue)->read_bytes;
+	uint32_t count = 0, most = verbs_queue_share(qp)->read_bytes;
 	struct piece piece;
-	while (count < queue->sges_max && wr->bytes < most) {
+	while (count < qp->sges_max && wr->bytes < most) {
 		if (count && !piece_follows(frame, shift, *remote + wr->bytes))
 			break;
 		if (!piece_take(frame, shift, most - wr->bytes, &piece))
@@ -235,28 +234,28 @@ static uint32_t direct_build(struct verbs_queue *queue, struct verbs_frame *fram
 }
 
 /* Adds one work request of the frame to the batch; false: nothing is left of it, or there is no bounce buffer now. */
-static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, struct verbs_frame *frame,
-		  struct batch *batch)
+static bool read_build(struct verbs_endpoint *endpoint, struct verbs_qp *qp, struct verbs_frame *frame,
+		       struct batch *batch)
 {
-	struct verbs_wr *wr = verbs_queue_next(queue);
+	struct verbs_wr *wr = verbs_qp_next(qp);
 	struct ibv_sge *sges = batch->works[batch->n].sges;
 	uint32_t shift = endpoint->places[frame->region].shift, count;
 	uint64_t remote = 0;
 	*wr = (struct verbs_wr){.work = VERBS_READ, .frame = frame};
 	if (frame->mr)
-		count = direct_build(queue, frame, shift, wr, sges, &remote);
+		count = direct_build(qp, frame, shift, wr, sges, &remote);
 	else
-		count = bounce_build(queue, frame, shift, wr, sges, &remote);
+		count = bounce_build(qp, frame, shift, wr, sges, &remote);
 	if (count == 0)
 		return false;
-	queue->head++;
-	verbs_queue_take(queue, wr->bytes);
+	qp->head++;
+	verbs_queue_take(qp, wr->bytes);
 	frame->open++;
-	bool signal = ++queue->unsignalled >= VERBS_SIGNAL_EVERY;
-	queue->unsignalled = signal ? 0 : queue->unsignalled;
+	bool signal = ++qp->unsignalled >= VERBS_SIGNAL_EVERY;
+	qp->unsignalled = signal ? 0 : qp->unsignalled;
 	/* Field by field: the rest is not looked at for a read, and clearing it took longer than filling in these. */
 	struct ibv_send_wr *out = &batch->works[batch->n].wr;
-	out->wr_id = verbs_wr_id(queue);
+	out->wr_id = verbs_wr_id(qp);
 	out->next = NULL;
 	out->sg_list = sges;
 	out->num_sge = (int)count;
@@ -271,17 +270,17 @@ static bool build(struct verbs_endpoint *endpoint, struct verbs_queue *queue, st
 }
 
 /* Posts what this queue pair has room for; false: it had none. */
-static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_queue *queue)
+static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_qp *qp)
 {
 	struct batch batch;
 	batch.n = 0;
-	while (endpoint->waiting && batch.n < VERBS_POST_MAX && verbs_queue_room(queue)) {
+	while (endpoint->waiting && batch.n < VERBS_POST_MAX && verbs_qp_room(qp)) {
 		struct verbs_frame *frame = endpoint->waiting;
-		if (build(endpoint, queue, frame, &batch) && frame->at < frame->n)
+		if (read_build(endpoint, qp, frame, &batch) && frame->at < frame->n)
 			continue;
 		if (frame->at < frame->n)
 			break;
-		unwait(endpoint, frame);
+		read_unwait(endpoint, frame);
 		if (!frame->open)
 			frame_end(endpoint, frame);
 	}
@@ -289,101 +288,100 @@ static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_queue *queu
 		return false;
 	/* Nobody may come to post the one that would have been signalled. */
 	batch.works[batch.n - 1].wr.send_flags = IBV_SEND_SIGNALED;
-	queue->unsignalled = 0;
-	gw_verbs_queue_post(queue, &batch.works[0].wr, batch.n);
+	qp->unsignalled = 0;
+	gw_verbs_qp_post(qp, &batch.works[0].wr, batch.n);
 	return true;
 }
 
 void gw_verbs_reads_pump(struct verbs_endpoint *endpoint)
 {
 	uint32_t refused = 0;
-	while (endpoint->waiting && refused < endpoint->queue_count) {
-		struct verbs_queue *queue = endpoint->lines[endpoint->turn].queue;
-		if (++endpoint->turn >= endpoint->queue_count)
+	while (endpoint->waiting && refused < endpoint->qp_count) {
+		struct verbs_qp *qp = endpoint->conns[endpoint->turn].qp;
+		if (++endpoint->turn >= endpoint->qp_count)
 			endpoint->turn = 0;
-		if (queue->failure)
+		if (qp->failure)
 			return;
-		refused = post_batch(endpoint, queue) ? 0 : refused + 1;
+		refused = post_batch(endpoint, qp) ? 0 : refused + 1;
 	}
 }
 
 /* --- The calls. --- */
 
 /* The registration of a buffer on the endpoint's device, or what it takes to go without. */
-static gw_status destination(struct verbs_endpoint *endpoint, struct gw_buffer *buffer, struct ibv_mr **mr)
+static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buffer *buffer, struct ibv_mr **mr)
 {
-	struct verbs_device *device = endpoint->port->device;
-	struct verbs_landing *landing = buffer->words[gw_transport_verbs.number];
+	struct verbs_device *device = endpoint->poller->device;
+	struct verbs_buffer_mrs *landing = buffer->words[gw_transport_verbs.number];
 	if (!landing)
 		landing = buffer->words[gw_transport_verbs.number] = gw_calloc(1, sizeof(*landing));
 	if (!landing)
 		return GW_NO_MEMORY;
-	struct verbs_registration **place = &landing->on[endpoint->port->index];
+	struct verbs_cached_mr **place = &landing->on[endpoint->poller->index];
 	if (*place && (*place)->device != device) {
-		gw_verbs_registration_put(*place, buffer->base, buffer->bytes); /* of a device that is gone */
+		gw_verbs_mr_cache_put(*place, buffer->base, buffer->bytes); /* of a device that is gone */
 		*place = NULL;
 	}
 	if (!*place)
-		*place = gw_verbs_registration_get(device, buffer->base, buffer->bytes);
+		*place = gw_verbs_mr_cache_get(device, buffer->base, buffer->bytes);
 	if (!*place)
 		return GW_NO_MEMORY;
 	*mr = (*place)->mr;
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < endpoint->queue_count && !*mr && !status; i++)
-		if (!endpoint->lines[i].queue->bounce.base)
-			status = gw_verbs_pages_create(device->pd, VERBS_BOUNCE_BYTES,
-						       &endpoint->lines[i].queue->bounce);
+	for (uint32_t i = 0; i < endpoint->qp_count && !*mr && !status; i++)
+		if (!endpoint->conns[i].qp->bounce.base)
+			status = gw_verbs_pages_create(device->pd, VERBS_BOUNCE_BYTES, &endpoint->conns[i].qp->bounce);
 	return status;
 }
 
-/* Begins a read call. false: the group has failed, and everything is accepted. */
-static bool begin(struct verbs_endpoint *endpoint, struct gw_group *group, const struct gw_region *region,
-		  struct gw_buffer *buffer, struct ibv_mr **mr)
+/* Begins a read call. false: the set has failed, and everything is accepted. */
+static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
+		       struct gw_buffer *buffer, struct ibv_mr **mr)
 {
 	char text[GW_ADDRESS_MAX];
-	bool fresh = !gw_group_private(group)->link;
-	gw_group_start(&endpoint->groups, group);
-	if (group->status)
+	bool fresh = !gw_read_set_private(set)->link;
+	gw_read_set_start(&endpoint->sets, set);
+	if (set->status)
 		return false;
-	if (fresh && group->deadline_ns)
-		verbs_timer(endpoint->loop, group->deadline_ns);
+	if (fresh && set->deadline_ns)
+		verbs_timer(endpoint->loop, set->deadline_ns);
 	gw_status status;
 	if (endpoint->phase != ENDPOINT_OPENED)
 		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text));
-	else if (group->deadline_ns && group->deadline_ns != GW_NO_DEADLINE && gw_past_ns() >= group->deadline_ns)
+	else if (set->deadline_ns && set->deadline_ns != GW_NO_DEADLINE && gw_past_ns() >= set->deadline_ns)
 		status = gw_fail(GW_DEADLINE, "the deadline had passed before anything was read");
 	else
 		status = gw_check_region(&endpoint->base, region);
 	if (!status)
-		status = destination(endpoint, buffer, mr);
+		status = read_destination(endpoint, buffer, mr);
 	if (status)
-		gw_group_fail(group, status);
+		gw_read_set_fail(set, status);
 	return status == GW_OK;
 }
 
 /* Ends a read call of which `taken` of n reads were accepted. */
-static size_t end(struct verbs_endpoint *endpoint, struct gw_group *group, size_t n, size_t taken, bool last)
+static size_t read_end(struct verbs_endpoint *endpoint, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
-	if (group->status) {
+	if (set->status) {
 		taken = n;
-		if (group->frames_open)
-			gw_verbs_group_drop(endpoint, group);
+		if (set->frames_open)
+			gw_verbs_set_drop(endpoint, set);
 	}
-	struct gw_group_private *private = gw_group_private(group);
+	struct gw_read_set_private *private = gw_read_set_private(set);
 	private->accepted |= taken || n == 0;
 	if (taken < n)
 		endpoint->room_wanted = true;
 	if (!private->accepted) {
-		gw_group_forget(group);
+		gw_read_set_forget(set);
 		return 0;
 	}
 	if (last && taken == n)
-		group->last_accepted = true;
-	gw_group_settle(&endpoint->loop->outbox, group);
+		set->last_accepted = true;
+	gw_read_set_settle(&endpoint->loop->completions, set);
 	return taken;
 }
 
-static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct gw_group *group,
+static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 				       const struct gw_region *region, struct gw_buffer *buffer, struct ibv_mr *mr)
 {
 	struct verbs_frame *frame = endpoint->free_frames;
@@ -392,7 +390,7 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	endpoint->free_frames = frame->next;
 	/* Field by field, which is a third of clearing it first; the ranges are the caller's to fill in. */
 	frame->next = NULL;
-	frame->group = group;
+	frame->set = set;
 	frame->base = buffer->base;
 	frame->mr = mr;
 	frame->spans = NULL;
@@ -402,30 +400,30 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	frame->dying = false;
 	*endpoint->waiting_end = frame;
 	endpoint->waiting_end = &frame->next;
-	group->frames_open++;
+	set->frames_open++;
 	endpoint->frames_open++;
 	endpoint->loop->open++;
 	return frame;
 }
 
-size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	struct ibv_mr *mr = NULL;
-	if (group->done)
+	if (set->done)
 		return n;
-	if (!begin(endpoint, group, region, buffer, &mr))
-		return end(endpoint, group, n, n, last);
+	if (!read_begin(endpoint, set, region, buffer, &mr))
+		return read_end(endpoint, set, n, n, last);
 	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
 	if (status) {
-		gw_group_fail(group, status);
-		return end(endpoint, group, n, n, last);
+		gw_read_set_fail(set, status);
+		return read_end(endpoint, set, n, n, last);
 	}
 	struct gw_gather rest = *gather;
 	size_t taken = 0;
 	while (taken < n) {
-		struct verbs_frame *frame = frame_begin(endpoint, group, region, buffer, mr);
+		struct verbs_frame *frame = frame_begin(endpoint, set, region, buffer, mr);
 		if (!frame)
 			break;
 		frame->gather = rest;
@@ -438,26 +436,26 @@ size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_group *group, const s
 			rest.local += (uint64_t)frame->n * rest.stride;
 	}
 	gw_verbs_reads_pump(endpoint);
-	return end(endpoint, group, n, taken, last);
+	return read_end(endpoint, set, n, taken, last);
 }
 
-size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		      struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	struct ibv_mr *mr = NULL;
-	if (group->done)
+	if (set->done)
 		return n;
-	if (!begin(endpoint, group, region, buffer, &mr))
-		return end(endpoint, group, n, n, last);
+	if (!read_begin(endpoint, set, region, buffer, &mr))
+		return read_end(endpoint, set, n, n, last);
 	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
 	if (status) {
-		gw_group_fail(group, status);
-		return end(endpoint, group, n, n, last);
+		gw_read_set_fail(set, status);
+		return read_end(endpoint, set, n, n, last);
 	}
 	size_t taken = 0;
 	while (taken < n) {
-		struct verbs_frame *frame = frame_begin(endpoint, group, region, buffer, mr);
+		struct verbs_frame *frame = frame_begin(endpoint, set, region, buffer, mr);
 		if (!frame)
 			break;
 		frame->spans = spans + taken;
@@ -465,15 +463,15 @@ size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_group *group, const st
 		taken += frame->n;
 	}
 	gw_verbs_reads_pump(endpoint);
-	return end(endpoint, group, n, taken, last);
+	return read_end(endpoint, set, n, taken, last);
 }
 
-void gw_verbs_cancel(struct gw_endpoint *base, struct gw_group *group)
+void gw_verbs_cancel(struct gw_endpoint *base, struct gw_read_set *set)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
-	if (group->done || !gw_group_private(group)->link)
+	if (set->done || !gw_read_set_private(set)->link)
 		return;
-	gw_group_fail(group, gw_fail(GW_CANCELLED, "cancelled"));
-	group->last_accepted = true;
-	gw_verbs_group_drop(endpoint, group);
+	gw_read_set_fail(set, gw_fail(GW_CANCELLED, "cancelled"));
+	set->last_accepted = true;
+	gw_verbs_set_drop(endpoint, set);
 }

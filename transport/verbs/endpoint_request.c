@@ -14,16 +14,16 @@ static struct verbs_request *request_at(struct verbs_endpoint *endpoint, uint32_
 }
 
 /* Ends a request for its caller. */
-static void complete(struct verbs_endpoint *endpoint, struct verbs_request *request, gw_status status)
+static void request_complete(struct verbs_endpoint *endpoint, struct verbs_request *request, gw_status status)
 {
 	if (!request->note)
 		return;
-	gw_outbox_post(&endpoint->loop->outbox, request->note, status);
+	gw_completions_post(&endpoint->loop->completions, request->note, status);
 	request->note = NULL;
 }
 
 /* The oldest request has its whole answer: its place is free. */
-static void retire(struct verbs_endpoint *endpoint)
+static void request_retire(struct verbs_endpoint *endpoint)
 {
 	struct verbs_request *request = request_at(endpoint, endpoint->oldest++);
 	endpoint->loop->open--;
@@ -36,14 +36,14 @@ static void retire(struct verbs_endpoint *endpoint)
 	}
 }
 
-static gw_status broken(struct verbs_endpoint *endpoint, const char *what)
+static gw_status request_broken(struct verbs_endpoint *endpoint, const char *what)
 {
 	char text[GW_ADDRESS_MAX];
 	return gw_fail(GW_PROTOCOL, "%s: %s", gw_verbs_name(endpoint, text), what);
 }
 
-static void take_error(struct verbs_endpoint *endpoint, struct verbs_request *request,
-		       const struct verbs_message *message, const uint8_t *body)
+static void request_take_error(struct verbs_endpoint *endpoint, struct verbs_request *request,
+			       const struct verbs_message *message, const uint8_t *body)
 {
 	char text[GW_ADDRESS_MAX], said[513];
 	uint32_t n = message->bytes < sizeof(said) - 1 ? message->bytes : (uint32_t)sizeof(said) - 1;
@@ -55,16 +55,16 @@ static void take_error(struct verbs_endpoint *endpoint, struct verbs_request *re
 	gw_status status = message->status;
 	if (status == GW_OK || status >= GW_STATUS_COUNT)
 		status = GW_PROTOCOL;
-	complete(endpoint, request, gw_fail(status, "%s: %s", gw_verbs_name(endpoint, text), said));
-	retire(endpoint);
+	request_complete(endpoint, request, gw_fail(status, "%s: %s", gw_verbs_name(endpoint, text), said));
+	request_retire(endpoint);
 }
 
-static gw_status take_reply(struct verbs_endpoint *endpoint, struct verbs_request *request,
-			    const struct verbs_message *message, const uint8_t *body)
+static gw_status request_take_reply(struct verbs_endpoint *endpoint, struct verbs_request *request,
+				    const struct verbs_message *message, const uint8_t *body)
 {
 	if (!request->answered) {
 		if (message->total > GW_REPLY_BYTES_MAX)
-			return broken(endpoint, "a reply longer than any may be");
+			return request_broken(endpoint, "a reply longer than any may be");
 		request->reply = gw_malloc(message->total);
 		if (!request->reply)
 			return GW_NO_MEMORY;
@@ -74,7 +74,7 @@ static gw_status take_reply(struct verbs_endpoint *endpoint, struct verbs_reques
 	}
 	if (message->total != request->reply_bytes || message->bytes > message->total - request->reply_done ||
 	    (message->bytes == 0 && message->total))
-		return broken(endpoint, "a reply whose pieces do not fit together");
+		return request_broken(endpoint, "a reply whose pieces do not fit together");
 	if (message->bytes)
 		memcpy(request->reply + request->reply_done, body, message->bytes);
 	request->reply_done += message->bytes;
@@ -85,9 +85,9 @@ static gw_status take_reply(struct verbs_endpoint *endpoint, struct verbs_reques
 		request->note->reply = request->reply;
 		request->note->reply_bytes = request->reply_bytes;
 		request->reply = NULL;
-		complete(endpoint, request, GW_OK);
+		request_complete(endpoint, request, GW_OK);
 	}
-	retire(endpoint);
+	request_retire(endpoint);
 	return GW_OK;
 }
 
@@ -97,15 +97,15 @@ static gw_status take_messages(struct verbs_endpoint *endpoint)
 	const uint8_t *body;
 	while (gw_verbs_stream_peek(&endpoint->stream, &message, &body)) {
 		if (endpoint->oldest == endpoint->unsent)
-			return broken(endpoint, "an answer to nothing that was asked");
+			return request_broken(endpoint, "an answer to nothing that was asked");
 		struct verbs_request *request = request_at(endpoint, endpoint->oldest);
 		gw_status status = GW_OK;
 		if (message.tag != request->tag || message.type == VERBS_REQUEST)
-			return broken(endpoint, "an answer that does not fit what was asked");
+			return request_broken(endpoint, "an answer that does not fit what was asked");
 		if (message.type == VERBS_ERROR)
-			take_error(endpoint, request, &message, body);
+			request_take_error(endpoint, request, &message, body);
 		else
-			status = take_reply(endpoint, request, &message, body);
+			status = request_take_reply(endpoint, request, &message, body);
 		if (!status)
 			status = gw_verbs_stream_next(&endpoint->stream);
 		if (status)
@@ -162,8 +162,9 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t seque
 	if (endpoint->phase != ENDPOINT_OPENED) {
 		gw_status made = gw_note_create(cookie, &note);
 		if (!made)
-			gw_outbox_post(&endpoint->loop->outbox, note,
-				       gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text)));
+			gw_completions_post(
+				&endpoint->loop->completions, note,
+				gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text)));
 		return made;
 	}
 	if (verbs_requests_open(endpoint) >= endpoint->requests_max ||
@@ -203,7 +204,7 @@ void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie)
 		struct verbs_request *request = request_at(endpoint, at);
 		if (!request->note || request->note->cookie != cookie)
 			continue;
-		complete(endpoint, request, gw_fail(GW_CANCELLED, "cancelled"));
+		request_complete(endpoint, request, gw_fail(GW_CANCELLED, "cancelled"));
 		return;
 	}
 }
@@ -211,8 +212,8 @@ void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie)
 void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status)
 {
 	while (endpoint->oldest != endpoint->newest) {
-		complete(endpoint, request_at(endpoint, endpoint->oldest), status);
-		retire(endpoint);
+		request_complete(endpoint, request_at(endpoint, endpoint->oldest), status);
+		request_retire(endpoint);
 	}
 	endpoint->unsent = endpoint->newest;
 	endpoint->unsent_bytes = 0;
@@ -228,7 +229,7 @@ void gw_verbs_requests_tick(struct verbs_endpoint *endpoint, uint64_t now_ns)
 		if (now_ns < request->deadline_ns)
 			verbs_timer(endpoint->loop, request->deadline_ns);
 		else
-			complete(
+			request_complete(
 				endpoint, request,
 				gw_fail(GW_DEADLINE, "request to %s: not done in time", gw_verbs_name(endpoint, text)));
 	}

@@ -3,36 +3,36 @@
 #define GW_TRANSPORT_VERBS_LISTENER_H
 
 #include "transport/task.h"
-#include "transport/verbs/rail.h"
+#include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
 
 /* One device, with the service's regions registered for reading in a protection domain of their own. */
 struct verbs_rail {
 	struct verbs_device *device;
 	struct ibv_pd *pd;
-	struct ibv_mr **mrs;         /* of every slice of every region, in their order */
-	_Atomic uint32_t doors_left; /* that have not let go of a removed device yet */
+	struct ibv_mr **mrs;                /* of every slice of every region, in their order */
+	_Atomic uint32_t cm_listeners_left; /* that have not let go of a removed device yet */
 };
 
-/* A client: from its question for a ticket until its TCP connection or a queue pair of it ends. */
-struct verbs_line_in {
-	struct verbs_hearer hearer;
-	struct verbs_peer *peer;
-	struct verbs_queue *queue;
+/* A client: from its question for a token until its TCP connection or a queue pair of it ends. */
+struct verbs_server_conn {
+	struct verbs_cm_handler handler;
+	struct verbs_client *client;
+	struct verbs_qp *qp;
 	bool established;
 };
 
-struct verbs_peer {
-	struct verbs_touch touch;
-	struct verbs_door *door;
-	struct verbs_peer *next, **previous;
+struct verbs_client {
+	struct verbs_deferred deferred;
+	struct verbs_cm_listener *cm_listener;
+	struct verbs_client *next, **previous;
 	uint64_t connection; /* over TCP */
-	uint8_t token[RAIL_TOKEN_BYTES];
+	uint8_t token[HANDSHAKE_TOKEN_BYTES];
 	uint8_t client_uuid[16];
 	uint64_t expires_ns; /* unless every queue pair is established by then */
 	struct verbs_rail *rail;
-	struct verbs_line_in lines[VERBS_QUEUES_MAX];
-	uint32_t queue_count, established;
+	struct verbs_server_conn conns[VERBS_QPS_MAX];
+	uint32_t qp_count, established;
 	struct verbs_stream stream;
 	/* The request that is coming in, in pieces. */
 	uint8_t *request;
@@ -41,7 +41,7 @@ struct verbs_peer {
 	/* The request that is being answered; held: a message of one piece, which stays where it was received. */
 	bool calling, held;
 	struct gw_task task;
-	struct verbs_peer *next_queued; /* of those whose handlers have more to do */
+	struct verbs_client *next_queued; /* of those whose handlers have more to do */
 	bool queued;
 	/* The reply that is going out. */
 	bool replying;
@@ -52,15 +52,15 @@ struct verbs_peer {
 };
 
 /* A listener's part of one poll group. */
-struct verbs_door {
-	struct verbs_hearer hearer;
+struct verbs_cm_listener {
+	struct verbs_cm_handler handler;
 	struct verbs_listener *listener;
 	struct verbs_loop *loop;
-	struct verbs_door *next; /* of the loop */
+	struct verbs_cm_listener *next; /* of the loop */
 	uint32_t number;
 	struct rdma_cm_id *id; /* NULL: it listens no more */
 	uint16_t port;
-	struct verbs_peer *peers;
+	struct verbs_client *clients;
 	bool drained; /* no peer is left, and none comes */
 	bool rails_gone[VERBS_RAILS_MAX];
 };
@@ -68,17 +68,17 @@ struct verbs_door {
 struct verbs_listener {
 	struct gw_listener base;
 	struct gw_listener *tcp;
-	struct gw_service_rail way;
+	struct gw_service_upgrade way;
 	_Atomic bool stopped, draining, closing;
 	_Atomic uint32_t doors_undrained;
 	struct verbs_rail rails[VERBS_RAILS_MAX];
 	uint32_t rail_count;
-	struct rail_address addresses[RAIL_ADDRESSES_MAX];
+	struct handshake_address addresses[HANDSHAKE_ADDRESSES_MAX];
 	uint32_t address_count;
-	struct rail_place places[GW_REGIONS_MAX];
+	struct handshake_region places[GW_REGIONS_MAX];
 	uint64_t slice_count; /* of all regions */
-	uint32_t door_count;
-	struct verbs_door doors[];
+	uint32_t cm_listener_count;
+	struct verbs_cm_listener cm_listeners[];
 };
 
 /* --- registered.c --- */
@@ -89,15 +89,16 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener);
 void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
 
 /* --- peer.c --- */
-/* A client asks for a ticket; its earlier one, and what came of it, ends. */
-gw_status gw_verbs_peer_create(struct verbs_door *door, const struct gw_call *call,
-			       const struct rail_question *question, struct verbs_peer **out);
+/* A client asks for a token; its earlier one, and what came of it, ends. */
+gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const struct gw_call *call,
+				 const struct handshake_question *question, struct verbs_client **out);
 /* A connection request: the id is the peer's if it succeeds. The text of a failure is for the client. */
-gw_status gw_verbs_peer_accept(struct verbs_door *door, struct rdma_cm_id *id, const struct rdma_conn_param *param);
-void gw_verbs_peer_end(struct verbs_peer *peer);
+gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct rdma_cm_id *id,
+				 const struct rdma_conn_param *param);
+void gw_verbs_client_end(struct verbs_client *client);
 /* Whether something that the client asked for is not sent yet. */
-bool gw_verbs_peer_busy(const struct verbs_peer *peer);
+bool gw_verbs_client_busy(const struct verbs_client *client);
 /* A call that is short of room tries again; a reply that nobody reads while others are ends the peer. */
-void gw_verbs_peer_tick(struct verbs_peer *peer, uint64_t now_ns);
+void gw_verbs_client_tick(struct verbs_client *client, uint64_t now_ns);
 
 #endif

@@ -57,7 +57,7 @@ static int ask_device(struct ibv_context *context, struct gw_verbs_report *repor
 	return 0;
 }
 
-static void ask(struct ibv_device *device, struct gw_verbs_report *report)
+static void report_ask(struct ibv_device *device, struct gw_verbs_report *report)
 {
 	*report = (struct gw_verbs_report){0};
 	snprintf(report->name, sizeof(report->name), "%s", ibv_get_device_name(device));
@@ -80,7 +80,7 @@ gw_status gw_verbs_report(struct gw_verbs_report *reports, uint32_t max, uint32_
 	if (!devices)
 		return gw_verbs_missing("RDMA devices", errno == ENOSYS || errno == 0 ? ENODEV : errno);
 	for (int i = 0; i < listed && *count < max; i++)
-		ask(devices[i], &reports[(*count)++]);
+		report_ask(devices[i], &reports[(*count)++]);
 	ibv_free_device_list(devices);
 	return GW_OK;
 }

@@ -28,13 +28,13 @@ static uint8_t *send_place(const struct verbs_stream *stream, uint32_t number)
 
 static gw_status receive_again(struct verbs_stream *stream, uint32_t slot)
 {
-	return gw_verbs_queue_receive(stream->queue, slot, receive_place(stream, slot), VERBS_CHUNK_BYTES,
-				      stream->pages.mr->lkey);
+	return gw_verbs_qp_receive(stream->qp, slot, receive_place(stream, slot), VERBS_CHUNK_BYTES,
+				   stream->pages.mr->lkey);
 }
 
-gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_queue *queue, struct ibv_pd *pd)
+gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_qp *qp, struct ibv_pd *pd)
 {
-	*stream = (struct verbs_stream){.queue = queue, .credits = VERBS_RECEIVES};
+	*stream = (struct verbs_stream){.qp = qp, .credits = VERBS_RECEIVES};
 	gw_status status =
 		gw_verbs_pages_create(pd, (size_t)(PLACES + VERBS_SENDS) * VERBS_CHUNK_BYTES, &stream->pages);
 	for (uint32_t slot = 0; slot < PLACES && !status; slot++)
@@ -45,7 +45,7 @@ gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_queue 
 void gw_verbs_stream_end(struct verbs_stream *stream)
 {
 	gw_verbs_pages_destroy(&stream->pages);
-	stream->queue = NULL;
+	stream->qp = NULL;
 }
 
 void gw_verbs_stream_sent(struct verbs_stream *stream)
@@ -54,7 +54,7 @@ void gw_verbs_stream_sent(struct verbs_stream *stream)
 }
 
 /* The header of a message, checked against its length and against what credits there can be. */
-static gw_status check(const struct verbs_stream *stream, const struct verbs_message *message, uint32_t bytes)
+static gw_status stream_check(const struct verbs_stream *stream, const struct verbs_message *message, uint32_t bytes)
 {
 	if (bytes < sizeof(*message) || message->bytes != bytes - sizeof(*message))
 		return gw_fail(GW_PROTOCOL, "an RDMA message of %u bytes that claims another length", bytes);
@@ -77,7 +77,7 @@ void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32
 	assert(slot < PLACES);
 	memcpy(&message, receive_place(stream, slot), sizeof(message));
 	if (!stream->failure)
-		stream->failure = check(stream, &message, bytes);
+		stream->failure = stream_check(stream, &message, bytes);
 	if (stream->failure)
 		return;
 	stream->credits += message.credits;
@@ -110,9 +110,9 @@ gw_status gw_verbs_stream_next(struct verbs_stream *stream)
 gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_message *header, const void *body)
 {
 	bool credit = header->type == VERBS_CREDIT;
-	struct verbs_queue *queue = stream->queue;
+	struct verbs_qp *qp = stream->qp;
 	if ((!credit && stream->credits == 0) || stream->send_end - stream->send_begin == VERBS_SENDS ||
-	    verbs_queue_open(queue) >= queue->depth)
+	    verbs_qp_open(qp) >= qp->depth)
 		return GW_AGAIN;
 	struct verbs_message message = *header;
 	message.credits = stream->grant;
@@ -123,17 +123,17 @@ gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_m
 		memcpy(place + sizeof(message), body, message.bytes);
 	stream->grant = 0;
 	stream->credits -= !credit;
-	verbs_queue_push(queue)->work = VERBS_SEND;
+	verbs_qp_push(qp)->work = VERBS_SEND;
 	struct ibv_sge sge = {.addr = (uintptr_t)place,
 			      .length = (uint32_t)sizeof(message) + message.bytes,
 			      .lkey = stream->pages.mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(queue),
+	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(qp),
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_SIGNALED};
-	queue->unsignalled = 0;
-	gw_verbs_queue_post(queue, &wr, 1);
+	qp->unsignalled = 0;
+	gw_verbs_qp_post(qp, &wr, 1);
 	return GW_OK;
 }
 

@@ -28,33 +28,33 @@
 #define EVENTS_MAX  16
 #define SPIN_TURNS  8 /* looks at the completion queues for one look at the clock */
 
-void gw_verbs_touch(struct verbs_loop *loop, struct verbs_touch *touch)
+void gw_verbs_defer(struct verbs_loop *loop, struct verbs_deferred *deferred)
 {
-	if (touch->queued)
+	if (deferred->queued)
 		return;
-	touch->queued = true;
-	touch->next = loop->touched;
-	loop->touched = touch;
+	deferred->queued = true;
+	deferred->next = loop->deferred;
+	loop->deferred = deferred;
 }
 
-void gw_verbs_untouch(struct verbs_loop *loop, struct verbs_touch *touch)
+void gw_verbs_undefer(struct verbs_loop *loop, struct verbs_deferred *deferred)
 {
-	struct verbs_touch **at = &loop->touched;
-	if (!touch->queued)
+	struct verbs_deferred **at = &loop->deferred;
+	if (!deferred->queued)
 		return;
-	while (*at != touch)
+	while (*at != deferred)
 		at = &(*at)->next;
-	*at = touch->next;
-	touch->queued = false;
+	*at = deferred->next;
+	deferred->queued = false;
 }
 
-static void run_touched(struct verbs_loop *loop)
+static void run_deferred(struct verbs_loop *loop)
 {
-	while (loop->touched) {
-		struct verbs_touch *touch = loop->touched;
-		loop->touched = touch->next;
-		touch->queued = false;
-		touch->run(touch);
+	while (loop->deferred) {
+		struct verbs_deferred *deferred = loop->deferred;
+		loop->deferred = deferred->next;
+		deferred->queued = false;
+		deferred->run(deferred);
 	}
 }
 
@@ -80,7 +80,7 @@ static gw_status verbs_open(struct gw_poll_group *group, void **out)
 	loop->group = group;
 	loop->control_fd = loop->epoll_fd = loop->wake_fd = -1;
 	loop->next_timer_ns = GW_NO_DEADLINE;
-	gw_outbox_begin(&loop->outbox);
+	gw_completions_begin(&loop->completions);
 	gw_status status = gw_verbs_begin();
 	if (status)
 		goto free_loop;
@@ -121,16 +121,16 @@ static void verbs_shut(void *state)
 {
 	struct verbs_loop *loop = state;
 	gw_verbs_endpoints_end(loop);
-	gw_verbs_doors_end(loop, true);
+	gw_verbs_cm_listeners_end(loop, true);
 	if (loop->control)
 		gw_transport_tcp.shut(loop->control);
-	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
-		if (loop->ports[i])
-			gw_verbs_port_destroy(loop->ports[i]);
+	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
+		if (loop->pollers[i])
+			gw_verbs_poller_destroy(loop->pollers[i]);
 	rdma_destroy_event_channel(loop->events);
 	close(loop->wake_fd);
 	close(loop->epoll_fd);
-	gw_outbox_end(&loop->outbox);
+	gw_completions_end(&loop->completions);
 	gw_free(loop);
 	gw_verbs_end();
 }
@@ -163,10 +163,10 @@ static gw_status verbs_buffer_register(void *state, struct gw_buffer *buffer)
 static void verbs_buffer_release(void *state, struct gw_buffer *buffer)
 {
 	(void)state;
-	struct verbs_landing *landing = buffer->words[gw_transport_verbs.number];
-	for (uint32_t i = 0; i < VERBS_PORTS_MAX && landing; i++)
+	struct verbs_buffer_mrs *landing = buffer->words[gw_transport_verbs.number];
+	for (uint32_t i = 0; i < VERBS_POLLERS_MAX && landing; i++)
 		if (landing->on[i])
-			gw_verbs_registration_put(landing->on[i], buffer->base, buffer->bytes);
+			gw_verbs_mr_cache_put(landing->on[i], buffer->base, buffer->bytes);
 	gw_free(landing);
 	buffer->words[gw_transport_verbs.number] = NULL;
 }
@@ -203,36 +203,36 @@ static void manager_poll(struct verbs_loop *loop)
 			memcpy(data, event->param.conn.private_data, bytes);
 		copy.param.conn.private_data = event->param.conn.private_data ? data : NULL;
 		rdma_ack_cm_event(event);
-		struct verbs_hearer *hearer = copy.listen_id ? copy.listen_id->context : copy.id->context;
-		hearer->event(hearer, &copy);
+		struct verbs_cm_handler *handler = copy.listen_id ? copy.listen_id->context : copy.id->context;
+		handler->event(handler, &copy);
 	}
 }
 
 /* What others may have of the window, since we have less in flight. */
 static void shares_settle(struct verbs_loop *loop)
 {
-	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
-		for (uint32_t gate = 0; loop->ports[i] && gate < VERBS_GATES_MAX; gate++)
-			gw_verbs_share_settle(&loop->ports[i]->shares[gate]);
+	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
+		for (uint32_t port = 0; loop->pollers[i] && port < VERBS_PORTS_MAX; port++)
+			gw_verbs_share_settle(&loop->pollers[i]->shares[port]);
 }
 
-static void tick(struct verbs_loop *loop, uint64_t now_ns)
+static void verbs_tick(struct verbs_loop *loop, uint64_t now_ns)
 {
 	loop->next_timer_ns =
-		loop->endpoints || loop->doors || loop->port_count ? now_ns + TICK_MAX_NS : GW_NO_DEADLINE;
+		loop->endpoints || loop->cm_listeners || loop->poller_count ? now_ns + TICK_MAX_NS : GW_NO_DEADLINE;
 	if (loop->control)
 		control_poll(loop);
 	gw_verbs_endpoints_tick(loop, now_ns);
-	gw_verbs_doors_tick(loop, now_ns);
+	gw_verbs_cm_listeners_tick(loop, now_ns);
 	/* Those who used a removed device have let go of it now. */
-	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
-		if (loop->ports[i] && !loop->ports[i]->queue_count && atomic_load(&loop->ports[i]->device->dead))
-			gw_verbs_port_destroy(loop->ports[i]);
+	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
+		if (loop->pollers[i] && !loop->pollers[i]->qp_count && atomic_load(&loop->pollers[i]->device->dead))
+			gw_verbs_poller_destroy(loop->pollers[i]);
 	shares_settle(loop);
 }
 
 /* Waits for a descriptor and handles those that are ready. */
-static void look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken)
+static void verbs_look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken)
 {
 	struct epoll_event events[EVENTS_MAX];
 	if (loop->controls_busy) {
@@ -255,30 +255,30 @@ static void look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken)
 			gw_verbs_devices_look();
 			loop->next_timer_ns = 0;
 		} else {
-			for (uint32_t p = 0; p < VERBS_PORTS_MAX; p++)
-				if (loop->ports[p] && loop->ports[p]->channel->fd == fd)
-					loop->ports[p]->heard = true;
+			for (uint32_t p = 0; p < VERBS_POLLERS_MAX; p++)
+				if (loop->pollers[p] && loop->pollers[p]->channel->fd == fd)
+					loop->pollers[p]->heard = true;
 		}
 	}
 }
 
-static bool ports_poll(struct verbs_loop *loop)
+static bool pollers_poll(struct verbs_loop *loop)
 {
 	bool worked = false;
-	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
-		if (loop->ports[i])
-			worked |= gw_verbs_port_poll(loop->ports[i]);
-	run_touched(loop);
+	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
+		if (loop->pollers[i])
+			worked |= gw_verbs_poller_poll(loop->pollers[i]);
+	run_deferred(loop);
 	return worked;
 }
 
 /* Before a sleep; true if there is something to do after all. */
-static bool ports_arm(struct verbs_loop *loop)
+static bool pollers_arm(struct verbs_loop *loop)
 {
-	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++)
-		if (loop->ports[i])
-			gw_verbs_cqs_arm(loop->ports[i]);
-	bool worked = ports_poll(loop);
+	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
+		if (loop->pollers[i])
+			gw_verbs_cqs_arm(loop->pollers[i]);
+	bool worked = pollers_poll(loop);
 	shares_settle(loop);
 	return worked;
 }
@@ -299,24 +299,24 @@ void gw_verbs_release(struct verbs_loop *loop)
 	atomic_store_explicit(&loop->owned, false, memory_order_release);
 }
 
-static void take_orders(struct verbs_loop *loop)
+static void verbs_take_orders(struct verbs_loop *loop)
 {
 	uint32_t asked = atomic_load_explicit(&loop->close_asked, memory_order_acquire);
 	if (asked == atomic_load_explicit(&loop->close_done, memory_order_relaxed))
 		return;
-	gw_verbs_doors_end(loop, false);
+	gw_verbs_cm_listeners_end(loop, false);
 	atomic_store(&loop->close_done, asked);
 }
 
 void gw_verbs_loop_close(struct verbs_loop *loop)
 {
-	uint32_t ticket = atomic_fetch_add(&loop->close_asked, 1) + 1;
+	uint32_t token = atomic_fetch_add(&loop->close_asked, 1) + 1;
 	uint64_t one = 1;
 	(void)!write(loop->wake_fd, &one, sizeof(one));
-	while ((int32_t)(atomic_load(&loop->close_done) - ticket) < 0) {
+	while ((int32_t)(atomic_load(&loop->close_done) - token) < 0) {
 		bool expected = false;
 		if (atomic_compare_exchange_strong(&loop->owned, &expected, true)) {
-			take_orders(loop);
+			verbs_take_orders(loop);
 			gw_verbs_release(loop);
 		} else {
 			nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
@@ -333,27 +333,27 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 	bool woken = false, first = true, spun = false;
 	size_t n = 0;
 	for (;;) {
-		take_orders(loop);
+		verbs_take_orders(loop);
 		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
 			gw_verbs_async_take(loop);
-		bool worked = ports_poll(loop) || spun;
+		bool worked = pollers_poll(loop) || spun;
 		if (loop->calls) { /* a server's: one run for each look at everybody */
 			gw_verbs_peers_call(loop);
-			run_touched(loop);
+			run_deferred(loop);
 			worked = true;
 		}
 		/* When there is something to hand out, the exact time matters to nobody. */
-		n = gw_outbox_take(&loop->outbox, completions, max);
+		n = gw_completions_take(&loop->completions, completions, max);
 		now = n ? gw_past_ns() : gw_now_ns();
 		if (now >= loop->next_timer_ns)
-			tick(loop, now);
+			verbs_tick(loop, now);
 		if (n)
 			break;
 		if (first) {
 			end = gw_later_ns(now, timeout_ns);
 			spin_end = gw_later_ns(now, spin_ns);
 		}
-		n = gw_outbox_take(&loop->outbox, completions, max);
+		n = gw_completions_take(&loop->completions, completions, max);
 		if (n || (!first && now >= end))
 			break;
 		if (timeout_ns && (gw_poll_group_room_take(loop->group) || woken))
@@ -363,16 +363,16 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 			spin_end = gw_later_ns(now, spin_ns);
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = worked || (spin_ns && now < spin_end);
-		if (!spin && until > now && !ports_arm(loop)) {
-			look(loop, until - now, &woken);
+		if (!spin && until > now && !pollers_arm(loop)) {
+			verbs_look(loop, until - now, &woken);
 			loop->next_look_ns = now + LOOK_NS;
 		} else if (now >= loop->next_look_ns || loop->controls_busy) {
-			look(loop, 0, &woken);
+			verbs_look(loop, 0, &woken);
 			loop->next_look_ns = now + LOOK_NS;
 		}
 		spun = false;
 		for (int i = 0; i < SPIN_TURNS && spin && timeout_ns && !spun; i++)
-			spun = ports_poll(loop);
+			spun = pollers_poll(loop);
 	}
 	gw_verbs_release(loop);
 	return n;
@@ -381,7 +381,7 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 static bool verbs_busy(void *state)
 {
 	struct verbs_loop *loop = state;
-	return loop->open || loop->doors || !gw_outbox_empty(&loop->outbox);
+	return loop->open || loop->cm_listeners || !gw_completions_empty(&loop->completions);
 }
 
 static int verbs_wait_fd(void *state, uint64_t *until_ns)
@@ -390,7 +390,7 @@ static int verbs_wait_fd(void *state, uint64_t *until_ns)
 	gw_verbs_possess(loop);
 	uint64_t until = loop->controls_busy ? gw_now_ns() + HELLO_NS : loop->next_timer_ns;
 	*until_ns = until < *until_ns ? until : *until_ns;
-	bool something = ports_arm(loop) || !gw_outbox_empty(&loop->outbox) || loop->calls;
+	bool something = pollers_arm(loop) || !gw_completions_empty(&loop->completions) || loop->calls;
 	gw_verbs_release(loop);
 	return something ? -1 : loop->epoll_fd;
 }

@@ -12,7 +12,7 @@
  *      stream.c            messages over a queue pair: chunks, credits
  *      rail.c              what client and server tell each other before there is a queue pair (pure)
  *      endpoint.c          client: loss, close, deadlines, liveness
- *      endpoint_connect.c  client: hello over TCP, tickets, queue pairs
+ *      endpoint_connect.c  client: hello over TCP, tokens, queue pairs
  *      endpoint_read.c     client: reads become work requests
  *      endpoint_request.c  client: requests and their replies
  *      listener.c          server: listens, hands out tokens
@@ -29,13 +29,13 @@
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 
-#include "transport/outbox.h"
+#include "transport/completions.h"
 #include "transport/service_inside.h"
 
 extern const struct gw_transport gw_transport_verbs;
 
-#define VERBS_QUEUES_MAX     8u /* queue pairs of one endpoint */
-#define VERBS_QUEUES_DEFAULT 2u
+#define VERBS_QPS_MAX        8u /* queue pairs of one endpoint */
+#define VERBS_QPS_DEFAULT    2u
 #define VERBS_RING           256u /* work requests in flight on one queue pair; a power of two */
 #define VERBS_WINDOW_MIN     16u  /* of reads: the window adapts between these */
 #define VERBS_WINDOW_MAX     192u /* leaves room for messages */
@@ -51,37 +51,37 @@ extern const struct gw_transport gw_transport_verbs;
 #define VERBS_RECEIVES_SPARE 2u           /* for messages that only grant credits: see stream.c */
 #define VERBS_SENDS          4u           /* messages on their way out; a power of two */
 #define VERBS_INBOX          8u           /* messages received and not taken: a power of two, all the receives */
-#define VERBS_PORTS_MAX      4u           /* devices of one poll group */
+#define VERBS_POLLERS_MAX    4u           /* devices of one poll group */
 #define VERBS_RAILS_MAX      8u           /* devices of one listener */
 #define VERBS_CQS_MAX        12u          /* completion queues of one port: each twice as large as the last */
-#define VERBS_GATES_MAX      4u           /* ports of one device; more share the last place */
+#define VERBS_PORTS_MAX      4u           /* ports of one device; more share the last place */
 
 struct verbs_device;
 struct verbs_loop;
-struct verbs_port;
-struct verbs_queue;
+struct verbs_poller;
+struct verbs_qp;
 struct verbs_frame;
 
 /* --- window.c: what comes in by one port of a device --- */
 
 /* One port of a device, for all groups of the process. */
-struct verbs_gate {
+struct verbs_port {
 	uint64_t window;          /* bytes of reads in flight, about */
 	_Atomic uint32_t readers; /* queue pairs that read, roughly */
 	_Atomic uint64_t down_ns; /* since when it is down; 0: it is up, for all we know */
 };
 /* One group's queue pairs on one of them. */
 struct verbs_share {
-	struct verbs_gate *gate;
+	struct verbs_port *port;
 	uint32_t reading; /* queue pairs with reads in flight */
-	uint32_t counted; /* of them in gate->readers; more for a while after some have ended */
-	uint32_t readers; /* of the gate, when what follows was worked out */
+	uint32_t counted; /* of them in port->readers; more for a while after some have ended */
+	uint32_t readers; /* of the port, when what follows was worked out */
 	uint32_t bytes;   /* that one queue pair may have in flight */
 	uint32_t read_bytes;
 };
 /* Windows by the ports' speeds. */
-void gw_verbs_gates_begin(struct verbs_device *device);
-uint64_t gw_verbs_gate_window(uint64_t bytes_per_second);
+void gw_verbs_ports_begin(struct verbs_device *device);
+uint64_t gw_verbs_port_window(uint64_t bytes_per_second);
 void gw_verbs_share_work_out(struct verbs_share *share, uint32_t readers);
 /* Counts one more that reads. */
 void gw_verbs_share_raise(struct verbs_share *share);
@@ -97,12 +97,12 @@ struct verbs_device {
 	struct ibv_pd *pd; /* of destinations and messages: nothing in it is open to peers */
 	struct ibv_device_attr attr;
 	struct rdma_cm_id *hold; /* keeps the context ours, and hears of the device's removal */
-	struct verbs_registration *registrations;
+	struct verbs_cached_mr *mrs;
 	uint32_t references;
-	_Atomic bool dead;        /* removed, or beyond help: everybody lets go */
-	struct verbs_port *ports; /* of all groups: who is to hear of asynchronous events */
-	_Atomic uint32_t vector;  /* of completion queues: the next one */
-	struct verbs_gate gates[VERBS_GATES_MAX];
+	_Atomic bool dead;            /* removed, or beyond help: everybody lets go */
+	struct verbs_poller *pollers; /* of all groups: who is to hear of asynchronous events */
+	_Atomic uint32_t vector;      /* of completion queues: the next one */
+	struct verbs_port ports[VERBS_PORTS_MAX];
 };
 
 /* A group begins to use devices, and ends. GW_UNSUPPORTED says what this host lacks. */
@@ -126,16 +126,16 @@ void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *e
 /* With gw_verbs_lock held: nobody uses the device any more. */
 void gw_verbs_device_dead(struct verbs_device *device);
 /* The port hears of its device's events, or does no more. */
-void gw_verbs_async_join(struct verbs_port *port);
-void gw_verbs_async_leave(struct verbs_port *port);
+void gw_verbs_async_join(struct verbs_poller *poller);
+void gw_verbs_async_leave(struct verbs_poller *poller);
 /* By the loop's thread: fails the queue pairs that something was told of. */
 void gw_verbs_async_take(struct verbs_loop *loop);
 /* Why the queue pair failed. */
-const char *gw_verbs_queue_reason(const struct verbs_queue *queue);
+const char *gw_verbs_qp_reason(const struct verbs_qp *qp);
 
 /* --- registration.c --- */
-struct verbs_registration {
-	struct verbs_registration *next;
+struct verbs_cached_mr {
+	struct verbs_cached_mr *next;
 	struct verbs_device *_Atomic device; /* NULL once it is gone */
 	uint8_t *base;
 	uint64_t bytes;
@@ -144,16 +144,16 @@ struct verbs_registration {
 	uint32_t owners; /* references by those whose memory is all of it: without one nobody is let in any more */
 };
 /* What a buffer's word points to, once it has been read to: its registration on each port's device. */
-struct verbs_landing {
-	struct verbs_registration *on[VERBS_PORTS_MAX];
+struct verbs_buffer_mrs {
+	struct verbs_cached_mr *on[VERBS_POLLERS_MAX];
 };
 /* Memory as a destination: a registration that covers it, or a new one; without an mr: through the bounce buffer. NULL:
  * no memory. */
-struct verbs_registration *gw_verbs_registration_get(struct verbs_device *device, uint8_t *base, uint64_t bytes);
+struct verbs_cached_mr *gw_verbs_mr_cache_get(struct verbs_device *device, uint8_t *base, uint64_t bytes);
 /* By the buffer that got it. */
-void gw_verbs_registration_put(struct verbs_registration *registration, const uint8_t *base, uint64_t bytes);
+void gw_verbs_mr_cache_put(struct verbs_cached_mr *cached, const uint8_t *base, uint64_t bytes);
 /* For the last user of a dead device, with the lock of device.c held. */
-void gw_verbs_registrations_drop(struct verbs_device *device);
+void gw_verbs_mr_cache_drop(struct verbs_device *device);
 extern pthread_mutex_t gw_verbs_lock;
 /* Page-aligned memory of its own mapping, registered for local use; NULL with error text. */
 struct verbs_pages {
@@ -164,28 +164,28 @@ struct verbs_pages {
 gw_status gw_verbs_pages_create(struct ibv_pd *pd, size_t bytes, struct verbs_pages *out);
 void gw_verbs_pages_destroy(struct verbs_pages *pages);
 /* The status of a failed registration, its text naming the limit. */
-gw_status gw_verbs_registration_fail(uint64_t bytes, int error);
+gw_status gw_verbs_mr_fail(uint64_t bytes, int error);
 
 /* --- Things that the loop runs when completions have touched them. --- */
-struct verbs_touch {
-	struct verbs_touch *next;
+struct verbs_deferred {
+	struct verbs_deferred *next;
 	bool queued;
-	void (*run)(struct verbs_touch *touch);
+	void (*run)(struct verbs_deferred *deferred);
 };
 
 /* --- Events of the connection manager: what an id's context points to. --- */
-struct verbs_hearer {
+struct verbs_cm_handler {
 	/* The event was acknowledged already, so that its id may be destroyed; it and its data are valid in the call.
 	 */
-	void (*event)(struct verbs_hearer *self, const struct rdma_cm_event *event);
+	void (*event)(struct verbs_cm_handler *self, const struct rdma_cm_event *event);
 };
 
 /* --- completion.c --- */
 
 /* A completion queue. Its queue pairs can never have more completions waiting than it has entries. */
 struct verbs_cq {
-	struct verbs_port *port;
-	struct ibv_cq *cq;
+	struct verbs_poller *poller;
+	struct ibv_cq *ibv;
 	uint32_t used; /* entries, by queue pairs, at most */
 	bool armed;
 	bool mute;           /* owed flushes once and did not deliver: not waited for any more */
@@ -194,11 +194,11 @@ struct verbs_cq {
 };
 
 /* One with room for so many entries more, which are taken. */
-gw_status gw_verbs_cq_enter(struct verbs_port *port, uint32_t entries, struct verbs_cq **out);
+gw_status gw_verbs_cq_enter(struct verbs_poller *poller, uint32_t entries, struct verbs_cq **out);
 void gw_verbs_cq_leave(struct verbs_cq *cq, uint32_t entries);
-void gw_verbs_cqs_end(struct verbs_port *port);
+void gw_verbs_cqs_end(struct verbs_poller *poller);
 /* The channel becomes readable with the next completion of any. */
-void gw_verbs_cqs_arm(struct verbs_port *port);
+void gw_verbs_cqs_arm(struct verbs_poller *poller);
 
 /* --- domain.c --- */
 
@@ -210,39 +210,39 @@ struct verbs_domain {
 };
 /* The domain for queue pairs of this port that use memory of `base`: base itself where the device has no thread
  * domains. What `domain` is told goes back to gw_verbs_domain_put. */
-struct ibv_pd *gw_verbs_domain_get(struct verbs_port *port, struct ibv_pd *base, struct verbs_domain **out);
-void gw_verbs_domain_put(struct verbs_port *port, struct verbs_domain *domain); /* NULL is allowed */
-void gw_verbs_domains_end(struct verbs_port *port);
+struct ibv_pd *gw_verbs_domain_get(struct verbs_poller *poller, struct ibv_pd *base, struct verbs_domain **out);
+void gw_verbs_domain_put(struct verbs_poller *poller, struct verbs_domain *domain); /* NULL is allowed */
+void gw_verbs_domains_end(struct verbs_poller *poller);
 
 /* --- port.c --- */
-struct verbs_port {
+struct verbs_poller {
 	struct verbs_loop *loop;
 	struct verbs_device *device;
-	struct verbs_port *next; /* of the device */
-	uint32_t index;          /* in the loop */
-	int vector;              /* of its completion queues */
+	struct verbs_poller *next; /* of the device */
+	uint32_t index;            /* in the loop */
+	int vector;                /* of its completion queues */
 	struct ibv_comp_channel *channel;
 	struct verbs_cq *cqs[VERBS_CQS_MAX]; /* the newest last */
 	uint32_t cq_count;
 	bool heard; /* the channel has events that were not taken yet */
-	uint32_t queue_count;
+	uint32_t qp_count;
 	struct ibv_td *td;
 	bool td_asked;
 	struct verbs_domain *domains;
-	struct verbs_share shares[VERBS_GATES_MAX];
+	struct verbs_share shares[VERBS_PORTS_MAX];
 	/* The thread's own; others look at it, and the thread changes it, with the lock held. */
 	pthread_mutex_t queues_lock;
-	struct verbs_queue **queues;
-	uint32_t queue_capacity;
+	struct verbs_qp **qps;
+	uint32_t qp_capacity;
 	uint16_t generation;
 };
-gw_status gw_verbs_port_get(struct verbs_loop *loop, struct rdma_cm_id *id, struct verbs_port **out);
-void gw_verbs_port_destroy(struct verbs_port *port); /* when it has no queue pairs */
+gw_status gw_verbs_poller_get(struct verbs_loop *loop, struct rdma_cm_id *id, struct verbs_poller **out);
+void gw_verbs_poller_destroy(struct verbs_poller *poller); /* when it has no queue pairs */
 /* A number for a queue pair, and a completion queue that has room for all that its entries may bring. */
-gw_status gw_verbs_port_enter(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries);
-void gw_verbs_port_leave(struct verbs_port *port, struct verbs_queue *queue, uint32_t entries);
+gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries);
+void gw_verbs_poller_leave(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries);
 /* Handles what has completed; true if anything had. */
-bool gw_verbs_port_poll(struct verbs_port *port);
+bool gw_verbs_poller_poll(struct verbs_poller *poller);
 
 /* --- queue.c --- */
 enum verbs_work { VERBS_READ, VERBS_PROBE, VERBS_SEND };
@@ -256,21 +256,21 @@ struct verbs_wr {
 	uint32_t bounce_held;      /* bytes of the bounce buffer that it holds, padding included */
 };
 
-struct verbs_queue {
+struct verbs_qp {
 	struct rdma_cm_id *id;
-	struct verbs_port *port;
+	struct verbs_poller *poller;
 	struct verbs_cq *cq;
 	struct verbs_domain *domain;
 	struct verbs_share *share;
-	_Atomic uint32_t qp_num;   /* 0: not made yet */
-	_Atomic int trouble;       /* 1 + the enum ibv_event_type that told of its end; 0: none */
-	struct verbs_touch *touch; /* the owner's */
+	_Atomic uint32_t qp_num;         /* 0: not made yet */
+	_Atomic int trouble;             /* 1 + the enum ibv_event_type that told of its end; 0: none */
+	struct verbs_deferred *deferred; /* the owner's */
 	/* A read has landed. */
-	void (*read_done)(struct verbs_queue *queue, struct verbs_wr *wr);
-	/* A message has come (only after gw_verbs_queue_receives). */
-	void (*received)(struct verbs_queue *queue, uint32_t slot, uint32_t bytes);
+	void (*read_done)(struct verbs_qp *qp, struct verbs_wr *wr);
+	/* A message has come (only after gw_verbs_qp_receives). */
+	void (*received)(struct verbs_qp *qp, uint32_t slot, uint32_t bytes);
 	/* A message has gone out. */
-	void (*sent)(struct verbs_queue *queue);
+	void (*sent)(struct verbs_qp *qp);
 	void *owner;
 	uint32_t number; /* of the owner */
 	uint64_t name;   /* in work request ids: slot and generation */
@@ -301,79 +301,79 @@ struct verbs_queue {
 struct verbs_needs {
 	uint32_t work, sges, receives;
 };
-gw_status gw_verbs_queue_create(struct verbs_port *port, struct rdma_cm_id *id, struct ibv_pd *pd,
-				const struct verbs_needs *needs, struct verbs_queue **out);
+gw_status gw_verbs_qp_create(struct verbs_poller *poller, struct rdma_cm_id *id, struct ibv_pd *pd,
+			     const struct verbs_needs *needs, struct verbs_qp **out);
 /* Nothing is written by it after the return; its work is lost. NULL is allowed. */
-void gw_verbs_queue_destroy(struct verbs_queue *queue);
+void gw_verbs_qp_destroy(struct verbs_qp *qp);
 /* An asynchronous event told of its end. */
-void gw_verbs_queue_failed(struct verbs_queue *queue, int trouble);
+void gw_verbs_qp_failed(struct verbs_qp *qp, int trouble);
 /* To the error state: what is in flight is flushed. */
-void gw_verbs_queue_break(struct verbs_queue *queue);
+void gw_verbs_qp_break(struct verbs_qp *qp);
 /* Polls until what was in flight has been flushed, for a bounded time. */
-void gw_verbs_queue_drain(struct verbs_queue *queue);
+void gw_verbs_qp_drain(struct verbs_qp *qp);
 
-static inline uint32_t verbs_queue_open(const struct verbs_queue *queue)
+static inline uint32_t verbs_qp_open(const struct verbs_qp *qp)
 {
-	return queue->head - queue->tail;
+	return qp->head - qp->tail;
 }
 
 #define VERBS_AT_MASK 0x7fffffffu /* a place in the ring, in a work request id; the bit above marks receives */
 
-/* Its share of what may come in by its port, as of now. */
-static inline const struct verbs_share *verbs_queue_share(const struct verbs_queue *queue)
+/* Its share of what may come in by its poller, as of now. */
+static inline const struct verbs_share *verbs_queue_share(const struct verbs_qp *qp)
 {
-	struct verbs_share *share = queue->share;
-	uint32_t readers = atomic_load_explicit(&share->gate->readers, memory_order_relaxed);
+	struct verbs_share *share = qp->share;
+	uint32_t readers = atomic_load_explicit(&share->port->readers, memory_order_relaxed);
 	if (readers != share->readers)
 		gw_verbs_share_work_out(share, readers);
 	return share;
 }
 
 /* How many reads may be posted now. */
-static inline uint32_t verbs_queue_room(const struct verbs_queue *queue)
+static inline uint32_t verbs_qp_room(const struct verbs_qp *qp)
 {
-	uint32_t open = verbs_queue_open(queue);
-	return queue->bytes_open >= verbs_queue_share(queue)->bytes || open >= queue->window ? 0 : queue->window - open;
+	uint32_t open = verbs_qp_open(qp);
+	return qp->bytes_open >= verbs_queue_share(qp)->bytes || open >= qp->window ? 0 : qp->window - open;
 }
 
 /* Bytes of reads that are in flight on it: more, and fewer. */
-static inline void verbs_queue_take(struct verbs_queue *queue, uint32_t bytes)
+static inline void verbs_queue_take(struct verbs_qp *qp, uint32_t bytes)
 {
-	if (!queue->bytes_open && ++queue->share->reading > queue->share->counted)
-		gw_verbs_share_raise(queue->share);
-	queue->bytes_open += bytes;
+	if (!qp->bytes_open && ++qp->share->reading > qp->share->counted)
+		gw_verbs_share_raise(qp->share);
+	qp->bytes_open += bytes;
 }
-static inline void verbs_queue_give(struct verbs_queue *queue, uint64_t bytes)
+static inline void verbs_queue_give(struct verbs_qp *qp, uint64_t bytes)
 {
-	queue->bytes_open -= bytes;
-	queue->share->reading -= bytes && !queue->bytes_open;
+	qp->bytes_open -= bytes;
+	qp->share->reading -= bytes && !qp->bytes_open;
 }
 
 /* The id of the work request whose place was pushed last. */
-static inline uint64_t verbs_wr_id(const struct verbs_queue *queue)
+static inline uint64_t verbs_wr_id(const struct verbs_qp *qp)
 {
-	return queue->name << 32 | ((queue->head - 1) & VERBS_AT_MASK);
+	return qp->name << 32 | ((qp->head - 1) & VERBS_AT_MASK);
 }
 /* The next place of the ring, which head++ takes. */
-static inline struct verbs_wr *verbs_queue_next(struct verbs_queue *queue)
+static inline struct verbs_wr *verbs_qp_next(struct verbs_qp *qp)
 {
-	return &queue->ring[queue->head & queue->mask];
+	return &qp->ring[qp->head & qp->mask];
 }
 /* Takes the next place of the ring. */
-static inline struct verbs_wr *verbs_queue_push(struct verbs_queue *queue)
+static inline struct verbs_wr *verbs_qp_push(struct verbs_qp *qp)
 {
-	struct verbs_wr *wr = verbs_queue_next(queue);
+	struct verbs_wr *wr = verbs_qp_next(qp);
 	*wr = (struct verbs_wr){0};
-	queue->head++;
+	qp->head++;
 	return wr;
 }
 /* A completion of this queue. */
-void gw_verbs_queue_completed(struct verbs_queue *queue, const struct ibv_wc *wc);
+void gw_verbs_qp_completed(struct verbs_qp *qp, const struct ibv_wc *wc);
 /* Posts n work requests whose places in the ring are the last n pushed; a failure is the queue's. */
-void gw_verbs_queue_post(struct verbs_queue *queue, struct ibv_send_wr *list, uint32_t n);
-gw_status gw_verbs_queue_receive(struct verbs_queue *queue, uint32_t slot, void *memory, uint32_t bytes, uint32_t lkey);
+void gw_verbs_qp_post(struct verbs_qp *qp, struct ibv_send_wr *list, uint32_t n);
+gw_status gw_verbs_qp_receive(struct verbs_qp *qp, uint32_t slot, void *memory, uint32_t bytes, uint32_t lkey);
 /* Posts a probe: a read of nothing, which the peer's device answers though its process may be stopped. */
-void gw_verbs_queue_probe(struct verbs_queue *queue);
+void gw_verbs_qp_probe(struct verbs_qp *qp);
 
 /* --- stream.c --- */
 
@@ -394,7 +394,7 @@ static_assert(sizeof(struct verbs_message) == 32, "no padding");
 enum verbs_message_type { VERBS_REQUEST = 1, VERBS_REPLY, VERBS_ERROR, VERBS_CREDIT };
 
 struct verbs_stream {
-	struct verbs_queue *queue;
+	struct verbs_qp *qp;
 	struct verbs_pages pages; /* first the receives, then the sends */
 	uint32_t credits;         /* messages that the peer has room for */
 	uint32_t grant;           /* places that the peer does not know of yet */
@@ -404,7 +404,7 @@ struct verbs_stream {
 	uint32_t inbox_begin, inbox_end;
 	gw_status failure; /* a message was malformed, or could not be received again */
 };
-gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_queue *queue, struct ibv_pd *pd);
+gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_qp *qp, struct ibv_pd *pd);
 void gw_verbs_stream_end(struct verbs_stream *stream); /* after the queue */
 /* The oldest message; false: none, or the stream has failed. It stays until gw_verbs_stream_next. */
 bool gw_verbs_stream_peek(struct verbs_stream *stream, struct verbs_message *message, const uint8_t **body);
@@ -420,18 +420,18 @@ void gw_verbs_stream_sent(struct verbs_stream *stream);
 /* --- The poll group's part. --- */
 struct verbs_loop {
 	struct gw_poll_group *group;
-	struct gw_outbox outbox;
+	struct gw_completions completions;
 	struct rdma_event_channel *events;
 	int epoll_fd, wake_fd;
 	void *control; /* a TCP part of our own: hellos */
 	int control_fd;
 	uint32_t controls_busy; /* endpoints that wait for something over TCP */
-	struct verbs_port *ports[VERBS_PORTS_MAX];
-	uint32_t port_count;
+	struct verbs_poller *pollers[VERBS_POLLERS_MAX];
+	uint32_t poller_count;
 	struct verbs_endpoint *endpoints;
-	struct verbs_door *doors;
-	struct verbs_touch *touched;
-	struct verbs_peer *calls; /* clients whose handlers have more to do: each has its turn */
+	struct verbs_cm_listener *cm_listeners;
+	struct verbs_deferred *deferred;
+	struct verbs_client *calls; /* clients whose handlers have more to do: each has its turn */
 	uint64_t next_timer_ns, next_look_ns;
 	uint64_t open; /* connects, reads and requests of the endpoints */
 	_Atomic bool owned;
@@ -444,8 +444,8 @@ static inline void verbs_timer(struct verbs_loop *loop, uint64_t at_ns)
 	if (at_ns < loop->next_timer_ns)
 		loop->next_timer_ns = at_ns;
 }
-void gw_verbs_touch(struct verbs_loop *loop, struct verbs_touch *touch);
-void gw_verbs_untouch(struct verbs_loop *loop, struct verbs_touch *touch);
+void gw_verbs_defer(struct verbs_loop *loop, struct verbs_deferred *deferred);
+void gw_verbs_undefer(struct verbs_loop *loop, struct verbs_deferred *deferred);
 gw_status gw_verbs_watch(struct verbs_loop *loop, int fd);
 void gw_verbs_unwatch(struct verbs_loop *loop, int fd);
 /* The TCP part, made on first use. */
@@ -460,13 +460,13 @@ void gw_verbs_loop_close(struct verbs_loop *loop);
 gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options, void *cookie,
 			   struct gw_endpoint **out);
 void gw_verbs_close(struct gw_endpoint *base);
-size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		      struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
-size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_group *group, const struct gw_region *region,
+size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
 gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
 			   uint64_t deadline_ns, void *cookie);
-void gw_verbs_cancel(struct gw_endpoint *base, struct gw_group *group);
+void gw_verbs_cancel(struct gw_endpoint *base, struct gw_read_set *set);
 void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie);
 /* A completion of the loop's TCP part. */
 void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_completion *completion);
@@ -481,8 +481,8 @@ void gw_verbs_listener_drain(struct gw_listener *base);
 /* One run of the deferred call that has waited longest; there must be one, or nothing happens. */
 void gw_verbs_peers_call(struct verbs_loop *loop);
 void gw_verbs_listener_free(struct gw_listener *base);
-void gw_verbs_doors_tick(struct verbs_loop *loop, uint64_t now_ns);
+void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns);
 /* Ends the clients of listeners that are closing; all = true: every one. */
-void gw_verbs_doors_end(struct verbs_loop *loop, bool all);
+void gw_verbs_cm_listeners_end(struct verbs_loop *loop, bool all);
 
 #endif

@@ -1,7 +1,7 @@
 /* How many bytes of reads are in flight toward one port of a device.
  *
  * A read's answer comes when its server sends it, and many servers answer at once: what is asked of them together
- * stands in the switch before this port, and beyond its buffers packets are dropped, or pauses reach back into the
+ * stands in the switch before this poller, and beyond its buffers packets are dropped, or pauses reach back into the
  * network. So all queue pairs of the process that read by one port have a window together, of what the port takes in
  * WINDOW_US, and each of those that have reads in flight may fill an equal share of it:
  *
@@ -36,7 +36,7 @@ static uint64_t lane_speed(uint8_t speed)
 	return 0;
 }
 
-static uint64_t lanes(uint8_t width)
+static uint64_t window_lanes(uint8_t width)
 {
 	switch (width) {
 	case 1:
@@ -54,27 +54,27 @@ static uint64_t lanes(uint8_t width)
 	}
 }
 
-uint64_t gw_verbs_gate_window(uint64_t bytes_per_second)
+uint64_t gw_verbs_port_window(uint64_t bytes_per_second)
 {
 	uint64_t window = (bytes_per_second ? bytes_per_second : SPEED) / 1000000 * WINDOW_US;
 	window = window < WINDOW_MIN ? WINDOW_MIN : window;
 	return window < WINDOW_MAX ? window : WINDOW_MAX;
 }
 
-void gw_verbs_gates_begin(struct verbs_device *device)
+void gw_verbs_ports_begin(struct verbs_device *device)
 {
-	for (uint32_t i = 0; i < VERBS_GATES_MAX; i++) {
+	for (uint32_t i = 0; i < VERBS_PORTS_MAX; i++) {
 		struct ibv_port_attr attr;
 		uint64_t speed = 0;
 		if (i < device->attr.phys_port_cnt && ibv_query_port(device->context, (uint8_t)(i + 1), &attr) == 0)
-			speed = lane_speed(attr.active_speed) * lanes(attr.active_width) * 125000;
-		device->gates[i].window = gw_verbs_gate_window(speed);
+			speed = lane_speed(attr.active_speed) * window_lanes(attr.active_width) * 125000;
+		device->ports[i].window = gw_verbs_port_window(speed);
 	}
 }
 
 void gw_verbs_share_work_out(struct verbs_share *share, uint32_t readers)
 {
-	uint64_t bytes = share->gate->window / (readers ? readers : 1);
+	uint64_t bytes = share->port->window / (readers ? readers : 1);
 	bytes = bytes < SHARE_MIN ? SHARE_MIN : bytes;
 	share->readers = readers;
 	share->bytes = bytes < VERBS_WINDOW_BYTES ? (uint32_t)bytes : VERBS_WINDOW_BYTES;
@@ -85,7 +85,7 @@ void gw_verbs_share_work_out(struct verbs_share *share, uint32_t readers)
 void gw_verbs_share_raise(struct verbs_share *share)
 {
 	share->counted++;
-	atomic_fetch_add_explicit(&share->gate->readers, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&share->port->readers, 1, memory_order_relaxed);
 }
 
 void gw_verbs_share_settle(struct verbs_share *share)
@@ -94,5 +94,5 @@ void gw_verbs_share_settle(struct verbs_share *share)
 	if (!fewer)
 		return;
 	share->counted = share->reading;
-	atomic_fetch_sub_explicit(&share->gate->readers, fewer, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&share->port->readers, fewer, memory_order_relaxed);
 }

@@ -1,0 +1,181 @@
+/* The RDMA hello: what a well-formed question, ticket and answer decode to, and that nothing else decodes: every
+ * length, every count, every field that could lead a client to a key that is not there. */
+#include <stdio.h>
+#ifndef GRAPHWIRE_VERBS
+int main(void)
+{
+	printf("1..0 # SKIP built without RDMA\n");
+	return 0;
+}
+#else
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "transport/verbs/handshake.h"
+#include "transport/verbs/verbs.h"
+
+static void questions(void **state)
+{
+	(void)state;
+	struct handshake_question good = {HANDSHAKE_VERSION, 3, VERBS_RECEIVES, VERBS_CHUNK_BYTES}, out;
+	assert_int_equal(gw_handshake_question((const uint8_t *)&good, sizeof(good), &out), GW_OK);
+	assert_memory_equal(&out, &good, sizeof(good));
+	uint8_t longer[sizeof(good) + 1] = {0};
+	memcpy(longer, &good, sizeof(good));
+	for (uint32_t n = 0; n <= sizeof(longer); n++)
+		if (n != sizeof(good))
+			assert_int_equal(gw_handshake_question(longer, n, &out), GW_PROTOCOL);
+	struct handshake_question bad = good;
+	bad.version = HANDSHAKE_VERSION + 1;
+	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_VERSION);
+	bad = good;
+	bad.qps = 0;
+	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_PROTOCOL);
+	bad = good;
+	bad.receives++;
+	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_PROTOCOL);
+	bad = good;
+	bad.chunk_bytes *= 2;
+	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_PROTOCOL);
+}
+
+static void tickets(void **state)
+{
+	(void)state;
+	struct handshake_token good = {
+		.magic = HANDSHAKE_MAGIC, .version = HANDSHAKE_VERSION, .number = 2, .token = "0123456789abcde"};
+	struct handshake_token out;
+	uint8_t padded[56] = {0};
+	memcpy(padded, &good, sizeof(good));
+	assert_int_equal(gw_handshake_token(padded, sizeof(padded), &out), GW_OK);
+	assert_memory_equal(&out, &good, sizeof(good));
+	assert_int_equal(gw_handshake_token(padded, sizeof(good), &out), GW_OK);
+	assert_int_equal(gw_handshake_token(padded, sizeof(good) - 1, &out), GW_PROTOCOL);
+	assert_int_equal(gw_handshake_token(NULL, 0, &out), GW_PROTOCOL);
+	padded[0] ^= 1;
+	assert_int_equal(gw_handshake_token(padded, sizeof(padded), &out), GW_PROTOCOL);
+	padded[0] ^= 1;
+	padded[4] ^= 1;
+	assert_int_equal(gw_handshake_token(padded, sizeof(padded), &out), GW_PROTOCOL);
+}
+
+static void slices(void **state)
+{
+	(void)state;
+	assert_int_equal(gw_handshake_slices(0, 12), 0);
+	assert_int_equal(gw_handshake_slices(1, 12), 1);
+	assert_int_equal(gw_handshake_slices(4096, 12), 1);
+	assert_int_equal(gw_handshake_slices(4097, 12), 2);
+	assert_int_equal(gw_handshake_slices(1ull << 40, 30), 1024);
+	assert_int_equal(gw_handshake_slices((1ull << 40) + 1, 30), 1025);
+}
+
+/* An answer of two rails and three addresses for regions of 5 slices, of none, and of 1. */
+struct good {
+	struct handshake_answer answer;
+	struct handshake_address addresses[3];
+	struct handshake_region places[3];
+	uint32_t keys[2][6];
+};
+static_assert(sizeof(struct good) == 56 + 3 * 24 + 3 * 16 + 48, "no padding");
+
+static const struct gw_region regions[3] = {
+	{.bytes = 5 * 65536 - 1, .id = 0}, {.bytes = 0, .id = 1}, {.bytes = 1, .id = 2}};
+
+static struct good make(void)
+{
+	struct good good = {
+		.answer = {.version = HANDSHAKE_VERSION,
+			   .qps = 2,
+			   .receives = VERBS_RECEIVES,
+			   .chunk_bytes = VERBS_CHUNK_BYTES,
+			   .port = 4791,
+			   .requests_max = 64,
+			   .rail_count = 2,
+			   .address_count = 3,
+			   .region_count = 3},
+		.addresses = {{.rail = 0, .family = 4}, {.rail = 1, .family = 6}, {.rail = 1, .family = 4}},
+		.places = {{0x7f0000001000, 16, 5}, {0, 12, 0}, {UINT64_MAX - 1, 30, 1}},
+	};
+	return good;
+}
+
+static gw_status decode(const struct good *good, uint32_t n, struct handshake_view *view)
+{
+	/* Memory of exactly that length, so that a look behind it is seen. */
+	uint8_t *bytes = malloc(n ? n : 1);
+	memcpy(bytes, good, n < sizeof(*good) ? n : sizeof(*good));
+	gw_status status = gw_handshake_answer(bytes, n, regions, 3, view);
+	free(bytes);
+	return status;
+}
+
+static void answers(void **state)
+{
+	(void)state;
+	struct good good = make();
+	struct handshake_view view;
+	assert_int_equal(gw_handshake_answer((const uint8_t *)&good, sizeof(good), regions, 3, &view), GW_OK);
+	assert_memory_equal(&view.answer, &good.answer, sizeof(good.answer));
+	assert_ptr_equal(view.addresses, good.addresses);
+	assert_ptr_equal(view.places, good.places);
+	assert_ptr_equal(view.keys, good.keys);
+	assert_int_equal(view.keys_per_rail, 6);
+	for (uint32_t n = 0; n < sizeof(good); n++)
+		assert_int_not_equal(decode(&good, n, &view), GW_OK);
+	assert_int_equal(gw_handshake_answer((const uint8_t *)&good, sizeof(good), regions, 2, &view), GW_PROTOCOL);
+}
+
+#define REFUSED(change)                                                                                                \
+	do {                                                                                                           \
+		struct good bad = make();                                                                              \
+		struct handshake_view view;                                                                            \
+		change;                                                                                                \
+		assert_int_equal(decode(&bad, sizeof(bad), &view), GW_PROTOCOL);                                       \
+	} while (0)
+
+static void malformed_answers(void **state)
+{
+	(void)state;
+	struct good newer = make();
+	struct handshake_view ignored;
+	newer.answer.version++;
+	assert_int_equal(decode(&newer, sizeof(newer), &ignored), GW_VERSION);
+	REFUSED(bad.answer.qps = 0);
+	REFUSED(bad.answer.qps = VERBS_QPS_MAX + 1);
+	REFUSED(bad.answer.receives = 0);
+	REFUSED(bad.answer.chunk_bytes = 0);
+	REFUSED(bad.answer.port = 0);
+	REFUSED(bad.answer.port = 65536);
+	REFUSED(bad.answer.requests_max = 0);
+	REFUSED(bad.answer.rail_count = 0);
+	REFUSED(bad.answer.rail_count = 1);
+	REFUSED(bad.answer.rail_count = UINT32_MAX);
+	REFUSED(bad.answer.address_count = 0);
+	REFUSED(bad.answer.address_count = 2);
+	REFUSED(bad.answer.address_count = UINT32_MAX);
+	REFUSED(bad.answer.region_count = 2);
+	REFUSED(bad.answer.zero = 1);
+	REFUSED(bad.addresses[2].rail = 2);
+	REFUSED(bad.addresses[1].family = 5);
+	REFUSED(bad.places[0].slice_count = 4);
+	REFUSED(bad.places[0].slice_count = 6);
+	REFUSED(bad.places[0].slice_shift = 11);
+	REFUSED(bad.places[0].slice_shift = 64);
+	REFUSED(bad.places[0].base = UINT64_MAX - 65536);
+	REFUSED(bad.places[1].slice_count = 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(questions), cmocka_unit_test(tickets),           cmocka_unit_test(slices),
+		cmocka_unit_test(answers),   cmocka_unit_test(malformed_answers),
+	};
+	return cmocka_run_group_tests_name("verbs rail", tests, NULL, NULL);
+}
+#endif

@@ -1,0 +1,276 @@
+/* Filling a builder: types, arrays and the memory it answers for. Nothing is read or written here but small copies. */
+#include "tools/builder/builder.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/memory.h"
+#include "tools/builder/internal.h"
+
+/* Makes room for one more element. */
+static gw_status make_room(void **elements, uint32_t count, uint32_t *room, size_t bytes)
+{
+	if (count < *room)
+		return GW_OK;
+	uint32_t wanted = *room ? *room * 2 : 8;
+	void *grown = gw_realloc(*elements, wanted, bytes);
+	if (!grown)
+		return GW_NO_MEMORY;
+	*elements = grown;
+	*room = wanted;
+	return GW_OK;
+}
+
+gw_status gw_builder_target_check(const char *folder, bool replace)
+{
+	if (!replace && access(folder, F_OK) == 0)
+		return gw_fail(GW_EXISTS, "%s is there already: remove it, choose another --out, or pass --replace",
+			       folder);
+	return replace ? gw_meta_check_replaceable(folder) : GW_OK;
+}
+
+gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)
+{
+	*out = NULL;
+	gw_status status = gw_name_check("graph", graph_name);
+	if (status)
+		return status;
+	struct gw_builder *builder = gw_calloc(1, sizeof(*builder));
+	if (!builder)
+		return GW_NO_MEMORY;
+	snprintf(builder->name, sizeof(builder->name), "%s", graph_name);
+	*out = builder;
+	return GW_OK;
+}
+
+gw_status gw_builder_rename(struct gw_builder *builder, const char *graph_name)
+{
+	gw_status status = gw_name_check("graph", graph_name);
+	if (status == GW_OK)
+		snprintf(builder->name, sizeof(builder->name), "%s", graph_name);
+	return status;
+}
+
+const char *gw_builder_name(const struct gw_builder *builder)
+{
+	return builder->name;
+}
+
+void gw_builder_destroy(struct gw_builder *builder)
+{
+	if (!builder)
+		return;
+	for (uint32_t i = builder->num_owned; i-- > 0;)
+		builder->owned[i].release(builder->owned[i].memory);
+	for (uint32_t i = 0; i < builder->num_ntypes; i++)
+		gw_free(builder->ntypes[i].arrays.items);
+	for (uint32_t i = 0; i < builder->num_etypes; i++)
+		gw_free(builder->etypes[i].arrays.items);
+	gw_free(builder->owned);
+	gw_free(builder->ntypes);
+	gw_free(builder->etypes);
+	gw_free(builder);
+}
+
+gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*release)(void *memory))
+{
+	gw_status status =
+		make_room((void **)&builder->owned, builder->num_owned, &builder->owned_room, sizeof(*builder->owned));
+	if (status) {
+		release(memory);
+		return status;
+	}
+	builder->owned[builder->num_owned++] = (struct builder_owned){.memory = memory, .release = release};
+	return GW_OK;
+}
+
+void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status)
+{
+	void *memory = NULL;
+	if (*status != GW_OK)
+		return NULL;
+	if (count > SIZE_MAX / bytes)
+		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu elements", (unsigned long long)count);
+	else
+		memory = gw_malloc(count * bytes);
+	if (memory)
+		gw_memory_huge(memory, count * bytes);
+	if (*status == GW_OK)
+		*status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
+	return *status == GW_OK ? memory : NULL;
+}
+
+gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_t *out)
+{
+	for (uint32_t i = 0; i < builder->num_ntypes; i++) {
+		if (strcmp(builder->ntypes[i].name, name) == 0) {
+			*out = i;
+			return GW_OK;
+		}
+	}
+	gw_status status = gw_name_check("node type", name);
+	if (status)
+		return status;
+	if (builder->num_ntypes == GW_TYPES_MAX)
+		return gw_fail(GW_LIMIT, "more than %u node types", GW_TYPES_MAX);
+	status = make_room((void **)&builder->ntypes, builder->num_ntypes, &builder->ntype_room,
+			   sizeof(*builder->ntypes));
+	if (status)
+		return status;
+	struct builder_ntype *type = &builder->ntypes[builder->num_ntypes];
+	memset(type, 0, sizeof(*type));
+	snprintf(type->name, sizeof(type->name), "%s", name);
+	*out = builder->num_ntypes++;
+	return GW_OK;
+}
+
+void gw_builder_ntype_count(struct gw_builder *builder, uint32_t ntype, uint64_t count)
+{
+	builder->ntypes[ntype].count = count;
+}
+
+uint64_t gw_builder_ntype_nodes(const struct gw_builder *builder, uint32_t ntype)
+{
+	return builder->ntypes[ntype].count;
+}
+
+gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char *rel, uint32_t dst,
+			   const struct gw_builder_edges *edges, uint32_t *out)
+{
+	gw_status status = gw_name_check("edge type", rel);
+	if (status == GW_OK && edges->time)
+		status = gw_name_check("time column", edges->time_name);
+	if (status == GW_OK && edges->time && edges->rel)
+		status = gw_fail(
+			GW_UNSUPPORTED,
+			"edge type \"%s\": lists of many relations are in their order, and cannot be in that of a "
+			"time column too: import each relation as an edge type, or leave the time column out",
+			rel);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < builder->num_etypes; i++) {
+		const struct builder_etype *other = &builder->etypes[i];
+		if (other->src == src && other->dst == dst && strcmp(other->rel, rel) == 0)
+			return gw_fail(GW_EXISTS, "edge type %s:%s:%s is given twice", builder->ntypes[src].name, rel,
+				       builder->ntypes[dst].name);
+	}
+	if (builder->num_etypes >= GW_TYPES_MAX / 2)
+		return gw_fail(GW_LIMIT, "more than %u edge types", GW_TYPES_MAX / 2);
+	status = make_room((void **)&builder->etypes, builder->num_etypes, &builder->etype_room,
+			   sizeof(*builder->etypes));
+	if (status)
+		return status;
+	struct builder_etype *type = &builder->etypes[builder->num_etypes];
+	memset(type, 0, sizeof(*type));
+	snprintf(type->rel, sizeof(type->rel), "%s", rel);
+	if (edges->time)
+		snprintf(type->time_name, sizeof(type->time_name), "%s", edges->time_name);
+	type->src = src;
+	type->dst = dst;
+	type->edges = *edges;
+	type->edges.time_name = NULL; /* the copy is the one to use */
+	*out = builder->num_etypes++;
+	return GW_OK;
+}
+
+gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges *edges)
+{
+	uint64_t loops = 0, count = edges->count;
+	for (uint64_t i = 0; i < count; i++)
+		loops += edges->src[i] == edges->dst[i];
+	uint64_t total = 2 * count - loops;
+	uint64_t *memory = total <= SIZE_MAX / 24 ? gw_malloc(total * 3 * sizeof(*memory)) : NULL;
+	gw_status status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
+	if (status)
+		return gw_context(status, "edges turned round");
+	uint64_t *src = memory, *dst = src + total, *origin = dst + total, at = count;
+	for (uint64_t i = 0; i < count; i++) {
+		src[i] = edges->src[i];
+		dst[i] = edges->dst[i];
+		origin[i] = edges->origin ? edges->origin[i] : i;
+		if (src[i] == dst[i])
+			continue;
+		src[at] = dst[i];
+		dst[at] = src[i];
+		origin[at++] = origin[i];
+	}
+	edges->input_rows = edges->origin ? edges->input_rows : count;
+	edges->count = total;
+	edges->src = src;
+	edges->dst = dst;
+	edges->origin = origin;
+	edges->symmetric = true;
+	return GW_OK;
+}
+
+static gw_status add_item(struct builder_items *list, const char *what, const struct builder_item *item,
+			  const char *name)
+{
+	gw_status status = gw_name_check(what, name);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (strcmp(list->items[i].name, name) == 0)
+			return gw_fail(GW_EXISTS, "%s \"%s\" is given twice", what, name);
+	}
+	status = make_room((void **)&list->items, list->count, &list->capacity, sizeof(*list->items));
+	if (status)
+		return status;
+	struct builder_item *added = &list->items[list->count++];
+	*added = *item;
+	snprintf(added->name, sizeof(added->name), "%s", name);
+	added->array.name = NULL; /* name may move with the list */
+	return GW_OK;
+}
+
+static gw_status fail_taken(const char *what, const char *name)
+{
+	return gw_fail(GW_INVALID, "%s \"%s\": the format uses that name itself: choose another", what, name);
+}
+
+gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array)
+{
+	struct builder_item item = {.array = *array};
+	gw_status status = gw_name_is_taken(false, array->name)
+				   ? fail_taken("node feature", array->name)
+				   : add_item(&builder->ntypes[ntype].arrays, "node feature", &item, array->name);
+	return status ? gw_context(status, "node type %s", builder->ntypes[ntype].name) : GW_OK;
+}
+
+gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array)
+{
+	struct builder_item item = {.array = *array};
+	const struct builder_etype *type = &builder->etypes[etype];
+	assert(!array->weight || (array->dtype == GW_FLOAT32 && array->ndim == 1));
+	bool taken =
+		gw_name_is_taken(true, array->name) || (type->edges.time && strcmp(array->name, type->time_name) == 0);
+	gw_status status = taken ? fail_taken("edge feature", array->name)
+				 : add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
+	return status ? gw_context(status, "edge type %s", builder->etypes[etype].rel) : GW_OK;
+}
+
+static struct builder_item strings_item(uint64_t count, const uint64_t *offsets, const char *bytes)
+{
+	return (struct builder_item){
+		.strings = true, .offsets = offsets, .array = {.ndim = 1, .shape = {count}, .data = bytes}};
+}
+
+gw_status gw_builder_node_strings(struct gw_builder *builder, uint32_t ntype, const char *name, uint64_t count,
+				  const uint64_t *offsets, const char *bytes)
+{
+	struct builder_item item = strings_item(count, offsets, bytes);
+	return add_item(&builder->ntypes[ntype].arrays, "node strings", &item, name);
+}
+
+gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, const char *name, uint64_t count,
+				  const uint64_t *offsets, const char *bytes)
+{
+	struct builder_item item = strings_item(count, offsets, bytes);
+	size_t length = strlen(name), tail = strlen(".names");
+	if (length <= tail || strcmp(name + length - tail, ".names") != 0)
+		return gw_fail(GW_INVALID, "edge strings \"%s\": not a table of names, NAME.names", name);
+	return add_item(&builder->etypes[etype].arrays, "edge strings", &item, name);
+}

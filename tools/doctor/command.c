@@ -1,0 +1,195 @@
+/* graphwire doctor: what this host has for Graphwire, what that costs, and how it is mended.
+ *
+ *   trials (io_uring, huge pages, devices) -> the table of checks -> the servers named, by every transport -> a report
+ *
+ * Nothing is changed and no privilege is needed; what cannot be read is a note. Status 0, 1 if something stops work
+ * that was asked for, 2 for usage.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/options.h"
+#include "tools/doctor/doctor.h"
+#include "tools/tools.h"
+
+#define SERVERS_MAX   256
+#define KEY_BYTES_MAX 1024
+
+/* A row for each thing that is looked at. */
+static const struct check {
+	const char *section;
+	void (*run)(struct gw_doctor *doctor);
+} checks[] = {
+	{"memory", gw_doctor_memory},      {"memory", gw_doctor_locked},          {"memory", gw_doctor_hugepages},
+	{"memory", gw_doctor_transparent}, {"memory", gw_doctor_overcommit},      {"memory", gw_doctor_address_space},
+	{"memory", gw_doctor_sealed},      {"processors", gw_doctor_nodes},       {"processors", gw_doctor_processors},
+	{"kernel", gw_doctor_io_uring},    {"kernel", gw_doctor_io_uring_switch}, {"kernel", gw_doctor_seccomp},
+	{"kernel", gw_doctor_open_files},  {"RDMA", gw_doctor_modules},           {"RDMA", gw_doctor_device_files},
+	{"RDMA", gw_doctor_devices},       {"transports", gw_doctor_transports},
+};
+
+void gw_doctor_host(struct gw_doctor *doctor)
+{
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		doctor->section = checks[i].section;
+		checks[i].run(doctor);
+	}
+}
+
+void gw_doctor_transports(struct gw_doctor *doctor)
+{
+	static const char *const names[] = {"tcp", "shm", "verbs"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "%s", names[i]);
+		const struct gw_transport *transport;
+		if (gw_transport_find(names[i], &transport)) {
+			gw_doctor_raise(finding, GW_DOCTOR_NOTE);
+			gw_doctor_value(finding, "%s", gw_last_error());
+			gw_doctor_mend(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset "
+						"release && cmake --build --preset release");
+			continue;
+		}
+		gw_doctor_value(finding, "built in; a range counts as %u bytes besides its own",
+				transport->range_cost_bytes);
+		gw_doctor_figure(finding, "range_cost_constant", transport->range_cost_bytes);
+	}
+}
+
+struct command {
+	struct gw_doctor doctor;
+	struct gw_doctor_peers peers;
+	const char *servers[SERVERS_MAX];
+	struct gw_probe probe;
+	struct gw_verbs_report reports[GW_VERBS_REPORTS_MAX];
+	char no_reports[GW_ERROR_TEXT_MAX];
+	const char *key_file;
+	uint8_t key[KEY_BYTES_MAX];
+	bool json;
+};
+
+static gw_status take_server(void *input, char *text)
+{
+	struct command *c = input;
+	if (c->peers.count == SERVERS_MAX)
+		return gw_fail(GW_LIMIT, "more than %d servers", SERVERS_MAX);
+	c->servers[c->peers.count++] = text;
+	return gw_doctor_server_check(text);
+}
+
+static gw_status check_together(void *input)
+{
+	const struct command *c = input;
+	if (c->peers.count == 0 && (c->key_file || c->peers.transport))
+		return gw_fail(GW_INVALID, "--%s is for servers: name them with --server HOST:PORT",
+			       c->key_file ? "key-file" : "transport");
+	return GW_OK;
+}
+
+static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
+
+static const struct gw_option table[] = {
+	{"server", "HOST:PORT", "a server to reach by every transport; may be given again", 0,
+	 GW_OPTION_CALL(take_server)},
+	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(struct command, key_file)},
+	{"insecure", NULL, "reach servers on loopback that have no key, too", 0,
+	 GW_OPTION_FLAG(struct command, peers.insecure)},
+	{"transport", "auto|tcp|shm|verbs", "one that must reach every server (auto: any)", 0,
+	 GW_OPTION_CHOICE(struct command, peers.transport, transports)},
+	{"row", "BYTES", "bytes of a row, for the times and rates of reads (512)", 0,
+	 GW_OPTION_NUMBER(struct command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX)},
+	{"timeout", "MS", "how long a connect may take (5000)", 0,
+	 GW_OPTION_NUMBER(struct command, peers.timeout_ms, 1, 600000)},
+	{"measure", "MS", "how long each transport of a server is measured (800)", 0,
+	 GW_OPTION_NUMBER(struct command, peers.measure_ms, 10, 600000)},
+	{"bytes", "SIZE", "what a server or a cache here will keep in memory: does it fit?", 0,
+	 GW_OPTION_NUMBER(struct command, doctor.bytes, 1, 1ull << 50)},
+	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct command, json)},
+	{0},
+};
+
+static const char doc[] =
+	"Look at this host as Graphwire sees it: memory, huge pages, processors, io_uring, RDMA devices, and the "
+	"servers "
+	"that are named, by each transport, with the time of a read and the rate of many. Each finding says what it "
+	"costs and which command mends it. Nothing is changed; no privilege is needed.\n\n"
+	"Examples:\n"
+	"  graphwire doctor\n"
+	"  graphwire doctor --bytes 40Gi --json\n"
+	"  graphwire doctor --server 10.0.0.1:30050 --key-file job.key\n"
+	"  graphwire doctor --server 10.0.0.1:30050 --transport verbs --row 400"
+	"\v\"ok\": as it should be. \"note\": worth knowing, or not known. \"warning\": it costs speed. \"problem\": "
+	"it "
+	"stops what was asked for. With --json: {\"status\", \"findings\": [{\"section\", \"name\", \"status\", "
+	"\"value\", \"costs\", \"mend\", \"figures\"}]}.\n\n"
+	"Exit status: 0 no problem, 1 a problem (a server that no transport reaches, memory that does not suffice), 2 "
+	"bad options.";
+
+static void look_at_devices(struct command *c)
+{
+	c->doctor.reports = c->reports;
+#ifdef GRAPHWIRE_VERBS
+	if (gw_verbs_report(c->reports, GW_VERBS_REPORTS_MAX, &c->doctor.report_count)) {
+		snprintf(c->no_reports, sizeof(c->no_reports), "%s", gw_last_error());
+		c->doctor.no_reports = c->no_reports;
+	}
+#else
+	c->doctor.no_reports = "Graphwire was built without RDMA";
+#endif
+}
+
+static gw_status run(struct command *c)
+{
+	gw_status status = GW_OK;
+	if (c->key_file) {
+		status = gw_secret_read(c->key_file, c->key, &c->peers.key_bytes);
+		c->peers.key = c->key;
+	}
+	if (status)
+		return status;
+	gw_probe_read(&c->probe);
+	c->doctor.probe = &c->probe;
+	look_at_devices(c);
+	gw_doctor_host(&c->doctor);
+	c->doctor.section = "servers";
+	c->peers.servers = c->servers;
+	if (c->peers.count)
+		gw_doctor_ask(&c->doctor, &c->peers);
+	if (c->json)
+		status = gw_doctor_print_json(&c->doctor);
+	else
+		gw_doctor_print(&c->doctor);
+	if (!status && c->doctor.left_out)
+		status = gw_fail(GW_NO_MEMORY, "no memory for %u of the findings", c->doctor.left_out);
+	return status;
+}
+
+int gw_tool_doctor(int argc, char **argv)
+{
+	static const struct gw_options options = {
+		.table = table,
+		.argument_missing = "servers are named with --server HOST:PORT",
+		.doc = doc,
+		.check = check_together,
+	};
+	struct command *c = gw_calloc(1, sizeof(*c));
+	int result = 1;
+	if (c) {
+		c->doctor.root = "";
+		c->peers.row_bytes = 512;
+		c->peers.timeout_ms = 5000;
+		c->peers.measure_ms = 800;
+		gw_options_parse(&options, argc, argv, c);
+	}
+	gw_status status = c ? run(c) : GW_NO_MEMORY;
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
+	else
+		result = gw_doctor_worst(&c->doctor) == GW_DOCTOR_PROBLEM;
+	if (c) {
+		explicit_bzero(c->key, sizeof(c->key));
+		gw_doctor_free(&c->doctor);
+	}
+	gw_free(c);
+	return result;
+}

@@ -1,0 +1,256 @@
+/* Memory and the process's limits: how much there is, how much of it may be locked, which pages it comes in, and how
+ * many files may be open. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/doctor/doctor.h"
+
+#define MIB            (1ull << 20)
+#define CAP_LOCK_BIT   14         /* CAP_IPC_LOCK in the masks of /proc/self/status */
+#define LOCKED_MIN     (64 * MIB) /* below this not even a client's landing memory is registered whole */
+#define PAGES_UNASKED  512u       /* of 2 MiB, proposed where nobody said how many bytes */
+#define OPEN_FILES_MIN 1024u
+
+static const char *text_of_limit(char text[GW_UNIT_TEXT_MAX], uint64_t bytes)
+{
+	if (bytes == UINT64_MAX)
+		return "unlimited";
+	return gw_text_bytes(text, (double)bytes);
+}
+
+void gw_doctor_memory(struct gw_doctor *doctor)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "memory");
+	char available[GW_UNIT_TEXT_MAX], total[GW_UNIT_TEXT_MAX], wanted[GW_UNIT_TEXT_MAX];
+	struct gw_memory memory;
+	gw_memory_read(doctor->root, -1, &memory);
+	if (memory.total == UINT64_MAX && memory.available == UINT64_MAX) {
+		gw_doctor_unread(finding, "/proc/meminfo");
+		return;
+	}
+	bool group = memory.cgroup_limit != UINT64_MAX && strcmp(memory.bound_by, "control group") == 0;
+	gw_doctor_value(finding, "%s available of %s", text_of_limit(available, memory.available),
+			text_of_limit(total, memory.total));
+	if (group)
+		gw_doctor_value(finding, ", bound by the control group's limit of %s",
+				text_of_limit(total, memory.cgroup_limit));
+	/* Pages in the pool are taken already, and serve us all the same. */
+	uint64_t pool = doctor->probe ? doctor->probe->hugetlb_free * GW_HUGETLB_BYTES : 0;
+	if (doctor->bytes <= memory.available || doctor->bytes <= pool)
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
+	gw_doctor_costs(finding, "%s do not fit: loading them is refused",
+			gw_text_bytes(wanted, (double)doctor->bytes));
+	if (group)
+		gw_doctor_mend(finding,
+			       "sudo systemctl set-property UNIT MemoryMax=%llu (a container: docker update "
+			       "--memory %llu NAME); or more parts",
+			       (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available),
+			       (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available));
+	else
+		gw_doctor_mend(finding, "graphwire partition GRAPH --num-parts MORE --out parts/");
+}
+
+/* Whether the limit binds this process: by trial where that was made; else by what the kernel grants it. */
+static bool limit_binds(const struct gw_doctor *doctor, uint64_t soft)
+{
+	char mask[GW_DOCTOR_WORD_MAX];
+	unsigned long long capabilities = 0;
+	if (soft == UINT64_MAX)
+		return false;
+	if (doctor->probe)
+		return doctor->probe->locked_bytes_max != UINT64_MAX;
+	return !gw_doctor_self(doctor, "CapEff", mask) || sscanf(mask, "%16llx", &capabilities) != 1 ||
+	       !(capabilities >> CAP_LOCK_BIT & 1);
+}
+
+void gw_doctor_locked(struct gw_doctor *doctor)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "locked memory");
+	struct gw_doctor_names devices;
+	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX], need[GW_UNIT_TEXT_MAX];
+	uint64_t soft, hard, wanted = doctor->bytes ? doctor->bytes : LOCKED_MIN;
+	if (!gw_doctor_limit(doctor, "Max locked memory", &soft, &hard)) {
+		gw_doctor_unread(finding, "/proc/self/limits");
+		return;
+	}
+	bool binds = limit_binds(doctor, soft);
+	gw_doctor_value(finding,
+			"soft %s, hard %s%s; RDMA locks what it registers: a server %s, a client the memory "
+			"that rows land in",
+			text_of_limit(first, soft), text_of_limit(second, hard),
+			binds || soft == UINT64_MAX ? "" : ", not binding this process (CAP_IPC_LOCK)",
+			doctor->bytes ? text_of_limit(need, doctor->bytes) : "its whole part");
+	if (!binds || soft >= wanted)
+		return;
+	gw_doctor_raise(finding, gw_doctor_device_names(doctor, &devices) ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
+	gw_doctor_costs(finding, "servers cannot register their part for RDMA, and clients copy every row once more");
+	if (hard == UINT64_MAX)
+		gw_doctor_mend(finding, "ulimit -l unlimited");
+	else
+		gw_doctor_mend(
+			finding,
+			"echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/graphwire.conf, then log "
+			"in again (systemd: LimitMEMLOCK=infinity; docker run --ulimit memlock=-1)");
+}
+
+/* --- Pages. --- */
+
+static bool read_pool(const struct gw_doctor *doctor, uint32_t node, const char *size, int64_t *total, int64_t *free)
+{
+	const char *folder = "/sys/devices/system/node/node";
+	return gw_doctor_number(doctor, total, "%s%u/hugepages/hugepages-%s/nr_hugepages", folder, node, size) &&
+	       gw_doctor_number(doctor, free, "%s%u/hugepages/hugepages-%s/free_hugepages", folder, node, size) &&
+	       *total >= 0 && *free >= 0;
+}
+
+static void judge_pool(const struct gw_doctor *doctor, struct gw_doctor_finding *finding, uint32_t node, uint32_t nodes,
+		       int64_t total, int64_t free)
+{
+	char bytes[GW_UNIT_TEXT_MAX];
+	uint64_t share = doctor->bytes / nodes + (doctor->bytes % nodes != 0);
+	uint64_t wanted = doctor->bytes ? (share + GW_HUGETLB_BYTES - 1) / GW_HUGETLB_BYTES : 1;
+	bool transparent = doctor->probe && doctor->probe->collapse;
+	if ((uint64_t)free >= wanted)
+		return;
+	/* The pool is one of two ways to huge pages. */
+	gw_doctor_raise(finding, !transparent ? GW_DOCTOR_WARNING : doctor->bytes ? GW_DOCTOR_NOTE : GW_DOCTOR_OK);
+	if (transparent) {
+		gw_doctor_value(finding, "; transparent ones are made instead");
+		if (doctor->bytes)
+			gw_doctor_costs(finding, "making them takes time while a part is loaded, and fragmented memory "
+						 "leaves some small");
+	} else {
+		gw_doctor_costs(finding, "unless transparent huge pages can be made: random rows at about half speed");
+	}
+	if (!transparent || doctor->bytes) {
+		uint64_t more = doctor->bytes ? wanted - (uint64_t)free : PAGES_UNASKED;
+		gw_doctor_mend(finding,
+			       "echo %llu | sudo tee "
+			       "/sys/devices/system/node/node%u/hugepages/hugepages-2048kB/nr_hugepages (%s more)",
+			       (unsigned long long)((uint64_t)total + more), node,
+			       gw_text_bytes(bytes, (double)(more * GW_HUGETLB_BYTES)));
+	}
+}
+
+void gw_doctor_hugepages(struct gw_doctor *doctor)
+{
+	static struct gw_numa_nodes nodes; /* some KiB */
+	gw_numa_nodes_read(doctor->root, &nodes);
+	for (uint32_t i = 0; i < nodes.count; i++) {
+		int64_t total, free;
+		uint32_t node = nodes.numbers[i];
+		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "huge pages node%u", node);
+		if (!read_pool(doctor, node, "2048kB", &total, &free)) {
+			char path[96];
+			snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/hugepages", node);
+			gw_doctor_unread(finding, path);
+			continue;
+		}
+		gw_doctor_value(finding, "2 MiB: %lld free of %lld", (long long)free, (long long)total);
+		judge_pool(doctor, finding, node, nodes.count, total, free);
+		if (read_pool(doctor, node, "1048576kB", &total, &free))
+			gw_doctor_value(finding, "; 1 GiB: %lld free of %lld%s", (long long)free, (long long)total,
+					total ? ", which Graphwire does not use" : "");
+	}
+}
+
+static bool choice_of(const struct gw_doctor *doctor, const char *file, char choice[16])
+{
+	char line[GW_DOCTOR_WORD_MAX];
+	choice[0] = 0;
+	if (gw_doctor_word(doctor, line, "/sys/kernel/mm/transparent_hugepage/%s", file)) {
+		const char *begin = strchr(line, '[');
+		size_t n = begin ? strcspn(begin + 1, "]") : 0;
+		if (begin && n > 0 && n < 16 && begin[1 + n] == ']')
+			snprintf(choice, 16, "%.*s", (int)n, begin + 1);
+	}
+	return choice[0] != 0;
+}
+
+void gw_doctor_transparent(struct gw_doctor *doctor)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "transparent huge pages");
+	char private[16], shared[16];
+	bool known = choice_of(doctor, "enabled", private);
+	if (!choice_of(doctor, "shmem_enabled", shared) || !known) {
+		gw_doctor_unread(finding, "/sys/kernel/mm/transparent_hugepage");
+		return;
+	}
+	bool collapse = doctor->probe && doctor->probe->collapse;
+	gw_doctor_value(finding, "%s; for shared memory %s%s", private, shared,
+			!doctor->probe ? ""
+			: collapse     ? "; they can be made on request (MADV_COLLAPSE)"
+				       : "; they cannot be made on request");
+	if (collapse || (strcmp(shared, "never") != 0 && strcmp(shared, "deny") != 0))
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+	gw_doctor_costs(finding, "without a pool of huge pages: random rows at about half speed");
+	gw_doctor_mend(finding, "echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled");
+}
+
+/* --- What is granted. --- */
+
+void gw_doctor_overcommit(struct gw_doctor *doctor)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "overcommit");
+	int64_t mode;
+	if (!gw_doctor_number(doctor, &mode, "/proc/sys/vm/overcommit_memory") || mode < 0 || mode > 2) {
+		gw_doctor_unread(finding, "/proc/sys/vm/overcommit_memory");
+		return;
+	}
+	gw_doctor_value(finding, "vm.overcommit_memory = %lld", (long long)mode);
+	if (mode < 2)
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+	gw_doctor_costs(finding, "a part may be refused though memory is free: what is reserved counts as taken");
+	gw_doctor_mend(finding, "sudo sysctl -w vm.overcommit_memory=0");
+}
+
+void gw_doctor_address_space(struct gw_doctor *doctor)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "address space");
+	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX];
+	uint64_t soft, hard;
+	if (!gw_doctor_limit(doctor, "Max address space", &soft, &hard)) {
+		gw_doctor_unread(finding, "/proc/self/limits");
+		return;
+	}
+	gw_doctor_value(finding, "soft %s, hard %s", text_of_limit(first, soft), text_of_limit(second, hard));
+	if (soft == UINT64_MAX)
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+	gw_doctor_costs(finding, "parts and mapped memory above it are refused");
+	gw_doctor_mend(finding,
+		       hard == UINT64_MAX
+			       ? "ulimit -v unlimited"
+			       : "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, "
+				 "then log in again");
+}
+
+void gw_doctor_open_files(struct gw_doctor *doctor)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "open files");
+	uint64_t soft, hard;
+	if (!gw_doctor_limit(doctor, "Max open files", &soft, &hard)) {
+		gw_doctor_unread(finding, "/proc/self/limits");
+		return;
+	}
+	gw_doctor_value(finding, "at most %llu, which may be raised to ", (unsigned long long)soft);
+	if (hard == UINT64_MAX)
+		gw_doctor_value(finding, "any number");
+	else
+		gw_doctor_value(finding, "%llu", (unsigned long long)hard);
+	if (soft >= OPEN_FILES_MIN)
+		return;
+	/* A server raises its own as far as it may. */
+	gw_doctor_raise(finding, hard >= OPEN_FILES_MIN ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
+	gw_doctor_costs(finding,
+			"a client takes a descriptor for each thread and server, a server one for each client");
+	if (hard >= OPEN_FILES_MIN)
+		gw_doctor_mend(finding, "ulimit -n %u", OPEN_FILES_MIN);
+	else
+		gw_doctor_mend(finding,
+			       "echo '* - nofile 65536' | sudo tee /etc/security/limits.d/graphwire-files.conf, then "
+			       "log in again (systemd: LimitNOFILE=65536; docker run --ulimit nofile=65536)");
+}

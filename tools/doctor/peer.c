@@ -1,0 +1,287 @@
+/* Servers: for each, every transport in turn is connected to, read from and measured.
+ *
+ *   tcp: hello ─▶ who is it? ─▶ shm: the name of that incarnation on this host
+ *                            ─▶ verbs: the same host and port
+ *   each: connect ─▶ a sample, compared with the first one's ─▶ latency, rate, cost of a range
+ *
+ * A transport that cannot be had is told with the endpoint's own reason: a note where it is ordinary (another host, no
+ * device), a warning where this host has what it takes or where reads fail, a problem where it was asked for. A server
+ * that none reaches is a problem, and so are different bytes over two of them.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "tools/doctor/doctor.h"
+
+#define OFF_FACTOR 4 /* a constant that is so far from what was measured is worth a word */
+
+enum way { BY_TCP, BY_SHM, BY_VERBS, WAYS };
+static const char *const schemes[WAYS] = {"tcp", "shm", "verbs"};
+
+struct peer {
+	struct gw_doctor *doctor;
+	const struct gw_doctor_peers *peers;
+	const char *text;
+	struct gw_address address;
+	bool reached[WAYS];
+	const char *first;    /* the transport that reached it first; NULL: none yet */
+	uint64_t incarnation; /* of whom it reached; the others must reach the same */
+	uint8_t *sample, *other;
+	uint32_t sample_bytes; /* 0: there is nothing to compare with */
+};
+
+gw_status gw_doctor_server_check(const char *text)
+{
+	struct gw_address address;
+	gw_status status = gw_address_parse(text, &address);
+	if (!status && (strcmp(address.scheme, "shm") == 0 || strcmp(address.scheme, "memory") == 0))
+		status = gw_fail(GW_INVALID, "\"%.64s\": give HOST:PORT; every transport is tried there", text);
+	if (!status && address.port == 0)
+		status = gw_fail(GW_INVALID, "\"%.64s\": no server has port 0", text);
+	return status;
+}
+
+static bool is_asked_for(const struct peer *peer, const char *scheme)
+{
+	return peer->peers->transport && strcmp(peer->peers->transport, scheme) == 0;
+}
+
+/* --- One transport. --- */
+
+static gw_status reach(const struct peer *peer, enum way way, struct gw_doctor_reader **out)
+{
+	const struct gw_doctor_peers *peers = peer->peers;
+	struct gw_connect_options to = {.address = peer->address,
+					.key = peers->key,
+					.key_bytes = peers->key_bytes,
+					.deadline_ns = gw_deadline_ns((int64_t)peers->timeout_ms)};
+	uint8_t found[GW_KEY_BYTES];
+	gw_status status = peers->key ? GW_OK : gw_key_choose(&to, peers->insecure, found);
+	snprintf(to.address.scheme, sizeof(to.address.scheme), "%s", schemes[way]);
+	if (way == BY_SHM) {
+		snprintf(to.address.host, sizeof(to.address.host), "%016llx", (unsigned long long)peer->incarnation);
+		to.address.port = 0;
+	}
+	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
+	*out = NULL;
+	if (!status)
+		status = gw_doctor_reader_open(schemes[way], &to, peers->row_bytes, peers->measure_ms, out);
+	explicit_bzero(found, sizeof(found));
+	return status;
+}
+
+/* What is lost by it, and what may help. */
+static void judge_unreached(const struct peer *peer, enum way way, gw_status status, struct gw_doctor_finding *finding)
+{
+	struct gw_doctor_names devices;
+	bool mapped = way == BY_VERBS && peer->reached[BY_SHM];
+	if (is_asked_for(peer, schemes[way])) {
+		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
+		gw_doctor_costs(finding, "--transport asks for it");
+	} else if (mapped) {
+		gw_doctor_costs(finding, "nothing: the server's memory is mapped");
+	} else if (way == BY_VERBS) {
+		gw_doctor_costs(finding, "every row goes through both kernels and takes the server's processors");
+	} else if (way == BY_SHM) {
+		gw_doctor_costs(finding, "nothing, if the server is on another host or another user's");
+	}
+	if (status == GW_REFUSED)
+		gw_doctor_mend(finding, "graphwire doctor --server %s --key-file FILE, the one that the server has%s",
+			       peer->text, peer->peers->key ? "" : "; --insecure, if it is to have none");
+	if (way != BY_VERBS || mapped || !gw_doctor_device_names(peer->doctor, &devices))
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+	gw_doctor_mend(finding, "%sgraphwire doctor, on the server's host", finding->mend[0] ? "; " : "");
+}
+
+static void tell_unreached(const struct peer *peer, enum way way, gw_status status, const char *reason)
+{
+	struct gw_doctor_finding *finding =
+		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, schemes[way]);
+	gw_doctor_value(finding, "not reached: %s", reason);
+	judge_unreached(peer, way, status, finding);
+}
+
+static void tell_untried(const struct peer *peer, enum way way, const char *reason)
+{
+	struct gw_doctor_finding *finding =
+		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, schemes[way]);
+	gw_doctor_value(finding, "not tried, since %s", reason);
+	if (is_asked_for(peer, schemes[way])) {
+		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
+		gw_doctor_costs(finding, "--transport asks for it");
+	}
+}
+
+/* Whether it is the server that the transport before reached. */
+static bool judge_identity(struct peer *peer, enum way way, struct gw_doctor_finding *finding, uint64_t incarnation)
+{
+	if (!peer->first) {
+		peer->first = schemes[way];
+		peer->incarnation = incarnation;
+	}
+	if (incarnation == peer->incarnation)
+		return true;
+	gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
+	gw_doctor_value(finding, "another server than over %s, or it has restarted meanwhile; ", peer->first);
+	gw_doctor_costs(finding, "clients cannot tell which of the two they read from");
+	gw_doctor_mend(finding, "graphwire stat %s", peer->text);
+	return false;
+}
+
+/* Compares what was read with what the first transport read. */
+static bool judge_sample(struct peer *peer, struct gw_doctor_finding *finding, uint32_t bytes)
+{
+	if (peer->sample_bytes == 0) {
+		memcpy(peer->sample, peer->other, GW_DOCTOR_SAMPLE_BYTES);
+		peer->sample_bytes = bytes;
+		return true;
+	}
+	if (bytes != peer->sample_bytes || memcmp(peer->sample, peer->other, bytes) != 0) {
+		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
+		gw_doctor_value(finding, "; other bytes than over %s", peer->first);
+		gw_doctor_costs(finding, "wrong rows: do not train over it");
+		gw_doctor_mend(finding, "graphwire epoch --part-config PARTS --servers %s --check", peer->text);
+		return false;
+	}
+	gw_doctor_value(finding, "; %u bytes compared with %s, the same", bytes, peer->first);
+	return true;
+}
+
+static void tell_figures(struct gw_doctor_finding *finding, const struct gw_doctor_figures *figures)
+{
+	char rows[GW_UNIT_TEXT_MAX], p50[GW_UNIT_TEXT_MAX], p99[GW_UNIT_TEXT_MAX];
+	gw_doctor_value(finding, "a row of %u B in %s (99 of 100 in %s); %s rows/s, %.3g GB/s", figures->row_bytes,
+			gw_text_duration(p50, figures->p50_us * 1e-6), gw_text_duration(p99, figures->p99_us * 1e-6),
+			gw_text_count(rows, figures->rows_per_second), figures->bytes_per_second * 1e-9);
+	gw_doctor_figure(finding, "row_bytes", figures->row_bytes);
+	gw_doctor_figure(finding, "p50_us", figures->p50_us);
+	gw_doctor_figure(finding, "p99_us", figures->p99_us);
+	gw_doctor_figure(finding, "rows_per_second", figures->rows_per_second);
+	gw_doctor_figure(finding, "bytes_per_second", figures->bytes_per_second);
+}
+
+/* The break-even between reading a list whole and picking from it: as measured, beside what is counted with. */
+static void tell_range(const struct peer *peer, const struct gw_transport *transport, double measured)
+{
+	struct gw_doctor_finding *finding =
+		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s ranges", peer->text, transport->name);
+	double constant = transport->range_cost_bytes;
+	gw_doctor_figure(finding, "range_cost_bytes", measured);
+	gw_doctor_figure(finding, "range_cost_constant", constant);
+	if (isnan(measured)) {
+		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
+		gw_doctor_value(finding, "a range counts as %.0f bytes besides its own; the times did not tell more",
+				constant);
+		return;
+	}
+	gw_doctor_value(finding, "a range costs as much as %.0f bytes besides its own, and counts as %.0f", measured,
+			constant);
+	if (measured <= OFF_FACTOR * constant && measured * OFF_FACTOR >= constant)
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
+	gw_doctor_costs(finding, "some lists are read whole that are better picked from, or the other way round");
+}
+
+/* What was reached: who it is, its bytes, its figures. */
+static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reader *reader)
+{
+	const struct gw_endpoint *endpoint = gw_doctor_reader_endpoint(reader);
+	const struct gw_peer who = endpoint->peer;
+	bool empty = who.region_count == 0 || who.regions[0].bytes == 0;
+	struct gw_doctor_finding *finding =
+		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s", peer->text, schemes[way]);
+	struct gw_doctor_figures figures = {0};
+	uint32_t bytes = 0;
+	bool same = judge_identity(peer, way, finding, who.incarnation);
+	gw_status status = empty ? GW_OK : gw_doctor_reader_sample(reader, peer->other, &bytes);
+	if (!status && !empty)
+		status = gw_doctor_reader_measure(reader, &figures);
+	if (status) {
+		gw_doctor_raise(finding, is_asked_for(peer, schemes[way]) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
+		gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
+		gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
+		gw_doctor_mend(finding, "graphwire stat %s, and the server's log", peer->text);
+		return;
+	}
+	if (empty)
+		gw_doctor_value(finding, "connected; it has nothing to read");
+	else
+		tell_figures(finding, &figures);
+	/* Rows that change may have changed. */
+	if (same && !empty && who.regions[0].kind == GW_REGION_IMMUTABLE)
+		same = judge_sample(peer, finding, bytes);
+	peer->reached[way] = same;
+	if (!empty)
+		tell_range(peer, endpoint->transport, figures.range_cost_bytes);
+}
+
+/* --- One server. --- */
+
+static gw_status try_way(struct peer *peer, enum way way)
+{
+	struct gw_doctor_reader *reader;
+	gw_status status = reach(peer, way, &reader);
+	if (status)
+		tell_unreached(peer, way, status, gw_last_error());
+	else
+		tell_reached(peer, way, reader);
+	gw_doctor_reader_close(reader);
+	return status;
+}
+
+/* As client/upgrade.c chooses: mapped memory, then RDMA that reads what TCP reads, then TCP. */
+static void tell_choice(const struct peer *peer)
+{
+	bool any = peer->reached[BY_TCP] || peer->reached[BY_SHM] || peer->reached[BY_VERBS];
+	struct gw_doctor_finding *finding =
+		gw_doctor_find(peer->doctor, any ? GW_DOCTOR_OK : GW_DOCTOR_PROBLEM, "%s", peer->text);
+	if (any) {
+		gw_doctor_value(finding, "clients here read over %s",
+				peer->reached[BY_SHM]     ? "shm"
+				: peer->reached[BY_VERBS] ? "verbs"
+							  : "tcp");
+		return;
+	}
+	gw_doctor_value(finding, "reached by no transport");
+	gw_doctor_costs(finding, "its part cannot be read: clients fail");
+	gw_doctor_mend(finding, "graphwire serve --part-config PARTS --part N --listen %s, on its host", peer->text);
+}
+
+static void ask_server(struct peer *peer)
+{
+	if (try_way(peer, BY_TCP) == GW_OK) {
+		try_way(peer, BY_SHM);
+		try_way(peer, BY_VERBS);
+	} else {
+		tell_untried(peer, BY_SHM, "the server tells its name over TCP");
+		tell_untried(peer, BY_VERBS, "it begins with a hello over TCP");
+	}
+	tell_choice(peer);
+}
+
+void gw_doctor_ask(struct gw_doctor *doctor, const struct gw_doctor_peers *peers)
+{
+	uint8_t *samples = gw_calloc(2, GW_DOCTOR_SAMPLE_BYTES);
+	if (!samples) {
+		doctor->left_out++;
+		return;
+	}
+	for (uint32_t i = 0; i < peers->count; i++) {
+		struct peer peer = {.doctor = doctor,
+				    .peers = peers,
+				    .text = peers->servers[i],
+				    .sample = samples,
+				    .other = samples + GW_DOCTOR_SAMPLE_BYTES};
+		if (gw_address_parse(peer.text, &peer.address))
+			gw_doctor_value(gw_doctor_find(doctor, GW_DOCTOR_PROBLEM, "%s", peer.text), "%s",
+					gw_last_error());
+		else
+			ask_server(&peer);
+	}
+	gw_free(samples);
+}

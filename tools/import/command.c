@@ -1,0 +1,245 @@
+/* graphwire import: the command line. What the words mean is tools/import/plan.c's; the work is tools/import/run.c's.
+ */
+#include "tools/import/import.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "tools/import/apt.h"
+#include "tools/output_options.h"
+#include "tools/tools.h"
+
+static const char doc[] =
+	"Turn edge lists, NumPy arrays, triples or a chunked graph into a one-part graph; graphwire partition cuts "
+	"it.\v"
+	"Ids that are numbers keep their value (dense) unless they are sparse; sparse ones and names are numbered in "
+	"the "
+	"order of their first appearance and kept as orig_id. An .npz needs no further options: src and dst (or "
+	"edges), "
+	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. Matrices (Matrix Market, scipy.sparse.save_npz) "
+	"and "
+	"LightGraphs' files say themselves how many nodes there are; row i, column j is the edge from i to j. "
+	"graphwire "
+	"import apt --help tells about "
+	"packages.\n\n"
+	"Examples:\n"
+	"  graphwire import --from edges.tsv.gz --out graph/\n"
+	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
+	"                   --time when --edge-column stars=rating --out graph/\n"
+	"  graphwire import --edges author:writes:paper=writes.csv \\\n"
+	"                   --edges paper:cites:paper=cites.csv --reverse \\\n"
+	"                   --node-feature paper:feat=paper.npy \\\n"
+	"                   --node-mask paper:train_mask=train.npy --out graph/\n"
+	"  graphwire import --triples train=train.tsv --triples valid=valid.tsv \\\n"
+	"                   --triples test=test.tsv --out kg/\n"
+	"  graphwire import --from cora.npz --out cora/\n"
+	"  graphwire import --edges user:rates:film=ratings.mtx.gz --weight 3 \\\n"
+	"                   --out graph/\n"
+	"  graphwire import --from chunked/metadata.json --out graph/\n"
+	"  graphwire import apt --out packages/\n";
+
+struct arguments {
+	struct gw_import_options import;
+	struct gw_import_word *words;
+	bool comments_given;
+};
+
+static gw_status add_word(struct arguments *a, enum gw_import_kind kind, const char *text)
+{
+	gw_status status = gw_import_word_check(kind, text);
+	if (status)
+		return status;
+	struct gw_import_word *grown = gw_realloc(a->words, a->import.num_words + 1, sizeof(*a->words));
+	if (!grown)
+		return GW_NO_MEMORY;
+	a->words = grown;
+	a->words[a->import.num_words++] = (struct gw_import_word){.kind = kind, .text = text};
+	return GW_OK;
+}
+
+#define WORD(function, kind)                                                                                           \
+	static gw_status function(void *input, char *text)                                                             \
+	{                                                                                                              \
+		return add_word(input, kind, text);                                                                    \
+	}
+WORD(take_edges, GW_IMPORT_EDGES)
+WORD(take_triples, GW_IMPORT_TRIPLES)
+WORD(take_nodes, GW_IMPORT_NODES)
+WORD(take_num_nodes, GW_IMPORT_NUM_NODES)
+WORD(take_node_feature, GW_IMPORT_NODE_FEATURE)
+WORD(take_node_mask, GW_IMPORT_NODE_MASK)
+WORD(take_edge_feature, GW_IMPORT_EDGE_FEATURE)
+WORD(take_edge_column, GW_IMPORT_EDGE_COLUMN)
+#undef WORD
+
+static gw_status parse_delimiter(const char *text, char *out)
+{
+	static const struct {
+		const char *name;
+		char delimiter;
+	} names[] = {{"tab", '\t'}, {"\\t", '\t'}, {"comma", ','}, {"semicolon", ';'}, {"space", ' '}, {"pipe", '|'}};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i].name, text) == 0) {
+			*out = names[i].delimiter;
+			return GW_OK;
+		}
+	}
+	if (strlen(text) != 1 || strchr("\"\n\r", text[0]))
+		return gw_fail(GW_INVALID, "\"%.32s\" is not one character", text);
+	*out = text[0];
+	return GW_OK;
+}
+
+static gw_status take_delimiter(void *input, char *text)
+{
+	struct gw_table_format *format = &((struct arguments *)input)->import.text;
+	gw_status status = parse_delimiter(text, &format->delimiter);
+	format->quotes = format->delimiter == ',' || format->delimiter == ';';
+	return status;
+}
+
+static gw_status take_header(void *input, char *text)
+{
+	(void)text;
+	((struct arguments *)input)->import.text.header = GW_HEADER_YES;
+	return GW_OK;
+}
+
+static gw_status take_no_header(void *input, char *text)
+{
+	(void)text;
+	((struct arguments *)input)->import.text.header = GW_HEADER_NONE;
+	return GW_OK;
+}
+
+static gw_status take_comments(void *input, char *text)
+{
+	struct arguments *a = input;
+	if (strlen(text) > GW_TABLE_COMMENTS_MAX)
+		return gw_fail(GW_INVALID, "at most %u characters", GW_TABLE_COMMENTS_MAX);
+	snprintf(a->import.text.comments, sizeof(a->import.text.comments), "%s", text);
+	a->comments_given = true;
+	return GW_OK;
+}
+
+static gw_status check(void *input)
+{
+	const struct gw_import_options *o = &((const struct arguments *)input)->import;
+	const struct {
+		const char *option, *column;
+	} columns[] = {{"src-column", o->src_column},
+		       {"dst-column", o->dst_column},
+		       {"rel-column", o->rel_column},
+		       {"weight", o->weight_column},
+		       {"time", o->time_column}};
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		gw_status status = columns[i].column ? gw_import_column_check(columns[i].column) : GW_OK;
+		if (status)
+			return gw_context(status, "--%s", columns[i].option);
+	}
+	if (o->name && gw_name_check("graph", o->name) != GW_OK)
+		return GW_INVALID;
+	bool inputs = false;
+	for (uint32_t i = 0; i < o->num_words; i++) {
+		enum gw_import_kind kind = ((const struct arguments *)input)->words[i].kind;
+		inputs |= kind == GW_IMPORT_EDGES || kind == GW_IMPORT_TRIPLES;
+	}
+	if (!inputs)
+		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
+	if (o->undirected && o->reverse)
+		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
+	return GW_OK;
+}
+
+static const char *const formats[] = {"auto", "text", "npy", "npz", "dgl", NULL};
+static const char *const id_kinds[] = {"auto", "dense", "compact", "text", NULL};
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{.help = "Input (each may be given several times):", .group = 1},
+	{"from", "FILE", "edges of a homogeneous graph: text (gzip or not), .npy, .npz; or DGL's metadata.json", 1,
+	 GW_OPTION_CALL(take_edges)},
+	{"edges", "SRC:REL:DST=FILE", "edges of one type", 1, GW_OPTION_CALL(take_edges)},
+	{"triples", "[SPLIT=]FILE", "head, relation, tail; SPLIT is train, valid or test and becomes a mask", 1,
+	 GW_OPTION_CALL(take_triples)},
+	{"format", "FORMAT", "text, npy, npz or dgl, where a file's name does not tell", 1,
+	 GW_OPTION_CHOICE(A, import.format, formats)},
+	{.help = "Text:", .group = 2},
+	{"delimiter", "CHAR", "tab, comma, semicolon, space or a character (default: by the first line)", 2,
+	 GW_OPTION_CALL(take_delimiter)},
+	{"header", NULL,
+	 "the first line names the columns (default: it does if there are numbers below it, but none in it, or if it "
+	 "says src and dst, source and target or the like)",
+	 2, GW_OPTION_CALL(take_header)},
+	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
+	{"comment", "CHARS", "lines that start so are skipped (default #%, none for triples)", 2,
+	 GW_OPTION_CALL(take_comments)},
+	{"src-column", "COLUMN", "name, or number from 1 (default 1)", 2, GW_OPTION_TEXT(A, import.src_column)},
+	{"dst-column", "COLUMN", "(default 2; 3 for triples)", 2, GW_OPTION_TEXT(A, import.dst_column)},
+	{"rel-column", "COLUMN", "relation of triples (default 2)", 2, GW_OPTION_TEXT(A, import.rel_column)},
+	{"weight", "COLUMN", "edge feature \"weight\", float32 >= 0, with an alias table for weighted sampling", 2,
+	 GW_OPTION_TEXT(A, import.weight_column)},
+	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,
+	 GW_OPTION_TEXT(A, import.time_column)},
+	{"time-digits", "N", "decimal digits of the time that are kept: 3 makes seconds milliseconds (default 0)", 2,
+	 GW_OPTION_NUMBER(A, import.time_digits, 0, 9)},
+	{"edge-column", "NAME=COLUMN", "a further edge feature, float32", 2, GW_OPTION_CALL(take_edge_column)},
+	{.help = "Ids:", .group = 3},
+	{"ids", "KIND", "auto; dense (numbers stay), compact (numbers, numbered anew), text", 3,
+	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
+	{"num-nodes", "[TYPE=]N", "nodes of a type; ids are dense (default: largest id + 1)", 3,
+	 GW_OPTION_CALL(take_num_nodes)},
+	{"nodes", "[TYPE=]FILE", "ids in the order of their numbers, one a line, or \"number name\" (entities.dict)", 3,
+	 GW_OPTION_CALL(take_nodes)},
+	{"relations", "FILE", "the same for the relations of triples", 3, GW_OPTION_TEXT(A, import.relations)},
+	{.help = "Features (.npy, or .npz:MEMBER):", .group = 4},
+	{"node-feature", "[TYPE:]NAME=FILE", "row r belongs to input id r, or to line r of --nodes", 4,
+	 GW_OPTION_CALL(take_node_feature)},
+	{"node-mask", "[TYPE:]NAME=FILE", "bools or 0 and 1, a row each, or a list of ids", 4,
+	 GW_OPTION_CALL(take_node_mask)},
+	{"edge-feature", "[SRC:REL:DST:]NAME=FILE", "row r belongs to input edge r", 4,
+	 GW_OPTION_CALL(take_edge_feature)},
+	{.help = "Structure:", .group = 5},
+	{"undirected", NULL, "store every edge in both directions", 5, GW_OPTION_FLAG(A, import.undirected)},
+	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 5, GW_OPTION_FLAG(A, import.reverse)},
+	{"transpose", NULL, "store out-edges too", 5, GW_OPTION_FLAG(A, import.transpose)},
+	{.help = "Output:", .group = 6},
+	GW_OUTPUT_OPTIONS(A, import., "as metadata.json says, else graph", 6),
+	{0},
+};
+#undef A
+
+int gw_tool_import(int argc, char **argv)
+{
+	static const struct gw_options options = {.table = table,
+						  .argument_missing =
+							  "inputs are named by --from, --edges or --triples",
+						  .doc = doc,
+						  .check = check};
+	struct arguments a = {0};
+	struct gw_builder_stats stats = {0};
+	char name[GW_NAME_MAX + 1];
+	if (argc > 1 && strcmp(argv[1], "apt") == 0) {
+		static char apt[] = "graphwire import apt";
+		argv[1] = apt;
+		return gw_import_apt_main(argc - 1, argv + 1);
+	}
+	gw_options_parse(&options, argc, argv, &a);
+	bool triples = false;
+	for (uint32_t i = 0; i < a.import.num_words; i++)
+		triples |= a.words[i].kind == GW_IMPORT_TRIPLES;
+	if (!a.comments_given)
+		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
+	a.import.words = a.words;
+	gw_status status = gw_import_run(&a.import, &stats, name);
+	gw_free(a.words);
+	if (status) {
+		fprintf(stderr, "graphwire import: %s\n", gw_last_error());
+		return 1;
+	}
+	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
+	printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, name, gw_text_count(nodes, (double)stats.nodes),
+	       gw_text_count(edges, (double)stats.edges));
+	return 0;
+}

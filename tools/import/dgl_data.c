@@ -1,0 +1,255 @@
+/* Features of DGL's chunked graph: the chunks of each, joined.
+ *
+ *   node_data, edge_data {type: {feature: {format, data: [files]}}}
+ *
+ * NumPy chunks are of one dtype and row shape; CSV chunks are whole numbers (int64) throughout, or else float32.
+ * train_mask, val_mask and test_mask of any number dtype become bools: 0 and 1, a row each, as DGL reads them. A
+ * feature without files is none. Faults: a chunk of another shape, a file that is not there, data of a type that is not
+ * there.
+ */
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
+#include "tools/import/dgl.h"
+
+static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *first, const struct gw_npy *npy,
+			     const char *key, const char *path)
+{
+	if (npy->ndim && npy->dtype == first->dtype && npy->ndim == first->ndim &&
+	    memcmp(npy->shape + 1, first->shape + 1, (npy->ndim - 1) * sizeof(npy->shape[0])) == 0)
+		return GW_OK;
+	return gw_fail(GW_FORMAT, "%s: \"%.200s\": %s has another dtype or row shape than the chunks before it",
+		       c->path, key, path);
+}
+
+/* Opens the chunks of one feature; *bytes of all of them. */
+static gw_status open_chunks(const struct gw_chunked *c, const json_t *files, const char *key,
+			     const struct gw_npy_file **chunks, uint64_t *bytes)
+{
+	size_t i;
+	json_t *name;
+	*bytes = 0;
+	json_array_foreach(files, i, name)
+	{
+		const char *path = NULL;
+		gw_status status = gw_chunked_path(c, name, key, &path);
+		if (status == GW_OK)
+			status = gw_import_array(c->im, path, &chunks[i]);
+		if (status == GW_OK)
+			status = check_chunk(c, &chunks[0]->npy, &chunks[i]->npy, key, path);
+		if (status)
+			return status;
+		*bytes += chunks[i]->npy.data_bytes;
+	}
+	return GW_OK;
+}
+
+/* Rows below each other. A single chunk stays where it is. */
+static gw_status join_arrays(const struct gw_chunked *c, const json_t *files, const char *key, struct gw_npy_file *out)
+{
+	gw_status status = GW_OK;
+	size_t count = json_array_size(files);
+	uint64_t bytes;
+	const struct gw_npy_file **chunks = gw_import_take(c->im, count, sizeof(struct gw_npy_file *), &status);
+	if (status == GW_OK)
+		status = open_chunks(c, files, key, chunks, &bytes);
+	if (status)
+		return status;
+	*out = *chunks[0];
+	out->mapping = NULL; /* the chunks' owner unmaps it */
+	if (count == 1)
+		return GW_OK;
+	uint8_t *joined = gw_import_take(c->im, bytes, 1, &status);
+	if (status)
+		return status;
+	out->data = joined;
+	out->npy.shape[0] = 0;
+	out->npy.data_bytes = bytes;
+	for (size_t i = 0; i < count; i++) {
+		if (chunks[i]->npy.data_bytes)
+			memcpy(joined, chunks[i]->data, chunks[i]->npy.data_bytes);
+		joined += chunks[i]->npy.data_bytes;
+		out->npy.shape[0] += chunks[i]->npy.shape[0];
+	}
+	return GW_OK;
+}
+
+/* ---- CSV ---- */
+
+/* Rows of numbers, 8 bytes each: int64_t or double, as kind says. */
+struct rows {
+	enum gw_column_kind kind;
+	uint64_t columns, count;
+	struct gw_vec values;
+};
+
+static gw_status read_rows(const struct gw_chunked *c, const struct gw_text *text, const struct gw_table *table,
+			   struct rows *rows)
+{
+	uint32_t have = gw_table_peek(text, &table->format, 0, NULL, 0);
+	if (table->rows == 0)
+		return GW_OK;
+	if (have > GW_TABLE_COLUMNS_MAX)
+		return gw_fail(GW_LIMIT, "%s: more than %u columns: write it as numpy", text->name,
+			       GW_TABLE_COLUMNS_MAX);
+	if (rows->columns && have != rows->columns)
+		return gw_fail(GW_FORMAT, "%s: %u columns, but the chunks before it have %llu", text->name, have,
+			       (unsigned long long)rows->columns);
+	rows->columns = have;
+	gw_status status = gw_vec_reserve(&rows->values, (rows->count + table->rows) * have * sizeof(uint64_t));
+	if (status)
+		return status;
+	struct gw_table_column *plan = gw_calloc(have, sizeof(*plan));
+	if (!plan)
+		return GW_NO_MEMORY;
+	for (uint32_t i = 0; i < have; i++)
+		plan[i] = (struct gw_table_column){.index = i,
+						   .kind = rows->kind,
+						   .what = "feature",
+						   .values = (uint64_t *)rows->values.data + rows->count * have + i,
+						   .stride = have};
+	status = gw_table_read(table, plan, have, c->im->threads);
+	rows->count += table->rows;
+	gw_free(plan);
+	return status;
+}
+
+static gw_status append_csv(const struct gw_chunked *c, const char *path, char delimiter, struct rows *rows)
+{
+	struct gw_text text;
+	struct gw_table table;
+	struct gw_table_format format = {.delimiter = delimiter, .quotes = delimiter == ',', .header = GW_HEADER_NONE};
+	gw_status status = gw_text_open(path, &text);
+	if (status)
+		return status;
+	status = gw_table_scan(&text, &format, c->im->threads, &table);
+	if (status == GW_OK) {
+		status = read_rows(c, &text, &table, rows);
+		gw_table_close(&table);
+	}
+	gw_text_close(&text);
+	return status;
+}
+
+static gw_status append_all(const struct gw_chunked *c, const json_t *files, const char *key, char delimiter,
+			    struct rows *rows)
+{
+	gw_status status = GW_OK;
+	const json_t *name;
+	rows->columns = rows->count = 0;
+	for (size_t i = 0; status == GW_OK && (name = json_array_get(files, i)) != NULL; i++) {
+		const char *path = NULL;
+		status = gw_chunked_path(c, name, key, &path);
+		if (status == GW_OK)
+			status = append_csv(c, path, delimiter, rows);
+	}
+	return status;
+}
+
+static gw_status join_csv(const struct gw_chunked *c, const json_t *files, const char *key, char delimiter,
+			  struct gw_npy_file *out)
+{
+	struct rows rows = {.kind = GW_COLUMN_INT};
+	gw_status status = append_all(c, files, key, delimiter, &rows);
+	if (status == GW_FORMAT) { /* something is no whole number: real numbers, or a fault that is found again */
+		rows.kind = GW_COLUMN_REAL;
+		status = append_all(c, files, key, delimiter, &rows);
+	}
+	uint64_t cells = rows.count * rows.columns;
+	void *data = NULL;
+	if (status == GW_OK)
+		data = gw_import_take(c->im, cells, rows.kind == GW_COLUMN_INT ? 8 : 4, &status);
+	if (status == GW_OK && rows.kind == GW_COLUMN_INT && cells)
+		memcpy(data, rows.values.data, cells * 8);
+	for (uint64_t i = 0; i < cells && status == GW_OK && rows.kind == GW_COLUMN_REAL; i++)
+		((float *)data)[i] = (float)((const double *)rows.values.data)[i];
+	gw_vec_free(&rows.values);
+	gw_dtype dtype = rows.kind == GW_COLUMN_INT ? GW_INT64 : GW_FLOAT32;
+	*out = (struct gw_npy_file){.data = data,
+				    .npy = {.dtype = dtype,
+					    .ndim = rows.columns > 1 ? 2 : 1,
+					    .shape = {rows.count, rows.columns > 1 ? rows.columns : 0},
+					    .data_bytes = cells * gw_dtype_bytes(dtype)}};
+	return status;
+}
+
+/* ---- features ---- */
+
+static gw_status read_feature(const struct gw_chunked *c, const char *name, const json_t *entry,
+			      struct gw_import_feature feature)
+{
+	enum gw_import_format format;
+	char delimiter;
+	const json_t *files;
+	gw_status status = gw_name_check("feature", name);
+	if (status)
+		return gw_context(status, "%s", c->path);
+	status = gw_chunked_files(c, entry, name, &files);
+	if (status || json_array_size(files) == 0)
+		return status;
+	status = gw_chunked_format(c, entry, name, &format, &delimiter);
+	struct gw_npy_file *array = gw_import_take(c->im, 1, sizeof(*array), &status);
+	if (status == GW_OK)
+		status = format == GW_FROM_NPY ? join_arrays(c, files, name, array)
+					       : join_csv(c, files, name, delimiter, array);
+	if (status)
+		return status;
+	memcpy(feature.name, name, strlen(name) + 1);
+	feature.kind = gw_import_is_mask(name) ? GW_FEATURE_FLAGS : GW_FEATURE_ARRAY;
+	feature.array = array;
+	feature.source = c->path;
+	return gw_import_feature_add(c->im, &feature);
+}
+
+/* The space or the set that data belongs to. */
+static gw_status find_owner(const struct gw_chunked *c, const char *type, struct gw_import_feature *feature)
+{
+	char names[3][GW_NAME_MAX + 1];
+	struct gw_import_set *set;
+	gw_status status;
+	if (!feature->edge) {
+		status = gw_chunked_known(c, type);
+		return status ? status : gw_import_space(c->im, type, &feature->owner);
+	}
+	if (!json_object_get(json_object_get(c->root, "edges"), type))
+		return gw_chunked_bad(c, type, "\"edge_data\" of a type that \"edges\" does not have");
+	status = gw_chunked_etype(c, type, names);
+	if (status == GW_OK)
+		status = gw_import_set_add(c->im, names[0], names[1], names[2], &set);
+	if (status == GW_OK)
+		feature->owner = (uint32_t)(set - c->im->sets);
+	return status;
+}
+
+static gw_status read_data(const struct gw_chunked *c, const char *key, bool edge)
+{
+	json_t *data = json_object_get(c->root, key), *features, *entry;
+	const char *type, *name;
+	if (!data || json_is_null(data))
+		return GW_OK;
+	if (!json_is_object(data))
+		return gw_chunked_bad(c, key, "not an object of types");
+	json_object_foreach(data, type, features)
+	{
+		struct gw_import_feature feature = {.edge = edge};
+		gw_status status = find_owner(c, type, &feature);
+		if (status == GW_OK && !json_is_object(features))
+			status = gw_chunked_bad(c, type, "not an object of features");
+		if (status)
+			return status;
+		json_object_foreach(features, name, entry)
+		{
+			status = read_feature(c, name, entry, feature);
+			if (status)
+				return status;
+		}
+	}
+	return GW_OK;
+}
+
+gw_status gw_chunked_features(struct gw_chunked *c)
+{
+	gw_status status = read_data(c, "node_data", false);
+	return status ? status : read_data(c, "edge_data", true);
+}

@@ -1,0 +1,521 @@
+/* Features, labels and masks: opened before the nodes are numbered (their rows tell how many nodes there are), handed
+ * to the builder afterwards.
+ *
+ * Row r belongs to the node whose input id is r, or, where a list of ids was given, to the r-th id of the list; row r
+ * of an edge feature to the r-th input edge. Index lists become masks; sparse rows (CSR) become dense ones.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/memory.h"
+#include "core/base/parallel.h"
+#include "tools/import/import.h"
+#include "tools/import/npz.h"
+#include "tools/import/words.h"
+
+#define GRAIN (4u << 10)
+
+static void close_array(void *memory)
+{
+	gw_npy_close(memory);
+	gw_free(memory);
+}
+
+/* Puts an opened array into the builder's care. */
+static gw_status own_array(struct gw_import *im, const struct gw_npy_file *opened, const struct gw_npy_file **out)
+{
+	struct gw_npy_file *array = gw_malloc(sizeof(*array));
+	struct gw_npy_file copy = *opened;
+	if (!array) {
+		gw_npy_close(&copy);
+		return GW_NO_MEMORY;
+	}
+	*array = copy;
+	gw_status status = gw_builder_own(im->builder, array, close_array);
+	if (status == GW_OK) {
+		*out = array;
+		im->input_bytes += array->npy.data_bytes;
+	}
+	return status;
+}
+
+gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out)
+{
+	struct gw_npy_file array;
+	const char *archive = strstr(source, ".npz:");
+	gw_status status;
+	if (archive) {
+		struct gw_npz *npz;
+		char path[4096];
+		int bytes = (int)(archive - source) + 4;
+		if ((size_t)bytes >= sizeof(path))
+			return gw_fail(GW_INVALID, "%.200s...: the path is too long", source);
+		snprintf(path, sizeof(path), "%.*s", bytes, source);
+		status = gw_import_archive(im, path, &npz);
+		if (status == GW_OK)
+			status = gw_npz_read(npz, archive + 5, &array);
+	} else {
+		status = gw_npy_open(source, &array);
+	}
+	return status ? status : own_array(im, &array, out);
+}
+
+bool gw_import_is_mask(const char *name)
+{
+	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
+}
+
+/* One value a row, a bool or a whole number: what else is called a mask would be refused where it is used. */
+static gw_status check_mask(const struct gw_import_feature *feature)
+{
+	const struct gw_npy *npy = &feature->array->npy;
+	bool column = npy->ndim == 1 || (npy->ndim == 2 && npy->shape[1] == 1);
+	if (column && npy->dtype != GW_FLOAT16 && npy->dtype != GW_FLOAT32 && npy->dtype != GW_FLOAT64)
+		return GW_OK;
+	char shape[GW_DIMS_MAX * 24] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < npy->ndim; i++)
+		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%s%llu", i ? ", " : "",
+					 (unsigned long long)npy->shape[i]);
+	return gw_fail(GW_FORMAT, "%s: mask \"%s\" is %s [%s]: a mask is a bool, or 0 or 1, for each %s",
+		       feature->source, feature->name, gw_dtype_name(npy->dtype), shape,
+		       feature->edge                      ? "edge"
+		       : feature->kind == GW_FEATURE_MASK ? "node, or a list of ids"
+							  : "node");
+}
+
+gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature)
+{
+	gw_status status = gw_name_check("feature", feature->name);
+	if (status == GW_OK && (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS))
+		status = check_mask(feature);
+	if (status == GW_OK)
+		status = gw_import_grow((void **)&im->features, im->num_features, &im->features_room,
+					sizeof(*im->features));
+	if (status)
+		return status;
+	if (feature->array->npy.ndim == 0)
+		return gw_fail(GW_FORMAT, "%s: a single number is no feature", feature->source);
+	uint64_t rows = feature->array->npy.shape[0];
+	if (feature->kind == GW_FEATURE_SPARSE)
+		rows = rows ? rows - 1 : 0;
+	if (feature->kind == GW_FEATURE_MASK && feature->array->npy.dtype != GW_BOOL)
+		rows = 0; /* a list of indices says nothing about how many nodes there are */
+	struct gw_import_space *space = feature->edge ? NULL : &im->spaces[feature->owner];
+	if (space && rows > space->feature_rows)
+		space->feature_rows = rows;
+	if (space && feature->counts && rows > space->counted_rows)
+		space->counted_rows = rows;
+	im->features[im->num_features++] = *feature;
+	return GW_OK;
+}
+
+static gw_status find_owner(struct gw_import *im, const struct gw_import_parts *parts,
+			    struct gw_import_feature *feature)
+{
+	if (!feature->edge) {
+		const char *name = parts->count == 2 ? parts->names[0] : "_N";
+		for (uint32_t i = 0; i < im->num_spaces; i++) {
+			if (strcmp(im->spaces[i].name, name) == 0) {
+				feature->owner = i;
+				return GW_OK;
+			}
+		}
+		return gw_fail(GW_NOT_FOUND, "there is no node type \"%s\": write TYPE:NAME=FILE", name);
+	}
+	const char *src = parts->count == 4 ? parts->names[0] : "_N", *rel = parts->count == 4 ? parts->names[1] : "_E";
+	const char *dst = parts->count == 4 ? parts->names[2] : "_N";
+	for (uint32_t i = 0; i < im->num_sets; i++) {
+		const struct gw_import_set *set = &im->sets[i];
+		if (strcmp(im->spaces[set->src].name, src) == 0 && strcmp(set->rel, rel) == 0 &&
+		    strcmp(im->spaces[set->dst].name, dst) == 0) {
+			feature->owner = i;
+			return GW_OK;
+		}
+	}
+	return gw_fail(GW_NOT_FOUND, "there is no edge type %s:%s:%s: write SRC:REL:DST:NAME=FILE", src, rel, dst);
+}
+
+static gw_status open_word(struct gw_import *im, const struct gw_import_word *word)
+{
+	struct gw_import_parts parts;
+	struct gw_import_feature feature = {.edge = word->kind == GW_IMPORT_EDGE_FEATURE, .source = word->text};
+	if (word->kind == GW_IMPORT_NODE_MASK)
+		feature.kind = GW_FEATURE_MASK;
+	gw_status status = gw_import_word_split(word->text, 3, &parts);
+	if (status)
+		return status;
+	if (parts.count != 1 && parts.count != (feature.edge ? 4u : 2u))
+		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", word->text,
+			       feature.edge ? "SRC:REL:DST" : "TYPE");
+	memcpy(feature.name, parts.names[parts.count - 1], sizeof(feature.name));
+	if (feature.kind == GW_FEATURE_ARRAY && gw_import_is_mask(feature.name))
+		feature.kind = GW_FEATURE_FLAGS;
+	feature.source = parts.value;
+	status = find_owner(im, &parts, &feature);
+	if (status == GW_OK)
+		status = gw_import_array(im, parts.value, &feature.array);
+	return status ? status : gw_import_feature_add(im, &feature);
+}
+
+gw_status gw_import_open_features(struct gw_import *im)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		if (word->kind == GW_IMPORT_NODE_FEATURE || word->kind == GW_IMPORT_NODE_MASK ||
+		    word->kind == GW_IMPORT_EDGE_FEATURE)
+			status = open_word(im, word);
+	}
+	return status;
+}
+
+/* ---- archives that say what their members are ---- */
+
+static gw_status read_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
+			     const struct gw_npy_file **out)
+{
+	struct gw_npy_file array;
+	gw_status status = gw_npz_read(npz, name, &array);
+	return status ? status : own_array(im, &array, out);
+}
+
+static gw_status read_scalar(struct gw_import *im, const struct gw_npz *npz, const char *path, const char *name,
+			     uint64_t *out)
+{
+	const struct gw_npy_file *array;
+	gw_status status = read_member(im, npz, name, &array);
+	if (status)
+		return status;
+	if (array->npy.data_bytes != gw_dtype_bytes(array->npy.dtype))
+		return gw_fail(GW_FORMAT, "%s: member \"%s\" is not a single number", path, name);
+	return gw_import_whole(&array->npy, array->data, 0, 1, 1, name, 1, out);
+}
+
+static gw_status sparse_member(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space)
+{
+	struct gw_import_feature feature = {
+		.kind = GW_FEATURE_SPARSE, .counts = true, .owner = space, .name = "feat", .source = path};
+	gw_status status = read_member(im, npz, "x_indptr", &feature.array);
+	if (status == GW_OK)
+		status = read_member(im, npz, "x_indices", &feature.indices);
+	if (status == GW_OK)
+		status = read_scalar(im, npz, path, "x_dim", &feature.columns);
+	if (status == GW_OK && gw_npz_has(npz, "x_values"))
+		status = read_member(im, npz, "x_values", &feature.values);
+	return status ? status : gw_import_feature_add(im, &feature);
+}
+
+gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space)
+{
+	static const struct {
+		const char *member, *name;
+		enum gw_import_feature_kind kind;
+	} known[] = {
+		{"x", "feat", GW_FEATURE_ARRAY},
+		{"feat", "feat", GW_FEATURE_ARRAY},
+		{"node_features", "feat", GW_FEATURE_ARRAY},
+		{"y", "label", GW_FEATURE_ARRAY},
+		{"label", "label", GW_FEATURE_ARRAY},
+		{"node_labels", "label", GW_FEATURE_ARRAY},
+		{"train_idx", "train_mask", GW_FEATURE_MASK},
+		{"val_idx", "val_mask", GW_FEATURE_MASK},
+		{"valid_idx", "val_mask", GW_FEATURE_MASK},
+		{"test_idx", "test_mask", GW_FEATURE_MASK},
+		{"train_mask", "train_mask", GW_FEATURE_MASK},
+		{"val_mask", "val_mask", GW_FEATURE_MASK},
+		{"test_mask", "test_mask", GW_FEATURE_MASK},
+	};
+	gw_status status = GW_OK;
+	if (gw_npz_has(npz, "num_nodes") && im->spaces[space].num_nodes == GW_NONE)
+		status = read_scalar(im, npz, path, "num_nodes", &im->spaces[space].num_nodes);
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && status == GW_OK; i++) {
+		if (!gw_npz_has(npz, known[i].member))
+			continue;
+		struct gw_import_feature feature = {
+			.kind = known[i].kind, .counts = true, .owner = space, .source = path};
+		snprintf(feature.name, sizeof(feature.name), "%s", known[i].name);
+		status = read_member(im, npz, known[i].member, &feature.array);
+		if (status == GW_OK)
+			status = gw_import_feature_add(im, &feature);
+	}
+	if (status == GW_OK && gw_npz_has(npz, "x_indptr"))
+		status = sparse_member(im, npz, path, space);
+	return status;
+}
+
+/* ---- to the builder ---- */
+
+struct picking {
+	const uint8_t *from;
+	uint8_t *to;
+	const uint64_t *rows;
+	uint64_t base; /* the row that is the first one */
+	size_t row_bytes;
+};
+
+static gw_status pick_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct picking *p = context;
+	for (uint64_t i = begin; i < end; i++)
+		memcpy(p->to + i * p->row_bytes, p->from + (p->rows[i] - p->base) * p->row_bytes, p->row_bytes);
+	return GW_OK;
+}
+
+/* Rows of input ids, picked for the ids that there are. */
+static gw_status pick_compact(struct gw_import *im, const struct gw_import_space *space,
+			      const struct gw_import_feature *feature, struct gw_builder_array *array)
+{
+	uint64_t rows = array->shape[0], bytes = gw_dtype_bytes(array->dtype);
+	for (uint32_t d = 1; d < array->ndim; d++)
+		bytes *= array->shape[d];
+	for (uint64_t i = 0; i < space->count; i++) {
+		if (space->values[i] - space->base >= rows)
+			return gw_fail(GW_RANGE,
+				       "%s: %llu rows, but there is a node %llu: row r is that of input id r, unless "
+				       "--nodes lists the ids",
+				       feature->source, (unsigned long long)rows, (unsigned long long)space->values[i]);
+	}
+	gw_status status = GW_OK;
+	struct picking picking = {.from = array->data, .rows = space->values, .base = space->base, .row_bytes = bytes};
+	picking.to = gw_import_take(im, space->count, bytes ? bytes : 1, &status);
+	if (status)
+		return status;
+	gw_parallel_for(im->threads, space->count, GRAIN, pick_rows, &picking);
+	array->data = picking.to;
+	array->shape[0] = space->count;
+	return GW_OK;
+}
+
+/* A mask's numbers; *flags: each is 0 or 1, and there is one for every row. */
+static gw_status mask_numbers(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
+			      uint64_t **numbers, uint64_t *count, bool *flags)
+{
+	const struct gw_npy *npy = &feature->array->npy;
+	gw_status status = GW_OK;
+	*count = npy->shape[0];
+	*numbers = gw_import_take(im, *count, 8, &status);
+	if (status == GW_OK)
+		status = gw_import_whole(npy, feature->array->data, 0, 1, *count, feature->name, im->threads, *numbers);
+	if (status)
+		return gw_context(status, "%s", feature->source);
+	*flags = *count == rows;
+	for (uint64_t i = 0; i < *count && *flags; i++)
+		*flags = (*numbers)[i] <= 1;
+	return GW_OK;
+}
+
+static struct gw_builder_array mask_array(const struct gw_import_feature *feature, uint64_t rows, const uint8_t *mask)
+{
+	return (struct gw_builder_array){
+		.name = feature->name, .dtype = GW_BOOL, .ndim = 1, .shape = {rows}, .data = mask};
+}
+
+/* Numbers 0 and 1, a row each, as bools. */
+static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
+			    struct gw_builder_array *array)
+{
+	uint64_t *numbers = NULL, count = 0;
+	bool flags = false;
+	gw_status status = mask_numbers(im, feature, rows, &numbers, &count, &flags);
+	if (status)
+		return status;
+	if (!flags)
+		return gw_fail(GW_FORMAT, "%s: mask \"%s\" of %llu rows is not a 0 or 1 for each of the %llu",
+			       feature->source, feature->name, (unsigned long long)count, (unsigned long long)rows);
+	uint8_t *mask = gw_import_take(im, rows, 1, &status);
+	for (uint64_t i = 0; i < rows && status == GW_OK; i++)
+		mask[i] = (uint8_t)numbers[i];
+	*array = mask_array(feature, rows, mask);
+	return status;
+}
+
+/* A list of ids as bools; numbers that are 0 and 1, a row each, as what they are. */
+static gw_status index_mask(struct gw_import *im, const struct gw_import_space *space,
+			    const struct gw_import_feature *feature, struct gw_builder_array *array)
+{
+	uint64_t *ids = NULL, count = 0;
+	bool flags = false;
+	gw_status status = mask_numbers(im, feature, space->count, &ids, &count, &flags);
+	if (status)
+		return status;
+	if (space->values && !space->list)
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"%s: \"%s\" lists input ids, which were numbered anew: pass a mask of bools, or the ids with "
+			"--nodes",
+			feature->source, feature->name);
+	if (!flags && space->base)
+		return gw_fail(GW_UNSUPPORTED, "%s: \"%s\" lists ids, which count from %u in %s: pass a mask of bools",
+			       feature->source, feature->name, space->base, space->base_path);
+	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
+	if (status)
+		return status;
+	memset(mask, 0, space->count);
+	for (uint64_t i = 0; i < count; i++) {
+		if (flags) {
+			mask[i] = (uint8_t)ids[i];
+			continue;
+		}
+		if (ids[i] >= space->count)
+			return gw_fail(GW_RANGE, "%s: \"%s\": element %llu is node %llu, but there are %llu",
+				       feature->source, feature->name, (unsigned long long)i,
+				       (unsigned long long)ids[i], (unsigned long long)space->count);
+		if (mask[ids[i]]) /* 0 and 1 for another number of nodes, most likely */
+			return gw_fail(
+				GW_FORMAT,
+				"%s: \"%s\": element %llu is node %llu once more: a mask is a list of ids, or 0 or "
+				"1 for each of the %llu nodes",
+				feature->source, feature->name, (unsigned long long)i, (unsigned long long)ids[i],
+				(unsigned long long)space->count);
+		mask[ids[i]] = 1;
+	}
+	*array = mask_array(feature, space->count, mask);
+	return GW_OK;
+}
+
+struct filling {
+	const struct gw_import_feature *feature;
+	const uint64_t *indptr, *indices;
+	uint8_t *dense;
+	size_t element;
+};
+
+static gw_status fill_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct filling *f = context;
+	const uint8_t *values = f->feature->values ? f->feature->values->data : NULL;
+	uint64_t columns = f->feature->columns, total = f->feature->indices->npy.shape[0];
+	for (uint64_t row = begin; row < end; row++) {
+		if (f->indptr[row + 1] < f->indptr[row] || f->indptr[row + 1] > total)
+			return gw_fail(GW_FORMAT, "%s: sparse features: the offsets of row %llu do not ascend",
+				       f->feature->source, (unsigned long long)row);
+		for (uint64_t i = f->indptr[row]; i < f->indptr[row + 1]; i++) {
+			if (f->indices[i] >= columns)
+				return gw_fail(GW_RANGE, "%s: sparse features: row %llu has a column %llu of %llu",
+					       f->feature->source, (unsigned long long)row,
+					       (unsigned long long)f->indices[i], (unsigned long long)columns);
+			uint8_t *cell = f->dense + (row * columns + f->indices[i]) * f->element;
+			if (values)
+				memcpy(cell, values + i * f->element, f->element);
+			else
+				*cell = 1;
+		}
+	}
+	return GW_OK;
+}
+
+/* CSR to dense: uint8 ones without values, else the values' dtype. */
+static gw_status densify(struct gw_import *im, const struct gw_import_feature *feature, struct gw_builder_array *array)
+{
+	const struct gw_npy *indptr = &feature->array->npy, *indices = &feature->indices->npy;
+	const struct gw_npy *values = feature->values ? &feature->values->npy : NULL;
+	if (indptr->ndim != 1 || indices->ndim != 1 || indptr->shape[0] == 0 || feature->columns == 0 ||
+	    (values && (values->ndim != 1 || values->shape[0] != indices->shape[0])))
+		return gw_fail(GW_FORMAT, "%s: sparse features are not indptr [N + 1], indices and x_dim",
+			       feature->source);
+	uint64_t rows = indptr->shape[0] - 1, bytes;
+	struct filling filling = {.feature = feature, .element = values ? gw_dtype_bytes(values->dtype) : 1};
+	if (__builtin_mul_overflow(rows, feature->columns, &bytes) ||
+	    __builtin_mul_overflow(bytes, filling.element, &bytes))
+		return gw_fail(GW_LIMIT, "%s: sparse features of more bytes than any memory", feature->source);
+	gw_status status = gw_memory_check(bytes, -1, "dense features");
+	uint64_t *offsets = gw_import_take(im, rows + 1, 8, &status);
+	uint64_t *columns = gw_import_take(im, indices->shape[0], 8, &status);
+	filling.dense = gw_import_take(im, bytes, 1, &status);
+	if (status == GW_OK)
+		status =
+			gw_import_whole(indptr, feature->array->data, 0, 1, rows + 1, "x_indptr", im->threads, offsets);
+	if (status == GW_OK)
+		status = gw_import_whole(indices, feature->indices->data, 0, 1, indices->shape[0], "x_indices",
+					 im->threads, columns);
+	if (status)
+		return status;
+	memset(filling.dense, 0, bytes);
+	filling.indptr = offsets;
+	filling.indices = columns;
+	*array = (struct gw_builder_array){.name = feature->name,
+					   .dtype = values ? values->dtype : GW_UINT8,
+					   .ndim = 2,
+					   .shape = {rows, feature->columns},
+					   .data = filling.dense};
+	return gw_parallel_for(im->threads, rows, GRAIN, fill_rows, &filling);
+}
+
+static struct gw_builder_array plain_array(const struct gw_import_feature *feature)
+{
+	const struct gw_npy *npy = &feature->array->npy;
+	struct gw_builder_array array = {
+		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
+	memcpy(array.shape, npy->shape, sizeof(array.shape));
+	if (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS)
+		array.ndim = 1; /* a column, perhaps of its own dimension */
+	return array;
+}
+
+static gw_status check_node_rows(const struct gw_import_space *space, const struct gw_import_feature *feature,
+				 uint64_t rows)
+{
+	if (rows == space->count)
+		return GW_OK;
+	char advice[2 * GW_NAME_MAX + 128] = "";
+	if (rows > space->count && space->num_nodes == GW_NONE && !space->shape_path)
+		snprintf(advice, sizeof(advice),
+			 ": is it another type's? If the rows behind are nodes without edges, say --num-nodes %s=%llu",
+			 space->name, (unsigned long long)rows);
+	return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but node type %s has %llu nodes%s",
+		       feature->source, feature->name, (unsigned long long)rows, space->name,
+		       (unsigned long long)space->count, advice);
+}
+
+static gw_status add_node_feature(struct gw_import *im, const struct gw_import_feature *feature)
+{
+	const struct gw_import_space *space = &im->spaces[feature->owner];
+	bool bools = feature->array->npy.dtype == GW_BOOL;
+	struct gw_builder_array array = plain_array(feature);
+	if (space->offsets && !space->list)
+		return gw_fail(
+			GW_INVALID,
+			"%s: node type %s has text ids: list them with --nodes in the order of the feature's rows",
+			feature->source, space->name);
+	gw_status status = GW_OK;
+	if (feature->kind == GW_FEATURE_MASK && !bools) {
+		status = index_mask(im, space, feature, &array);
+		return status ? status : gw_builder_node_array(im->builder, space->ntype, &array);
+	}
+	if (feature->kind == GW_FEATURE_SPARSE)
+		status = densify(im, feature, &array);
+	else if (feature->kind == GW_FEATURE_FLAGS && !bools)
+		status = flags_mask(im, feature, array.shape[0], &array);
+	if (status == GW_OK && space->values && !space->list)
+		status = pick_compact(im, space, feature, &array);
+	if (status == GW_OK)
+		status = check_node_rows(space, feature, array.shape[0]);
+	return status ? status : gw_builder_node_array(im->builder, space->ntype, &array);
+}
+
+static gw_status add_edge_feature(struct gw_import *im, const struct gw_import_feature *feature)
+{
+	const struct gw_import_set *set = &im->sets[feature->owner];
+	struct gw_builder_array array = plain_array(feature);
+	if (array.shape[0] != set->rows)
+		return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but there are %llu input edges",
+			       feature->source, feature->name, (unsigned long long)array.shape[0],
+			       (unsigned long long)set->rows);
+	gw_status status = GW_OK;
+	if (feature->kind == GW_FEATURE_FLAGS && array.dtype != GW_BOOL)
+		status = flags_mask(im, feature, set->rows, &array);
+	return status ? status : gw_builder_edge_array(im->builder, set->etype, &array);
+}
+
+gw_status gw_import_features(struct gw_import *im)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < im->num_features && status == GW_OK; i++)
+		status = im->features[i].edge ? add_edge_feature(im, &im->features[i])
+					      : add_node_feature(im, &im->features[i]);
+	return status;
+}

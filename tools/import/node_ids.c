@@ -1,0 +1,552 @@
+/* From the input's ids to numbers, one node type (or the relations of triples) at a time.
+ *
+ *   list given:  number = place in the list; an id that is not there is an error
+ *   dense:       whole numbers stay as they are; nodes = --num-nodes, else the largest id + 1
+ *   compact:     whole numbers in the order of their first appearance, orig_id int64
+ *   text:        the same with orig_id strings
+ *
+ * Unless told, whole numbers are dense when at least half of the numbers up to the largest id have an edge, or when ids
+ * reach no further than the rows of a feature.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/log.h"
+#include "core/base/parallel.h"
+#include "tools/import/import.h"
+
+#define DENSE_SHARE 2u    /* one in so many ids must have an edge */
+#define DENSE_FLOOR 1024u /* ids below it are dense in any case */
+#define GRAIN       (64u << 10)
+
+/* The columns of a space, and where each came from, for error text. */
+struct sources {
+	struct gw_numbering_column *columns;
+	const struct gw_import_file **files; /* NULL: the list */
+	uint32_t count;
+	uint64_t values;
+};
+
+static gw_status gather_sources(struct gw_import *im, const struct gw_import_space *space, struct sources *out)
+{
+	uint32_t room = 1;
+	for (uint32_t s = 0; s < im->num_sets; s++)
+		room += 2 * im->sets[s].num_files;
+	*out = (struct sources){0};
+	out->columns = gw_calloc(room, sizeof(*out->columns));
+	out->files = gw_calloc(room, sizeof(struct gw_import_file *));
+	if (!out->columns || !out->files)
+		return GW_NO_MEMORY;
+	if (space->list) {
+		const char *text = space->list_text.data ? space->list_text.data : "";
+		out->columns[out->count++] = (struct gw_numbering_column){.first = space->list,
+									  .rows = space->list_table.rows,
+									  .text = space->list_is_text ? text : NULL};
+	}
+	for (uint32_t s = 0; s < im->num_sets; s++) {
+		struct gw_import_set *set = &im->sets[s];
+		bool relations = space == &im->relations;
+		bool src = !relations && &im->spaces[set->src] == space,
+		     dst = !relations && &im->spaces[set->dst] == space;
+		if (!src && !dst && !(relations && set->triples))
+			continue;
+		for (uint32_t f = 0; f < set->num_files; f++) {
+			const struct gw_import_file *file = &set->files[f];
+			const char *text = file->text.data ? file->text.data : "";
+			uint64_t *first = relations ? set->relations : src ? set->src_ids : set->dst_ids;
+			out->files[out->count] = file;
+			out->columns[out->count++] = (struct gw_numbering_column){
+				.first = first + file->first_row,
+				.second = src && dst ? set->dst_ids + file->first_row : NULL,
+				.rows = file->rows,
+				.text = space->ids == GW_IDS_TEXT ? text : NULL};
+			out->values += file->rows * (src && dst ? 2 : 1);
+		}
+	}
+	return GW_OK;
+}
+
+static void free_sources(struct sources *sources)
+{
+	gw_free(sources->columns);
+	gw_free(sources->files);
+}
+
+/* ---- largest ids ---- */
+
+#define THREADS_MAX 256
+
+struct largest {
+	const uint64_t *values;
+	uint64_t by_thread[THREADS_MAX];
+};
+
+static gw_status find_largest(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct largest *largest = context;
+	uint64_t most = largest->by_thread[thread];
+	for (uint64_t i = begin; i < end; i++)
+		most = largest->values[i] > most ? largest->values[i] : most;
+	largest->by_thread[thread] = most;
+	return GW_OK;
+}
+
+static uint64_t largest_id(const struct sources *sources, unsigned threads)
+{
+	struct largest *largest = &(struct largest){0};
+	for (uint32_t c = 0; c < sources->count; c++) {
+		const struct gw_numbering_column *column = &sources->columns[c];
+		largest->values = column->first;
+		gw_parallel_for(threads, column->rows, GRAIN, find_largest, largest);
+		largest->values = column->second;
+		if (column->second)
+			gw_parallel_for(threads, column->rows, GRAIN, find_largest, largest);
+	}
+	uint64_t most = 0;
+	for (int i = 0; i < THREADS_MAX; i++)
+		most = largest->by_thread[i] > most ? largest->by_thread[i] : most;
+	return most;
+}
+
+/* ---- different ids ---- */
+
+struct marking {
+	const uint64_t *values;
+	_Atomic uint64_t *seen; /* a bit for each id */
+	_Atomic uint64_t different;
+};
+
+static gw_status mark(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	struct marking *m = context;
+	uint64_t found = 0;
+	for (uint64_t i = begin; i < end; i++) {
+		_Atomic uint64_t *word = &m->seen[m->values[i] / 64];
+		uint64_t bit = 1ull << m->values[i] % 64;
+		if (atomic_load_explicit(word, memory_order_relaxed) & bit)
+			continue; /* as most are, at no cost to other threads */
+		found += !(atomic_fetch_or_explicit(word, bit, memory_order_relaxed) & bit);
+	}
+	atomic_fetch_add_explicit(&m->different, found, memory_order_relaxed);
+	return GW_OK;
+}
+
+/* How many ids there are that have an edge. A bit each: fewer bytes than the edges take, since largest is bounded. */
+static gw_status count_different(const struct sources *sources, uint64_t largest, unsigned threads, uint64_t *out)
+{
+	struct marking marking = {.seen = gw_calloc(largest / 64 + 1, sizeof(*marking.seen))};
+	*out = 0;
+	if (!marking.seen)
+		return GW_NO_MEMORY;
+	for (uint32_t c = 0; c < sources->count; c++) {
+		const struct gw_numbering_column *column = &sources->columns[c];
+		marking.values = column->first;
+		gw_parallel_for(threads, column->rows, GRAIN, mark, &marking);
+		marking.values = column->second;
+		if (column->second)
+			gw_parallel_for(threads, column->rows, GRAIN, mark, &marking);
+	}
+	*out = atomic_load(&marking.different);
+	gw_free((void *)marking.seen);
+	return GW_OK;
+}
+
+struct shifting {
+	uint64_t *values, base;
+};
+
+static gw_status shift(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct shifting *s = context;
+	for (uint64_t i = begin; i < end; i++)
+		s->values[i] -= s->base;
+	return GW_OK;
+}
+
+/* Ids that count from 1, every one of them checked, to ids that count from 0. */
+static void subtract_base(const struct sources *sources, uint64_t base, unsigned threads)
+{
+	for (uint32_t c = 0; c < sources->count; c++) {
+		const struct gw_numbering_column *column = &sources->columns[c];
+		struct shifting first = {.values = column->first, .base = base};
+		struct shifting second = {.values = column->second, .base = base};
+		gw_parallel_for(threads, column->rows, GRAIN, shift, &first);
+		if (column->second)
+			gw_parallel_for(threads, column->rows, GRAIN, shift, &second);
+	}
+}
+
+/* Where a value first reaches the limit: the file, the line (or row) and the value, as text. */
+static gw_status fail_at(const struct sources *sources, uint64_t limit, const char *space, const char *why)
+{
+	for (uint32_t c = 0; c < sources->count; c++) {
+		const struct gw_numbering_column *column = &sources->columns[c];
+		const struct gw_import_file *file = sources->files[c];
+		for (uint64_t i = 0; i < column->rows; i++) {
+			uint64_t value = column->first[i];
+			if (value < limit && column->second)
+				value = column->second[i];
+			if (value < limit || !file)
+				continue;
+			if (file->format == GW_FROM_TEXT)
+				return gw_fail(GW_RANGE, "%s, line %llu: node type %s: %s", file->path,
+					       (unsigned long long)gw_table_line(&file->table, i), space, why);
+			return gw_fail(GW_RANGE, "%s, edge %llu: node type %s: %s", file->path, (unsigned long long)i,
+				       space, why);
+		}
+	}
+	return gw_fail(GW_RANGE, "node type %s: %s", space, why);
+}
+
+/* ---- lists ---- */
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Puts names where their numbers say: places[i] is the number of names[i]. */
+static gw_status place_list(struct gw_import *im, struct gw_import_space *space, const uint64_t *places)
+{
+	uint64_t rows = space->list_table.rows;
+	gw_status status = GW_OK;
+	uint64_t *placed = gw_import_take(im, rows, 8, &status);
+	uint64_t *check = gw_import_take(im, rows, 8, &status);
+	if (status)
+		return status;
+	memcpy(check, places, rows * 8);
+	qsort(check, rows, 8, compare_ids);
+	for (uint64_t i = 0; i < rows; i++) {
+		if (check[i] != i)
+			return gw_fail(GW_FORMAT, "%s: its numbers are not 0 to %llu, each once", space->list_path,
+				       (unsigned long long)(rows - 1));
+	}
+	for (uint64_t i = 0; i < rows; i++)
+		placed[places[i]] = space->list[i];
+	space->list = placed;
+	return GW_OK;
+}
+
+/* How a list is laid out. */
+struct list_form {
+	struct gw_table_format format;
+	bool numbered, names_first; /* two columns: a number and a name */
+	bool first_is_id;
+	bool has_count; /* the first line says how many follow: */
+	uint64_t counted;
+};
+
+/* OpenKE's dictionaries: a line that says how many lines follow, then a name and its number in each. */
+static bool has_count_line(const struct gw_import_space *space, struct list_form *out)
+{
+	static const char delimiters[] = {'\t', ' '};
+	for (size_t i = 0; i < sizeof(delimiters); i++) {
+		struct gw_table_format format = {.delimiter = delimiters[i], .header = GW_HEADER_YES};
+		struct gw_text_span first[3], second[3];
+		uint64_t number;
+		if (gw_table_peek(&space->list_text, &format, 0, first, 3) != 1 ||
+		    gw_table_peek(&space->list_text, &format, 1, second, 3) != 2 ||
+		    !gw_text_span_is_id(first[0], &out->counted))
+			continue;
+		bool names_first = gw_text_span_is_id(second[1], &number);
+		if (!names_first && !gw_text_span_is_id(second[0], &number))
+			continue;
+		out->format = format;
+		out->has_count = out->numbered = true;
+		out->names_first = names_first;
+		return true;
+	}
+	return false;
+}
+
+/* A line is a name, blanks and commas in it too, unless its two fields are a number and a name. */
+static gw_status look_at_list(const struct gw_import_space *space, struct list_form *out)
+{
+	struct gw_table_format format = {.header = GW_HEADER_NONE};
+	struct gw_text_span fields[3] = {{0}};
+	uint64_t number;
+	*out = (struct list_form){0};
+	if (has_count_line(space, out))
+		return GW_OK;
+	gw_table_sniff(&space->list_text, NULL, 0, &format);
+	uint32_t have = gw_table_peek(&space->list_text, &format, 0, fields, 3);
+	bool first = have > 0 && gw_text_span_is_id(fields[0], &number),
+	     second = have == 2 && gw_text_span_is_id(fields[1], &number), tab = format.delimiter == '\t';
+	*out = (struct list_form){.numbered = have == 2 && (first || second), .names_first = !first, .format = format};
+	if (have > 2 && (first || tab))
+		return gw_fail(GW_FORMAT, "%s: a list has one column, or two: number and name", space->list_path);
+	if (have == 2 && tab && !out->numbered)
+		return gw_fail(GW_FORMAT, "%s: of two columns, one must be a number", space->list_path);
+	if (!out->numbered && !tab) {
+		out->format.quotes =
+			format.quotes && have && fields[0].at > space->list_text.data && fields[0].at[-1] == '"';
+		out->format.delimiter = '\n';
+	}
+	out->first_is_id = first && have == 1;
+	return GW_OK;
+}
+
+/* "7 New York": the name that was cut at a blank is not the name that was meant. */
+static gw_status check_line_ends(const struct gw_import_space *space)
+{
+	const struct gw_text *text = &space->list_text;
+	const char *stop = text->data + text->bytes;
+	for (uint64_t i = 0; i < space->list_table.rows; i++) {
+		struct gw_text_span span = gw_text_span(text->data, space->list[i]);
+		const char *at = span.at + span.bytes;
+		while (at < stop && (*at == ' ' || *at == '\t' || *at == '"'))
+			at++;
+		if (at < stop && *at != '\n' && *at != '\r')
+			return gw_fail(GW_FORMAT,
+				       "%s, line %llu: more than a number and a name: put a tab between them",
+				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i));
+	}
+	return GW_OK;
+}
+
+/* Reads a list of ids: one a line, or with its number beside it, in either order. */
+static gw_status read_list(struct gw_import *im, struct gw_import_space *space)
+{
+	struct list_form form;
+	gw_status status = gw_text_open(space->list_path, &space->list_text);
+	if (status == GW_OK)
+		status = look_at_list(space, &form);
+	if (status == GW_OK)
+		status = gw_table_scan(&space->list_text, &form.format, im->threads, &space->list_table);
+	if (status)
+		return status;
+	uint64_t rows = space->list_table.rows, *places = NULL;
+	if (form.has_count && form.counted != rows)
+		return gw_fail(GW_FORMAT, "%s: its first line says %llu, but %llu lines follow", space->list_path,
+			       (unsigned long long)form.counted, (unsigned long long)rows);
+	space->list = gw_import_take(im, rows, 8, &status);
+	if (form.numbered)
+		places = gw_import_take(im, rows, 8, &status);
+	if (status)
+		return status;
+	/* A list without numbers is text when the edges' ids are, or when it plainly is. */
+	space->list_is_text = !form.first_is_id || space->ids == GW_IDS_TEXT;
+	struct gw_table_column columns[2] = {
+		{.index = form.numbered && !form.names_first ? 1 : 0,
+		 .kind = space->list_is_text ? GW_COLUMN_TEXT : GW_COLUMN_ID,
+		 .what = "id",
+		 .values = space->list},
+		{.index = form.names_first ? 1 : 0, .kind = GW_COLUMN_ID, .what = "number", .values = places}};
+	status = gw_table_read(&space->list_table, columns, form.numbered ? 2 : 1, im->threads);
+	if (status || !form.numbered)
+		return status;
+	status = form.names_first ? GW_OK : check_line_ends(space);
+	return status ? status : place_list(im, space, places);
+}
+
+/* ---- the ways to number ---- */
+
+/* Whole numbers below count stay as they are. */
+static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
+{
+	uint64_t largest, wanted;
+	if (space->base)
+		subtract_base(sources, space->base, im->threads);
+	largest = largest_id(sources, im->threads);
+	wanted = sources->values ? largest + 1 : 0;
+	space->ids = GW_IDS_DENSE;
+	space->count = wanted;
+	if (space->num_nodes != GW_NONE)
+		space->count = space->num_nodes;
+	else if (space->shape_path)
+		space->count = space->shape_nodes; /* nodes without edges count */
+	else if (space->counted_rows > wanted)
+		space->count = space->counted_rows; /* likewise */
+	if (space->shape_path && space->count < space->shape_nodes)
+		return gw_fail(GW_INVALID, "%s: it has %llu nodes of type %s, but %s lists %llu", space->shape_path,
+			       (unsigned long long)space->shape_nodes, space->name,
+			       space->list_path ? space->list_path : "--num-nodes", (unsigned long long)space->count);
+	if (wanted <= space->count)
+		return GW_OK;
+	char why[128];
+	snprintf(why, sizeof(why), "an id of %llu or more, but there are %llu nodes", (unsigned long long)space->count,
+		 (unsigned long long)space->count);
+	return fail_at(sources, space->count, space->name, why);
+}
+
+/* Names are kept byte for byte, however they are encoded; who reads them later will take them for UTF-8. */
+static void tell_encoding(const struct gw_import_space *space)
+{
+	for (uint64_t i = 0; i < space->count; i++) {
+		const char *name = space->bytes + space->offsets[i];
+		uint64_t bytes = space->offsets[i + 1] - space->offsets[i], good = gw_text_utf8(name, bytes);
+		if (good == bytes)
+			continue;
+		gw_log(GW_LOG_WARN,
+		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, nor may others be: they are kept "
+		       "byte "
+		       "for byte",
+		       space->name, (int)(good < 40 ? good : 40), name);
+		return;
+	}
+}
+
+/* Hands what numbers stand for to the space, as strings or as whole numbers. */
+static gw_status keep_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources,
+			     struct gw_numbering *numbering)
+{
+	gw_status status;
+	space->count = numbering->count;
+	if (!sources->columns[0].text) {
+		space->values = numbering->values;
+		numbering->values = NULL;
+		status = gw_builder_own(im->builder, space->values, gw_free);
+	} else {
+		status = gw_numbering_strings(numbering, sources->columns, im->threads, &space->offsets, &space->bytes);
+		if (status == GW_OK)
+			status = gw_builder_own(im->builder, space->offsets, gw_free);
+		if (status == GW_OK)
+			status = gw_builder_own(im->builder, space->bytes, gw_free);
+		else if (space->bytes)
+			gw_free(space->bytes);
+		if (status == GW_OK)
+			tell_encoding(space);
+	}
+	return status;
+}
+
+static gw_status number_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
+{
+	struct gw_numbering numbering;
+	if (sources->count == 0)
+		return GW_OK; /* a type without edges and without a list has no nodes */
+	gw_status status = gw_numbering_create(sources->columns, sources->count, im->threads, &numbering);
+	if (status)
+		return status;
+	uint64_t listed = space->list_table.rows;
+	for (uint64_t i = 0; space->list && i < listed && status == GW_OK; i++) {
+		if (space->list[i] != i)
+			status = gw_fail(GW_FORMAT, "%s, line %llu: an id that stands there before", space->list_path,
+					 (unsigned long long)gw_table_line(&space->list_table, i));
+	}
+	if (status == GW_OK && space->list && numbering.count > listed) {
+		char why[128];
+		snprintf(why, sizeof(why), "an id that is not in the list");
+		status = fail_at(sources, listed, space->name, why);
+	}
+	if (status == GW_OK && space->ids != GW_IDS_TEXT)
+		space->ids = GW_IDS_COMPACT;
+	if (status == GW_OK)
+		status = keep_values(im, space, sources, &numbering);
+	gw_numbering_free(&numbering);
+	return status;
+}
+
+/* A list of names for ids that are numbers: places in it. */
+static gw_status number_by_place(struct gw_import *im, struct gw_import_space *space, const struct sources *edges)
+{
+	struct sources list = {.columns = edges->columns, .files = edges->files, .count = 1};
+	struct sources rest = {.columns = edges->columns + 1,
+			       .files = edges->files + 1,
+			       .count = edges->count - 1,
+			       .values = edges->values};
+	space->num_nodes = space->list_table.rows;
+	gw_status status = keep_dense(im, space, &rest);
+	return status ? status : number_values(im, space, &list);
+}
+
+/* Do ids that are numbers keep them? Told to, or because few numbers would be left out. */
+static gw_status stay_dense(const struct gw_import *im, const struct gw_import_space *space,
+			    const struct sources *sources, bool *out)
+{
+	*out = space->ids == GW_IDS_DENSE || space->num_nodes != GW_NONE || space->shape_path;
+	if (*out || space->ids == GW_IDS_TEXT || space->ids == GW_IDS_COMPACT) {
+		*out &= space->ids != GW_IDS_TEXT && space->ids != GW_IDS_COMPACT;
+		return GW_OK;
+	}
+	uint64_t largest = largest_id(sources, im->threads);
+	/* A feature with a row for every id counts the nodes, however few of them have edges. */
+	*out = largest < space->feature_rows || largest < DENSE_FLOOR;
+	if (*out || largest / DENSE_SHARE > sources->values) /* there cannot be enough of them */
+		return GW_OK;
+	uint64_t different;
+	gw_status status = count_different(sources, largest, im->threads, &different);
+	*out = different >= largest / DENSE_SHARE;
+	return status;
+}
+
+static gw_status number_numbers(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
+{
+	bool dense;
+	gw_status status = stay_dense(im, space, sources, &dense);
+	if (status)
+		return status;
+	return dense ? keep_dense(im, space, sources) : number_values(im, space, sources);
+}
+
+static gw_status number_space(struct gw_import *im, struct gw_import_space *space)
+{
+	struct sources sources;
+	if (space->ids == GW_IDS_TEXT && space->num_nodes != GW_NONE && !space->list_path)
+		return gw_fail(
+			GW_INVALID,
+			"node type %s: its ids are names, which --num-nodes cannot make up: list them with --nodes",
+			space->name);
+	gw_status status = space->list_path ? read_list(im, space) : GW_OK;
+	if (status)
+		return status;
+	status = gather_sources(im, space, &sources);
+	if (status)
+		goto free_all;
+	if (space->list && space->list_is_text && space->ids != GW_IDS_TEXT && space->ids != GW_IDS_COMPACT)
+		status = number_by_place(im, space, &sources);
+	else if (space->list)
+		status = number_values(im, space, &sources);
+	else
+		status = number_numbers(im, space, &sources);
+free_all:
+	free_sources(&sources);
+	return status;
+}
+
+static gw_status add_orig_ids(struct gw_import *im, const struct gw_import_space *space)
+{
+	gw_builder_ntype_count(im->builder, space->ntype, space->count);
+	if (space->offsets)
+		return gw_builder_node_strings(im->builder, space->ntype, "orig_id", space->count, space->offsets,
+					       space->bytes);
+	const uint64_t *ids = space->values;
+	if (!ids && space->base) { /* the input's ids count from 1, even where they stayed in their order */
+		gw_status status = GW_OK;
+		uint64_t *counted = gw_import_take(im, space->count, 8, &status);
+		if (status)
+			return status;
+		for (uint64_t i = 0; i < space->count; i++)
+			counted[i] = i + space->base;
+		ids = counted;
+	}
+	if (!ids)
+		return GW_OK;
+	struct gw_builder_array array = {
+		.name = "orig_id", .dtype = GW_INT64, .ndim = 1, .shape = {space->count}, .data = ids};
+	return gw_builder_node_array(im->builder, space->ntype, &array);
+}
+
+gw_status gw_import_number(struct gw_import *im)
+{
+	gw_status status = GW_OK;
+	bool triples = false;
+	for (uint32_t s = 0; s < im->num_sets; s++)
+		triples |= im->sets[s].triples;
+	for (uint32_t i = 0; i < im->num_spaces && status == GW_OK; i++) {
+		status = number_space(im, &im->spaces[i]);
+		if (status == GW_OK)
+			status = add_orig_ids(im, &im->spaces[i]);
+	}
+	if (status == GW_OK && triples) {
+		snprintf(im->relations.name, sizeof(im->relations.name), "(relations)");
+		status = number_space(im, &im->relations);
+	}
+	return status;
+}

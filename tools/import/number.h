@@ -1,0 +1,63 @@
+/* Numbers in text, by hand: no call per digit, no copy, no locale. */
+#ifndef GW_TOOLS_IMPORT_NUMBER_H
+#define GW_TOOLS_IMPORT_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Digits at p, up to end. Returns where they stop, or NULL when there is none or the value exceeds 2^63 - 2. */
+static inline const char *gw_scan_id(const char *p, const char *end, uint64_t *value)
+{
+	const char *start = p;
+	uint64_t v = 0;
+	while (p < end) {
+		uint32_t digit = (uint32_t)(unsigned char)*p - '0';
+		if (digit > 9)
+			break;
+		v = v * 10 + digit;
+		p++;
+	}
+	/* 18 digits cannot overflow; longer ones, leading zeros mostly, take the careful way. */
+	if (p - start > 18) {
+		unsigned __int128 wide = 0;
+		for (const char *at = start; at < p; at++) {
+			wide = wide * 10 + (uint32_t)(*at - '0');
+			if (wide > INT64_MAX - 1)
+				return (const char *)0;
+		}
+		v = (uint64_t)wide;
+	}
+	*value = v;
+	return p == start ? (const char *)0 : p;
+}
+
+/* The same for digits of which 8 bytes may be read in one go, up to p + 8 at least: up to 8 digits without a loop (the
+ * method of D. Lemire, "Quickly parsing eight digits", 2018). *digits of them; 0: there is none; 8: there may be more.
+ * Little-endian, as the format is. */
+static inline uint64_t gw_scan_eight(const char *p, unsigned *digits)
+{
+	uint64_t text;
+	memcpy(&text, p, sizeof(text));
+	uint64_t t = text ^ 0x3030303030303030ull;
+	/* A byte's top bit is set where it is no digit; a carry spoils only bytes after the first of these. */
+	uint64_t others = ((t + 0x7676767676767676ull) | t) & 0x8080808080808080ull;
+	*digits = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+	if (*digits == 0)
+		return 0;
+	t <<= 64 - 8 * *digits; /* zeros in front */
+	t = (t * 2561 >> 8) & 0x00ff00ff00ff00ffull;
+	t = (t * 6553601 >> 16) & 0x0000ffff0000ffffull;
+	return t * 42949672960001ull >> 32;
+}
+
+/* A signed whole number; the same convention; all of int64_t. */
+const char *gw_scan_int(const char *p, const char *end, int64_t *value);
+
+/* A decimal number times 10^digits (digits 0 to 18), further digits dropped. No exponent. */
+const char *gw_scan_fixed(const char *p, const char *end, uint32_t digits, int64_t *value);
+
+/* A real number, correctly rounded, with exponent, "nan", "inf". */
+const char *gw_scan_real(const char *p, const char *end, double *value);
+
+#endif

@@ -1,0 +1,420 @@
+/* Opening the inputs and looking at them: delimiter, header, columns, whether ids are numbers, how NumPy edges lie.
+ *
+ * A node type has text ids as soon as one of its columns, in any file, shows something that is no number among its
+ * first rows; what shows up later is an error that names the line and the option. So are -1 and 2.0 from the start:
+ * taken for names they would hide a mistake. Inputs without any edge are refused where nothing says how many nodes
+ * there are: they are mistakes more often than graphs.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/alloc.h"
+#include "core/base/log.h"
+#include "tools/import/import.h"
+#include "tools/import/npz.h"
+
+#define LOOK_ROWS 100u
+
+static bool is_name(const char *column)
+{
+	struct gw_text_span span = {.at = column, .bytes = column ? strlen(column) : 0};
+	uint64_t number;
+	return column && !gw_text_span_is_id(span, &number);
+}
+
+/* The columns as the options name them, with the defaults: 1 and 2, or 1, 2, 3 for triples. */
+static void column_names(const struct gw_import *im, const struct gw_import_set *set, const char *names[5])
+{
+	const struct gw_import_options *o = im->options;
+	names[0] = o->src_column ? o->src_column : "1";
+	names[1] = o->dst_column ? o->dst_column : set->triples ? "3" : "2";
+	names[2] = set->triples ? o->rel_column ? o->rel_column : "2" : NULL;
+	names[3] = o->time_column;
+	names[4] = NULL;
+}
+
+static uint32_t plain_number(const char *column)
+{
+	uint64_t number = 0;
+	struct gw_text_span span = {.at = column, .bytes = strlen(column)};
+	return gw_text_span_is_id(span, &number) && number >= 1 && number <= GW_TABLE_COLUMNS_MAX ? (uint32_t)number - 1
+												  : UINT32_MAX;
+}
+
+static bool span_is(struct gw_text_span span, const char *text)
+{
+	return span.bytes == strlen(text) && strncasecmp(span.at, text, span.bytes) == 0;
+}
+
+/* Does the first row call its id columns by the names that everybody gives them? Text below them looks no different. */
+static bool has_usual_names(const struct gw_import_file *file, const uint32_t *ids)
+{
+	static const char *const usual[][2] = {
+		{"src", "dst"},
+		{"source", "target"},
+		{"source", "destination"},
+		{"from", "to"},
+		{"src_id", "dst_id"},
+		{"head", "tail"},
+		{"subject", "object"},
+		{"from_id", "to_id"},
+		{"fromnodeid", "tonodeid"},
+		{"source_id", "target_id"},
+	};
+	struct gw_text_span fields[64];
+	uint32_t have = gw_table_peek(&file->text, &file->text_format, 0, fields, 64);
+	have = have < 64 ? have : 64;
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && ids[0] < have && ids[1] < have; i++) {
+		if (span_is(fields[ids[0]], usual[i][0]) && span_is(fields[ids[1]], usual[i][1]))
+			return true;
+	}
+	return false;
+}
+
+/* A chunk's metadata says its delimiter; columns that are named need a header. */
+static void set_format(const struct gw_import *im, const struct gw_import_set *set, const char *const names[5],
+		       struct gw_import_file *file)
+{
+	bool named = false;
+	for (int i = 0; i < 4; i++)
+		named |= is_name(names[i]);
+	for (uint32_t i = 0; i < set->num_columns; i++)
+		named |= is_name(set->columns[i].column);
+	file->text_format = im->options->text;
+	if (file->delimiter) {
+		file->text_format.delimiter = file->delimiter;
+		file->text_format.quotes = file->delimiter == ',';
+		file->text_format.header = GW_HEADER_NONE;
+	}
+	if (named && file->text_format.header == GW_HEADER_AUTO)
+		file->text_format.header = GW_HEADER_YES;
+}
+
+/* Sniffs by the id columns first, then, as ids may be text, by the columns that are numbers in any case, then by names.
+ */
+static void sniff_text(const struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
+{
+	const char *names[5];
+	uint32_t numbers[2 + GW_IMPORT_COLUMNS_MAX], others = 0;
+	column_names(im, set, names);
+	set_format(im, set, names, file);
+	const uint32_t ids[2] = {plain_number(names[0]), plain_number(names[1])};
+	struct gw_table_format trial = file->text_format;
+	gw_table_sniff(&file->text, ids, set->triples ? 0 : 2, &trial);
+	if (trial.header != GW_HEADER_YES && file->text_format.header == GW_HEADER_AUTO) {
+		if (names[3])
+			numbers[others++] = plain_number(names[3]);
+		for (uint32_t i = 0; i < set->num_columns; i++)
+			numbers[others++] = plain_number(set->columns[i].column);
+		trial = file->text_format;
+		gw_table_sniff(&file->text, numbers, others, &trial);
+	}
+	bool open = file->text_format.header == GW_HEADER_AUTO && trial.header != GW_HEADER_YES;
+	file->text_format = trial;
+	if (open && has_usual_names(file, ids))
+		file->text_format.header = GW_HEADER_YES;
+}
+
+/* Digits with a sign or a point: a number that is no id. */
+static bool is_other_number(struct gw_text_span field)
+{
+	const char *p = field.at, *end = field.at + field.bytes;
+	bool sign = p < end && (*p == '-' || *p == '+'), digits = false, point = false;
+	for (p += sign; p < end; p++) {
+		if (*p == '.' && !point)
+			point = true;
+		else if (*p >= '0' && *p <= '9')
+			digits = true;
+		else
+			return false;
+	}
+	return digits && (sign || point);
+}
+
+/* Do the first rows hold something that is no number in this column? *mixed: the first such word, where numbers stand
+ * before it: a slip, perhaps, that makes all of the type's ids text; else it is left as it is. */
+static bool column_is_text(const struct gw_import_file *file, uint32_t column, struct gw_import_mixed *mixed)
+{
+	struct gw_text_span fields[64];
+	uint32_t skip = file->text_format.header == GW_HEADER_YES;
+	bool numbers = false;
+	for (uint32_t row = skip; row < skip + LOOK_ROWS && column < 64; row++) {
+		uint64_t value;
+		uint32_t have = gw_table_peek(&file->text, &file->text_format, row, fields, 64);
+		if (have == 0)
+			return false;
+		if (column >= have)
+			continue;
+		if (is_other_number(fields[column]))
+			continue; /* the parser says what is wrong with it */
+		if (!gw_text_span_is_id(fields[column], &value) ||
+		    (fields[column].bytes > 1 && fields[column].at[0] == '0')) {
+			if (numbers && !mixed->word.at)
+				*mixed = (struct gw_import_mixed){.row = row - skip, .word = fields[column]};
+			return true; /* "007" and "7" are two names */
+		}
+		numbers = true;
+	}
+	return false;
+}
+
+/* The columns of a matrix have no names: 1 is the row, 2 the column, 3 the value. */
+static gw_status look_at_matrix_columns(const struct gw_import *im, const struct gw_import_set *set,
+					struct gw_import_file *file)
+{
+	const char *names[5];
+	bool named = false;
+	column_names(im, set, names);
+	for (int i = 0; i < 4; i++)
+		named |= is_name(names[i]);
+	for (uint32_t i = 0; i < set->num_columns; i++)
+		named |= is_name(set->columns[i].column);
+	uint32_t src = plain_number(names[0]), dst = plain_number(names[1]);
+	file->matrix.swapped = src == 1;
+	if (named || src > 1 || dst != 1 - src)
+		return gw_fail(GW_INVALID,
+			       "%s: the columns of a %s matrix have no names: 1 is its row, 2 its column, 3 "
+			       "its value",
+			       file->path, file->matrix.what);
+	if (file->matrix.skew && (set->num_columns || names[3]))
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"%s: the values of a skew-symmetric matrix change sign across the diagonal: leave out its "
+			"columns, or write it as general",
+			file->path);
+	return GW_OK;
+}
+
+/* A first row of another number of columns than all below it is a header of some kind: taken for an edge, it would make
+ * nodes that nobody has. */
+static gw_status check_first_row(const struct gw_import_file *file)
+{
+	const struct gw_text *text = &file->text;
+	const struct gw_table_format *format = &file->text_format;
+	uint32_t first = gw_table_peek(text, format, 0, NULL, 0), below = gw_table_peek(text, format, 1, NULL, 0);
+	if (below == 0 || first == below)
+		return GW_OK;
+	for (uint32_t row = 2; row < LOOK_ROWS; row++) {
+		uint32_t have = gw_table_peek(text, format, row, NULL, 0);
+		if (have == 0)
+			break;
+		if (have != below)
+			return GW_OK; /* rows of this table differ in any case */
+	}
+	return gw_fail(GW_FORMAT,
+		       "%s, line %llu: %u column%s, but %u in the lines below it: if it is a header, leave it out by "
+		       "--header; if it is an edge, say --no-header",
+		       file->path, (unsigned long long)gw_table_line(&file->table, 0), first, first == 1 ? "" : "s",
+		       below);
+}
+
+static gw_status open_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	const char *names[5];
+	gw_status status = gw_text_open(file->path, &file->text);
+	if (status)
+		return status;
+	im->input_bytes += file->text.file_bytes;
+	file->text_format = im->options->text;
+	if (!set->triples && !file->delimiter)
+		status = gw_import_matrix_text(&file->text, &file->text_format, &file->matrix);
+	if (status == GW_OK && file->matrix.what)
+		status = look_at_matrix_columns(im, set, file);
+	else if (status == GW_OK)
+		sniff_text(im, set, file);
+	if (status)
+		return status;
+	bool guessed = !file->matrix.what && !file->delimiter && im->options->text.header == GW_HEADER_AUTO;
+	column_names(im, set, names);
+	for (int i = 0; i < (set->triples ? 3 : 2); i++) {
+		uint32_t column;
+		status = gw_table_find(&file->text, &file->text_format, names[i], &column);
+		if (status)
+			return status;
+		file->text_ids[i] = !file->matrix.what && column_is_text(file, column, &file->mixed[i]);
+		/* Entities are names, even where they look like numbers, unless a dictionary numbers them. */
+		const struct gw_import_space *space = i == 2 ? &im->relations : &im->spaces[i ? set->dst : set->src];
+		if (set->triples && !space->list_path && space->num_nodes == GW_NONE) {
+			file->text_ids[i] = true;
+			file->mixed[i] = (struct gw_import_mixed){0};
+		}
+	}
+	status = gw_table_scan(&file->text, &file->text_format, im->threads, &file->table);
+	file->rows = file->table.rows;
+	if (status == GW_OK && guessed && file->text_format.header == GW_HEADER_NONE)
+		status = check_first_row(file);
+	return status;
+}
+
+gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_npz **out)
+{
+	for (uint32_t i = 0; i < im->num_archives; i++) {
+		if (strcmp(im->archives[i].path, path) == 0) {
+			*out = im->archives[i].npz;
+			return GW_OK;
+		}
+	}
+	struct gw_npz *npz;
+	gw_status status = gw_npz_open(path, &npz);
+	if (status)
+		return status;
+	if (im->num_archives == im->archives_room) {
+		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;
+		void *grown = gw_realloc(im->archives, room, sizeof(*im->archives));
+		if (!grown) {
+			gw_npz_close(npz);
+			return GW_NO_MEMORY;
+		}
+		im->archives = grown;
+		im->archives_room = room;
+	}
+	im->archives[im->num_archives++] = (struct gw_import_archive){.path = path, .npz = npz};
+	*out = npz;
+	return GW_OK;
+}
+
+/* The members that hold edges, by the names people give them. */
+static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	static const char *const pairs[][2] = {{"src", "dst"}, {"row", "col"}, {"source", "target"}};
+	static const char *const singles[] = {"edges", "edge_index", "edge_list"};
+	struct gw_npz *npz;
+	gw_status status = gw_import_archive(im, file->path, &npz);
+	if (status == GW_OK && set->src == set->dst)
+		status = gw_import_archive_features(im, npz, file->path, set->src);
+	if (status == GW_OK)
+		status = gw_import_matrix_npz(npz, file);
+	if (status || file->matrix.what)
+		return status;
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		if (!gw_npz_has(npz, pairs[i][0]) || !gw_npz_has(npz, pairs[i][1]))
+			continue;
+		status = gw_npz_read(npz, pairs[i][0], &file->arrays[0]);
+		return status ? status : gw_npz_read(npz, pairs[i][1], &file->arrays[1]);
+	}
+	for (size_t i = 0; i < sizeof(singles) / sizeof(singles[0]); i++) {
+		if (gw_npz_has(npz, singles[i]))
+			return gw_npz_read(npz, singles[i], &file->arrays[0]);
+	}
+	return gw_fail(GW_NOT_FOUND,
+		       "%s: no edges: no members \"src\" and \"dst\", \"edges\" or \"edge_index\", and no matrix of "
+		       "scipy.sparse.save_npz",
+		       file->path);
+}
+
+static bool is_integer(gw_dtype dtype)
+{
+	return dtype == GW_UINT8 || dtype == GW_INT8 || dtype == GW_UINT16 || dtype == GW_INT32 || dtype == GW_UINT32 ||
+	       dtype == GW_INT64 || dtype == GW_UINT64;
+}
+
+static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *file)
+{
+	const struct gw_npy *a = &file->arrays[0].npy, *b = &file->arrays[1].npy;
+	bool pair = file->arrays[1].mapping != NULL;
+	if (!is_integer(a->dtype) || (pair && !is_integer(b->dtype)))
+		return gw_fail(GW_FORMAT, "%s: edges of dtype %s: ids are whole numbers", file->path,
+			       gw_dtype_name(is_integer(a->dtype) ? b->dtype : a->dtype));
+	im->input_bytes += a->data_bytes + (pair ? b->data_bytes : 0);
+	if (file->matrix.what) {
+		file->rows = file->matrix.entries;
+		return GW_OK;
+	}
+	if (pair) {
+		if (a->ndim != 1 || b->ndim != 1 || a->shape[0] != b->shape[0])
+			return gw_fail(GW_FORMAT, "%s: source and destination ids are not two columns of one length",
+				       file->path);
+		file->rows = a->shape[0];
+		return GW_OK;
+	}
+	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
+		return gw_fail(GW_FORMAT, "%s: edges are an array of shape [E, 2] or [2, E]", file->path);
+	/* [2, 2] is taken as two edges, one a row. */
+	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
+	return GW_OK;
+}
+
+static gw_status open_file(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	gw_status status = GW_OK;
+	switch (file->format) {
+	case GW_FROM_NPY:
+		status = gw_npy_open(file->path, &file->arrays[0]);
+		break;
+	case GW_FROM_NPZ:
+		status = open_npz(im, set, file);
+		break;
+	case GW_FROM_DGL:
+		return gw_fail(GW_INVALID, "%s: a chunked graph says its types itself: pass it with --from",
+			       file->path);
+	default:
+		return open_text(im, set, file);
+	}
+	return status ? status : check_edge_arrays(im, file);
+}
+
+/* Has someone said how many nodes of this type there are? */
+static bool count_is_given(const struct gw_import_space *space)
+{
+	return space->num_nodes != GW_NONE || space->list_path || space->shape_path;
+}
+
+static gw_status check_rows(const struct gw_import *im, const struct gw_import_set *set)
+{
+	if (set->rows_key && set->rows != set->rows_expected)
+		return gw_fail(GW_FORMAT, "edge type %s: its files have %llu edges, but \"%s\" says %llu", set->rel,
+			       (unsigned long long)set->rows, set->rows_key, (unsigned long long)set->rows_expected);
+	if (set->rows || !set->num_files ||
+	    (count_is_given(&im->spaces[set->src]) && count_is_given(&im->spaces[set->dst])))
+		return GW_OK;
+	return gw_fail(GW_FORMAT, "%s%s: no edges in it: a graph without edges needs --num-nodes", set->files[0].path,
+		       set->num_files > 1 ? " and the further files of its type" : "");
+}
+
+/* One word makes text of all ids: nobody should have to find that out from the graph. */
+static void tell_mixed(const struct gw_import_file *file, const struct gw_import_mixed *mixed,
+		       const struct gw_import_space *space)
+{
+	if (!mixed->word.at)
+		return;
+	gw_log(GW_LOG_WARN,
+	       "%s, line %llu: \"%.*s\" is no number, so all ids of node type %s are taken as text; --ids compact or "
+	       "dense refuses it",
+	       file->path, (unsigned long long)gw_table_line(&file->table, mixed->row),
+	       (int)(mixed->word.bytes < 40 ? mixed->word.bytes : 40), mixed->word.at, space->name);
+}
+
+static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
+{
+	for (uint32_t f = 0; f < set->num_files; f++) {
+		struct gw_import_file *file = &set->files[f];
+		gw_status status = open_file(im, set, file);
+		if (status)
+			return status;
+		file->first_row = set->rows;
+		set->rows += file->rows;
+		if (!set->triples)
+			status = gw_import_matrix_claim(im, set, file);
+		if (status)
+			return status;
+		if (file->text_ids[2])
+			im->relations.ids = GW_IDS_TEXT;
+		for (int side = 0; side < 2; side++) {
+			struct gw_import_space *space = &im->spaces[side ? set->dst : set->src];
+			if (file->text_ids[side] && space->ids == GW_IDS_AUTO) {
+				space->ids = GW_IDS_TEXT;
+				tell_mixed(file, &file->mixed[side], space);
+			}
+		}
+	}
+	return check_rows(im, set);
+}
+
+gw_status gw_import_open_all(struct gw_import *im)
+{
+	gw_status status = GW_OK;
+	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++)
+		status = open_set(im, &im->sets[s]);
+	return status;
+}

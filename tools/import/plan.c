@@ -1,0 +1,365 @@
+/* From the words of the command line to what there is to import: node spaces, edge sets and their files.
+ *
+ * Words are "name=FILE" with types in front ("paper:feat=FILE", "author:writes:paper=FILE"); a word without types means
+ * the one type of a homogeneous graph, "_N" and "_N:_E:_N".
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/options.h"
+#include "tools/import/import.h"
+#include "tools/import/npz.h"
+#include "tools/import/words.h"
+
+gw_status gw_import_grow(void **elements, uint32_t count, uint32_t *room, size_t bytes)
+{
+	if (count < *room)
+		return GW_OK;
+	if (count >= GW_IMPORT_INPUTS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u inputs in one import", GW_IMPORT_INPUTS_MAX);
+	uint32_t wanted = *room ? *room * 2 : 4;
+	void *grown = gw_realloc(*elements, wanted, bytes);
+	if (!grown)
+		return GW_NO_MEMORY;
+	memset((char *)grown + (size_t)*room * bytes, 0, (wanted - *room) * bytes);
+	*elements = grown;
+	*room = wanted;
+	return GW_OK;
+}
+
+gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out)
+{
+	for (uint32_t i = 0; i < im->num_spaces; i++) {
+		if (strcmp(im->spaces[i].name, name) == 0) {
+			*out = i;
+			return GW_OK;
+		}
+	}
+	gw_status status = gw_name_check("node type", name);
+	if (status == GW_OK)
+		status = gw_import_grow((void **)&im->spaces, im->num_spaces, &im->spaces_room, sizeof(*im->spaces));
+	if (status)
+		return status;
+	struct gw_import_space *space = &im->spaces[im->num_spaces];
+	snprintf(space->name, sizeof(space->name), "%s", name);
+	space->ids = im->options->ids;
+	space->num_nodes = GW_NONE;
+	*out = im->num_spaces++;
+	return gw_builder_ntype(im->builder, name, &space->ntype);
+}
+
+gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *rel, const char *dst,
+			    struct gw_import_set **out)
+{
+	uint32_t from, to;
+	gw_status status = gw_name_check("edge type", rel);
+	if (status == GW_OK)
+		status = gw_import_space(im, src, &from);
+	if (status == GW_OK)
+		status = gw_import_space(im, dst, &to);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < im->num_sets; i++) {
+		struct gw_import_set *set = &im->sets[i];
+		if (set->src == from && set->dst == to && strcmp(set->rel, rel) == 0) {
+			*out = set;
+			return GW_OK;
+		}
+	}
+	status = gw_import_grow((void **)&im->sets, im->num_sets, &im->sets_room, sizeof(*im->sets));
+	if (status)
+		return status;
+	struct gw_import_set *set = &im->sets[im->num_sets++];
+	set->src = from;
+	set->dst = to;
+	snprintf(set->rel, sizeof(set->rel), "%s", rel);
+	*out = set;
+	return GW_OK;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t bytes = strlen(text), tail = strlen(end);
+	return bytes >= tail && strcmp(text + bytes - tail, end) == 0;
+}
+
+enum gw_import_format gw_import_format_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	if (ends_with(name, ".npz"))
+		return GW_FROM_NPZ;
+	if (ends_with(name, ".npy"))
+		return GW_FROM_NPY;
+	return ends_with(name, ".json") ? GW_FROM_DGL : GW_FROM_TEXT;
+}
+
+gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum gw_import_format format,
+			     enum gw_import_split split)
+{
+	gw_status status = gw_import_grow((void **)&set->files, set->num_files, &set->files_room, sizeof(*set->files));
+	if (status)
+		return status;
+	struct gw_import_file *file = &set->files[set->num_files++];
+	file->path = path;
+	file->format = format == GW_FROM_AUTO ? gw_import_format_of(path) : format;
+	file->split = split;
+	return GW_OK;
+}
+
+gw_status gw_import_word_split(const char *text, uint32_t types_max, struct gw_import_parts *out)
+{
+	*out = (struct gw_import_parts){.value = text};
+	const char *equals = strchr(text, '=');
+	if (!equals)
+		return GW_OK;
+	const char *at = text;
+	out->value = equals + 1;
+	for (;;) {
+		size_t bytes = strcspn(at, ":=");
+		if (out->count > types_max)
+			return gw_fail(GW_INVALID, "\"%.200s\": too many ':' before the '='", text);
+		if (bytes > GW_NAME_MAX)
+			return gw_fail(GW_INVALID, "\"%.200s\": a name has at most %d bytes", text, GW_NAME_MAX);
+		memcpy(out->names[out->count], at, bytes);
+		out->names[out->count++][bytes] = '\0';
+		if (at[bytes] == '=')
+			return GW_OK;
+		at += bytes + 1;
+	}
+}
+
+/* "src:rel:dst=FILE" or FILE. A path may hold '=': it is one if no ':' stands before it, or if it begins as paths do.
+ */
+static gw_status split_edges(const char *text, struct gw_import_parts *parts)
+{
+	const char *equals = strchr(text, '='), *colon = strchr(text, ':');
+	*parts = (struct gw_import_parts){.value = text};
+	bool path = text[0] == '/' || strncmp(text, "./", 2) == 0 || strncmp(text, "../", 3) == 0;
+	if (!equals || !colon || colon > equals || path)
+		return GW_OK;
+	gw_status status = gw_import_word_split(text, 3, parts);
+	if (status == GW_OK && parts->count != 3)
+		status = gw_fail(GW_INVALID, "\"%.200s\": edges are given as SRC:REL:DST=FILE", text);
+	return status;
+}
+
+static gw_status plan_edges(struct gw_import *im, const char *text)
+{
+	struct gw_import_parts parts;
+	struct gw_import_set *set;
+	enum gw_import_format format = im->options->format;
+	gw_status status = split_edges(text, &parts);
+	if (status)
+		return status;
+	if (format == GW_FROM_AUTO)
+		format = gw_import_format_of(parts.value);
+	if (parts.count == 0 && format == GW_FROM_DGL)
+		return gw_import_chunked(im, parts.value);
+	status = parts.count ? gw_import_set_add(im, parts.names[0], parts.names[1], parts.names[2], &set)
+			     : gw_import_set_add(im, "_N", "_E", "_N", &set);
+	return status ? status : gw_import_file_add(set, parts.value, format, GW_SPLIT_NONE);
+}
+
+/* "train=FILE" or FILE. */
+static gw_status split_triples(const char *text, struct gw_import_parts *parts, int *split)
+{
+	static const char *const splits[] = {"", "train", "valid", "test", NULL};
+	*split = GW_SPLIT_NONE;
+	gw_status status = gw_import_word_split(text, 1, parts);
+	if (status || parts->count != 1)
+		return status;
+	if (strcmp(parts->names[0], "val") != 0)
+		return gw_parse_choice(parts->names[0], splits, split);
+	*split = GW_SPLIT_VALID;
+	return GW_OK;
+}
+
+static gw_status plan_triples(struct gw_import *im, const char *text)
+{
+	struct gw_import_parts parts;
+	struct gw_import_set *set;
+	int split;
+	gw_status status = split_triples(text, &parts, &split);
+	if (status)
+		return gw_context(status, "--triples");
+	status = gw_import_set_add(im, "_N", "_E", "_N", &set);
+	if (status)
+		return status;
+	set->triples = true;
+	return gw_import_file_add(set, parts.value, GW_FROM_TEXT, (enum gw_import_split)split);
+}
+
+/* The node type that a word speaks of: one that edges have. Another one is a slip of the pen more often than a type. */
+static gw_status find_space(const struct gw_import *im, const char *word, const char *name,
+			    struct gw_import_space **out)
+{
+	char types[256] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < im->num_spaces; i++) {
+		if (strcmp(im->spaces[i].name, name) == 0) {
+			*out = &im->spaces[i];
+			return GW_OK;
+		}
+		if (used + strlen(im->spaces[i].name) + 3 < sizeof(types))
+			used += (size_t)snprintf(types + used, sizeof(types) - used, "%s%s", i ? ", " : "",
+						 im->spaces[i].name);
+	}
+	return gw_fail(
+		GW_NOT_FOUND,
+		"%s: no edges have a node type \"%s\"; they have: %s. For nodes without any edge, name the type in "
+		"--edges with an empty file",
+		word, name, types);
+}
+
+static gw_status plan_nodes(struct gw_import *im, const char *text, bool list)
+{
+	struct gw_import_parts parts;
+	struct gw_import_space *space;
+	gw_status status = gw_import_word_split(text, 1, &parts);
+	if (status == GW_OK)
+		status = find_space(im, list ? "--nodes" : "--num-nodes", parts.count ? parts.names[0] : "_N", &space);
+	if (status)
+		return status;
+	if (list) {
+		space->list_path = parts.value;
+		return GW_OK;
+	}
+	status = gw_parse_u64(parts.value, 0, GW_NONE - 1, &space->num_nodes);
+	if (status == GW_OK && space->ids == GW_IDS_AUTO)
+		space->ids = GW_IDS_DENSE;
+	return status ? gw_context(status, "--num-nodes") : GW_OK;
+}
+
+static gw_status add_column(struct gw_import_set *set, const char *name, const char *column, bool weight)
+{
+	gw_status status = gw_name_check("edge feature", name);
+	if (status)
+		return status;
+	if (set->num_columns == GW_IMPORT_COLUMNS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u edge columns", GW_IMPORT_COLUMNS_MAX);
+	if (!set->columns) {
+		set->columns = gw_calloc(GW_IMPORT_COLUMNS_MAX, sizeof(*set->columns));
+		if (!set->columns)
+			return GW_NO_MEMORY;
+	}
+	struct gw_import_column *added = &set->columns[set->num_columns++];
+	snprintf(added->name, sizeof(added->name), "%s", name);
+	added->column = column;
+	added->weight = weight;
+	return GW_OK;
+}
+
+/* Weight, time and further columns are those of every text input. */
+static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
+{
+	gw_status status = GW_OK;
+	if (im->options->weight_column)
+		status = add_column(set, "weight", im->options->weight_column, true);
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		struct gw_import_parts parts;
+		if (im->options->words[i].kind != GW_IMPORT_EDGE_COLUMN)
+			continue;
+		status = gw_import_word_split(im->options->words[i].text, 0, &parts);
+		if (status == GW_OK && parts.count != 1)
+			status = gw_fail(GW_INVALID, "--edge-column is given as NAME=COLUMN");
+		if (status == GW_OK)
+			status = add_column(set, parts.names[0], parts.value, false);
+	}
+	bool wanted = set->num_columns || im->options->time_column;
+	for (uint32_t f = 0; f < set->num_files && status == GW_OK && wanted; f++) {
+		if (set->files[f].format != GW_FROM_TEXT)
+			status = gw_fail(GW_INVALID, "%s: columns are those of text: pass arrays by --edge-feature",
+					 set->files[f].path);
+	}
+	return status;
+}
+
+static gw_status check_count(const struct gw_import_parts *parts)
+{
+	uint64_t count;
+	return gw_parse_u64(parts->value, 0, GW_NONE - 1, &count);
+}
+
+/* Names of a feature, with its types in front or not. */
+static gw_status check_feature(const char *text, const struct gw_import_parts *parts, bool edge)
+{
+	if (parts->count != 1 && parts->count != (edge ? 4u : 2u))
+		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", text,
+			       edge ? "SRC:REL:DST" : "TYPE");
+	return gw_name_check("feature", parts->names[parts->count - 1]);
+}
+
+gw_status gw_import_column_check(const char *column)
+{
+	uint64_t number;
+	struct gw_text_span span = {.at = column, .bytes = strlen(column)};
+	if (!gw_text_span_is_id(span, &number) || (number >= 1 && number <= GW_TABLE_COLUMNS_MAX))
+		return GW_OK;
+	return gw_fail(GW_RANGE, "column %s: columns are numbered from 1 to %u", column, GW_TABLE_COLUMNS_MAX);
+}
+
+gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
+{
+	struct gw_import_parts parts;
+	int split;
+	gw_status status;
+	switch (kind) {
+	case GW_IMPORT_EDGES:
+		status = split_edges(text, &parts);
+		break;
+	case GW_IMPORT_TRIPLES:
+		return split_triples(text, &parts, &split);
+	case GW_IMPORT_NODES:
+	case GW_IMPORT_NUM_NODES:
+		status = gw_import_word_split(text, 1, &parts);
+		if (status == GW_OK && kind == GW_IMPORT_NUM_NODES)
+			status = check_count(&parts);
+		break;
+	case GW_IMPORT_EDGE_COLUMN:
+		status = gw_import_word_split(text, 0, &parts);
+		if (status == GW_OK && parts.count != 1)
+			status = gw_fail(GW_INVALID, "an edge column is given as NAME=COLUMN");
+		if (status == GW_OK)
+			status = gw_name_check("edge feature", parts.names[0]);
+		return status ? status : gw_import_column_check(parts.value);
+	default:
+		status = gw_import_word_split(text, 3, &parts);
+		return status ? status : check_feature(text, &parts, kind == GW_IMPORT_EDGE_FEATURE);
+	}
+	for (uint32_t i = 0; i < parts.count && status == GW_OK; i++)
+		status = gw_name_check(i == 1 ? "edge type" : "node type", parts.names[i]);
+	return status;
+}
+
+gw_status gw_import_plan(struct gw_import *im)
+{
+	gw_status status = GW_OK;
+	im->relations.list_path = im->options->relations;
+	im->relations.num_nodes = GW_NONE;
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		if (word->kind == GW_IMPORT_EDGES)
+			status = plan_edges(im, word->text);
+		else if (word->kind == GW_IMPORT_TRIPLES)
+			status = plan_triples(im, word->text);
+	}
+	if (status == GW_OK && im->num_spaces == 0)
+		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
+	/* Afterwards: types are those of the edges, wherever on the line these stand. */
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES)
+			status = plan_nodes(im, word->text, word->kind == GW_IMPORT_NODES);
+	}
+	for (uint32_t i = 0; i < im->num_sets && status == GW_OK; i++) {
+		for (uint32_t f = 0; f < im->sets[i].num_files; f++) {
+			if (im->sets[i].triples && im->sets[i].files[f].format != GW_FROM_TEXT)
+				status = gw_fail(GW_INVALID, "%s: triples and edges cannot be mixed in one type",
+						 im->sets[i].files[f].path);
+		}
+		if (status == GW_OK)
+			status = plan_columns(im, &im->sets[i]);
+	}
+	return status;
+}

@@ -1,0 +1,215 @@
+/* Reading the edges of every set: text through tables, NumPy by widening. Ids stay as the input has them. */
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/parallel.h"
+#include "tools/import/import.h"
+
+#define GRAIN (64u << 10)
+
+struct widening {
+	const void *data;
+	gw_dtype dtype;
+	uint64_t first, stride;
+	const char *what;
+	uint64_t *out;
+};
+
+#define WIDEN(type)                                                                                                    \
+	for (uint64_t i = begin; i < end; i++) {                                                                       \
+		type value;                                                                                            \
+		memcpy(&value, (const type *)w->data + w->first + i * w->stride, sizeof(value));                       \
+		w->out[i] = (uint64_t)(int64_t)value;                                                                  \
+	}                                                                                                              \
+	break
+
+static gw_status widen(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct widening *w = context;
+	switch (w->dtype) {
+	case GW_UINT8:
+	case GW_BOOL:
+		WIDEN(uint8_t);
+	case GW_INT8:
+		WIDEN(int8_t);
+	case GW_UINT16:
+		WIDEN(uint16_t);
+	case GW_INT32:
+		WIDEN(int32_t);
+	case GW_UINT32:
+		WIDEN(uint32_t);
+	case GW_INT64:
+	case GW_UINT64:
+		WIDEN(int64_t);
+	default:
+		return gw_fail(GW_FORMAT, "%s: dtype %s holds no whole numbers", w->what, gw_dtype_name(w->dtype));
+	}
+	bool negative = w->dtype != GW_UINT64;
+	for (uint64_t i = begin; i < end; i++) {
+		if (w->out[i] < GW_NONE)
+			continue;
+		if (negative && (int64_t)w->out[i] < 0)
+			return gw_fail(GW_RANGE, "%s: element %llu is %lld: it is negative", w->what,
+				       (unsigned long long)i, (long long)w->out[i]);
+		return gw_fail(GW_RANGE, "%s: element %llu is %llu: it is too large, ids are below 2^63 - 1", w->what,
+			       (unsigned long long)i, (unsigned long long)w->out[i]);
+	}
+	return GW_OK;
+}
+
+gw_status gw_import_whole(const struct gw_npy *npy, const void *data, uint64_t first, uint64_t stride, uint64_t count,
+			  const char *what, unsigned threads, uint64_t *out)
+{
+	struct widening w = {
+		.data = data, .dtype = npy->dtype, .first = first, .stride = stride, .what = what, .out = out};
+	return gw_parallel_for(threads, count, GRAIN, widen, &w);
+}
+
+/* Arrays and matrices have numbers; another file may have made names of a type's ids. */
+static gw_status check_numbers(const struct gw_import *im, const struct gw_import_set *set,
+			       const struct gw_import_file *file)
+{
+	const struct gw_import_space *spaces[2] = {&im->spaces[set->src], &im->spaces[set->dst]};
+	for (int side = 0; side < 2; side++) {
+		if (spaces[side]->ids == GW_IDS_TEXT)
+			return gw_fail(GW_INVALID, "%s: its ids are numbers, but node type %s has text ids", file->path,
+				       spaces[side]->name);
+	}
+	return GW_OK;
+}
+
+static gw_status read_arrays(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	const struct gw_npy_file *a = &file->arrays[0], *b = &file->arrays[1];
+	uint64_t *src = set->src_ids + file->first_row, *dst = set->dst_ids + file->first_row;
+	gw_status status;
+	if (b->mapping) {
+		status = gw_import_whole(&a->npy, a->data, 0, 1, file->rows, file->path, im->threads, src);
+		if (status == GW_OK)
+			status = gw_import_whole(&b->npy, b->data, 0, 1, file->rows, file->path, im->threads, dst);
+		return status;
+	}
+	bool by_column = a->npy.shape[1] != 2; /* [2, E] */
+	status = gw_import_whole(&a->npy, a->data, 0, by_column ? 1 : 2, file->rows, file->path, im->threads, src);
+	if (status == GW_OK)
+		status = gw_import_whole(&a->npy, a->data, by_column ? file->rows : 1, by_column ? 1 : 2, file->rows,
+					 file->path, im->threads, dst);
+	return status;
+}
+
+static enum gw_column_kind id_kind(const struct gw_import_space *space)
+{
+	return space->ids == GW_IDS_TEXT ? GW_COLUMN_TEXT : GW_COLUMN_ID;
+}
+
+static gw_status read_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	const struct gw_import_options *o = im->options;
+	struct gw_table_column columns[4 + GW_IMPORT_COLUMNS_MAX];
+	const char *names[4 + GW_IMPORT_COLUMNS_MAX];
+	uint32_t count = 0;
+	names[count] = o->src_column ? o->src_column : "1";
+	columns[count++] = (struct gw_table_column){.kind = id_kind(&im->spaces[set->src]),
+						    .what = set->triples ? "head" : "source id",
+						    .values = set->src_ids + file->first_row};
+	names[count] = o->dst_column ? o->dst_column : set->triples ? "3" : "2";
+	columns[count++] = (struct gw_table_column){.kind = id_kind(&im->spaces[set->dst]),
+						    .what = set->triples ? "tail" : "destination id",
+						    .values = set->dst_ids + file->first_row};
+	if (set->triples) {
+		names[count] = o->rel_column ? o->rel_column : "2";
+		columns[count++] = (struct gw_table_column){.kind = id_kind(&im->relations),
+							    .what = "relation",
+							    .values = set->relations + file->first_row};
+	}
+	if (set->times) {
+		names[count] = o->time_column;
+		columns[count++] = (struct gw_table_column){.kind = GW_COLUMN_FIXED,
+							    .digits = o->time_digits,
+							    .what = "time",
+							    .values = set->times + file->first_row};
+	}
+	for (uint32_t i = 0; i < set->num_columns; i++) {
+		names[count] = set->columns[i].column;
+		columns[count++] =
+			(struct gw_table_column){.kind = GW_COLUMN_REAL,
+						 .what = set->columns[i].name,
+						 .values = (double *)set->columns[i].values + file->first_row};
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		gw_status status = gw_table_find(&file->text, &file->text_format, names[i], &columns[i].index);
+		if (status)
+			return status;
+	}
+	return gw_table_read(&file->table, columns, count, im->threads);
+}
+
+static gw_status read_file(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	uint64_t *src = set->src_ids + file->first_row, *dst = set->dst_ids + file->first_row;
+	gw_status status = file->format != GW_FROM_TEXT || file->matrix.what ? check_numbers(im, set, file) : GW_OK;
+	if (status)
+		return status;
+	if (file->format == GW_FROM_TEXT)
+		status = read_text(im, set, file);
+	else
+		status = file->matrix.what ? gw_import_matrix_read(im, file, src, dst) : read_arrays(im, set, file);
+	return status || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
+}
+
+/* float64 -> float32, in place; a weight that no alias table can hold is named with its line. */
+static gw_status narrow_column(struct gw_import_set *set, struct gw_import_column *column)
+{
+	const double *wide = column->values;
+	float *narrow = column->values;
+	for (uint32_t f = 0; f < set->num_files; f++) {
+		const struct gw_import_file *file = &set->files[f];
+		for (uint64_t i = file->first_row; i < file->first_row + file->rows; i++) {
+			double value = wide[i];
+			float stored = (float)value;
+			if (column->weight && (!(stored >= 0) || stored > 3.4028234e38f))
+				return gw_fail(
+					GW_RANGE,
+					"%s, line %llu: weight %g: weights are finite and not negative; take other "
+					"columns as --edge-column",
+					file->path,
+					(unsigned long long)gw_table_line(&file->table, i - file->first_row), value);
+			narrow[i] = stored;
+		}
+	}
+	return GW_OK;
+}
+
+/* Ids and columns of all edges, at 8 bytes each: asked for before any of it is taken. */
+static gw_status check_memory(const struct gw_import *im)
+{
+	uint64_t bytes = 0;
+	for (uint32_t s = 0; s < im->num_sets; s++) {
+		const struct gw_import_set *set = &im->sets[s];
+		uint64_t columns = 2u + set->triples + (im->options->time_column != NULL) + set->num_columns;
+		bytes += set->rows * 8 * columns;
+	}
+	return gw_memory_check(bytes, -1, "the edges");
+}
+
+gw_status gw_import_read_all(struct gw_import *im)
+{
+	gw_status status = check_memory(im);
+	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++) {
+		struct gw_import_set *set = &im->sets[s];
+		set->src_ids = gw_import_take(im, set->rows, 8, &status);
+		set->dst_ids = gw_import_take(im, set->rows, 8, &status);
+		if (set->triples)
+			set->relations = gw_import_take(im, set->rows, 8, &status);
+		if (im->options->time_column)
+			set->times = gw_import_take(im, set->rows, 8, &status);
+		for (uint32_t i = 0; i < set->num_columns; i++)
+			set->columns[i].values = gw_import_take(im, set->rows, 8, &status);
+		for (uint32_t f = 0; f < set->num_files && status == GW_OK; f++)
+			status = read_file(im, set, &set->files[f]);
+		for (uint32_t i = 0; i < set->num_columns && status == GW_OK; i++)
+			status = narrow_column(set, &set->columns[i]);
+	}
+	return status;
+}

@@ -1,0 +1,293 @@
+/* Looking at a table and cutting it up: lines, fields, header, chunks.
+ *
+ * A chunk owns the lines that begin in its stretch of CHUNK_BYTES, so that chunks need nothing of each other; counting
+ * rows and lines first gives each chunk the place of its values and the numbers of its lines.
+ */
+#include "tools/import/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/parallel.h"
+#include "tools/import/number.h"
+#include "tools/import/table_line.h"
+
+#define CHUNK_BYTES    (1ull << 20)
+#define NAMES_TEXT_MAX 400
+#define BLOCK_BYTES    240u /* counted at a time, in bytes that overflow at 256 */
+#define HEADER_ROWS    20u  /* looked at below what may be a header */
+
+/* Where the text proper begins: after a byte order mark. */
+static uint64_t text_start(const struct gw_text *text)
+{
+	return text->bytes >= 3 && memcmp(text->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* The n-th line that is a row, from the start of the text; its end in *end, its offset after the newline in *next. */
+static bool nth_row(const struct gw_text *text, const struct gw_table_format *format, uint32_t n, const char **line,
+		    const char **end, const char **next)
+{
+	const char *at = text->data + text_start(text), *stop = text->data + text->bytes;
+	while (at < stop) {
+		*line = at;
+		*next = gw_line_next(at, stop, end);
+		if (gw_line_is_row(at, *end, format) && n-- == 0)
+			return true;
+		at = *next;
+	}
+	return false;
+}
+
+uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
+		       struct gw_text_span *fields, uint32_t max)
+{
+	const char *line, *end, *next;
+	if (text->bytes == 0 || !nth_row(text, format, row, &line, &end, &next))
+		return 0;
+	uint32_t count = 0;
+	struct gw_text_span field;
+	enum gw_field_state state = GW_FIELD_MORE;
+	while (state == GW_FIELD_MORE && count <= GW_TABLE_COLUMNS_MAX) {
+		state = gw_field_next(&line, end, format, &field);
+		if (state == GW_FIELD_NONE || state == GW_FIELD_BAD)
+			break;
+		if (count < max)
+			fields[count] = field;
+		count++;
+	}
+	return count;
+}
+
+static bool span_is_number(struct gw_text_span span)
+{
+	double value;
+	return span.bytes && gw_scan_real(span.at, span.at + span.bytes, &value) == span.at + span.bytes;
+}
+
+bool gw_text_span_is_id(struct gw_text_span span, uint64_t *value)
+{
+	return span.bytes && gw_scan_id(span.at, span.at + span.bytes, value) == span.at + span.bytes;
+}
+
+/* Which of the columns hold a number in a row: bit i for numbers[i], the first 64 of them. */
+static uint64_t number_bits(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
+			    const uint32_t *numbers, uint32_t count, bool *there)
+{
+	struct gw_text_span fields[64];
+	uint32_t have = gw_table_peek(text, format, row, fields, 64);
+	uint64_t bits = 0;
+	for (uint32_t i = 0; i < count && i < 64; i++) {
+		if (numbers[i] < have && numbers[i] < 64 && span_is_number(fields[numbers[i]]))
+			bits |= 1ull << i;
+	}
+	*there = have > 0;
+	return bits;
+}
+
+/* A header holds no number where numbers stand below it: in each of the columns in the next row, or in one of them in
+ * all of the next rows, as where numbers of users go with names of places. */
+static bool first_row_is_header(const struct gw_text *text, const struct gw_table_format *format,
+				const uint32_t *numbers, uint32_t count)
+{
+	uint64_t all = count < 64 ? (1ull << count) - 1 : UINT64_MAX, always = all;
+	bool there;
+	if (count == 0 || number_bits(text, format, 0, numbers, count, &there) != 0)
+		return false;
+	uint32_t row = 1;
+	for (; row <= HEADER_ROWS && always; row++) {
+		uint64_t bits = number_bits(text, format, row, numbers, count, &there);
+		if (!there)
+			break;
+		if (row == 1 && bits == all)
+			return true;
+		always &= bits;
+	}
+	return row > 2 && always;
+}
+
+void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count, struct gw_table_format *format)
+{
+	const char *line, *end, *next;
+	if (format->delimiter == 0) {
+		format->delimiter = ' ';
+		if (text->bytes && nth_row(text, format, 0, &line, &end, &next)) {
+			size_t bytes = (size_t)(end - line);
+			format->delimiter = memchr(line, '\t', bytes)  ? '\t'
+					    : memchr(line, ',', bytes) ? ','
+					    : memchr(line, ';', bytes) ? ';'
+								       : ' ';
+		}
+		format->quotes = format->delimiter == ',' || format->delimiter == ';';
+	}
+	if (format->header == GW_HEADER_AUTO) {
+		bool header = text->bytes && first_row_is_header(text, format, numbers, count);
+		format->header = header ? GW_HEADER_YES : GW_HEADER_NONE;
+	}
+}
+
+gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format *format, const char *name,
+			uint32_t *index)
+{
+	struct gw_text_span number = {.at = name, .bytes = strlen(name)};
+	uint64_t value;
+	if (gw_text_span_is_id(number, &value)) {
+		if (value < 1 || value > GW_TABLE_COLUMNS_MAX)
+			return gw_fail(GW_RANGE, "column %s: columns are numbered from 1 to %u", name,
+				       GW_TABLE_COLUMNS_MAX);
+		*index = (uint32_t)value - 1;
+		return GW_OK;
+	}
+	if (format->header != GW_HEADER_YES)
+		return gw_fail(GW_NOT_FOUND, "%s: no header names a column \"%.64s\": number it from 1", text->name,
+			       name);
+	struct gw_text_span *fields = gw_calloc(GW_TABLE_COLUMNS_MAX, sizeof(*fields));
+	if (!fields)
+		return GW_NO_MEMORY;
+	uint32_t count = gw_table_peek(text, format, 0, fields, GW_TABLE_COLUMNS_MAX);
+	count = count < GW_TABLE_COLUMNS_MAX ? count : GW_TABLE_COLUMNS_MAX;
+	char names[NAMES_TEXT_MAX] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (fields[i].bytes == number.bytes && memcmp(fields[i].at, name, number.bytes) == 0) {
+			*index = i;
+			gw_free(fields);
+			return GW_OK;
+		}
+		int added = snprintf(names + used, sizeof(names) - used, "%s%.*s", i ? ", " : "",
+				     (int)(fields[i].bytes < 64 ? fields[i].bytes : 64), fields[i].at);
+		if (added > 0 && used + (size_t)added < sizeof(names))
+			used += (size_t)added;
+		else
+			names[used] = '\0';
+	}
+	gw_free(fields);
+	return gw_fail(GW_NOT_FOUND, "%s: no column \"%.64s\"; there are: %s", text->name, name, names);
+}
+
+/* The first line that begins at or after offset. */
+static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t offset)
+{
+	if (offset <= start)
+		return start;
+	if (offset >= text->bytes)
+		return text->bytes;
+	/* From the byte before: a line that ends there lets the next one begin at the offset, unless it is the \n of
+	 * \r\n. */
+	const char *stop = text->data + text->bytes, *end = gw_line_end(text->data + offset - 1, stop);
+	return (uint64_t)(gw_line_after(end, stop) - text->data);
+}
+
+struct scan {
+	const struct gw_table *table;
+	uint64_t start;
+};
+
+/* Lines of a stretch, if each of them plainly is a row: it begins with none of blanks, line ends and two comment
+ * characters. A \r ends a line unless a \n follows, which does then. Loops without branches, which the compiler makes
+ * vectors of. */
+static bool count_plain(const uint8_t *text, uint64_t bytes, uint8_t comment_a, uint8_t comment_b, uint64_t *lines)
+{
+	uint64_t count = bytes != 0; /* the last byte ends a line, or that line has no end of its own */
+	for (uint64_t at = 0; at + 1 < bytes;) {
+		uint64_t block = bytes - 1 - at < BLOCK_BYTES ? bytes - 1 - at : BLOCK_BYTES;
+		uint8_t ends = 0, odd = 0; /* of at most 255 */
+		for (uint64_t i = 0; i < block; i++) {
+			uint8_t byte = text[at + i], next = text[at + i + 1];
+			uint8_t end = (uint8_t)((byte == '\n') | ((byte == '\r') & (next != '\n')));
+			ends = (uint8_t)(ends + end);
+			odd |= (uint8_t)(end & ((next <= ' ') | (next == comment_a) | (next == comment_b)));
+		}
+		if (odd)
+			return false;
+		count += ends;
+		at += block;
+	}
+	*lines = count;
+	return bytes == 0 || !(text[0] <= ' ' || text[0] == comment_a || text[0] == comment_b);
+}
+
+static gw_status scan_chunks(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	struct scan *scan = context;
+	const struct gw_text *text = scan->table->text;
+	for (uint64_t i = begin; i < end; i++) {
+		struct gw_table_chunk *chunk = &scan->table->chunks[i];
+		chunk->begin = line_from(text, scan->start, scan->start + i * CHUNK_BYTES);
+		chunk->end = line_from(text, scan->start, scan->start + (i + 1) * CHUNK_BYTES);
+		const char *at = text->data + chunk->begin, *stop = text->data + chunk->end, *line_end;
+		const char *comments = scan->table->format.comments;
+		if (strlen(comments) <= 2 &&
+		    count_plain((const uint8_t *)at, (uint64_t)(stop - at), (uint8_t)comments[0],
+				(uint8_t)comments[comments[0] != 0], &chunk->line)) {
+			chunk->row = chunk->line;
+			continue;
+		}
+		for (chunk->line = 0; at < stop; chunk->line++) {
+			const char *next = gw_line_next(at, stop, &line_end);
+			chunk->row += gw_line_is_row(at, line_end, &scan->table->format);
+			at = next;
+		}
+	}
+	return GW_OK;
+}
+
+gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format *format, unsigned threads,
+			struct gw_table *out)
+{
+	*out = (struct gw_table){.text = text, .format = *format};
+	uint64_t start = text_start(text), line = 0;
+	const char *at, *end, *next;
+	if (format->header == GW_HEADER_YES && text->bytes && nth_row(text, format, 0, &at, &end, &next)) {
+		for (const char *p = text->data; p < next; line++)
+			p = gw_line_next(p, next, &end);
+		start = (uint64_t)(next - text->data);
+	}
+	out->count = (text->bytes - start + CHUNK_BYTES - 1) / CHUNK_BYTES;
+	out->chunks = gw_calloc(out->count, sizeof(*out->chunks));
+	if (!out->chunks)
+		return gw_context(GW_NO_MEMORY, "%s", text->name);
+	struct scan scan = {.table = out, .start = start};
+	gw_status status = gw_parallel_for(threads, out->count, 1, scan_chunks, &scan);
+	if (status) {
+		gw_table_close(out);
+		return status;
+	}
+	for (uint64_t i = 0; i < out->count; i++) { /* counts become what lies before */
+		struct gw_table_chunk *chunk = &out->chunks[i];
+		uint64_t rows = chunk->row, lines = chunk->line;
+		chunk->row = out->rows;
+		chunk->line = line;
+		out->rows += rows;
+		line += lines;
+	}
+	return GW_OK;
+}
+
+void gw_table_close(struct gw_table *table)
+{
+	gw_free(table->chunks);
+	*table = (struct gw_table){0};
+}
+
+uint64_t gw_table_line(const struct gw_table *table, uint64_t row)
+{
+	uint64_t i = table->count;
+	while (i > 0 && (i == table->count || table->chunks[i].row > row))
+		i--;
+	if (table->count == 0)
+		return 0;
+	const struct gw_table_chunk *chunk = &table->chunks[i];
+	uint64_t line = chunk->line, at_row = chunk->row;
+	const char *at = table->text->data + chunk->begin, *stop = table->text->data + chunk->end, *end;
+	while (at < stop) {
+		const char *next = gw_line_next(at, stop, &end);
+		line++;
+		if (gw_line_is_row(at, end, &table->format) && at_row++ == row)
+			return line;
+		at = next;
+	}
+	return line;
+}

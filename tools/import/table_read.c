@@ -1,0 +1,306 @@
+/* Reading the columns of a table: each chunk by itself, values straight to their final place.
+ *
+ * The plain case, whole-number ids without quotes, is parsed as it is scanned; all else goes by way of a cut field.
+ * Failures: a missing column, a field that is no number, an empty or overlong text, quotes that do not close.
+ */
+#include <stdio.h>
+
+#include "core/base/alloc.h"
+#include "core/base/parallel.h"
+#include "tools/import/number.h"
+#include "tools/import/table_line.h"
+
+struct reading {
+	const struct gw_table *table;
+	const struct gw_table_column **plan; /* [fields]: the column of each field, or NULL */
+	uint32_t fields;
+	bool plain; /* the first fields are ids, and nothing else is read: lines are tried the quick way first */
+};
+
+#define ROOM 32 /* bytes after a field that the quick way may read without looking at the end */
+
+/* A field in quotes. */
+static enum gw_field_state quoted_field(const char **at, const char *end, const struct gw_table_format *format,
+					struct gw_text_span *field)
+{
+	const char *p = *at + 1;
+	*field = (struct gw_text_span){.at = p};
+	for (;;) {
+		const char *quote = memchr(p, '"', (size_t)(end - p));
+		if (!quote)
+			return GW_FIELD_BAD;
+		if (quote + 1 < end && quote[1] == '"') {
+			field->escaped = true;
+			p = quote + 2;
+			continue;
+		}
+		field->bytes = (uint64_t)(quote - field->at);
+		p = quote + 1;
+		break;
+	}
+	while (p < end && *p == ' ')
+		p++;
+	if (p < end && *p != format->delimiter)
+		return GW_FIELD_BAD;
+	*at = p < end ? p + 1 : p;
+	return p < end ? GW_FIELD_MORE : GW_FIELD_LAST;
+}
+
+enum gw_field_state gw_field_next(const char **at, const char *end, const struct gw_table_format *format,
+				  struct gw_text_span *field)
+{
+	const char *p = *at;
+	if (format->delimiter == ' ') {
+		while (p < end && gw_is_blank(*p))
+			p++;
+		if (p == end)
+			return GW_FIELD_NONE;
+		const char *start = p;
+		while (p < end && !gw_is_blank(*p))
+			p++;
+		*field = (struct gw_text_span){.at = start, .bytes = (uint64_t)(p - start)};
+		*at = p;
+		return GW_FIELD_MORE; /* whether anything follows shows when it is asked for */
+	}
+	if (format->delimiter != '\t') {
+		while (p < end && *p == ' ')
+			p++;
+	}
+	if (format->quotes && p < end && *p == '"') {
+		*at = p;
+		return quoted_field(at, end, format, field);
+	}
+	const char *stop = memchr(p, format->delimiter, (size_t)(end - p)), *trimmed;
+	trimmed = stop ? stop : end;
+	if (format->quotes && memchr(p, '"', (size_t)(trimmed - p)))
+		return GW_FIELD_BAD;
+	if (format->delimiter != '\t') {
+		while (trimmed > p && gw_is_blank(trimmed[-1]))
+			trimmed--;
+	}
+	*field = (struct gw_text_span){.at = p, .bytes = (uint64_t)(trimmed - p)};
+	*at = stop ? stop + 1 : end;
+	return stop ? GW_FIELD_MORE : GW_FIELD_LAST;
+}
+
+static const char *kind_text(enum gw_column_kind kind)
+{
+	switch (kind) {
+	case GW_COLUMN_ID:
+		return "a whole number from 0 (for names: --ids text)";
+	case GW_COLUMN_INT:
+		return "a whole number";
+	case GW_COLUMN_FIXED:
+		return "a plain decimal number";
+	case GW_COLUMN_REAL:
+		return "a number";
+	case GW_COLUMN_TEXT:
+		break;
+	}
+	return "text of at most 65535 bytes";
+}
+
+/* Copies a field for error text, with what cannot be printed replaced. */
+static const char *printable(struct gw_text_span field, char text[41])
+{
+	uint64_t bytes = field.bytes < 40 ? field.bytes : 40;
+	for (uint64_t i = 0; i < bytes; i++)
+		text[i] = (unsigned char)field.at[i] < ' ' || field.at[i] == 127 ? '?' : field.at[i];
+	text[bytes] = '\0';
+	return text;
+}
+
+static bool is_digits(struct gw_text_span field)
+{
+	uint64_t digits = 0;
+	while (digits < field.bytes && field.at[digits] >= '0' && field.at[digits] <= '9')
+		digits++;
+	return digits == field.bytes;
+}
+
+static gw_status fail_field(const struct reading *reading, uint64_t line, const struct gw_table_column *column,
+			    struct gw_text_span field)
+{
+	char text[41];
+	const char *name = reading->table->text->name;
+	if (field.bytes == 0)
+		return gw_fail(GW_FORMAT, "%s, line %llu, column %u: the %s is empty", name, (unsigned long long)line,
+			       column->index + 1, column->what);
+	if (column->kind == GW_COLUMN_ID && is_digits(field))
+		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is too large: ids are below 2^63 - 1",
+			       name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
+	return gw_fail(GW_FORMAT, "%s, line %llu, column %u: \"%s\" as %s is not %s", name, (unsigned long long)line,
+		       column->index + 1, printable(field, text), column->what, kind_text(column->kind));
+}
+
+static bool store(const struct gw_text *text, const struct gw_table_column *column, uint64_t row,
+		  struct gw_text_span field)
+{
+	const char *end = field.at + field.bytes, *stop = NULL;
+	uint64_t *place = (uint64_t *)column->values + row * (column->stride ? column->stride : 1);
+	int64_t whole;
+	double real;
+	switch (column->kind) {
+	case GW_COLUMN_ID:
+		stop = gw_scan_id(field.at, end, place);
+		break;
+	case GW_COLUMN_INT:
+	case GW_COLUMN_FIXED:
+		stop = column->kind == GW_COLUMN_INT ? gw_scan_int(field.at, end, &whole)
+						     : gw_scan_fixed(field.at, end, column->digits, &whole);
+		if (stop)
+			*place = (uint64_t)whole;
+		break;
+	case GW_COLUMN_REAL:
+		stop = gw_scan_real(field.at, end, &real);
+		if (stop)
+			memcpy(place, &real, sizeof(real));
+		break;
+	case GW_COLUMN_TEXT:
+		if (field.bytes > GW_TABLE_FIELD_MAX)
+			return false;
+		*place = gw_text_ref((uint64_t)(field.at - text->data), field.bytes, field.escaped);
+		stop = end;
+		break;
+	}
+	return field.bytes > 0 && stop == end;
+}
+
+static gw_status read_row(const struct reading *reading, const char *at, const char *end, uint64_t row, uint64_t line)
+{
+	const struct gw_table_format *format = &reading->table->format;
+	enum gw_field_state state = GW_FIELD_MORE;
+	for (uint32_t i = 0; i < reading->fields; i++) {
+		const struct gw_table_column *column = reading->plan[i];
+		struct gw_text_span field = {0};
+		uint64_t *place;
+		/* The plain case: digits right here, then the delimiter or the end of the line. */
+		if (state == GW_FIELD_MORE && column && column->kind == GW_COLUMN_ID) {
+			place = (uint64_t *)column->values + row * (column->stride ? column->stride : 1);
+			const char *stop = gw_scan_id(at, end, place);
+			if (stop && stop < end && *stop == format->delimiter) {
+				at = stop + 1;
+				continue;
+			}
+			if (stop && stop == end) {
+				state = format->delimiter == ' ' ? GW_FIELD_MORE : GW_FIELD_LAST;
+				at = stop;
+				continue;
+			}
+		}
+		state = state == GW_FIELD_MORE ? gw_field_next(&at, end, format, &field) : GW_FIELD_NONE;
+		if (state == GW_FIELD_BAD)
+			return gw_fail(GW_FORMAT, "%s, line %llu, column %u: a quote that does not end its field",
+				       reading->table->text->name, (unsigned long long)line, i + 1);
+		if (state == GW_FIELD_NONE) {
+			const struct gw_table_column *missing = reading->plan[reading->fields - 1];
+			return gw_fail(GW_FORMAT, "%s, line %llu: %u column%s; the %s is wanted in column %u",
+				       reading->table->text->name, (unsigned long long)line, i, i == 1 ? "" : "s",
+				       missing->what, missing->index + 1);
+		}
+		if (column && !store(reading->table->text, column, row, field))
+			return fail_field(reading, line, column, field);
+	}
+	return GW_OK;
+}
+
+/* The quick way: a line of nothing but short ids as far as they are wanted. Returns where the next line begins, or
+ * NULL: what is there must be looked at closely. */
+static const char *read_plain(const struct reading *reading, const char *at, const char *stop, uint64_t row)
+{
+	char delimiter = reading->table->format.delimiter;
+	for (uint32_t i = 0; i < reading->fields; i++) {
+		if (stop - at < ROOM)
+			return NULL;
+		unsigned digits, more = 0;
+		uint64_t value = gw_scan_eight(at, &digits);
+		if (digits == 0)
+			return NULL;
+		if (digits == 8) {
+			uint64_t low = gw_scan_eight(at + 8, &more);
+			static const uint32_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+			if (more == 8)
+				return NULL;
+			value = value * powers[more] + low;
+		}
+		at += digits + more;
+		const struct gw_table_column *column = reading->plan[i];
+		((uint64_t *)column->values)[row * (column->stride ? column->stride : 1)] = value;
+		if (i + 1 < reading->fields && *at++ != delimiter)
+			return NULL;
+	}
+	if (*at == '\n' || *at == '\r')
+		return gw_line_after(at, stop);
+	return *at == delimiter ? gw_line_after(gw_line_end(at, stop), stop) : NULL;
+}
+
+static gw_status read_chunks(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct reading *reading = context;
+	const struct gw_table *table = reading->table;
+	for (uint64_t i = begin; i < end; i++) {
+		const struct gw_table_chunk *chunk = &table->chunks[i];
+		const char *at = table->text->data + chunk->begin, *stop = table->text->data + chunk->end, *line_end;
+		uint64_t row = chunk->row, line = chunk->line;
+		while (at < stop) {
+			const char *next = reading->plain ? read_plain(reading, at, stop, row) : NULL;
+			if (next) {
+				line++;
+				row++;
+				at = next;
+				continue;
+			}
+			next = gw_line_next(at, stop, &line_end);
+			line++;
+			if (gw_line_is_row(at, line_end, &table->format)) {
+				gw_status status = read_row(reading, at, line_end, row++, line);
+				if (status)
+					return status;
+			}
+			at = next;
+		}
+	}
+	return GW_OK;
+}
+
+static bool is_plain(const struct reading *reading)
+{
+	for (const char *comment = reading->table->format.comments; *comment; comment++) {
+		if (*comment >= '0' && *comment <= '9')
+			return false;
+	}
+	for (uint32_t i = 0; i < reading->fields; i++) {
+		if (!reading->plan[i] || reading->plan[i]->kind != GW_COLUMN_ID)
+			return false;
+	}
+	return reading->fields > 0;
+}
+
+gw_status gw_table_read(const struct gw_table *table, const struct gw_table_column *columns, uint32_t count,
+			unsigned threads)
+{
+	struct reading reading = {.table = table};
+	for (uint32_t i = 0; i < count; i++) {
+		if (columns[i].index >= GW_TABLE_COLUMNS_MAX)
+			return gw_fail(GW_RANGE, "column %u: at most %u are read", columns[i].index + 1,
+				       GW_TABLE_COLUMNS_MAX);
+		if (columns[i].index >= reading.fields)
+			reading.fields = columns[i].index + 1;
+	}
+	reading.plan = gw_calloc(reading.fields, sizeof(struct gw_table_column *));
+	if (!reading.plan)
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
+		if (reading.plan[columns[i].index])
+			status = gw_fail(GW_INVALID, "column %u is asked for twice, as %s and as %s",
+					 columns[i].index + 1, reading.plan[columns[i].index]->what, columns[i].what);
+		reading.plan[columns[i].index] = &columns[i];
+	}
+	reading.plain = is_plain(&reading);
+	if (status == GW_OK)
+		status = gw_parallel_for(threads, table->count, 1, read_chunks, &reading);
+	gw_free(reading.plan);
+	return status;
+}

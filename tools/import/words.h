@@ -1,0 +1,22 @@
+/* Words of the command line of import, taken apart; and lists that grow. */
+#ifndef GW_TOOLS_IMPORT_WORDS_H
+#define GW_TOOLS_IMPORT_WORDS_H
+
+#include "tools/import/import.h"
+
+#define GW_IMPORT_NAMES_MAX 5u
+
+/* "a:b:name=value": names[0] .. names[count - 1] and the value; count 0 when there is no '='. */
+struct gw_import_parts {
+	char names[GW_IMPORT_NAMES_MAX][GW_NAME_MAX + 1];
+	uint32_t count;
+	const char *value;
+};
+
+/* At most types_max names before the last ':' ... '='. GW_INVALID. */
+gw_status gw_import_word_split(const char *text, uint32_t types_max, struct gw_import_parts *out);
+
+/* Makes room for one more element, zeroed. */
+gw_status gw_import_grow(void **elements, uint32_t count, uint32_t *room, size_t bytes);
+
+#endif

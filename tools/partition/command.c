@@ -1,0 +1,218 @@
+/* graphwire partition: a graph in one part becomes a graph in many.
+ *
+ *   options -> input mapped, digests and ranges checked -> assignment -> cut and balance counted -> parts written
+ *   -> report
+ *
+ * Each step names what is wrong and leaves nothing behind; the output folder appears at the end, whole.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "tools/partition/report.h"
+#include "tools/tools.h"
+
+static const char doc[] =
+	"Partition the one-part graph that import or generate made. GRAPH is its JSON or its folder.\v"
+	"Nodes of a type are renumbered so that each part owns one range; orig_id keeps their ids of the input. An "
+	"edge "
+	"lives with its destination. METIS sees one undirected graph of all node types, without loops; by default it "
+	"balances the number of nodes. Nodes without neighbours even the parts out.\n\n"
+	"Examples:\n"
+	"  graphwire partition graph/ --num-parts 4 --out parts/\n"
+	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges \\\n"
+	"                      --out parts/\n"
+	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
+
+struct arguments {
+	struct gw_plan plan;
+	const char *graph, *out;
+	bool replace, json;
+};
+
+static gw_status check(void *input)
+{
+	const struct gw_plan *plan = &((const struct arguments *)input)->plan;
+	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
+		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but %u is the most",
+			       (unsigned long long)plan->parts * plan->trainers, GW_PARTS_MAX);
+	return GW_OK;
+}
+
+static const char *const methods[] = {"metis", "random", NULL};
+static const char *const objectives[] = {"cut", "vol", NULL};
+
+#define A struct arguments
+static const struct gw_option table[] = {
+	{"num-parts", "N", "how many parts, one for each machine", 0,
+	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "how many parts?")},
+	{"out", "FOLDER", "where the parts go; must not exist", 0,
+	 GW_OPTION_TEXT(A, out, .missing = "where shall the parts go?")},
+	{"method", "metis|random", "metis (default) cuts few edges; random takes any size", 1,
+	 GW_OPTION_CHOICE(A, plan.method, methods)},
+	{"objtype", "cut|vol", "what METIS minimises: edges cut (default) or communication volume", 1,
+	 GW_OPTION_CHOICE(A, plan.objective, objectives)},
+	{"balance-train", NULL,
+	 "as many training nodes in each part: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1,
+	 GW_OPTION_FLAG(A, plan.balance_train)},
+	{"balance-edges", NULL, "as many edges in each part (METIS; by chance with random)", 1,
+	 GW_OPTION_FLAG(A, plan.balance_edges)},
+	{"balance-ntypes", NULL,
+	 "as many nodes of each type in each part, not only of all types together (random does so anyway)", 1,
+	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
+	{"num-trainers-per-machine", "N",
+	 "above 1: each part is made of N pieces, one for each trainer of its machine, and nodes and edges get an "
+	 "int64 feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, as DGL's node_split and edge_split take it",
+	 1, GW_OPTION_NUMBER(A, plan.trainers, 1, GW_PARTS_MAX)},
+	{"seed", "N", "another seed, another partitioning (default 0); the same seed, the same bytes", 1,
+	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
+	{"replace", NULL, "replace an existing graph", 2, GW_OPTION_FLAG(A, replace)},
+	{"threads", "N", "default: all processors; the result does not depend on it", 2,
+	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
+	{"memory", "SIZE", "memory that METIS may take (default: what is free); 20Gi", 2,
+	 GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
+	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
+	{0},
+};
+#undef A
+
+static double seconds_since(uint64_t start_ns)
+{
+	return (double)(gw_now_ns() - start_ns) * 1e-9;
+}
+
+/* The checks walked the whole mapping: its pages leave this process again, so that memory is left to METIS. */
+static void drop_mapping(const struct gw_part *part)
+{
+	const struct gw_array *array;
+	for (uint32_t i = 0; (array = gw_part_array_at(part, i)); i++) {
+		uintptr_t begin = ((uintptr_t)array->data + 4095) & ~(uintptr_t)4095;
+		uintptr_t end = ((uintptr_t)array->data + array->rows * array->row_bytes) & ~(uintptr_t)4095;
+		if (array->data && begin < end)
+			madvise((void *)begin, end - begin, MADV_DONTNEED);
+	}
+}
+
+static uint64_t peak_bytes(int who)
+{
+	struct rusage usage;
+	getrusage(who, &usage);
+	return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+/* An output that is there already is refused before hours of work, not after; the input itself, even with --replace. */
+static gw_status check_output(const struct arguments *a, const struct gw_graph_meta *meta)
+{
+	struct stat in, out;
+	if (!a->replace && lstat(a->out, &out) == 0)
+		return gw_fail(GW_EXISTS, "%s: exists already; remove it, or add --replace", a->out);
+	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
+	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+		return gw_fail(GW_INVALID, "%s: is the graph to be partitioned; choose another --out", a->out);
+	return a->replace ? gw_meta_check_replaceable(a->out) : GW_OK;
+}
+
+/* What the JSON alone says is too much for METIS, before its arrays are read; for all it says, every edge is a loop. */
+static gw_status check_counts(const struct gw_plan *plan, const struct gw_graph_meta *meta)
+{
+	uint64_t nodes = 0, edges = 0;
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		nodes += meta->ntypes[t].count;
+	for (uint32_t e = 0; e < meta->num_etypes; e++)
+		edges += meta->etypes[e].count;
+	if (plan->method != GW_PLAN_METIS || (uint64_t)plan->parts * plan->trainers == 1)
+		return GW_OK;
+	return gw_metis_check_counts(nodes, 0, edges, 1);
+}
+
+static gw_status run_part(const struct arguments *a, const struct gw_part *part, struct gw_plan_report *report)
+{
+	struct gw_assignment assignment = {0};
+	struct gw_plan_quality quality = {0};
+	struct gw_split_stats split;
+	uint64_t measure_ns;
+	const struct gw_plan *plan = &a->plan;
+	gw_status status = gw_assignment_make(plan, part, &assignment);
+	if (!status)
+		status = plan->method == GW_PLAN_METIS ? gw_assign_metis(plan, part, &assignment)
+						       : gw_assign_random(plan, part, &assignment);
+	measure_ns = gw_now_ns();
+	if (!status)
+		status = gw_plan_quality_measure(plan, part, &assignment, &quality);
+	report->measure_s = seconds_since(measure_ns);
+	if (!status)
+		status = gw_split(plan, part, &assignment, a->out, a->replace, &split);
+	if (!status) {
+		report->assignment = &assignment;
+		report->quality = &quality;
+		report->split = &split;
+		report->volume = plan->objective == GW_PLAN_VOL;
+		report->peak_bytes = peak_bytes(RUSAGE_SELF);
+		report->peak_metis_bytes = assignment.has_objective ? peak_bytes(RUSAGE_CHILDREN) : 0;
+		report->total_s += seconds_since(measure_ns) + assignment.symmetric_s + assignment.method_s;
+		status = gw_plan_report_print(report, a->json);
+	}
+	report->assignment = NULL;
+	report->quality = NULL;
+	report->split = NULL;
+	gw_plan_quality_free(&quality);
+	gw_assignment_free(&assignment);
+	return status;
+}
+
+static gw_status run(const struct arguments *a)
+{
+	struct gw_part_options open = {.mapped = true, .load = {.verify_threads = a->plan.threads}};
+	struct gw_graph_meta *meta = NULL;
+	struct gw_part *part = NULL;
+	uint64_t start_ns = gw_now_ns();
+	gw_status status = gw_meta_read(a->graph, &meta);
+	if (!status)
+		status = check_output(a, meta);
+	if (!status && meta->num_parts != 1)
+		status = gw_fail(GW_INVALID, "%s: in %u parts already; partition the one-part graph it was made from",
+				 a->graph, meta->num_parts);
+	if (!status)
+		status = check_counts(&a->plan, meta);
+	if (!status)
+		status = gw_part_open(meta, 0, &open, &part);
+	if (status) {
+		gw_meta_destroy(meta);
+		return status;
+	}
+	drop_mapping(part);
+	snprintf(meta->part_method, sizeof(meta->part_method), "%s",
+		 a->plan.method == GW_PLAN_METIS ? "metis" : "random");
+	struct gw_plan_report report = {.meta = meta, .open_s = seconds_since(start_ns)};
+	report.total_s = report.open_s;
+	char *config = gw_format("%s/%s.json", a->out, meta->graph_name);
+	report.config = config;
+	status = config ? run_part(a, part, &report) : GW_NO_MEMORY;
+	gw_free(config);
+	gw_part_close(part);
+	gw_meta_destroy(meta);
+	return status;
+}
+
+int gw_tool_partition(int argc, char **argv)
+{
+	static const struct gw_options options = {.table = table,
+						  .argument = "GRAPH",
+						  .argument_to = GW_OPTION_TEXT(struct arguments, graph),
+						  .argument_missing = "which graph? Name its JSON or its folder",
+						  .doc = doc,
+						  .check = check};
+	struct arguments a = {.plan = {.trainers = 1}};
+	gw_options_parse(&options, argc, argv, &a);
+	gw_status status = run(&a);
+	if (status) {
+		fprintf(stderr, "graphwire partition: %s\n", gw_last_error());
+		return 1;
+	}
+	return 0;
+}

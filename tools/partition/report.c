@@ -1,0 +1,130 @@
+/* What a partitioning came to, for people (stdout, a few lines) or for programs (one JSON object on one line). */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "core/base/options.h"
+#include "tools/partition/report.h"
+
+static void print_share(const char *what, const uint64_t *counts, uint32_t parts)
+{
+	char most[GW_UNIT_TEXT_MAX], mean[GW_UNIT_TEXT_MAX];
+	uint64_t sum = 0, largest = 0;
+	for (uint32_t p = 0; p < parts; p++) {
+		sum += counts[p];
+		largest = counts[p] > largest ? counts[p] : largest;
+	}
+	printf("  %-16s largest %s, mean %s: %.3f\n", what, gw_text_count(most, (double)largest),
+	       gw_text_count(mean, (double)sum / parts), gw_plan_balance(counts, parts));
+}
+
+static double cut_share(const struct gw_plan_quality *quality)
+{
+	return quality->edges ? (double)quality->edges_cut / (double)quality->edges : 0;
+}
+
+static void print_text(const struct gw_plan_report *r)
+{
+	const struct gw_plan_quality *q = r->quality;
+	char text[GW_UNIT_TEXT_MAX], more[GW_UNIT_TEXT_MAX];
+	printf("%s: %u part%s by %s\n", r->config, q->parts, q->parts == 1 ? "" : "s", r->meta->part_method);
+	if (r->assignment->note)
+		printf("  note: %s\n", r->assignment->note);
+	printf("  edges cut        %s of %s, %.1f %%\n", gw_text_count(text, (double)q->edges_cut),
+	       gw_text_count(more, (double)q->edges), 100 * cut_share(q));
+	if (r->volume && r->assignment->has_objective)
+		printf("  volume           %s: for each node, the other parts that it has neighbours in\n",
+		       gw_text_count(text, (double)r->assignment->objective));
+	printf("balance (largest part over mean; 1 is even)\n");
+	print_share("nodes", q->nodes + (uint64_t)q->num_ntypes * q->parts, q->parts);
+	for (uint32_t t = 0; t < q->num_ntypes && q->num_ntypes > 1; t++)
+		print_share(r->meta->ntypes[t].name, q->nodes + (uint64_t)t * q->parts, q->parts);
+	print_share("edges", q->part_edges, q->parts);
+	if (q->train)
+		print_share("training nodes", q->train, q->parts);
+	printf("seconds: open %.2f, symmetric graph %.2f, %s %.2f, cut and balance %.2f, renumber %.2f, edges %.2f, "
+	       "node data %.2f, sync %.2f; all %.2f\n",
+	       r->open_s, r->assignment->symmetric_s, r->meta->part_method, r->assignment->method_s, r->measure_s,
+	       r->split->renumber_s, r->split->edges_s, r->split->rows_s, r->split->commit_s, r->total_s);
+	printf("wrote %s; peak memory %s", gw_text_bytes(text, (double)r->split->bytes),
+	       gw_text_bytes(more, (double)r->peak_bytes));
+	if (r->peak_metis_bytes)
+		printf(", in METIS's process %s", gw_text_bytes(text, (double)r->peak_metis_bytes));
+	printf("\n");
+}
+
+static json_t *array_of(const uint64_t *counts, uint32_t parts)
+{
+	json_t *array = json_array();
+	for (uint32_t p = 0; p < parts; p++)
+		json_array_append_new(array, json_integer((json_int_t)counts[p]));
+	return array;
+}
+
+static json_t *types_of(const struct gw_plan_report *r, bool balance)
+{
+	const struct gw_plan_quality *q = r->quality;
+	json_t *object = json_object();
+	for (uint32_t t = 0; t < q->num_ntypes; t++) {
+		const uint64_t *counts = q->nodes + (uint64_t)t * q->parts;
+		json_object_set_new(object, r->meta->ntypes[t].name,
+				    balance ? json_real(gw_plan_balance(counts, q->parts))
+					    : array_of(counts, q->parts));
+	}
+	return object;
+}
+
+static json_t *seconds_of(const struct gw_plan_report *r)
+{
+	return json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "open", r->open_s, "symmetric",
+			 r->assignment->symmetric_s, "assign", r->assignment->method_s, "measure", r->measure_s,
+			 "renumber", r->split->renumber_s, "edges", r->split->edges_s, "node_data", r->split->rows_s,
+			 "sync", r->split->commit_s, "total", r->total_s);
+}
+
+static gw_status print_json(const struct gw_plan_report *r)
+{
+	const struct gw_plan_quality *q = r->quality;
+	const uint64_t *all = q->nodes + (uint64_t)q->num_ntypes * q->parts;
+	char id[17];
+	snprintf(id, sizeof(id), "%016" PRIx64, r->split->graph_id);
+	json_t *object = json_pack(
+		"{s:s,s:s,s:s,s:i,s:I,s:I,s:f,s:{s:f,s:f},s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I}", "config", r->config,
+		"graph_id", id, "part_method", r->meta->part_method, "num_parts", (int)q->parts, "edges",
+		(json_int_t)q->edges, "edges_cut", (json_int_t)q->edges_cut, "cut_share", cut_share(q), "balance",
+		"nodes", gw_plan_balance(all, q->parts), "edges", gw_plan_balance(q->part_edges, q->parts),
+		"balance_ntypes", types_of(r, true), "nodes_per_part", array_of(all, q->parts), "ntypes_per_part",
+		types_of(r, false), "edges_per_part", array_of(q->part_edges, q->parts), "seconds", seconds_of(r),
+		"bytes", (json_int_t)r->split->bytes, "peak_bytes", (json_int_t)r->peak_bytes, "peak_metis_bytes",
+		(json_int_t)r->peak_metis_bytes);
+	if (object && q->train) {
+		json_object_set_new(object, "train_per_part", array_of(q->train, q->parts));
+		json_object_set_new(json_object_get(object, "balance"), "train",
+				    json_real(gw_plan_balance(q->train, q->parts)));
+	}
+	if (object && r->assignment->has_objective)
+		json_object_set_new(object, "metis_objective", json_integer((json_int_t)r->assignment->objective));
+	if (object && r->assignment->note)
+		json_object_set_new(object, "note", json_string(r->assignment->note));
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	json_decref(object);
+	if (!text)
+		return gw_fail(GW_NO_MEMORY,
+			       "%s: written, but its report is not: no memory, or a name that is not UTF-8", r->config);
+	puts(text);
+	free(text);
+	return GW_OK;
+}
+
+gw_status gw_plan_report_print(const struct gw_plan_report *report, bool json)
+{
+	gw_status status = GW_OK;
+	if (json)
+		status = print_json(report);
+	else
+		print_text(report);
+	if (!status && (fflush(stdout) != 0 || ferror(stdout)))
+		return gw_fail_errno(GW_IO, errno, "%s: written, but its report is not: stdout", report->config);
+	return status;
+}

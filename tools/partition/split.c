@@ -1,0 +1,298 @@
+/* From an assignment to parts on disk.
+ *
+ *   nodes renumbered: part by part, old order inside -> edges counted for each part -> schema, writer
+ *   -> for each node type and part: offsets of all edge types that end there, their lists, their edges' rows
+ *   -> transposes, through a table of new edge ids -> nodes' rows -> commit
+ *
+ * Memory: 8 to 16 bytes for each node, and for the edges of one type in one part; a table of 4 or 8 bytes an edge more
+ * for types that are stored transposed. Nothing appears under the final name unless all of it was written. Fails as
+ * the writer does (GW_EXISTS, GW_NO_SPACE, GW_IO), and with GW_NO_MEMORY.
+ */
+#include "tools/partition/split.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/parallel.h"
+
+static double seconds_since(uint64_t start_ns)
+{
+	return (double)(gw_now_ns() - start_ns) * 1e-9;
+}
+
+static uint32_t part_of(const struct gw_split *split, uint32_t ntype, uint64_t node)
+{
+	return split->assignment->piece[ntype][node] / split->plan->trainers;
+}
+
+/* A stable counting sort of a type's nodes by part: starts, old_id and new_id. */
+static gw_status renumber(struct gw_split *split, uint32_t ntype)
+{
+	struct gw_node_type *type = &split->schema->ntypes[ntype];
+	uint32_t parts = split->plan->parts;
+	gw_status status = gw_numbers_make(type->count, type->count, &split->new_id[ntype]);
+	if (!status)
+		status = gw_numbers_make(type->count, type->count, &split->old_id[ntype]);
+	uint64_t *next = status ? NULL : gw_calloc(parts, sizeof(*next));
+	if (!next)
+		return GW_NO_MEMORY;
+	for (uint64_t v = 0; v < type->count; v++)
+		next[part_of(split, ntype, v)]++;
+	type->starts[0] = 0;
+	for (uint32_t p = 0; p < parts; p++) {
+		type->starts[p + 1] = type->starts[p] + next[p];
+		next[p] = type->starts[p];
+	}
+	for (uint64_t v = 0; v < type->count; v++) {
+		uint64_t id = next[part_of(split, ntype, v)]++;
+		gw_numbers_put(&split->new_id[ntype], v, id);
+		gw_numbers_put(&split->old_id[ntype], id, v);
+	}
+	gw_free(next);
+	return GW_OK;
+}
+
+/* The ranges of an edge type: what the destinations of each part own. */
+static void count_edges(struct gw_split *split, uint32_t etype)
+{
+	struct gw_edge_type *type = &split->schema->etypes[etype];
+	const struct gw_adjacency *adjacency = gw_part_adjacency(split->part, etype);
+	uint64_t from, to;
+	memset(type->starts, 0, (split->plan->parts + 1ull) * sizeof(*type->starts));
+	for (uint64_t v = 0; v < adjacency->rows; v++) {
+		gw_adjacency_list(adjacency, v, &from, &to);
+		type->starts[part_of(split, type->dst, v) + 1] += to - from;
+	}
+	for (uint32_t p = 0; p < split->plan->parts; p++)
+		type->starts[p + 1] += type->starts[p];
+}
+
+/* The output's types and ranges; nodes are renumbered on the way. */
+static gw_status make_schema(struct gw_split *split)
+{
+	const struct gw_graph_meta *in = split->in;
+	gw_status status =
+		gw_meta_create(in->graph_name, split->plan->parts, in->num_ntypes, in->num_etypes, &split->schema);
+	if (status)
+		return status;
+	struct gw_graph_meta *out = split->schema;
+	snprintf(out->part_method, sizeof(out->part_method), "%s",
+		 split->plan->method == GW_PLAN_METIS ? "metis" : "random");
+	for (uint32_t t = 0; t < in->num_ntypes && !status; t++) {
+		memcpy(out->ntypes[t].name, in->ntypes[t].name, sizeof(out->ntypes[t].name));
+		out->ntypes[t].count = in->ntypes[t].count;
+		status = renumber(split, t);
+	}
+	for (uint32_t e = 0; e < in->num_etypes && !status; e++) {
+		const struct gw_edge_type *from = &in->etypes[e];
+		struct gw_edge_type *to = &out->etypes[e];
+		memcpy(to->name, from->name, sizeof(to->name));
+		memcpy(to->time_name, from->time_name, sizeof(to->time_name));
+		to->src = from->src;
+		to->dst = from->dst;
+		to->count = from->count;
+		to->relations = from->relations;
+		to->order = from->order;
+		to->reverse = from->reverse;
+		to->out_column = from->out_column;
+		count_edges(split, e);
+	}
+	return status ? status : gw_meta_finish(out);
+}
+
+struct note {
+	struct gw_numbers *edge_id;
+	const struct gw_split_lists *lists;
+	uint64_t start;
+};
+
+static gw_status note_ids(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct note *note = context;
+	for (uint64_t i = begin; i < end; i++)
+		gw_numbers_put(note->edge_id, gw_numbers_get(&note->lists->at, i), note->start + i);
+	(void)thread;
+	return GW_OK;
+}
+
+/* Where each edge went, for the transpose. */
+static gw_status note_edges(struct gw_split *split, const struct gw_split_lists *lists)
+{
+	const struct gw_edge_type *type = &split->schema->etypes[lists->etype];
+	struct gw_numbers *edge_id = &split->edge_id[lists->etype];
+	if (type->out_column == GW_TYPE_NONE)
+		return GW_OK;
+	if (!edge_id->data) {
+		gw_status status = gw_numbers_make(type->count, type->count, edge_id);
+		if (status)
+			return status;
+	}
+	struct note note = {.edge_id = edge_id, .lists = lists, .start = type->starts[lists->part]};
+	return gw_parallel_for(split->threads, lists->offsets[lists->rows], 0, note_ids, &note);
+}
+
+/* Neighbour ids, in the width that the format prescribes, which the numbers may have already. */
+static gw_status write_ids(struct gw_split *split, const struct gw_split_lists *lists, const char *name)
+{
+	char key[GW_KEY_MAX];
+	uint64_t edges = lists->offsets[lists->rows], space = split->schema->ntypes[lists->id_type].count;
+	uint8_t bytes = space < UINT32_MAX ? 4 : 8;
+	snprintf(key, sizeof(key), "edge/%s/%s", split->schema->etypes[lists->etype].folder, name);
+	__atomic_fetch_add(&split->bytes, edges * bytes, __ATOMIC_RELAXED);
+	if (bytes != lists->ids.bytes)
+		return gw_split_write_numbers(split, lists->part, key, GW_UINT64, &lists->ids, 0, edges, NULL);
+	return gw_writer_array(split->writer, lists->part, key, bytes == 4 ? GW_UINT32 : GW_UINT64, 1, &edges,
+			       lists->ids.data);
+}
+
+/* The lists of one edge type in one part, and what belongs to their edges. */
+static gw_status write_lists(struct gw_split *split, struct gw_split_lists *lists, bool out)
+{
+	char key[GW_KEY_MAX];
+	gw_status status = gw_split_fill(split, lists);
+	if (!status)
+		status = write_ids(split, lists, out ? "out/indices" : "indices");
+	if (!status && !out)
+		status = gw_split_edge_rows(split, lists);
+	if (!status && !out)
+		status = note_edges(split, lists);
+	if (!status && out) {
+		snprintf(key, sizeof(key), "edge/%s/out/eid", split->schema->etypes[lists->etype].folder);
+		status = gw_split_write_numbers(split, lists->part, key, GW_UINT64, &lists->at, 0,
+						lists->offsets[lists->rows], &split->edge_id[lists->etype]);
+	}
+	gw_split_lists_free(lists);
+	return status;
+}
+
+static gw_status write_indptr(struct gw_split *split, const struct gw_split_lists *lists, uint32_t columns, bool out)
+{
+	char key[GW_KEY_MAX];
+	const uint64_t **offsets = gw_calloc(columns, sizeof(*offsets));
+	if (!offsets)
+		return GW_NO_MEMORY;
+	for (uint32_t c = 0; c < columns; c++)
+		offsets[c] = lists[c].offsets;
+	snprintf(key, sizeof(key), "node/%s/%s", split->schema->ntypes[lists[0].row_type].name,
+		 out ? "out_indptr" : "indptr");
+	__atomic_fetch_add(&split->bytes, (lists[0].rows + 1) * columns * sizeof(uint32_t), __ATOMIC_RELAXED);
+	gw_status status = gw_writer_indptr(split->writer, lists[0].part, key, lists[0].rows, columns, offsets);
+	gw_free(offsets);
+	return status;
+}
+
+/* All edge types whose lists belong to a node type's rows, in one part. */
+static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t part, bool out)
+{
+	const struct gw_node_type *type = &split->schema->ntypes[ntype];
+	uint32_t columns = out ? type->out_columns : type->columns;
+	if (columns == 0)
+		return GW_OK;
+	struct gw_split_lists *lists = gw_calloc(columns, sizeof(*lists));
+	if (!lists)
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	for (uint32_t c = 0; c < columns && !status; c++) {
+		uint32_t e = out ? type->out_column_edge_types[c] : type->column_edge_types[c];
+		const struct gw_edge_type *etype = &split->schema->etypes[e];
+		lists[c].from = out ? gw_part_out_adjacency(split->part, e) : gw_part_adjacency(split->part, e);
+		lists[c].etype = e;
+		lists[c].part = part;
+		lists[c].row_type = ntype;
+		lists[c].id_type = out ? etype->dst : etype->src;
+		status = gw_split_offsets(split, &lists[c]);
+	}
+	if (!status)
+		status = write_indptr(split, lists, columns, out);
+	for (uint32_t c = 0; c < columns && !status; c++) {
+		split->edges_done += lists[c].offsets[lists[c].rows];
+		status = write_lists(split, &lists[c], out);
+		gw_progress_update(&split->progress, split->edges_done);
+	}
+	for (uint32_t c = 0; c < columns; c++)
+		gw_split_lists_free(&lists[c]);
+	gw_free(lists);
+	return status;
+}
+
+static gw_status write_edges(struct gw_split *split)
+{
+	uint64_t edges = 0;
+	gw_status status = GW_OK;
+	for (uint32_t e = 0; e < split->in->num_etypes; e++)
+		edges += split->in->etypes[e].count * (split->in->etypes[e].out_column == GW_TYPE_NONE ? 1 : 2);
+	gw_progress_begin(&split->progress, "writing edges", "edges", edges);
+	for (int out = 0; out < 2 && !status; out++) {
+		for (uint32_t t = 0; t < split->in->num_ntypes && !status; t++) {
+			for (uint32_t p = 0; p < split->plan->parts && !status; p++)
+				status = write_type(split, t, p, out);
+		}
+	}
+	gw_progress_end(&split->progress, split->edges_done);
+	return status;
+}
+
+static void free_split(struct gw_split *split)
+{
+	for (uint32_t t = 0; split->new_id && split->old_id && t < split->in->num_ntypes; t++) {
+		gw_free(split->new_id[t].data);
+		gw_free(split->old_id[t].data);
+	}
+	for (uint32_t e = 0; split->edge_id && e < split->in->num_etypes; e++)
+		gw_free(split->edge_id[e].data);
+	gw_free(split->new_id);
+	gw_free(split->old_id);
+	gw_free(split->edge_id);
+	gw_meta_destroy(split->schema);
+}
+
+/* Everything up to the open writer. */
+static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
+{
+	if (split->in->num_parts != 1)
+		return gw_fail(GW_INVALID,
+			       "graph \"%s\" is in %u parts already; partition the one-part graph that import made",
+			       split->in->graph_name, split->in->num_parts);
+	split->new_id = gw_calloc(split->in->num_ntypes, sizeof(*split->new_id));
+	split->old_id = gw_calloc(split->in->num_ntypes, sizeof(*split->old_id));
+	split->edge_id = gw_calloc(split->in->num_etypes, sizeof(*split->edge_id));
+	if (!split->new_id || !split->old_id || !split->edge_id)
+		return GW_NO_MEMORY;
+	gw_status status = make_schema(split);
+	return status ? status : gw_writer_open(folder, split->schema, replace, &split->writer);
+}
+
+gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,
+		   const char *folder, bool replace, struct gw_split_stats *stats)
+{
+	struct gw_split split = {.plan = plan,
+				 .part = part,
+				 .in = gw_part_meta(part),
+				 .assignment = assignment,
+				 .threads = plan->threads ? plan->threads : gw_processors()};
+	uint64_t start_ns = gw_now_ns();
+	*stats = (struct gw_split_stats){0};
+	gw_status status = prepare(&split, folder, replace);
+	stats->renumber_s = seconds_since(start_ns);
+	if (status)
+		goto done;
+	start_ns = gw_now_ns();
+	status = write_edges(&split);
+	stats->edges_s = seconds_since(start_ns);
+	start_ns = gw_now_ns();
+	if (!status)
+		status = gw_split_node_rows(&split);
+	stats->rows_s = seconds_since(start_ns);
+	if (status) {
+		gw_writer_abort(split.writer);
+		goto done;
+	}
+	start_ns = gw_now_ns();
+	status = gw_writer_commit(split.writer, &stats->graph_id);
+	stats->commit_s = seconds_since(start_ns);
+	stats->bytes = split.bytes;
+done:
+	free_split(&split);
+	return status;
+}

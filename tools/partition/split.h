@@ -1,0 +1,75 @@
+/* What the files of gw_split share: numbers in the narrowest width, lists on their way to a part, rows on theirs. */
+#ifndef GW_TOOLS_PARTITION_SPLIT_H
+#define GW_TOOLS_PARTITION_SPLIT_H
+
+#include "core/base/progress.h"
+#include "core/graph/writer.h"
+#include "tools/partition/plan.h"
+
+#define GW_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
+
+/* An array of numbers of 4 bytes each where all of them fit, else of 8. */
+struct gw_numbers {
+	void *data;
+	uint8_t bytes;
+};
+
+/* Room for count numbers up to limit, not zeroed. Free data with gw_free. */
+gw_status gw_numbers_make(uint64_t count, uint64_t limit, struct gw_numbers *out);
+
+static inline uint64_t gw_numbers_get(const struct gw_numbers *numbers, uint64_t i)
+{
+	return gw_load_id(numbers->data, numbers->bytes, i);
+}
+
+static inline void gw_numbers_put(struct gw_numbers *numbers, uint64_t i, uint64_t value)
+{
+	if (numbers->bytes == 4)
+		((uint32_t *)numbers->data)[i] = (uint32_t)value;
+	else
+		((uint64_t *)numbers->data)[i] = value;
+}
+
+struct gw_split {
+	const struct gw_plan *plan;
+	const struct gw_part *part; /* the input */
+	const struct gw_graph_meta *in;
+	const struct gw_assignment *assignment;
+	struct gw_graph_meta *schema; /* of the output */
+	struct gw_writer *writer;
+	struct gw_numbers *new_id;  /* [ntypes]: of old node ids */
+	struct gw_numbers *old_id;  /* [ntypes]: of new node ids */
+	struct gw_numbers *edge_id; /* [etypes]: new edge ids of old ones; only where the type is stored transposed */
+	unsigned threads;
+	uint64_t bytes; /* payload written */
+	struct gw_progress progress;
+	uint64_t edges_done; /* of all types, transposes included */
+};
+
+/* The lists of one part and edge type, renumbered and in order. */
+struct gw_split_lists {
+	const struct gw_adjacency *from; /* the input's lists */
+	uint32_t etype, part;
+	uint32_t row_type, id_type; /* node types of the rows and of the ids in the lists */
+	uint64_t rows, row_start;   /* rows of the part, and the new id of the first */
+	uint64_t *offsets;          /* [rows + 1] */
+	struct gw_numbers ids;      /* [edges]: new ids of the neighbours */
+	struct gw_numbers at;       /* [edges]: each edge's old id */
+};
+
+/* offsets of a part's rows; rows, row_start and offsets are filled. */
+gw_status gw_split_offsets(const struct gw_split *split, struct gw_split_lists *lists);
+/* ids and at, in the format's order; ties in the order they had. */
+gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lists);
+void gw_split_lists_free(struct gw_split_lists *lists);
+
+/* Writes all arrays of a node type's part but offsets; of an edge type's part but ids. */
+gw_status gw_split_node_rows(struct gw_split *split);
+gw_status gw_split_edge_rows(struct gw_split *split, const struct gw_split_lists *lists);
+
+/* Writes numbers, mapped through map if it is there, as 8-byte elements. */
+gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const char *key, gw_dtype dtype,
+				 const struct gw_numbers *numbers, uint64_t begin, uint64_t count,
+				 const struct gw_numbers *map);
+
+#endif

@@ -1,0 +1,223 @@
+/* Adjacency lists of one part: rows gathered by old id, neighbours renumbered, each list back in the format's order.
+ *
+ *   rows' old lists -> offsets -> (new id, old edge) pairs -> sorted by new id within each run of equal keys -> arrays
+ *
+ * A list was sorted by (time or relation, old id), so runs of equal keys stay where they are. Inside a run new ids
+ * ascend within each part already, since a part keeps the order of old ids: a run is sorted by dealing it out over the
+ * parts in one stable pass. Short runs sort by insertion, and runs over very many parts by qsort with the old position
+ * as the tie-breaker. Fails for want of memory only.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/parallel.h"
+#include "core/graph/book.h"
+#include "tools/partition/split.h"
+
+#define ROWS_GRAIN    2048u
+#define INSERTION_MAX 24u
+#define DEAL_PARTS    256u /* more parts than this, and counting them costs more than comparing */
+
+struct entry {
+	uint64_t id;  /* new */
+	uint64_t at;  /* old edge */
+	uint64_t tie; /* position in the old list */
+};
+
+/* A thread's room: the list being sorted, twice. */
+struct room {
+	struct entry *entries, *spare;
+	uint64_t capacity;
+};
+
+struct fill {
+	const struct gw_split *split;
+	struct gw_split_lists *lists;
+	const struct gw_numbers *old_id; /* of rows */
+	const struct gw_numbers *new_id; /* of neighbours */
+	const uint64_t *starts;          /* of the neighbours' type */
+	uint32_t parts;
+	const uint8_t *keys; /* time or relation of each old edge, or NULL */
+	uint64_t key_bytes;
+	struct room *rooms;
+};
+
+gw_status gw_numbers_make(uint64_t count, uint64_t limit, struct gw_numbers *out)
+{
+	out->bytes = limit <= UINT32_MAX ? 4 : 8;
+	out->data = gw_malloc(count * out->bytes);
+	return out->data ? GW_OK : GW_NO_MEMORY;
+}
+
+void gw_split_lists_free(struct gw_split_lists *lists)
+{
+	gw_free(lists->offsets);
+	gw_free(lists->ids.data);
+	gw_free(lists->at.data);
+	lists->offsets = NULL;
+	lists->ids.data = lists->at.data = NULL;
+}
+
+gw_status gw_split_offsets(const struct gw_split *split, struct gw_split_lists *lists)
+{
+	const uint64_t *starts = split->schema->ntypes[lists->row_type].starts;
+	lists->row_start = starts[lists->part];
+	lists->rows = starts[lists->part + 1] - lists->row_start;
+	lists->offsets = gw_malloc((lists->rows + 1) * sizeof(*lists->offsets));
+	if (!lists->offsets)
+		return GW_NO_MEMORY;
+	uint64_t sum = 0, from, to;
+	for (uint64_t row = 0; row < lists->rows; row++) {
+		uint64_t old = gw_numbers_get(&split->old_id[lists->row_type], lists->row_start + row);
+		gw_adjacency_list(lists->from, old, &from, &to);
+		lists->offsets[row] = sum;
+		sum += to - from;
+	}
+	lists->offsets[lists->rows] = sum;
+	return GW_OK;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->tie < y->tie ? -1 : x->tie > y->tie;
+}
+
+static void sort_insertion(struct entry *run, uint64_t n)
+{
+	for (uint64_t i = 1; i < n; i++) {
+		struct entry entry = run[i];
+		uint64_t to = i;
+		for (; to > 0 && run[to - 1].id > entry.id; to--)
+			run[to] = run[to - 1];
+		run[to] = entry;
+	}
+}
+
+/* Deals the run out over the parts of its ids, stably: each part's share is ascending already. */
+static void sort_deal(const struct fill *fill, struct entry *run, uint64_t n, struct entry *spare)
+{
+	uint64_t next[DEAL_PARTS] = {0}, sum = 0;
+	for (uint64_t i = 0; i < n; i++)
+		next[gw_book_owner(fill->starts, fill->parts, run[i].id)]++;
+	for (uint32_t p = 0; p < fill->parts; p++) {
+		uint64_t count = next[p];
+		next[p] = sum;
+		sum += count;
+	}
+	for (uint64_t i = 0; i < n; i++)
+		spare[next[gw_book_owner(fill->starts, fill->parts, run[i].id)]++] = run[i];
+	memcpy(run, spare, n * sizeof(*run));
+}
+
+static void sort_run(const struct fill *fill, struct entry *run, uint64_t n, struct entry *spare)
+{
+	if (n <= INSERTION_MAX)
+		sort_insertion(run, n);
+	else if (fill->parts <= DEAL_PARTS)
+		sort_deal(fill, run, n, spare);
+	else
+		qsort(run, n, sizeof(*run), compare_entries);
+}
+
+static void sort_list(const struct fill *fill, struct entry *list, uint64_t n, struct entry *spare)
+{
+	if (!fill->keys) {
+		sort_run(fill, list, n, spare);
+		return;
+	}
+	for (uint64_t begin = 0, end; begin < n; begin = end) {
+		const uint8_t *key = fill->keys + list[begin].at * fill->key_bytes;
+		for (end = begin + 1; end < n; end++) {
+			if (memcmp(key, fill->keys + list[end].at * fill->key_bytes, fill->key_bytes) != 0)
+				break;
+		}
+		sort_run(fill, list + begin, end - begin, spare);
+	}
+}
+
+static gw_status make_room(struct room *room, uint64_t entries)
+{
+	if (entries <= room->capacity)
+		return GW_OK;
+	uint64_t capacity = entries * 2;
+	gw_free(room->entries);
+	room->capacity = 0;
+	room->entries = gw_calloc(capacity * 2, sizeof(*room->entries));
+	if (!room->entries)
+		return GW_NO_MEMORY;
+	room->spare = room->entries + capacity;
+	room->capacity = capacity;
+	return GW_OK;
+}
+
+static gw_status fill_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct fill *fill = context;
+	struct gw_split_lists *lists = fill->lists;
+	const struct gw_adjacency *from = lists->from;
+	struct room *room = &fill->rooms[thread];
+	for (uint64_t row = begin; row < end; row++) {
+		uint64_t first, last, old = gw_numbers_get(fill->old_id, lists->row_start + row);
+		gw_adjacency_list(from, old, &first, &last);
+		uint64_t n = last - first, to = lists->offsets[row];
+		gw_status status = make_room(room, n);
+		if (status)
+			return status;
+		for (uint64_t i = 0; i < n; i++) {
+			uint64_t neighbour = gw_load_id(from->indices, from->index_bytes, first + i);
+			room->entries[i].id = gw_numbers_get(fill->new_id, neighbour);
+			room->entries[i].at = from->eid ? from->eid[first + i] : first + i;
+			room->entries[i].tie = i;
+		}
+		sort_list(fill, room->entries, n, room->spare);
+		for (uint64_t i = 0; i < n; i++) {
+			gw_numbers_put(&lists->ids, to + i, room->entries[i].id);
+			gw_numbers_put(&lists->at, to + i, room->entries[i].at);
+		}
+	}
+	return GW_OK;
+}
+
+/* What the lists of the edge type are sorted by before their ids. */
+static void find_keys(struct fill *fill)
+{
+	const struct gw_edge_type *type = &fill->split->in->etypes[fill->lists->etype];
+	char key[GW_KEY_MAX];
+	if (type->order == GW_ORDER_SRC)
+		return;
+	snprintf(key, sizeof(key), "edge/%s/%s", type->folder,
+		 type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
+	const struct gw_array *array = gw_part_array(fill->split->part, key);
+	fill->keys = array ? array->data : NULL;
+	fill->key_bytes = array ? array->row_bytes : 0;
+}
+
+gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lists)
+{
+	uint64_t edges = lists->offsets[lists->rows];
+	const struct gw_node_type *neighbours = &split->schema->ntypes[lists->id_type];
+	struct fill fill = {.split = split,
+			    .lists = lists,
+			    .old_id = &split->old_id[lists->row_type],
+			    .new_id = &split->new_id[lists->id_type],
+			    .starts = neighbours->starts,
+			    .parts = split->plan->parts};
+	find_keys(&fill);
+	gw_status status = gw_numbers_make(edges, neighbours->count, &lists->ids);
+	if (!status)
+		status = gw_numbers_make(edges, split->in->etypes[lists->etype].count, &lists->at);
+	if (status)
+		return status;
+	fill.rooms = gw_calloc(split->threads, sizeof(*fill.rooms));
+	if (!fill.rooms)
+		return GW_NO_MEMORY;
+	status = gw_parallel_for(split->threads, lists->rows, ROWS_GRAIN, fill_rows, &fill);
+	for (unsigned i = 0; i < split->threads; i++)
+		gw_free(fill.rooms[i].entries);
+	gw_free(fill.rooms);
+	return status;
+}

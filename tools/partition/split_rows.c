@@ -1,0 +1,373 @@
+/* Rows of features and the like, moved to the parts of their nodes and edges, several arrays at a time.
+ *
+ *   arrays of the input -> one job for each array and part -> rows gathered in the order of old ids, a block at a time,
+ *   to a stream of the writer -> the pages read are given back
+ *
+ * Strings move as offsets and bytes; alias tables keep their thresholds, and their aliases follow the edges to their
+ * new positions in the list. Ids of the input become orig_id where it has none. Fails as the writer does.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/base/alloc.h"
+#include "core/base/parallel.h"
+#include "core/graph/alias.h"
+#include "tools/partition/split.h"
+
+#define BLOCK_BYTES (1u << 20)
+#define DROP_BYTES  (32ull << 20) /* of the mapped input, given back at a time */
+
+enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_ORIGIN, JOB_TRAINER };
+
+struct job {
+	enum job_kind kind;
+	uint32_t part, type;
+	const struct gw_array *array; /* of the input; of strings: the offsets */
+	const struct gw_array *bytes; /* of strings */
+	const struct gw_numbers *from;
+	uint64_t begin, count;              /* rows from[begin ... begin + count) of the input, in this order */
+	const struct gw_split_lists *lists; /* of edges, else NULL */
+	char key[GW_KEY_MAX];
+};
+
+struct jobs {
+	struct gw_split *split;
+	struct job *jobs;
+	uint32_t count, room;
+};
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), tail = strlen(suffix);
+	return length > tail && strcmp(text + length - tail, suffix) == 0;
+}
+
+/* Ends a stream that worked, or drops one that did not. */
+static gw_status finish(struct gw_split *split, struct gw_array_stream *stream, gw_status status, uint64_t bytes)
+{
+	if (status) {
+		gw_writer_drop(stream);
+		return status;
+	}
+	__atomic_fetch_add(&split->bytes, bytes, __ATOMIC_RELAXED);
+	return gw_writer_end(stream);
+}
+
+/* The pages of a mapped file that have been read leave this process; the system's cache keeps them. */
+static void drop_pages(const uint8_t *from, const uint8_t *to)
+{
+	uintptr_t begin = ((uintptr_t)from + 4095) & ~(uintptr_t)4095, end = (uintptr_t)to & ~(uintptr_t)4095;
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+static void copy_row(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+	if (bytes == 4)
+		memcpy(to, from, 4);
+	else if (bytes == 8)
+		memcpy(to, from, 8);
+	else if (bytes == 1)
+		*to = *from;
+	else
+		memcpy(to, from, bytes);
+}
+
+static gw_status gather(const struct job *job, struct gw_array_stream *stream, uint8_t *block, bool mapped)
+{
+	const uint8_t *data = job->array->data, *dropped = data;
+	uint64_t row_bytes = job->array->row_bytes, used = 0;
+	for (uint64_t i = 0; i < job->count; i++) {
+		const uint8_t *row = data + gw_numbers_get(job->from, job->begin + i) * row_bytes;
+		gw_status status = GW_OK;
+		if (row_bytes > BLOCK_BYTES) {
+			status = gw_writer_append(stream, row, row_bytes);
+		} else {
+			if (used + row_bytes > BLOCK_BYTES) {
+				status = gw_writer_append(stream, block, used);
+				used = 0;
+			}
+			copy_row(block + used, row, row_bytes);
+			used += row_bytes;
+		}
+		if (status)
+			return status;
+		if (mapped && row > dropped + DROP_BYTES) {
+			drop_pages(dropped, row);
+			dropped = row;
+		}
+	}
+	return gw_writer_append(stream, block, used);
+}
+
+static gw_status run_rows(struct gw_split *split, const struct job *job)
+{
+	const struct gw_array_meta *meta = job->array->meta;
+	uint64_t shape[GW_DIMS_MAX];
+	struct gw_array_stream *stream;
+	memcpy(shape, meta->shape, sizeof(shape));
+	shape[0] = job->count;
+	gw_status status = gw_writer_begin(split->writer, job->part, job->key, meta->dtype, meta->ndim, shape, &stream);
+	if (status)
+		return status;
+	uint8_t *block = gw_malloc(BLOCK_BYTES);
+	status = block ? gather(job, stream, block, !gw_part_arena(split->part)) : GW_NO_MEMORY;
+	gw_free(block);
+	return finish(split, stream, status, job->count * job->array->row_bytes);
+}
+
+static gw_status run_strings(struct gw_split *split, const struct job *job)
+{
+	const uint64_t *offsets = (const uint64_t *)job->array->data;
+	struct gw_array_stream *stream;
+	uint64_t sum = 0, shape = job->count + 1;
+	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_UINT64, 1, &shape, &stream);
+	if (status)
+		return status;
+	for (uint64_t i = 0; i <= job->count && !status; i++) {
+		status = gw_writer_append(stream, &sum, sizeof(sum));
+		if (i < job->count) {
+			uint64_t row = gw_numbers_get(job->from, job->begin + i);
+			sum += offsets[row + 1] - offsets[row];
+		}
+	}
+	status = finish(split, stream, status, shape * sizeof(uint64_t));
+	if (status)
+		return status;
+
+	char key[GW_KEY_MAX];
+	snprintf(key, sizeof(key), "%.*s.bytes", (int)(strlen(job->key) - strlen(".offsets")), job->key);
+	status = gw_writer_begin(split->writer, job->part, key, GW_UINT8, 1, &sum, &stream);
+	if (status)
+		return status;
+	for (uint64_t i = 0; i < job->count && !status; i++) {
+		uint64_t row = gw_numbers_get(job->from, job->begin + i);
+		status = gw_writer_append(stream, job->bytes->data + offsets[row], offsets[row + 1] - offsets[row]);
+	}
+	return finish(split, stream, status, sum);
+}
+
+/* Names of an array's values go to every part as they are. */
+static gw_status run_names(struct gw_split *split, const struct job *job)
+{
+	char key[GW_KEY_MAX];
+	snprintf(key, sizeof(key), "%.*s", (int)(strlen(job->key) - strlen(".offsets")), job->key);
+	__atomic_fetch_add(&split->bytes, job->array->rows * sizeof(uint64_t) + job->bytes->rows, __ATOMIC_RELAXED);
+	return gw_writer_strings(split->writer, job->part, key, (const uint64_t *)job->array->data,
+				 job->array->rows - 1, (const char *)job->bytes->data);
+}
+
+/* One list of an alias table: entries follow their edges, aliases to where those came to lie. room: [3 * edges]. */
+static void move_aliases(const struct job *job, uint64_t row, uint32_t *room, uint64_t old_first)
+{
+	const struct gw_split_lists *lists = job->lists;
+	const uint32_t *table = (const uint32_t *)job->array->data;
+	uint64_t first = lists->offsets[row], n = lists->offsets[row + 1] - first;
+	uint32_t *place = room + 2 * n; /* of an old position, in the new list */
+	for (uint64_t i = 0; i < n; i++)
+		place[gw_numbers_get(&lists->at, first + i) - old_first] = (uint32_t)i;
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t at = gw_numbers_get(&lists->at, first + i);
+		uint32_t alias = table[2 * at + 1];
+		room[2 * i] = table[2 * at];
+		room[2 * i + 1] = alias == GW_ALIAS_NONE ? GW_ALIAS_NONE : place[alias];
+	}
+}
+
+static gw_status run_alias(struct gw_split *split, const struct job *job)
+{
+	const struct gw_split_lists *lists = job->lists;
+	uint64_t shape[2] = {job->count, 2}, longest = 0, old_first, old_end;
+	struct gw_array_stream *stream;
+	for (uint64_t row = 0; row < lists->rows; row++) {
+		uint64_t n = lists->offsets[row + 1] - lists->offsets[row];
+		longest = n > longest ? n : longest;
+	}
+	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_UINT32, 2, shape, &stream);
+	if (status)
+		return status;
+	uint32_t *room = gw_malloc(longest * 3 * sizeof(*room));
+	status = room ? GW_OK : GW_NO_MEMORY;
+	for (uint64_t row = 0; row < lists->rows && !status; row++) {
+		uint64_t n = lists->offsets[row + 1] - lists->offsets[row];
+		uint64_t old = gw_numbers_get(&split->old_id[lists->row_type], lists->row_start + row);
+		gw_adjacency_list(lists->from, old, &old_first, &old_end);
+		move_aliases(job, row, room, old_first);
+		status = gw_writer_append(stream, room, n * 2 * sizeof(*room));
+	}
+	gw_free(room);
+	return finish(split, stream, status, job->count * 2 * sizeof(uint32_t));
+}
+
+gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const char *key, gw_dtype dtype,
+				 const struct gw_numbers *numbers, uint64_t begin, uint64_t count,
+				 const struct gw_numbers *map)
+{
+	struct gw_array_stream *stream;
+	uint64_t block[1024];
+	uint32_t used = 0;
+	gw_status status = gw_writer_begin(split->writer, part, key, dtype, 1, &count, &stream);
+	if (status)
+		return status;
+	for (uint64_t i = 0; i < count && !status; i++) {
+		uint64_t value = gw_numbers_get(numbers, begin + i);
+		block[used++] = map ? gw_numbers_get(map, value) : value;
+		if (used == 1024 || i + 1 == count) {
+			status = gw_writer_append(stream, block, used * sizeof(*block));
+			used = 0;
+		}
+	}
+	return finish(split, stream, status, count * sizeof(uint64_t));
+}
+
+/* The trainer of each node, or of each edge's destination. */
+static gw_status run_trainer(struct gw_split *split, const struct job *job)
+{
+	const struct gw_split_lists *lists = job->lists;
+	uint32_t ntype = lists ? lists->row_type : job->type;
+	const struct gw_numbers *old_id = &split->old_id[ntype];
+	uint64_t first = split->schema->ntypes[ntype].starts[job->part];
+	uint64_t rows = split->schema->ntypes[ntype].starts[job->part + 1] - first;
+	struct gw_array_stream *stream;
+	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_INT64, 1, &job->count, &stream);
+	if (status)
+		return status;
+	for (uint64_t row = 0; row < rows && !status; row++) {
+		int64_t trainer = split->assignment->piece[ntype][gw_numbers_get(old_id, first + row)];
+		uint64_t n = lists ? lists->offsets[row + 1] - lists->offsets[row] : 1;
+		for (uint64_t i = 0; i < n && !status; i++)
+			status = gw_writer_append(stream, &trainer, sizeof(trainer));
+	}
+	return finish(split, stream, status, job->count * sizeof(int64_t));
+}
+
+static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct jobs *jobs = context;
+	gw_status status = GW_OK;
+	for (uint64_t i = begin; i < end && !status; i++) {
+		const struct job *job = &jobs->jobs[i];
+		if (job->kind == JOB_ROWS)
+			status = run_rows(jobs->split, job);
+		else if (job->kind == JOB_STRINGS)
+			status = run_strings(jobs->split, job);
+		else if (job->kind == JOB_NAMES)
+			status = run_names(jobs->split, job);
+		else if (job->kind == JOB_ALIAS)
+			status = run_alias(jobs->split, job);
+		else if (job->kind == JOB_TRAINER)
+			status = run_trainer(jobs->split, job);
+		else
+			status = gw_split_write_numbers(jobs->split, job->part, job->key, GW_INT64, job->from,
+							job->begin, job->count, NULL);
+		if (status)
+			status = gw_context(status, "part %u: %s", job->part, job->key);
+	}
+	(void)thread;
+	return status;
+}
+
+static gw_status add_job(struct jobs *jobs, struct job job)
+{
+	if (jobs->count == jobs->room) {
+		uint32_t room = jobs->room ? jobs->room * 2 : 32;
+		struct job *more = gw_realloc(jobs->jobs, room, sizeof(*more));
+		if (!more)
+			return GW_NO_MEMORY;
+		jobs->jobs = more;
+		jobs->room = room;
+	}
+	jobs->jobs[jobs->count++] = job;
+	return GW_OK;
+}
+
+/* Written by others, or made anew, or the second half of strings. */
+static bool skip(const struct gw_split *split, const struct gw_array_key *key)
+{
+	if (key->out || strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0 ||
+	    ends_with(key->name, ".bytes"))
+		return true;
+	if (key->edge && strcmp(key->name, "indices") == 0)
+		return true;
+	return split->plan->trainers > 1 && strcmp(key->name, GW_PLAN_TRAINER_ID) == 0;
+}
+
+/* A job for each array of the template's type, and for orig_id and trainer_id where they are to be made. */
+static gw_status add_type(struct jobs *jobs, const struct job *base, const char *folder)
+{
+	struct gw_split *split = jobs->split;
+	const struct gw_array *array;
+	bool edge = base->lists != NULL, has_origin = false, has_rows = false;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; !status && (array = gw_part_array_at(split->part, i)); i++) {
+		struct gw_array_key key;
+		struct job job = *base;
+		status = gw_array_key_parse(split->in, array->meta->key, &key);
+		if (status || key.edge != edge || key.type != base->type || skip(split, &key))
+			continue;
+		snprintf(job.key, sizeof(job.key), "%s", array->meta->key);
+		job.array = array;
+		bool names = ends_with(key.name, ".names.offsets");
+		has_rows |= strcmp(key.name, "rel") != 0 && !names;
+		has_origin |= strcmp(key.name, "orig_id") == 0 || strcmp(key.name, "orig_id.offsets") == 0;
+		if (edge && ends_with(key.name, ".alias")) {
+			job.kind = JOB_ALIAS;
+		} else if (ends_with(key.name, ".offsets")) {
+			char bytes[GW_KEY_MAX];
+			snprintf(bytes, sizeof(bytes), "%.*s.bytes", (int)(strlen(job.key) - strlen(".offsets")),
+				 job.key);
+			job.kind = names ? JOB_NAMES : JOB_STRINGS;
+			job.bytes = gw_part_array(split->part, bytes);
+		}
+		status = add_job(jobs, job);
+	}
+	struct job made = *base;
+	if (!status && !has_origin && (!edge || has_rows)) {
+		made.kind = JOB_ORIGIN;
+		snprintf(made.key, sizeof(made.key), "%s/%s/orig_id", edge ? "edge" : "node", folder);
+		status = add_job(jobs, made);
+	}
+	if (!status && split->plan->trainers > 1) {
+		made.kind = JOB_TRAINER;
+		snprintf(made.key, sizeof(made.key), "%s/%s/" GW_PLAN_TRAINER_ID, edge ? "edge" : "node", folder);
+		status = add_job(jobs, made);
+	}
+	return status;
+}
+
+static gw_status run_jobs(struct jobs *jobs, gw_status status)
+{
+	if (!status)
+		status = gw_parallel_for(jobs->split->threads, jobs->count, 1, run_job, jobs);
+	gw_free(jobs->jobs);
+	return status;
+}
+
+gw_status gw_split_node_rows(struct gw_split *split)
+{
+	struct jobs jobs = {.split = split};
+	gw_status status = GW_OK;
+	for (uint32_t t = 0; !status && t < split->schema->num_ntypes; t++) {
+		const struct gw_node_type *type = &split->schema->ntypes[t];
+		for (uint32_t p = 0; !status && p < split->plan->parts; p++) {
+			struct job base = {.part = p,
+					   .type = t,
+					   .from = &split->old_id[t],
+					   .begin = type->starts[p],
+					   .count = type->starts[p + 1] - type->starts[p]};
+			status = add_type(&jobs, &base, type->name);
+		}
+	}
+	return run_jobs(&jobs, status);
+}
+
+gw_status gw_split_edge_rows(struct gw_split *split, const struct gw_split_lists *lists)
+{
+	struct jobs jobs = {.split = split};
+	struct job base = {.part = lists->part,
+			   .type = lists->etype,
+			   .from = &lists->at,
+			   .count = lists->offsets[lists->rows],
+			   .lists = lists};
+	return run_jobs(&jobs, add_type(&jobs, &base, split->schema->etypes[lists->etype].folder));
+}

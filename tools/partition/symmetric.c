@@ -1,0 +1,370 @@
+/* From CSC to the symmetric, loop-free, simple graph with weights, in parallel and in little memory.
+ *
+ *   count both ends of every edge -> offsets -> scatter both ends -> sort each list -> count its distinct ids
+ *   -> nodes without neighbours left out, offsets again -> write ids and their multiplicities
+ *
+ * The scatter runs in any order (atomic cursors); the sort makes the result the same for any number of threads. Ids are
+ * 32 bits wide, as Debian's METIS takes them, so each list sorts by insertion, quicksort or, where hubs are, by radix.
+ * Fails with GW_LIMIT (too big for 32 bits) and GW_NO_MEMORY.
+ */
+#include "tools/partition/symmetric.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/parallel.h"
+
+#define ROWS_GRAIN     8192u /* destinations per chunk: hubs make chunks uneven */
+#define PREFETCH_AHEAD 16u
+#define INSERTION_MAX  24u
+#define RADIX_MIN      512u /* below it quicksort, whose worst case is then bounded too */
+#define RADIX_BITS     11u
+
+struct build {
+	const struct gw_symmetric_source *source;
+	uint64_t nodes;
+	uint32_t *start;  /* [nodes + 1]: where a node's list begins in list */
+	uint32_t *cursor; /* [nodes]: counts, then write positions, then distinct ids, then the node's new number */
+	uint32_t *list;   /* both ends of all edges */
+	uint32_t **scratch;
+	uint64_t *loops;  /* one sum of all threads */
+	uint64_t longest; /* list */
+	uint32_t id_bits; /* of the largest id */
+	struct gw_symmetric *out;
+};
+
+static uint64_t list_bytes(uint64_t nodes, uint64_t edges)
+{
+	return 2 * edges * sizeof(uint32_t) + (2 * nodes + 1) * sizeof(uint32_t);
+}
+
+uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges)
+{
+	return list_bytes(nodes, edges) + 4 * edges * sizeof(int32_t) + (2 * nodes + 1) * sizeof(int32_t);
+}
+
+static gw_status count_loops(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct build *build = context;
+	const struct gw_symmetric_source *source = build->source;
+	const struct gw_adjacency *a = source->adjacency;
+	uint64_t loops = 0;
+	for (uint64_t row = begin; row < end; row++) {
+		uint64_t from, to, self = source->dst_base + row;
+		gw_adjacency_list(a, row, &from, &to);
+		for (uint64_t i = from; i < to; i++)
+			loops += source->src_base + gw_load_id(a->indices, a->index_bytes, i) == self;
+	}
+	__atomic_fetch_add(build->loops, loops, __ATOMIC_RELAXED);
+	(void)thread;
+	return GW_OK;
+}
+
+uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t count, unsigned threads)
+{
+	uint64_t loops = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct build build = {.source = &sources[i], .loops = &loops};
+		if (sources[i].src_base == sources[i].dst_base) /* one type at both ends: no others can meet */
+			gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, count_loops, &build);
+	}
+	return loops;
+}
+
+/* Adds one to the count of both ends of every edge that is no loop. */
+static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct build *build = context;
+	const struct gw_symmetric_source *source = build->source;
+	const struct gw_adjacency *a = source->adjacency;
+	for (uint64_t row = begin; row < end; row++) {
+		uint64_t from, to, self = source->dst_base + row;
+		uint32_t own = 0;
+		gw_adjacency_list(a, row, &from, &to);
+		for (uint64_t i = from; i < to; i++) {
+			if (i + PREFETCH_AHEAD < a->edges) {
+				uint64_t next = gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
+				__builtin_prefetch(&build->cursor[source->src_base + next], 1);
+			}
+			uint64_t other = source->src_base + gw_load_id(a->indices, a->index_bytes, i);
+			if (other == self)
+				continue;
+			__atomic_fetch_add(&build->cursor[other], 1u, __ATOMIC_RELAXED);
+			own++;
+		}
+		__atomic_fetch_add(&build->cursor[self], own, __ATOMIC_RELAXED);
+	}
+	(void)thread;
+	return GW_OK;
+}
+
+/* Writes each end of every edge into the other's list. */
+static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct build *build = context;
+	const struct gw_symmetric_source *source = build->source;
+	const struct gw_adjacency *a = source->adjacency;
+	for (uint64_t row = begin; row < end; row++) {
+		uint64_t from, to, self = source->dst_base + row;
+		uint32_t own = 0;
+		gw_adjacency_list(a, row, &from, &to);
+		for (uint64_t i = from; i < to; i++)
+			own += source->src_base + gw_load_id(a->indices, a->index_bytes, i) != self;
+		uint32_t *mine = build->list + __atomic_fetch_add(&build->cursor[self], own, __ATOMIC_RELAXED);
+		for (uint64_t i = from; i < to; i++) {
+			if (i + PREFETCH_AHEAD < a->edges) {
+				uint64_t next = gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
+				__builtin_prefetch(&build->cursor[source->src_base + next], 1);
+			}
+			uint64_t other = source->src_base + gw_load_id(a->indices, a->index_bytes, i);
+			if (other == self)
+				continue;
+			*mine++ = (uint32_t)other;
+			build->list[__atomic_fetch_add(&build->cursor[other], 1u, __ATOMIC_RELAXED)] = (uint32_t)self;
+		}
+	}
+	(void)thread;
+	return GW_OK;
+}
+
+static void sort_insertion(uint32_t *ids, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		uint32_t id = ids[i];
+		size_t at = i;
+		for (; at > 0 && ids[at - 1] > id; at--)
+			ids[at] = ids[at - 1];
+		ids[at] = id;
+	}
+}
+
+/* Quicksort by the median of three; n stays below RADIX_MIN, which bounds its worst case and its depth. */
+static void sort_quick(uint32_t *ids, size_t n)
+{
+	while (n > INSERTION_MAX) {
+		uint32_t a = ids[0], b = ids[n / 2], c = ids[n - 1];
+		uint32_t pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+		size_t low = 0, high = n - 1;
+		for (;;) {
+			while (ids[low] < pivot)
+				low++;
+			while (ids[high] > pivot)
+				high--;
+			if (low >= high)
+				break;
+			uint32_t swap = ids[low];
+			ids[low++] = ids[high];
+			ids[high--] = swap;
+		}
+		size_t left = high + 1; /* [0, left) <= pivot <= [left, n) */
+		if (left == n)
+			left = n - 1;
+		sort_quick(ids + left, n - left);
+		n = left;
+	}
+	sort_insertion(ids, n);
+}
+
+/* Radix sort from the lowest digit; room takes n ids. */
+static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits)
+{
+	uint32_t *from = ids, *to = room;
+	for (uint32_t shift = 0; shift < id_bits; shift += RADIX_BITS) {
+		uint32_t counts[1u << RADIX_BITS] = {0}, sum = 0;
+		for (size_t i = 0; i < n; i++)
+			counts[from[i] >> shift & ((1u << RADIX_BITS) - 1)]++;
+		for (size_t i = 0; i < 1u << RADIX_BITS; i++) {
+			uint32_t here = counts[i];
+			counts[i] = sum;
+			sum += here;
+		}
+		for (size_t i = 0; i < n; i++)
+			to[counts[from[i] >> shift & ((1u << RADIX_BITS) - 1)]++] = from[i];
+		uint32_t *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != ids)
+		memcpy(ids, from, n * sizeof(*ids));
+}
+
+/* Sorts the lists of [begin, end) and leaves the number of distinct ids of each in cursor. */
+static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct build *build = context;
+	for (uint64_t v = begin; v < end; v++) {
+		uint32_t *ids = build->list + build->start[v];
+		size_t n = build->start[v + 1] - build->start[v];
+		if (n >= RADIX_MIN) {
+			if (!build->scratch[thread])
+				build->scratch[thread] = gw_malloc(build->longest * sizeof(uint32_t));
+			if (!build->scratch[thread])
+				return GW_NO_MEMORY;
+			sort_radix(ids, n, build->scratch[thread], build->id_bits);
+		} else {
+			sort_quick(ids, n);
+		}
+		uint32_t distinct = n > 0;
+		for (size_t i = 1; i < n; i++)
+			distinct += ids[i] != ids[i - 1];
+		build->cursor[v] = distinct;
+	}
+	return GW_OK;
+}
+
+/* Writes the distinct ids of [begin, end) and how often each came. */
+static gw_status write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	struct build *build = context;
+	struct gw_symmetric *out = build->out;
+	for (uint64_t v = begin; v < end; v++) {
+		const uint32_t *ids = build->list + build->start[v];
+		size_t n = build->start[v + 1] - build->start[v];
+		if (n == 0)
+			continue;
+		uint64_t at = (uint64_t)out->xadj[build->cursor[v]];
+		int32_t *to = out->adjncy + at, *weight = out->adjwgt + at;
+		for (size_t i = 0, next; i < n; i = next) {
+			for (next = i + 1; next < n && ids[next] == ids[i]; next++)
+				;
+			*to++ = (int32_t)build->cursor[ids[i]];
+			*weight++ = (int32_t)(next - i);
+		}
+	}
+	(void)thread;
+	return GW_OK;
+}
+
+static gw_status for_sources(struct build *build, const struct gw_symmetric_source *sources, size_t count,
+			     unsigned threads, gw_status (*body)(void *, uint64_t, uint64_t, unsigned))
+{
+	gw_status status = GW_OK;
+	for (size_t i = 0; i < count && !status; i++) {
+		build->source = &sources[i];
+		status = gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, body, build);
+	}
+	return status;
+}
+
+/* Counts in cursor become start, and cursor the first write positions. */
+static void place_lists(struct build *build)
+{
+	uint32_t sum = 0;
+	for (uint64_t v = 0; v < build->nodes; v++) {
+		uint32_t count = build->cursor[v];
+		build->start[v] = build->cursor[v] = sum;
+		sum += count;
+		if (count > build->longest)
+			build->longest = count;
+	}
+	build->start[build->nodes] = sum;
+	while (build->id_bits < 32 && build->nodes > 1ull << build->id_bits)
+		build->id_bits++;
+}
+
+static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
+{
+	uint64_t offset;
+	gw_status status = gw_arena_take(arena, bytes, GW_ARENA_ALIGN, &offset);
+	if (!status)
+		*(void **)out = gw_arena_base(arena) + offset;
+	return status;
+}
+
+/* The result's memory, and its offsets from the distinct ids in cursor; cursor becomes the numbers of those that stay.
+ */
+static gw_status place_result(struct build *build)
+{
+	struct gw_symmetric *out = build->out;
+	for (uint64_t v = 0; v < build->nodes; v++) {
+		out->entries += build->cursor[v];
+		out->nodes += build->cursor[v] > 0;
+	}
+	struct gw_arena_options options = {.name = "symmetric graph", .numa = GW_NUMA_LOCAL};
+	uint64_t bytes = (2 * out->nodes + 1 + 2 * out->entries) * sizeof(int32_t) + 4 * GW_ARENA_ALIGN;
+	gw_status status = gw_arena_create(bytes, &options, &out->arena);
+	if (!status)
+		status = take_room(out->arena, (out->nodes + 1) * sizeof(int32_t), &out->xadj);
+	if (!status)
+		status = take_room(out->arena, out->nodes * sizeof(int32_t), &out->origin);
+	if (!status)
+		status = take_room(out->arena, out->entries * sizeof(int32_t), &out->adjncy);
+	if (!status)
+		status = take_room(out->arena, out->entries * sizeof(int32_t), &out->adjwgt);
+	if (status)
+		return status;
+	int32_t sum = 0, next = 0;
+	for (uint64_t v = 0; v < build->nodes; v++) {
+		int32_t distinct = (int32_t)build->cursor[v];
+		if (distinct == 0)
+			continue;
+		build->cursor[v] = (uint32_t)next;
+		out->origin[next] = (int32_t)v;
+		out->xadj[next++] = sum;
+		sum += distinct;
+	}
+	out->xadj[next] = sum;
+	return GW_OK;
+}
+
+static gw_status run(struct build *build, const struct gw_symmetric_source *sources, size_t count, unsigned threads)
+{
+	gw_status status = for_sources(build, sources, count, threads, count_ends);
+	if (status)
+		return status;
+	place_lists(build);
+	status = for_sources(build, sources, count, threads, scatter_ends);
+	if (!status)
+		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, sort_lists, build);
+	if (!status)
+		status = place_result(build);
+	if (!status)
+		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, write_lists, build);
+	return status;
+}
+
+gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes, unsigned threads,
+			     struct gw_symmetric *out)
+{
+	*out = (struct gw_symmetric){0};
+	for (size_t i = 0; i < count; i++)
+		out->edges += sources[i].adjacency->edges;
+	out->edges -= gw_symmetric_loops(sources, count, threads);
+	if (nodes >= INT32_MAX || out->edges >= INT32_MAX / 2)
+		return gw_fail(GW_LIMIT, "%llu nodes and %llu edges do not fit in 32-bit ids",
+			       (unsigned long long)nodes, (unsigned long long)out->edges);
+
+	struct build build = {.nodes = nodes, .out = out};
+	struct gw_arena_options options = {.name = "edges, both ways", .numa = GW_NUMA_LOCAL};
+	struct gw_arena *room = NULL;
+	unsigned scratches = threads ? threads : gw_processors();
+	gw_status status = gw_arena_create(list_bytes(nodes, out->edges) + 3 * GW_ARENA_ALIGN, &options, &room);
+	if (!status)
+		status = take_room(room, (nodes + 1) * sizeof(uint32_t), &build.start);
+	if (!status)
+		status = take_room(room, nodes * sizeof(uint32_t), &build.cursor);
+	if (!status)
+		status = take_room(room, 2 * out->edges * sizeof(uint32_t), &build.list);
+	if (status)
+		goto free_room;
+	build.scratch = gw_calloc(scratches, sizeof(*build.scratch));
+	if (!build.scratch) {
+		status = GW_NO_MEMORY;
+		goto free_room;
+	}
+	status = run(&build, sources, count, threads);
+	for (unsigned i = 0; i < scratches; i++)
+		gw_free(build.scratch[i]);
+	gw_free(build.scratch);
+free_room:
+	gw_arena_destroy(room);
+	if (status)
+		gw_symmetric_free(out);
+	return status;
+}
+
+void gw_symmetric_free(struct gw_symmetric *graph)
+{
+	gw_arena_destroy(graph->arena);
+	*graph = (struct gw_symmetric){0};
+}

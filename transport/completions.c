@@ -1,0 +1,203 @@
+/* Completions on their way to the caller. Nothing here fails: notes are made when work is accepted, groups are the
+ * caller's memory, and a text that finds no memory gives way to the status's own. */
+#include "transport/completions.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+
+void gw_completions_begin(struct gw_completions *completions)
+{
+	*completions = (struct gw_completions){.sets_end = &completions->sets, .notes_end = &completions->notes};
+}
+
+static void notes_free(struct gw_note **notes)
+{
+	while (*notes) {
+		struct gw_note *note = *notes;
+		*notes = note->next;
+		gw_note_destroy(note);
+	}
+}
+
+static void delivered_free(struct gw_completions *completions)
+{
+	notes_free(&completions->delivered);
+	while (completions->text_count)
+		gw_free(completions->texts[--completions->text_count]);
+}
+
+void gw_completions_end(struct gw_completions *completions)
+{
+	delivered_free(completions);
+	notes_free(&completions->notes);
+	for (struct gw_read_set *set = completions->sets; set; set = set->next)
+		gw_free(gw_read_set_private(set)->text);
+	gw_free(completions->texts);
+	gw_completions_begin(completions);
+}
+
+/* Keeps a group's text until the next take; without memory for that, the text gives way. */
+static const char *text_keep(struct gw_completions *completions, char *text, gw_status status)
+{
+	if (!text)
+		return status ? gw_status_text(status) : "";
+	if (completions->text_count == completions->text_capacity) {
+		size_t capacity = completions->text_capacity ? 2 * completions->text_capacity : 16;
+		char **texts = gw_realloc(completions->texts, capacity, sizeof(*texts));
+		if (!texts) {
+			gw_free(text);
+			return gw_status_text(status);
+		}
+		completions->texts = texts;
+		completions->text_capacity = capacity;
+	}
+	completions->texts[completions->text_count++] = text;
+	return text;
+}
+
+static void group_deliver(struct gw_completions *completions, struct gw_completion *completion)
+{
+	struct gw_read_set *set = completions->sets;
+	completions->sets = set->next;
+	if (!completions->sets)
+		completions->sets_end = &completions->sets;
+	struct gw_read_set_private *private = gw_read_set_private(set);
+	*completion = (struct gw_completion){
+		.cookie = set->cookie,
+		.status = set->status,
+		.text = text_keep(completions, private->text, set->status),
+	};
+	private->text = NULL;
+}
+
+static void note_deliver(struct gw_completions *completions, struct gw_completion *completion)
+{
+	struct gw_note *note = completions->notes;
+	completions->notes = note->next;
+	completions->note_count--;
+	if (!completions->notes)
+		completions->notes_end = &completions->notes;
+	*completion = (struct gw_completion){
+		.cookie = note->cookie,
+		.status = note->status,
+		.text = note->has_text ? (const char *)note->memory
+			: note->status ? gw_status_text(note->status)
+				       : "",
+		.reply = note->reply,
+		.reply_bytes = note->reply_bytes,
+	};
+	note->next = completions->delivered;
+	completions->delivered = note;
+}
+
+size_t gw_completions_take(struct gw_completions *completions, struct gw_completion *taken, size_t max)
+{
+	if (completions->delivered || completions->text_count)
+		delivered_free(completions);
+	size_t n = 0;
+	while (n < max && !gw_completions_empty(completions)) {
+		completions->notes_next = completions->notes && (completions->notes_next || !completions->sets);
+		if (completions->notes_next)
+			note_deliver(completions, &taken[n++]);
+		else
+			group_deliver(completions, &taken[n++]);
+		completions->notes_next = !completions->notes_next;
+	}
+	return n;
+}
+
+gw_status gw_note_create(void *cookie, struct gw_note **out)
+{
+	*out = gw_calloc(1, sizeof(**out));
+	if (!*out)
+		return GW_NO_MEMORY;
+	(*out)->cookie = cookie;
+	return GW_OK;
+}
+
+void gw_note_destroy(struct gw_note *note)
+{
+	if (note)
+		gw_free(note->memory);
+	gw_free(note);
+}
+
+void gw_completions_post(struct gw_completions *completions, struct gw_note *note, gw_status status)
+{
+	note->status = status;
+	if (status) {
+		gw_free(note->memory);
+		note->memory = (uint8_t *)gw_strdup(gw_last_error());
+		note->has_text = note->memory != NULL;
+		note->reply = NULL;
+		note->reply_bytes = 0;
+	}
+	note->next = NULL;
+	*completions->notes_end = note;
+	completions->notes_end = &note->next;
+	completions->note_count++;
+}
+
+void gw_read_set_fail(struct gw_read_set *set, gw_status status)
+{
+	if (set->status)
+		return;
+	set->status = status;
+	gw_read_set_private(set)->text = gw_strdup(gw_last_error());
+}
+
+gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region)
+{
+	if (region->id >= endpoint->peer.region_count)
+		return gw_fail(GW_RANGE, "region %u; the server has %u", region->id, endpoint->peer.region_count);
+	if (region->generation != endpoint->peer.regions[region->id].generation)
+		return gw_fail(GW_STALE, "region %u was loaded anew by the server; connect again", region->id);
+	return GW_OK;
+}
+
+static gw_status range_fail(const char *what, uint64_t bytes, uint64_t at, uint64_t end)
+{
+	return gw_fail(GW_RANGE, "read of %llu bytes at %llu of a %s of %llu bytes", (unsigned long long)bytes,
+		       (unsigned long long)at, what, (unsigned long long)end);
+}
+
+gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer *buffer,
+			  const struct gw_gather *gather, size_t n)
+{
+	if (n == 0)
+		return GW_OK;
+	if (gather->stride < gather->row_bytes)
+		return gw_fail(GW_INVALID, "rows of %u bytes that lie %u apart", gather->row_bytes, gather->stride);
+	uint64_t highest = 0, last_row = n - 1;
+	for (size_t i = 0; i < n; i++)
+		highest = gather->remote[i] > highest ? gather->remote[i] : highest;
+	if (gather->rows) {
+		uint32_t row = 0;
+		for (size_t i = 0; i < n; i++)
+			row = gather->rows[i] > row ? gather->rows[i] : row;
+		last_row = row;
+	}
+	if (gather->row_bytes > region->bytes || highest > region->bytes - gather->row_bytes)
+		return range_fail("region", gather->row_bytes, highest, region->bytes);
+	uint64_t end;
+	if (__builtin_mul_overflow(last_row, (uint64_t)gather->stride, &end) ||
+	    __builtin_add_overflow(end, gather->local, &end) || end > buffer->bytes ||
+	    gather->row_bytes > buffer->bytes - end)
+		return range_fail("destination", gather->row_bytes, gather->local + last_row * gather->stride,
+				  buffer->bytes);
+	return GW_OK;
+}
+
+gw_status gw_check_spans(const struct gw_region *region, const struct gw_buffer *buffer, const struct gw_span *spans,
+			 size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct gw_span *span = &spans[i];
+		if (span->bytes > region->bytes || span->remote > region->bytes - span->bytes)
+			return range_fail("region", span->bytes, span->remote, region->bytes);
+		if (span->bytes > buffer->bytes || span->local > buffer->bytes - span->bytes)
+			return range_fail("destination", span->bytes, span->local, buffer->bytes);
+	}
+	return GW_OK;
+}

@@ -1,0 +1,150 @@
+/* What a server gives to clients of its host: its memfds, sealed, and opened anew for reading.
+ *
+ *   listen: name -> each memory: seal -> open /proc/self/fd/N read-only -> where does each region lie -> socket
+ *
+ * The seals are for good: nobody maps the memory writable any more, writes to it, cuts it or lets it grow; what the
+ * server mapped before stays writable for it alone. Without F_SEAL_FUTURE_WRITE the read-only descriptor would be no
+ * protection, since whoever has it may open it anew for writing through /proc. Fails, with a line that says why, where
+ * a region lies in memory that is no memfd (private pages, a file) or in one that cannot be sealed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "transport/shm/shm.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+#define SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+struct shm_offer {
+	char name[GW_ADDRESS_NAME_MAX + 1];
+	struct wire_memories told;
+	int fds[GW_MEMORIES_MAX]; /* read-only */
+	uint32_t fd_count;
+};
+
+static gw_status shm_export_seal(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0)
+		return gw_fail_errno(GW_UNSUPPORTED, errno, "its memory cannot be sealed");
+	if ((seals & SEALS) == SEALS)
+		return GW_OK;
+	if (fcntl(fd, F_ADD_SEALS, SEALS) != 0)
+		return gw_fail_errno(GW_UNSUPPORTED, errno, "its memory cannot be sealed (Linux 5.1 can)");
+	return GW_OK;
+}
+
+static gw_status shm_export_reopen(int fd, int *out)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	*out = open(path, O_RDONLY | O_CLOEXEC);
+	return *out < 0 ? gw_fail_errno(GW_UNSUPPORTED, errno,
+					"its memory cannot be opened for reading (is /proc there?)")
+			: GW_OK;
+}
+
+static gw_status add_memory(struct shm_offer *offer, const struct gw_service_memory *memory)
+{
+	if (memory->fd < 0)
+		return gw_fail(GW_UNSUPPORTED, "its memory is no memfd");
+	gw_status status = shm_export_seal(memory->fd);
+	if (!status)
+		status = shm_export_reopen(memory->fd, &offer->fds[offer->fd_count]);
+	if (!status)
+		offer->told.bytes[offer->fd_count++] = memory->bytes;
+	return status;
+}
+
+/* Where a region lies: the memory that holds all of it. */
+static gw_status shm_export_place(const struct gw_service *service, uint32_t id, struct wire_place *out)
+{
+	const uint8_t *base = service->bases[id];
+	uint64_t bytes = service->regions[id].bytes;
+	*out = (struct wire_place){0};
+	if (!bytes)
+		return GW_OK;
+	for (uint32_t i = 0; i < service->memory_count; i++) {
+		const struct gw_service_memory *memory = &service->memories[i];
+		uint64_t offset = (uint64_t)((uintptr_t)base - (uintptr_t)memory->base);
+		if (base < memory->base || offset > memory->bytes || bytes > memory->bytes - offset)
+			continue;
+		*out = (struct wire_place){.offset = offset, .memory = i};
+		return GW_OK;
+	}
+	return gw_fail(GW_UNSUPPORTED, "region %u lies in memory that cannot be shared (no memfd)", id);
+}
+
+static gw_status shm_export_fill(struct shm_offer *offer, const struct gw_service *service)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < service->memory_count && !status; i++)
+		status = add_memory(offer, &service->memories[i]);
+	for (uint32_t i = 0; i < service->region_count && !status; i++)
+		status = shm_export_place(service, i, &offer->told.places[i]);
+	offer->told.memory_count = service->memory_count;
+	offer->told.region_count = service->region_count;
+	return status;
+}
+
+gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **out)
+{
+	*out = NULL;
+	if (!address->host[0])
+		snprintf(address->host, sizeof(address->host), "%016llx",
+			 (unsigned long long)service->identity.incarnation);
+	address->port = 0;
+	if (!gw_address_name_check(address->host))
+		return gw_fail(GW_INVALID,
+			       "shm:%.100s: a name has 1 to %d letters, digits, dots, dashes and underscores",
+			       address->host, GW_ADDRESS_NAME_MAX);
+	struct shm_offer *offer = gw_calloc(1, sizeof(*offer));
+	if (!offer)
+		return GW_NO_MEMORY;
+	snprintf(offer->name, sizeof(offer->name), "%.64s", address->host);
+	gw_status status = shm_export_fill(offer, service);
+	if (status)
+		gw_context(status, "shm:%s", offer->name);
+	else
+		status = gw_shm_socket_listen(offer->name, fd);
+	if (status)
+		gw_shm_offer_free(offer);
+	else
+		*out = offer;
+	return status;
+}
+
+void gw_shm_offer_stop(void *opaque)
+{
+	gw_shm_socket_forget(((struct shm_offer *)opaque)->name);
+}
+
+void gw_shm_offer_free(void *opaque)
+{
+	struct shm_offer *offer = opaque;
+	while (offer->fd_count)
+		close(offer->fds[--offer->fd_count]);
+	gw_free(offer);
+}
+
+uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing)
+{
+	const struct shm_offer *offer = opaque;
+	const struct wire_memories *told = &offer->told;
+	struct wire_memory head = {told->memory_count, told->region_count};
+	uint8_t *at = body;
+	memcpy(at, &head, sizeof(head));
+	at += sizeof(head);
+	memcpy(at, told->bytes, 8ull * told->memory_count);
+	at += 8ull * told->memory_count;
+	memcpy(at, told->places, sizeof(struct wire_place) * told->region_count);
+	memcpy(fd_passing->out, offer->fds, offer->fd_count * sizeof(int));
+	fd_passing->out_count = offer->fd_count;
+	return WIRE_MEMORY_BYTES(told->memory_count, told->region_count);
+}

@@ -1,0 +1,187 @@
+/* Where servers of this host are found: sockets named "shm-NAME" in the user's runtime folder, which nobody else may
+ * enter; that the other side is the same user is asked of the kernel all the same.
+ *
+ *   listen: lock the folder -> bind "new", listen -> is the name alive? -> rename -> sweep what dead servers left
+ *   dial:   connect, which succeeds or fails at once
+ *
+ * A socket appears under its name when it listens, so that one which refuses is a dead server's. One server at a time
+ * takes a name: else two could both find it free, or one sweep away what another had just named. Fails on a name that a
+ * live server has, on a folder that is not the user's own, and where nobody listens.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "transport/shm/shm.h"
+
+#define PREFIX     "shm-"
+#define UNFINISHED "new" /* no name has it: they begin with the prefix */
+#define BACKLOG    4096
+#define FILE_MAX   (sizeof(PREFIX) + GW_ADDRESS_NAME_MAX)
+
+/* An address holds 107 bytes of path, and folders are longer: so by the folder's descriptor. */
+static struct sockaddr_un address_in(int folder, const char *file)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.*s", folder, (int)FILE_MAX, file);
+	return address;
+}
+
+static_assert(sizeof("/proc/self/fd/2147483647/") + FILE_MAX <= sizeof(((struct sockaddr_un *)0)->sun_path), "fits");
+
+/* Whether a socket is bound to the file still: a connect of another type tells the two apart without being seen. */
+static bool is_dead(int folder, const char *file)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	struct sockaddr_un address = address_in(folder, file);
+	bool dead = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 && errno == ECONNREFUSED;
+	close(fd);
+	return dead;
+}
+
+static bool shm_socket_exists(int folder, const char *file)
+{
+	struct stat ignored;
+	return fstatat(folder, file, &ignored, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Removes what servers left that were killed. */
+static void shm_socket_sweep(int folder)
+{
+	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = again < 0 ? NULL : fdopendir(again);
+	if (!list) {
+		if (again >= 0)
+			close(again);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(list));) {
+		size_t n = strlen(entry->d_name);
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 || n >= FILE_MAX)
+			continue;
+		if (is_dead(folder, entry->d_name))
+			unlinkat(folder, entry->d_name, 0);
+	}
+	closedir(list);
+}
+
+static gw_status shm_socket_nobody(const char *name)
+{
+	return gw_fail(GW_PEER_LOST, "shm:%s: no server of this user has the name on this host", name);
+}
+
+static gw_status peer_check(int fd)
+{
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+		return gw_fail_errno(GW_REFUSED, errno, "the kernel does not tell whose the socket is");
+	if (peer.uid != geteuid())
+		return gw_fail(GW_REFUSED, "the other side is user %u, not %u; memory is shared with oneself only",
+			       (unsigned)peer.uid, (unsigned)geteuid());
+	return GW_OK;
+}
+
+gw_status gw_shm_admit(int fd)
+{
+	return peer_check(fd);
+}
+
+gw_status gw_shm_dial(const struct gw_address *address, int *out)
+{
+	char file[FILE_MAX];
+	int folder;
+	*out = -1;
+	if (!gw_address_name_check(address->host))
+		return gw_fail(GW_INVALID, "shm:%.64s is no name", address->host);
+	snprintf(file, sizeof(file), PREFIX "%.64s", address->host);
+	gw_status status = gw_runtime_folder_open(false, &folder);
+	if (status)
+		return status == GW_NOT_FOUND ? shm_socket_nobody(address->host) : status;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		status = gw_fail_errno(GW_IO, errno, "socket");
+		goto close_folder;
+	}
+	struct sockaddr_un to = address_in(folder, file);
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0) {
+		int error = errno;
+		if (error == ENOENT || error == ECONNREFUSED)
+			status = shm_socket_nobody(address->host);
+		else
+			status = gw_fail_errno(GW_PEER_LOST, error, "shm:%s", address->host);
+	} else {
+		status = peer_check(fd);
+	}
+	if (status)
+		close(fd);
+	else
+		*out = fd;
+close_folder:
+	close(folder);
+	return status;
+}
+
+/* A socket that listens, under its final name; the folder is locked. */
+static gw_status name_socket(int folder, int fd, const char *name)
+{
+	char file[FILE_MAX];
+	snprintf(file, sizeof(file), PREFIX "%.64s", name);
+	unlinkat(folder, UNFINISHED, 0); /* of one who died at this */
+	struct sockaddr_un at = address_in(folder, UNFINISHED);
+	gw_status status = GW_OK;
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0)
+		return gw_fail_errno(GW_IO, errno, "shm:%s: cannot make its socket", name);
+	if (listen(fd, BACKLOG) != 0)
+		status = gw_fail_errno(GW_IO, errno, "shm:%s", name);
+	else if (shm_socket_exists(folder, file) && !is_dead(folder, file))
+		status = gw_fail(GW_BUSY, "shm:%s is taken by another server of this user", name);
+	else if (renameat(folder, UNFINISHED, folder, file) != 0)
+		status = gw_fail_errno(GW_IO, errno, "shm:%s: cannot name its socket", name);
+	if (status)
+		unlinkat(folder, UNFINISHED, 0);
+	return status;
+}
+
+gw_status gw_shm_socket_listen(const char *name, int *out)
+{
+	int folder;
+	*out = -1;
+	gw_status status = gw_runtime_folder_open(true, &folder);
+	if (status)
+		return status;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		status = gw_fail_errno(GW_IO, errno, "socket");
+	else
+		status = gw_runtime_folder_lock(folder);
+	if (!status)
+		status = name_socket(folder, fd, name);
+	if (!status) {
+		shm_socket_sweep(folder);
+		*out = fd;
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	close(folder);
+	return status;
+}
+
+void gw_shm_socket_forget(const char *name)
+{
+	char file[FILE_MAX];
+	int folder;
+	if (gw_runtime_folder_open(false, &folder))
+		return;
+	snprintf(file, sizeof(file), PREFIX "%.64s", name);
+	unlinkat(folder, file, 0);
+	close(folder);
+}

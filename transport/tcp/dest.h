@@ -1,0 +1,36 @@
+/* Where the payload of one read lands: a cursor over its destinations. */
+#ifndef GW_TRANSPORT_TCP_DEST_H
+#define GW_TRANSPORT_TCP_DEST_H
+
+#include <stdbool.h>
+#include <sys/uio.h>
+
+#include "transport/transport.h"
+
+/* Shorter spans are cheaper to copy from the staging buffer than to hand to the kernel one by one. */
+#define LANDING_DIRECT_SPAN 2048u
+
+struct landing {
+	uint8_t *to;   /* contiguous: the next byte; rows: of row 0; spans: of the buffer */
+	uint64_t left; /* bytes still to come */
+	enum { LANDING_CONTIGUOUS, LANDING_STRIDED, LANDING_ROWS, LANDING_SPANS } form;
+	bool direct; /* worth receiving in place */
+	uint32_t row_bytes, stride;
+	const uint32_t *rows;
+	const struct gw_span *spans;
+	uint32_t next; /* range that comes next, and how much of it is there */
+	uint32_t next_done;
+};
+
+/* For n ranges that have been checked. first: the row of a gather without rows. */
+struct landing gw_tcp_dest_gather(uint8_t *base, const struct gw_gather *gather, uint32_t n);
+struct landing gw_tcp_dest_spans(uint8_t *base, const struct gw_span *spans, uint32_t n, uint64_t bytes);
+
+/* The memory of the next bytes, as up to max pieces that together hold at most `left`. Moves nothing. */
+size_t gw_tcp_dest_pieces(const struct landing *landing, struct iovec *iov, size_t max);
+
+/* n <= left bytes have come: in place already, or to be copied from `data`. */
+void gw_tcp_dest_skip(struct landing *landing, uint64_t n);
+void gw_tcp_dest_copy(struct landing *landing, const uint8_t *data, uint64_t n);
+
+#endif

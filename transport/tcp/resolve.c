@@ -1,0 +1,155 @@
+/* Looking up a name. The resolver blocks for as long as its servers are silent, several times 5 s; meanwhile a loop has
+ * other peers to serve and deadlines to keep. So a thread of its own asks, and tells the outcome by a descriptor:
+ *
+ *   begin ─▶ thread: getaddrinfo ─▶ descriptor readable ─▶ take
+ *      └──────────────▶ abandon: the thread ends by itself, and the later of the two frees
+ *
+ * The thread touches nothing but the lookup, so that loops, poll groups and endpoints may go while it asks. Fails on a
+ * name that nobody knows, and when descriptors, threads or places for lookups run out.
+ */
+#include "transport/tcp/resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fork.h"
+#include "transport/tcp/tcp.h"
+
+struct tcp_resolve {
+	struct gw_address address;
+	int fd;                      /* the thread's */
+	_Atomic uint32_t references; /* the asker's and the thread's */
+	_Atomic bool ended;
+	struct addrinfo *list;
+	gw_status status;
+	char text[GW_ERROR_TEXT_MAX];
+};
+
+static _Atomic uint32_t under_way;
+
+/* The threads that ask are the parent's. */
+static void resolve_forget(void)
+{
+	atomic_store(&under_way, 0);
+}
+
+static struct gw_fork_guard guard = {.in_child = resolve_forget};
+
+static void resolve_release(struct tcp_resolve *resolve)
+{
+	if (atomic_fetch_sub(&resolve->references, 1) > 1)
+		return;
+	if (resolve->list)
+		freeaddrinfo(resolve->list);
+	gw_free(resolve);
+}
+
+static void *resolve_ask(void *argument)
+{
+	struct tcp_resolve *resolve = argument;
+	uint64_t one = 1;
+	resolve->status = gw_socket_resolve(&resolve->address, &resolve->list);
+	if (resolve->status)
+		snprintf(resolve->text, sizeof(resolve->text), "%s", gw_last_error());
+	atomic_fetch_sub(&under_way, 1);
+	atomic_store(&resolve->ended, true);
+	(void)!write(resolve->fd, &one, sizeof(one));
+	close(resolve->fd);
+	resolve_release(resolve);
+	return NULL;
+}
+
+/* A detached thread to which no signal is delivered: signals are the program's. */
+static int resolve_start(struct tcp_resolve *resolve)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigset_t all, before;
+	int error = pthread_attr_init(&attributes);
+	if (error)
+		return error;
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, &attributes, resolve_ask, resolve);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_resolve **out, int *fd)
+{
+	char text[GW_ADDRESS_MAX];
+	gw_status status;
+	*out = NULL;
+	*fd = -1;
+	gw_fork_guard(&guard);
+	if (atomic_fetch_add(&under_way, 1) >= TCP_RESOLVES_MAX) {
+		status = gw_fail(GW_BUSY, "look up %s: %d names are being looked up already; give numbers",
+				 gw_address_text(address, text), TCP_RESOLVES_MAX);
+		goto leave;
+	}
+	struct tcp_resolve *resolve = gw_calloc(1, sizeof(*resolve));
+	if (!resolve) {
+		status = GW_NO_MEMORY;
+		goto leave;
+	}
+	resolve->address = *address;
+	atomic_store(&resolve->references, 2);
+	int error = 0;
+	resolve->fd = eventfd(0, EFD_CLOEXEC);
+	if (resolve->fd < 0) {
+		error = errno;
+		goto free_resolve;
+	}
+	int told = fcntl(resolve->fd, F_DUPFD_CLOEXEC, 0);
+	if (told < 0) {
+		error = errno;
+		goto close_fd;
+	}
+	error = resolve_start(resolve);
+	if (error)
+		goto close_told;
+	*out = resolve;
+	*fd = told;
+	return GW_OK;
+
+close_told:
+	close(told);
+close_fd:
+	close(resolve->fd);
+free_resolve:
+	gw_free(resolve);
+	status = gw_fail_errno(GW_IO, error, "look up %s", gw_address_text(address, text));
+leave:
+	atomic_fetch_sub(&under_way, 1);
+	return status;
+}
+
+gw_status gw_tcp_resolve_take(struct tcp_resolve *resolve, struct addrinfo **list)
+{
+	*list = NULL;
+	if (!atomic_load(&resolve->ended))
+		return GW_AGAIN;
+	gw_status status = resolve->status;
+	*list = resolve->list;
+	resolve->list = NULL;
+	if (status)
+		gw_fail_text(status, resolve->text);
+	resolve_release(resolve);
+	return status;
+}
+
+void gw_tcp_resolve_abandon(struct tcp_resolve *resolve)
+{
+	if (resolve)
+		resolve_release(resolve);
+}

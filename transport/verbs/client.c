@@ -1,0 +1,405 @@
+/* One client at the server.
+ *
+ *   question ─▶ token ─▶ connection requests, one for each queue pair ─▶ established ─▶ ended
+ *
+ * The server has no part in reads. Requests come over the first queue pair in messages; one is answered after the
+ * other, and until its reply has gone out nothing more is taken: the client's messages stay in their receives, its
+ * credits run out, and it holds one request and one reply of ours, no more. A client that does not read its replies
+ * keeps nobody waiting, and is ended when others need the memory. Deferred calls of the loop's peers take turns, one
+ * run for each look at the completion queues.
+ *
+ * Ends on a failed or disconnected queue pair, a malformed message, its TCP connection's end, a removed device, or when
+ * its queue pairs do not come in time.
+ */
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "transport/verbs/listener.h"
+
+static void client_run(struct verbs_deferred *deferred);
+
+/* --- Whose handlers have more to do. --- */
+
+static void verbs_client_queue_add(struct verbs_client *client)
+{
+	struct verbs_client **at = &client->cm_listener->loop->calls;
+	if (client->queued)
+		return;
+	while (*at)
+		at = &(*at)->next_queued;
+	*at = client;
+	client->next_queued = NULL;
+	client->queued = true;
+}
+
+static void verbs_client_queue_drop(struct verbs_client *client)
+{
+	struct verbs_client **at = &client->cm_listener->loop->calls;
+	if (!client->queued)
+		return;
+	while (*at != client)
+		at = &(*at)->next_queued;
+	*at = client->next_queued;
+	client->queued = false;
+}
+
+/* --- Beginning and end. --- */
+
+void gw_verbs_client_end(struct verbs_client *client)
+{
+	for (uint32_t i = 0; i < client->qp_count; i++)
+		if (client->conns[i].qp)
+			gw_verbs_qp_break(client->conns[i].qp);
+	for (uint32_t i = 0; i < client->qp_count; i++)
+		gw_verbs_qp_destroy(client->conns[i].qp);
+	gw_verbs_stream_end(&client->stream);
+	gw_verbs_undefer(client->cm_listener->loop, &client->deferred);
+	verbs_client_queue_drop(client);
+	*client->previous = client->next;
+	if (client->next)
+		client->next->previous = client->previous;
+	gw_task_end(&client->task);
+	gw_free(client->request);
+	gw_free(client);
+}
+
+gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const struct gw_call *call,
+				 const struct handshake_question *question, struct verbs_client **out)
+{
+	const struct gw_service *service = cm_listener->listener->base.service;
+	*out = NULL;
+	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
+		next = client->next;
+		if (client->connection == call->connection)
+			gw_verbs_client_end(client);
+	}
+	struct verbs_client *client = gw_calloc(1, sizeof(*client));
+	if (!client)
+		return GW_NO_MEMORY;
+	if (getrandom(client->token, sizeof(client->token), 0) != sizeof(client->token)) {
+		gw_free(client);
+		return gw_fail_errno(GW_IO, errno, "no random bytes for a token");
+	}
+	client->deferred.run = client_run;
+	client->cm_listener = cm_listener;
+	client->connection = call->connection;
+	memcpy(client->client_uuid, call->client_uuid, sizeof(client->client_uuid));
+	client->expires_ns = gw_now_ns() + service->limits.idle_ms * GW_NS_PER_MS;
+	verbs_timer(cm_listener->loop, client->expires_ns);
+	client->qp_count = question->qps < VERBS_QPS_MAX ? question->qps : VERBS_QPS_MAX;
+	client->previous = &cm_listener->clients;
+	client->next = cm_listener->clients;
+	if (client->next)
+		client->next->previous = &client->next;
+	cm_listener->clients = client;
+	*out = client;
+	return GW_OK;
+}
+
+/* --- Connection requests. --- */
+
+static void server_conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_event *event)
+{
+	struct verbs_server_conn *conn = (struct verbs_server_conn *)handler;
+	struct verbs_client *client = conn->client;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (!conn->established)
+			client->established++;
+		conn->established = true;
+		conn->qp->connected = true;
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		verbs_timer(client->cm_listener->loop, 0);
+		gw_verbs_client_end(client);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		gw_verbs_client_end(client);
+		break;
+	default: /* address changes, the end of TIMEWAIT */
+		break;
+	}
+}
+
+static void server_conn_received(struct verbs_qp *qp, uint32_t slot, uint32_t bytes)
+{
+	struct verbs_client *client = qp->owner;
+	gw_verbs_stream_received(&client->stream, slot, bytes);
+}
+
+static void server_conn_sent(struct verbs_qp *qp)
+{
+	struct verbs_client *client = qp->owner;
+	gw_verbs_stream_sent(&client->stream);
+}
+
+/* The server reads nothing. */
+static void conn_read(struct verbs_qp *qp, struct verbs_wr *wr)
+{
+	(void)qp;
+	(void)wr;
+}
+
+static struct verbs_client *client_of(const struct verbs_cm_listener *cm_listener,
+				      const uint8_t token[HANDSHAKE_TOKEN_BYTES])
+{
+	for (struct verbs_client *client = cm_listener->clients; client; client = client->next)
+		if (CRYPTO_memcmp(client->token, token, HANDSHAKE_TOKEN_BYTES) == 0)
+			return client;
+	return NULL;
+}
+
+static struct verbs_rail *verbs_client_rail_of(struct verbs_cm_listener *cm_listener, const struct rdma_cm_id *id)
+{
+	struct verbs_listener *listener = cm_listener->listener;
+	for (uint32_t i = 0; i < listener->rail_count; i++)
+		if (!cm_listener->rails_gone[i] && listener->rails[i].device->context == id->verbs &&
+		    !atomic_load(&listener->rails[i].device->dead))
+			return &listener->rails[i];
+	return NULL;
+}
+
+/* A queue pair for the id, ready to take messages if it is the first. */
+static gw_status conn_open(struct verbs_client *client, struct verbs_server_conn *conn, struct rdma_cm_id *id)
+{
+	struct verbs_poller *poller;
+	gw_status status = gw_verbs_poller_get(client->cm_listener->loop, id, &poller);
+	if (status)
+		return status;
+	/* We read nothing: only messages are sent, by the first. */
+	bool first = conn == client->conns;
+	struct verbs_needs needs = {.work = first ? VERBS_SENDS : 1,
+				    .sges = 1,
+				    .receives = first ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0};
+	status = gw_verbs_qp_create(poller, id, client->rail->pd, &needs, &conn->qp);
+	if (status)
+		return status;
+	*conn = (struct verbs_server_conn){.handler.event = server_conn_event, .client = client, .qp = conn->qp};
+	id->context = &conn->handler;
+	conn->qp->deferred = &client->deferred;
+	conn->qp->owner = client;
+	conn->qp->read_done = conn_read;
+	conn->qp->received = server_conn_received;
+	conn->qp->sent = server_conn_sent;
+	return first ? gw_verbs_stream_begin(&client->stream, conn->qp, client->rail->pd) : GW_OK;
+}
+
+gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct rdma_cm_id *id,
+				 const struct rdma_conn_param *param)
+{
+	struct handshake_token token;
+	gw_status status = gw_handshake_token(param->private_data, param->private_data_len, &token);
+	if (status)
+		return status;
+	struct verbs_client *client = client_of(cm_listener, token.token);
+	struct verbs_rail *rail = verbs_client_rail_of(cm_listener, id);
+	if (!client || token.number >= client->qp_count || client->conns[token.number].qp)
+		return gw_fail(GW_REFUSED, "this ticket is used up or out of date");
+	if (!rail || (client->rail && client->rail != rail))
+		return gw_fail(GW_REFUSED, "this ticket is for another device");
+	client->rail = rail;
+	struct verbs_server_conn *conn = &client->conns[token.number];
+	status = conn_open(client, conn, id);
+	if (status && !conn->qp)
+		return status;
+	uint32_t most = (uint32_t)rail->device->attr.max_qp_rd_atom;
+	most = most < 254 ? most : 254;
+	struct rdma_conn_param accept = {
+		.responder_resources = (uint8_t)(param->responder_resources < most ? param->responder_resources : most),
+		.rnr_retry_count = 0,
+	};
+	if (!status && rdma_accept(conn->qp->id, &accept) == 0)
+		return GW_OK;
+	/* The id is the queue's: turned down here, where it still is one. */
+	const char *text = status ? gw_last_error() : "the server's device refused";
+	rdma_reject(conn->qp->id, text, (uint8_t)strnlen(text, 100));
+	gw_verbs_client_end(client);
+	return GW_OK;
+}
+
+/* --- Requests. --- */
+
+/* An error's text instead of the reply. */
+static void begin_error(struct verbs_client *client, gw_status status)
+{
+	const char *text = gw_last_error();
+	uint32_t n = (uint32_t)strnlen(text, 512);
+	gw_task_end(&client->task);
+	gw_reply_begin(&client->task.reply, NULL, 0, 512);
+	uint8_t *room = n ? gw_reply_extend(&client->task.reply, n) : NULL;
+	if (room)
+		memcpy(room, text, n);
+	client->reply_status = status;
+}
+
+/* One run of the handler. What it answered is sent by send_reply. */
+static void verbs_client_run(struct verbs_client *client)
+{
+	gw_status status = gw_task_run(&client->task);
+	if (status == GW_AGAIN) {
+		if (client->task.reply.short_of_room)
+			verbs_timer(client->cm_listener->loop, gw_now_ns() + GW_TASK_ROOM_NS);
+		else
+			verbs_client_queue_add(client);
+		return;
+	}
+	client->calling = false;
+	client->replying = true;
+	client->replied_ns = gw_now_ns();
+	client->reply_sent = 0;
+	client->reply_status = GW_OK;
+	if (status)
+		begin_error(client, status);
+}
+
+static void verbs_client_answer(struct verbs_client *client, const struct verbs_message *message, const uint8_t *bytes)
+{
+	struct gw_service *service = client->cm_listener->listener->base.service;
+	struct gw_call call = {
+		.op = message->op, .bytes = bytes, .byte_count = message->total, .client_uuid = client->client_uuid};
+	uint64_t held = client->stream.pages.bytes + message->total, limit = service->limits.bytes_per_client;
+	client->calling = true;
+	client->reply_tag = message->tag;
+	gw_task_begin(&client->task, service, &call, message->sequence, client->cm_listener->number, 0,
+		      limit > held ? limit - held : 0);
+	verbs_client_run(client);
+}
+
+/* The bytes of a request whose handler is through may go. */
+static gw_status verbs_client_settle(struct verbs_client *client)
+{
+	if (client->calling)
+		return GW_OK;
+	if (client->request && client->request_done == client->request_bytes) {
+		gw_free(client->request);
+		client->request = NULL;
+	}
+	if (!client->held)
+		return GW_OK;
+	client->held = false;
+	return gw_verbs_stream_next(&client->stream);
+}
+
+/* Another piece of a request. */
+static gw_status take_piece(struct verbs_client *client, const struct verbs_message *message, const uint8_t *body)
+{
+	if (message->type != VERBS_REQUEST || message->total > GW_REQUEST_BYTES_MAX ||
+	    (message->bytes == 0 && message->total))
+		return gw_fail(GW_PROTOCOL, "a malformed RDMA request");
+	if (!client->request && message->bytes == message->total) {
+		client->held = true;
+		verbs_client_answer(client, message, body);
+		return GW_OK;
+	}
+	if (!client->request) {
+		client->request = gw_malloc(message->total);
+		if (!client->request)
+			return GW_NO_MEMORY;
+		client->request_bytes = message->total;
+		client->request_tag = message->tag;
+		client->request_done = 0;
+	}
+	if (message->tag != client->request_tag || message->total != client->request_bytes ||
+	    message->bytes > client->request_bytes - client->request_done)
+		return gw_fail(GW_PROTOCOL, "an RDMA request whose pieces do not fit together");
+	memcpy(client->request + client->request_done, body, message->bytes);
+	client->request_done += message->bytes;
+	gw_status status = gw_verbs_stream_next(&client->stream);
+	if (!status && client->request_done == client->request_bytes)
+		verbs_client_answer(client, message, client->request);
+	return status;
+}
+
+/* Sends as much of the reply as there are credits for. */
+static void send_reply(struct verbs_client *client)
+{
+	uint32_t bytes;
+	const uint8_t *data = gw_reply_data(&client->task.reply, &bytes);
+	while (client->replying) {
+		uint32_t left = bytes - client->reply_sent;
+		struct verbs_message message = {
+			.type = client->reply_status ? VERBS_ERROR : VERBS_REPLY,
+			.status = (uint8_t)client->reply_status,
+			.bytes = left < VERBS_PIECE_BYTES ? left : VERBS_PIECE_BYTES,
+			.tag = client->reply_tag,
+			.total = bytes,
+		};
+		if (gw_verbs_stream_send(&client->stream, &message, data ? data + client->reply_sent : NULL))
+			return;
+		client->reply_sent += message.bytes;
+		client->replied_ns = gw_now_ns();
+		if (client->reply_sent < bytes)
+			continue;
+		client->replying = false;
+		gw_task_end(&client->task);
+	}
+}
+
+static gw_status verbs_client_serve(struct verbs_client *client)
+{
+	struct verbs_message message;
+	const uint8_t *body;
+	gw_status status = verbs_client_settle(client);
+	send_reply(client);
+	while (!status && !client->calling && !client->replying &&
+	       !atomic_load(&client->cm_listener->listener->draining) &&
+	       gw_verbs_stream_peek(&client->stream, &message, &body)) {
+		status = take_piece(client, &message, body);
+		if (!status)
+			status = verbs_client_settle(client);
+		send_reply(client);
+	}
+	gw_verbs_stream_grant(&client->stream);
+	return status ? status : client->stream.failure;
+}
+
+void gw_verbs_peers_call(struct verbs_loop *loop)
+{
+	struct verbs_client *client = loop->calls;
+	if (!client)
+		return;
+	verbs_client_queue_drop(client);
+	verbs_client_run(client);
+	if (!client->calling)
+		gw_verbs_defer(loop, &client->deferred);
+}
+
+bool gw_verbs_client_busy(const struct verbs_client *client)
+{
+	return client->calling || client->replying || client->stream.send_begin != client->stream.send_end;
+}
+
+void gw_verbs_client_tick(struct verbs_client *client, uint64_t now_ns)
+{
+	if (client->calling)
+		verbs_client_queue_add(client);
+	if (!client->replying || !gw_task_stalls(&client->task, client->replied_ns, now_ns))
+		return;
+	gw_count(&client->cm_listener->listener->base.service->counts.dropped, 1);
+	gw_log(GW_LOG_WARN, "an RDMA client does not read its reply, and others need the memory: ended");
+	gw_verbs_client_end(client);
+}
+
+static void client_run(struct verbs_deferred *deferred)
+{
+	struct verbs_client *client =
+		(struct verbs_client *)(void *)((uint8_t *)deferred - offsetof(struct verbs_client, deferred));
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < client->qp_count && !status; i++)
+		if (client->conns[i].qp && client->conns[i].qp->failure)
+			status = gw_fail(GW_PEER_LOST, "RDMA %s", gw_verbs_qp_reason(client->conns[i].qp));
+	if (!status && client->stream.qp)
+		status = verbs_client_serve(client);
+	if (!status)
+		return;
+	gw_log(GW_LOG_INFO, "an RDMA client is ended: %s", gw_last_error());
+	gw_verbs_client_end(client);
+}

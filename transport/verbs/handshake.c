@@ -1,0 +1,116 @@
+/* Questions, answers and tokens, checked: lengths against counts, counts against limits, slices against regions. */
+#include "transport/verbs/handshake.h"
+
+#include <string.h>
+
+#include "transport/verbs/verbs.h"
+
+#define SHIFT_MIN 12u
+#define SHIFT_MAX 40u
+
+static gw_status handshake_check_version(uint32_t version, const char *self, const char *other)
+{
+	if (version == HANDSHAKE_VERSION)
+		return GW_OK;
+	return gw_fail(GW_VERSION, "the %s speaks version %u of the RDMA hello, this %s version %u; install the same",
+		       other, version, self, HANDSHAKE_VERSION);
+}
+
+uint32_t gw_handshake_slices(uint64_t bytes, uint32_t shift)
+{
+	return (uint32_t)((bytes >> shift) + ((bytes & ((1ull << shift) - 1)) != 0));
+}
+
+gw_status gw_handshake_question(const uint8_t *bytes, uint32_t n, struct handshake_question *out)
+{
+	if (n < 4)
+		return gw_fail(GW_PROTOCOL, "an RDMA hello of %u bytes", n);
+	memcpy(&out->version, bytes, 4);
+	gw_status status = handshake_check_version(out->version, "server", "client");
+	if (status)
+		return status;
+	if (n != sizeof(*out))
+		return gw_fail(GW_PROTOCOL, "an RDMA hello of %u bytes", n);
+	memcpy(out, bytes, sizeof(*out));
+	if (out->qps == 0 || out->receives != VERBS_RECEIVES || out->chunk_bytes != VERBS_CHUNK_BYTES)
+		return gw_fail(GW_PROTOCOL, "an RDMA hello for %u queue pairs, %u messages of %u bytes", out->qps,
+			       out->receives, out->chunk_bytes);
+	return GW_OK;
+}
+
+gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_token *out)
+{
+	/* The connection manager pads private data. */
+	if (!bytes || n < sizeof(*out))
+		return gw_fail(GW_PROTOCOL, "a connection request without a ticket");
+	memcpy(out, bytes, sizeof(*out));
+	if (out->magic != HANDSHAKE_MAGIC || out->version != HANDSHAKE_VERSION)
+		return gw_fail(GW_PROTOCOL, "a connection request without a ticket");
+	return GW_OK;
+}
+
+static gw_status check_addresses(const struct handshake_view *view)
+{
+	for (uint32_t i = 0; i < view->answer.address_count; i++) {
+		struct handshake_address address;
+		memcpy(&address, view->addresses + i * sizeof(address), sizeof(address));
+		if (address.rail >= view->answer.rail_count || (address.family != 4 && address.family != 6))
+			return gw_fail(GW_PROTOCOL, "an RDMA hello whose address %u is malformed", i);
+	}
+	return GW_OK;
+}
+
+/* The keys of one rail. */
+static gw_status check_places(const struct handshake_view *view, const struct gw_region *regions, uint64_t *keys)
+{
+	*keys = 0;
+	for (uint32_t i = 0; i < view->answer.region_count; i++) {
+		struct handshake_region place;
+		memcpy(&place, view->places + i * sizeof(place), sizeof(place));
+		if (place.slice_shift < SHIFT_MIN || place.slice_shift > SHIFT_MAX ||
+		    regions[i].bytes >> place.slice_shift >= UINT32_MAX ||
+		    place.slice_count != gw_handshake_slices(regions[i].bytes, place.slice_shift) ||
+		    place.base + regions[i].bytes < place.base)
+			return gw_fail(GW_PROTOCOL, "an RDMA hello whose region %u is malformed", i);
+		*keys += place.slice_count;
+	}
+	return GW_OK;
+}
+
+gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_region *regions, uint32_t region_count,
+			      struct handshake_view *out)
+{
+	if (n < 4)
+		return gw_fail(GW_PROTOCOL, "an answer to the RDMA hello of %u bytes", n);
+	memcpy(&out->answer.version, bytes, 4);
+	gw_status status = handshake_check_version(out->answer.version, "client", "server");
+	if (status)
+		return status;
+	struct handshake_answer *answer = &out->answer;
+	uint64_t left = n;
+	if (left < sizeof(*answer))
+		return gw_fail(GW_PROTOCOL, "an answer to the RDMA hello of %u bytes", n);
+	memcpy(answer, bytes, sizeof(*answer));
+	left -= sizeof(*answer);
+	if (answer->qps == 0 || answer->qps > VERBS_QPS_MAX || answer->receives != VERBS_RECEIVES ||
+	    answer->chunk_bytes != VERBS_CHUNK_BYTES || answer->port == 0 || answer->port > UINT16_MAX ||
+	    answer->requests_max == 0 || answer->rail_count == 0 || answer->rail_count > VERBS_RAILS_MAX ||
+	    answer->address_count == 0 || answer->address_count > HANDSHAKE_ADDRESSES_MAX ||
+	    answer->region_count != region_count || answer->zero)
+		return gw_fail(GW_PROTOCOL, "a malformed answer to the RDMA hello");
+	uint64_t fixed = answer->address_count * sizeof(struct handshake_address) +
+			 answer->region_count * sizeof(struct handshake_region);
+	if (left < fixed)
+		return gw_fail(GW_PROTOCOL, "an answer to the RDMA hello of %u bytes", n);
+	out->addresses = bytes + sizeof(*answer);
+	out->places = out->addresses + answer->address_count * sizeof(struct handshake_address);
+	out->keys = out->places + answer->region_count * sizeof(struct handshake_region);
+	left -= fixed;
+	status = check_addresses(out);
+	if (!status)
+		status = check_places(out, regions, &out->keys_per_rail);
+	if (!status && left != answer->rail_count * out->keys_per_rail * 4)
+		status = gw_fail(GW_PROTOCOL, "an answer to the RDMA hello with %llu bytes of keys",
+				 (unsigned long long)left);
+	return status;
+}

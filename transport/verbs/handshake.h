@@ -1,0 +1,75 @@
+/* What a client and a server tell each other before there is a queue pair: a question and its answer over the
+ * authenticated TCP connection, and the token that a connection request carries. Pure: bytes in, structs out.
+ *
+ *      client                                              server
+ *      REQUEST GW_OP_UPGRADE: question ─────────────────────▶ a token for this TCP connection, and no other
+ *              ◀──────────────── REPLY: answer, addresses, regions, keys
+ *      connection request with a token ─────────────────▶ no token, no queue pair
+ *
+ * The answer: struct handshake_answer; address_count times handshake_address; region_count times handshake_region; then
+ * for each rail the keys of all slices of all regions, 4 bytes each. Numbers are little-endian.
+ */
+#ifndef GW_TRANSPORT_VERBS_HANDSHAKE_H
+#define GW_TRANSPORT_VERBS_HANDSHAKE_H
+
+#include "transport/transport.h"
+
+#define HANDSHAKE_VERSION       1u
+#define HANDSHAKE_MAGIC         0x52575747u /* "GWWR" in memory */
+#define HANDSHAKE_TOKEN_BYTES   16u
+#define HANDSHAKE_ADDRESSES_MAX 32u
+
+struct handshake_question {
+	uint32_t version;
+	uint32_t qps;         /* that the client would like */
+	uint32_t receives;    /* messages that it takes unseen */
+	uint32_t chunk_bytes; /* of a message, at most */
+};
+
+struct handshake_answer {
+	uint32_t version;
+	uint32_t qps; /* that it gets */
+	uint8_t token[HANDSHAKE_TOKEN_BYTES];
+	uint32_t receives, chunk_bytes;
+	uint32_t port; /* of the connection manager */
+	uint32_t requests_max;
+	uint32_t rail_count, address_count, region_count, zero;
+};
+
+struct handshake_address {
+	uint32_t rail;
+	uint8_t family; /* 4 or 6 */
+	uint8_t zero[3];
+	uint8_t bytes[16];
+};
+
+struct handshake_region {
+	uint64_t base;        /* the region's address at the server */
+	uint32_t slice_shift; /* slices of 1 << slice_shift bytes, the last one shorter */
+	uint32_t slice_count;
+};
+
+struct handshake_token {
+	uint32_t magic;
+	uint16_t version, number; /* of the queue pair, from 0 */
+	uint8_t token[HANDSHAKE_TOKEN_BYTES];
+};
+static_assert(sizeof(struct handshake_token) <= 56, "fits the connection manager's private data");
+
+/* An answer as decoded: the arrays lie in the bytes, at any alignment. */
+struct handshake_view {
+	struct handshake_answer answer;
+	const uint8_t *addresses, *places, *keys;
+	uint64_t keys_per_rail;
+};
+
+/* GW_PROTOCOL, or GW_VERSION. */
+gw_status gw_handshake_question(const uint8_t *bytes, uint32_t n, struct handshake_question *out);
+gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_token *out);
+/* Checks an answer against the regions of the hello: every slice of every region has a key on every rail. */
+gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_region *regions, uint32_t region_count,
+			      struct handshake_view *out);
+/* The slices of a region. */
+uint32_t gw_handshake_slices(uint64_t bytes, uint32_t shift);
+
+#endif
