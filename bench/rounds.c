@@ -37,8 +37,8 @@ static void summarize(struct gw_rounds_side *side, double *microseconds, uint32_
 	gw_bench_series_add(&side->p50, gw_bench_quantile(microseconds, count, 0.5));
 }
 
-static gw_status run_repeat(struct gw_rounds *rounds, uint32_t count, const gw_rounds_measure measures[2],
-			    void *context, double *microseconds)
+static gw_status run_repeat(struct gw_rounds *rounds, uint32_t count, gw_rounds_measure ceiling,
+			    gw_rounds_measure value, void *context, double *microseconds)
 {
 	struct gw_rounds_side *sides[] = {&rounds->ceiling, &rounds->value};
 	gw_status status = GW_OK;
@@ -47,7 +47,7 @@ static gw_status run_repeat(struct gw_rounds *rounds, uint32_t count, const gw_r
 			 n = left < SLICE_ROUNDS ? left : SLICE_ROUNDS;
 		for (uint32_t turn = 0; turn < 2 && !status; turn++) {
 			uint32_t who = (slice + turn) % 2;
-			status = run_slice(sides[who], measures[who], context, n,
+			status = run_slice(sides[who], who ? value : ceiling, context, n,
 					   microseconds + (size_t)who * count + done);
 		}
 	}
@@ -59,7 +59,6 @@ static gw_status run_repeat(struct gw_rounds *rounds, uint32_t count, const gw_r
 gw_status gw_rounds_run(struct gw_rounds *rounds, const struct gw_bench *bench, uint32_t count,
 			gw_rounds_measure ceiling, gw_rounds_measure value, void *context)
 {
-	const gw_rounds_measure measures[] = {ceiling, value};
 	size_t slices = (size_t)bench->repeats * slices_of(count);
 	rounds->value.p50.count = rounds->value.p99.count = 0;
 	rounds->ceiling.p50.count = rounds->ceiling.p99.count = 0;
@@ -71,7 +70,7 @@ gw_status gw_rounds_run(struct gw_rounds *rounds, const struct gw_bench *bench, 
 	if (rounds->value.slices && rounds->ceiling.slices && microseconds)
 		status = GW_OK;
 	for (unsigned i = 0; i < bench->repeats && !status; i++)
-		status = run_repeat(rounds, count, measures, context, microseconds);
+		status = run_repeat(rounds, count, ceiling, value, context, microseconds);
 	gw_free(microseconds);
 	return status;
 }

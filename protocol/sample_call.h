@@ -44,7 +44,7 @@ void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_
  * counts of n rows from row `row` on, and with n picks from pick `edge` on. */
 void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, uint32_t id_bytes);
 void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts);
-void gw_sample_run_edges(uint8_t *run, uint64_t edge, uint64_t n, const uint64_t *positions,
+void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t *positions,
 			 const uint64_t *neighbours);
 
 /* Appends the runs of a reply to picks (dst_count and edge_count grow). Checks every length and that no more than

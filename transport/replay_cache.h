@@ -22,7 +22,7 @@ struct gw_repeat_place;
  * or every place is taken by such calls; GW_INVALID for a sequence older than the last; GW_LIMIT for a repeat whose
  * reply was too long to keep. */
 gw_status gw_repeats_enter(struct gw_replay_cache *replay_cache, const uint8_t client_uuid[16], uint64_t sequence,
-			   struct gw_reply *reply, struct gw_repeat_place **place);
+			   struct gw_reply *reply, struct gw_repeat_place **out);
 /* It was applied: the place takes the answer, or the status and the text of gw_last_error(). */
 void gw_repeats_keep(struct gw_replay_cache *replay_cache, struct gw_repeat_place *place, uint64_t sequence,
 		     gw_status status, struct gw_reply *reply);

@@ -68,7 +68,7 @@ static void others_have_their_turn(void **state)
 	for (uint32_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 13 ^ i >> 7);
 	gw_one_begin(&one, state, NULL, 4096);
-	for (uint8_t i = 0; i < HEAVY; i++) {
+	for (uint32_t i = 0; i < HEAVY; i++) {
 		other_begin(&heavy[i], &one, (uint8_t)(10 + i));
 		assert_int_equal(ask(&heavy[i], BED_OP_DEFER, 0, bytes, sizeof(bytes) - i), GW_OK);
 		await_runs(&one, &heavy[i], atomic_load(&one.bed.runs) + 3);
@@ -88,7 +88,7 @@ static void others_have_their_turn(void **state)
 	assert_int_equal(atomic_load(&one.bed.works_ended), 0);
 	assert_true(counters.deferred >= HEAVY);
 	atomic_store(&one.bed.release, true);
-	for (uint8_t i = 0; i < HEAVY; i++) {
+	for (uint32_t i = 0; i < HEAVY; i++) {
 		struct gw_completion answer = gw_bed_wait(heavy[i].group, &heavy[i]);
 		assert_int_equal(answer.status, GW_OK);
 		assert_int_equal(answer.reply_bytes, sizeof(bytes) - i);

@@ -337,7 +337,7 @@ gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_
 {
 	*out = (struct gw_npy_file){0};
 	const struct member *member = find_member(npz, name);
-	void *memory;
+	void *memory = NULL;
 	if (!member)
 		return no_member(npz, name);
 	gw_status status = extract(npz, member, &memory);
@@ -391,7 +391,7 @@ static bool word_of(const char *file, uint64_t file_bytes, char *word, size_t by
 gw_status gw_npz_word(const struct gw_npz *npz, const char *name, char *word, size_t bytes)
 {
 	const struct member *member = find_member(npz, name);
-	void *memory;
+	void *memory = NULL;
 	if (!member)
 		return no_member(npz, name);
 	gw_status status = extract(npz, member, &memory);

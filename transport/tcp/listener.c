@@ -7,6 +7,7 @@
  * is being polled does that itself, woken; of one that nobody polls, the stopper takes possession for a moment. Fails
  * on a taken port, naming the holder, and on descriptors running out, which only pauses accepting.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -179,6 +180,7 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 			   struct gw_service *service, struct gw_listener **out)
 {
 	*out = NULL;
+	assert(group_count > 0);
 	struct tcp_listener *listener = gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct tcp_loop *));
 	if (!listener)
 		return GW_NO_MEMORY;

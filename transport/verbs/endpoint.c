@@ -11,6 +11,7 @@
  * An endpoint is silenced before anything of it completes with an error: its queue pairs are flushed and destroyed, so
  * that nothing writes to a destination any more. A lost one stays, and fails what is asked of it, until it is closed.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -311,6 +312,7 @@ static bool tick_port(struct verbs_endpoint *endpoint, uint64_t now_ns)
 		verbs_timer(endpoint->loop, since + PORT_DOWN_NS);
 		return false;
 	}
+	assert(endpoint->poller);
 	gw_verbs_lose(endpoint,
 		      gw_fail(GW_PEER_LOST, "%s: the port of RDMA device %s is down", gw_verbs_name(endpoint, text),
 			      ibv_get_device_name(endpoint->poller->device->context->device)));
