@@ -229,6 +229,11 @@ static gw_status run_case(struct arguments *a, const struct gw_bench_fanouts *fa
 	return status;
 }
 
+static gw_status check_command(void *input)
+{
+	return gw_own_clients_check(&((struct arguments *)input)->client);
+}
+
 int gw_bench_minibatch(int argc, char **argv)
 {
 	static struct arguments a = {
@@ -247,6 +252,7 @@ int gw_bench_minibatch(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
+		.check = check_command,
 		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
 		       "Examples:\n  graphwire bench minibatch\n"
 		       "  graphwire bench minibatch --part-config parts/ --json - \\\n"

@@ -209,14 +209,19 @@ static gw_status start_server(struct gw_own_servers *own, const char *part_confi
 	return read_ready(ends[0], own->addresses[i], sizeof(own->addresses[i]));
 }
 
+gw_status gw_own_clients_check(const struct gw_client_options *client)
+{
+	if (client->part_config || !client->server_count)
+		return GW_OK;
+	return gw_fail(GW_INVALID, "--servers needs --part-config, to check what they answer against");
+}
+
 gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_clients_options *options,
 			      struct gw_client **alone, struct gw_client **served)
 {
 	struct gw_client_options client = options->client;
 	bool own_servers = !options->standalone && !client.server_count;
 	*alone = *served = NULL;
-	if (!client.part_config && client.server_count)
-		return gw_fail(GW_INVALID, "--servers needs --part-config, to check what they answer against");
 	gw_status status = !client.part_config || own_servers ? make_folder(own) : GW_OK;
 	if (!status && !client.part_config) {
 		status = make_graph(own, options->scale, options->features);

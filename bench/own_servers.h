@@ -30,6 +30,9 @@ struct gw_own_clients_options {
 	const char *server_pin;   /* where they run (serve --pin); NULL: as servers do unless told */
 };
 
+/* Whether servers of others come with the folder that they serve: of a command line. GW_INVALID. */
+gw_status gw_own_clients_check(const struct gw_client_options *client);
+
 /* Opens `alone`, a standalone client of the graph, and, unless standalone, `served`, a client of servers; makes and
  * starts what is missing: a graph in two parts, a server on loopback for each part, with keys and locks of their own.
  * One at a time in a process. On failure, and at the end, close the clients and call gw_own_servers_end. */

@@ -409,12 +409,18 @@ static gw_status run(struct arguments *a)
 	return status ? gw_fail_text(status, text) : closed;
 }
 
+static gw_status check_command(void *input)
+{
+	return gw_own_clients_check(&((struct arguments *)input)->clients.client);
+}
+
 int gw_bench_remote(int argc, char **argv)
 {
 	static const struct gw_options options = {
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct arguments, bench),
+		.check = check_command,
 		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
 		       "rows.\vExamples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
