@@ -31,11 +31,13 @@ static gw_status read_whole(int fd, const char *path, char *text, size_t bytes)
 	return GW_OK;
 }
 
-/* GW_INVALID: no regular file; GW_LIMIT: too long to be a graph's JSON. */
-static gw_status meta_file_read_file(const char *path, char **text, size_t *bytes)
+/* GW_INVALID: no regular file; GW_LIMIT: too long to be a graph's JSON. *foreign is true for both, and false where a
+ * graph's JSON may be there and cannot be read. */
+static gw_status meta_file_read_file(const char *path, char **text, size_t *bytes, bool *foreign)
 {
 	struct stat info;
 	*text = NULL;
+	*foreign = false;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
@@ -46,6 +48,7 @@ static gw_status meta_file_read_file(const char *path, char **text, size_t *byte
 		status = gw_fail(GW_INVALID, "%s: neither a file nor a folder", path);
 	else if (info.st_size > GW_JSON_BYTES_MAX)
 		status = gw_fail(GW_LIMIT, "%s: longer than %u bytes: not a graph's JSON", path, GW_JSON_BYTES_MAX);
+	*foreign = status == GW_INVALID || status == GW_LIMIT;
 	if (status == GW_OK) {
 		*bytes = (size_t)info.st_size;
 		*text = gw_malloc(*bytes);
@@ -73,12 +76,13 @@ static gw_status look_at(const char *folder, const char *name, char **found)
 		return GW_OK;
 	char *text, *path = gw_format("%s/%s", folder, name);
 	size_t bytes;
+	bool foreign;
 	if (!path)
 		return GW_NO_MEMORY;
-	gw_status status = meta_file_read_file(path, &text, &bytes);
+	gw_status status = meta_file_read_file(path, &text, &bytes, &foreign);
 	bool ours = status == GW_OK && meta_file_is_ours(text, bytes);
 	gw_free(text);
-	if (status == GW_INVALID || status == GW_LIMIT)
+	if (foreign)
 		status = GW_OK; /* a folder, a pipe, a data set: none of ours */
 	if (status == GW_OK && ours && *found)
 		status = gw_fail(GW_INVALID, "%s: holds more than one graph: name %s or %s", folder, *found, path);
@@ -162,6 +166,7 @@ gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
 {
 	struct stat info;
 	char *path = NULL, *text = NULL, *folder = NULL;
+	bool foreign;
 	size_t bytes = 0;
 	*out = NULL;
 	if (stat(config, &info) < 0)
@@ -173,7 +178,7 @@ gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
 	else if (!(path = gw_strdup(config)))
 		status = GW_NO_MEMORY;
 	if (status == GW_OK)
-		status = meta_file_read_file(path, &text, &bytes);
+		status = meta_file_read_file(path, &text, &bytes, &foreign);
 	if (status == GW_OK) {
 		status = gw_meta_parse(text, bytes, path, out);
 		if (status == GW_FORMAT)
