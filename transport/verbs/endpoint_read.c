@@ -124,14 +124,14 @@ static inline uint8_t *range_local(const struct verbs_frame *frame, uint32_t i)
 	return frame->base + frame->gather.local + row * frame->gather.stride;
 }
 
-struct piece {
+struct read_piece {
 	uint64_t remote;
 	uint8_t *local;
 	uint32_t bytes;
 };
 
 /* Takes the next piece, of at most `most` bytes and within one slice; false: there is none left. */
-static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct piece *piece)
+static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct read_piece *piece)
 {
 	while (frame->at < frame->n && read_range_bytes(frame, frame->at) == 0)
 		frame->at++;
@@ -197,7 +197,7 @@ static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_
 			 struct ibv_sge *sge, uint64_t *remote)
 {
 	uint32_t at = frame->at, done = frame->at_done, most = verbs_queue_share(qp)->read_bytes;
-	struct piece piece;
+	struct read_piece piece;
 	if (!piece_take(frame, shift, most < BOUNCE_PIECE ? most : BOUNCE_PIECE, &piece))
 		return false;
 	if (!bounce_take(qp, piece.bytes, wr)) {
@@ -218,7 +218,7 @@ static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uin
 			     struct ibv_sge *sges, uint64_t *remote)
 {
 	uint32_t count = 0, most = verbs_queue_share(qp)->read_bytes;
-	struct piece piece;
+	struct read_piece piece;
 	while (count < qp->sges_max && wr->bytes < most) {
 		if (count && !piece_follows(frame, shift, *remote + wr->bytes))
 			break;
