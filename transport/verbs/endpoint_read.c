@@ -15,6 +15,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "transport/verbs/endpoint.h"
 
 #define BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
@@ -52,12 +53,7 @@ static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 
 static void read_unwait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
 {
-	struct verbs_frame **at = &endpoint->waiting;
-	while (*at != frame)
-		at = &(*at)->next;
-	*at = frame->next;
-	if (!*at)
-		endpoint->waiting_end = at;
+	GW_QUEUE_REMOVE(endpoint->waiting, endpoint->waiting_end, frame, next);
 	frame->waiting = false;
 }
 
