@@ -33,14 +33,14 @@ static int register_memory(struct io_uring *ring, uint8_t *memory, uint64_t byte
 }
 
 /* Where the next read starts. */
-struct cursor {
+struct bare_read_cursor {
 	const struct gw_bare_file *files;
 	size_t count, file;
 	uint64_t at;
 	int fd, *fds;
 };
 
-static int queue_next(struct io_uring *ring, struct cursor *c, unsigned piece, const uint8_t *memory,
+static int queue_next(struct io_uring *ring, struct bare_read_cursor *c, unsigned piece, const uint8_t *memory,
 		      uint64_t buffer_bytes)
 {
 	const struct gw_bare_file *f = &c->files[c->file];
@@ -65,8 +65,8 @@ static int queue_next(struct io_uring *ring, struct cursor *c, unsigned piece, c
 	return 0;
 }
 
-static int read_all(struct io_uring *ring, struct cursor *c, unsigned depth, unsigned piece, const uint8_t *memory,
-		    uint64_t buffer_bytes)
+static int read_all(struct io_uring *ring, struct bare_read_cursor *c, unsigned depth, unsigned piece,
+		    const uint8_t *memory, uint64_t buffer_bytes)
 {
 	unsigned in_flight = 0;
 	int error = 0;
@@ -106,7 +106,7 @@ int gw_bare_read(const struct gw_bare_file *files, size_t count, unsigned depth,
 		return error;
 	}
 	error = register_memory(&ring, memory, memory_bytes, buffer_bytes);
-	struct cursor cursor = {.files = files, .count = count, .fds = fds};
+	struct bare_read_cursor cursor = {.files = files, .count = count, .fds = fds};
 	double begin = now();
 	if (!error)
 		error = read_all(&ring, &cursor, depth, piece, memory, buffer_bytes);

@@ -240,9 +240,9 @@ static bool run_stream(int fd, double seconds, uint8_t *buffer, double *bytes_pe
 }
 
 /* What the two socket loops have in common. */
-enum loop { LOOP_ROWS, LOOP_STREAM };
+enum bare_loop { LOOP_ROWS, LOOP_STREAM };
 
-static int run_sockets(enum loop loop, const struct gw_bare_rows *rows, struct serving *serving, double seconds,
+static int run_sockets(enum bare_loop loop, const struct gw_bare_rows *rows, struct serving *serving, double seconds,
 		       double *figure)
 {
 	static void *(*const servers[])(void *) = {serve_rows, serve_stream};

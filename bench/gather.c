@@ -25,7 +25,7 @@
 #define BARE_DEPTH    128        /* bare reads in flight on a queue pair */
 #define BARE_MARK     (1u << 20) /* of the better bare loop over TCP: bytes that its client wakes for */
 
-struct arguments {
+struct gather_arguments {
 	struct gw_bench bench;
 	uint64_t table_bytes, batch, depth, queue_pairs, run;
 	double seconds;
@@ -47,7 +47,7 @@ struct arguments {
 
 static gw_status take_row(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct gather_arguments *a = input;
 	uint64_t bytes = 0;
 	if (a->row_sizes == SIZES_MAX)
 		return gw_fail(GW_LIMIT, "more than %d sizes", SIZES_MAX);
@@ -57,7 +57,7 @@ static gw_status take_row(void *input, char *text)
 	return status;
 }
 
-#define A struct arguments
+#define A struct gather_arguments
 static const struct gw_option table[] = {
 	{"table", "BYTES", "size of the table (2Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
 	{"row", "BYTES", "bytes of a row; may be given several times (400, 512)", 0, GW_OPTION_CALL(take_row)},
@@ -79,7 +79,7 @@ static const struct gw_option table[] = {
 
 static gw_status measure_rows(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct gather_arguments *a = context;
 	uint64_t batches;
 	double cpu = gw_bench_cpu_seconds();
 	gw_status status = gw_row_stream_run(&a->stream, figure, &batches);
@@ -89,13 +89,13 @@ static gw_status measure_rows(void *context, double *figure)
 	return status;
 }
 
-static bool is(const struct arguments *a, const char *scheme)
+static bool is(const struct gather_arguments *a, const char *scheme)
 {
 	return strcmp(a->scheme, scheme) == 0;
 }
 
 /* The bare loop over TCP that sleeps until a large piece has come. */
-static gw_status measure_marked(struct arguments *a)
+static gw_status measure_marked(struct gather_arguments *a)
 {
 	struct gw_bare_rows rows = a->bare;
 	double figure;
@@ -109,7 +109,7 @@ static gw_status measure_marked(struct arguments *a)
 
 static gw_status measure_bare(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct gather_arguments *a = context;
 	double cpu = gw_bench_cpu_seconds();
 	int error = a->bare_verbs ? gw_bare_verbs_many(a->bare_verbs, a->bare.row_bytes, BARE_DEPTH, a->seconds, figure)
 		    : is(a, "memory") || is(a, "shm") ? gw_bare_rows_copy(&a->bare, figure)
@@ -122,7 +122,7 @@ static gw_status measure_bare(void *context, double *figure)
 }
 
 /* What the sockets would carry if nobody had to gather. */
-static gw_status measure_stream(const struct arguments *a, struct gw_bench_series *streams)
+static gw_status measure_stream(const struct gather_arguments *a, struct gw_bench_series *streams)
 {
 	for (unsigned i = 0; i < STREAMS; i++) {
 		double figure;
@@ -136,7 +136,7 @@ static gw_status measure_stream(const struct arguments *a, struct gw_bench_serie
 
 /* ---- a case ---- */
 
-static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, struct gw_bench_series *values,
+static gw_status measure(struct gather_arguments *a, struct gw_bench_series *ceilings, struct gw_bench_series *values,
 			 struct gw_bench_series *streams)
 {
 	gw_status status = gw_row_stream_begin(&a->stream, &a->bed, &a->bare);
@@ -151,7 +151,7 @@ static gw_status measure(struct arguments *a, struct gw_bench_series *ceilings, 
 	return status;
 }
 
-static void report(struct arguments *a, const struct gw_row_way *way, const struct gw_bench_series *ceilings,
+static void report(struct gather_arguments *a, const struct gw_row_way *way, const struct gw_bench_series *ceilings,
 		   const struct gw_bench_series *values, double stream)
 {
 	char title[96], note[224], runs[32] = "";
@@ -189,7 +189,7 @@ static void report(struct arguments *a, const struct gw_row_way *way, const stru
 	gw_bench_report(&a->bench, &result);
 }
 
-static gw_status run_case(struct arguments *a, const struct gw_row_way *way)
+static gw_status run_case(struct gather_arguments *a, const struct gw_row_way *way)
 {
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * a->spin_us, .queue_pairs = (uint32_t)a->queue_pairs};
@@ -220,7 +220,7 @@ static gw_status run_case(struct arguments *a, const struct gw_row_way *way)
 	return status;
 }
 
-static gw_status run_size(struct arguments *a, uint32_t row_bytes)
+static gw_status run_size(struct gather_arguments *a, uint32_t row_bytes)
 {
 	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->table),
 					.rows = a->table_bytes / row_bytes,
@@ -237,7 +237,7 @@ static gw_status run_size(struct arguments *a, uint32_t row_bytes)
 	return status;
 }
 
-static gw_status run(struct arguments *a)
+static gw_status run(struct gather_arguments *a)
 {
 	uint32_t widest = 0;
 	for (unsigned i = 0; i < a->row_sizes; i++)
@@ -262,22 +262,22 @@ int gw_bench_gather(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = table,
 		.common = gw_bench_options,
-		.common_offset = offsetof(struct arguments, bench),
+		.common_offset = offsetof(struct gather_arguments, bench),
 		.doc = "Measures gathers of random rows in memory, mapped, over TCP and over RDMA beside bare loops of "
 		       "the same "
 		       "reads.\v"
 		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "
 		       "--json -"};
-	struct arguments *a = gw_calloc(1, sizeof(*a));
+	struct gather_arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
-	*a = (struct arguments){.bench = {.name = "gather"},
-				.table_bytes = 2ull << 30,
-				.batch = 10000,
-				.depth = 4,
-				.queue_pairs = 2,
-				.run = 1,
-				.seconds = 0.5};
+	*a = (struct gather_arguments){.bench = {.name = "gather"},
+				       .table_bytes = 2ull << 30,
+				       .batch = 10000,
+				       .depth = 4,
+				       .queue_pairs = 2,
+				       .run = 1,
+				       .seconds = 0.5};
 	gw_options_parse(&options, argc, argv, a);
 	if (!a->row_sizes) {
 		a->row_bytes[a->row_sizes++] = 400;

@@ -25,7 +25,7 @@
 #define QUESTION_BYTES 52u
 #define ANSWER_HEADER  16u
 
-struct arguments {
+struct latency_arguments {
 	struct gw_bench bench;
 	uint64_t rounds, row_bytes, spin_us, table_bytes, queue_pairs;
 	double seconds;
@@ -48,7 +48,7 @@ struct arguments {
 
 static gw_status take_sizes(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct latency_arguments *a = input;
 	const char *words[MATRIX_SIZES_MAX];
 	uint32_t count = 0;
 	gw_status status = gw_split_list(text, MATRIX_SIZES_MAX, words, &count);
@@ -65,7 +65,7 @@ static gw_status take_sizes(void *input, char *text)
 
 static gw_status check(void *input)
 {
-	const struct arguments *a = input;
+	const struct latency_arguments *a = input;
 	if (!a->matrix && (a->plot_path || a->size_count))
 		return gw_fail(GW_INVALID, "--%s needs --matrix", a->plot_path ? "plot" : "sizes");
 	if (!a->matrix && a->transport && (strcmp(a->transport, "memory") == 0 || strcmp(a->transport, "shm") == 0))
@@ -73,7 +73,7 @@ static gw_status check(void *input)
 	return GW_OK;
 }
 
-#define A struct arguments
+#define A struct latency_arguments
 static const struct gw_option table[] = {
 	{"rounds", "N", "round trips of one measurement (5k)", 0, GW_OPTION_NUMBER(A, rounds, 10, ROUNDS_MAX)},
 	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, ROW_BYTES_MAX)},
@@ -96,7 +96,7 @@ static const struct gw_option table[] = {
 
 static gw_status measure_bare(void *context, uint32_t rounds, double *microseconds)
 {
-	struct arguments *a = context;
+	struct latency_arguments *a = context;
 	int error = a->bare ? gw_bare_verbs_one(a->bare, (uint32_t)a->row_bytes, rounds, a->spin_ns == 0, microseconds)
 			    : gw_ping_pong_run(a->ping_pong, rounds, microseconds);
 	return error ? gw_fail_errno(GW_IO, error, "%s", a->bare ? "the bare read" : "the bare ping-pong") : GW_OK;
@@ -104,12 +104,12 @@ static gw_status measure_bare(void *context, uint32_t rounds, double *microsecon
 
 static gw_status measure_rows(void *context, uint32_t rounds, double *microseconds)
 {
-	struct arguments *a = context;
+	struct latency_arguments *a = context;
 	uint64_t done;
 	return gw_row_turns_run(&a->turns, rounds, 0, microseconds, &done);
 }
 
-static gw_status open_ceiling(struct arguments *a, const struct gw_row_way *way, unsigned processor)
+static gw_status open_ceiling(struct latency_arguments *a, const struct gw_row_way *way, unsigned processor)
 {
 	int error = way->tcp_driver ? gw_ping_pong_begin(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->row_bytes,
 							 processor, a->spin_ns, &a->ping_pong)
@@ -118,7 +118,7 @@ static gw_status open_ceiling(struct arguments *a, const struct gw_row_way *way,
 	return error ? gw_fail_errno(GW_IO, error, "the ceiling") : GW_OK;
 }
 
-static gw_status measure(struct arguments *a, const struct gw_row_way *way, unsigned processor)
+static gw_status measure(struct latency_arguments *a, const struct gw_row_way *way, unsigned processor)
 {
 	gw_row_bed_place(&a->bed, processor);
 	gw_status status = open_ceiling(a, way, processor);
@@ -135,7 +135,7 @@ static gw_status measure(struct arguments *a, const struct gw_row_way *way, unsi
 	return status;
 }
 
-static gw_status run_case(struct arguments *a, const struct gw_row_way *way, uint64_t spin_ns,
+static gw_status run_case(struct latency_arguments *a, const struct gw_row_way *way, uint64_t spin_ns,
 			  enum gw_bench_place place)
 {
 	const struct gw_poll_group_options options = {
@@ -158,7 +158,7 @@ static gw_status run_case(struct arguments *a, const struct gw_row_way *way, uin
 }
 
 /* Reads by RDMA need no code of the server's: it does not matter where that runs. */
-static gw_status run_way(struct arguments *a, const struct gw_row_way *way)
+static gw_status run_way(struct latency_arguments *a, const struct gw_row_way *way)
 {
 	bool two = gw_bench_processors() > 1;
 	gw_status status = run_case(a, way, 0, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
@@ -173,7 +173,7 @@ static gw_status run_way(struct arguments *a, const struct gw_row_way *way)
 	return status;
 }
 
-static gw_status run_ways(struct arguments *a)
+static gw_status run_ways(struct latency_arguments *a)
 {
 	a->landing = gw_malloc(a->row_bytes);
 	gw_status status = a->landing ? GW_OK : GW_NO_MEMORY;
@@ -192,7 +192,7 @@ static gw_status run_ways(struct arguments *a)
 	return status;
 }
 
-static gw_status run_matrix(struct arguments *a)
+static gw_status run_matrix(struct latency_arguments *a)
 {
 	static const uint32_t usual[] = {8, 64, 512, 4 << 10, 16 << 10, 64 << 10};
 	const struct gw_matrix_spec spec = {.table = a->table,
@@ -207,7 +207,7 @@ static gw_status run_matrix(struct arguments *a)
 	return gw_matrix_run(&a->bench, &spec);
 }
 
-static gw_status run(struct arguments *a)
+static gw_status run(struct latency_arguments *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
 	gw_bench_pin(pthread_self(), 0);
@@ -225,7 +225,7 @@ int gw_bench_latency(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = table,
 		.common = gw_bench_options,
-		.common_offset = offsetof(struct arguments, bench),
+		.common_offset = offsetof(struct latency_arguments, bench),
 		.doc = "Measures the time of one row over TCP beside a bare ping-pong of the same sizes, client and "
 		       "server on two processors and on one, and over RDMA beside a bare read; or rows of every size "
 		       "over every transport, one at a time and many in "
@@ -233,16 +233,16 @@ int gw_bench_latency(int argc, char **argv)
 		       "Examples:\n  graphwire bench latency\n  graphwire bench latency --row 4096 --json -\n"
 		       "  graphwire bench latency --matrix --plot latency.svg",
 		.check = check};
-	struct arguments *a = gw_calloc(1, sizeof(*a));
+	struct latency_arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
-	*a = (struct arguments){.bench = {.name = "latency"},
-				.rounds = 5000,
-				.row_bytes = 400,
-				.spin_us = 100,
-				.table_bytes = 64 << 20,
-				.queue_pairs = 2,
-				.seconds = 30};
+	*a = (struct latency_arguments){.bench = {.name = "latency"},
+					.rounds = 5000,
+					.row_bytes = 400,
+					.spin_us = 100,
+					.table_bytes = 64 << 20,
+					.queue_pairs = 2,
+					.seconds = 30};
 	gw_options_parse(&options, argc, argv, a);
 	gw_status status = run(a);
 	if (status)

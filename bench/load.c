@@ -27,7 +27,7 @@
 #define FILES_MAX    1024u
 #define SIZE_USUAL   (2ull << 30)
 
-struct arguments {
+struct load_arguments {
 	struct gw_bench bench;
 	const char *folder;
 	uint64_t bytes, files;
@@ -54,11 +54,11 @@ static gw_status take_piece(void *input, char *text)
 	gw_status status = gw_parse_u64(text, 4096, GW_DIGEST_CHUNK, &bytes);
 	if (!status && (bytes % 4096 || GW_DIGEST_CHUNK % bytes))
 		status = gw_fail(GW_INVALID, "%.64s is no multiple of 4096 that divides 4Mi", text);
-	((struct arguments *)input)->load.piece_bytes = (unsigned)bytes;
+	((struct load_arguments *)input)->load.piece_bytes = (unsigned)bytes;
 	return status;
 }
 
-#define A struct arguments
+#define A struct load_arguments
 static const struct gw_option table[] = {
 	{"folder", "DIR", "make the files in DIR, which must be on a disk (/var/tmp)", 0, GW_OPTION_TEXT(A, folder)},
 	{"size", "BYTES", "bytes to load (2Gi)", 0, GW_OPTION_NUMBER(A, bytes, 1 << 20, 1ull << 44)},
@@ -101,7 +101,7 @@ static gw_status write_all(int fd, const char *path, const void *data, size_t by
 }
 
 /* One file of random payload; its chunks' digests go to digests. */
-static gw_status write_file(const struct arguments *a, uint64_t number, uint64_t *digests, uint64_t *buffer,
+static gw_status write_file(const struct load_arguments *a, uint64_t number, uint64_t *digests, uint64_t *buffer,
 			    struct gw_progress *progress)
 {
 	const char *path = a->paths[number];
@@ -124,7 +124,7 @@ static gw_status write_file(const struct arguments *a, uint64_t number, uint64_t
 	return status;
 }
 
-static gw_status write_files(struct arguments *a)
+static gw_status write_files(struct load_arguments *a)
 {
 	uint64_t *buffer = gw_malloc(GW_DIGEST_CHUNK);
 	if (!buffer)
@@ -139,7 +139,7 @@ static gw_status write_files(struct arguments *a)
 	return status;
 }
 
-static gw_status describe_files(struct arguments *a)
+static gw_status describe_files(struct load_arguments *a)
 {
 	uint64_t chunks = gw_digest_count(a->file_bytes);
 	a->paths = gw_calloc(a->files, sizeof(*a->paths));
@@ -170,7 +170,7 @@ static gw_status describe_files(struct arguments *a)
 	return GW_OK;
 }
 
-static gw_status make_input(struct arguments *a)
+static gw_status make_input(struct load_arguments *a)
 {
 	char *name = gw_format("%s/graphwire-bench-load", a->folder);
 	if (!name)
@@ -189,7 +189,7 @@ static gw_status make_input(struct arguments *a)
 
 static gw_status measure_bare(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct load_arguments *a = context;
 	double seconds;
 	int error = gw_bare_read(a->bare, a->files, a->load.queue_depth, a->load.piece_bytes, gw_arena_base(a->arena),
 				 gw_arena_bytes(a->arena), gw_arena_slice_bytes(a->arena), &seconds);
@@ -203,7 +203,7 @@ static gw_status measure_bare(void *context, double *figure)
 
 static gw_status measure_load(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct load_arguments *a = context;
 	struct gw_load_stats stats;
 	double cpu = gw_bench_cpu_seconds();
 	uint64_t begin = gw_now_ns();
@@ -217,7 +217,7 @@ static gw_status measure_load(void *context, double *figure)
 }
 
 /* Whether memory holds what was written, by digests taken here. */
-static gw_status compare(const struct arguments *a, const char *reader)
+static gw_status compare(const struct load_arguments *a, const char *reader)
 {
 	for (uint64_t i = 0; i < a->files; i++) {
 		for (uint64_t at = 0; at < a->file_bytes; at += GW_DIGEST_CHUNK) {
@@ -231,7 +231,7 @@ static gw_status compare(const struct arguments *a, const char *reader)
 }
 
 /* Both readers bring the right bytes into memory that held none of them. */
-static gw_status verify(struct arguments *a)
+static gw_status verify(struct load_arguments *a)
 {
 	double figure;
 	memset(gw_arena_base(a->arena), 0, gw_arena_bytes(a->arena));
@@ -247,7 +247,8 @@ static gw_status verify(struct arguments *a)
 	return status;
 }
 
-static void report(struct arguments *a, const struct gw_bench_series *ceilings, const struct gw_bench_series *values)
+static void report(struct load_arguments *a, const struct gw_bench_series *ceilings,
+		   const struct gw_bench_series *values)
 {
 	char title[96], each[GW_UNIT_TEXT_MAX], note[160];
 	double wall = 0, total = (double)(a->files * a->file_bytes) * 1e-9;
@@ -276,7 +277,7 @@ static void report(struct arguments *a, const struct gw_bench_series *ceilings, 
 	gw_bench_report(&a->bench, &result);
 }
 
-static void clean_up(struct arguments *a)
+static void clean_up(struct load_arguments *a)
 {
 	gw_staging_abort(a->staging);
 	gw_arena_destroy(a->arena);
@@ -288,7 +289,7 @@ static void clean_up(struct arguments *a)
 	gw_free(a->bare);
 }
 
-static gw_status run(struct arguments *a)
+static gw_status run(struct load_arguments *a)
 {
 	static struct gw_bench_series ceilings, values; /* 8 KB each */
 	ceilings.count = values.count = 0;
@@ -323,12 +324,12 @@ int gw_bench_load(int argc, char **argv)
 		"  graphwire bench load --size 16Gi --folder /data --json load.json\n";
 	static const struct gw_options options = {.table = table,
 						  .common = gw_bench_options,
-						  .common_offset = offsetof(struct arguments, bench),
+						  .common_offset = offsetof(struct load_arguments, bench),
 						  .doc = doc};
-	struct arguments a = {.bench = {.name = "load"},
-			      .folder = "/var/tmp",
-			      .files = 8,
-			      .load = {.queue_depth = 64, .piece_bytes = 1 << 20}};
+	struct load_arguments a = {.bench = {.name = "load"},
+				   .folder = "/var/tmp",
+				   .files = 8,
+				   .load = {.queue_depth = 64, .piece_bytes = 1 << 20}};
 	gw_options_parse(&options, argc, argv, &a);
 	if (a.bytes == 0)
 		a.bytes = usual_bytes();

@@ -51,7 +51,7 @@ static int run(size_t number, int argc, char **argv)
 }
 
 /* What is told to all of them at once. */
-struct arguments {
+struct bench_arguments {
 	struct gw_bench bench;
 };
 
@@ -98,10 +98,10 @@ static int parse_and_run_all(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = none,
 		.common = gw_bench_options,
-		.common_offset = offsetof(struct arguments, bench),
+		.common_offset = offsetof(struct bench_arguments, bench),
 		.argument_missing = "a benchmark's name comes before its options: graphwire bench NAME --json FILE",
 		.doc = "Measures everything, a few minutes.\vgraphwire bench --help lists the benchmarks."};
-	struct arguments arguments = {.bench = {.name = "all"}};
+	struct bench_arguments arguments = {.bench = {.name = "all"}};
 	static char name[] = "graphwire bench";
 	argv[0] = name;
 	gw_options_parse(&options, argc, argv, &arguments);

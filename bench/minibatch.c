@@ -23,7 +23,7 @@
 #define BARE_SECONDS    0.5
 #define TABLE_BYTES_MAX (2ull << 30) /* of the bare loop */
 
-struct arguments {
+struct minibatch_arguments {
 	struct gw_bench bench;
 	struct gw_client_options client;
 	const char *servers[SERVERS_MAX];
@@ -45,7 +45,7 @@ struct arguments {
 
 static gw_status take_fanouts(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct minibatch_arguments *a = input;
 	const uint32_t room = sizeof(a->fanouts) / sizeof(a->fanouts[0]);
 	if (a->fanouts_count == room)
 		return gw_fail(GW_LIMIT, "at most %u times", room);
@@ -55,7 +55,7 @@ static gw_status take_fanouts(void *input, char *text)
 
 static gw_status take_servers(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct minibatch_arguments *a = input;
 	a->client.servers = a->servers;
 	return gw_split_list(text, SERVERS_MAX, a->servers, &a->client.server_count);
 }
@@ -65,7 +65,7 @@ static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 
-#define A struct arguments
+#define A struct minibatch_arguments
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
 	 GW_OPTION_TEXT(A, client.part_config)},
@@ -97,7 +97,7 @@ static const struct gw_option table[] = {
 
 /* ---- a case ---- */
 
-static gw_status open_clients(struct arguments *a)
+static gw_status open_clients(struct minibatch_arguments *a)
 {
 	const struct gw_own_clients_options own = {.client = a->client,
 						   .standalone = a->standalone,
@@ -108,13 +108,13 @@ static gw_status open_clients(struct arguments *a)
 }
 
 /* Rows that a batch of the bare loops may have: batches may be a little larger than those that were seen. */
-static uint64_t rows_max(const struct arguments *a)
+static uint64_t rows_max(const struct minibatch_arguments *a)
 {
 	return a->batches_now.rows_of_one * 5 / 4 + a->pairs;
 }
 
 /* The bare loops' table, and room for all batches in flight. */
-static gw_status make_memory(struct arguments *a)
+static gw_status make_memory(struct minibatch_arguments *a)
 {
 	const struct gw_arena_options arena = {.name = "bench", .numa = GW_NUMA_LOCAL};
 	const struct gw_batches *b = &a->batches_now;
@@ -132,13 +132,13 @@ static gw_status make_memory(struct arguments *a)
 
 static gw_status measure(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct minibatch_arguments *a = context;
 	return gw_batches_run(&a->batches_now, a->batches, figure);
 }
 
 static gw_status measure_bare(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct minibatch_arguments *a = context;
 	const struct gw_batches *b = &a->batches_now;
 	uint64_t rows = b->batches ? b->rows / b->batches : b->rows_of_one;
 	rows = (rows < rows_max(a) ? rows : rows_max(a)) / a->pairs;
@@ -158,7 +158,7 @@ static gw_status measure_bare(void *context, double *figure)
 }
 
 /* How the parts are reached. */
-static const char *way_of(const struct arguments *a)
+static const char *way_of(const struct minibatch_arguments *a)
 {
 	uint32_t mapped = 0, parts = gw_client_graph(a->alone)->num_parts;
 	if (a->standalone)
@@ -173,8 +173,8 @@ static const char *way_of(const struct arguments *a)
 	return first && strcmp(first, "verbs") == 0 ? "over RDMA" : "over TCP";
 }
 
-static void report(struct arguments *a, const struct gw_bench_fanouts *fanouts, const struct gw_bench_series *values,
-		   const struct gw_bench_series *ceilings)
+static void report(struct minibatch_arguments *a, const struct gw_bench_fanouts *fanouts,
+		   const struct gw_bench_series *values, const struct gw_bench_series *ceilings)
 {
 	const struct gw_batches *b = &a->batches_now;
 	char title[96] = "", note[128];
@@ -206,7 +206,7 @@ static void report(struct arguments *a, const struct gw_bench_fanouts *fanouts, 
 	gw_bench_report(&a->bench, &result);
 }
 
-static gw_status run_case(struct arguments *a, const struct gw_bench_fanouts *fanouts)
+static gw_status run_case(struct minibatch_arguments *a, const struct gw_bench_fanouts *fanouts)
 {
 	static struct gw_bench_series values, ceilings;
 	const struct gw_batches_spec spec = {.fanouts = *fanouts,
@@ -231,12 +231,12 @@ static gw_status run_case(struct arguments *a, const struct gw_bench_fanouts *fa
 
 static gw_status check_command(void *input)
 {
-	return gw_own_clients_check(&((struct arguments *)input)->client);
+	return gw_own_clients_check(&((struct minibatch_arguments *)input)->client);
 }
 
 int gw_bench_minibatch(int argc, char **argv)
 {
-	static struct arguments a = {
+	static struct minibatch_arguments a = {
 		.bench = {.name = "minibatch"},
 		.features = "feat",
 		.labels = "label",
@@ -251,7 +251,7 @@ int gw_bench_minibatch(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = table,
 		.common = gw_bench_options,
-		.common_offset = offsetof(struct arguments, bench),
+		.common_offset = offsetof(struct minibatch_arguments, bench),
 		.check = check_command,
 		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
 		       "Examples:\n  graphwire bench minibatch\n"

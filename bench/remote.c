@@ -41,7 +41,7 @@
 #define QUESTION_BYTES 52u
 #define ANSWER_HEADER  16u
 
-struct arguments {
+struct remote_arguments {
 	struct gw_bench bench;
 	struct gw_own_clients_options clients;
 	const char *servers[SERVERS_MAX];
@@ -66,14 +66,14 @@ struct arguments {
 
 static gw_status take_servers(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct remote_arguments *a = input;
 	a->clients.client.servers = a->servers;
 	return gw_split_list(text, SERVERS_MAX, a->servers, &a->clients.client.server_count);
 }
 
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 
-#define A struct arguments
+#define A struct remote_arguments
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
 	 GW_OPTION_TEXT(A, clients.client.part_config)},
@@ -96,7 +96,7 @@ static const struct gw_option table[] = {
 
 /* ---- rows ---- */
 
-static gw_status find_rows(struct arguments *a)
+static gw_status find_rows(struct remote_arguments *a)
 {
 	const struct gw_graph_info *graph = gw_client_graph(a->served);
 	gw_status status = GW_NOT_FOUND;
@@ -124,13 +124,13 @@ static gw_status find_rows(struct arguments *a)
 	return gw_arena_create(all < TABLE_BYTES_MAX ? all : TABLE_BYTES_MAX, &pages, &a->store);
 }
 
-static void draw_ids(struct arguments *a, uint32_t n)
+static void draw_ids(struct remote_arguments *a, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		a->ids[i] = a->begin + (int64_t)(gw_mix64(a->next++) % (uint64_t)(a->end - a->begin));
 }
 
-static gw_status verify_rows(struct arguments *a, uint32_t n)
+static gw_status verify_rows(struct remote_arguments *a, uint32_t n)
 {
 	draw_ids(a, n);
 	gw_status status = gw_gather(a->served, a->tensor, a->ids, n, a->rows);
@@ -141,20 +141,20 @@ static gw_status verify_rows(struct arguments *a, uint32_t n)
 	return status;
 }
 
-static bool is_mapped(const struct arguments *a)
+static bool is_mapped(const struct remote_arguments *a)
 {
 	return strcmp(a->clients.client.transport, "shm") == 0;
 }
 
 /* Where the server of the rows runs; it is one of our own. */
-static unsigned server_processor(const struct arguments *a)
+static unsigned server_processor(const struct remote_arguments *a)
 {
 	unsigned last = gw_client_graph(a->served)->num_parts - 1;
 	return a->part == UINT64_MAX ? last : (unsigned)a->part;
 }
 
 /* Single rows by a client. */
-static gw_status single_rows(struct arguments *a, struct gw_client *client, const struct gw_tensor *tensor,
+static gw_status single_rows(struct remote_arguments *a, struct gw_client *client, const struct gw_tensor *tensor,
 			     uint32_t rounds, double *microseconds)
 {
 	for (uint32_t i = 0; i < rounds; i++) {
@@ -170,13 +170,13 @@ static gw_status single_rows(struct arguments *a, struct gw_client *client, cons
 
 static gw_status measure_one(void *context, uint32_t rounds, double *microseconds)
 {
-	struct arguments *a = context;
+	struct remote_arguments *a = context;
 	return single_rows(a, a->served, a->tensor, rounds, microseconds);
 }
 
 static gw_status measure_bare_one(void *context, uint32_t rounds, double *microseconds)
 {
-	struct arguments *a = context;
+	struct remote_arguments *a = context;
 	if (!a->ping_pong)
 		return single_rows(a, a->alone, a->tensor_alone, rounds, microseconds);
 	int error = gw_ping_pong_run(a->ping_pong, rounds, microseconds);
@@ -185,7 +185,7 @@ static gw_status measure_bare_one(void *context, uint32_t rounds, double *micros
 
 static gw_status measure_many(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct remote_arguments *a = context;
 	uint64_t waited = 0;
 	if (a->own.count && !is_mapped(a))
 		gw_bench_pin(pthread_self(), server_processor(a) + 1);
@@ -205,7 +205,7 @@ static gw_status measure_many(void *context, double *figure)
 
 static gw_status measure_bare_many(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct remote_arguments *a = context;
 	if (!is_mapped(a))
 		gw_bare_pin(0); /* its server is on 1 */
 	int error = is_mapped(a) ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
@@ -213,7 +213,7 @@ static gw_status measure_bare_many(void *context, double *figure)
 	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
 }
 
-static gw_status run_one_at(struct arguments *a, unsigned server, enum gw_bench_place place)
+static gw_status run_one_at(struct remote_arguments *a, unsigned server, enum gw_bench_place place)
 {
 	char title[96];
 	bool placed = a->own.count && !is_mapped(a);
@@ -240,7 +240,7 @@ static gw_status run_one_at(struct arguments *a, unsigned server, enum gw_bench_
 	return status;
 }
 
-static gw_status run_one(struct arguments *a)
+static gw_status run_one(struct remote_arguments *a)
 {
 	gw_status status = GW_OK;
 	for (int i = 0; i < 100 && !status; i++)
@@ -253,7 +253,7 @@ static gw_status run_one(struct arguments *a)
 	return status;
 }
 
-static gw_status run_many(struct arguments *a)
+static gw_status run_many(struct remote_arguments *a)
 {
 	static struct gw_bench_series ceilings, values;
 	a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->store),
@@ -293,7 +293,7 @@ static gw_status run_many(struct arguments *a)
 
 static gw_status measure_samples(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct remote_arguments *a = context;
 	uint64_t before = a->sampling.edges;
 	double per_second;
 	gw_status status = gw_batches_run(&a->sampling, (uint32_t)a->batches, &per_second);
@@ -301,7 +301,7 @@ static gw_status measure_samples(void *context, double *figure)
 	return status;
 }
 
-static gw_status sample_alone(struct arguments *a, double *edges_per_s)
+static gw_status sample_alone(struct remote_arguments *a, double *edges_per_s)
 {
 	uint64_t edges = 0, begun = gw_now_ns();
 	for (uint64_t i = 0; i < a->batches; i++) {
@@ -318,7 +318,7 @@ static gw_status sample_alone(struct arguments *a, double *edges_per_s)
 
 static gw_status measure_bounds(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct remote_arguments *a = context;
 	double stream, alone;
 	gw_status status = sample_alone(a, &alone);
 	if (status)
@@ -336,7 +336,7 @@ static gw_status measure_bounds(void *context, double *figure)
 	return GW_OK;
 }
 
-static gw_status run_samples(struct arguments *a)
+static gw_status run_samples(struct remote_arguments *a)
 {
 	static struct gw_bench_series ceilings, values;
 	const struct gw_batches_spec spec = {.fanouts = {3, {15, 10, 5}},
@@ -383,7 +383,7 @@ static gw_status run_samples(struct arguments *a)
 	return status;
 }
 
-static gw_status run(struct arguments *a)
+static gw_status run(struct remote_arguments *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
 	if (!status)
@@ -411,7 +411,7 @@ static gw_status run(struct arguments *a)
 
 static gw_status check_command(void *input)
 {
-	return gw_own_clients_check(&((struct arguments *)input)->clients.client);
+	return gw_own_clients_check(&((struct remote_arguments *)input)->clients.client);
 }
 
 int gw_bench_remote(int argc, char **argv)
@@ -419,13 +419,13 @@ int gw_bench_remote(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = table,
 		.common = gw_bench_options,
-		.common_offset = offsetof(struct arguments, bench),
+		.common_offset = offsetof(struct remote_arguments, bench),
 		.check = check_command,
 		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
 		       "rows.\vExamples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
 		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};
-	static struct arguments a = {
+	static struct remote_arguments a = {
 		.bench = {.name = "remote"},
 		.clients = {.client = {.transport = "tcp"},
 			    .scale = 18,

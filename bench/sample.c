@@ -24,10 +24,10 @@
 #define THREADS_MAX 256
 #define CHECKED     5 /* batches of each thread that are checked before anything is measured */
 
-struct arguments;
+struct sample_arguments;
 
-struct worker {
-	struct arguments *arguments;
+struct sample_worker {
+	struct sample_arguments *arguments;
 	uint32_t number;
 	struct gw_blocks *blocks;
 	struct gw_relabel *relabel;
@@ -37,7 +37,7 @@ struct worker {
 	char error[GW_ERROR_TEXT_MAX];
 };
 
-struct arguments {
+struct sample_arguments {
 	struct gw_bench bench;
 	uint64_t scale, edge_factor, seeds, batches, threads; /* threads 0: 1, then all processors */
 	int32_t fanouts[SAMPLE_HOPS_MAX];
@@ -53,7 +53,7 @@ struct arguments {
 	uint64_t starts[2];
 	struct gw_adjacency adjacency;
 	int64_t *seed_ids; /* [threads][batches][seeds] */
-	struct worker *workers;
+	struct sample_worker *workers;
 	uint32_t workers_used;
 	double edges_per_batch, inputs_per_batch;
 };
@@ -62,11 +62,11 @@ struct arguments {
 
 static gw_status take_fanouts(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct sample_arguments *a = input;
 	return gw_parse_list(text, 1, SAMPLE_FANOUT_MAX, SAMPLE_HOPS_MAX, a->fanouts, &a->hops);
 }
 
-#define A struct arguments
+#define A struct sample_arguments
 static const struct gw_option table[] = {
 	{"scale", "N", "an R-MAT graph of 2^N nodes (20)", 0, GW_OPTION_NUMBER(A, scale, 10, 30)},
 	{"edge-factor", "N", "edges per node (16)", 0, GW_OPTION_NUMBER(A, edge_factor, 1, 1024)},
@@ -83,7 +83,7 @@ static const struct gw_option table[] = {
 /* ---- input ---- */
 
 struct edge_list {
-	const struct arguments *arguments;
+	const struct sample_arguments *arguments;
 	struct gw_permutation permutation;
 	uint64_t *src, *dst;
 };
@@ -109,7 +109,7 @@ static gw_status make_edges(void *context, uint64_t begin, uint64_t end, unsigne
 }
 
 /* The lists as a part holds them: offsets and ids of 4 bytes in an arena. */
-static gw_status store_lists(struct arguments *a, const struct edge_list *list)
+static gw_status store_lists(struct sample_arguments *a, const struct edge_list *list)
 {
 	const struct gw_coo coo = {
 		.num_src = a->nodes,
@@ -141,7 +141,7 @@ static gw_status store_lists(struct arguments *a, const struct edge_list *list)
 	return status;
 }
 
-static gw_status make_graph(struct arguments *a)
+static gw_status make_graph(struct sample_arguments *a)
 {
 	a->nodes = 1ull << a->scale;
 	a->edges = a->nodes * a->edge_factor;
@@ -164,7 +164,7 @@ static gw_status make_graph(struct arguments *a)
 	return status;
 }
 
-static void describe_graph(struct arguments *a)
+static void describe_graph(struct sample_arguments *a)
 {
 	a->starts[1] = a->nodes;
 	a->ntype = (struct gw_node_type){.name = "_N", .count = a->nodes, .starts = a->starts, .columns = 1};
@@ -182,7 +182,7 @@ static void describe_graph(struct arguments *a)
 	};
 }
 
-static gw_status make_workers(struct arguments *a, uint32_t count)
+static gw_status make_workers(struct sample_arguments *a, uint32_t count)
 {
 	const struct ceiling_graph graph = {.indptr = a->indptr, .indices = a->indices, .nodes = a->nodes};
 	a->workers = gw_calloc(count, sizeof(*a->workers));
@@ -192,7 +192,7 @@ static gw_status make_workers(struct arguments *a, uint32_t count)
 	for (uint64_t i = 0; i < count * a->batches * a->seeds; i++)
 		a->seed_ids[i] = (int64_t)(gw_mix64(i) % a->nodes);
 	for (uint32_t i = 0; i < count; i++) {
-		struct worker *worker = &a->workers[i];
+		struct sample_worker *worker = &a->workers[i];
 		worker->arguments = a;
 		worker->number = i;
 		a->workers_used = i + 1;
@@ -209,15 +209,15 @@ static gw_status make_workers(struct arguments *a, uint32_t count)
 
 /* ---- the work ---- */
 
-static const int64_t *seeds_of(const struct worker *worker, uint64_t batch)
+static const int64_t *seeds_of(const struct sample_worker *worker, uint64_t batch)
 {
-	const struct arguments *a = worker->arguments;
+	const struct sample_arguments *a = worker->arguments;
 	return a->seed_ids + (worker->number * a->batches + batch) * a->seeds;
 }
 
-static gw_status sample_batch(struct worker *worker, uint64_t batch)
+static gw_status sample_batch(struct sample_worker *worker, uint64_t batch)
 {
-	const struct arguments *a = worker->arguments;
+	const struct sample_arguments *a = worker->arguments;
 	const struct gw_adjacency *parts[1] = {&a->adjacency};
 	const struct gw_blocks_spec spec = {.hops = a->hops, .fanouts = a->fanouts};
 	gw_status status = gw_blocks_begin(worker->blocks, worker->relabel, &spec, 1,
@@ -227,7 +227,7 @@ static gw_status sample_batch(struct worker *worker, uint64_t batch)
 
 static void *run_worker(void *context)
 {
-	struct worker *worker = context;
+	struct sample_worker *worker = context;
 	worker->edges = worker->inputs = 0;
 	worker->status = GW_OK;
 	for (uint64_t b = 0; b < worker->arguments->batches; b++) {
@@ -246,8 +246,8 @@ static void *run_worker(void *context)
 
 static void *run_ceiling(void *context)
 {
-	struct worker *worker = context;
-	const struct arguments *a = worker->arguments;
+	struct sample_worker *worker = context;
+	const struct sample_arguments *a = worker->arguments;
 	worker->edges = worker->inputs = 0;
 	worker->status = GW_OK;
 	for (uint64_t b = 0; b < a->batches; b++) {
@@ -259,7 +259,7 @@ static void *run_ceiling(void *context)
 }
 
 /* Runs body in `threads` threads of this process; the figure is millions of edges per second. */
-static gw_status run_threads(struct arguments *a, void *(*body)(void *context), double *figure)
+static gw_status run_threads(struct sample_arguments *a, void *(*body)(void *context), double *figure)
 {
 	pthread_t threads[THREADS_MAX];
 	uint32_t started = 0;
@@ -298,7 +298,7 @@ static gw_status measure_sample(void *context, double *figure)
 /* ---- checking ---- */
 
 /* Every edge of a hop is one of its destination's, none twice, as many as the rule says, numbered right. */
-static bool edges_are_legal(const struct arguments *a, const struct gw_block_edges *edges, const int64_t *nodes,
+static bool edges_are_legal(const struct sample_arguments *a, const struct gw_block_edges *edges, const int64_t *nodes,
 			    uint64_t fanout)
 {
 	const int32_t *sources = edges->indices;
@@ -317,9 +317,9 @@ static bool edges_are_legal(const struct arguments *a, const struct gw_block_edg
 	return true;
 }
 
-static gw_status check_batch(struct worker *worker, uint64_t batch, uint8_t *seen)
+static gw_status check_batch(struct sample_worker *worker, uint64_t batch, uint8_t *seen)
 {
-	const struct arguments *a = worker->arguments;
+	const struct sample_arguments *a = worker->arguments;
 	gw_status status = sample_batch(worker, batch);
 	if (status)
 		return status;
@@ -342,9 +342,9 @@ static gw_status check_batch(struct worker *worker, uint64_t batch, uint8_t *see
 	return legal ? GW_OK : gw_fail(GW_FORMAT, "batch %llu is no sample of the graph", (unsigned long long)batch);
 }
 
-static gw_status check_ceiling(struct worker *worker, uint64_t batch)
+static gw_status check_ceiling(struct sample_worker *worker, uint64_t batch)
 {
-	const struct arguments *a = worker->arguments;
+	const struct sample_arguments *a = worker->arguments;
 	struct ceiling *c = &worker->ceiling;
 	ceiling_batch(c, worker->number * a->batches + batch, seeds_of(worker, batch), (uint32_t)a->seeds);
 	for (uint64_t e = 0; e < c->last_edges; e++) {
@@ -355,7 +355,7 @@ static gw_status check_ceiling(struct worker *worker, uint64_t batch)
 	return GW_OK;
 }
 
-static gw_status verify(struct arguments *a, uint32_t workers)
+static gw_status verify(struct sample_arguments *a, uint32_t workers)
 {
 	uint8_t *seen = gw_malloc(a->nodes);
 	gw_status status = seen ? GW_OK : GW_NO_MEMORY;
@@ -372,7 +372,7 @@ static gw_status verify(struct arguments *a, uint32_t workers)
 
 /* ---- the whole ---- */
 
-static gw_status measure(struct arguments *a)
+static gw_status measure(struct sample_arguments *a)
 {
 	static struct gw_bench_series ceilings, values; /* 8 KB each */
 	ceilings.count = values.count = 0;
@@ -405,7 +405,7 @@ static gw_status measure(struct arguments *a)
 	return GW_OK;
 }
 
-static gw_status run(struct arguments *a)
+static gw_status run(struct sample_arguments *a)
 {
 	uint32_t all = gw_processors() < THREADS_MAX ? gw_processors() : THREADS_MAX;
 	uint32_t workers = a->threads ? (uint32_t)a->threads : all;
@@ -448,16 +448,16 @@ int gw_bench_sample(int argc, char **argv)
 		"  graphwire bench sample --fanouts 10,25 --threads 4 --json sample.json\n";
 	static const struct gw_options options = {.table = table,
 						  .common = gw_bench_options,
-						  .common_offset = offsetof(struct arguments, bench),
+						  .common_offset = offsetof(struct sample_arguments, bench),
 						  .doc = doc};
-	static struct arguments a; /* its series and lists are too big for a stack that may be small */
-	a = (struct arguments){.bench = {.name = "sample"},
-			       .scale = 20,
-			       .edge_factor = 16,
-			       .seeds = 1000,
-			       .batches = 100,
-			       .fanouts = {15, 10, 5},
-			       .hops = 3};
+	static struct sample_arguments a; /* its series and lists are too big for a stack that may be small */
+	a = (struct sample_arguments){.bench = {.name = "sample"},
+				      .scale = 20,
+				      .edge_factor = 16,
+				      .seeds = 1000,
+				      .batches = 100,
+				      .fanouts = {15, 10, 5},
+				      .hops = 3};
 	gw_options_parse(&options, argc, argv, &a);
 	for (uint32_t hop = 0; hop < a.hops; hop++)
 		a.ceiling_fanouts[hop] = (uint32_t)a.fanouts[hop];

@@ -18,10 +18,10 @@
 
 #define LANDING_ROWS_MAX (1u << 20)
 
-struct arguments;
+struct threads_arguments;
 
 struct client {
-	struct arguments *arguments;
+	struct threads_arguments *arguments;
 	unsigned number;
 	pthread_t thread;
 	double bytes_per_second;
@@ -29,7 +29,7 @@ struct client {
 	char error[GW_ERROR_TEXT_MAX];
 };
 
-struct arguments {
+struct threads_arguments {
 	struct gw_bench bench;
 	uint64_t table_bytes, row_bytes, batch, depth, threads; /* threads 0: up to as many as processors, at least 2 */
 	double seconds;
@@ -45,7 +45,7 @@ struct arguments {
 
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
-#define A struct arguments
+#define A struct threads_arguments
 static const struct gw_option table[] = {
 	{"threads", "N", "up to so many threads (one for each processor, at least 2)", 0,
 	 GW_OPTION_NUMBER(A, threads, 1, ROW_THREADS_MAX)},
@@ -63,7 +63,7 @@ static const struct gw_option table[] = {
 
 static gw_status run_stream(const struct client *client, double *bytes_per_second)
 {
-	const struct arguments *a = client->arguments;
+	const struct threads_arguments *a = client->arguments;
 	struct gw_bare_rows rows = a->bare;
 	struct gw_row_stream *stream = gw_calloc(1, sizeof(*stream)); /* big for a thread's stack */
 	if (!stream)
@@ -92,7 +92,7 @@ static void *run_client(void *context)
 
 static gw_status measure_server(void *context, double *figure)
 {
-	struct arguments *a = context;
+	struct threads_arguments *a = context;
 	const struct gw_poll_group_options options = {.tcp_driver = a->driver};
 	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, "tcp", &options, a->pairs);
 	unsigned started = 0;
@@ -120,13 +120,13 @@ static gw_status measure_server(void *context, double *figure)
 
 static gw_status measure_bare(void *context, double *figure)
 {
-	const struct arguments *a = context;
+	const struct threads_arguments *a = context;
 	int error = gw_bare_rows_pairs(&a->bare, a->pairs, figure);
 	*figure *= 1e-9;
 	return error ? gw_fail_errno(GW_IO, error, "the bare loops") : GW_OK;
 }
 
-static gw_status run_case(struct arguments *a, double *one, double *bare_one)
+static gw_status run_case(struct threads_arguments *a, double *one, double *bare_one)
 {
 	static struct gw_bench_series ceilings, values;
 	double figure;
@@ -164,7 +164,7 @@ static gw_status run_case(struct arguments *a, double *one, double *bare_one)
 	return GW_OK;
 }
 
-static gw_status run(struct arguments *a)
+static gw_status run(struct threads_arguments *a)
 {
 	unsigned most = a->threads ? (unsigned)a->threads : gw_processors() < 2 ? 2 : gw_processors();
 	most = most < ROW_THREADS_MAX ? most : ROW_THREADS_MAX;
@@ -196,17 +196,17 @@ int gw_bench_threads(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = table,
 		.common = gw_bench_options,
-		.common_offset = offsetof(struct arguments, bench),
+		.common_offset = offsetof(struct threads_arguments, bench),
 		.doc = "Measures what a server gains from more threads, with a client for each, against as many bare "
 		       "loops at once.\vExamples:\n  graphwire bench threads\n"
 		       "  graphwire bench threads --threads 8 --json -"};
-	static struct arguments a;
-	a = (struct arguments){.bench = {.name = "threads"},
-			       .table_bytes = 1ull << 30,
-			       .row_bytes = 400,
-			       .batch = 10000,
-			       .depth = 4,
-			       .seconds = 0.5};
+	static struct threads_arguments a;
+	a = (struct threads_arguments){.bench = {.name = "threads"},
+				       .table_bytes = 1ull << 30,
+				       .row_bytes = 400,
+				       .batch = 10000,
+				       .depth = 4,
+				       .seconds = 0.5};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = run(&a);
 	if (status)

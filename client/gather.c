@@ -107,13 +107,13 @@ void gw_gather_op_cancel(struct gw_gather_op *op)
 }
 
 /* Ids from first to end: a piece of the list. */
-struct piece {
+struct gather_piece {
 	uint64_t first, end;
 };
 
 /* The owner of each id, and how many each owner has. */
 static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,
-			     const struct piece *piece)
+			     const struct gather_piece *piece)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
 	uint64_t count = rows->starts[parts];
@@ -148,7 +148,7 @@ static gw_status forget_seen(struct gw_gather_op *op, uint64_t n)
 
 /* Marks duplicates, of this piece or those before it, with an owner of UINT32_MAX and lists them as copies, if there
  * are enough of them. What the table has seen is fetched: a duplicate does not enter it. */
-static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const struct piece *piece)
+static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const struct gather_piece *piece)
 {
 	uint32_t *seen = op->seen.data;
 	struct copy *copies = (struct copy *)op->copies.data + op->copy_count;
@@ -174,7 +174,7 @@ static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const s
 /* Lists, owner by owner, where each row lies and where it goes, from the piece's own place in the lists on;
  * reads[p].count of each. */
 static void list_rows(struct gw_gather_op *op, struct gw_link_op *reads, const struct gw_rows *rows, const int64_t *ids,
-		      const struct piece *piece)
+		      const struct gather_piece *piece)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
 	uint64_t start = piece->first;
@@ -284,10 +284,10 @@ static bool goes_in_pieces(const struct gw_gather_op *op)
 }
 
 /* Twice as far as the piece before, but no small rest. */
-static struct piece next_piece(const struct piece *before, uint64_t n)
+static struct gather_piece next_piece(const struct gather_piece *before, uint64_t n)
 {
 	uint64_t end = 2 * before->end + FIRST_PIECE;
-	return (struct piece){before->end, n < end + FIRST_PIECE ? n : end};
+	return (struct gather_piece){before->end, n < end + FIRST_PIECE ? n : end};
 }
 
 static gw_status reads_room(struct gw_gather_op *op, uint64_t n)
@@ -318,7 +318,7 @@ static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *r
 }
 
 static gw_status post_piece(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,
-			    const struct piece *piece, struct gw_buffer *buffer)
+			    const struct gather_piece *piece, struct gw_buffer *buffer)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
 	struct gw_link_op *reads = op->reads + op->read_count;
@@ -351,8 +351,8 @@ void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, con
 	op->row_bytes = rows->row_bytes;
 	gw_status status = gather_prepare(op, rows, n, unique);
 	bool in_pieces = status == GW_OK && goes_in_pieces(op);
-	for (struct piece piece = {0}; piece.end < n && status == GW_OK && op->status == GW_OK;) {
-		piece = in_pieces ? next_piece(&piece, n) : (struct piece){0, n};
+	for (struct gather_piece piece = {0}; piece.end < n && status == GW_OK && op->status == GW_OK;) {
+		piece = in_pieces ? next_piece(&piece, n) : (struct gather_piece){0, n};
 		status = post_piece(op, rows, ids, &piece, buffer);
 	}
 	if (status != GW_OK) {

@@ -148,12 +148,13 @@ static gw_status pick_at_once(struct gw_hop_source *source)
 /* --- Merging. --- */
 
 /* The next picks of a source: what a request or reads brought, or what memory gives for this run. */
-struct cursor {
+struct hop_cursor {
 	const struct gw_picks *picks;
 	uint64_t dst, edge;
 };
 
-static void take_one(struct cursor *cursor, uint64_t edge_start, uint32_t *count, uint64_t *edges, uint64_t *neighbours)
+static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *count, uint64_t *edges,
+		     uint64_t *neighbours)
 {
 	*count = ((const uint32_t *)cursor->picks->counts.data)[cursor->dst++];
 	const uint64_t *positions = (const uint64_t *)cursor->picks->positions.data + cursor->edge;
@@ -213,7 +214,7 @@ static gw_status merge_run(struct gw_hop *hop, uint32_t etype, const uint32_t *o
 	uint64_t at = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
-		struct cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
+		struct hop_cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
 		uint32_t *count = (uint32_t *)hop->counts.data + i;
 		take_one(&cursor, edge_starts[owners[i]], count, (uint64_t *)hop->edges.data + at,
 			 (uint64_t *)hop->neighbours.data + at);

@@ -4,6 +4,7 @@
 #include "client/landing.h"
 
 #include "core/base/alloc.h"
+#include "core/base/list.h"
 #include "core/base/vec.h"
 
 #define CHUNK_MIN (2ull << 20) /* a huge page */
@@ -86,19 +87,13 @@ static gw_status chunk_create(struct gw_slab *slab, uint64_t bytes, struct gw_sl
 
 static void chunk_join(struct gw_slab *slab, struct gw_slab_chunk *chunk)
 {
-	chunk->next = slab->chunks;
-	chunk->previous = &slab->chunks;
-	if (chunk->next)
-		chunk->next->previous = &chunk->next;
-	slab->chunks = chunk;
+	GW_LIST_INSERT(slab->chunks, chunk);
 	slab->bytes += chunk->memory.capacity;
 }
 
 static void chunk_part(struct gw_slab_chunk *chunk)
 {
-	*chunk->previous = chunk->next;
-	if (chunk->next)
-		chunk->next->previous = chunk->previous;
+	GW_LIST_REMOVE(chunk);
 	chunk->slab->bytes -= chunk->memory.capacity;
 }
 

@@ -7,6 +7,7 @@
 #include "client/client.h"
 #include "client/local_lists.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "protocol/ops.h"
 
@@ -52,12 +53,7 @@ void gw_link_close(struct gw_link *link)
 
 void gw_link_dequeue(struct gw_link *link, struct gw_link_op *read)
 {
-	struct gw_link_op **at = &link->head;
-	while (*at != read)
-		at = &(*at)->next;
-	*at = read->next;
-	if (!*at)
-		link->tail = at;
+	GW_QUEUE_REMOVE(link->head, link->tail, read, next);
 	read->queued = false;
 	if (read->away) {
 		read->away = false;

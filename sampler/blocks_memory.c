@@ -15,7 +15,7 @@
 #include "sampler/lists.h"
 
 /* One edge type of one hop on its way. */
-struct walk {
+struct blocks_walk {
 	struct gw_blocks *blocks;
 	const struct gw_adjacency *const *parts;
 	uint32_t etype, index_bytes;
@@ -27,14 +27,15 @@ struct walk {
 	uint64_t edge_deltas[GW_RUN_MAX]; /* several parts: from an element of memory to a global edge id */
 };
 
-static gw_status not_in_memory(const struct walk *walk, uint32_t part)
+static gw_status not_in_memory(const struct blocks_walk *walk, uint32_t part)
 {
 	return gw_fail(GW_NOT_FOUND, "part %u is not in memory, and edge type %s needs it", part,
 		       walk->blocks->meta->etypes[walk->etype].folder);
 }
 
 /* The list of a vertex in the part that owns it; prefetched only, or read. */
-static gw_status find_list(const struct walk *walk, uint64_t vertex, const struct gw_adjacency **a, uint64_t *row)
+static gw_status find_list(const struct blocks_walk *walk, uint64_t vertex, const struct gw_adjacency **a,
+			   uint64_t *row)
 {
 	uint32_t part = gw_book_owner(walk->starts, walk->num_parts, vertex);
 	if (!walk->parts[part])
@@ -48,7 +49,7 @@ static gw_status find_list(const struct walk *walk, uint64_t vertex, const struc
 }
 
 /* As gw_lists_read, over several parts; begins become element numbers of memory. */
-static gw_status read_mixed(struct walk *walk, const uint64_t *vertices, uint32_t n, uint64_t ahead)
+static gw_status read_mixed(struct blocks_walk *walk, const uint64_t *vertices, uint32_t n, uint64_t ahead)
 {
 	struct gw_lists *lists = &walk->lists;
 	const struct gw_adjacency *a = NULL;
@@ -79,7 +80,7 @@ static gw_status read_mixed(struct walk *walk, const uint64_t *vertices, uint32_
 	return gw_lists_count(lists, &walk->rule, ends, UINT64_MAX);
 }
 
-static void finish_mixed(const struct walk *walk, int64_t *edge_ids)
+static void finish_mixed(const struct blocks_walk *walk, int64_t *edge_ids)
 {
 	for (uint32_t i = 0; i < walk->lists.n; i++) {
 		for (uint64_t e = walk->lists.starts[i]; e < walk->lists.starts[i + 1]; e++)
@@ -88,7 +89,7 @@ static void finish_mixed(const struct walk *walk, int64_t *edge_ids)
 }
 
 /* The picks of the run, as edges of the block. */
-static gw_status add_run(struct walk *walk)
+static gw_status add_run(struct blocks_walk *walk)
 {
 	struct gw_blocks *blocks = walk->blocks;
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
@@ -125,7 +126,7 @@ static gw_status add_run(struct walk *walk)
 	return status;
 }
 
-static gw_status walk_edges(struct walk *walk)
+static gw_status walk_edges(struct blocks_walk *walk)
 {
 	struct gw_blocks *blocks = walk->blocks;
 	gw_status status = gw_blocks_edges_begin(blocks, walk->etype);
@@ -150,7 +151,7 @@ static gw_status walk_edges(struct walk *walk)
 	return gw_blocks_edges_end(blocks);
 }
 
-static gw_status walk_hop(struct walk *walk)
+static gw_status walk_hop(struct blocks_walk *walk)
 {
 	struct gw_blocks *blocks = walk->blocks;
 	const struct gw_graph_meta *meta = blocks->meta;
@@ -173,7 +174,7 @@ static gw_status walk_hop(struct walk *walk)
 
 gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacency *const *parts)
 {
-	struct walk walk = {.blocks = blocks, .parts = parts, .num_parts = blocks->meta->num_parts};
+	struct blocks_walk walk = {.blocks = blocks, .parts = parts, .num_parts = blocks->meta->num_parts};
 	walk.scratch = &blocks->scratch;
 	gw_status status = GW_OK;
 	while (!status && blocks->hops_done < blocks->spec.hops)

@@ -30,13 +30,13 @@ static const char doc[] =
 #define FILES_KEPT      48 /* descriptors for other things than connections */
 #define FILES_A_THREAD  8  /* of each thread: its ring or epoll, wake, RDMA's channels */
 
-struct arguments {
+struct server_arguments {
 	struct gw_server_options server;
 };
 
 static gw_status take_numa(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct server_arguments *a = input;
 	uint64_t node = 0;
 	a->server.numa = GW_NUMA_SPREAD;
 	if (strcmp(text, "spread") == 0)
@@ -48,7 +48,7 @@ static gw_status take_numa(void *input, char *text)
 
 static gw_status take_listen(void *input, char *text)
 {
-	struct gw_address *address = &((struct arguments *)input)->server.listen;
+	struct gw_address *address = &((struct server_arguments *)input)->server.listen;
 	gw_status status = gw_address_parse(text, address);
 	if (status == GW_OK && strcmp(address->scheme, "tcp") != 0)
 		return gw_fail(GW_UNSUPPORTED, "\"%.64s\": this version serves over TCP only: ADDR:PORT", text);
@@ -58,13 +58,13 @@ static gw_status take_listen(void *input, char *text)
 static gw_status take_no_pin(void *input, char *text)
 {
 	(void)text;
-	((struct arguments *)input)->server.pin = GW_SERVER_PIN_OFF;
+	((struct server_arguments *)input)->server.pin = GW_SERVER_PIN_OFF;
 	return GW_OK;
 }
 
 static gw_status take_name(void *input, char *text)
 {
-	((struct arguments *)input)->server.name = text;
+	((struct server_arguments *)input)->server.name = text;
 	return gw_name_check("service", text);
 }
 
@@ -73,7 +73,7 @@ static const char *const huge[] = {"try", "require", "off", NULL};
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
-#define A struct arguments
+#define A struct server_arguments
 static const struct gw_option table[] = {
 	{"part-config", "FILE", "the graph's JSON, or its folder (required)", 0,
 	 GW_OPTION_TEXT(A, server.part_config, .missing = "which graph? Name its JSON or its folder")},
@@ -113,7 +113,7 @@ static const struct gw_option table[] = {
 
 static gw_status check_together(void *input)
 {
-	const struct gw_server_options *server = &((const struct arguments *)input)->server;
+	const struct gw_server_options *server = &((const struct server_arguments *)input)->server;
 	if (server->insecure && server->key_file)
 		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
 	return GW_OK;
@@ -192,7 +192,7 @@ static void choose_signals(sigset_t *signals)
 int gw_serve_main(int argc, char **argv)
 {
 	unsigned processors = gw_processors();
-	struct arguments arguments = {
+	struct server_arguments arguments = {
 		.server = {.threads = processors < GW_SERVER_THREADS_MAX ? processors : GW_SERVER_THREADS_MAX,
 			   .numa = GW_NUMA_SPREAD,
 			   .drain_ms = 5000},

@@ -9,7 +9,7 @@
 
 #define GRAIN 4096u /* rows to a chunk */
 
-struct walk {
+struct edge_scan_walk {
 	const struct gw_adjacency *lists;
 	uint64_t src_begin, src_end;  /* sources that the part owns */
 	bool pairs, ids;              /* the sums that anybody will compare */
@@ -23,7 +23,7 @@ static uint64_t hash_pair(uint64_t a, uint64_t b)
 
 static gw_status walk_in(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct walk *walk = context;
+	const struct edge_scan_walk *walk = context;
 	const struct gw_adjacency *a = walk->lists;
 	struct gw_edge_scan *scan = &walk->partial[thread];
 	for (uint64_t row = begin; row < end; row++) {
@@ -47,7 +47,7 @@ static gw_status walk_in(void *context, uint64_t begin, uint64_t end, unsigned t
 
 static gw_status walk_out(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct walk *walk = context;
+	const struct edge_scan_walk *walk = context;
 	const struct gw_adjacency *a = walk->lists;
 	struct gw_edge_scan *scan = &walk->partial[thread];
 	for (uint64_t row = begin; row < end; row++) {
@@ -75,7 +75,8 @@ gw_status gw_edge_scan_add(const struct gw_part *part, uint32_t etype, unsigned 
 	const struct gw_graph_meta *meta = gw_part_meta(part);
 	const uint64_t *starts = meta->ntypes[meta->etypes[etype].src].starts + gw_part_number(part);
 	threads = threads ? threads : gw_processors();
-	struct walk walk = {.lists = gw_part_adjacency(part, etype), .src_begin = starts[0], .src_end = starts[1]};
+	struct edge_scan_walk walk = {
+		.lists = gw_part_adjacency(part, etype), .src_begin = starts[0], .src_end = starts[1]};
 	walk.ids = gw_part_out_adjacency(part, etype) != NULL;
 	for (uint32_t t = 0; t < meta->num_etypes; t++)
 		walk.pairs |=

@@ -28,7 +28,7 @@
 #define DEPTH_MAX   256
 #define THREADS_MAX 64
 
-struct command {
+struct epoch_command {
 	struct gw_client_options client;
 	struct gw_epoch_plan plan;
 	const char *servers[SERVERS_MAX];
@@ -37,7 +37,7 @@ struct command {
 };
 
 /* What an epoch came to. */
-struct totals {
+struct epoch_totals {
 	uint64_t batches, seeds, edges, nodes, rows, bytes;
 	double seconds;
 	uint32_t parts, mapped, rdma; /* how many there are, and how many of them are reached so; the others over TCP */
@@ -53,13 +53,13 @@ static gw_status parse_fanouts(const char *text, struct gw_epoch_fanouts *out)
 
 static gw_status take_fanouts(void *input, char *text)
 {
-	return parse_fanouts(text, &((struct command *)input)->plan.fanouts);
+	return parse_fanouts(text, &((struct epoch_command *)input)->plan.fanouts);
 }
 
 /* "depends=10,5" */
 static gw_status take_override(void *input, char *text)
 {
-	struct gw_epoch_plan *plan = &((struct command *)input)->plan;
+	struct gw_epoch_plan *plan = &((struct epoch_command *)input)->plan;
 	char *equals = strchr(text, '=');
 	if (!equals || equals == text)
 		return gw_fail(GW_INVALID, "\"%s\": an edge type and its fanouts, such as depends=10,5", text);
@@ -73,14 +73,14 @@ static gw_status take_override(void *input, char *text)
 
 static gw_status take_servers(void *input, char *text)
 {
-	struct command *c = input;
+	struct epoch_command *c = input;
 	c->client.servers = c->servers;
 	return gw_split_list(text, SERVERS_MAX, c->servers, &c->client.server_count);
 }
 
 static gw_status take_part(void *input, char *text)
 {
-	struct gw_epoch_plan *plan = &((struct command *)input)->plan;
+	struct gw_epoch_plan *plan = &((struct epoch_command *)input)->plan;
 	uint64_t part = 0;
 	gw_status status = gw_parse_u64(text, 0, UINT32_MAX, &part);
 	plan->one_part = true;
@@ -90,7 +90,7 @@ static gw_status take_part(void *input, char *text)
 
 static gw_status check_command(void *input)
 {
-	const struct command *c = input;
+	const struct epoch_command *c = input;
 	if (!c->client.part_config && c->client.server_count == 0)
 		return gw_fail(GW_INVALID, "--part-config or --servers is missing");
 	if (c->check && !c->client.part_config)
@@ -115,7 +115,7 @@ static gw_status check_command(void *input)
 
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 
-#define C struct command
+#define C struct epoch_command
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "the partitioned graph", 0,
 	 GW_OPTION_TEXT(C, client.part_config, .letter = 'p')},
@@ -157,7 +157,7 @@ static const struct gw_option table[] = {
 
 /* --- The epoch. --- */
 
-static void count(struct totals *t, const struct gw_sample_spec *spec, const struct gw_minibatch *batch)
+static void count(struct epoch_totals *t, const struct gw_sample_spec *spec, const struct gw_minibatch *batch)
 {
 	t->batches++;
 	t->seeds += batch->seed_count;
@@ -171,7 +171,7 @@ static void count(struct totals *t, const struct gw_sample_spec *spec, const str
 }
 
 /* How the parts are reached. */
-static void count_parts(struct totals *t, const struct gw_client *client)
+static void count_parts(struct epoch_totals *t, const struct gw_client *client)
 {
 	t->parts = gw_client_graph(client)->num_parts;
 	for (uint32_t p = 0; p < t->parts; p++) {
@@ -181,14 +181,14 @@ static void count_parts(struct totals *t, const struct gw_client *client)
 	}
 }
 
-static uint64_t steps_of(const struct command *c, const struct gw_epoch_side *side)
+static uint64_t steps_of(const struct epoch_command *c, const struct gw_epoch_side *side)
 {
 	uint64_t steps = gw_loader_steps(side->loader);
 	return c->steps_max && c->steps_max < steps ? c->steps_max : steps;
 }
 
 /* One epoch as a trainer would see it that takes no time itself. */
-static gw_status stream(const struct command *c, struct gw_epoch_side *side, struct totals *t)
+static gw_status stream(const struct epoch_command *c, struct gw_epoch_side *side, struct epoch_totals *t)
 {
 	uint64_t steps = steps_of(c, side);
 	struct gw_progress progress;
@@ -229,7 +229,7 @@ static gw_status compare_next(struct gw_epoch_side *side, struct gw_epoch_side *
 }
 
 /* The same epoch through new loaders of the client and of a standalone one, side by side. */
-static gw_status check(const struct command *c, uint64_t *bytes)
+static gw_status check(const struct epoch_command *c, uint64_t *bytes)
 {
 	struct gw_client_options alone = {.part_config = c->client.part_config, .threads = c->client.threads};
 	struct gw_epoch_side side, reference = {0};
@@ -258,13 +258,13 @@ close_side:
 
 /* --- Figures. --- */
 
-static double ms(const struct totals *t, double share)
+static double ms(const struct epoch_totals *t, double share)
 {
 	return (double)gw_histogram_quantile(&t->waits_ns, share) / 1e6;
 }
 
 /* As a word: "tcp", "shm+verbs". */
-static void print_word(char text[32], const struct command *c, const struct totals *t)
+static void print_word(char text[32], const struct epoch_command *c, const struct epoch_totals *t)
 {
 	bool tcp = t->parts > t->mapped + t->rdma;
 	if (!c->client.server_count)
@@ -275,7 +275,7 @@ static void print_word(char text[32], const struct command *c, const struct tota
 }
 
 /* For people. */
-static void print_way(char text[96], const struct command *c, const struct totals *t)
+static void print_way(char text[96], const struct epoch_command *c, const struct epoch_totals *t)
 {
 	uint32_t tcp = t->parts - t->mapped - t->rdma;
 	if (!c->client.server_count)
@@ -291,7 +291,7 @@ static void print_way(char text[96], const struct command *c, const struct total
 			 t->mapped, t->rdma, tcp);
 }
 
-static void print_json(const struct command *c, const struct totals *t)
+static void print_json(const struct epoch_command *c, const struct epoch_totals *t)
 {
 	char word[32];
 	print_word(word, c, t);
@@ -309,7 +309,7 @@ static void print_rate(const char *what, double per_second, double per_batch)
 	       gw_text_count(batch, per_batch));
 }
 
-static void print_text(const struct command *c, const struct totals *t, uint64_t compared)
+static void print_text(const struct epoch_command *c, const struct epoch_totals *t, uint64_t compared)
 {
 	double batches = (double)t->batches;
 	char text[GW_UNIT_TEXT_MAX], way[96];
@@ -326,9 +326,9 @@ static void print_text(const struct command *c, const struct totals *t, uint64_t
 		       gw_text_bytes(text, (double)compared));
 }
 
-static gw_status run(const struct command *c)
+static gw_status run(const struct epoch_command *c)
 {
-	struct totals *t = gw_calloc(1, sizeof *t); /* its histogram is too big for the stack */
+	struct epoch_totals *t = gw_calloc(1, sizeof *t); /* its histogram is too big for the stack */
 	if (!t)
 		return GW_NO_MEMORY;
 	gw_histogram_clear(&t->waits_ns);
@@ -365,7 +365,7 @@ int gw_tool_epoch(int argc, char **argv)
 		       "                  --fanout depends=15,10 --json",
 		.check = check_command,
 	};
-	struct command command = {
+	struct epoch_command command = {
 		.plan = {.batch_size = 1000, .seed = 1, .fanouts = {.hops = 2, .of_hop = {10, 5}}},
 	};
 	gw_options_parse(&options, argc, argv, &command);

@@ -20,7 +20,7 @@ static const char doc[] =
 	"  graphwire generate rmat --scale 20 --edge-factor 16 --features 128 \\\n"
 	"                          --labels 32 --train-share 0.1 --out graph/\n";
 
-struct arguments {
+struct generate_arguments {
 	struct gw_rmat_options rmat;
 	struct gw_builder_options build;
 	const char *kind, *out, *name;
@@ -28,7 +28,7 @@ struct arguments {
 
 static gw_status take_kind(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct generate_arguments *a = input;
 	if (a->kind || strcmp(text, "rmat") != 0)
 		return gw_fail(GW_INVALID, "\"%s\": one kind of graph is generated: rmat", text);
 	a->kind = text;
@@ -37,13 +37,13 @@ static gw_status take_kind(void *input, char *text)
 
 static gw_status check(void *input)
 {
-	const struct arguments *a = input;
+	const struct generate_arguments *a = input;
 	if (a->rmat.undirected && a->rmat.reverse)
 		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
 	return gw_name_check("graph", a->name);
 }
 
-#define A struct arguments
+#define A struct generate_arguments
 static const struct gw_option table[] = {
 	{"scale", "N", "2^N nodes (default 16)", 0, GW_OPTION_NUMBER(A, rmat.scale, 1, GW_RMAT_SCALE_MAX)},
 	{"edge-factor", "N", "edges per node (default 16)", 0, GW_OPTION_NUMBER(A, rmat.edge_factor, 0, FACTOR_MAX)},
@@ -66,7 +66,7 @@ static const struct gw_option table[] = {
 };
 #undef A
 
-static gw_status generate(const struct arguments *a)
+static gw_status generate(const struct generate_arguments *a)
 {
 	struct gw_builder *builder;
 	struct gw_builder_stats stats = {0};
@@ -100,8 +100,8 @@ int gw_tool_generate(int argc, char **argv)
 						  .argument_missing = "which graph? There is: rmat",
 						  .doc = doc,
 						  .check = check};
-	struct arguments a = {.rmat = {.scale = 16, .edge_factor = 16, .seed = 1, .val_share = -1, .test_share = -1},
-			      .name = "rmat"};
+	struct generate_arguments a = {
+		.rmat = {.scale = 16, .edge_factor = 16, .seed = 1, .val_share = -1, .test_share = -1}, .name = "rmat"};
 	gw_options_parse(&options, argc, argv, &a);
 	double rest = 1 - a.rmat.train_share;
 	if (a.rmat.train_share == 0)

@@ -23,7 +23,7 @@ static const char doc[] = "Show what a graph consists of: types, counts, degrees
 			  "  graphwire inspect parts/mygraph.json --deep\n"
 			  "  graphwire inspect parts/ --json | jq .node_types\n";
 
-struct arguments {
+struct inspect_arguments {
 	const char *config;
 	unsigned threads;
 	bool deep, shallow, json;
@@ -37,7 +37,7 @@ struct findings {
 
 static gw_status check(void *input)
 {
-	const struct arguments *a = input;
+	const struct inspect_arguments *a = input;
 	if (a->deep && a->shallow)
 		return gw_fail(GW_INVALID, "--deep or --shallow, not both");
 	return GW_OK;
@@ -45,10 +45,10 @@ static gw_status check(void *input)
 
 static const struct gw_option table[] = {
 	{"deep", NULL, "read the lists of a large graph too: degrees and cut (small ones are always read)", 0,
-	 GW_OPTION_FLAG(struct arguments, deep)},
-	{"shallow", NULL, "read nothing but the JSON", 0, GW_OPTION_FLAG(struct arguments, shallow)},
-	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct arguments, threads, 1, 256)},
-	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct arguments, json)},
+	 GW_OPTION_FLAG(struct inspect_arguments, deep)},
+	{"shallow", NULL, "read nothing but the JSON", 0, GW_OPTION_FLAG(struct inspect_arguments, shallow)},
+	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct inspect_arguments, threads, 1, 256)},
+	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct inspect_arguments, json)},
 	{0},
 };
 
@@ -110,7 +110,7 @@ static gw_status scan_part(struct findings *findings, uint32_t number, unsigned 
 	return status;
 }
 
-static gw_status scan(struct findings *findings, const struct arguments *a)
+static gw_status scan(struct findings *findings, const struct inspect_arguments *a)
 {
 	const struct gw_graph_meta *meta = findings->meta;
 	if (a->shallow || (!a->deep && total_edges(meta) > DEEP_EDGES_MAX)) {
@@ -309,11 +309,11 @@ int gw_tool_inspect(int argc, char **argv)
 {
 	static const struct gw_options options = {.table = table,
 						  .argument = "CONFIG",
-						  .argument_to = GW_OPTION_TEXT(struct arguments, config),
+						  .argument_to = GW_OPTION_TEXT(struct inspect_arguments, config),
 						  .argument_missing = "which graph? Name its JSON or its folder",
 						  .doc = doc,
 						  .check = check};
-	struct arguments a = {0};
+	struct inspect_arguments a = {0};
 	struct gw_graph_meta *meta = NULL;
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = gw_meta_read(a.config, &meta);

@@ -34,7 +34,7 @@ struct question {
 	char *error;
 };
 
-struct command {
+struct stat_command {
 	struct question *questions;
 	uint32_t count;
 	const char *key_file;
@@ -46,7 +46,7 @@ struct command {
 
 static gw_status take_server(void *input, char *text)
 {
-	struct command *c = input;
+	struct stat_command *c = input;
 	struct gw_address address;
 	if (c->count == SERVERS_MAX)
 		return gw_fail(GW_LIMIT, "more than %d servers", SERVERS_MAX);
@@ -55,12 +55,13 @@ static gw_status take_server(void *input, char *text)
 }
 
 static const struct gw_option table[] = {
-	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(struct command, key_file)},
+	{"key-file", "FILE", "the servers' key; on loopback it is found", 0,
+	 GW_OPTION_TEXT(struct stat_command, key_file)},
 	{"insecure", NULL, "ask servers on loopback that have no key, too", 0,
-	 GW_OPTION_FLAG(struct command, insecure)},
+	 GW_OPTION_FLAG(struct stat_command, insecure)},
 	{"timeout", "MS", "how long to wait for answers (5000)", 0,
-	 GW_OPTION_NUMBER(struct command, timeout_ms, 1, 3600000)},
-	{"json", NULL, "one JSON object a server and line", 0, GW_OPTION_FLAG(struct command, json)},
+	 GW_OPTION_NUMBER(struct stat_command, timeout_ms, 1, 3600000)},
+	{"json", NULL, "one JSON object a server and line", 0, GW_OPTION_FLAG(struct stat_command, json)},
 	{0},
 };
 
@@ -74,7 +75,8 @@ static void fail_question(struct question *question, const char *text)
 		question->error = gw_strdup(text);
 }
 
-static void connect_to(struct command *c, struct gw_poll_group *group, struct question *question, uint64_t deadline_ns)
+static void connect_to(struct stat_command *c, struct gw_poll_group *group, struct question *question,
+		       uint64_t deadline_ns)
 {
 	struct gw_connect_options to = {.deadline_ns = deadline_ns, .key = c->key, .key_bytes = c->key_bytes};
 	uint8_t found[GW_KEY_BYTES];
@@ -123,7 +125,7 @@ static bool advance(struct question *question, const struct gw_completion *compl
 	return true;
 }
 
-static gw_status ask_all(struct command *c)
+static gw_status ask_all(struct stat_command *c)
 {
 	struct gw_poll_group *group;
 	gw_status status = gw_poll_group_create(NULL, &group);
@@ -184,7 +186,7 @@ static void print_row(const struct question *question)
 	       gw_text_count(requests, number_of(s, "requests")), number_of(s, "errors"));
 }
 
-static void print_table(const struct command *c)
+static void print_table(const struct stat_command *c)
 {
 	bool header = false;
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -200,7 +202,7 @@ static void print_table(const struct command *c)
 }
 
 /* What the server said, and where it was asked. */
-static void print_json(const struct command *c)
+static void print_json(const struct stat_command *c)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct question *question = &c->questions[i];
@@ -215,7 +217,7 @@ static void print_json(const struct command *c)
 	}
 }
 
-static int show(const struct command *c, const char *program)
+static int show(const struct stat_command *c, const char *program)
 {
 	int status = 0;
 	if (c->json)
@@ -248,7 +250,7 @@ int gw_tool_stat(int argc, char **argv)
 		       "  graphwire stat 127.0.0.1:30050\n"
 		       "  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json"
 		       "\vExit status: 0 all answered, 1 some did not (one line on stderr for each), 2 bad options."};
-	struct command command = {.timeout_ms = 5000};
+	struct stat_command command = {.timeout_ms = 5000};
 	int result = 1;
 	command.questions = gw_calloc(SERVERS_MAX, sizeof(*command.questions));
 	if (command.questions)

@@ -28,14 +28,14 @@ static const char doc[] =
 	"  graphwire verify parts/mygraph.json --part 1\n"
 	"  graphwire verify parts/ --json | jq .verified\n";
 
-struct arguments {
+struct verify_arguments {
 	const char *config;
 	uint64_t part; /* UINT64_MAX: all */
 	unsigned threads;
 	bool json, quiet;
 };
 
-struct totals {
+struct verify_totals {
 	uint32_t parts, faults;
 	uint64_t arrays, bytes;
 	struct gw_edge_scan *scans; /* one for each edge type */
@@ -44,14 +44,14 @@ struct totals {
 
 static const struct gw_option table[] = {
 	{"part", "N", "only part N: for a host that has no other (default: all parts)", 0,
-	 GW_OPTION_NUMBER(struct arguments, part, 0, GW_PARTS_MAX - 1)},
-	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct arguments, threads, 1, 256)},
-	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct arguments, json)},
-	{"quiet", NULL, "say nothing but what is wrong", 0, GW_OPTION_FLAG(struct arguments, quiet)},
+	 GW_OPTION_NUMBER(struct verify_arguments, part, 0, GW_PARTS_MAX - 1)},
+	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct verify_arguments, threads, 1, 256)},
+	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct verify_arguments, json)},
+	{"quiet", NULL, "say nothing but what is wrong", 0, GW_OPTION_FLAG(struct verify_arguments, quiet)},
 	{0},
 };
 
-static void note_fault(struct totals *totals)
+static void note_fault(struct verify_totals *totals)
 {
 	if (totals->faults++ == 0)
 		snprintf(totals->first_fault, sizeof(totals->first_fault), "%s", gw_last_error());
@@ -64,8 +64,8 @@ static void draw(void *progress, uint64_t done, uint64_t total)
 	gw_progress_update(progress, done);
 }
 
-static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, const struct arguments *a,
-			     struct totals *totals)
+static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, const struct verify_arguments *a,
+			     struct verify_totals *totals)
 {
 	struct gw_progress progress;
 	struct gw_part *part;
@@ -95,7 +95,7 @@ static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, 
 }
 
 /* What only all parts together can show. */
-static void verify_whole(const struct gw_graph_meta *meta, struct totals *totals)
+static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals *totals)
 {
 	for (uint32_t t = 0; t < meta->num_etypes; t++) {
 		const struct gw_edge_type *type = &meta->etypes[t];
@@ -118,7 +118,8 @@ static void verify_whole(const struct gw_graph_meta *meta, struct totals *totals
 	}
 }
 
-static gw_status verify(const struct gw_graph_meta *meta, const struct arguments *a, struct totals *totals)
+static gw_status verify(const struct gw_graph_meta *meta, const struct verify_arguments *a,
+			struct verify_totals *totals)
 {
 	bool all = a->part == UINT64_MAX;
 	if (!all && a->part >= meta->num_parts)
@@ -154,7 +155,7 @@ static json_t *text_value(const char *text)
 	return json_string(plain);
 }
 
-static void report_json(const struct gw_graph_meta *meta, const struct totals *totals, double seconds)
+static void report_json(const struct gw_graph_meta *meta, const struct verify_totals *totals, double seconds)
 {
 	char id[17] = "";
 	if (meta)
@@ -169,8 +170,8 @@ static void report_json(const struct gw_graph_meta *meta, const struct totals *t
 	json_decref(root);
 }
 
-static void report_text(const struct gw_graph_meta *meta, const struct arguments *a, const struct totals *totals,
-			double seconds)
+static void report_text(const struct gw_graph_meta *meta, const struct verify_arguments *a,
+			const struct verify_totals *totals, double seconds)
 {
 	char bytes[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX], time[GW_UNIT_TEXT_MAX];
 	if (a->part == UINT64_MAX)
@@ -186,11 +187,11 @@ int gw_tool_verify(int argc, char **argv)
 {
 	static const struct gw_options options = {.table = table,
 						  .argument = "CONFIG",
-						  .argument_to = GW_OPTION_TEXT(struct arguments, config),
+						  .argument_to = GW_OPTION_TEXT(struct verify_arguments, config),
 						  .argument_missing = "which graph? Name its JSON or its folder",
 						  .doc = doc};
-	struct arguments a = {.part = UINT64_MAX};
-	struct totals totals = {0};
+	struct verify_arguments a = {.part = UINT64_MAX};
+	struct verify_totals totals = {0};
 	struct gw_graph_meta *meta = NULL;
 	gw_options_parse(&options, argc, argv, &a);
 	uint64_t start_ns = gw_now_ns();

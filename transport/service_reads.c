@@ -1,5 +1,6 @@
 /* Reads, counted by connection. The lock is taken when a connection comes or goes and when somebody asks, by no read.
  */
+#include "core/base/list.h"
 #include "transport/service_inside.h"
 
 static uint64_t service_reads_load(const _Atomic uint64_t *counter)
@@ -11,11 +12,7 @@ void gw_service_reads_begin(struct gw_service *service, struct gw_service_reads 
 {
 	reads->begun = true;
 	pthread_mutex_lock(&service->reads.lock);
-	reads->next = service->reads.connections;
-	reads->previous = &service->reads.connections;
-	if (reads->next)
-		reads->next->previous = &reads->next;
-	service->reads.connections = reads;
+	GW_LIST_INSERT(service->reads.connections, reads);
 	pthread_mutex_unlock(&service->reads.lock);
 }
 
@@ -25,9 +22,7 @@ void gw_service_reads_end(struct gw_service *service, struct gw_service_reads *r
 		return;
 	reads->begun = false;
 	pthread_mutex_lock(&service->reads.lock);
-	*reads->previous = reads->next;
-	if (reads->next)
-		reads->next->previous = reads->previous;
+	GW_LIST_REMOVE(reads);
 	service->reads.reads += service_reads_load(&reads->reads);
 	service->reads.ranges += service_reads_load(&reads->ranges);
 	service->reads.bytes += service_reads_load(&reads->bytes);

@@ -12,12 +12,12 @@
 
 #define TEXT_BYTES 16384
 
-struct walk {
+struct cgroup_walk {
 	void (*look)(void *context, const char *folder, bool version2);
 	void *context;
 };
 
-static void walk_up(const struct walk *walk, const char *mount, const char *path, bool version2)
+static void walk_up(const struct cgroup_walk *walk, const char *mount, const char *path, bool version2)
 {
 	char folder[PATH_MAX];
 	int length = snprintf(folder, sizeof(folder), "%s%s", mount, path);
@@ -48,7 +48,7 @@ static bool has_word(const char *list, const char *word)
 void gw_cgroup_walk(const char *root, const char *controller,
 		    void (*look)(void *context, const char *folder, bool version2), void *context)
 {
-	const struct walk walk = {look, context};
+	const struct cgroup_walk walk = {look, context};
 	char text[TEXT_BYTES], mount[PATH_MAX];
 	if (!gw_sysfile_read(text, sizeof(text), "%s/proc/self/cgroup", root))
 		return;

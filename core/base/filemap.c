@@ -28,7 +28,7 @@
 #define LINE_BYTES      (GW_ERROR_TEXT_MAX + 256)
 #define CLEAR_LINE      "\r\033[K" /* a line of progress may stand there */
 
-struct slot {
+struct filemap_slot {
 	atomic_uintptr_t from; /* 0: free */
 	size_t bytes;
 	char *path;
@@ -36,7 +36,7 @@ struct slot {
 };
 
 struct block {
-	struct slot slots[SLOTS_PER_BLOCK];
+	struct filemap_slot slots[SLOTS_PER_BLOCK];
 	struct block *_Atomic next;
 };
 
@@ -50,11 +50,11 @@ static atomic_flag spoken = ATOMIC_FLAG_INIT;
 /* ---- the table ---- */
 
 /* The first slot for which `from` lies in its range; for 0, a free one. */
-static struct slot *find_slot(uintptr_t address)
+static struct filemap_slot *find_slot(uintptr_t address)
 {
 	for (struct block *block = &first_block; block; block = atomic_load(&block->next)) {
 		for (int i = 0; i < SLOTS_PER_BLOCK; i++) {
-			struct slot *slot = &block->slots[i];
+			struct filemap_slot *slot = &block->slots[i];
 			uintptr_t from = atomic_load(&slot->from);
 			if (address == 0 ? from == 0 : from != 0 && address >= from && address - from < slot->bytes)
 				return slot;
@@ -63,9 +63,9 @@ static struct slot *find_slot(uintptr_t address)
 	return NULL;
 }
 
-static struct slot *filemap_claim_slot(void)
+static struct filemap_slot *filemap_claim_slot(void)
 {
-	struct slot *slot = find_slot(0);
+	struct filemap_slot *slot = find_slot(0);
 	if (slot)
 		return slot;
 	struct block *last = &first_block;
@@ -84,7 +84,7 @@ static gw_status register_map(void *mapping, size_t bytes, const char *path, con
 	if (!copy)
 		return GW_NO_MEMORY;
 	pthread_mutex_lock(&lock);
-	struct slot *slot = filemap_claim_slot();
+	struct filemap_slot *slot = filemap_claim_slot();
 	if (slot) {
 		slot->bytes = bytes;
 		slot->path = copy;
@@ -120,7 +120,7 @@ void gw_filemap_close(void *mapping, size_t bytes)
 {
 	char *path = NULL;
 	pthread_mutex_lock(&lock);
-	struct slot *slot = find_slot((uintptr_t)mapping);
+	struct filemap_slot *slot = find_slot((uintptr_t)mapping);
 	if (slot) {
 		path = slot->path;
 		slot->path = NULL;
@@ -133,7 +133,7 @@ void gw_filemap_close(void *mapping, size_t bytes)
 
 /* A file that another has replaced by a rename is whole under its map; nothing is known of one that has no name left.
  */
-static bool has_changed(const struct slot *slot, struct stat *now)
+static bool has_changed(const struct filemap_slot *slot, struct stat *now)
 {
 	const struct stat *then = &slot->info;
 	if (stat(slot->path, now) || now->st_dev != then->st_dev || now->st_ino != then->st_ino)
@@ -149,7 +149,7 @@ gw_status gw_filemap_check(void)
 	pthread_mutex_lock(&lock);
 	for (struct block *block = &first_block; block && !status; block = atomic_load(&block->next)) {
 		for (int i = 0; i < SLOTS_PER_BLOCK && !status; i++) {
-			const struct slot *slot = &block->slots[i];
+			const struct filemap_slot *slot = &block->slots[i];
 			if (atomic_load(&slot->from) && has_changed(slot, &now))
 				status = gw_fail(GW_IO,
 						 "%s: written to while it was read (%lld bytes long then, %lld now): "
@@ -189,7 +189,7 @@ static void add_number(struct line *line, uint64_t number)
 }
 
 /* "<program>: <file>: what happened: what to do". */
-static void filemap_describe(struct line *line, const struct slot *slot, uint64_t offset)
+static void filemap_describe(struct line *line, const struct filemap_slot *slot, uint64_t offset)
 {
 	struct stat now;
 	bool known = stat(slot->path, &now) == 0;
@@ -208,7 +208,7 @@ static void filemap_describe(struct line *line, const struct slot *slot, uint64_
 		       "or copy the file again");
 }
 
-static void filemap_speak(const struct slot *slot, uint64_t offset)
+static void filemap_speak(const struct filemap_slot *slot, uint64_t offset)
 {
 	static struct line line; /* not on the stack, which may be a small one; only one thread gets here */
 	if (isatty(STDERR_FILENO))
@@ -238,7 +238,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	(void)context;
 	uintptr_t address = (uintptr_t)info->si_addr;
 	/* Sent by kill, it has a sender and no address. */
-	const struct slot *slot = info->si_code > 0 && address ? find_slot(address) : NULL;
+	const struct filemap_slot *slot = info->si_code > 0 && address ? find_slot(address) : NULL;
 	if (!slot) {
 		signal(number, SIG_DFL);
 		raise(number); /* takes effect when this returns */

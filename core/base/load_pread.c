@@ -14,7 +14,7 @@
 #define READERS_MAX 16u
 
 /* The file that a thread has open: its chunks come in order, so it seldom changes. */
-struct reader {
+struct load_reader {
 	size_t item;
 	bool open;
 	struct gw_load_file file;
@@ -22,7 +22,7 @@ struct reader {
 
 struct readers {
 	struct gw_load_job *job;
-	struct reader *readers;
+	struct load_reader *readers;
 };
 
 /* The item that a unit belongs to. */
@@ -39,7 +39,7 @@ static size_t find_item(const struct gw_load_job *job, uint64_t unit)
 	return low;
 }
 
-static gw_status open_for(struct gw_load_job *job, struct reader *reader, size_t item)
+static gw_status open_for(struct gw_load_job *job, struct load_reader *reader, size_t item)
 {
 	if (reader->open && reader->item == item)
 		return GW_OK;
@@ -53,7 +53,7 @@ static gw_status open_for(struct gw_load_job *job, struct reader *reader, size_t
 }
 
 /* Reads [at, end) of the item's payload, which lies within one piece. */
-static gw_status read_piece(struct gw_load_job *job, struct reader *reader, uint64_t at, uint64_t end)
+static gw_status read_piece(struct gw_load_job *job, struct load_reader *reader, uint64_t at, uint64_t end)
 {
 	struct gw_load_file *file = &reader->file;
 	while (at < end) {
@@ -79,7 +79,7 @@ static gw_status read_piece(struct gw_load_job *job, struct reader *reader, uint
 static gw_status read_unit(struct readers *all, uint64_t unit, unsigned thread)
 {
 	struct gw_load_job *job = all->job;
-	struct reader *reader = &all->readers[thread];
+	struct load_reader *reader = &all->readers[thread];
 	size_t number = find_item(job, unit);
 	const struct gw_load_item *item = &job->items[number];
 	gw_status status = open_for(job, reader, number);

@@ -16,7 +16,7 @@
 #define THREADS_MAX       256u
 #define CHUNKS_PER_THREAD 8u /* where the caller leaves the grain to us */
 
-struct loop {
+struct parallel_loop {
 	gw_status (*body)(void *context, uint64_t begin, uint64_t end, unsigned thread);
 	void *context;
 	uint64_t n, grain, chunks;
@@ -28,13 +28,13 @@ struct loop {
 	char text[GW_ERROR_TEXT_MAX];
 };
 
-struct worker {
-	struct loop *loop;
+struct parallel_worker {
+	struct parallel_loop *loop;
 	unsigned thread;
 	pthread_t id;
 };
 
-static void parallel_note_failure(struct loop *loop, uint64_t chunk, gw_status status)
+static void parallel_note_failure(struct parallel_loop *loop, uint64_t chunk, gw_status status)
 {
 	pthread_mutex_lock(&loop->lock);
 	if (loop->status == GW_OK || chunk < loop->failed_chunk) {
@@ -46,7 +46,7 @@ static void parallel_note_failure(struct loop *loop, uint64_t chunk, gw_status s
 	atomic_store(&loop->failed, true);
 }
 
-static void take_chunks(struct loop *loop, unsigned thread)
+static void take_chunks(struct parallel_loop *loop, unsigned thread)
 {
 	while (!atomic_load_explicit(&loop->failed, memory_order_relaxed)) {
 		uint64_t chunk = atomic_fetch_add_explicit(&loop->next, 1, memory_order_relaxed);
@@ -62,7 +62,7 @@ static void take_chunks(struct loop *loop, unsigned thread)
 
 static void *worker_main(void *argument)
 {
-	struct worker *worker = argument;
+	struct parallel_worker *worker = argument;
 	take_chunks(worker->loop, worker->thread);
 	return NULL;
 }
@@ -70,7 +70,7 @@ static void *worker_main(void *argument)
 /* Makes up to count workers, which take no signals: those are the program's. Except those that a thread can only raise
  * itself: while they are blocked, the kernel ends the process instead of calling the program's handler. Returns how
  * many there are. */
-static unsigned start_workers(struct loop *loop, struct worker *workers, unsigned count)
+static unsigned start_workers(struct parallel_loop *loop, struct parallel_worker *workers, unsigned count)
 {
 	static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
 	sigset_t most, old;
@@ -80,7 +80,7 @@ static unsigned start_workers(struct loop *loop, struct worker *workers, unsigne
 	pthread_sigmask(SIG_SETMASK, &most, &old);
 	unsigned started = 0;
 	while (started < count) {
-		workers[started] = (struct worker){.loop = loop, .thread = started + 1};
+		workers[started] = (struct parallel_worker){.loop = loop, .thread = started + 1};
 		if (pthread_create(&workers[started].id, NULL, worker_main, &workers[started]) != 0)
 			break;
 		started++;
@@ -101,12 +101,13 @@ gw_status gw_parallel_for(unsigned threads, uint64_t n, uint64_t grain,
 		threads = THREADS_MAX;
 	if (grain == 0)
 		grain = n / ((uint64_t)threads * CHUNKS_PER_THREAD) + 1;
-	struct loop loop = {.body = body, .context = context, .n = n, .grain = grain, .chunks = (n - 1) / grain + 1};
+	struct parallel_loop loop = {
+		.body = body, .context = context, .n = n, .grain = grain, .chunks = (n - 1) / grain + 1};
 	if (threads > loop.chunks)
 		threads = (unsigned)loop.chunks;
 	pthread_mutex_init(&loop.lock, NULL);
 
-	struct worker workers[THREADS_MAX];
+	struct parallel_worker workers[THREADS_MAX];
 	unsigned started = start_workers(&loop, workers, threads - 1);
 	take_chunks(&loop, 0);
 	for (unsigned i = 0; i < started; i++)

@@ -33,7 +33,7 @@
 
 enum slot_state { SLOT_FREE, SLOT_CLAIMED, SLOT_OPEN };
 
-static struct slot {
+static struct staging_slot {
 	atomic_int state;
 	pid_t pid;          /* a forked child must not remove its parent's folder */
 	int held[HELD_MAX]; /* the first holds the lock, as do the others, its duplicates; -1: none */
@@ -41,7 +41,7 @@ static struct slot {
 } slots[OPEN_MAX_STAGINGS];
 
 struct gw_staging {
-	struct slot *slot;
+	struct staging_slot *slot;
 	char *final;
 	char *temporary;
 	bool replace;
@@ -49,7 +49,7 @@ struct gw_staging {
 
 /* ---- the table of open stagings ---- */
 
-static struct slot *staging_claim_slot(void)
+static struct staging_slot *staging_claim_slot(void)
 {
 	for (int i = 0; i < OPEN_MAX_STAGINGS; i++) {
 		int expected = SLOT_FREE;
@@ -63,7 +63,7 @@ static struct slot *staging_claim_slot(void)
 }
 
 /* Closes all held descriptors from number `first` on. */
-static void staging_let_go(struct slot *slot, int first)
+static void staging_let_go(struct staging_slot *slot, int first)
 {
 	for (int i = first; i < HELD_MAX; i++) {
 		if (slot->held[i] >= 0)
@@ -126,7 +126,7 @@ static gw_status check_final(const char *final, bool replace)
  * as it may between mkdir and the lock. */
 static gw_status staging_hold(struct gw_staging *staging, bool *swept)
 {
-	struct slot *slot = staging->slot;
+	struct staging_slot *slot = staging->slot;
 	slot->held[0] = gw_leftover_hold(staging->temporary);
 	*swept = slot->held[0] < 0 && errno == ENOENT;
 	bool held = slot->held[0] >= 0;
@@ -142,7 +142,7 @@ static gw_status staging_hold(struct gw_staging *staging, bool *swept)
 /* A folder of a new name that is this process's. On failure there is none. */
 static gw_status make_held(struct gw_staging *staging, bool *swept)
 {
-	struct slot *slot = staging->slot;
+	struct staging_slot *slot = staging->slot;
 	*swept = false;
 	staging->temporary = gw_leftover_name(staging->final);
 	if (!staging->temporary)

@@ -28,18 +28,18 @@ struct decoded {
 	int exponent;
 };
 
-struct scratch {
+struct alias_scratch {
 	wide *mass;
 	uint32_t *stack; /* small columns from below, large ones from above */
 	uint64_t room;
 };
 
-struct build {
+struct alias_build {
 	const uint64_t *indptr;
 	gw_dtype dtype;
 	const void *weights;
 	uint32_t *table;
-	struct scratch *scratch; /* one for each thread */
+	struct alias_scratch *scratch; /* one for each thread */
 };
 
 /* IEEE 754 with the given widths; false for negatives (but -0), NaN and infinity. */
@@ -102,7 +102,7 @@ static int top_bit(uint64_t value)
 }
 
 /* The list's weights at one exponent, the largest just below 2^63, into mass; their sum. */
-static gw_status scale_weights(const struct build *build, uint64_t from, uint64_t n, wide *mass, wide *sum)
+static gw_status scale_weights(const struct alias_build *build, uint64_t from, uint64_t n, wide *mass, wide *sum)
 {
 	struct decoded weight;
 	int top = INT32_MIN;
@@ -158,7 +158,7 @@ static void pair_columns(wide *mass, uint32_t *stack, uint64_t n, wide mean, uin
 	}
 }
 
-static gw_status alias_grow(struct scratch *scratch, uint64_t n)
+static gw_status alias_grow(struct alias_scratch *scratch, uint64_t n)
 {
 	if (n <= scratch->room)
 		return GW_OK;
@@ -171,7 +171,7 @@ static gw_status alias_grow(struct scratch *scratch, uint64_t n)
 	return scratch->room ? GW_OK : GW_NO_MEMORY;
 }
 
-static gw_status build_list(const struct build *build, uint64_t row, struct scratch *scratch)
+static gw_status build_list(const struct alias_build *build, uint64_t row, struct alias_scratch *scratch)
 {
 	uint64_t from = build->indptr[row], n = build->indptr[row + 1] - from;
 	uint32_t *table = build->table + 2 * from;
@@ -198,7 +198,7 @@ static gw_status build_list(const struct build *build, uint64_t row, struct scra
 
 static gw_status build_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct alias_build *build = context;
 	gw_status status = GW_OK;
 	for (uint64_t row = begin; status == GW_OK && row < end; row++)
 		status = build_list(build, row, &build->scratch[thread]);
@@ -208,7 +208,7 @@ static gw_status build_body(void *context, uint64_t begin, uint64_t end, unsigne
 gw_status gw_alias_build(const uint64_t *indptr, uint64_t rows, gw_dtype dtype, const void *weights, unsigned threads,
 			 uint32_t *table)
 {
-	struct build build = {indptr, dtype, weights, table, NULL};
+	struct alias_build build = {indptr, dtype, weights, table, NULL};
 	if ((unsigned)dtype >= GW_DTYPE_COUNT || dtype == GW_BOOL || dtype == GW_INT8_ROW)
 		return gw_fail(GW_UNSUPPORTED, "weights of dtype %s: use a number type", gw_dtype_name(dtype));
 	threads = threads ? threads : gw_processors();

@@ -25,22 +25,22 @@
 #define WIDE_LIST      4096u /* edges from which a radix pass takes RADIX_BITS_MAX bits, not 8 */
 #define RADIX_BITS_MAX 11u
 
-struct scratch {
+struct csc_scratch {
 	uint64_t *words;
 	uint64_t room;
 };
 
-struct build {
+struct csc_build {
 	const struct gw_coo *coo;
 	struct gw_csc *csc;
 	uint64_t *packed;      /* [num_edges]: dst in bucket above edge_bits, edge number below */
 	uint64_t *cursors;     /* [slices][buckets]: counts, then where a slice's next edge of a bucket goes */
 	uint64_t *bucket_from; /* [buckets + 1] */
 	uint32_t buckets, slices;
-	uint32_t shift;          /* dst >> shift is the bucket */
-	uint32_t edge_bits;      /* of an edge number */
-	bool src_fits;           /* beside it in a word */
-	struct scratch *scratch; /* one for each thread: the largest bucket */
+	uint32_t shift;              /* dst >> shift is the bucket */
+	uint32_t edge_bits;          /* of an edge number */
+	bool src_fits;               /* beside it in a word */
+	struct csc_scratch *scratch; /* one for each thread: the largest bucket */
 };
 
 static uint32_t bit_length(uint64_t value)
@@ -59,12 +59,12 @@ static uint64_t *big_alloc(uint64_t count)
 	return memory;
 }
 
-static uint64_t slice_begin(const struct build *build, uint64_t slice)
+static uint64_t slice_begin(const struct csc_build *build, uint64_t slice)
 {
 	return (uint64_t)((unsigned __int128)build->coo->num_edges * slice / build->slices);
 }
 
-static gw_status count_slice(struct build *build, uint64_t slice)
+static gw_status count_slice(struct csc_build *build, uint64_t slice)
 {
 	const struct gw_coo *coo = build->coo;
 	uint64_t *counts = build->cursors + slice * build->buckets;
@@ -90,7 +90,7 @@ static gw_status count_body(void *context, uint64_t begin, uint64_t end, unsigne
 }
 
 /* Counts to cursors: buckets in order and, within each, slices in order. */
-static void place_buckets(struct build *build)
+static void place_buckets(struct csc_build *build)
 {
 	uint64_t at = 0;
 	for (uint32_t b = 0; b < build->buckets; b++) {
@@ -109,7 +109,7 @@ static void place_buckets(struct build *build)
  */
 static gw_status scatter_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct csc_build *build = context;
 	(void)thread;
 	const uint64_t *src = build->coo->src, *dst = build->coo->dst;
 	uint64_t mask = (1ull << build->shift) - 1;
@@ -218,7 +218,7 @@ static void sort_by(const struct gw_coo *coo, enum list_key which, uint64_t *lis
 }
 
 /* words[0, n) are the list, placed by place_edges; order gets its edge numbers. */
-static void sort_list(const struct build *build, uint64_t *order, uint64_t *words, uint64_t *spare, uint64_t n)
+static void sort_list(const struct csc_build *build, uint64_t *order, uint64_t *words, uint64_t *spare, uint64_t n)
 {
 	const struct gw_coo *coo = build->coo;
 	uint64_t edge_mask = (1ull << build->edge_bits) - 1;
@@ -236,7 +236,8 @@ static void sort_list(const struct build *build, uint64_t *order, uint64_t *word
 
 /* Counting sort of a bucket by destination into words: (source, edge number) where that fits, else the edge number.
  * starts, the bucket's cells of indptr, are counts, then cursors, and end up as the ends of the lists. */
-static void place_edges(const struct build *build, uint64_t bucket, uint64_t *starts, uint64_t rows, uint64_t *words)
+static void place_edges(const struct csc_build *build, uint64_t bucket, uint64_t *starts, uint64_t rows,
+			uint64_t *words)
 {
 	uint64_t from = build->bucket_from[bucket], to = build->bucket_from[bucket + 1], at = 0;
 	uint64_t edge_mask = (1ull << build->edge_bits) - 1;
@@ -256,7 +257,7 @@ static void place_edges(const struct build *build, uint64_t bucket, uint64_t *st
 			(src[i] & src_mask) << src_shift | (packed[i] & edge_mask);
 }
 
-static gw_status build_bucket(struct build *build, uint64_t bucket, struct scratch *scratch)
+static gw_status build_bucket(struct csc_build *build, uint64_t bucket, struct csc_scratch *scratch)
 {
 	uint64_t low = bucket << build->shift, high = (bucket + 1) << build->shift;
 	uint64_t rows = (high < build->coo->num_dst ? high : build->coo->num_dst) - low;
@@ -283,7 +284,7 @@ static gw_status build_bucket(struct build *build, uint64_t bucket, struct scrat
 
 static gw_status bucket_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct csc_build *build = context;
 	gw_status status = GW_OK;
 	for (uint64_t bucket = begin; status == GW_OK && bucket < end; bucket++)
 		status = build_bucket(build, bucket, &build->scratch[thread]);
@@ -291,7 +292,7 @@ static gw_status bucket_body(void *context, uint64_t begin, uint64_t end, unsign
 }
 
 /* Buckets of a power of two of destinations, enough of them, and edge numbers that fit beside them in a word. */
-static void choose_sizes(struct build *build, unsigned threads)
+static void choose_sizes(struct csc_build *build, unsigned threads)
 {
 	const struct gw_coo *coo = build->coo;
 	build->edge_bits = coo->num_edges > 1 ? bit_length(coo->num_edges - 1) : 1;
@@ -303,7 +304,7 @@ static void choose_sizes(struct build *build, unsigned threads)
 	build->slices = threads < SLICES_MAX ? threads : SLICES_MAX;
 }
 
-static gw_status csc_run(struct build *build, unsigned threads)
+static gw_status csc_run(struct csc_build *build, unsigned threads)
 {
 	gw_status status = gw_parallel_for(threads, build->slices, 1, count_body, build);
 	if (status != GW_OK)
@@ -318,7 +319,7 @@ static gw_status csc_run(struct build *build, unsigned threads)
 
 gw_status gw_csc_build(const struct gw_coo *coo, unsigned threads, struct gw_csc *out)
 {
-	struct build build = {.coo = coo, .csc = out};
+	struct csc_build build = {.coo = coo, .csc = out};
 	memset(out, 0, sizeof(*out));
 	if (coo->num_src >= GW_NONE || coo->num_dst >= 1ull << 40 || coo->num_edges >= 1ull << 33)
 		return gw_fail(GW_LIMIT, "%llu destinations and %llu edges: more than one process can sort",

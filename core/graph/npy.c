@@ -23,17 +23,17 @@
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6
 
-struct cursor {
+struct npy_cursor {
 	const char *at, *end;
 };
 
-static void skip_spaces(struct cursor *c)
+static void skip_spaces(struct npy_cursor *c)
 {
 	while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r'))
 		c->at++;
 }
 
-static bool npy_take(struct cursor *c, char wanted)
+static bool npy_take(struct npy_cursor *c, char wanted)
 {
 	skip_spaces(c);
 	if (c->at == c->end || *c->at != wanted)
@@ -43,7 +43,7 @@ static bool npy_take(struct cursor *c, char wanted)
 }
 
 /* A quoted string without escapes, into text. */
-static bool take_string(struct cursor *c, char *text, size_t room)
+static bool take_string(struct npy_cursor *c, char *text, size_t room)
 {
 	skip_spaces(c);
 	if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
@@ -59,7 +59,7 @@ static bool take_string(struct cursor *c, char *text, size_t room)
 	return c->at++ < c->end;
 }
 
-static bool take_word(struct cursor *c, const char *word)
+static bool take_word(struct npy_cursor *c, const char *word)
 {
 	size_t length = strlen(word);
 	skip_spaces(c);
@@ -69,7 +69,7 @@ static bool take_word(struct cursor *c, const char *word)
 	return true;
 }
 
-static bool npy_take_number(struct cursor *c, uint64_t *out)
+static bool npy_take_number(struct npy_cursor *c, uint64_t *out)
 {
 	skip_spaces(c);
 	if (c->at == c->end || !isdigit((unsigned char)*c->at))
@@ -86,7 +86,7 @@ static bool npy_take_number(struct cursor *c, uint64_t *out)
 	return true;
 }
 
-static gw_status parse_shape(struct cursor *c, struct gw_npy *npy)
+static gw_status parse_shape(struct npy_cursor *c, struct gw_npy *npy)
 {
 	if (!npy_take(c, '('))
 		return gw_fail(GW_FORMAT, "'shape' is not a tuple");
@@ -112,7 +112,7 @@ struct seen {
 	bool fortran;
 };
 
-static gw_status parse_entry(struct cursor *c, struct gw_npy *npy, struct seen *seen)
+static gw_status parse_entry(struct npy_cursor *c, struct gw_npy *npy, struct seen *seen)
 {
 	char key[32], value[32];
 	if (!take_string(c, key, sizeof(key)) || !npy_take(c, ':'))
@@ -140,7 +140,7 @@ static gw_status parse_entry(struct cursor *c, struct gw_npy *npy, struct seen *
 	return gw_fail(GW_FORMAT, "the header has an unknown or a second key '%s'", key);
 }
 
-static gw_status parse_dictionary(struct cursor *c, struct gw_npy *npy)
+static gw_status parse_dictionary(struct npy_cursor *c, struct gw_npy *npy)
 {
 	struct seen seen = {0};
 	if (!npy_take(c, '{'))
@@ -202,7 +202,7 @@ gw_status gw_npy_parse(const void *header, size_t bytes, struct gw_npy *out)
 	if (length > bytes - start)
 		return gw_fail(GW_FORMAT, "its header of %llu bytes does not end within the first %zu bytes",
 			       (unsigned long long)length, bytes);
-	struct cursor cursor = {(const char *)b + start, (const char *)b + start + length};
+	struct npy_cursor cursor = {(const char *)b + start, (const char *)b + start + length};
 	gw_status status = parse_dictionary(&cursor, out);
 	if (status != GW_OK)
 		return status;

@@ -17,7 +17,7 @@
 
 #define GRAIN 65536u /* rows or elements to a chunk */
 
-struct check {
+struct part_check {
 	const struct gw_part *part;
 	const struct gw_graph_meta *meta;
 	uint32_t number;
@@ -30,7 +30,7 @@ struct check {
 };
 
 /* What is wrong, with the file and the key in front. Its digests fit: whoever wrote the file wrote it so. */
-__attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct check *check, gw_status status,
+__attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct part_check *check, gw_status status,
 								 const struct gw_array *array, const char *format, ...)
 {
 	char text[256];
@@ -44,7 +44,7 @@ __attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct ch
 
 static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct check *check = context;
+	const struct part_check *check = context;
 	const struct gw_adjacency *a = check->lists;
 	(void)thread;
 	for (uint64_t row = begin; row < end; row++) {
@@ -59,7 +59,7 @@ static gw_status offsets_body(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-static gw_status check_offsets(struct check *check, unsigned threads)
+static gw_status check_offsets(struct part_check *check, unsigned threads)
 {
 	const struct gw_adjacency *a = check->lists;
 	uint64_t first = gw_load_id(a->indptr, a->indptr_bytes, a->column);
@@ -99,7 +99,7 @@ static uint64_t first_key(const struct gw_array *array, uint64_t position)
 }
 
 /* Ids of a list in range and in order. */
-static gw_status check_list(const struct check *check, uint64_t row, uint64_t id_count, uint32_t relations)
+static gw_status check_list(const struct part_check *check, uint64_t row, uint64_t id_count, uint32_t relations)
 {
 	const struct gw_adjacency *a = check->lists;
 	uint64_t from, to, last_key = 0, last_id = 0;
@@ -125,7 +125,7 @@ static gw_status check_list(const struct check *check, uint64_t row, uint64_t id
 
 static gw_status lists_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct check *check = context;
+	const struct part_check *check = context;
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
 	(void)thread;
 	gw_status status = GW_OK;
@@ -136,7 +136,7 @@ static gw_status lists_body(void *context, uint64_t begin, uint64_t end, unsigne
 
 /* An edge of a transposed list: its id is one of the type, owned by the owner of its destination and, where that is
  * this part, it comes from this row. */
-static gw_status check_out_edge(const struct check *check, uint64_t row, uint64_t position)
+static gw_status check_out_edge(const struct part_check *check, uint64_t row, uint64_t position)
 {
 	const struct gw_adjacency *a = check->lists;
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
@@ -168,7 +168,7 @@ static gw_status check_out_edge(const struct check *check, uint64_t row, uint64_
 }
 
 /* A list's order by time or relation shows in the edges whose keys are here: those that this part owns. */
-static gw_status check_out_list(const struct check *check, uint64_t row)
+static gw_status check_out_list(const struct part_check *check, uint64_t row)
 {
 	const struct gw_adjacency *a = check->lists, *in = gw_part_adjacency(check->part, check->etype);
 	uint64_t from, to, last_key = 0, last_id = 0;
@@ -206,7 +206,7 @@ static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, uns
  * and thresholds of 0: nothing can be drawn from it. */
 static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct check *check = context;
+	const struct part_check *check = context;
 	const uint32_t *table = (const uint32_t *)check->array->data;
 	(void)thread;
 	for (uint64_t row = begin; row < end; row++) {
@@ -230,7 +230,7 @@ static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigne
 
 static gw_status bool_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct check *check = context;
+	const struct part_check *check = context;
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
 		if (check->array->data[i] > 1)
@@ -242,7 +242,7 @@ static gw_status bool_body(void *context, uint64_t begin, uint64_t end, unsigned
 
 static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	const struct check *check = context;
+	const struct part_check *check = context;
 	const uint64_t *offsets = (const uint64_t *)check->array->data;
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
@@ -254,7 +254,7 @@ static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-static gw_status part_check_check_strings(struct check *check, unsigned threads)
+static gw_status part_check_strings(struct part_check *check, unsigned threads)
 {
 	const char *key = check->array->meta->key;
 	const uint64_t *offsets = (const uint64_t *)check->array->data;
@@ -271,28 +271,28 @@ static gw_status part_check_check_strings(struct check *check, unsigned threads)
 	return gw_parallel_for(threads, count, GRAIN, strings_body, check);
 }
 
-static const struct gw_array *node_array(const struct check *check, uint32_t ntype, const char *name)
+static const struct gw_array *node_array(const struct part_check *check, uint32_t ntype, const char *name)
 {
 	char key[2 * GW_NAME_MAX + 16];
 	snprintf(key, sizeof(key), "node/%s/%s", check->meta->ntypes[ntype].name, name);
 	return gw_part_array(check->part, key);
 }
 
-static const struct gw_array *edge_array(const struct check *check, const char *name)
+static const struct gw_array *edge_array(const struct part_check *check, const char *name)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	snprintf(key, sizeof(key), "edge/%s/%s", check->meta->etypes[check->etype].folder, name);
 	return gw_part_array(check->part, key);
 }
 
-static const struct gw_array *sort_keys(const struct check *check, const struct gw_edge_type *type)
+static const struct gw_array *sort_keys(const struct part_check *check, const struct gw_edge_type *type)
 {
 	if (type->order == GW_ORDER_SRC)
 		return NULL;
 	return edge_array(check, type->order == GW_ORDER_TIME_SRC ? type->time_name : "rel");
 }
 
-static gw_status check_etype(struct check *check, unsigned threads)
+static gw_status check_etype(struct part_check *check, unsigned threads)
 {
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
 	check->lists = gw_part_adjacency(check->part, check->etype);
@@ -303,7 +303,7 @@ static gw_status check_etype(struct check *check, unsigned threads)
 	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
 }
 
-static gw_status part_check_check_transpose(struct check *check, unsigned threads)
+static gw_status part_check_transpose(struct part_check *check, unsigned threads)
 {
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
 	check->lists = gw_part_out_adjacency(check->part, check->etype);
@@ -325,14 +325,14 @@ static bool part_check_ends_with(const char *text, const char *suffix)
 	return length > tail && strcmp(text + length - tail, suffix) == 0;
 }
 
-static gw_status check_array(struct check *check, unsigned threads)
+static gw_status check_array(struct part_check *check, unsigned threads)
 {
 	const struct gw_array *array = check->array;
 	struct gw_array_key key;
 	if (array->meta->dtype == GW_BOOL)
 		return gw_parallel_for(threads, array->rows * array->row_bytes, 16ull * GRAIN, bool_body, check);
 	if (part_check_ends_with(array->meta->key, ".offsets"))
-		return part_check_check_strings(check, threads);
+		return part_check_strings(check, threads);
 	gw_status status = gw_array_key_parse(check->meta, array->meta->key, &key);
 	if (status != GW_OK || !key.edge || !part_check_ends_with(key.name, ".alias"))
 		return status;
@@ -342,12 +342,12 @@ static gw_status check_array(struct check *check, unsigned threads)
 
 gw_status gw_part_check(const struct gw_part *part, unsigned threads)
 {
-	struct check check = {.part = part, .meta = gw_part_meta(part), .number = gw_part_number(part)};
+	struct part_check check = {.part = part, .meta = gw_part_meta(part), .number = gw_part_number(part)};
 	gw_status status = GW_OK;
 	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
 		status = check_etype(&check, threads);
 	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
-		status = part_check_check_transpose(&check, threads);
+		status = part_check_transpose(&check, threads);
 	for (uint32_t i = 0; status == GW_OK && (check.array = gw_part_array_at(part, i)); i++)
 		status = check_array(&check, threads);
 	return status;

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # sanitized.sh asan|tsan: test programs under sanitizers. The thread sanitizer sees only programs that make threads: all
-# of conformance, whose servers and clients do, and the others that say so. Of the two that read by the thousand on the
-# same threads it sees one.
+# of conformance and client, whose servers and clients do, and the others that say so. Of the two that read by the
+# thousand on the same threads it sees one.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 
 threaded_regex() {
 	local names
-	mapfile -t names < <({ find test/conformance -name 'test_*.c' ! -name test_transport_reads.c; grep -lE 'thread|parallel' test/{unit,oracle}/test_*.c; } |
+	mapfile -t names < <({ find test/conformance test/client -name 'test_*.c' ! -name test_transport_reads.c; grep -lE 'thread|parallel' test/{unit,oracle}/test_*.c; } |
 		xargs -r -n 1 basename | sed 's/\.c$//')
 	local IFS='|'
 	echo "^(${names[*]:-none})\$"
 }
 
 case $1 in
-asan) regex=$(test_regex unit conformance oracle) ;;
+asan) regex=$(test_regex unit conformance client oracle) ;;
 tsan) regex=$(threaded_regex) ;;
 esac
 # The second driver under mapped memory shows the thread sanitizer nothing that the first does not.

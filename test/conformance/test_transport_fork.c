@@ -136,7 +136,7 @@ static void children_of_every_moment(void **state)
 		assert_int_equal(pthread_create(&thread, NULL, live_on, &life), 0);
 		pid_t child = gw_midst_fork(&here);
 		if (child == 0)
-			_exit(live_in_child(&bed) ? 0 : 1);
+			gw_midst_exit(live_in_child(&bed));
 		pthread_join(thread, NULL);
 		if (!gw_midst_child_well(child))
 			fail_msg("a child that was forked at allocation %lu", n);
@@ -284,7 +284,7 @@ static void a_service_that_is_being_stopped(void **state)
 	if (child == 0) {
 		hub_begin(&own);
 		hub_end(&own);
-		_exit(0);
+		gw_midst_exit(true);
 	}
 	pthread_join(stopper, NULL);
 	pthread_join(caller, NULL);
@@ -307,7 +307,7 @@ static void a_service_that_goes_on(void **state)
 		hub_end(&own);
 		gw_endpoint_close(other);
 		hub_end(&hub);
-		_exit(0);
+		gw_midst_exit(true);
 	}
 	assert_true(gw_midst_child_well(child));
 	gw_endpoint_close(other);

@@ -110,7 +110,7 @@ refuses "bench: latency of memory by itself" 2 'needs --matrix' "$GRAPHWIRE" ben
 refuses "bench: runs longer than a table" 1 'no runs' "$GRAPHWIRE" bench gather --table 1Mi --row 64Ki --batch 16 --run 17
 refuses "bench: a run of none" 2 'run' "$GRAPHWIRE" bench gather --run 0
 refuses "bench: no folder for the JSON" 1 'absent/x' "$GRAPHWIRE" bench latency --rounds 10 --json absent/x
-refuses "bench: servers without a graph" 1 'part-config' "$GRAPHWIRE" bench minibatch --servers 127.0.0.1:1
+refuses "bench: servers without a graph" 2 'part-config' "$GRAPHWIRE" bench minibatch --servers 127.0.0.1:1
 
 # Interrupted while it makes its graph, and while its servers run; the pause stands for a benchmark that goes on.
 for moment in whole parts graphwire/key-; do

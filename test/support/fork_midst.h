@@ -16,6 +16,9 @@ void gw_midst_stand(struct gw_midst *midst);
 /* Waits until somebody stands, and forks. The child ends by itself if it hangs. As fork(2), but for failures. */
 pid_t gw_midst_fork(struct gw_midst *midst);
 
+/* Ends a child at once: a sanitizer's own end would miss the threads that are not there. */
+_Noreturn void gw_midst_exit(bool well);
+
 /* Whether the child ended with status 0; says how if not. */
 bool gw_midst_child_well(pid_t child);
 

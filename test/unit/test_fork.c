@@ -56,7 +56,7 @@ static void a_fork_waits_for_a_lock(void **state)
 		pthread_mutex_lock(&first_lock);
 		pthread_mutex_lock(&second_lock);
 		bool well = pairs[0] == 1 && pairs[1] == 1 && first_children == 1 && second_children == 1;
-		_exit(well ? 0 : 1);
+		gw_midst_exit(well);
 	}
 	pthread_join(thread, NULL);
 	assert_true(gw_midst_child_well(child));
@@ -90,7 +90,7 @@ static void locks_are_taken_in_order(void **state)
 		pid_t child = fork();
 		assert_true(child >= 0);
 		if (child == 0)
-			_exit(0);
+			gw_midst_exit(true);
 		assert_true(gw_midst_child_well(child));
 	}
 	atomic_store(&stop, true);
@@ -107,8 +107,8 @@ static void children_fork(void **state)
 	if (child == 0) {
 		pid_t grandchild = fork();
 		if (grandchild == 0)
-			_exit(first_children == 2 ? 0 : 1);
-		_exit(first_children == 1 && gw_midst_child_well(grandchild) ? 0 : 1);
+			gw_midst_exit(first_children == 2);
+		gw_midst_exit(first_children == 1 && gw_midst_child_well(grandchild));
 	}
 	assert_true(gw_midst_child_well(child));
 }

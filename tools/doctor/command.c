@@ -17,7 +17,7 @@
 #define KEY_BYTES_MAX 1024
 
 /* A row for each thing that is looked at. */
-static const struct check {
+static const struct doctor_check {
 	const char *section;
 	void (*run)(struct gw_doctor *doctor);
 } checks[] = {
@@ -56,7 +56,7 @@ void gw_doctor_transports(struct gw_doctor *doctor)
 	}
 }
 
-struct command {
+struct doctor_command {
 	struct gw_doctor doctor;
 	struct gw_doctor_peers peers;
 	const char *servers[SERVERS_MAX];
@@ -70,7 +70,7 @@ struct command {
 
 static gw_status take_server(void *input, char *text)
 {
-	struct command *c = input;
+	struct doctor_command *c = input;
 	if (c->peers.count == SERVERS_MAX)
 		return gw_fail(GW_LIMIT, "more than %d servers", SERVERS_MAX);
 	c->servers[c->peers.count++] = text;
@@ -79,7 +79,7 @@ static gw_status take_server(void *input, char *text)
 
 static gw_status check_together(void *input)
 {
-	const struct command *c = input;
+	const struct doctor_command *c = input;
 	if (c->peers.count == 0 && (c->key_file || c->peers.transport))
 		return gw_fail(GW_INVALID, "--%s is for servers: name them with --server HOST:PORT",
 			       c->key_file ? "key-file" : "transport");
@@ -91,20 +91,21 @@ static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 static const struct gw_option table[] = {
 	{"server", "HOST:PORT", "a server to reach by every transport; may be given again", 0,
 	 GW_OPTION_CALL(take_server)},
-	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(struct command, key_file)},
+	{"key-file", "FILE", "the servers' key; on loopback it is found", 0,
+	 GW_OPTION_TEXT(struct doctor_command, key_file)},
 	{"insecure", NULL, "reach servers on loopback that have no key, too", 0,
-	 GW_OPTION_FLAG(struct command, peers.insecure)},
+	 GW_OPTION_FLAG(struct doctor_command, peers.insecure)},
 	{"transport", "auto|tcp|shm|verbs", "one that must reach every server (auto: any)", 0,
-	 GW_OPTION_CHOICE(struct command, peers.transport, transports)},
+	 GW_OPTION_CHOICE(struct doctor_command, peers.transport, transports)},
 	{"row", "BYTES", "bytes of a row, for the times and rates of reads (512)", 0,
-	 GW_OPTION_NUMBER(struct command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX)},
+	 GW_OPTION_NUMBER(struct doctor_command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX)},
 	{"timeout", "MS", "how long a connect may take (5000)", 0,
-	 GW_OPTION_NUMBER(struct command, peers.timeout_ms, 1, 600000)},
+	 GW_OPTION_NUMBER(struct doctor_command, peers.timeout_ms, 1, 600000)},
 	{"measure", "MS", "how long each transport of a server is measured (800)", 0,
-	 GW_OPTION_NUMBER(struct command, peers.measure_ms, 10, 600000)},
+	 GW_OPTION_NUMBER(struct doctor_command, peers.measure_ms, 10, 600000)},
 	{"bytes", "SIZE", "what a server or a cache here will keep in memory: does it fit?", 0,
-	 GW_OPTION_NUMBER(struct command, doctor.bytes, 1, 1ull << 50)},
-	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct command, json)},
+	 GW_OPTION_NUMBER(struct doctor_command, doctor.bytes, 1, 1ull << 50)},
+	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct doctor_command, json)},
 	{0},
 };
 
@@ -125,7 +126,7 @@ static const char doc[] =
 	"Exit status: 0 no problem, 1 a problem (a server that no transport reaches, memory that does not suffice), 2 "
 	"bad options.";
 
-static void look_at_devices(struct command *c)
+static void look_at_devices(struct doctor_command *c)
 {
 	c->doctor.reports = c->reports;
 #ifdef GRAPHWIRE_VERBS
@@ -138,7 +139,7 @@ static void look_at_devices(struct command *c)
 #endif
 }
 
-static gw_status run(struct command *c)
+static gw_status run(struct doctor_command *c)
 {
 	gw_status status = GW_OK;
 	if (c->key_file) {
@@ -172,7 +173,7 @@ int gw_tool_doctor(int argc, char **argv)
 		.doc = doc,
 		.check = check_together,
 	};
-	struct command *c = gw_calloc(1, sizeof(*c));
+	struct doctor_command *c = gw_calloc(1, sizeof(*c));
 	int result = 1;
 	if (c) {
 		c->doctor.root = "";

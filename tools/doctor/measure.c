@@ -31,7 +31,7 @@
 #define READS_NS      (2000 * GW_NS_PER_MS) /* past the connect's deadline and the time to measure, for all reads */
 #define LATE_NS       GW_NS_PER_SECOND      /* past the deadline, for the transport to say so */
 
-struct slot {
+struct measure_slot {
 	struct gw_read_set set;
 	struct gw_span spans[SPANS];
 	uint32_t count, posted;
@@ -47,7 +47,7 @@ struct gw_doctor_reader {
 	uint64_t measure_ns; /* a quarter for single rows, a quarter for many, half for ranges */
 	uint64_t drawn;      /* random numbers so far */
 	uint32_t row_bytes;
-	struct slot slots[SLOTS];
+	struct measure_slot slots[SLOTS];
 	struct gw_histogram times;
 };
 
@@ -145,13 +145,13 @@ static uint32_t fit(const struct gw_doctor_reader *reader, uint32_t bytes)
 }
 
 /* Posts what there is room for. */
-static void slot_post(struct gw_doctor_reader *reader, struct slot *slot)
+static void slot_post(struct gw_doctor_reader *reader, struct measure_slot *slot)
 {
 	slot->posted += (uint32_t)gw_endpoint_readv(reader->endpoint, &slot->set, region_of(reader), reader->buffer,
 						    slot->spans + slot->posted, slot->count - slot->posted, true);
 }
 
-static void slot_begin(struct gw_doctor_reader *reader, struct slot *slot, uint32_t count)
+static void slot_begin(struct gw_doctor_reader *reader, struct measure_slot *slot, uint32_t count)
 {
 	slot->set = (struct gw_read_set){.cookie = slot, .deadline_ns = reader->deadline_ns};
 	slot->count = count;
@@ -161,7 +161,7 @@ static void slot_begin(struct gw_doctor_reader *reader, struct slot *slot, uint3
 }
 
 /* Waits until a slot has ended, posting what had no room before. */
-static gw_status slots_wait(struct gw_doctor_reader *reader, struct slot **ended)
+static gw_status slots_wait(struct gw_doctor_reader *reader, struct measure_slot **ended)
 {
 	uint64_t end = reader->deadline_ns + LATE_NS;
 	*ended = NULL;
@@ -189,7 +189,7 @@ static gw_status slots_wait(struct gw_doctor_reader *reader, struct slot **ended
 /* Reads spans[0 .. count) of the first slot, alone. */
 static gw_status read_alone(struct gw_doctor_reader *reader, uint32_t count)
 {
-	struct slot *ended;
+	struct measure_slot *ended;
 	slot_begin(reader, &reader->slots[0], count);
 	return slots_wait(reader, &ended);
 }
@@ -241,7 +241,7 @@ static gw_status measure_latency(struct gw_doctor_reader *reader, uint32_t bytes
 	return GW_OK;
 }
 
-static void slot_fill(struct gw_doctor_reader *reader, struct slot *slot, uint32_t bytes, uint32_t count)
+static void slot_fill(struct gw_doctor_reader *reader, struct measure_slot *slot, uint32_t bytes, uint32_t count)
 {
 	uint64_t base = (uint64_t)(slot - reader->slots) * SLOT_BYTES;
 	for (uint32_t i = 0; i < count; i++)
@@ -259,7 +259,7 @@ static gw_status stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_
 	}
 	uint64_t now = begun;
 	while (open > 0) {
-		struct slot *slot;
+		struct measure_slot *slot;
 		gw_status status = slots_wait(reader, &slot);
 		if (status)
 			return status;

@@ -48,7 +48,7 @@ static int field_of(const char *name, size_t bytes)
 	return APT_FIELDS;
 }
 
-struct reader {
+struct apt_reader {
 	const struct gw_text *text;
 	struct apt_index *index;
 	uint32_t room;
@@ -58,7 +58,7 @@ struct reader {
 	uint64_t line, stanza_line;
 };
 
-static gw_status end_stanza(struct reader *reader)
+static gw_status end_stanza(struct apt_reader *reader)
 {
 	if (!reader->any)
 		return GW_OK;
@@ -88,7 +88,7 @@ static gw_status end_stanza(struct reader *reader)
 	return GW_OK;
 }
 
-static gw_status read_line(struct reader *reader, const char *at, const char *end)
+static gw_status read_line(struct apt_reader *reader, const char *at, const char *end)
 {
 	if (trimmed(at, end).bytes == 0)
 		return end_stanza(reader);
@@ -121,7 +121,7 @@ static gw_status read_line(struct reader *reader, const char *at, const char *en
 
 static gw_status read_stanzas(const struct gw_text *text, struct apt_index *index)
 {
-	struct reader reader = {.text = text, .index = index, .field = APT_FIELDS};
+	struct apt_reader reader = {.text = text, .index = index, .field = APT_FIELDS};
 	const char *at = text->data, *stop = text->data + text->bytes, *end;
 	while (at < stop) {
 		const char *next = gw_line_next(at, stop, &end);

@@ -39,13 +39,13 @@ static const char doc[] =
 	"  graphwire import --from chunked/metadata.json --out graph/\n"
 	"  graphwire import apt --out packages/\n";
 
-struct arguments {
+struct import_arguments {
 	struct gw_import_options import;
 	struct gw_import_word *words;
 	bool comments_given;
 };
 
-static gw_status add_word(struct arguments *a, enum gw_import_kind kind, const char *text)
+static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, const char *text)
 {
 	gw_status status = gw_import_word_check(kind, text);
 	if (status)
@@ -93,7 +93,7 @@ static gw_status parse_delimiter(const char *text, char *out)
 
 static gw_status take_delimiter(void *input, char *text)
 {
-	struct gw_table_format *format = &((struct arguments *)input)->import.text;
+	struct gw_table_format *format = &((struct import_arguments *)input)->import.text;
 	gw_status status = parse_delimiter(text, &format->delimiter);
 	format->quotes = format->delimiter == ',' || format->delimiter == ';';
 	return status;
@@ -102,20 +102,20 @@ static gw_status take_delimiter(void *input, char *text)
 static gw_status take_header(void *input, char *text)
 {
 	(void)text;
-	((struct arguments *)input)->import.text.header = GW_HEADER_YES;
+	((struct import_arguments *)input)->import.text.header = GW_HEADER_YES;
 	return GW_OK;
 }
 
 static gw_status take_no_header(void *input, char *text)
 {
 	(void)text;
-	((struct arguments *)input)->import.text.header = GW_HEADER_NONE;
+	((struct import_arguments *)input)->import.text.header = GW_HEADER_NONE;
 	return GW_OK;
 }
 
 static gw_status take_comments(void *input, char *text)
 {
-	struct arguments *a = input;
+	struct import_arguments *a = input;
 	if (strlen(text) > GW_TABLE_COMMENTS_MAX)
 		return gw_fail(GW_INVALID, "at most %u characters", GW_TABLE_COMMENTS_MAX);
 	snprintf(a->import.text.comments, sizeof(a->import.text.comments), "%s", text);
@@ -125,7 +125,7 @@ static gw_status take_comments(void *input, char *text)
 
 static gw_status check(void *input)
 {
-	const struct gw_import_options *o = &((const struct arguments *)input)->import;
+	const struct gw_import_options *o = &((const struct import_arguments *)input)->import;
 	const struct {
 		const char *option, *column;
 	} columns[] = {{"src-column", o->src_column},
@@ -142,7 +142,7 @@ static gw_status check(void *input)
 		return GW_INVALID;
 	bool inputs = false;
 	for (uint32_t i = 0; i < o->num_words; i++) {
-		enum gw_import_kind kind = ((const struct arguments *)input)->words[i].kind;
+		enum gw_import_kind kind = ((const struct import_arguments *)input)->words[i].kind;
 		inputs |= kind == GW_IMPORT_EDGES || kind == GW_IMPORT_TRIPLES;
 	}
 	if (!inputs)
@@ -155,7 +155,7 @@ static gw_status check(void *input)
 static const char *const formats[] = {"auto", "text", "npy", "npz", "dgl", NULL};
 static const char *const id_kinds[] = {"auto", "dense", "compact", "text", NULL};
 
-#define A struct arguments
+#define A struct import_arguments
 static const struct gw_option table[] = {
 	{.help = "Input (each may be given several times):", .group = 1},
 	{"from", "FILE", "edges of a homogeneous graph: text (gzip or not), .npy, .npz; or DGL's metadata.json", 1,
@@ -217,7 +217,7 @@ int gw_tool_import(int argc, char **argv)
 							  "inputs are named by --from, --edges or --triples",
 						  .doc = doc,
 						  .check = check};
-	struct arguments a = {0};
+	struct import_arguments a = {0};
 	struct gw_builder_stats stats = {0};
 	char name[GW_NAME_MAX + 1];
 	if (argc > 1 && strcmp(argv[1], "apt") == 0) {

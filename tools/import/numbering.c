@@ -17,7 +17,7 @@
 #define AHEAD       8ull /* positions looked up ahead in a shard, for each step of the way */
 
 /* A stretch of one column. */
-struct piece {
+struct numbering_piece {
 	uint32_t column;
 	uint64_t begin, end; /* rows */
 	uint64_t position;   /* of its first value, over all columns */
@@ -26,7 +26,7 @@ struct piece {
 
 struct work {
 	struct gw_numbering_column *columns;
-	struct piece *pieces;
+	struct numbering_piece *pieces;
 	uint64_t *starts; /* [num_columns] the first position of each column */
 	uint32_t num_columns;
 	uint64_t num_pieces, positions;
@@ -59,14 +59,14 @@ static gw_status cut_pieces(struct work *work, uint32_t count)
 	work->pieces = gw_calloc(work->num_pieces, sizeof(*work->pieces));
 	if (!work->pieces || !work->starts)
 		return GW_NO_MEMORY;
-	struct piece *piece = work->pieces;
+	struct numbering_piece *piece = work->pieces;
 	for (uint32_t c = 0; c < count; c++) {
 		work->starts[c] = work->positions;
 		for (uint64_t at = 0; at < work->columns[c].rows; at += PIECE_ROWS) {
 			uint64_t rows =
 				work->columns[c].rows - at < PIECE_ROWS ? work->columns[c].rows - at : PIECE_ROWS;
-			*piece++ =
-				(struct piece){.column = c, .begin = at, .end = at + rows, .position = work->positions};
+			*piece++ = (struct numbering_piece){
+				.column = c, .begin = at, .end = at + rows, .position = work->positions};
 			work->positions += rows * width(&work->columns[c]);
 		}
 	}
@@ -86,7 +86,7 @@ static gw_status hash_pieces(void *context, uint64_t begin, uint64_t end, unsign
 	(void)thread;
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
-		const struct piece *piece = &work->pieces[p];
+		const struct numbering_piece *piece = &work->pieces[p];
 		const struct gw_numbering_column *column = &work->columns[piece->column];
 		uint64_t *counts = work->cursors + p * SHARDS, w = width(column), at = piece->position;
 		for (uint64_t i = piece->begin * w; i < piece->end * w; i++) {
@@ -118,7 +118,7 @@ static gw_status sort_pieces(void *context, uint64_t begin, uint64_t end, unsign
 	(void)thread;
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
-		const struct piece *piece = &work->pieces[p];
+		const struct numbering_piece *piece = &work->pieces[p];
 		uint64_t *cursors = work->cursors + p * SHARDS;
 		uint64_t values = (piece->end - piece->begin) * width(&work->columns[piece->column]);
 		for (uint64_t i = piece->position; i < piece->position + values; i++)
@@ -233,7 +233,7 @@ static gw_status find_in_shards(void *context, uint64_t begin, uint64_t end, uns
 	return GW_OK;
 }
 
-static uint64_t piece_end(const struct work *work, const struct piece *piece)
+static uint64_t piece_end(const struct work *work, const struct numbering_piece *piece)
 {
 	return piece->position + (piece->end - piece->begin) * width(&work->columns[piece->column]);
 }
@@ -243,7 +243,7 @@ static gw_status count_firsts(void *context, uint64_t begin, uint64_t end, unsig
 	(void)thread;
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
-		struct piece *piece = &work->pieces[p];
+		struct numbering_piece *piece = &work->pieces[p];
 		for (uint64_t i = piece->position; i < piece_end(work, piece); i++)
 			piece->firsts += work->first[i] == i;
 	}
@@ -255,7 +255,7 @@ static gw_status number_firsts(void *context, uint64_t begin, uint64_t end, unsi
 	(void)thread;
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
-		const struct piece *piece = &work->pieces[p];
+		const struct numbering_piece *piece = &work->pieces[p];
 		const struct gw_numbering_column *column = &work->columns[piece->column];
 		uint64_t number = piece->firsts, index = piece->begin * width(column);
 		for (uint64_t i = piece->position; i < piece_end(work, piece); i++, index++) {
@@ -274,7 +274,7 @@ static gw_status replace_values(void *context, uint64_t begin, uint64_t end, uns
 	(void)thread;
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
-		const struct piece *piece = &work->pieces[p];
+		const struct numbering_piece *piece = &work->pieces[p];
 		const struct gw_numbering_column *column = &work->columns[piece->column];
 		uint64_t index = piece->begin * width(column);
 		for (uint64_t i = piece->position; i < piece_end(work, piece); i++)

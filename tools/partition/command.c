@@ -29,7 +29,7 @@ static const char doc[] =
 	"                      --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
 
-struct arguments {
+struct partition_arguments {
 	struct gw_plan plan;
 	const char *graph, *out;
 	bool replace, json;
@@ -37,7 +37,7 @@ struct arguments {
 
 static gw_status check(void *input)
 {
-	const struct gw_plan *plan = &((const struct arguments *)input)->plan;
+	const struct gw_plan *plan = &((const struct partition_arguments *)input)->plan;
 	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
 		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but %u is the most",
 			       (unsigned long long)plan->parts * plan->trainers, GW_PARTS_MAX);
@@ -47,7 +47,7 @@ static gw_status check(void *input)
 static const char *const methods[] = {"metis", "random", NULL};
 static const char *const objectives[] = {"cut", "vol", NULL};
 
-#define A struct arguments
+#define A struct partition_arguments
 static const struct gw_option table[] = {
 	{"num-parts", "N", "how many parts, one for each machine", 0,
 	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "how many parts?")},
@@ -106,7 +106,7 @@ static uint64_t peak_bytes(int who)
 }
 
 /* An output that is there already is refused before hours of work, not after; the input itself, even with --replace. */
-static gw_status check_output(const struct arguments *a, const struct gw_graph_meta *meta)
+static gw_status check_output(const struct partition_arguments *a, const struct gw_graph_meta *meta)
 {
 	struct stat in, out;
 	if (!a->replace && lstat(a->out, &out) == 0)
@@ -130,7 +130,8 @@ static gw_status check_counts(const struct gw_plan *plan, const struct gw_graph_
 	return gw_metis_check_counts(nodes, 0, edges, 1);
 }
 
-static gw_status run_part(const struct arguments *a, const struct gw_part *part, struct gw_plan_report *report)
+static gw_status run_part(const struct partition_arguments *a, const struct gw_part *part,
+			  struct gw_plan_report *report)
 {
 	struct gw_assignment assignment = {0};
 	struct gw_plan_quality quality = {0};
@@ -165,7 +166,7 @@ static gw_status run_part(const struct arguments *a, const struct gw_part *part,
 	return status;
 }
 
-static gw_status run(const struct arguments *a)
+static gw_status run(const struct partition_arguments *a)
 {
 	struct gw_part_options open = {.mapped = true, .load = {.verify_threads = a->plan.threads}};
 	struct gw_graph_meta *meta = NULL;
@@ -203,11 +204,11 @@ int gw_tool_partition(int argc, char **argv)
 {
 	static const struct gw_options options = {.table = table,
 						  .argument = "GRAPH",
-						  .argument_to = GW_OPTION_TEXT(struct arguments, graph),
+						  .argument_to = GW_OPTION_TEXT(struct partition_arguments, graph),
 						  .argument_missing = "which graph? Name its JSON or its folder",
 						  .doc = doc,
 						  .check = check};
-	struct arguments a = {.plan = {.trainers = 1}};
+	struct partition_arguments a = {.plan = {.trainers = 1}};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = run(&a);
 	if (status) {

@@ -20,7 +20,7 @@
 #define RADIX_MIN      512u /* below it quicksort, whose worst case is then bounded too */
 #define RADIX_BITS     11u
 
-struct build {
+struct symmetric_build {
 	const struct gw_symmetric_source *source;
 	uint64_t nodes;
 	uint32_t *start;  /* [nodes + 1]: where a node's list begins in list */
@@ -45,7 +45,7 @@ uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges)
 
 static gw_status count_loops(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct symmetric_build *build = context;
 	const struct gw_symmetric_source *source = build->source;
 	const struct gw_adjacency *a = source->adjacency;
 	uint64_t loops = 0;
@@ -64,7 +64,7 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 {
 	uint64_t loops = 0;
 	for (size_t i = 0; i < count; i++) {
-		struct build build = {.source = &sources[i], .loops = &loops};
+		struct symmetric_build build = {.source = &sources[i], .loops = &loops};
 		if (sources[i].src_base == sources[i].dst_base) /* one type at both ends: no others can meet */
 			gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, count_loops, &build);
 	}
@@ -74,7 +74,7 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 /* Adds one to the count of both ends of every edge that is no loop. */
 static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct symmetric_build *build = context;
 	const struct gw_symmetric_source *source = build->source;
 	const struct gw_adjacency *a = source->adjacency;
 	for (uint64_t row = begin; row < end; row++) {
@@ -101,7 +101,7 @@ static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigne
 /* Writes each end of every edge into the other's list. */
 static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct symmetric_build *build = context;
 	const struct gw_symmetric_source *source = build->source;
 	const struct gw_adjacency *a = source->adjacency;
 	for (uint64_t row = begin; row < end; row++) {
@@ -191,7 +191,7 @@ static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits
 /* Sorts the lists of [begin, end) and leaves the number of distinct ids of each in cursor. */
 static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct symmetric_build *build = context;
 	for (uint64_t v = begin; v < end; v++) {
 		uint32_t *ids = build->list + build->start[v];
 		size_t n = build->start[v + 1] - build->start[v];
@@ -215,7 +215,7 @@ static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigne
 /* Writes the distinct ids of [begin, end) and how often each came. */
 static gw_status write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
-	struct build *build = context;
+	struct symmetric_build *build = context;
 	struct gw_symmetric *out = build->out;
 	for (uint64_t v = begin; v < end; v++) {
 		const uint32_t *ids = build->list + build->start[v];
@@ -235,7 +235,7 @@ static gw_status write_lists(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
-static gw_status for_sources(struct build *build, const struct gw_symmetric_source *sources, size_t count,
+static gw_status for_sources(struct symmetric_build *build, const struct gw_symmetric_source *sources, size_t count,
 			     unsigned threads, gw_status (*body)(void *, uint64_t, uint64_t, unsigned))
 {
 	gw_status status = GW_OK;
@@ -247,7 +247,7 @@ static gw_status for_sources(struct build *build, const struct gw_symmetric_sour
 }
 
 /* Counts in cursor become start, and cursor the first write positions. */
-static void place_lists(struct build *build)
+static void place_lists(struct symmetric_build *build)
 {
 	uint32_t sum = 0;
 	for (uint64_t v = 0; v < build->nodes; v++) {
@@ -273,7 +273,7 @@ static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
 
 /* The result's memory, and its offsets from the distinct ids in cursor; cursor becomes the numbers of those that stay.
  */
-static gw_status place_result(struct build *build)
+static gw_status place_result(struct symmetric_build *build)
 {
 	struct gw_symmetric *out = build->out;
 	for (uint64_t v = 0; v < build->nodes; v++) {
@@ -307,7 +307,8 @@ static gw_status place_result(struct build *build)
 	return GW_OK;
 }
 
-static gw_status run(struct build *build, const struct gw_symmetric_source *sources, size_t count, unsigned threads)
+static gw_status run(struct symmetric_build *build, const struct gw_symmetric_source *sources, size_t count,
+		     unsigned threads)
 {
 	gw_status status = for_sources(build, sources, count, threads, count_ends);
 	if (status)
@@ -334,7 +335,7 @@ gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t c
 		return gw_fail(GW_LIMIT, "%llu nodes and %llu edges do not fit in 32-bit ids",
 			       (unsigned long long)nodes, (unsigned long long)out->edges);
 
-	struct build build = {.nodes = nodes, .out = out};
+	struct symmetric_build build = {.nodes = nodes, .out = out};
 	struct gw_arena_options options = {.name = "edges, both ways", .numa = GW_NUMA_LOCAL};
 	struct gw_arena *room = NULL;
 	unsigned scratches = threads ? threads : gw_processors();

@@ -12,6 +12,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fork.h"
+#include "core/base/list.h"
 #include "transport/memory/memory.h"
 
 struct memory_listener {
@@ -102,10 +103,7 @@ static void hub_stop_accepting(struct memory_listener *listener)
 {
 	if (!listener->accepting)
 		return;
-	struct memory_listener **at = &hub.listeners;
-	while (*at != listener)
-		at = &(*at)->next;
-	*at = listener->next;
+	GW_SLIST_REMOVE(hub.listeners, listener, next);
 	listener->accepting = false;
 }
 
@@ -182,11 +180,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 		gw_service_reads_begin(link->service, &link->reads);
 		link->thread = listener->turn++ % listener->group_count;
 		link->requests_end = &link->requests;
-		link->previous = &listener->links;
-		link->next = listener->links;
-		if (link->next)
-			link->next->previous = &link->next;
-		listener->links = link;
+		GW_LIST_INSERT(listener->links, link);
 	}
 	pthread_mutex_unlock(&hub.lock);
 	return status;
@@ -197,9 +191,7 @@ void gw_memory_part(struct memory_link *link)
 	if (!link->listener)
 		return;
 	pthread_mutex_lock(&hub.lock);
-	*link->previous = link->next;
-	if (link->next)
-		link->next->previous = link->previous;
+	GW_LIST_REMOVE(link);
 	leave_service(link);
 	hub_release(link->listener);
 	link->listener = NULL;

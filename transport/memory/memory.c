@@ -13,6 +13,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "transport/mapped.h"
 
 struct memory_endpoint {
@@ -76,9 +77,7 @@ static void memory_close(struct gw_endpoint *base)
 	}
 	gw_memory_part(&endpoint->link);
 	requests_fail(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
-	*endpoint->previous = endpoint->next;
-	if (endpoint->next)
-		endpoint->next->previous = endpoint->previous;
+	GW_LIST_REMOVE(endpoint);
 	gw_free(endpoint);
 }
 
@@ -161,11 +160,7 @@ static gw_status memory_connect(void *opaque, const struct gw_connect_options *o
 	memcpy(endpoint->client_uuid, options->client_uuid, 16);
 	status = memory_greet(endpoint, options);
 	endpoint->base.state = status ? GW_ENDPOINT_LOST : GW_ENDPOINT_OPEN;
-	endpoint->previous = &state->endpoints;
-	endpoint->next = state->endpoints;
-	if (endpoint->next)
-		endpoint->next->previous = &endpoint->next;
-	state->endpoints = endpoint;
+	GW_LIST_INSERT(state->endpoints, endpoint);
 	gw_completions_post(&state->completions, note, status);
 	*out = &endpoint->base;
 	return GW_OK;

@@ -20,6 +20,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "transport/tcp/resolve.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
@@ -106,9 +107,7 @@ void gw_tcp_client_lose(struct tcp_client *client, gw_status status)
 
 static void client_free(struct tcp_client *client)
 {
-	*client->previous = client->next;
-	if (client->next)
-		client->next->previous = client->previous;
+	GW_LIST_REMOVE(client);
 	gw_tcp_resolve_abandon(client->resolve);
 	if (client->addresses)
 		freeaddrinfo(client->addresses);
@@ -354,11 +353,7 @@ static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_op
 		client->auth.key_bytes = options->key_bytes;
 	}
 	memcpy(client->auth.client_uuid, options->client_uuid, 16);
-	client->previous = &loop->clients;
-	client->next = loop->clients;
-	if (client->next)
-		client->next->previous = &client->next;
-	loop->clients = client;
+	GW_LIST_INSERT(loop->clients, client);
 	*out = client;
 	return GW_OK;
 }

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "core/base/list.h"
 #include "core/base/status.h"
 
 #define TCP_IOV_MAX 16
@@ -101,12 +102,7 @@ static inline void tcp_queue_drop(struct tcp_io_queue *queue, struct tcp_io *io)
 {
 	if (!io->queued)
 		return;
-	struct tcp_io **at = &queue->first;
-	while (*at != io)
-		at = &(*at)->next;
-	*at = io->next;
-	if (!*at)
-		queue->end = at;
+	GW_QUEUE_REMOVE(queue->first, queue->end, io, next);
 	queue->count--;
 	io->queued = false;
 }

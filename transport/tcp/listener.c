@@ -16,6 +16,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/tcp/tcp.h"
 
@@ -244,10 +245,7 @@ static void tcp_listener_stop_accepting(struct tcp_listener *listener)
 {
 	if (atomic_exchange(&listener->stopped, true))
 		return;
-	struct tcp_listener **at = &listener->loop->listeners;
-	while (*at != listener)
-		at = &(*at)->next;
-	*at = listener->next;
+	GW_SLIST_REMOVE(listener->loop->listeners, listener, next);
 	if (listener->offer)
 		listener->local->stop(listener->offer);
 	listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);

@@ -25,6 +25,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 
 #define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
@@ -59,9 +60,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 	server->ended = true;
 	server->reading = false;
 	gw_tcp_server_call_leave(server);
-	*server->previous = server->next;
-	if (server->next)
-		server->next->previous = server->previous;
+	GW_LIST_REMOVE(server);
 	if (server->entered) {
 		gw_service_left(server->service, server->number, server->thread);
 		gw_service_reads_end(server->service, &server->read.reads);
@@ -404,11 +403,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 		goto turn_away;
 	}
 	loop->ios++;
-	server->previous = &loop->servers;
-	server->next = loop->servers;
-	if (server->next)
-		server->next->previous = &server->next;
-	loop->servers = server;
+	GW_LIST_INSERT(loop->servers, server);
 	tcp_loop_timer(loop, server->since_ns + server->service->limits.idle_ms * GW_NS_PER_MS);
 	loop->driver->ops->kick(loop->driver, &server->io);
 	return;

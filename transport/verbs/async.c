@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/verbs/verbs.h"
 
@@ -39,10 +40,7 @@ void gw_verbs_async_join(struct verbs_poller *poller)
 void gw_verbs_async_leave(struct verbs_poller *poller)
 {
 	pthread_mutex_lock(&gw_verbs_lock);
-	struct verbs_poller **at = &poller->device->pollers;
-	while (*at != poller)
-		at = &(*at)->next;
-	*at = poller->next;
+	GW_SLIST_REMOVE(poller->device->pollers, poller, next);
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 

@@ -18,6 +18,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/verbs/listener.h"
 
@@ -39,12 +40,9 @@ static void verbs_client_queue_add(struct verbs_client *client)
 
 static void verbs_client_queue_drop(struct verbs_client *client)
 {
-	struct verbs_client **at = &client->cm_listener->loop->calls;
 	if (!client->queued)
 		return;
-	while (*at != client)
-		at = &(*at)->next_queued;
-	*at = client->next_queued;
+	GW_SLIST_REMOVE(client->cm_listener->loop->calls, client, next_queued);
 	client->queued = false;
 }
 
@@ -60,9 +58,7 @@ void gw_verbs_client_end(struct verbs_client *client)
 	gw_verbs_stream_end(&client->stream);
 	gw_verbs_undefer(client->cm_listener->loop, &client->deferred);
 	verbs_client_queue_drop(client);
-	*client->previous = client->next;
-	if (client->next)
-		client->next->previous = client->previous;
+	GW_LIST_REMOVE(client);
 	gw_task_end(&client->task);
 	gw_free(client->request);
 	gw_free(client);
@@ -92,11 +88,7 @@ gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const st
 	client->expires_ns = gw_now_ns() + service->limits.idle_ms * GW_NS_PER_MS;
 	verbs_timer(cm_listener->loop, client->expires_ns);
 	client->qp_count = question->qps < VERBS_QPS_MAX ? question->qps : VERBS_QPS_MAX;
-	client->previous = &cm_listener->clients;
-	client->next = cm_listener->clients;
-	if (client->next)
-		client->next->previous = &client->next;
-	cm_listener->clients = client;
+	GW_LIST_INSERT(cm_listener->clients, client);
 	*out = client;
 	return GW_OK;
 }

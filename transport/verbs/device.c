@@ -26,6 +26,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fork.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/verbs/verbs.h"
 
@@ -275,10 +276,7 @@ void gw_verbs_device_put(struct verbs_device *device)
 {
 	pthread_mutex_lock(&gw_verbs_lock);
 	if (--device->references == 0) {
-		struct verbs_device **at = &devices;
-		while (*at != device)
-			at = &(*at)->next;
-		*at = device->next;
+		GW_SLIST_REMOVE(devices, device, next);
 		device_free(device);
 	}
 	pthread_mutex_unlock(&gw_verbs_lock);

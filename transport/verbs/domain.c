@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/verbs/verbs.h"
 
@@ -73,12 +74,9 @@ struct ibv_pd *gw_verbs_domain_get(struct verbs_poller *poller, struct ibv_pd *b
 
 void gw_verbs_domain_put(struct verbs_poller *poller, struct verbs_domain *domain)
 {
-	struct verbs_domain **at = &poller->domains;
 	if (!domain || --domain->references)
 		return;
-	while (*at != domain)
-		at = &(*at)->next;
-	*at = domain->next;
+	GW_SLIST_REMOVE(poller->domains, domain, next);
 	ibv_dealloc_pd(domain->pd);
 	gw_free(domain);
 }

@@ -17,6 +17,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
@@ -117,9 +118,7 @@ void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
 
 static void endpoint_free(struct verbs_endpoint *endpoint)
 {
-	*endpoint->previous = endpoint->next;
-	if (endpoint->next)
-		endpoint->next->previous = endpoint->previous;
+	GW_LIST_REMOVE(endpoint);
 	gw_note_destroy(endpoint->connecting);
 	gw_free(endpoint->answer_bytes);
 	explicit_bzero(endpoint->key, sizeof(endpoint->key));
@@ -152,11 +151,7 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 		endpoint->options.deadline_ns = GW_NO_DEADLINE;
 	endpoint->liveness_ns = options->liveness_ns ? options->liveness_ns : LIVENESS_DEFAULT_NS;
 	gw_verbs_reads_begin(endpoint);
-	endpoint->previous = &loop->endpoints;
-	endpoint->next = loop->endpoints;
-	if (endpoint->next)
-		endpoint->next->previous = &endpoint->next;
-	loop->endpoints = endpoint;
+	GW_LIST_INSERT(loop->endpoints, endpoint);
 	status = gw_note_create(cookie, &endpoint->connecting);
 	if (!status)
 		status = gw_verbs_dial(endpoint, endpoint->options.deadline_ns);

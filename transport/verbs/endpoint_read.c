@@ -15,6 +15,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "transport/verbs/endpoint.h"
 
 #define BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
@@ -52,12 +53,7 @@ static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 
 static void read_unwait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
 {
-	struct verbs_frame **at = &endpoint->waiting;
-	while (*at != frame)
-		at = &(*at)->next;
-	*at = frame->next;
-	if (!*at)
-		endpoint->waiting_end = at;
+	GW_QUEUE_REMOVE(endpoint->waiting, endpoint->waiting_end, frame, next);
 	frame->waiting = false;
 }
 
@@ -124,14 +120,14 @@ static inline uint8_t *range_local(const struct verbs_frame *frame, uint32_t i)
 	return frame->base + frame->gather.local + row * frame->gather.stride;
 }
 
-struct piece {
+struct read_piece {
 	uint64_t remote;
 	uint8_t *local;
 	uint32_t bytes;
 };
 
 /* Takes the next piece, of at most `most` bytes and within one slice; false: there is none left. */
-static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct piece *piece)
+static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct read_piece *piece)
 {
 	while (frame->at < frame->n && read_range_bytes(frame, frame->at) == 0)
 		frame->at++;
@@ -197,7 +193,7 @@ static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_
 			 struct ibv_sge *sge, uint64_t *remote)
 {
 	uint32_t at = frame->at, done = frame->at_done, most = verbs_queue_share(qp)->read_bytes;
-	struct piece piece;
+	struct read_piece piece;
 	if (!piece_take(frame, shift, most < BOUNCE_PIECE ? most : BOUNCE_PIECE, &piece))
 		return false;
 	if (!bounce_take(qp, piece.bytes, wr)) {
@@ -218,7 +214,7 @@ static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uin
 			     struct ibv_sge *sges, uint64_t *remote)
 {
 	uint32_t count = 0, most = verbs_queue_share(qp)->read_bytes;
-	struct piece piece;
+	struct read_piece piece;
 	while (count < qp->sges_max && wr->bytes < most) {
 		if (count && !piece_follows(frame, shift, *remote + wr->bytes))
 			break;

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "core/base/alloc.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/verbs/verbs.h"
 
@@ -86,12 +87,8 @@ void gw_verbs_mr_cache_put(struct verbs_cached_mr *cached, const uint8_t *base, 
 	cached->owners -= mr_cache_owns(cached, base, bytes);
 	if (--cached->references == 0) {
 		struct verbs_device *device = cached->device;
-		if (device) {
-			struct verbs_cached_mr **at = &device->mrs;
-			while (*at != cached)
-				at = &(*at)->next;
-			*at = cached->next;
-		}
+		if (device)
+			GW_SLIST_REMOVE(device->mrs, cached, next);
 		if (cached->mr)
 			ibv_dereg_mr(cached->mr);
 		gw_free(cached);

@@ -18,6 +18,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/tcp/driver.h"
 #include "transport/tcp/tcp.h"
@@ -39,12 +40,9 @@ void gw_verbs_defer(struct verbs_loop *loop, struct verbs_deferred *deferred)
 
 void gw_verbs_undefer(struct verbs_loop *loop, struct verbs_deferred *deferred)
 {
-	struct verbs_deferred **at = &loop->deferred;
 	if (!deferred->queued)
 		return;
-	while (*at != deferred)
-		at = &(*at)->next;
-	*at = deferred->next;
+	GW_SLIST_REMOVE(loop->deferred, deferred, next);
 	deferred->queued = false;
 }
 

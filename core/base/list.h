@@ -1,0 +1,52 @@
+/* Intrusive lists: the items carry the links, so that joining and leaving allocate nothing and cannot fail. They are
+ * typed, and walked by an ordinary loop: for (item = head; item; item = item->next). Nothing here locks.
+ *
+ *   GW_LIST   leaves in one step; the items have "struct x *next, **previous"
+ *   GW_SLIST  one link, of the name that is passed; leaving walks there, so it is for few items, or for rare leaving
+ *   GW_QUEUE  a GW_SLIST with an end, the address of the last link (of the head, when it is empty)
+ *
+ * An item that leaves must be there. Arguments are evaluated once; a head is a variable or a member. */
+#ifndef GW_BASE_LIST_H
+#define GW_BASE_LIST_H
+
+/* To the front. */
+#define GW_LIST_INSERT(head, item)                                                                                     \
+	do {                                                                                                           \
+		__typeof__(&(head)) gw_head = &(head);                                                                 \
+		__typeof__(*gw_head) gw_item = (item);                                                                 \
+		gw_item->next = *gw_head;                                                                              \
+		gw_item->previous = gw_head;                                                                           \
+		if (gw_item->next)                                                                                     \
+			gw_item->next->previous = &gw_item->next;                                                      \
+		*gw_head = gw_item;                                                                                    \
+	} while (0)
+
+#define GW_LIST_REMOVE(item)                                                                                           \
+	do {                                                                                                           \
+		__typeof__((item)->next) gw_item = (item);                                                             \
+		*gw_item->previous = gw_item->next;                                                                    \
+		if (gw_item->next)                                                                                     \
+			gw_item->next->previous = gw_item->previous;                                                   \
+	} while (0)
+
+#define GW_SLIST_REMOVE(head, item, link)                                                                              \
+	do {                                                                                                           \
+		__typeof__(&(head)) gw_at = &(head);                                                                   \
+		__typeof__(*gw_at) gw_item = (item);                                                                   \
+		while (*gw_at != gw_item)                                                                              \
+			gw_at = &(*gw_at)->link;                                                                       \
+		*gw_at = gw_item->link;                                                                                \
+	} while (0)
+
+#define GW_QUEUE_REMOVE(head, end, item, link)                                                                         \
+	do {                                                                                                           \
+		__typeof__(&(head)) gw_at = &(head);                                                                   \
+		__typeof__(*gw_at) gw_item = (item);                                                                   \
+		while (*gw_at != gw_item)                                                                              \
+			gw_at = &(*gw_at)->link;                                                                       \
+		*gw_at = gw_item->link;                                                                                \
+		if (!*gw_at)                                                                                           \
+			(end) = gw_at;                                                                                 \
+	} while (0)
+
+#endif

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# names.sh [ROOT]: one name for one thing, so that what a debugger, a profile or a search finds is the thing meant.
+#
+#   tags       no struct, union or enum tag is defined in two files;
+#   globals    no function or variable that other files can see is defined in two files;
+#   functions  in the layers, from core to server, no function shares its name with one of another file, static ones
+#              included: a profile shows them bare, so a static carries its file's word.
+#
+# Prints the names that break this, with where they stand. Without ROOT it first plants violations of each kind and sees
+# that they are caught. One exception: the lanes of sampler/wide_*.c, vec_*, which wide_kernel.h is compiled with, once
+# for each width.
+set -uo pipefail
+cd "$(dirname "$0")/../.." && . test/check/lib.sh
+
+product='core transport sampler protocol client server tools bench cmd include'
+layers='core transport sampler protocol client server'
+
+ctags=$(command -v ctags-universal || command -v ctags)
+if ! "${ctags:-false}" --version 2>/dev/null | grep -q '^Universal Ctags'; then
+	not_ok "Universal Ctags is missing"
+	exit 1
+fi
+
+definitions() { # definitions ROOT: "name, file, line, kind, properties" of each, a line each, by tabs
+	local folder folders=()
+	cd "$1" || return 1
+	for folder in $product; do
+		[ -d "$folder" ] && folders+=("$folder")
+	done
+	find "${folders[@]}" -path bench/peers -prune -o -name '*.[ch]' -print | sort |
+		"$ctags" --quiet=yes --options=NONE -L - -f - --languages=C --langmap=C:.c.h --kinds-C=sugfv --excmd=number --fields=K \
+			--fields-C='{properties}'
+}
+
+twice() { # twice ROOT: "kind name: file:line file:line" of each name that stands for two things
+	definitions "$1" | awk -F '\t' -v layers=" $layers " '
+	function note(kind, name, file, line) {
+		if ((kind, name, file) in noted) return
+		noted[kind, name, file] = 1
+		places[kind " " name] = places[kind " " name] " " file ":" line
+		count[kind " " name]++
+	}
+	/^!_TAG/ || $1 ~ /^__anon/ { next }
+	$2 ~ /^sampler\/wide_[^\/]*\.c$/ && $1 ~ /^vec_/ { next }
+	{
+		line = $3; sub(/;.*/, "", line)
+		split($2, part, "/")
+		is_static = $5 ~ /^properties:(.*,)?static(,|$)/
+	}
+	$4 == "struct" || $4 == "union" || $4 == "enum" { note("tag", $1, $2, line); next }
+	!is_static { note("global", $1, $2, line) }
+	$4 == "function" && index(layers, " " part[1] " ") { note("function", $1, $2, line) }
+	END {
+		for (key in count) {
+			if (count[key] < 2) continue
+			split(key, word, " ")
+			if (word[1] == "function" && count["global " word[2]] > 1) continue # said already
+			print key ":" places[key]
+		}
+	}' | sort
+}
+
+self_test() {
+	local root failed=0
+	root=$(mktemp -d)
+	trap 'rm -rf "$root"' RETURN
+	while IFS='|' read -r one one_text other other_text verdict; do
+		mkdir -p "$root/$(dirname "$one")" "$root/$(dirname "$other")"
+		printf '%s\n' "$one_text" >"$root/$one"
+		printf '%s\n' "$other_text" >"$root/$other"
+		local found=allowed
+		[ -n "$(twice "$root")" ] && found=caught
+		if [ "$found" = "$verdict" ]; then
+			echo "ok - $one with \"$one_text\" beside $other with \"$other_text\" is $verdict"
+		else
+			echo "not ok - $one with \"$one_text\" beside $other with \"$other_text\" is $found, not $verdict"
+			failed=1
+		fi
+		rm "$root/$one" "$root/$other"
+	done <<-'PLANTED'
+		core/base/x.c|struct cursor { int at; };|client/y.c|struct cursor { int at; };|caught
+		core/base/x.h|struct gw_span { int at; };|tools/import/y.h|struct gw_span { int at; };|caught
+		bench/x.c|static const struct row { int at; } rows[1];|cmd/y.c|struct row { int at; };|caught
+		tools/x.c|enum loop { A };|bench/y.c|struct loop { int at; };|caught
+		tools/x.c|union word { int at; };|tools/y.c|void f(void) { struct word { int at; } w; }|caught
+		include/graphwire/x.h|enum gw_key { A };|core/graph/y.h|struct gw_key { int at; };|caught
+		tools/x.c|void f(int a) { }|bench/y.c|int f(void) { return 0; }|caught
+		transport/tcp/x.c|int gw_count;|transport/shm/y.c|int gw_count = 1;|caught
+		transport/tcp/x.c|static int begin(void) { return 0; }|transport/verbs/y.c|static void begin(int a) { }|caught
+		core/base/x.h|static inline int least(int a) { return a; }|server/y.c|static int least(int a) { return a; }|caught
+		client/x.c|static int gw_end(void) { return 0; }|sampler/y.c|int gw_end(void) { return 0; }|caught
+		sampler/wide_four.c|static int add(int a) { return a; }|sampler/wide_avx2.c|static int add(int a) { return a; }|caught
+		sampler/wide_four.c|static int vec_add(int a) { return a; }|sampler/wide_avx2.c|static int vec_add(int a) { return a; }|allowed
+		core/base/x.h|struct gw_span;|core/base/y.h|struct gw_span { int at; };|allowed
+		core/base/x.c|struct { int at; } x_one;|core/base/y.c|struct { int at; } y_one;|allowed
+		core/base/x.h|int gw_end(void);|core/base/y.c|int gw_end(void) { return 0; }|allowed
+		core/base/x.h|extern int gw_count;|core/base/y.c|int gw_count;|allowed
+		core/base/x.c|static int lock;|core/base/y.c|static int lock;|allowed
+		core/base/x.c|void f(int run) { }|core/base/y.c|static void run(void) { }|allowed
+		tools/x.c|static void run(void) { }|bench/y.c|static void run(void) { }|allowed
+		server/x.c|static void run(void) { }|cmd/y.c|static void run(void) { }|allowed
+		test/unit/x.c|struct bed { int at; };|server/y.c|struct bed { int at; };|allowed
+		bench/peers/x.c|int f(void) { return 0; }|bench/y.c|int f(void) { return 0; }|allowed
+	PLANTED
+	return $failed
+}
+
+status=0
+[ $# -gt 0 ] || self_test || status=1
+if [ "$(definitions "${1:-.}" | wc -l)" -eq 0 ]; then
+	not_ok "no definition was found"
+	exit 1
+fi
+found=$(twice "${1:-.}")
+if [ -n "$found" ]; then
+	echo "$found"
+	not_ok "these names stand for two things"
+	exit 1
+fi
+ok "no name stands for two things"
+exit $status
