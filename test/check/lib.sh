@@ -34,7 +34,8 @@ run_tests() {
 		return 1
 	fi
 	log=$(mktemp)
-	CMOCKA_MESSAGE_OUTPUT=TAP ctest --test-dir "$folder" -R "$regex" -j "$(nproc)" -V 2>&1 | tee "$log"
+	# Most programs wait more than they compute: twice as many at once as there are processors.
+	CMOCKA_MESSAGE_OUTPUT=TAP ctest --test-dir "$folder" -R "$regex" -j "$((2 * $(nproc)))" -V 2>&1 | tee "$log"
 	local status=${PIPESTATUS[0]}
 	awk '
 	# "7: ok 3 - name", "7: not ok 3 - name", and for a skipped test "7: not ok 3 # SKIP name"
