@@ -7,6 +7,7 @@
  */
 #include "tools/import/npz.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -343,6 +344,7 @@ gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_
 	gw_status status = extract(npz, member, &memory);
 	if (status)
 		return status;
+	assert(memory);
 	status = gw_npy_parse(memory, member->bytes, &out->npy);
 	if (status == GW_OK &&
 	    (out->npy.data_offset > member->bytes || out->npy.data_bytes > member->bytes - out->npy.data_offset))
@@ -397,6 +399,7 @@ gw_status gw_npz_word(const struct gw_npz *npz, const char *name, char *word, si
 	gw_status status = extract(npz, member, &memory);
 	if (status)
 		return status;
+	assert(memory);
 	if (!word_of(memory, member->bytes, word, bytes))
 		status = gw_fail(GW_FORMAT, "%s: member \"%s\" is not a short string", npz->path, name);
 	munmap(memory, member->bytes);
