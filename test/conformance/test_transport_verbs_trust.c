@@ -51,7 +51,7 @@ static void keys_do_not_write(void **state)
 	gw_one_end(&one);
 }
 
-/* A queue pair is made for nobody without a ticket, or with one that was used. */
+/* A queue pair is made for nobody without a token, or with one that was used. */
 static void tickets(void **state)
 {
 	struct one one;
@@ -97,7 +97,7 @@ static uint32_t count_peers(struct one *one)
 	return count;
 }
 
-/* Whoever asks for many tickets has one, another each time, and none when it was not used in time. */
+/* Whoever asks for many tokens has one, another each time, and none when it was not used in time. */
 static void tickets_that_nobody_uses(void **state)
 {
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
@@ -159,7 +159,7 @@ static void refuse_key(struct one *one, bool refuse)
 	assert_true(refuse == !rail->mrs[0]);
 }
 
-/* A key that the server's device refuses: it has loaded anew, or we do not know why; the hello tells which. */
+/* A key that the server's device refuses: it has reloaded, or we do not know why; the hello tells which. */
 static void refused_keys(void **state)
 {
 	struct one one;
