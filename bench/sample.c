@@ -4,7 +4,7 @@
  * count
  *
  * Every thread has its own memory, made before the clock starts, and samples its own batches; a figure is the edges of
- * all threads over the time from the first thread's start to the last one's end. Fails where memory is short.
+ * all threads over the time from the first thread's start to the last one's end. Fails where out of memory.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -30,7 +30,7 @@ static const struct command {
 	{"inspect", gw_tool_inspect, "what is in a graph: types, arrays, parts, degrees, cut"},
 	{"serve", gw_serve_main, "serve a part to clients"},
 	{"stat", gw_tool_stat, "ask servers what they are and have done"},
-	{"doctor", gw_tool_doctor, "what this host and its servers lack, what it costs, what mends it"},
+	{"doctor", gw_tool_doctor, "what this host and its servers lack, what it costs, how to fix it"},
 	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 };

@@ -6,7 +6,7 @@
  *
  * With one part a pick is a CSC position. With several a run mixes owners, so a pick is counted in elements of memory
  * from address 0, and each list's edge ids are put right afterwards. Fails on a list that is damaged, on a neighbour
- * that is no node, on a part that is not in memory, and when memory is short.
+ * that is no node, on a part that is not in memory, and when out of memory.
  */
 #include <assert.h>
 

@@ -29,7 +29,7 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 	return reply_text(reply, ((const struct gw_server *)context)->catalog);
 }
 
-static json_t *answer_stats_one(const struct gw_server *server)
+static json_t *stats_json(const struct gw_server *server)
 {
 	struct gw_service_counters counters;
 	gw_service_counters(server->service, &counters);
@@ -61,7 +61,7 @@ static gw_status answer_stats(void *context, const struct gw_call *call, struct 
 {
 	(void)call;
 	(void)thread;
-	json_t *root = answer_stats_one(context);
+	json_t *root = stats_json(context);
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	if (!text)
