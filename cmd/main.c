@@ -112,8 +112,8 @@ static void clean_up_and_die(int number)
 	raise(number);
 }
 
-/* A signal that whoever started us has told us to ignore (nohup; a shell's background job) stays ignored. A file that
- * grows beyond the limit of this process (ulimit -f) is to be an error of whoever writes it, which names it. */
+/* A signal that our parent has told us to ignore (nohup; a shell's background job) stays ignored. A file that
+ * grows beyond the limit of this process (ulimit -f) is to be an error of the writer, which names it. */
 static void catch_signals(const char *name)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

@@ -3,7 +3,7 @@
  *   a writer: mkdir -> lock the folder (flock) -> is it still there? -> write -> rename      killed: the kernel unlocks
  *   the next: for each folder of our pattern: lock it -> is it still the one of that name? -> remove it
  *
- * The lock tells the dead from the living, whatever process ids have been reused: whoever gets it is alone with
+ * The lock tells the dead from the living, whatever process ids have been reused: the one that gets it is alone with
  * the folder. A writer that finds its new folder locked or gone before it could lock it takes another name.
  *
  * Locks are told between processes of one kernel. File systems that several hosts share may keep them to themselves

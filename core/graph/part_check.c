@@ -29,7 +29,7 @@ struct check {
 	const struct gw_array *bytes;         /* of its strings */
 };
 
-/* What is wrong, with the file and the key in front. Its digests fit: whoever wrote the file wrote it so. */
+/* What is wrong, with the file and the key in front. Its digests fit: it was written so. */
 __attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct check *check, gw_status status,
 								 const struct gw_array *array, const char *format, ...)
 {
@@ -254,7 +254,7 @@ static gw_status strings_body(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-static gw_status part_check_check_strings(struct check *check, unsigned threads)
+static gw_status part_check_strings(struct check *check, unsigned threads)
 {
 	const char *key = check->array->meta->key;
 	const uint64_t *offsets = (const uint64_t *)check->array->data;
@@ -303,7 +303,7 @@ static gw_status check_etype(struct check *check, unsigned threads)
 	return status == GW_OK ? gw_parallel_for(threads, check->lists->rows, GRAIN / 16, lists_body, check) : status;
 }
 
-static gw_status part_check_check_transpose(struct check *check, unsigned threads)
+static gw_status part_check_transpose(struct check *check, unsigned threads)
 {
 	const struct gw_edge_type *type = &check->meta->etypes[check->etype];
 	check->lists = gw_part_out_adjacency(check->part, check->etype);
@@ -332,7 +332,7 @@ static gw_status check_array(struct check *check, unsigned threads)
 	if (array->meta->dtype == GW_BOOL)
 		return gw_parallel_for(threads, array->rows * array->row_bytes, 16ull * GRAIN, bool_body, check);
 	if (part_check_ends_with(array->meta->key, ".offsets"))
-		return part_check_check_strings(check, threads);
+		return part_check_strings(check, threads);
 	gw_status status = gw_array_key_parse(check->meta, array->meta->key, &key);
 	if (status != GW_OK || !key.edge || !part_check_ends_with(key.name, ".alias"))
 		return status;
@@ -347,7 +347,7 @@ gw_status gw_part_check(const struct gw_part *part, unsigned threads)
 	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
 		status = check_etype(&check, threads);
 	for (check.etype = 0; status == GW_OK && check.etype < check.meta->num_etypes; check.etype++)
-		status = part_check_check_transpose(&check, threads);
+		status = part_check_transpose(&check, threads);
 	for (uint32_t i = 0; status == GW_OK && (check.array = gw_part_array_at(part, i)); i++)
 		status = check_array(&check, threads);
 	return status;

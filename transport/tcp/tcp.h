@@ -29,7 +29,7 @@ struct tcp_local {
 	/* Takes the name away: nobody new comes. */
 	void (*stop)(void *export);
 	void (*export_free)(void *export);
-	/* Whether whoever connected may. GW_REFUSED. */
+	/* Whether the client that connected may. GW_REFUSED. */
 	gw_status (*admit)(int fd);
 	/* The body of the MEMORY frame, of at most so many bytes, and the descriptors that come with it. */
 	uint32_t (*tell)(const void *export, uint8_t *body, struct tcp_fd_passing *fd_passing);

@@ -122,9 +122,9 @@ static void rails_look(struct verbs_cm_listener *cm_listener)
 	}
 }
 
-/* Whoever is owed nothing ends. TCP connections, whose end is that of their queue pairs, drain behind the last CM
+/* Clients that are owed nothing end. TCP connections, whose end is that of their queue pairs, drain behind the last CM
  * listener. */
-static void door_drain(struct verbs_cm_listener *cm_listener, uint64_t now_ns)
+static void cm_listener_drain(struct verbs_cm_listener *cm_listener, uint64_t now_ns)
 {
 	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
 		next = client->next;
@@ -145,7 +145,7 @@ void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns)
 	for (struct verbs_cm_listener *cm_listener = loop->cm_listeners; cm_listener; cm_listener = cm_listener->next) {
 		rails_look(cm_listener);
 		if (atomic_load(&cm_listener->listener->draining) && !cm_listener->drained)
-			door_drain(cm_listener, now_ns);
+			cm_listener_drain(cm_listener, now_ns);
 		if (cm_listener->id && atomic_load(&cm_listener->listener->stopped)) {
 			rdma_destroy_id(cm_listener->id);
 			cm_listener->id = NULL;

@@ -283,7 +283,8 @@ static bool pollers_arm(struct verbs_loop *loop)
 	return worked;
 }
 
-/* --- Possession: held while polled, so that whoever stops a listener may end its clients in a loop that nobody polls.
+/* --- Possession: held while polled, so that the thread that stops a listener may end its clients in a loop that nobody
+ * polls.
  */
 
 void gw_verbs_possess(struct verbs_loop *loop)
