@@ -1,7 +1,6 @@
 /* Arenas: the best pages that can be had, and handing them out.
  *
- *   check the NUMA node -> for each page level from the best: check free memory, map, place, populate -> log -> take,
- * take
+ *   check the NUMA node -> for each page level from the best: check free memory, map, place, populate -> log -> take …
  *
  * A level that cannot be had leads to the next one, unless huge pages are required. Fails for want of memory (before it
  * is taken, as far as the kernel can tell), of huge pages, or of the NUMA node.
