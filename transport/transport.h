@@ -203,7 +203,7 @@ struct gw_transport {
 
 	/* Server: accepts clients of the service at the address; connections are dealt out to the groups in turn and
 	 * served when those are polled. GW_BUSY: the port is taken (the text names the holder where /proc tells). Port
-	 * 0: any; gw_listener_address tells. groups stay the caller's, and outlive the listener. */
+	 * 0: any; listener->address tells. groups stay the caller's, and outlive the listener. */
 	gw_status (*listen)(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			    struct gw_service *service, struct gw_listener **out);
 	/* Stops accepting; open connections go on. Then, with close = true, ends them too: on return none of them reads

@@ -268,7 +268,7 @@ struct verbs_qp {
 	struct verbs_deferred *deferred; /* the owner's */
 	/* A read has landed. */
 	void (*read_done)(struct verbs_qp *qp, struct verbs_wr *wr);
-	/* A message has come (only after gw_verbs_qp_receives). */
+	/* A message has come (only after gw_verbs_qp_receive). */
 	void (*received)(struct verbs_qp *qp, uint32_t slot, uint32_t bytes);
 	/* A message has gone out. */
 	void (*sent)(struct verbs_qp *qp);
