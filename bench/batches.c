@@ -1,5 +1,5 @@
 /* Seeds -> a loader of each client -> the first batches of both, by digest -> the measured one's, as fast as they come.
- * Fails where the graph lacks a name, memory is short, or a batch differs. */
+ * Fails where the graph lacks a name, when out of memory, or when a batch differs. */
 #include "bench/batches.h"
 
 #include <string.h>

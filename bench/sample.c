@@ -1,10 +1,10 @@
 /* graphwire bench sample: blocks of uniform samples from lists in memory, against a bare loop over the same lists.
  *
- *   make an R-MAT graph -> check batches of both -> bare loop and gw_blocks_run_memory in turn -> report, per thread
- * count
+ *   make an R-MAT graph -> check batches of both -> bare loop and gw_blocks_run_memory in turn
+ *                       -> report, per thread count
  *
  * Every thread has its own memory, made before the clock starts, and samples its own batches; a figure is the edges of
- * all threads over the time from the first thread's start to the last one's end. Fails where memory is short.
+ * all threads over the time from the first thread's start to the last one's end. Fails when out of memory.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -12,7 +12,7 @@
 #include "core/base/units.h"
 
 #define BACKOFF_MAX_NS (2000 * GW_NS_PER_MS)
-/* Long enough for a server that starts anew to leave its key, and for others to give back what is short. */
+/* Long enough for a server that restarts to leave its key, and for others to give back what has run out. */
 #define MEND_MS 5000
 #define MEND_NS (MEND_MS * GW_NS_PER_MS)
 #define TELL_MS 1000 /* shorter absences are nobody's news, nor are waits that end so soon */
@@ -90,16 +90,16 @@ void gw_link_tell_back(struct gw_link *link)
 
 /* --- What is done. --- */
 
-/* Fails every read that waits. One that a closed connection has not let go of yet fails when its completion comes. */
+/* Fails every op that waits. One that a closed connection has not let go of yet fails when its completion comes. */
 static void fail_queue(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_DOWN) {
-		struct gw_link_op *read = link->head;
-		gw_link_dequeue(link, read);
-		if (read->open)
+		struct gw_link_op *op = link->head;
+		gw_link_dequeue(link, op);
+		if (op->open)
 			continue;
 		gw_fail_text(link->failure, link->reason);
-		read->done(read, link->failure, NULL);
+		op->done(op, link->failure, NULL);
 	}
 }
 
@@ -120,7 +120,7 @@ static bool is_final(gw_status status)
 	return status == GW_WRONG_GRAPH || status == GW_VERSION || status == GW_UNSUPPORTED || status == GW_INVALID;
 }
 
-/* Nor do, as a rule, another key, a stranger on the port, and what this process is short of. */
+/* Nor do, as a rule, another key, a stranger on the port, and what this process has run out of. */
 static bool is_stubborn(gw_status status)
 {
 	return status == GW_REFUSED || status == GW_PROTOCOL || status == GW_NO_MEMORY || status == GW_LIMIT ||
@@ -165,13 +165,13 @@ void gw_link_failed(struct gw_link *link, gw_status status, const char *reason)
 		return;
 	}
 	if (is_past_mending(link, status, now)) {
-		away_append(link, "waiting does not mend it");
+		away_append(link, "waiting does not help");
 		away_give_up(link);
 		return;
 	}
 	link->state = GW_LINK_WAITING;
-	for (struct gw_link_op *read = link->head; read; read = read->next)
-		gw_read_stop_clock(read, now);
+	for (struct gw_link_op *op = link->head; op; op = op->next)
+		gw_link_op_stop_clock(op, now);
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : GW_BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
 		link->backoff_ns = BACKOFF_MAX_NS;

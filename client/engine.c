@@ -100,7 +100,7 @@ void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns)
 	}
 	until = deadline_ns < until ? deadline_ns : until;
 	if (engine->jobs_ended != ended)
-		until = now; /* whoever runs this may have what it came for */
+		until = now; /* the caller that runs this may have what it came for */
 
 	struct gw_completion completions[COMPLETIONS_PER_TURN];
 	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_TURN, until > now ? until - now : 0);
@@ -293,8 +293,8 @@ void gw_engine_close(struct gw_engine *engine)
 	gw_vec_free(&engine->buffers);
 	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++)
 		gw_link_close(&engine->links[i]);
-	/* What was open when its endpoint was closed lies in the links (join.h), and on the group's way out until the
-	 * group has ended. */
+	/* What was open when its endpoint was closed lies in the links (upgrade.h), and in the poll group's completions
+	 * until that has ended. */
 	gw_poll_group_destroy(engine->group);
 	gw_free(engine->links);
 	gw_free(engine->part_links);

@@ -1,4 +1,4 @@
-/* An engine: a poll group, links to every server, and whoever runs them at the moment.
+/* An engine: a poll group, links to every server, and the thread that runs them at the moment.
  *
  *   gw_engine_submit(job) -> inbox -> job->start -> reads, requests ... events -> gw_job_end -> gw_job_wait returns
  *

@@ -1,7 +1,8 @@
 /* Fetching rows by id from their owners into a buffer: the step that a gather consists of, and a mini-batch's last one.
  *
- *   ids, piece by piece -> owner (book) -> [address order] -> one read per owner: row by row, or in spans where rows
- * lie side by side -> done
+ *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner: rows, or spans of neighbouring
+ * rows
+ *                                                             -> done
  */
 #ifndef GW_CLIENT_GATHER_H
 #define GW_CLIENT_GATHER_H

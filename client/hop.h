@@ -1,8 +1,7 @@
 /* One hop of a mini-batch over several owners: three ways to the neighbours, the same bytes from each.
  *
  *   frontier -> owners (book) -+-> in memory:  picked from the mapped lists while the block is built
- *                              +-> by reads:   degree records -> positions (pure) -> neighbours, runs with small gaps
- * as one
+ *                              +-> by reads:   degree records -> positions (pure) -> neighbours, in spans
  *                              +-> by request: rows -> the owner's picks (protocol/sample_call.h)
  *   all there -> merged in the order of the frontier -> gw_blocks_add
  */

@@ -81,7 +81,7 @@ static void hop_request_ask(struct gw_hop_source *source)
 	for (uint64_t i = 0; i < source->asked; i++)
 		rows[i] = (uint32_t)from[i];
 	source->read.form = GW_LINK_REQUEST;
-	source->read.op = GW_OP_SAMPLE;
+	source->read.call = GW_OP_SAMPLE;
 	source->read.request = call;
 	source->read.request_bytes = (uint32_t)bytes;
 	source->read.job = source->hop->job;

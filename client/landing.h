@@ -1,12 +1,12 @@
 /* Memory that replies land in: an engine's slab, which is registered with its transports in few, large pieces, since
- * registering is dear where it pins pages, and a device holds only so many registrations.
+ * registering is expensive where it pins pages, and a device holds only so many memory regions.
  *
  *   landing: a block of a power of two ─▶ of a chunk with room ─▶ or of a new chunk, as large as all before it together
  *            (2 MiB at first, 64 MiB at most, or as large as the block), registered whole
  *
  * A landing grows, and is kept from use to use; contents do not survive growth. A chunk is given back when its last
- * landing is, but for the first. Belongs to whoever runs the engine. Fails for want of memory, and where a transport
- * cannot register a chunk.
+ * landing is, but for the first. Belongs to the thread that runs the engine. Fails for want of memory, and where a
+ * transport cannot register a chunk.
  */
 #ifndef GW_CLIENT_LANDING_H
 #define GW_CLIENT_LANDING_H

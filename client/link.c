@@ -51,50 +51,50 @@ void gw_link_close(struct gw_link *link)
 	link->state = GW_LINK_DOWN;
 }
 
-void gw_link_dequeue(struct gw_link *link, struct gw_link_op *read)
+void gw_link_dequeue(struct gw_link *link, struct gw_link_op *op)
 {
-	GW_QUEUE_REMOVE(link->head, link->tail, read, next);
-	read->queued = false;
-	if (read->away) {
-		read->away = false;
-		gw_job_resume(read->job, gw_now_ns());
+	GW_QUEUE_REMOVE(link->head, link->tail, op, next);
+	op->queued = false;
+	if (op->away) {
+		op->away = false;
+		gw_job_resume(op->job, gw_now_ns());
 	}
 }
 
-void gw_read_stop_clock(struct gw_link_op *read, uint64_t now_ns)
+void gw_link_op_stop_clock(struct gw_link_op *op, uint64_t now_ns)
 {
-	if (read->away)
+	if (op->away)
 		return;
-	read->away = true;
-	read->deadline_ns = GW_NO_DEADLINE;
-	gw_job_pause(read->job, now_ns);
+	op->away = true;
+	op->deadline_ns = GW_NO_DEADLINE;
+	gw_job_pause(op->job, now_ns);
 }
 
 /* The server of a queued read is there. */
-static void start_clock(struct gw_link *link, struct gw_link_op *read, uint64_t now_ns)
+static void op_start_clock(struct gw_link *link, struct gw_link_op *op, uint64_t now_ns)
 {
-	read->deadline_ns = gw_job_deadline(read->job, now_ns);
-	if (read->away) {
-		read->away = false;
-		gw_job_resume(read->job, now_ns);
+	op->deadline_ns = gw_job_deadline(op->job, now_ns);
+	if (op->away) {
+		op->away = false;
+		gw_job_resume(op->job, now_ns);
 	}
-	if (read->deadline_ns < link->expiry_ns)
-		link->expiry_ns = read->deadline_ns;
+	if (op->deadline_ns < link->expiry_ns)
+		link->expiry_ns = op->deadline_ns;
 }
 
-static void link_enqueue(struct gw_link *link, struct gw_link_op *read)
+static void link_enqueue(struct gw_link *link, struct gw_link_op *op)
 {
-	read->next = NULL;
-	read->queued = true;
-	*link->tail = read;
-	link->tail = &read->next;
+	op->next = NULL;
+	op->queued = true;
+	*link->tail = op;
+	link->tail = &op->next;
 	if (link->state == GW_LINK_OPEN)
-		start_clock(link, read, gw_now_ns());
+		op_start_clock(link, op, gw_now_ns());
 	else
-		gw_read_stop_clock(read, gw_now_ns());
+		gw_link_op_stop_clock(op, gw_now_ns());
 }
 
-/* The key to offer: the given file's; else what is found, looked up each time since a server that starts anew makes a
+/* The key to send: the given file's; else what is found, looked up each time since a server that restarts makes a
  * new one. A server that has proved a key once has one. */
 static gw_status set_key(struct gw_link *link, struct gw_connect_options *options)
 {
@@ -165,8 +165,8 @@ static void link_ready(struct gw_link *link)
 	link->attempts = 0;
 	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
 	uint64_t now = gw_now_ns();
-	for (struct gw_link_op *read = link->head; read; read = read->next)
-		start_clock(link, read, now);
+	for (struct gw_link_op *op = link->head; op; op = op->next)
+		op_start_clock(link, op, now);
 }
 
 /* Notes how the server is reached, and says it, and why, when that is new. */
@@ -199,7 +199,7 @@ static void link_upgrade(struct gw_link *link)
 		return;
 	}
 	link->state = GW_LINK_UPGRADING;
-	/* Who opens a client hears which way it has found; reads that wait are not kept waiting for RDMA. */
+	/* Opening a client waits for the outcome; ops that wait are not kept waiting for RDMA. */
 	gw_upgrade_begin(link, !link->ever_open || transport == GW_REACH_VERBS);
 }
 
@@ -273,100 +273,100 @@ static const struct gw_region *link_region(const struct gw_link *link, uint32_t 
 	return region < peer->region_count ? &peer->regions[region] : NULL;
 }
 
-/* Posts as much of a read as there is room for. GW_AGAIN: not all of it yet. Another failure is the read's end. */
-static gw_status link_post(struct gw_link *link, struct gw_link_op *read)
+/* Posts as much of an op as there is room for. GW_AGAIN: not all of it yet. Another failure is the op's end. */
+static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 {
-	if (!read->open) {
-		read->set = (struct gw_read_set){.cookie = &read->event, .deadline_ns = read->deadline_ns};
-		read->connection = link->connection;
+	if (!op->open) {
+		op->set = (struct gw_read_set){.cookie = &op->event, .deadline_ns = op->deadline_ns};
+		op->connection = link->connection;
 	}
-	if (read->form == GW_LINK_REQUEST) {
-		gw_status status = gw_endpoint_request(link->endpoint, read->op, 0, read->request, read->request_bytes,
-						       read->deadline_ns, &read->event);
-		read->open = status == GW_OK;
+	if (op->form == GW_LINK_REQUEST) {
+		gw_status status = gw_endpoint_request(link->endpoint, op->call, 0, op->request, op->request_bytes,
+						       op->deadline_ns, &op->event);
+		op->open = status == GW_OK;
 		return status;
 	}
 
-	const struct gw_region *region = link_region(link, read->region);
+	const struct gw_region *region = link_region(link, op->region);
 	if (!region)
-		return gw_fail(GW_PROTOCOL, "it has no region %u any more", read->region);
-	uint64_t left = read->count - read->posted;
+		return gw_fail(GW_PROTOCOL, "it has no region %u any more", op->region);
+	uint64_t left = op->count - op->posted;
 	size_t accepted;
-	if (read->form == GW_LINK_GATHER) {
-		struct gw_gather part = read->gather;
-		part.remote += read->posted;
+	if (op->form == GW_LINK_GATHER) {
+		struct gw_gather part = op->gather;
+		part.remote += op->posted;
 		if (part.rows)
-			part.rows += read->posted;
+			part.rows += op->posted;
 		else
-			part.local += read->posted * part.stride;
-		accepted = gw_endpoint_gather(link->endpoint, &read->set, region, read->buffer, &part, left, true);
+			part.local += op->posted * part.stride;
+		accepted = gw_endpoint_gather(link->endpoint, &op->set, region, op->buffer, &part, left, true);
 	} else {
-		accepted = gw_endpoint_readv(link->endpoint, &read->set, region, read->buffer,
-					     read->spans + read->posted, left, true);
+		accepted = gw_endpoint_readv(link->endpoint, &op->set, region, op->buffer, op->spans + op->posted, left,
+					     true);
 	}
-	/* A group of which nothing was accepted is ours still. */
-	read->open = read->open || accepted > 0 || left == 0;
-	read->posted += accepted;
+	/* A read set of which nothing was accepted is ours still. */
+	op->open = op->open || accepted > 0 || left == 0;
+	op->posted += accepted;
 	return accepted == left ? GW_OK : GW_AGAIN;
 }
 
-/* Ends a read that is not open with this text. */
-static void end_read(struct gw_link *link, struct gw_link_op *read, gw_status status, const char *text)
+/* Ends an op that is not open with this text. */
+static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status, const char *text)
 {
-	if (read->queued)
-		gw_link_dequeue(link, read);
+	if (op->queued)
+		gw_link_dequeue(link, op);
 	gw_fail_text(status, text);
-	read->done(read, status, NULL);
+	op->done(op, status, NULL);
 }
 
 /* The same with the error text of this thread, the server named in front of it. */
-static void link_fail_read(struct gw_link *link, struct gw_link_op *read, gw_status status)
+static void link_fail_op(struct gw_link *link, struct gw_link_op *op, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];
 	gw_link_name(link, gw_last_error(), text);
-	end_read(link, read, status, text);
+	end_op(link, op, status, text);
 }
 
-static void fail_late(struct gw_link *link, struct gw_link_op *read)
+static void fail_late(struct gw_link *link, struct gw_link_op *op)
 {
 	gw_fail(GW_DEADLINE, "not done within the operation's deadline of %lld ms",
 		(long long)link->engine->client->timeout_ms);
-	link_fail_read(link, read, GW_DEADLINE);
+	link_fail_op(link, op, GW_DEADLINE);
 }
 
 static void link_pump(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_OPEN) {
-		struct gw_link_op *read = link->head;
-		if (read->open && read->connection != link->connection)
+		struct gw_link_op *op = link->head;
+		if (op->open && op->connection != link->connection)
 			return; /* the connection before this one has not let go of it yet */
-		gw_status status = link_post(link, read);
+		gw_status status = link_post(link, op);
 		if (status == GW_AGAIN)
 			return;
 		if (status == GW_OK)
-			gw_link_dequeue(link, read);
+			gw_link_dequeue(link, op);
 		else
-			link_fail_read(link, read, status);
+			link_fail_op(link, op, status);
 	}
 }
 
 /* Ends reads that have waited for room until their deadline. Those that are open the transport ends. */
 static void link_expire(struct gw_link *link, uint64_t now_ns)
 {
-	struct gw_link_op *read = link->head;
+	struct gw_link_op *op = link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
-	while (read) {
+	while (op) {
 		/* Another server of its operation may have been away meanwhile. */
-		if (!read->open)
-			read->deadline_ns = gw_job_deadline(read->job, now_ns);
-		if (read->open || now_ns < read->deadline_ns) {
-			if (!read->open && read->deadline_ns < link->expiry_ns)
-				link->expiry_ns = read->deadline_ns;
-			read = read->next;
+		if (!op->open)
+			op->deadline_ns = gw_job_deadline(op->job, now_ns);
+		if (op->open || now_ns < op->deadline_ns) {
+			if (!op->open && op->deadline_ns < link->expiry_ns)
+				link->expiry_ns = op->deadline_ns;
+			op = op->next;
 			continue;
 		}
-		fail_late(link, read);
-		read = link->head; /* others may have gone with it */
+		fail_late(link, op);
+		op = link->head; /* others may have gone with it */
 	}
 }
 
@@ -395,15 +395,15 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 	return link->state == GW_LINK_WAITING ? link->retry_ns : GW_NO_DEADLINE;
 }
 
-void gw_link_post(struct gw_link *link, struct gw_link_op *read)
+void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 {
-	read->event.fire = read_completed;
-	read->link = link;
-	read->posted = 0;
-	read->lost_ns = 0;
-	read->open = false;
-	read->cancelled = false;
-	read->away = false;
+	op->event.fire = read_completed;
+	op->link = link;
+	op->posted = 0;
+	op->lost_ns = 0;
+	op->open = false;
+	op->cancelled = false;
+	op->away = false;
 	/* Nobody waited: what the link has been away until now, and how rarely it was tried, is not on this read's
 	 * account. */
 	if (!link->head && link->away_ns) {
@@ -411,7 +411,7 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *read)
 		if (link->retry_ns > link->away_ns + GW_BACKOFF_MIN_NS)
 			link->retry_ns = link->away_ns + GW_BACKOFF_MIN_NS;
 	}
-	link_enqueue(link, read);
+	link_enqueue(link, op);
 	if (link->state == GW_LINK_OPEN && link->upgrade.retry_ns != GW_NO_DEADLINE)
 		gw_upgrade_again(link);
 	if (link->state == GW_LINK_OPEN)
@@ -420,10 +420,10 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *read)
 		gw_link_open(link);
 }
 
-/* A completion that only says that the connection is gone, not that the read is wrong. */
-static bool is_loss(const struct gw_link_op *read, gw_status status)
+/* A completion that only says that the connection is gone, not that the op is wrong. */
+static bool is_loss(const struct gw_link_op *op, gw_status status)
 {
-	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !read->cancelled);
+	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !op->cancelled);
 }
 
 static void link_lose(struct gw_link *link, gw_status status, const char *reason)
@@ -433,90 +433,90 @@ static void link_lose(struct gw_link *link, gw_status status, const char *reason
 	gw_link_failed(link, status, reason);
 }
 
-/* A read whose connection was lost waits for the next one, unless that has gone on for too long. */
-static void read_lost(struct gw_link *link, struct gw_link_op *read, const struct gw_completion *completion)
+/* An op whose connection was lost waits for the next one, unless that has gone on for too long. */
+static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw_completion *completion)
 {
 	uint64_t now = gw_now_ns();
-	if (link->state == GW_LINK_OPEN && read->connection == link->connection &&
+	if (link->state == GW_LINK_OPEN && op->connection == link->connection &&
 	    (link->endpoint->state == GW_ENDPOINT_LOST || completion->status == GW_STALE))
 		link_lose(link, completion->status, completion->text);
-	if (read->cancelled) {
-		end_read(link, read, GW_CANCELLED, "cancelled");
+	if (op->cancelled) {
+		end_op(link, op, GW_CANCELLED, "cancelled");
 		return;
 	}
 	if (link->state == GW_LINK_DOWN) { /* given up meanwhile */
-		end_read(link, read, link->failure, link->reason);
+		end_op(link, op, link->failure, link->reason);
 		return;
 	}
-	if (!read->lost_ns)
-		read->lost_ns = now;
-	if (now >= gw_link_budget_end(link, read->lost_ns)) {
+	if (!op->lost_ns)
+		op->lost_ns = now;
+	if (now >= gw_link_budget_end(link, op->lost_ns)) {
 		gw_fail(GW_PEER_LOST, "%s; lost again and again for as long as the reconnect budget of %lld ms",
 			*completion->text ? completion->text : gw_status_text(completion->status),
 			(long long)link->engine->client->reconnect_ms);
-		link_fail_read(link, read, GW_PEER_LOST);
+		link_fail_op(link, op, GW_PEER_LOST);
 		return;
 	}
-	read->posted = 0;
-	if (!read->queued)
-		link_enqueue(link, read);
+	op->posted = 0;
+	if (!op->queued)
+		link_enqueue(link, op);
 }
 
 /* Statuses that the transport gives when it has something to say about the connection. Of a connection that is there
  * they are the server's word, and no answer: believed, they would be asked again for ever, or look like the end of an
  * epoch. */
-static bool is_no_answer(const struct gw_link *link, const struct gw_link_op *read, gw_status status)
+static bool is_no_answer(const struct gw_link *link, const struct gw_link_op *op, gw_status status)
 {
 	if (status == GW_AGAIN || status == GW_END)
 		return true;
-	return (status == GW_PEER_LOST || status == GW_CANCELLED) && !read->cancelled && link->state == GW_LINK_OPEN &&
-	       read->connection == link->connection && link->endpoint->state == GW_ENDPOINT_OPEN;
+	return (status == GW_PEER_LOST || status == GW_CANCELLED) && !op->cancelled && link->state == GW_LINK_OPEN &&
+	       op->connection == link->connection && link->endpoint->state == GW_ENDPOINT_OPEN;
 }
 
 static void read_completed(struct gw_event *event, const struct gw_completion *completion)
 {
-	struct gw_link_op *read = (struct gw_link_op *)event;
-	struct gw_link *link = read->link;
+	struct gw_link_op *op = (struct gw_link_op *)event;
+	struct gw_link *link = op->link;
 	gw_status status = completion->status;
-	read->open = false;
-	if (is_no_answer(link, read, status)) {
-		gw_fail(GW_PROTOCOL, "it answered \"%s\", which is no answer: %s", gw_status_text(status),
+	op->open = false;
+	if (is_no_answer(link, op, status)) {
+		gw_fail(GW_PROTOCOL, "it answered \"%s\", which is not a valid reply: %s", gw_status_text(status),
 			completion->text);
-		link_fail_read(link, read, GW_PROTOCOL);
+		link_fail_op(link, op, GW_PROTOCOL);
 		return;
 	}
-	if (is_loss(read, status)) {
-		read_lost(link, read, completion);
+	if (is_loss(op, status)) {
+		op_lost(link, op, completion);
 		return;
 	}
 	if (status == GW_DEADLINE) {
-		fail_late(link, read);
+		fail_late(link, op);
 		return;
 	}
 	if (status != GW_OK) {
 		gw_fail_text(status, *completion->text ? completion->text : gw_status_text(status));
-		link_fail_read(link, read, status);
+		link_fail_op(link, op, status);
 		return;
 	}
 	link->backoff_ns = 0;
-	if (read->queued)
-		gw_link_dequeue(link, read);
-	read->done(read, GW_OK, read->form == GW_LINK_REQUEST ? completion : NULL);
+	if (op->queued)
+		gw_link_dequeue(link, op);
+	op->done(op, GW_OK, op->form == GW_LINK_REQUEST ? completion : NULL);
 }
 
-void gw_link_cancel(struct gw_link_op *read)
+void gw_link_cancel(struct gw_link_op *op)
 {
-	struct gw_link *link = read->link;
-	read->cancelled = true;
-	if (!read->open) {
-		end_read(link, read, GW_CANCELLED, "cancelled");
+	struct gw_link *link = op->link;
+	op->cancelled = true;
+	if (!op->open) {
+		end_op(link, op, GW_CANCELLED, "cancelled");
 		return;
 	}
 	/* If it is open on a connection that is closed already, its completion is on the way. */
-	if (!link->endpoint || read->connection != link->connection)
+	if (!link->endpoint || op->connection != link->connection)
 		return;
-	if (read->form == GW_LINK_REQUEST)
-		gw_endpoint_request_cancel(link->endpoint, &read->event);
+	if (op->form == GW_LINK_REQUEST)
+		gw_endpoint_request_cancel(link->endpoint, &op->event);
 	else
-		gw_endpoint_cancel(link->endpoint, &read->set);
+		gw_endpoint_cancel(link->endpoint, &op->set);
 }

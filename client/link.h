@@ -1,10 +1,11 @@
 /* A link: an engine's connection to one server, which comes back when it was lost, and the reads that wait for it.
  *
- *   DOWN -> CONNECTING -> (CHECKING: the server is another process than before) -> (JOINING) -> OPEN -> lost ->
- * WAITING -> CONNECTING
+ *   DOWN -> CONNECTING -> (CHECKING: the server is another process than before) -> (UPGRADING) -> OPEN -> lost
+ *              ▲                                                                                           │
+ *              └────────────────────────────── WAITING ◀───────────────────────────────────────────────────┘
  *
- * JOINING: the connection over TCP stands; the link looks for a better one (join.h), and closes that over TCP when it
- * has found it. Which one it is shows in the endpoint alone. All are looked for anew after each loss; RDMA also while
+ * UPGRADING: the connection over TCP stands; the link looks for a better one (upgrade.h), and closes that over TCP when
+ * it has found it. Which one it is shows in the endpoint alone. All are tried again after each loss; RDMA also while
  * the link is open over TCP, which it then leaves in the midst of its reads: they are posted again.
  *
  * Reads are posted in order, as room allows. A read whose connection is lost is posted again on the next one: reads and
@@ -22,7 +23,7 @@ struct gw_remote;
 
 enum gw_link_op_form { GW_LINK_GATHER, GW_LINK_SPANS, GW_LINK_REQUEST };
 
-/* One set of reads from one server, or one request to it. The caller's memory until done is called. */
+/* A link op: one set of reads from one server, or one request to it. The caller's memory until done is called. */
 struct gw_link_op {
 	struct gw_event event;
 	struct gw_read_set set;
@@ -35,15 +36,15 @@ struct gw_link_op {
 	struct gw_gather gather;     /* GW_LINK_GATHER */
 	const struct gw_span *spans; /* GW_LINK_SPANS */
 	uint64_t count;              /* of the gather or the spans */
-	uint16_t op;                 /* GW_LINK_REQUEST */
+	uint16_t call;               /* GW_LINK_REQUEST */
 	const void *request;
 	uint32_t request_bytes;
 	/* Called once, in the engine: with the completion of a request that succeeded, else with NULL. */
-	void (*done)(struct gw_link_op *read, gw_status status, const struct gw_completion *completion);
+	void (*done)(struct gw_link_op *op, gw_status status, const struct gw_completion *completion);
 	void *owner;
 	/* The link's: */
 	uint64_t posted;
-	uint64_t deadline_ns; /* the job's, when the read was queued or its server came back */
+	uint64_t deadline_ns; /* the job's, when the op was queued or its server came back */
 	uint64_t lost_ns;     /* when its connection was lost for the first time, or 0 */
 	uint64_t connection;  /* the one that it is open on: link->connection of then */
 	bool queued, cancelled, open;
@@ -99,22 +100,22 @@ gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, st
  */
 uint64_t gw_link_patience_ns(const struct gw_client *client);
 
-/* A join has ended: with an endpoint that takes TCP's place, or NULL and why there is none (join.reason). */
+/* An upgrade has ended: with an endpoint that takes TCP's place, or NULL and why there is none (upgrade.reason). */
 void gw_link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status);
 
-/* Timers, and reads that wait for room. Returns when it wants to be called again at the latest. */
+/* Timers, and ops that wait for room. Returns when it wants to be called again at the latest. */
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
 
-/* Hands a read over; done tells the outcome, perhaps before this returns. */
-void gw_link_post(struct gw_link *link, struct gw_link_op *read);
+/* Hands an op over; done tells the outcome, perhaps before this returns. */
+void gw_link_post(struct gw_link *link, struct gw_link_op *op);
 
-/* For away.h: takes a read off the queue; and the server of a queued read is away: its operation's time stands still.
+/* For away.h: takes an op off the queue; and the server of a queued op is away: its operation's time stands still.
  */
 #define GW_BACKOFF_MIN_NS (20 * GW_NS_PER_MS)
-void gw_link_dequeue(struct gw_link *link, struct gw_link_op *read);
-void gw_read_stop_clock(struct gw_link_op *read, uint64_t now_ns);
+void gw_link_dequeue(struct gw_link *link, struct gw_link_op *op);
+void gw_link_op_stop_clock(struct gw_link_op *op, uint64_t now_ns);
 
-/* Makes a read end with GW_CANCELLED, by done, once nothing writes to its destination any more. */
-void gw_link_cancel(struct gw_link_op *read);
+/* Makes an op end with GW_CANCELLED, by done, once nothing writes to its destination any more. */
+void gw_link_cancel(struct gw_link_op *op);
 
 #endif

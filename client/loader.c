@@ -1,7 +1,7 @@
 /* The loader: a stream of mini-batches, sampled ahead by the client's engines, in order.
  *
- *   number k = start + 0, 1, ... -> (epoch, step) -> global batch g = step * world + rank -> seeds by the keyed
- * permutation
+ *   number k = start + 0, 1, ... -> (epoch, step) -> global batch g = step * world + rank
+ *                                -> seeds by the keyed permutation
  *
  * Batch k is sampled by engine k mod engines and waits in slot k mod depth until gw_loader_next comes for it; then the
  * slot takes batch k + depth. Which thread samples what has no influence on what is sampled.

@@ -79,7 +79,7 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 	bool same = gw_catalog_same_places(&server->catalog, &catalog);
 	gw_catalog_free(&catalog);
 	return same ? GW_OK
-		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client anew");
+		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client again");
 }
 
 static gw_status parse_servers(struct gw_client *client, const struct gw_client_options *options)

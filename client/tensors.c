@@ -183,8 +183,9 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 	uintptr_t at = (uintptr_t)tensor, first = (uintptr_t)client->tensors;
 	if (at - first >= client->tensor_count * sizeof(*client->tensors) ||
 	    (at - first) % sizeof(*client->tensors) != 0)
-		return gw_fail(GW_INVALID, "the tensor is none of this client's: gw_node_tensor and gw_edge_tensor "
-					   "find them");
+		return gw_fail(GW_INVALID,
+			       "the tensor does not belong to this client: gw_node_tensor and gw_edge_tensor "
+			       "find them");
 	if (tensor->row_bytes > GW_ROW_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "\"%s\" has rows of %llu bytes: at most %u can be fetched", tensor->name,
 			       (unsigned long long)tensor->row_bytes, GW_ROW_BYTES_MAX);

@@ -1,4 +1,4 @@
-/* Mapped memory first, then RDMA, then neither: see join.h. */
+/* Mapped memory first, then RDMA, then neither: see upgrade.h. */
 #include "client/upgrade.h"
 
 #include <stdio.h>
@@ -255,9 +255,9 @@ void gw_upgrade_begin(struct gw_link *link, bool wait)
 		upgrade->retry_ns = 0; /* a new connection, perhaps another server */
 	upgrade->rdma_waits = !wait || now < upgrade->retry_ns;
 	if (now < upgrade->retry_ns)
-		upgrade_note(upgrade, "", "RDMA was lost and rests");
+		upgrade_note(upgrade, "", "RDMA lost; retrying later");
 	if (upgrade->open) {
-		upgrade_note(upgrade, "", "the search before this one has not ended");
+		upgrade_note(upgrade, "", "the previous upgrade has not ended");
 		upgrade_stay(upgrade, GW_AGAIN);
 	} else if (transport == GW_REACH_VERBS) {
 		try_rdma(upgrade);

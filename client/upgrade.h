@@ -1,9 +1,8 @@
-/* A join: the search for a better way to a server than TCP, over which it has answered.
+/* An upgrade: the search for a better way to a server than TCP, over which it has answered.
  *
  *   begin -> mapped memory: does the socket of its incarnation answer on this host?
  *         -> RDMA: connected? -> one read, by both ways -> the same bytes?
- *         -> gw_link_upgraded, with the endpoint to use instead; without one the link stays with TCP, and `reason` says
- * why
+ *         -> gw_link_upgraded, with the endpoint to use instead; without one the link stays with TCP: `reason` says why
  *
  * RDMA that was lost, or could not be had, is not tried again before retry_ns; each time that it is lost again soon the
  * pause is twice as long. A link whose RDMA is gone goes on over TCP at once, and returns to RDMA while it is in use.
@@ -19,7 +18,7 @@ struct gw_upgrade {
 	struct gw_event connected, landed;
 	enum gw_upgrade_step step;
 	struct gw_endpoint *endpoint; /* the one that may take TCP's place */
-	uint32_t open;                /* completions on their way: a new join waits for those of the last one */
+	uint32_t open;                /* completions on their way: a new upgrade waits for those of the last one */
 	struct gw_read_set sets[2];   /* of the read: over TCP, by RDMA */
 	uint8_t *bytes;               /* what they read, one behind the other */
 	uint32_t byte_count;

@@ -30,7 +30,7 @@ static const struct command {
 	{"inspect", gw_tool_inspect, "what is in a graph: types, arrays, parts, degrees, cut"},
 	{"serve", gw_serve_main, "serve a part to clients"},
 	{"stat", gw_tool_stat, "ask servers what they are and have done"},
-	{"doctor", gw_tool_doctor, "what this host and its servers lack, what it costs, what mends it"},
+	{"doctor", gw_tool_doctor, "what this host and its servers lack, what it costs, how to fix it"},
 	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 };
@@ -112,8 +112,8 @@ static void clean_up_and_die(int number)
 	raise(number);
 }
 
-/* A signal that whoever started us has told us to ignore (nohup; a shell's background job) stays ignored. A file that
- * grows beyond the limit of this process (ulimit -f) is to be an error of whoever writes it, which names it. */
+/* A signal that our parent has told us to ignore (nohup; a shell's background job) stays ignored. A file that
+ * grows beyond the limit of this process (ulimit -f) is to be an error of the writer, which names it. */
 static void catch_signals(const char *name)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

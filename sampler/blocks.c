@@ -1,7 +1,7 @@
 /* A batch of blocks from picks: begin, hops, edge types, runs of destinations, results.
  *
  * A batch is a state machine whose order is the caller's duty (asserted); what can fail is the input: a bad spec, seeds
- * or neighbours that are no nodes, memory. After an error the only thing to do is to begin anew. All arrays are vectors
+ * or neighbours that are no nodes, memory. After an error the only thing to do is to start over. All arrays are vectors
  * that survive from batch to batch.
  */
 #include <assert.h>

@@ -37,7 +37,7 @@ void gw_relabel_destroy(struct gw_relabel *relabel);
 gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out);
 void gw_blocks_destroy(struct gw_blocks *blocks);
 
-/* Starts anew with seeds of one node type. Duplicates are merged: gw_blocks_seed_rows tells each seed's row. GW_RANGE
+/* Starts over with seeds of one node type. Duplicates are merged: gw_blocks_seed_rows tells each seed's row. GW_RANGE
  * names the first seed that is not a node; GW_INVALID a bad spec. The spec is copied. relabel is used until the next
  * begin of another object with it, so a thread that interleaves batches gives each its own. */
 gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,

@@ -1,12 +1,11 @@
 /* All hops of a batch from lists in memory: the fast path.
  *
- *   frontier -> runs of destinations -> offsets -> picks, written where the edge ids will stand, neighbours
- * prefetched
- *   -> neighbours read, map entries prefetched -> numbers
+ *   frontier -> runs of destinations -> offsets -> picks, written where the edge ids will stand
+ *            -> neighbours prefetched -> neighbours read, map entries prefetched -> numbers
  *
  * With one part a pick is a CSC position. With several a run mixes owners, so a pick is counted in elements of memory
  * from address 0, and each list's edge ids are put right afterwards. Fails on a list that is damaged, on a neighbour
- * that is no node, on a part that is not in memory, and when memory is short.
+ * that is no node, on a part that is not in memory, and when out of memory.
  */
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-/* The picks of one long list, drawn piece by piece: for whoever has others to serve meanwhile.
+/* The picks of one long list, drawn piece by piece: for a server that has others to serve meanwhile.
  *
  *   begin ─▶ run (budget), until it is done ─▶ take, take … : positions, ascending
  */

@@ -5,7 +5,7 @@
  * Filling and putting alternate id by id, so that the processor puts while it waits for room to prefetch. Putting has
  * no branch in the dense map, since "seen before?" is a coin that no predictor learns: the entry is always written, and
  * the id is always stored behind the list, which grows by one or not. Fails on an id that is no node, on numbers past
- * the width of the result, and when memory is short.
+ * the width of the result, and when out of memory.
  */
 #include "sampler/relabel.h"
 

@@ -70,8 +70,8 @@ static bool is_lock(const char *name)
 	       strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* Removes the locks that nobody holds: of servers that were killed. Whoever takes one has locked the folder, as we
- * have.
+/* Removes the locks that nobody holds: of servers that were killed. A server that takes one has locked the folder, as
+ * we have.
  */
 static void guard_sweep(int folder)
 {

@@ -119,7 +119,7 @@ static gw_status check_together(void *input)
 	return GW_OK;
 }
 
-/* Whoever started us waits for this line. */
+/* Our parent waits for this line. */
 static gw_status print_ready(const struct gw_server *server)
 {
 	char address[GW_ADDRESS_MAX], bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];

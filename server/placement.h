@@ -1,6 +1,6 @@
 /* Which processors a server's threads run on. They share their host with trainers: a thread that is kept on one
- * processor waits for whoever else is there, while others are idle. So a thread belongs to a NUMA node, whose scheduler
- * finds it a processor, unless somebody asks for more or for less. */
+ * processor waits for whatever else runs there, while others are idle. So a thread belongs to a NUMA node, whose
+ * scheduler finds it a processor, unless somebody asks for more or for less. */
 #ifndef GW_SERVER_PLACEMENT_H
 #define GW_SERVER_PLACEMENT_H
 

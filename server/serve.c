@@ -71,7 +71,7 @@ static gw_status open_groups(struct gw_server *server)
 	return GW_OK;
 }
 
-/* The kernel closes the sockets of a process that was killed a little after its end: whoever starts it again at once
+/* The kernel closes the sockets of a process that was killed a little after its end: a user who starts it again at once
  * finds its own port taken. */
 static gw_status reserve_port(struct gw_server *server)
 {
@@ -101,7 +101,7 @@ static gw_status find_key(struct gw_server *server)
 	if (server->options.key_file)
 		return gw_secret_read(server->options.key_file, server->key, &server->key_bytes);
 	if (gw_address_is_loopback(&server->options.listen))
-		return GW_OK; /* made when the part is loaded, so that whoever ends the load leaves none behind */
+		return GW_OK; /* made when the part is loaded, so that a load that is ended leaves none behind */
 	return gw_fail(GW_INVALID,
 		       "address %s is not loopback: give --key-file FILE (the same on all clients and "
 		       "servers), or --insecure to let anybody read",

@@ -1,9 +1,9 @@
 /* One client's side of an epoch.
  *
- *   client -> type of the seeds -> fanouts of every hop and edge type -> tensors to fetch -> seeds from the mask ->
- * loader
+ *   client -> type of the seeds -> fanouts of every hop and edge type -> tensors to fetch -> seeds from the mask
+ *          -> loader
  *
- * Fails where a name is not in the graph, memory is short, or the client's limits are reached.
+ * Fails where a name is not in the graph, when out of memory, or when the client's limits are reached.
  */
 #include "tools/epoch_side.h"
 

@@ -100,7 +100,7 @@ static void take_stats(struct question *question, const struct gw_completion *co
 	if (!json_is_object(question->stats)) {
 		json_decref(question->stats);
 		question->stats = NULL;
-		fail_question(question, "its answer is no JSON object");
+		fail_question(question, "its answer is not a JSON object");
 	}
 }
 

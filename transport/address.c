@@ -77,7 +77,7 @@ static gw_status parse_host_and_port(const char *text, const char *rest, struct 
 		    !is_v6(out->host))
 			return address_malformed(text, "no IPv6 address in the brackets");
 		if (end[1] && end[1] != ':')
-			return address_malformed(text, "something else than a port follows the bracket");
+			return address_malformed(text, "something other than a port follows the bracket");
 		colon = end[1] ? end + 1 : NULL;
 	} else {
 		colon = strchr(rest, ':');

@@ -1,5 +1,5 @@
 /* Mutual challenge-response with HMAC-SHA256 (RFC 2104, FIPS 198-1). The role keeps a proof from being sent back to
- * whoever made it; the nonces keep an old one from being used again; version and incarnation bind it to this server
+ * its maker; the nonces keep an old one from being used again; version and incarnation bind it to this server
  * and this protocol. Fails only when OpenSSL or the kernel's random source does. */
 #include "transport/auth.h"
 

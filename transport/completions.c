@@ -1,4 +1,4 @@
-/* Completions on their way to the caller. Nothing here fails: notes are made when work is accepted, groups are the
+/* Completions on their way to the caller. Nothing here fails: notes are made when work is accepted, read sets are the
  * caller's memory, and a text that finds no memory gives way to the status's own. */
 #include "transport/completions.h"
 
@@ -37,7 +37,7 @@ void gw_completions_end(struct gw_completions *completions)
 	gw_completions_begin(completions);
 }
 
-/* Keeps a group's text until the next take; without memory for that, the text gives way. */
+/* Keeps a read set's text until the next take; without memory for that, the text gives way. */
 static const char *text_keep(struct gw_completions *completions, char *text, gw_status status)
 {
 	if (!text)
@@ -152,7 +152,7 @@ gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_re
 	if (region->id >= endpoint->peer.region_count)
 		return gw_fail(GW_RANGE, "region %u; the server has %u", region->id, endpoint->peer.region_count);
 	if (region->generation != endpoint->peer.regions[region->id].generation)
-		return gw_fail(GW_STALE, "region %u was loaded anew by the server; connect again", region->id);
+		return gw_fail(GW_STALE, "the server has reloaded region %u; connect again", region->id);
 	return GW_OK;
 }
 

@@ -1,6 +1,6 @@
-/* What a backend owes the caller of poll: groups that have ended, in the order they did, and connects and requests
- * likewise; the two take turns, so that neither waits for the other's end. Also the life of a group, the same for every
- * backend. One thread's; never locked. */
+/* What a backend owes the caller of poll: read sets that have ended, in the order they did, and connects and requests
+ * likewise; the two take turns, so that neither waits for the other's end. Also the life of a read set, the same for
+ * every backend. One thread's; never locked. */
 #ifndef GW_TRANSPORT_COMPLETIONS_H
 #define GW_TRANSPORT_COMPLETIONS_H
 
@@ -23,7 +23,7 @@ struct gw_completions {
 	uint32_t note_count;       /* posted, not yet taken */
 	bool notes_next;           /* whose turn it is */
 	struct gw_note *delivered; /* freed by the next take */
-	char **texts;              /* group error texts delivered, likewise */
+	char **texts;              /* read sets' error texts delivered, likewise */
 	size_t text_count, text_capacity;
 };
 
@@ -44,11 +44,11 @@ void gw_note_destroy(struct gw_note *note); /* NULL is allowed */
 /* Posts the note: GW_OK, or a status with the text of gw_last_error(). The note is the completions's from then on. */
 void gw_completions_post(struct gw_completions *completions, struct gw_note *note, gw_status status);
 
-/* --- Groups. --- */
+/* --- Read sets. --- */
 
-/* The backend's words of a group. */
+/* The backend's words of a read set. */
 struct gw_read_set_private {
-	struct gw_read_set **link; /* what points to this group in its list; NULL: not started */
+	struct gw_read_set **link; /* what points to this set in its list; NULL: not started */
 	char *text;                /* of the first failure */
 	bool accepted;             /* of at least one call something was */
 	uint64_t spare[1];

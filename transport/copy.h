@@ -1,5 +1,5 @@
 /* Gathers and scatters of many small ranges: what bounds them is the time to the memory they come from, so each is
- * prefetched PREFETCH_AHEAD ranges before it is copied. Inline, since every backend's innermost loop is one of these.
+ * prefetched GW_COPY_AHEAD ranges before it is copied. Inline, since every backend's innermost loop is one of these.
  */
 #ifndef GW_TRANSPORT_COPY_H
 #define GW_TRANSPORT_COPY_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GW_COPY_AHEAD        12   /* 12 ranges of 400 bytes: as many lines as one core keeps in flight, several times */
+#define GW_COPY_AHEAD        12 /* 12 ranges of 400 bytes: as many cache lines as one core keeps in flight, several times */
 #define GW_COPY_PREFETCH_MAX 2048 /* of a range; behind that the processor's own prefetcher has caught on */
 
 /* A function that only prefetches has no effect in gcc's eyes, and a call of it is dropped: these are always inlined
@@ -19,12 +19,12 @@ GW_PREFETCHES void gw_prefetch_range(const uint8_t *from, uint32_t bytes)
 	uint32_t end = bytes < GW_COPY_PREFETCH_MAX ? bytes : GW_COPY_PREFETCH_MAX;
 	for (uint32_t at = 0; at < end; at += 64)
 		__builtin_prefetch(from + at);
-	/* A range that starts inside a line ends in one more. */
+	/* A range that starts inside a cache line ends in one more. */
 	if (end)
 		__builtin_prefetch(from + end - 1);
 }
 
-/* The line behind the range too late is a hit anyway; sizes that offsets, degrees and ids have are copied by a plain
+/* Copies one range: sizes that offsets, degrees and ids have by a plain
  * move or two, everything else by memcpy. */
 static inline void gw_copy_range(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {

@@ -78,7 +78,7 @@ gw_status gw_runtime_folder_lock(int folder)
 			return gw_fail_errno(GW_IO, errno, "cannot lock the runtime folder");
 		if (gw_now_ns() >= end)
 			return gw_fail(GW_BUSY, "another server of this user has locked the runtime folder and does "
-						"not let go; is it stopped?");
+						"not release it; is it stopped?");
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	return GW_OK;

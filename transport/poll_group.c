@@ -32,7 +32,7 @@ struct gw_poll_group {
 	_Atomic uint32_t part_count; /* raised when the part is whole: wake reads it from other threads */
 	uint32_t turn;               /* the part asked first: none starves another */
 	bool room;
-	int wake_fd; /* for a group without a part to wait in */
+	int wake_fd; /* for a poll group without a part to wait in */
 	_Atomic bool woken;
 	struct gw_buffer **buffers;
 	uint32_t buffer_count, buffer_capacity;
@@ -197,7 +197,7 @@ static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct g
 size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
 			  uint64_t timeout_ns)
 {
-	/* Another thread may add a part: whoever listens in a group that is polled already. */
+	/* Another thread may add a part: one that listens in a poll group that is polled already. */
 	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_acquire);
 	if (take_wake(group))
 		timeout_ns = 0;

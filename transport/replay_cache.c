@@ -1,8 +1,8 @@
 /* Calls that must not be applied twice.
  *
- *   find the client's place (or the place longest unheard) -> same sequence? the kept answer : apply, keep
+ *   find the client's entry (or the least recently used) -> same sequence? the kept answer : apply, keep
  *
- * The place is taken while the call is under way, over all its runs: a repeat that arrives by a new connection
+ * The entry is taken while the call is under way, over all its runs: a repeat that arrives by a new connection
  * meanwhile is deferred until that one is over. Only sequenced calls come here, reads never.
  * The kept answer of a failed call is its failure: a client that wants another try uses a new sequence. Failing for
  * want of memory before `apply` leaves nothing applied; after it, the answer is still given but not kept.
@@ -15,7 +15,7 @@
 #include "core/base/alloc.h"
 #include "transport/service_inside.h"
 
-struct gw_repeat_place {
+struct gw_replay_entry {
 	bool taken;     /* by a call under way */
 	uint64_t heard; /* order of use; 0: free */
 	uint8_t uuid[16];
@@ -29,129 +29,129 @@ struct gw_repeat_place {
 struct gw_replay_cache {
 	pthread_mutex_t lock; /* never held while a handler runs */
 	uint64_t clock;
-	struct gw_repeat_place places[GW_REPLAY_CLIENTS];
+	struct gw_replay_entry entries[GW_REPLAY_CLIENTS];
 };
 
 gw_status gw_replay_cache_create(struct gw_replay_cache **out)
 {
 	*out = NULL;
-	struct gw_replay_cache *replay_cache = gw_calloc(1, sizeof(*replay_cache));
-	if (!replay_cache)
+	struct gw_replay_cache *cache = gw_calloc(1, sizeof(*cache));
+	if (!cache)
 		return GW_NO_MEMORY;
-	pthread_mutex_init(&replay_cache->lock, NULL);
-	*out = replay_cache;
+	pthread_mutex_init(&cache->lock, NULL);
+	*out = cache;
 	return GW_OK;
 }
 
-void gw_replay_cache_destroy(struct gw_replay_cache *replay_cache)
+void gw_replay_cache_destroy(struct gw_replay_cache *cache)
 {
-	if (!replay_cache)
+	if (!cache)
 		return;
 	for (size_t i = 0; i < GW_REPLAY_CLIENTS; i++)
-		gw_free(replay_cache->places[i].answer);
-	pthread_mutex_destroy(&replay_cache->lock);
-	gw_free(replay_cache);
+		gw_free(cache->entries[i].answer);
+	pthread_mutex_destroy(&cache->lock);
+	gw_free(cache);
 }
 
-/* The client's place, which another call may have taken; NULL when all are taken. A linear search: sequenced calls move
+/* The client's entry, which another call may have taken; NULL when all are taken. A linear search: sequenced calls move
  * rows and take longer than it. */
-static struct gw_repeat_place *place_find(struct gw_replay_cache *replay_cache, const uint8_t uuid[16])
+static struct gw_replay_entry *replay_entry_find(struct gw_replay_cache *cache, const uint8_t uuid[16])
 {
-	struct gw_repeat_place *oldest = NULL;
+	struct gw_replay_entry *oldest = NULL;
 	for (size_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
-		struct gw_repeat_place *place = &replay_cache->places[i];
-		if (place->heard && memcmp(place->uuid, uuid, 16) == 0)
-			return place;
-		if (!place->taken && (!oldest || place->heard < oldest->heard))
-			oldest = place;
+		struct gw_replay_entry *entry = &cache->entries[i];
+		if (entry->heard && memcmp(entry->uuid, uuid, 16) == 0)
+			return entry;
+		if (!entry->taken && (!oldest || entry->heard < oldest->heard))
+			oldest = entry;
 	}
 	if (oldest) {
 		gw_free(oldest->answer);
-		*oldest = (struct gw_repeat_place){0};
+		*oldest = (struct gw_replay_entry){0};
 		memcpy(oldest->uuid, uuid, 16);
 	}
 	return oldest;
 }
 
-static gw_status answer_again(const struct gw_repeat_place *place, struct gw_reply *reply)
+static gw_status answer_again(const struct gw_replay_entry *entry, struct gw_reply *reply)
 {
-	if (place->status)
-		return gw_fail_text(place->status,
-				    place->answer ? (const char *)place->answer : gw_status_text(place->status));
-	if (!place->kept)
+	if (entry->status)
+		return gw_fail_text(entry->status,
+				    entry->answer ? (const char *)entry->answer : gw_status_text(entry->status));
+	if (!entry->kept)
 		return gw_fail(GW_LIMIT, "call %llu was applied, but its reply is no longer kept",
-			       (unsigned long long)place->sequence);
-	uint8_t *room = gw_reply_extend(reply, place->answer_bytes);
+			       (unsigned long long)entry->sequence);
+	uint8_t *room = gw_reply_extend(reply, entry->answer_bytes);
 	if (!room)
 		return GW_NO_MEMORY;
-	if (place->answer_bytes)
-		memcpy(room, place->answer, place->answer_bytes);
+	if (entry->answer_bytes)
+		memcpy(room, entry->answer, entry->answer_bytes);
 	return GW_OK;
 }
 
-static void replay_cache_keep(struct gw_repeat_place *place, uint64_t sequence, gw_status status,
+static void replay_cache_keep(struct gw_replay_entry *entry, uint64_t sequence, gw_status status,
 			      struct gw_reply *reply)
 {
-	gw_free(place->answer);
-	place->answer = NULL;
-	place->answer_bytes = 0;
-	place->sequence = sequence;
-	place->status = status;
-	place->kept = false;
+	gw_free(entry->answer);
+	entry->answer = NULL;
+	entry->answer_bytes = 0;
+	entry->sequence = sequence;
+	entry->status = status;
+	entry->kept = false;
 	if (status) {
-		place->answer = (uint8_t *)gw_strdup(gw_last_error());
+		entry->answer = (uint8_t *)gw_strdup(gw_last_error());
 		return;
 	}
 	uint32_t bytes;
 	const uint8_t *data = gw_reply_data(reply, &bytes);
 	if (bytes > GW_REPLAY_REPLY_MAX)
 		return;
-	place->answer = gw_malloc(bytes);
-	if (!place->answer)
+	entry->answer = gw_malloc(bytes);
+	if (!entry->answer)
 		return;
 	if (bytes)
-		memcpy(place->answer, data, bytes);
-	place->answer_bytes = bytes;
-	place->kept = true;
+		memcpy(entry->answer, data, bytes);
+	entry->answer_bytes = bytes;
+	entry->kept = true;
 }
 
-gw_status gw_repeats_enter(struct gw_replay_cache *replay_cache, const uint8_t client_uuid[16], uint64_t sequence,
-			   struct gw_reply *reply, struct gw_repeat_place **out)
+gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uuid[16], uint64_t sequence,
+			  struct gw_reply *reply, struct gw_replay_entry **out)
 {
 	gw_status status = GW_OK;
 	*out = NULL;
-	pthread_mutex_lock(&replay_cache->lock);
-	struct gw_repeat_place *place = place_find(replay_cache, client_uuid);
-	if (!place || place->taken) {
+	pthread_mutex_lock(&cache->lock);
+	struct gw_replay_entry *entry = replay_entry_find(cache, client_uuid);
+	if (!entry || entry->taken) {
 		status = gw_fail(GW_AGAIN, "another sequenced call is under way");
 	} else {
-		place->heard = ++replay_cache->clock;
-		if (sequence == place->sequence) {
-			status = answer_again(place, reply);
-		} else if (sequence < place->sequence) {
+		entry->heard = ++cache->clock;
+		if (sequence == entry->sequence) {
+			status = answer_again(entry, reply);
+		} else if (sequence < entry->sequence) {
 			status = gw_fail(GW_INVALID, "call %llu comes after call %llu of the same client",
-					 (unsigned long long)sequence, (unsigned long long)place->sequence);
+					 (unsigned long long)sequence, (unsigned long long)entry->sequence);
 		} else {
-			place->taken = true;
-			*out = place;
+			entry->taken = true;
+			*out = entry;
 		}
 	}
-	pthread_mutex_unlock(&replay_cache->lock);
+	pthread_mutex_unlock(&cache->lock);
 	return status;
 }
 
-void gw_repeats_keep(struct gw_replay_cache *replay_cache, struct gw_repeat_place *place, uint64_t sequence,
-		     gw_status status, struct gw_reply *reply)
+void gw_replay_keep(struct gw_replay_cache *cache, struct gw_replay_entry *entry, uint64_t sequence, gw_status status,
+		    struct gw_reply *reply)
 {
-	pthread_mutex_lock(&replay_cache->lock);
-	replay_cache_keep(place, sequence, status, reply);
-	place->taken = false;
-	pthread_mutex_unlock(&replay_cache->lock);
+	pthread_mutex_lock(&cache->lock);
+	replay_cache_keep(entry, sequence, status, reply);
+	entry->taken = false;
+	pthread_mutex_unlock(&cache->lock);
 }
 
-void gw_repeats_leave(struct gw_replay_cache *replay_cache, struct gw_repeat_place *place)
+void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entry)
 {
-	pthread_mutex_lock(&replay_cache->lock);
-	place->taken = false;
-	pthread_mutex_unlock(&replay_cache->lock);
+	pthread_mutex_lock(&cache->lock);
+	entry->taken = false;
+	pthread_mutex_unlock(&cache->lock);
 }

@@ -12,21 +12,21 @@
 struct gw_replay_cache;
 
 gw_status gw_replay_cache_create(struct gw_replay_cache **out);
-void gw_replay_cache_destroy(struct gw_replay_cache *replay_cache); /* NULL is allowed */
+void gw_replay_cache_destroy(struct gw_replay_cache *cache); /* NULL is allowed */
 
-struct gw_repeat_place;
+struct gw_replay_entry;
 
-/* A call of the client begins. *place set: it is to be applied, and the place is the caller's until gw_repeats_keep or
- * gw_repeats_leave. Else the client's last sequence was this one, and the reply is the kept one (GW_OK, or the status
+/* A call of the client begins. *out set: it is to be applied, and the entry is the caller's until gw_replay_keep or
+ * gw_replay_leave. Else the client's last sequence was this one, and the reply is the kept one (GW_OK, or the status
  * that it was); or GW_AGAIN: another call of this client is being applied, whichever connection and thread it came by,
- * or every place is taken by such calls; GW_INVALID for a sequence older than the last; GW_LIMIT for a repeat whose
+ * or every entry is taken by such calls; GW_INVALID for a sequence older than the last; GW_LIMIT for a repeat whose
  * reply was too long to keep. */
-gw_status gw_repeats_enter(struct gw_replay_cache *replay_cache, const uint8_t client_uuid[16], uint64_t sequence,
-			   struct gw_reply *reply, struct gw_repeat_place **out);
-/* It was applied: the place takes the answer, or the status and the text of gw_last_error(). */
-void gw_repeats_keep(struct gw_replay_cache *replay_cache, struct gw_repeat_place *place, uint64_t sequence,
-		     gw_status status, struct gw_reply *reply);
+gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uuid[16], uint64_t sequence,
+			  struct gw_reply *reply, struct gw_replay_entry **out);
+/* It was applied: the entry takes the answer, or the status and the text of gw_last_error(). */
+void gw_replay_keep(struct gw_replay_cache *cache, struct gw_replay_entry *entry, uint64_t sequence, gw_status status,
+		    struct gw_reply *reply);
 /* It was not applied, and never will be. */
-void gw_repeats_leave(struct gw_replay_cache *replay_cache, struct gw_repeat_place *place);
+void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entry);
 
 #endif

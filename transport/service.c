@@ -144,18 +144,18 @@ void gw_service_leave(struct gw_service *service)
 
 void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread)
 {
-	const struct gw_service_upgrade *rail = atomic_load(&service->rail);
-	if (rail)
-		rail->left(rail->context, connection, thread);
+	const struct gw_service_upgrade *upgrade = atomic_load(&service->upgrade);
+	if (upgrade)
+		upgrade->left(upgrade->context, connection, thread);
 }
 
 gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
 			   uint32_t thread)
 {
-	const struct gw_service_upgrade *rail = atomic_load(&service->rail);
+	const struct gw_service_upgrade *upgrade = atomic_load(&service->upgrade);
 	if (call->op == GW_OP_UPGRADE)
-		return rail ? rail->ask(rail->context, call, reply, thread)
-			    : gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
+		return upgrade ? upgrade->ask(upgrade->context, call, reply, thread)
+			       : gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
 		return gw_fail(GW_UNSUPPORTED, "operation %u is not one of this server's", call->op);
 	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, thread);

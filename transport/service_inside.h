@@ -52,7 +52,7 @@ struct gw_service {
 		void *context;
 	} handlers[GW_OPS_MAX];
 	struct gw_replay_cache *replay_cache;
-	_Atomic(const struct gw_service_upgrade *) rail;
+	_Atomic(const struct gw_service_upgrade *) upgrade;
 	struct gw_service_counts counts;
 	struct {
 		pthread_mutex_t lock;
@@ -92,7 +92,7 @@ static inline void gw_count_read(struct gw_service_reads *reads, uint64_t ranges
 /* Takes a place for a connection; GW_LIMIT when all are taken: the caller counts the refusal. */
 gw_status gw_service_enter(struct gw_service *service);
 void gw_service_leave(struct gw_service *service);
-/* A TCP connection has ended: tells the rail. */
+/* A TCP connection has ended: tells the upgrade, if there is one. */
 void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread);
 
 /* Runs the handler of a call, once: its answer in the reply, or status and the text in gw_last_error(). */

@@ -19,16 +19,16 @@ void gw_task_begin(struct gw_task *task, struct gw_service *service, const struc
 static gw_status apply_once(struct gw_task *task)
 {
 	struct gw_replay_cache *replay_cache = task->service->replay_cache;
-	if (!task->place) {
-		gw_status status = gw_repeats_enter(replay_cache, task->call.client_uuid, task->sequence, &task->reply,
-						    &task->place);
-		if (!task->place)
+	if (!task->replay) {
+		gw_status status = gw_replay_enter(replay_cache, task->call.client_uuid, task->sequence, &task->reply,
+						   &task->replay);
+		if (!task->replay)
 			return status;
 	}
 	gw_status status = gw_service_apply(task->service, &task->call, &task->reply, task->thread);
 	if (status != GW_AGAIN) {
-		gw_repeats_keep(replay_cache, task->place, task->sequence, status, &task->reply);
-		task->place = NULL;
+		gw_replay_keep(replay_cache, task->replay, task->sequence, status, &task->reply);
+		task->replay = NULL;
 	}
 	return status;
 }
@@ -54,9 +54,9 @@ void gw_task_leave(struct gw_task *task)
 	if (!task->open)
 		return;
 	task->open = false;
-	if (task->place)
-		gw_repeats_leave(task->service->replay_cache, task->place);
-	task->place = NULL;
+	if (task->replay)
+		gw_replay_leave(task->service->replay_cache, task->replay);
+	task->replay = NULL;
 	gw_reply_leave(&task->reply);
 	atomic_fetch_sub(&task->service->counts.calls_open, 1);
 	task->service = NULL;

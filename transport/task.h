@@ -15,7 +15,7 @@
 #define GW_TASK_ROOM_NS  (5 * GW_NS_PER_MS) /* after which a task that is short of room is run again */
 #define GW_TASK_STALL_NS (GW_NS_PER_SECOND) /* others are short, and nothing of a reply was taken for so long */
 
-struct gw_repeat_place;
+struct gw_replay_entry;
 
 struct gw_task {
 	struct gw_service *service;
@@ -23,7 +23,7 @@ struct gw_task {
 	uint64_t sequence;
 	uint32_t thread;
 	bool open; /* counted */
-	struct gw_repeat_place *place;
+	struct gw_replay_entry *replay;
 	struct gw_reply reply;
 };
 

@@ -16,7 +16,7 @@
  * Limits: every queue is bounded. A full one accepts nothing, a normal event: poll, then go on.
  *
  * A destination belongs to the transport from acceptance to completion. Deadline, cancel and loss of the peer complete
- * a group only when nothing can write to it any more; its destination is then undefined, and stays as it is.
+ * a read set only when nothing can write to it any more; its destination is then undefined, and stays as it is.
  */
 #ifndef GW_TRANSPORT_H
 #define GW_TRANSPORT_H
@@ -68,7 +68,7 @@ struct gw_gather {
 	uint32_t stride; /* bytes from one destination row to the next, >= row_bytes */
 };
 
-/* What poll hands back: one for each connect, group and request; never twice. */
+/* What poll hands back: one for each connect, read set and request; never twice. */
 struct gw_completion {
 	void *cookie;
 	gw_status status;     /* GW_OK: all of it is there. For an error, text says more. */
@@ -155,15 +155,15 @@ struct gw_transport {
 	void (*buffer_release)(void *state, struct gw_buffer *buffer);
 
 	/* Both accept a prefix of the reads and return its length (0: no room now; the poll that finds room returns
-	 * early, and a group of which nothing was accepted yet stays the caller's). What `spans`, `remote` and `rows`
-	 * point to stays the caller's, unchanged, until the group completes. The group completes after a call with last
+	 * early, and a set of which nothing was accepted yet stays the caller's). What `spans`, `remote` and `rows`
+	 * point to stays the caller's, unchanged, until the set completes. The set completes after a call with last
 	 * = true has been accepted whole (n = 0 with last = true is accepted). A range past the region's end or the
-	 * buffer's fails the group with GW_RANGE before anything of the call is sent; a stale region with GW_STALE; a
+	 * buffer's fails the set with GW_RANGE before anything of the call is sent; a stale region with GW_STALE; a
 	 * lost endpoint with GW_PEER_LOST; so does a passed deadline. These calls accept everything, and poll hands out
 	 * the failure once the last call has been made. */
-	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
+	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
-	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
+	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
 
 	/* A two-sided call. n <= GW_REQUEST_BYTES_MAX; copied before return. sequence: 0 for calls that may run twice;
@@ -172,9 +172,9 @@ struct gw_transport {
 	gw_status (*request)(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence, const void *bytes,
 			     uint32_t n, uint64_t deadline_ns, void *cookie);
 
-	/* Completes the group with GW_CANCELLED, by a later poll, when nothing can write to its destinations any more;
-	 * its last read need not have been posted. Already complete, or nothing accepted yet: nothing happens. */
-	void (*cancel)(struct gw_endpoint *endpoint, struct gw_read_set *group);
+	/* Completes the read set with GW_CANCELLED, by a later poll, when nothing can write to its destinations any
+	 * more; its last read need not have been posted. Already complete, or nothing accepted yet: nothing happens. */
+	void (*cancel)(struct gw_endpoint *endpoint, struct gw_read_set *set);
 
 	/* Completes the request with this cookie with GW_CANCELLED, by a later poll; its answer is thrown away when it
 	 * comes. The server may run it all the same. Already complete: nothing happens. */
@@ -190,7 +190,7 @@ struct gw_transport {
 	size_t (*poll)(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns);
 
 	/* Whether something is open that poll must drive: looked at before each poll where a group has several
-	 * backends, and so no dearer than a few loads. */
+	 * backends, and so no more expensive than a few loads. */
 	bool (*busy)(void *state);
 
 	/* A file descriptor that becomes readable when poll has something to do, asked for right before a sleep on it:
@@ -203,7 +203,7 @@ struct gw_transport {
 
 	/* Server: accepts clients of the service at the address; connections are dealt out to the groups in turn and
 	 * served when those are polled. GW_BUSY: the port is taken (the text names the holder where /proc tells). Port
-	 * 0: any; gw_listener_address tells. groups stay the caller's, and outlive the listener. */
+	 * 0: any; listener->address tells. groups stay the caller's, and outlive the listener. */
 	gw_status (*listen)(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			    struct gw_service *service, struct gw_listener **out);
 	/* Stops accepting; open connections go on. Then, with close = true, ends them too: on return none of them reads

@@ -11,7 +11,7 @@
  *
  * usage: limit_sample indptr.npy indices.npy BATCHES [THREADS]     (a CSC of int64; prints one JSON object)
  * build: cc -O3 -march=native limit_sample.c -lpthread             (a ceiling may use all that the machine has)
- * Ends with status 1 and one line where a file is not such an array or memory is short.
+ * Ends with status 1 and one line where a file is not such an array, or when out of memory.
  */
 #define _GNU_SOURCE
 #include <err.h>

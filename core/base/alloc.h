@@ -14,10 +14,10 @@ struct gw_allocator {
 /* Replaces the hook; NULL restores libc. Call before any other thread runs. The struct must outlive its use. */
 void gw_allocator_set(const struct gw_allocator *allocator);
 
-/* NULL when memory is short; the error text is set. 0 bytes gives a unique pointer. */
+/* NULL when out of memory; the error text is set. 0 bytes gives a unique pointer. */
 void *gw_malloc(size_t bytes) __attribute__((malloc, warn_unused_result));
 
-/* Zeroed; NULL when memory is short or the product overflows; the error text is set. */
+/* Zeroed; NULL when out of memory or the product overflows; the error text is set. */
 void *gw_calloc(size_t count, size_t bytes) __attribute__((malloc, warn_unused_result));
 
 /* Like realloc of an array: the old block stays valid on failure (NULL, error text set). */
@@ -32,7 +32,7 @@ void gw_memory_trim(void);
 
 char *gw_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 
-/* A new string; NULL when memory is short. */
+/* A new string; NULL when out of memory. */
 char *gw_format(const char *format, ...) __attribute__((format(printf, 1, 2), malloc, warn_unused_result));
 
 #endif

@@ -1,7 +1,6 @@
 /* Arenas: the best pages that can be had, and handing them out.
  *
- *   check the NUMA node -> for each page level from the best: check free memory, map, place, populate -> log -> take,
- * take
+ *   check the NUMA node -> for each page level from the best: check free memory, map, place, populate -> log -> take …
  *
  * A level that cannot be had leads to the next one, unless huge pages are required. Fails for want of memory (before it
  * is taken, as far as the kernel can tell), of huge pages, or of the NUMA node.
@@ -72,7 +71,8 @@ static gw_status try_level(struct attempt *attempt, enum gw_page_level level, st
 		status = gw_pages_populate(pages, options->populate_threads);
 	if (!status && level == GW_PAGES_COLLAPSED && options->huge == GW_HUGE_REQUIRE &&
 	    pages->huge_share < SHARE_FULL)
-		status = gw_fail(GW_UNSUPPORTED, "the kernel made huge pages of %.1f %% only", 100 * pages->huge_share);
+		status = gw_fail(GW_UNSUPPORTED, "the kernel made only %.1f %% into huge pages",
+				 100 * pages->huge_share);
 	if (status)
 		gw_pages_unmap(pages);
 	else if (level == GW_PAGES_COLLAPSED && pages->huge_share < SHARE_MOSTLY)
@@ -109,7 +109,7 @@ static gw_status try_levels(struct attempt *attempt, struct gw_pages *pages)
 			char command[128];
 			write_hugetlb_command(attempt, command, sizeof(command));
 			snprintf(attempt->reason, sizeof(attempt->reason), "%s", gw_last_error());
-			return gw_fail(status, "arena %s: huge pages are required and not to be had: %.400s; %s",
+			return gw_fail(status, "arena %s: huge pages are required but not available: %.400s; %s",
 				       attempt->name, attempt->reason, command);
 		}
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", gw_last_error());

@@ -30,7 +30,7 @@ struct gw_arena_options {
 	unsigned populate_threads; /* 0: as many as there are processors; at most one per 64 MiB */
 };
 
-struct gw_arena; /* owns its mapping; belongs to whoever created it */
+struct gw_arena; /* owns its mapping; belongs to its creator */
 
 /* Takes bytes (rounded up to whole pages of the level reached) of zeroed memory. Less than half a huge page comes on
  * small pages, unless they are required to be huge. options may be NULL: private, as huge as possible, spread. Fails

@@ -59,5 +59,5 @@ gw_status gw_dtype_from_numpy(const char *descriptor, gw_dtype *out)
 			return GW_OK;
 		}
 	}
-	return gw_fail(GW_UNSUPPORTED, "dtype \"%.16s\" is none that Graphwire stores", descriptor);
+	return gw_fail(GW_UNSUPPORTED, "dtype \"%.16s\" is not one that Graphwire stores", descriptor);
 }

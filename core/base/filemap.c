@@ -1,7 +1,6 @@
 /* Mapped files and the guard over them.
  *
- *   open: mmap -> a slot of the table          fault: SIGBUS -> the slot of that address -> one line -> clean up ->
- * exit
+ *   open: mmap -> a slot of the table      fault: SIGBUS -> the slot of that address -> one line -> clean up -> exit
  *
  * The handler runs in the thread that faulted, at any moment, so it takes no lock: slots are never freed, and the slot
  * of a map that a thread is reading cannot be closed by another. Of several threads that fault, the first one speaks.

@@ -2,9 +2,8 @@
  *
  * A file may become shorter while it is mapped, and a disk may fail; touching what is not there is then a SIGBUS, not
  * an error code. A program asks for the guard, which turns that signal into a line that names the file and an exit
- * status of
- * 1. A library must not take signals from the program that loaded it: libgraphwire maps no file, it reads (core/base/
- * load.h); nothing there may call gw_filemap_open. */
+ * status of 1. A library must not take signals from the program that loaded it: libgraphwire maps no file, it reads
+ * (core/base/load.h); nothing there may call gw_filemap_open. */
 #ifndef GW_BASE_FILEMAP_H
 #define GW_BASE_FILEMAP_H
 

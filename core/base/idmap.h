@@ -60,7 +60,7 @@ void gw_hash_map_clear(struct gw_hash_map *map);
 gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more);
 
 /* Both halves of a 128-bit product: every bit of the id reaches the low bits, which pick the slot. The map's secret
- * keeps whoever chooses the ids from choosing their slots too; numbers do not depend on it. */
+ * keeps a peer that chooses the ids from choosing their slots too; numbers do not depend on it. */
 static inline uint64_t gw_hash_slot(const struct gw_hash_map *map, uint64_t id)
 {
 	unsigned __int128 product = (unsigned __int128)(id ^ map->secret) * 0x9e3779b97f4a7c15ull;

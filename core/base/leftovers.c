@@ -3,8 +3,8 @@
  *   a writer: mkdir -> lock the folder (flock) -> is it still there? -> write -> rename      killed: the kernel unlocks
  *   the next: for each folder of our pattern: lock it -> is it still the one of that name? -> remove it
  *
- * The lock tells the dead from the living, whatever process ids have been given anew: whoever gets it is alone with the
- * folder. A writer that finds its new folder locked or gone before it could lock it takes another name.
+ * The lock tells the dead from the living, whatever process ids have been reused: the one that gets it is alone with
+ * the folder. A writer that finds its new folder locked or gone before it could lock it takes another name.
  *
  * Locks are told between processes of one kernel. File systems that several hosts share may keep them to themselves
  * (NFS with local_lock), so the name holds a digest of the host's name, and only those of this host are looked at.

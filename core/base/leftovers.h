@@ -3,7 +3,7 @@
 #ifndef GW_BASE_LEFTOVERS_H
 #define GW_BASE_LEFTOVERS_H
 
-/* A name for a new temporary folder of `final`. NULL when memory is short, the error text is set. */
+/* A name for a new temporary folder of `final`. NULL when out of memory, the error text is set. */
 char *gw_leftover_name(const char *final);
 
 /* Opens the folder and locks it as its writer. The descriptor and its duplicates hold the lock until all are closed,

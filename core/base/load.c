@@ -171,7 +171,7 @@ static gw_status check_item(const struct gw_arena *arena, const struct gw_load_i
 {
 	uint64_t capacity = gw_arena_bytes(arena), end;
 	if (__builtin_add_overflow(item->file_offset, item->bytes, &end) || end > INT64_MAX)
-		return gw_fail(GW_FORMAT, "%s (%s): %llu bytes at %llu are no part of any file", item->path, item->key,
+		return gw_fail(GW_FORMAT, "%s (%s): %llu bytes at %llu belong to no file", item->path, item->key,
 			       (unsigned long long)item->bytes, (unsigned long long)item->file_offset);
 	uint64_t room = (item->bytes + GW_LOAD_BLOCK - 1) / GW_LOAD_BLOCK * GW_LOAD_BLOCK;
 	if (item->arena_offset % GW_LOAD_BLOCK || item->arena_offset > capacity || room > capacity - item->arena_offset)

@@ -3,7 +3,7 @@
  *   cursor over items and pieces -> a free read -> submitted -> completed -> its chunk is whole -> verifiers
  *
  * Registered buffers (the arena's slices) and registered files where the kernel lets us; without the former every read
- * pins its pages anew. A read that comes back short or that O_DIRECT refuses goes out again, buffered if need be. On
+ * pins its pages again. A read that comes back short or that O_DIRECT refuses goes out again, buffered if need be. On
  * the first failure nothing more is submitted, and what is in flight is waited for: nothing writes to the arena after
  * return. A kernel that refuses the very first submission leaves the load to pread.
  */

@@ -1,5 +1,6 @@
 /* Memory that can be taken: MemAvailable, the node's free memory, and every limit of the control groups (v1 and v2)
- * from the process's own up to the root. Cached file pages count as available, for they go when memory is short. */
+ * from the process's own up to the root. Cached file pages count as available, for they are given up under memory
+ * pressure. */
 #include "core/base/memory.h"
 
 #include <stdio.h>

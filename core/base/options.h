@@ -123,8 +123,8 @@ struct gw_options {
 };
 
 /* Takes a command line into the command's struct. Returns only if it is right: else it prints one line on stderr and
- * ends the process with status 2 (after --help and --usage with 0). An option that is given again counts anew. Call
- * before the program has threads. */
+ * ends the process with status 2 (after --help and --usage with 0). Of an option that is given twice the last one
+ * counts. Call before the program has threads. */
 void gw_options_parse(const struct gw_options *options, int argc, char **argv, void *input);
 
 /* Rewrites '_' to '-' in the names of long options ("--num_parts=4"), in place, up to "--". Values are untouched. */

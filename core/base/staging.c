@@ -118,7 +118,7 @@ static gw_status check_final(const char *final, bool replace)
 	if (!replace)
 		return gw_fail(GW_EXISTS, "%s exists already: remove it or choose another name", final);
 	if (!S_ISDIR(info.st_mode))
-		return gw_fail(GW_EXISTS, "%s exists already and is no folder", final);
+		return gw_fail(GW_EXISTS, "%s exists already and is not a folder", final);
 	return GW_OK;
 }
 
@@ -240,7 +240,7 @@ static bool is_inside(const char *relative)
 gw_status gw_staging_mkdir(struct gw_staging *staging, const char *relative)
 {
 	if (!is_inside(relative))
-		return gw_fail(GW_INVALID, "\"%s\" is no path inside %s", relative, staging->final);
+		return gw_fail(GW_INVALID, "\"%s\" is not a path inside %s", relative, staging->final);
 	char *path = gw_format("%s/%s", staging->temporary, relative);
 	if (!path)
 		return GW_NO_MEMORY;

@@ -1,7 +1,7 @@
 /* Errors: a status that programs act on and, for people, one line of text per thread.
  *
  * The function that finds the fault calls gw_fail() with what and where; each caller that knows more puts its context
- * in front ("load part 2: indptr.npy: ..."). The text is printed once, by whoever decides what happens next.
+ * in front ("load part 2: indptr.npy: ..."). The text is printed once, by the caller that decides what happens next.
  */
 #ifndef GW_BASE_STATUS_H
 #define GW_BASE_STATUS_H
@@ -32,8 +32,8 @@ static inline gw_status gw_failed(gw_status status)
 /* Puts "context: " in front of this thread's error text; returns the status unchanged. */
 gw_status gw_context(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* Puts "; advice" behind this thread's error text: what to do, where the caller knows that better than whoever found
- * the fault. Returns the status unchanged. */
+/* Puts "; advice" behind this thread's error text: what to do, where the caller knows that better than the function
+ * that found the fault. Returns the status unchanged. */
 gw_status gw_advise(gw_status status, const char *advice);
 
 /* Keeps this thread's error text over a stretch of code whose failures are nobody's news: whatever closes, cancels or

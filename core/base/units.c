@@ -79,7 +79,7 @@ gw_status gw_parse_choice(const char *text, const char *const *choices, int *out
 		if (added > 0 && used + (size_t)added < sizeof(list))
 			used += (size_t)added;
 	}
-	return gw_fail(GW_INVALID, "\"%.64s\" is none of: %s", text, list);
+	return gw_fail(GW_INVALID, "\"%.64s\" is not one of: %s", text, list);
 }
 
 gw_status gw_parse_list(const char *text, int32_t min, int32_t max, uint32_t room, int32_t *out, uint32_t *count)

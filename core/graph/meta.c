@@ -209,7 +209,7 @@ static gw_status check_reverse(const struct gw_graph_meta *meta, const struct gw
 			       type->reverse, meta->num_etypes);
 	const struct gw_edge_type *reverse = &meta->etypes[type->reverse];
 	if (reverse->src != type->dst || reverse->dst != type->src || reverse->count != type->count)
-		return gw_fail(GW_INVALID, "edge type \"%s\": \"%s\" is no reverse of it: other ends or count",
+		return gw_fail(GW_INVALID, "edge type \"%s\": \"%s\" is not its reverse: other ends or count",
 			       type->folder, reverse->folder);
 	return GW_OK;
 }

@@ -140,14 +140,14 @@ gw_status gw_meta_check_replaceable(const char *folder)
 	if (lstat(folder, &info) < 0)
 		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "%s", folder);
 	if (!S_ISDIR(info.st_mode))
-		return gw_fail(GW_EXISTS, "%s: exists already and is no folder", folder);
+		return gw_fail(GW_EXISTS, "%s: exists already and is not a folder", folder);
 	if (is_empty(folder))
 		return GW_OK;
 	gw_status status = find_json(folder, &path);
 	gw_free(path);
 	if (status == GW_NOT_FOUND)
 		return gw_fail(GW_EXISTS,
-			       "%s: holds something else than a graph, and only a graph is replaced; choose another "
+			       "%s: holds something other than a graph, and only a graph is replaced; choose another "
 			       "folder, or empty this one",
 			       folder);
 	return status;

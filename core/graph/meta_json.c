@@ -238,7 +238,8 @@ static gw_status read_order(const json_t *value, const char *etype, struct gw_ed
 		}
 	}
 	return gw_fail(GW_FORMAT,
-		       "\"order\": \"%s\" is none of [\"src\"], [\"time:NAME\", \"src\"], [\"rel\", \"src\"]", etype);
+		       "\"order\": \"%s\" is not one of [\"src\"], [\"time:NAME\", \"src\"], [\"rel\", \"src\"]",
+		       etype);
 }
 
 /* The optional objects {"src:rel:dst": value}. */
@@ -523,7 +524,7 @@ static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 	if (status == GW_OK && id != meta->graph_id)
 		status = gw_fail(GW_DIGEST,
 				 "\"graph_id\" is %016" PRIx64 ", but the arrays give %016" PRIx64
-				 ": the JSON was changed; write the graph anew",
+				 ": the JSON was changed; write the graph again",
 				 meta->graph_id, id);
 	return status;
 }

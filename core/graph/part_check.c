@@ -29,7 +29,7 @@ struct part_check {
 	const struct gw_array *bytes;         /* of its strings */
 };
 
-/* What is wrong, with the file and the key in front. Its digests fit: whoever wrote the file wrote it so. */
+/* What is wrong, with the file and the key in front. Its digests fit: it was written so. */
 __attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct part_check *check, gw_status status,
 								 const struct gw_array *array, const char *format, ...)
 {

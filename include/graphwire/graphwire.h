@@ -173,7 +173,7 @@ GW_API gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms);
 /* Ends an operation and frees its ticket: when it returns, nothing writes to its outputs any more. NULL is allowed. */
 GW_API void gw_cancel(struct gw_ticket *ticket);
 
-/* Memory on huge pages that every transport can land rows in without a copy. Zeroed. NULL when memory is short. Freed
+/* Memory on huge pages that every transport can land rows in without a copy. Zeroed. NULL when out of memory. Freed
  * with the client at the latest. */
 GW_API void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes);
 GW_API void gw_buffer_free(struct gw_client *client, void *buffer);

@@ -184,13 +184,13 @@ static void another_key_is_told_soon(void **state)
 	fclose(file);
 	assert_int_equal(chmod(path, 0600), 0);
 	struct gw_client_options options = patient(&setup.cluster);
-	options.key_file = path; /* read once: the server that is started anew has another one */
+	options.key_file = path; /* read once: the server that restarts has another one */
 	struct gw_client *client = open_client(&options);
 	cluster_kill(&setup.cluster, 0);
 	cluster_revive(&setup.cluster, 0);
 	expect_gather(client, GW_REFUSED, "another key than this client");
 	gw_client_close(client);
-	/* The key that is found is looked for anew: to the same client that is no failure at all. */
+	/* The key that is found is looked for again: to the same client that is no failure at all. */
 	options.key_file = NULL;
 	client = open_client(&options);
 	cluster_kill(&setup.cluster, 0);

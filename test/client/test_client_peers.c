@@ -291,7 +291,7 @@ static void a_loader_closes_in_mid_epoch(void **state)
 		assert_true(gw_minibatch_digest(held) == digest);
 		gw_minibatch_release(held);
 		relay_pass(&line.relay);
-		if (round % 3 == 2) /* connections are counted anew */
+		if (round % 3 == 2) /* connections are counted again */
 			atomic_store(&line.relay.answer_bytes, 0);
 		line_works(&line);
 	}

@@ -1,4 +1,4 @@
-/* Where a server is: names that take their time or several addresses, IPv6, a taken port. A lookup keeps nobody
+/* Where a server is: names that take their time or several addresses, IPv6, a taken port. Resolving keeps nobody
  * waiting, may be left behind at any time, and is bounded by the connect's deadline. The resolver is this file's. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -74,8 +74,8 @@ static struct gw_endpoint *connect_slow(struct one *one, uint64_t deadline_ms, v
 	return endpoint;
 }
 
-/* Every lookup's thread has come to its end, or nearly. */
-static void lookups_end(void)
+/* Every resolving thread has come to its end, or nearly. */
+static void resolves_end(void)
 {
 	atomic_store(&held, false);
 	for (int i = 0; i < 60000 && atomic_load(&answered) != atomic_load(&asked); i++)
@@ -84,7 +84,7 @@ static void lookups_end(void)
 	pause_ms(20);
 }
 
-static void a_lookup_keeps_nobody_waiting(void **state)
+static void a_resolve_keeps_nobody_waiting(void **state)
 {
 	struct one one;
 	int cookie;
@@ -99,7 +99,7 @@ static void a_lookup_keeps_nobody_waiting(void **state)
 	assert_int_equal(gw_bed_wait(one.group, &cookie).status, GW_OK);
 	assert_int_equal(slow->state, GW_ENDPOINT_OPEN);
 	gw_endpoint_close(slow);
-	lookups_end();
+	resolves_end();
 	gw_one_end(&one);
 }
 
@@ -126,7 +126,7 @@ static void a_name_that_is_none_is_no_lost_peer(void **state)
 	gw_one_end(&one);
 }
 
-static void a_lookup_is_left_behind(void **state)
+static void a_resolve_is_left_behind(void **state)
 {
 	struct one one;
 	int closed, late, shut;
@@ -143,10 +143,10 @@ static void a_lookup_is_left_behind(void **state)
 	connect_slow(&one, 0, &shut);
 	gw_one_read_works(&one);
 	gw_one_end(&one);
-	lookups_end();
+	resolves_end();
 }
 
-static void lookups_are_limited(void **state)
+static void resolves_are_limited(void **state)
 {
 	struct one one;
 	struct gw_endpoint *endpoints[TCP_RESOLVES_MAX + 1];
@@ -167,7 +167,7 @@ static void lookups_are_limited(void **state)
 	}
 	for (int i = 0; i <= TCP_RESOLVES_MAX; i++)
 		gw_endpoint_close(endpoints[i]);
-	lookups_end();
+	resolves_end();
 	gw_one_end(&one);
 }
 
@@ -259,10 +259,10 @@ static void a_taken_port(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(a_lookup_keeps_nobody_waiting)},
+		{BED_TEST(a_resolve_keeps_nobody_waiting)},
 		{BED_TEST(a_name_that_is_none_is_no_lost_peer)},
-		{BED_TEST(a_lookup_is_left_behind)},
-		{BED_TEST(lookups_are_limited)},
+		{BED_TEST(a_resolve_is_left_behind)},
+		{BED_TEST(resolves_are_limited)},
 		{BED_TEST(an_address_that_never_answers)},
 		{BED_TEST(names)},
 		{BED_TEST(ipv6)},

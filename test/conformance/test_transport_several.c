@@ -295,8 +295,8 @@ static void *serve_for_ever(void *argument)
 	return NULL;
 }
 
-/* Sockets are accepted by one thread and dealt out to all. The second sleeps in another backend: over RDMA in its door,
- * else in one that is made for this. */
+/* Sockets are accepted by one thread and dealt out to all. The second sleeps in another backend: over RDMA in its own
+ * loop, else in one that is made for this. */
 static void clients_of_a_thread_that_sleeps_elsewhere(void **state)
 {
 	enum { THREADS = 2, CLIENTS = 4 };

@@ -206,7 +206,7 @@ static void nobody_writes_to(void **state, enum gw_huge_policy huge)
 	cannot_be_changed(memory);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
 	assert_int_not_equal(truncate(path, 0), 0);
-	/* Whoever has it may open it anew, for writing too: the seals hold there as well. */
+	/* Whoever has it may open it again, for writing too: the seals hold there as well. */
 	static const int ways[] = {O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_APPEND, O_RDWR | O_TRUNC, O_WRONLY | O_TRUNC};
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		int again = open(path, ways[i] | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* What the two sides of an RDMA connection may do to each other: keys that read and do not write, tickets that are used
+/* What the two sides of an RDMA connection may do to each other: keys that read and do not write, tokens that are used
  * once and in time, keys that the server's device refuses, messages that make no sense. */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
@@ -18,7 +18,7 @@ int main(void)
 
 #include "test/support/verbs_one.h"
 
-/* --- Keys and tickets. --- */
+/* --- Keys and tokens. --- */
 
 /* The key that a client gets reads and nothing else. */
 static void keys_do_not_write(void **state)
@@ -51,8 +51,8 @@ static void keys_do_not_write(void **state)
 	gw_one_end(&one);
 }
 
-/* A queue pair is made for nobody without a ticket, or with one that was used. */
-static void tickets(void **state)
+/* A queue pair is made for nobody without a token, or with one that was used. */
+static void tokens(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 4096);
@@ -97,8 +97,8 @@ static uint32_t count_peers(struct one *one)
 	return count;
 }
 
-/* Whoever asks for many tickets has one, another each time, and none when it was not used in time. */
-static void tickets_that_nobody_uses(void **state)
+/* Whoever asks for many tokens has one, another each time, and none when it was not used in time. */
+static void tokens_that_nobody_uses(void **state)
 {
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
 	struct handshake_question question = {
@@ -159,7 +159,7 @@ static void refuse_key(struct one *one, bool refuse)
 	assert_true(refuse == !rail->mrs[0]);
 }
 
-/* A key that the server's device refuses: it has loaded anew, or we do not know why; the hello tells which. */
+/* A key that the server's device refuses: it has reloaded, or we do not know why; the hello tells which. */
 static void refused_keys(void **state)
 {
 	struct one one;
@@ -272,8 +272,8 @@ int main(void)
 	void *state = (void *)(uintptr_t)kind;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(keys_do_not_write, state),
-		cmocka_unit_test_prestate(tickets, state),
-		cmocka_unit_test_prestate(tickets_that_nobody_uses, state),
+		cmocka_unit_test_prestate(tokens, state),
+		cmocka_unit_test_prestate(tokens_that_nobody_uses, state),
 		cmocka_unit_test_prestate(link_local_addresses, state),
 		cmocka_unit_test_prestate(refused_keys, state),
 		cmocka_unit_test_prestate(a_refusal_on_the_last_queue_pair, state),

@@ -27,7 +27,7 @@ void doctor_host_put(const struct doctor_host *host, const char *path, const cha
 void doctor_host_put_bytes(const struct doctor_host *host, const char *path, const void *bytes, size_t n);
 /* Takes a file or a whole folder away. */
 void doctor_host_remove(const struct doctor_host *host, const char *path);
-/* All checks, anew; fails the test where a finding is not as every finding should be. */
+/* All checks, again; fails the test where a finding is not as every finding should be. */
 void doctor_host_check(struct doctor_host *host);
 /* The finding of this name; fails the test if there is none. */
 const struct gw_doctor_finding *doctor_find(const struct gw_doctor *doctor, const char *name);

@@ -70,7 +70,7 @@ static void find_columns(struct oracle *o)
 		column->edge = key.edge;
 		column->type = key.type;
 		column->alias = key.edge && ends_with(key.name, ".alias");
-		/* Data of a row, and not lists, or written anew for each list. */
+		/* Data of a row, and not lists, or written again for each list. */
 		column->data = !key.out && strcmp(key.name, "indptr") != 0 && strcmp(key.name, "out_indptr") != 0 &&
 			       strcmp(key.name, "indices") != 0 && !ends_with(key.name, ".bytes") &&
 			       !ends_with(key.name, ".alias") && !ends_with(key.name, ".names.offsets");

@@ -82,10 +82,10 @@ gw_status gw_bed_connect(struct gw_poll_group *group, const struct gw_connect_op
 			 struct gw_endpoint **out);
 /* Polls until the completion with the cookie comes (10 s at most); others must not come. */
 struct gw_completion gw_bed_wait(struct gw_poll_group *group, const void *cookie);
-/* Posts all of a read, polling while there is no room; completions of other groups are kept in *seen if not NULL. */
-void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
+/* Posts all of a read, polling while there is no room; completions of other sets are kept in *seen if not NULL. */
+void gw_bed_gather(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 		   struct gw_buffer *buffer, const struct gw_gather *gather, size_t n);
-void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_read_set *group, const struct gw_region *region,
+void gw_bed_readv(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 		  struct gw_buffer *buffer, const struct gw_span *spans, size_t n);
 
 /* A bed with one client and a buffer. What follows fails the test in progress if it is not as it says. */

@@ -175,7 +175,7 @@ static void expect_same_array(const struct gw_part *a, const struct gw_part *b, 
 	assert_memory_equal(x->data, y->data, x->rows * x->row_bytes);
 }
 
-/* Sections dealt out anew: whatever is not the label stays the same, byte by byte. So nothing else knows of it. */
+/* Sections dealt out again: whatever is not the label stays the same, byte by byte. So nothing else knows of it. */
 static void label_is_out_of_reach(void **state)
 {
 	(void)state;

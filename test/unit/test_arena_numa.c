@@ -58,7 +58,7 @@ static const struct kind {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* NULL: huge pages are required and not to be had. */
+/* NULL: huge pages are required but not available. */
 static struct gw_arena *make(const struct kind *kind, int numa)
 {
 	const struct gw_arena_options options = {

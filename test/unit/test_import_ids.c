@@ -318,7 +318,7 @@ static void names_of_another_encoding(void **state)
 	gw_log_sink_set(NULL, NULL);
 }
 
-/* Numbers stay where most of them are nodes, and are numbered anew where most would be nodes without an edge, as in a
+/* Numbers stay where most of them are nodes, and are renumbered where most would be nodes without an edge, as in a
  * list of ratings with some films of a big catalog. */
 static void density(void **state)
 {

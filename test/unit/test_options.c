@@ -280,7 +280,7 @@ static void wrong_usage_is_one_line(void **state)
 		{&one_graph, "--small=4097 g --out o", "from 1 to 4096"},
 		{&one_graph, "--time-out=-1 g --out o", "--time-out"},
 		{&one_graph, "--share=1.5 g --out o", "--share: 1.5 is out of range"},
-		{&one_graph, "--colour=blue g --out o", "--colour: \"blue\" is none of: red, green"},
+		{&one_graph, "--colour=blue g --out o", "--colour: \"blue\" is not one of: red, green"},
 		{&one_graph, "--call=bad g --out o", "--call: \"bad\" is bad"},
 		{&one_graph, "--small", "requires an argument"},
 		{&one_graph, "--flag=1", "doesn't allow an argument"},

@@ -72,7 +72,7 @@ static void test_replace(void **state)
 	fclose(file);
 	partition_expect_error(&fixture, fixture.folder, out, words, 1, "only a graph is replaced");
 	assert_int_equal(access(note, F_OK), 0);
-	partition_expect_error(&fixture, fixture.folder, note, words, 1, "no folder");
+	partition_expect_error(&fixture, fixture.folder, note, words, 1, "not a folder");
 	partition_expect_error(&fixture, fixture.folder, fixture.folder, words, 1, "another --out");
 	snprintf(out, sizeof(out), "%s/", fixture.folder);
 	partition_expect_error(&fixture, fixture.folder, out, words, 1, "another --out");

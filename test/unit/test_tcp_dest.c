@@ -51,16 +51,16 @@ static void receive(const struct iovec *iov, const uint8_t *data, uint64_t m)
 }
 
 /* Lets the payload come in random cuts; `expected` says what must be there then. */
-static void arrive(struct place *place, struct landing landing, uint64_t bytes)
+static void arrive(struct place *place, struct tcp_dest dest, uint64_t bytes)
 {
 	uint64_t *seed = &place->seed, done = 0;
 	uint64_t cut = 1 + gw_below(seed, gw_below(seed, 2) ? 50 : 100000);
 	struct iovec iov[PIECES_MAX];
-	assert_int_equal(landing.left, bytes);
+	assert_int_equal(dest.left, bytes);
 	while (done < bytes) {
 		uint64_t n = gw_below(seed, cut + 1);
 		if (gw_below(seed, 2)) {
-			size_t max = 1 + gw_below(seed, PIECES_MAX), pieces = gw_tcp_dest_pieces(&landing, iov, max);
+			size_t max = 1 + gw_below(seed, PIECES_MAX), pieces = gw_tcp_dest_pieces(&dest, iov, max);
 			uint64_t held = 0;
 			assert_in_range(pieces, 1, max);
 			for (size_t i = 0; i < pieces; i++)
@@ -68,17 +68,17 @@ static void arrive(struct place *place, struct landing landing, uint64_t bytes)
 			assert_in_range(held, 1, bytes - done);
 			n = n < held ? n : held;
 			receive(iov, place->data + done, n);
-			gw_tcp_dest_skip(&landing, n);
+			gw_tcp_dest_skip(&dest, n);
 		} else {
 			n = n < bytes - done ? n : bytes - done;
-			gw_tcp_dest_copy(&landing, place->data + done, n);
+			gw_tcp_dest_copy(&dest, place->data + done, n);
 		}
 		done += n;
-		assert_int_equal(landing.left, bytes - done);
+		assert_int_equal(dest.left, bytes - done);
 	}
-	assert_int_equal(gw_tcp_dest_pieces(&landing, iov, PIECES_MAX), 0);
-	gw_tcp_dest_copy(&landing, place->data, 0);
-	gw_tcp_dest_skip(&landing, 0);
+	assert_int_equal(gw_tcp_dest_pieces(&dest, iov, PIECES_MAX), 0);
+	gw_tcp_dest_copy(&dest, place->data, 0);
+	gw_tcp_dest_skip(&dest, 0);
 	assert_memory_equal(place->area, place->expected, AREA_BYTES);
 }
 
@@ -182,19 +182,19 @@ static void one_piece_where_possible(void **state)
 	struct iovec iov[2];
 	uint32_t rows[] = {5, 6, 7};
 	struct gw_gather gather = {.rows = rows, .local = 10, .row_bytes = 8, .stride = 8};
-	struct landing packed = gw_tcp_dest_gather(place->area, &gather, 3);
+	struct tcp_dest packed = gw_tcp_dest_gather(place->area, &gather, 3);
 	assert_true(packed.direct);
 	assert_int_equal(gw_tcp_dest_pieces(&packed, iov, 2), 1);
 	assert_ptr_equal(iov[0].iov_base, place->area + 10 + 40);
 	assert_int_equal(iov[0].iov_len, 24);
 	rows[1] = 9;
 	assert_false(gw_tcp_dest_gather(place->area, &gather, 3).direct);
-	gather.row_bytes = gather.stride = LANDING_DIRECT_SPAN;
+	gather.row_bytes = gather.stride = TCP_DEST_DIRECT_SPAN;
 	assert_true(gw_tcp_dest_gather(place->area, &gather, 3).direct);
 	const struct gw_span adjacent[] = {{0, 100, 4}, {900, 104, 0}, {50, 104, 6}};
-	struct landing landing = gw_tcp_dest_spans(place->area, adjacent, 3, 10);
-	assert_true(landing.direct);
-	assert_int_equal(gw_tcp_dest_pieces(&landing, iov, 2), 1);
+	struct tcp_dest dest = gw_tcp_dest_spans(place->area, adjacent, 3, 10);
+	assert_true(dest.direct);
+	assert_int_equal(gw_tcp_dest_pieces(&dest, iov, 2), 1);
 	assert_ptr_equal(iov[0].iov_base, place->area + 100);
 	assert_int_equal(iov[0].iov_len, 10);
 }

@@ -1,4 +1,4 @@
-/* The RDMA hello: what a well-formed question, ticket and answer decode to, and that nothing else decodes: every
+/* The RDMA hello: what a well-formed question, token and answer decode to, and that nothing else decodes: every
  * length, every count, every field that could lead a client to a key that is not there. */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
@@ -43,7 +43,7 @@ static void questions(void **state)
 	assert_int_equal(gw_handshake_question((const uint8_t *)&bad, sizeof(bad), &out), GW_PROTOCOL);
 }
 
-static void tickets(void **state)
+static void tokens(void **state)
 {
 	(void)state;
 	struct handshake_token good = {
@@ -173,9 +173,12 @@ static void malformed_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(questions), cmocka_unit_test(tickets),           cmocka_unit_test(slices),
-		cmocka_unit_test(answers),   cmocka_unit_test(malformed_answers),
+		cmocka_unit_test(questions),
+		cmocka_unit_test(tokens),
+		cmocka_unit_test(slices),
+		cmocka_unit_test(answers),
+		cmocka_unit_test(malformed_answers),
 	};
-	return cmocka_run_group_tests_name("verbs rail", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("verbs handshake", tests, NULL, NULL);
 }
 #endif

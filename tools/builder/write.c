@@ -37,7 +37,7 @@ static gw_status check_counts(const struct gw_builder *builder)
 			return gw_fail(
 				GW_LIMIT,
 				"node type \"%s\": %llu nodes, of at most 2^40: number ids with gaps between them "
-				"anew (import: --ids compact)",
+				"again (import: --ids compact)",
 				type->name, (unsigned long long)type->count);
 	}
 	return GW_OK;

@@ -113,7 +113,7 @@ static const char doc[] =
 	"Look at this host as Graphwire sees it: memory, huge pages, processors, io_uring, RDMA devices, and the "
 	"servers "
 	"that are named, by each transport, with the time of a read and the rate of many. Each finding says what it "
-	"costs and which command mends it. Nothing is changed; no privilege is needed.\n\n"
+	"costs and which command fixes it. Nothing is changed; no privilege is needed.\n\n"
 	"Examples:\n"
 	"  graphwire doctor\n"
 	"  graphwire doctor --bytes 40Gi --json\n"

@@ -1,14 +1,14 @@
 /* The parts of graphwire doctor, as its files see each other.
  *
- *      doctor.c          the command: options, the table of checks, the exit status
- *      doctor_report.c   findings: kept, printed for people and as JSON
- *      doctor_files.c    /proc and /sys under a root: numbers, words, limits, folders
- *      doctor_memory.c   memory, locked memory, pages, limits of the process
- *      doctor_kernel.c   NUMA nodes and processors, io_uring, sealed memory
- *      doctor_rdma.c     RDMA of this host: modules, device files, devices, their nodes
- *      doctor_port.c     ports of the devices: state, MTU, addresses
- *      doctor_peer.c     servers, by each transport
- *      doctor_measure.c  reads of one endpoint, timed and compared
+ *      command.c  the command: options, the table of checks, the exit status
+ *      report.c   findings: kept, printed for people and as JSON
+ *      files.c    /proc and /sys under a root: numbers, words, limits, folders
+ *      memory.c   memory, locked memory, pages, limits of the process
+ *      kernel.c   NUMA nodes and processors, io_uring, sealed memory
+ *      rdma.c     RDMA of this host: modules, device files, devices, their nodes
+ *      port.c     ports of the devices: state, MTU, addresses
+ *      peer.c     servers, by each transport
+ *      measure.c  reads of one endpoint, timed and compared
  *
  * A check looks at one thing and adds what it finds to the report; it fails at nothing: what cannot be read is a note.
  * A finding that is a problem stops work that was asked for; a warning costs speed; a note tells what is not known, or
@@ -24,7 +24,7 @@
 #include "transport/transport.h"
 #include "transport/verbs/report.h"
 
-/* --- doctor_report.c --- */
+/* --- report.c --- */
 
 enum gw_doctor_status { GW_DOCTOR_OK, GW_DOCTOR_NOTE, GW_DOCTOR_WARNING, GW_DOCTOR_PROBLEM };
 
@@ -79,7 +79,7 @@ void gw_doctor_print(const struct gw_doctor *doctor);
 gw_status gw_doctor_print_json(const struct gw_doctor *doctor); /* GW_NO_MEMORY */
 void gw_doctor_free(struct gw_doctor *doctor);
 
-/* --- doctor_files.c: paths are printf style, and stand behind the doctor's root. false: not there, or not what is
+/* --- files.c: paths are printf style, and stand behind the doctor's root. false: not there, or not what is
  * asked for; then *out is untouched. --- */
 
 #define GW_DOCTOR_WORD_MAX   1024
@@ -136,7 +136,7 @@ bool gw_doctor_device_names(const struct gw_doctor *doctor, struct gw_doctor_nam
 const struct gw_verbs_report *gw_doctor_report(const struct gw_doctor *doctor, const char *device);
 void gw_doctor_ports(struct gw_doctor *doctor, const char *device);
 
-/* --- doctor_peer.c --- */
+/* --- peer.c --- */
 
 struct gw_doctor_peers {
 	const char *const *servers; /* as they were given: HOST:PORT */
@@ -154,7 +154,7 @@ struct gw_doctor_peers {
 gw_status gw_doctor_server_check(const char *text);
 void gw_doctor_ask(struct gw_doctor *doctor, const struct gw_doctor_peers *peers);
 
-/* --- doctor_measure.c --- */
+/* --- measure.c --- */
 
 struct gw_doctor_reader; /* one endpoint that is read from, its poll group, and the memory that bytes land in */
 

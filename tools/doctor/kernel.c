@@ -175,7 +175,7 @@ static const char *try_steps(int fd, size_t bytes, int *again)
 		failed = "a memfd cannot be sealed";
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!failed && (*again = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		failed = "a memfd cannot be opened anew for reading";
+		failed = "a memfd cannot be opened again for reading";
 	int error = errno;
 	munmap(memory, bytes);
 	errno = error;

@@ -18,7 +18,7 @@
 #include "core/base/rng.h"
 #include "tools/doctor/doctor.h"
 
-#define SLOTS         4u   /* groups in flight while many rows are read */
+#define SLOTS         4u   /* read sets in flight while many rows are read */
 #define SPANS         256u /* of one set */
 #define SLOT_BYTES    (1u << 20)
 #define LANDING_BYTES ((size_t)SLOTS * SLOT_BYTES)
@@ -179,7 +179,7 @@ static gw_status slots_wait(struct gw_doctor_reader *reader, struct measure_slot
 			(*ended)->busy = false;
 			return GW_OK;
 		}
-		/* A group of which nothing was accepted is ours, and so is its deadline. */
+		/* A set of which nothing was accepted is ours, and so is its deadline. */
 		if (now >= reader->deadline_ns)
 			break;
 	}

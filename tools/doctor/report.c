@@ -101,7 +101,7 @@ void gw_doctor_raise(struct gw_doctor_finding *finding, enum gw_doctor_status st
 void gw_doctor_unread(struct gw_doctor_finding *finding, const char *path)
 {
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-	gw_doctor_value(finding, "not known: %s cannot be read, or says something else than expected", path);
+	gw_doctor_value(finding, "not known: %s cannot be read, or has unexpected content", path);
 }
 
 /* --- Telling. --- */

@@ -56,7 +56,7 @@ static gw_status run_apt_cache(struct gw_text *text)
 		close(ends[0]);
 		return gw_fail_errno(
 			GW_NOT_FOUND, error,
-			"apt-cache: this is no Debian system; pass the output of apt-cache dumpavail from one "
+			"apt-cache: this is not a Debian system; pass the output of apt-cache dumpavail from one "
 			"with --from");
 	}
 	gw_status status = gw_text_open_fd("apt-cache dumpavail", ends[0], text);

@@ -186,7 +186,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, import.time_digits, 0, 9)},
 	{"edge-column", "NAME=COLUMN", "a further edge feature, float32", 2, GW_OPTION_CALL(take_edge_column)},
 	{.help = "Ids:", .group = 3},
-	{"ids", "KIND", "auto; dense (numbers stay), compact (numbers, numbered anew), text", 3,
+	{"ids", "KIND", "auto; dense (numbers stay), compact (numbers, renumbered), text", 3,
 	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
 	{"num-nodes", "[TYPE=]N", "nodes of a type; ids are dense (default: largest id + 1)", 3,
 	 GW_OPTION_CALL(take_num_nodes)},

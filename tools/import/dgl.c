@@ -81,7 +81,7 @@ static bool is_listed(const json_t *list, size_t end, const char *text)
 static gw_status whole_count(const struct gw_chunked *c, const json_t *count, const char *key, uint64_t *out)
 {
 	if (!json_is_integer(count) || json_integer_value(count) < 0 || json_integer_value(count) >= GW_NONE)
-		return gw_chunked_bad(c, key, "a count that is no whole number from 0 below 2^63 - 1");
+		return gw_chunked_bad(c, key, "a count that is not a whole number from 0 below 2^63 - 1");
 	*out = (uint64_t)json_integer_value(count);
 	return GW_OK;
 }

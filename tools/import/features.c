@@ -96,7 +96,7 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 	if (status)
 		return status;
 	if (feature->array->npy.ndim == 0)
-		return gw_fail(GW_FORMAT, "%s: a single number is no feature", feature->source);
+		return gw_fail(GW_FORMAT, "%s: a single number is not a feature", feature->source);
 	uint64_t rows = feature->array->npy.shape[0];
 	if (feature->kind == GW_FEATURE_SPARSE)
 		rows = rows ? rows - 1 : 0;
@@ -344,7 +344,7 @@ static gw_status index_mask(struct gw_import *im, const struct gw_import_space *
 	if (space->values && !space->list)
 		return gw_fail(
 			GW_UNSUPPORTED,
-			"%s: \"%s\" lists input ids, which were numbered anew: pass a mask of bools, or the ids with "
+			"%s: \"%s\" lists input ids, which were renumbered: pass a mask of bools, or the ids with "
 			"--nodes",
 			feature->source, feature->name);
 	if (!flags && space->base)

@@ -379,7 +379,8 @@ static void tell_mixed(const struct gw_import_file *file, const struct gw_import
 	if (!mixed->word.at)
 		return;
 	gw_log(GW_LOG_WARN,
-	       "%s, line %llu: \"%.*s\" is no number, so all ids of node type %s are taken as text; --ids compact or "
+	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are taken as text; --ids compact "
+	       "or "
 	       "dense refuses it",
 	       file->path, (unsigned long long)gw_table_line(&file->table, mixed->row),
 	       (int)(mixed->word.bytes < 40 ? mixed->word.bytes : 40), mixed->word.at, space->name);

@@ -1,6 +1,7 @@
 /* Partitioning: from a graph in one part to the parts of many.
  *
- *   gw_assign (METIS or random): every node gets a part -> gw_split: parts written -> gw_plan_report: what came of it
+ *   gw_assign_metis or gw_assign_random: every node gets a part -> gw_split: parts written
+ *                                                              -> gw_plan_report_print: what came of it
  */
 #ifndef GW_TOOLS_PARTITION_PLAN_H
 #define GW_TOOLS_PARTITION_PLAN_H

@@ -281,7 +281,7 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 	return GW_OK;
 }
 
-/* Written by others, or made anew, or the second half of strings. */
+/* Written by others, or made again, or the second half of strings. */
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
 	if (key->out || strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0 ||

@@ -1,7 +1,7 @@
-/* The services of this process by name, and the clients joined to each.
+/* The services of this process by name, and the clients linked to each.
  *
- * A client enters its link around everything that touches the service's memory; whoever closes a listener marks it
- * closed, waits until no client is inside, and takes the service away. The two sides see each other because each
+ * A client enters its link around everything that touches the service's memory; the thread that closes a listener marks
+ * it closed, waits until no client is inside, and takes the service away. The two sides see each other because each
  * stores its own flag before it looks at the other's (sequentially consistent). A listener that drains takes the
  * service away from clients that have no deferred request, and from the others when they have none left. A forked child
  * has services of its own only. Fails on a name taken or unknown, and on a full service.
@@ -31,8 +31,8 @@ static struct {
 	struct memory_listener *listeners;
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The parent's services are copies that threads of the parent were using: nobody may join them here. Who closes one all
- * the same does not wait for those threads. */
+/* The parent's services are copies that threads of the parent were using: nobody may connect to them here. Who closes
+ * one all the same does not wait for those threads. */
 static void hub_forget(void)
 {
 	for (struct memory_listener *listener = hub.listeners; listener; listener = listener->next) {
@@ -172,7 +172,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 	pthread_mutex_lock(&hub.lock);
 	struct memory_listener *listener = hub_find(name);
 	gw_status status = listener ? gw_service_enter(listener->base.service)
-				    : gw_fail(GW_PEER_LOST, "memory:%s: nobody in this process offers it", name);
+				    : gw_fail(GW_PEER_LOST, "memory:%s: nobody in this process serves it", name);
 	if (!status) {
 		listener->references++;
 		link->listener = listener;

@@ -28,7 +28,7 @@ struct memory_request {
 	uint8_t bytes[]; /* of the call */
 };
 
-/* What joins an endpoint to a listener: looked at by the endpoint's thread and by whoever stops the listener. */
+/* What links an endpoint to a listener: looked at by the endpoint's thread and by the one that stops the listener. */
 struct memory_link {
 	struct memory_listener *listener;
 	struct gw_service *service;                      /* NULL once the listener is closed */
@@ -45,14 +45,14 @@ void gw_memory_listener_stop(struct gw_listener *base, bool close);
 void gw_memory_listener_drain(struct gw_listener *base);
 void gw_memory_listener_free(struct gw_listener *base);
 
-/* Joins a client to the service of the name; GW_PEER_LOST when nobody offers it, GW_LIMIT when it is full. */
+/* Links a client to the service of the name; GW_PEER_LOST when nobody serves it, GW_LIMIT when it is full. */
 gw_status gw_memory_join(const char *name, struct memory_link *link);
 void gw_memory_part(struct memory_link *link); /* twice is allowed */
 
 /* Whether the service may be used until gw_memory_leave: false once its listener is closed, or drains and has nothing
  * of this client's to answer. */
 bool gw_memory_enter(struct memory_link *link);
-/* After false: whoever stops the service is through with the link's requests. */
+/* After false: the thread that stops the service is through with the link's requests. */
 void gw_memory_await_stop(void);
 void gw_memory_leave(struct memory_link *link);
 /* The last deferred request is answered: ends the connection if the listener drains. */

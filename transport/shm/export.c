@@ -1,10 +1,10 @@
-/* What a server gives to clients of its host: its memfds, sealed, and opened anew for reading.
+/* What a server gives to clients of its host: its memfds, sealed, and opened again for reading.
  *
  *   listen: name -> each memory: seal -> open /proc/self/fd/N read-only -> where does each region lie -> socket
  *
  * The seals are for good: nobody maps the memory writable any more, writes to it, cuts it or lets it grow; what the
  * server mapped before stays writable for it alone. Without F_SEAL_FUTURE_WRITE the read-only descriptor would be no
- * protection, since whoever has it may open it anew for writing through /proc. Fails, with a line that says why, where
+ * protection, since a client may open it again for writing through /proc. Fails, with a line that says why, where
  * a region lies in memory that is no memfd (private pages, a file) or in one that cannot be sealed.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 #endif
 #define SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-struct shm_offer {
+struct shm_export {
 	char name[GW_ADDRESS_NAME_MAX + 1];
 	struct wire_memories told;
 	int fds[GW_MEMORIES_MAX]; /* read-only */
@@ -50,15 +50,15 @@ static gw_status shm_export_reopen(int fd, int *out)
 			: GW_OK;
 }
 
-static gw_status add_memory(struct shm_offer *offer, const struct gw_service_memory *memory)
+static gw_status add_memory(struct shm_export *export, const struct gw_service_memory *memory)
 {
 	if (memory->fd < 0)
-		return gw_fail(GW_UNSUPPORTED, "its memory is no memfd");
+		return gw_fail(GW_UNSUPPORTED, "its memory is not a memfd");
 	gw_status status = shm_export_seal(memory->fd);
 	if (!status)
-		status = shm_export_reopen(memory->fd, &offer->fds[offer->fd_count]);
+		status = shm_export_reopen(memory->fd, &export->fds[export->fd_count]);
 	if (!status)
-		offer->told.bytes[offer->fd_count++] = memory->bytes;
+		export->told.bytes[export->fd_count++] = memory->bytes;
 	return status;
 }
 
@@ -81,15 +81,15 @@ static gw_status shm_export_place(const struct gw_service *service, uint32_t id,
 	return gw_fail(GW_UNSUPPORTED, "region %u lies in memory that cannot be shared (no memfd)", id);
 }
 
-static gw_status shm_export_fill(struct shm_offer *offer, const struct gw_service *service)
+static gw_status shm_export_fill(struct shm_export *export, const struct gw_service *service)
 {
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < service->memory_count && !status; i++)
-		status = add_memory(offer, &service->memories[i]);
+		status = add_memory(export, &service->memories[i]);
 	for (uint32_t i = 0; i < service->region_count && !status; i++)
-		status = shm_export_place(service, i, &offer->told.places[i]);
-	offer->told.memory_count = service->memory_count;
-	offer->told.region_count = service->region_count;
+		status = shm_export_place(service, i, &export->told.places[i]);
+	export->told.memory_count = service->memory_count;
+	export->told.region_count = service->region_count;
 	return status;
 }
 
@@ -104,39 +104,39 @@ gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *ser
 		return gw_fail(GW_INVALID,
 			       "shm:%.100s: a name has 1 to %d letters, digits, dots, dashes and underscores",
 			       address->host, GW_ADDRESS_NAME_MAX);
-	struct shm_offer *offer = gw_calloc(1, sizeof(*offer));
-	if (!offer)
+	struct shm_export *export = gw_calloc(1, sizeof(*export));
+	if (!export)
 		return GW_NO_MEMORY;
-	snprintf(offer->name, sizeof(offer->name), "%.64s", address->host);
-	gw_status status = shm_export_fill(offer, service);
+	snprintf(export->name, sizeof(export->name), "%.64s", address->host);
+	gw_status status = shm_export_fill(export, service);
 	if (status)
-		gw_context(status, "shm:%s", offer->name);
+		gw_context(status, "shm:%s", export->name);
 	else
-		status = gw_shm_socket_listen(offer->name, fd);
+		status = gw_shm_socket_listen(export->name, fd);
 	if (status)
-		gw_shm_offer_free(offer);
+		gw_shm_export_free(export);
 	else
-		*out = offer;
+		*out = export;
 	return status;
 }
 
-void gw_shm_offer_stop(void *opaque)
+void gw_shm_export_stop(void *opaque)
 {
-	gw_shm_socket_forget(((struct shm_offer *)opaque)->name);
+	gw_shm_socket_forget(((struct shm_export *)opaque)->name);
 }
 
-void gw_shm_offer_free(void *opaque)
+void gw_shm_export_free(void *opaque)
 {
-	struct shm_offer *offer = opaque;
-	while (offer->fd_count)
-		close(offer->fds[--offer->fd_count]);
-	gw_free(offer);
+	struct shm_export *export = opaque;
+	while (export->fd_count)
+		close(export->fds[--export->fd_count]);
+	gw_free(export);
 }
 
 uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing)
 {
-	const struct shm_offer *offer = opaque;
-	const struct wire_memories *told = &offer->told;
+	const struct shm_export *export = opaque;
+	const struct wire_memories *told = &export->told;
 	struct wire_memory head = {told->memory_count, told->region_count};
 	uint8_t *at = body;
 	memcpy(at, &head, sizeof(head));
@@ -144,7 +144,7 @@ uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *f
 	memcpy(at, told->bytes, 8ull * told->memory_count);
 	at += 8ull * told->memory_count;
 	memcpy(at, told->places, sizeof(struct wire_place) * told->region_count);
-	memcpy(fd_passing->out, offer->fds, offer->fd_count * sizeof(int));
-	fd_passing->out_count = offer->fd_count;
+	memcpy(fd_passing->out, export->fds, export->fd_count * sizeof(int));
+	fd_passing->out_count = export->fd_count;
 	return WIRE_MEMORY_BYTES(told->memory_count, told->region_count);
 }

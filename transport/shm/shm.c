@@ -15,8 +15,8 @@
 static const struct tcp_local shm_local = {
 	.dial = gw_shm_dial,
 	.listen = gw_shm_listen,
-	.stop = gw_shm_offer_stop,
-	.offer_free = gw_shm_offer_free,
+	.stop = gw_shm_export_stop,
+	.export_free = gw_shm_export_free,
 	.admit = gw_shm_admit,
 	.tell = gw_shm_tell,
 	.map = gw_shm_map,

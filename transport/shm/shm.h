@@ -3,7 +3,7 @@
  *      client                                   server
  *      unix socket in the runtime folder ─────▶ same user? (SO_PEERCRED)
  *      hello, key, welcome                      as over TCP (transport/tcp/wire.h)
- *              ◀──────────────────── MEMORY     with the sealed memfds, opened anew for reading (SCM_RIGHTS)
+ *              ◀──────────────────── MEMORY     with the sealed memfds, opened again for reading (SCM_RIGHTS)
  *      seals, length? map, PROT_READ
  *      reads: copies, done inside the call
  *      requests, liveness, loss ──────────────▶ frames over the socket, as over TCP
@@ -19,7 +19,7 @@
 
 extern const struct gw_transport gw_transport_shm;
 
-/* --- place.c: names and sockets --- */
+/* --- socket.c: names and sockets --- */
 gw_status gw_shm_dial(const struct gw_address *address, int *out);
 /* GW_BUSY: a live server has the name. */
 gw_status gw_shm_socket_listen(const char *name, int *out);
@@ -27,10 +27,10 @@ gw_status gw_shm_socket_listen(const char *name, int *out);
 void gw_shm_socket_forget(const char *name);
 gw_status gw_shm_admit(int fd);
 
-/* --- offer.c: the server's side --- */
+/* --- export.c: the server's side --- */
 gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **out);
-void gw_shm_offer_stop(void *opaque);
-void gw_shm_offer_free(void *opaque);
+void gw_shm_export_stop(void *opaque);
+void gw_shm_export_free(void *opaque);
 uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing);
 
 /* --- map.c: the client's side --- */

@@ -101,7 +101,7 @@ gw_status gw_shm_dial(const struct gw_address *address, int *out)
 	int folder;
 	*out = -1;
 	if (!gw_address_name_check(address->host))
-		return gw_fail(GW_INVALID, "shm:%.64s is no name", address->host);
+		return gw_fail(GW_INVALID, "shm:%.64s is not a valid name", address->host);
 	snprintf(file, sizeof(file), PREFIX "%.64s", address->host);
 	gw_status status = gw_runtime_folder_open(false, &folder);
 	if (status)

@@ -5,7 +5,7 @@
  *                                                                          wrong graph, deadline, end of stream
  *
  * A lost endpoint stays, and fails what is asked of it, until its owner closes it. Dialling tries the name's addresses
- * in turn, each for its share of the time, since one that drops packets never says no. A group whose bytes nobody wants
+ * in turn, each for its share of the time, since one that drops packets never says no. A set whose bytes nobody wants
  * any more completes once nothing can write to its destination: at once, unless a receive into it is under way
  * (io_uring), which is cancelled and reaped first.
  */
@@ -158,7 +158,7 @@ static void dial_time(struct tcp_client *client)
 	tcp_loop_timer(client->loop, client->dial_deadline_ns);
 }
 
-/* What this process is short of is no loss of the peer. */
+/* What this process has run out of is no loss of the peer. */
 static gw_status dial_failed(const struct tcp_client *client, int error)
 {
 	char text[GW_ADDRESS_MAX];
@@ -241,7 +241,7 @@ static void looked_up(struct tcp_client *client)
 	client->loop->driver->ops->remove(client->loop->driver, &client->io);
 }
 
-/* The outcome of a lookup, or of connect(2). */
+/* The outcome of resolving the name, or of connect(2). */
 static void client_ready(struct tcp_io *io)
 {
 	struct tcp_client *client = client_of_io(io);

@@ -41,7 +41,7 @@ struct client_frame {
 	struct gw_read_set *set; /* reads; NULL: nobody wants it any more, the bytes are thrown away */
 	struct gw_note *note;    /* requests; likewise */
 	uint64_t deadline_ns;    /* requests */
-	struct landing landing;
+	struct tcp_dest dest;
 };
 
 struct tcp_client {
@@ -82,7 +82,7 @@ struct tcp_client {
 	uint64_t body_left;
 	uint32_t low_water_max; /* what the socket's receive buffer allows */
 	uint64_t direct;        /* bytes that the receive under way may land in the oldest frame's destination */
-	bool direct_dying;      /* that frame's group has failed; it is let go when the receive has ended */
+	bool direct_dying;      /* that frame's read set has failed; it is let go when the receive has ended */
 	uint8_t *reply;         /* the block of the reply that is being received */
 	uint64_t reply_done;
 	struct gw_region regions[GW_REGIONS_MAX];
@@ -125,7 +125,7 @@ void gw_tcp_client_send(struct tcp_client *client, uint8_t type, const void *bod
 void gw_tcp_client_lose(struct tcp_client *client, gw_status status);
 /* Nobody wants the set's bytes any more: its frames are thrown away, and it completes when that is safe. */
 void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set);
-/* A group's frame is over. */
+/* A read set's frame is over. */
 void gw_tcp_client_frame_end(struct tcp_client *client, struct client_frame *frame);
 /* Something became free: a call that found no room is worth another try. */
 static inline void gw_tcp_client_room(struct tcp_client *client)

@@ -1,7 +1,7 @@
 /* Questions on their way out: reads are cut into frames of at most WIRE_RANGES_MAX ranges and WIRE_PAYLOAD_MAX bytes
  * (a single longer range is a frame of its own: nobody buffers it), encoded straight into the output buffer, and take
  * a place in the queue each. No place or no room there is a normal event: what was taken so far is told, and the poll
- * that makes room returns early. A range that does not fit region or destination fails the group before anything of
+ * that makes room returns early. A range that does not fit region or destination fails the set before anything of
  * the call is sent. */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "transport/tcp/client.h"
 
-#define FLUSH_BYTES (64u << 10) /* so much output is sent before the last read of a group has come */
+#define FLUSH_BYTES (64u << 10) /* so much output is sent before the last read of a set has come */
 
 uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status)
 {
@@ -179,7 +179,7 @@ size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const st
 		if (!frame)
 			break;
 		frame->bytes = (uint64_t)count * gather->row_bytes;
-		frame->landing = gw_tcp_dest_gather(buffer->base, &rest, count);
+		frame->dest = gw_tcp_dest_gather(buffer->base, &rest, count);
 		taken += count;
 		if (rest.rows)
 			rest.rows += count;
@@ -232,7 +232,7 @@ size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const str
 				memcpy(lengths + 4ull * i, &spans[taken + i].bytes, 4);
 		}
 		frame->bytes = bytes;
-		frame->landing = gw_tcp_dest_spans(buffer->base, spans + taken, count, bytes);
+		frame->dest = gw_tcp_dest_spans(buffer->base, spans + taken, count, bytes);
 		taken += count;
 	}
 	return post_end(client, set, n, taken, last);

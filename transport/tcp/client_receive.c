@@ -6,7 +6,7 @@
  *
  * A receive in place ends with the next frame's header in the staging buffer, so that large frames follow each other
  * without extra calls. Every length is checked against what was asked for before a byte of the body is taken; what
- * does not fit is the end of the connection (GW_PROTOCOL). The bytes of a group that has failed are received into the
+ * does not fit is the end of the connection (GW_PROTOCOL). The bytes of a set that has failed are received into the
  * staging buffer and forgotten.
  */
 #include <errno.h>
@@ -27,7 +27,7 @@ static bool expects_direct(struct tcp_client *client)
 	if (client->phase != CLIENT_OPEN || client_queued(client) == 0)
 		return false;
 	const struct client_frame *frame = client_oldest(client);
-	return frame->set && frame->landing.direct && frame->bytes >= CLIENT_DIRECT_MIN;
+	return frame->set && frame->dest.direct && frame->bytes >= CLIENT_DIRECT_MIN;
 }
 
 static struct iovec staging_room(struct tcp_client *client)
@@ -53,8 +53,8 @@ size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov)
 		client->direct = client->body_left;
 	} else if (client->in_body && client->header.type == WIRE_DATA) {
 		struct client_frame *frame = client_oldest(client);
-		if (frame->set && frame->landing.direct && client->body_left >= CLIENT_DIRECT_MIN) {
-			pieces = gw_tcp_dest_pieces(&frame->landing, iov, TCP_IOV_MAX - 1);
+		if (frame->set && frame->dest.direct && client->body_left >= CLIENT_DIRECT_MIN) {
+			pieces = gw_tcp_dest_pieces(&frame->dest, iov, TCP_IOV_MAX - 1);
 			for (size_t i = 0; i < pieces; i++)
 				client->direct += iov[i].iov_len;
 		}
@@ -213,7 +213,7 @@ static void take_part(struct tcp_client *client, bool *more)
 			memcpy(client->reply + client->reply_done, bytes, n);
 		client->reply_done += n;
 	} else if (frame->set) {
-		gw_tcp_dest_copy(&frame->landing, bytes, n);
+		gw_tcp_dest_copy(&frame->dest, bytes, n);
 	}
 	client->in_begin += (uint32_t)n;
 	client->body_left -= n;
@@ -256,7 +256,7 @@ static void take_direct(struct tcp_client *client, uint64_t n)
 	if (client->header.type == WIRE_REPLY)
 		client->reply_done += n;
 	else
-		gw_tcp_dest_skip(&client_oldest(client)->landing, n);
+		gw_tcp_dest_skip(&client_oldest(client)->dest, n);
 }
 
 void gw_tcp_client_received(struct tcp_io *io, ssize_t n)

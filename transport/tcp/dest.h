@@ -8,12 +8,12 @@
 #include "transport/transport.h"
 
 /* Shorter spans are cheaper to copy from the staging buffer than to hand to the kernel one by one. */
-#define LANDING_DIRECT_SPAN 2048u
+#define TCP_DEST_DIRECT_SPAN 2048u
 
-struct landing {
+struct tcp_dest {
 	uint8_t *to;   /* contiguous: the next byte; rows: of row 0; spans: of the buffer */
 	uint64_t left; /* bytes still to come */
-	enum { LANDING_CONTIGUOUS, LANDING_STRIDED, LANDING_ROWS, LANDING_SPANS } form;
+	enum { TCP_DEST_CONTIGUOUS, TCP_DEST_STRIDED, TCP_DEST_ROWS, TCP_DEST_SPANS } form;
 	bool direct; /* worth receiving in place */
 	uint32_t row_bytes, stride;
 	const uint32_t *rows;
@@ -23,14 +23,14 @@ struct landing {
 };
 
 /* For n ranges that have been checked. first: the row of a gather without rows. */
-struct landing gw_tcp_dest_gather(uint8_t *base, const struct gw_gather *gather, uint32_t n);
-struct landing gw_tcp_dest_spans(uint8_t *base, const struct gw_span *spans, uint32_t n, uint64_t bytes);
+struct tcp_dest gw_tcp_dest_gather(uint8_t *base, const struct gw_gather *gather, uint32_t n);
+struct tcp_dest gw_tcp_dest_spans(uint8_t *base, const struct gw_span *spans, uint32_t n, uint64_t bytes);
 
 /* The memory of the next bytes, as up to max pieces that together hold at most `left`. Moves nothing. */
-size_t gw_tcp_dest_pieces(const struct landing *landing, struct iovec *iov, size_t max);
+size_t gw_tcp_dest_pieces(const struct tcp_dest *dest, struct iovec *iov, size_t max);
 
 /* n <= left bytes have come: in place already, or to be copied from `data`. */
-void gw_tcp_dest_skip(struct landing *landing, uint64_t n);
-void gw_tcp_dest_copy(struct landing *landing, const uint8_t *data, uint64_t n);
+void gw_tcp_dest_skip(struct tcp_dest *dest, uint64_t n);
+void gw_tcp_dest_copy(struct tcp_dest *dest, const uint8_t *data, uint64_t n);
 
 #endif

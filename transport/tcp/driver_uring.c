@@ -58,13 +58,14 @@ static int try_out(struct io_uring *ring)
 	return -error;
 }
 
-static gw_status not_offered(int error)
+static gw_status uring_missing(int error)
 {
 	if (error == EPERM || error == EACCES)
 		return gw_fail_errno(GW_UNSUPPORTED, error,
 				     "io_uring is forbidden here (sysctl kernel.io_uring_disabled, or seccomp)");
 	if (error == ENOSYS || error == EINVAL)
-		return gw_fail_errno(GW_UNSUPPORTED, error, "this kernel has not the io_uring of Linux 5.19");
+		return gw_fail_errno(GW_UNSUPPORTED, error,
+				     "this kernel lacks io_uring features (Linux 5.19 or newer has them)");
 	return gw_fail_errno(GW_UNSUPPORTED, error, "no io_uring");
 }
 
@@ -80,14 +81,14 @@ static gw_status uring_open(struct tcp_driver **out)
 	gw_status status;
 	int error = -io_uring_queue_init_params(RING_ENTRIES, &driver->ring, &parameters);
 	if (error) {
-		status = not_offered(error);
+		status = uring_missing(error);
 		goto free_driver;
 	}
 	/* Waiting with a time limit, fast poll, and no loss of completions: Linux 5.19 has them all. */
 	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL | IORING_FEAT_EXT_ARG;
 	error = (parameters.features & needed) == needed ? try_out(&driver->ring) : ENOSYS;
 	if (error) {
-		status = not_offered(error);
+		status = uring_missing(error);
 		goto exit_ring;
 	}
 	driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -387,7 +388,7 @@ static void arm_queued(struct uring_driver *driver)
 }
 
 /* Sees to it that a wait ends at until_ns, or before. One that has fired meanwhile, so that it cannot be moved, ends
- * the wait too, and is set anew for the next. */
+ * the wait too, and is set again for the next. */
 static void uring_set_timer(struct uring_driver *driver, uint64_t until_ns)
 {
 	if (until_ns == GW_NO_DEADLINE || (driver->timer_armed && until_ns >= driver->timer_ns))

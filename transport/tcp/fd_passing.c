@@ -1,5 +1,5 @@
 /* Descriptors in the ancillary data of a message, out and in. Cannot fail: what does not fit is closed, by the kernel
- * or here, and missed by whoever counts. */
+ * or here, and missed by the receiver, who counts them. */
 #include "transport/tcp/fd_passing.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Accepting clients.
  *
- *   socket ready (first group's loop) -> accept -> dealt out in turn: own loop at once, others by their inbox and a
- * wake
+ *   socket ready (first group's loop) -> accept -> dealt out in turn: own loop at once, others by inbox and wake
  *
  * Ending: stop takes the socket away; with close = true every loop ends the connections of this listener. A loop that
  * is being polled does that itself, woken; of one that nobody polls, the stopper takes possession for a moment. Fails
@@ -32,8 +31,8 @@ void gw_tcp_listener_release(struct tcp_listener *listener)
 {
 	if (atomic_fetch_sub(&listener->references, 1) != 1)
 		return;
-	if (listener->offer)
-		listener->local->offer_free(listener->offer);
+	if (listener->export)
+		listener->local->export_free(listener->export);
 	gw_free(listener);
 }
 
@@ -169,9 +168,9 @@ static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone 
 /* Stops accepting before anybody could: the socket is closed, its name gone. */
 static void tcp_listener_unlisten(struct tcp_listener *listener)
 {
-	if (listener->offer) {
-		listener->local->stop(listener->offer);
-		listener->local->offer_free(listener->offer);
+	if (listener->export) {
+		listener->local->stop(listener->export);
+		listener->local->export_free(listener->export);
 	}
 	gw_socket_close(listener->io.fd);
 }
@@ -200,9 +199,9 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	listener->loop = listener->loops[0];
 	listener->io.events = &accept_events;
 	listener->io.watch = POLLIN;
-	status = listener->local
-			 ? listener->local->listen(&listener->base.address, service, &listener->io.fd, &listener->offer)
-			 : gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
+	status = listener->local ? listener->local->listen(&listener->base.address, service, &listener->io.fd,
+							   &listener->export)
+				 : gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
 	if (status)
 		goto free_listener;
 	status = listener->loop->driver->ops->add(listener->loop->driver, &listener->io);
@@ -246,8 +245,8 @@ static void tcp_listener_stop_accepting(struct tcp_listener *listener)
 	if (atomic_exchange(&listener->stopped, true))
 		return;
 	GW_SLIST_REMOVE(listener->loop->listeners, listener, next);
-	if (listener->offer)
-		listener->local->stop(listener->offer);
+	if (listener->export)
+		listener->local->stop(listener->export);
 	listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);
 }
 

@@ -1,11 +1,11 @@
-/* Looking up a name. The resolver blocks for as long as its servers are silent, several times 5 s; meanwhile a loop has
+/* Resolving a name. The resolver blocks for as long as its servers are silent, several times 5 s; meanwhile a loop has
  * other peers to serve and deadlines to keep. So a thread of its own asks, and tells the outcome by a descriptor:
  *
  *   begin ─▶ thread: getaddrinfo ─▶ descriptor readable ─▶ take
  *      └──────────────▶ abandon: the thread ends by itself, and the later of the two frees
  *
- * The thread touches nothing but the lookup, so that loops, poll groups and endpoints may go while it asks. Fails on a
- * name that nobody knows, and when descriptors, threads or places for lookups run out.
+ * The thread touches nothing but its own struct, so that loops, poll groups and endpoints may go while it asks. Fails
+ * on a name that nobody knows, and when descriptors, threads or TCP_RESOLVES_MAX run out.
  */
 #include "transport/tcp/resolve.h"
 

@@ -7,12 +7,12 @@
 struct addrinfo;
 struct tcp_resolve;
 
-/* Starts a lookup. *fd, the caller's to close, becomes readable when it has ended. GW_LIMIT when TCP_RESOLVES_MAX of
+/* Starts to resolve. *fd, the caller's to close, becomes readable when it has ended. GW_LIMIT when TCP_RESOLVES_MAX of
  * this process are under way; GW_NO_MEMORY; GW_IO. */
 #define TCP_RESOLVES_MAX 64
 gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_resolve **out, int *fd);
 
-/* The outcome; the lookup is gone then, and *list is freed by freeaddrinfo. GW_NOT_FOUND; GW_AGAIN: it has not ended.
+/* The outcome; the resolve is gone then, and *list is freed by freeaddrinfo. GW_NOT_FOUND; GW_AGAIN: it has not ended.
  */
 gw_status gw_tcp_resolve_take(struct tcp_resolve *resolve, struct addrinfo **list);
 

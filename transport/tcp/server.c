@@ -450,7 +450,7 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 		tcp_loop_timer(server->loop, now_ns + DRAINED_NS);
 	}
 	gw_tcp_server_call_tick(server, now_ns);
-	/* Whoever is owed an answer is waited for by the kernel: TCP_USER_TIMEOUT. */
+	/* A client that is owed an answer is waited for by the kernel: TCP_USER_TIMEOUT. */
 	bool owed = server->out_end > server->out_begin || server->reading || server->calling || server->replying;
 	bool inside = server->in_end > server->in_begin && !owed;
 	if (owed && !server->calling && server->listener->local && server->phase == SERVER_OPEN) {
@@ -484,7 +484,7 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 	}
 }
 
-/* Asks everybody whose listener drains: whoever is owed nothing ends. */
+/* Goes through the connections whose listener drains: those that are owed nothing end. */
 void gw_tcp_servers_drain(struct tcp_loop *loop)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {

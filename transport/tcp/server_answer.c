@@ -14,7 +14,7 @@ static gw_status tcp_answer_check(const struct wire_ranges *ranges, const struct
 	if (read->region >= service->region_count)
 		return gw_fail(GW_RANGE, "region %u; the server has %u", read->region, service->region_count);
 	if (read->generation != service->regions[read->region].generation)
-		return gw_fail(GW_STALE, "region %u was loaded anew; connect again", read->region);
+		return gw_fail(GW_STALE, "region %u has been reloaded; connect again", read->region);
 	return gw_wire_ranges_check(ranges, service->regions[read->region].bytes);
 }
 

@@ -4,8 +4,9 @@
  *        └── silent, or one of too many: closed
  *
  * Until the proof a socket costs a descriptor and a few KiB, and counts against a small limit of its own: beyond it the
- * oldest stranger gives way to the newest. So whoever knows the key gets in however many strangers are there, since its
- * hello takes a round trip and theirs last for ever. Each loop has a share of the limit and looks after its own.
+ * oldest stranger gives way to the newest. So a client that knows the key gets in however many strangers are there,
+ * since its hello takes a round trip and theirs last for ever. Each loop has a share of the limit and looks after its
+ * own.
  *
  * Fails on another version, a wrong key, a full server and on memory, each told to the client in an ERROR frame where
  * it has said a valid hello, so that it would understand one.
@@ -136,7 +137,7 @@ static void tell_memory(struct tcp_server *server)
 {
 	uint8_t body[WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX)];
 	struct wire_header header = {.type = WIRE_MEMORY};
-	header.bytes = server->listener->local->tell(server->listener->offer, body, &server->fd_passing);
+	header.bytes = server->listener->local->tell(server->listener->export, body, &server->fd_passing);
 	gw_tcp_server_answer(server, &header, body);
 }
 

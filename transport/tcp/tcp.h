@@ -24,15 +24,15 @@ struct tcp_listener;
 struct tcp_local {
 	/* A socket connected to who has the name. GW_PEER_LOST. */
 	gw_status (*dial)(const struct gw_address *address, int *fd);
-	/* A listening socket, and what is offered to those who come; the address's name is filled in. */
-	gw_status (*listen)(struct gw_address *address, const struct gw_service *service, int *fd, void **offer);
+	/* A listening socket, and what it exports to clients; the address's name is filled in. */
+	gw_status (*listen)(struct gw_address *address, const struct gw_service *service, int *fd, void **export);
 	/* Takes the name away: nobody new comes. */
-	void (*stop)(void *offer);
-	void (*offer_free)(void *offer);
-	/* Whether whoever connected may. GW_REFUSED. */
+	void (*stop)(void *export);
+	void (*export_free)(void *export);
+	/* Whether the client that connected may. GW_REFUSED. */
 	gw_status (*admit)(int fd);
 	/* The body of the MEMORY frame, of at most so many bytes, and the descriptors that come with it. */
-	uint32_t (*tell)(const void *offer, uint8_t *body, struct tcp_fd_passing *fd_passing);
+	uint32_t (*tell)(const void *export, uint8_t *body, struct tcp_fd_passing *fd_passing);
 	/* Maps what has come. */
 	gw_status (*map)(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **mapped);
 	void (*unmap)(void *mapped);
@@ -55,7 +55,8 @@ struct tcp_loop {
 	uint32_t ios;                         /* added and not gone yet */
 	uint64_t next_timer_ns;               /* nothing is due before */
 	uint32_t turns;                       /* of shm: polls */
-	/* Held while polled, so that whoever stops a listener may end the connections of a loop that nobody polls. */
+	/* Held while polled, so that the thread that stops a listener may end the connections of a loop that nobody
+	 * polls. */
 	_Atomic bool owned;
 	_Atomic bool inbox_filled;
 	_Atomic uint32_t close_asked, close_done; /* running numbers of requests to end or drain connections */
@@ -117,7 +118,7 @@ struct tcp_listener {
 	struct tcp_io io;
 	struct tcp_loop *loop;         /* accepts */
 	const struct tcp_local *local; /* NULL: TCP */
-	void *offer;                   /* the local sockets', or NULL */
+	void *export;                  /* the local sockets', or NULL */
 	struct tcp_listener *next;     /* in the loop, while accepting */
 	_Atomic uint32_t references;   /* the owner's, the io's, one for each connection and inbox entry */
 	_Atomic bool stopped, draining, closing;

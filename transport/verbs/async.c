@@ -1,7 +1,7 @@
 /* What devices say about themselves.
  *
- *   event ─▶ whom it concerns: a queue pair, a completion queue's, a port's, everybody's ─▶ noted ─▶ their loops are
- * woken └─▶ lost by their threads
+ *   event ─▶ which queue pairs: one, a completion queue's, a port's, the device's ─▶ noted ─▶ their loops are woken
+ *                                                                                    └─▶ failed by their threads
  *
  * Any thread may be the one that reads an event, and queue pairs belong to others: what it tells is noted beside the
  * queue pair, and its own thread acts on it. What an event names cannot be destroyed until the event is acknowledged
@@ -46,14 +46,14 @@ void gw_verbs_async_leave(struct verbs_poller *poller)
 
 enum concern { CONCERNS_NOBODY, CONCERNS_AGAIN, CONCERNS_SOMEBODY };
 
-/* Notes it beside the queue pairs of this port that it concerns. Those of a completion queue are all of its, which
+/* Notes it beside the queue pairs of this poller that it concerns. Those of a completion queue are all of its, which
  * takes no more. */
 static enum concern port_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
 {
 	bool of_cq = event->event_type == IBV_EVENT_CQ_ERR;
 	enum concern found = CONCERNS_NOBODY;
 	const struct verbs_cq *cq = NULL;
-	pthread_mutex_lock(&poller->queues_lock);
+	pthread_mutex_lock(&poller->qps_lock);
 	for (uint32_t i = 0; i < poller->cq_count && of_cq; i++)
 		if (poller->cqs[i]->ibv == event->element.cq) {
 			found = atomic_exchange(&poller->cqs[i]->failed, true) ? CONCERNS_AGAIN : CONCERNS_SOMEBODY;
@@ -66,7 +66,7 @@ static enum concern port_concerned(struct verbs_poller *poller, const struct ibv
 		bool first = async_tell(qp, event->event_type);
 		found = first || found == CONCERNS_SOMEBODY ? CONCERNS_SOMEBODY : CONCERNS_AGAIN;
 	}
-	pthread_mutex_unlock(&poller->queues_lock);
+	pthread_mutex_unlock(&poller->qps_lock);
 	if (found == CONCERNS_SOMEBODY) {
 		atomic_store(&poller->loop->troubled, true);
 		async_wake(poller->loop);
@@ -83,7 +83,7 @@ static void async_concern(struct verbs_device *device, const struct ibv_async_ev
 		gw_log(GW_LOG_WARN, "RDMA device %s: %s: its connections are ended", name,
 		       ibv_event_type_str(event->event_type));
 	else if (found == CONCERNS_NOBODY)
-		gw_log(GW_LOG_INFO, "RDMA device %s: %s, of nobody's here", name,
+		gw_log(GW_LOG_INFO, "RDMA device %s: %s, of another user of the device", name,
 		       ibv_event_type_str(event->event_type));
 }
 
@@ -119,8 +119,7 @@ void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *e
 		async_concern(device, event, name);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		gw_log(GW_LOG_WARN, "RDMA device %s: %s: everybody lets go of it", name,
-		       ibv_event_type_str(event->event_type));
+		gw_log(GW_LOG_WARN, "RDMA device %s: %s: it is given up", name, ibv_event_type_str(event->event_type));
 		gw_verbs_device_dead(device);
 		break;
 	case IBV_EVENT_PORT_ERR:
@@ -132,7 +131,7 @@ void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *e
 		break;
 	case IBV_EVENT_SRQ_ERR: /* we make neither of these: they are somebody else's in this process */
 	case IBV_EVENT_WQ_FATAL:
-		gw_log(GW_LOG_INFO, "RDMA device %s: %s, of nobody's here", name,
+		gw_log(GW_LOG_INFO, "RDMA device %s: %s, of another user of the device", name,
 		       ibv_event_type_str(event->event_type));
 		break;
 	default: /* established, drained, migrated; addresses, keys and managers that change: connections go on */

@@ -5,7 +5,7 @@
  * The server has no part in reads. Requests come over the first queue pair in messages; one is answered after the
  * other, and until its reply has gone out nothing more is taken: the client's messages stay in their receives, its
  * credits run out, and it holds one request and one reply of ours, no more. A client that does not read its replies
- * keeps nobody waiting, and is ended when others need the memory. Deferred calls of the loop's peers take turns, one
+ * keeps nobody waiting, and is ended when others need the memory. Deferred calls of the loop's clients take turns, one
  * run for each look at the completion queues.
  *
  * Ends on a failed or disconnected queue pair, a malformed message, its TCP connection's end, a removed device, or when
@@ -194,9 +194,9 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 	struct verbs_client *client = client_of(cm_listener, token.token);
 	struct verbs_rail *rail = verbs_client_rail_of(cm_listener, id);
 	if (!client || token.number >= client->qp_count || client->conns[token.number].qp)
-		return gw_fail(GW_REFUSED, "this ticket is used up or out of date");
+		return gw_fail(GW_REFUSED, "this token is used up or out of date");
 	if (!rail || (client->rail && client->rail != rail))
-		return gw_fail(GW_REFUSED, "this ticket is for another device");
+		return gw_fail(GW_REFUSED, "this token is for another device");
 	client->rail = rail;
 	struct verbs_server_conn *conn = &client->conns[token.number];
 	status = conn_open(client, conn, id);
@@ -210,7 +210,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 	};
 	if (!status && rdma_accept(conn->qp->id, &accept) == 0)
 		return GW_OK;
-	/* The id is the queue's: turned down here, where it still is one. */
+	/* The id is the queue pair's: rejected here, where it still is one. */
 	const char *text = status ? gw_last_error() : "the server's device refused";
 	rdma_reject(conn->qp->id, text, (uint8_t)strnlen(text, 100));
 	gw_verbs_client_end(client);
@@ -353,7 +353,7 @@ static gw_status verbs_client_serve(struct verbs_client *client)
 	return status ? status : client->stream.failure;
 }
 
-void gw_verbs_peers_call(struct verbs_loop *loop)
+void gw_verbs_clients_call(struct verbs_loop *loop)
 {
 	struct verbs_client *client = loop->calls;
 	if (!client)

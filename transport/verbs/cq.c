@@ -1,9 +1,9 @@
-/* The completion queues of a port.
+/* The completion queues of a poller.
  *
- *   a queue pair joins ─▶ room in one that is there, else ─▶ the newest is made larger, else ─▶ another one is made
+ *   a queue pair enters ─▶ room in one that is there, else ─▶ the newest is made larger, else ─▶ another one is made
  *
  * A completion queue that overflows is lost with all that it had to tell, so it has an entry for everything that its
- * queue pairs can have in flight at once, flushes included. How many join is not known beforehand. Most drivers resize
+ * queue pairs can have in flight at once, flushes included. How many enter is not known beforehand. Most drivers resize
  * a completion queue; some do not, or not with work in flight, and for those another one is made, on the same channel,
  * twice as large: few are ever polled. Fails when the device's limits are reached.
  */
@@ -65,9 +65,9 @@ static gw_status cq_another(struct verbs_poller *poller, uint32_t entries, struc
 				     "RDMA completion queue of %u entries", wanted);
 	}
 	/* Others look for it there when an event tells of it. */
-	pthread_mutex_lock(&poller->queues_lock);
+	pthread_mutex_lock(&poller->qps_lock);
 	poller->cqs[poller->cq_count++] = cq;
-	pthread_mutex_unlock(&poller->queues_lock);
+	pthread_mutex_unlock(&poller->qps_lock);
 	*out = cq;
 	return GW_OK;
 }
@@ -103,11 +103,11 @@ void gw_verbs_cq_leave(struct verbs_cq *cq, uint32_t entries)
 		return;
 	while (poller->cqs[i] != cq)
 		i++;
-	pthread_mutex_lock(&poller->queues_lock);
+	pthread_mutex_lock(&poller->qps_lock);
 	poller->cq_count--;
 	for (; i < poller->cq_count; i++)
 		poller->cqs[i] = poller->cqs[i + 1];
-	pthread_mutex_unlock(&poller->queues_lock);
+	pthread_mutex_unlock(&poller->qps_lock);
 	cq_destroy(cq);
 }
 

@@ -1,8 +1,8 @@
 /* The RDMA devices of this process.
  *
- *   first group opens verbs ── begin ──▶ an event channel of our own
- *   an id is bound ──────────── get ───▶ a device: librdmacm's context, a protection domain, an id that holds both
- *   its removal is announced ─ look ───▶ dead: every group lets go ─▶ the last one releases all of it
+ *   first poll group to use verbs ─ begin ──▶ an event channel of our own
+ *   an id is bound ──────────────── get ───▶ a device: librdmacm's context, a protection domain, an id that holds both
+ *   its removal is announced ───── look ───▶ dead: every group lets go ─▶ the last one releases all of it
  *
  * librdmacm opens a device once and shares its context among all ids; it may close it when no id refers to it, hence
  * the id that holds. When a device is removed while it was the only one, librdmacm (44) keeps it open for ever, and the
@@ -171,7 +171,7 @@ static gw_status device_check(struct ibv_context *context, uint8_t port, const c
 {
 	struct ibv_port_attr attr;
 	if (context->device->transport_type != IBV_TRANSPORT_IB)
-		return gw_fail(GW_UNSUPPORTED, "RDMA device %s is no InfiniBand or RoCE device", name);
+		return gw_fail(GW_UNSUPPORTED, "RDMA device %s is not an InfiniBand or RoCE device", name);
 	int error = ibv_query_port(context, port, &attr);
 	if (error)
 		return gw_verbs_missing("RDMA device", error);

@@ -2,16 +2,16 @@
  *
  * Queue pairs of a process share the few doorbell pages that the driver maps for it, each behind a lock: with hundreds
  * of queue pairs, threads that have nothing to do with each other wait for one another at every post. A thread domain
- * (ibv_alloc_td) is a promise that what is made under it is used by one thread at a time, which a port's queue pairs
+ * (ibv_alloc_td) is a promise that what is made under it is used by one thread at a time, which a poller's queue pairs
  * are; the driver then gives them a doorbell of their own and takes no locks. It is handed over in a parent domain
  * (ibv_alloc_parent_domain) around a protection domain, and that can be used wherever the protection domain can: memory
  * registered in the one is open to queue pairs made in the other (ibv_alloc_parent_domain(3)).
  *
- *   port ── thread domain ──┬── parent domain of the device's own protection domain: the client's queue pairs
- *                           └── parent domain of a listener's: its clients' queue pairs
+ *   poller ── thread domain ──┬── parent domain of the device's own protection domain: the client's queue pairs
+ *                             └── parent domain of a listener's: its clients' queue pairs
  *
  * A parent domain ends with its last queue pair, before the protection domain that it is around; the thread domain ends
- * with the port. Not every driver has thread domains, and a device's doorbells are limited in number: then the
+ * with the poller. Not every driver has thread domains, and a device's doorbells are limited in number: then the
  * protection domain itself is used, and locks are the driver's matter.
  */
 #include <errno.h>

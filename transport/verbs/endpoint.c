@@ -2,11 +2,11 @@
  *
  *   DIALLING ─▶ ASKING ─▶ CONNECTING ─▶ OPENED ─▶ LOST
  *       └──────────┴──────────┴────────────┼────────┘   refused, another version, wrong graph, deadline
- *                                          └─▶ DOUBTING ─▶ LOST   a key was refused: has the server loaded anew?
+ *                                          └─▶ DOUBTING ─▶ LOST   a key was refused: has the server reloaded?
  *
  * The hello and the key go over TCP; a request over it brings the token, and every queue pair shows that. The TCP
  * connection stays: the server ends our queue pairs with it, and we notice the end of the server by it when its last
- * words over RDMA were lost. The server may offer several addresses; they are tried in turn, each with a new token.
+ * words over RDMA were lost. The server may have several addresses; they are tried in turn, each with a new token.
  *
  * An endpoint is silenced before anything of it completes with an error: its queue pairs are flushed and destroyed, so
  * that nothing writes to a destination any more. A lost one stays, and fails what is asked of it, until it is closed.
@@ -108,7 +108,7 @@ void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
 			stale = peer->regions[i].generation != endpoint->regions[i].generation;
 	}
 	if (stale)
-		status = gw_fail(GW_STALE, "%s: the server has loaded its data anew; connect again", text);
+		status = gw_fail(GW_STALE, "%s: the server has reloaded its data; connect again", text);
 	else
 		status = gw_fail(GW_PEER_LOST, "%s: the server's device refused a read", text);
 	gw_verbs_lose(endpoint, status);
@@ -188,7 +188,7 @@ void gw_verbs_endpoints_end(struct verbs_loop *loop)
 
 /* --- Work. --- */
 
-/* Silenced: groups that had failed before have nothing to wait for. */
+/* Silenced: read sets that had failed before have nothing to wait for. */
 static void drop_failed(struct verbs_endpoint *endpoint)
 {
 	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {

@@ -9,7 +9,7 @@
 #define ENDPOINT_REQUESTS_MAX 64u        /* a power of two */
 #define ENDPOINT_SEND_BYTES   (2u << 20) /* of requests that are not sent yet, beyond the first */
 #define FRAME_RANGES_MAX      (64u << 10)
-/* What is in flight when a group fails is waited for so long; then the connection is silenced. */
+/* What is in flight when a read set fails is waited for so long; then the connection is silenced. */
 #define ENDPOINT_PATIENCE_NS (200 * GW_NS_PER_MS)
 
 enum endpoint_phase {
@@ -54,7 +54,7 @@ struct verbs_conn {
 	struct verbs_cm_handler handler;
 	struct verbs_endpoint *endpoint;
 	uint32_t number;
-	struct rdma_cm_id *id; /* until the queue has it */
+	struct rdma_cm_id *id; /* until the queue pair has it */
 	struct verbs_qp *qp;   /* once the route is known */
 	bool established;
 };

@@ -188,7 +188,7 @@ static gw_status conn_connect(struct verbs_conn *conn)
 	conn->qp->read_done = gw_verbs_read_done;
 	conn->qp->received = conn_received;
 	conn->qp->sent = conn_sent;
-	conn->id = NULL; /* the queue's */
+	conn->id = NULL; /* the queue pair's */
 	if (needs.receives)
 		status = gw_verbs_stream_begin(&endpoint->stream, conn->qp, pd);
 	if (status)
@@ -249,7 +249,7 @@ static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const s
 	for (uint32_t i = 0; i < n && i < sizeof(said) - 1 && data[i] >= ' ' && data[i] < 127; i++)
 		said[i] = (char)data[i];
 	return gw_fail(GW_REFUSED, "%s: the server turned our RDMA connection down: %s", gw_verbs_name(endpoint, name),
-		       *said ? said : "nobody listens there any more");
+		       *said ? said : "nothing listens there any more");
 }
 
 static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_event *event)
@@ -315,7 +315,7 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 		return status;
 	const struct handshake_answer *answer = &endpoint->answer.answer;
 	if (endpoint->address_at >= answer->address_count) /* fewer than when it was asked before */
-		return gw_fail(GW_PEER_LOST, "the server offers no other address");
+		return gw_fail(GW_PEER_LOST, "the server has no other address");
 	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
 	const uint8_t *keys = endpoint->answer.keys + 4ull * address.rail * endpoint->answer.keys_per_rail;
 	for (uint32_t i = 0; i < answer->region_count; i++) {

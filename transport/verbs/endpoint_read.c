@@ -9,7 +9,7 @@
  * read by way of the queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
  *
  * No room is a normal event: what was taken so far is told. A range that does not fit region or destination fails the
- * group before anything of the call is posted. A group that has failed completes when what is in flight for it is over.
+ * set before anything of the call is posted. A set that has failed completes when what is in flight for it is over.
  */
 #include <string.h>
 
@@ -192,7 +192,7 @@ static bool bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr
 static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			 struct ibv_sge *sge, uint64_t *remote)
 {
-	uint32_t at = frame->at, done = frame->at_done, most = verbs_queue_share(qp)->read_bytes;
+	uint32_t at = frame->at, done = frame->at_done, most = verbs_qp_share(qp)->read_bytes;
 	struct read_piece piece;
 	if (!piece_take(frame, shift, most < BOUNCE_PIECE ? most : BOUNCE_PIECE, &piece))
 		return false;
@@ -213,7 +213,7 @@ static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_
 static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			     struct ibv_sge *sges, uint64_t *remote)
 {
-	uint32_t count = 0, most = verbs_queue_share(qp)->read_bytes;
+	uint32_t count = 0, most = verbs_qp_share(qp)->read_bytes;
 	struct read_piece piece;
 	while (count < qp->sges_max && wr->bytes < most) {
 		if (count && !piece_follows(frame, shift, *remote + wr->bytes))
@@ -245,7 +245,7 @@ static bool read_build(struct verbs_endpoint *endpoint, struct verbs_qp *qp, str
 	if (count == 0)
 		return false;
 	qp->head++;
-	verbs_queue_take(qp, wr->bytes);
+	verbs_qp_take(qp, wr->bytes);
 	frame->open++;
 	bool signal = ++qp->unsignalled >= VERBS_SIGNAL_EVERY;
 	qp->unsignalled = signal ? 0 : qp->unsignalled;
@@ -304,25 +304,25 @@ void gw_verbs_reads_pump(struct verbs_endpoint *endpoint)
 
 /* --- The calls. --- */
 
-/* The registration of a buffer on the endpoint's device, or what it takes to go without. */
+/* The MR of a buffer on the endpoint's device, or what it takes to go without. */
 static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buffer *buffer, struct ibv_mr **mr)
 {
 	struct verbs_device *device = endpoint->poller->device;
-	struct verbs_buffer_mrs *landing = buffer->words[gw_transport_verbs.number];
-	if (!landing)
-		landing = buffer->words[gw_transport_verbs.number] = gw_calloc(1, sizeof(*landing));
-	if (!landing)
+	struct verbs_buffer_mrs *mrs = buffer->words[gw_transport_verbs.number];
+	if (!mrs)
+		mrs = buffer->words[gw_transport_verbs.number] = gw_calloc(1, sizeof(*mrs));
+	if (!mrs)
 		return GW_NO_MEMORY;
-	struct verbs_cached_mr **place = &landing->on[endpoint->poller->index];
-	if (*place && (*place)->device != device) {
-		gw_verbs_mr_cache_put(*place, buffer->base, buffer->bytes); /* of a device that is gone */
-		*place = NULL;
+	struct verbs_cached_mr **cached = &mrs->on[endpoint->poller->index];
+	if (*cached && (*cached)->device != device) {
+		gw_verbs_mr_cache_put(*cached, buffer->base, buffer->bytes); /* of a device that is gone */
+		*cached = NULL;
 	}
-	if (!*place)
-		*place = gw_verbs_mr_cache_get(device, buffer->base, buffer->bytes);
-	if (!*place)
+	if (!*cached)
+		*cached = gw_verbs_mr_cache_get(device, buffer->base, buffer->bytes);
+	if (!*cached)
 		return GW_NO_MEMORY;
-	*mr = (*place)->mr;
+	*mr = (*cached)->mr;
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < endpoint->qp_count && !*mr && !status; i++)
 		if (!endpoint->conns[i].qp->bounce.base)

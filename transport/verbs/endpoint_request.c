@@ -1,6 +1,6 @@
 /* Two-sided calls of a client: requests are cut into messages and sent as credits allow, one after the other; replies
  * come in their order. A request whose caller has gone (deadline, cancel) keeps its place until its reply has come.
- * Fails by losing the endpoint: on replies that nobody asked for, and when memory for one is short.
+ * Fails by losing the endpoint: on replies that nobody asked for, and when out of memory for one.
  */
 #include <string.h>
 

@@ -42,10 +42,10 @@ gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_tok
 {
 	/* The connection manager pads private data. */
 	if (!bytes || n < sizeof(*out))
-		return gw_fail(GW_PROTOCOL, "a connection request without a ticket");
+		return gw_fail(GW_PROTOCOL, "a connection request without a token");
 	memcpy(out, bytes, sizeof(*out));
 	if (out->magic != HANDSHAKE_MAGIC || out->version != HANDSHAKE_VERSION)
-		return gw_fail(GW_PROTOCOL, "a connection request without a ticket");
+		return gw_fail(GW_PROTOCOL, "a connection request without a token");
 	return GW_OK;
 }
 

@@ -1,9 +1,9 @@
 /* What a client and a server tell each other before there is a queue pair: a question and its answer over the
  * authenticated TCP connection, and the token that a connection request carries. Pure: bytes in, structs out.
  *
- *      client                                              server
- *      REQUEST GW_OP_UPGRADE: question ─────────────────────▶ a token for this TCP connection, and no other
- *              ◀──────────────── REPLY: answer, addresses, regions, keys
+ *      client                                           server
+ *      REQUEST GW_OP_UPGRADE: question ─────────────────▶ a token for this TCP connection, and no other
+ *              ◀────────── REPLY: answer, addresses, regions, keys
  *      connection request with a token ─────────────────▶ no token, no queue pair
  *
  * The answer: struct handshake_answer; address_count times handshake_address; region_count times handshake_region; then

@@ -3,8 +3,8 @@
  * thread's, so that nothing between them needs a lock; each CM listener therefore has a port of its own, which the
  * answer tells.
  *
- *   TCP hello ─▶ question ─▶ a peer with a token ─▶ connection request with the token ─▶ queue pair
- *                                    └── ends with the TCP connection, or when its time is up
+ *   TCP hello ─▶ question ─▶ a client with a token ─▶ connection request with the token ─▶ queue pair
+ *                                     └── ends with the TCP connection, or when its time is up
  *
  * Fails where there is no device, on what the TCP listener fails on, and on the locked-memory limit.
  */
@@ -23,7 +23,7 @@
 #define REJECT_BYTES 100                /* of text, in a rejection */
 #define DRAIN_NS     (5 * GW_NS_PER_MS) /* between looks at whether the last replies have gone out */
 
-/* --- Doors. --- */
+/* --- CM listeners: one for each poll group. --- */
 
 static void cm_listener_event(struct verbs_cm_handler *handler, const struct rdma_cm_event *event)
 {
@@ -103,7 +103,7 @@ void gw_verbs_cm_listeners_end(struct verbs_loop *loop, bool all)
 	}
 }
 
-/* A device was removed: the CM listener's clients on it end, and the last CM listener lets go of the registrations. */
+/* A device was removed: the CM listener's clients on it end, and the last CM listener releases its memory regions. */
 static void rails_look(struct verbs_cm_listener *cm_listener)
 {
 	struct verbs_listener *listener = cm_listener->listener;
@@ -122,9 +122,9 @@ static void rails_look(struct verbs_cm_listener *cm_listener)
 	}
 }
 
-/* Whoever is owed nothing ends. TCP connections, whose end is that of their queue pairs, drain behind the last CM
+/* Clients that are owed nothing end. TCP connections, whose end is that of their queue pairs, drain behind the last CM
  * listener. */
-static void door_drain(struct verbs_cm_listener *cm_listener, uint64_t now_ns)
+static void cm_listener_drain(struct verbs_cm_listener *cm_listener, uint64_t now_ns)
 {
 	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
 		next = client->next;
@@ -136,7 +136,7 @@ static void door_drain(struct verbs_cm_listener *cm_listener, uint64_t now_ns)
 		return;
 	}
 	cm_listener->drained = true;
-	if (atomic_fetch_sub(&cm_listener->listener->doors_undrained, 1) == 1)
+	if (atomic_fetch_sub(&cm_listener->listener->cm_listeners_undrained, 1) == 1)
 		gw_transport_tcp.listener_drain(cm_listener->listener->tcp);
 }
 
@@ -145,7 +145,7 @@ void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns)
 	for (struct verbs_cm_listener *cm_listener = loop->cm_listeners; cm_listener; cm_listener = cm_listener->next) {
 		rails_look(cm_listener);
 		if (atomic_load(&cm_listener->listener->draining) && !cm_listener->drained)
-			door_drain(cm_listener, now_ns);
+			cm_listener_drain(cm_listener, now_ns);
 		if (cm_listener->id && atomic_load(&cm_listener->listener->stopped)) {
 			rdma_destroy_id(cm_listener->id);
 			cm_listener->id = NULL;
@@ -262,7 +262,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 			  struct gw_service *service, struct gw_listener **out)
 {
 	*out = NULL;
-	if (atomic_load(&service->rail))
+	if (atomic_load(&service->upgrade))
 		return gw_fail(GW_INVALID, "the service is offered over RDMA already");
 	struct verbs_listener *listener =
 		gw_calloc(1, sizeof(*listener) + group_count * sizeof(struct verbs_cm_listener));
@@ -270,7 +270,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		return GW_NO_MEMORY;
 	listener->base = (struct gw_listener){&gw_transport_verbs, *address, service};
 	listener->cm_listener_count = group_count;
-	atomic_store(&listener->doors_undrained, group_count);
+	atomic_store(&listener->cm_listeners_undrained, group_count);
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < group_count && !status; i++) {
 		void *loop;
@@ -310,7 +310,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		gw_poll_group_wake(groups[i]); /* or sleep where it would not hear of the CM listener's clients */
 	}
 	listener->way = (struct gw_service_upgrade){answer_question, connection_left, listener};
-	atomic_store(&service->rail, &listener->way);
+	atomic_store(&service->upgrade, &listener->way);
 	*out = &listener->base;
 	return GW_OK;
 }
@@ -344,7 +344,7 @@ void gw_verbs_listener_free(struct gw_listener *base)
 {
 	struct verbs_listener *listener = (struct verbs_listener *)base;
 	gw_verbs_listener_stop(base, true);
-	atomic_store(&base->service->rail, NULL);
+	atomic_store(&base->service->upgrade, NULL);
 	gw_transport_tcp.listener_free(listener->tcp);
 	listener_destroy(listener);
 }

@@ -14,7 +14,7 @@ struct verbs_rail {
 	_Atomic uint32_t cm_listeners_left; /* that have not let go of a removed device yet */
 };
 
-/* A client: from its question for a token until its TCP connection or a queue pair of it ends. */
+/* One queue pair of a client, from its connection request on. */
 struct verbs_server_conn {
 	struct verbs_cm_handler handler;
 	struct verbs_client *client;
@@ -22,6 +22,7 @@ struct verbs_server_conn {
 	bool established;
 };
 
+/* A client: from its question for a token until its TCP connection or a queue pair of it ends. */
 struct verbs_client {
 	struct verbs_deferred deferred;
 	struct verbs_cm_listener *cm_listener;
@@ -61,7 +62,7 @@ struct verbs_cm_listener {
 	struct rdma_cm_id *id; /* NULL: it listens no more */
 	uint16_t port;
 	struct verbs_client *clients;
-	bool drained; /* no peer is left, and none comes */
+	bool drained; /* no client is left, and none comes */
 	bool rails_gone[VERBS_RAILS_MAX];
 };
 
@@ -70,7 +71,7 @@ struct verbs_listener {
 	struct gw_listener *tcp;
 	struct gw_service_upgrade way;
 	_Atomic bool stopped, draining, closing;
-	_Atomic uint32_t doors_undrained;
+	_Atomic uint32_t cm_listeners_undrained;
 	struct verbs_rail rails[VERBS_RAILS_MAX];
 	uint32_t rail_count;
 	struct handshake_address addresses[HANDSHAKE_ADDRESSES_MAX];
@@ -81,24 +82,24 @@ struct verbs_listener {
 	struct verbs_cm_listener cm_listeners[];
 };
 
-/* --- registered.c --- */
+/* --- region_mrs.c --- */
 /* The devices that the address stands for, and the addresses that clients may try. */
 gw_status gw_verbs_rails_find(struct verbs_listener *listener);
 /* Registers every region on every rail. */
 gw_status gw_verbs_rails_register(struct verbs_listener *listener);
 void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
 
-/* --- peer.c --- */
+/* --- client.c --- */
 /* A client asks for a token; its earlier one, and what came of it, ends. */
 gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const struct gw_call *call,
 				 const struct handshake_question *question, struct verbs_client **out);
-/* A connection request: the id is the peer's if it succeeds. The text of a failure is for the client. */
+/* A connection request: the id is the client's if it succeeds. The text of a failure is for the client. */
 gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param);
 void gw_verbs_client_end(struct verbs_client *client);
 /* Whether something that the client asked for is not sent yet. */
 bool gw_verbs_client_busy(const struct verbs_client *client);
-/* A call that is short of room tries again; a reply that nobody reads while others are ends the peer. */
+/* A call that is short of room tries again; a reply that is not read while others are ends the client. */
 void gw_verbs_client_tick(struct verbs_client *client, uint64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
-/* Memory that a device may write to.
+/* Memory that a device may write to: the memory regions (MRs) of clients' buffers, in a cache.
  *
- * A registration pins its pages and belongs to the device, so all groups of the process share it: memory that lies
- * inside of a living one needs none of its own. It ends with its last user. Kept any longer it would be wrong: the
- * owner may unmap the memory and map other pages at the same address, and reads would land in the old ones. For the
- * same reason those who share it keep it for themselves when its owner has gone.
+ * An MR pins its pages and belongs to the device, so all poll groups of the process share it: memory that lies inside
+ * of a living one needs none of its own. It ends with its last user. Kept any longer it would be wrong: the owner may
+ * unmap the memory and map other pages at the same address, and reads would land in the old ones. For the same reason
+ * those who share it keep it for themselves when its owner has gone.
  *
  * What cannot be registered (the locked-memory limit, a mapping that pins badly) is still a place to read to: by way of
  * a bounce buffer. So is what is too small to be worth it.

@@ -1,5 +1,5 @@
-/* One group's part of one device: a channel, completion queues (completion.c), and whose their completions are. A
- * completion names its queue pair by place and generation, so that one that comes late, after its queue pair has gone,
+/* A poll group's part of one device: a channel, completion queues (cq.c), and whose their completions are. A
+ * completion names its queue pair by slot and generation, so that one that comes late, after its queue pair has gone,
  * is nobody's.
  */
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define BATCH       32
 #define BATCHES_MAX 64 /* in one look: peers that keep the device busy do not keep us here */
 
-/* Interrupts of completion queues are spread over the processors that serve the device: each port takes the next
+/* Interrupts of completion queues are spread over the processors that serve the device: each poller takes the next
  * vector, beginning elsewhere in each process. */
 static int next_vector(struct verbs_device *device)
 {
@@ -53,7 +53,7 @@ static gw_status poller_create(struct verbs_loop *loop, struct verbs_device *dev
 		status = gw_verbs_watch(loop, poller->channel->fd);
 	if (status)
 		goto destroy_channel;
-	pthread_mutex_init(&poller->queues_lock, NULL);
+	pthread_mutex_init(&poller->qps_lock, NULL);
 	gw_verbs_async_join(poller);
 	*out = poller;
 	return GW_OK;
@@ -112,13 +112,13 @@ void gw_verbs_poller_destroy(struct verbs_poller *poller)
 	poller->loop->pollers[poller->index] = NULL;
 	poller->loop->poller_count--;
 	gw_verbs_device_put(poller->device);
-	pthread_mutex_destroy(&poller->queues_lock);
+	pthread_mutex_destroy(&poller->qps_lock);
 	gw_free(poller->qps);
 	gw_free(poller);
 }
 
-/* A free place, if need be in a larger table. */
-static gw_status find_place(struct verbs_poller *poller, uint32_t *place)
+/* A free slot, if need be in a larger table. */
+static gw_status find_slot(struct verbs_poller *poller, uint32_t *place)
 {
 	uint32_t slot = 0;
 	while (slot < poller->qp_capacity && poller->qps[slot])
@@ -128,28 +128,28 @@ static gw_status find_place(struct verbs_poller *poller, uint32_t *place)
 		return gw_fail(GW_LIMIT, "more than %u queue pairs of one thread on one RDMA device", QPS_MAX);
 	if (slot < poller->qp_capacity)
 		return GW_OK;
-	pthread_mutex_lock(&poller->queues_lock);
+	pthread_mutex_lock(&poller->qps_lock);
 	struct verbs_qp **qps = gw_realloc(poller->qps, 2ul * slot, sizeof(struct verbs_qp *));
 	if (qps) {
 		memset(qps + slot, 0, slot * sizeof(struct verbs_qp *));
 		poller->qps = qps;
 		poller->qp_capacity = 2 * slot;
 	}
-	pthread_mutex_unlock(&poller->queues_lock);
+	pthread_mutex_unlock(&poller->qps_lock);
 	return qps ? GW_OK : GW_NO_MEMORY;
 }
 
-static void place_set(struct verbs_poller *poller, uint32_t slot, struct verbs_qp *qp)
+static void slot_set(struct verbs_poller *poller, uint32_t slot, struct verbs_qp *qp)
 {
-	pthread_mutex_lock(&poller->queues_lock);
+	pthread_mutex_lock(&poller->qps_lock);
 	poller->qps[slot] = qp;
-	pthread_mutex_unlock(&poller->queues_lock);
+	pthread_mutex_unlock(&poller->qps_lock);
 }
 
 gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries)
 {
 	uint32_t slot;
-	gw_status status = find_place(poller, &slot);
+	gw_status status = find_slot(poller, &slot);
 	if (status)
 		return status;
 	status = gw_verbs_cq_enter(poller, entries, &qp->cq);
@@ -159,14 +159,14 @@ gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp
 	poller->qp_count++;
 	qp->slot = slot;
 	qp->name = (uint64_t)poller->generation << 16 | slot;
-	place_set(poller, slot, qp);
+	slot_set(poller, slot, qp);
 	return GW_OK;
 }
 
 void gw_verbs_poller_leave(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries)
 {
 	assert(poller->qps[qp->slot] == qp);
-	place_set(poller, qp->slot, NULL);
+	slot_set(poller, qp->slot, NULL);
 	poller->qp_count--;
 	gw_verbs_cq_leave(qp->cq, entries);
 }

@@ -1,8 +1,8 @@
 /* A queue pair and the work in flight on it.
  *
- *   push a place ─▶ post ─▶ [tail … head) ─▶ completion of place p: everything up to p is done (reliable connections
- *                                            complete in order, so only one in VERBS_SIGNAL_EVERY asks to be told)
- *   a completion with an error ─▶ failure is set, the owner is touched; what is in flight is never called done
+ *   push an entry ─▶ post ─▶ [tail … head) ─▶ completion of entry e: everything up to e is done (reliable connections
+ *                                             complete in order, so only one in VERBS_SIGNAL_EVERY asks to be told)
+ *   a completion with an error ─▶ failure is set, the owner is deferred; what is in flight is never called done
  *   destroy: to the error state ─▶ flushes polled ─▶ queue pair and id destroyed: nothing is written from then on
  *
  * The window of reads in flight adapts: more of them hide the latency until the device's own queues overflow its
@@ -108,7 +108,7 @@ void gw_verbs_qp_destroy(struct verbs_qp *qp)
 	gw_verbs_qp_drain(qp);
 	rdma_destroy_qp(qp->id);
 	rdma_destroy_id(qp->id);
-	verbs_queue_give(qp, qp->bytes_open);
+	verbs_qp_give(qp, qp->bytes_open);
 	gw_verbs_domain_put(qp->poller, qp->domain);
 	gw_verbs_poller_leave(qp->poller, qp, qp->entries);
 	gw_verbs_pages_destroy(&qp->bounce);
@@ -186,7 +186,7 @@ static void qp_adapt(struct verbs_qp *qp, uint32_t done)
 
 static void work_done(struct verbs_qp *qp, struct verbs_wr *wr)
 {
-	verbs_queue_give(qp, wr->bytes);
+	verbs_qp_give(qp, wr->bytes);
 	if (wr->bounce_to) {
 		memcpy(wr->bounce_to, qp->bounce.base + wr->bounce_at, wr->bytes);
 		qp->bounce_begin += wr->bounce_held;

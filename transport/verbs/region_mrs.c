@@ -1,4 +1,4 @@
-/* A service's memory on the RDMA devices of this host: which devices, and a registration for every slice.
+/* A service's memory on the RDMA devices of this host: which devices, and a memory region (MR) for every slice.
  *
  *   address ─▶ local addresses that it stands for ─▶ their devices: the rails ─▶ slices registered, several at a time
  *
@@ -118,7 +118,7 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	gw_status status = gw_socket_resolve(address, &list);
 	if (status)
 		return status;
-	/* Loopback has no device; whoever may come by it may come by any address of this host. */
+	/* Loopback has no device; a client that may come by it may come by any address of this host. */
 	if (is_any(list->ai_addr) || gw_address_is_loopback(address))
 		status = add_all(listener);
 	else if (is_link_local(list->ai_addr))

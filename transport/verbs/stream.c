@@ -81,7 +81,7 @@ void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32
 	if (stream->failure)
 		return;
 	stream->credits += message.credits;
-	/* Credits are taken, and those that brought nothing else received again, whoever waits behind other messages.
+	/* Credits are taken, and those that brought nothing else received again, whatever waits behind other messages.
 	 */
 	if (message.type == VERBS_CREDIT)
 		stream->failure = receive_again(stream, slot);

@@ -1,10 +1,10 @@
 /* The RDMA backend: one loop for each poll group, which drives its endpoints and the clients that it serves.
  *
- *   poll: completion queues ─▶ what they touched runs ─▶ completions are handed out
+ *   poll: completion queues ─▶ what they deferred runs ─▶ completions are handed out
  *         now and then, and before every sleep: the connection manager, the TCP part that carries hellos, removals
  *
  * Nothing but the completion queues is looked at while reads keep the loop busy. Asleep it waits for any of them: the
- * queues are armed first and looked at once more, so that no completion slips in between.
+ * completion queues are armed first and looked at once more, so that no completion slips in between.
  */
 #include "transport/verbs/verbs.h"
 
@@ -161,11 +161,11 @@ static gw_status verbs_buffer_register(void *state, struct gw_buffer *buffer)
 static void verbs_buffer_release(void *state, struct gw_buffer *buffer)
 {
 	(void)state;
-	struct verbs_buffer_mrs *landing = buffer->words[gw_transport_verbs.number];
-	for (uint32_t i = 0; i < VERBS_POLLERS_MAX && landing; i++)
-		if (landing->on[i])
-			gw_verbs_mr_cache_put(landing->on[i], buffer->base, buffer->bytes);
-	gw_free(landing);
+	struct verbs_buffer_mrs *mrs = buffer->words[gw_transport_verbs.number];
+	for (uint32_t i = 0; i < VERBS_POLLERS_MAX && mrs; i++)
+		if (mrs->on[i])
+			gw_verbs_mr_cache_put(mrs->on[i], buffer->base, buffer->bytes);
+	gw_free(mrs);
 	buffer->words[gw_transport_verbs.number] = NULL;
 }
 
@@ -281,7 +281,8 @@ static bool pollers_arm(struct verbs_loop *loop)
 	return worked;
 }
 
-/* --- Possession: held while polled, so that whoever stops a listener may end its clients in a loop that nobody polls.
+/* --- Possession: held while polled, so that the thread that stops a listener may end its clients in a loop that nobody
+ * polls.
  */
 
 void gw_verbs_possess(struct verbs_loop *loop)
@@ -336,7 +337,7 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 			gw_verbs_async_take(loop);
 		bool worked = pollers_poll(loop) || spun;
 		if (loop->calls) { /* a server's: one run for each look at everybody */
-			gw_verbs_peers_call(loop);
+			gw_verbs_clients_call(loop);
 			run_deferred(loop);
 			worked = true;
 		}

@@ -3,23 +3,24 @@
  *      verbs.c             the poll group's part: poll, sleep, wake, timers
  *      device.c            devices of this process: opened once, shared by all groups, released when they are removed
  *      async.c             what devices say about themselves: failed queue pairs, completion queues, ports, devices
- *      registration.c      memory that reads land in: a cache of registrations
- *      port.c              one group's part of one device: its queue pairs, and whose completions are whose
- *      completion.c        the completion queues of a port
- *      domain.c            a thread's own doorbells
+ *      mr_cache.c          memory regions (MRs) of the buffers that reads land in: a cache
+ *      poller.c            a poll group's part of one device: its queue pairs, and which completion is whose
+ *      cq.c                the completion queues of a poller: made, resized, armed
+ *      domain.c            a thread's own doorbells: thread domain, parent domains
  *      window.c            bytes in flight toward a port of a device, shared by the process
- *      queue.c             a queue pair: ring of work in flight, window, silence
+ *      qp.c                a queue pair: ring of work in flight, window, silence
  *      stream.c            messages over a queue pair: chunks, credits
- *      rail.c              what client and server tell each other before there is a queue pair (pure)
+ *      handshake.c         what client and server tell each other before there is a queue pair (pure)
+ *      report.c            what libibverbs says of this host's devices, for `graphwire doctor`
  *      endpoint.c          client: loss, close, deadlines, liveness
- *      endpoint_connect.c  client: hello over TCP, tokens, queue pairs
+ *      endpoint_connect.c  client: hello over TCP, token, queue pairs
  *      endpoint_read.c     client: reads become work requests
  *      endpoint_request.c  client: requests and their replies
- *      listener.c          server: listens, hands out tokens
- *      registered.c        server: its devices and the regions registered on them
- *      peer.c              server: one client's queue pairs and requests
+ *      listener.c          server: listens, hands out tokens, takes connection requests
+ *      region_mrs.c        server: its rails (devices), and the MRs of its regions on them
+ *      client.c            server: one client: accepts its queue pairs, answers its requests
  *
- * Everything that belongs to a poll group is one thread's; devices and registrations are the process's, behind one lock
+ * Everything that belongs to a poll group is one thread's; devices and cached MRs are the process's, behind one lock
  * that no read takes.
  */
 #ifndef GW_TRANSPORT_VERBS_H
@@ -53,8 +54,8 @@ extern const struct gw_transport gw_transport_verbs;
 #define VERBS_INBOX          8u           /* messages received and not taken: a power of two, all the receives */
 #define VERBS_POLLERS_MAX    4u           /* devices of one poll group */
 #define VERBS_RAILS_MAX      8u           /* devices of one listener */
-#define VERBS_CQS_MAX        12u          /* completion queues of one port: each twice as large as the last */
-#define VERBS_PORTS_MAX      4u           /* ports of one device; more share the last place */
+#define VERBS_CQS_MAX        12u          /* completion queues of one poller: each twice as large as the last */
+#define VERBS_PORTS_MAX      4u           /* ports of one device; more share the last entry */
 
 struct verbs_device;
 struct verbs_loop;
@@ -125,7 +126,7 @@ gw_status gw_verbs_missing(const char *what, int error);
 void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *event);
 /* With gw_verbs_lock held: nobody uses the device any more. */
 void gw_verbs_device_dead(struct verbs_device *device);
-/* The port hears of its device's events, or does no more. */
+/* The poller is told of its device's events, or is no more. */
 void gw_verbs_async_join(struct verbs_poller *poller);
 void gw_verbs_async_leave(struct verbs_poller *poller);
 /* By the loop's thread: fails the queue pairs that something was told of. */
@@ -133,7 +134,7 @@ void gw_verbs_async_take(struct verbs_loop *loop);
 /* Why the queue pair failed. */
 const char *gw_verbs_qp_reason(const struct verbs_qp *qp);
 
-/* --- registration.c --- */
+/* --- mr_cache.c --- */
 struct verbs_cached_mr {
 	struct verbs_cached_mr *next;
 	struct verbs_device *_Atomic device; /* NULL once it is gone */
@@ -143,11 +144,11 @@ struct verbs_cached_mr {
 	uint32_t references;
 	uint32_t owners; /* references by those whose memory is all of it: without one nobody is let in any more */
 };
-/* What a buffer's word points to, once it has been read to: its registration on each port's device. */
+/* What a buffer's word points to, once it has been read to: its MR on each poller's device. */
 struct verbs_buffer_mrs {
 	struct verbs_cached_mr *on[VERBS_POLLERS_MAX];
 };
-/* Memory as a destination: a registration that covers it, or a new one; without an mr: through the bounce buffer. NULL:
+/* Memory as a destination: a cached MR that covers it, or a new one; without an mr: through the bounce buffer. NULL:
  * no memory. */
 struct verbs_cached_mr *gw_verbs_mr_cache_get(struct verbs_device *device, uint8_t *base, uint64_t bytes);
 /* By the buffer that got it. */
@@ -166,7 +167,7 @@ void gw_verbs_pages_destroy(struct verbs_pages *pages);
 /* The status of a failed registration, its text naming the limit. */
 gw_status gw_verbs_mr_fail(uint64_t bytes, int error);
 
-/* --- Things that the loop runs when completions have touched them. --- */
+/* --- What the completions of a poll have given somebody to do: run when all of them are taken. --- */
 struct verbs_deferred {
 	struct verbs_deferred *next;
 	bool queued;
@@ -180,7 +181,7 @@ struct verbs_cm_handler {
 	void (*event)(struct verbs_cm_handler *self, const struct rdma_cm_event *event);
 };
 
-/* --- completion.c --- */
+/* --- cq.c --- */
 
 /* A completion queue. Its queue pairs can never have more completions waiting than it has entries. */
 struct verbs_cq {
@@ -202,19 +203,19 @@ void gw_verbs_cqs_arm(struct verbs_poller *poller);
 
 /* --- domain.c --- */
 
-/* A protection domain, seen through the thread domain of a port. */
+/* A protection domain, seen through the thread domain of a poller. */
 struct verbs_domain {
 	struct verbs_domain *next;
 	struct ibv_pd *base, *pd;
 	uint32_t references; /* queue pairs */
 };
-/* The domain for queue pairs of this port that use memory of `base`: base itself where the device has no thread
+/* The domain for queue pairs of this poller that use memory of `base`: base itself where the device has no thread
  * domains. What `domain` is told goes back to gw_verbs_domain_put. */
 struct ibv_pd *gw_verbs_domain_get(struct verbs_poller *poller, struct ibv_pd *base, struct verbs_domain **out);
 void gw_verbs_domain_put(struct verbs_poller *poller, struct verbs_domain *domain); /* NULL is allowed */
 void gw_verbs_domains_end(struct verbs_poller *poller);
 
-/* --- port.c --- */
+/* --- poller.c --- */
 struct verbs_poller {
 	struct verbs_loop *loop;
 	struct verbs_device *device;
@@ -231,7 +232,7 @@ struct verbs_poller {
 	struct verbs_domain *domains;
 	struct verbs_share shares[VERBS_PORTS_MAX];
 	/* The thread's own; others look at it, and the thread changes it, with the lock held. */
-	pthread_mutex_t queues_lock;
+	pthread_mutex_t qps_lock;
 	struct verbs_qp **qps;
 	uint32_t qp_capacity;
 	uint16_t generation;
@@ -244,7 +245,7 @@ void gw_verbs_poller_leave(struct verbs_poller *poller, struct verbs_qp *qp, uin
 /* Handles what has completed; true if anything had. */
 bool gw_verbs_poller_poll(struct verbs_poller *poller);
 
-/* --- queue.c --- */
+/* --- qp.c --- */
 enum verbs_work { VERBS_READ, VERBS_PROBE, VERBS_SEND };
 
 struct verbs_wr {
@@ -267,7 +268,7 @@ struct verbs_qp {
 	struct verbs_deferred *deferred; /* the owner's */
 	/* A read has landed. */
 	void (*read_done)(struct verbs_qp *qp, struct verbs_wr *wr);
-	/* A message has come (only after gw_verbs_qp_receives). */
+	/* A message has come (only after gw_verbs_qp_receive). */
 	void (*received)(struct verbs_qp *qp, uint32_t slot, uint32_t bytes);
 	/* A message has gone out. */
 	void (*sent)(struct verbs_qp *qp);
@@ -289,14 +290,14 @@ struct verbs_qp {
 	double epoch_rate;
 	struct verbs_pages bounce;
 	uint32_t bounce_begin, bounce_end;
-	uint32_t mask; /* of places in the ring */
+	uint32_t mask; /* of entries of the ring */
 	struct verbs_wr ring[];
 };
 
 #define VERBS_RECEIVE_FLAG 0x80000000u
 
-/* A queue pair for an id that is bound to the port's device; the id is the queue's from now on, unless it fails. work:
- * requests in flight at most, a power of two up to VERBS_RING; sges: of one of them; receives: places for messages. The
+/* A queue pair for an id that is bound to the poller's device; the id is the queue pair's from now on, unless it fails.
+ * work: requests in flight at most, a power of two up to VERBS_RING; sges: of one of them; receives: for messages. The
  * caller fills in owner and callbacks. */
 struct verbs_needs {
 	uint32_t work, sges, receives;
@@ -317,10 +318,10 @@ static inline uint32_t verbs_qp_open(const struct verbs_qp *qp)
 	return qp->head - qp->tail;
 }
 
-#define VERBS_AT_MASK 0x7fffffffu /* a place in the ring, in a work request id; the bit above marks receives */
+#define VERBS_AT_MASK 0x7fffffffu /* an entry of the ring, in a work request id; the bit above marks receives */
 
-/* Its share of what may come in by its poller, as of now. */
-static inline const struct verbs_share *verbs_queue_share(const struct verbs_qp *qp)
+/* Its share of what may come in by its port, as of now. */
+static inline const struct verbs_share *verbs_qp_share(const struct verbs_qp *qp)
 {
 	struct verbs_share *share = qp->share;
 	uint32_t readers = atomic_load_explicit(&share->port->readers, memory_order_relaxed);
@@ -333,33 +334,33 @@ static inline const struct verbs_share *verbs_queue_share(const struct verbs_qp 
 static inline uint32_t verbs_qp_room(const struct verbs_qp *qp)
 {
 	uint32_t open = verbs_qp_open(qp);
-	return qp->bytes_open >= verbs_queue_share(qp)->bytes || open >= qp->window ? 0 : qp->window - open;
+	return qp->bytes_open >= verbs_qp_share(qp)->bytes || open >= qp->window ? 0 : qp->window - open;
 }
 
 /* Bytes of reads that are in flight on it: more, and fewer. */
-static inline void verbs_queue_take(struct verbs_qp *qp, uint32_t bytes)
+static inline void verbs_qp_take(struct verbs_qp *qp, uint32_t bytes)
 {
 	if (!qp->bytes_open && ++qp->share->reading > qp->share->counted)
 		gw_verbs_share_raise(qp->share);
 	qp->bytes_open += bytes;
 }
-static inline void verbs_queue_give(struct verbs_qp *qp, uint64_t bytes)
+static inline void verbs_qp_give(struct verbs_qp *qp, uint64_t bytes)
 {
 	qp->bytes_open -= bytes;
 	qp->share->reading -= bytes && !qp->bytes_open;
 }
 
-/* The id of the work request whose place was pushed last. */
+/* The id of the work request whose entry was pushed last. */
 static inline uint64_t verbs_wr_id(const struct verbs_qp *qp)
 {
 	return qp->name << 32 | ((qp->head - 1) & VERBS_AT_MASK);
 }
-/* The next place of the ring, which head++ takes. */
+/* The next entry of the ring, which head++ takes. */
 static inline struct verbs_wr *verbs_qp_next(struct verbs_qp *qp)
 {
 	return &qp->ring[qp->head & qp->mask];
 }
-/* Takes the next place of the ring. */
+/* Takes the next entry of the ring. */
 static inline struct verbs_wr *verbs_qp_push(struct verbs_qp *qp)
 {
 	struct verbs_wr *wr = verbs_qp_next(qp);
@@ -367,9 +368,9 @@ static inline struct verbs_wr *verbs_qp_push(struct verbs_qp *qp)
 	qp->head++;
 	return wr;
 }
-/* A completion of this queue. */
+/* A completion of this queue pair. */
 void gw_verbs_qp_completed(struct verbs_qp *qp, const struct ibv_wc *wc);
-/* Posts n work requests whose places in the ring are the last n pushed; a failure is the queue's. */
+/* Posts n work requests, the last n pushed to the ring; a failure is the queue pair's. */
 void gw_verbs_qp_post(struct verbs_qp *qp, struct ibv_send_wr *list, uint32_t n);
 gw_status gw_verbs_qp_receive(struct verbs_qp *qp, uint32_t slot, void *memory, uint32_t bytes, uint32_t lkey);
 /* Posts a probe: a read of nothing, which the peer's device answers though its process may be stopped. */
@@ -397,7 +398,7 @@ struct verbs_stream {
 	struct verbs_qp *qp;
 	struct verbs_pages pages; /* first the receives, then the sends */
 	uint32_t credits;         /* messages that the peer has room for */
-	uint32_t grant;           /* places that the peer does not know of yet */
+	uint32_t grant;           /* credits that the peer does not know of yet */
 	uint32_t send_begin, send_end;
 	/* Received, not taken. */
 	uint8_t inbox[VERBS_INBOX]; /* receives */
@@ -405,7 +406,7 @@ struct verbs_stream {
 	gw_status failure; /* a message was malformed, or could not be received again */
 };
 gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_qp *qp, struct ibv_pd *pd);
-void gw_verbs_stream_end(struct verbs_stream *stream); /* after the queue */
+void gw_verbs_stream_end(struct verbs_stream *stream); /* after the queue pair */
 /* The oldest message; false: none, or the stream has failed. It stays until gw_verbs_stream_next. */
 bool gw_verbs_stream_peek(struct verbs_stream *stream, struct verbs_message *message, const uint8_t **body);
 gw_status gw_verbs_stream_next(struct verbs_stream *stream);
@@ -413,7 +414,7 @@ gw_status gw_verbs_stream_next(struct verbs_stream *stream);
 gw_status gw_verbs_stream_send(struct verbs_stream *stream, const struct verbs_message *header, const void *body);
 /* Tells the peer of room when it must know. */
 void gw_verbs_stream_grant(struct verbs_stream *stream);
-/* What the queue's callbacks pass on. A malformed message shows in `failure`. */
+/* What the queue pair's callbacks pass on. A malformed message shows in `failure`. */
 void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32_t bytes);
 void gw_verbs_stream_sent(struct verbs_stream *stream);
 
@@ -450,10 +451,10 @@ gw_status gw_verbs_watch(struct verbs_loop *loop, int fd);
 void gw_verbs_unwatch(struct verbs_loop *loop, int fd);
 /* The TCP part, made on first use. */
 gw_status gw_verbs_control(struct verbs_loop *loop);
-/* The loop is one thread's at a time: held while polled, and by whoever acts on it otherwise. */
+/* The loop is one thread's at a time: held while polled, and by a caller that acts on it otherwise. */
 void gw_verbs_possess(struct verbs_loop *loop);
 void gw_verbs_release(struct verbs_loop *loop);
-/* Ends the clients of closing listeners: by whoever polls the loop, or here when nobody does. */
+/* Ends the clients of closing listeners: by the thread that polls the loop, or here when nobody does. */
 void gw_verbs_loop_close(struct verbs_loop *loop);
 
 /* --- endpoint*.c --- */
@@ -473,13 +474,13 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns);
 void gw_verbs_endpoints_end(struct verbs_loop *loop);
 
-/* --- listener.c, peer.c --- */
+/* --- listener.c, client.c --- */
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			  struct gw_service *service, struct gw_listener **out);
 void gw_verbs_listener_stop(struct gw_listener *base, bool close);
 void gw_verbs_listener_drain(struct gw_listener *base);
 /* One run of the deferred call that has waited longest; there must be one, or nothing happens. */
-void gw_verbs_peers_call(struct verbs_loop *loop);
+void gw_verbs_clients_call(struct verbs_loop *loop);
 void gw_verbs_listener_free(struct gw_listener *base);
 void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns);
 /* Ends the clients of listeners that are closing; all = true: every one. */

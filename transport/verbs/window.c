@@ -1,7 +1,7 @@
 /* How many bytes of reads are in flight toward one port of a device.
  *
  * A read's answer comes when its server sends it, and many servers answer at once: what is asked of them together
- * stands in the switch before this poller, and beyond its buffers packets are dropped, or pauses reach back into the
+ * stands in the switch before this port, and beyond its buffers packets are dropped, or pauses reach back into the
  * network. So all queue pairs of the process that read by one port have a window together, of what the port takes in
  * WINDOW_US, and each of those that have reads in flight may fill an equal share of it:
  *
