@@ -49,7 +49,7 @@ static atomic_flag spoken = ATOMIC_FLAG_INIT;
 /* ---- the table ---- */
 
 /* The first slot for which `from` lies in its range; for 0, a free one. */
-static struct filemap_slot *find_slot(uintptr_t address)
+static struct filemap_slot *filemap_find_slot(uintptr_t address)
 {
 	for (struct block *block = &first_block; block; block = atomic_load(&block->next)) {
 		for (int i = 0; i < SLOTS_PER_BLOCK; i++) {
@@ -64,7 +64,7 @@ static struct filemap_slot *find_slot(uintptr_t address)
 
 static struct filemap_slot *filemap_claim_slot(void)
 {
-	struct filemap_slot *slot = find_slot(0);
+	struct filemap_slot *slot = filemap_find_slot(0);
 	if (slot)
 		return slot;
 	struct block *last = &first_block;
@@ -119,7 +119,7 @@ void gw_filemap_close(void *mapping, size_t bytes)
 {
 	char *path = NULL;
 	pthread_mutex_lock(&lock);
-	struct filemap_slot *slot = find_slot((uintptr_t)mapping);
+	struct filemap_slot *slot = filemap_find_slot((uintptr_t)mapping);
 	if (slot) {
 		path = slot->path;
 		slot->path = NULL;
@@ -237,7 +237,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	(void)context;
 	uintptr_t address = (uintptr_t)info->si_addr;
 	/* Sent by kill, it has a sender and no address. */
-	const struct filemap_slot *slot = info->si_code > 0 && address ? find_slot(address) : NULL;
+	const struct filemap_slot *slot = info->si_code > 0 && address ? filemap_find_slot(address) : NULL;
 	if (!slot) {
 		signal(number, SIG_DFL);
 		raise(number); /* takes effect when this returns */

@@ -118,7 +118,7 @@ void gw_verbs_poller_destroy(struct verbs_poller *poller)
 }
 
 /* A free slot, if need be in a larger table. */
-static gw_status find_slot(struct verbs_poller *poller, uint32_t *place)
+static gw_status poller_find_slot(struct verbs_poller *poller, uint32_t *place)
 {
 	uint32_t slot = 0;
 	while (slot < poller->qp_capacity && poller->qps[slot])
@@ -149,7 +149,7 @@ static void slot_set(struct verbs_poller *poller, uint32_t slot, struct verbs_qp
 gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries)
 {
 	uint32_t slot;
-	gw_status status = find_slot(poller, &slot);
+	gw_status status = poller_find_slot(poller, &slot);
 	if (status)
 		return status;
 	status = gw_verbs_cq_enter(poller, entries, &qp->cq);
