@@ -10,12 +10,12 @@ one() { # one PROGRAM
 	target=${1##*/}
 	mkdir -p "$found/new"
 	local limits=(-timeout=10 -rss_limit_mb=2048 -artifact_prefix="$found/" -print_final_stats=1)
-	local seeds=()
-	[ -d "$corpus" ] && seeds=("$corpus")
-	if [ -d "$corpus" ]; then
-		if "$1" "${limits[@]}" -runs=0 "$corpus"; then ok "$target replays its corpus"; else not_ok "$target fails on its corpus" && status=1; fi
+	if [ ! -d "$corpus" ]; then
+		not_ok "$target has no corpus: $corpus"
+		return 1
 	fi
-	if "$1" "${limits[@]}" -max_total_time="$FUZZ_SECONDS" "$found/new" "${seeds[@]}"; then
+	if "$1" "${limits[@]}" -runs=0 "$corpus"; then ok "$target replays its corpus"; else not_ok "$target fails on its corpus" && status=1; fi
+	if "$1" "${limits[@]}" -max_total_time="$FUZZ_SECONDS" "$found/new" "$corpus"; then
 		ok "$target finds nothing in $FUZZ_SECONDS s"
 	else
 		not_ok "$target: the input is in $found" && status=1
