@@ -7,20 +7,20 @@
 
 #include "core/base/log.h"
 
-gw_status gw_tcp_driver_open(const char *name, struct tcp_driver **out)
+gw_status gw_tcp_driver_open(const char *name, bool spins, struct tcp_driver **out)
 {
 	*out = NULL;
 	if (name && strcmp(name, "epoll") == 0)
-		return gw_tcp_driver_epoll.open(out);
+		return gw_tcp_driver_epoll.open(spins, out);
 	if (name && strcmp(name, "io_uring") == 0)
-		return gw_tcp_driver_uring.open(out);
+		return gw_tcp_driver_uring.open(spins, out);
 	if (name && strcmp(name, "auto") != 0)
 		return gw_fail(GW_INVALID, "no tcp driver \"%s\"; auto, io_uring and epoll are there", name);
 	static _Atomic bool told;
-	gw_status status = gw_tcp_driver_uring.open(out);
+	gw_status status = gw_tcp_driver_uring.open(spins, out);
 	if (status != GW_UNSUPPORTED)
 		return status;
 	if (!atomic_exchange(&told, true))
 		gw_log(GW_LOG_INFO, "tcp: %s; using epoll", gw_last_error());
-	return gw_tcp_driver_epoll.open(out);
+	return gw_tcp_driver_epoll.open(spins, out);
 }

@@ -117,8 +117,9 @@ struct tcp_driver;
 
 struct tcp_driver_ops {
 	const char *name;
-	/* GW_UNSUPPORTED where the kernel or its policy has no such driver. */
-	gw_status (*open)(struct tcp_driver **out);
+	/* spins: whoever runs it looks again and again before it sleeps. GW_UNSUPPORTED where the kernel or its policy
+	 * has no such driver. */
+	gw_status (*open)(bool spins, struct tcp_driver **out);
 	/* After all ios are removed; waits for what is still under way. */
 	void (*shut)(struct tcp_driver *driver);
 	/* Takes the io with its open, non-blocking descriptor. */
@@ -152,7 +153,7 @@ extern const struct tcp_driver_ops gw_tcp_driver_uring;
 
 /* The driver of a name, opened: NULL or "auto" takes io_uring where it works, else epoll; GW_INVALID for another name.
  */
-gw_status gw_tcp_driver_open(const char *name, struct tcp_driver **out);
+gw_status gw_tcp_driver_open(const char *name, bool spins, struct tcp_driver **out);
 
 /* epoll_wait with a time in nanoseconds: 0 looks, GW_NO_DEADLINE waits for ever. Returns what it does. */
 struct epoll_event;

@@ -25,8 +25,9 @@ struct epoll_driver {
 	struct tcp_io_queue queue;
 };
 
-static gw_status epoll_open(struct tcp_driver **out)
+static gw_status epoll_open(bool spins, struct tcp_driver **out)
 {
+	(void)spins;
 	*out = NULL;
 	struct epoll_driver *driver = gw_calloc(1, sizeof(*driver));
 	if (!driver)

@@ -15,7 +15,8 @@ gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transpor
 	struct tcp_loop *loop = gw_calloc(1, sizeof(*loop));
 	if (!loop)
 		return GW_NO_MEMORY;
-	gw_status status = gw_tcp_driver_open(gw_poll_group_options(group)->tcp_driver, &loop->driver);
+	const struct gw_poll_group_options *options = gw_poll_group_options(group);
+	gw_status status = gw_tcp_driver_open(options->tcp_driver, options->spin_ns > 0, &loop->driver);
 	if (status) {
 		gw_free(loop);
 		return status;
