@@ -1,7 +1,10 @@
-/* The memory of mini-batches: made once, grown as needed, kept by its engine. */
+/* The memory of mini-batches: see batch.h. Made once, grown as needed, kept by its engine. */
+#include "client/batch.h"
+
 #include <string.h>
 
-#include "client/sample.h"
+#include "client/engine.h"
+#include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 

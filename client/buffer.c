@@ -6,9 +6,11 @@
  * The lists are their engines', and so a gather takes no lock. Fails where memory or an engine's places for jobs or
  * registrations run out: then no engine has it.
  */
+#include "client/buffer.h"
+
 #include <string.h>
 
-#include "client/client.h"
+#include "client/engine.h"
 #include "core/base/alloc.h"
 #include "core/base/arena.h"
 #include "core/base/clock.h"

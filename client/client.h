@@ -7,12 +7,20 @@
 #define GW_CLIENT_CLIENT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include <graphwire/graphwire.h>
 
-#include "client/engine.h"
+#include "client/landing.h"
+#include "core/base/vec.h"
 #include "core/graph/part.h"
 #include "protocol/catalog.h"
+#include "transport/transport.h"
+
+struct gw_batch;
+struct gw_job;
+struct gw_link;
 
 #define GW_KEY_BYTES_MAX 1024
 #define GW_ROW_BYTES_MAX (1u << 24) /* of one row that is fetched */
@@ -71,7 +79,30 @@ enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRES
 /* How servers are reached: the best that they offer, or one way alone. */
 enum gw_client_transport { GW_REACH_AUTO, GW_REACH_TCP, GW_REACH_SHM, GW_REACH_VERBS };
 
-struct gw_batch;
+/* What runs operations: see engine.h. */
+struct gw_engine {
+	struct gw_client *client;
+	uint32_t number;
+	struct gw_poll_group *group;
+	struct gw_link *links;             /* [server_count] */
+	struct gw_link **part_links;       /* [num_parts], once the parts are known */
+	const struct gw_adjacency **lists; /* [num_parts]: of gw_local_lists_of_all */
+	struct gw_slab slab;               /* what replies land in */
+	struct gw_vec buffers;             /* struct gw_buffer *: gw_buffer_alloc's, by address */
+	uint32_t buffer_count;
+	_Atomic(struct gw_job *) inbox; /* newest first */
+	_Atomic uint32_t cancels;       /* wishes not yet told */
+	struct gw_job *jobs;
+	uint32_t jobs_open;
+	uint64_t jobs_ended;
+	_Atomic uint32_t owner;   /* 1: somebody runs it */
+	atomic_bool watches;      /* it is looked after while it is idle: see WATCH_NS */
+	_Atomic uint32_t wakeups; /* futex of the engine's thread */
+	atomic_bool sleeps;       /* that thread does, or is about to look at wakeups and then to sleep */
+	atomic_bool stop;
+	bool has_thread;
+	pthread_t thread;
+};
 
 struct gw_client {
 	uint32_t forks; /* of this process and those before it, when the client was opened */
@@ -111,38 +142,15 @@ struct gw_client {
 	struct gw_batch **unused; /* [engine_count] */
 	/* Buffers of gw_buffer_alloc. */
 	struct gw_client_buffer *buffers;
-	void *_Atomic spare_call; /* of client/call.c */
+	void *_Atomic spare_call; /* of gather_call.c */
 };
 
-/* client/open.c: whether this process has the client from one that forked: its threads are not here, its connections
- * are the other's, and its locks may be held by nobody. gw_client_check makes an error of it: GW_INVALID. */
+/* Notes which process opens the client. */
+void gw_client_note_process(struct gw_client *client);
+/* Whether this process has the client from one that forked: its threads are not here, its connections are the other's,
+ * and its locks may be held by nobody. gw_client_check makes an error of it: GW_INVALID. */
 bool gw_client_is_inherited(const struct gw_client *client);
 gw_status gw_client_check(const struct gw_client *client);
-
-/* client/open.c: whether a server's catalog is the expected one; the first time it is taken over. */
-gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
-			  uint32_t reply_bytes);
-
-/* client/standalone.c: servers of this process for all parts of a graph. */
-gw_status gw_standalone_open(struct gw_client *client, bool verify);
-void gw_standalone_close(struct gw_client *client);
-
-/* client/tensors.c: what can be fetched, and where it lies, from the servers' catalogs. */
-gw_status gw_tensors_build(struct gw_client *client);
-void gw_tensors_free(struct gw_client *client);
-/* Where an array lies in all parts: [num_parts], a new array. GW_FORMAT names a part that does not have it. */
-gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out);
-/* Whether a tensor is one of this client's, and its rows short enough to fetch. GW_INVALID, GW_LIMIT. */
-gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor);
-
-/* client/call.c: gw_gather by place instead of by tensor; then spare calls. client/buffer.c: the registered memory of
- * gw_buffer_alloc that holds all of this, or NULL, for who runs the engine; and what the caller has not freed, when no
- * engine has a thread any more. */
-gw_status gw_gather_rows(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
-			 void *out);
-void gw_calls_free(struct gw_client *client);
-struct gw_buffer *gw_buffer_find(const struct gw_engine *engine, const uint8_t *at, uint64_t bytes);
-void gw_buffers_free(struct gw_client *client);
 
 /* The engine for the next lone call. */
 struct gw_engine *gw_client_engine(struct gw_client *client);

@@ -1,7 +1,7 @@
 /* In-degrees: the degree records of nodes, read part by part from their owners. */
 #include <string.h>
 
-#include "client/client.h"
+#include "client/gather_call.h"
 #include "core/base/alloc.h"
 #include "core/graph/book.h"
 

@@ -1,11 +1,9 @@
 /* Running an engine: inbox, links, completions; and handing it from thread to thread. */
 #include "client/engine.h"
 
-#include <assert.h>
 #include <signal.h>
 #include <string.h>
 
-#include "client/client.h"
 #include "client/link.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -15,9 +13,6 @@
 #define TURN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
 /* How often an idle engine with RDMA connections looks: a device that is removed waits for its users. */
 #define WATCH_NS (500 * GW_NS_PER_MS)
-
-/* A wake is a system call, a fifth of the time of a row out of mapped memory: it is made for those alone who sleep. */
-enum job_end { JOB_OPEN, JOB_AWAITED, JOB_ENDED };
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
 {
@@ -140,7 +135,7 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 	job->engine = engine;
 	job->deadline_ns = gw_deadline_ns(engine->client->timeout_ms);
 	job->waits_away = 0;
-	atomic_store(&job->ended, JOB_OPEN);
+	atomic_store(&job->ended, GW_JOB_OPEN);
 	atomic_store(&job->cancel_wanted, false);
 	job->cancel_told = false;
 	struct gw_job *newest = atomic_load(&engine->inbox);
@@ -155,15 +150,15 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 
 static bool has_ended(struct gw_job *job)
 {
-	return atomic_load(&job->ended) == JOB_ENDED;
+	return atomic_load(&job->ended) == GW_JOB_ENDED;
 }
 
 /* Somebody else runs the engine: sleeps until the job ends, having said so. */
 static void sleep_on(struct gw_job *job, uint64_t deadline_ns)
 {
-	uint32_t seen = JOB_OPEN;
-	if (atomic_compare_exchange_strong(&job->ended, &seen, JOB_AWAITED) || seen == JOB_AWAITED)
-		gw_futex_wait(&job->ended, JOB_AWAITED, deadline_ns);
+	uint32_t seen = GW_JOB_OPEN;
+	if (atomic_compare_exchange_strong(&job->ended, &seen, GW_JOB_AWAITED) || seen == GW_JOB_AWAITED)
+		gw_futex_wait(&job->ended, GW_JOB_AWAITED, deadline_ns);
 }
 
 bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
@@ -196,46 +191,6 @@ void gw_job_cancel(struct gw_job *job)
 		gw_poll_group_wake(engine->group);
 	else
 		wake_thread(engine);
-}
-
-uint64_t gw_job_deadline(const struct gw_job *job, uint64_t now_ns)
-{
-	if (job->waits_away == 0 || job->deadline_ns == GW_NO_DEADLINE)
-		return job->deadline_ns;
-	return now_ns + job->left_ns;
-}
-
-void gw_job_pause(struct gw_job *job, uint64_t now_ns)
-{
-	if (job->waits_away++ == 0 && job->deadline_ns != GW_NO_DEADLINE)
-		job->left_ns = job->deadline_ns > now_ns ? job->deadline_ns - now_ns : 0;
-}
-
-void gw_job_resume(struct gw_job *job, uint64_t now_ns)
-{
-	if (job->waits_away == 1)
-		job->deadline_ns = gw_job_deadline(job, now_ns);
-	job->waits_away--;
-}
-
-void gw_job_end(struct gw_job *job, gw_status status)
-{
-	assert(status != GW_AGAIN && status != GW_END && job->waits_away == 0);
-	struct gw_engine *engine = job->engine;
-	if (job->previous)
-		job->previous->next = job->next;
-	else
-		engine->jobs = job->next;
-	if (job->next)
-		job->next->previous = job->previous;
-	engine->jobs_open--;
-	engine->jobs_ended++;
-	job->status = status;
-	if (status != GW_OK)
-		memcpy(job->text, gw_last_error(), sizeof(job->text));
-	/* From here on the job is the waiter's; a wake for a word that is gone finds nobody. */
-	if (atomic_exchange(&job->ended, JOB_ENDED) == JOB_AWAITED)
-		gw_futex_wake(&job->ended, INT32_MAX);
 }
 
 static void *engine_run(void *argument)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/away.h"
-#include "client/client.h"
+#include "client/catalog.h"
 #include "client/local_lists.h"
 #include "core/base/clock.h"
 #include "core/base/list.h"

@@ -8,7 +8,8 @@
  */
 #include <string.h>
 
-#include "client/sample.h"
+#include "client/batch.h"
+#include "client/engine.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/digest.h"

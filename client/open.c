@@ -3,84 +3,26 @@
  * Which part a server has is known from its catalog; the order of the addresses means nothing. Every part must be
  * served exactly once, and all servers must serve the same graph id.
  */
-#include "client/client.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "client/away.h"
-#include "client/sample.h"
+#include "client/batch.h"
+#include "client/buffer.h"
+#include "client/catalog.h"
+#include "client/client.h"
+#include "client/engine.h"
+#include "client/gather_call.h"
+#include "client/link.h"
+#include "client/standalone.h"
+#include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "core/base/fork.h"
-#include "core/base/log.h"
 #include "core/base/options.h"
 #include "core/base/parallel.h"
 
 #define ENGINES_MAX     64
 #define SPIN_US_MAX     1000000u
 #define QUEUE_PAIRS_MAX 8u
-
-/* --- Forks. --- */
-
-static _Atomic uint32_t forks; /* from the first process on */
-
-static void note_fork(void)
-{
-	atomic_fetch_add(&forks, 1);
-}
-
-static struct gw_fork_guard guard = {.in_child = note_fork};
-
-bool gw_client_is_inherited(const struct gw_client *client)
-{
-	return client->forks != atomic_load_explicit(&forks, memory_order_relaxed);
-}
-
-gw_status gw_client_check(const struct gw_client *client)
-{
-	if (!gw_client_is_inherited(client))
-		return GW_OK;
-	return gw_fail(GW_INVALID, "the client was opened before this process was forked: open one in each process");
-}
-
-gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
-			  uint32_t reply_bytes)
-{
-	struct gw_catalog catalog;
-	gw_status status = gw_catalog_parse(reply, reply_bytes, &catalog);
-	if (status != GW_OK)
-		return status;
-	if (catalog.meta->graph_id != endpoint->peer.graph_id || catalog.part != endpoint->peer.part) {
-		gw_catalog_free(&catalog);
-		return gw_fail(GW_PROTOCOL, "its catalog is not of the graph and part that it said hello with");
-	}
-	for (uint32_t i = 0; i < catalog.count; i++) {
-		const struct gw_array_meta *array = gw_meta_array(catalog.meta, catalog.part, catalog.arrays[i].key);
-		uint64_t bytes = gw_array_meta_bytes(array), offset = catalog.arrays[i].offset;
-		uint32_t region = catalog.arrays[i].region;
-		if (region >= endpoint->peer.region_count || offset > endpoint->peer.regions[region].bytes ||
-		    bytes > endpoint->peer.regions[region].bytes - offset) {
-			status = gw_fail(GW_PROTOCOL, "its catalog places \"%s\" outside of its regions",
-					 catalog.arrays[i].key);
-			gw_catalog_free(&catalog);
-			return status;
-		}
-	}
-	if (!server->known) {
-		server->catalog = catalog;
-		server->part = catalog.part;
-		server->incarnation = endpoint->peer.incarnation;
-		server->known = true;
-		return GW_OK;
-	}
-	bool same = gw_catalog_same_places(&server->catalog, &catalog);
-	gw_catalog_free(&catalog);
-	return same ? GW_OK
-		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client again");
-}
 
 static gw_status parse_servers(struct gw_client *client, const struct gw_client_options *options)
 {
@@ -143,81 +85,10 @@ static gw_status connect_all(struct gw_client *client)
 	}
 }
 
-/* One graph, every part once; the servers are put in the order of their parts. */
-static gw_status check_parts(struct gw_client *client)
-{
-	const struct gw_graph_meta *meta = client->own_meta ? client->own_meta : client->servers[0].catalog.meta;
-	for (uint32_t i = 0; i < client->server_count; i++) {
-		const struct gw_remote *server = &client->servers[i];
-		char address[GW_ADDRESS_MAX];
-		gw_address_text(&server->address, address);
-		if (server->catalog.meta->graph_id != meta->graph_id)
-			return gw_fail(
-				GW_WRONG_GRAPH,
-				"server %s serves graph %s (id %016llx), not %s (id %016llx): start it with the same "
-				"part config",
-				address, server->catalog.meta->graph_name,
-				(unsigned long long)server->catalog.meta->graph_id, meta->graph_name,
-				(unsigned long long)meta->graph_id);
-		for (uint32_t j = 0; j < i; j++) {
-			if (client->servers[j].part == server->part)
-				return gw_fail(GW_EXISTS,
-					       "part %u is served twice, by %s:%u and by %s: give one address per part",
-					       server->part, client->servers[j].address.host,
-					       client->servers[j].address.port, address);
-		}
-	}
-	if (client->server_count != meta->num_parts) {
-		uint32_t missing = 0;
-		for (uint32_t i = 0; i < client->server_count; i++) {
-			if (client->servers[i].part == missing) {
-				missing++;
-				i = UINT32_MAX;
-			}
-		}
-		return gw_fail(GW_NOT_FOUND,
-			       "part %u of %u has no server: give the address of one server for each part", missing,
-			       meta->num_parts);
-	}
-	client->meta = meta;
-	client->graph_id = meta->graph_id;
-	return GW_OK;
-}
-
 static void map_parts(struct gw_client *client, struct gw_engine *engine)
 {
 	for (uint32_t i = 0; i < client->server_count; i++)
 		engine->part_links[client->servers[i].part] = &engine->links[i];
-}
-
-static gw_status build_info(struct gw_client *client)
-{
-	const struct gw_graph_meta *meta = client->meta;
-	client->ntypes = gw_calloc(meta->num_ntypes, sizeof(*client->ntypes));
-	client->etypes = gw_calloc(meta->num_etypes, sizeof(*client->etypes));
-	client->etype_names = gw_calloc(meta->num_etypes, sizeof(*client->etype_names));
-	client->info.num_etypes = meta->num_etypes;
-	if (!client->ntypes || !client->etypes || !client->etype_names)
-		return GW_NO_MEMORY;
-	for (uint32_t t = 0; t < meta->num_ntypes; t++)
-		client->ntypes[t] = (struct gw_type_info){.name = meta->ntypes[t].name, .count = meta->ntypes[t].count};
-	for (uint32_t e = 0; e < meta->num_etypes; e++) {
-		const struct gw_edge_type *type = &meta->etypes[e];
-		client->etype_names[e] =
-			gw_format("%s:%s:%s", meta->ntypes[type->src].name, type->name, meta->ntypes[type->dst].name);
-		if (!client->etype_names[e])
-			return GW_NO_MEMORY;
-		client->etypes[e] = (struct gw_type_info){
-			.name = client->etype_names[e], .count = type->count, .src = type->src, .dst = type->dst};
-	}
-	client->info = (struct gw_graph_info){.name = meta->graph_name,
-					      .graph_id = meta->graph_id,
-					      .num_parts = meta->num_parts,
-					      .num_ntypes = meta->num_ntypes,
-					      .num_etypes = meta->num_etypes,
-					      .ntypes = client->ntypes,
-					      .etypes = client->etypes};
-	return GW_OK;
 }
 
 /* The number of a choice; none given is the first. */
@@ -303,9 +174,9 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	if (status == GW_OK)
 		status = connect_all(client);
 	if (status == GW_OK)
-		status = check_parts(client);
+		status = gw_remotes_check(client);
 	if (status == GW_OK)
-		status = build_info(client);
+		status = gw_info_build(client);
 	if (status == GW_OK)
 		status = gw_tensors_build(client);
 	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++) {
@@ -321,8 +192,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	struct gw_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
 		return GW_NO_MEMORY;
-	gw_fork_guard(&guard);
-	client->forks = atomic_load(&forks);
+	gw_client_note_process(client);
 	pthread_mutex_init(&client->batches_lock, NULL);
 	gw_status status = open_steps(client, options);
 	if (status != GW_OK) {
@@ -356,54 +226,9 @@ void gw_client_close(struct gw_client *client)
 	for (uint32_t i = 0; i < client->server_count; i++)
 		gw_catalog_free(&client->servers[i].catalog);
 	gw_free(client->servers);
-	for (uint32_t e = 0; client->etype_names && e < client->info.num_etypes; e++)
-		gw_free(client->etype_names[e]);
-	gw_free(client->etype_names);
-	gw_free(client->etypes);
-	gw_free(client->ntypes);
+	gw_info_free(client);
 	gw_meta_destroy(client->own_meta);
 	pthread_mutex_destroy(&client->batches_lock);
 	gw_free(client);
 	gw_error_restore(&kept);
-}
-
-const struct gw_graph_info *gw_client_graph(const struct gw_client *client)
-{
-	return &client->info;
-}
-
-gw_status gw_node_type(const struct gw_client *client, const char *name, uint32_t *ntype)
-{
-	return gw_meta_ntype(client->meta, name, ntype);
-}
-
-gw_status gw_edge_type(const struct gw_client *client, const char *name, uint32_t *etype)
-{
-	return gw_meta_etype(client->meta, name, etype);
-}
-
-gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin, int64_t *end)
-{
-	if (ntype >= client->meta->num_ntypes)
-		return gw_fail(GW_RANGE, "node type %u: the graph has %u, from 0", ntype, client->meta->num_ntypes);
-	if (part >= client->meta->num_parts)
-		return gw_fail(GW_RANGE, "part %u: the graph has parts 0 to %u", part, client->meta->num_parts - 1);
-	*begin = (int64_t)client->meta->ntypes[ntype].starts[part];
-	*end = (int64_t)client->meta->ntypes[ntype].starts[part + 1];
-	return GW_OK;
-}
-
-const char *gw_part_transport(const struct gw_client *client, uint32_t part)
-{
-	for (uint32_t i = 0; i < client->server_count; i++) {
-		if (client->servers[i].part == part)
-			return atomic_load(&client->servers[i].way);
-	}
-	return NULL;
-}
-
-struct gw_engine *gw_client_engine(struct gw_client *client)
-{
-	uint32_t first = atomic_fetch_add_explicit(&client->next_engine, 1, memory_order_relaxed);
-	return &client->engines[first % client->engine_count];
 }

@@ -1,11 +1,12 @@
 /* Standalone: every part is opened in this process and served to the client's engines by the in-process transport, so
  * that all that lies above does not know the difference. */
+#include "client/standalone.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "client/client.h"
 #include "core/base/alloc.h"
 
 static atomic_uint instances; /* of standalone clients in this process, for their addresses */

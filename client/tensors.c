@@ -2,10 +2,11 @@
  *
  * Parts must agree: the same dtype and row shape everywhere. Where an array lies may differ from part to part.
  */
+#include "client/tensors.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "client/client.h"
 #include "core/base/alloc.h"
 
 static const struct gw_remote *server_of(const struct gw_client *client, uint32_t part)

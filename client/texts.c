@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/engine.h"
 #include "client/gather.h"
 #include "client/landing.h"
+#include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/graph/book.h"

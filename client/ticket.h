@@ -3,6 +3,7 @@
 #define GW_CLIENT_TICKET_H
 
 #include "client/client.h"
+#include "client/job.h"
 
 struct gw_ticket {
 	struct gw_job job;

@@ -10,7 +10,9 @@
 #ifndef GW_CLIENT_UPGRADE_H
 #define GW_CLIENT_UPGRADE_H
 
-#include "client/engine.h"
+#include "client/job.h"
+
+struct gw_link;
 
 enum gw_upgrade_step { GW_UPGRADE_IDLE, GW_UPGRADE_MAPPING, GW_UPGRADE_CONNECTING, GW_UPGRADE_READING };
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "client/client.h"
+#include "client/engine.h"
 #include "core/base/clock.h"
 
 #define THREADS 4

@@ -3,10 +3,11 @@
  *   start -> [all lists in memory] gw_blocks_run_memory -----------------+
  *         -> [else] hop 0 -> ... -> hop n - 1 (client/hop.c) ------------+-> fetches (client/gather.c) -> end
  */
-#include "client/sample.h"
+#include "client/batch.h"
 
 #include <string.h>
 
+#include "client/engine.h"
 #include "client/local_lists.h"
 #include "core/base/digest.h"
 

@@ -4,8 +4,8 @@
  *
  * A batch belongs to an engine and goes back to its list when released; its memory is kept and reused.
  */
-#ifndef GW_CLIENT_SAMPLE_H
-#define GW_CLIENT_SAMPLE_H
+#ifndef GW_CLIENT_BATCH_H
+#define GW_CLIENT_BATCH_H
 
 #include "client/gather.h"
 #include "client/hop.h"

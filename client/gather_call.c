@@ -1,57 +1,19 @@
-/* One call at a time: gather and tickets.
+/* gw_gather and gw_gather_start: a ticket around one gather.
  *
  * A synchronous call runs its engine itself if nobody else does, so a lone row costs no hand-over between threads. The
  * memory of the last gather is kept for the next one, unless it is much.
  */
+#include "client/gather_call.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
+#include "client/buffer.h"
+#include "client/engine.h"
 #include "client/gather.h"
+#include "client/tensors.h"
 #include "client/ticket.h"
 #include "core/base/alloc.h"
-#include "core/base/clock.h"
-
-/* --- Tickets. --- */
-
-static gw_status ticket_result(struct gw_ticket *ticket)
-{
-	gw_status status = ticket->job.status;
-	if (status != GW_OK)
-		gw_fail_text(status, ticket->job.text);
-	ticket->finish(ticket, status);
-	return status;
-}
-
-gw_status gw_ticket_finish(struct gw_ticket *ticket)
-{
-	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
-	return ticket_result(ticket);
-}
-
-gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms)
-{
-	gw_status status = gw_client_check(ticket->client);
-	if (status != GW_OK)
-		return status;
-	if (!gw_job_wait(&ticket->job, gw_deadline_ns(timeout_ms)))
-		return gw_fail(GW_AGAIN, "not done within %lld ms: wait again, or cancel", (long long)timeout_ms);
-	return ticket_result(ticket);
-}
-
-void gw_cancel(struct gw_ticket *ticket)
-{
-	struct gw_error_kept kept;
-	if (!ticket || gw_client_is_inherited(ticket->client))
-		return;
-	gw_error_keep(&kept);
-	gw_job_cancel(&ticket->job);
-	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
-	/* It may have succeeded all the same: its result is given back unseen. */
-	ticket->finish(ticket, GW_CANCELLED);
-	gw_error_restore(&kept);
-}
-
-/* --- Gather. --- */
 
 struct gather_call {
 	struct gw_ticket ticket; /* first: the job */

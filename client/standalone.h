@@ -1,0 +1,10 @@
+/* A client without servers: those of all parts of a graph are in this process. */
+#ifndef GW_CLIENT_STANDALONE_H
+#define GW_CLIENT_STANDALONE_H
+
+#include "client/client.h"
+
+gw_status gw_standalone_open(struct gw_client *client, bool verify);
+void gw_standalone_close(struct gw_client *client);
+
+#endif
