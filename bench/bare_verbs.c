@@ -34,6 +34,7 @@ int gw_bare_verbs_one(struct gw_bare_verbs *verbs, uint32_t row_bytes, uint32_t 
 
 #include "bench/bare_rows.h"
 #include "core/base/clock.h"
+#include "transport/verbs/library.h"
 
 #define QUEUES_MAX 8
 #define DEPTH_MAX  512
@@ -76,6 +77,8 @@ static int choose_gid(struct gw_bare_verbs *v)
 
 static int open_device(struct gw_bare_verbs *v)
 {
+	if (gw_verbs_library() != GW_OK)
+		return ENODEV;
 	int count;
 	struct ibv_device **list = ibv_get_device_list(&count);
 	if (!list)

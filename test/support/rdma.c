@@ -13,12 +13,13 @@
 
 #ifdef GRAPHWIRE_VERBS
 #include "transport/verbs/endpoint.h"
+#include "transport/verbs/library.h"
 #include "transport/verbs/listener.h"
 
 bool rdma_is_here(void)
 {
 	int n = 0;
-	struct ibv_device **list = ibv_get_device_list(&n);
+	struct ibv_device **list = gw_verbs_library() == GW_OK ? ibv_get_device_list(&n) : NULL;
 	if (list)
 		ibv_free_device_list(list);
 	return n > 0;

@@ -216,6 +216,9 @@ static void a_device_far_away(void **state)
 	host->doctor.report_count = 0;
 	host->doctor.no_reports = "Graphwire was built without RDMA";
 	expect(host, "libibverbs", GW_DOCTOR_WARNING, "built without RDMA", "apt install");
+	host->doctor.no_reports = "RDMA: libibverbs.so.1: not installed; sudo apt install it";
+	host->doctor.no_libraries = true;
+	expect(host, "libibverbs", GW_DOCTOR_WARNING, "not installed", "apt install");
 	expect(host, "MTU mlx5_0/1", GW_DOCTOR_NOTE, "not known", NULL);
 }
 
@@ -287,6 +290,9 @@ static void modules_and_device_files(void **state)
 	expect(host, "RDMA modules", GW_DOCTOR_NOTE, "ib_uverbs missing", "modprobe");
 	expect(host, "/dev/infiniband", GW_DOCTOR_NOTE, "no such folder", NULL);
 	expect(host, "devices", GW_DOCTOR_NOTE, "no RDMA device", "rdma link add");
+	host->doctor.no_reports = "RDMA: libibverbs.so.1: not installed; sudo apt install it";
+	host->doctor.no_libraries = true;
+	expect(host, "libibverbs", GW_DOCTOR_NOTE, "not installed", "apt install");
 }
 
 static int look_at_closed_files(void *context)

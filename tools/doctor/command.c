@@ -12,6 +12,9 @@
 #include "core/base/options.h"
 #include "tools/doctor/doctor.h"
 #include "tools/tools.h"
+#ifdef GRAPHWIRE_VERBS
+#include "transport/verbs/library.h"
+#endif
 
 #define SERVERS_MAX   256
 #define KEY_BYTES_MAX 1024
@@ -133,6 +136,7 @@ static void look_at_devices(struct doctor_command *c)
 	if (gw_verbs_report(c->reports, GW_VERBS_REPORTS_MAX, &c->doctor.report_count)) {
 		snprintf(c->no_reports, sizeof(c->no_reports), "%s", gw_last_error());
 		c->doctor.no_reports = c->no_reports;
+		c->doctor.no_libraries = gw_verbs_library() != GW_OK;
 	}
 #else
 	c->doctor.no_reports = "Graphwire was built without RDMA";

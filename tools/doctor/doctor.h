@@ -59,6 +59,7 @@ struct gw_doctor {
 	const struct gw_verbs_report *reports; /* what libibverbs says of the devices */
 	uint32_t report_count;
 	const char *no_reports; /* why there are none; NULL: there are */
+	bool no_libraries;      /* and that is why: libibverbs and librdmacm are not on this host, or too old */
 };
 
 /* Adds a finding of this name; never NULL. Valid until the next one is added. */

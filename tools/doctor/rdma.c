@@ -300,10 +300,27 @@ static void device_slot(struct gw_doctor *doctor, const char *device)
 	gw_doctor_costs(finding, "no more bytes a second than the slot's lanes carry");
 }
 
+/* libibverbs said nothing of any device. */
+static void no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, status, "libibverbs");
+	gw_doctor_value(finding, "%.*s", (int)strcspn(doctor->no_reports, ";"), doctor->no_reports);
+	gw_doctor_costs(finding, "RDMA is not used: servers on other hosts are reached over TCP");
+#ifdef GRAPHWIRE_VERBS
+	gw_doctor_mend(finding, "sudo apt install libibverbs1 librdmacm1 ibverbs-providers%s",
+		       doctor->no_libraries ? "" : "; sudo modprobe -a ib_uverbs rdma_ucm");
+#else
+	gw_doctor_mend(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset release && "
+				"cmake --build --preset release");
+#endif
+}
+
 void gw_doctor_devices(struct gw_doctor *doctor)
 {
 	struct gw_doctor_names devices;
 	if (!gw_doctor_device_names(doctor, &devices)) {
+		if (doctor->no_libraries)
+			no_reports(doctor, GW_DOCTOR_NOTE);
 		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_NOTE, "devices");
 		gw_doctor_value(finding, "no RDMA device");
 		gw_doctor_costs(finding, "servers on other hosts are reached over TCP");
@@ -311,17 +328,8 @@ void gw_doctor_devices(struct gw_doctor *doctor)
 					"sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV");
 		return;
 	}
-	if (doctor->no_reports) {
-		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_WARNING, "libibverbs");
-		gw_doctor_value(finding, "%s", doctor->no_reports);
-		gw_doctor_costs(finding, "the devices here are not used");
-#ifdef GRAPHWIRE_VERBS
-		gw_doctor_mend(finding, "sudo apt install ibverbs-providers; sudo modprobe -a ib_uverbs rdma_ucm");
-#else
-		gw_doctor_mend(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset release && "
-					"cmake --build --preset release");
-#endif
-	}
+	if (doctor->no_reports)
+		no_reports(doctor, GW_DOCTOR_WARNING);
 	for (uint32_t i = 0; i < devices.count; i++) {
 		const char *device = devices.names[i];
 		device_itself(doctor, device);

@@ -13,8 +13,8 @@
  * it makes a protection domain of its own; where the kernel takes no commands on that from another process than its
  * opener (Soft-RoCE's posts), RDMA fails in the child, and a client goes by TCP.
  *
- * Fails where there is no device, or one that cannot serve one-sided reads without a writable key at the reader
- * (iWARP).
+ * Fails where the host lacks libibverbs or librdmacm (library.h), where there is no device, or one that cannot serve
+ * one-sided reads without a writable key at the reader (iWARP).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +28,7 @@
 #include "core/base/fork.h"
 #include "core/base/list.h"
 #include "core/base/log.h"
+#include "transport/verbs/library.h"
 #include "transport/verbs/verbs.h"
 
 pthread_mutex_t gw_verbs_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -91,7 +92,9 @@ static void make_fork_safe(void)
 
 gw_status gw_verbs_begin(void)
 {
-	gw_status status = GW_OK;
+	gw_status status = gw_verbs_library();
+	if (status)
+		return status;
 	gw_fork_guard(&guard);
 	pthread_mutex_lock(&gw_verbs_lock);
 	if (users++ == 0) {

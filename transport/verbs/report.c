@@ -1,13 +1,14 @@
 /* Devices as libibverbs sees them: list -> open -> ask the device, then its ports -> close.
  *
  * A device that cannot be opened (its file is closed to this user, its provider's library is missing) is listed with
- * the reason. Fails only where there is no list: no RDMA in the kernel, no memory. */
+ * the reason. Fails only where there is no list: no libraries here, no RDMA in the kernel, no memory. */
 #include "transport/verbs/report.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 
+#include "transport/verbs/library.h"
 #include "transport/verbs/verbs.h"
 
 /* enum ibv_mtu counts powers of two from 256 on. */
@@ -75,6 +76,9 @@ gw_status gw_verbs_report(struct gw_verbs_report *reports, uint32_t max, uint32_
 {
 	int listed = 0;
 	*count = 0;
+	gw_status status = gw_verbs_library();
+	if (status)
+		return status;
 	errno = 0;
 	struct ibv_device **devices = ibv_get_device_list(&listed);
 	if (!devices)

@@ -27,7 +27,8 @@ struct gw_verbs_report {
 	} ports[GW_VERBS_REPORT_PORTS_MAX]; /* port n is number n - 1 */
 };
 
-/* Opens and closes each device. GW_UNSUPPORTED: the kernel has no RDMA. No devices is no failure. */
+/* Opens and closes each device. GW_UNSUPPORTED: this host lacks the libraries, or its kernel has no RDMA. No devices is
+ * no failure. */
 gw_status gw_verbs_report(struct gw_verbs_report *reports, uint32_t max, uint32_t *count);
 
 #endif

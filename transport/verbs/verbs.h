@@ -2,6 +2,7 @@
  *
  *      verbs.c             the poll group's part: poll, sleep, wake, timers
  *      device.c            devices of this process: opened once, shared by all groups, released when they are removed
+ *      library.c           the host's libibverbs and librdmacm, opened at run time
  *      async.c             what devices say about themselves: failed queue pairs, completion queues, ports, devices
  *      mr_cache.c          memory regions (MRs) of the buffers that reads land in: a cache
  *      poller.c            a poll group's part of one device: its queue pairs, and which completion is whose
