@@ -6,6 +6,7 @@ enum gw_op {
 	GW_OP_CATALOG = 1, /* -> JSON: the graph and where its arrays lie (protocol/catalog.h) */
 	GW_OP_SAMPLE = 2,  /* vertices -> picks (protocol/sample_call.h) */
 	GW_OP_STATS = 3,   /* -> JSON: what the server is and has done */
+	GW_OP_EDGES = 4,   /* edges or pairs -> ends, counts, positions (protocol/edge_call.h) */
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* The two-sided calls: catalog, stats, and sample (answer_sample.c). Each runs in the thread whose poll group received
- * it, and must neither wait nor keep the thread's other clients waiting. */
+/* The two-sided calls: catalog, stats, sample (answer_sample.c) and edges (answer_edges.c). Each runs in the thread
+ * whose poll group received it, and must neither wait nor keep the thread's other clients waiting. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,5 +78,7 @@ gw_status gw_server_answer(struct gw_server *server)
 		status = gw_service_handle(server->service, GW_OP_SAMPLE, gw_server_sample, server);
 	if (status == GW_OK)
 		status = gw_service_handle(server->service, GW_OP_STATS, answer_stats, server);
+	if (status == GW_OK)
+		status = gw_service_handle(server->service, GW_OP_EDGES, gw_server_edges, server);
 	return status;
 }

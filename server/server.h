@@ -74,6 +74,9 @@ gw_status gw_server_answer(struct gw_server *server);
 /* answer_sample.c: the sample request's handler; context: the server. */
 gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 
+/* answer_edges.c: the edge request's handler; likewise. */
+gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+
 /* guard.c: takes the right to serve this part on this host; GW_BUSY names who has it. */
 gw_status gw_server_guard(struct gw_server *server);
 void gw_server_unguard(struct gw_server *server);

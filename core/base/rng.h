@@ -32,6 +32,8 @@ enum gw_draw_kind {
 	GW_DRAW_GENERATE
 };
 
+#define GW_DRAW_OUT_HOP 0x800000u /* added to the hop of draws from lists of out-edges */
+
 /* key = mix(seed, stream, kind, hop, edge type). */
 static inline uint64_t gw_draw_key(uint64_t seed, uint64_t stream, enum gw_draw_kind kind, uint32_t hop,
 				   uint32_t edge_type)

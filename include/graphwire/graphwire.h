@@ -2,7 +2,8 @@
  * network, or from its folder on this machine, through the same calls.
  *
  *   gw_client_open -> gw_loader_open -> { gw_loader_next -> train -> gw_minibatch_release } -> gw_loader_close
- *                  -> gw_gather, gw_sample, gw_degrees, gw_node_texts: one call at a time, from any thread
+ *                  -> gw_gather, gw_sample, gw_node_texts, gw_find_edges, ... (edges.h): one call at a time, from any
+ *                     thread
  *
  * Threads: a client may be used by any number of threads at once; a loader, a ticket and a mini-batch by one at a time.
  * Processes: a client and what was made from it belong to the process that opened it. After a fork the child opens its
@@ -25,6 +26,7 @@
 #include <stdbool.h>
 
 #include <graphwire/block.h>
+#include <graphwire/edges.h>
 #include <graphwire/types.h>
 
 #ifdef __cplusplus
@@ -144,10 +146,6 @@ GW_API gw_status gw_gather(struct gw_client *client, const struct gw_tensor *ten
  * of the client has at most 16,384 operations at once: one more ends with GW_LIMIT. */
 GW_API gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids,
 				 uint64_t n, void *out, struct gw_ticket **ticket);
-
-/* In-degrees of nodes of the destination type of an edge type: out[i] for ids[i], n of each. Errors as gw_gather;
- * GW_UNSUPPORTED where parts store offsets in different widths. */
-GW_API gw_status gw_degrees(struct gw_client *client, uint32_t etype, const int64_t *ids, uint64_t n, int64_t *out);
 
 /* Strings: string i is bytes[offsets[i]] up to bytes[offsets[i + 1]], without a terminator; byte for byte what the
  * input had, which is UTF-8 only if that was. */

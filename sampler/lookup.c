@@ -1,0 +1,76 @@
+/* See lookup.h. A bisection reads a few cache lines of which the first are always the same; a list in another order
+ * than its sources' is walked, by a budget, so that a long one can be left off in between. */
+#include "sampler/lookup.h"
+
+static uint64_t lookup_offset(const struct gw_adjacency *lists, uint64_t row)
+{
+	return gw_load_id(lists->indptr, lists->indptr_bytes, row * lists->columns + lists->column);
+}
+
+gw_status gw_lookup_row(const struct gw_adjacency *lists, uint64_t position, uint64_t *row)
+{
+	uint64_t low = 0, high = lists->rows; /* the first row that ends behind the position */
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (lookup_offset(lists, middle + 1) <= position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*row = low;
+	if (position >= lists->edges || low == lists->rows || lookup_offset(lists, low) > position)
+		return gw_fail(GW_RANGE, "position %llu is in none of the lists of %llu edges",
+			       (unsigned long long)position, (unsigned long long)lists->edges);
+	return GW_OK;
+}
+
+static uint64_t source_at(const struct gw_lookup *lookup, uint64_t position)
+{
+	return gw_load_id(lookup->lists->indices, lookup->lists->index_bytes, position);
+}
+
+/* The first position whose source is not below the one that is looked for. */
+static void skip_smaller(struct gw_lookup *lookup)
+{
+	uint64_t high = lookup->end;
+	while (lookup->at < high) {
+		uint64_t middle = lookup->at + (high - lookup->at) / 2;
+		if (source_at(lookup, middle) < lookup->src)
+			lookup->at = middle + 1;
+		else
+			high = middle;
+	}
+}
+
+gw_status gw_lookup_begin(struct gw_lookup *lookup, const struct gw_adjacency *lists, enum gw_list_order order,
+			  uint64_t row, uint64_t src, uint64_t from)
+{
+	if (row >= lists->rows)
+		return gw_fail(GW_RANGE, "row %llu of %llu", (unsigned long long)row, (unsigned long long)lists->rows);
+	*lookup = (struct gw_lookup){.lists = lists, .src = src, .sorted = order == GW_ORDER_SRC};
+	gw_adjacency_list(lists, row, &lookup->at, &lookup->end);
+	if (lookup->at > lookup->end || lookup->end > lists->edges)
+		return gw_fail(GW_RANGE, "row %llu: its list [%llu, %llu) does not fit %llu edges",
+			       (unsigned long long)row, (unsigned long long)lookup->at, (unsigned long long)lookup->end,
+			       (unsigned long long)lists->edges);
+	if (lookup->at < from)
+		lookup->at = from < lookup->end ? from : lookup->end;
+	if (lookup->sorted)
+		skip_smaller(lookup);
+	return GW_OK;
+}
+
+bool gw_lookup_next(struct gw_lookup *lookup, uint64_t *budget, uint64_t *position)
+{
+	while (lookup->at<lookup->end && * budget> 0) {
+		uint64_t at = lookup->at++;
+		--*budget;
+		if (source_at(lookup, at) == lookup->src) {
+			*position = at;
+			return true;
+		}
+		if (lookup->sorted)
+			lookup->at = lookup->end;
+	}
+	return false;
+}
