@@ -29,7 +29,8 @@ enum gw_draw_kind {
 	GW_DRAW_NEGATIVE,
 	GW_DRAW_SHUFFLE,
 	GW_DRAW_LABOR,
-	GW_DRAW_GENERATE
+	GW_DRAW_GENERATE,
+	GW_DRAW_INITIAL
 };
 
 #define GW_DRAW_OUT_HOP 0x800000u /* added to the hop of draws from lists of out-edges */

@@ -185,10 +185,10 @@ bool gw_row_verify(const struct gw_row_format *format, uint64_t seed, uint64_t n
 
 void gw_row_make(const struct gw_row_format *format, uint64_t seed, uint64_t number, uint8_t *row, const void *payload)
 {
-	if (payload)
-		memcpy(row, payload, format->payload_bytes);
-	else
+	if (!payload)
 		memset(row, 0, format->payload_bytes);
+	else if (payload != row)
+		memcpy(row, payload, format->payload_bytes);
 	if (!format->versioned)
 		return;
 	uint32_t at = gw_row_trailer_at(format);

@@ -66,7 +66,8 @@ bool gw_row_verify(const struct gw_row_format *format, uint64_t seed, uint64_t n
 
 /* --- Writing: by threads of one process, who share the memory for writing. --- */
 
-/* Makes a row that nobody reads yet: payload (NULL: zeros), padding and trailer. */
+/* Makes a row that nobody reads yet: payload (NULL: zeros; or the row itself, where it lies already), padding and
+ * trailer. */
 void gw_row_make(const struct gw_row_format *format, uint64_t seed, uint64_t number, uint8_t *row, const void *payload);
 
 /* Takes the row alone: true, and *sequence is what unlock and publish are given back. False: another has it. */
@@ -79,7 +80,7 @@ uint64_t gw_row_lock(const struct gw_row_format *format, uint8_t *row);
 /* Gives the row back as it was: readers who saw it before and after have seen the same bytes. */
 void gw_row_unlock(const struct gw_row_format *format, uint8_t *row, uint64_t sequence);
 
-/* Writes the payload of a row that is held, with its new hash, and gives it back. */
+/* Writes the payload of a row that is held, with its new hash, and gives it back. The payload is not the row's own. */
 void gw_row_publish(const struct gw_row_format *format, uint64_t seed, uint64_t number, uint8_t *row, uint64_t sequence,
 		    const void *payload);
 

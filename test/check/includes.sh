@@ -9,6 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 layers='
 core/base: core/base
 core/graph: core/base core/graph
+core/rows: core/base core/rows
 transport: core/base transport
 sampler: core/base core/graph sampler
 protocol: core/base core/graph sampler protocol
@@ -82,6 +83,9 @@ self_test() {
 		core/base/x.h|<core/graph/meta.h>|caught
 		core/base/x.c|<graphwire/graphwire.h>|caught
 		core/graph/x.c|"transport/transport.h"|caught
+		core/rows/x.c|"core/graph/meta.h"|caught
+		core/rows/x.c|"transport/transport.h"|caught
+		transport/x.c|"core/rows/store.h"|caught
 		transport/tcp/x.c|"core/graph/meta.h"|caught
 		transport/verbs/x.c|"core/graph/part.h"|caught
 		transport/verbs/x.c|<graphwire/graphwire.h>|caught

@@ -1,0 +1,172 @@
+/* The optimizers, one function each: old row, gradient and state -> new row and state.
+ *
+ * Loops over a row are plain, for the compiler to make vectors of; what is the same for all its elements is computed
+ * once in front of them. Nothing here can fail but the check of the parameters.
+ */
+#include "core/rows/optimizer.h"
+
+#include <math.h>
+#include <string.h>
+
+#define OPTIMIZER_LANES 16u
+
+static const char *const optimizer_names[] = {
+	[GW_SGD] = "sgd", [GW_ADAGRAD] = "adagrad", [GW_ADAGRAD_ROWS] = "adagrad-rows", [GW_ADAM] = "adam"};
+#define OPTIMIZER_KINDS (sizeof(optimizer_names) / sizeof(optimizer_names[0]))
+
+const char *gw_optimizer_name(enum gw_optimizer_kind kind)
+{
+	return (unsigned)kind < OPTIMIZER_KINDS ? optimizer_names[kind] : "?";
+}
+
+gw_status gw_optimizer_check(const struct gw_optimizer *optimizer)
+{
+	if ((unsigned)optimizer->kind >= OPTIMIZER_KINDS)
+		return gw_fail(GW_INVALID, "optimizer: no kind %u", (unsigned)optimizer->kind);
+	if ((unsigned)optimizer->combine > GW_COMBINE_EACH)
+		return gw_fail(GW_INVALID, "optimizer: no way %u to combine", (unsigned)optimizer->combine);
+	if (!isfinite(optimizer->rate))
+		return gw_fail(GW_INVALID, "optimizer: a rate of %g", (double)optimizer->rate);
+	if (optimizer->kind == GW_SGD)
+		return GW_OK;
+	if (!isfinite(optimizer->eps) || optimizer->eps < 0)
+		return gw_fail(GW_INVALID, "optimizer: an eps of %g; it is 0 or more", (double)optimizer->eps);
+	if (optimizer->kind != GW_ADAM)
+		return GW_OK;
+	float beta[] = {optimizer->beta1, optimizer->beta2};
+	for (int i = 0; i < 2; i++) {
+		if (!(beta[i] >= 0 && beta[i] < 1))
+			return gw_fail(GW_INVALID, "optimizer: a beta%d of %g; it is from 0 to less than 1", i + 1,
+				       (double)beta[i]);
+	}
+	return GW_OK;
+}
+
+uint32_t gw_optimizer_arrays(enum gw_optimizer_kind kind, uint64_t columns,
+			     struct gw_optimizer_array out[GW_OPTIMIZER_ARRAYS_MAX])
+{
+	switch (kind) {
+	case GW_ADAGRAD:
+	case GW_ADAGRAD_ROWS:
+		out[0] = (struct gw_optimizer_array){"sum", GW_FLOAT32, kind == GW_ADAGRAD ? columns : 1};
+		return 1;
+	case GW_ADAM:
+		out[0] = (struct gw_optimizer_array){"step", GW_UINT32, 1};
+		out[1] = (struct gw_optimizer_array){"mean", GW_FLOAT32, columns};
+		out[2] = (struct gw_optimizer_array){"power", GW_FLOAT32, columns};
+		return 3;
+	default:
+		return 0;
+	}
+}
+
+uint64_t gw_optimizer_state_floats(enum gw_optimizer_kind kind, uint64_t columns)
+{
+	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];
+	uint64_t floats = 0;
+	for (uint32_t i = 0, n = gw_optimizer_arrays(kind, columns, arrays); i < n; i++)
+		floats += arrays[i].columns;
+	return floats;
+}
+
+float gw_optimizer_mean_square(const float *gradient, uint64_t columns)
+{
+	float lanes[OPTIMIZER_LANES] = {0};
+	uint64_t at = 0;
+	for (; at + OPTIMIZER_LANES <= columns; at += OPTIMIZER_LANES) {
+		for (uint32_t lane = 0; lane < OPTIMIZER_LANES; lane++)
+			lanes[lane] += gradient[at + lane] * gradient[at + lane];
+	}
+	for (uint32_t lane = 0; at + lane < columns; lane++)
+		lanes[lane] += gradient[at + lane] * gradient[at + lane];
+	for (uint32_t half = OPTIMIZER_LANES / 2; half > 0; half /= 2) {
+		for (uint32_t lane = 0; lane < half; lane++)
+			lanes[lane] += lanes[lane + half];
+	}
+	return lanes[0] / (float)columns;
+}
+
+static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gradient, const float *old, float *new,
+			  uint64_t columns)
+{
+	float rate = optimizer->rate;
+	for (uint64_t i = 0; i < columns; i++)
+		new[i] = old[i] - rate *gradient[i];
+}
+
+static void optimizer_adagrad(const struct gw_optimizer *optimizer, const float *gradient, const float *old, float *new,
+			      float *sums, uint64_t columns)
+{
+	float rate = optimizer->rate, eps = optimizer->eps;
+	for (uint64_t i = 0; i < columns; i++) {
+		float sum = sums[i] + gradient[i] * gradient[i], divisor = sqrtf(sum) + eps;
+		sums[i] = sum;
+		/* 0 / 0 where there was never a gradient: nothing to do. */
+		new[i] = divisor > 0 ? old[i] - rate *gradient[i] / divisor : old[i];
+	}
+}
+
+static void optimizer_adagrad_rows(const struct gw_optimizer *optimizer, const float *gradient, float squares,
+				   const float *old, float *new, float *sum, uint64_t columns)
+{
+	*sum += squares;
+	float divisor = sqrtf(*sum) + optimizer->eps, rate = divisor > 0 ? optimizer->rate / divisor : 0;
+	for (uint64_t i = 0; i < columns; i++)
+		new[i] = old[i] - rate *gradient[i];
+}
+
+static double optimizer_power(double base, uint64_t exponent)
+{
+	double power = 1;
+	for (; exponent > 0; exponent >>= 1, base *= base) {
+		if (exponent & 1)
+			power *= base;
+	}
+	return power;
+}
+
+static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gradient, const float *old, float *new,
+			   float *state, uint64_t columns)
+{
+	float *means = state + 1, *powers = means + columns;
+	uint32_t counted;
+	memcpy(&counted, state, sizeof(counted));
+	counted += counted < UINT32_MAX; /* by then the corrections are 1 */
+	uint64_t step = optimizer->step ? optimizer->step : counted;
+	if (!optimizer->step)
+		memcpy(state, &counted, sizeof(counted));
+	double correction1 = 1 - optimizer_power((double)optimizer->beta1, step);
+	double root2 = sqrt(1 - optimizer_power((double)optimizer->beta2, step));
+	/* Both ways are rate * (root2 / correction1) * m / (sqrt(v) + eps'): DGL's eps stands behind the correction of
+	 * v. */
+	float rate = (float)((double)optimizer->rate * root2 / correction1);
+	float eps = optimizer->step ? optimizer->eps : (float)((double)optimizer->eps * root2);
+	float beta1 = optimizer->beta1, beta2 = optimizer->beta2;
+	for (uint64_t i = 0; i < columns; i++) {
+		float mean = beta1 * means[i] + (1 - beta1) * gradient[i];
+		float power = beta2 * powers[i] + (1 - beta2) * (gradient[i] * gradient[i]);
+		float divisor = sqrtf(power) + eps;
+		means[i] = mean;
+		powers[i] = power;
+		new[i] = divisor > 0 ? old[i] - rate *mean / divisor : old[i];
+	}
+}
+
+void gw_optimizer_apply(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
+			float *new, float *state, uint64_t columns)
+{
+	switch (optimizer->kind) {
+	case GW_SGD:
+		optimizer_sgd(optimizer, gradient, old, new, columns);
+		return;
+	case GW_ADAGRAD:
+		optimizer_adagrad(optimizer, gradient, old, new, state, columns);
+		return;
+	case GW_ADAGRAD_ROWS:
+		optimizer_adagrad_rows(optimizer, gradient, squares, old, new, state, columns);
+		return;
+	case GW_ADAM:
+		optimizer_adam(optimizer, gradient, old, new, state, columns);
+		return;
+	}
+}

@@ -1,0 +1,320 @@
+/* The row store: memory, its filling, and reading and overwriting rows.
+ *
+ *   take: versioned -> its sequence, by compare-and-swap; one word -> the lock of its stripe
+ *   give: as it was, or with a new payload (and its hash)
+ *
+ * All rows of a call are checked before the first is touched. Fails for sizes, dtypes and rows that there are not, and
+ * for want of memory.
+ */
+#include "core/rows/store.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/dtype.h"
+#include "core/base/parallel.h"
+#include "core/base/rng.h"
+#include "core/rows/store_inside.h"
+
+#define STORE_BYTES_MAX   (1ull << 46) /* as an arena's */
+#define STORE_GRAIN_BYTES (1ull << 20) /* filled by one thread at a time */
+#define STORE_SPINS       64u
+#define STORE_AHEAD       4u /* rows that are asked for before they are taken */
+
+gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, struct gw_row_format *format,
+			       uint64_t *bytes)
+{
+	uint32_t element = dtype == GW_INT8_ROW ? 0 : gw_dtype_bytes(dtype);
+	if (element == 0)
+		return gw_fail(GW_UNSUPPORTED, "rows that change cannot be %s", gw_dtype_name(dtype));
+	gw_status status = gw_row_format_init(columns > GW_ROW_PAYLOAD_MAX ? columns : columns * element, format);
+	if (status)
+		return status;
+	if (rows > STORE_BYTES_MAX / format->stride)
+		return gw_fail(GW_LIMIT, "%llu rows of %u bytes are more than a process can map",
+			       (unsigned long long)rows, format->stride);
+	*bytes = rows * format->stride;
+	return GW_OK;
+}
+
+struct fill_job {
+	const struct gw_row_store *store;
+	const struct gw_row_initial *initial;
+};
+
+static gw_status store_fill(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	(void)thread;
+	const struct fill_job *job = context;
+	const struct gw_row_store *store = job->store;
+	for (uint64_t number = begin; number < end; number++) {
+		uint8_t *row = store_row(store, number);
+		gw_status status = gw_row_initial_write(job->initial, store->dtype, store->columns, number, row);
+		if (status)
+			return status;
+		gw_row_make(&store->format, store->seed, number, row, row);
+	}
+	return GW_OK;
+}
+
+static gw_status store_make_stripes(struct gw_row_store *store)
+{
+	store->stripes_memory = gw_calloc(STORE_STRIPES + 1, sizeof(struct row_stripe));
+	if (!store->stripes_memory)
+		return GW_NO_MEMORY;
+	uintptr_t at = ((uintptr_t)store->stripes_memory + 63) & ~(uintptr_t)63;
+	store->stripes = (struct row_stripe *)at;
+	return GW_OK;
+}
+
+static gw_status store_build(struct gw_row_store *store, const struct gw_row_store_options *options)
+{
+	uint64_t bytes;
+	gw_status status =
+		gw_row_store_measure(options->dtype, options->rows, options->columns, &store->format, &bytes);
+	if (!status)
+		status = gw_row_initial_check(&options->initial, options->dtype);
+	if (!status && !store->format.versioned)
+		status = store_make_stripes(store);
+	if (status)
+		return status;
+	struct gw_arena_options arena = {.name = options->name,
+					 .huge = options->huge,
+					 .numa = options->numa,
+					 .shareable = true,
+					 .populate_threads = options->threads};
+	status = gw_arena_create(bytes, &arena, &store->arena);
+	if (status)
+		return status;
+	store->base = gw_arena_base(store->arena);
+	uint64_t grain = STORE_GRAIN_BYTES / store->format.stride + 1;
+	struct fill_job job = {.store = store, .initial = &options->initial};
+	return gw_parallel_for(options->threads, options->rows, grain, store_fill, &job);
+}
+
+gw_status gw_row_store_create(const struct gw_row_store_options *options, struct gw_row_store **out)
+{
+	*out = NULL;
+	struct gw_row_store *store = gw_calloc(1, sizeof(*store));
+	if (!store)
+		return GW_NO_MEMORY;
+	store->dtype = options->dtype;
+	store->rows = options->rows;
+	store->columns = options->columns;
+	store->seed = options->seed;
+	store->numa = options->numa;
+	store->huge = options->huge;
+	pthread_mutex_init(&store->preparing, NULL);
+	gw_status status = store_build(store, options);
+	if (status) {
+		gw_row_store_destroy(store);
+		return gw_context(status, "rows of %s", options->name);
+	}
+	*out = store;
+	return GW_OK;
+}
+
+void gw_row_store_destroy(struct gw_row_store *store)
+{
+	if (!store)
+		return;
+	struct row_state *state = atomic_load(&store->state);
+	if (state)
+		gw_arena_destroy(state->arena);
+	gw_free(state);
+	gw_arena_destroy(store->arena);
+	gw_free(store->stripes_memory);
+	pthread_mutex_destroy(&store->preparing);
+	gw_free(store);
+}
+
+const struct gw_row_format *gw_row_store_format(const struct gw_row_store *store)
+{
+	return &store->format;
+}
+
+gw_dtype gw_row_store_dtype(const struct gw_row_store *store)
+{
+	return store->dtype;
+}
+
+uint64_t gw_row_store_rows(const struct gw_row_store *store)
+{
+	return store->rows;
+}
+
+uint64_t gw_row_store_columns(const struct gw_row_store *store)
+{
+	return store->columns;
+}
+
+uint64_t gw_row_store_seed(const struct gw_row_store *store)
+{
+	return store->seed;
+}
+
+struct gw_arena *gw_row_store_arena(const struct gw_row_store *store)
+{
+	return store->arena;
+}
+
+uint64_t gw_row_store_bytes(const struct gw_row_store *store)
+{
+	const struct row_state *state = atomic_load(&((struct gw_row_store *)(uintptr_t)store)->state);
+	return gw_arena_bytes(store->arena) + (state && state->arena ? gw_arena_bytes(state->arena) : 0);
+}
+
+static _Atomic uint32_t *store_stripe(struct gw_row_store *store, uint64_t number)
+{
+	return &store->stripes[gw_mix64(number) % STORE_STRIPES].taken;
+}
+
+struct row_hold gw_row_store_take(struct gw_row_store *store, uint64_t number)
+{
+	struct row_hold hold = {.number = number, .row = store_row(store, number)};
+	if (store->format.versioned) {
+		hold.sequence = gw_row_lock(&store->format, hold.row);
+		return hold;
+	}
+	_Atomic uint32_t *taken = store_stripe(store, number);
+	for (uint32_t spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire); spins++) {
+		if (spins >= STORE_SPINS)
+			sched_yield();
+	}
+	return hold;
+}
+
+void gw_row_store_give(struct gw_row_store *store, const struct row_hold *hold)
+{
+	if (store->format.versioned)
+		gw_row_unlock(&store->format, hold->row, hold->sequence);
+	else
+		atomic_store_explicit(store_stripe(store, hold->number), 0, memory_order_release);
+}
+
+void gw_row_store_give_new(struct gw_row_store *store, const struct row_hold *hold, const void *payload)
+{
+	if (store->format.versioned) {
+		gw_row_publish(&store->format, store->seed, hold->number, hold->row, hold->sequence, payload);
+		return;
+	}
+	gw_row_store(&store->format, hold->row, payload);
+	atomic_store_explicit(store_stripe(store, hold->number), 0, memory_order_release);
+}
+
+gw_status gw_row_store_check(const struct gw_row_store *store, const uint64_t *rows, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		if (rows[i] >= store->rows)
+			return gw_fail(GW_RANGE, "row %llu of %llu", (unsigned long long)rows[i],
+				       (unsigned long long)store->rows);
+	}
+	return GW_OK;
+}
+
+gw_status gw_row_store_check_range(const struct gw_row_store *store, uint64_t first, uint64_t n)
+{
+	if (first > store->rows || n > store->rows - first)
+		return gw_fail(GW_RANGE, "rows %llu to %llu of %llu", (unsigned long long)first,
+			       (unsigned long long)(first + n), (unsigned long long)store->rows);
+	return GW_OK;
+}
+
+/* Rows by number, or from first on where there are no numbers. */
+static uint64_t store_number(const uint64_t *rows, uint64_t first, uint64_t i)
+{
+	return rows ? rows[i] : first + i;
+}
+
+static void store_read_all(struct gw_row_store *store, const uint64_t *rows, uint64_t first, uint64_t n, uint8_t *out)
+{
+	uint32_t bytes = store->format.payload_bytes;
+	for (uint64_t i = 0; i < n; i++, out += bytes) {
+		if (i + STORE_AHEAD < n)
+			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
+		uint64_t number = store_number(rows, first, i);
+		if (!store->format.versioned) {
+			gw_row_copy(&store->format, store_row(store, number), out);
+			continue;
+		}
+		struct row_hold hold = gw_row_store_take(store, number);
+		memcpy(out, hold.row, bytes);
+		gw_row_store_give(store, &hold);
+	}
+}
+
+static void store_write_all(struct gw_row_store *store, const uint64_t *rows, uint64_t first, uint64_t n,
+			    const uint8_t *values)
+{
+	for (uint64_t i = 0; i < n; i++, values += store->format.payload_bytes) {
+		if (i + STORE_AHEAD < n)
+			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
+		struct row_hold hold = gw_row_store_take(store, store_number(rows, first, i));
+		gw_row_store_give_new(store, &hold, values);
+	}
+}
+
+gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out)
+{
+	gw_status status = gw_row_store_check(store, rows, n);
+	if (!status)
+		store_read_all(store, rows, 0, n, out);
+	return status;
+}
+
+gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, uint64_t n, void *out)
+{
+	gw_status status = gw_row_store_check_range(store, first, n);
+	if (!status)
+		store_read_all(store, NULL, first, n, out);
+	return status;
+}
+
+gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values)
+{
+	gw_status status = gw_row_store_check(store, rows, n);
+	if (!status)
+		store_write_all(store, rows, 0, n, values);
+	return status;
+}
+
+gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values)
+{
+	gw_status status = gw_row_store_check_range(store, first, n);
+	if (!status)
+		store_write_all(store, NULL, first, n, values);
+	return status;
+}
+
+/* Elements that are not zero; the sign of a floating-point zero does not count. */
+static uint64_t store_count_elements(gw_dtype dtype, uint64_t columns, const uint8_t *payload)
+{
+	bool is_float = dtype == GW_FLOAT32 || dtype == GW_FLOAT64 || dtype == GW_FLOAT16 || dtype == GW_BFLOAT16;
+	uint32_t bytes = gw_dtype_bytes(dtype);
+	uint64_t mask = is_float ? ~(1ull << (8 * bytes - 1)) : ~0ull, count = 0;
+	for (uint64_t i = 0; i < columns; i++) {
+		uint64_t element = 0;
+		memcpy(&element, payload + i * bytes, bytes);
+		count += (element & mask) != 0;
+	}
+	return count;
+}
+
+gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out)
+{
+	gw_status status = gw_row_store_check_range(store, first, n);
+	if (status)
+		return status;
+	uint8_t *payload = gw_malloc(store->format.payload_bytes);
+	if (!payload)
+		return GW_NO_MEMORY;
+	*out = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!gw_row_copy(&store->format, store_row(store, first + i), payload))
+			store_read_all(store, NULL, first + i, 1, payload);
+		*out += store_count_elements(store->dtype, store->columns, payload);
+	}
+	gw_free(payload);
+	return GW_OK;
+}

@@ -1,0 +1,101 @@
+/* A row store: the rows of one tensor that one server, or a standalone client, has. Knows no network and no graph.
+ *
+ *   create: memory, then every row's value and trailer, by threads -> publish (whoever made it) -> read, write, push
+ *
+ * The rows lie in an arena of their own, a memfd on the largest pages to be had, rows * format.stride bytes from its
+ * base: whoever reads them from outside (a mapping, a device) goes by core/base/row.h. Beside them, in private memory,
+ * lies what an optimizer remembers of each; it comes with the first push, or when it is asked for.
+ *
+ * Threads: all calls but create and destroy may be made by any number of threads at once. Rows are numbered from 0.
+ * Each row is taken alone, with its state; a call over many rows is not one moment, but each row is whole. Calls wait
+ * for other threads that have the same row, who do not sleep over it: for workers, not for threads that serve
+ * connections.
+ */
+#ifndef GW_ROWS_STORE_H
+#define GW_ROWS_STORE_H
+
+#include "core/base/arena.h"
+#include "core/base/idmap.h"
+#include "core/base/row.h"
+#include "core/base/vec.h"
+#include "core/rows/initial.h"
+#include "core/rows/optimizer.h"
+
+struct gw_row_store;
+
+struct gw_row_store_options {
+	const char *name; /* for the log and /proc/PID/maps */
+	gw_dtype dtype;   /* any but int8_row */
+	uint64_t rows, columns;
+	uint64_t seed; /* of the rows' hashes: the region's, random, never used before */
+	enum gw_huge_policy huge;
+	int numa;         /* as gw_arena_options.numa */
+	unsigned threads; /* that fill; 0: as many as there are processors */
+	struct gw_row_initial initial;
+};
+
+/* What a store of these rows takes: the format, and the bytes of its rows. GW_INVALID, GW_LIMIT, GW_UNSUPPORTED. */
+gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, struct gw_row_format *format,
+			       uint64_t *bytes);
+
+/* Takes the memory and fills it. Nothing of it is seen by anybody before this returns; it takes as long as the memory
+ * is large: never on a thread that serves connections. Errors of measure, gw_row_initial_check, gw_arena_create,
+ * `copy`. */
+gw_status gw_row_store_create(const struct gw_row_store_options *options, struct gw_row_store **out);
+void gw_row_store_destroy(struct gw_row_store *store); /* no call may be under way; NULL is allowed */
+
+const struct gw_row_format *gw_row_store_format(const struct gw_row_store *store);
+gw_dtype gw_row_store_dtype(const struct gw_row_store *store);
+uint64_t gw_row_store_rows(const struct gw_row_store *store);
+uint64_t gw_row_store_columns(const struct gw_row_store *store);
+uint64_t gw_row_store_seed(const struct gw_row_store *store);
+struct gw_arena *gw_row_store_arena(const struct gw_row_store *store); /* base and descriptor; stays the store's */
+uint64_t gw_row_store_bytes(const struct gw_row_store *store);         /* taken: rows and state */
+
+/* Copies rows out, one behind the other, each whole: each was taken alone for the copy (PULL). GW_RANGE names the first
+ * row that there is not; nothing is copied then. */
+gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out);
+gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, uint64_t n, void *out);
+
+/* Overwrites rows; of equal ones the last in the call counts. GW_RANGE: nothing is written. */
+gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values);
+gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values);
+
+/* How many elements of rows first to first + n are not zero (-0.0 is zero). GW_RANGE. */
+gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out);
+
+/* --- Training --- */
+
+/* Bytes of state that an optimizer needs for these rows, for a budget to be asked before. */
+uint64_t gw_row_store_state_bytes(enum gw_optimizer_kind kind, uint64_t rows, uint64_t columns);
+
+/* Makes room for an optimizer's state, zeroed, if there is none yet. GW_EXISTS: there is another optimizer's, and
+ * whose; GW_UNSUPPORTED: these rows are no floating-point numbers (float64 is not trained either); GW_NO_MEMORY. */
+gw_status gw_row_store_prepare(struct gw_row_store *store, enum gw_optimizer_kind kind);
+
+/* The optimizer that the store has state of: false as long as there is none. */
+bool gw_row_store_trained(const struct gw_row_store *store, enum gw_optimizer_kind *kind);
+
+/* What a push works with: kept by the calling thread from call to call, and ended with gw_row_push_scratch_free.
+ * Zero-initialized is empty. */
+struct gw_row_push_scratch {
+	struct gw_hash_map map;
+	struct gw_vec numbers, floats;
+};
+void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
+
+/* Applies gradients [n][columns]: equal rows as the optimizer's `combine` says, as one. squares: NULL; or, for
+ * GW_ADAGRAD_ROWS with GW_COMBINE_EACH, where a caller has added gradients for equal rows up already, the sum of their
+ * mean(g^2), [n]. Prepares state if need be. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare: nothing has
+ * changed then. n < 2^32. */
+gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
+			    uint64_t n, const float *gradients, const float *squares,
+			    struct gw_row_push_scratch *scratch);
+
+/* Copies of rows and of their state, of one moment for each row: for a checkpoint, and back. state: n rows of
+ * gw_optimizer_state_floats, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to be had or set. */
+gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, float *state);
+gw_status gw_row_store_restore(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values,
+			       const float *state);
+
+#endif
