@@ -1,0 +1,141 @@
+"""Ids that go in, and arrays that come out: torch tensors where torch is there, else NumPy arrays.
+
+What comes out of a mini-batch lies in the library's memory, without a copy; each array holds a reference to its lease,
+and the batch goes back to the library when the last array over it is gone, in whichever thread that is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphwire._native import ffi, lib
+
+Array = Any  # torch.Tensor, or numpy.ndarray
+Ids = Any  # a tensor, array, list, range or slice of integers
+
+# What a row's elements lie in memory as.
+_STORED = {
+    "GW_UINT8": "u1", "GW_INT8": "i1", "GW_BOOL": "?", "GW_UINT16": "<u2", "GW_FLOAT16": "<f2", "GW_BFLOAT16": "<u2",
+    "GW_INT32": "<i4", "GW_UINT32": "<u4", "GW_FLOAT32": "<f4", "GW_INT64": "<i8", "GW_UINT64": "<u8",
+    "GW_FLOAT64": "<f8", "GW_INT8_ROW": "i1"}
+# torch 1.13 has no unsigned types but uint8: the next wider signed one. 64 bits are kept as they are.
+_SIGNED = {"GW_UINT16": np.int32, "GW_UINT32": np.int64}
+
+
+def torch_module() -> Any:
+    """torch, or None where it is not installed."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
+
+
+def dtype_name(code: int) -> str:
+    return ffi.string(ffi.cast("gw_dtype", code))
+
+
+def public_dtype(code: int, torch: Any) -> Any:
+    """The type that rows of a C type come out as."""
+    name = dtype_name(code)
+    if torch is None:
+        return np.dtype(np.float32) if name in ("GW_BFLOAT16", "GW_INT8_ROW") else np.dtype(_STORED[name])
+    if name == "GW_BFLOAT16":
+        return torch.bfloat16
+    if name == "GW_INT8_ROW":
+        return torch.float32
+    if name in _SIGNED:
+        return torch.int32 if name == "GW_UINT16" else torch.int64
+    return torch.int64 if name == "GW_UINT64" else torch.from_numpy(np.empty(0, _STORED[name])).dtype
+
+
+def public_shape(tensor: Any) -> tuple[int, ...]:
+    """A tensor's shape as it comes out: rows of int8_row without what scales them."""
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    if dtype_name(tensor.dtype) == "GW_INT8_ROW":
+        return shape[:-1] + (shape[-1] - 8,)
+    return shape
+
+
+def ids_array(ids: Ids, count: int) -> np.ndarray:
+    """Ids as contiguous int64; a slice, and a boolean mask of `count`, stand for the ids that they select."""
+    if isinstance(ids, slice):
+        return np.arange(*ids.indices(count), dtype=np.int64)
+    if hasattr(ids, "detach"):
+        ids = ids.detach().cpu().numpy()
+    array = np.asarray(ids)
+    if array.dtype == np.bool_:
+        if array.shape != (count,):
+            raise IndexError(f"a mask of shape {array.shape} does not fit {count} rows")
+        return np.flatnonzero(array).astype(np.int64)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"ids are integers, not {array.dtype}")
+    if array.ndim > 1:
+        raise ValueError(f"ids have one dimension, not {array.ndim}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def ids_pointer(ids: np.ndarray) -> Any:
+    """The same as const int64_t *, which keeps the array."""
+    return ffi.from_buffer("int64_t[]", ids)
+
+
+class Lease:
+    """A mini-batch that was taken from the library, and goes back when the last array over it is gone."""
+
+    __slots__ = ("__weakref__", "_release", "client", "minibatch")
+
+    def __init__(self, minibatch: Any, client: Any):
+        self.minibatch = minibatch
+        self.client = client  # stays open until then
+        self._release = lib.gw_minibatch_release
+
+    def __del__(self) -> None:
+        self._release(self.minibatch)
+
+
+class _Window:
+    """Memory under a lease, for NumPy, which keeps a reference to this object."""
+
+    __slots__ = ("__array_interface__", "lease")
+
+    def __init__(self, lease: Lease, address: int, shape: tuple[int, ...], dtype: np.dtype):
+        self.lease = lease
+        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str}
+
+
+def window(lease: Lease, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array over a lease's memory."""
+    kind = np.dtype(dtype)
+    if 0 in shape:
+        return np.empty(shape, kind)
+    return np.asarray(_Window(lease, int(ffi.cast("uintptr_t", pointer)), shape, kind))
+
+
+def stored_rows(tensor: Any, rows: int) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of `rows` rows of a C tensor as they lie in memory."""
+    return (rows,) + tuple(tensor.shape[i] for i in range(1, tensor.ndim)), np.dtype(_STORED[dtype_name(tensor.dtype)])
+
+
+def public_rows(rows: np.ndarray, code: int, torch: Any) -> Array:
+    """Stored rows as they come out: without a copy, but for bfloat16 in NumPy, int8_row, uint16 and uint32 in torch."""
+    name = dtype_name(code)
+    if name == "GW_INT8_ROW":
+        width = rows.shape[-1]
+        head = np.ascontiguousarray(rows[..., :8]).view(np.float32).reshape(rows.shape[:-1] + (2,))
+        rows = head[..., :1] * rows[..., 8:width].astype(np.float32) + head[..., 1:]
+    elif name == "GW_BFLOAT16":
+        if torch is not None:
+            return torch.from_numpy(rows.view(np.int16)).view(torch.bfloat16)
+        rows = (rows.astype(np.uint32) << 16).view(np.float32)
+    elif torch is not None and name in _SIGNED:
+        rows = rows.astype(_SIGNED[name])
+    elif torch is not None and name == "GW_UINT64":
+        rows = rows.view(np.int64)
+    return rows if torch is None else torch.from_numpy(rows)
+
+
+def public(array: np.ndarray, torch: Any) -> Array:
+    return array if torch is None else torch.from_numpy(array)

@@ -1,0 +1,257 @@
+"""A mini-batch: nodes, blocks and rows, over the library's memory.
+
+The order is a model's: blocks[0] is the outermost hop, whose sources are all nodes of the batch, and blocks[-1] ends at
+the seeds. The destinations of a block are the first of its sources, and the sources of the next one are its
+destinations: a layer's output is the next layer's input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Callable
+
+import numpy as np
+
+from graphwire import _arrays
+from graphwire._arrays import Array, Lease, window
+from graphwire._native import lib
+
+if TYPE_CHECKING:
+    from graphwire.graph import Graph
+    from graphwire.loader import Spec
+
+
+Change = Callable[[Any], Any]  # of one tensor
+
+
+def _each(value: dict, change: Change) -> dict:
+    return {key: _each(item, change) if isinstance(item, dict) else change(item) for key, item in value.items()}
+
+
+class Edges:
+    """The edges of one type in one block, by destination (CSC).
+
+    src_type, dst_type: the node types; num_src, num_dst: rows of them in this block.
+    indptr: [num_dst + 1] int64: edges indptr[i] to indptr[i + 1] end at destination i.
+    indices: [edges] int64 (or int32: the loader's index_dtype): the source of each edge, a row number.
+    edge_ids: [edges] int64: global ids.
+    data: {feature: rows of these edges}, of the loader's edge_features.
+    """
+
+    def __init__(self, etype: str, ends: tuple[str, str], sizes: tuple[int, int], arrays: tuple[Array, Array, Array]):
+        self.etype, (self.src_type, self.dst_type), (self.num_src, self.num_dst) = etype, ends, sizes
+        self.indptr, self.indices, self.edge_ids = arrays
+        self.data: dict[str, Array] = {}
+        self._dst: Array | None = None
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.indices)
+
+    @property
+    def in_degrees(self) -> Array:
+        """[num_dst]: the edges of this block at each destination."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    @property
+    def dst(self) -> Array:
+        """[edges] int64: the destination of each edge, a row number."""
+        if self._dst is None:
+            if isinstance(self.indptr, np.ndarray):
+                self._dst = np.repeat(np.arange(self.num_dst), self.in_degrees)
+            else:
+                torch = _arrays.torch_module()
+                rows = torch.arange(self.num_dst, device=self.indptr.device)
+                self._dst = torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
+        return self._dst
+
+    @property
+    def edge_index(self) -> Array:
+        """[2, edges]: sources and destinations, as PyTorch Geometric's layers take them."""
+        if isinstance(self.indptr, np.ndarray):
+            return np.stack([self.indices, self.dst])
+        return _arrays.torch_module().stack([self.indices.to(self.dst.dtype), self.dst])
+
+    def _changed(self, change: Change) -> Edges:
+        changed = Edges(self.etype, (self.src_type, self.dst_type), (self.num_src, self.num_dst),
+                        (change(self.indptr), change(self.indices), change(self.edge_ids)))
+        changed.data = _each(self.data, change)
+        return changed
+
+    def to(self, device: Any, non_blocking: bool = False) -> Edges:
+        return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def __repr__(self) -> str:
+        return f"<graphwire.Edges {self.etype}: {self.num_edges} edges, {self.num_src} -> {self.num_dst}>"
+
+
+class Block:
+    """One hop: num_src and num_dst are rows by node type, edges holds the Edges by edge type ("src:rel:dst")."""
+
+    def __init__(self, num_src: dict[str, int], num_dst: dict[str, int], edges: dict[str, Edges]):
+        self.num_src, self.num_dst, self.edges = num_src, num_dst, edges
+
+    def __getitem__(self, etype: Any) -> Edges:
+        """The edges of a type: "src:rel:dst", ("src", "rel", "dst"), or "rel" where that is unique."""
+        name = etype if isinstance(etype, str) else ":".join(etype)
+        if name in self.edges:
+            return self.edges[name]
+        found = [edges for full, edges in self.edges.items() if full.split(":")[1:2] == [name]]
+        if len(found) != 1:
+            there = ", ".join(self.edges)
+            raise KeyError(f"the block has {len(found) or 'no'} edge types {name!r}; there are: {there}")
+        return found[0]
+
+    @property
+    def only(self) -> Edges:
+        """The edges, where there is one edge type."""
+        if len(self.edges) != 1:
+            raise ValueError(f"the block has {len(self.edges)} edge types: name one of {', '.join(self.edges)}")
+        return next(iter(self.edges.values()))
+
+    @property
+    def num_edges(self) -> int:
+        return sum(edges.num_edges for edges in self.edges.values())
+
+    def _changed(self, change: Change) -> Block:
+        return Block(self.num_src, self.num_dst, {name: edges._changed(change) for name, edges in self.edges.items()})
+
+    def to(self, device: Any, non_blocking: bool = False) -> Block:
+        return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def __repr__(self) -> str:
+        return f"<graphwire.Block: {self.num_edges} edges, {self.num_src} -> {self.num_dst}>"
+
+
+class Batch:
+    """A mini-batch.
+
+    epoch, step: where the loader was.
+    seeds: [seeds] int64, global ids; seed_rows: [seeds] int64: each one's row among the nodes of its type, which is its
+        row in a model's output too. Equal seeds share a row.
+    nodes: {node type: [n] int64}: global ids, each once; the rows of blocks[0]'s sources.
+    blocks: outermost hop first.
+    features: {node type: {feature: [n, …]}}: rows of nodes; labels: {feature: [seeds, …]}: rows of the seeds.
+
+    The arrays lie in the library's memory, which goes back when the last of them is gone: a batch needs no release.
+    """
+
+    def __init__(self, seeds: Array, seed_rows: Array, nodes: dict[str, Array], blocks: list[Block],
+                 features: dict[str, dict[str, Array]], labels: dict[str, Array]):
+        self.epoch = self.step = 0
+        self.seeds, self.seed_rows, self.nodes, self.blocks = seeds, seed_rows, nodes, blocks
+        self.features, self.labels = features, labels
+        self._lease: Lease | None = None
+
+    @property
+    def num_edges(self) -> int:
+        return sum(block.num_edges for block in self.blocks)
+
+    @property
+    def x(self) -> Any:
+        """The features, where each node type has at most one: a tensor where there is one node type, else
+        {node type: tensor}."""
+        found = {ntype: rows for ntype, rows in self.features.items() if rows}
+        if any(len(rows) != 1 for rows in found.values()):
+            raise ValueError("the batch has several features of a type: use batch.features[type][name]")
+        if not found:
+            raise ValueError("the batch has no features: the loader's argument is features=")
+        only = {ntype: next(iter(rows.values())) for ntype, rows in found.items()}
+        return next(iter(only.values())) if len(self.nodes) == 1 else only
+
+    @property
+    def y(self) -> Array:
+        """The labels, where the loader was given one name."""
+        if len(self.labels) != 1:
+            raise ValueError(f"the batch has {len(self.labels)} labels; the loader's argument is labels=")
+        return next(iter(self.labels.values()))
+
+    def digest(self) -> int:
+        """XXH3-64 over everything that the batch holds: equal batches have equal digests, in every language and over
+        every transport. Not of a batch that was moved to a device."""
+        if self._lease is None:
+            raise ValueError("a batch that was moved has no digest: take it before")
+        return int(lib.gw_minibatch_digest(self._lease.minibatch))
+
+    def _changed(self, change: Change) -> Batch:
+        changed = Batch(change(self.seeds), change(self.seed_rows), _each(self.nodes, change),
+                        [block._changed(change) for block in self.blocks], _each(self.features, change),
+                        _each(self.labels, change))
+        changed.epoch, changed.step = self.epoch, self.step
+        return changed
+
+    def to(self, device: Any, non_blocking: bool = False) -> Batch:
+        """The same on another device (torch)."""
+        return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pinned(self) -> Batch:
+        """A copy in memory that a GPU reads by itself."""
+        return self._changed(lambda tensor: tensor.pin_memory())
+
+    def _tensors(self) -> Iterator[Array]:
+        yield from (self.seeds, self.seed_rows, *self.nodes.values(), *self.labels.values())
+        for rows in self.features.values():
+            yield from rows.values()
+        for block in self.blocks:
+            for edges in block.edges.values():
+                yield from (edges.indptr, edges.indices, edges.edge_ids, *edges.data.values())
+
+    def record_stream(self, stream: Any) -> None:
+        """Tells CUDA's allocator that the tensors are used on this stream."""
+        for tensor in self._tensors():
+            tensor.record_stream(stream)
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(f"{len(ids)} {ntype}" for ntype, ids in self.nodes.items())
+        return f"<graphwire.Batch: {len(self.seeds)} seeds, {nodes}, {self.num_edges} edges, {len(self.blocks)} hops>"
+
+
+def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
+    """The hops, outermost first."""
+    mini, torch = lease.minibatch, graph._torch
+    index = np.dtype(np.int64 if spec.wide else np.int32)
+    blocks = []
+    for hop in range(mini.hops):
+        block = mini.blocks[hop][0]
+        src = {ntype: int(block.src_counts[i]) for i, ntype in enumerate(graph.ntypes)}
+        dst = {ntype: int(block.dst_counts[i]) for i, ntype in enumerate(graph.ntypes)}
+        edges = {}
+        for i in range(block.edges_count):
+            some = block.edges[i]
+            etype, count = graph.etypes[some.etype], int(some.edge_count)
+            ends = tuple(graph.ntypes[end] for end in graph._ends[some.etype])
+            arrays = (window(lease, some.indptr, (int(some.dst_count) + 1,), np.int64),
+                      window(lease, some.indices, (count,), index),
+                      window(lease, some.edge_ids, (count,), np.int64))
+            edges[etype] = Edges(etype, (ends[0], ends[1]), (src[ends[0]], int(some.dst_count)), (
+                _arrays.public(arrays[0], torch), _arrays.public(arrays[1], torch), _arrays.public(arrays[2], torch)))
+        blocks.append(Block(src, dst, edges))
+    return blocks[::-1]
+
+
+def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
+    """The arrays over a gw_minibatch."""
+    mini, torch = lease.minibatch, graph._torch
+    seeds = int(mini.seed_count)
+    nodes = {ntype: _arrays.public(window(lease, mini.nodes[i], (int(mini.node_counts[i]),), np.int64), torch)
+             for i, ntype in enumerate(graph.ntypes)}
+    rows = window(lease, mini.seed_rows, (seeds,), np.uint32).astype(np.int64)  # torch indexes by signed integers
+    batch = Batch(_arrays.public(window(lease, mini.seeds, (seeds,), np.int64), torch), _arrays.public(rows, torch),
+                  nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
+    batch._lease = lease
+    batch.epoch, batch.step = int(mini.epoch), int(mini.step)
+    for i, (tensor, kind, name, at) in enumerate(spec.fetches):
+        found = _arrays.public_rows(window(lease, mini.rows[i], *_arrays.stored_rows(tensor, int(mini.row_counts[i]))),
+                                    tensor.dtype, torch)
+        if at == lib.GW_AT_INPUTS:
+            batch.features[kind][name] = found
+        elif at == lib.GW_AT_SEEDS:
+            batch.labels[name] = found
+        else:
+            begin = 0
+            for block in reversed(batch.blocks):  # rows come in the order of sampling
+                if kind in block.edges:
+                    edges = block.edges[kind]
+                    edges.data[name] = found[begin:begin + edges.num_edges]
+                    begin += edges.num_edges
+    return batch

@@ -1,0 +1,304 @@
+"""The graph: opened from its folder or over its servers; its types, its features, one call at a time.
+
+open -> Graph -> Feature (rows by id), NodeLoader (mini-batches)
+
+A graph may be used by any number of threads. A process that was forked, or that unpickles a graph, opens its own
+connections when it first uses it. Memory and connections go when the graph is closed and the last loader and the last
+array over a mini-batch of it are gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphwire import _arrays
+from graphwire._arrays import Array, Ids
+from graphwire._native import NotFoundError, aside, check, ffi, finish, lib, text
+
+Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
+
+
+class _Client:
+    """A gw_client, closed when nobody refers to it any more."""
+
+    def __init__(self, options: Mapping[str, Any]):
+        self._close = lib.gw_client_close
+        self.pid = os.getpid()
+        self.pointer = aside(lambda: _open(options), lib.gw_client_close)
+
+    def __del__(self) -> None:
+        if hasattr(self, "pointer"):
+            self._close(self.pointer)
+
+
+def _open(options: Mapping[str, Any]) -> Any:
+    """gw_client_open. The strings live as long as this call."""
+    given = ffi.new("struct gw_client_options *")
+    kept: list[Any] = []
+    for name, value in options.items():
+        if name == "servers":
+            texts = [ffi.new("char[]", os.fsencode(server)) for server in value]
+            kept += [texts, ffi.new("char *[]", texts)]
+            given.servers, given.server_count = kept[-1], len(value)
+        elif isinstance(value, str):
+            kept.append(ffi.new("char[]", os.fsencode(value)))
+            setattr(given, name, kept[-1])
+        elif value is not None:
+            setattr(given, name, value)
+    client = ffi.new("struct gw_client **")
+    check(lib.gw_client_open(given, client))
+    return client[0]
+
+
+def _milliseconds(seconds: float | None) -> int:
+    """None: no limit. 0 would be the library's default, and so at least 1."""
+    return -1 if seconds is None else max(1, int(seconds * 1000))
+
+
+def open(
+    part_config: str | os.PathLike | None = None,
+    servers: Sequence[str] | str | None = None,
+    *,
+    key_file: str | os.PathLike | None = None,
+    transport: str | None = None,
+    neighbours: str | None = None,
+    threads: int = 0,
+    timeout: float | None = 30.0,
+    reconnect: float | None = 300.0,
+    insecure: bool = False,
+    verify: bool = True,
+    numpy: bool = False,
+) -> Graph:
+    """Opens a graph.
+
+    part_config: its JSON, or the folder that holds it. Without `servers` the parts are loaded from there into this
+        process (standalone); with them it is compared with what they serve, and may be left out.
+    servers: "host:port" or "[v6]:port" of one server per part, in any order; a list, or one string with commas.
+    key_file: the servers' key; on this host it is found without.
+    transport: "auto" (mapped memory, RDMA, TCP: the best there is), "tcp", "shm" or "verbs".
+    neighbours: how remote neighbours are sampled: "auto", "reads", "requests".
+    threads: that sample and do input and output; 0: one per processor.
+    timeout: seconds that one operation may take; None: no limit.
+    reconnect: seconds to try to reach a server that went away; None: no limit.
+    insecure: believe servers on loopback that prove no key.
+    verify: standalone: compare digests while loading.
+    numpy: arrays come as NumPy's even where torch is installed.
+
+    Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError.
+    """
+    if isinstance(servers, str):
+        servers = [server.strip() for server in servers.split(",") if server.strip()]
+    if part_config is None and not servers:
+        raise ValueError("open needs a part_config (standalone), servers, or both")
+    return Graph({
+        "part_config": None if part_config is None else os.fspath(part_config),
+        "servers": [str(server) for server in servers or ()],
+        "key_file": None if key_file is None else os.fspath(key_file), "transport": transport,
+        "neighbours": neighbours, "threads": threads, "timeout_ms": _milliseconds(timeout),
+        "reconnect_ms": _milliseconds(reconnect), "insecure": insecure, "no_verify": not verify}, numpy)
+
+
+class Graph:
+    """An opened graph; see `open`. A context manager: leaving it closes it."""
+
+    def __init__(self, options: Mapping[str, Any], numpy: bool = False):
+        self._options = dict(options)
+        self._torch = None if numpy else _arrays.torch_module()
+        self._client: _Client | None = _Client(self._options)
+        graph = lib.gw_client_graph(self._client.pointer)
+        self.name = text(graph.name)
+        self.graph_id = int(graph.graph_id)
+        self.num_parts = int(graph.num_parts)
+        self.ntypes = [text(graph.ntypes[i].name) for i in range(graph.num_ntypes)]
+        self.etypes = [text(graph.etypes[i].name) for i in range(graph.num_etypes)]
+        self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
+        self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
+        self._ends = [(int(graph.etypes[i].src), int(graph.etypes[i].dst)) for i in range(graph.num_etypes)]
+
+    # --- Lifetime. ---
+
+    def close(self) -> None:
+        """Ends the graph's use. Loaders and arrays that are still there keep what they need until they are gone."""
+        self._client = None
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        return Graph, (self._options, self._torch is None)
+
+    def _opened(self) -> _Client:
+        """The client of this process."""
+        if self._client is None:
+            raise ValueError(f"the graph {self.name} is closed")
+        if self._client.pid != os.getpid():  # a child's: its parent's threads are not here
+            self._client = _Client(self._options)
+        return self._client
+
+    def __repr__(self) -> str:
+        where = f"{len(self._options['servers'])} servers" if self._options["servers"] else "standalone"
+        return (f"<graphwire.Graph {self.name}: {sum(self._node_counts)} nodes of {len(self.ntypes)} types, "
+                f"{sum(self._edge_counts)} edges of {len(self.etypes)} types, {where}>")
+
+    # --- Types. ---
+
+    def ntype_number(self, ntype: str | None = None) -> int:
+        """A node type's number; None: the only one. Raises NotFoundError, which lists the types."""
+        if ntype is None:
+            if len(self.ntypes) == 1:
+                return 0
+            raise NotFoundError("GW_NOT_FOUND", f"which node type? name one of {', '.join(self.ntypes)}")
+        number = ffi.new("uint32_t *")
+        check(lib.gw_node_type(self._opened().pointer, os.fsencode(ntype), number))
+        return int(number[0])
+
+    def etype_number(self, etype: Etype | None = None) -> int:
+        """An edge type's number; None: the only one. Raises NotFoundError, which lists the types."""
+        if etype is None:
+            if len(self.etypes) == 1:
+                return 0
+            raise NotFoundError("GW_NOT_FOUND", f"which edge type? name one of {', '.join(self.etypes)}")
+        number = ffi.new("uint32_t *")
+        name = etype if isinstance(etype, str) else ":".join(etype)
+        check(lib.gw_edge_type(self._opened().pointer, os.fsencode(name), number))
+        return int(number[0])
+
+    def ends(self, etype: Etype | None = None) -> tuple[str, str]:
+        """The node types that an edge type leads from and to."""
+        src, dst = self._ends[self.etype_number(etype)]
+        return self.ntypes[src], self.ntypes[dst]
+
+    def num_nodes(self, ntype: str | None = None) -> int:
+        """Nodes of a type, over all parts; without a type, of all types."""
+        return sum(self._node_counts) if ntype is None else self._node_counts[self.ntype_number(ntype)]
+
+    def num_edges(self, etype: Etype | None = None) -> int:
+        """Edges of a type, over all parts; without a type, of all types."""
+        return sum(self._edge_counts) if etype is None else self._edge_counts[self.etype_number(etype)]
+
+    def part_range(self, part: int, ntype: str | None = None) -> range:
+        """The ids of a node type that a part owns."""
+        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
+        check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), part, begin, end))
+        return range(begin[0], end[0])
+
+    def transport(self, part: int) -> str:
+        """How a part is reached: "memory", "shm", "verbs", "tcp"."""
+        way = lib.gw_part_transport(self._opened().pointer, part)
+        if way == ffi.NULL:
+            raise IndexError(f"the graph has {self.num_parts} parts, and no part {part}")
+        return text(way)
+
+    # --- Features. ---
+
+    @property
+    def features(self) -> list[Feature]:
+        """All features of nodes and edges."""
+        found: list[Feature] = []
+        while (tensor := lib.gw_tensor_at(self._opened().pointer, len(found))) != ffi.NULL:
+            names = self.etypes if tensor.of_edges else self.ntypes
+            found.append(Feature(self, tensor.of_edges, names[tensor.type], text(tensor.name)))
+        return found
+
+    def feature(self, name: str, ntype: str | None = None, *, etype: Etype | None = None) -> Feature:
+        """The feature `name` of a node type, or of `etype`. Raises NotFoundError, which lists those there are."""
+        if etype is not None:
+            return Feature(self, True, self.etypes[self.etype_number(etype)], name)
+        return Feature(self, False, self.ntypes[self.ntype_number(ntype)], name)
+
+    def gather(self, name: str, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None) -> Array:
+        """Rows of a feature: [len(ids), …]. As `feature(name, …)[ids]`."""
+        return self.feature(name, ntype, etype=etype)[ids]
+
+    def in_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
+        """In-degrees, [len(ids)] int64, of nodes of the type that `etype` leads to."""
+        number = self.etype_number(etype)
+        client = self._opened()
+        array = _arrays.ids_array(ids, self._node_counts[self._ends[number][1]])
+        out = np.empty(len(array), np.int64)
+
+        def call() -> None:
+            check(lib.gw_degrees(client.pointer, number, _arrays.ids_pointer(array), len(array),
+                                 ffi.from_buffer("int64_t[]", out, require_writable=True)))
+
+        aside(call)
+        return _arrays.public(out, self._torch)
+
+    def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
+        """Strings of nodes: "orig_id" for the ids that they had in the input, where these were text."""
+        number = self.ntype_number(ntype)
+        client = self._opened()
+        array = _arrays.ids_array(ids, self._node_counts[number])
+
+        def call() -> list[str]:
+            out = ffi.new("struct gw_texts **")
+            try:
+                check(lib.gw_node_texts(client.pointer, number, os.fsencode(name), _arrays.ids_pointer(array),
+                                        len(array), out))
+                offsets = ffi.unpack(out[0].offsets, len(array) + 1)
+                whole = bytes(ffi.buffer(out[0].bytes, offsets[-1])) if offsets[-1] else b""
+                return [os.fsdecode(whole[begin:end]) for begin, end in zip(offsets, offsets[1:])]
+            finally:
+                lib.gw_texts_free(out[0])
+
+        return aside(call)
+
+
+class Feature:
+    """Rows of a node or edge type, read by id: `feature[ids]`.
+
+    name, type: "feat", and its node or edge type; of_edges: which of the two.
+    shape: shape[0] rows over all parts; dtype: of what comes out. bfloat16 is float32 in NumPy; int8_row is scaled to
+    float32 (up to 3 values of padding at the end of a row); torch gets uint16 as int32 and uint32 as int64.
+    """
+
+    def __init__(self, graph: Graph, of_edges: bool, kind: str, name: str):
+        self._graph = graph
+        self.name, self.type, self.of_edges = name, kind, of_edges
+        tensor = self.pointer()
+        self.shape = _arrays.public_shape(tensor)
+        self.dtype = _arrays.public_dtype(tensor.dtype, graph._torch)
+
+    def pointer(self) -> Any:
+        """The gw_tensor, of this process's client."""
+        client = self._graph._opened()
+        out = ffi.new("const struct gw_tensor **")
+        if self.of_edges:
+            check(lib.gw_edge_tensor(client.pointer, self._graph.etype_number(self.type), os.fsencode(self.name), out))
+        else:
+            check(lib.gw_node_tensor(client.pointer, self._graph.ntype_number(self.type), os.fsencode(self.name), out))
+        return out[0]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, ids: Ids) -> Array:
+        """Rows, [len(ids), …]; of one integer, its row. ids: integers in any order, a slice, or a mask of all rows.
+
+        Raises OutOfRangeError, which names the first id that is no row; PeerError and DeadlineError where a server
+        cannot be asked. The result is the caller's own memory.
+        """
+        if isinstance(ids, (int, np.integer)):
+            return self[[int(ids)]][0]
+        graph, tensor = self._graph, self.pointer()
+        client = graph._opened()
+        array = _arrays.ids_array(ids, self.shape[0])
+        rows = np.empty(*_arrays.stored_rows(tensor, len(array)))
+        out = ffi.from_buffer(rows, require_writable=True) if rows.size else ffi.NULL
+        finish(lambda ticket: lib.gw_gather_start(
+            client.pointer, tensor, _arrays.ids_pointer(array), len(array), out, ticket))
+        return _arrays.public_rows(rows, tensor.dtype, graph._torch)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        rows = np.asarray(self[:])
+        return rows if dtype is None else rows.astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"<graphwire.Feature {self.type}/{self.name}: {list(self.shape)} {self.dtype}>"

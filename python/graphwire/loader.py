@@ -1,0 +1,274 @@
+"""Loaders: streams of mini-batches that the library samples several ahead, in its own threads.
+
+    for batch in loader:      one epoch
+        …
+
+A loop that was left early is an epoch that ended: the next one begins the next epoch. state_dict() and
+load_state_dict() go on in the midst of an epoch, in another process too, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from graphwire import _arrays
+from graphwire._arrays import Ids, Lease
+from graphwire._native import SLICE_MS, check, error_of, ffi, finish, lib
+from graphwire.batch import Batch, make_batch
+from graphwire.graph import Etype, Graph
+
+Fanout = Union[int, Mapping[Etype, int]]
+Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
+_LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
+
+
+def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any) -> list[tuple[str, str]]:
+    """(type, feature) for each feature named; without types, of the only type."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return [(kinds[number(kind)], name) for kind, names in given.items()
+                for name in ([names] if isinstance(names, str) else names)]
+    if len(kinds) != 1:
+        raise ValueError(f"{what}: the graph has several types: give {{type: names}} of {', '.join(kinds)}")
+    return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
+
+
+class Spec:
+    """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
+
+    def __init__(self, graph: Graph, fanouts: Sequence[Fanout], *, ntype: str | None, features: Names, labels: Names,
+                 edge_features: Names, replace: bool, index_dtype: str):
+        if index_dtype not in ("int32", "int64"):
+            raise ValueError(f"index_dtype is int32 or int64, not {index_dtype!r}")
+        if not fanouts:
+            raise ValueError("fanouts: one number for each hop, from the seeds outwards; -1: all neighbours")
+        self.wide = index_dtype == "int64"
+        self.ntype = graph.ntype_number(ntype)
+        self._client = graph._opened()  # the tensors are its
+        self._counts = ffi.new("int32_t[]", [count for hop in fanouts for count in self._hop(graph, hop)])
+        seeds_type = graph.ntypes[self.ntype]
+        named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
+            graph, features, graph.ntypes, "features", graph.ntype_number)]
+        if not isinstance(labels, Mapping) and labels is not None:
+            labels = {seeds_type: labels}
+        named += [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(
+            graph, labels, graph.ntypes, "labels", graph.ntype_number)]
+        named += [(kind, name, lib.GW_AT_EDGES) for kind, name in _names(
+            graph, edge_features, graph.etypes, "edge_features", graph.etype_number)]
+        self.fetches = []
+        for kind, name, at in named:
+            feature = graph.feature(name, etype=kind) if at == lib.GW_AT_EDGES else graph.feature(name, kind)
+            self.fetches.append((feature.pointer(), kind, name, at))
+        self._fetches = ffi.new("struct gw_fetch[]", [
+            {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
+        self.pointer = ffi.new("struct gw_sample_spec *", {
+            "ntype": self.ntype, "hops": len(fanouts), "fanouts": self._counts, "replace": replace,
+            "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches})
+
+    @staticmethod
+    def _hop(graph: Graph, hop: Fanout) -> list[int]:
+        """One hop's fanout for each edge type; types that a mapping does not name are left out."""
+        if not isinstance(hop, Mapping):
+            return [int(hop)] * len(graph.etypes)
+        counts = [0] * len(graph.etypes)
+        for etype, count in hop.items():
+            counts[graph.etype_number(etype)] = int(count)
+        return counts
+
+
+def _world(world: int | None, rank: int | None) -> tuple[int, int]:
+    """As given, else torch.distributed's where that is initialized, else one trainer."""
+    if world is None and rank is None:
+        torch = _arrays.torch_module()
+        if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+            return torch.distributed.get_world_size(), torch.distributed.get_rank()
+        return 1, 0
+    if world is None or rank is None or not 0 <= rank < world:
+        raise ValueError(f"rank {rank} is not one of a world of {world}")
+    return world, rank
+
+
+class _Stream:
+    """A gw_loader, closed when nobody refers to it any more."""
+
+    def __init__(self, client: Any, options: Any):
+        self._close = lib.gw_loader_close
+        self.client = client
+        out = ffi.new("struct gw_loader **")
+        check(lib.gw_loader_open(client.pointer, options, out))
+        self.pointer = out[0]
+
+    def state(self) -> dict[str, int]:
+        state = ffi.new("struct gw_loader_state *")
+        lib.gw_loader_get_state(self.pointer, state)
+        return {"epoch": int(state.epoch), "step": int(state.step), "plan": int(state.plan)}
+
+    def __del__(self) -> None:
+        if hasattr(self, "pointer"):
+            self._close(self.pointer)
+
+
+class NodeLoader:
+    """Mini-batches around seed nodes.
+
+    seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`.
+    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}.
+    ntype: of the seeds; may be left out where there is one.
+    features: names of features to fetch for every node of a batch, or {node type: names}; labels: for the seeds;
+        edge_features: {edge type: names}, for every edge.
+    batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
+    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, else one.
+    last: the last step of an epoch: "wrap" (filled from the start of the order), "drop", "short"; None: "short" for
+        one trainer, "wrap" for several, whose ranks need equal steps.
+    replace: sample with replacement. index_dtype: "int64" or "int32", of the blocks' indices.
+    depth: batches sampled ahead. device: where the batches go (torch); to a GPU through pinned memory, copied while the
+        batch before is used.
+
+    len(loader): this rank's batches in an epoch. The same seed gives the same batches over every transport and in every
+    language. Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds
+    that are too few for one step.
+    """
+
+    def __init__(self, graph: Graph, seeds: Ids | None = None, fanouts: Sequence[Fanout] = (10, 10), *,
+                 ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
+                 batch_size: int = 1000, shuffle: bool = False, seed: int = 0, world: int | None = None,
+                 rank: int | None = None, last: str | None = None, replace: bool = False,
+                 index_dtype: str = "int64", depth: int = 4, device: Any = None):
+        self.world, self.rank = _world(world, rank)
+        self.last = last or ("short" if self.world == 1 else "wrap")
+        if self.last not in _LAST:
+            raise ValueError(f"last is one of {', '.join(_LAST)}, not {self.last!r}")
+        self.graph, self.batch_size, self.device = graph, int(batch_size), device
+        self._client = graph._opened()
+        self._spec = Spec(graph, fanouts, ntype=ntype, features=features, labels=labels, edge_features=edge_features,
+                          replace=replace, index_dtype=index_dtype)
+        self._seeds = None if seeds is None else _arrays.ids_array(seeds, graph._node_counts[self._spec.ntype])
+        self._options = ffi.new("struct gw_loader_options *", {
+            "spec": self._spec.pointer[0], "batch_size": self.batch_size, "shuffle": shuffle, "seed": seed,
+            "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]), "depth": depth})
+        if self._seeds is not None:
+            self._ids = _arrays.ids_pointer(self._seeds)
+            self._options.ids, self._options.id_count = self._ids, len(self._seeds)
+        self._within = False  # an epoch has begun and not ended
+        self._stream: _Stream | None = self._opened({"epoch": 0, "step": 0, "plan": 0})
+
+    def _opened(self, state: Mapping[str, int]) -> _Stream:
+        self._options.start = dict(state)
+        return _Stream(self._client, self._options)
+
+    def _there(self) -> _Stream:
+        if self._stream is None:
+            raise ValueError("the loader is closed")
+        return self._stream
+
+    def __len__(self) -> int:
+        return int(lib.gw_loader_steps(self._there().pointer))
+
+    def _next(self, stream: _Stream) -> Batch | None:
+        """The next batch; None at the end of an epoch."""
+        out = ffi.new("struct gw_minibatch **")
+        lease = None
+        try:
+            status = lib.GW_AGAIN
+            while status == lib.GW_AGAIN:
+                status = lib.gw_loader_next(stream.pointer, out, SLICE_MS)
+            if status == lib.GW_END:
+                return None
+            if status != lib.GW_OK:
+                raise error_of(status)
+            lease = Lease(out[0], self._client)
+        finally:
+            if lease is None:
+                lib.gw_minibatch_release(out[0])
+        return make_batch(self.graph, lease, self._spec)
+
+    def _epoch(self, stream: _Stream) -> Iterator[Batch]:
+        while stream is self._stream:
+            self._within = True
+            batch = self._next(stream)
+            if batch is None:
+                self._within = False
+                return
+            yield batch
+        raise RuntimeError("the loader has been closed, or begun anew, since this loop began")
+
+    def __iter__(self) -> Iterator[Batch]:
+        """One epoch; the rest of one, after load_state_dict. A batch that fails raises, and the loop may be begun
+        again: with the next epoch."""
+        stream = self._there()
+        if self._within:
+            stream = self._stream = self._opened({"epoch": stream.state()["epoch"] + 1, "step": 0, "plan": 0})
+            self._within = False
+        batches = self._epoch(stream)
+        if self.device is None:
+            return batches
+        return _moved(batches, self.device)
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the loader is: {"epoch", "step", "plan"}, after the last batch that it gave."""
+        return self._there().state()
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Goes on from there. Raises InvalidError where the state is that of a loader with another plan: other seeds,
+        batch size, world, shuffle seed, graph."""
+        self._stream = self._opened({name: int(state[name]) for name in ("epoch", "step", "plan")})
+        self._within = False
+
+    def close(self) -> None:
+        """Ends the sampling ahead; batches that are held stay."""
+        self._stream = None
+
+    def __enter__(self) -> NodeLoader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _moved(batches: Iterator[Batch], device: Any) -> Iterator[Batch]:
+    """Batches on a device. To a GPU they are copied on a stream of their own, one ahead."""
+    torch = _arrays.torch_module()
+    if torch is None:
+        raise ValueError("device= needs torch")
+    device = torch.device(device)
+    if device.type != "cuda":
+        for batch in batches:
+            yield batch.to(device)
+        return
+    side = torch.cuda.Stream(device)
+
+    def start(batch: Batch | None) -> Batch | None:
+        if batch is None:
+            return None
+        with torch.cuda.stream(side):
+            return batch.pinned().to(device, non_blocking=True)
+
+    ahead = start(next(batches, None))
+    while ahead is not None:
+        torch.cuda.current_stream(device).wait_stream(side)
+        ready, ahead = ahead, start(next(batches, None))
+        ready.record_stream(torch.cuda.current_stream(device))
+        yield ready
+
+
+def sample(graph: Graph, seeds: Ids, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,
+           ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
+           replace: bool = False, index_dtype: str = "int64") -> Batch:
+    """One mini-batch around `seeds`; the arguments are NodeLoader's. (seed, stream, seeds) decide what is drawn."""
+    client = graph._opened()
+    spec = Spec(graph, fanouts, ntype=ntype, features=features, labels=labels, edge_features=edge_features,
+                replace=replace, index_dtype=index_dtype)
+    array = _arrays.ids_array(seeds, graph._node_counts[spec.ntype])
+    out = ffi.new("struct gw_minibatch **")
+    lease = None
+    try:
+        finish(lambda ticket: lib.gw_sample_start(client.pointer, spec.pointer, seed, stream,
+                                                  _arrays.ids_pointer(array), len(array), out, ticket))
+        lease = Lease(out[0], client)
+    finally:
+        if lease is None:
+            lib.gw_minibatch_release(out[0])
+    return make_batch(graph, lease, spec)
+

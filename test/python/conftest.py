@@ -1,0 +1,143 @@
+"""Graphs, servers and the report for the tests of the Python package.
+
+$GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - …" or "not ok - …".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
+UP = re.compile(r"^serving part .* at (\S+): ", re.MULTILINE)
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" or report.outcome == "failed":
+        word = "not ok" if report.outcome == "failed" else "ok"
+        if report.outcome == "skipped":
+            print(f"\nnote: skipped {report.nodeid}", file=sys.__stdout__, flush=True)
+        else:
+            print(f"\n{word} - python: {report.nodeid.split('/')[-1]}", file=sys.__stdout__, flush=True)
+
+
+def run(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Servers:
+    """One server for each part of a graph, on free ports of loopback."""
+
+    def __init__(self, folder, parts, log_folder):
+        self.folder, self.log_folder = folder, log_folder
+        self.processes, self.addresses = [None] * parts, ["127.0.0.1:0"] * parts
+        for part in range(parts):
+            self.start(part)
+
+    def start(self, part):
+        """Starts a part's server, at the address that it had before if there was one; returns when it serves."""
+        log = Path(self.log_folder, f"server{part}.log")
+        with open(log, "w") as out:
+            self.processes[part] = subprocess.Popen(
+                [PROGRAM, "serve", "--part-config", str(self.folder), "--part", str(part), "--listen",
+                 self.addresses[part]], stdout=out, stderr=out)
+        while not (up := UP.search(log.read_text())):
+            try:
+                ended = self.processes[part].wait(0.02)
+            except subprocess.TimeoutExpired:
+                continue
+            raise AssertionError(f"the server ended with {ended}: {log.read_text()}")
+        self.addresses[part] = up.group(1)
+
+    def end(self, part):
+        self.processes[part].kill()
+        self.processes[part].wait()
+
+    def close(self):
+        for part in range(len(self.processes)):
+            self.end(part)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def runtime_folder(tmp_path_factory):
+    """Keys and locks of these servers only."""
+    folder = tmp_path_factory.mktemp("runtime")
+    folder.chmod(0o700)
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """An R-MAT graph of one part: 4,096 nodes, 65,536 edges, 16 features, 5 classes, masks."""
+    folder = tmp_path_factory.mktemp("graphs") / "whole"
+    run("generate", "rmat", "--scale", 12, "--features", 16, "--labels", 5, "--train-share", 0.5, "--out", folder,
+        "--quiet")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def parts(whole):
+    """The same in two parts."""
+    folder = whole.parent / "parts"
+    run("partition", whole, "--num-parts", 2, "--method", "random", "--out", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def servers(parts, tmp_path_factory):
+    started = Servers(parts, 2, tmp_path_factory.mktemp("servers"))
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def own_servers(parts, tmp_path, monkeypatch):
+    """Servers of one test, to be stopped and killed; in a runtime folder of their own: a host serves a part once."""
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    started = Servers(parts, 2, tmp_path)
+    yield started
+    for process in started.processes:
+        process.send_signal(signal.SIGCONT)
+    started.close()
+
+
+def arrays_of_hetero():
+    """300 papers and 100 authors: papers cite papers, authors write papers, and the reverse of both."""
+    random = np.random.default_rng(3)
+    return {
+        "cites": (random.integers(0, 300, 2000), random.integers(0, 300, 2000)),
+        "writes": (random.integers(0, 100, 900), random.integers(0, 300, 900)),
+        "feat": random.standard_normal((300, 8)).astype(np.float32),
+        "age": random.standard_normal((100, 3)).astype(np.float32),
+        "year": random.integers(1990, 2020, 300),
+        "strength": random.random(2000).astype(np.float32)}
+
+
+@pytest.fixture(scope="session")
+def hetero(tmp_path_factory):
+    """The heterogeneous graph's folder, of one part; ids stay."""
+    folder = tmp_path_factory.mktemp("hetero")
+    arrays = arrays_of_hetero()
+    for name in ("cites", "writes"):
+        np.save(folder / f"{name}.npy", np.stack(arrays[name], 1))
+    for name in ("feat", "age", "year", "strength"):
+        np.save(folder / f"{name}.npy", arrays[name])
+    run("import", "--edges", f"paper:cites:paper={folder}/cites.npy", "--edges",
+        f"author:writes:paper={folder}/writes.npy", "--reverse", "--num-nodes", "paper=300",
+        "--num-nodes", "author=100",
+        "--node-feature", f"paper:feat={folder}/feat.npy", "--node-feature", f"author:age={folder}/age.npy",
+        "--node-feature", f"paper:year={folder}/year.npy",
+        "--edge-feature", f"paper:cites:paper:strength={folder}/strength.npy", "--out", folder / "graph", "--quiet")
+    return folder / "graph"

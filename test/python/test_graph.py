@@ -1,0 +1,125 @@
+"""Graphs: types, features, one call at a time, errors; what comes out against the arrays that went in."""
+
+from __future__ import annotations
+
+import pickle
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from conftest import arrays_of_hetero
+
+
+@pytest.fixture(scope="module")
+def graph(hetero):
+    with graphwire.open(hetero) as opened:
+        yield opened
+
+
+def test_types(graph):
+    assert sorted(graph.ntypes) == ["author", "paper"]
+    assert "author:writes:paper" in graph.etypes and len(graph.etypes) == 4
+    assert graph.num_nodes("paper") == 300 and graph.num_nodes() == 400
+    assert graph.num_edges("cites") == 2000 == graph.num_edges(("paper", "cites", "paper"))
+    assert graph.ends("writes") == ("author", "paper")
+    assert graph.part_range(0, "author") == range(100)
+    assert graph.transport(0) == "memory"
+    with pytest.raises(IndexError):
+        graph.transport(1)
+
+
+def test_rows_are_those_that_went_in(graph):
+    arrays = arrays_of_hetero()
+    feat = graph.feature("feat", "paper")
+    assert feat.shape == (300, 8) and feat.dtype == torch.float32 and len(feat) == 300
+    ids = [7, 3, 7, 299]
+    for kind in (ids, tuple(ids), np.array(ids, np.int32), torch.tensor(ids)):
+        assert np.array_equal(feat[kind].numpy(), arrays["feat"][ids])
+    assert np.array_equal(feat[4].numpy(), arrays["feat"][4])
+    assert np.array_equal(feat[290:].numpy(), arrays["feat"][290:])
+    assert np.array_equal(np.asarray(feat), arrays["feat"])
+    mask = arrays["year"] > 2010
+    assert np.array_equal(graph.gather("year", mask, "paper").numpy(), arrays["year"][mask])
+    assert feat[[]].shape == (0, 8)
+
+
+def test_edge_rows(graph):
+    assert len(graph.feature("strength", etype="cites")) == 2000
+    original = graph.gather("orig_id", range(2000), etype="cites").numpy()
+    strength = graph.gather("strength", range(2000), etype="cites").numpy()
+    assert np.array_equal(strength, arrays_of_hetero()["strength"][original])
+
+
+def test_degrees(graph):
+    expected = np.bincount(arrays_of_hetero()["writes"][1], minlength=300)
+    assert np.array_equal(graph.in_degrees(range(300), "writes").numpy(), expected)
+
+
+def test_features_are_listed(graph):
+    found = {(feature.type, feature.name): feature for feature in graph.features}
+    assert found["paper", "feat"].shape == (300, 8)
+    assert found["paper:cites:paper", "strength"].of_edges
+
+
+def test_numpy_instead_of_torch(hetero):
+    with graphwire.open(hetero, numpy=True) as graph:
+        rows = graph.gather("feat", [1, 2], "paper")
+        assert isinstance(rows, np.ndarray) and rows.dtype == np.float32
+        batch = graphwire.sample(graph, [1], [5], ntype="paper", features={"paper": "feat"})
+        assert isinstance(batch.blocks[0]["cites"].indices, np.ndarray)
+        assert batch.blocks[0]["cites"].edge_index.shape[0] == 2
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda g: g.gather("feat", [300], "paper"), graphwire.OutOfRangeError, "id 300 at position 0"),
+    (lambda g: g.gather("feat", [300], "paper"), IndexError, "ids run from 0 to 299"),
+    (lambda g: g.feature("nix", "paper"), graphwire.NotFoundError, 'no feature "nix"'),
+    (lambda g: g.feature("feat", "nix"), LookupError, "nix"),
+    (lambda g: g.feature("feat"), graphwire.NotFoundError, "which node type"),
+    (lambda g: g.num_edges("nix"), graphwire.NotFoundError, "nix"),
+    (lambda g: g.gather("feat", [0.5], "paper"), TypeError, "integers"),
+    (lambda g: g.gather("feat", [[1]], "paper"), ValueError, "one dimension"),
+    (lambda g: g.gather("feat", np.ones(3, bool), "paper"), IndexError, "mask"),
+    (lambda g: graphwire.sample(g, [0], [5], ntype="paper", features="feat"), ValueError, "several types"),
+    (lambda g: graphwire.sample(g, [0], [], ntype="paper"), ValueError, "fanouts"),
+    (lambda g: graphwire.NodeLoader(g, ntype="paper", rank=2, world=2), ValueError, "world"),
+    (lambda g: graphwire.NodeLoader(g, ntype="paper", batch_size=301, last="drop"), graphwire.InvalidError, ""),
+    (lambda g: graphwire.NodeLoader(g, [0, 300], ntype="paper"), graphwire.OutOfRangeError, "300"),
+])
+def test_errors_carry_the_line(graph, call, kind, text):
+    with pytest.raises(kind) as error:
+        call(graph)
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_absent_graph():
+    with pytest.raises(graphwire.NotFoundError, match="absent"):
+        graphwire.open("absent")
+    with pytest.raises(ValueError, match="part_config"):
+        graphwire.open()
+
+
+def test_errors_survive_pickling(graph):
+    with pytest.raises(graphwire.OutOfRangeError) as error:
+        graph.gather("feat", [-1], "paper")
+    again = pickle.loads(pickle.dumps(error.value))
+    assert type(again) is graphwire.OutOfRangeError and again.status == "GW_RANGE" and str(again) == str(error.value)
+
+
+def test_a_closed_graph_says_so(hetero):
+    graph = graphwire.open(hetero)
+    feature = graph.feature("feat", "paper")
+    batch = graphwire.sample(graph, [1], [5], ntype="paper", features={"paper": "feat"})
+    graph.close()
+    with pytest.raises(ValueError, match="closed"):
+        feature[[1]]
+    ids = batch.nodes["paper"].numpy()  # what is held stays
+    assert np.array_equal(batch.features["paper"]["feat"].numpy(), arrays_of_hetero()["feat"][ids])
+
+
+def test_a_pickled_graph_opens_its_own(hetero):
+    with graphwire.open(hetero) as graph, pickle.loads(pickle.dumps(graph)) as other:
+        assert other.graph_id == graph.graph_id
+        assert torch.equal(other.gather("year", [5], "paper"), graph.gather("year", [5], "paper"))

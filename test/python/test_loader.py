@@ -1,0 +1,196 @@
+"""Mini-batches against the graph's own edges; epochs, worlds, states; lifetimes."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from conftest import arrays_of_hetero
+
+
+def edges_by_id(graph):
+    """{(source, destination)} of the edge with each original id."""
+    arrays = arrays_of_hetero()
+    return graph.gather("orig_id", slice(None), etype="cites").numpy(), arrays["cites"]
+
+
+@pytest.fixture(scope="module")
+def graph(hetero):
+    with graphwire.open(hetero) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def rmat(parts):
+    with graphwire.open(parts) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+def test_blocks_hold_the_graphs_edges(graph, index_dtype):
+    batch = graphwire.sample(graph, [5, 9, 5], [4, -1], ntype="paper", features={"paper": "feat", "author": ["age"]},
+                             labels="year", edge_features={"cites": "strength"}, index_dtype=index_dtype)
+    arrays = arrays_of_hetero()
+    original, (src, dst) = edges_by_id(graph)
+    assert batch.seeds.tolist() == [5, 9, 5] and batch.seed_rows.tolist() == [0, 1, 0]
+    assert np.array_equal(batch.y.numpy(), arrays["year"][[5, 9, 5]])
+    papers = batch.nodes["paper"].numpy()
+    assert np.array_equal(batch.x["paper"].numpy(), arrays["feat"][papers])
+    assert np.array_equal(batch.x["author"].numpy(), arrays["age"][batch.nodes["author"].numpy()])
+    for block in batch.blocks:
+        edges = block["cites"]
+        assert str(edges.indices.dtype) == f"torch.{index_dtype}"
+        ids = original[edges.edge_ids.numpy()]
+        assert np.array_equal(papers[edges.indices.numpy()], src[ids])
+        assert np.array_equal(papers[edges.dst.numpy()], dst[ids])
+        assert np.array_equal(edges.data["strength"].numpy(), arrays["strength"][ids])
+        assert edges.num_src == block.num_src["paper"] and edges.num_dst == block.num_dst["paper"]
+    assert batch.blocks[0].num_dst == batch.blocks[1].num_src and batch.blocks[1].num_dst["paper"] == 2
+    assert batch.blocks[0].num_src == {ntype: len(ids) for ntype, ids in batch.nodes.items()}
+    outer = batch.blocks[0]["cites"]  # -1: all of them
+    degrees = graph.in_degrees(papers[:outer.num_dst], "cites").numpy()
+    assert np.array_equal(outer.in_degrees.numpy(), degrees)
+    assert batch.blocks[1]["cites"].in_degrees.max() <= 4
+
+
+def test_fanouts_by_type(graph):
+    batch = graphwire.sample(graph, [1, 2], [{"writes": 3}], ntype="paper")
+    assert list(batch.blocks[0].edges) == ["author:writes:paper"]
+    assert batch.blocks[0].only.etype == "author:writes:paper"
+
+
+def test_an_epoch_is_every_seed_once(rmat):
+    train = np.flatnonzero(rmat.gather("train_mask", slice(None)).numpy())
+    loader = graphwire.NodeLoader(rmat, rmat.feature("train_mask")[:], [5], batch_size=300, shuffle=True)
+    orders = []
+    for epoch in range(2):
+        batches = list(loader)
+        assert len(batches) == len(loader) and {batch.epoch for batch in batches} == {epoch}
+        seeds = torch.cat([batch.seeds for batch in batches]).numpy()
+        assert np.array_equal(np.sort(seeds), train)
+        orders.append(seeds)
+    assert not np.array_equal(*orders)
+
+
+def test_ranks_share_an_epoch(rmat):
+    seen = []
+    for rank in range(3):
+        loader = graphwire.NodeLoader(rmat, range(900), [2], batch_size=100, shuffle=True, seed=5, world=3, rank=rank)
+        assert len(loader) == 3
+        seen += [batch.seeds for batch in loader]
+    assert sorted(torch.cat(seen).tolist()) == list(range(900))
+
+
+def test_a_loop_left_early_is_an_epoch(rmat):
+    loader = graphwire.NodeLoader(rmat, None, [2], batch_size=100, shuffle=True)
+    first = next(iter(loader))
+    second = next(iter(loader))
+    assert (first.epoch, first.step, second.epoch, second.step) == (0, 0, 1, 0)
+
+
+def test_a_state_goes_on(rmat):
+    def opened():
+        return graphwire.NodeLoader(rmat, None, [3, 3], features="feat", batch_size=500, shuffle=True, seed=9)
+
+    whole = [batch.digest() for batch in opened()]
+    loader, digests = opened(), []
+    for batch in loader:
+        digests.append(batch.digest())
+        if batch.step == 3:
+            state = loader.state_dict()
+            break
+    other = opened()
+    other.load_state_dict(state)
+    digests += [batch.digest() for batch in other]
+    assert digests == whole
+    assert next(iter(other)).epoch == 1
+    with pytest.raises(graphwire.InvalidError):
+        graphwire.NodeLoader(rmat, None, [3], batch_size=400).load_state_dict(state)
+
+
+def test_a_closed_loader_says_so(rmat):
+    loader = graphwire.NodeLoader(rmat, None, [2], batch_size=100)
+    batches = iter(loader)
+    next(batches)
+    loader.close()
+    with pytest.raises(RuntimeError):
+        next(batches)
+    with pytest.raises(ValueError, match="closed"):
+        iter(loader)
+
+
+def test_arrays_keep_their_memory(rmat):
+    expected = rmat.gather("feat", slice(None))
+    loader = graphwire.NodeLoader(rmat, None, [5, 5], features="feat", batch_size=256, shuffle=True)
+    held = [(batch.nodes["_N"], batch.x[3:]) for batch in loader]  # views outlive their batches
+    loader.close()
+    gc.collect()
+    for nodes, rows in held:
+        assert torch.equal(rows, expected[nodes[3:]])
+
+
+def test_no_array_is_a_copy(rmat):
+    batch = graphwire.sample(rmat, range(100), [5], features="feat")
+    lease = weakref.ref(batch._lease)
+    x = batch.x
+    assert x.data_ptr() == int(graphwire._native.ffi.cast("uintptr_t", batch._lease.minibatch.rows[0]))
+    del batch
+    gc.collect()
+    assert lease() is not None
+    del x
+    gc.collect()
+    assert lease() is None
+
+
+def test_the_last_user_may_be_autograds_thread(rmat):
+    """A graph of autograd that holds rows, and is freed in another thread."""
+    batch = graphwire.sample(rmat, range(100), [5], features="feat")
+    lease = weakref.ref(batch._lease)
+    weight = torch.nn.Parameter(torch.ones(16, 2))
+    loss = [(batch.x @ weight).sum()]
+    expected = batch.x.sum(0)
+    del batch
+
+    def work():
+        loss[0].backward()
+        loss.clear()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert lease() is None
+    assert torch.allclose(weight.grad[:, 0], expected, rtol=1e-4, atol=1e-3)
+
+
+def test_to_a_device(rmat):
+    loader = graphwire.NodeLoader(rmat, range(100), [5], features="feat", labels="label", batch_size=50, device="cpu")
+    for batch in loader:
+        assert batch.x.shape[0] == len(batch.nodes["_N"])
+    with pytest.raises(ValueError, match="digest"):
+        batch.to("meta").digest()
+    assert batch.to("meta").blocks[0].only.indices.device.type == "meta"
+
+
+def test_threads_share_a_graph(rmat):
+    expected = rmat.gather("feat", slice(None))
+    wrong = []
+
+    def work(number):
+        random = np.random.default_rng(number)
+        for _ in range(20):
+            ids = random.integers(0, 4096, 200)
+            if not torch.equal(rmat.gather("feat", ids), expected[torch.from_numpy(ids)]):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
