@@ -122,8 +122,8 @@ gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table,
 	choose_address(scheme, &address);
 	gw_status status = gw_service_create(&identity, NULL, &bed->service);
 	if (!status)
-		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table),
-					   GW_REGION_IMMUTABLE, &id);
+		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table), NULL,
+					   &id);
 	if (!status)
 		status = gw_service_memory(bed->service, gw_arena_base(table), gw_arena_bytes(table),
 					   gw_arena_fd(table));

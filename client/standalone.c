@@ -48,7 +48,7 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	status = gw_service_create(&identity, NULL, &server->service);
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
-					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);
+					   gw_arena_slice_bytes(arena), NULL, &region);
 	if (status != GW_OK)
 		return status;
 	snprintf(server->address.scheme, sizeof(server->address.scheme), "memory");

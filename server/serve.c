@@ -147,7 +147,7 @@ static gw_status server_publish(struct gw_server *server)
 	gw_status status = gw_service_create(&identity, &limits, &server->service);
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
-					   gw_arena_slice_bytes(arena), GW_REGION_IMMUTABLE, &region);
+					   gw_arena_slice_bytes(arena), NULL, &region);
 	if (status == GW_OK)
 		status = gw_service_memory(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_fd(arena));

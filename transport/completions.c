@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "transport/row_ranges.h"
 
 void gw_completions_begin(struct gw_completions *completions)
 {
@@ -23,37 +24,65 @@ static void notes_free(struct gw_note **notes)
 static void delivered_free(struct gw_completions *completions)
 {
 	notes_free(&completions->delivered);
-	while (completions->text_count)
-		gw_free(completions->texts[--completions->text_count]);
+	while (completions->kept_count)
+		gw_free(completions->kept[--completions->kept_count]);
 }
 
 void gw_completions_end(struct gw_completions *completions)
 {
 	delivered_free(completions);
 	notes_free(&completions->notes);
-	for (struct gw_read_set *set = completions->sets; set; set = set->next)
+	for (struct gw_read_set *set = completions->sets; set; set = set->next) {
 		gw_free(gw_read_set_private(set)->text);
-	gw_free(completions->texts);
+		gw_free(gw_read_set_private(set)->torn);
+	}
+	gw_free(completions->kept);
 	gw_completions_begin(completions);
 }
 
-/* Keeps a read set's text until the next take; without memory for that, the text gives way. */
+/* Keeps a block until the next take; false: it is freed, there is no memory for that. */
+static bool block_keep(struct gw_completions *completions, void *block)
+{
+	if (completions->kept_count == completions->kept_capacity) {
+		size_t capacity = completions->kept_capacity ? 2 * completions->kept_capacity : 16;
+		void **kept = gw_realloc(completions->kept, capacity, sizeof(*kept));
+		if (!kept) {
+			gw_free(block);
+			return false;
+		}
+		completions->kept = kept;
+		completions->kept_capacity = capacity;
+	}
+	completions->kept[completions->kept_count++] = block;
+	return true;
+}
+
+/* A read set's text; without memory to keep it, it gives way. */
 static const char *text_keep(struct gw_completions *completions, char *text, gw_status status)
 {
 	if (!text)
 		return status ? gw_status_text(status) : "";
-	if (completions->text_count == completions->text_capacity) {
-		size_t capacity = completions->text_capacity ? 2 * completions->text_capacity : 16;
-		char **texts = gw_realloc(completions->texts, capacity, sizeof(*texts));
-		if (!texts) {
-			gw_free(text);
-			return gw_status_text(status);
-		}
-		completions->texts = texts;
-		completions->text_capacity = capacity;
+	return block_keep(completions, text) ? text : gw_status_text(status);
+}
+
+/* The rows that are not there: of a set that has failed nobody asks. */
+static void torn_deliver(struct gw_completions *completions, struct gw_torn_rows *torn,
+			 struct gw_completion *completion)
+{
+	if (completion->status) {
+		gw_free(torn);
+		return;
 	}
-	completions->texts[completions->text_count++] = text;
-	return text;
+	uint32_t count = torn->count;
+	if (!block_keep(completions, torn)) {
+		completion->status = GW_NO_MEMORY;
+		completion->text = gw_status_text(GW_NO_MEMORY);
+		return;
+	}
+	completion->status = GW_AGAIN;
+	completion->text = "rows were being written whenever they were looked at; ask the server for them";
+	completion->torn = torn->rows;
+	completion->torn_count = count;
 }
 
 static void group_deliver(struct gw_completions *completions, struct gw_completion *completion)
@@ -69,6 +98,9 @@ static void group_deliver(struct gw_completions *completions, struct gw_completi
 		.text = text_keep(completions, private->text, set->status),
 	};
 	private->text = NULL;
+	if (__builtin_expect(private->torn != NULL, 0))
+		torn_deliver(completions, private->torn, completion);
+	private->torn = NULL;
 }
 
 static void note_deliver(struct gw_completions *completions, struct gw_completion *completion)
@@ -93,7 +125,7 @@ static void note_deliver(struct gw_completions *completions, struct gw_completio
 
 size_t gw_completions_take(struct gw_completions *completions, struct gw_completion *taken, size_t max)
 {
-	if (completions->delivered || completions->text_count)
+	if (completions->delivered || completions->kept_count)
 		delivered_free(completions);
 	size_t n = 0;
 	while (n < max && !gw_completions_empty(completions)) {
@@ -147,6 +179,28 @@ void gw_read_set_fail(struct gw_read_set *set, gw_status status)
 	gw_read_set_private(set)->text = gw_strdup(gw_last_error());
 }
 
+#define TORN_FIRST 8u
+
+void gw_read_set_torn(struct gw_read_set *set, uint64_t remote, uint64_t local)
+{
+	struct gw_read_set_private *private = gw_read_set_private(set);
+	struct gw_torn_rows *torn = private->torn;
+	if (set->status)
+		return;
+	if (!torn || torn->count == torn->capacity) {
+		uint32_t count = torn ? torn->count : 0, capacity = torn ? 2 * torn->capacity : TORN_FIRST;
+		torn = gw_realloc(torn, 1, sizeof(*torn) + (size_t)capacity * sizeof(torn->rows[0]));
+		if (!torn) {
+			gw_read_set_fail(set, GW_NO_MEMORY);
+			return;
+		}
+		torn->count = count;
+		torn->capacity = capacity;
+		private->torn = torn;
+	}
+	torn->rows[torn->count++] = (struct gw_torn_row){remote, local};
+}
+
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region)
 {
 	if (region->id >= endpoint->peer.region_count)
@@ -160,6 +214,43 @@ static gw_status range_fail(const char *what, uint64_t bytes, uint64_t at, uint6
 {
 	return gw_fail(GW_RANGE, "read of %llu bytes at %llu of a %s of %llu bytes", (unsigned long long)bytes,
 		       (unsigned long long)at, what, (unsigned long long)end);
+}
+
+static gw_status row_fail(const struct gw_region *region, uint64_t bytes, uint64_t at)
+{
+	const struct gw_row_format *format = &region->rows.format;
+	return gw_fail(GW_INVALID,
+		       "read of %llu bytes at %llu of region %u: not one of its rows of %u bytes, which lie %u apart",
+		       (unsigned long long)bytes, (unsigned long long)at, region->id, format->payload_bytes,
+		       format->stride);
+}
+
+/* Versioned regions. */
+static gw_status gather_rows_check(const struct gw_region *region, const struct gw_gather *gather, size_t n)
+{
+	const struct gw_row_format *format = &region->rows.format;
+	struct gw_row_divider divider = gw_row_divider(format->stride);
+	uint64_t number;
+	if (gather->row_bytes == 0)
+		return GW_OK;
+	if (gather->row_bytes != format->payload_bytes)
+		return row_fail(region, gather->row_bytes, gather->remote[0]);
+	for (size_t i = 0; i < n; i++)
+		if (!gw_row_at(&divider, gather->remote[i], &number))
+			return row_fail(region, gather->row_bytes, gather->remote[i]);
+	return GW_OK;
+}
+
+static gw_status spans_rows_check(const struct gw_region *region, const struct gw_span *spans, size_t n)
+{
+	const struct gw_row_format *format = &region->rows.format;
+	struct gw_row_divider divider = gw_row_divider(format->stride);
+	uint64_t number;
+	for (size_t i = 0; i < n; i++)
+		if (spans[i].bytes &&
+		    (spans[i].bytes != format->payload_bytes || !gw_row_at(&divider, spans[i].remote, &number)))
+			return row_fail(region, spans[i].bytes, spans[i].remote);
+	return GW_OK;
 }
 
 gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer *buffer,
@@ -186,7 +277,7 @@ gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer
 	    gather->row_bytes > buffer->bytes - end)
 		return range_fail("destination", gather->row_bytes, gather->local + last_row * gather->stride,
 				  buffer->bytes);
-	return GW_OK;
+	return region->kind == GW_REGION_VERSIONED ? gather_rows_check(region, gather, n) : GW_OK;
 }
 
 gw_status gw_check_spans(const struct gw_region *region, const struct gw_buffer *buffer, const struct gw_span *spans,
@@ -199,5 +290,5 @@ gw_status gw_check_spans(const struct gw_region *region, const struct gw_buffer 
 		if (span->bytes > buffer->bytes || span->local > buffer->bytes - span->bytes)
 			return range_fail("destination", span->bytes, span->local, buffer->bytes);
 	}
-	return GW_OK;
+	return region->kind == GW_REGION_VERSIONED ? spans_rows_check(region, spans, n) : GW_OK;
 }

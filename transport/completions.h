@@ -23,8 +23,8 @@ struct gw_completions {
 	uint32_t note_count;       /* posted, not yet taken */
 	bool notes_next;           /* whose turn it is */
 	struct gw_note *delivered; /* freed by the next take */
-	char **texts;              /* read sets' error texts delivered, likewise */
-	size_t text_count, text_capacity;
+	void **kept;               /* read sets' error texts and torn rows delivered, likewise */
+	size_t kept_count, kept_capacity;
 };
 
 void gw_completions_begin(struct gw_completions *completions);
@@ -46,12 +46,18 @@ void gw_completions_post(struct gw_completions *completions, struct gw_note *not
 
 /* --- Read sets. --- */
 
+/* Rows that stayed torn. */
+struct gw_torn_rows {
+	uint32_t count, capacity;
+	struct gw_torn_row rows[];
+};
+
 /* The backend's words of a read set. */
 struct gw_read_set_private {
 	struct gw_read_set **link; /* what points to this set in its list; NULL: not started */
 	char *text;                /* of the first failure */
+	struct gw_torn_rows *torn; /* NULL: none */
 	bool accepted;             /* of at least one call something was */
-	uint64_t spare[1];
 };
 static_assert(sizeof(struct gw_read_set_private) == sizeof(((struct gw_read_set *)0)->private_words), "fits");
 
@@ -87,6 +93,9 @@ static inline void gw_read_set_forget(struct gw_read_set *set)
 /* The set fails with the status and the text of gw_last_error(), unless it has failed before. */
 void gw_read_set_fail(struct gw_read_set *set, gw_status status);
 
+/* Lists a row that stayed torn; the set fails where there is no memory for that. */
+void gw_read_set_torn(struct gw_read_set *set, uint64_t remote, uint64_t local);
+
 /* Completes the set if its last read was accepted and nothing can write to it any more. */
 static inline void gw_read_set_settle(struct gw_completions *completions, struct gw_read_set *set)
 {
@@ -104,7 +113,8 @@ static inline void gw_read_set_settle(struct gw_completions *completions, struct
 
 /* --- Checks that every backend makes before it sends anything. --- */
 
-/* GW_STALE, GW_RANGE or GW_INVALID with text, naming the first read that does not fit region or buffer. */
+/* GW_STALE, GW_RANGE or GW_INVALID with text, naming the first read that does not fit region or buffer; or that is no
+ * whole row of a versioned one. */
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region);
 gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer *buffer,
 			  const struct gw_gather *gather, size_t n);

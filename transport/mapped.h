@@ -9,10 +9,17 @@
 #define GW_MAPPED_RANGES (1u << 16)
 #define GW_MAPPED_BYTES  (64ull << 20)
 
+/* Looks at a row that changes, before it is given up. Between them pauses that double up to GW_MAPPED_PAUSES: together
+ * some 20 microseconds, many times what a writer needs. */
+#define GW_MAPPED_TRIES  16
+#define GW_MAPPED_PAUSES 64
+
 /* Copy the first of n reads that were checked (transport/completions.h), from a region's first byte to a buffer's.
- * Return how many, at least one if n > 0; *bytes: of these. */
-size_t gw_mapped_gather(const uint8_t *from, uint8_t *to, const struct gw_gather *gather, size_t n, uint64_t *bytes);
-size_t gw_mapped_readv(const uint8_t *from, uint8_t *to, const struct gw_span *spans, size_t n, uint64_t *bytes);
+ * Return how many, at least one if n > 0; *bytes: of these. Rows that stay torn are listed in the set. */
+size_t gw_mapped_gather(const struct gw_region *region, const uint8_t *from, uint8_t *to, struct gw_read_set *set,
+			const struct gw_gather *gather, size_t n, uint64_t *bytes);
+size_t gw_mapped_readv(const struct gw_region *region, const uint8_t *from, uint8_t *to, struct gw_read_set *set,
+		       const struct gw_span *spans, size_t n, uint64_t *bytes);
 
 /* Ends a read call of which `taken` of n reads were copied: all are accepted if the set has failed. Returns how many
  * are, for the caller to return. */

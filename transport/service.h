@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "core/base/row.h"
 #include "core/base/status.h"
 
 #define GW_REGIONS_MAX 256
@@ -12,7 +13,13 @@
 
 enum gw_region_kind {
 	GW_REGION_IMMUTABLE, /* never changes while its generation lives */
-	GW_REGION_VERSIONED, /* rows end in a sequence and a checksum */
+	GW_REGION_VERSIONED, /* rows that change while they are read */
+};
+
+/* The rows of a versioned region, from its first byte to its last (core/base/row.h). */
+struct gw_region_rows {
+	struct gw_row_format format;
+	uint64_t seed; /* of their hashes: no other region's while the server lives */
 };
 
 struct gw_service_limits {            /* exceeding one refuses or closes that client, and no other; 0: the default */
@@ -74,10 +81,11 @@ void gw_service_destroy(struct gw_service *service); /* after its listeners */
  */
 gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uint32_t key_bytes);
 
-/* Publishes memory. slice_bytes: power of two, or 0 for one slice. The memory stays the caller's and must not move. The
- * region's id is its number, from 0; its generation derives from the incarnation. */
+/* Publishes memory. slice_bytes: power of two, or 0 for one slice. rows: of memory that is written while it is read;
+ * NULL: it never changes. The memory stays the caller's and must not move. The region's id is its number, from 0; its
+ * generation derives from the incarnation. GW_INVALID: no power of two; not whole rows, or not aligned as they are. */
 gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
-			    enum gw_region_kind kind, uint32_t *region_id);
+			    const struct gw_region_rows *rows, uint32_t *region_id);
 
 /* Names the memfd that backs memory, from the memfd's first byte on: regions that lie in it can be mapped by clients of
  * this host (shm), whose listener seals it against new writers, shrinking and growing. The descriptor stays the

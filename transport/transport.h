@@ -15,6 +15,13 @@
  * Nothing locks on the data path.
  * Limits: every queue is bounded. A full one accepts nothing, a normal event: poll, then go on.
  *
+ * Rows that change: a versioned region is read row by row, while the server writes to it. A range of such a read is one
+ * row: it begins where a row begins and has its payload's length (or none); anything else fails the set with
+ * GW_INVALID. Payloads land as those of any region, trailers nowhere. No torn row is ever taken for a whole one: a row
+ * that was being written whenever it was looked at, a bounded number of times, is listed in the completion, which then
+ * is GW_AGAIN; all others are there, and the caller asks the server for those by a request, which waits for the writer.
+ * A read that is posted after a write was acknowledged sees it.
+ *
  * A destination belongs to the transport from acceptance to completion. Deadline, cancel and loss of the peer complete
  * a read set only when nothing can write to it any more; its destination is then undefined, and stays as it is.
  */
@@ -68,6 +75,12 @@ struct gw_gather {
 	uint32_t stride; /* bytes from one destination row to the next, >= row_bytes */
 };
 
+/* A row that did not stop changing: where it lies, and where it was to land (which is undefined now). */
+struct gw_torn_row {
+	uint64_t remote; /* byte offset in the region */
+	uint64_t local;  /* byte offset in the destination buffer */
+};
+
 /* What poll hands back: one for each connect, read set and request; never twice. */
 struct gw_completion {
 	void *cookie;
@@ -75,6 +88,10 @@ struct gw_completion {
 	const char *text;     /* "" or a line; valid until the next poll of this group */
 	const uint8_t *reply; /* requests only; valid until the next poll of this group */
 	uint32_t reply_bytes;
+	/* Read sets of versioned regions only, with GW_AGAIN: the rows that are not there, each once for each range
+	 * that asked for it; valid until the next poll of this group. */
+	uint32_t torn_count;
+	const struct gw_torn_row *torn;
 };
 
 enum gw_endpoint_state { GW_ENDPOINT_CONNECTING, GW_ENDPOINT_OPEN, GW_ENDPOINT_LOST };
@@ -98,6 +115,7 @@ struct gw_region {
 	uint32_t id;
 	uint32_t generation; /* changes when the server loads again; a read of an old one fails with GW_STALE */
 	enum gw_region_kind kind;
+	struct gw_region_rows rows; /* versioned */
 };
 
 /* Who answered: valid while the endpoint is open. */
@@ -180,8 +198,8 @@ struct gw_transport {
 	 * comes. The server may run it all the same. Already complete: nothing happens. */
 	void (*request_cancel)(struct gw_endpoint *endpoint, const void *cookie);
 
-	/* The region's memory where this process can address it (memory, shm), else NULL. Valid while the endpoint is
-	 * open. */
+	/* The region's memory where this process can address it (memory, shm), else NULL; NULL for a versioned one,
+	 * whose readers must know how. Valid while the endpoint is open. */
 	const uint8_t *(*map)(struct gw_endpoint *endpoint, const struct gw_region *region);
 
 	/* Up to max completions. Waits up to timeout_ns for the first one (0: not at all). Drives connections,

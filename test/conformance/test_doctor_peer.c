@@ -213,9 +213,7 @@ static void twin_begin(struct twin *twin, uint64_t incarnation, uint64_t claimed
 	assert_int_equal(gw_service_memory(twin->service, gw_arena_base(twin->arena), gw_arena_bytes(twin->arena),
 					   gw_arena_fd(twin->arena)),
 			 GW_OK);
-	assert_int_equal(
-		gw_service_expose(twin->service, gw_arena_base(twin->arena), BYTES, 0, GW_REGION_IMMUTABLE, &id),
-		GW_OK);
+	assert_int_equal(gw_service_expose(twin->service, gw_arena_base(twin->arena), BYTES, 0, NULL, &id), GW_OK);
 	snprintf(address.host, sizeof(address.host), "%016llx", (unsigned long long)incarnation);
 	gw_bed_pause(&twin->bed);
 	if (gw_listen(twin->bed.server_groups, 1, &address, twin->service, &twin->listener))

@@ -113,7 +113,7 @@ static bool live_in_child(const struct bed *bed)
 	uint32_t region;
 	gw_bed_name(bed->kind, &own.address);
 	if (gw_service_create(&identity, NULL, &own.service) != GW_OK ||
-	    gw_service_expose(own.service, own.memory, own.bytes, 0, GW_REGION_IMMUTABLE, &region) != GW_OK ||
+	    gw_service_expose(own.service, own.memory, own.bytes, 0, NULL, &region) != GW_OK ||
 	    gw_listen(&group, 1, &own.address, own.service, &own.listener) != GW_OK)
 		return false;
 	bool well = live(&own, false);
@@ -234,7 +234,7 @@ static void hub_begin(struct hub_bed *hub)
 	assert_int_equal(gw_poll_group_create(NULL, &hub->group), GW_OK);
 	assert_int_equal(gw_service_create(&identity, NULL, &hub->service), GW_OK);
 	uint32_t region;
-	assert_int_equal(gw_service_expose(hub->service, landing, READ_BYTES, 0, GW_REGION_IMMUTABLE, &region), GW_OK);
+	assert_int_equal(gw_service_expose(hub->service, landing, READ_BYTES, 0, NULL, &region), GW_OK);
 	assert_int_equal(gw_service_handle(hub->service, BED_OP_ECHO, stand_in_call, hub), GW_OK);
 	assert_int_equal(gw_listen(&hub->group, 1, &hub_connect.address, hub->service, &hub->listener), GW_OK);
 }

@@ -25,7 +25,7 @@ static void hello(void **state)
 	assert_int_equal(peer->regions[0].bytes, one.bed.bytes);
 	assert_int_equal(peer->regions[1].bytes, 0);
 	assert_int_equal(peer->regions[2].id, 2);
-	assert_int_equal(peer->regions[2].kind, GW_REGION_VERSIONED);
+	assert_int_equal(peer->regions[2].kind, GW_REGION_IMMUTABLE);
 	const uint8_t *map = gw_endpoint_map(one.endpoint, &one.region);
 	if (!gw_bed_is_mapped(one.bed.kind)) {
 		assert_null(map);
@@ -352,7 +352,7 @@ static gw_status live(struct life *life)
 		status = gw_service_memory(life->service, life->memory, gw_arena_bytes(life->arena),
 					   gw_arena_fd(life->arena));
 	if (!status)
-		status = gw_service_expose(life->service, life->memory, 4096, 0, GW_REGION_IMMUTABLE, &id);
+		status = gw_service_expose(life->service, life->memory, 4096, 0, NULL, &id);
 	if (!status)
 		status = gw_service_handle(life->service, 1, echo, NULL);
 	if (!status)

@@ -313,7 +313,7 @@ static void clients_of_a_thread_that_sleeps_elsewhere(void **state)
 		groups[i] = threads[i].group = gw_bed_group(kind);
 	assert_int_equal(gw_service_create(&identity, NULL, &service), GW_OK);
 	if (gw_bed_is_mapped(kind))
-		assert_int_equal(gw_service_expose(service, NULL, 0, 0, GW_REGION_IMMUTABLE, &(uint32_t){0}), GW_OK);
+		assert_int_equal(gw_service_expose(service, NULL, 0, 0, NULL, &(uint32_t){0}), GW_OK);
 	gw_bed_name(kind, &address);
 	assert_int_equal(gw_listen(groups, THREADS, &address, service, &listener), GW_OK);
 	if (strcmp(kind->scheme, "verbs") != 0)

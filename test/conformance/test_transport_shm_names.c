@@ -114,8 +114,7 @@ static void memory_that_cannot_be_shared(void **state)
 		assert_int_equal(gw_service_create(&identity, NULL, &service), GW_OK);
 		/* Nothing named; no memfd; a memfd that holds only a part of it; all well. */
 		const uint8_t *base = way > 1 ? gw_arena_base(arena) : bytes;
-		assert_int_equal(gw_service_expose(service, base + (way == 2 ? 8192 - 100 : 0), 4096, 0,
-						   GW_REGION_IMMUTABLE, &id),
+		assert_int_equal(gw_service_expose(service, base + (way == 2 ? 8192 - 100 : 0), 4096, 0, NULL, &id),
 				 GW_OK);
 		if (way == 1)
 			assert_int_equal(gw_service_memory(service, bytes, sizeof(bytes), -1), GW_OK);

@@ -7,7 +7,7 @@
 #include "test/fuzz/fuzz_driver.h"
 #include "transport/tcp/client.h"
 
-#define QUESTIONS 8
+#define QUESTIONS 9
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -45,14 +45,15 @@ static bool say_hello(struct tcp_io *io)
 		struct wire_challenge challenge;
 		struct wire_header welcome_header;
 		struct wire_welcome welcome;
-		struct wire_region region;
+		struct wire_region region, rows;
 	} __attribute__((packed)) hello = {
 		.challenge_header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
 		.challenge = {.magic = WIRE_MAGIC, .version = WIRE_VERSION},
-		.welcome_header = {.bytes = sizeof(struct wire_welcome) + sizeof(struct wire_region),
+		.welcome_header = {.bytes = sizeof(struct wire_welcome) + 2 * sizeof(struct wire_region),
 				   .type = WIRE_WELCOME},
-		.welcome = {.region_count = 1, .requests_max = 4},
+		.welcome = {.region_count = 2, .requests_max = 4},
 		.region = {.bytes = 1 << 20, .generation = 1},
+		.rows = {.bytes = 6400, .id = 1, .generation = 1, .kind = GW_REGION_VERSIONED, .row_bytes = 40},
 	};
 	return fuzz_feed(io, (const uint8_t *)&hello, sizeof(hello), SIZE_MAX, SIZE_MAX);
 }
@@ -69,7 +70,8 @@ static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct 
 	struct gw_gather scattered = {.remote = remote, .rows = rows, .row_bytes = 20, .stride = 24};
 	struct gw_gather large = {.remote = remote, .row_bytes = 2100, .stride = 2101};
 	struct gw_gather direct = {.remote = remote, .row_bytes = 1000, .stride = 1000};
-	for (int i = 0; i < 6; i++)
+	struct gw_gather versioned = {.remote = remote, .rows = rows, .row_bytes = 40, .stride = 50};
+	for (int i = 0; i < 7; i++)
 		sets[i] = (struct gw_read_set){.cookie = &sets[i], .deadline_ns = GW_NO_DEADLINE};
 	gw_tcp_gather(endpoint, &sets[0], region, &buffers[0], &packed, 16, true);
 	gw_tcp_gather(endpoint, &sets[1], region, &buffers[1], &scattered, 16, true);
@@ -79,21 +81,22 @@ static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct 
 	gw_tcp_gather(endpoint, &sets[4], region, &buffers[4], &direct, 9, true);
 	gw_tcp_request(endpoint, 1, 7, NULL, 0, GW_NO_DEADLINE, NULL);
 	gw_tcp_readv(endpoint, &sets[5], region, &buffers[5], apart, 2, true);
+	gw_tcp_gather(endpoint, &sets[6], &endpoint->peer.regions[1], &buffers[6], &versioned, 16, true);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	static const size_t sizes[] = {1, 7, 64, 1000, 4096, 100000, 1u << 20, 3};
-	static const uint64_t bytes[6] = {320, 15 * 24 + 20, 100, 3 * 2101 + 2100, 9000, 8403};
-	struct gw_buffer buffers[6];
-	struct gw_read_set sets[6];
+	static const uint64_t bytes[7] = {320, 15 * 24 + 20, 100, 3 * 2101 + 2100, 9000, 8403, 15 * 50 + 40};
+	struct gw_buffer buffers[7];
+	struct gw_read_set sets[7];
 	struct gw_endpoint *endpoint;
 	uint32_t expected = 1, completed = 0;
 	if (!loop)
 		set_up();
 	if (n == 0)
 		return 0;
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 7; i++)
 		buffers[i] = (struct gw_buffer){.base = malloc(bytes[i]), .bytes = bytes[i]};
 	if (gw_tcp_connect(loop, &options, &expected, &endpoint))
 		abort();
@@ -127,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	/* Without a hello nothing was asked; with one from the input, nothing either. */
 	if (completed != expected || !fuzz_gone || loop->ios || loop->clients)
 		abort();
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 7; i++)
 		free(buffers[i].base);
 	return 0;
 }

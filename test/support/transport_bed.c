@@ -105,6 +105,16 @@ static gw_status defer(struct bed *bed, const struct gw_call *call, struct gw_re
 	return GW_OK;
 }
 
+static gw_status row_write(struct bed *bed, const struct gw_call *call)
+{
+	uint32_t number;
+	check(call->byte_count == 4 + bed->row_format.format.payload_bytes, "a row's bytes");
+	memcpy(&number, call->bytes, 4);
+	check(number < bed->row_count, "a row's number");
+	gw_bed_row_write(bed, number, call->bytes + 4);
+	return GW_OK;
+}
+
 static gw_status handler(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	struct bed *bed = context;
@@ -121,6 +131,8 @@ static gw_status handler(void *context, const struct gw_call *call, struct gw_re
 	}
 	if (call->op == BED_OP_DEFER)
 		return defer(bed, call, reply);
+	if (call->op == BED_OP_WRITE)
+		return row_write(bed, call);
 	bool large = call->op == BED_OP_LARGE || call->op == BED_OP_RESERVE;
 	if (call->op == BED_OP_RESERVE) {
 		gw_status status = gw_reply_reserve(reply, number);
@@ -193,6 +205,42 @@ static void make_memory(struct bed *bed, enum gw_huge_policy huge)
 	}
 }
 
+static void make_rows(struct bed *bed, const struct bed_options *options)
+{
+	struct gw_arena_options memory = {.name = "rows", .numa = GW_NUMA_LOCAL, .shareable = true};
+	struct gw_region_rows *rows = &bed->row_format;
+	uint32_t id;
+	rows->seed = BED_SEED;
+	bed->row_count = options->row_count;
+	check(gw_row_format_init(options->row_bytes, &rows->format) == GW_OK, "row format");
+	uint64_t bytes = (uint64_t)bed->row_count * rows->format.stride;
+	check(gw_arena_create(bytes, &memory, &bed->row_arena) == GW_OK, "rows");
+	bed->rows = gw_arena_base(bed->row_arena);
+	for (uint32_t i = 0; i < bed->row_count; i++)
+		gw_row_make(&rows->format, rows->seed, i, gw_bed_row(bed, i), NULL);
+	if (bed->arena)
+		check(gw_service_memory(bed->service, bed->rows, gw_arena_bytes(bed->row_arena),
+					gw_arena_fd(bed->row_arena)) == GW_OK,
+		      "memory of rows");
+	check(gw_service_expose(bed->service, bed->rows, bytes, 1 << 16, rows, &id) == GW_OK && id == BED_ROWS, "rows");
+}
+
+uint8_t *gw_bed_row(struct bed *bed, uint32_t i)
+{
+	return bed->rows + (uint64_t)i * bed->row_format.format.stride;
+}
+
+void gw_bed_row_write(struct bed *bed, uint32_t i, const void *payload)
+{
+	const struct gw_region_rows *rows = &bed->row_format;
+	if (!rows->format.versioned) {
+		gw_row_store(&rows->format, gw_bed_row(bed, i), payload);
+		return;
+	}
+	uint64_t sequence = gw_row_lock(&rows->format, gw_bed_row(bed, i));
+	gw_row_publish(&rows->format, rows->seed, i, gw_bed_row(bed, i), sequence, payload);
+}
+
 void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed_options *options)
 {
 	static const struct bed_options none;
@@ -220,14 +268,14 @@ void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed
 					gw_arena_fd(bed->arena)) == GW_OK,
 		      "memory");
 	uint32_t id;
-	check(gw_service_expose(bed->service, bed->memory, bed->bytes, 64 << 10, GW_REGION_IMMUTABLE, &id) == GW_OK &&
-		      id == 0,
+	check(gw_service_expose(bed->service, bed->memory, bed->bytes, 64 << 10, NULL, &id) == GW_OK && id == 0,
 	      "region 0");
-	check(gw_service_expose(bed->service, NULL, 0, 0, GW_REGION_IMMUTABLE, &id) == GW_OK, "region 1");
-	check(gw_service_expose(bed->service, bed->memory + bed->bytes - 1000, 1000, 0, GW_REGION_VERSIONED, &id) ==
-		      GW_OK,
+	check(gw_service_expose(bed->service, NULL, 0, 0, NULL, &id) == GW_OK, "region 1");
+	check(gw_service_expose(bed->service, bed->memory + bed->bytes - 1000, 1000, 0, NULL, &id) == GW_OK,
 	      "region 2");
-	for (uint16_t op = BED_OP_ECHO; op <= BED_OP_RESERVE; op++)
+	if (options->row_bytes)
+		make_rows(bed, options);
+	for (uint16_t op = BED_OP_ECHO; op <= BED_OP_WRITE; op++)
 		check(gw_service_handle(bed->service, op, handler, bed) == GW_OK, "handler");
 	for (uint32_t i = 0; i < bed->thread_count; i++)
 		bed->server_groups[i] = gw_bed_group(kind);
@@ -259,6 +307,7 @@ void gw_bed_end(struct bed *bed)
 	if (!bed->arena)
 		free(bed->memory);
 	gw_arena_destroy(bed->arena);
+	gw_arena_destroy(bed->row_arena);
 }
 
 void gw_bed_pause(struct bed *bed)

@@ -19,6 +19,10 @@
 #define BED_OP_SLOW     5 /* u32 ms: sleeps, then replies nothing */
 #define BED_OP_DEFER    6 /* has more to do until bed->release; then replies with what it got */
 #define BED_OP_RESERVE  7 /* u32 n: as LARGE, of a reply that was reserved */
+#define BED_OP_WRITE    8 /* u32 i, payload: writes row i of the versioned region */
+
+#define BED_ROWS 3 /* the versioned region, where a test wants one */
+#define BED_SEED 0x5eed
 
 struct bed_kind {
 	const char *name;   /* "tcp/epoll" */
@@ -44,13 +48,19 @@ struct bed_options {
 	uint16_t port;        /* 0: any */
 	const char *key;
 	enum gw_huge_policy huge; /* shm: of the memory */
+	uint32_t row_bytes;       /* payload of the rows of region BED_ROWS; 0: there is none */
+	uint32_t row_count;
 	struct gw_service_limits limits;
 };
 
 struct bed {
 	const struct bed_kind *kind;
-	uint8_t *memory;        /* region 0: pseudo-random; region 1: empty; region 2: its last 1000 bytes, versioned */
+	uint8_t *memory;        /* region 0: pseudo-random; region 1: empty; region 2: its last 1000 bytes */
 	struct gw_arena *arena; /* the memory's, or NULL */
+	uint8_t *rows;          /* region BED_ROWS: zeros at first */
+	struct gw_arena *row_arena;
+	struct gw_region_rows row_format;
+	uint32_t row_count;
 	uint64_t bytes;
 	struct gw_service *service;
 	uint32_t thread_count;
@@ -70,6 +80,9 @@ pid_t gw_bed_fork(void);
 /* Each prints and exits on failure, but for the ones that return a status. */
 void gw_bed_begin(struct bed *bed, const struct bed_kind *kind, const struct bed_options *options);
 void gw_bed_end(struct bed *bed);
+/* A row of region BED_ROWS; and a write to it, by any thread. */
+uint8_t *gw_bed_row(struct bed *bed, uint32_t i);
+void gw_bed_row_write(struct bed *bed, uint32_t i, const void *payload);
 /* Server threads stop polling, and go on. */
 void gw_bed_pause(struct bed *bed);
 void gw_bed_resume(struct bed *bed);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/rng.h"
 #include "test/support/transport_bed.h"
 #include "transport/tcp/wire.h"
 
@@ -175,7 +176,7 @@ static const struct limits {
 	{WIRE_HELLO, true, 12, 4096},
 	{WIRE_CHALLENGE, false, 12, 4096},
 	{WIRE_PROOF, true, 32, 32},
-	{WIRE_WELCOME, false, 56, 56 + 24 * GW_REGIONS_MAX},
+	{WIRE_WELCOME, false, 56, 56 + 32 * GW_REGIONS_MAX},
 	{WIRE_GATHER, true, 32, 32 + 8 * WIRE_RANGES_MAX},
 	{WIRE_READV, true, 32, 32 + 12 * WIRE_RANGES_MAX},
 	{WIRE_REQUEST, true, 8, 8 + GW_REQUEST_BYTES_MAX},
@@ -185,6 +186,7 @@ static const struct limits {
 	{WIRE_ERROR, false, 0, WIRE_ERROR_TEXT},
 	{WIRE_PONG, false, 0, 0},
 	{WIRE_MEMORY, false, 8, 8 + 8 * 16 + 16 * 256},
+	{WIRE_TORN, false, 0, 4 * WIRE_RANGES_MAX},
 };
 
 static gw_status header_with(uint8_t type, uint32_t bytes, uint8_t status, uint16_t op, bool from_client)
@@ -282,7 +284,12 @@ static gw_status welcome(uint32_t region_count, uint32_t n, int word, uint32_t v
 	struct body body = body_begin(n);
 	memcpy(body.at, &head, n < sizeof(head) ? n : sizeof(head));
 	for (uint32_t i = 0; sizeof(head) + (i + 1) * WIRE_REGION_BYTES <= n; i++) {
-		struct wire_region region = {.bytes = i * 100ull, .id = i, .generation = i ^ 5, .kind = i % 2};
+		struct wire_region region = {.bytes = i * 100ull,
+					     .id = i,
+					     .generation = i ^ 5,
+					     .kind = i % 2,
+					     .row_bytes = i % 2 * 4,
+					     .seed = i % 2 * 99};
 		memcpy(body.at + sizeof(head) + i * WIRE_REGION_BYTES, &region, sizeof(region));
 	}
 	if (word >= 0)
@@ -293,6 +300,7 @@ static gw_status welcome(uint32_t region_count, uint32_t n, int word, uint32_t v
 		assert_int_equal(regions[i].id, i);
 		assert_int_equal(regions[i].generation, i ^ 5);
 		assert_int_equal(regions[i].kind, i % 2);
+		assert_true(word >= 0 || regions[i].rows.format.stride == i % 2 * 4);
 	}
 	free(body.memory);
 	return status;
@@ -302,21 +310,26 @@ static void welcomes(void **state)
 {
 	(void)state;
 	for (uint32_t count = 0; count <= GW_REGIONS_MAX; count++) {
-		uint32_t n = 56 + 24 * count;
+		uint32_t n = 56 + 32 * count;
 		assert_int_equal(welcome(count, n, -1, 0), GW_OK);
 		assert_int_equal(welcome(count, n - 1, -1, 0), GW_PROTOCOL);
 		assert_int_equal(welcome(count, n + 1, -1, 0), GW_PROTOCOL);
 		assert_int_equal(welcome(count + 1, n, -1, 0), GW_PROTOCOL);
-		assert_int_equal(welcome(count + (1u << 29), n, -1, 0),
-				 GW_PROTOCOL); /* times 24: the same in 32 bits */
+		assert_int_equal(welcome(count + (1u << 27), n, -1, 0),
+				 GW_PROTOCOL); /* times 32: the same in 32 bits */
 	}
-	assert_int_equal(welcome(GW_REGIONS_MAX + 1, 56 + 24 * (GW_REGIONS_MAX + 1), -1, 0), GW_PROTOCOL);
-	assert_int_equal(welcome(1, 56 + 24, 52 / 4, 0), GW_PROTOCOL); /* no request allowed */
+	assert_int_equal(welcome(GW_REGIONS_MAX + 1, 56 + 32 * (GW_REGIONS_MAX + 1), -1, 0), GW_PROTOCOL);
+	assert_int_equal(welcome(1, 56 + 32, 52 / 4, 0), GW_PROTOCOL); /* no request allowed */
 	for (int region = 0; region < 3; region++) {
-		int word = (56 + 24 * region) / 4;
-		assert_int_equal(welcome(3, 56 + 72, word + 2, 3), GW_PROTOCOL); /* id */
-		assert_int_equal(welcome(3, 56 + 72, word + 4, 2), GW_PROTOCOL); /* kind */
-		assert_int_equal(welcome(3, 56 + 72, word + 5, 1), GW_PROTOCOL); /* zero */
+		const uint32_t n = 56 + 96;
+		int word = (56 + 32 * region) / 4;
+		assert_int_equal(welcome(3, n, word + 2, 3), GW_PROTOCOL); /* id */
+		assert_int_equal(welcome(3, n, word + 4, 2), GW_PROTOCOL); /* kind */
+		assert_int_equal(welcome(3, n, word + 4, region != 1), GW_PROTOCOL);
+		assert_int_equal(welcome(3, n, word + 5, 3), GW_PROTOCOL); /* rows of 32 bytes: not so many fit */
+		assert_int_equal(welcome(3, n, word + 5, GW_ROW_PAYLOAD_MAX + 1), GW_PROTOCOL);
+		assert_int_equal(welcome(3, n, word + 5, 0), region == 1 ? GW_PROTOCOL : GW_OK);
+		assert_int_equal(welcome(3, n, word + 6, 1), region == 1 ? GW_OK : GW_PROTOCOL); /* seed */
 	}
 }
 
@@ -378,6 +391,73 @@ static void memories(void **state)
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
 		if (memory(n, changes[i].word, changes[i].value) != changes[i].status)
 			fail_msg("change %zu: %s", i, gw_status_text(memory(n, changes[i].word, changes[i].value)));
+}
+
+/* Rows that change lie so that they can be looked at word by word. */
+static void memories_of_rows(void **state)
+{
+	(void)state;
+	struct {
+		struct wire_memory head;
+		uint64_t bytes;
+		struct wire_place place;
+	} told = {{1, 1}, 2000, {0, 0, 0}};
+	struct gw_region region = {.bytes = 960, .kind = GW_REGION_VERSIONED};
+	struct wire_memories out;
+	for (uint32_t offset = 0; offset < 64; offset++) {
+		told.place.offset = offset;
+		assert_int_equal(gw_wire_memory((const uint8_t *)&told, sizeof(told), &region, 1, &out),
+				 offset % 16 ? GW_PROTOCOL : GW_OK);
+	}
+}
+
+/* One range of so many bytes there. */
+static gw_status row_at(const struct gw_row_format *format, uint64_t at, uint32_t bytes)
+{
+	struct wire_read read = {.count = 1, .length = bytes, .width = 8};
+	struct wire_ranges ranges;
+	uint8_t body[WIRE_READ_BYTES + 8];
+	memcpy(body, &read, sizeof(read));
+	memcpy(body + WIRE_READ_BYTES, &at, 8);
+	assert_int_equal(gw_wire_ranges(WIRE_GATHER, body, sizeof(body), &ranges), GW_OK);
+	return gw_wire_rows_check(&ranges, format);
+}
+
+static void rows(void **state)
+{
+	(void)state;
+	static const uint32_t sizes[] = {1, 2, 4, 8, 3, 16, 17, 100, 1600, 65536, GW_ROW_PAYLOAD_MAX};
+	uint64_t seed = 1;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct gw_row_format format;
+		assert_int_equal(gw_row_format_init(sizes[i], &format), GW_OK);
+		for (int round = 0; round < 1000; round++) {
+			seed = gw_mix64(seed + 1);
+			uint64_t at = seed >> (seed & 63);
+			at = round % 2 ? at : at - at % format.stride;
+			assert_int_equal(row_at(&format, at, sizes[i]), at % format.stride ? GW_INVALID : GW_OK);
+		}
+		assert_int_equal(row_at(&format, 0, sizes[i] + 1), GW_INVALID);
+		assert_int_equal(row_at(&format, 0, sizes[i] - 1), sizes[i] == 1 ? GW_OK : GW_INVALID);
+		assert_int_equal(row_at(&format, 1, 0), GW_OK);
+	}
+}
+
+static void torn(void **state)
+{
+	(void)state;
+	uint32_t numbers[] = {0, 3, 4, 9};
+	const uint8_t *body = (const uint8_t *)numbers;
+	for (uint32_t n = 0; n <= sizeof(numbers); n++)
+		assert_int_equal(gw_wire_torn(body, n, 10), n % 4 ? GW_PROTOCOL : GW_OK);
+	assert_int_equal(gw_wire_torn(body, sizeof(numbers), 9), GW_PROTOCOL);
+	assert_int_equal(gw_wire_torn(body, 4, 0), GW_PROTOCOL);
+	numbers[2] = 3; /* twice */
+	assert_int_equal(gw_wire_torn(body, sizeof(numbers), 10), GW_PROTOCOL);
+	numbers[2] = 2;
+	assert_int_equal(gw_wire_torn(body, sizeof(numbers), 10), GW_PROTOCOL);
+	numbers[3] = numbers[2] = UINT32_MAX;
+	assert_int_equal(gw_wire_torn(body, sizeof(numbers), UINT32_MAX), GW_PROTOCOL);
 }
 
 /* A read of `read`'s ranges in n bytes; lengths, for READV, are all `length`. */
@@ -482,6 +562,9 @@ int main(void)
 		cmocka_unit_test(greetings),
 		cmocka_unit_test(welcomes),
 		cmocka_unit_test(memories),
+		cmocka_unit_test(memories_of_rows),
+		cmocka_unit_test(rows),
+		cmocka_unit_test(torn),
 		cmocka_unit_test(reads),
 		cmocka_unit_test(payloads),
 	};

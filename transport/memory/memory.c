@@ -232,7 +232,8 @@ static size_t memory_readv(struct gw_endpoint *base, struct gw_read_set *set, co
 	uint64_t bytes = 0;
 	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
 	if (!status)
-		taken = gw_mapped_readv(endpoint->link.service->bases[region->id], buffer->base, spans, n, &bytes);
+		taken = gw_mapped_readv(&endpoint->regions[region->id], endpoint->link.service->bases[region->id],
+					buffer->base, set, spans, n, &bytes);
 	memory_leave(endpoint, set, status, taken, bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
 }
@@ -250,7 +251,8 @@ static size_t memory_gather(struct gw_endpoint *base, struct gw_read_set *set, c
 	uint64_t bytes = 0;
 	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
 	if (!status)
-		taken = gw_mapped_gather(endpoint->link.service->bases[region->id], buffer->base, gather, n, &bytes);
+		taken = gw_mapped_gather(&endpoint->regions[region->id], endpoint->link.service->bases[region->id],
+					 buffer->base, set, gather, n, &bytes);
 	memory_leave(endpoint, set, status, taken, bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
 }
@@ -378,7 +380,8 @@ static void memory_request_cancel(struct gw_endpoint *base, const void *cookie)
 static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_region *region)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	if (gw_check_region(base, region) || !gw_memory_enter(&endpoint->link))
+	if (gw_check_region(base, region) || endpoint->regions[region->id].kind == GW_REGION_VERSIONED ||
+	    !gw_memory_enter(&endpoint->link))
 		return NULL;
 	const uint8_t *mapped = endpoint->link.service->bases[region->id];
 	gw_memory_leave(&endpoint->link);

@@ -71,7 +71,8 @@ static size_t shm_readv(struct gw_endpoint *base, struct gw_read_set *set, const
 	if (status)
 		gw_read_set_fail(set, status);
 	else
-		taken = gw_mapped_readv(base_of(client, region->id), buffer->base, spans, n, &bytes);
+		taken = gw_mapped_readv(&client->regions[region->id], base_of(client, region->id), buffer->base, set,
+					spans, n, &bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
@@ -90,14 +91,16 @@ static size_t shm_gather(struct gw_endpoint *base, struct gw_read_set *set, cons
 	if (status)
 		gw_read_set_fail(set, status);
 	else
-		taken = gw_mapped_gather(base_of(client, region->id), buffer->base, gather, n, &bytes);
+		taken = gw_mapped_gather(&client->regions[region->id], base_of(client, region->id), buffer->base, set,
+					 gather, n, &bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
 static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *region)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	if (client->phase != CLIENT_OPEN || gw_check_region(base, region))
+	if (client->phase != CLIENT_OPEN || gw_check_region(base, region) ||
+	    client->regions[region->id].kind == GW_REGION_VERSIONED)
 		return NULL;
 	return base_of(client, region->id);
 }

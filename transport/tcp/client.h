@@ -42,6 +42,11 @@ struct client_frame {
 	struct gw_note *note;    /* requests; likewise */
 	uint64_t deadline_ns;    /* requests */
 	struct tcp_dest dest;
+	/* Reads of versioned regions: the ranges, for those that are torn; and whether the payload has come. */
+	bool rows, landed;
+	uint32_t count;
+	const struct gw_span *spans;
+	struct gw_gather gather; /* spans == NULL */
 };
 
 struct tcp_client {

@@ -146,6 +146,8 @@ static struct client_frame *frame_push(struct tcp_client *client, struct gw_read
 	struct wire_header header = {.bytes = bytes, .type = type, .tag = ++client->tag};
 	struct client_frame *frame = gw_tcp_client_push(client, &header);
 	frame->set = set;
+	frame->count = read->count;
+	frame->rows = client->regions[read->region].kind == GW_REGION_VERSIONED;
 	set->frames_open++;
 	return frame;
 }
@@ -174,13 +176,15 @@ size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const st
 					 .generation = region->generation,
 					 .count = count,
 					 .length = gather->row_bytes};
-		struct client_frame *frame =
-			frame_push(client, set, WIRE_GATHER, &read, gather->remote + taken, sizeof(uint64_t));
+		struct client_frame *frame = frame_push(client, set, WIRE_GATHER, &read, rest.remote, sizeof(uint64_t));
 		if (!frame)
 			break;
 		frame->bytes = (uint64_t)count * gather->row_bytes;
 		frame->dest = gw_tcp_dest_gather(buffer->base, &rest, count);
+		if (frame->rows)
+			frame->gather = rest;
 		taken += count;
+		rest.remote += count;
 		if (rest.rows)
 			rest.rows += count;
 		else
@@ -233,6 +237,7 @@ size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const str
 		}
 		frame->bytes = bytes;
 		frame->dest = gw_tcp_dest_spans(buffer->base, spans + taken, count, bytes);
+		frame->spans = spans + taken;
 		taken += count;
 	}
 	return post_end(client, set, n, taken, last);

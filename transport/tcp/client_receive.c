@@ -1,6 +1,7 @@
 /* Answers on their way in.
  *
  *   header ─▶ DATA  ─▶ in place where the destination is contiguous and long, else staging buffer ─▶ rows
+ *                  └─▶ of rows that change: the question is open until TORN has told which of them are not whole
  *          ─▶ REPLY ─▶ a block of its own, allocated once its length is known and within the limit
  *          ─▶ ERROR, PONG, hello ─▶ whole in the staging buffer
  *
@@ -27,7 +28,7 @@ static bool expects_direct(struct tcp_client *client)
 	if (client->phase != CLIENT_OPEN || client_queued(client) == 0)
 		return false;
 	const struct client_frame *frame = client_oldest(client);
-	return frame->set && frame->dest.direct && frame->bytes >= CLIENT_DIRECT_MIN;
+	return frame->set && !frame->landed && frame->dest.direct && frame->bytes >= CLIENT_DIRECT_MIN;
 }
 
 static struct iovec staging_room(struct tcp_client *client)
@@ -87,6 +88,13 @@ static void receive_answered(struct tcp_client *client)
 	gw_tcp_client_room(client);
 }
 
+/* Its payload is there; which rows of it are torn comes next. */
+static void receive_landed(struct tcp_client *client)
+{
+	client->in_body = false;
+	client_oldest(client)->landed = true;
+}
+
 /* How many bytes the next wake-up should bring. Never more than what is left of the answer, since nothing may come
  * behind it; and a quarter of the receive buffer, so that the peer goes on sending while we copy. (A mark near the
  * buffer's size would make the kernel enlarge that and clamp the window to the mark.) */
@@ -124,7 +132,9 @@ static gw_status begin_body(struct tcp_client *client)
 	bool read = frame->type == WIRE_GATHER || frame->type == WIRE_READV;
 	if (header->type == WIRE_ERROR && frame->type != WIRE_PING)
 		return GW_OK;
-	if (header->type == WIRE_DATA && read && header->bytes == frame->bytes)
+	if (header->type == WIRE_DATA && read && !frame->landed && header->bytes == frame->bytes)
+		return GW_OK;
+	if (header->type == WIRE_TORN && frame->landed)
 		return GW_OK;
 	if (header->type == WIRE_PONG && frame->type == WIRE_PING)
 		return GW_OK;
@@ -168,6 +178,29 @@ static gw_status receive_take_error(struct tcp_client *client, const uint8_t *bo
 	return GW_OK;
 }
 
+/* Rows that are not there are listed in the set. */
+static gw_status receive_take_torn(struct tcp_client *client, const uint8_t *body)
+{
+	struct client_frame *frame = client_oldest(client);
+	char text[GW_ADDRESS_MAX];
+	gw_status status = gw_wire_torn(body, client->header.bytes, frame->count);
+	if (status)
+		return gw_context(status, "%s", gw_tcp_client_name(client, text));
+	for (uint32_t at = 0; frame->set && at < client->header.bytes; at += 4) {
+		uint32_t i;
+		memcpy(&i, body + at, 4);
+		if (frame->spans) {
+			gw_read_set_torn(frame->set, frame->spans[i].remote, frame->spans[i].local);
+		} else {
+			uint64_t row = frame->gather.rows ? frame->gather.rows[i] : i;
+			gw_read_set_torn(frame->set, frame->gather.remote[i],
+					 frame->gather.local + row * frame->gather.stride);
+		}
+	}
+	receive_answered(client);
+	return GW_OK;
+}
+
 static void receive_take_reply(struct tcp_client *client)
 {
 	struct client_frame *frame = client_oldest(client);
@@ -198,6 +231,8 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 		return receive_take_error(client, body);
 	if (client->phase != CLIENT_OPEN)
 		return gw_tcp_client_hello(client, &client->header, body);
+	if (client->header.type == WIRE_TORN)
+		return receive_take_torn(client, body);
 	receive_answered(client); /* PONG */
 	return GW_OK;
 }
@@ -221,6 +256,8 @@ static void take_part(struct tcp_client *client, bool *more)
 		*more = false;
 	else if (client->header.type == WIRE_REPLY)
 		receive_take_reply(client);
+	else if (frame->rows)
+		receive_landed(client);
 	else
 		receive_answered(client);
 }

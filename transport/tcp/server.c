@@ -47,6 +47,7 @@ static void server_gone(struct tcp_io *io)
 	struct tcp_server *server = tcp_server_of_io(io);
 	server->loop->ios--;
 	gw_reply_end(&server->task.reply);
+	gw_tcp_answer_end(&server->read);
 	gw_free(server->in);
 	gw_free(server->out);
 	gw_tcp_listener_release(server->listener);
@@ -141,6 +142,7 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 	struct wire_header data = {.bytes = (uint32_t)server->read.ranges.bytes, .type = WIRE_DATA, .tag = header->tag};
 	memcpy(server->out + server->out_end, &data, sizeof(data));
 	server->out_end += WIRE_HEADER_BYTES;
+	server->tag = header->tag;
 	server->reading = true;
 }
 
@@ -149,6 +151,14 @@ static bool go_on_reading(struct tcp_server *server)
 {
 	if (!gw_tcp_answer_gather(&server->read, server->out, &server->out_end, server->out_capacity))
 		return false;
+	if (server->read.rows) {
+		gw_status status = gw_tcp_answer_close(&server->read, server->tag, server->out, &server->out_end,
+						       server->out_capacity);
+		if (status == GW_AGAIN)
+			return false;
+		if (status)
+			gw_tcp_server_answer_error(server, status, server->tag);
+	}
 	server->reading = false;
 	server->in_begin += server->frame_bytes;
 	return true;

@@ -49,8 +49,8 @@ struct tcp_server {
 	struct tcp_answer read;
 	/* The request, and its reply while that is being sent, header included. */
 	struct gw_task task;
-	uint64_t tag;
-	bool queued; /* in the loop's queue of deferred calls */
+	uint64_t tag; /* of the read or request */
+	bool queued;  /* in the loop's queue of deferred calls */
 	struct tcp_server *next_queued;
 	bool replying;
 	uint32_t reply_sent, reply_bytes;

@@ -1,12 +1,20 @@
 /* Answering a read: the frame is decoded and every range checked against the region before a byte is touched; then
  * ranges are gathered into the connection's output buffer, whole ones with prefetch while they fit, and the one that
  * does not fit in parts, over as many calls as the buffer needs emptying. The payload is copied once, from the region
- * to the buffer. Fails only at the begin: a malformed frame, an unknown or stale region, a range past its end. */
+ * to the buffer. Fails only at the begin: a malformed frame, an unknown or stale region, a range past its end.
+ *
+ * A row that changes is never sent in part before it is known to be whole: one that does not fit waits for the buffer
+ * to be emptied, and one that is longer than the buffer is copied into a block of its own first. A few looks decide
+ * whether it is torn, since this thread serves others too; which ones were is told behind the payload. There too the
+ * answer may fail, for want of memory. */
 #include "transport/tcp/server_answer.h"
 
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "transport/copy.h"
+
+#define ROW_TRIES 4
 
 static gw_status tcp_answer_check(const struct wire_ranges *ranges, const struct gw_service *service)
 {
@@ -15,7 +23,11 @@ static gw_status tcp_answer_check(const struct wire_ranges *ranges, const struct
 		return gw_fail(GW_RANGE, "region %u; the server has %u", read->region, service->region_count);
 	if (read->generation != service->regions[read->region].generation)
 		return gw_fail(GW_STALE, "region %u has been reloaded; connect again", read->region);
-	return gw_wire_ranges_check(ranges, service->regions[read->region].bytes);
+	const struct gw_region *region = &service->regions[read->region];
+	gw_status status = gw_wire_ranges_check(ranges, region->bytes);
+	if (!status && region->kind == GW_REGION_VERSIONED)
+		status = gw_wire_rows_check(ranges, &region->rows.format);
+	return status;
 }
 
 gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *service, uint8_t type, const uint8_t *body,
@@ -32,8 +44,13 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 	if (!answer->reads.begun)
 		gw_service_reads_begin(service, &answer->reads);
 	gw_count_read(&answer->reads, answer->ranges.read.count, answer->ranges.bytes);
-	answer->from = service->bases[answer->ranges.read.region];
+	const struct gw_region *region = &service->regions[answer->ranges.read.region];
+	answer->from = service->bases[region->id];
+	answer->rows = region->kind == GW_REGION_VERSIONED ? &region->rows : NULL;
 	answer->next = answer->next_done = 0;
+	answer->torn_count = 0;
+	answer->gathered = false;
+	answer->failure = GW_OK;
 	return GW_OK;
 }
 
@@ -64,9 +81,125 @@ static uint8_t *gather_whole(struct tcp_answer *answer, uint8_t *to, const uint8
 	return to;
 }
 
+/* --- Rows that change. --- */
+
+static __attribute__((cold)) void answer_torn(struct tcp_answer *answer, uint32_t number)
+{
+	if (answer->torn_count == answer->torn_capacity) {
+		uint32_t capacity = answer->torn_capacity ? 2 * answer->torn_capacity : 64;
+		uint32_t *torn = gw_realloc(answer->torn, capacity, sizeof(*torn));
+		if (!torn) {
+			answer->failure = GW_NO_MEMORY;
+			return;
+		}
+		answer->torn = torn;
+		answer->torn_capacity = capacity;
+	}
+	answer->torn[answer->torn_count++] = number;
+}
+
+/* A whole copy of the next row, or a torn one that is listed. */
+static inline void answer_row(struct tcp_answer *answer, uint32_t i, uint8_t *to)
+{
+	const uint8_t *row = answer->from + gw_wire_offset(&answer->ranges, i);
+	for (int tries = 0; tries < ROW_TRIES; tries++)
+		if (gw_row_copy(&answer->rows->format, row, to))
+			return;
+	answer_torn(answer, i);
+}
+
+/* Whole rows while they fit. Returns where the next byte goes. */
+static uint8_t *answer_gather_rows(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
+{
+	uint32_t i = answer->next, count = answer->ranges.read.count;
+	for (uint32_t ahead = i; ahead < i + GW_COPY_AHEAD; ahead++)
+		prefetch(answer, ahead);
+	for (; i < count; i++) {
+		uint32_t bytes = gw_wire_length(&answer->ranges, i);
+		if (bytes > (size_t)(end - to))
+			break;
+		prefetch(answer, i + GW_COPY_AHEAD);
+		if (bytes)
+			answer_row(answer, i, to);
+		to += bytes;
+	}
+	answer->next = i;
+	return to;
+}
+
+/* As much as fits of a row that is longer than the buffer; false: it is full. */
+static bool gather_long_row(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
+{
+	uint32_t bytes = answer->rows->format.payload_bytes, room = out_bytes - *out_end;
+	if (!answer->long_row) {
+		answer->long_row = gw_malloc(bytes);
+		if (!answer->long_row)
+			answer->failure = GW_NO_MEMORY;
+	}
+	if (answer->long_row && !answer->next_done)
+		answer_row(answer, answer->next, answer->long_row);
+	uint32_t part = bytes - answer->next_done < room ? bytes - answer->next_done : room;
+	if (answer->long_row)
+		memcpy(out + *out_end, answer->long_row + answer->next_done, part);
+	else
+		memset(out + *out_end, 0, part);
+	*out_end += part;
+	answer->next_done += part;
+	if (answer->next_done < bytes)
+		return false;
+	answer->next++;
+	answer->next_done = 0;
+	return true;
+}
+
+static bool gather_versioned(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
+{
+	while (answer->next < answer->ranges.read.count) {
+		if (gw_wire_length(&answer->ranges, answer->next) <= out_bytes) {
+			*out_end = (uint32_t)(answer_gather_rows(answer, out + *out_end, out + out_bytes) - out);
+			if (answer->next < answer->ranges.read.count)
+				return false;
+		} else if (!gather_long_row(answer, out, out_end, out_bytes)) {
+			return false;
+		}
+	}
+	gw_free(answer->long_row);
+	answer->long_row = NULL;
+	answer->gathered = true;
+	return true;
+}
+
+gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *out, uint32_t *out_end,
+			      uint32_t out_bytes)
+{
+	uint32_t bytes = 4 * answer->torn_count;
+	struct wire_header header = {.bytes = bytes, .type = WIRE_TORN, .tag = tag};
+	uint32_t needed = WIRE_HEADER_BYTES + (answer->failure ? WIRE_ERROR_TEXT : bytes);
+	if (out_bytes - *out_end < needed)
+		return GW_AGAIN;
+	if (answer->failure)
+		return gw_fail(answer->failure, "no memory for the rows of a read");
+	memcpy(out + *out_end, &header, sizeof(header));
+	if (bytes)
+		memcpy(out + *out_end + WIRE_HEADER_BYTES, answer->torn, bytes);
+	*out_end += WIRE_HEADER_BYTES + bytes;
+	return GW_OK;
+}
+
+void gw_tcp_answer_end(struct tcp_answer *answer)
+{
+	gw_free(answer->long_row);
+	gw_free(answer->torn);
+	answer->long_row = NULL;
+	answer->torn = NULL;
+	answer->torn_count = answer->torn_capacity = 0;
+}
+
 bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	const struct wire_ranges *ranges = &answer->ranges;
+	if (answer->rows)
+		return answer->gathered || gather_versioned(answer, out, out_end, out_bytes);
 	while (answer->next < ranges->read.count) {
 		if (!answer->next_done)
 			*out_end = (uint32_t)(gather_whole(answer, out + *out_end, out + out_bytes) - out);

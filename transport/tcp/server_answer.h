@@ -6,9 +6,16 @@
 #include "transport/tcp/wire.h"
 
 struct tcp_answer {
-	struct wire_ranges ranges;     /* .bytes: of the payload */
-	const uint8_t *from;           /* the region */
-	uint32_t next, next_done;      /* the range that comes next, and how much of it is gathered */
+	struct wire_ranges ranges; /* .bytes: of the payload */
+	const uint8_t *from;       /* the region */
+	uint32_t next, next_done;  /* the range that comes next, and how much of it is gathered */
+	/* Versioned regions. */
+	const struct gw_region_rows *rows; /* NULL: immutable */
+	uint8_t *long_row;                 /* of a row that is longer than the output buffer: a whole copy */
+	uint32_t *torn;                    /* ranges that are */
+	uint32_t torn_count, torn_capacity;
+	bool gathered;                 /* all of the payload: what is torn is to be told */
+	gw_status failure;             /* what is told instead */
 	struct gw_service_reads reads; /* counts all that the connection began; ended by its owner */
 };
 
@@ -20,5 +27,13 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 /* Appends payload to the buffer of out_bytes, of which *out_end are in use. True when all of it has been appended;
  * false when the buffer is full, and the rest is for later calls. */
 bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes);
+
+/* What follows the payload of a versioned region's rows: a TORN frame, or an ERROR's status (GW_NO_MEMORY), which is
+ * the caller's to send. GW_AGAIN: it does not fit the rest of the buffer. */
+gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *out, uint32_t *out_end,
+			      uint32_t out_bytes);
+
+/* The connection has ended: what answers took is freed. */
+void gw_tcp_answer_end(struct tcp_answer *answer);
 
 #endif

@@ -167,10 +167,7 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 		return;
 	}
 	for (uint32_t i = 0; i < service->region_count; i++)
-		welcome.regions[i] = (struct wire_region){.bytes = service->regions[i].bytes,
-							  .id = i,
-							  .generation = service->regions[i].generation,
-							  .kind = service->regions[i].kind};
+		welcome.regions[i] = gw_wire_region_of(&service->regions[i]);
 	struct wire_header answer_header = {.bytes = (uint32_t)sizeof(welcome.head) +
 						     service->region_count * WIRE_REGION_BYTES,
 					    .type = WIRE_WELCOME};

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "transport/row_ranges.h"
+
 static const struct {
 	const char *name;
 	uint32_t body_min, body_max;
@@ -24,6 +26,7 @@ static const struct {
 	[WIRE_ERROR] = {"ERROR", 0, WIRE_ERROR_TEXT, false},
 	[WIRE_PONG] = {"PONG", 0, 0, false},
 	[WIRE_MEMORY] = {"MEMORY", WIRE_MEMORY_BYTES(0, 0), WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX), false},
+	[WIRE_TORN] = {"TORN", 0, WIRE_RANGES_MAX * 4, false},
 };
 
 uint32_t gw_wire_body_max(uint8_t type)
@@ -90,6 +93,31 @@ gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challen
 	return GW_OK;
 }
 
+struct wire_region gw_wire_region_of(const struct gw_region *region)
+{
+	return (struct wire_region){.bytes = region->bytes,
+				    .id = region->id,
+				    .generation = region->generation,
+				    .kind = region->kind,
+				    .row_bytes = region->rows.format.payload_bytes,
+				    .seed = region->rows.seed};
+}
+
+gw_status gw_wire_region(const struct wire_region *told, struct gw_region *out)
+{
+	*out = (struct gw_region){.bytes = told->bytes,
+				  .id = told->id,
+				  .generation = told->generation,
+				  .kind = (enum gw_region_kind)told->kind};
+	bool good = told->kind == GW_REGION_IMMUTABLE && !told->row_bytes && !told->seed;
+	if (told->kind == GW_REGION_VERSIONED) {
+		out->rows.seed = told->seed;
+		good = gw_row_format_init(told->row_bytes, &out->rows.format) == GW_OK &&
+		       told->bytes % out->rows.format.stride == 0;
+	}
+	return good ? GW_OK : gw_fail(GW_PROTOCOL, "region %u is malformed", told->id);
+}
+
 gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *out,
 			  struct gw_region regions[GW_REGIONS_MAX])
 {
@@ -103,14 +131,8 @@ gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *
 	for (uint32_t i = 0; i < out->region_count; i++) {
 		struct wire_region region;
 		memcpy(&region, body + sizeof(*out) + (size_t)i * WIRE_REGION_BYTES, sizeof(region));
-		if (region.id != i || region.kind > GW_REGION_VERSIONED || region.zero)
+		if (region.id != i || gw_wire_region(&region, &regions[i]))
 			return gw_fail(GW_PROTOCOL, "a WELCOME whose region %u is malformed", i);
-		regions[i] = (struct gw_region){
-			.bytes = region.bytes,
-			.id = i,
-			.generation = region.generation,
-			.kind = (enum gw_region_kind)region.kind,
-		};
 	}
 	return GW_OK;
 }
@@ -133,7 +155,8 @@ gw_status gw_wire_memory(const uint8_t *body, uint32_t n, const struct gw_region
 	       sizeof(struct wire_place) * head.region_count);
 	for (uint32_t i = 0; i < region_count; i++) {
 		const struct wire_place *place = &out->places[i];
-		if (place->zero || (!regions[i].bytes && (place->memory || place->offset)))
+		bool apart = regions[i].kind == GW_REGION_VERSIONED && place->offset % GW_ROW_ALIGN;
+		if (place->zero || apart || (!regions[i].bytes && (place->memory || place->offset)))
 			return gw_fail(GW_PROTOCOL, "a MEMORY whose region %u is malformed", i);
 		if (regions[i].bytes &&
 		    (place->memory >= head.memory_count || regions[i].bytes > out->bytes[place->memory] ||
@@ -203,6 +226,33 @@ gw_status gw_wire_ranges_check(const struct wire_ranges *ranges, uint64_t region
 			return gw_fail(GW_RANGE, "read of %llu bytes at %llu of a region of %llu bytes",
 				       (unsigned long long)length, (unsigned long long)at,
 				       (unsigned long long)region_bytes);
+	}
+	return GW_OK;
+}
+
+gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_row_format *format)
+{
+	struct gw_row_divider divider = gw_row_divider(format->stride);
+	uint64_t number;
+	for (uint32_t i = 0; i < ranges->read.count; i++) {
+		uint32_t length = gw_wire_length(ranges, i);
+		if (length &&
+		    (length != format->payload_bytes || !gw_row_at(&divider, gw_wire_offset(ranges, i), &number)))
+			return gw_fail(GW_INVALID, "read of %u bytes at %llu: not one of the region's rows of %u bytes",
+				       length, (unsigned long long)gw_wire_offset(ranges, i), format->payload_bytes);
+	}
+	return GW_OK;
+}
+
+gw_status gw_wire_torn(const uint8_t *body, uint32_t n, uint32_t ranges)
+{
+	uint32_t number, least = 0;
+	if (n % 4)
+		return gw_fail(GW_PROTOCOL, "a TORN of %u bytes", n);
+	for (uint32_t at = 0; at < n; at += 4, least = number + 1) {
+		memcpy(&number, body + at, 4);
+		if (number < least || number >= ranges)
+			return gw_fail(GW_PROTOCOL, "a TORN that names range %u of %u", number, ranges);
 	}
 	return GW_OK;
 }

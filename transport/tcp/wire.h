@@ -8,6 +8,7 @@
  *              ◀─────────────────── MEMORY (unix sockets: where the regions lie in the descriptors that come with it)
  *      GATHER, READV ──────────────────────▶
  *              ◀──────────────────────────── DATA (payload in request order) or ERROR
+ *              ◀──────────────────────────── TORN (versioned regions: which of the ranges hold no whole row) or ERROR
  *      REQUEST ────────────────────────────▶ handler
  *              ◀──────────────────────────── REPLY or ERROR
  *      PING ───────────────────────────────▶
@@ -29,7 +30,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian, and so must be the host");
 
-#define WIRE_VERSION       1u
+#define WIRE_VERSION       2u
 #define WIRE_MAGIC         0x3157472d54504157ull /* "WAPT-GW1" in memory */
 #define WIRE_HEADER_BYTES  16u
 #define WIRE_NONCE_BYTES   32u
@@ -39,7 +40,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-end
 #define WIRE_READ_BYTES    32u         /* of a read's body, in front of the offsets */
 #define WIRE_ERROR_TEXT    512u
 #define WIRE_REQUEST_BYTES 8u /* the sequence, in front of a request's bytes */
-#define WIRE_REGION_BYTES  24u
+#define WIRE_REGION_BYTES  32u
 
 enum wire_type {
 	WIRE_HELLO = 1,
@@ -55,6 +56,7 @@ enum wire_type {
 	WIRE_ERROR,
 	WIRE_PONG,
 	WIRE_MEMORY,
+	WIRE_TORN,
 	WIRE_TYPES
 };
 
@@ -93,7 +95,9 @@ struct wire_welcome {
 
 struct wire_region {
 	uint64_t bytes;
-	uint32_t id, generation, kind, zero;
+	uint32_t id, generation, kind;
+	uint32_t row_bytes; /* of a row's payload, and their seed: versioned regions; else 0 */
+	uint64_t seed;
 };
 static_assert(sizeof(struct wire_region) == WIRE_REGION_BYTES, "no padding");
 
@@ -183,6 +187,16 @@ static inline uint32_t gw_wire_read_bytes(uint8_t type, uint32_t n, uint32_t wid
 {
 	return WIRE_READ_BYTES + n * (width + (type == WIRE_READV ? 4 : 0));
 }
+
+/* Whether every range is a row of a versioned region, or empty; GW_INVALID names the first that is not. */
+gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_row_format *format);
+
+/* The body of a TORN for a read of so many ranges: their numbers, 4 bytes each, in ascending order. */
+gw_status gw_wire_torn(const uint8_t *body, uint32_t n, uint32_t ranges);
+
+/* What a region is in a WELCOME, and back: GW_PROTOCOL. */
+struct wire_region gw_wire_region_of(const struct gw_region *region);
+gw_status gw_wire_region(const struct wire_region *told, struct gw_region *out);
 
 /* How the offsets at[0], at[step], … (in bytes apart) are written shortest. */
 struct wire_code {

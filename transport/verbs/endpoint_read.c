@@ -348,6 +348,8 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 		status = gw_fail(GW_DEADLINE, "the deadline had passed before anything was read");
 	else
 		status = gw_check_region(&endpoint->base, region);
+	if (!status && endpoint->regions[region->id].kind == GW_REGION_VERSIONED)
+		status = gw_fail(GW_UNSUPPORTED, "rows that change are not read over RDMA; use tcp");
 	if (!status)
 		status = read_destination(endpoint, buffer, mr);
 	if (status)
