@@ -7,6 +7,16 @@ enum gw_op {
 	GW_OP_SAMPLE = 2,  /* vertices -> picks (protocol/sample_call.h) */
 	GW_OP_STATS = 3,   /* -> JSON: what the server is and has done */
 	GW_OP_EDGES = 4,   /* edges or pairs -> ends, counts, positions (protocol/edge_call.h) */
+	/* Tensors: protocol/tensor_call.h. */
+	GW_OP_TENSOR_CREATE = 16,
+	GW_OP_TENSOR_COMPLETE = 17,
+	GW_OP_TENSOR_LIST = 18,
+	GW_OP_TENSOR_DELETE = 19,
+	GW_OP_TENSOR_PULL = 20,
+	GW_OP_TENSOR_UPDATE = 21,
+	GW_OP_TENSOR_PUSH = 22,
+	GW_OP_TENSOR_COUNT = 23,
+	GW_OP_TENSOR_HOLD = 24,
 };
 
 #endif

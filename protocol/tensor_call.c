@@ -1,0 +1,166 @@
+/* Decoding of the calls on tensors: see tensor_call.h. Encoding is a copy of the structures. Nothing is read before its
+ * length is known; a text that has no end, or an enum out of range, is the peer's fault. */
+#include "protocol/tensor_call.h"
+
+#include <string.h>
+
+static gw_status call_too_short(const char *what, size_t bytes)
+{
+	return gw_fail(GW_PROTOCOL, "%s of %zu bytes", what, bytes);
+}
+
+/* Whether a text ends within its field, and has no byte that a name cannot have. */
+static bool is_name(const char *text, size_t room)
+{
+	static const char others[] = "._-:/";
+	for (size_t i = 0; i < room; i++) {
+		char c = text[i];
+		if (c == 0)
+			return true;
+		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		if (!alnum && !strchr(others, c))
+			return false;
+	}
+	return false;
+}
+
+bool gw_tensor_name_valid(const char *name)
+{
+	return *name && is_name(name, GW_TENSOR_NAME_MAX + 1);
+}
+
+bool gw_job_name_valid(const char *job)
+{
+	return *job && is_name(job, GW_JOB_NAME_MAX + 1);
+}
+
+static gw_status plan_parse(const struct gw_tensor_plan *plan, bool whole)
+{
+	if (!is_name(plan->name, sizeof(plan->name)) || !plan->name[0] || !is_name(plan->job, sizeof(plan->job)) ||
+	    memchr(plan->source, 0, sizeof(plan->source)) == NULL)
+		return gw_fail(GW_PROTOCOL, "a tensor whose names make no sense");
+	if (!whole)
+		return GW_OK;
+	if (plan->dtype >= GW_DTYPE_COUNT || plan->ndim < 1 || plan->ndim > GW_DIMS_MAX ||
+	    plan->placement > GW_PLACE_STRIPED || plan->initial > GW_INITIAL_COPY || plan->padding != 0)
+		return gw_fail(GW_PROTOCOL, "a tensor of dtype %u with %u dimensions, placement %u, initial values %u",
+			       plan->dtype, plan->ndim, plan->placement, plan->initial);
+	return GW_OK;
+}
+
+gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw_tensor_create_call *call)
+{
+	if (byte_count != sizeof(*call))
+		return call_too_short("a call that creates a tensor", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	if (call->open > 1 || call->padding != 0)
+		return gw_fail(GW_PROTOCOL, "a call that creates a tensor, with numbers that mean nothing");
+	return plan_parse(&call->plan, !call->open);
+}
+
+gw_status gw_tensor_complete_parse(const void *bytes, size_t byte_count, struct gw_tensor_complete_call *call,
+				   const uint8_t **births)
+{
+	if (byte_count < sizeof(*call))
+		return call_too_short("a call that completes a tensor", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	if (call->parts > GW_PARTS_MAX || byte_count - sizeof(*call) != (size_t)call->parts * 8)
+		return gw_fail(GW_PROTOCOL, "a tensor of %u parts in %zu bytes", call->parts, byte_count);
+	*births = (const uint8_t *)bytes + sizeof(*call);
+	return GW_OK;
+}
+
+gw_status gw_tensor_list_parse(const void *bytes, size_t byte_count, struct gw_tensor_list_call *call)
+{
+	if (byte_count != sizeof(*call))
+		return call_too_short("a call that lists tensors", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	if (!is_name(call->job, sizeof(call->job)) || !is_name(call->after, sizeof(call->after)) ||
+	    call->after_kept > 1)
+		return gw_fail(GW_PROTOCOL, "a list of tensors whose names make no sense");
+	return GW_OK;
+}
+
+gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw_tensor_delete_call *call)
+{
+	if (byte_count != sizeof(*call))
+		return call_too_short("a call that deletes a tensor", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	if (!is_name(call->name, sizeof(call->name)) || !is_name(call->job, sizeof(call->job)))
+		return gw_fail(GW_PROTOCOL, "a tensor to delete whose names make no sense");
+	return GW_OK;
+}
+
+/* What lies behind the head of a call on rows. */
+static gw_status rows_split(const void *bytes, size_t byte_count, size_t head, uint32_t count, const uint8_t **rows,
+			    const uint8_t **payload, size_t *payload_bytes)
+{
+	if ((byte_count - head) / 8 < count)
+		return gw_fail(GW_PROTOCOL, "a call on %u rows in %zu bytes", count, byte_count);
+	*rows = (const uint8_t *)bytes + head;
+	*payload = *rows + (size_t)count * 8;
+	*payload_bytes = byte_count - head - (size_t)count * 8;
+	return GW_OK;
+}
+
+gw_status gw_tensor_rows_parse(const void *bytes, size_t byte_count, struct gw_tensor_rows_call *call,
+			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes)
+{
+	if (byte_count < sizeof(*call))
+		return call_too_short("a call on rows", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	return rows_split(bytes, byte_count, sizeof(*call), call->count, rows, payload, payload_bytes);
+}
+
+gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push_call *call,
+			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes)
+{
+	if (byte_count < sizeof(*call))
+		return call_too_short("a push", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	if (call->kind > GW_ADAM || call->combine > GW_COMBINE_EACH)
+		return gw_fail(GW_PROTOCOL, "a push with optimizer %u, combine %u", call->kind, call->combine);
+	return rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, payload_bytes);
+}
+
+gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1])
+{
+	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name(bytes, byte_count))
+		return gw_fail(GW_PROTOCOL, "a job's name in %zu bytes", byte_count);
+	memcpy(job, bytes, byte_count);
+	return GW_OK;
+}
+
+gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t parts, struct gw_tensor_state *state,
+				const uint8_t **births)
+{
+	if (byte_count < sizeof(*state))
+		return call_too_short("a tensor's state", byte_count);
+	memcpy(state, bytes, sizeof(*state));
+	if ((state->births != 0 && state->births != parts) ||
+	    byte_count - sizeof(*state) != (size_t)state->births * 8 || state->ready > 1)
+		return gw_fail(GW_PROTOCOL, "a tensor's state with %u births in %zu bytes", state->births, byte_count);
+	*births = (const uint8_t *)bytes + sizeof(*state);
+	return plan_parse(&state->plan, true);
+}
+
+gw_status gw_tensor_listed_parse(const void *bytes, size_t byte_count, struct gw_tensor_listed *out, uint32_t *count)
+{
+	if (byte_count % sizeof(*out) != 0 || byte_count / sizeof(*out) > GW_TENSOR_LIST_MAX)
+		return call_too_short("a list of tensors", byte_count);
+	*count = (uint32_t)(byte_count / sizeof(*out));
+	memcpy(out, bytes, byte_count);
+	for (uint32_t i = 0; i < *count; i++) {
+		gw_status status = plan_parse(&out[i].plan, true);
+		if (status != GW_OK)
+			return status;
+	}
+	return GW_OK;
+}
+
+uint64_t gw_tensor_number(const uint8_t *numbers, uint64_t i)
+{
+	uint64_t number;
+	memcpy(&number, numbers + i * 8, 8);
+	return number;
+}

@@ -1,0 +1,125 @@
+/* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold. Little-endian, 8-byte aligned,
+ * structures as they lie in memory.
+ *
+ * A tensor has a part on every server, and each part a birth: a number that no other one ever has. Part 0 leads:
+ *
+ *   CREATE at part 0 -> its birth ("leader") -> CREATE at the others, with it -> again, until all rows have their
+ * values
+ *                    -> COMPLETE at part 0: the births of all parts, kept there for whoever opens it later
+ *
+ * so that rows of one tensor and those of another of its name, made anew after a server's end, are never taken for one.
+ * All later calls name the birth: a server that ended, or deleted the tensor, knows it no more.
+ *
+ *   CREATE:    struct gw_tensor_create_call -> struct gw_tensor_state, births [parts] if complete
+ *   COMPLETE:  struct gw_tensor_complete_call, births [parts] -> births [parts]: those of who was first
+ *   LIST:      struct gw_tensor_list_call -> struct gw_tensor_listed [n], those after a name, as many as fit
+ *   DELETE:    struct gw_tensor_delete_call -> uint64: how many there were
+ *   PULL:      struct gw_tensor_rows_call, rows [count] uint64 -> rows' bytes [count]
+ *   UPDATE:    struct gw_tensor_rows_call, rows [count] uint64, bytes [count] -> nothing. Of equal rows the last counts
+ *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count][row] -> nothing
+ *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
+ *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
+ *
+ * Rows are numbers within the part. Every length and number of a peer is checked before it is used.
+ */
+#ifndef GW_PROTOCOL_TENSOR_CALL_H
+#define GW_PROTOCOL_TENSOR_CALL_H
+
+#include <graphwire/tensors.h>
+
+#include "core/graph/meta.h"
+
+#define GW_JOB_NAME_MAX         63
+#define GW_TENSOR_SOURCE_MAX    255
+#define GW_TENSOR_REQUEST_BYTES (640u << 10) /* of the calls that carry rows, at most: one row fits always */
+#define GW_TENSOR_PULL_BYTES    (512u << 10) /* of the reply to a PULL: one row fits always */
+#define GW_TENSOR_LIST_MAX      256u         /* of one reply */
+
+/* What a tensor is: the same on all its servers, compared when it is opened. */
+struct gw_tensor_plan {
+	char name[GW_TENSOR_NAME_MAX + 1];
+	char job[GW_JOB_NAME_MAX + 1]; /* "": it is kept */
+	char source[GW_TENSOR_SOURCE_MAX +
+		    1]; /* GW_INITIAL_COPY: an array's key; "=" and the name of a job's tensor, "+" of a kept one */
+	uint64_t shape[GW_DIMS_MAX];
+	uint64_t seed;
+	double low, high;
+	uint32_t dtype, ndim, placement, type, initial, padding;
+};
+
+struct gw_tensor_create_call {
+	struct gw_tensor_plan plan;
+	uint64_t leader; /* the birth at part 0; 0: this is part 0 */
+	uint32_t open;   /* 1: only the name, job and leader count, and nothing is created */
+	uint32_t padding;
+};
+
+struct gw_tensor_state {
+	struct gw_tensor_plan plan;
+	uint64_t birth, leader;
+	uint32_t ready;   /* 1: all rows of this part have their values */
+	uint32_t hold_ms; /* a client that holds it is to be heard of as often; 0: need not */
+	uint32_t births;  /* that follow: none until it is complete */
+	uint32_t padding;
+};
+
+struct gw_tensor_complete_call {
+	uint64_t birth; /* at part 0 */
+	uint32_t parts, padding;
+};
+
+struct gw_tensor_list_call {
+	char job[GW_JOB_NAME_MAX + 1];      /* whose tensors, besides the kept ones */
+	char after[GW_TENSOR_NAME_MAX + 1]; /* from the beginning: "" and kept = 1 */
+	uint32_t after_kept, padding;
+};
+
+struct gw_tensor_listed {
+	struct gw_tensor_plan plan;
+	uint64_t birth, leader, bytes;
+};
+
+struct gw_tensor_delete_call {
+	char name[GW_TENSOR_NAME_MAX + 1];
+	char job[GW_JOB_NAME_MAX + 1];
+};
+
+struct gw_tensor_rows_call {
+	uint64_t birth;
+	uint32_t count, padding;
+};
+
+struct gw_tensor_push_call {
+	struct gw_tensor_rows_call rows; /* first */
+	uint32_t kind, combine;
+	float rate, eps, beta1, beta2;
+	uint64_t step;
+};
+
+/* Calls as they come from a peer, who may send anything. GW_PROTOCOL: lengths that do not fit, texts without an end,
+ * numbers that name nothing. Whether a plan makes sense for a graph is not looked at here. */
+gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw_tensor_create_call *call);
+gw_status gw_tensor_complete_parse(const void *bytes, size_t byte_count, struct gw_tensor_complete_call *call,
+				   const uint8_t **births);
+gw_status gw_tensor_list_parse(const void *bytes, size_t byte_count, struct gw_tensor_list_call *call);
+gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw_tensor_delete_call *call);
+/* A call on rows: *rows and what follows them, *payload of *payload_bytes, point into the call's bytes. */
+gw_status gw_tensor_rows_parse(const void *bytes, size_t byte_count, struct gw_tensor_rows_call *call,
+			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
+gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push_call *call,
+			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
+gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1]);
+
+/* Replies, likewise. *births points into them: none, or one for each of `parts`. */
+gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t parts, struct gw_tensor_state *state,
+				const uint8_t **births);
+gw_status gw_tensor_listed_parse(const void *bytes, size_t byte_count, struct gw_tensor_listed *out, uint32_t *count);
+
+/* Whether a name is one: letters, digits and "._-:/", not empty, not too long. */
+bool gw_tensor_name_valid(const char *name);
+bool gw_job_name_valid(const char *job);
+
+/* Number i of an array in a call. */
+uint64_t gw_tensor_number(const uint8_t *numbers, uint64_t i);
+
+#endif
