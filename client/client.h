@@ -16,11 +16,13 @@
 #include "core/base/vec.h"
 #include "core/graph/part.h"
 #include "protocol/catalog.h"
+#include "protocol/tensor_call.h"
 #include "transport/transport.h"
 
 struct gw_batch;
 struct gw_job;
 struct gw_link;
+struct gw_tensor_table;
 
 #define GW_KEY_BYTES_MAX 1024
 #define GW_ROW_BYTES_MAX (1u << 24) /* of one row that is fetched */
@@ -43,6 +45,7 @@ struct gw_remote {
 	struct gw_part *local;       /* standalone: the opened part behind the server of this process */
 	struct gw_service *service;
 	struct gw_listener *listener;
+	struct gw_tensor_table *table;
 };
 
 /* Where an array of one part lies. */
@@ -57,6 +60,10 @@ struct gw_rows {
 	const uint64_t *starts;   /* the book: [num_parts + 1] */
 	struct gw_place *places;  /* [num_parts] */
 	uint64_t step, row_bytes; /* bytes; rows overlap where row_bytes > step */
+	/* Rows that change: the births of the shards that have them, [num_parts]; step is 1, places tell nothing. Else
+	 * NULL. */
+	const uint64_t *births;
+	bool striped; /* row i is row i / num_parts of part i % num_parts */
 };
 
 struct gw_client_tensor {
@@ -143,6 +150,11 @@ struct gw_client {
 	/* Buffers of gw_buffer_alloc. */
 	struct gw_client_buffer *buffers;
 	void *_Atomic spare_call; /* of gather_call.c */
+	/* Tensors that change. */
+	char job[GW_JOB_NAME_MAX + 1];
+	struct gw_tensor_handles *handles;
+	struct gw_row_lanes *lanes;
+	struct gw_tensor_hold *hold;
 };
 
 /* Notes which process opens the client. */

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "client/rows_pull.h"
 #include "core/base/alloc.h"
 #include "core/base/log.h"
 #include "core/base/sort.h"
@@ -54,6 +55,7 @@ void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 void gw_gather_op_free(struct gw_gather_op *op)
 {
 	gw_gather_op_trim(op, 0);
+	gw_pulls_free(op);
 	gw_free(op->reads);
 	gw_free(op->cursors);
 }
@@ -118,12 +120,14 @@ static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows
 	uint32_t parts = op->engine->client->meta->num_parts;
 	uint64_t count = rows->starts[parts];
 	uint32_t *owners = op->owners.data;
+	bool striped = rows->striped;
 	memset(op->cursors, 0, parts * sizeof(*op->cursors));
 	for (uint64_t i = piece->first; i < piece->end; i++) {
 		if ((uint64_t)ids[i] >= count)
 			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld", (long long)ids[i],
 				       (unsigned long long)i, (long long)count - 1);
-		uint32_t owner = gw_book_owner(rows->starts, parts, (uint64_t)ids[i]);
+		uint32_t owner = striped ? (uint32_t)((uint64_t)ids[i] % parts)
+					 : gw_book_owner(rows->starts, parts, (uint64_t)ids[i]);
 		owners[i] = owner;
 		op->cursors[owner]++;
 	}
@@ -191,7 +195,8 @@ static void list_rows(struct gw_gather_op *op, struct gw_link_op *reads, const s
 		if (p == UINT32_MAX)
 			continue;
 		uint64_t at = op->cursors[p]++;
-		remote[at] = rows->places[p].offset + ((uint64_t)ids[i] - rows->starts[p]) * rows->step;
+		uint64_t row = rows->striped ? (uint64_t)ids[i] / parts : (uint64_t)ids[i] - rows->starts[p];
+		remote[at] = rows->places[p].offset + row * rows->step;
 		to[at] = (uint32_t)i;
 	}
 }
@@ -254,6 +259,10 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *read, const st
 	read->job = op->job;
 	read->done = read_done;
 	read->owner = op;
+	if (rows->births) {
+		gw_pull_start(op, read, rows->births[part], part, first);
+		return;
+	}
 	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)
 		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
 	if (n > 1 && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
@@ -311,7 +320,8 @@ static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *r
 			       (unsigned long long)n, (unsigned long long)rows->row_bytes, SPAN_BYTES_MAX);
 	if (gw_vec_reserve(&op->owners, n * 4) != GW_OK || gw_vec_reserve(&op->remote, n * 8) != GW_OK ||
 	    gw_vec_reserve(&op->rows, n * 4) != GW_OK ||
-	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || reads_room(op, n) != GW_OK)
+	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || reads_room(op, n) != GW_OK ||
+	    (rows->births && gw_pulls_room(op) != GW_OK))
 		return GW_NO_MEMORY;
 	op->seen_slots = 0;
 	return unique ? GW_OK : forget_seen(op, n);

@@ -11,6 +11,8 @@
 #include "client/link.h"
 #include "core/base/vec.h"
 
+struct gw_pull;
+
 /* Reused from call to call; allocates only while it grows. Belongs to an engine's jobs. */
 struct gw_gather_op {
 	struct gw_engine *engine;
@@ -21,7 +23,8 @@ struct gw_gather_op {
 	/* Its own: */
 	struct gw_vec owners, remote, rows, spans, seen, copies, sorting;
 	struct gw_link_op *reads; /* of pieces and owners, as they were posted */
-	uint64_t read_count, read_room;
+	struct gw_pull *pulls;    /* of the reads, for rows that change; or NULL */
+	uint64_t read_count, read_room, pull_room;
 	uint64_t *cursors; /* [num_parts] */
 	uint64_t copy_count, seen_slots;
 	uint8_t *out;

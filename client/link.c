@@ -281,8 +281,8 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 		op->connection = link->connection;
 	}
 	if (op->form == GW_LINK_REQUEST) {
-		gw_status status = gw_endpoint_request(link->endpoint, op->call, 0, op->request, op->request_bytes,
-						       op->deadline_ns, &op->event);
+		gw_status status = gw_endpoint_request(link->endpoint, op->call, op->sequence, op->request,
+						       op->request_bytes, op->deadline_ns, &op->event);
 		op->open = status == GW_OK;
 		return status;
 	}

@@ -14,6 +14,7 @@
 #include "client/gather_call.h"
 #include "client/link.h"
 #include "client/standalone.h"
+#include "client/tensor_hold.h"
 #include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -141,7 +142,7 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 			       GW_PARTS_MAX);
 	if (getrandom(client->uuid, sizeof(client->uuid), 0) != sizeof(client->uuid))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
-	return GW_OK;
+	return gw_client_choose_job(client, options->job);
 }
 
 static gw_status open_engines(struct gw_client *client)
@@ -210,6 +211,7 @@ void gw_client_close(struct gw_client *client)
 	if (!client || gw_client_is_inherited(client))
 		return;
 	gw_error_keep(&kept);
+	gw_tensor_hold_destroy(client->hold);
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "core/base/alloc.h"
+#include "tensors/service.h"
 
 static atomic_uint instances; /* of standalone clients in this process, for their addresses */
 
@@ -45,7 +46,13 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 		.graph_id = meta->graph_id, .incarnation = server->incarnation, .part = part, .parts = meta->num_parts};
 	struct gw_arena *arena = gw_part_arena(server->local);
 	uint32_t region;
+	struct gw_tensor_table_options tensors = {
+		.meta = meta, .part = server->local, .incarnation = server->incarnation, .numa = GW_NUMA_SPREAD};
 	status = gw_service_create(&identity, NULL, &server->service);
+	if (status == GW_OK)
+		status = gw_tensor_table_create(&tensors, &server->table);
+	if (status == GW_OK)
+		status = gw_tensor_service_set(server->service, server->table);
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_slice_bytes(arena), NULL, &region);
@@ -86,6 +93,7 @@ void gw_standalone_close(struct gw_client *client)
 		gw_listener_free(server->listener);
 		if (server->service)
 			gw_service_destroy(server->service);
+		gw_tensor_table_destroy(server->table);
 		gw_part_close(server->local);
 	}
 	gw_poll_group_destroy(client->local_group);

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/rows_write.h"
+#include "client/tensor_handles.h"
+#include "client/tensor_hold.h"
 #include "core/base/alloc.h"
 
 static const struct gw_remote *server_of(const struct gw_client *client, uint32_t part)
@@ -119,7 +122,8 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 					    .type = type,
 					    .dtype = array->dtype,
 					    .ndim = array->ndim,
-					    .row_bytes = row_bytes};
+					    .row_bytes = row_bytes,
+					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES};
 	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
 	tensor->tensor.shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
 	return GW_OK;
@@ -160,7 +164,11 @@ gw_status gw_tensors_build(struct gw_client *client)
 		status = build_node_places(client, t);
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
 		status = build_edge_places(client, e);
-	return status;
+	if (status == GW_OK)
+		status = gw_tensor_handles_create(&client->handles);
+	if (status == GW_OK)
+		status = gw_row_lanes_create(client, &client->lanes);
+	return status == GW_OK ? gw_tensor_hold_create(client, &client->hold) : status;
 }
 
 void gw_tensors_free(struct gw_client *client)
@@ -176,17 +184,20 @@ void gw_tensors_free(struct gw_client *client)
 	gw_free(client->tensors);
 	gw_free(client->node_places);
 	gw_free(client->indices);
+	gw_row_lanes_destroy(client->lanes);
+	gw_tensor_handles_destroy(client->handles);
 }
 
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor)
 {
 	/* Compared as numbers: the pointer may come from anywhere. */
 	uintptr_t at = (uintptr_t)tensor, first = (uintptr_t)client->tensors;
-	if (at - first >= client->tensor_count * sizeof(*client->tensors) ||
-	    (at - first) % sizeof(*client->tensors) != 0)
+	bool feature = at - first < client->tensor_count * sizeof(*client->tensors) &&
+		       (at - first) % sizeof(*client->tensors) == 0;
+	if (!feature && !gw_tensor_handle_is(client, tensor))
 		return gw_fail(GW_INVALID,
-			       "the tensor does not belong to this client: gw_node_tensor and gw_edge_tensor "
-			       "find them");
+			       "the tensor does not belong to this client: gw_node_tensor, gw_edge_tensor and "
+			       "gw_tensor_open find them");
 	if (tensor->row_bytes > GW_ROW_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "\"%s\" has rows of %llu bytes: at most %u can be fetched", tensor->name,
 			       (unsigned long long)tensor->row_bytes, GW_ROW_BYTES_MAX);

@@ -23,12 +23,13 @@ static const char doc[] =
 	"\vPrints one line when it is ready. SIGTERM, SIGINT or SIGHUP: accepts no more clients, lets open work "
 	"finish, ends; a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
-#define CONNECTIONS_MAX 65536
-#define CONNECTIONS_FEW 512 /* that many are said aloud */
-#define UNPROVEN_MAX    256
-#define UNPROVEN_MIN    4
-#define FILES_KEPT      48 /* descriptors for other things than connections */
-#define FILES_A_THREAD  8  /* of each thread: its ring or epoll, wake, RDMA's channels */
+#define TENSOR_LEASE_MAX_S 1000000 /* 11 days */
+#define CONNECTIONS_MAX    65536
+#define CONNECTIONS_FEW    512 /* that many are said aloud */
+#define UNPROVEN_MAX       256
+#define UNPROVEN_MIN       4
+#define FILES_KEPT         48 /* descriptors for other things than connections */
+#define FILES_A_THREAD     8  /* of each thread: its ring or epoll, wake, RDMA's channels */
 
 struct server_arguments {
 	struct gw_server_options server;
@@ -68,6 +69,14 @@ static gw_status take_name(void *input, char *text)
 	return gw_name_check("service", text);
 }
 
+static gw_status take_tensor_lease(void *input, char *text)
+{
+	uint64_t seconds = 0;
+	gw_status status = gw_parse_u64(text, 1, TENSOR_LEASE_MAX_S, &seconds);
+	((struct server_arguments *)input)->server.tensor_lease_ms = (uint32_t)seconds * 1000;
+	return status;
+}
+
 static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */
 static const char *const huge[] = {"try", "require", "off", NULL};
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
@@ -105,6 +114,10 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CHOICE(A, server.tcp_driver, drivers)},
 	{"connections", "N", "connections of clients at once (what the limit of open files allows, at most 65536)", 0,
 	 GW_OPTION_NUMBER(A, server.connections, 1, CONNECTIONS_MAX)},
+	{"tensor-memory", "BYTES", "what tensors that clients create may take (no limit)", 0,
+	 GW_OPTION_NUMBER(A, server.tensor_memory, 1, INT64_MAX)},
+	{"tensor-lease", "SECONDS", "how long a job's tensors stay when none of its clients is heard (300)", 0,
+	 GW_OPTION_CALL(take_tensor_lease)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,
 	 GW_OPTION_NUMBER(A, server.drain_ms, 0, 3600000)},
 	{0},

@@ -20,10 +20,11 @@
 #include "protocol/catalog.h"
 #include "server/server.h"
 
-#define POLL_NS        (100 * GW_NS_PER_MS)
-#define DRAIN_STEP_NS  (2 * GW_NS_PER_MS)
-#define LINGER_STEP_NS (20 * GW_NS_PER_MS)
-#define LINGER_NS      (2000 * GW_NS_PER_MS)
+#define POLL_NS         (100 * GW_NS_PER_MS)
+#define DRAIN_STEP_NS   (2 * GW_NS_PER_MS)
+#define LINGER_STEP_NS  (20 * GW_NS_PER_MS)
+#define LINGER_NS       (2000 * GW_NS_PER_MS)
+#define TENSOR_LEASE_MS 300000u
 
 static void *server_serve(void *argument)
 {
@@ -134,6 +135,21 @@ static gw_status server_load(struct gw_server *server)
 	return status == GW_OK ? gw_catalog_print(server->part, 0, &server->catalog) : status;
 }
 
+static gw_status open_tensors(struct gw_server *server)
+{
+	const struct gw_tensor_table_options options = {
+		.meta = server->meta,
+		.part = server->part,
+		.incarnation = server->incarnation,
+		.bytes_max = server->options.tensor_memory,
+		.lease_ms = server->options.tensor_lease_ms ? server->options.tensor_lease_ms : TENSOR_LEASE_MS,
+		.huge = server->options.huge == GW_HUGE_OFF ? GW_HUGE_OFF : GW_HUGE_TRY,
+		.numa = server->options.numa,
+	};
+	gw_status status = gw_tensor_table_create(&options, &server->tensors);
+	return status == GW_OK ? gw_tensor_service_set(server->service, server->tensors) : status;
+}
+
 static gw_status server_publish(struct gw_server *server)
 {
 	struct gw_service_identity identity = {.graph_id = server->meta->graph_id,
@@ -151,6 +167,8 @@ static gw_status server_publish(struct gw_server *server)
 	if (status == GW_OK)
 		status = gw_service_memory(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_fd(arena));
+	if (status == GW_OK)
+		status = open_tensors(server);
 	if (status == GW_OK)
 		status = gw_server_answer(server);
 	if (status == GW_OK)
@@ -360,6 +378,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	gw_free(server->threads);
 	if (server->service)
 		gw_service_destroy(server->service);
+	gw_tensor_table_destroy(server->tensors);
 	gw_free(server->catalog);
 	gw_part_close(server->part);
 	gw_server_unguard(server);

@@ -9,6 +9,7 @@
 #include "core/graph/part.h"
 #include "sampler/pick.h"
 #include "server/placement.h"
+#include "tensors/service.h"
 #include "transport/transport.h"
 
 #define GW_SERVER_THREADS_MAX 256
@@ -28,9 +29,11 @@ struct gw_server_options {
 	/* Besides TCP: NULL or "auto": RDMA, unless it is a loopback address, and mapped memory, where they can be;
 	 * "verbs", "shm": this must be, and nothing else; "tcp": none. */
 	const char *transport;
-	uint32_t connections; /* of clients at once; 0: 1,024 */
-	uint32_t unproven;    /* sockets at once that have not proved the key; 0: 256 */
-	uint32_t drain_ms;    /* how long open work may go on after the first signal */
+	uint32_t connections;     /* of clients at once; 0: 1,024 */
+	uint32_t unproven;        /* sockets at once that have not proved the key; 0: 256 */
+	uint32_t drain_ms;        /* how long open work may go on after the first signal */
+	uint64_t tensor_memory;   /* bytes that tensors may take; 0: as many as there are */
+	uint32_t tensor_lease_ms; /* how long a job's tensors stay when none of its clients is heard; 0: 300,000 */
 };
 
 struct gw_server_thread {
@@ -47,6 +50,7 @@ struct gw_server {
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
 	struct gw_service *service;
+	struct gw_tensor_table *tensors;
 	struct gw_listener *listener, *local; /* local: of clients that map our memory; or NULL */
 	struct gw_server_thread *threads;
 	uint64_t incarnation, started_ns;

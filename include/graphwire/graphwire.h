@@ -27,6 +27,7 @@
 
 #include <graphwire/block.h>
 #include <graphwire/edges.h>
+#include <graphwire/tensors.h>
 #include <graphwire/types.h>
 
 #ifdef __cplusplus
@@ -69,6 +70,9 @@ struct gw_client_options {
 	 * any user of this host may stand. Otherwise they are refused, and so is a server that has proved a key before
 	 * and comes back without one. */
 	bool insecure;
+	/* Whose tensors it creates and sees: letters, digits and "._-:/", at most 63. NULL: GRAPHWIRE_JOB of the
+	 * environment, which a launcher sets for all trainers of a job; without that a name of its own. */
+	const char *job;
 };
 
 /* Connects to every server (or loads every part) and checks that together they are one graph. Blocks until all are
@@ -114,15 +118,18 @@ GW_API const char *gw_part_transport(const struct gw_client *client, uint32_t pa
 
 /* --- Tensors. --- */
 
-/* A feature: one row per node or edge of a type. Valid while the client is open; the client's memory. */
+/* A feature, one row per node or edge of a type; or a tensor that changes (tensors.h). Valid while the client is open;
+ * the client's memory. */
 struct gw_tensor {
 	const char *name; /* "feat" */
 	bool of_edges;
-	uint32_t type; /* its node or edge type */
+	uint32_t type; /* its node or edge type; UINT32_MAX: rows that go with none */
 	gw_dtype dtype;
 	uint32_t ndim;               /* 1: a scalar per row */
 	uint64_t shape[GW_DIMS_MAX]; /* shape[0]: rows, over all parts */
 	uint64_t row_bytes;
+	bool writable; /* it changes */
+	enum gw_placement placement;
 };
 
 /* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are; GW_RANGE: no such type. */

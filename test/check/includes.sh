@@ -13,11 +13,12 @@ core/rows: core/base core/rows
 transport: core/base transport
 sampler: core/base core/graph sampler
 protocol: core/base core/graph sampler protocol
-client: core/base core/graph transport sampler protocol client
-server: core/base core/graph transport sampler protocol server
-tools: core/base core/graph transport sampler protocol client server tools
-bench: core/base core/graph transport sampler protocol client server bench
-cmd: core/base core/graph transport sampler protocol client server tools bench cmd
+tensors: core/base core/graph core/rows transport protocol tensors
+client: core/base core/graph transport sampler protocol tensors client
+server: core/base core/graph transport sampler protocol tensors server
+tools: core/base core/graph core/rows transport sampler protocol tensors client server tools
+bench: core/base core/graph core/rows transport sampler protocol tensors client server bench
+cmd: core/base core/graph core/rows transport sampler protocol tensors client server tools bench cmd
 include: graphwire
 examples: graphwire
 python: graphwire
@@ -102,12 +103,16 @@ self_test() {
 		client/x.c|"server/server.h"|caught
 		server/x.h|"client/client.h"|caught
 		server/x.c|<graphwire/graphwire.h>|caught
+		tensors/x.c|"client/client.h"|caught
+		client/x.c|"core/rows/store.h"|caught
 		tools/x.c|"bench/bench.h"|caught
 		bench/x.c|"tools/tools.h"|caught
 		client/x.c|"../server/server.h"|caught
 		sampler/x.c|"local.h"|caught
 		examples/x.c|"core/base/status.h"|caught
 		server/x.c|"protocol/catalog.h"|allowed
+		tensors/x.c|"protocol/ops.h"|allowed
+		client/x.c|"tensors/plan.h"|allowed
 		cmd/x.c|"tools/tools.h"|allowed
 		sampler/x.c|"core/graph/part.h"|allowed
 		transport/tcp/x.c|"transport/transport.h"|allowed

@@ -1,0 +1,27 @@
+/* One request to the server of a part, and its reply, for calls that are rare and may run twice. */
+#ifndef GW_CLIENT_REMOTE_CALL_H
+#define GW_CLIENT_REMOTE_CALL_H
+
+#include "client/link.h"
+#include "client/ticket.h"
+
+struct gw_remote_call {
+	struct gw_ticket ticket; /* first: the job */
+	struct gw_link_op op;
+	uint32_t part;
+	struct gw_vec *reply;
+	size_t reply_bytes;
+};
+
+/* Begins a call: its memory, the request's and the reply's stay the caller's until gw_remote_call_end, which waits for
+ * it and returns its status. soon: that comes at once. gw_job_cancel(&call->ticket.job) makes it end soon. */
+void gw_remote_call_begin(struct gw_remote_call *call, struct gw_client *client, uint32_t part, uint16_t op,
+			  const void *request, uint32_t request_bytes, struct gw_vec *reply, bool soon);
+gw_status gw_remote_call_end(struct gw_remote_call *call);
+
+/* Both: waits for the reply, within the operation's deadline: *bytes of it in `reply`, whose memory is the caller's.
+ * The server's errors are returned as its own; the server is named. */
+gw_status gw_remote_call(struct gw_client *client, uint32_t part, uint16_t op, const void *request,
+			 uint32_t request_bytes, struct gw_vec *reply, size_t *bytes);
+
+#endif

@@ -1,0 +1,158 @@
+/* Handles of tensors: see tensor_handles.h. They come in blocks, each larger than all before it, so that a pointer is
+ * recognised by a few comparisons. */
+#include "client/tensor_handles.h"
+
+#include <string.h>
+
+#include "core/base/alloc.h"
+
+#define FIRST_BLOCK 64u
+#define BLOCKS_MAX  14u /* some million handles */
+
+struct gw_tensor_handles {
+	pthread_mutex_t lock; /* of who makes one */
+	uint32_t count;       /* in the last block */
+	_Atomic uint32_t block_count;
+	struct gw_tensor_handle *blocks[BLOCKS_MAX];
+};
+
+static size_t block_room(uint32_t block)
+{
+	return (size_t)FIRST_BLOCK << block;
+}
+
+gw_status gw_tensor_handles_create(struct gw_tensor_handles **out)
+{
+	*out = gw_calloc(1, sizeof(**out));
+	if (!*out)
+		return GW_NO_MEMORY;
+	pthread_mutex_init(&(*out)->lock, NULL);
+	return GW_OK;
+}
+
+static void handle_free(struct gw_tensor_handle *handle)
+{
+	gw_free(handle->base.name);
+	gw_free(handle->births);
+	gw_free(handle->places);
+	gw_tensor_layout_free(&handle->layout);
+	memset(handle, 0, sizeof(*handle));
+}
+
+void gw_tensor_handles_destroy(struct gw_tensor_handles *handles)
+{
+	if (!handles)
+		return;
+	for (uint32_t b = 0; b < handles->block_count; b++) {
+		for (size_t i = 0; i < block_room(b); i++)
+			handle_free(&handles->blocks[b][i]);
+		gw_free(handles->blocks[b]);
+	}
+	pthread_mutex_destroy(&handles->lock);
+	gw_free(handles);
+}
+
+bool gw_tensor_handle_is(const struct gw_client *client, const struct gw_tensor *tensor)
+{
+	const struct gw_tensor_handles *handles = client->handles;
+	uint32_t blocks = atomic_load_explicit(&handles->block_count, memory_order_acquire);
+	for (uint32_t b = 0; b < blocks; b++) {
+		uintptr_t offset = (uintptr_t)tensor - (uintptr_t)handles->blocks[b];
+		if (offset < block_room(b) * sizeof(struct gw_tensor_handle))
+			return offset % sizeof(struct gw_tensor_handle) == 0 &&
+			       atomic_load(&((const struct gw_tensor_handle *)tensor)->ready);
+	}
+	return false;
+}
+
+static struct gw_tensor_handle *handle_find(struct gw_tensor_handles *handles, const struct gw_tensor_plan *plan,
+					    const uint64_t *births, uint32_t parts)
+{
+	for (uint32_t b = 0; b < handles->block_count; b++) {
+		size_t used = b + 1 < handles->block_count ? block_room(b) : handles->count;
+		for (size_t i = 0; i < used; i++) {
+			struct gw_tensor_handle *handle = &handles->blocks[b][i];
+			if (memcmp(handle->births, births, parts * sizeof(*births)) == 0 &&
+			    strcmp(handle->plan.name, plan->name) == 0)
+				return handle;
+		}
+	}
+	return NULL;
+}
+
+/* The next free handle; it counts once the caller raises handles->count. */
+static gw_status handle_room(struct gw_tensor_handles *handles, struct gw_tensor_handle **out)
+{
+	uint32_t blocks = handles->block_count;
+	if (blocks > 0 && handles->count < block_room(blocks - 1)) {
+		*out = &handles->blocks[blocks - 1][handles->count];
+		return GW_OK;
+	}
+	if (blocks == BLOCKS_MAX)
+		return gw_fail(GW_LIMIT, "this client has opened too many tensors: open another client");
+	struct gw_tensor_handle *block = gw_calloc(block_room(blocks), sizeof(*block));
+	if (!block)
+		return GW_NO_MEMORY;
+	handles->blocks[blocks] = *out = block;
+	handles->count = 0;
+	atomic_store_explicit(&handles->block_count, blocks + 1, memory_order_release);
+	return GW_OK;
+}
+
+static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
+			     struct gw_tensor_handle *handle)
+{
+	uint32_t parts = client->meta->num_parts;
+	gw_status status = gw_tensor_layout_make(client->meta, plan, &handle->layout);
+	if (status != GW_OK)
+		return status;
+	handle->plan = *plan;
+	handle->base.name = gw_strdup(plan->name);
+	handle->births = gw_calloc(parts, sizeof(*births));
+	handle->places = gw_calloc(parts, sizeof(*handle->places));
+	if (!handle->base.name || !handle->births || !handle->places)
+		return GW_NO_MEMORY;
+	memcpy(handle->births, births, parts * sizeof(*births));
+	/* A row's place is its number in the part. */
+	handle->base.rows = (struct gw_rows){.starts = handle->layout.starts,
+					     .places = handle->places,
+					     .step = 1,
+					     .row_bytes = handle->layout.row_bytes,
+					     .births = handle->births,
+					     .striped = handle->layout.striped};
+	bool has_type = plan->placement <= GW_PLACE_EDGES;
+	handle->base.tensor = (struct gw_tensor){.name = handle->base.name,
+						 .of_edges = plan->placement == GW_PLACE_EDGES,
+						 .type = has_type ? plan->type : UINT32_MAX,
+						 .dtype = (gw_dtype)plan->dtype,
+						 .ndim = plan->ndim,
+						 .row_bytes = handle->layout.row_bytes,
+						 .writable = true,
+						 .placement = (enum gw_placement)plan->placement};
+	memcpy(handle->base.tensor.shape, plan->shape, sizeof(plan->shape));
+	return GW_OK;
+}
+
+gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
+				struct gw_tensor_handle **out)
+{
+	struct gw_tensor_handles *handles = client->handles;
+	gw_status status = GW_OK;
+	pthread_mutex_lock(&handles->lock);
+	struct gw_tensor_handle *handle = handle_find(handles, plan, births, client->meta->num_parts);
+	if (!handle) {
+		status = handle_room(handles, &handle);
+		if (status == GW_OK)
+			status = handle_fill(client, plan, births, handle);
+		if (status == GW_OK) {
+			handles->count++;
+			atomic_store(&handle->ready, true);
+		} else if (handle) {
+			handle_free(handle);
+			handle = NULL;
+		}
+	}
+	pthread_mutex_unlock(&handles->lock);
+	*out = handle;
+	return status;
+}

@@ -1,0 +1,30 @@
+/* Tensors that change, as a client's callers hold them: made by gw_tensor_create and gw_tensor_open, and kept until the
+ * client closes, so that one that was deleted is an error and not a wild pointer. */
+#ifndef GW_CLIENT_TENSOR_HANDLES_H
+#define GW_CLIENT_TENSOR_HANDLES_H
+
+#include "client/client.h"
+#include "tensors/plan.h"
+
+struct gw_tensor_handle {
+	struct gw_client_tensor base; /* first: what callers hold */
+	struct gw_tensor_plan plan;
+	struct gw_tensor_layout layout;
+	uint64_t *births; /* [num_parts] */
+	struct gw_place *places;
+	atomic_bool ready;
+};
+
+struct gw_tensor_handles;
+
+gw_status gw_tensor_handles_create(struct gw_tensor_handles **out);
+void gw_tensor_handles_destroy(struct gw_tensor_handles *handles); /* NULL is allowed */
+
+/* The handle of a tensor with these births: the one that is there, or a new one. GW_LIMIT: too many were made. */
+gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
+				struct gw_tensor_handle **out);
+
+/* Whether the pointer, which may come from anywhere, is a handle of this client; no lock is taken. */
+bool gw_tensor_handle_is(const struct gw_client *client, const struct gw_tensor *tensor);
+
+#endif

@@ -1,0 +1,110 @@
+/* Filling a shard: where its rows' first values come from. Random ones go by original ids, so that they are the same
+ * however the graph is partitioned; those that were text count as the digest of their bytes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/digest.h"
+#include "tensors/table_inside.h"
+
+/* What the callbacks of the row store need: of each at most one. */
+struct fill_source {
+	const struct gw_tensor_layout *layout;
+	uint32_t part;
+	const uint64_t *numbers; /* original ids */
+	const uint64_t *offsets; /* original texts */
+	const uint8_t *bytes;
+	const uint8_t *rows; /* to copy */
+	struct gw_row_store *store;
+};
+
+static uint64_t fill_original(const void *context, uint64_t row)
+{
+	const struct fill_source *source = context;
+	if (source->numbers)
+		return source->numbers[row];
+	if (source->offsets)
+		return gw_digest(source->bytes + source->offsets[row], source->offsets[row + 1] - source->offsets[row]);
+	return gw_tensor_layout_id(source->layout, source->part, row);
+}
+
+static gw_status fill_copy(const void *context, uint64_t row, void *payload)
+{
+	const struct fill_source *source = context;
+	if (source->store)
+		return gw_row_store_read(source->store, &row, 1, payload);
+	memcpy(payload, source->rows + row * source->layout->row_bytes, source->layout->row_bytes);
+	return GW_OK;
+}
+
+static const struct gw_array *fill_array(const struct gw_tensor_table_options *options,
+					 const struct gw_tensor_plan *plan, const char *name)
+{
+	char key[GW_EDGE_FOLDER_MAX + 64];
+	const struct gw_graph_meta *meta = options->meta;
+	bool edges = plan->placement == GW_PLACE_EDGES;
+	snprintf(key, sizeof(key), "%s/%s/%s", edges ? "edge" : "node",
+		 edges ? meta->etypes[plan->type].folder : meta->ntypes[plan->type].name, name);
+	return gw_part_array(options->part, key);
+}
+
+static void fill_find_ids(const struct gw_tensor_table_options *options, const struct gw_tensor_plan *plan,
+			  struct fill_source *source)
+{
+	if (plan->placement > GW_PLACE_EDGES)
+		return;
+	const struct gw_array *numbers = fill_array(options, plan, "orig_id");
+	const struct gw_array *offsets = fill_array(options, plan, "orig_id.offsets");
+	const struct gw_array *bytes = fill_array(options, plan, "orig_id.bytes");
+	if (numbers && numbers->row_bytes == sizeof(uint64_t)) {
+		source->numbers = (const void *)numbers->data;
+	} else if (offsets && bytes) {
+		source->offsets = (const void *)offsets->data;
+		source->bytes = bytes->data;
+	}
+}
+
+static gw_status fill_find_rows(const struct gw_tensor_table_options *options, const struct gw_table_shard *entry,
+				struct fill_source *source)
+{
+	const struct gw_tensor_plan *plan = &entry->shard.plan;
+	if (entry->source) {
+		source->store = entry->source->shard.store;
+		return GW_OK;
+	}
+	const struct gw_array *array = gw_part_array(options->part, plan->source);
+	uint64_t rows = gw_tensor_layout_count(&entry->shard.layout, source->part);
+	if (!array || array->meta->dtype != (gw_dtype)plan->dtype || array->rows != rows ||
+	    array->row_bytes != entry->shard.layout.row_bytes)
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": there is no array \"%s\" like it to copy", plan->name,
+			       plan->source);
+	source->rows = array->data;
+	return GW_OK;
+}
+
+gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry)
+{
+	const struct gw_tensor_plan *plan = &entry->shard.plan;
+	uint32_t part = gw_part_number(options->part);
+	struct fill_source source = {.layout = &entry->shard.layout, .part = part};
+	struct gw_row_store_options store = {
+		.name = "graphwire-tensor",
+		.dtype = (gw_dtype)plan->dtype,
+		.rows = gw_tensor_layout_count(&entry->shard.layout, part),
+		.columns = entry->shard.layout.row_elements,
+		.seed = entry->shard.birth,
+		.huge = options->huge,
+		.numa = options->numa,
+		.initial = {.how = (enum gw_initial)plan->initial,
+			    .low = plan->low,
+			    .high = plan->high,
+			    .seed = plan->seed,
+			    .original = fill_original,
+			    .copy = fill_copy,
+			    .context = &source},
+	};
+	gw_status status = GW_OK;
+	fill_find_ids(options, plan, &source);
+	if (plan->initial == GW_INITIAL_COPY)
+		status = fill_find_rows(options, entry, &source);
+	return status == GW_OK ? gw_row_store_create(&store, &entry->shard.store) : status;
+}

@@ -1,0 +1,573 @@
+/* Keeping tensors: see table.h.
+ *
+ * One lock, held for a look into a list; what takes long (filling, freeing) happens outside of it, filling in the
+ * table's thread, one tensor after another. A shard is freed by its last user: a call that is under way when its tensor
+ * is deleted ends well. Bytes count until then.
+ */
+#include "tensors/table.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/list.h"
+#include "core/base/log.h"
+#include "core/base/rng.h"
+#include "core/base/units.h"
+#include "tensors/table_inside.h"
+
+struct tensor_job {
+	char name[GW_JOB_NAME_MAX + 1];
+	uint64_t heard_ns;
+};
+
+struct gw_tensor_table {
+	struct gw_tensor_table_options options;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* something waits to be filled, or stop */
+	struct gw_shard *shards;
+	uint32_t shard_count, job_count;
+	uint64_t bytes, births;
+	struct tensor_job jobs[GW_TENSOR_JOBS_MAX];
+	bool stop, started;
+	pthread_t thread;
+};
+
+static struct gw_table_shard *entry_of(struct gw_shard *shard)
+{
+	return (struct gw_table_shard *)shard;
+}
+
+/* --- Holding and freeing; the table is locked where it says so. --- */
+
+static void shard_free(struct gw_table_shard *entry)
+{
+	gw_row_store_destroy(entry->shard.store);
+	gw_tensor_layout_free(&entry->shard.layout);
+	gw_free(entry->births);
+	gw_free(entry);
+}
+
+void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	struct gw_error_kept kept;
+	if (!shard)
+		return;
+	pthread_mutex_lock(&table->lock);
+	bool last = --shard->refs == 0;
+	pthread_mutex_unlock(&table->lock);
+	if (!last)
+		return;
+	gw_error_keep(&kept);
+	uint64_t bytes = entry_of(shard)->bytes;
+	struct gw_table_shard *source = entry_of(shard)->source;
+	shard_free(entry_of(shard));
+	pthread_mutex_lock(&table->lock);
+	table->bytes -= bytes;
+	pthread_mutex_unlock(&table->lock);
+	if (source)
+		gw_shard_leave(table, &source->shard);
+	gw_error_restore(&kept);
+}
+
+/* Off the list, with the lock: the caller leaves it, without the lock. */
+static void shard_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	GW_SLIST_REMOVE(table->shards, shard, next);
+	shard->listed = false;
+	table->shard_count--;
+}
+
+static struct gw_shard *shard_named(const struct gw_tensor_table *table, const char *job, const char *name)
+{
+	struct gw_shard *shard = table->shards;
+	while (shard && (strcmp(shard->plan.name, name) != 0 || strcmp(shard->plan.job, job) != 0))
+		shard = shard->next;
+	return shard;
+}
+
+static struct gw_shard *shard_born(const struct gw_tensor_table *table, uint64_t birth)
+{
+	struct gw_shard *shard = table->shards;
+	while (shard && shard->birth != birth)
+		shard = shard->next;
+	return shard;
+}
+
+/* --- Jobs. --- */
+
+static gw_status job_heard(struct gw_tensor_table *table, const char *job)
+{
+	uint32_t i = 0;
+	if (!job[0])
+		return GW_OK;
+	while (i < table->job_count && strcmp(table->jobs[i].name, job) != 0)
+		i++;
+	if (i == GW_TENSOR_JOBS_MAX)
+		return gw_fail(GW_LIMIT, "%d jobs have tensors here already: end one of them", GW_TENSOR_JOBS_MAX);
+	if (i == table->job_count) {
+		table->job_count++;
+		memcpy(table->jobs[i].name, job, strlen(job) + 1);
+	}
+	table->jobs[i].heard_ns = gw_now_ns();
+	return GW_OK;
+}
+
+gw_status gw_tensor_table_hold(struct gw_tensor_table *table, const char *job)
+{
+	pthread_mutex_lock(&table->lock);
+	gw_status status = job_heard(table, job);
+	pthread_mutex_unlock(&table->lock);
+	return status;
+}
+
+/* One shard of a job that has ended, held by the caller; jobs without any are forgotten. */
+static struct gw_shard *job_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
+{
+	uint64_t lease_ns = table->options.lease_ms * GW_NS_PER_MS;
+	for (uint32_t i = 0; lease_ns && i < table->job_count; i++) {
+		struct tensor_job *job = &table->jobs[i];
+		if (now_ns < job->heard_ns + lease_ns)
+			continue;
+		for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
+			if (strcmp(shard->plan.job, job->name) == 0) {
+				shard_unlist(table, shard);
+				return shard;
+			}
+		}
+		*job = table->jobs[--table->job_count];
+		i--;
+	}
+	return NULL;
+}
+
+/* --- The thread. --- */
+
+static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *table)
+{
+	struct gw_shard *oldest = NULL; /* new ones come to the front */
+	for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
+		if (entry_of(shard)->state == GW_SHARD_WAITING)
+			oldest = shard;
+	}
+	if (oldest)
+		oldest->refs++;
+	return (struct gw_table_shard *)oldest;
+}
+
+static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *entry)
+{
+	gw_status status = gw_shard_fill(&table->options, entry);
+	pthread_mutex_lock(&table->lock);
+	struct gw_table_shard *source = entry->source;
+	entry->source = NULL;
+	entry->state = status == GW_OK ? GW_SHARD_READY : GW_SHARD_FAILED;
+	entry->status = status;
+	if (status != GW_OK)
+		memcpy(entry->text, gw_last_error(), sizeof(entry->text));
+	pthread_mutex_unlock(&table->lock);
+	if (source)
+		gw_shard_leave(table, &source->shard);
+	gw_shard_leave(table, &entry->shard);
+}
+
+static void table_wait(struct gw_tensor_table *table)
+{
+	uint32_t lease_ms = table->options.lease_ms;
+	if (!lease_ms) {
+		pthread_cond_wait(&table->changed, &table->lock);
+		return;
+	}
+	uint64_t until = gw_now_ns() + (lease_ms / 8 + 1) * GW_NS_PER_MS;
+	struct timespec end = {.tv_sec = (time_t)(until / GW_NS_PER_SECOND),
+			       .tv_nsec = (long)(until % GW_NS_PER_SECOND)};
+	pthread_cond_timedwait(&table->changed, &table->lock, &end);
+}
+
+static void *table_run(void *argument)
+{
+	struct gw_tensor_table *table = argument;
+	pthread_mutex_lock(&table->lock);
+	while (!table->stop) {
+		struct gw_table_shard *waiting = table_take_waiting(table);
+		struct gw_shard *ended = waiting ? NULL : job_take_ended(table, gw_now_ns());
+		if (!waiting && !ended) {
+			table_wait(table);
+			continue;
+		}
+		pthread_mutex_unlock(&table->lock);
+		if (waiting)
+			table_fill(table, waiting);
+		else
+			gw_log(GW_LOG_INFO, "tensor \"%s\" ends with its job %s", ended->plan.name, ended->plan.job);
+		gw_shard_leave(table, ended);
+		pthread_mutex_lock(&table->lock);
+	}
+	pthread_mutex_unlock(&table->lock);
+	return NULL;
+}
+
+/* With the first tensor; the table is locked. */
+static gw_status table_start(struct gw_tensor_table *table)
+{
+	sigset_t all, before;
+	if (table->started)
+		return GW_OK;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	int error = pthread_create(&table->thread, NULL, table_run, table);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error)
+		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that fills tensors");
+	table->started = true;
+	return GW_OK;
+}
+
+gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out)
+{
+	pthread_condattr_t monotonic;
+	*out = NULL;
+	struct gw_tensor_table *table = gw_calloc(1, sizeof(*table));
+	if (!table)
+		return GW_NO_MEMORY;
+	table->options = *options;
+	pthread_mutex_init(&table->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&table->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*out = table;
+	return GW_OK;
+}
+
+void gw_tensor_table_destroy(struct gw_tensor_table *table)
+{
+	if (!table)
+		return;
+	pthread_mutex_lock(&table->lock);
+	table->stop = true;
+	pthread_cond_signal(&table->changed);
+	pthread_mutex_unlock(&table->lock);
+	if (table->started)
+		pthread_join(table->thread, NULL);
+	while (table->shards) {
+		struct gw_shard *shard = table->shards;
+		shard_unlist(table, shard);
+		gw_shard_leave(table, shard);
+	}
+	pthread_cond_destroy(&table->changed);
+	pthread_mutex_destroy(&table->lock);
+	gw_free(table);
+}
+
+const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_tensor_table *table)
+{
+	return &table->options;
+}
+
+/* --- Making. All of it with the lock. --- */
+
+static gw_status table_take_bytes(struct gw_tensor_table *table, const char *name, uint64_t bytes)
+{
+	char wanted[GW_UNIT_TEXT_MAX], left[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
+	uint64_t bytes_max = table->options.bytes_max;
+	if (bytes_max && (bytes > bytes_max || table->bytes > bytes_max - bytes))
+		return gw_fail(
+			GW_NO_SPACE,
+			"tensor \"%s\" needs %s for its rows of part %u, and %s of %s for tensors are free there: "
+			"give its server more (serve --tensor-memory)",
+			name, gw_text_bytes(wanted, (double)bytes), gw_part_number(table->options.part),
+			gw_text_bytes(left, (double)(bytes_max - table->bytes)), gw_text_bytes(all, (double)bytes_max));
+	table->bytes += bytes;
+	return GW_OK;
+}
+
+/* Whose rows a copy begins with: the tensor, held. */
+static gw_status table_find_source(const struct gw_tensor_table *table, const struct gw_tensor_plan *plan,
+				   struct gw_table_shard **out)
+{
+	*out = NULL;
+	if (plan->initial != GW_INITIAL_COPY || (plan->source[0] != '=' && plan->source[0] != '+'))
+		return GW_OK;
+	struct gw_shard *shard = shard_named(table, plan->source[0] == '=' ? plan->job : "", plan->source + 1);
+	if (!shard || entry_of(shard)->state != GW_SHARD_READY)
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": there is no tensor \"%s\" to copy", plan->name,
+			       plan->source + 1);
+	struct gw_tensor_plan wanted = *plan;
+	wanted.initial = shard->plan.initial;
+	wanted.low = shard->plan.low;
+	wanted.high = shard->plan.high;
+	wanted.seed = shard->plan.seed;
+	memcpy(wanted.source, shard->plan.source, sizeof(wanted.source));
+	gw_status status = gw_tensor_plan_match(&shard->plan, &wanted);
+	if (status != GW_OK)
+		return gw_context(GW_INVALID, "tensor \"%s\" as a copy", plan->name);
+	shard->refs++;
+	*out = entry_of(shard);
+	return GW_OK;
+}
+
+static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
+			   struct gw_shard **out)
+{
+	const struct gw_graph_meta *meta = table->options.meta;
+	uint32_t part = gw_part_number(table->options.part);
+	const struct gw_tensor_plan *plan = &call->plan;
+	struct gw_row_format format;
+	uint64_t bytes = 0;
+	if (table->shard_count == GW_TENSORS_MAX)
+		return gw_fail(GW_LIMIT, "tensor \"%s\": there are %d tensors already: delete some", plan->name,
+			       GW_TENSORS_MAX);
+	gw_status status = gw_tensor_plan_check(meta, plan);
+	if (status == GW_OK)
+		status = table_start(table);
+	if (status != GW_OK)
+		return status;
+	struct gw_table_shard *entry = gw_calloc(1, sizeof(*entry));
+	if (!entry)
+		return GW_NO_MEMORY;
+	entry->shard.plan = *plan;
+	status = gw_tensor_layout_make(meta, plan, &entry->shard.layout);
+	if (status == GW_OK)
+		status = gw_row_store_measure((gw_dtype)plan->dtype, gw_tensor_layout_count(&entry->shard.layout, part),
+					      entry->shard.layout.row_elements, &format, &bytes);
+	if (status == GW_OK)
+		status = table_find_source(table, plan, &entry->source);
+	if (status == GW_OK)
+		status = table_take_bytes(table, plan->name, bytes);
+	if (status != GW_OK) {
+		if (entry->source)
+			entry->source->shard.refs--; /* others hold it: it is listed */
+		shard_free(entry);
+		return status;
+	}
+	entry->bytes = bytes;
+	do
+		entry->shard.birth = gw_mix64(table->options.incarnation + ++table->births);
+	while (entry->shard.birth == 0);
+	entry->shard.leader = call->leader ? call->leader : entry->shard.birth;
+	entry->shard.refs = 1;
+	entry->shard.listed = true;
+	entry->shard.next = table->shards;
+	table->shards = &entry->shard;
+	table->shard_count++;
+	pthread_cond_signal(&table->changed);
+	*out = &entry->shard;
+	return GW_OK;
+}
+
+/* What is there of this name: whether it is what the call means. */
+static gw_status shard_check(const struct gw_tensor_table *table, const struct gw_shard *shard,
+			     const struct gw_tensor_create_call *call)
+{
+	gw_status status = call->open ? GW_OK : gw_tensor_plan_match(&shard->plan, &call->plan);
+	if (status == GW_OK && call->leader && call->leader != shard->leader)
+		status = gw_fail(
+			GW_NOT_FOUND,
+			"tensor \"%s\": part %u has rows of another one of this name, since a server ended or a "
+			"tensor was deleted in part: delete it, and create it again",
+			shard->plan.name, gw_part_number(table->options.part));
+	return status;
+}
+
+static gw_status table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
+			    struct gw_shard **failed, struct gw_shard **out)
+{
+	struct gw_shard *shard = shard_named(table, call->plan.job, call->plan.name);
+	if (!shard && call->open)
+		return gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", call->plan.name);
+	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
+	if (status != GW_OK)
+		return status;
+	if (entry_of(shard)->state == GW_SHARD_FAILED) {
+		shard_unlist(table, shard);
+		*failed = shard;
+		return gw_fail_text(entry_of(shard)->status, entry_of(shard)->text);
+	}
+	status = job_heard(table, call->plan.job);
+	if (status != GW_OK)
+		return status;
+	shard->refs++;
+	*out = shard;
+	return GW_OK;
+}
+
+gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
+			       struct gw_tensor_state *state, const uint64_t **births, struct gw_shard **out)
+{
+	struct gw_shard *failed = NULL;
+	*out = NULL;
+	*births = NULL;
+	pthread_mutex_lock(&table->lock);
+	gw_status status = table_make(table, call, &failed, out);
+	if (status == GW_OK) {
+		const struct gw_table_shard *entry = entry_of(*out);
+		bool job = (*out)->plan.job[0] != 0;
+		*births = entry->births;
+		*state = (struct gw_tensor_state){
+			.plan = (*out)->plan,
+			.birth = (*out)->birth,
+			.leader = (*out)->leader,
+			.ready = entry->state == GW_SHARD_READY,
+			.hold_ms = job ? table->options.lease_ms / 4 : 0,
+			.births = entry->births ? table->options.meta->num_parts : 0,
+		};
+	}
+	pthread_mutex_unlock(&table->lock);
+	gw_shard_leave(table, failed);
+	return status;
+}
+
+gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const uint64_t *births,
+				   const uint64_t **kept, struct gw_shard **out)
+{
+	uint32_t parts = table->options.meta->num_parts;
+	uint64_t *copy = gw_calloc(parts, sizeof(*copy));
+	gw_status status = GW_OK;
+	*out = NULL;
+	if (!copy)
+		return GW_NO_MEMORY;
+	memcpy(copy, births, parts * sizeof(*copy));
+	pthread_mutex_lock(&table->lock);
+	struct gw_shard *shard = shard_born(table, birth);
+	if (!shard || shard->leader != birth || births[0] != birth) {
+		status = gw_fail(GW_NOT_FOUND, "the tensor was deleted while it was created");
+	} else {
+		if (!entry_of(shard)->births) {
+			entry_of(shard)->births = copy;
+			copy = NULL;
+		}
+		*kept = entry_of(shard)->births;
+		shard->refs++;
+		*out = shard;
+	}
+	pthread_mutex_unlock(&table->lock);
+	gw_free(copy);
+	return status;
+}
+
+/* --- Using. --- */
+
+gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out)
+{
+	gw_status status = GW_OK;
+	pthread_mutex_lock(&table->lock);
+	struct gw_shard *shard = shard_born(table, birth);
+	if (shard && entry_of(shard)->state == GW_SHARD_READY)
+		shard->refs++;
+	else
+		status = gw_fail(
+			GW_NOT_FOUND,
+			"the tensor is gone: it was deleted, its job has ended, or the server was started again "
+			"since: delete it, and create it again");
+	pthread_mutex_unlock(&table->lock);
+	*out = status == GW_OK ? shard : NULL;
+	return status;
+}
+
+gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind)
+{
+	struct gw_table_shard *entry = entry_of(shard);
+	enum gw_optimizer_kind have;
+	if (gw_row_store_trained(shard->store, &have))
+		return have == kind ? GW_OK : gw_row_store_prepare(shard->store, kind); /* which says why not */
+	uint64_t bytes =
+		gw_row_store_state_bytes(kind, gw_row_store_rows(shard->store), gw_row_store_columns(shard->store));
+	gw_status status = GW_OK;
+	pthread_mutex_lock(&table->lock);
+	bool taken = bytes && !entry->state_bytes;
+	if (taken) {
+		status = table_take_bytes(table, shard->plan.name, bytes);
+		if (status == GW_OK) {
+			entry->state_bytes = bytes;
+			entry->bytes += bytes;
+		}
+	}
+	pthread_mutex_unlock(&table->lock);
+	if (status == GW_OK)
+		status = gw_row_store_prepare(shard->store, kind);
+	if (status == GW_OK || !taken || gw_row_store_trained(shard->store, &have))
+		return status;
+	pthread_mutex_lock(&table->lock);
+	if (entry->state_bytes) {
+		table->bytes -= entry->state_bytes;
+		entry->bytes -= entry->state_bytes;
+		entry->state_bytes = 0;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return status;
+}
+
+uint32_t gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name)
+{
+	pthread_mutex_lock(&table->lock);
+	struct gw_shard *shard = shard_named(table, job, name);
+	if (shard)
+		shard_unlist(table, shard);
+	pthread_mutex_unlock(&table->lock);
+	gw_shard_leave(table, shard);
+	return shard != NULL;
+}
+
+/* --- Listing. --- */
+
+static int shard_order(const struct gw_shard *shard, const char *job, const char *name)
+{
+	int order = strcmp(shard->plan.job, job);
+	return order ? order : strcmp(shard->plan.name, name);
+}
+
+/* The first shard behind the given one. */
+static const struct gw_shard *shard_after(const struct gw_tensor_table *table, const char *job, const char *after_job,
+					  const char *after_name)
+{
+	const struct gw_shard *first = NULL;
+	for (const struct gw_shard *shard = table->shards; shard; shard = shard->next) {
+		if (job && shard->plan.job[0] && strcmp(shard->plan.job, job) != 0)
+			continue;
+		if (after_job && shard_order(shard, after_job, after_name) <= 0)
+			continue;
+		if (!first || shard_order(shard, first->plan.job, first->plan.name) < 0)
+			first = shard;
+	}
+	return first;
+}
+
+uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, const char *after_job,
+			      const char *after_name, struct gw_tensor_listed *out, uint32_t max)
+{
+	uint32_t n = 0;
+	pthread_mutex_lock(&table->lock);
+	while (n < max) {
+		const struct gw_shard *shard = shard_after(table, job, after_job, after_name);
+		if (!shard)
+			break;
+		out[n++] = (struct gw_tensor_listed){.plan = shard->plan,
+						     .birth = shard->birth,
+						     .leader = shard->leader,
+						     .bytes = ((const struct gw_table_shard *)shard)->bytes};
+		after_job = shard->plan.job;
+		after_name = shard->plan.name;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return n;
+}
+
+void gw_tensor_table_each(struct gw_tensor_table *table,
+			  void (*visit)(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready),
+			  void *context)
+{
+	pthread_mutex_lock(&table->lock);
+	for (struct gw_shard *shard = table->shards; shard; shard = shard->next)
+		visit(context, shard, entry_of(shard)->bytes, entry_of(shard)->state == GW_SHARD_READY);
+	pthread_mutex_unlock(&table->lock);
+}
+
+uint64_t gw_tensor_table_bytes(struct gw_tensor_table *table)
+{
+	pthread_mutex_lock(&table->lock);
+	uint64_t bytes = table->bytes;
+	pthread_mutex_unlock(&table->lock);
+	return bytes;
+}

@@ -1,0 +1,88 @@
+/* The tensors of one part: what a server, or a standalone client's part, has of each. A tensor's rows here are a shard.
+ *
+ *   make ─▶ WAITING ─▶ the table's thread fills it ─▶ READY ─▶ delete, or the end of its job ─▶ the last user leaves
+ *                                                 └─▶ FAILED: the next who asks is told, and it is gone
+ *
+ * Threads: every call but create and destroy may be made by any thread at once. No call waits but for a short lock.
+ * Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
+ */
+#ifndef GW_TENSORS_TABLE_H
+#define GW_TENSORS_TABLE_H
+
+#include "core/graph/part.h"
+#include "core/rows/store.h"
+#include "tensors/plan.h"
+
+#define GW_TENSORS_MAX     4096
+#define GW_TENSOR_JOBS_MAX 1024
+
+struct gw_tensor_table_options {
+	const struct gw_graph_meta *meta;
+	const struct gw_part *part; /* original ids, and features to copy; outlives the table */
+	uint64_t incarnation;
+	uint64_t bytes_max; /* of all rows and their state; 0: no limit but the machine's */
+	uint32_t lease_ms;  /* a job that was not heard of for so long has ended; 0: none ends */
+	enum gw_huge_policy huge;
+	int numa;
+};
+
+/* What has been done with a shard's rows. */
+struct gw_shard_counts {
+	_Atomic uint64_t written, pushed, pulled; /* rows */
+	_Atomic uint64_t pulls;                   /* requests for rows */
+};
+
+struct gw_shard {
+	struct gw_shard *next; /* the table's from here on to `refs` */
+	bool listed;
+	uint32_t refs;
+	/* Set before others see it. */
+	struct gw_tensor_plan plan;
+	struct gw_tensor_layout layout;
+	uint64_t birth, leader;
+	/* Set once it is READY. */
+	struct gw_row_store *store;
+	struct gw_shard_counts counts;
+};
+
+struct gw_tensor_table;
+
+gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out);
+/* Ends its thread, which may be in the midst of filling, and frees all tensors. No call may be under way. NULL is
+ * allowed. */
+void gw_tensor_table_destroy(struct gw_tensor_table *table);
+const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_tensor_table *table);
+
+/* Creates or finds what the call names: *state is how far it is, and *births, [state->births], stay as they are as long
+ * as the shard is held: *out is the caller's to leave. GW_EXISTS, GW_NO_SPACE, GW_NOT_FOUND (call->open), GW_LIMIT. */
+gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
+			       struct gw_tensor_state *state, const uint64_t **births, struct gw_shard **out);
+
+/* Notes which births belong to a tensor whose part 0 is here; who comes later gets those of the first. */
+gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const uint64_t *births,
+				   const uint64_t **kept, struct gw_shard **out);
+
+/* The shard of a birth, filled. GW_NOT_FOUND: it is not here any more. It is the caller's to leave. */
+gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out);
+void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard);
+
+/* Room for an optimizer's state beside the rows: taken into account once. GW_NO_SPACE. */
+gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
+
+/* How many it deleted: 0 or 1. job "": a kept one. */
+uint32_t gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name);
+
+/* A client of the job was heard. GW_LIMIT. */
+gw_status gw_tensor_table_hold(struct gw_tensor_table *table, const char *job);
+
+/* Up to max shards after one, in the order of job and name; job NULL: of all jobs. after_job NULL: from the first. */
+uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, const char *after_job,
+			      const char *after_name, struct gw_tensor_listed *out, uint32_t max);
+
+/* For statistics: each shard that is listed, with the bytes that it takes; the table is locked meanwhile. */
+void gw_tensor_table_each(struct gw_tensor_table *table,
+			  void (*visit)(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready),
+			  void *context);
+uint64_t gw_tensor_table_bytes(struct gw_tensor_table *table);
+
+#endif

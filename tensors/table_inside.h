@@ -1,0 +1,27 @@
+/* What the files of a table of tensors share: table.c, which keeps it, and fill.c, which fills shards. */
+#ifndef GW_TENSORS_TABLE_INSIDE_H
+#define GW_TENSORS_TABLE_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tensors/table.h"
+
+enum gw_shard_state { GW_SHARD_WAITING, GW_SHARD_READY, GW_SHARD_FAILED };
+
+/* A shard as its table has it. */
+struct gw_table_shard {
+	struct gw_shard shard; /* first */
+	enum gw_shard_state state;
+	gw_status status; /* why it failed */
+	char text[GW_ERROR_TEXT_MAX];
+	uint64_t bytes;                /* taken into account */
+	uint64_t state_bytes;          /* of these, an optimizer's */
+	uint64_t *births;              /* [num_parts], at part 0 once it is complete */
+	struct gw_table_shard *source; /* whose rows it begins with; held until it is filled */
+};
+
+/* Makes a shard's rows, by the plan, with no lock: its table's thread. */
+gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry);
+
+#endif

@@ -1,0 +1,226 @@
+/* Tensors through the public calls: created, read, written, trained and deleted, over every way to a server that a test
+ * has, with the same bytes everywhere. The oracle is an array in this process. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/rng.h"
+#include "test/support/client_setup.h"
+
+#define PARTS   3
+#define COLUMNS 7
+#define CALLS   12
+#define CALL    900 /* rows of one call: more than a piece of a gather, duplicates among them */
+
+static struct setup setup;
+
+/* How clients reach the servers. */
+struct way {
+	const char *name, *transport, *driver;
+	uint32_t threads;
+};
+
+static const struct way ways[] = {
+	{"memory", NULL, NULL, 1},          {"memory, 8 threads", NULL, NULL, 8},
+	{"epoll", "tcp", "epoll", 1},       {"epoll, 8 threads", "tcp", "epoll", 8},
+	{"io_uring", "tcp", "io_uring", 2}, {"shm", "shm", NULL, 2},
+};
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+static struct gw_client *open_way(const struct way *way, const char *job)
+{
+	struct gw_client_options options = {.threads = way->threads, .tcp_driver = way->driver, .job = job};
+	if (way->transport) {
+		options.servers = setup.cluster.list;
+		options.server_count = PARTS;
+		options.transport = way->transport;
+	} else {
+		options.part_config = setup.fixture.folder;
+	}
+	return open_client(&options);
+}
+
+static const struct gw_tensor *create(struct gw_client *client, const struct gw_tensor_spec *spec)
+{
+	const struct gw_tensor *tensor = NULL;
+	if (gw_tensor_create(client, spec, &tensor) != GW_OK)
+		fail_msg("%s: %s", spec->name, gw_last_error());
+	return tensor;
+}
+
+static void must(gw_status status)
+{
+	if (status != GW_OK)
+		fail_msg("%s", gw_last_error());
+}
+
+static struct gw_tensor_spec spec_of(struct gw_client *client, const char *name, enum gw_placement placement)
+{
+	struct gw_tensor_spec spec = {
+		.name = name, .dtype = GW_FLOAT32, .placement = placement, .ndim = 2, .shape = {0, COLUMNS}};
+	if (placement == GW_PLACE_NODES)
+		must(gw_node_type(client, "paper", &spec.type));
+	else if (placement == GW_PLACE_EDGES)
+		spec.type = FIXTURE_CITES;
+	else
+		spec.shape[0] = 1001;
+	return spec;
+}
+
+static void check_rows(struct gw_client *client, const struct gw_tensor *tensor, const float *expected)
+{
+	uint64_t n = tensor->shape[0];
+	int64_t *ids = calloc(n, sizeof(*ids));
+	float *rows = malloc(n * tensor->row_bytes);
+	/* Not in their order, and each twice as far as they go. */
+	for (uint64_t i = 0; i < n; i++)
+		ids[i] = (int64_t)((i * 7919) % n);
+	must(gw_gather(client, tensor, ids, n, rows));
+	for (uint64_t i = 0; i < n; i++)
+		assert_memory_equal(rows + i * COLUMNS, expected + (uint64_t)ids[i] * COLUMNS, tensor->row_bytes);
+	free(ids);
+	free(rows);
+}
+
+/* The same updates for every way; the oracle applies them one after another. */
+static void write_rows(struct gw_client *client, const struct gw_tensor *tensor, float *expected)
+{
+	struct gw_ticket *tickets[CALLS];
+	int64_t *ids = malloc(sizeof(int64_t) * CALLS * CALL);
+	float *rows = malloc(sizeof(float) * CALLS * CALL * COLUMNS);
+	for (int c = 0; c < CALLS; c++) {
+		for (int i = c * CALL; i < (c + 1) * CALL; i++) {
+			ids[i] = (int64_t)(gw_mix64((uint64_t)i) % tensor->shape[0]);
+			for (int j = 0; j < COLUMNS; j++)
+				expected[ids[i] * COLUMNS + j] = rows[i * COLUMNS + j] = (float)(i * COLUMNS + j);
+		}
+		must(gw_update_start(client, tensor, ids + c * CALL, CALL, rows + (size_t)c * CALL * COLUMNS,
+				     &tickets[c]));
+	}
+	must(gw_flush(client));
+	check_rows(client, tensor, expected);
+	for (int c = 0; c < CALLS; c++)
+		must(gw_wait(tickets[c], 0));
+	free(ids);
+	free(rows);
+}
+
+static uint64_t nonzero(const float *rows, uint64_t n)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < n * COLUMNS; i++)
+		count += rows[i] != 0;
+	return count;
+}
+
+static void rows_are_what_was_written(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WAYS; w++) {
+		struct gw_client *client = open_way(&ways[w], ways[w].transport ? "written" : NULL);
+		for (int p = GW_PLACE_NODES; p <= GW_PLACE_STRIPED; p++) {
+			char name[32];
+			snprintf(name, sizeof(name), "t%zu-%d", w, p);
+			struct gw_tensor_spec spec = spec_of(client, name, (enum gw_placement)p);
+			const struct gw_tensor *tensor = create(client, &spec);
+			float *expected = calloc(tensor->shape[0] * COLUMNS, sizeof(float));
+			uint64_t count;
+			assert_true(tensor->writable);
+			assert_int_equal(tensor->row_bytes, COLUMNS * sizeof(float));
+			check_rows(client, tensor, expected);
+			write_rows(client, tensor, expected);
+			must(gw_tensor_count_nonzero(client, tensor, &count));
+			assert_int_equal(count, nonzero(expected, tensor->shape[0]));
+			must(gw_tensor_delete(client, name, GW_OF_JOB));
+			expect(gw_gather(client, tensor, (int64_t[]){0}, 1, expected), GW_NOT_FOUND, "gone");
+			expect(gw_update(client, tensor, (int64_t[]){0}, 1, expected), GW_NOT_FOUND, "gone");
+			free(expected);
+		}
+		gw_client_close(client);
+	}
+}
+
+static void writes_to_what_cannot_be_are_refused(void **state)
+{
+	(void)state;
+	struct gw_client *client = open_way(&ways[2], "refused");
+	struct gw_tensor_spec spec = spec_of(client, "refused", GW_PLACE_NODES);
+	const struct gw_tensor *tensor = create(client, &spec), *other = NULL;
+	float row[COLUMNS] = {1};
+	int64_t ids[] = {0, (int64_t)tensor->shape[0]};
+	expect(gw_update(client, node_tensor(client, "paper", "feat"), ids, 1, row), GW_INVALID, "feature");
+	expect(gw_update(client, tensor, ids, 2, row), GW_RANGE, "at position 1");
+	expect(gw_update(client, tensor, (int64_t[]){-1}, 1, row), GW_RANGE, "id -1");
+	must(gw_gather(client, tensor, ids, 1, row));
+	assert_true(row[0] == 0); /* nothing was written */
+	expect(gw_tensor_open(client, "another", GW_OF_JOB, &other), GW_NOT_FOUND, "another");
+	expect(gw_tensor_open(client, "refused", GW_KEPT, &other), GW_NOT_FOUND, "refused");
+	expect(gw_tensor_delete(client, "another", GW_OF_JOB), GW_NOT_FOUND, "another");
+
+	const struct {
+		struct gw_tensor_spec spec;
+		gw_status status;
+		const char *text;
+	} faults[] = {
+		{{.name = NULL, .ndim = 1}, GW_INVALID, "name"},
+		{{.name = "a b", .ndim = 1}, GW_INVALID, "name"},
+		{{.name = "x", .ndim = 0}, GW_INVALID, "dimensions"},
+		{{.name = "x", .ndim = 5}, GW_INVALID, "dimensions"},
+		{{.name = "x", .ndim = 2}, GW_INVALID, "no elements"},
+		{{.name = "x", .ndim = 1, .type = 99}, GW_RANGE, "type 99"},
+		{{.name = "x", .ndim = 1, .shape = {5}}, GW_INVALID, "its type has"},
+		{{.name = "x", .ndim = 1, .dtype = GW_INT8_ROW}, GW_UNSUPPORTED, "int8_row"},
+		{{.name = "x", .ndim = 1, .initial = GW_INITIAL_UNIFORM, .dtype = GW_INT32}, GW_INVALID, "random"},
+		{{.name = "x", .ndim = 2, .shape = {0, 1 << 20}, .dtype = GW_FLOAT32}, GW_LIMIT, "bytes"},
+		{{.name = "refused", .ndim = 2, .shape = {0, COLUMNS}, .dtype = GW_FLOAT16}, GW_EXISTS, "float16"},
+		{{.name = "refused", .ndim = 2, .shape = {0, 9}, .dtype = GW_FLOAT32}, GW_EXISTS, "9"},
+		{{.name = "refused",
+		  .ndim = 2,
+		  .shape = {0, COLUMNS},
+		  .dtype = GW_FLOAT32,
+		  .initial = GW_INITIAL_CONSTANT},
+		 GW_EXISTS,
+		 "constant"},
+	};
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct gw_tensor_spec fault = faults[i].spec;
+		if (!fault.type)
+			fault.type = spec.type;
+		expect(gw_tensor_create(client, &fault, &other), faults[i].status, faults[i].text);
+		assert_null(other);
+	}
+	/* Opened again, it is the same. */
+	assert_ptr_equal(create(client, &spec), tensor);
+	must(gw_tensor_open(client, "refused", GW_OF_JOB, &other));
+	assert_ptr_equal(other, tensor);
+	gw_client_close(client);
+}
+
+static int setup_all(void **state)
+{
+	(void)state;
+	cluster_offer("shm");
+	setup_begin(&setup, 211, PARTS, NULL);
+	return 0;
+}
+
+static int end_all(void **state)
+{
+	(void)state;
+	setup_end(&setup);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_are_what_was_written),
+		cmocka_unit_test(writes_to_what_cannot_be_are_refused),
+	};
+	return cmocka_run_group_tests(tests, setup_all, end_all);
+}
