@@ -1,10 +1,8 @@
 /* The row store: what rows begin with, reading, overwriting and training them, against plain restatements; by several
  * threads at once; and with every allocation failing in turn. */
 #include <math.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,6 @@
 #include "core/base/dtype.h"
 #include "core/base/rng.h"
 #include "core/rows/store.h"
-#include "test/support/alloc_fault.h"
 
 #define SEED 0xfeedbeefull
 
