@@ -33,6 +33,7 @@ static const struct command {
 	{"doctor", gw_tool_doctor, "what this host and its servers lack, what it costs, how to fix it"},
 	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
+	{"agent", gw_tool_agent, "the processes of a job on this host, for deploy/launch.py"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

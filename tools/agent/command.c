@@ -1,0 +1,35 @@
+/* `graphwire agent`: options -> guardian and worker (guard.c) -> the loop. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "tools/agent/agent.h"
+#include "tools/tools.h"
+
+static const struct gw_option table[] = {
+	{"keep", NULL, "for servers that stay when the launcher says so", 0, GW_OPTION_FLAG(struct gw_agent, keep)},
+	{0},
+};
+
+int gw_tool_agent(int argc, char **argv)
+{
+	static const struct gw_options options = {
+		.table = table,
+		.argument_missing = "options only",
+		.doc = "Start, watch and end the processes of one job on this host. deploy/launch.py runs it over ssh "
+		       "and "
+		       "speaks with it in lines of JSON; there is no use for it by hand.\n\nExample:\n"
+		       "  echo '{\"op\":\"servers\"}' | graphwire agent"
+		       "\vEnds everything it has started when its standard input ends, when that is silent for 30 s, "
+		       "and on SIGTERM. Exit status: 0 told to end, 1 it had to, 2 bad options.",
+	};
+	struct gw_agent agent = {.silence_ns = 30 * GW_NS_PER_SECOND, .log_bytes_max = 64ull << 20};
+	gw_options_parse(&options, argc, argv, &agent);
+	signal(SIGPIPE, SIG_IGN);
+	if (gw_agent_guard(&agent) != GW_OK) {
+		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
+		return 1;
+	}
+	return gw_agent_loop(&agent);
+}

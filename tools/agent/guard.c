@@ -1,0 +1,123 @@
+/* The guardian: the process that ssh started. It forks the worker and waits for its end, a signal, or the launcher's
+ * hang-up; it touches nothing of the launcher's lines unless the worker was killed.
+ *
+ *   the worker ends by itself   its status is ours
+ *   it is killed                one line to the launcher, everything below us is killed, status 1
+ *   a signal                    the worker gets SIGTERM
+ *   the launcher hangs up       a worker that is still there (stopped?) after its time is killed
+ *
+ * If the guardian dies, the worker sees the end of its pipe.
+ */
+#include "tools/agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+
+#define HUNG_UP_NS (4 * GW_NS_PER_SECOND) /* a worker's grace and a little */
+
+static void guard_tell_killed(int status)
+{
+	char text[192];
+	int n = snprintf(text, sizeof(text),
+			 "{\"event\":\"lost\",\"text\":\"the agent's worker ended with %s %d; all that it had started "
+			 "was killed\"}\n",
+			 WIFSIGNALED(status) ? "signal" : "status",
+			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	signal(SIGPIPE, SIG_IGN);
+	fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
+	if (write(STDOUT_FILENO, text, (size_t)n) < 0)
+		return; /* nobody is there to be told */
+}
+
+_Noreturn static void guard_finish(pid_t worker, int status)
+{
+	gw_agent_descendants_kill();
+	gw_agent_folder_remove(worker);
+	if (WIFEXITED(status))
+		exit(WEXITSTATUS(status));
+	guard_tell_killed(status);
+	exit(1);
+}
+
+/* Whether a signal is there to be read. */
+static void guard_take_signal(int signals, pid_t worker)
+{
+	struct signalfd_siginfo info;
+	if (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_signo != SIGCHLD)
+		kill(worker, SIGTERM);
+}
+
+_Noreturn static void guard_wait(pid_t worker, int signals, int released)
+{
+	uint64_t kill_ns = GW_NO_DEADLINE;
+	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+			       {.fd = STDIN_FILENO, .events = POLLRDHUP},
+			       {.fd = released, .events = POLLIN}};
+	for (;;) {
+		uint64_t now = gw_now_ns();
+		int wait_ms = kill_ns == GW_NO_DEADLINE ? -1
+			      : kill_ns > now           ? (int)((kill_ns - now) / GW_NS_PER_MS) + 1
+							: 0;
+		poll(fds, sizeof(fds) / sizeof(fds[0]), wait_ms);
+		int status;
+		char word = 0;
+		if (waitpid(worker, &status, WNOHANG) == worker)
+			guard_finish(worker, status);
+		if (fds[0].revents & POLLIN)
+			guard_take_signal(signals, worker);
+		if ((fds[2].revents & POLLIN) && read(released, &word, 1) == 1)
+			_exit(0); /* it goes on without us: its server is kept */
+		if (fds[2].revents & POLLHUP)
+			fds[2].fd = -1; /* it is ending: waitpid tells how */
+		if (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
+			fds[1].fd = -1;
+			kill_ns = gw_now_ns() + HUNG_UP_NS;
+		}
+		if (gw_now_ns() >= kill_ns) {
+			kill(worker, SIGKILL);
+			kill_ns = GW_NO_DEADLINE;
+		}
+	}
+}
+
+gw_status gw_agent_guard(struct gw_agent *agent)
+{
+	int life[2], release[2]; /* ends with the guardian; a word to it */
+	sigset_t signals;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (pipe2(life, O_CLOEXEC) != 0 || pipe2(release, O_CLOEXEC) != 0)
+		return gw_fail_errno(GW_IO, errno, "no pipes");
+	pid_t worker = fork();
+	if (worker < 0)
+		return gw_fail_errno(GW_IO, errno, "no process");
+	if (worker == 0) {
+		close(life[1]);
+		close(release[0]);
+		prctl(PR_SET_CHILD_SUBREAPER, 1); /* is not inherited */
+		setsid();                         /* what hangs up our guardian's session leaves us to our own rules */
+		agent->guardian = life[0];
+		agent->release = release[1];
+		agent->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+		return GW_OK;
+	}
+	close(life[0]);
+	close(release[1]);
+	guard_wait(worker, signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), release[0]);
+}

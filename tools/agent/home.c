@@ -1,0 +1,149 @@
+/* ~/.graphwire/HOST: what agents of this user leave on this host while they run. The host is in the name, since homes
+ * are shared. Not in the runtime folder, which goes when the user logs out, and kept servers stay.
+ *
+ *   agent-PID/key, agent-PID/ip_config   of one job; removed by its worker, or its guardian, or the next agent
+ *   server-PORT.json                     of a server (record.c)
+ */
+#include "tools/agent/agent.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/staging.h"
+
+static const char *home_of_user(void)
+{
+	const char *home = getenv("HOME");
+	if (home && *home == '/')
+		return home;
+	const struct passwd *user = getpwuid(geteuid());
+	return user ? user->pw_dir : "/";
+}
+
+static gw_status home_make(const char *path)
+{
+	struct stat st;
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot be made", path);
+	if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+		return gw_fail(GW_REFUSED, "%s: must be a folder of this user that nobody else may write: chmod 700 it",
+			       path);
+	return GW_OK;
+}
+
+gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX])
+{
+	char host[65] = "";
+	gethostname(host, sizeof(host) - 1);
+	for (char *c = host; *c; c++)
+		*c = isalnum((unsigned char)*c) || *c == '-' || *c == '.' ? *c : '_';
+	if (snprintf(path, GW_AGENT_PATH_MAX, "%s/.graphwire", home_of_user()) >= GW_AGENT_PATH_MAX - 160)
+		return gw_fail(GW_INVALID, "HOME is too long");
+	gw_status status = home_make(path);
+	if (status)
+		return status;
+	snprintf(path + strlen(path), 80, "/%s", *host ? host : "host");
+	return home_make(path);
+}
+
+/* A worker that is there still: a folder of another's pid is a leftover. */
+static bool home_has_worker(pid_t pid)
+{
+	char path[64], name[32] = "";
+	snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	bool is_agent = fgets(name, sizeof(name), file) && strncmp(name, "graphwire", 9) == 0;
+	fclose(file);
+	return is_agent;
+}
+
+void gw_agent_folder_remove(pid_t worker)
+{
+	struct gw_error_kept kept;
+	char home[GW_AGENT_PATH_MAX], path[GW_AGENT_PATH_MAX + 280];
+	gw_error_keep(&kept);
+	DIR *folder = gw_agent_home(home) == GW_OK ? opendir(home) : NULL;
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		if (strncmp(entry->d_name, "agent-", 6) != 0)
+			continue;
+		pid_t pid = (pid_t)strtol(entry->d_name + 6, NULL, 10);
+		if (pid != worker && home_has_worker(pid))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", home, entry->d_name);
+		gw_remove_tree(path);
+	}
+	if (folder)
+		closedir(folder);
+	gw_error_restore(&kept);
+}
+
+gw_status gw_agent_folder_make(struct gw_agent *agent)
+{
+	gw_agent_folder_remove(getpid());
+	gw_status status = gw_agent_home(agent->folder);
+	if (!status)
+		snprintf(agent->folder + strlen(agent->folder), 32, "/agent-%ld", (long)getpid());
+	if (!status && mkdir(agent->folder, 0700) != 0)
+		status = gw_fail_errno(GW_IO, errno, "%s: cannot be made", agent->folder);
+	return status;
+}
+
+/* By rename, so that nobody reads half of it. */
+gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count)
+{
+	char path[GW_AGENT_PATH_MAX + 64], temporary[GW_AGENT_PATH_MAX + 96];
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
+	unlink(temporary);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot be made", temporary);
+	ssize_t n = write(fd, bytes, count);
+	int error = n < 0 ? errno : n != (ssize_t)count ? ENOSPC : 0;
+	if (close(fd) != 0 && !error)
+		error = errno;
+	if (!error && rename(temporary, path) != 0)
+		error = errno;
+	if (!error)
+		return GW_OK;
+	unlink(temporary);
+	return gw_fail_errno(GW_IO, error, "%s: cannot be written", path);
+}
+
+gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX])
+{
+	char name[GW_AGENT_NAME_MAX];
+	const char *rest = path, *base = "";
+	if (*path == '~') {
+		rest = strchr(path, '/');
+		size_t n = rest ? (size_t)(rest - path) - 1 : strlen(path) - 1;
+		rest = rest ? rest : "";
+		if (n >= sizeof(name))
+			return gw_fail(GW_INVALID, "%.64s: too long a name", path);
+		memcpy(name, path + 1, n);
+		name[n] = '\0';
+		const struct passwd *user = n ? getpwnam(name) : NULL;
+		if (n && !user)
+			return gw_fail(GW_NOT_FOUND, "%s: there is no user \"%s\" here; did you mean ~/%s%s?", path,
+				       name, name, rest);
+		base = n ? user->pw_dir : home_of_user();
+	} else if (*path != '/') {
+		return gw_fail(GW_INVALID, "%s: must begin with / or ~", *path ? path : "an empty path");
+	}
+	size_t length = strlen(rest);
+	while (length > 1 && rest[length - 1] == '/')
+		length--;
+	int n = snprintf(out, GW_AGENT_PATH_MAX, "%s%.*s", base, (int)length, rest);
+	return n < GW_AGENT_PATH_MAX - 256 ? GW_OK : gw_fail(GW_INVALID, "%.64s...: too long", path);
+}

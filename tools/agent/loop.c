@@ -1,0 +1,289 @@
+/* The worker's loop: one thread, one poll.
+ *
+ *   standard input -> lines -> request.c          processes' output -> process.c
+ *   signals, children                             what is told -> a queue -> standard output
+ *
+ * Both sides say something at least five times in the time of silence. Ending, for whatever reason: SIGTERM to every
+ * process group; SIGKILL to all that descends from us when they have ended or the grace is over; then our own end.
+ */
+#include "tools/agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/parallel.h"
+
+#define INPUT_MAX     (1u << 20)   /* of a line */
+#define OUTPUT_MAX    (8u << 20)   /* of events that nobody reads: then the launcher is given up */
+#define OUTPUT_FLOOD  (128u << 10) /* beyond it lines of output are left out */
+#define GRACE_NS      (2 * GW_NS_PER_SECOND)
+#define FAREWELL_NS   (GW_NS_PER_SECOND / 2) /* for the launcher to read the last events */
+#define PROCESSES_MAX 512
+#define FIXED         3
+#define BEATS         5 /* in the time of silence */
+
+/* --- Telling. --- */
+
+bool gw_agent_may_tell_output(const struct gw_agent *agent)
+{
+	return agent->output_bytes - agent->output_sent < OUTPUT_FLOOD;
+}
+
+static void loop_send(struct gw_agent *agent)
+{
+	while (agent->output_sent < agent->output_bytes && !agent->hung_up) {
+		ssize_t n = write(STDOUT_FILENO, agent->output + agent->output_sent,
+				  agent->output_bytes - agent->output_sent);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0) {
+			agent->hung_up = true;
+			gw_agent_end(agent, NULL);
+			break;
+		}
+		agent->output_sent += (size_t)n;
+	}
+	memmove(agent->output, agent->output + agent->output_sent, agent->output_bytes - agent->output_sent);
+	agent->output_bytes -= agent->output_sent;
+	agent->output_sent = 0;
+}
+
+void gw_agent_tell(struct gw_agent *agent, json_t *event)
+{
+	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+	size_t bytes = text ? strlen(text) : 0;
+	json_decref(event);
+	agent->told_ns = gw_now_ns();
+	if (!text || agent->hung_up || agent->output_bytes + bytes + 1 > OUTPUT_MAX) {
+		agent->hung_up = true; /* out of memory, or nobody reads */
+		free(text);
+		gw_agent_end(agent, NULL);
+		return;
+	}
+	memcpy(agent->output + agent->output_bytes, text, bytes);
+	agent->output[agent->output_bytes + bytes] = '\n';
+	agent->output_bytes += bytes + 1;
+	free(text);
+	loop_send(agent);
+}
+
+/* --- Ending. --- */
+
+void gw_agent_end(struct gw_agent *agent, const char *why)
+{
+	if (agent->ending)
+		return;
+	agent->ending = true;
+	agent->kill_ns = gw_now_ns() + GRACE_NS;
+	agent->exit_status = why ? 1 : 0;
+	for (struct gw_agent_process *p = agent->processes; p; p = p->next)
+		gw_agent_process_signal(p, SIGTERM);
+	if (why && !agent->hung_up)
+		gw_agent_tell(agent, json_pack("{ss ss}", "event", "ending", "text", why));
+}
+
+static bool loop_has_ended(const struct gw_agent *agent)
+{
+	for (const struct gw_agent_process *p = agent->processes; p; p = p->next) {
+		if (!p->ended)
+			return false;
+	}
+	return true;
+}
+
+/* When nothing of ours runs any more, or the grace is over: the rest is killed, and its end told. */
+static void loop_finish(struct gw_agent *agent)
+{
+	gw_agent_process_reap(agent);
+	for (struct gw_agent_process *p = agent->processes; p; p = p->next)
+		gw_agent_process_signal(p, SIGKILL);
+	int left = 0;
+	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
+		if (p->ended)
+			continue;
+		int status;
+		uint64_t end = gw_now_ns() + GW_NS_PER_SECOND;
+		pid_t pid;
+		while ((pid = waitpid(p->pid, &status, WNOHANG)) == 0 && gw_now_ns() < end)
+			poll(NULL, 0, 2);
+		p->status = pid == p->pid ? status : SIGKILL;
+		p->ended = true;
+	}
+	left = gw_agent_descendants_kill();
+	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
+		if (!p->told)
+			gw_agent_process_tell_end(agent, p);
+	}
+	if (agent->folder[0])
+		gw_agent_folder_remove(getpid());
+	gw_agent_tell(agent, json_pack("{ss si}", "event", "bye", "left", left));
+	uint64_t end = gw_now_ns() + FAREWELL_NS;
+	while (agent->output_bytes && !agent->hung_up && gw_now_ns() < end) {
+		poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 50);
+		loop_send(agent);
+	}
+	agent->finished = true;
+}
+
+/* --- Hearing. --- */
+
+static void loop_take_line(struct gw_agent *agent, const char *line, size_t bytes)
+{
+	json_error_t error;
+	json_t *request = json_loadb(line, bytes, 0, &error);
+	gw_agent_request(agent, request);
+	json_decref(request);
+}
+
+static void loop_hear(struct gw_agent *agent)
+{
+	ssize_t n = read(STDIN_FILENO, agent->input + agent->input_bytes, INPUT_MAX - agent->input_bytes);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		agent->deaf = true;
+		gw_agent_end(agent, NULL);
+		return;
+	}
+	agent->heard_ns = gw_now_ns();
+	agent->input_bytes += (size_t)n;
+	char *from = agent->input, *end = agent->input + agent->input_bytes;
+	for (char *at; (at = memchr(from, '\n', (size_t)(end - from))); from = at + 1)
+		loop_take_line(agent, from, (size_t)(at - from));
+	agent->input_bytes = (size_t)(end - from);
+	memmove(agent->input, from, agent->input_bytes);
+	if (agent->input_bytes == INPUT_MAX)
+		gw_agent_end(agent, "a line of the launcher's is too long");
+}
+
+static void loop_take_signals(struct gw_agent *agent)
+{
+	struct signalfd_siginfo info;
+	while (read(agent->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo != SIGCHLD)
+			gw_agent_end(agent, "the agent was told to end by a signal");
+	}
+	gw_agent_process_reap(agent);
+}
+
+/* Says its word to the guardian, and is alone with its servers from now on. */
+static void loop_detach(struct gw_agent *agent)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (write(agent->release, "k", 1) != 1 || null < 0) {
+		gw_agent_end(agent, "the guardian cannot be left");
+		return;
+	}
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	close(null);
+	close(agent->guardian);
+	agent->guardian = -1;
+	agent->silence_ns = GW_NO_DEADLINE;
+}
+
+static uint64_t loop_next_ns(const struct gw_agent *agent, uint64_t now)
+{
+	if (agent->ending)
+		return agent->kill_ns;
+	uint64_t next = gw_later_ns(agent->heard_ns, agent->silence_ns);
+	uint64_t beat = gw_later_ns(agent->told_ns, agent->silence_ns / BEATS);
+	next = beat < next ? beat : next;
+	return next > now ? next : now;
+}
+
+static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agent_process **of)
+{
+	nfds_t count = FIXED;
+	fds[0] = (struct pollfd){.fd = agent->deaf || agent->guardian < 0 ? -1 : STDIN_FILENO, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = agent->signals, .events = POLLIN};
+	fds[2] = (struct pollfd){.fd = agent->guardian, .events = POLLIN};
+	for (struct gw_agent_process *p = agent->processes; p && count < FIXED + PROCESSES_MAX; p = p->next) {
+		if (p->output < 0)
+			continue;
+		of[count] = p;
+		fds[count++] = (struct pollfd){.fd = p->output, .events = POLLIN};
+	}
+	fds[count] =
+		(struct pollfd){.fd = agent->output_bytes && !agent->hung_up ? STDOUT_FILENO : -1, .events = POLLOUT};
+	uint64_t now = gw_now_ns(), next = loop_next_ns(agent, now);
+	int wait_ms = next == GW_NO_DEADLINE ? -1 : next > now ? (int)((next - now) / GW_NS_PER_MS) + 1 : 0;
+	if (poll(fds, count + 1, wait_ms) < 0)
+		return;
+	if (fds[0].revents)
+		loop_hear(agent);
+	if (fds[1].revents)
+		loop_take_signals(agent);
+	if (fds[2].revents & POLLHUP) {
+		agent->guardian = -1;
+		gw_agent_end(agent, "the agent's guardian was killed");
+	}
+	for (nfds_t i = FIXED; i < count; i++) {
+		if (fds[i].revents)
+			gw_agent_process_read(agent, of[i]);
+	}
+	if (fds[count].revents)
+		loop_send(agent);
+}
+
+static void loop_turn(struct gw_agent *agent)
+{
+	uint64_t now = gw_now_ns();
+	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
+		if (p->ended && !p->told)
+			gw_agent_process_tell_end(agent, p);
+	}
+	if (agent->ending) {
+		if (loop_has_ended(agent) || now >= agent->kill_ns)
+			loop_finish(agent);
+		return;
+	}
+	if (agent->silence_ns != GW_NO_DEADLINE && now >= gw_later_ns(agent->heard_ns, agent->silence_ns))
+		gw_agent_end(agent, "the launcher was silent for too long");
+	else if (agent->silence_ns != GW_NO_DEADLINE && now >= gw_later_ns(agent->told_ns, agent->silence_ns / BEATS))
+		gw_agent_tell(agent, json_pack("{ss}", "event", "ping"));
+	if (agent->released && agent->guardian >= 0 && agent->output_bytes == 0)
+		loop_detach(agent);
+	if (agent->released && loop_has_ended(agent))
+		gw_agent_end(agent, NULL); /* the last kept server has ended */
+}
+
+int gw_agent_loop(struct gw_agent *agent)
+{
+	struct pollfd *fds = gw_calloc(FIXED + PROCESSES_MAX + 1, sizeof(*fds));
+	struct gw_agent_process **of = gw_calloc(FIXED + PROCESSES_MAX, sizeof(*of));
+	agent->input = gw_malloc(INPUT_MAX);
+	agent->output = gw_malloc(OUTPUT_MAX);
+	if (fds && of && agent->input && agent->output) {
+		fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
+		fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
+		char host[65] = "";
+		gethostname(host, sizeof(host) - 1);
+		agent->heard_ns = gw_now_ns();
+		gw_agent_tell(agent, json_pack("{ss ss ss si si si}", "event", "hello", "version", GRAPHWIRE_VERSION,
+					       "host", host, "pid", (int)getpid(), "guardian", (int)getppid(),
+					       "processors", (int)gw_processors()));
+		while (!agent->finished) {
+			loop_turn(agent);
+			if (!agent->finished)
+				loop_wait(agent, fds, of);
+		}
+	}
+	gw_free(fds);
+	gw_free(of);
+	gw_free(agent->input);
+	gw_free(agent->output);
+	return agent->exit_status;
+}

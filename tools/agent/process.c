@@ -1,0 +1,285 @@
+/* A process of the job: fork -> session of its own -> exec; its standard output and error go line by line into its log
+ * and, as far as the launcher keeps up, to the launcher. It dies with the worker (a kept server does not). Its end is
+ * told when it is known how it ended and its output was read; what it left behind may hold the pipe open, so the
+ * pipe is read for a moment only.
+ */
+#include "tools/agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+
+#define ARGUMENTS_MAX  4096
+#define LINES_A_SECOND 1000 /* told of one process; more of them are counted */
+#define LINE_NS        (GW_NS_PER_SECOND / LINES_A_SECOND)
+#define READ_BYTES     16384
+
+/* --- Its lines. --- */
+
+static json_t *process_text(const char *text, size_t bytes)
+{
+	json_t *string = json_stringn(text, bytes);
+	char plain[GW_AGENT_LINE_MAX];
+	if (string)
+		return string;
+	if (bytes > sizeof(plain))
+		bytes = sizeof(plain);
+	for (size_t i = 0; i < bytes; i++)
+		plain[i] = (unsigned char)text[i] < 128 && text[i] ? text[i] : '?';
+	return json_stringn(plain, bytes);
+}
+
+static void process_tell_line(struct gw_agent *agent, struct gw_agent_process *p, const char *what)
+{
+	json_t *event = json_object();
+	json_object_set_new(event, "event", json_string(what));
+	json_object_set_new(event, "name", json_string(p->name));
+	json_object_set_new(event, "text", process_text(p->line, p->line_bytes));
+	if (p->dropped)
+		json_object_set_new(event, "dropped", json_integer((json_int_t)p->dropped));
+	p->dropped = 0;
+	gw_agent_tell(agent, event);
+}
+
+/* A second's worth of lines at once, then as many as come due. */
+static bool process_may_tell(const struct gw_agent *agent, struct gw_agent_process *p)
+{
+	uint64_t now = gw_now_ns();
+	if (p->allowance_ns + GW_NS_PER_SECOND < now)
+		p->allowance_ns = now - GW_NS_PER_SECOND;
+	if (p->allowance_ns + LINE_NS > now || !gw_agent_may_tell_output(agent))
+		return false;
+	p->allowance_ns += LINE_NS;
+	return true;
+}
+
+static void process_end_line(struct gw_agent *agent, struct gw_agent_process *p)
+{
+	char *slot = p->tail[p->tail_next];
+	snprintf(slot, GW_AGENT_TAIL_LINE, "%.*s", (int)p->line_bytes, p->line);
+	p->tail_next = (p->tail_next + 1) % GW_AGENT_TAIL;
+	p->tail_count += p->tail_count < GW_AGENT_TAIL;
+	if (p->ready && !p->is_ready && p->line_bytes >= strlen(p->ready) &&
+	    memcmp(p->line, p->ready, strlen(p->ready)) == 0) {
+		p->is_ready = true;
+		process_tell_line(agent, p, "ready");
+	} else if (process_may_tell(agent, p)) {
+		process_tell_line(agent, p, "output");
+	} else {
+		p->dropped++;
+	}
+	p->line_bytes = 0;
+}
+
+/* Lines that are longer than the buffer are told in pieces. */
+static void process_take(struct gw_agent *agent, struct gw_agent_process *p, const char *text, size_t bytes)
+{
+	gw_agent_log_write(&p->log, text, bytes);
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] != '\n')
+			p->line[p->line_bytes++] = text[i];
+		if (text[i] == '\n' || p->line_bytes == GW_AGENT_LINE_MAX)
+			process_end_line(agent, p);
+	}
+}
+
+static void process_close_output(struct gw_agent *agent, struct gw_agent_process *p)
+{
+	if (p->line_bytes)
+		process_end_line(agent, p);
+	close(p->output);
+	p->output = -1;
+}
+
+void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *p)
+{
+	char buffer[READ_BYTES];
+	ssize_t n = read(p->output, buffer, sizeof(buffer));
+	if (n > 0)
+		process_take(agent, p, buffer, (size_t)n);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		process_close_output(agent, p);
+}
+
+/* --- Its end. --- */
+
+void gw_agent_process_signal(const struct gw_agent_process *p, int number)
+{
+	if (!p->ended)
+		kill(-p->pid, number);
+}
+
+void gw_agent_process_reap(struct gw_agent *agent)
+{
+	int status;
+	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+		for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
+			if (p->pid != pid || p->ended)
+				continue;
+			p->ended = true;
+			p->status = status;
+			kill(-pid, SIGKILL); /* what it left in its group; others are found at the job's end */
+		}
+	}
+}
+
+void gw_agent_process_tell_end(struct gw_agent *agent, struct gw_agent_process *p)
+{
+	/* What is in the pipe is read; its end need not come: a grandchild may hold it. */
+	for (int i = 0; i < 64 && p->output >= 0; i++) {
+		char buffer[READ_BYTES];
+		ssize_t n = read(p->output, buffer, sizeof(buffer));
+		if (n <= 0)
+			break;
+		process_take(agent, p, buffer, (size_t)n);
+	}
+	if (p->output >= 0)
+		process_close_output(agent, p);
+	if (p->port)
+		gw_agent_record_remove(p->port, p->pid);
+	p->told = true;
+	json_t *event = json_object(), *tail = json_array();
+	json_object_set_new(event, "event", json_string("ended"));
+	json_object_set_new(event, "name", json_string(p->name));
+	if (WIFSIGNALED(p->status))
+		json_object_set_new(event, "signal", json_integer(WTERMSIG(p->status)));
+	else
+		json_object_set_new(event, "status", json_integer(WEXITSTATUS(p->status)));
+	for (uint32_t i = 0; i < p->tail_count; i++) {
+		const char *line = p->tail[(p->tail_next + GW_AGENT_TAIL - p->tail_count + i) % GW_AGENT_TAIL];
+		json_array_append_new(tail, process_text(line, strlen(line)));
+	}
+	json_object_set_new(event, "tail", tail);
+	json_object_set_new(event, "dropped", json_integer((json_int_t)p->dropped));
+	json_object_set_new(event, "log", process_text(p->log.path, strlen(p->log.path)));
+	if (p->log.error)
+		json_object_set_new(event, "log_error", json_string(strerror(p->log.error)));
+	gw_agent_log_close(&p->log);
+	gw_agent_tell(agent, event);
+}
+
+/* --- Its start. --- */
+
+_Noreturn static void process_exec(const struct gw_agent *agent, char **argv, const json_t *environment, int output)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	setsid();
+	if (!agent->keep)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(output, STDOUT_FILENO);
+	dup2(output, STDERR_FILENO);
+	int null = open("/dev/null", O_RDONLY);
+	if (null >= 0)
+		dup2(null, STDIN_FILENO);
+	for (int number = 1; number < 32; number++)
+		signal(number, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)environment, name, value)
+	{
+		if (json_is_string(value))
+			setenv(name, json_string_value(value), 1);
+	}
+	if (chdir(agent->workspace) != 0)
+		dprintf(STDERR_FILENO, "%s: %s\n", agent->workspace, strerror(errno));
+	else if (strcmp(argv[0], "@") == 0)
+		execv("/proc/self/exe", argv); /* the agent's own program */
+	else
+		execvp(argv[0], argv);
+	dprintf(STDERR_FILENO, "%s: cannot be run: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+/* The words of the command; NULL with the error text. */
+static char **process_words(const json_t *list)
+{
+	size_t count = json_array_size(list);
+	if (count == 0 || count > ARGUMENTS_MAX) {
+		gw_fail(GW_INVALID, "a process without a command, or with too long a one");
+		return NULL;
+	}
+	char **argv = gw_calloc(count + 1, sizeof(*argv));
+	for (size_t i = 0; argv && i < count; i++) {
+		argv[i] = (char *)json_string_value(json_array_get(list, i));
+		if (!argv[i]) {
+			gw_fail(GW_INVALID, "word %zu of a command is no text", i);
+			gw_free(argv);
+			return NULL;
+		}
+	}
+	return argv;
+}
+
+static gw_status process_launch(struct gw_agent *agent, struct gw_agent_process *p, const json_t *request)
+{
+	int ends[2];
+	char **argv = process_words(json_object_get(request, "argv"));
+	if (!argv)
+		return GW_INVALID;
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		gw_free(argv);
+		return gw_fail_errno(GW_IO, errno, "no pipe for %s", p->name);
+	}
+	p->pid = fork();
+	if (p->pid == 0)
+		process_exec(agent, argv, json_object_get(request, "env"), ends[1]);
+	gw_free(argv);
+	close(ends[1]);
+	if (p->pid < 0) {
+		close(ends[0]);
+		return gw_fail_errno(GW_IO, errno, "%s: no process", p->name);
+	}
+	p->output = ends[0];
+	fcntl(p->output, F_SETFL, O_NONBLOCK);
+	return GW_OK;
+}
+
+static gw_status process_put_on_record(struct gw_agent *agent, struct gw_agent_process *p, const json_t *request)
+{
+	const json_t *server = json_object_get(request, "server");
+	if (!server)
+		return GW_OK;
+	p->port = (uint16_t)json_integer_value(json_object_get(server, "port"));
+	return gw_agent_record_write(agent, server, p->pid, p->log.path);
+}
+
+gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request)
+{
+	const char *name = json_string_value(json_object_get(request, "name"));
+	const char *ready = json_string_value(json_object_get(request, "ready"));
+	char path[GW_AGENT_PATH_MAX];
+	if (!name || !*name || strlen(name) >= GW_AGENT_NAME_MAX || strchr(name, '/'))
+		return gw_fail(GW_INVALID, "a process needs a name of at most %d letters", GW_AGENT_NAME_MAX - 1);
+	if (snprintf(path, sizeof(path), "%s/%s.log", agent->logs, name) >= (int)sizeof(path))
+		return gw_fail(GW_INVALID, "%s: too long a path for a log", name);
+	struct gw_agent_process *p = gw_calloc(1, sizeof(*p));
+	if (!p)
+		return GW_NO_MEMORY;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->ready = ready ? gw_strdup(ready) : NULL;
+	gw_status status = gw_agent_log_open(&p->log, path, agent->log_bytes_max);
+	if (!status)
+		status = process_launch(agent, p, request);
+	if (status) {
+		gw_agent_log_close(&p->log);
+		gw_free(p->ready);
+		gw_free(p);
+		return status;
+	}
+	p->next = agent->processes;
+	agent->processes = p;
+	json_t *event = json_pack("{ss ss si ss}", "event", "started", "name", name, "pid", (int)p->pid, "log", path);
+	gw_agent_tell(agent, event);
+	return process_put_on_record(agent, p, request);
+}

@@ -1,0 +1,121 @@
+/* Servers on record: server-PORT.json in the folder of home.c, written when one is started, removed when it has ended.
+ * A record counts only while its process is the one that it was written for: same pid, same time of start, same boot.
+ * Launches find kept servers and their key by it; `cluster.py` finds all. */
+#include "tools/agent/agent.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/sysfile.h"
+
+#define START_FIELD 20 /* of /proc/PID/stat, behind the name: starttime is field 22 */
+
+static uint64_t record_start_of(pid_t pid)
+{
+	char text[1024];
+	if (!gw_sysfile_read(text, sizeof(text), "/proc/%ld/stat", (long)pid))
+		return 0;
+	char *at = strrchr(text, ')');
+	for (int i = 0; at && i < START_FIELD; i++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static void record_boot(char out[64])
+{
+	if (!gw_sysfile_read(out, 64, "/proc/sys/kernel/random/boot_id"))
+		*out = '\0';
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static gw_status record_path(uint16_t port, char path[GW_AGENT_PATH_MAX + 64])
+{
+	gw_status status = gw_agent_home(path);
+	if (!status)
+		snprintf(path + strlen(path), 64, "/server-%u.json", port);
+	return status;
+}
+
+gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log)
+{
+	char home[GW_AGENT_PATH_MAX], name[64], boot[64];
+	gw_status status = gw_agent_home(home);
+	if (status)
+		return status;
+	record_boot(boot);
+	json_t *record = json_deep_copy(server);
+	json_object_set_new(record, "pid", json_integer(pid));
+	json_object_set_new(record, "start", json_integer((json_int_t)record_start_of(pid)));
+	json_object_set_new(record, "boot", json_string(boot));
+	json_object_set_new(record, "job", json_string(agent->job));
+	json_object_set_new(record, "kept", json_boolean(agent->keep));
+	json_object_set_new(record, "workspace", json_string(agent->workspace));
+	json_object_set_new(record, "log", json_string(log));
+	json_object_set_new(record, "folder", json_string(agent->folder));
+	char *text = json_dumps(record, JSON_COMPACT);
+	json_decref(record);
+	if (!text)
+		return gw_fail(GW_NO_MEMORY, "the record of a server");
+	snprintf(name, sizeof(name), "server-%u.json",
+		 (unsigned)json_integer_value(json_object_get(server, "port")) & 0xffff);
+	status = gw_agent_file_write(home, name, text, strlen(text));
+	free(text);
+	return status;
+}
+
+json_t *gw_agent_record_read(uint16_t port)
+{
+	char path[GW_AGENT_PATH_MAX + 64], boot[64];
+	if (record_path(port, path) != GW_OK)
+		return NULL;
+	json_error_t error;
+	json_t *record = json_load_file(path, 0, &error);
+	if (!record)
+		return NULL;
+	record_boot(boot);
+	const char *then = json_string_value(json_object_get(record, "boot"));
+	pid_t pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
+	uint64_t start = (uint64_t)json_integer_value(json_object_get(record, "start"));
+	if (json_is_object(record) && then && strcmp(then, boot) == 0 && pid > 0 && start > 0 &&
+	    record_start_of(pid) == start)
+		return record;
+	json_decref(record);
+	unlink(path);
+	return NULL;
+}
+
+/* Only its own: the next server of this port may have written one already. */
+void gw_agent_record_remove(uint16_t port, pid_t pid)
+{
+	char path[GW_AGENT_PATH_MAX + 64];
+	json_error_t error;
+	json_t *record = record_path(port, path) == GW_OK ? json_load_file(path, 0, &error) : NULL;
+	if (record && json_integer_value(json_object_get(record, "pid")) == pid)
+		unlink(path);
+	json_decref(record);
+}
+
+json_t *gw_agent_records(void)
+{
+	char home[GW_AGENT_PATH_MAX];
+	json_t *records = json_array();
+	DIR *folder = gw_agent_home(home) == GW_OK ? opendir(home) : NULL;
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		char *end;
+		if (strncmp(entry->d_name, "server-", 7) != 0)
+			continue;
+		unsigned long port = strtoul(entry->d_name + 7, &end, 10);
+		json_t *record = strcmp(end, ".json") == 0 && port > 0 && port < 65536
+					 ? gw_agent_record_read((uint16_t)port)
+					 : NULL;
+		if (record)
+			json_array_append_new(records, record);
+	}
+	if (folder)
+		closedir(folder);
+	return records;
+}
