@@ -1,0 +1,172 @@
+"""The launcher's side of `graphwire agent` (tools/agent): a process, usually ssh, that we exchange lines of JSON with.
+
+One question at a time waits for its answer; everything else that an agent tells goes to the job. Whatever is waited
+for ends: with its answer, with the connection, or with the time that it was given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import json
+import time
+from typing import Any, Callable
+
+from .errors import DeployError
+from .ip_config import Host
+from .reach import Reach
+
+Event = dict[str, Any]
+_LINE_MAX = 1 << 20
+_STDERR_LINES = 20
+_FAREWELL_S = 4.5  # an agent ends its processes in two seconds, and itself in two more
+
+
+class Agent:
+    """An agent on a host, and the connection to it."""
+
+    def __init__(self, host: Host, reach: Reach, on_event: Callable[[Agent, Event], None], keep: bool = False) -> None:
+        self.host = host
+        self.reach = reach
+        self.keep = keep
+        self.hello: Event = {}
+        self.setup: Event = {}
+        self.heard = time.monotonic()
+        self.closed = asyncio.Event()
+        self.leaving = False
+        self._on_event = on_event
+        self._process: asyncio.subprocess.Process | None = None
+        self._said: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES)
+        self._expected: str | None = None
+        self._asked = ""
+        self._answer: asyncio.Future | None = None
+        self._reading: asyncio.Task | None = None
+        self._turn = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Connects; the agent has said hello, or it is an error."""
+        answer = self._expect("hello", "connect")
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.reach.agent(self.host, self.keep),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_LINE_MAX,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise DeployError(f"{self.host}: ssh cannot be run: {error.strerror}") from None
+        self._reading = asyncio.ensure_future(self._read())
+        self.hello = await self._wait(answer, self.reach.timeout_s)
+
+    async def ask(self, op: str, expected: str, timeout_s: float = 30.0, **fields: Any) -> Event:
+        """Sends a request and waits for the event that answers it."""
+        async with self._turn:
+            answer = self._expect(expected, op)
+            self.send(op, **fields)
+            return await self._wait(answer, timeout_s)
+
+    def send(self, op: str, **fields: Any) -> None:
+        """Sends a request. One that does not arrive shows as the end of the connection."""
+        stdin = self._process.stdin if self._process else None
+        if stdin and not stdin.is_closing() and not self.closed.is_set():
+            stdin.write(json.dumps({"op": op, **fields}).encode() + b"\n")
+
+    async def close(self) -> None:
+        """Tells the agent to end all that it has started, and waits until it has; a deaf one is left to itself."""
+        self.leaving = True
+        self.send("bye")
+        await self._closed_within(_FAREWELL_S)
+        self.abandon()
+        await self._closed_within(1.0)
+
+    def abandon(self) -> None:
+        """Ends the connection: the agent notices by its end or, if it cannot, by the silence."""
+        self.leaving = True
+        if self._process and self._process.returncode is None:
+            try:
+                self._process.kill()
+            except ProcessLookupError:
+                pass
+
+    async def _closed_within(self, seconds: float) -> None:
+        if not self._process:
+            return
+        try:
+            await asyncio.wait_for(self.closed.wait(), seconds)
+        except asyncio.TimeoutError:
+            pass
+
+    def _expect(self, event: str, op: str) -> asyncio.Future:
+        self._expected, self._asked = event, op
+        self._answer = asyncio.get_running_loop().create_future()
+        return self._answer
+
+    async def _wait(self, answer: asyncio.Future, timeout_s: float) -> Event:
+        try:
+            return await asyncio.wait_for(answer, timeout_s)
+        except asyncio.TimeoutError:
+            said = f" ({' | '.join(self._said)})" if self._said else ""
+            raise DeployError(f"{self.host}: no answer to {self._asked} within {timeout_s:g} s{said}") from None
+        finally:
+            self._answer = self._expected = None
+
+    async def _read(self) -> None:
+        assert self._process and self._process.stdout
+        errors = asyncio.ensure_future(self._read_errors())
+        try:
+            while True:
+                line = await self._process.stdout.readline()
+                if not line:
+                    break
+                self._take(line)
+        except (ValueError, ConnectionError):
+            self._said.append("its lines are too long to be an agent's")
+        status = await self._reap()
+        await asyncio.wait([errors], timeout=0.5)
+        errors.cancel()
+        self.closed.set()
+        failure = self.reach.failure(self.host, list(self._said), status)
+        if self._answer and not self._answer.done():
+            self._answer.set_exception(failure)
+        else:
+            self._on_event(self, {"event": "closed", "text": str(failure)})
+
+    async def _reap(self) -> int | None:
+        assert self._process
+        try:
+            return await asyncio.wait_for(self._process.wait(), 2.0)
+        except asyncio.TimeoutError:
+            self.abandon()
+            return None
+
+    async def _read_errors(self) -> None:
+        assert self._process and self._process.stderr
+        try:
+            while True:
+                line = await self._process.stderr.readline()
+                if not line:
+                    return
+                self._said.append(line.decode("utf-8", "replace").strip()[:300])
+        except (ValueError, ConnectionError):
+            return
+
+    def _take(self, line: bytes) -> None:
+        """A line: an answer, or an event for the job. What is no JSON (a banner of the shell's) is passed over."""
+        try:
+            event = json.loads(line)
+        except ValueError:
+            self._said.append(line.decode("utf-8", "replace").strip()[:300])
+            return
+        if not isinstance(event, dict):
+            return
+        self.heard = time.monotonic()
+        kind = event.get("event")
+        waiting = self._answer is not None and not self._answer.done()
+        if waiting and kind == self._expected:
+            self._answer.set_result(event)  # type: ignore[union-attr]
+        elif waiting and kind == "failed" and event.get("op") == self._asked:
+            self._answer.set_exception(DeployError(f"{self.host}: {event.get('text')}"))  # type: ignore[union-attr]
+        elif kind != "ping":
+            self._on_event(self, event)

@@ -1,0 +1,71 @@
+"""The trainer's command: any command of the shell. One that runs a Python script gets torchrun in front of the script.
+
+    cd code && OMP_X=1 python3 -u train.py --name "a b"
+    cd code && OMP_X=1 python3 -u -m torch.distributed.run ... train.py --name "a b"
+
+The text is changed in that one place only, so that quotes, variables and whatever else the shell knows survive.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A Python at the place of a command: at the beginning or behind ; && || | ( and assignments.
+_PYTHON = re.compile(
+    r"""(?:^|[;&|(]|\bexec\b|\benv\b)\s*            # where a command begins
+        (?:[A-Za-z_][A-Za-z0-9_]*=(?:"[^"]*"|'[^']*'|[^\s"';&|])*\s+)*   # assignments in front of it
+        (?P<python>(?:[^\s"';&|()=]*/)?python[0-9.]*)(?=\s)""",
+    re.VERBOSE,
+)
+_WORD = re.compile(r"""\s+((?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])+)""")
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+
+
+def _script_at(command: str, at: int) -> int | None:
+    """Where the script (or -m MODULE) of the Python that ends at `at` begins; None: it runs none."""
+    skip = False
+    for word in _WORD.finditer(command, at):
+        if word.start() != at:
+            return None
+        text, at = word.group(1), word.end()
+        if skip:
+            skip = False
+        elif text in _WITH_VALUE:
+            skip = True
+        elif text in ("-c", "-") or text.startswith("-c"):
+            return None
+        elif text == "-m" or not text.startswith("-"):
+            return word.start(1)
+    return None
+
+
+def _find(command: str) -> tuple[int, str] | None:
+    match = _PYTHON.search(command)
+    if not match:
+        return None
+    at = _script_at(command, match.end("python"))
+    if at is None or re.match(r"-m\s+torch\.distributed\.(run|launch)\b", command[at:]):
+        return None
+    return at, match.group("python")
+
+
+def runs_under_torchrun(command: str) -> bool:
+    """Whether the command runs a Python script or module, which torchrun can start."""
+    return _find(command) is not None
+
+
+def torchrun(command: str, trainers: int, hosts: int, host: int, address: str, port: int) -> str:
+    """The command with torchrun in front of its script."""
+    found = _find(command)
+    if not found:
+        return command
+    words: list[str] = [
+        "-m torch.distributed.run",
+        f"--nproc_per_node={trainers}",
+        f"--nnodes={hosts}",
+        f"--node_rank={host}",
+        f"--master_addr={address}",
+        f"--master_port={port}",
+    ]
+    at = found[0]
+    return command[:at] + " ".join(words) + " " + command[at:]

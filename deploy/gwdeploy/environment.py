@@ -1,0 +1,79 @@
+"""What servers and trainers find in their environment: GRAPHWIRE_*, by which clients open, and DGL's DGL_*."""
+
+from __future__ import annotations
+
+import os
+
+from .errors import UsageError
+from .options import LaunchOptions
+
+
+def extra(options: LaunchOptions) -> dict[str, str]:
+    """What the user gave for servers and trainers alike: PYTHONPATH, and --extra_envs."""
+    result: dict[str, str] = {}
+    if os.environ.get("PYTHONPATH"):
+        result["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    for text in options.extra_envs:
+        name, equals, value = text.partition("=")
+        if not equals or not name.replace("_", "a").isalnum() or name[0].isdigit():
+            raise UsageError(f'--extra_envs: "{text[:60]}" is not NAME=VALUE')
+        result[name] = value
+    return result
+
+
+def _dgl(options: LaunchOptions, hosts: int) -> dict[str, str]:
+    return {
+        "DGL_DIST_MODE": "distributed",
+        "DGL_NUM_SAMPLER": str(options.num_samplers),
+        "DGL_NUM_SERVER": str(options.num_servers or 1),
+        "DGL_NUM_CLIENT": str(options.num_trainers * (1 + options.num_samplers) * hosts),
+        "DGL_GROUP_ID": "0",
+        "DGL_CONF_PATH": options.part_config,
+        "DGL_IP_CONFIG": options.ip_config,
+        "DGL_GRAPH_FORMAT": options.graph_format,
+    }
+
+
+def of_server(options: LaunchOptions, hosts: int, part: int) -> dict[str, str]:
+    """A server's environment."""
+    result = _dgl(options, hosts)
+    result.update(DGL_ROLE="server", DGL_SERVER_ID=str(part), DGL_KEEP_ALIVE=str(int(options.keep_alive)))
+    result["OMP_NUM_THREADS"] = str(options.num_server_threads)
+    result.update(extra(options))
+    return result
+
+
+def threads_of_trainer(options: LaunchOptions, processors: int) -> int:
+    """DGL's default: the processors of a host, halved, for each trainer."""
+    return options.num_omp_threads or max(1, processors // 2 // options.num_trainers)
+
+
+def of_trainers(options: LaunchOptions, hosts: int, paths: dict[str, str], processors: int) -> dict[str, str]:
+    """What all trainers of a host share. `paths` has the names without GRAPHWIRE_, such as KEY_FILE."""
+    result = {f"GRAPHWIRE_{name}": value for name, value in paths.items() if value}
+    result["GRAPHWIRE_SAMPLERS"] = str(options.num_samplers)
+    if options.transport:
+        result["GRAPHWIRE_TRANSPORT"] = options.transport
+    result.update(_dgl(options, hosts))
+    result["DGL_ROLE"] = "client"
+    result["OMP_NUM_THREADS"] = str(threads_of_trainer(options, processors))
+    result.update(extra(options))
+    return result
+
+
+def of_rank(rank: int, local: int, trainers: int, hosts: int, address: str, port: int) -> dict[str, str]:
+    """What torchrun would tell a process of its place, for commands that it does not start."""
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(local),
+        "WORLD_SIZE": str(trainers * hosts),
+        "LOCAL_WORLD_SIZE": str(trainers),
+        "GROUP_RANK": str(rank // trainers),
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+    }
+
+
+def shell(environment: dict[str, str]) -> list[str]:
+    """NAME=VALUE words, sorted, for people to read."""
+    return [f"{name}={value}" for name, value in sorted(environment.items())]

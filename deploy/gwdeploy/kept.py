@@ -1,0 +1,70 @@
+"""Servers that an earlier launch kept: whether those on record are the ones that this job wants."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .errors import DeployError
+from .ip_config import Host
+from .options import LaunchOptions
+
+Record = dict[str, Any]
+
+
+@dataclasses.dataclass
+class Kept:
+    """Kept servers that a job uses."""
+
+    name: str
+    key: bytes
+    pids: list[int]  # of part i
+
+
+def _at(host: Host, found: dict[str, Any]) -> Record | None:
+    for record in found["servers"]:
+        if record.get("port") == host.port:
+            return dict(record)
+    return None
+
+
+def _refuse(options: LaunchOptions, host: Host, record: Record, graph: dict[str, Any], version: str) -> None:
+    """Says what is another than the job wants."""
+    who = f'{host}: the kept server "{record.get("name")}" on port {host.port}'
+    if not record.get("kept"):
+        raise DeployError(
+            f"{host}: port {host.port} is taken by a server of job {record.get('job')} (pid {record.get('pid')}): "
+            "wait for it, or give another port in the ip config"
+        )
+    if options.server_name is not None and record.get("name") != options.server_name:
+        raise DeployError(f'{who} is not "{options.server_name}": leave out --server_name, or stop it')
+    for key, wanted, what in (
+        ("parts", graph["parts"], "parts"),
+        ("graph_id", graph["id"], "the graph"),
+        ("part", host.index, "part"),
+        ("version", version, "version"),
+    ):
+        if record.get(key) != wanted:
+            raise DeployError(f"{who} has {what} {record.get(key)}, and this job {wanted}: stop it with cluster.py")
+
+
+def find_kept(
+    options: LaunchOptions, hosts: list[Host], graph: dict[str, Any], version: str, found: list[dict[str, Any]]
+) -> Kept | None:
+    """The servers to use, or None where there are none; an error where there are others, or not all of them."""
+    records = [_at(host, one) for host, one in zip(hosts, found)]
+    there = [record for record in records if record]
+    if not there:
+        return None
+    for host, record in zip(hosts, records):
+        if record:
+            _refuse(options, host, record, graph, version)
+    for host, record in zip(hosts, records):
+        if not record:
+            raise DeployError(
+                f"{host} has no kept server, and {len(there)} of {len(hosts)} hosts have one: stop them with cluster.py"
+            )
+    keys = {str(record.get("key", "")) for record in there}
+    if len(keys) != 1 or not keys.copy().pop():
+        raise DeployError("the kept servers have different keys: stop them with cluster.py")
+    return Kept(str(there[0]["name"]), bytes.fromhex(keys.pop()), [int(record["pid"]) for record in there])

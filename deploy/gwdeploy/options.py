@@ -1,0 +1,194 @@
+"""Command lines as DGL's users type them: `-` or `_` in names, options before or behind the command."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from .errors import UsageError
+from .ip_config import Host
+from .ip_config import read as read_ip_config
+from .reach import Local, Reach, own_program
+
+_LISTS = ("--extra_envs",)  # options that take several values: words of the form NAME=VALUE
+
+
+class Parser(argparse.ArgumentParser):
+    """One line for wrong usage, status 2; --part-config is --part_config."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """What argparse calls for wrong usage."""
+        raise UsageError(f"{message}; {self.prog} --help tells more")
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parses a command line."""
+        return self.parse_args(_normalize(words))
+
+
+def _normalize(words: Sequence[str]) -> list[str]:
+    """Names with `_`; a list's values each with the option's name, so that the command behind them is none of them."""
+    result: list[str] = []
+    current = None
+    for i, word in enumerate(words):
+        if word == "--":
+            return result + list(words[i:])
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            name = "--" + name[2:].replace("-", "_")
+            current = name if name in _LISTS and not equals else None
+            if current:
+                continue
+            result.append(name + equals + value)
+        elif current and "=" in word and not any(c.isspace() for c in word.split("=", 1)[0]):
+            result.append(f"{current}={word}")
+        else:
+            current = None
+            result.append(word)
+    return result
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: at least 1")
+    return number
+
+
+def natural(text: str) -> int:
+    """A whole number from 0."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text}: at least 0")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time in seconds, above 0."""
+    number = float(text)
+    if not 0 < number < 1e7:
+        raise argparse.ArgumentTypeError(f"{text}: seconds, above 0")
+    return number
+
+
+@dataclasses.dataclass
+class LaunchOptions:
+    """What launch.py was told."""
+
+    command: str
+    workspace: str
+    part_config: str
+    ip_config: str
+    num_trainers: int = 1
+    num_samplers: int = 0
+    num_servers: int | None = None
+    num_server_threads: int = 1
+    num_omp_threads: int | None = None
+    graph_format: str = "csc"
+    extra_envs: list[str] = dataclasses.field(default_factory=list)
+    keep_alive: bool = False
+    server_name: str | None = None
+    transport: str | None = None
+    key_file: str | None = None
+    scheduler: str = "ssh"
+    dry_run: bool = False
+    verbose: bool = False
+    timeout: float = 30.0
+    load_timeout: float = 3600.0
+    restarts: int = 0
+    silence: float = 30.0
+    fanout: int = 64
+    log_bytes: int = 64 << 20
+    ssh_port: int | None = None
+    ssh_username: str = ""
+    ssh_key: str | None = None
+    program: str | None = None
+
+    def hosts(self) -> list[Host]:
+        """The hosts of --ip_config, which lies in the workspace here, or is a path of its own."""
+        inside = os.path.join(os.path.expanduser(self.workspace), self.ip_config)
+        return read_ip_config(inside if os.path.exists(inside) else self.ip_config, self.scheduler == "local")
+
+    def reach(self) -> Reach:
+        """How the hosts are reached."""
+        return reach(self)
+
+
+def reach(options: LaunchOptions | argparse.Namespace) -> Reach:
+    """How hosts are reached, of any command's options."""
+    local = options.scheduler == "local"
+    return (Local if local else Reach)(
+        workspace=options.workspace,
+        ssh_port=options.ssh_port,
+        user=options.ssh_username,
+        key=options.ssh_key,
+        program=options.program or (own_program() if local else None),
+        timeout_s=options.timeout,
+    )
+
+
+def add_ssh(parser: argparse.ArgumentParser) -> None:
+    """The options by which hosts are reached, common to all commands."""
+    group = parser.add_argument_group("reaching the hosts")
+    group.add_argument("--ssh_port", type=positive, metavar="N", help="sshd's port (22, or what ~/.ssh/config says)")
+    group.add_argument("--ssh_username", default="", metavar="NAME", help="user on the hosts (as here)")
+    group.add_argument("--ssh_key", metavar="FILE", help="private key for ssh")
+    group.add_argument("--timeout", type=seconds, default=30.0, metavar="S", help="for a host to answer (30)")
+    group.add_argument("--fanout", type=positive, default=64, metavar="N", help="hosts that are reached at once (64)")
+    group.add_argument("--program", metavar="PATH", help="graphwire on the hosts (WORKSPACE/.graphwire/bin, then PATH)")
+    group.add_argument(
+        "--scheduler", choices=("ssh", "local"), default="ssh", help="ssh, or local: all hosts are this machine"
+    )
+
+
+def _add_dgl(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("as DGL's launch.py")
+    group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")
+    group.add_argument("--part_config", required=True, metavar="JSON", help="the graph, seen from the workspace")
+    group.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts: address [port [servers]]")
+    group.add_argument("--num_trainers", type=positive, default=1, metavar="N", help="trainers on a host (1)")
+    group.add_argument("--num_samplers", type=natural, default=0, metavar="N", help="sampling threads of a trainer (0)")
+    group.add_argument("--num_servers", type=positive, metavar="N", help="a server's threads, by --num_server_threads")
+    group.add_argument("--num_server_threads", type=positive, default=1, metavar="N", help="see --num_servers (1)")
+    group.add_argument("--num_omp_threads", type=positive, metavar="N", help="of a trainer (processors/2/trainers)")
+    group.add_argument("--graph_format", default="csc", metavar="F", help="for the trainers' DGL_GRAPH_FORMAT (csc)")
+    group.add_argument("--extra_envs", action="append", default=[], metavar="A=B", help="for servers and trainers")
+    group.add_argument("--keep_alive", action="store_true", help="the servers stay when the trainers have ended")
+    group.add_argument("--server_name", metavar="NAME", help="the servers' name; without: any kept ones do")
+    group.add_argument("--verbose", action="store_true", help="say what happens")
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("Graphwire's own")
+    group.add_argument("--transport", choices=("auto", "tcp", "shm", "verbs"), help="of servers and trainers (auto)")
+    group.add_argument("--key_file", metavar="FILE", help="the job's key, instead of one made for it")
+    group.add_argument("--restarts", type=natural, default=0, metavar="N", help="of each server that dies (0)")
+    group.add_argument("--silence", type=seconds, default=30.0, metavar="S", help="of a host, then it is lost (30)")
+    group.add_argument("--load_timeout", type=seconds, default=3600.0, metavar="S", help="for servers to load (3600)")
+    group.add_argument(
+        "--log_bytes", type=positive, default=64 << 20, metavar="N", help="a log, then it rotates (64Mi)"
+    )
+    group.add_argument("--dry_run", action="store_true", help="print what would run on which host, and run nothing")
+
+
+def parse_launch(words: Sequence[str], program: str = "launch.py") -> LaunchOptions:
+    """launch.py's command line."""
+    parser = Parser(
+        prog=program,
+        description="Start a graph's servers and a program's trainers on all hosts, watch them, and end them all.",
+        epilog="Example: launch.py --workspace ~/sage --num_trainers 2 --num_samplers 4 --num_servers 1 --part_config "
+        'data/g.json --ip_config ip_config.txt "python3 code/train.py --lr 0.01". Exit status: 0 all trainers ended '
+        "with 0, 1 something failed (one line says what), 2 wrong usage, 130 interrupted.",
+    )
+    parser.add_argument("command", help="of a trainer: any; a Python script is started by torchrun")
+    _add_dgl(parser)
+    _add_own(parser)
+    add_ssh(parser)
+    options = LaunchOptions(**vars(parser.parse(words)))
+    if not options.command.strip():
+        raise UsageError("the trainers' command is empty")
+    if options.server_name is not None and not options.server_name.replace("-", "a").replace("_", "a").isalnum():
+        raise UsageError(f'--server_name: "{options.server_name[:60]}": letters, digits, - and _')
+    return options

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Starts a graph's servers and a program's trainers on all hosts of an ip_config.txt; DGL's launch.py and more.
+
+launch.py --help has the options, docs/DEPLOY.md the whole story.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from gwdeploy.dry_run import print_plan
+from gwdeploy.job import Job
+from gwdeploy.main import run
+from gwdeploy.options import parse_launch
+
+
+async def main(words: Sequence[str]) -> int:
+    """The whole command."""
+    options = parse_launch(words)
+    if options.dry_run:
+        print_plan(options)
+        return 0
+    await Job(options, lambda line: print(line, flush=True)).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run("launch", main, sys.argv[1:]))
