@@ -1,0 +1,295 @@
+"""Hosts for tests: each with network, mount, PID, UTS and IPC namespaces of its own, and an sshd as its first process.
+
+    bed/                      a temporary folder
+      h0/ h1/ ...             seen by its host alone, as /mnt/bed: its home (mounted on HOME), its sshd's keys
+    10.77.0.1, .2, ...        on a bridge, which is in a network namespace of its own
+
+A host sees this machine's programs and the checkout (/mnt/top), and an empty /tmp, /run and /dev/shm. The last host is
+the desk, which commands are typed on. Needs root. All of it ends with this process: namespaces die with their first
+process, and those are killed with their parent.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
+HOME = os.path.expanduser("~root")
+ON_HOST = "/mnt/program/graphwire"
+_WITH_US = ["setpriv", "--pdeathsig", "KILL"]  # ends with this process
+_NAMESPACES = [
+    *_WITH_US,
+    "unshare",
+    "--net",
+    "--mount",
+    "--pid",
+    "--uts",
+    "--ipc",
+    "--fork",
+    "--kill-child=KILL",
+    "--mount-proc",
+]
+_ENVIRONMENT = {"HOME": HOME, "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8"}
+_SSHD = """Port 22
+HostKey /mnt/bed/host_key
+AuthorizedKeysFile /mnt/bed/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+UseDNS no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin yes
+MaxStartups 300
+LogLevel ERROR
+"""
+# What a host does before its first process: run in its new namespaces.
+_BEGIN = """set -e
+mount --make-rprivate /
+mount -t tmpfs -o mode=755 tmpfs /mnt
+mkdir /mnt/top /mnt/program /mnt/bed
+mount --bind "$TOP" /mnt/top
+mount --bind "$PROGRAM" /mnt/program
+mount --bind "$BED" /mnt/bed
+for folder in /tmp /run /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs $folder; done
+mkdir -p /run/sshd
+chmod 755 /run /run/sshd
+mount --bind /mnt/bed/home "$ITS_HOME"
+hostname "$NAME"
+ip link set lo up
+cd /
+echo begun
+read -r ready
+"""
+
+
+class BedError(Exception):
+    """The test bed itself does not work."""
+
+
+def wait_for(what: Callable[[], object], seconds: float = 60.0) -> bool:
+    """Whether it comes true in time; looked at a hundred times a second."""
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Host:
+    """A host of the bed."""
+
+    def __init__(self, bed: Bed, index: int, name: str, address: str, first: str) -> None:
+        self.bed, self.index, self.name, self.address = bed, index, name, address
+        self.folder = bed.folder / f"h{index}"
+        self.home = self.folder / "home"
+        self.home.mkdir(parents=True)
+        self.link = f"v{index}"
+        self.first = first
+        self.pid = 0
+        self._outer: subprocess.Popen | None = None
+
+    def begin(self) -> None:
+        """Makes the namespaces; the first process waits for the network."""
+        environment = dict(
+            os.environ,
+            TOP=str(TOP),
+            ITS_HOME=HOME,
+            PROGRAM=str(Path(PROGRAM).parent),
+            BED=str(self.folder),
+            NAME=self.name,
+        )
+        with open(self.folder / "sshd.log", "wb") as log:
+            self._outer = subprocess.Popen(
+                [*_NAMESPACES, "sh", "-c", _BEGIN + "exec " + self.first],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        assert self._outer.stdout
+        if self._outer.stdout.readline() != b"begun\n":
+            raise BedError(f"{self.name}: {(self.folder / 'sshd.log').read_text()}")
+        children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children").read_text().split()
+        self.pid = int(children[0])
+
+    def go(self) -> None:
+        """The network is there: the first process starts."""
+        assert self._outer and self._outer.stdin
+        self._outer.stdin.write(b"go\n")
+        self._outer.stdin.close()
+
+    def words(self, command: Sequence[str]) -> list[str]:
+        """The words that run a command on this host, in its home."""
+        environment = [f"{name}={value}" for name, value in _ENVIRONMENT.items()]
+        return ["nsenter", f"--target={self.pid}", "--all", "env", "-i", "-C", HOME, *environment, *command]
+
+    def start(self, *command: str, **options: object) -> subprocess.Popen:
+        """Starts a command on this host; its output is text."""
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen(  # type: ignore[call-overload]
+            self.words(command), stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options
+        )
+
+    def run(self, *command: str, timeout: float = 60.0) -> subprocess.CompletedProcess:
+        """Runs a command on this host."""
+        return subprocess.run(
+            self.words(command), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    def shell(self, text: str, timeout: float = 60.0) -> subprocess.CompletedProcess:
+        """Runs a script of bash on this host."""
+        return self.run("bash", "-c", text, timeout=timeout)
+
+    def processes(self) -> dict[int, str]:
+        """pid (here) -> command line of all processes of the host but its first."""
+        if not self.pid:
+            return {}
+        found = {}
+        try:
+            mine = os.stat(f"/proc/{self.pid}/ns/pid").st_ino
+        except OSError:
+            return {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) != self.pid:
+                try:
+                    if os.stat(f"/proc/{entry}/ns/pid").st_ino == mine:
+                        with open(f"/proc/{entry}/cmdline", "rb") as file:
+                            found[int(entry)] = file.read().replace(b"\0", b" ").decode(errors="replace").strip()
+                except OSError:
+                    continue
+        return {pid: text for pid, text in found.items() if text}  # a zombie has no command line
+
+    def find(self, *words: str) -> list[int]:
+        """The pids of processes whose command line has all the words."""
+        return [pid for pid, text in self.processes().items() if all(word in text for word in words)]
+
+    def end(self) -> None:
+        """The host dies, with all that runs on it."""
+        if self._outer:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self._outer.wait(20)
+            if self._outer.stdout:
+                self._outer.stdout.close()
+            self._outer = None
+            self.pid = 0
+
+
+class Bed:
+    """A few hosts and a desk."""
+
+    def __init__(self, count: int, tmp: str | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="gwbed-", dir=tmp))
+        self.switch: subprocess.Popen | None = None
+        self.hosts: list[Host] = []
+        sshd = "/usr/sbin/sshd -D -e -f /mnt/bed/sshd_config"
+        self.hosts = [Host(self, i, f"host{i}", f"10.77.0.{i + 1}", sshd) for i in range(count)]
+        self.desk = Host(self, count, "desk", f"10.77.0.{count + 1}", "sleep infinity")
+        try:
+            self._keys()
+            self._start()
+        except BaseException:
+            self.end()
+            raise
+
+    def _keys(self) -> None:
+        key = self.folder / "key"
+        for path in (key, self.folder / "host_key"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=30)
+        public = (self.folder / "key.pub").read_text()
+        host_public = " ".join((self.folder / "host_key.pub").read_text().split()[:2])
+        known = "".join(f"{host.address} {host_public}\n" for host in self.hosts)
+        for host in [*self.hosts, self.desk]:
+            (host.folder / "sshd_config").write_text(_SSHD)
+            (host.folder / "authorized_keys").write_text(public)
+            shutil.copy(self.folder / "host_key", host.folder / "host_key")
+            ssh = host.home / ".ssh"
+            ssh.mkdir(mode=0o700)
+            shutil.copy(key, ssh / "id_ed25519")
+            (ssh / "known_hosts").write_text(known)
+
+    def _start(self) -> None:
+        self.switch = subprocess.Popen(
+            [
+                "unshare",
+                "--net",
+                "sh",
+                "-c",
+                "ip link add br0 type bridge && ip link set br0 up && echo up && read end",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self.switch.stdout
+        if self.switch.stdout.readline() != b"up\n":
+            raise BedError("no bridge can be made")
+        for host in [*self.hosts, self.desk]:
+            self.begin(host)
+
+    def begin(self, host: Host) -> None:
+        """Starts a host, or starts it again after it died."""
+        host.begin()
+        assert self.switch
+        self.on_switch(f"ip link del {host.link} 2>/dev/null; true")
+        self.on_switch(
+            f"ip link add {host.link} type veth peer name eth0 netns {host.pid} && "
+            f"ip link set {host.link} master br0 up"
+        )
+        result = host.shell(f"ip addr add {host.address}/16 dev eth0 && ip link set eth0 up")
+        if result.returncode != 0:
+            raise BedError(f"{host.name}: {result.stderr}")
+        host.go()
+
+    def on_switch(self, script: str) -> None:
+        """Runs a script where the bridge is."""
+        assert self.switch
+        words = ["nsenter", f"--target={self.switch.pid}", "--net", "sh", "-c", script]
+        result = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        if result.returncode != 0:
+            raise BedError(f"{script}: {result.stderr}")
+
+    def reachable(self) -> None:
+        """Waits until all hosts answer over ssh."""
+        for host in self.hosts:
+            ready = f"ssh -o BatchMode=yes -o ConnectTimeout=5 {shlex.quote(host.address)} true"
+            if not wait_for(lambda ready=ready: self.desk.shell(ready).returncode == 0):  # type: ignore[misc]
+                raise BedError(f"{host.name} does not answer: {(host.folder / 'sshd.log').read_text()}")
+
+    def cut(self, host: Host) -> None:
+        """Nothing gets through to the host or from it any more."""
+        self.on_switch(f"ip link set {host.link} down")
+
+    def mend(self, host: Host) -> None:
+        """It does again."""
+        self.on_switch(f"ip link set {host.link} up")
+
+    def left(self, sessions: bool = True) -> list[str]:
+        """What runs on the hosts besides their sshd; or besides its sessions, too, which live while TCP has hope."""
+        found = [(host.name, text) for host in self.hosts for text in host.processes().values()]
+        return [f"{name}: {text}" for name, text in found if sessions or not text.startswith("sshd: ")]
+
+    def end(self) -> None:
+        """The end of all hosts."""
+        for host in [*self.hosts, self.desk]:
+            host.end()
+        if self.switch:
+            self.switch.kill()
+            self.switch.wait(20)
+            for stream in (self.switch.stdin, self.switch.stdout):
+                if stream:
+                    stream.close()
+        shutil.rmtree(self.folder, ignore_errors=True)

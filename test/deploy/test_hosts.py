@@ -1,0 +1,390 @@
+"""Jobs on four hosts, each with namespaces and an sshd of its own (bed.py), launched from a desk."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from bed import HOME, ON_HOST, PROGRAM, Bed, Host, wait_for
+
+LAUNCH = ["python3", "/mnt/top/deploy/launch.py"]
+HOSTS = 4
+
+
+def make_graph(folder: Path, parts: int, scale: int = 11, seed: int = 1) -> None:
+    """A graph in parts, in folder/g."""
+    graph = folder / f"whole{seed}"
+    for words in (
+        [
+            "generate",
+            "rmat",
+            "--scale",
+            str(scale),
+            "--seed",
+            str(seed),
+            "--features",
+            "8",
+            "--labels",
+            "4",
+            "--train-share",
+            "0.5",
+            "--out",
+            str(graph),
+        ],
+        ["partition", str(graph), "--num-parts", str(parts), "--method", "random", "--out", str(folder / "g")],
+    ):
+        subprocess.run([PROGRAM, *words], check=True, capture_output=True, timeout=120)
+    shutil.rmtree(graph)
+
+
+def give_parts(bed: Bed, parts: Path) -> None:
+    """Each host has ~/w/g with its part alone, the desk nothing but the list of hosts."""
+    for host in [*bed.hosts, bed.desk]:
+        (host.home / "w").mkdir(exist_ok=True)
+        (host.home / "w/ip.txt").write_text("".join(f"{one.address}\n" for one in bed.hosts))
+    for i, host in enumerate(bed.hosts):
+        target = host.home / "w/g"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        for path in parts.iterdir():
+            if path.is_file():
+                shutil.copy(path, target)
+        shutil.copytree(parts / f"part{i}", target / f"part{i}")
+
+
+@unittest.skipUnless(os.geteuid() == 0, "hosts in namespaces need root")
+class OnHosts(unittest.TestCase):
+    """What tests on hosts share: one bed a class."""
+
+    count = HOSTS
+    bed: Bed
+    parts: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """The bed, with the parts on it."""
+        if os.geteuid() != 0:
+            return
+        cls.bed = Bed(cls.count)
+        cls.addClassCleanup(cls.bed.end)
+        make_graph(cls.bed.folder, cls.count)
+        cls.parts = cls.bed.folder / "g"
+        give_parts(cls.bed, cls.parts)
+        cls.bed.reachable()
+
+    def words(self, *more: str) -> list[str]:
+        """A launch, as it is typed on the desk."""
+        return [
+            *LAUNCH,
+            "--program",
+            ON_HOST,
+            "--workspace",
+            "~/w/",
+            "--part_config",
+            "g",
+            "--ip_config",
+            "ip.txt",
+            "--silence",
+            "5",
+            *more,
+        ]
+
+    def launch(self, *more: str, timeout: float = 60) -> subprocess.CompletedProcess:
+        """A whole launch; nothing of it is left on any host."""
+        result = self.bed.desk.run(*self.words(*more), timeout=timeout)
+        self.nothing_left()
+        return result
+
+    def nothing_left(self, sessions: bool = True) -> None:
+        """Nothing of any job runs on the hosts, within five seconds."""
+        gone = wait_for(lambda: not self.bed.left(sessions), 5)
+        self.assertTrue(gone, self.bed.left(sessions))
+
+    def fails(self, says: str, *more: str, status: int = 1, timeout: float = 60) -> None:
+        """A launch that ends with one line."""
+        result = self.launch(*more, timeout=timeout)
+        lines = result.stderr.strip().splitlines()
+        self.assertEqual((result.returncode, len(lines)), (status, 1), result.stderr + result.stdout[-500:])
+        self.assertRegex(lines[0], says)
+
+    def epoch(self, more: str = "--steps 3") -> str:
+        """A trainer: batches from all servers."""
+        servers = ",".join(f"{host.address}:30050" for host in self.bed.hosts)
+        return f'{ON_HOST} epoch --servers {servers} --key-file "$GRAPHWIRE_KEY_FILE" {more}'
+
+    def begun(self, *more: str, trainers: int = 1, trainer: str = "echo running; exec sleep 100") -> subprocess.Popen:
+        """A job whose trainers all run."""
+        process = self.bed.desk.start(*self.words("--num_trainers", str(trainers), *more, trainer))
+        assert process.stdout
+        for _ in range(trainers * self.count):
+            line = process.stdout.readline()
+            if "running" not in line:
+                self.fail(f"{line}{process.communicate(timeout=20)[1]}")
+        return process
+
+    def ends(
+        self, process: subprocess.Popen, status: int, says: str, seconds: float = 5.0, sessions: bool = True
+    ) -> None:
+        """It ends so, and leaves nothing; from now, in that time."""
+        began = time.monotonic()
+        _, errors = process.communicate(timeout=30)
+        took = time.monotonic() - began
+        self.assertEqual(process.returncode, status, errors)
+        self.assertEqual(len(errors.strip().splitlines()), 1, errors)
+        self.assertRegex(errors, says)
+        self.nothing_left(sessions)
+        self.assertLess(took, seconds + 5 * (os.getloadavg()[0] > 8), errors)
+
+    def launcher(self) -> int:
+        """The launcher's pid, of the one that runs."""
+        (pid,) = self.bed.desk.find("launch.py")
+        return pid
+
+    def host_with(self, *words: str) -> tuple[Host, int]:
+        """A host with such a process, and its pid."""
+        for host in self.bed.hosts[1:]:
+            for pid in host.find(*words):
+                return host, pid
+        raise AssertionError(f"no host runs {words}")
+
+
+class Launch(OnHosts):
+    """Launches that work."""
+
+    def test_trainers_read_all_parts(self) -> None:
+        shutil.rmtree(self.bed.hosts[2].home / "w/logs", ignore_errors=True)
+        result = self.launch("--num_trainers", "2", f"{self.epoch('--json')}; ls -d ~/w/g/part*; echo $RANK $DGL_ROLE")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = [json.loads(line.split("] ", 1)[1]) for line in result.stdout.splitlines() if '"epoch"' in line]
+        self.assertEqual(len(rows), 2 * HOSTS)
+        for row in rows:
+            self.assertEqual(row["epoch"], "shm+tcp")  # the host's own part is mapped, the others are over TCP
+        for host in range(HOSTS):
+            for rank in (2 * host, 2 * host + 1):
+                name = f"[trainer-10.77.0.{host + 1}-{rank}]"
+                self.assertIn(f"{name} {HOME}/w/g/part{host}\n", result.stdout)
+                self.assertIn(f"{name} {rank} client\n", result.stdout)
+        self.assertEqual(result.stdout.count(f"{HOME}/w/g/part"), 2 * HOSTS)
+        logs = self.bed.hosts[2].shell("ls w/logs/*").stdout.split()
+        self.assertEqual(
+            [log for log in logs if log.endswith(".log")],
+            ["server-10.77.0.3-2.log", "trainer-10.77.0.3-4.log", "trainer-10.77.0.3-5.log"],
+        )
+
+    def test_python_trainers_start_under_torchrun(self) -> None:
+        """torchrun itself is PyTorch's; here a stand-in tells how it was called."""
+        for host in self.bed.hosts:
+            code = host.home / "w/torch/distributed"
+            code.mkdir(parents=True, exist_ok=True)
+            (code / "run.py").write_text("import sys\nprint('torchrun', sys.argv[1:])\n")
+        result = self.launch("--num_trainers", "3", "--extra_envs", "PYTHONPATH=.", "--", "python3 t.py --a 'b c'")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for host in range(HOSTS):
+            self.assertRegex(
+                result.stdout,
+                rf"'--nproc_per_node=3', '--nnodes=4', '--node_rank={host}', '--master_addr=10.77.0.1', "
+                r"'--master_port=\d+', 't.py', '--a', 'b c'\]",
+            )
+
+    def test_ctrl_c(self) -> None:
+        process = self.begun(trainers=2)
+        os.kill(self.launcher(), 2)
+        self.ends(process, 130, "interrupted")
+
+
+class Failures(OnHosts):
+    """Each is one line, and everything ends."""
+
+    def test_a_trainer_dies(self) -> None:
+        process = self.begun(trainers=2)
+        host, pid = self.host_with("sleep 100")
+        os.kill(pid, 9)
+        self.ends(process, 1, rf"{host.address}.*trainer \d ended with signal 9: running; log: {HOME}/w/logs")
+
+    def test_a_server_dies(self) -> None:
+        process = self.begun()
+        host, pid = self.host_with("serve")
+        os.kill(pid, 9)
+        self.ends(process, 1, rf"{host.address}.*server of part {host.index} ended with signal 9: serving part")
+
+    def test_a_server_comes_back_and_no_batch_is_lost(self) -> None:
+        process = self.bed.desk.start(
+            *self.words(
+                "--restarts",
+                "1",
+                "--num_trainers",
+                "1",
+                f"echo running; {self.epoch('--batch-size 4 --threads 1 --json')}",
+            )
+        )
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        _host, pid = self.host_with("serve")
+        os.kill(pid, 9)
+        output, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("started again (1 of 1)", errors)
+        batches = [json.loads(line.split("] ", 1)[1])["batches"] for line in output.splitlines() if '"epoch"' in line]
+        self.assertEqual(len(set(batches)), 1)
+        self.assertEqual(len(batches), HOSTS)
+        self.nothing_left()
+
+    def test_an_agent_dies(self) -> None:
+        for which in (0, 1):
+            process = self.begun()
+            host = self.bed.hosts[2]
+            os.kill(sorted(host.find("graphwire", "agent"))[which], 9)
+            self.ends(process, 1, host.address)
+
+    def test_the_launcher_dies(self) -> None:
+        process = self.begun()
+        os.kill(self.launcher(), 9)
+        process.communicate(timeout=20)
+        self.nothing_left()
+
+    def test_a_host_dies(self) -> None:
+        process = self.begun("--silence", "2")
+        host = self.bed.hosts[3]
+        host.end()
+        try:
+            self.ends(process, 1, f"{host.address}.*(silent|lost)", 8)
+        finally:
+            self.bed.begin(host)
+            self.bed.reachable()
+
+    def test_a_link_is_cut(self) -> None:
+        process = self.begun("--silence", "3")
+        host = self.bed.hosts[1]
+        self.bed.cut(host)
+        try:
+            self.ends(process, 1, f"{host.address}.*(silent|lost)", 9, sessions=False)
+        finally:
+            self.bed.mend(host)
+
+    def test_a_short_cut_is_a_pause(self) -> None:
+        flag = "w/go"
+        wait = f"while [ ! -e ~/{flag} ]; do sleep 0.1; done"
+        process = self.begun("--silence", "20", trainer=f"echo running; {wait}; {self.epoch()}")
+        host = self.bed.hosts[1]
+        self.bed.cut(host)
+        time.sleep(1.0)  # the cut itself
+        self.bed.mend(host)
+        for one in self.bed.hosts:
+            (one.home / flag).write_text("")
+        _, errors = process.communicate(timeout=60)
+        for one in self.bed.hosts:
+            (one.home / flag).unlink()
+        self.assertEqual(process.returncode, 0, errors)
+        self.nothing_left()
+
+    def test_a_port_is_taken(self) -> None:
+        host = self.bed.hosts[2]
+        other = host.start(
+            "python3",
+            "-c",
+            "import socket,time; s=socket.create_server(('', 30050)); print('up', flush=True); time.sleep(100)",
+        )
+        assert other.stdout
+        other.stdout.readline()
+        try:
+            result = self.bed.desk.run(*self.words("true"))
+            self.assertRegex(result.stderr, rf"{host.address}.*30050.*taken by process \d+ \(python3\)")
+            self.assertEqual(result.stderr.count("\n"), 1)
+        finally:
+            for pid in host.find("create_server"):
+                os.kill(pid, 9)
+            other.communicate(timeout=20)
+        self.nothing_left()
+
+    def test_a_workspace_is_missing(self) -> None:
+        (self.bed.hosts[1].home / "w").rename(self.bed.hosts[1].home / "away")
+        try:
+            self.fails(rf"10\.77\.0\.2.*{HOME}/w: the workspace is not there", "true")
+        finally:
+            (self.bed.hosts[1].home / "away").rename(self.bed.hosts[1].home / "w")
+
+    def test_graphs_differ(self) -> None:
+        other = self.bed.folder / "other"
+        other.mkdir()
+        make_graph(other, HOSTS, seed=2)
+        config = next((other / "g").glob("*.json"))
+        mine = self.bed.hosts[3].home / "w/g" / config.name
+        kept = mine.read_bytes()
+        shutil.copy(config, mine)
+        try:
+            self.fails(r"10\.77\.0\.4.*another graph", "true")
+        finally:
+            mine.write_bytes(kept)
+            shutil.rmtree(other)
+
+    def test_duplicate_hosts(self) -> None:
+        (self.bed.desk.home / "twice.txt").write_text("10.77.0.1\n10.77.0.2\n10.77.0.1\n10.77.0.3\n")
+        self.fails("twice.txt:3: 10.77.0.1 stands on line 1 already", "--ip_config", "twice.txt", "true", status=2)
+
+    def test_a_host_key_is_unknown(self) -> None:
+        known = self.bed.desk.home / ".ssh/known_hosts"
+        text = known.read_text()
+        known.write_text("".join(line for line in text.splitlines(True) if "10.77.0.2" not in line))
+        try:
+            self.fails(r"10\.77\.0\.2.*host key is unknown.*ssh-keyscan", "true")
+        finally:
+            known.write_text(text)
+
+    def test_a_password_is_asked(self) -> None:
+        keys = self.bed.hosts[1].folder / "authorized_keys"
+        text = keys.read_text()
+        keys.write_text("")
+        try:
+            self.fails(r"10\.77\.0\.2.*ssh-copy-id", "true")
+        finally:
+            keys.write_text(text)
+
+    def test_an_sshd_that_hangs(self) -> None:
+        host = self.bed.hosts[1]
+        os.kill(host.pid, 19)  # SIGSTOP, of the listener: the kernel accepts, nobody speaks
+        try:
+            self.fails(r"10\.77\.0\.2.*(in time|no answer)", "--timeout", "2", "true", timeout=20)
+        finally:
+            os.kill(host.pid, 18)
+            self.bed.reachable()
+
+    def test_another_key(self) -> None:
+        key = self.bed.desk.home / "other.key"
+        key.write_bytes(os.urandom(32))
+        self.fails(
+            "trainer . ended with status 1.*key",
+            "--key_file",
+            "~/other.key",
+            "--num_trainers",
+            "1",
+            f"head -c 32 /dev/urandom >k; chmod 600 k; {self.epoch().replace('$GRAPHWIRE_KEY_FILE', 'k')}",
+        )
+
+    def test_a_disk_is_full(self) -> None:
+        host = self.bed.hosts[1]
+        logs = shlex.quote(f"{HOME}/w/logs")
+        host.shell(f"mkdir -p {logs}; mount -t tmpfs -o size=64k tmpfs {logs}; head -c 1M /dev/zero >{logs}/full")
+        try:
+            self.fails(
+                r"10\.77\.0\.2.*(No space|no space|could not be written)",
+                "--num_trainers",
+                "1",
+                "echo much; [ $RANK = 1 ] && exit 1; exec sleep 100",
+            )
+        finally:
+            host.shell(f"umount {logs}")
+
+    def test_a_flood(self) -> None:
+        result = self.launch("--num_trainers", "1", "yes | head -n 1000000; echo the end")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("the end"), HOSTS)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,208 @@
+"""What needs no host: ip_config.txt, command lines, the trainers' command and environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import unittest
+
+from gwdeploy import command, environment, ip_config, reach
+from gwdeploy.errors import DeployError, UsageError
+from gwdeploy.kept import find_kept
+from gwdeploy.options import parse_launch
+
+BASE = ["--workspace", "~/w/", "--part_config", "g/g.json", "--ip_config", "ip.txt"]
+
+
+class IpConfig(unittest.TestCase):
+    """ip_config.txt."""
+
+    def test_all_columns(self) -> None:
+        hosts = ip_config.parse("10.0.0.1\n10.0.0.2 30051 # one\n\n# none\nnode-3 30052 4\n[fe80::1] 1\n::2\n")
+        found = [(h.index, h.address, h.port, h.servers, h.listen) for h in hosts]
+        self.assertEqual(
+            found,
+            [
+                (0, "10.0.0.1", 30050, None, "10.0.0.1:30050"),
+                (1, "10.0.0.2", 30051, None, "10.0.0.2:30051"),
+                (2, "node-3", 30052, 4, "node-3:30052"),
+                (3, "fe80::1", 1, None, "[fe80::1]:1"),
+                (4, "::2", 30050, None, "[::2]:30050"),
+            ],
+        )
+
+    def test_refused(self) -> None:
+        for text, says in (
+            ("", "no host"),
+            ("# only\n", "no host"),
+            ("10.0.0.1 0", "port"),
+            ("10.0.0.1 65536", "port"),
+            ("10.0.0.1 port", "port"),
+            ("10.0.0.1 1 2 3", "4 columns"),
+            ("10.0.0.1 1 0", "servers"),
+            ("300.1.1.1", "neither"),
+            ("-x", "neither"),
+            ("a;b", "neither"),
+            ("a\na", "line 1 already"),
+            ("::1\n0:0::1", "line 1 already"),
+        ):
+            with self.subTest(text=text), self.assertRaisesRegex(UsageError, says):
+                ip_config.parse(text)
+
+    def test_one_machine_takes_an_address_twice(self) -> None:
+        self.assertEqual(len(ip_config.parse("127.0.0.1 1\n127.0.0.1 2", one_machine=True)), 2)
+        with self.assertRaisesRegex(UsageError, "already"):
+            ip_config.parse("127.0.0.1 1\n127.0.0.1 1", one_machine=True)
+
+
+class Options(unittest.TestCase):
+    """launch.py's command line."""
+
+    def test_options_before_and_behind_the_command(self) -> None:
+        for words in (
+            [*BASE, "--num-trainers", "2", "run me"],
+            ["run me", *BASE, "--num_trainers=2"],
+            [*BASE, "--num_trainers", "2", "--extra_envs", "A=1", "B=x=y z", "run me"],
+            [*BASE, "--extra_envs", "A=1", "B=x=y z", "--num_trainers", "2", "run me"],
+            [*BASE, "--extra_envs=A=1", "run me", "--num-trainers", "2"],
+        ):
+            with self.subTest(words=words):
+                options = parse_launch(words)
+                self.assertEqual((options.command, options.num_trainers), ("run me", 2))
+        self.assertEqual(parse_launch([*BASE, "--extra_envs", "A=1", "B=x=y z", "c"]).extra_envs, ["A=1", "B=x=y z"])
+
+    def test_all_of_dgls(self) -> None:
+        words = "--ssh_port 23 --ssh_username u --verbose --num_samplers 4 --num_servers 3 --num_server_threads 2"
+        words += " --num_omp_threads 5 --graph_format csr --keep_alive --server_name long_live"
+        options = parse_launch([*BASE, *words.split(), "c"])
+        self.assertEqual((options.ssh_port, options.ssh_username, options.num_samplers), (23, "u", 4))
+        self.assertEqual((options.num_servers, options.num_server_threads, options.num_omp_threads), (3, 2, 5))
+        self.assertEqual((options.graph_format, options.keep_alive, options.server_name), ("csr", True, "long_live"))
+
+    def test_refused(self) -> None:
+        for words, says in (
+            (BASE, "command"),
+            ([*BASE[2:], "c"], "workspace"),
+            ([*BASE, "c", "--num_trainers", "0"], "at least 1"),
+            ([*BASE, "c", "--num_samplers", "-1"], "at least 0"),
+            ([*BASE, "c", "d"], "unrecognized"),
+            ([*BASE, " "], "empty"),
+            ([*BASE, "c", "--server_name", "a b"], "letters"),
+            ([*BASE, "c", "--silence", "0"], "above 0"),
+        ):
+            with self.subTest(words=words), self.assertRaisesRegex(UsageError, says):
+                parse_launch(words)
+
+
+class Command(unittest.TestCase):
+    """Where torchrun goes."""
+
+    RUN = "-m torch.distributed.run --nproc_per_node=2 --nnodes=3 --node_rank=1 --master_addr=h0 --master_port=9 "
+
+    def wrapped(self, text: str) -> str:
+        return command.torchrun(text, 2, 3, 1, "h0", 9)
+
+    def test_in_front_of_the_script(self) -> None:
+        for before, behind in (
+            ("python3 ", "train.py --a 'b c' \"d $E\""),
+            ("python3 -u -W ignore ", "train.py"),
+            ("/opt/my/python3.11 ", "-m pkg.train --x"),
+            ("cd a && python ", "t.py; echo python3 x.py"),
+            ("A=1 B='c d' python3 ", "t.py"),
+            ("exec python3 ", "'a b.py'"),
+            ("env A=1 python3 ", "t.py"),
+            ("(python3 ", "t.py)"),
+        ):
+            with self.subTest(before=before):
+                self.assertEqual(self.wrapped(before + behind), before + self.RUN + behind)
+
+    def test_left_alone(self) -> None:
+        for text in (
+            "graphwire epoch",
+            "./python3train x",
+            "echo python3 t.py",
+            "python3 -c 'print(1)'",
+            "python3 -m torch.distributed.run t.py",
+            "torchrun t.py",
+        ):
+            with self.subTest(text=text):
+                self.assertFalse(command.runs_under_torchrun(text))
+                self.assertEqual(self.wrapped(text), text)
+
+    def test_the_shell_hands_quotes_to_the_script(self) -> None:
+        """Against an oracle: the shell itself, with a Python whose torchrun prints what it got."""
+        text = f"""{sys.executable} -c 'import sys; print(sys.argv[1:])' "a 'b" 'c "d' e\\ f"""
+        plain = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(plain.strip(), repr(["a 'b", 'c "d', "e f"]))
+        self.assertTrue(self.wrapped("""python3 t.py "a 'b" 'c "d' e\\ f""").endswith("""t.py "a 'b" 'c "d' e\\ f"""))
+
+
+class Environment(unittest.TestCase):
+    """GRAPHWIRE_* and DGL_*."""
+
+    def test_clients_are_counted_as_dgl_counts_them(self) -> None:
+        options = parse_launch([*BASE, "--num_trainers", "3", "--num_samplers", "4", "--extra_envs", "A=b c", "x"])
+        found = environment.of_trainers(options, 5, {"KEY_FILE": "/k", "NAME": ""}, 64)
+        expected = {"DGL_NUM_CLIENT": "75", "DGL_ROLE": "client", "DGL_DIST_MODE": "distributed", "A": "b c"}
+        expected.update(OMP_NUM_THREADS="10", GRAPHWIRE_KEY_FILE="/k", GRAPHWIRE_SAMPLERS="4", DGL_CONF_PATH="g/g.json")
+        for name, value in expected.items():
+            self.assertEqual(found.get(name), value, name)
+        self.assertNotIn("GRAPHWIRE_NAME", found)
+        self.assertEqual(environment.threads_of_trainer(options, 2), 1)
+
+    def test_extra_envs_are_names_and_values(self) -> None:
+        for text in ("A", "=b", "1A=b", "A B=c"):
+            options = parse_launch([*BASE, f"--extra_envs={text}", "x"])
+            with self.subTest(text=text), self.assertRaisesRegex(UsageError, "NAME=VALUE"):
+                environment.extra(options)
+
+
+class Kept(unittest.TestCase):
+    """Which kept servers a job takes, and what it says of others."""
+
+    def look(self, change: dict, *words: str) -> object:
+        record = {"port": 30050, "kept": True, "name": "n", "graph_id": "1f", "parts": 2, "version": "1", "key": "ab"}
+        record.update(pid=7, job="j")
+        found = [{"servers": [dict(record, part=i, **change)]} for i in range(2)]
+        options = parse_launch([*BASE, *words, "x"])
+        return find_kept(options, ip_config.parse("a\nb"), {"name": "g", "id": "1f", "parts": 2}, "1", found)
+
+    def test_taken(self) -> None:
+        for words in ((), ("--server_name", "n")):
+            kept = self.look({}, *words)
+            self.assertEqual((kept.name, kept.key, kept.pids), ("n", b"\xab", [7, 7]))  # type: ignore[attr-defined]
+        self.assertIsNone(self.look({"port": 1}))
+
+    def test_refused(self) -> None:
+        for change, says in (
+            ({"graph_id": "2f"}, "the graph 2f"),
+            ({"parts": 3}, "parts 3"),
+            ({"version": "0"}, "version 0"),
+            ({"kept": False}, "of job j"),
+            ({"key": ""}, "keys"),
+        ):
+            with self.subTest(change=change), self.assertRaisesRegex(DeployError, says):
+                self.look(change)
+        with self.assertRaisesRegex(DeployError, 'is not "m"'):
+            self.look({}, "--server_name", "m")
+
+
+class Reach(unittest.TestCase):
+    """What ssh's errors mean."""
+
+    def test_explained(self) -> None:
+        host = ip_config.parse("h")[0]
+        for said, means in (
+            ("Host key verification failed.", "ssh-keyscan -p 22 h"),
+            ("u@h: Permission denied (publickey,password).", "ssh-copy-id -p 22 u@h"),
+            ("ssh: connect to host h port 22: Connection refused", "sshd"),
+            ("Connection timed out during banner exchange", "does not answer in time"),
+            ("graphwire: not found", "--program"),
+            ("kex_exchange_identification: read: reset", "read: reset"),
+        ):
+            with self.subTest(said=said):
+                self.assertIn(means, reach.explain(host, 22, "u@h", [said], 255))
+
+
+if __name__ == "__main__":
+    unittest.main()
