@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/client.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/rng.h"
@@ -17,24 +16,6 @@
 #define MEND_NS (MEND_MS * GW_NS_PER_MS)
 #define TELL_MS 1000 /* shorter absences are nobody's news, nor are waits that end so soon */
 #define TELL_NS (TELL_MS * GW_NS_PER_MS)
-
-void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
-{
-	char address[GW_ADDRESS_MAX];
-	gw_address_text(&link->server->address, address);
-	if (strncmp(reason, address, strlen(address)) == 0)
-		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
-	else
-		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
-}
-
-uint64_t gw_link_budget_end(const struct gw_link *link, uint64_t since_ns)
-{
-	int64_t budget_ms = link->engine->client->reconnect_ms;
-	if (budget_ms < 0 || (uint64_t)budget_ms > (GW_NO_DEADLINE - since_ns) / GW_NS_PER_MS)
-		return GW_NO_DEADLINE;
-	return since_ns + (uint64_t)budget_ms * GW_NS_PER_MS;
-}
 
 /* --- What is said. --- */
 
@@ -106,7 +87,7 @@ static void fail_queue(struct gw_link *link)
 /* The reads that wait fail, and the next one starts afresh. */
 static void away_give_up(struct gw_link *link)
 {
-	gw_link_close(link);
+	link->state = GW_LINK_DOWN;
 	nobody_waits(link);
 	link->away_ns = 0;
 	link->unmended_ns = 0;
@@ -150,14 +131,17 @@ static void away_append(struct gw_link *link, const char *more)
 	snprintf(link->reason + used, sizeof(link->reason) - used, "; %s", more);
 }
 
-void gw_link_failed(struct gw_link *link, gw_status status, const char *reason)
+void gw_link_note_failure(struct gw_link *link, gw_status status, const char *reason)
+{
+	if (is_cut_short(link, status, gw_now_ns()))
+		return;
+	gw_link_name(link, reason && *reason ? reason : gw_status_text(status), link->reason);
+	link->failure = status;
+}
+
+void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 {
 	uint64_t now = gw_now_ns();
-	if (!is_cut_short(link, status, now)) {
-		gw_link_name(link, reason && *reason ? reason : gw_status_text(status), link->reason);
-		link->failure = status;
-	}
-	gw_link_close(link);
 	if (!link->away_ns)
 		link->away_ns = now;
 	if (is_final(status)) {

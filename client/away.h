@@ -10,20 +10,17 @@
 #ifndef GW_CLIENT_AWAY_H
 #define GW_CLIENT_AWAY_H
 
-#include "client/link.h"
+#include "client/link_state.h"
 
-/* An attempt has failed, or the connection was lost: closes it, and gives up or waits. The reason may be the
- * endpoint's. */
-void gw_link_failed(struct gw_link *link, gw_status status, const char *reason);
+/* An attempt has failed, or the connection was lost: notes why. The reason may be that of the
+ * endpoint, which is still open. */
+void gw_link_note_failure(struct gw_link *link, gw_status status, const char *reason);
+
+/* The same failure, what was open is closed: gives up or waits. */
+void gw_link_wait_or_give_up(struct gw_link *link, gw_status status);
 
 /* For a link that waits: gives up when the budget of those who wait is used up, which is then true. */
 bool gw_link_overdue(struct gw_link *link, uint64_t now_ns);
-
-/* When the reconnect budget is used up of who waits since then. */
-uint64_t gw_link_budget_end(const struct gw_link *link, uint64_t since_ns);
-
-/* "server host:port: reason"; a transport's own text may begin with the address already. */
-void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX]);
 
 /* Somebody waits for the server, for up to limit_ms (negative: without limit); and it is there again. */
 void gw_link_tell_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms);

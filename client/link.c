@@ -5,18 +5,17 @@
 
 #include "client/away.h"
 #include "client/catalog.h"
-#include "client/local_lists.h"
+#include "client/upgrade.h"
+#include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "core/base/list.h"
 #include "core/base/log.h"
 #include "protocol/ops.h"
 
-#define CHECK_NS        (10000 * GW_NS_PER_MS) /* how long a server may take for its catalog */
-#define PATIENCE_MIN_NS (1000 * GW_NS_PER_MS)
-#define PATIENCE_MAX_NS (10000 * GW_NS_PER_MS)
+#define CHECK_NS (10000 * GW_NS_PER_MS) /* how long a server may take for its catalog */
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion);
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
+static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status);
 static void read_completed(struct gw_event *event, const struct gw_completion *completion);
 
 void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server)
@@ -24,7 +23,7 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	memset(link, 0, sizeof(*link));
 	link->connected.fire = link_connected;
 	link->checked.fire = link_checked;
-	gw_upgrade_init(&link->upgrade);
+	gw_upgrade_init(&link->upgrade, link_upgraded);
 	link->engine = engine;
 	link->server = server;
 	link->tail = &link->head;
@@ -42,7 +41,8 @@ static void endpoints_close(struct gw_link *link)
 	link->endpoint = NULL;
 	gw_upgrade_stop(&link->upgrade);
 	link->mapped = false;
-	gw_local_lists_free(link);
+	gw_free(link->lists);
+	link->lists = NULL;
 }
 
 void gw_link_close(struct gw_link *link)
@@ -51,85 +51,12 @@ void gw_link_close(struct gw_link *link)
 	link->state = GW_LINK_DOWN;
 }
 
-void gw_link_dequeue(struct gw_link *link, struct gw_link_op *op)
+/* An attempt has failed, or the connection was lost. The reason may be the endpoint's. */
+static void link_failed(struct gw_link *link, gw_status status, const char *reason)
 {
-	GW_QUEUE_REMOVE(link->head, link->tail, op, next);
-	op->queued = false;
-	if (op->away) {
-		op->away = false;
-		gw_job_resume(op->job, gw_now_ns());
-	}
-}
-
-void gw_link_op_stop_clock(struct gw_link_op *op, uint64_t now_ns)
-{
-	if (op->away)
-		return;
-	op->away = true;
-	op->deadline_ns = GW_NO_DEADLINE;
-	gw_job_pause(op->job, now_ns);
-}
-
-/* The server of a queued read is there. */
-static void op_start_clock(struct gw_link *link, struct gw_link_op *op, uint64_t now_ns)
-{
-	op->deadline_ns = gw_job_deadline(op->job, now_ns);
-	if (op->away) {
-		op->away = false;
-		gw_job_resume(op->job, now_ns);
-	}
-	if (op->deadline_ns < link->expiry_ns)
-		link->expiry_ns = op->deadline_ns;
-}
-
-static void link_enqueue(struct gw_link *link, struct gw_link_op *op)
-{
-	op->next = NULL;
-	op->queued = true;
-	*link->tail = op;
-	link->tail = &op->next;
-	if (link->state == GW_LINK_OPEN)
-		op_start_clock(link, op, gw_now_ns());
-	else
-		gw_link_op_stop_clock(op, gw_now_ns());
-}
-
-/* The key to send: the given file's; else what is found, looked up each time since a server that restarts makes a
- * new one. A server that has proved a key once has one. */
-static gw_status set_key(struct gw_link *link, struct gw_connect_options *options)
-{
-	struct gw_remote *server = link->server;
-	if (server->key_bytes) {
-		options->key = server->key;
-		options->key_bytes = server->key_bytes;
-		return GW_OK;
-	}
-	bool insecure = link->engine->client->insecure && !atomic_load(&server->proved);
-	return gw_key_choose(options, insecure, link->key);
-}
-
-uint64_t gw_link_patience_ns(const struct gw_client *client)
-{
-	uint64_t third = (uint64_t)client->timeout_ms * GW_NS_PER_MS / 3;
-	if (client->timeout_ms < 0 || third > PATIENCE_MAX_NS)
-		return PATIENCE_MAX_NS;
-	return third > PATIENCE_MIN_NS ? third : PATIENCE_MIN_NS;
-}
-
-gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, struct gw_connect_options *options)
-{
-	struct gw_client *client = link->engine->client;
-	*options = (struct gw_connect_options){.address = link->server->address,
-					       .graph_id = client->graph_id,
-					       .deadline_ns = deadline_ns,
-					       .liveness_ns = gw_link_patience_ns(client)};
-	uint64_t end = gw_link_budget_end(link, link->away_ns);
-	if (link->head && end < options->deadline_ns)
-		options->deadline_ns = end;
-	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));
-	/* Each engine is a client of its own to the server: its requests are numbered apart. */
-	options->client_uuid[15] ^= (uint8_t)link->engine->number;
-	return set_key(link, options);
+	gw_link_note_failure(link, status, reason);
+	gw_link_close(link);
+	gw_link_wait_or_give_up(link, status);
 }
 
 void gw_link_open(struct gw_link *link)
@@ -147,7 +74,7 @@ void gw_link_open(struct gw_link *link)
 		status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
 	link->offered_key = status == GW_OK && options.key;
 	if (status != GW_OK)
-		gw_link_failed(link, status, gw_last_error());
+		link_failed(link, status, gw_last_error());
 }
 
 static void link_ready(struct gw_link *link)
@@ -166,7 +93,7 @@ static void link_ready(struct gw_link *link)
 	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
 	uint64_t now = gw_now_ns();
 	for (struct gw_link_op *op = link->head; op; op = op->next)
-		op_start_clock(link, op, now);
+		gw_link_op_start_clock(link, op, now);
 }
 
 /* Notes how the server is reached, and says it, and why, when that is new. */
@@ -203,12 +130,12 @@ static void link_upgrade(struct gw_link *link)
 	gw_upgrade_begin(link, !link->ever_open || transport == GW_REACH_VERBS);
 }
 
-void gw_link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status)
+static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status)
 {
 	enum gw_client_transport transport = link->engine->client->transport;
 	bool was_open = link->state == GW_LINK_OPEN;
 	if (!better && (transport == GW_REACH_SHM || transport == GW_REACH_VERBS)) {
-		gw_link_failed(link, status, link->upgrade.reason);
+		link_failed(link, status, link->upgrade.reason);
 		return;
 	}
 	if (better) {
@@ -231,7 +158,7 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 	if (link->state != GW_LINK_CONNECTING)
 		return; /* an older attempt's */
 	if (completion->status != GW_OK) {
-		gw_link_failed(link, completion->status, completion->text);
+		link_failed(link, completion->status, completion->text);
 		return;
 	}
 	struct gw_remote *server = link->server;
@@ -248,7 +175,7 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 		deadline = end;
 	gw_status status = gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, NULL, 0, deadline, &link->checked);
 	if (status != GW_OK)
-		gw_link_failed(link, status, gw_last_error());
+		link_failed(link, status, gw_last_error());
 }
 
 static void link_checked(struct gw_event *event, const struct gw_completion *completion)
@@ -257,12 +184,12 @@ static void link_checked(struct gw_event *event, const struct gw_completion *com
 	if (link->state != GW_LINK_CHECKING)
 		return;
 	if (completion->status != GW_OK) {
-		gw_link_failed(link, completion->status, completion->text);
+		link_failed(link, completion->status, completion->text);
 		return;
 	}
 	gw_status status = gw_remote_check(link->server, link->endpoint, completion->reply, completion->reply_bytes);
 	if (status != GW_OK)
-		gw_link_failed(link, status, gw_last_error());
+		link_failed(link, status, gw_last_error());
 	else
 		link_upgrade(link);
 }
@@ -411,7 +338,7 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 		if (link->retry_ns > link->away_ns + GW_BACKOFF_MIN_NS)
 			link->retry_ns = link->away_ns + GW_BACKOFF_MIN_NS;
 	}
-	link_enqueue(link, op);
+	gw_link_enqueue(link, op);
 	if (link->state == GW_LINK_OPEN && link->upgrade.retry_ns != GW_NO_DEADLINE)
 		gw_upgrade_again(link);
 	if (link->state == GW_LINK_OPEN)
@@ -430,7 +357,7 @@ static void link_lose(struct gw_link *link, gw_status status, const char *reason
 {
 	if (is_reached_by(link, "verbs"))
 		gw_upgrade_lost(&link->upgrade, gw_now_ns());
-	gw_link_failed(link, status, reason);
+	link_failed(link, status, reason);
 }
 
 /* An op whose connection was lost waits for the next one, unless that has gone on for too long. */
@@ -459,7 +386,7 @@ static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw
 	}
 	op->posted = 0;
 	if (!op->queued)
-		link_enqueue(link, op);
+		gw_link_enqueue(link, op);
 }
 
 /* Statuses that the transport gives when it has something to say about the connection. Of a connection that is there

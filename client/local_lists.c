@@ -78,9 +78,3 @@ const struct gw_adjacency *const *gw_local_lists_of_all(struct gw_engine *engine
 	}
 	return engine->lists;
 }
-
-void gw_local_lists_free(struct gw_link *link)
-{
-	gw_free(link->lists);
-	link->lists = NULL;
-}

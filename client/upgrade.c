@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "client/client.h"
-#include "client/link.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 
@@ -23,9 +21,11 @@ static struct gw_link *link_of(struct gw_upgrade *upgrade)
 	return (struct gw_link *)((char *)upgrade - offsetof(struct gw_link, upgrade));
 }
 
-void gw_upgrade_init(struct gw_upgrade *upgrade)
+void gw_upgrade_init(struct gw_upgrade *upgrade,
+		     void (*done)(struct gw_link *link, struct gw_endpoint *better, gw_status status))
 {
 	memset(upgrade, 0, sizeof(*upgrade));
+	upgrade->done = done;
 	upgrade->connected.fire = upgrade_connected;
 	upgrade->landed.fire = upgrade_landed;
 }
@@ -79,7 +79,7 @@ static void upgrade_give_up(struct gw_upgrade *upgrade)
 
 static void upgrade_stay(struct gw_upgrade *upgrade, gw_status status)
 {
-	gw_link_upgraded(link_of(upgrade), NULL, status);
+	upgrade->done(link_of(upgrade), NULL, status);
 }
 
 /* How long a way may take to connect and to read: where there is TCP as well, nobody waits for long. */
@@ -148,7 +148,7 @@ static void upgrade_take(struct gw_upgrade *upgrade)
 	struct gw_endpoint *endpoint = upgrade->endpoint;
 	upgrade->endpoint = NULL;
 	upgrade->step = GW_UPGRADE_IDLE;
-	gw_link_upgraded(link_of(upgrade), endpoint, GW_OK);
+	upgrade->done(link_of(upgrade), endpoint, GW_OK);
 }
 
 /* --- One read by both ways. --- */
@@ -192,7 +192,7 @@ static void upgrade_landed(struct gw_event *event, const struct gw_completion *c
 	struct gw_upgrade *upgrade = (struct gw_upgrade *)((char *)event - offsetof(struct gw_upgrade, landed));
 	upgrade->open--;
 	if (upgrade->step != GW_UPGRADE_READING)
-		return; /* of a join that was stopped */
+		return; /* of an upgrade that was stopped */
 	if (completion->status != GW_OK && !upgrade->failed) {
 		upgrade->failed = true;
 		upgrade_note(upgrade, "", *completion->text ? completion->text : gw_status_text(completion->status));
@@ -221,7 +221,7 @@ static void upgrade_connected(struct gw_event *event, const struct gw_completion
 	struct gw_upgrade *upgrade = (struct gw_upgrade *)event;
 	upgrade->open--;
 	if (upgrade->step != GW_UPGRADE_MAPPING && upgrade->step != GW_UPGRADE_CONNECTING)
-		return; /* of a join that was stopped */
+		return; /* of an upgrade that was stopped */
 	bool mapping = upgrade->step == GW_UPGRADE_MAPPING;
 	gw_status status = completion->status;
 	char text[GW_ERROR_TEXT_MAX];

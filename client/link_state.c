@@ -1,0 +1,113 @@
+/* The ops of a link and their clocks, and what it says of itself: see link_state.h. */
+#include "client/link_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/list.h"
+
+#define PATIENCE_MIN_NS (1000 * GW_NS_PER_MS)
+#define PATIENCE_MAX_NS (10000 * GW_NS_PER_MS)
+
+/* --- Ops and their clocks. --- */
+
+void gw_link_dequeue(struct gw_link *link, struct gw_link_op *op)
+{
+	GW_QUEUE_REMOVE(link->head, link->tail, op, next);
+	op->queued = false;
+	if (op->away) {
+		op->away = false;
+		gw_job_resume(op->job, gw_now_ns());
+	}
+}
+
+void gw_link_op_stop_clock(struct gw_link_op *op, uint64_t now_ns)
+{
+	if (op->away)
+		return;
+	op->away = true;
+	op->deadline_ns = GW_NO_DEADLINE;
+	gw_job_pause(op->job, now_ns);
+}
+
+void gw_link_op_start_clock(struct gw_link *link, struct gw_link_op *op, uint64_t now_ns)
+{
+	op->deadline_ns = gw_job_deadline(op->job, now_ns);
+	if (op->away) {
+		op->away = false;
+		gw_job_resume(op->job, now_ns);
+	}
+	if (op->deadline_ns < link->expiry_ns)
+		link->expiry_ns = op->deadline_ns;
+}
+
+void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op)
+{
+	op->next = NULL;
+	op->queued = true;
+	*link->tail = op;
+	link->tail = &op->next;
+	if (link->state == GW_LINK_OPEN)
+		gw_link_op_start_clock(link, op, gw_now_ns());
+	else
+		gw_link_op_stop_clock(op, gw_now_ns());
+}
+
+/* --- Connecting. --- */
+
+void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
+{
+	char address[GW_ADDRESS_MAX];
+	gw_address_text(&link->server->address, address);
+	if (strncmp(reason, address, strlen(address)) == 0)
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
+	else
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
+}
+
+uint64_t gw_link_budget_end(const struct gw_link *link, uint64_t since_ns)
+{
+	int64_t budget_ms = link->engine->client->reconnect_ms;
+	if (budget_ms < 0 || (uint64_t)budget_ms > (GW_NO_DEADLINE - since_ns) / GW_NS_PER_MS)
+		return GW_NO_DEADLINE;
+	return since_ns + (uint64_t)budget_ms * GW_NS_PER_MS;
+}
+
+/* The key to send: the given file's; else what is found, looked up each time since a server that restarts makes a
+ * new one. A server that has proved a key once has one. */
+static gw_status link_set_key(struct gw_link *link, struct gw_connect_options *options)
+{
+	struct gw_remote *server = link->server;
+	if (server->key_bytes) {
+		options->key = server->key;
+		options->key_bytes = server->key_bytes;
+		return GW_OK;
+	}
+	bool insecure = link->engine->client->insecure && !atomic_load(&server->proved);
+	return gw_key_choose(options, insecure, link->key);
+}
+
+uint64_t gw_link_patience_ns(const struct gw_client *client)
+{
+	uint64_t third = (uint64_t)client->timeout_ms * GW_NS_PER_MS / 3;
+	if (client->timeout_ms < 0 || third > PATIENCE_MAX_NS)
+		return PATIENCE_MAX_NS;
+	return third > PATIENCE_MIN_NS ? third : PATIENCE_MIN_NS;
+}
+
+gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, struct gw_connect_options *options)
+{
+	struct gw_client *client = link->engine->client;
+	*options = (struct gw_connect_options){.address = link->server->address,
+					       .graph_id = client->graph_id,
+					       .deadline_ns = deadline_ns,
+					       .liveness_ns = gw_link_patience_ns(client)};
+	uint64_t end = gw_link_budget_end(link, link->away_ns);
+	if (link->head && end < options->deadline_ns)
+		options->deadline_ns = end;
+	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));
+	/* Each engine is a client of its own to the server: its requests are numbered apart. */
+	options->client_uuid[15] ^= (uint8_t)link->engine->number;
+	return link_set_key(link, options);
+}
