@@ -7,6 +7,7 @@
 #ifndef GW_CLIENT_BATCH_H
 #define GW_CLIENT_BATCH_H
 
+#include "client/fan_in.h"
 #include "client/gather.h"
 #include "client/hop.h"
 #include "client/landing.h"
@@ -41,9 +42,8 @@ struct gw_batch {
 	bool has_hop;
 	uint32_t hop_number;
 	struct gw_batch_fetch *work; /* [fetch_capacity] */
-	uint32_t fetch_capacity, fetches_open;
-	gw_status status;
-	char text[GW_ERROR_TEXT_MAX];
+	uint32_t fetch_capacity;
+	struct gw_fan_in gathers; /* of the fetches */
 	bool fetching;
 	/* What the view points to. */
 	const struct gw_block **view_blocks;

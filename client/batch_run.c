@@ -5,6 +5,7 @@
  */
 #include "client/batch.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "client/engine.h"
@@ -44,44 +45,33 @@ static void fill_view(struct gw_batch *batch)
 	view->row_counts = batch->view_row_counts;
 }
 
-static void fetch_finish_one(struct gw_batch *batch)
+static struct gw_batch *batch_of_gathers(struct gw_fan_in *gathers)
 {
-	if (--batch->fetches_open > 0)
-		return;
+	return (struct gw_batch *)((char *)gathers - offsetof(struct gw_batch, gathers));
+}
+
+static void fetches_done(struct gw_fan_in *gathers, gw_status status)
+{
+	struct gw_batch *batch = batch_of_gathers(gathers);
 	batch->fetching = false;
-	if (batch->status != GW_OK)
-		gw_fail_text(batch->status, batch->text);
-	else
+	if (status == GW_OK)
 		fill_view(batch);
-	batch_end(batch, batch->status);
+	batch_end(batch, status);
 }
 
-static void fetch_note_failure(struct gw_batch *batch, gw_status status)
+static void fetches_cancel(struct gw_fan_in *gathers)
 {
-	if (batch->status != GW_OK)
-		return;
-	batch->status = status;
-	memcpy(batch->text, gw_last_error(), sizeof(batch->text));
-}
-
-static void cancel_fetches(struct gw_batch *batch)
-{
-	batch->fetches_open++;
+	struct gw_batch *batch = batch_of_gathers(gathers);
 	for (uint32_t i = 0; i < batch->fetch_count; i++) {
-		if (batch->work[i].op.open > 0)
+		if (gw_gather_op_is_open(&batch->work[i].op))
 			gw_gather_op_cancel(&batch->work[i].op);
 	}
-	fetch_finish_one(batch);
 }
 
 static void fetch_done(struct gw_gather_op *op, gw_status status)
 {
 	struct gw_batch *batch = op->owner;
-	if (status != GW_OK && batch->status == GW_OK) {
-		fetch_note_failure(batch, status);
-		cancel_fetches(batch);
-	}
-	fetch_finish_one(batch);
+	gw_fan_in_end_one(&batch->gathers, status);
 }
 
 /* The edge ids of one edge type, hop after hop. */
@@ -129,26 +119,22 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	batch->view_row_counts[number] = n;
 	if (n == 0)
 		return GW_OK;
-	work->op.job = &batch->ticket.job;
 	work->op.done = fetch_done;
 	work->op.owner = batch;
-	batch->fetches_open++;
-	gw_gather_op_start(&work->op, rows, ids, n, work->rows.buffer, work->rows.data, fetch->at != GW_AT_SEEDS);
+	gw_fan_in_add(&batch->gathers);
+	gw_gather_op_start(&work->op, &batch->ticket.job, rows, ids, n, work->rows.buffer, work->rows.data,
+			   fetch->at != GW_AT_SEEDS);
 	return GW_OK;
 }
 
 static void start_fetches(struct gw_batch *batch)
 {
-	batch->fetches_open = 1; /* until all are started */
+	gw_status status = GW_OK;
 	batch->fetching = true;
-	for (uint32_t i = 0; i < batch->fetch_count && batch->status == GW_OK; i++) {
-		gw_status status = start_fetch(batch, i);
-		if (status != GW_OK) {
-			fetch_note_failure(batch, status);
-			cancel_fetches(batch);
-		}
-	}
-	fetch_finish_one(batch);
+	gw_fan_in_begin(&batch->gathers, &batch->ticket.job, fetches_cancel, fetches_done);
+	for (uint32_t i = 0; i < batch->fetch_count && status == GW_OK && batch->gathers.status == GW_OK; i++)
+		status = start_fetch(batch, i);
+	gw_fan_in_end_one(&batch->gathers, status);
 }
 
 /* --- Hops. --- */
@@ -176,18 +162,17 @@ static void batch_start_hop(struct gw_batch *batch)
 		batch_end(batch, status);
 		return;
 	}
-	batch->hop.job = &batch->ticket.job;
 	batch->hop.done = hop_done;
 	batch->hop.owner = batch;
 	const int32_t *fanouts = batch->spec.fanouts;
-	gw_hop_start(&batch->hop, fanouts + (size_t)batch->hop_number * batch->engine->client->meta->num_etypes);
+	gw_hop_start(&batch->hop, &batch->ticket.job,
+		     fanouts + (size_t)batch->hop_number * batch->engine->client->meta->num_etypes);
 }
 
 static void batch_start(struct gw_job *job)
 {
 	struct gw_batch *batch = (struct gw_batch *)job;
 	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
-	batch->status = GW_OK;
 	batch->hop_number = 0;
 	batch->fetching = false;
 	gw_status status = batch->fill_seeds ? batch->fill_seeds(batch) : GW_OK;
@@ -210,13 +195,10 @@ static void batch_start(struct gw_job *job)
 static void batch_cancel(struct gw_job *job)
 {
 	struct gw_batch *batch = (struct gw_batch *)job;
-	if (batch->fetching) {
-		gw_fail(GW_CANCELLED, "cancelled");
-		fetch_note_failure(batch, GW_CANCELLED);
-		cancel_fetches(batch);
-	} else {
+	if (batch->fetching)
+		gw_fan_in_cancel(&batch->gathers);
+	else
 		gw_hop_cancel(&batch->hop);
-	}
 }
 
 struct gw_job *gw_batch_job(struct gw_batch *batch)

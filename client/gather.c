@@ -10,6 +10,7 @@
  */
 #include "client/gather.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "client/rows_pull.h"
@@ -55,57 +56,45 @@ void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 void gw_gather_op_free(struct gw_gather_op *op)
 {
 	gw_gather_op_trim(op, 0);
-	gw_pulls_free(op);
-	gw_free(op->reads);
+	gw_pulls_free(op->pulls, op->pull_room);
+	gw_free(op->link_ops);
 	gw_free(op->cursors);
 }
 
-static void gather_finish_one(struct gw_gather_op *op)
+static struct gw_gather_op *gather_of(struct gw_fan_in *reads)
 {
-	if (--op->open > 0)
-		return;
-	if (op->status != GW_OK) {
-		gw_fail_text(op->status, op->text);
-	} else {
-		const struct copy *copies = op->copies.data;
-		for (uint64_t i = 0; i < op->copy_count; i++)
-			memcpy(op->out + copies[i].to * op->row_bytes, op->out + copies[i].from * op->row_bytes,
-			       op->row_bytes);
-	}
-	op->done(op, op->status);
+	return (struct gw_gather_op *)((char *)reads - offsetof(struct gw_gather_op, reads));
 }
 
-static void gather_note_failure(struct gw_gather_op *op, gw_status status)
+static void gather_done(struct gw_fan_in *reads, gw_status status)
 {
-	if (op->status != GW_OK)
-		return;
-	op->status = status;
-	memcpy(op->text, gw_last_error(), sizeof(op->text));
+	struct gw_gather_op *op = gather_of(reads);
+	const struct copy *copies = op->copies.data;
+	for (uint64_t i = 0; i < op->copy_count && status == GW_OK; i++)
+		memcpy(op->out + copies[i].to * op->row_bytes, op->out + copies[i].from * op->row_bytes, op->row_bytes);
+	op->done(op, status);
 }
 
-static void read_done(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
+static void gather_read_done(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
-	struct gw_gather_op *op = read->owner;
-	read->owner = NULL;
-	if (status != GW_OK && op->status == GW_OK) {
-		gather_note_failure(op, status);
-		gw_gather_op_cancel(op);
+	struct gw_gather_op *op = link_op->owner;
+	link_op->owner = NULL;
+	gw_fan_in_end_one(&op->reads, status);
+}
+
+static void gather_cancel_reads(struct gw_fan_in *reads)
+{
+	struct gw_gather_op *op = gather_of(reads);
+	for (uint64_t i = 0; i < op->link_op_count; i++) {
+		if (op->link_ops[i].owner)
+			gw_link_cancel(&op->link_ops[i]);
 	}
-	gather_finish_one(op);
 }
 
 void gw_gather_op_cancel(struct gw_gather_op *op)
 {
-	op->open++; /* until all are told */
-	/* First of all: a read that ends at once finds that there is nothing more to cancel. */
-	gw_fail(GW_CANCELLED, "cancelled");
-	gather_note_failure(op, GW_CANCELLED);
-	for (uint64_t i = 0; i < op->read_count; i++) {
-		if (op->reads[i].owner && !op->reads[i].cancelled)
-			gw_link_cancel(&op->reads[i]);
-	}
-	gather_finish_one(op);
+	gw_fan_in_cancel(&op->reads);
 }
 
 /* Ids from first to end: a piece of the list. */
@@ -176,16 +165,16 @@ static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const s
 }
 
 /* Lists, owner by owner, where each row lies and where it goes, from the piece's own place in the lists on;
- * reads[p].count of each. */
-static void list_rows(struct gw_gather_op *op, struct gw_link_op *reads, const struct gw_rows *rows, const int64_t *ids,
-		      const struct gather_piece *piece)
+ * link_ops[p].count of each. */
+static void list_rows(struct gw_gather_op *op, struct gw_link_op *link_ops, const struct gw_rows *rows,
+		      const int64_t *ids, const struct gather_piece *piece)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
 	uint64_t start = piece->first;
 	for (uint32_t p = 0; p < parts; p++) {
-		reads[p].count = op->cursors[p];
+		link_ops[p].count = op->cursors[p];
 		op->cursors[p] = start;
-		start += reads[p].count;
+		start += link_ops[p].count;
 	}
 	const uint32_t *owners = op->owners.data;
 	uint64_t *remote = op->remote.data;
@@ -247,40 +236,48 @@ static bool wants_order(const struct gw_gather_op *op, uint32_t part)
 	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
 }
 
-static void post_part(struct gw_gather_op *op, struct gw_link_op *read, const struct gw_rows *rows, uint32_t part,
+static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const struct gw_rows *rows, uint32_t part,
 		      uint64_t first, struct gw_buffer *buffer)
 {
-	uint64_t n = read->count;
+	uint64_t n = link_op->count;
 	uint64_t *remote = (uint64_t *)op->remote.data + first;
 	uint32_t *to = (uint32_t *)op->rows.data + first;
 	uint64_t local = (uint64_t)(op->out - buffer->base);
-	read->buffer = buffer;
-	read->region = rows->places[part].region;
-	read->job = op->job;
-	read->done = read_done;
-	read->owner = op;
+	link_op->buffer = buffer;
+	link_op->region = rows->places[part].region;
+	link_op->job = op->reads.job;
+	link_op->done = gather_read_done;
+	link_op->owner = op;
 	if (rows->births) {
-		gw_pull_start(op, read, rows->births[part], part, first);
+		struct gw_pull *pull = &op->pulls[link_op - op->link_ops];
+		pull->birth = rows->births[part];
+		pull->rows = remote;
+		pull->to = to;
+		pull->count = n;
+		pull->out = op->out;
+		pull->row_bytes = op->row_bytes;
+		pull->reads = &op->reads;
+		gw_pull_start(pull, op->engine->part_links[part], link_op);
 		return;
 	}
 	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)
 		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
 	if (n > 1 && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
 		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
-		read->form = GW_LINK_SPANS;
-		read->count = gather_build_spans(op, spans, first, n, local);
-		read->spans = spans;
+		link_op->form = GW_LINK_SPANS;
+		link_op->count = gather_build_spans(op, spans, first, n, local);
+		link_op->spans = spans;
 	} else {
 		bool in_order = is_run(to, n);
-		read->form = GW_LINK_GATHER;
-		read->count = n;
-		read->gather = (struct gw_gather){.remote = remote,
-						  .rows = in_order ? NULL : to,
-						  .local = in_order ? local + to[0] * op->row_bytes : local,
-						  .row_bytes = (uint32_t)op->row_bytes,
-						  .stride = (uint32_t)op->row_bytes};
+		link_op->form = GW_LINK_GATHER;
+		link_op->count = n;
+		link_op->gather = (struct gw_gather){.remote = remote,
+						     .rows = in_order ? NULL : to,
+						     .local = in_order ? local + to[0] * op->row_bytes : local,
+						     .row_bytes = (uint32_t)op->row_bytes,
+						     .stride = (uint32_t)op->row_bytes};
 	}
-	gw_link_post(op->engine->part_links[part], read);
+	gw_link_post(op->engine->part_links[part], link_op);
 }
 
 /* In order of address, neighbours are to meet: that takes the whole list. */
@@ -299,18 +296,18 @@ static struct gather_piece next_piece(const struct gather_piece *before, uint64_
 	return (struct gather_piece){before->end, n < end + FIRST_PIECE ? n : end};
 }
 
-static gw_status reads_room(struct gw_gather_op *op, uint64_t n)
+static gw_status link_ops_room(struct gw_gather_op *op, uint64_t n)
 {
 	uint64_t pieces = 1, parts = op->engine->client->meta->num_parts;
 	for (uint64_t end = FIRST_PIECE; end < n && pieces < PIECES_MAX; end = 2 * end + FIRST_PIECE)
 		pieces++;
-	op->read_count = 0;
-	if (pieces * parts <= op->read_room)
+	op->link_op_count = 0;
+	if (pieces * parts <= op->link_op_room)
 		return GW_OK;
-	gw_free(op->reads);
-	op->reads = gw_calloc(pieces * parts, sizeof(*op->reads));
-	op->read_room = op->reads ? pieces * parts : 0;
-	return op->reads ? GW_OK : GW_NO_MEMORY;
+	gw_free(op->link_ops);
+	op->link_ops = gw_calloc(pieces * parts, sizeof(*op->link_ops));
+	op->link_op_room = op->link_ops ? pieces * parts : 0;
+	return op->link_ops ? GW_OK : GW_NO_MEMORY;
 }
 
 static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *rows, uint64_t n, bool unique)
@@ -320,8 +317,8 @@ static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *r
 			       (unsigned long long)n, (unsigned long long)rows->row_bytes, SPAN_BYTES_MAX);
 	if (gw_vec_reserve(&op->owners, n * 4) != GW_OK || gw_vec_reserve(&op->remote, n * 8) != GW_OK ||
 	    gw_vec_reserve(&op->rows, n * 4) != GW_OK ||
-	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || reads_room(op, n) != GW_OK ||
-	    (rows->births && gw_pulls_room(op) != GW_OK))
+	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || link_ops_room(op, n) != GW_OK ||
+	    (rows->births && gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
 		return GW_NO_MEMORY;
 	op->seen_slots = 0;
 	return unique ? GW_OK : forget_seen(op, n);
@@ -331,43 +328,38 @@ static gw_status post_piece(struct gw_gather_op *op, const struct gw_rows *rows,
 			    const struct gather_piece *piece, struct gw_buffer *buffer)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
-	struct gw_link_op *reads = op->reads + op->read_count;
+	struct gw_link_op *link_ops = op->link_ops + op->link_op_count;
 	gw_status status = find_owners(op, rows, ids, piece);
 	if (status != GW_OK)
 		return status;
 	if (op->seen_slots)
 		find_duplicates(op, ids, piece);
-	list_rows(op, reads, rows, ids, piece);
-	op->read_count += parts;
+	list_rows(op, link_ops, rows, ids, piece);
+	op->link_op_count += parts;
 	uint64_t first = piece->first;
 	for (uint32_t p = 0; p < parts; p++) {
-		uint64_t count = reads[p].count;
-		if (count > 0 && op->status == GW_OK) {
-			op->open++;
-			post_part(op, &reads[p], rows, p, first, buffer);
+		uint64_t count = link_ops[p].count;
+		if (count > 0 && op->reads.status == GW_OK) {
+			gw_fan_in_add(&op->reads);
+			post_part(op, &link_ops[p], rows, p, first, buffer);
 		}
 		first += count;
 	}
 	return GW_OK;
 }
 
-void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
-			struct gw_buffer *buffer, uint8_t *out, bool unique)
+void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struct gw_rows *rows, const int64_t *ids,
+			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique)
 {
-	op->open = 1; /* until all are posted */
-	op->status = GW_OK;
+	gw_fan_in_begin(&op->reads, job, gather_cancel_reads, gather_done);
 	op->copy_count = 0;
 	op->out = out;
 	op->row_bytes = rows->row_bytes;
 	gw_status status = gather_prepare(op, rows, n, unique);
 	bool in_pieces = status == GW_OK && goes_in_pieces(op);
-	for (struct gather_piece piece = {0}; piece.end < n && status == GW_OK && op->status == GW_OK;) {
+	for (struct gather_piece piece = {0}; piece.end < n && status == GW_OK && op->reads.status == GW_OK;) {
 		piece = in_pieces ? next_piece(&piece, n) : (struct gather_piece){0, n};
 		status = post_piece(op, rows, ids, &piece, buffer);
 	}
-	if (status != GW_OK) {
-		gather_note_failure(op, status);
-		gw_gather_op_cancel(op);
-	}
-	gather_finish_one(op);
+	gw_fan_in_end_one(&op->reads, status);
 }

@@ -8,6 +8,7 @@
 #define GW_CLIENT_GATHER_H
 
 #include "client/client.h"
+#include "client/fan_in.h"
 #include "client/link.h"
 #include "core/base/vec.h"
 
@@ -16,22 +17,19 @@ struct gw_pull;
 /* Reused from call to call; allocates only while it grows. Belongs to an engine's jobs. */
 struct gw_gather_op {
 	struct gw_engine *engine;
-	struct gw_job *job; /* the operation that it is a step of */
 	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
 	void (*done)(struct gw_gather_op *op, gw_status status);
 	void *owner;
 	/* Its own: */
 	struct gw_vec owners, remote, rows, spans, seen, copies, sorting;
-	struct gw_link_op *reads; /* of pieces and owners, as they were posted */
-	struct gw_pull *pulls;    /* of the reads, for rows that change; or NULL */
-	uint64_t read_count, read_room, pull_room;
+	struct gw_link_op *link_ops; /* of pieces and owners, as they were posted */
+	struct gw_pull *pulls;       /* of the link ops, for rows that change; or NULL */
+	uint64_t link_op_count, link_op_room, pull_room;
 	uint64_t *cursors; /* [num_parts] */
 	uint64_t copy_count, seen_slots;
 	uint8_t *out;
 	uint64_t row_bytes;
-	uint32_t open;
-	gw_status status;
-	char text[GW_ERROR_TEXT_MAX];
+	struct gw_fan_in reads;
 };
 
 gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine);
@@ -40,9 +38,16 @@ void gw_gather_op_free(struct gw_gather_op *op);
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes);
 
 /* Fetches n rows: row ids[i] lands at out + i * row_bytes, which lies in the buffer. unique: there are no duplicates to
- * look for. ids and the buffer stay the caller's until done. GW_RANGE names the first id that is no row. */
-void gw_gather_op_start(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
-			struct gw_buffer *buffer, uint8_t *out, bool unique);
+ * look for. ids and the buffer stay the caller's until done. GW_RANGE names the first id that is no row. job: the
+ * operation that it is a step of. */
+void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struct gw_rows *rows, const int64_t *ids,
+			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique);
+
+/* Whether it has begun and not ended. */
+static inline bool gw_gather_op_is_open(const struct gw_gather_op *op)
+{
+	return op->reads.open > 0;
+}
 
 /* Makes it end soon; done is still called. */
 void gw_gather_op_cancel(struct gw_gather_op *op);

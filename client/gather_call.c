@@ -33,7 +33,7 @@ static void call_free(struct gather_call *call)
 	gw_free(call);
 }
 
-static void gather_done(struct gw_gather_op *op, gw_status status)
+static void gather_call_done(struct gw_gather_op *op, gw_status status)
 {
 	struct gather_call *call = op->owner;
 	gw_buffer_release(call->own);
@@ -55,10 +55,9 @@ static void gather_start(struct gw_job *job)
 		gw_job_end(job, status);
 		return;
 	}
-	call->op.job = job;
-	call->op.done = gather_done;
+	call->op.done = gather_call_done;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, &call->rows, call->ids, call->n, buffer, call->out, false);
+	gw_gather_op_start(&call->op, job, &call->rows, call->ids, call->n, buffer, call->out, false);
 }
 
 static void gather_cancel(struct gw_job *job)

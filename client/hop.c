@@ -2,6 +2,7 @@
  * hop_reads.c and hop_request.c. */
 #include "client/hop.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "client/hop_source.h"
@@ -42,10 +43,11 @@ gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine, struct gw_bl
 	}
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		for (uint32_t t = 0; t < meta->num_ntypes; t++)
-			*hop_share_of(hop, t, p) = (struct gw_hop_share){.hop = hop, .ntype = t, .part = p};
+			*hop_share_of(hop, t, p) = (struct gw_hop_share){
+				.answers = &hop->answers, .sources = hop->sources, .ntype = t, .part = p};
 		for (uint32_t e = 0; e < meta->num_etypes; e++) {
 			struct gw_hop_source *source = source_of(hop, e, p);
-			source->hop = hop;
+			source->answers = &hop->answers;
 			source->share = hop_share_of(hop, meta->etypes[e].dst, p);
 			source->etype = e;
 		}
@@ -53,13 +55,32 @@ gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine, struct gw_bl
 	return GW_OK;
 }
 
+static void hop_share_free(struct gw_hop_share *share)
+{
+	gw_vec_free(&share->rows);
+	gw_vec_free(&share->vertices);
+	gw_vec_free(&share->offsets);
+	gw_landing_free(&share->records);
+}
+
+static void hop_source_free(struct gw_hop_source *source)
+{
+	gw_picks_free(&source->picks);
+	gw_vec_free(&source->call);
+	gw_vec_free(&source->begins);
+	gw_vec_free(&source->ends);
+	gw_vec_free(&source->spans);
+	gw_vec_free(&source->landed_at);
+	gw_landing_free(&source->landing);
+}
+
 void gw_hop_free(struct gw_hop *hop)
 {
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
 	for (size_t i = 0; hop->shares && i < (size_t)meta->num_ntypes * meta->num_parts; i++)
-		gw_hop_share_free(&hop->shares[i]);
+		hop_share_free(&hop->shares[i]);
 	for (size_t i = 0; hop->sources && i < (size_t)meta->num_etypes * meta->num_parts; i++)
-		gw_hop_source_free(&hop->sources[i]);
+		hop_source_free(&hop->sources[i]);
 	for (uint32_t t = 0; hop->owners && t < meta->num_ntypes; t++)
 		gw_vec_free(&hop->owners[t]);
 	gw_vec_free(&hop->counts);
@@ -69,25 +90,6 @@ void gw_hop_free(struct gw_hop *hop)
 	gw_free(hop->sources);
 	gw_free(hop->owners);
 	gw_free(hop->is_split);
-}
-
-void gw_hop_share_free(struct gw_hop_share *share)
-{
-	gw_vec_free(&share->rows);
-	gw_vec_free(&share->vertices);
-	gw_vec_free(&share->offsets);
-	gw_landing_free(&share->records);
-}
-
-void gw_hop_source_free(struct gw_hop_source *source)
-{
-	gw_picks_free(&source->picks);
-	gw_vec_free(&source->call);
-	gw_vec_free(&source->begins);
-	gw_vec_free(&source->ends);
-	gw_vec_free(&source->spans);
-	gw_vec_free(&source->landed_at);
-	gw_landing_free(&source->landing);
 }
 
 /* Splits the frontier of a node type by owner. */
@@ -122,24 +124,24 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *f
 }
 
 /* Which way a source goes. Rows beyond 32 bits have no place in a request. */
-static enum gw_hop_way choose_way(const struct gw_hop_source *source)
+static enum gw_hop_way choose_way(struct gw_engine *engine, const struct gw_hop_source *source)
 {
-	const struct gw_client *client = source->hop->engine->client;
+	const struct gw_client *client = engine->client;
 	uint32_t part = source->share->part;
 	const uint64_t *starts = client->meta->ntypes[source->share->ntype].starts;
-	if (gw_local_lists_of_part(source->hop->engine, part))
+	if (gw_local_lists_of_part(engine, part))
 		return client->adjacencies ? GW_HOP_MEMORY : GW_HOP_MAPPED;
 	if (starts[part + 1] - starts[part] > UINT32_MAX)
 		return GW_HOP_READS;
 	if (client->neighbours == GW_NEIGHBOURS_AUTO)
-		return source->hop->engine->part_links[part]->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
+		return engine->part_links[part]->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
 	return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
 }
 
-static gw_status pick_at_once(struct gw_hop_source *source)
+static gw_status pick_at_once(struct gw_engine *engine, struct gw_hop_source *source)
 {
 	const struct gw_hop_share *share = source->share;
-	const struct gw_adjacency *lists = gw_local_lists_of_part(source->hop->engine, share->part);
+	const struct gw_adjacency *lists = gw_local_lists_of_part(engine, share->part);
 	gw_status status = gw_picks_from_memory(&source->picks, &lists[source->etype], &source->rule,
 						share->vertices.data, share->count);
 	return status == GW_OK ? GW_OK : gw_context(status, "mapped part %u", share->part);
@@ -252,41 +254,34 @@ static gw_status hop_merge(struct gw_hop *hop)
 
 /* --- The course of a hop. --- */
 
-void gw_hop_finish_one(struct gw_hop *hop)
+static struct gw_hop *hop_of(struct gw_fan_in *answers)
 {
-	if (--hop->open > 0)
-		return;
-	gw_status status = hop->status;
-	if (status != GW_OK)
-		gw_fail_text(status, hop->text);
-	else
-		status = hop_merge(hop);
-	hop->done(hop, status);
+	return (struct gw_hop *)((char *)answers - offsetof(struct gw_hop, answers));
 }
 
-void gw_hop_note_failure(struct gw_hop *hop, gw_status status)
+static void hop_answered(struct gw_fan_in *answers, gw_status status)
 {
-	if (hop->status != GW_OK)
-		return;
-	hop->status = status;
-	memcpy(hop->text, gw_last_error(), sizeof(hop->text));
+	struct gw_hop *hop = hop_of(answers);
+	hop->done(hop, status == GW_OK ? hop_merge(hop) : status);
+}
+
+static void hop_cancel_link_ops(struct gw_fan_in *answers)
+{
+	struct gw_hop *hop = hop_of(answers);
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	for (size_t i = 0; i < (size_t)meta->num_ntypes * meta->num_parts; i++) {
+		if (hop->shares[i].link_op.owner)
+			gw_link_cancel(&hop->shares[i].link_op);
+	}
+	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
+		if (hop->sources[i].link_op.owner)
+			gw_link_cancel(&hop->sources[i].link_op);
+	}
 }
 
 void gw_hop_cancel(struct gw_hop *hop)
 {
-	const struct gw_graph_meta *meta = hop->engine->client->meta;
-	hop->open++; /* until all are told */
-	gw_fail(GW_CANCELLED, "cancelled");
-	gw_hop_note_failure(hop, GW_CANCELLED);
-	for (size_t i = 0; i < (size_t)meta->num_ntypes * meta->num_parts; i++) {
-		if (hop->shares[i].read.owner && !hop->shares[i].read.cancelled)
-			gw_link_cancel(&hop->shares[i].read);
-	}
-	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
-		if (hop->sources[i].read.owner && !hop->sources[i].read.cancelled)
-			gw_link_cancel(&hop->sources[i].read);
-	}
-	gw_hop_finish_one(hop);
+	gw_fan_in_cancel(&hop->answers);
 }
 
 static gw_status hop_prepare(struct gw_hop *hop, const int32_t *fanouts)
@@ -314,41 +309,28 @@ static gw_status hop_prepare(struct gw_hop *hop, const int32_t *fanouts)
 	return status;
 }
 
-void gw_hop_start(struct gw_hop *hop, const int32_t *fanouts)
+void gw_hop_start(struct gw_hop *hop, struct gw_job *job, const int32_t *fanouts)
 {
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
-	hop->open = 1; /* until all are asked */
-	hop->status = GW_OK;
+	gw_fan_in_begin(&hop->answers, job, hop_cancel_link_ops, hop_answered);
 	gw_status status = hop_prepare(hop, fanouts);
-	if (status != GW_OK)
-		gw_hop_note_failure(hop, status);
-	for (uint32_t e = 0; e < meta->num_etypes; e++) {
-		for (uint32_t p = 0; p < meta->num_parts && hop->status == GW_OK; p++) {
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++) {
+		for (uint32_t p = 0; p < meta->num_parts && status == GW_OK && hop->answers.status == GW_OK; p++) {
 			struct gw_hop_source *source = source_of(hop, e, p);
 			if (!source->active || source->share->count == 0)
 				continue;
 			source->rule = gw_blocks_rule(hop->blocks, e);
-			source->way = choose_way(source);
-			if (source->way == GW_HOP_MAPPED && (status = pick_at_once(source)) != GW_OK)
-				gw_hop_note_failure(hop, status);
+			source->way = choose_way(hop->engine, source);
+			if (source->way == GW_HOP_MAPPED)
+				status = pick_at_once(hop->engine, source);
 			if (source->way == GW_HOP_MEMORY || source->way == GW_HOP_MAPPED)
 				continue;
-			hop->open++;
+			gw_fan_in_add(&hop->answers);
 			if (source->way == GW_HOP_READS)
 				gw_hop_read(source);
 			else
 				gw_hop_request(source);
 		}
 	}
-	gw_hop_finish_one(hop);
-}
-
-void gw_hop_source_end(struct gw_hop_source *source, gw_status status)
-{
-	struct gw_hop *hop = source->hop;
-	if (status != GW_OK && hop->status == GW_OK) {
-		gw_hop_note_failure(hop, status);
-		gw_hop_cancel(hop);
-	}
-	gw_hop_finish_one(hop);
+	gw_fan_in_end_one(&hop->answers, status);
 }

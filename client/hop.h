@@ -9,7 +9,7 @@
 #define GW_CLIENT_HOP_H
 
 #include "client/client.h"
-#include "client/link.h"
+#include "client/fan_in.h"
 #include "core/base/vec.h"
 #include "sampler/blocks.h"
 
@@ -20,7 +20,6 @@ struct gw_hop_source; /* the picks of one edge type at one owner */
 struct gw_hop {
 	struct gw_engine *engine;
 	struct gw_blocks *blocks;
-	struct gw_job *job; /* the operation that it is a step of */
 	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
 	void (*done)(struct gw_hop *hop, gw_status status);
 	void *owner;
@@ -30,17 +29,15 @@ struct gw_hop {
 	struct gw_vec *owners;                   /* [num_ntypes]: uint32_t by destination */
 	bool *is_split;                          /* [num_ntypes]: its frontier is split by owner */
 	struct gw_vec counts, edges, neighbours; /* merged */
-	uint32_t open;
-	gw_status status;
-	char text[GW_ERROR_TEXT_MAX];
+	struct gw_fan_in answers;                /* of shares and sources */
 };
 
 gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine, struct gw_blocks *blocks);
 void gw_hop_free(struct gw_hop *hop);
 
 /* Samples the current hop of blocks (after gw_blocks_hop_begin, before gw_blocks_hop_end) for the edge types whose
- * fanouts [num_etypes] are not 0. */
-void gw_hop_start(struct gw_hop *hop, const int32_t *fanouts);
+ * fanouts [num_etypes] are not 0. job: the operation that it is a step of. */
+void gw_hop_start(struct gw_hop *hop, struct gw_job *job, const int32_t *fanouts);
 
 /* Makes it end soon; done is still called. */
 void gw_hop_cancel(struct gw_hop *hop);

@@ -16,33 +16,33 @@ static gw_status read_neighbours(struct gw_hop_source *source);
 
 /* --- Degree records. --- */
 
-static void records_read(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
+static void records_read(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
-	struct gw_hop_share *share = read->owner;
-	struct gw_hop *hop = share->hop;
-	const struct gw_client *client = hop->engine->client;
-	read->owner = NULL;
+	struct gw_hop_share *share = link_op->owner;
+	struct gw_fan_in *answers = share->answers;
+	const struct gw_graph_meta *meta = answers->job->engine->client->meta;
+	link_op->owner = NULL;
 	share->reading = false;
 	share->recorded = status == GW_OK;
-	hop->open++; /* the hop must not go on to the next one while this loop runs */
-	for (uint32_t e = 0; e < client->meta->num_etypes; e++) {
-		struct gw_hop_source *source = &hop->sources[(size_t)e * client->meta->num_parts + share->part];
+	gw_fan_in_add(answers); /* the hop must not go on to the next one while this loop runs */
+	for (uint32_t e = 0; e < meta->num_etypes; e++) {
+		struct gw_hop_source *source = &share->sources[(size_t)e * meta->num_parts + share->part];
 		if (source->share != share || !source->awaiting)
 			continue;
 		source->awaiting = false;
-		gw_status each = status != GW_OK ? status : hop->status;
+		gw_status each = status != GW_OK ? status : answers->status;
 		if (each == GW_OK)
 			each = read_neighbours(source);
 		if (each != GW_OK || source->picks.edge_count == 0)
-			gw_hop_source_end(source, each);
+			gw_fan_in_end_one(source->answers, each);
 	}
-	gw_hop_finish_one(hop);
+	gw_fan_in_leave(answers);
 }
 
 static gw_status read_records(struct gw_hop_share *share)
 {
-	struct gw_engine *engine = share->hop->engine;
+	struct gw_engine *engine = share->answers->job->engine;
 	const struct gw_node_places *places = &engine->client->node_places[share->ntype];
 	const struct gw_place *place = &places->indptr[share->part];
 	uint64_t step = (uint64_t)places->columns * place->element_bytes, n = share->count;
@@ -56,30 +56,30 @@ static gw_status read_records(struct gw_hop_share *share)
 	for (uint64_t i = 0; i < n; i++)
 		offsets[i] = place->offset + rows[i] * step;
 	share->reading = true;
-	share->read.form = GW_LINK_GATHER;
-	share->read.buffer = share->records.buffer;
-	share->read.region = place->region;
-	share->read.count = n;
-	share->read.gather = (struct gw_gather){.remote = offsets,
-						.local = gw_landing_start(&share->records),
-						.row_bytes = (uint32_t)(2 * step),
-						.stride = (uint32_t)(2 * step)};
-	share->read.job = share->hop->job;
-	share->read.done = records_read;
-	share->read.owner = share;
-	gw_link_post(engine->part_links[share->part], &share->read);
+	share->link_op.form = GW_LINK_GATHER;
+	share->link_op.buffer = share->records.buffer;
+	share->link_op.region = place->region;
+	share->link_op.count = n;
+	share->link_op.gather = (struct gw_gather){.remote = offsets,
+						   .local = gw_landing_start(&share->records),
+						   .row_bytes = (uint32_t)(2 * step),
+						   .stride = (uint32_t)(2 * step)};
+	share->link_op.job = share->answers->job;
+	share->link_op.done = records_read;
+	share->link_op.owner = share;
+	gw_link_post(engine->part_links[share->part], &share->link_op);
 	return GW_OK;
 }
 
 /* --- Neighbours. --- */
 
-static void neighbours_read(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
+static void neighbours_read(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
-	struct gw_hop_source *source = read->owner;
-	read->owner = NULL;
+	struct gw_hop_source *source = link_op->owner;
+	link_op->owner = NULL;
 	if (status == GW_OK) {
-		const struct gw_client *client = source->hop->engine->client;
+		const struct gw_client *client = source->answers->job->engine->client;
 		uint32_t id_bytes = client->indices[source->etype][source->share->part].element_bytes;
 		const uint8_t *landing = source->landing.data;
 		const uint64_t *at = source->landed_at.data;
@@ -94,14 +94,14 @@ static void neighbours_read(struct gw_link_op *read, gw_status status, const str
 			}
 		}
 	}
-	gw_hop_source_end(source, status);
+	gw_fan_in_end_one(source->answers, status);
 }
 
 /* [begin, end) of each list, from the records; both checked against the part's number of edges. */
 static gw_status parse_records(struct gw_hop_source *source)
 {
 	const struct gw_hop_share *share = source->share;
-	const struct gw_client *client = source->hop->engine->client;
+	const struct gw_client *client = source->answers->job->engine->client;
 	const struct gw_edge_type *type = &client->meta->etypes[source->etype];
 	const struct gw_node_places *places = &client->node_places[share->ntype];
 	uint8_t width = (uint8_t)places->indptr[share->part].element_bytes;
@@ -159,7 +159,7 @@ static uint64_t gap_of(const struct gw_link *link)
 static gw_status read_neighbours(struct gw_hop_source *source)
 {
 	struct gw_hop_share *share = source->share;
-	struct gw_engine *engine = source->hop->engine;
+	struct gw_engine *engine = source->answers->job->engine;
 	gw_status status = parse_records(source);
 	if (status == GW_OK)
 		status = gw_picks_from_records(&source->picks, &source->rule, share->vertices.data, source->begins.data,
@@ -173,21 +173,21 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	    gw_vec_reserve(&source->landed_at, edges * 8) != GW_OK ||
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	uint64_t landing_bytes = hop_reads_build_spans(source, place, gap_max, &source->read.count);
+	uint64_t landing_bytes = hop_reads_build_spans(source, place, gap_max, &source->link_op.count);
 	status = gw_landing_reserve(&source->landing, &engine->slab, landing_bytes);
 	if (status != GW_OK)
 		return status;
 	struct gw_span *spans = source->spans.data;
-	for (uint64_t i = 0, start = gw_landing_start(&source->landing); i < source->read.count; i++)
+	for (uint64_t i = 0, start = gw_landing_start(&source->landing); i < source->link_op.count; i++)
 		spans[i].local += start;
-	source->read.form = GW_LINK_SPANS;
-	source->read.buffer = source->landing.buffer;
-	source->read.region = place->region;
-	source->read.spans = source->spans.data;
-	source->read.job = source->hop->job;
-	source->read.done = neighbours_read;
-	source->read.owner = source;
-	gw_link_post(engine->part_links[share->part], &source->read);
+	source->link_op.form = GW_LINK_SPANS;
+	source->link_op.buffer = source->landing.buffer;
+	source->link_op.region = place->region;
+	source->link_op.spans = source->spans.data;
+	source->link_op.job = source->answers->job;
+	source->link_op.done = neighbours_read;
+	source->link_op.owner = source;
+	gw_link_post(engine->part_links[share->part], &source->link_op);
 	return GW_OK;
 }
 
@@ -198,7 +198,7 @@ void gw_hop_read(struct gw_hop_source *source)
 	if (share->recorded) {
 		status = read_neighbours(source);
 		if (status != GW_OK || source->picks.edge_count == 0)
-			gw_hop_source_end(source, status);
+			gw_fan_in_end_one(source->answers, status);
 		return;
 	}
 	source->awaiting = true;
@@ -206,6 +206,6 @@ void gw_hop_read(struct gw_hop_source *source)
 		status = read_records(share);
 	if (status != GW_OK) {
 		source->awaiting = false;
-		gw_hop_source_end(source, status);
+		gw_fan_in_end_one(source->answers, status);
 	}
 }

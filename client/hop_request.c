@@ -13,7 +13,7 @@ static void hop_request_ask(struct gw_hop_source *source);
 /* The peer's picks may not be more than the rule allows, nor lie outside of its part. */
 static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_before, uint64_t edge_before)
 {
-	const uint64_t *edge_starts = source->hop->engine->client->meta->etypes[source->etype].starts;
+	const uint64_t *edge_starts = source->answers->job->engine->client->meta->etypes[source->etype].starts;
 	uint64_t edges = edge_starts[source->share->part + 1] - edge_starts[source->share->part];
 	const struct gw_picks *picks = &source->picks;
 	const uint32_t *counts = picks->counts.data;
@@ -31,12 +31,12 @@ static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_be
 	return GW_OK;
 }
 
-static void hop_request_replied(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
+static void hop_request_replied(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)
 {
-	struct gw_hop_source *source = read->owner;
-	read->owner = NULL;
+	struct gw_hop_source *source = link_op->owner;
+	link_op->owner = NULL;
 	if (status != GW_OK) {
-		gw_hop_source_end(source, status);
+		gw_fan_in_end_one(source->answers, status);
 		return;
 	}
 	uint64_t dst_before = source->picks.dst_count, edge_before = source->picks.edge_count;
@@ -45,8 +45,8 @@ static void hop_request_replied(struct gw_link_op *read, gw_status status, const
 				       &source->picks, &answered);
 	if (status == GW_OK)
 		status = check_picks(source, dst_before, edge_before);
-	if (status != GW_OK || source->hop->status != GW_OK) {
-		gw_hop_source_end(source, status);
+	if (status != GW_OK || source->answers->status != GW_OK) {
+		gw_fan_in_end_one(source->answers, status);
 	} else if (answered == 0) {
 		source->picks.dst_count = 0;
 		source->picks.edge_count = 0;
@@ -55,7 +55,7 @@ static void hop_request_replied(struct gw_link_op *read, gw_status status, const
 	} else if (source->picks.dst_count < source->share->count) {
 		hop_request_ask(source);
 	} else {
-		gw_hop_source_end(source, GW_OK);
+		gw_fan_in_end_one(source->answers, GW_OK);
 	}
 }
 
@@ -65,7 +65,7 @@ static void hop_request_ask(struct gw_hop_source *source)
 	source->asked = left < GW_SAMPLE_ROWS_MAX ? left : GW_SAMPLE_ROWS_MAX;
 	size_t bytes = sizeof(struct gw_sample_call) + source->asked * 4;
 	if (gw_vec_reserve(&source->call, bytes) != GW_OK) {
-		gw_hop_source_end(source, GW_NO_MEMORY);
+		gw_fan_in_end_one(source->answers, GW_NO_MEMORY);
 		return;
 	}
 	struct gw_sample_call *call = source->call.data;
@@ -80,14 +80,14 @@ static void hop_request_ask(struct gw_hop_source *source)
 	const uint64_t *from = (const uint64_t *)source->share->rows.data + first;
 	for (uint64_t i = 0; i < source->asked; i++)
 		rows[i] = (uint32_t)from[i];
-	source->read.form = GW_LINK_REQUEST;
-	source->read.call = GW_OP_SAMPLE;
-	source->read.request = call;
-	source->read.request_bytes = (uint32_t)bytes;
-	source->read.job = source->hop->job;
-	source->read.done = hop_request_replied;
-	source->read.owner = source;
-	gw_link_post(source->hop->engine->part_links[source->share->part], &source->read);
+	source->link_op.form = GW_LINK_REQUEST;
+	source->link_op.call = GW_OP_SAMPLE;
+	source->link_op.request = call;
+	source->link_op.request_bytes = (uint32_t)bytes;
+	source->link_op.job = source->answers->job;
+	source->link_op.done = hop_request_replied;
+	source->link_op.owner = source;
+	gw_link_post(source->answers->job->engine->part_links[source->share->part], &source->link_op);
 }
 
 void gw_hop_request(struct gw_hop_source *source)

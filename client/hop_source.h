@@ -2,28 +2,31 @@
 #ifndef GW_CLIENT_HOP_SOURCE_H
 #define GW_CLIENT_HOP_SOURCE_H
 
-#include "client/hop.h"
+#include "client/fan_in.h"
 #include "client/landing.h"
+#include "client/link.h"
+#include "sampler/blocks.h"
 
 /* GW_HOP_MEMORY: lists that stay, picked from run by run when the hop is merged. GW_HOP_MAPPED: lists that go when
  * their server does, picked from at once. */
 enum gw_hop_way { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
 
 struct gw_hop_share {
-	struct gw_hop *hop;
+	struct gw_fan_in *answers;     /* the hop's */
+	struct gw_hop_source *sources; /* the hop's: [num_etypes][num_parts] */
 	uint32_t ntype, part;
 	uint64_t count;
 	struct gw_vec rows;     /* uint64_t: local rows, in the order of the frontier */
 	struct gw_vec vertices; /* uint64_t: global ids */
 	/* By reads: the degree records, read once for all edge types. */
-	struct gw_link_op read;
+	struct gw_link_op link_op;
 	struct gw_vec offsets;
 	struct gw_landing records;
 	bool reading, recorded;
 };
 
 struct gw_hop_source {
-	struct gw_hop *hop;
+	struct gw_fan_in *answers; /* the hop's: one for each source that is asked */
 	struct gw_hop_share *share;
 	uint32_t etype;
 	bool active;   /* its edge type has a fanout in this hop */
@@ -32,7 +35,7 @@ struct gw_hop_source {
 	struct gw_pick_rule rule;
 	struct gw_picks picks;
 	uint64_t taken_dst, taken_edges, seen_dst; /* cursors of the merge */
-	struct gw_link_op read;
+	struct gw_link_op link_op;
 	/* By request. */
 	struct gw_vec call;
 	uint64_t asked; /* rows of the call in progress */
@@ -41,15 +44,8 @@ struct gw_hop_source {
 	struct gw_landing landing;
 };
 
-/* hop_reads.c, hop_request.c: start a source; gw_hop_source_end tells the outcome. */
+/* hop_reads.c, hop_request.c: start a source, which ends as one of the answers. */
 void gw_hop_read(struct gw_hop_source *source);
 void gw_hop_request(struct gw_hop_source *source);
-
-/* hop.c */
-void gw_hop_source_end(struct gw_hop_source *source, gw_status status);
-void gw_hop_note_failure(struct gw_hop *hop, gw_status status);
-void gw_hop_finish_one(struct gw_hop *hop);
-void gw_hop_share_free(struct gw_hop_share *share);
-void gw_hop_source_free(struct gw_hop_source *source);
 
 #endif

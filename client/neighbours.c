@@ -70,8 +70,8 @@ static gw_status fetch_start(struct neighbours_call *call, const struct gw_place
 	if (status != GW_OK)
 		return status;
 	call->op.done = done;
-	gw_gather_op_start(&call->op, &rows, (const int64_t *)call->positions.data + call->done, call->piece,
-			   call->landing.buffer, call->landing.data, true);
+	gw_gather_op_start(&call->op, &call->ticket.job, &rows, (const int64_t *)call->positions.data + call->done,
+			   call->piece, call->landing.buffer, call->landing.data, true);
 	return GW_OK;
 }
 
@@ -250,10 +250,9 @@ static void neighbours_start(struct gw_job *job)
 		neighbours_end(call, status);
 		return;
 	}
-	call->op.job = job;
 	call->op.done = records_fetched;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, &rows, call->ids, call->n, call->landing.buffer, call->landing.data, false);
+	gw_gather_op_start(&call->op, job, &rows, call->ids, call->n, call->landing.buffer, call->landing.data, false);
 }
 
 static void neighbours_cancel(struct gw_job *job)

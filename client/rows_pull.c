@@ -4,76 +4,67 @@
 
 #include <string.h>
 
-#include "client/link.h"
 #include "core/base/alloc.h"
 #include "protocol/ops.h"
 #include "protocol/tensor_call.h"
 
-struct gw_pull {
-	uint64_t birth;
-	uint32_t part;
-	const uint64_t *rows;
-	const uint32_t *to;
-	uint64_t count, at, asked;
-	struct gw_vec request; /* kept from gather to gather */
-	void (*done)(struct gw_link_op *op, gw_status status, const struct gw_completion *completion);
-};
-
-gw_status gw_pulls_room(struct gw_gather_op *gather)
+gw_status gw_pulls_reserve(struct gw_pull **pulls, uint64_t *room, uint64_t count)
 {
-	if (gather->read_room <= gather->pull_room)
+	if (count <= *room)
 		return GW_OK;
-	gw_pulls_free(gather);
-	gather->pulls = gw_calloc(gather->read_room, sizeof(*gather->pulls));
-	gather->pull_room = gather->pulls ? gather->read_room : 0;
-	return gather->pulls ? GW_OK : GW_NO_MEMORY;
+	gw_pulls_free(*pulls, *room);
+	*pulls = gw_calloc(count, sizeof(**pulls));
+	*room = *pulls ? count : 0;
+	return *pulls ? GW_OK : GW_NO_MEMORY;
 }
 
-void gw_pulls_free(struct gw_gather_op *gather)
+void gw_pulls_free(struct gw_pull *pulls, uint64_t room)
 {
-	for (uint64_t i = 0; i < gather->pull_room; i++)
-		gw_vec_free(&gather->pulls[i].request);
-	gw_free(gather->pulls);
-	gather->pulls = NULL;
-	gather->pull_room = 0;
+	for (uint64_t i = 0; i < room; i++)
+		gw_vec_free(&pulls[i].request);
+	gw_free(pulls);
+}
+
+static void pull_end(struct gw_pull *pull, struct gw_link_op *op, gw_status status)
+{
+	op->owner = pull->owner;
+	pull->done(op, status, NULL);
 }
 
 static void pull_ask(struct gw_pull *pull, struct gw_link_op *op);
 
 static void pull_done(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
 {
-	struct gw_gather_op *gather = op->owner;
-	struct gw_pull *pull = &gather->pulls[op - gather->reads];
-	uint64_t row_bytes = gather->row_bytes;
+	struct gw_pull *pull = op->owner;
+	uint64_t row_bytes = pull->row_bytes;
 	if (status == GW_OK && completion->reply_bytes != pull->asked * row_bytes)
 		status = gw_fail(GW_PROTOCOL, "%llu rows of %llu bytes were answered with %u bytes",
 				 (unsigned long long)pull->asked, (unsigned long long)row_bytes,
 				 completion->reply_bytes);
 	/* A gather that has failed elsewhere asks for no more. */
-	if (status == GW_OK && gather->status != GW_OK)
-		status = gw_fail_text(gather->status, gather->text);
+	if (status == GW_OK && pull->reads->status != GW_OK)
+		status = gw_fail_text(pull->reads->status, pull->reads->text);
 	if (status == GW_OK) {
 		const uint8_t *from = completion->reply;
 		for (uint64_t i = 0; i < pull->asked; i++, from += row_bytes)
-			memcpy(gather->out + pull->to[pull->at + i] * row_bytes, from, row_bytes);
+			memcpy(pull->out + pull->to[pull->at + i] * row_bytes, from, row_bytes);
 		pull->at += pull->asked;
 	}
 	if (status == GW_OK && pull->at < pull->count)
 		pull_ask(pull, op);
 	else
-		pull->done(op, status, NULL);
+		pull_end(pull, op, status);
 }
 
 static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 {
-	struct gw_gather_op *gather = op->owner;
-	uint64_t most = GW_TENSOR_PULL_BYTES / gather->row_bytes, left = pull->count - pull->at;
+	uint64_t most = GW_TENSOR_PULL_BYTES / pull->row_bytes, left = pull->count - pull->at;
 	uint64_t fit = (GW_TENSOR_REQUEST_BYTES - sizeof(struct gw_tensor_rows_call)) / 8;
 	most = most < fit ? most : fit;
 	pull->asked = left < most ? left : most;
 	size_t bytes = sizeof(struct gw_tensor_rows_call) + pull->asked * 8;
 	if (gw_vec_reserve(&pull->request, bytes) != GW_OK) {
-		pull->done(op, GW_NO_MEMORY, NULL);
+		pull_end(pull, op, GW_NO_MEMORY);
 		return;
 	}
 	struct gw_tensor_rows_call *call = pull->request.data;
@@ -85,18 +76,15 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 	op->request = call;
 	op->request_bytes = (uint32_t)bytes;
 	op->done = pull_done;
-	gw_link_post(gather->engine->part_links[pull->part], op);
+	gw_link_post(pull->link, op);
 }
 
-void gw_pull_start(struct gw_gather_op *gather, struct gw_link_op *op, uint64_t birth, uint32_t part, uint64_t first)
+void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op *op)
 {
-	struct gw_pull *pull = &gather->pulls[op - gather->reads];
-	pull->birth = birth;
-	pull->part = part;
-	pull->rows = (const uint64_t *)gather->remote.data + first;
-	pull->to = (const uint32_t *)gather->rows.data + first;
-	pull->count = op->count;
+	pull->link = link;
 	pull->at = 0;
+	pull->owner = op->owner;
 	pull->done = op->done;
+	op->owner = pull;
 	pull_ask(pull, op);
 }

@@ -6,10 +6,12 @@
  * One operation with one deadline: both steps are one job. Offsets are a peer's: they must ascend and lie within the
  * bytes that the part says it has. Fails as a gather does, and for more bytes than a call may fetch.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/engine.h"
+#include "client/fan_in.h"
 #include "client/gather.h"
 #include "client/landing.h"
 #include "client/tensors.h"
@@ -35,61 +37,49 @@ struct texts_call {
 	struct gw_texts *texts;
 	struct gw_buffer *buffer; /* of their bytes */
 	struct gw_span *spans;
-	struct gw_link_op *reads; /* [num_parts] */
-	uint32_t open;
-	gw_status status;
-	char text[GW_ERROR_TEXT_MAX];
+	struct gw_link_op *link_ops; /* [num_parts] */
+	struct gw_fan_in reads;
 };
 
-static void texts_note_failure(struct texts_call *call, gw_status status)
-{
-	if (call->status != GW_OK)
-		return;
-	call->status = status;
-	memcpy(call->text, gw_last_error(), sizeof(call->text));
-}
-
 /* In the engine, where buffers belong. */
-static void end_call(struct texts_call *call)
+static void texts_end(struct texts_call *call, gw_status status)
 {
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
 	gw_buffer_release(call->buffer);
 	call->buffer = NULL;
 	gw_landing_free(&call->records);
-	if (call->status != GW_OK)
-		gw_fail_text(call->status, call->text);
-	gw_job_end(&call->job, call->status);
+	gw_error_restore(&kept);
+	gw_job_end(&call->job, status);
 }
 
 /* ---- the second step: bytes ---- */
 
-static void cancel_reads(struct texts_call *call)
+static struct texts_call *texts_of(struct gw_fan_in *reads)
 {
+	return (struct texts_call *)((char *)reads - offsetof(struct texts_call, reads));
+}
+
+static void texts_bytes_done(struct gw_fan_in *reads, gw_status status)
+{
+	texts_end(texts_of(reads), status);
+}
+
+static void texts_cancel_reads(struct gw_fan_in *reads)
+{
+	struct texts_call *call = texts_of(reads);
 	for (uint32_t p = 0; p < call->client->meta->num_parts; p++) {
-		if (call->reads[p].owner && !call->reads[p].cancelled)
-			gw_link_cancel(&call->reads[p]);
+		if (call->link_ops[p].owner)
+			gw_link_cancel(&call->link_ops[p]);
 	}
 }
 
-static void texts_finish_one(struct texts_call *call)
-{
-	if (--call->open == 0)
-		end_call(call);
-}
-
-static void bytes_read(struct gw_link_op *read, gw_status status, const struct gw_completion *completion)
+static void texts_read_done(struct gw_link_op *link_op, gw_status status, const struct gw_completion *completion)
 {
 	(void)completion;
-	struct texts_call *call = read->owner;
-	read->owner = NULL;
-	if (status != GW_OK) {
-		bool first = call->status == GW_OK;
-		texts_note_failure(call, status);
-		call->open++; /* until all are told */
-		if (first)
-			cancel_reads(call);
-		call->open--;
-	}
-	texts_finish_one(call);
+	struct texts_call *call = link_op->owner;
+	link_op->owner = NULL;
+	gw_fan_in_end_one(&call->reads, status);
 }
 
 /* A string's range in its owner's bytes: [*begin, *end). */
@@ -106,7 +96,7 @@ static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t
 	return GW_OK;
 }
 
-/* Where each string will lie, and how many ranges of each part that takes at most, in reads[p].count. */
+/* Where each string will lie, and how many ranges of each part that takes at most, in link_ops[p].count. */
 static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint64_t *spans)
 {
 	offsets[0] = 0;
@@ -118,7 +108,7 @@ static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint6
 		if (status != GW_OK)
 			return status;
 		uint64_t pieces = (end - begin + SPAN_BYTES_MAX - 1) / SPAN_BYTES_MAX;
-		call->reads[part].count += pieces;
+		call->link_ops[part].count += pieces;
 		*spans += pieces;
 		/* Neither is more than the limit before the sum is made. */
 		if (end - begin > TEXTS_BYTES_MAX || offsets[i] + (end - begin) > TEXTS_BYTES_MAX)
@@ -130,17 +120,18 @@ static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint6
 }
 
 /* Adds a string's range to those of its part, to the last of them where it goes on in both places. */
-static void add_range(struct gw_link_op *read, struct gw_span *spans, uint64_t remote, uint64_t local, uint64_t bytes)
+static void add_range(struct gw_link_op *link_op, struct gw_span *spans, uint64_t remote, uint64_t local,
+		      uint64_t bytes)
 {
 	while (bytes > 0) {
-		struct gw_span *last = read->count ? &spans[read->count - 1] : NULL;
+		struct gw_span *last = link_op->count ? &spans[link_op->count - 1] : NULL;
 		bool joins = last && last->remote + last->bytes == remote && last->local + last->bytes == local;
 		uint64_t room = joins ? SPAN_BYTES_MAX - last->bytes : 0;
 		uint64_t piece = bytes < (room ? room : SPAN_BYTES_MAX) ? bytes : room ? room : SPAN_BYTES_MAX;
 		if (room)
 			last->bytes += (uint32_t)piece;
 		else
-			spans[read->count++] =
+			spans[link_op->count++] =
 				(struct gw_span){.remote = remote, .local = local, .bytes = (uint32_t)piece};
 		remote += piece;
 		local += piece;
@@ -152,9 +143,9 @@ static gw_status list_ranges(struct texts_call *call, const uint64_t *offsets)
 {
 	uint64_t first = 0;
 	for (uint32_t p = 0; p < call->client->meta->num_parts; p++) {
-		call->reads[p].spans = call->spans + first;
-		first += call->reads[p].count;
-		call->reads[p].count = 0;
+		call->link_ops[p].spans = call->spans + first;
+		first += call->link_ops[p].count;
+		call->link_ops[p].count = 0;
 	}
 	for (uint64_t i = 0; i < call->n; i++) {
 		uint32_t part;
@@ -162,9 +153,9 @@ static gw_status list_ranges(struct texts_call *call, const uint64_t *offsets)
 		gw_status status = read_record(call, i, &part, &begin, &end);
 		if (status != GW_OK)
 			return status;
-		struct gw_link_op *read = &call->reads[part];
-		add_range(read, call->spans + (read->spans - call->spans), call->bytes[part].offset + begin, offsets[i],
-			  end - begin);
+		struct gw_link_op *link_op = &call->link_ops[part];
+		add_range(link_op, call->spans + (link_op->spans - call->spans), call->bytes[part].offset + begin,
+			  offsets[i], end - begin);
 	}
 	return GW_OK;
 }
@@ -197,26 +188,25 @@ static void records_done(struct gw_gather_op *op, gw_status status)
 	if (status == GW_OK)
 		status = prepare_bytes(call);
 	if (status != GW_OK) {
-		texts_note_failure(call, status);
-		end_call(call);
+		texts_end(call, status);
 		return;
 	}
 	call->reading = true;
-	call->open = 1; /* until all are posted */
-	for (uint32_t p = 0; p < call->client->meta->num_parts && call->status == GW_OK; p++) {
-		struct gw_link_op *read = &call->reads[p];
-		if (read->count == 0)
+	gw_fan_in_begin(&call->reads, &call->job, texts_cancel_reads, texts_bytes_done);
+	for (uint32_t p = 0; p < call->client->meta->num_parts && call->reads.status == GW_OK; p++) {
+		struct gw_link_op *link_op = &call->link_ops[p];
+		if (link_op->count == 0)
 			continue;
-		call->open++;
-		read->form = GW_LINK_SPANS;
-		read->buffer = call->buffer;
-		read->region = call->bytes[p].region;
-		read->job = &call->job;
-		read->done = bytes_read;
-		read->owner = call;
-		gw_link_post(call->job.engine->part_links[p], read);
+		gw_fan_in_add(&call->reads);
+		link_op->form = GW_LINK_SPANS;
+		link_op->buffer = call->buffer;
+		link_op->region = call->bytes[p].region;
+		link_op->job = &call->job;
+		link_op->done = texts_read_done;
+		link_op->owner = call;
+		gw_link_post(call->job.engine->part_links[p], link_op);
 	}
-	texts_finish_one(call);
+	gw_fan_in_leave(&call->reads);
 }
 
 /* ---- the first step: records ---- */
@@ -226,29 +216,22 @@ static void call_start(struct gw_job *job)
 	struct texts_call *call = (struct texts_call *)job;
 	gw_status status = gw_landing_reserve(&call->records, &job->engine->slab, call->n * RECORD_BYTES);
 	if (status != GW_OK) {
-		texts_note_failure(call, status);
-		end_call(call);
+		texts_end(call, status);
 		return;
 	}
-	call->op.job = job;
 	call->op.done = records_done;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, &call->offsets, call->ids, call->n, call->records.buffer, call->records.data,
+	gw_gather_op_start(&call->op, job, &call->offsets, call->ids, call->n, call->records.buffer, call->records.data,
 			   false);
 }
 
 static void call_cancel(struct gw_job *job)
 {
 	struct texts_call *call = (struct texts_call *)job;
-	if (!call->reading) {
+	if (call->reading)
+		gw_fan_in_cancel(&call->reads);
+	else
 		gw_gather_op_cancel(&call->op);
-		return;
-	}
-	call->open++;
-	gw_fail(GW_CANCELLED, "cancelled");
-	texts_note_failure(call, GW_CANCELLED);
-	cancel_reads(call);
-	texts_finish_one(call);
 }
 
 static gw_status texts_run(struct texts_call *call)
@@ -313,9 +296,9 @@ gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *na
 		return GW_NO_MEMORY;
 	*call = (struct texts_call){.client = client, .ids = ids, .n = n};
 	call->texts = gw_calloc(1, sizeof(*call->texts));
-	call->reads = gw_calloc(parts, sizeof(*call->reads));
+	call->link_ops = gw_calloc(parts, sizeof(*call->link_ops));
 	call->bytes_count = gw_calloc(parts, sizeof(*call->bytes_count));
-	status = call->texts && call->reads && call->bytes_count ? find_strings(call, ntype, name) : GW_NO_MEMORY;
+	status = call->texts && call->link_ops && call->bytes_count ? find_strings(call, ntype, name) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = texts_run(call);
 	if (status == GW_OK)
@@ -325,7 +308,7 @@ gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *na
 	gw_free(call->offsets.places);
 	gw_free(call->bytes);
 	gw_free(call->bytes_count);
-	gw_free(call->reads);
+	gw_free(call->link_ops);
 	gw_free(call->spans);
 	gw_free(call);
 	return status;

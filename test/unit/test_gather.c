@@ -61,10 +61,9 @@ static void begin(struct bed *bed)
 	bed->job.engine = &bed->engine;
 	bed->job.deadline_ns = UINT64_MAX;
 	assert_int_equal(gw_gather_op_init(&bed->op, &bed->engine), GW_OK);
-	bed->op.job = &bed->job;
 	bed->op.done = note_done;
 	bed->op.owner = bed;
-	gw_gather_op_start(&bed->op, &bed->rows, bed->ids, PARTS, &bed->buffer, bed->landing, true);
+	gw_gather_op_start(&bed->op, &bed->job, &bed->rows, bed->ids, PARTS, &bed->buffer, bed->landing, true);
 	assert_int_equal(bed->done, 0);
 }
 
@@ -87,10 +86,10 @@ static void *cancel(void *argument)
 static void *fail_one(void *argument)
 {
 	struct bed *bed = argument;
-	uint64_t number = bed->op.read_count / 2;
-	while (!bed->op.reads[number].owner) /* this piece of the list has nothing of that part */
+	uint64_t number = bed->op.link_op_count / 2;
+	while (!bed->op.link_ops[number].owner) /* this piece of the list has nothing of that part */
 		number++;
-	gw_link_cancel(&bed->op.reads[number]);
+	gw_link_cancel(&bed->op.link_ops[number]);
 	return NULL;
 }
 
@@ -113,7 +112,7 @@ static void ends_once_and_flat(void *(*body)(void *))
 	run_in_little_stack(body, bed);
 	assert_int_equal(bed->done, 1);
 	assert_int_equal(bed->status, GW_CANCELLED);
-	assert_string_equal(bed->op.text, "cancelled");
+	assert_string_equal(bed->op.reads.text, "cancelled");
 	for (uint32_t p = 0; p < PARTS; p++)
 		assert_null(bed->engine.links[p].head);
 	assert_int_equal(bed->job.waits_away, 0);
