@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# No include climbs a layer, and the test that says so would notice.
+# No include climbs a layer or goes in a circle, and the tests that say so would notice.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-test/check/includes.sh --self-test
-planted=$?
-test/check/includes.sh && exit $planted
+status=0
+for check in includes circles; do
+	"test/check/$check.sh" --self-test || status=1
+	"test/check/$check.sh" || status=1
+done
+exit $status

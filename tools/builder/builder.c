@@ -8,7 +8,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/memory.h"
-#include "tools/builder/internal.h"
+#include "tools/builder/builder_inside.h"
 
 /* Makes room for one more element. */
 static gw_status make_room(void **elements, uint32_t count, uint32_t *room, size_t bytes)

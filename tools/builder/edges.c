@@ -14,7 +14,7 @@
 #include "core/base/parallel.h"
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
-#include "tools/builder/internal.h"
+#include "tools/builder/builder_inside.h"
 
 #define PIECE_BYTES (8ull << 20) /* of an array, permuted at a time */
 

@@ -10,7 +10,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/parallel.h"
-#include "tools/builder/internal.h"
+#include "tools/builder/builder_inside.h"
 
 #define NODES_MAX (1ull << 40) /* of a type: what gw_csc_build sorts by */
 

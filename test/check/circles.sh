@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# circles.sh [ROOT]: no file includes another one that leads back to it, so that each can be read, tested and changed
+# with what lies under it alone. A source and its header count as one file; a header without a source belongs to the
+# file whose name it goes on: load_job.h to load.c. Prints the circles that are not known; and those known that are no
+# more, since the list is to be true.
+# circles.sh --self-test: plants circles and sees that they are caught.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+folders='core transport sampler protocol tensors client server agent tools bench cmd'
+# Left as they are: each line is a circle.
+known='
+core/base/arena core/base/arena_pages
+core/base/leftovers core/base/remove_tree core/base/staging
+sampler/blocks sampler/relabel
+sampler/lists sampler/pick sampler/pick_long
+tools/import/apt_graph tools/import/apt_index
+tools/import/import tools/import_matrix
+transport/replay_cache transport/service transport/transport
+'
+
+circles() { # circles ROOT: the files of each circle, a line each
+	local folder there=()
+	cd "$1" || return 1
+	for folder in $folders; do
+		[ -d "$folder" ] && there+=("$folder")
+	done
+	[ ${#there[@]} -eq 0 ] && return
+	find "${there[@]}" -path bench/peers -prune -o -name '*.[ch]' -print | sort | awk '
+	function stem(path) { sub(/\.[ch]$/, "", path); return path }
+	function unit(s, shorter) {
+		if (!(s in sources)) {
+			shorter = s
+			while (sub(/_[^_\/]*$/, "", shorter))
+				if (shorter in files) return shorter
+		}
+		return s
+	}
+	# Whether b can be reached from a. Marks what it has been at with this number.
+	function reaches(a, b, mark, next_of, n, i) {
+		seen[a] = mark
+		n = split(includes[a], next_of, " ")
+		for (i = 1; i <= n; i++) {
+			if (next_of[i] == b) return 1
+			if (seen[next_of[i]] != mark && reaches(next_of[i], b, mark)) return 1
+		}
+		return 0
+	}
+	{ path[++paths] = $0; files[stem($0)] = 1; if ($0 ~ /\.c$/) sources[stem($0)] = 1 }
+	END {
+		for (p = 1; p <= paths; p++) {
+			from = unit(stem(path[p]))
+			if (!(from in order)) { order[from] = ++count; name[count] = from }
+			while ((getline line < path[p]) > 0) {
+				if (line !~ /^[ \t]*#[ \t]*include[ \t]*"/) continue
+				match(line, /"[^"]*/)
+				to = stem(substr(line, RSTART + 1, RLENGTH - 1))
+				if (!(to in files)) continue
+				to = unit(to)
+				if (to != from && index(" " includes[from] " ", " " to " ") == 0) includes[from] = includes[from] " " to
+			}
+			close(path[p])
+		}
+		for (i = 1; i <= count; i++) {
+			if (told[i] || !reaches(name[i], name[i], ++mark)) continue
+			circle = name[i]
+			for (j = i + 1; j <= count; j++)
+				if (reaches(name[i], name[j], ++mark) && reaches(name[j], name[i], ++mark)) {
+					circle = circle " " name[j]
+					told[j] = 1
+				}
+			print circle
+		}
+	}'
+}
+
+self_test() {
+	local root failed=0
+	root=$(mktemp -d)
+	trap 'rm -rf "$root"' RETURN
+	while IFS='|' read -r planted verdict; do
+		local pair found=allowed
+		for pair in $planted; do # FILE:INCLUDED
+			mkdir -p "$root/$(dirname "${pair%%:*}")"
+			printf '#include "%s"\n' "${pair#*:}" >>"$root/${pair%%:*}"
+		done
+		[ -n "$(circles "$root")" ] && found=caught
+		if [ "$found" = "$verdict" ]; then
+			echo "ok - $planted is $verdict"
+		else
+			echo "not ok - $planted is $found, not $verdict"
+			failed=1
+		fi
+		rm -rf "${root:?}"/*
+	done <<-'PLANTED'
+		client/a.c:client/b.h client/b.h:client/a.h client/a.h:stdio.h|caught
+		client/a.c:client/b.h client/b.c:client/c.h client/c.c:client/a.h client/a.h:x client/b.h:x client/c.h:x|caught
+		client/a.c:client/a.h client/a.h:client/b.h client/b.h:client/b_part.h client/b_part.c:client/a.h client/b_part.h:x|caught
+		core/base/a.c:core/graph/b.h core/graph/b.h:core/base/a.h core/base/a.h:x|caught
+		client/a.c:client/a.h client/a.h:client/b.h client/b.c:client/b.h client/b.h:x|allowed
+		client/a.c:client/a_inside.h client/a_inside.h:client/a.h client/a.h:x|allowed
+		client/a.c:client/b.h client/a.c:client/c.h client/b.h:client/c.h client/c.h:x|allowed
+	PLANTED
+	return $failed
+}
+
+if [ "${1:-}" = --self-test ]; then
+	self_test
+	exit
+fi
+found=$(circles "${1:-$here/../..}" | sort)
+new=$(comm -23 <(echo "$found") <(sed '/^$/d' <<<"$known" | sort))
+gone=$(comm -13 <(echo "$found") <(sed '/^$/d' <<<"$known" | sort))
+if [ -n "$new$gone" ]; then
+	[ -n "$new" ] && printf 'a circle: %s\n' "${new//$'\n'/, and }"
+	[ -n "$gone" ] && printf 'no circle any more, take it off the list: %s\n' "${gone//$'\n'/, and }"
+	echo "not ok - these files include each other"
+	exit 1
+fi
+echo "ok - no file includes another one that leads back to it, but for $(sed '/^$/d' <<<"$known" | wc -l) circles that are listed"
