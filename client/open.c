@@ -13,7 +13,9 @@
 #include "client/engine.h"
 #include "client/gather_call.h"
 #include "client/link.h"
+#include "client/rows_write.h"
 #include "client/standalone.h"
+#include "client/tensor_handles.h"
 #include "client/tensor_hold.h"
 #include "client/tensors.h"
 #include "core/base/alloc.h"
@@ -180,6 +182,12 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		status = gw_info_build(client);
 	if (status == GW_OK)
 		status = gw_tensors_build(client);
+	if (status == GW_OK)
+		status = gw_tensor_handles_create(&client->handles);
+	if (status == GW_OK)
+		status = gw_row_lanes_create(client, &client->lanes);
+	if (status == GW_OK)
+		status = gw_tensor_hold_create(client, &client->hold);
 	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++) {
 		map_parts(client, &client->engines[i]);
 		status = gw_engine_start_thread(&client->engines[i]);
@@ -224,6 +232,8 @@ void gw_client_close(struct gw_client *client)
 	gw_free(client->engines);
 	gw_free(client->unused);
 	gw_tensors_free(client);
+	gw_row_lanes_destroy(client->lanes);
+	gw_tensor_handles_destroy(client->handles);
 	gw_standalone_close(client);
 	for (uint32_t i = 0; i < client->server_count; i++)
 		gw_catalog_free(&client->servers[i].catalog);

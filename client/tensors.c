@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/rows_write.h"
 #include "client/tensor_handles.h"
-#include "client/tensor_hold.h"
 #include "core/base/alloc.h"
 
 static const struct gw_remote *server_of(const struct gw_client *client, uint32_t part)
@@ -164,11 +162,7 @@ gw_status gw_tensors_build(struct gw_client *client)
 		status = build_node_places(client, t);
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
 		status = build_edge_places(client, e);
-	if (status == GW_OK)
-		status = gw_tensor_handles_create(&client->handles);
-	if (status == GW_OK)
-		status = gw_row_lanes_create(client, &client->lanes);
-	return status == GW_OK ? gw_tensor_hold_create(client, &client->hold) : status;
+	return status;
 }
 
 void gw_tensors_free(struct gw_client *client)
@@ -184,8 +178,6 @@ void gw_tensors_free(struct gw_client *client)
 	gw_free(client->tensors);
 	gw_free(client->node_places);
 	gw_free(client->indices);
-	gw_row_lanes_destroy(client->lanes);
-	gw_tensor_handles_destroy(client->handles);
 }
 
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor)
