@@ -11,6 +11,15 @@
 #include "core/base/staging.h"
 #include "test/support/graph_fixture.h"
 
+static uint64_t tensor_memory;
+static uint32_t tensor_lease_ms;
+
+void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms)
+{
+	tensor_memory = bytes;
+	tensor_lease_ms = lease_ms;
+}
+
 static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver)
 {
 	struct gw_server_options options = {.part_config = cluster->part_config,
@@ -21,7 +30,9 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .huge = GW_HUGE_OFF,
 					    .insecure = cluster->insecure,
 					    .transport = cluster->transport ? cluster->transport : "tcp",
-					    .tcp_driver = tcp_driver};
+					    .tcp_driver = tcp_driver,
+					    .tensor_memory = tensor_memory,
+					    .tensor_lease_ms = tensor_lease_ms};
 	gw_status status = gw_server_start(&options, &cluster->servers[part]);
 	if (status != GW_OK)
 		fail_msg("server of part %u: %s", part, gw_last_error());

@@ -29,6 +29,10 @@ bool cluster_is_rdma(void);
 /* What servers that are begun from now on offer besides TCP: "shm", "verbs"; at first, or with NULL: nothing. */
 void cluster_offer(const char *transport);
 
+/* What tensors may take of each server that is started from now on, and how long a job's stay unheard of; 0: the
+ * default. */
+void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms);
+
 /* Servers that want no key. */
 void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts);
 /* Ends one server at once (no draining), and starts it again at its address. */
