@@ -12,13 +12,14 @@
 #include "core/base/arena_pages.h"
 
 #include <errno.h>
-#include <numaif.h>
+#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/parallel.h"
@@ -179,7 +180,8 @@ static int bind_range(uint8_t *base, uint64_t bytes, int mode, unsigned node)
 	const unsigned word_bits = 8 * sizeof(unsigned long);
 	unsigned long mask[GW_NUMA_NODES_MAX / (8 * sizeof(unsigned long))] = {0};
 	mask[node / word_bits] |= 1ul << (node % word_bits);
-	return mbind(base, bytes, mode, mask, GW_NUMA_NODES_MAX + 1, 0) == 0 ? 0 : errno;
+	unsigned long bits = GW_NUMA_NODES_MAX + 1; /* the kernel counts one less */
+	return syscall(SYS_mbind, base, bytes, (unsigned long)mode, mask, bits, 0ul) == 0 ? 0 : errno;
 }
 
 gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw_numa_nodes *nodes, const char **note)
