@@ -32,6 +32,7 @@ install(FILES ${PROJECT_BINARY_DIR}/manuals/graphwire.bash DESTINATION ${CMAKE_I
         RENAME graphwire)
 
 install(FILES deploy/systemd/graphwire@.service DESTINATION lib/systemd/system)
+install(FILES deploy/systemd/graphwire@.service DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES examples/minibatch.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 

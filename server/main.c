@@ -11,6 +11,7 @@
 #include "core/base/options.h"
 #include "core/base/parallel.h"
 #include "core/base/probe.h"
+#include "server/notify.h"
 #include "server/server.h"
 
 static const char doc[] =
@@ -20,7 +21,8 @@ static const char doc[] =
 	"                  --listen 127.0.0.1:30050\n"
 	"  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
 	"                  --listen 10.0.0.2:30050 --key-file job.key\n"
-	"\vPrints one line when it is ready. SIGTERM, SIGINT or SIGHUP: accepts no more clients, lets open work "
+	"\vPrints one line when it is ready, and tells the service manager that started it (NOTIFY_SOCKET). SIGTERM, "
+	"SIGINT or SIGHUP: accepts no more clients, lets open work "
 	"finish, ends; a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
 #define TENSOR_LEASE_MAX_S 1000000 /* 11 days */
@@ -216,8 +218,10 @@ int gw_serve_main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	struct gw_server *server = NULL;
 	gw_status status = choose_limits(&arguments.server);
-	if (status == GW_OK)
+	if (status == GW_OK) {
+		gw_notify("STATUS=loading part %u of %.500s", arguments.server.part, arguments.server.part_config);
 		status = gw_server_start(&arguments.server, &server);
+	}
 	if (status != GW_OK) {
 		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
 		return 1;
@@ -233,10 +237,15 @@ int gw_serve_main(int argc, char **argv)
 		gw_server_end(server, 0);
 		return 1;
 	}
+	char address[GW_ADDRESS_MAX];
+	gw_notify("READY=1\nSTATUS=serving part %u of %u of %.500s at %s", arguments.server.part,
+		  server->meta->num_parts, server->meta->graph_name, gw_server_address(server, address));
 	int received;
 	while (sigwait(&signals, &received) != 0)
 		;
 	gw_log(GW_LOG_INFO, "signal %d: draining", received);
+	gw_notify("STOPPING=1\nSTATUS=ending on signal %d: open work may take %u ms more", received,
+		  arguments.server.drain_ms);
 	signal(SIGTERM, end_at_once);
 	signal(SIGINT, end_at_once);
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
