@@ -25,8 +25,8 @@ python: graphwire
 '
 # The public headers are vocabulary for all, except the client's own: that belongs to it and to who calls it.
 callers_of_the_client='client tools bench cmd include examples python'
-# C that stands on no layer: tests look at everything, peers are compared from outside.
-beside='./test ./bench/peers ./build ./.git ./.cache'
+# C that stands on no layer: tests look at everything, peers are compared from outside, the bundle is made after all.
+beside='./test ./bench/peers ./cmake/bundle ./build ./.git ./.cache'
 
 upward() { # upward ROOT: "file:line: include" of each one that climbs
 	cd "$1" || return 1

@@ -1,0 +1,41 @@
+# cmake --build … --target bundle: one folder in a tarball that runs on a bare host, wherever it is put. What is installed,
+# with the libraries linked in whose archives may be, the others beside the library, found from where that is (RPATH);
+# and all of it bound to the oldest versions of the C library's symbols (cmake/bundle/older_glibc.c).
+set(GRAPHWIRE_BUNDLE_GLIBC 2.28 CACHE STRING "the oldest C library that the bundle is to run on")
+
+foreach(name jemalloc_pic crypto uring xxhash z)
+  find_library(BUNDLE_${name} lib${name}.a)
+  if(NOT BUNDLE_${name})
+    message(STATUS "lib${name}.a not found: no target \"bundle\"")
+    return()
+  endif()
+endforeach()
+
+add_executable(older_glibc EXCLUDE_FROM_ALL cmake/bundle/older_glibc.c)
+# Threads and dlopen lie in libraries of their own before 2.34.
+set(bundle_system -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -Wl,--as-needed m)
+foreach(layer ${layers})
+  list(APPEND bundle_objects $<TARGET_OBJECTS:${layer}>)
+endforeach()
+
+add_executable(bundle-cmd EXCLUDE_FROM_ALL ${cmd_sources} ${bundle_objects} cmake/bundle/newer_calls.c cmake/bundle/start.c)
+target_include_directories(bundle-cmd PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(bundle-cmd PRIVATE ${BUNDLE_jemalloc_pic} ${BUNDLE_crypto} ${BUNDLE_uring} ${BUNDLE_xxhash} ${BUNDLE_z}
+                      PkgConfig::jansson ${METIS_LIBRARY} ${bundle_system})
+target_link_options(bundle-cmd PRIVATE -Wl,--wrap=main)
+set_target_properties(bundle-cmd PROPERTIES OUTPUT_NAME graphwire RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bundle/bin
+                      BUILD_RPATH "$ORIGIN/../lib" BUILD_RPATH_USE_ORIGIN ON)
+
+add_library(bundle-library SHARED EXCLUDE_FROM_ALL ${library_objects} cmake/bundle/newer_calls.c)
+target_link_libraries(bundle-library PRIVATE ${BUNDLE_crypto} ${BUNDLE_uring} ${BUNDLE_xxhash} PkgConfig::jansson ${bundle_system})
+target_link_options(bundle-library PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libgraphwire.map
+                    -Wl,--no-undefined -Wl,--exclude-libs,ALL)
+set_target_properties(bundle-library PROPERTIES OUTPUT_NAME graphwire VERSION ${PROJECT_VERSION} SOVERSION 0
+                      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bundle/lib BUILD_RPATH "$ORIGIN")
+
+add_custom_target(
+  bundle
+  COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/bundle/bundle.sh ${PROJECT_BINARY_DIR} ${PROJECT_VERSION} ${GRAPHWIRE_BUNDLE_GLIBC}
+          $<TARGET_FILE:older_glibc> ${METIS_LIBRARY} ${jansson_LINK_LIBRARIES}
+  DEPENDS bundle-cmd bundle-library older_glibc graphwire graphwire-cmd manuals
+  COMMENT "Bundle" VERBATIM)

@@ -1,0 +1,32 @@
+/* Of the bundle's program alone: constructors, where nobody has run them.
+ *
+ * Since 2.34 the C library runs a program's constructors; before, each program brought code that did. One that is
+ * linked on a newer host has none, so main (ld's --wrap) looks whether they were run, and does it. */
+#include <stdbool.h>
+
+typedef void constructor(int argc, char **argv, char **environment);
+
+/* The linker's, and crti.o's, under names of our own. */
+extern constructor *const start_first[] __asm__("__init_array_start") __attribute__((visibility("hidden")));
+extern constructor *const start_end[] __asm__("__init_array_end") __attribute__((visibility("hidden")));
+extern char **environ;
+void start_init(void) __asm__("_init");
+int start_real_main(int argc, char **argv) __asm__("__real_main");
+int start_main(int argc, char **argv) __asm__("__wrap_main");
+
+static bool start_constructed;
+
+__attribute__((constructor)) static void start_construct(void)
+{
+	start_constructed = true;
+}
+
+int start_main(int argc, char **argv)
+{
+	if (!start_constructed) {
+		start_init();
+		for (constructor *const *one = start_first; one < start_end; one++)
+			(*one)(argc, argv, environ);
+	}
+	return start_real_main(argc, argv);
+}
