@@ -216,7 +216,7 @@ class HeteroConv(nn.Module):
         found: dict[str, list[Tensor]] = {}
         for etype, layer in zip(self.etypes, self.layers):
             edges = block.edges.get(etype)
-            if edges is None or edges.num_dst == 0 or edges.src_type not in x:
+            if edges is None or edges.num_dst == 0 or not {edges.src_type, edges.dst_type} <= x.keys():
                 continue
             if edges.src_type == edges.dst_type:
                 rows = layer(edges, x[edges.src_type])

@@ -122,7 +122,9 @@ def arrays_of_hetero():
         "feat": random.standard_normal((300, 8)).astype(np.float32),
         "age": random.standard_normal((100, 3)).astype(np.float32),
         "year": random.integers(1990, 2020, 300),
-        "strength": random.random(2000).astype(np.float32)}
+        "strength": random.random(2000).astype(np.float32),
+        "label": random.integers(0, 4, 300),
+        **{f"{part}_mask": np.arange(300) % 3 == i for i, part in enumerate(("train", "val", "test"))}}
 
 
 @pytest.fixture(scope="session")
@@ -132,12 +134,14 @@ def hetero(tmp_path_factory):
     arrays = arrays_of_hetero()
     for name in ("cites", "writes"):
         np.save(folder / f"{name}.npy", np.stack(arrays[name], 1))
-    for name in ("feat", "age", "year", "strength"):
-        np.save(folder / f"{name}.npy", arrays[name])
+        del arrays[name]
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    of_papers = [f"paper:{name}={folder}/{name}.npy" for name in arrays if name not in ("age", "strength")]
     run("import", "--edges", f"paper:cites:paper={folder}/cites.npy", "--edges",
         f"author:writes:paper={folder}/writes.npy", "--reverse", "--num-nodes", "paper=300",
         "--num-nodes", "author=100",
-        "--node-feature", f"paper:feat={folder}/feat.npy", "--node-feature", f"author:age={folder}/age.npy",
-        "--node-feature", f"paper:year={folder}/year.npy",
+        "--node-feature", f"author:age={folder}/age.npy",
+        *[word for feature in of_papers for word in ("--node-feature", feature)],
         "--edge-feature", f"paper:cites:paper:strength={folder}/strength.npy", "--out", folder / "graph", "--quiet")
     return folder / "graph"

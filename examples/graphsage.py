@@ -1,0 +1,227 @@
+"""Supervised GraphSAGE: the classes of nodes, learned from sampled neighbourhoods.
+
+  python examples/graphsage.py --part_config parts/                              one process, without servers
+  torchrun --nproc_per_node 2 examples/graphsage.py --ip_config ip_config.txt    two, over servers
+
+Ranks share every epoch; gradients are averaged (DDP). Evaluation computes all nodes layer by layer, with all
+neighbours, a share of the nodes on each rank. On a heterogeneous graph each edge type has weights of its own, and node
+types without the feature start from a learned vector.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import graphwire
+import torch
+import torch.nn.functional as F
+from common import Checkpoint, Log, Ranks, open_graph, options, parse
+from graphwire.nn import HeteroConv, SAGEConv
+from torch import nn
+
+try:
+    from tqdm import tqdm
+except ImportError:
+
+    def tqdm(batches, **_):
+        return batches
+
+
+class SAGE(nn.Module):
+    """widths: of the feature, {node type: columns}; the classes are those of `target`."""
+
+    def __init__(self, graph, widths, target, hidden, classes, layers, dropout, input_dropout=0.0):
+        super().__init__()
+        self.target, self.dropout, self.input_dropout = target, nn.Dropout(dropout), nn.Dropout(input_dropout)
+        self.inputs, self.starts = nn.ModuleDict(), nn.ParameterDict()
+        if len(graph.ntypes) > 1:  # to one width
+            self.inputs.update({ntype: nn.Linear(width, hidden) for ntype, width in widths.items()})
+            self.starts.update({ntype: nn.Parameter(torch.randn(hidden) / hidden**0.5)
+                                for ntype in graph.ntypes if ntype not in widths})
+            widths = {ntype: hidden for ntype in graph.ntypes}
+        self.layers = nn.ModuleList()
+        for layer in range(layers):
+            last = layer == layers - 1
+            self.layers.append(HeteroConv({
+                etype: SAGEConv(tuple(widths[end] for end in graph.ends(etype)), classes if last else hidden)
+                for etype in graph.etypes if not last or graph.ends(etype)[1] == target}, "mean"))
+            widths = {ntype: hidden for ntype in graph.ntypes}
+
+    def first(self, x, counts):
+        """The rows that the first layer takes, of the feature's."""
+        x = {ntype: self.input_dropout(some) for ntype, some in x.items()}
+        rows = {ntype: self.inputs[ntype](some) if ntype in self.inputs else some for ntype, some in x.items()}
+        return {**rows, **{ntype: start.expand(counts[ntype], -1) for ntype, start in self.starts.items()}}
+
+    def layer(self, number, block, rows):
+        rows = self.layers[number](block, rows)
+        if number == len(self.layers) - 1:
+            return rows
+        return {ntype: self.dropout(F.relu(some)) for ntype, some in rows.items()}
+
+    def forward(self, blocks, x):
+        rows = self.first(x, blocks[0].num_src)
+        for number, block in enumerate(blocks):
+            rows = self.layer(number, block, rows)
+        return rows[self.target]
+
+
+def features_of(batch, args):
+    """{node type: rows}, float32; with --normalize each divided by its sum."""
+    found = {ntype: rows[args.feature].float() for ntype, rows in batch.features.items() if args.feature in rows}
+    if args.normalize:
+        found = {ntype: rows / rows.sum(1, keepdim=True).clamp(min=1e-12) for ntype, rows in found.items()}
+    return found
+
+
+@torch.no_grad()
+def inference(model, graph, ranks, args, features):
+    """[nodes of the target type, classes]: one layer for all nodes, then the next; each rank its share of the nodes."""
+    model.eval()
+    rows = {}
+    for number in range(len(model.layers)):
+        last = number == len(model.layers) - 1
+        found = {}
+        for ntype in [model.target] if last else graph.ntypes:
+            count = graph.num_nodes(ntype)
+            share = range(count * ranks.rank // ranks.world, count * (ranks.rank + 1) // ranks.world)
+            whole = None
+            for batch in graphwire.NodeLoader(graph, share, [-1], ntype=ntype, batch_size=args.batch_size_eval,
+                                              features=None if number else features, world=1, rank=0,
+                                              device=ranks.device) if len(share) else ():
+                near = {kind: some[batch.nodes[kind].cpu()].to(ranks.device) for kind, some in rows.items()}
+                if number == 0:
+                    near = model.first(features_of(batch, args), batch.blocks[0].num_src)
+                out = model.layer(number, batch.blocks[0], near).get(ntype)
+                if out is not None:
+                    if whole is None:
+                        whole = out.new_zeros(count, out.shape[1])
+                    whole[batch.seeds] = out[batch.seed_rows]
+            if whole is not None:
+                found[ntype] = ranks.sum(whole).cpu()
+        rows = found
+    model.train()
+    return rows[model.target]
+
+
+def baselines(graph, args, target, labels, parts, classes):
+    """Test accuracy of the most frequent class, and of a perceptron that sees a node's own feature alone."""
+    torch.manual_seed(args.seed)
+    train, test = (parts[name][:100000] for name in ("train", "test"))
+    frequent = torch.bincount(labels[train], minlength=classes).argmax()
+    x, y = graph.gather(args.feature, train, target).float(), labels[train]
+    model = nn.Sequential(nn.Linear(x.shape[1], args.num_hidden), nn.ReLU(), nn.Dropout(args.dropout),
+                          nn.Linear(args.num_hidden, classes))
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(args.baseline_steps):
+        some = torch.randint(len(train), (min(len(train), 5000),))
+        loss = F.cross_entropy(model(x[some]), y[some])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        own = model(graph.gather(args.feature, test, target).float()).argmax(1)
+    return (labels[test] == frequent).float().mean().item(), (own == labels[test]).float().mean().item()
+
+
+def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
+    """One epoch, or the rest of one. Returns the mean loss and accuracy of all ranks, and the share of time that this
+    one waited for data."""
+    total = torch.zeros(3)  # loss, right, seeds
+    waited, begun = 0.0, time.time()
+    join = model.join() if ranks.world > 1 else contextlib.nullcontext()  # ranks may have unequal steps
+    with join:
+        before = time.time()
+        for batch in tqdm(loader, total=len(loader), disable=None, leave=False, desc="training"):
+            waited += time.time() - before
+            rows = model(batch.blocks, features_of(batch, args))[batch.seed_rows]
+            loss = F.cross_entropy(rows, batch.y.long())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            right = int((rows.argmax(1) == batch.y).sum())
+            total += torch.tensor([loss.item() * len(rows), right, len(rows)])
+            if args.log_every and (batch.step + 1) % args.log_every == 0:
+                ranks.say(f"epoch {batch.epoch} step {batch.step}: loss {loss.item():.4f}, "
+                          f"accuracy {right / len(rows):.4f}")
+            checkpoint.step()
+            before = time.time()
+    ranks.sum(total)
+    spent = max(time.time() - begun, 1e-9)
+    return float(total[0] / total[2]), float(total[1] / total[2]), waited / spent
+
+
+def main(arguments=None):
+    parser = options(__doc__.split("\n")[0])
+    parser.add_argument("--num_layers", type=int, help="default: as many as fan_out has hops")
+    parser.add_argument("--batch_size_eval", type=int, default=10000)
+    parser.add_argument("--ntype", help="the node type that has labels; default: the first that has")
+    parser.add_argument("--feature", default="feat")
+    parser.add_argument("--label", default="label")
+    parser.add_argument("--weight_decay", type=float, default=0.0)
+    parser.add_argument("--input_dropout", type=float, default=0.0)
+    parser.add_argument("--normalize", action="store_true", help="divide each row of the feature by its sum")
+    parser.add_argument("--baselines", action="store_true", help="also the most frequent class, and features alone")
+    parser.add_argument("--baseline_steps", type=int, default=300)
+    args = parse(parser, arguments)
+
+    ranks = Ranks(args)
+    graph = open_graph(args)
+    there = [feature for feature in graph.features if not feature.of_edges]
+    target = args.ntype or next((f.type for f in there if f.name == args.label), None)
+    if target is None:
+        raise SystemExit(f'no node type has "{args.label}"; --label names another feature')
+    widths = {f.type: f.shape[1] if len(f.shape) > 1 else 1 for f in there if f.name == args.feature}
+    features = {ntype: args.feature for ntype in widths}
+    labels = graph.feature(args.label, target)[:].long()
+    parts = {name: torch.nonzero(graph.feature(f"{name}_mask", target)[:]).flatten()
+             for name in ("train", "val", "test")}
+    classes = int(labels.max()) + 1
+    fanouts = [int(count) for count in args.fan_out.split(",")]
+    if args.num_layers and args.num_layers != len(fanouts):
+        raise SystemExit(f"{args.num_layers} layers need as many numbers in --fan_out, not {args.fan_out}")
+    ranks.say(f"{graph}: {len(parts['train'])} nodes of {target} to learn from, {classes} classes")
+
+    torch.manual_seed(args.seed)  # every rank starts from the same weights
+    plain = SAGE(graph, widths, target, args.num_hidden, classes, len(fanouts), args.dropout,
+                 args.input_dropout)
+    torch.manual_seed(args.seed + 1 + ranks.rank)
+    model = ranks.parallel(plain, some_unused=len(graph.etypes) > 1)
+    optimizer = torch.optim.Adam(model.parameters(), args.lr, weight_decay=args.weight_decay)
+    loader = graphwire.NodeLoader(graph, parts["train"], fanouts, ntype=target, features=features, labels=args.label,
+                                  batch_size=args.batch_size, shuffle=True, seed=args.seed, device=ranks.device)
+    log = Log(args, ranks, f"GraphSAGE on {graph.name}")
+    checkpoint = Checkpoint(args, ranks, plain, optimizer, loader)
+    if checkpoint.load():
+        ranks.say(f"going on from {args.checkpoint}: {loader.state_dict()}")
+
+    best, tested = -1.0, 0.0
+    while (epoch := loader.state_dict()["epoch"]) < args.num_epochs:
+        begun = time.time()
+        loss, accuracy, waited = train_epoch(loader, model, ranks, args, optimizer, checkpoint)
+        figures = {"loss": loss, "train": accuracy}
+        text = (f"epoch {epoch}: loss {loss:.4f}, accuracy {accuracy:.4f}, {time.time() - begun:.2f} s, "
+                f"{waited:.0%} of it waiting for data")
+        if (epoch + 1) % args.eval_every == 0 or epoch + 1 == args.num_epochs:
+            right = inference(plain, graph, ranks, args, features).argmax(1) == labels
+            figures["val"], figures["test"] = (right[parts[name]].float().mean().item() for name in ("val", "test"))
+            if figures["val"] > best:
+                best, tested = figures["val"], figures["test"]
+            text += f"; val {figures['val']:.4f}, test {figures['test']:.4f}"
+        ranks.say(text)
+        log.add(epoch=epoch, **figures)
+        checkpoint.save()
+    ranks.say(f"test accuracy {tested:.4f} where val was best")
+    if args.baselines and ranks.rank == 0:
+        frequent, own = baselines(graph, args, target, labels, parts, classes)
+        ranks.say(f"a node's own features alone: {own:.4f}; the most frequent class: {frequent:.4f}")
+        log.add(frequent=frequent, own=own)
+    log.plot()
+    ranks.close()
+    return tested
+
+
+if __name__ == "__main__":
+    main()
