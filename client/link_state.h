@@ -55,6 +55,7 @@ struct gw_upgrade {
 	uint32_t byte_count;
 	struct gw_buffer *buffer;
 	bool rdma_waits;   /* RDMA is not tried now, but once the link is open */
+	bool beside;       /* the link is open over TCP meanwhile: nobody waits */
 	uint64_t retry_ns; /* when RDMA is tried again; GW_NO_DEADLINE: not on this connection */
 	uint64_t hold_ns;  /* the last pause */
 	uint64_t since_ns; /* when RDMA was taken */

@@ -82,17 +82,22 @@ static void upgrade_stay(struct gw_upgrade *upgrade, gw_status status)
 	upgrade->done(link_of(upgrade), NULL, status);
 }
 
-/* How long a way may take to connect and to read: where there is TCP as well, nobody waits for long. */
-static uint64_t deadline_ns(const struct gw_client *client)
+/* How long a way may take to connect and to read: where there is TCP as well, nobody waits for long. An attempt that
+ * nobody waits for has as long as the pause before it, which grows: a machine may be too slow for the first ones. */
+static uint64_t deadline_ns(struct gw_upgrade *upgrade)
 {
-	return gw_now_ns() + (client->transport == GW_REACH_AUTO ? gw_link_patience_ns(client) : UPGRADE_NS);
+	const struct gw_client *client = link_of(upgrade)->engine->client;
+	uint64_t patience_ns = client->transport == GW_REACH_AUTO ? gw_link_patience_ns(client) : UPGRADE_NS;
+	if (upgrade->beside && upgrade->hold_ns > patience_ns)
+		patience_ns = upgrade->hold_ns;
+	return gw_now_ns() + patience_ns;
 }
 
 static gw_status try_way(struct gw_upgrade *upgrade, enum gw_upgrade_step step, const struct gw_address *address)
 {
 	struct gw_link *link = link_of(upgrade);
 	struct gw_connect_options options;
-	gw_status status = gw_link_connect_options(link, deadline_ns(link->engine->client), &options);
+	gw_status status = gw_link_connect_options(link, deadline_ns(upgrade), &options);
 	options.address = *address;
 	upgrade->step = step;
 	if (status == GW_OK)
@@ -156,8 +161,7 @@ static void upgrade_take(struct gw_upgrade *upgrade)
 static bool upgrade_post(struct gw_upgrade *upgrade, uint32_t number, struct gw_endpoint *endpoint,
 			 const struct gw_span *span)
 {
-	upgrade->sets[number] = (struct gw_read_set){.cookie = &upgrade->landed,
-						     .deadline_ns = deadline_ns(link_of(upgrade)->engine->client)};
+	upgrade->sets[number] = (struct gw_read_set){.cookie = &upgrade->landed, .deadline_ns = deadline_ns(upgrade)};
 	bool accepted = gw_endpoint_readv(endpoint, &upgrade->sets[number], &endpoint->peer.regions[0], upgrade->buffer,
 					  span, 1, true) == 1;
 	upgrade->open += accepted;
@@ -254,6 +258,7 @@ void gw_upgrade_begin(struct gw_link *link, bool wait)
 	if (upgrade->retry_ns == GW_NO_DEADLINE)
 		upgrade->retry_ns = 0; /* a new connection, perhaps another server */
 	upgrade->rdma_waits = !wait || now < upgrade->retry_ns;
+	upgrade->beside = false;
 	if (now < upgrade->retry_ns)
 		upgrade_note(upgrade, "", "RDMA lost; retrying later");
 	if (upgrade->open) {
@@ -272,6 +277,7 @@ void gw_upgrade_again(struct gw_link *link)
 	if (upgrade->step != GW_UPGRADE_IDLE || upgrade->open || gw_now_ns() < upgrade->retry_ns)
 		return;
 	upgrade->reason[0] = 0;
+	upgrade->beside = true;
 	try_rdma(upgrade);
 }
 
