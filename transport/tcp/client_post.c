@@ -7,6 +7,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "transport/reads.h"
 #include "transport/tcp/client.h"
 
 #define FLUSH_BYTES (64u << 10) /* so much output is sent before the last read of a set has come */
@@ -152,45 +153,24 @@ static struct client_frame *frame_push(struct tcp_client *client, struct gw_read
 	return frame;
 }
 
-size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+/* A frame of the first rows of a gather; how many, or 0: see frame_push. */
+static uint32_t frame_rows(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
+			   struct gw_buffer *buffer, const struct gw_gather *rows, size_t n)
 {
-	struct tcp_client *client = (struct tcp_client *)base;
-	if (set->done)
-		return n;
-	size_t taken = 0;
-	if (!post_begin(client, set, region))
-		return post_end(client, set, n, n, last);
-	gw_status status = gw_check_gather(&client->regions[region->id], buffer, gather, n);
-	if (status) {
-		gw_read_set_fail(set, status);
-		return post_end(client, set, n, n, last);
-	}
 	uint32_t rows_max = WIRE_RANGES_MAX;
-	if (gather->row_bytes > WIRE_PAYLOAD_MAX / WIRE_RANGES_MAX)
-		rows_max = gather->row_bytes >= WIRE_PAYLOAD_MAX ? 1 : WIRE_PAYLOAD_MAX / gather->row_bytes;
-	struct gw_gather rest = *gather;
-	while (taken < n) {
-		uint32_t count = n - taken < rows_max ? (uint32_t)(n - taken) : rows_max;
-		struct wire_read read = {.region = region->id,
-					 .generation = region->generation,
-					 .count = count,
-					 .length = gather->row_bytes};
-		struct client_frame *frame = frame_push(client, set, WIRE_GATHER, &read, rest.remote, sizeof(uint64_t));
-		if (!frame)
-			break;
-		frame->bytes = (uint64_t)count * gather->row_bytes;
-		frame->dest = gw_tcp_dest_gather(buffer->base, &rest, count);
-		if (frame->rows)
-			frame->gather = rest;
-		taken += count;
-		rest.remote += count;
-		if (rest.rows)
-			rest.rows += count;
-		else
-			rest.local += (uint64_t)count * rest.stride;
-	}
-	return post_end(client, set, n, taken, last);
+	if (rows->row_bytes > WIRE_PAYLOAD_MAX / WIRE_RANGES_MAX)
+		rows_max = rows->row_bytes >= WIRE_PAYLOAD_MAX ? 1 : WIRE_PAYLOAD_MAX / rows->row_bytes;
+	uint32_t count = n < rows_max ? (uint32_t)n : rows_max;
+	struct wire_read read = {
+		.region = region->id, .generation = region->generation, .count = count, .length = rows->row_bytes};
+	struct client_frame *frame = frame_push(client, set, WIRE_GATHER, &read, rows->remote, sizeof(uint64_t));
+	if (!frame)
+		return 0;
+	frame->bytes = (uint64_t)count * rows->row_bytes;
+	frame->dest = gw_tcp_dest_gather(buffer->base, rows, count);
+	if (frame->rows)
+		frame->gather = *rows;
+	return count;
 }
 
 /* How many of n spans go into one frame; at least one. */
@@ -203,44 +183,67 @@ static uint32_t spans_fit(const struct gw_span *spans, size_t n, uint64_t *bytes
 	return count;
 }
 
-size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+/* The same of the first spans. */
+static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
+			    struct gw_buffer *buffer, const struct gw_span *spans, size_t n)
+{
+	uint64_t bytes;
+	uint32_t count = spans_fit(spans, n, &bytes);
+	struct wire_read read = {
+		.region = region->id, .generation = region->generation, .count = count, .length = (uint32_t)bytes};
+	/* One range has one length: it needs no list of lengths, and may be long. */
+	uint8_t type = count == 1 ? WIRE_GATHER : WIRE_READV;
+	struct client_frame *frame = frame_push(client, set, type, &read, &spans->remote, sizeof(struct gw_span));
+	if (!frame)
+		return 0;
+	if (type == WIRE_READV) {
+		uint8_t *lengths = client->out + client->out_end - 4ull * count;
+		for (uint32_t i = 0; i < count; i++)
+			memcpy(lengths + 4ull * i, &spans[i].bytes, 4);
+	}
+	frame->bytes = bytes;
+	frame->dest = gw_tcp_dest_spans(buffer->base, spans, count, bytes);
+	frame->spans = spans;
+	return count;
+}
+
+static size_t post_reads(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+			 struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
 	if (set->done)
-		return n;
-	size_t taken = 0;
+		return reads->n;
 	if (!post_begin(client, set, region))
-		return post_end(client, set, n, n, last);
-	gw_status status = gw_check_spans(&client->regions[region->id], buffer, spans, n);
+		return post_end(client, set, reads->n, reads->n, last);
+	gw_status status = gw_check_reads(&client->regions[region->id], buffer, reads);
 	if (status) {
 		gw_read_set_fail(set, status);
-		return post_end(client, set, n, n, last);
+		return post_end(client, set, reads->n, reads->n, last);
 	}
-	while (taken < n) {
-		uint64_t bytes;
-		uint32_t count = spans_fit(spans + taken, n - taken, &bytes);
-		struct wire_read read = {.region = region->id,
-					 .generation = region->generation,
-					 .count = count,
-					 .length = (uint32_t)bytes};
-		/* One range has one length: it needs no list of lengths, and may be long. */
-		uint8_t type = count == 1 ? WIRE_GATHER : WIRE_READV;
-		struct client_frame *frame =
-			frame_push(client, set, type, &read, &spans[taken].remote, sizeof(struct gw_span));
-		if (!frame)
-			break;
-		if (type == WIRE_READV) {
-			uint8_t *lengths = client->out + client->out_end - 4ull * count;
-			for (uint32_t i = 0; i < count; i++)
-				memcpy(lengths + 4ull * i, &spans[taken + i].bytes, 4);
+	size_t taken = 0;
+	uint32_t count = 1;
+	while (taken < reads->n && count) {
+		if (reads->gather) {
+			struct gw_gather rest = gw_gather_from(reads->gather, taken);
+			count = frame_rows(client, set, region, buffer, &rest, reads->n - taken);
+		} else {
+			count = frame_spans(client, set, region, buffer, reads->spans + taken, reads->n - taken);
 		}
-		frame->bytes = bytes;
-		frame->dest = gw_tcp_dest_spans(buffer->base, spans + taken, count, bytes);
-		frame->spans = spans + taken;
 		taken += count;
 	}
-	return post_end(client, set, n, taken, last);
+	return post_end(client, set, reads->n, taken, last);
+}
+
+size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+{
+	return post_reads(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
+}
+
+size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+{
+	return post_reads(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
 }
 
 gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,

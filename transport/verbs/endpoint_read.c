@@ -16,6 +16,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/list.h"
+#include "transport/reads.h"
 #include "transport/verbs/endpoint.h"
 
 #define BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
@@ -404,64 +405,47 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	return frame;
 }
 
-size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+static size_t read_call(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+			struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	struct ibv_mr *mr = NULL;
+	size_t n = reads->n;
 	if (set->done)
 		return n;
 	if (!read_begin(endpoint, set, region, buffer, &mr))
 		return read_end(endpoint, set, n, n, last);
-	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
+	gw_status status = gw_check_reads(&endpoint->regions[region->id], buffer, reads);
 	if (status) {
 		gw_read_set_fail(set, status);
 		return read_end(endpoint, set, n, n, last);
 	}
-	struct gw_gather rest = *gather;
 	size_t taken = 0;
 	while (taken < n) {
 		struct verbs_frame *frame = frame_begin(endpoint, set, region, buffer, mr);
 		if (!frame)
 			break;
-		frame->gather = rest;
+		if (reads->gather)
+			frame->gather = gw_gather_from(reads->gather, taken);
+		else
+			frame->spans = reads->spans + taken;
 		frame->n = n - taken < FRAME_RANGES_MAX ? (uint32_t)(n - taken) : FRAME_RANGES_MAX;
 		taken += frame->n;
-		rest.remote += frame->n;
-		if (rest.rows)
-			rest.rows += frame->n;
-		else
-			rest.local += (uint64_t)frame->n * rest.stride;
 	}
 	gw_verbs_reads_pump(endpoint);
 	return read_end(endpoint, set, n, taken, last);
 }
 
+size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
+{
+	return read_call(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
+}
+
 size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		      struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
-	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
-	struct ibv_mr *mr = NULL;
-	if (set->done)
-		return n;
-	if (!read_begin(endpoint, set, region, buffer, &mr))
-		return read_end(endpoint, set, n, n, last);
-	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
-	if (status) {
-		gw_read_set_fail(set, status);
-		return read_end(endpoint, set, n, n, last);
-	}
-	size_t taken = 0;
-	while (taken < n) {
-		struct verbs_frame *frame = frame_begin(endpoint, set, region, buffer, mr);
-		if (!frame)
-			break;
-		frame->spans = spans + taken;
-		frame->n = n - taken < FRAME_RANGES_MAX ? (uint32_t)(n - taken) : FRAME_RANGES_MAX;
-		taken += frame->n;
-	}
-	gw_verbs_reads_pump(endpoint);
-	return read_end(endpoint, set, n, taken, last);
+	return read_call(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
 }
 
 void gw_verbs_cancel(struct gw_endpoint *base, struct gw_read_set *set)
