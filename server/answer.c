@@ -10,6 +10,8 @@
 #include "protocol/ops.h"
 #include "server/server.h"
 
+#define STATS_TENSORS_MAX 4096
+
 static gw_status reply_text(struct gw_reply *reply, const char *text)
 {
 	const size_t bytes = strlen(text);
@@ -57,11 +59,47 @@ static json_t *stats_json(const struct gw_server *server)
 		(json_int_t)counters.reply_bytes);
 }
 
+/* --- What tensors there are, and what was done with them. --- */
+
+static void stats_add_tensor(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready)
+{
+	const struct gw_tensor_plan *plan = &shard->plan;
+	const struct gw_shard_counts *counts = &shard->counts;
+	json_t *shape = json_array();
+	for (uint32_t i = 0; shape && i < plan->ndim; i++)
+		json_array_append_new(shape, json_integer((json_int_t)plan->shape[i]));
+	json_t *tensor =
+		json_pack("{s:s, s:s, s:s, s:o, s:I, s:b, s:I, s:I, s:I, s:I}", "name", plan->name, "job", plan->job,
+			  "dtype", gw_dtype_name((gw_dtype)plan->dtype), "shape", shape, "bytes", (json_int_t)bytes,
+			  "ready", ready, "written", (json_int_t)atomic_load(&counts->written), "pushed",
+			  (json_int_t)atomic_load(&counts->pushed), "pulled", (json_int_t)atomic_load(&counts->pulled),
+			  "pulls", (json_int_t)atomic_load(&counts->pulls));
+	/* Short of memory the list is short as well. */
+	if (tensor && json_array_size(context) < STATS_TENSORS_MAX)
+		json_array_append_new(context, tensor);
+	else
+		json_decref(tensor);
+}
+
+static void stats_add_tensors(const struct gw_server *server, json_t *root)
+{
+	json_t *tensors = json_array();
+	if (!root || !tensors) {
+		json_decref(tensors);
+		return;
+	}
+	gw_tensor_table_each(server->tensors, stats_add_tensor, tensors);
+	json_object_set_new(root, "tensor_bytes", json_integer((json_int_t)gw_tensor_table_bytes(server->tensors)));
+	json_object_set_new(root, "tensor_bytes_max", json_integer((json_int_t)server->options.tensor_memory));
+	json_object_set_new(root, "tensors", tensors);
+}
+
 static gw_status answer_stats(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	(void)call;
 	(void)thread;
 	json_t *root = stats_json(context);
+	stats_add_tensors(context, root);
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	if (!text)

@@ -1,0 +1,102 @@
+/* Any bytes as a call on tensors, or as a reply to one: refused with a line of text, or taken as they are and no
+ * further than they go. A plan that is taken is held against a graph, and dealt out over its parts. */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "tensors/plan.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define PARTS 3
+
+static void fuzz_plan(const struct gw_tensor_plan *plan)
+{
+	static uint64_t starts[PARTS + 1] = {0, 3, 3, 10};
+	static struct gw_node_type ntype = {.name = "n", .count = 10, .starts = starts};
+	static const struct gw_graph_meta meta = {.num_parts = PARTS, .num_ntypes = 1, .ntypes = &ntype};
+	struct gw_tensor_layout layout;
+	if (gw_tensor_plan_check(&meta, plan) != GW_OK) {
+		assert(gw_last_error()[0] != '\0');
+		return;
+	}
+	assert(gw_tensor_plan_match(plan, plan) == GW_OK);
+	if (gw_tensor_layout_make(&meta, plan, &layout) != GW_OK)
+		return;
+	assert(layout.starts[PARTS] == layout.rows && layout.row_bytes <= GW_TENSOR_ROW_BYTES_MAX);
+	if (layout.rows > 0) {
+		uint64_t id = layout.rows / 2;
+		uint32_t owner = gw_tensor_layout_owner(&layout, id);
+		uint64_t row = gw_tensor_layout_row(&layout, owner, id);
+		assert(row < gw_tensor_layout_count(&layout, owner) && gw_tensor_layout_id(&layout, owner, row) == id);
+	}
+	gw_tensor_layout_free(&layout);
+}
+
+static void fuzz_rows(const uint8_t *data, size_t size, bool push)
+{
+	struct gw_tensor_push_call call;
+	const uint8_t *rows = NULL, *payload = NULL;
+	size_t payload_bytes = 0;
+	gw_status status = push ? gw_tensor_push_parse(data, size, &call, &rows, &payload, &payload_bytes)
+				: gw_tensor_rows_parse(data, size, &call.rows, &rows, &payload, &payload_bytes);
+	if (status == GW_OK)
+		assert(rows >= data && payload == rows + (size_t)call.rows.count * 8 &&
+		       payload + payload_bytes == data + size);
+}
+
+static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
+{
+	struct gw_tensor_complete_call complete;
+	struct gw_tensor_list_call list;
+	struct gw_tensor_delete_call delete;
+	struct gw_tensor_state state;
+	const uint8_t *births = NULL;
+	char job[GW_JOB_NAME_MAX + 1];
+	gw_status status;
+	switch (which) {
+	case 3:
+		status = gw_tensor_complete_parse(data, size, &complete, &births);
+		assert(status != GW_OK || births + (size_t)complete.parts * 8 == data + size);
+		return status;
+	case 4:
+		return gw_tensor_list_parse(data, size, &list);
+	case 5:
+		return gw_tensor_delete_parse(data, size, &delete);
+	case 6:
+		return gw_tensor_hold_parse(data, size, job);
+	default:
+		status = gw_tensor_state_parse(data, size, PARTS, &state, &births);
+		assert(status != GW_OK || births + (size_t)state.births * 8 == data + size);
+		return status;
+	}
+}
+
+static void fuzz_listed(const uint8_t *data, size_t size)
+{
+	uint32_t count = 0;
+	struct gw_tensor_listed *listed = gw_calloc(GW_TENSOR_LIST_MAX, sizeof(*listed));
+	if (listed && gw_tensor_listed_parse(data, size, listed, &count) == GW_OK)
+		assert(count * sizeof(*listed) == size);
+	gw_free(listed);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gw_tensor_create_call create;
+	if (size == 0)
+		return 0;
+	uint8_t which = data[0] % 9;
+	data++;
+	size--;
+	if (which == 0 && gw_tensor_create_parse(data, size, &create) == GW_OK)
+		fuzz_plan(&create.plan);
+	else if (which == 1 || which == 2)
+		fuzz_rows(data, size, which == 2);
+	else if (which == 8)
+		fuzz_listed(data, size);
+	else if (which > 2 && fuzz_others(which, data, size) != GW_OK)
+		assert(gw_last_error()[0] != '\0');
+	return 0;
+}
