@@ -18,6 +18,9 @@ void gw_batch_destroy(struct gw_batch *batch)
 	gw_free(batch->work);
 	if (batch->has_hop)
 		gw_hop_free(&batch->hop);
+	gw_batch_edges_free(&batch->edges);
+	gw_vec_free(&batch->lists);
+	gw_vec_free(&batch->positions);
 	gw_blocks_destroy(batch->blocks);
 	gw_relabel_destroy(batch->relabel);
 	gw_vec_free(&batch->fanouts);
@@ -49,6 +52,8 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 		status = gw_hop_init(&batch->hop, engine, batch->blocks);
 	if (status == GW_OK)
 		batch->has_hop = true;
+	if (status == GW_OK)
+		status = gw_batch_edges_init(&batch->edges, engine);
 	if (status == GW_OK)
 		status = gw_relabel_create(meta, engine->client->dense_bytes_max, &batch->relabel);
 	if (status != GW_OK) {
@@ -134,7 +139,26 @@ static gw_status check_fanouts(const struct gw_client *client, const struct gw_s
 	return GW_OK;
 }
 
-static gw_status check_fetch(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number)
+/* Whether the seeds are of a tensor's type. */
+static gw_status check_at_seeds(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
+				struct gw_seed_types types)
+{
+	const struct gw_tensor *tensor = spec->fetches[number].tensor;
+	bool found = spec->edges ? tensor->type == spec->edges->etype : tensor->type == spec->ntype;
+	if (types.list_count)
+		found = false;
+	for (uint32_t i = 0; i < types.list_count; i++)
+		found = found || types.lists[i].type == tensor->type;
+	if (found)
+		return GW_OK;
+	const struct gw_type_info *infos = spec->edges ? client->etypes : client->ntypes;
+	uint32_t seeds = spec->edges ? spec->edges->etype : types.list_count ? types.lists[0].type : spec->ntype;
+	return gw_fail(GW_INVALID, "fetch %u: \"%s\" belongs to %s, the seeds to %s%s", number, tensor->name,
+		       infos[tensor->type].name, infos[seeds].name, types.list_count > 1 ? " and others" : "");
+}
+
+static gw_status check_fetch(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
+			     struct gw_seed_types types)
 {
 	const struct gw_fetch *fetch = &spec->fetches[number];
 	gw_status status = gw_tensor_check(client, fetch->tensor);
@@ -146,19 +170,61 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 			       (unsigned)fetch->at);
 	if (tensor->placement > GW_PLACE_EDGES)
 		return gw_fail(GW_INVALID, "fetch %u: rows of \"%s\" go with no nodes or edges", number, tensor->name);
-	if (tensor->of_edges != (fetch->at == GW_AT_EDGES))
+	bool of_edges = fetch->at == GW_AT_EDGES || (fetch->at == GW_AT_SEEDS && spec->edges);
+	if (tensor->of_edges != of_edges)
 		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", number, tensor->name,
 			       tensor->of_edges ? "edges" : "nodes");
-	if (fetch->at == GW_AT_SEEDS && tensor->type != spec->ntype)
-		return gw_fail(GW_INVALID, "fetch %u: \"%s\" belongs to %s, the seeds to %s", number, tensor->name,
-			       client->ntypes[tensor->type].name, client->ntypes[spec->ntype].name);
+	return fetch->at == GW_AT_SEEDS ? check_at_seeds(client, spec, number, types) : GW_OK;
+}
+
+/* What the spec has room for, and the library does not do. */
+static gw_status check_to_come(const struct gw_sample_spec *spec)
+{
+	const struct {
+		const char *name;
+		bool wanted;
+	} to_come[] = {{"weights", spec->weights != NULL},
+		       {"masks", spec->masks != NULL},
+		       {"times", spec->times != NULL},
+		       {"direction", spec->direction != GW_IN}};
+	for (size_t i = 0; i < sizeof(to_come) / sizeof(to_come[0]); i++) {
+		if (to_come[i].wanted)
+			return gw_fail(GW_UNSUPPORTED, "the spec's %s: this version samples in-edges, uniformly",
+				       to_come[i].name);
+	}
 	return GW_OK;
 }
 
-gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec)
+gw_status gw_seed_types_check(const struct gw_client *client, struct gw_seed_types types)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	if (spec->ntype >= meta->num_ntypes)
+	if (types.list_count == 0 || types.list_count > meta->num_ntypes)
+		return gw_fail(GW_INVALID, "%u lists of seeds: give 1 to %u, one for each node type", types.list_count,
+			       meta->num_ntypes);
+	for (uint32_t i = 0; i < types.list_count; i++) {
+		uint32_t type = types.lists[i].type;
+		if (type >= meta->num_ntypes)
+			return gw_fail(GW_RANGE, "list %u: node type %u of %u", i, type, meta->num_ntypes);
+		for (uint32_t j = 0; j < i; j++) {
+			if (types.lists[j].type == type)
+				return gw_fail(GW_INVALID, "lists %u and %u are both of %s", j, i,
+					       client->ntypes[type].name);
+		}
+	}
+	return GW_OK;
+}
+
+gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	gw_status status = check_to_come(spec);
+	if (status != GW_OK)
+		return status;
+	if (spec->edges && types.list_count)
+		return gw_fail(GW_INVALID, "the seeds are edges, and lists of nodes too: give one of them");
+	if (spec->edges && (status = gw_edge_seeds_check(client, spec->edges)) != GW_OK)
+		return status;
+	if (!spec->edges && !types.list_count && spec->ntype >= meta->num_ntypes)
 		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
 	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
 		return gw_fail(GW_RANGE, "%u hops: 1 to %d", spec->hops, GW_HOPS_MAX);
@@ -168,9 +234,9 @@ gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_s
 		return gw_fail(GW_LIMIT, "%u fetches: at most %d", spec->fetch_count, GW_FETCHES_MAX);
 	if (spec->fetch_count > 0 && !spec->fetches)
 		return gw_fail(GW_INVALID, "the spec has no list of its %u fetches", spec->fetch_count);
-	gw_status status = check_fanouts(client, spec);
+	status = check_fanouts(client, spec);
 	for (uint32_t i = 0; i < spec->fetch_count && status == GW_OK; i++)
-		status = check_fetch(client, spec, i);
+		status = check_fetch(client, spec, i, types);
 	return status;
 }
 
@@ -202,10 +268,28 @@ static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 	return GW_OK;
 }
 
-gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec)
+/* The types of the seeds that are nodes; those of the spec where there are no lists. */
+static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
+{
+	uint32_t count = types.list_count ? types.list_count : 1;
+	if (gw_vec_reserve(&batch->lists, count * sizeof(struct gw_seeds)) != GW_OK)
+		return GW_NO_MEMORY;
+	struct gw_seeds *lists = batch->lists.data;
+	for (uint32_t i = 0; i < count; i++)
+		lists[i] = (struct gw_seeds){.type = types.list_count ? types.lists[i].type : spec->ntype};
+	batch->list_count = spec->edges ? 0 : count;
+	batch->of_edges = spec->edges != NULL;
+	if (spec->edges)
+		batch->edges.spec = *spec->edges;
+	return GW_OK;
+}
+
+gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
 	const struct gw_client *client = batch->engine->client;
-	gw_status status = gw_spec_check(client, spec);
+	gw_status status = gw_spec_check(client, spec, types);
+	if (status == GW_OK)
+		status = set_types(batch, spec, types);
 	if (status == GW_OK)
 		status = grow_fetches(batch, spec->fetch_count);
 	size_t fanout_bytes = (size_t)spec->hops * client->meta->num_etypes * sizeof(int32_t);
@@ -220,11 +304,11 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 		memcpy(batch->fanouts.data, spec->fanouts, fanout_bytes);
 	if (fetch_bytes)
 		memcpy(batch->fetches.data, spec->fetches, fetch_bytes);
-	batch->ntype = spec->ntype;
 	batch->fetch_count = spec->fetch_count;
 	batch->spec = (struct gw_blocks_spec){.hops = spec->hops,
 					      .fanouts = batch->fanouts.data,
 					      .replace = spec->replace,
-					      .wide_indices = spec->wide_indices};
+					      .wide_indices = spec->wide_indices,
+					      .exclude = spec->edges ? &batch->edges.exclude : NULL};
 	return GW_OK;
 }

@@ -1,12 +1,14 @@
 /* Mini-batches: the job that samples one, and the memory that holds it.
  *
- *   seeds -> blocks (all hops from memory, or hop by hop from the owners) -> fetches -> the view that the caller gets
+ *   [edges -> ends, negatives (batch_edges.h)] -> seeds -> blocks (all hops from memory, or hop by hop from the owners)
+ *                                              -> fetches -> the view that the caller gets
  *
  * A batch belongs to an engine and goes back to its list when released; its memory is kept and reused.
  */
 #ifndef GW_CLIENT_BATCH_H
 #define GW_CLIENT_BATCH_H
 
+#include "client/batch_edges.h"
 #include "client/fan_in.h"
 #include "client/gather.h"
 #include "client/hop.h"
@@ -27,14 +29,20 @@ struct gw_batch {
 	struct gw_batch *next_unused;
 	/* What to sample: the spec's copies. */
 	struct gw_blocks_spec spec;
-	uint32_t ntype;
+	bool of_edges;
+	struct gw_batch_edges edges; /* then: the seeds, and what they lead to */
+	bool asking;                 /* about edges */
+	struct gw_vec lists;         /* struct gw_seeds: types, then counts too, of seeds that are nodes */
+	uint32_t list_count;
 	struct gw_vec fanouts, fetches, seeds; /* int32_t; struct gw_fetch; int64_t */
 	uint32_t fetch_count;
 	uint64_t seed_count, seed, stream;
-	/* Set before submission, called in the engine: fills seeds and seed_count (the loader). May be NULL. */
+	/* Set before submission, called in the engine: fills seeds, seed_count and the lists' counts (the loader). May
+	 * be NULL. */
 	gw_status (*fill_seeds)(struct gw_batch *batch);
 	void *owner;
-	uint64_t number; /* the loader's */
+	uint64_t number;         /* the loader's */
+	struct gw_vec positions; /* uint64_t: the loader's, while it fills the seeds of several types */
 	/* The work. */
 	struct gw_blocks *blocks;
 	struct gw_relabel *relabel;
@@ -65,11 +73,19 @@ void gw_batches_free(struct gw_client *client);
 #define GW_SEEDS_MAX   (1u << 24) /* of one mini-batch */
 #define GW_FETCHES_MAX 256
 
-/* Whether a spec can be copied and followed. GW_INVALID, GW_RANGE, GW_LIMIT. */
-gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec);
+/* Seeds that a spec is for: lists of nodes, or, with list_count 0, those that the spec itself tells. */
+struct gw_seed_types {
+	const struct gw_seeds *lists;
+	uint32_t list_count;
+};
 
-/* Copies a spec into a batch; checks it. */
-gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec);
+/* Whether a spec can be copied and followed. GW_INVALID, GW_RANGE, GW_LIMIT, GW_UNSUPPORTED. */
+gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types);
+/* Whether lists are of different node types. GW_INVALID, GW_RANGE, GW_LIMIT. */
+gw_status gw_seed_types_check(const struct gw_client *client, struct gw_seed_types types);
+
+/* Copies a spec into a batch; checks it. What spec.edges points to stays the caller's. */
+gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types);
 
 /* The job of a batch: submit it to the batch's engine. */
 struct gw_job *gw_batch_job(struct gw_batch *batch);

@@ -1,6 +1,7 @@
 /* The job of a mini-batch: seeds, then hop after hop, then the fetches, each step ending in an event of the engine.
  *
- *   start -> [all lists in memory] gw_blocks_run_memory -----------------+
+ *   start -> [edges: ends, negatives (client/batch_edges.c)] -> seeds
+ *         -> [all lists in memory] gw_blocks_run_memory -----------------+
  *         -> [else] hop 0 -> ... -> hop n - 1 (client/hop.c) ------------+-> fetches (client/gather.c) -> end
  */
 #include "client/batch.h"
@@ -30,10 +31,11 @@ static void fill_view(struct gw_batch *batch)
 	for (uint32_t t = 0; t < meta->num_ntypes; t++)
 		batch->view_nodes[t] = gw_blocks_nodes(batch->blocks, t, &batch->view_node_counts[t]);
 	uint64_t seed_rows;
+	const uint32_t *rows = gw_blocks_seed_rows(batch->blocks, &seed_rows);
 	view->stream = batch->stream;
 	view->seed_count = batch->seed_count;
 	view->seeds = batch->seeds.data;
-	view->seed_rows = gw_blocks_seed_rows(batch->blocks, &seed_rows);
+	view->seed_rows = batch->of_edges ? NULL : rows;
 	view->hops = batch->spec.hops;
 	view->num_ntypes = meta->num_ntypes;
 	view->blocks = batch->view_blocks;
@@ -43,6 +45,13 @@ static void fill_view(struct gw_batch *batch)
 	view->fetch_count = batch->fetch_count;
 	view->rows = batch->view_rows;
 	view->row_counts = batch->view_row_counts;
+	view->seed_list_count = batch->list_count;
+	view->seed_lists = batch->lists.data;
+	view->edges = NULL;
+	if (batch->of_edges) {
+		gw_batch_edges_show(&batch->edges, rows);
+		view->edges = &batch->edges.view;
+	}
 }
 
 static struct gw_batch *batch_of_gathers(struct gw_fan_in *gathers)
@@ -94,6 +103,21 @@ static gw_status collect_edges(struct gw_batch *batch, struct gw_batch_fetch *wo
 	return GW_OK;
 }
 
+/* The seeds of a type. */
+static const int64_t *seeds_of(const struct gw_batch *batch, uint32_t type, uint64_t *count)
+{
+	*count = batch->of_edges ? batch->seed_count : 0;
+	const int64_t *ids = batch->seeds.data;
+	const struct gw_seeds *lists = batch->lists.data;
+	for (uint32_t i = 0; i < batch->list_count; i++) {
+		if (lists[i].type != type)
+			continue;
+		ids = lists[i].ids;
+		*count = lists[i].count;
+	}
+	return ids;
+}
+
 static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 {
 	const struct gw_fetch *fetch = &((const struct gw_fetch *)batch->fetches.data)[number];
@@ -105,8 +129,7 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	if (fetch->at == GW_AT_INPUTS) {
 		ids = gw_blocks_nodes(batch->blocks, fetch->tensor->type, &n);
 	} else if (fetch->at == GW_AT_SEEDS) {
-		ids = batch->seeds.data;
-		n = batch->seed_count;
+		ids = seeds_of(batch, fetch->tensor->type, &n);
 	} else {
 		status = collect_edges(batch, work, fetch->tensor->type, &n);
 		ids = work->ids.data;
@@ -169,16 +192,27 @@ static void batch_start_hop(struct gw_batch *batch)
 		     fanouts + (size_t)batch->hop_number * batch->engine->client->meta->num_etypes);
 }
 
-static void batch_start(struct gw_job *job)
+/* The lists' seeds lie one behind the other. */
+static void place_lists(struct gw_batch *batch)
 {
-	struct gw_batch *batch = (struct gw_batch *)job;
+	struct gw_seeds *lists = batch->lists.data;
+	const int64_t *at = batch->seeds.data;
+	if (batch->list_count == 1)
+		lists[0].count = batch->seed_count;
+	for (uint32_t i = 0; i < batch->list_count; i++) {
+		lists[i].ids = at;
+		at += lists[i].count;
+	}
+}
+
+/* The seeds are known: from here on edges and nodes go the same way. */
+static void batch_sample(struct gw_batch *batch)
+{
 	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
-	batch->hop_number = 0;
-	batch->fetching = false;
-	gw_status status = batch->fill_seeds ? batch->fill_seeds(batch) : GW_OK;
-	if (status == GW_OK)
-		status = gw_blocks_begin(batch->blocks, batch->relabel, &batch->spec, batch->seed, batch->stream,
-					 batch->ntype, batch->seeds.data, batch->seed_count);
+	const struct gw_seeds *seeds = batch->of_edges ? batch->edges.lists : batch->lists.data;
+	gw_status status =
+		gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed, batch->stream, seeds,
+				      batch->of_edges ? batch->edges.list_count : batch->list_count);
 	if (status == GW_OK && lists) {
 		status = gw_blocks_run_memory(batch->blocks, lists);
 		if (status == GW_OK) {
@@ -192,11 +226,54 @@ static void batch_start(struct gw_job *job)
 		batch_start_hop(batch);
 }
 
+static void batch_edges_done(struct gw_batch_edges *edges, gw_status status)
+{
+	struct gw_batch *batch = edges->owner;
+	batch->asking = false;
+	if (status == GW_OK)
+		batch_sample(batch);
+	else
+		batch_end(batch, status);
+}
+
+static void batch_ask(struct gw_batch *batch)
+{
+	struct gw_batch_edges *edges = &batch->edges;
+	edges->key = gw_draw_key(batch->seed, batch->stream, GW_DRAW_NEGATIVE, 0, edges->spec.etype);
+	edges->ids = batch->seeds.data;
+	edges->count = batch->seed_count;
+	edges->job = &batch->ticket.job;
+	edges->done = batch_edges_done;
+	edges->owner = batch;
+	batch->asking = true;
+	gw_batch_edges_start(edges);
+}
+
+static void batch_start(struct gw_job *job)
+{
+	struct gw_batch *batch = (struct gw_batch *)job;
+	batch->hop_number = 0;
+	batch->fetching = false;
+	batch->asking = false;
+	gw_status status = batch->fill_seeds ? batch->fill_seeds(batch) : GW_OK;
+	if (status != GW_OK) {
+		batch_end(batch, status);
+		return;
+	}
+	place_lists(batch);
+	if (batch->of_edges)
+		batch_ask(batch);
+	else
+		batch_sample(batch);
+}
+
 static void batch_cancel(struct gw_job *job)
 {
 	struct gw_batch *batch = (struct gw_batch *)job;
 	if (batch->fetching)
 		gw_fan_in_cancel(&batch->gathers);
+	else if (batch->asking)
+		gw_batch_edges_cancel(&batch->edges);
 	else
 		gw_hop_cancel(&batch->hop);
 }
@@ -220,33 +297,78 @@ static void finish_batch(struct gw_ticket *ticket, gw_status status)
 		gw_batch_give(batch);
 }
 
-static gw_status sample_submit(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
-			       uint64_t stream, const int64_t *seeds, uint64_t n, bool soon, struct gw_minibatch **out,
-			       struct gw_ticket **ticket)
+/* What a lone mini-batch is sampled from. */
+struct sample_call {
+	const struct gw_sample_spec *spec;
+	uint64_t seed, stream;
+	const struct gw_seeds *lists; /* of edges: one list */
+	uint32_t list_count;
+	bool typed; /* the lists tell the types; else the spec does */
+};
+
+static gw_status check_call(const struct gw_client *client, const struct sample_call *call, uint64_t *n)
+{
+	gw_status status = GW_OK;
+	*n = 0;
+	if (call->typed)
+		status = gw_seed_types_check(client, (struct gw_seed_types){call->lists, call->list_count});
+	for (uint32_t i = 0; i < call->list_count && status == GW_OK; i++) {
+		if (call->lists[i].count > GW_SEEDS_MAX || (*n += call->lists[i].count) > GW_SEEDS_MAX)
+			return gw_fail(GW_LIMIT, "%llu seeds in one mini-batch: at most %u",
+				       (unsigned long long)(*n > GW_SEEDS_MAX ? *n : call->lists[i].count),
+				       GW_SEEDS_MAX);
+	}
+	return status;
+}
+
+/* The spec and the seeds, copied into a batch. */
+static gw_status batch_take_call(struct gw_batch *batch, const struct sample_call *call, uint64_t n)
+{
+	struct gw_seed_types types = {call->lists, call->typed ? call->list_count : 0};
+	gw_status status = gw_batch_set_spec(batch, call->spec, types);
+	if (status == GW_OK && batch->of_edges)
+		status = gw_edge_seeds_check_ids(batch->engine->client, call->spec->edges);
+	if (status == GW_OK && batch->of_edges)
+		status = gw_edge_seeds_check_count(call->spec->edges, n);
+	if (status == GW_OK && batch->of_edges)
+		status = gw_batch_edges_keep_ids(&batch->edges);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&batch->seeds, n * 8);
+	if (status != GW_OK)
+		return status;
+	int64_t *seeds = batch->seeds.data;
+	for (uint32_t i = 0; i < call->list_count; i++) {
+		if (call->lists[i].count)
+			memcpy(seeds, call->lists[i].ids, call->lists[i].count * 8);
+		seeds += call->lists[i].count;
+		if (call->typed)
+			((struct gw_seeds *)batch->lists.data)[i].count = call->lists[i].count;
+	}
+	batch->seed_count = n;
+	return GW_OK;
+}
+
+static gw_status sample_submit(struct gw_client *client, const struct sample_call *call, bool soon,
+			       struct gw_minibatch **out, struct gw_ticket **ticket)
 {
 	*out = NULL;
 	*ticket = NULL;
-	if (n > GW_SEEDS_MAX)
-		return gw_fail(GW_LIMIT, "%llu seeds in one mini-batch: at most %u", (unsigned long long)n,
-			       GW_SEEDS_MAX);
+	uint64_t n = 0;
 	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = check_call(client, call, &n);
 	struct gw_batch *batch = NULL;
 	if (status == GW_OK)
 		status = gw_batch_take(gw_client_engine(client), &batch);
 	if (status != GW_OK)
 		return status;
-	status = gw_batch_set_spec(batch, spec);
-	if (status == GW_OK)
-		status = gw_vec_reserve(&batch->seeds, n * 8);
+	status = batch_take_call(batch, call, n);
 	if (status != GW_OK) {
 		gw_batch_give(batch);
 		return status;
 	}
-	if (n)
-		memcpy(batch->seeds.data, seeds, n * 8);
-	batch->seed_count = n;
-	batch->seed = seed;
-	batch->stream = stream;
+	batch->seed = call->seed;
+	batch->stream = call->stream;
 	batch->view.epoch = 0;
 	batch->view.step = 0;
 	batch->fill_seeds = NULL;
@@ -257,23 +379,65 @@ static gw_status sample_submit(struct gw_client *client, const struct gw_sample_
 	return GW_OK;
 }
 
+static gw_status sample_run(struct gw_client *client, const struct sample_call *call, struct gw_minibatch **out)
+{
+	struct gw_ticket *ticket;
+	gw_status status = sample_submit(client, call, true, out, &ticket);
+	return status == GW_OK ? gw_ticket_finish(ticket) : status;
+}
+
 gw_status gw_sample_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 			  const int64_t *seeds, uint64_t n, struct gw_minibatch **out, struct gw_ticket **ticket)
 {
-	return sample_submit(client, spec, seed, stream, seeds, n, false, out, ticket);
+	const struct gw_seeds list = {.ids = seeds, .count = n};
+	const struct sample_call call = {.spec = spec, .seed = seed, .stream = stream, .lists = &list, .list_count = 1};
+	return sample_submit(client, &call, false, out, ticket);
 }
 
 gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
 		    const int64_t *seeds, uint64_t n, struct gw_minibatch **out)
 {
-	struct gw_ticket *ticket;
-	gw_status status = sample_submit(client, spec, seed, stream, seeds, n, true, out, &ticket);
-	return status == GW_OK ? gw_ticket_finish(ticket) : status;
+	const struct gw_seeds list = {.ids = seeds, .count = n};
+	const struct sample_call call = {.spec = spec, .seed = seed, .stream = stream, .lists = &list, .list_count = 1};
+	return sample_run(client, &call, out);
+}
+
+gw_status gw_sample_lists_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
+				uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
+				struct gw_minibatch **out, struct gw_ticket **ticket)
+{
+	const struct sample_call call = {spec, seed, stream, lists, list_count, true};
+	return sample_submit(client, &call, false, out, ticket);
+}
+
+gw_status gw_sample_lists(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+			  const struct gw_seeds *lists, uint32_t list_count, struct gw_minibatch **out)
+{
+	const struct sample_call call = {spec, seed, stream, lists, list_count, true};
+	return sample_run(client, &call, out);
 }
 
 static struct gw_batch *batch_of(const struct gw_minibatch *minibatch)
 {
 	return (struct gw_batch *)((uintptr_t)minibatch - offsetof(struct gw_batch, view));
+}
+
+/* Of what batches of one node type do not have; theirs is as it was before there were others. */
+static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibatch)
+{
+	const struct gw_edge_batch *edges = minibatch->edges;
+	if (edges) {
+		uint64_t head[] = {edges->etype, edges->negatives, edges->negatives_each, edges->true_edges};
+		digest = gw_digest_add(digest, head, sizeof(head));
+		digest = gw_digest_add(digest, edges->src_rows, edges->count * 4);
+		digest = gw_digest_add(digest, edges->dst_rows, edges->count * 4);
+		return gw_digest_add(digest, edges->negative_rows, edges->count * edges->negatives_each * 4);
+	}
+	for (uint32_t i = 0; i < minibatch->seed_list_count && minibatch->seed_list_count > 1; i++) {
+		uint64_t head[] = {minibatch->seed_lists[i].type, minibatch->seed_lists[i].count};
+		digest = gw_digest_add(digest, head, sizeof(head));
+	}
+	return digest;
 }
 
 uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
@@ -282,7 +446,9 @@ uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 	const struct gw_fetch *fetches = batch->fetches.data;
 	size_t index_bytes = batch->spec.wide_indices ? 8 : 4;
 	uint64_t digest = gw_digest_add(0, minibatch->seeds, minibatch->seed_count * 8);
-	digest = gw_digest_add(digest, minibatch->seed_rows, minibatch->seed_count * 4);
+	if (!minibatch->edges)
+		digest = gw_digest_add(digest, minibatch->seed_rows, minibatch->seed_count * 4);
+	digest = digest_seeds(digest, minibatch);
 	for (uint32_t h = 0; h < minibatch->hops; h++) {
 		const struct gw_block *block = minibatch->blocks[h];
 		digest = gw_digest_add(digest, block->dst_counts, minibatch->num_ntypes * sizeof(uint64_t));

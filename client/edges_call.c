@@ -66,10 +66,9 @@ static void edges_done(struct gw_edges_op *op, gw_status status)
 static void edges_start(struct gw_job *job)
 {
 	struct edges_call *call = (struct edges_call *)job;
-	call->op.job = job;
 	call->op.done = edges_done;
 	call->op.owner = call;
-	gw_edges_op_start(&call->op, call->ask, call->etype, call->first, call->second, call->n);
+	gw_edges_op_start(&call->op, job, call->ask, call->etype, call->first, call->second, call->n);
 }
 
 static void edges_cancel(struct gw_job *job)

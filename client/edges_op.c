@@ -85,46 +85,36 @@ static gw_status collect_ids(struct gw_edges_op *op)
 	return GW_OK;
 }
 
-static void edges_finish_one(struct gw_edges_op *op)
+static struct gw_edges_op *op_of(struct gw_fan_in *answers)
 {
-	if (--op->open > 0)
-		return;
-	gw_status status = op->status;
-	if (status != GW_OK)
-		gw_fail_text(status, op->text);
-	else if (op->ask == GW_EDGE_IDS)
+	return (struct gw_edges_op *)((char *)answers - offsetof(struct gw_edges_op, answers));
+}
+
+static void answers_done(struct gw_fan_in *answers, gw_status status)
+{
+	struct gw_edges_op *op = op_of(answers);
+	if (status == GW_OK && op->ask == GW_EDGE_IDS)
 		status = collect_ids(op);
 	op->done(op, status);
 }
 
-static void edges_note_failure(struct gw_edges_op *op, gw_status status)
+static void answers_cancel(struct gw_fan_in *answers)
 {
-	if (op->status != GW_OK)
-		return;
-	op->status = status;
-	memcpy(op->text, gw_last_error(), sizeof(op->text));
-}
-
-void gw_edges_op_cancel(struct gw_edges_op *op)
-{
-	op->open++; /* until all are told */
-	gw_fail(GW_CANCELLED, "cancelled");
-	edges_note_failure(op, GW_CANCELLED);
+	struct gw_edges_op *op = op_of(answers);
 	for (uint32_t p = 0; p < meta_of(op)->num_parts; p++) {
 		if (op->shares[p].request.owner && !op->shares[p].request.cancelled)
 			gw_link_cancel(&op->shares[p].request);
 	}
-	edges_finish_one(op);
+}
+
+void gw_edges_op_cancel(struct gw_edges_op *op)
+{
+	gw_fan_in_cancel(&op->answers);
 }
 
 static void share_end(struct gw_edges_share *share, gw_status status)
 {
-	struct gw_edges_op *op = share->op;
-	if (status != GW_OK && op->status == GW_OK) {
-		edges_note_failure(op, status);
-		gw_edges_op_cancel(op);
-	}
-	edges_finish_one(op);
+	gw_fan_in_end_one(&share->op->answers, status);
 }
 
 /* --- Answers. --- */
@@ -208,7 +198,7 @@ static void share_replied(struct gw_link_op *request, gw_status status, const st
 	request->owner = NULL;
 	if (status == GW_OK)
 		status = take_reply(share, completion);
-	if (status != GW_OK || share->op->status != GW_OK || share->answered == share->count)
+	if (status != GW_OK || share->op->answers.status != GW_OK || share->answered == share->count)
 		share_end(share, status);
 	else
 		share_ask(share);
@@ -254,7 +244,7 @@ static void share_ask(struct gw_edges_share *share)
 	share->request.call = GW_OP_EDGES;
 	share->request.request = call;
 	share->request.request_bytes = (uint32_t)bytes;
-	share->request.job = op->job;
+	share->request.job = op->answers.job;
 	share->request.done = share_replied;
 	share->request.owner = share;
 	gw_link_post(op->engine->part_links[share->part], &share->request);
@@ -372,8 +362,8 @@ static gw_status edges_prepare(struct gw_edges_op *op)
 	return split_questions(op);
 }
 
-void gw_edges_op_start(struct gw_edges_op *op, enum gw_edge_ask ask, uint32_t etype, const int64_t *first,
-		       const int64_t *second, uint64_t n)
+void gw_edges_op_start(struct gw_edges_op *op, struct gw_job *job, enum gw_edge_ask ask, uint32_t etype,
+		       const int64_t *first, const int64_t *second, uint64_t n)
 {
 	op->ask = ask;
 	op->etype = etype;
@@ -381,21 +371,18 @@ void gw_edges_op_start(struct gw_edges_op *op, enum gw_edge_ask ask, uint32_t et
 	op->questions[1] = second;
 	op->n = n;
 	op->id_count = 0;
-	op->status = GW_OK;
-	op->open = 1; /* until all are asked */
+	gw_fan_in_begin(&op->answers, job, answers_cancel, answers_done);
 	gw_status status = edges_prepare(op);
-	if (status != GW_OK)
-		edges_note_failure(op, status);
-	for (uint32_t p = 0; p < meta_of(op)->num_parts && op->status == GW_OK; p++) {
+	for (uint32_t p = 0; p < meta_of(op)->num_parts && status == GW_OK && op->answers.status == GW_OK; p++) {
 		struct gw_edges_share *share = &op->shares[p];
 		if (share->count == 0)
 			continue;
 		const struct gw_adjacency *lists = lists_of(share);
-		op->open++;
+		gw_fan_in_add(&op->answers);
 		if (lists)
 			share_end(share, share_look_up(share, lists));
 		else
 			share_ask(share);
 	}
-	edges_finish_one(op);
+	gw_fan_in_end_one(&op->answers, status);
 }

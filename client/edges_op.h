@@ -10,6 +10,7 @@
 #define GW_CLIENT_EDGES_OP_H
 
 #include "client/client.h"
+#include "client/fan_in.h"
 #include "client/link.h"
 #include "core/base/vec.h"
 #include "protocol/edge_call.h"
@@ -19,7 +20,6 @@ struct gw_edges_share; /* the questions of one owner */
 /* Reused from call to call; allocates only while it grows. Belongs to an engine's jobs. */
 struct gw_edges_op {
 	struct gw_engine *engine;
-	struct gw_job *job; /* the operation that it is a step of */
 	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
 	void (*done)(struct gw_edges_op *op, gw_status status);
 	void *owner;
@@ -33,18 +33,16 @@ struct gw_edges_op {
 	const int64_t *questions[2]; /* edge ids; or sources and destinations */
 	uint64_t n;
 	struct gw_edges_share *shares; /* [num_parts] */
-	uint32_t open;
-	gw_status status;
-	char text[GW_ERROR_TEXT_MAX];
+	struct gw_fan_in answers;
 };
 
 gw_status gw_edges_op_init(struct gw_edges_op *op, struct gw_engine *engine);
 void gw_edges_op_free(struct gw_edges_op *op);
 
-/* Asks. first, second: edge ids and NULL for GW_EDGE_ENDS; sources and destinations else; they stay the caller's until
- * done. GW_RANGE names the first question that is about no edge or no node. */
-void gw_edges_op_start(struct gw_edges_op *op, enum gw_edge_ask ask, uint32_t etype, const int64_t *first,
-		       const int64_t *second, uint64_t n);
+/* Asks, as a step of a job. first, second: edge ids and NULL for GW_EDGE_ENDS; sources and destinations else; they stay
+ * the caller's until done. GW_RANGE names the first question that is about no edge or no node. */
+void gw_edges_op_start(struct gw_edges_op *op, struct gw_job *job, enum gw_edge_ask ask, uint32_t etype,
+		       const int64_t *first, const int64_t *second, uint64_t n);
 
 /* Makes it end soon; done is still called. */
 void gw_edges_op_cancel(struct gw_edges_op *op);

@@ -1,7 +1,7 @@
 /* The loader: a stream of mini-batches, sampled ahead by the client's engines, in order.
  *
  *   number k = start + 0, 1, ... -> (epoch, step) -> global batch g = step * world + rank
- *                                -> seeds by the keyed permutation
+ *                                -> seeds by the keyed permutation: nodes, of one or several types, or edges
  *
  * Batch k is sampled by engine k mod engines and waits in slot k mod depth until gw_loader_next comes for it; then the
  * slot takes batch k + depth. Which thread samples what has no influence on what is sampled.
@@ -15,14 +15,19 @@
 #include "core/base/digest.h"
 #include "core/base/rng.h"
 
-#define DEPTH_MAX  256
-#define SEEDS_MAX  (1ull << 62) /* that a permutation goes over */
-#define EPOCHS_MAX (1ull << 62) /* times steps: numbers of batches do not wrap around */
+#define BATCH_DEFAULT 1000
+#define DEPTH_MAX     256
+#define SEEDS_MAX     (1ull << 62) /* that a permutation goes over */
+#define EPOCHS_MAX    (1ull << 62) /* times steps: numbers of batches do not wrap around */
 
 struct gw_loader {
 	struct gw_client *client;
-	struct gw_sample_spec spec; /* fanouts and fetches are copies */
-	struct gw_vec fanouts, fetches, ids;
+	struct gw_sample_spec spec; /* all that it points to is a copy, but for ids of reverses */
+	struct gw_edge_seeds edges; /* of the spec, or nothing */
+	struct gw_vec fanouts, fetches, negative_ids;
+	struct gw_vec ids;   /* int64_t: of all lists, one behind the other */
+	struct gw_vec lists; /* struct gw_seeds: their ids are in `ids`, or NULL: every node (edge) of the type */
+	uint32_t list_count;
 	uint64_t id_count, steps, seed, plan;
 	uint32_t batch_size, world, rank, depth;
 	enum gw_last_batch last;
@@ -35,33 +40,77 @@ struct gw_loader {
 	char (*slot_text)[GW_ERROR_TEXT_MAX];
 };
 
+/* What an epoch's permutation is keyed by: nodes of one type; edges; nodes of several types. */
+static uint64_t shuffle_key(const struct gw_loader *loader, uint64_t epoch)
+{
+	if (loader->spec.edges)
+		return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, 1, loader->spec.edges->etype);
+	return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, loader->list_count > 1 ? 2 : 0, loader->spec.ntype);
+}
+
+static int64_t id_in(const struct gw_seeds *list, uint64_t at)
+{
+	return list->ids ? list->ids[at] : (int64_t)at;
+}
+
+/* The seeds of several types: those of the first list, then those of the second ...; each in the batch's order.
+ * positions: of the batch's seeds in all lists. */
+static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, const uint64_t *positions, uint64_t n)
+{
+	const struct gw_seeds *from = loader->lists.data;
+	struct gw_seeds *to = batch->lists.data;
+	int64_t *seeds = batch->seeds.data;
+	uint64_t first = 0, at = 0;
+	for (uint32_t l = 0; l < loader->list_count; l++) {
+		uint64_t before = at;
+		for (uint64_t i = 0; i < n; i++) {
+			if (positions[i] >= first && positions[i] - first < from[l].count)
+				seeds[at++] = id_in(&from[l], positions[i] - first);
+		}
+		to[l].count = at - before;
+		first += from[l].count;
+	}
+}
+
 /* The seeds of a batch, in the engine. */
 static gw_status fill_seeds(struct gw_batch *batch)
 {
 	const struct gw_loader *loader = batch->owner;
+	const struct gw_seeds *lists = loader->lists.data;
+	bool several = loader->list_count > 1;
 	uint64_t epoch = batch->number / loader->steps, step = batch->number % loader->steps;
 	uint64_t global = step * loader->world + loader->rank, begin = global * loader->batch_size;
 	uint64_t n = loader->batch_size;
 	if (loader->last == GW_LAST_SHORT && begin + n > loader->id_count)
 		n = loader->id_count - begin;
-	if (gw_vec_reserve(&batch->seeds, n * 8) != GW_OK)
+	if (gw_vec_reserve(&batch->seeds, n * 8) != GW_OK ||
+	    (several && gw_vec_reserve(&batch->positions, n * 8) != GW_OK))
 		return GW_NO_MEMORY;
-	uint64_t key = gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, 0, loader->spec.ntype);
-	struct gw_permutation permutation = gw_permutation_begin(key, loader->id_count);
-	const int64_t *ids = loader->ids.data;
+	struct gw_permutation permutation = gw_permutation_begin(shuffle_key(loader, epoch), loader->id_count);
 	int64_t *seeds = batch->seeds.data;
+	uint64_t *positions = batch->positions.data;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t at = (begin + i) % loader->id_count;
 		if (loader->shuffle)
 			at = gw_permutation_at(&permutation, at);
-		seeds[i] = ids ? ids[at] : (int64_t)at;
+		if (several)
+			positions[i] = at;
+		else
+			seeds[i] = id_in(lists, at);
 	}
+	if (several)
+		fill_lists(loader, batch, positions, n);
 	batch->seed_count = n;
 	batch->seed = loader->seed;
 	batch->stream = gw_mix64(gw_mix64(epoch + 0x9e3779b97f4a7c15ull) ^ global);
 	batch->view.epoch = epoch;
 	batch->view.step = step;
 	return GW_OK;
+}
+
+static struct gw_seed_types types_of(const struct gw_loader *loader)
+{
+	return (struct gw_seed_types){loader->lists.data, loader->list_count > 1 ? loader->list_count : 0};
 }
 
 /* The loader takes its batches out of the ticket itself. */
@@ -78,7 +127,7 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	struct gw_engine *engine = &loader->client->engines[number % loader->client->engine_count];
 	gw_status status = gw_batch_take(engine, &batch);
 	if (status == GW_OK) {
-		status = gw_batch_set_spec(batch, &loader->spec);
+		status = gw_batch_set_spec(batch, &loader->spec, types_of(loader));
 		if (status != GW_OK)
 			gw_batch_give(batch);
 	}
@@ -96,10 +145,46 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
+/* Whether the ids of a list are nodes of a type, or edges. */
+static gw_status loader_check_ids(const struct gw_seeds *list, const struct gw_type_info *type)
+{
+	for (uint64_t i = 0; list->ids && i < list->count; i++) {
+		if ((uint64_t)list->ids[i] >= type->count)
+			return gw_fail(GW_RANGE, "seed %lld at position %llu: %s has ids 0 to %lld",
+				       (long long)list->ids[i], (unsigned long long)i, type->name,
+				       (long long)type->count - 1);
+	}
+	return GW_OK;
+}
+
+static gw_status check_seeds(const struct gw_client *client, const struct gw_loader_options *options)
+{
+	const struct gw_sample_spec *spec = &options->spec;
+	const struct gw_seeds alone = {.ids = options->ids, .count = options->id_count};
+	uint32_t batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
+	gw_status status = GW_OK;
+	if (options->lists && options->ids)
+		return gw_fail(GW_INVALID, "the seeds are given as ids, and as lists too: give one of them");
+	if (spec->edges) {
+		status = gw_edge_seeds_check_ids(client, spec->edges);
+		if (status == GW_OK)
+			status = gw_edge_seeds_check_count(spec->edges, batch_size);
+		return status == GW_OK ? loader_check_ids(&alone, &client->etypes[spec->edges->etype]) : status;
+	}
+	if (!options->lists)
+		return loader_check_ids(&alone, &client->ntypes[spec->ntype]);
+	for (uint32_t i = 0; i < options->list_count && status == GW_OK; i++)
+		status = loader_check_ids(&options->lists[i], &client->ntypes[options->lists[i].type]);
+	return status;
+}
+
 static gw_status check_options(const struct gw_client *client, const struct gw_loader_options *options)
 {
 	uint32_t world = options->world ? options->world : 1;
-	gw_status status = gw_spec_check(client, &options->spec);
+	const struct gw_seed_types types = {options->lists, options->lists ? options->list_count : 0};
+	gw_status status = options->lists ? gw_seed_types_check(client, types) : GW_OK;
+	if (status == GW_OK)
+		status = gw_spec_check(client, &options->spec, types);
 	if (status != GW_OK)
 		return status;
 	if (options->rank >= world)
@@ -110,17 +195,7 @@ static gw_status check_options(const struct gw_client *client, const struct gw_l
 		return gw_fail(GW_RANGE, "depth %u: at most %u", options->depth, DEPTH_MAX);
 	if ((unsigned)options->last > GW_LAST_SHORT)
 		return gw_fail(GW_INVALID, "last = %u: it is wrap, drop or short", (unsigned)options->last);
-	if (options->last == GW_LAST_SHORT && world > 1)
-		return gw_fail(GW_INVALID, "a short last batch needs a world of one: with %u ranks, wrap or drop",
-			       world);
-	uint64_t nodes = client->meta->ntypes[options->spec.ntype].count;
-	for (uint64_t i = 0; options->ids && i < options->id_count; i++) {
-		if ((uint64_t)options->ids[i] >= nodes)
-			return gw_fail(GW_RANGE, "seed %lld at position %llu: %s has ids 0 to %lld",
-				       (long long)options->ids[i], (unsigned long long)i,
-				       client->ntypes[options->spec.ntype].name, (long long)nodes - 1);
-	}
-	return GW_OK;
+	return check_seeds(client, options);
 }
 
 static gw_status copy_in(struct gw_vec *vec, const void *from, size_t bytes)
@@ -143,59 +218,130 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 				 loader->world,
 				 loader->last};
 	uint64_t digest = gw_digest(plan, sizeof(plan));
-	if (loader->ids.data)
-		digest = gw_digest_add(digest, loader->ids.data, loader->id_count * sizeof(int64_t));
+	const struct gw_seeds *lists = loader->lists.data;
+	for (uint32_t i = 0; i < loader->list_count; i++) {
+		const uint64_t head[] = {i, lists[i].type, lists[i].count, lists[i].ids != NULL};
+		if (loader->list_count > 1)
+			digest = gw_digest_add(digest, head, sizeof(head));
+		if (lists[i].ids)
+			digest = gw_digest_add(digest, lists[i].ids, lists[i].count * sizeof(int64_t));
+	}
+	if (loader->spec.edges) {
+		const uint64_t edges[] = {1, loader->edges.etype};
+		digest = gw_digest_add(digest, edges, sizeof(edges));
+	}
 	return digest ? digest : 1;
+}
+
+/* The lists of the options, or the one that its ids are, or every node or edge of the spec's type. */
+static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_options *options)
+{
+	const struct gw_graph_meta *meta = loader->client->meta;
+	const struct gw_seeds alone = {.type = options->spec.ntype, .ids = options->ids, .count = options->id_count};
+	const struct gw_seeds *from = options->lists ? options->lists : &alone;
+	loader->list_count = options->lists ? options->list_count : 1;
+	gw_status status = copy_in(&loader->lists, from, loader->list_count * sizeof(*from));
+	struct gw_seeds *lists = loader->lists.data;
+	uint64_t copied = 0;
+	for (uint32_t i = 0; i < loader->list_count && status == GW_OK; i++)
+		copied += lists[i].ids ? lists[i].count : 0;
+	if (status == GW_OK)
+		status = gw_vec_reserve(&loader->ids, copied * sizeof(int64_t));
+	if (status != GW_OK)
+		return status;
+	int64_t *at = loader->ids.data;
+	for (uint32_t i = 0; i < loader->list_count; i++) {
+		if (!lists[i].ids)
+			lists[i].count = loader->spec.edges ? meta->etypes[loader->edges.etype].count
+							    : meta->ntypes[lists[i].type].count;
+		else if (lists[i].count)
+			lists[i].ids = memcpy(at, lists[i].ids, lists[i].count * sizeof(int64_t));
+		at += lists[i].ids ? lists[i].count : 0;
+		loader->id_count += lists[i].count;
+	}
+	if (options->lists)
+		loader->spec.ntype = options->lists[0].type;
+	return GW_OK;
+}
+
+/* The spec and what it points to. */
+static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_sample_spec *spec)
+{
+	loader->spec = *spec;
+	gw_status status = copy_in(&loader->fanouts, spec->fanouts,
+				   (size_t)spec->hops * loader->client->meta->num_etypes * sizeof(int32_t));
+	if (status == GW_OK)
+		status = copy_in(&loader->fetches, spec->fetches, spec->fetch_count * sizeof(struct gw_fetch));
+	loader->spec.fanouts = loader->fanouts.data;
+	loader->spec.fetches = loader->fetches.data;
+	if (status != GW_OK || !spec->edges)
+		return status;
+	loader->edges = *spec->edges;
+	loader->spec.edges = &loader->edges;
+	if (!spec->edges->negative_ids)
+		return GW_OK;
+	status = copy_in(&loader->negative_ids, spec->edges->negative_ids,
+			 spec->edges->negative_id_count * sizeof(int64_t));
+	loader->edges.negative_ids = loader->negative_ids.data;
+	return status;
+}
+
+/* Steps of an epoch of a rank; *most: of the rank that has the most. */
+static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
+{
+	uint64_t per_step = (uint64_t)loader->batch_size * loader->world;
+	*most = loader->last == GW_LAST_DROP ? loader->id_count / per_step
+					     : (loader->id_count + per_step - 1) / per_step;
+	if (loader->last != GW_LAST_SHORT)
+		return *most;
+	uint64_t batches = (loader->id_count + loader->batch_size - 1) / loader->batch_size;
+	return batches > loader->rank ? (batches - loader->rank + loader->world - 1) / loader->world : 0;
+}
+
+/* Where to begin: from the state of a loader of any rank. */
+static gw_status take_start(struct gw_loader *loader, const struct gw_loader_state *start, uint64_t most)
+{
+	loader->plan = digest_plan(loader);
+	if (start->plan && start->plan != loader->plan)
+		return gw_fail(GW_INVALID, "the start is the state of a loader with another graph, other seeds, "
+					   "another seed, shuffle, batch size, world or last batch");
+	if (start->step > most)
+		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
+			       (unsigned long long)start->step, (unsigned long long)most);
+	if (start->epoch > EPOCHS_MAX / most)
+		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
+			       (unsigned long long)start->epoch);
+	/* Another rank may have one step more: this one has ended its epoch then. */
+	loader->first = start->epoch * loader->steps + (start->step < loader->steps ? start->step : loader->steps);
+	loader->next = loader->first;
+	loader->ended_epoch = start->epoch;
+	return GW_OK;
 }
 
 static gw_status loader_take_options(struct gw_loader *loader, const struct gw_loader_options *options)
 {
-	const struct gw_graph_meta *meta = loader->client->meta;
-	loader->spec = options->spec;
-	loader->batch_size = options->batch_size ? options->batch_size : 1000;
+	loader->batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
 	loader->world = options->world ? options->world : 1;
 	loader->rank = options->rank;
 	loader->depth = options->depth ? options->depth : 4;
 	loader->last = options->last;
 	loader->shuffle = options->shuffle;
 	loader->seed = options->seed;
-	loader->id_count = options->ids ? options->id_count : meta->ntypes[options->spec.ntype].count;
-	gw_status status = copy_in(&loader->fanouts, options->spec.fanouts,
-				   (size_t)options->spec.hops * meta->num_etypes * sizeof(int32_t));
+	gw_status status = loader_take_spec(loader, &options->spec);
 	if (status == GW_OK)
-		status = copy_in(&loader->fetches, options->spec.fetches,
-				 options->spec.fetch_count * sizeof(struct gw_fetch));
-	if (status == GW_OK && options->ids)
-		status = copy_in(&loader->ids, options->ids, options->id_count * sizeof(int64_t));
+		status = take_lists(loader, options);
 	if (status != GW_OK)
 		return status;
 	if (loader->id_count > SEEDS_MAX)
 		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
-	loader->spec.fanouts = loader->fanouts.data;
-	loader->spec.fetches = loader->fetches.data;
-
-	uint64_t per_step = (uint64_t)loader->batch_size * loader->world;
-	loader->steps = loader->last == GW_LAST_DROP ? loader->id_count / per_step
-						     : (loader->id_count + per_step - 1) / per_step;
-	if (loader->steps == 0)
-		return gw_fail(GW_INVALID,
-			       "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
-			       (unsigned long long)loader->id_count, (unsigned long long)per_step, loader->batch_size,
-			       loader->world);
-	loader->plan = digest_plan(loader);
-	if (options->start.plan && options->start.plan != loader->plan)
-		return gw_fail(GW_INVALID, "the start is the state of a loader with another graph, other seeds, "
-					   "another seed, shuffle, batch size, world or last batch");
-	if (options->start.step > loader->steps)
-		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
-			       (unsigned long long)options->start.step, (unsigned long long)loader->steps);
-	if (options->start.epoch > EPOCHS_MAX / loader->steps)
-		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
-			       (unsigned long long)options->start.epoch);
-	loader->first = options->start.epoch * loader->steps + options->start.step;
-	loader->next = loader->first;
-	loader->ended_epoch = options->start.epoch;
-	return GW_OK;
+	uint64_t most;
+	loader->steps = count_steps(loader, &most);
+	if (most == 0)
+		return gw_fail(
+			GW_INVALID, "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
+			(unsigned long long)loader->id_count, (unsigned long long)loader->batch_size * loader->world,
+			loader->batch_size, loader->world);
+	return take_start(loader, &options->start, most);
 }
 
 gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options, struct gw_loader **out)
@@ -222,7 +368,7 @@ gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_option
 		gw_loader_close(loader);
 		return status;
 	}
-	for (uint32_t i = 0; i < loader->depth; i++)
+	for (uint32_t i = 0; i < loader->depth && loader->steps; i++)
 		fill_slot(loader, loader->first + i);
 	*out = loader;
 	return GW_OK;
@@ -239,6 +385,10 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	gw_status status = gw_client_check(loader->client);
 	if (status != GW_OK)
 		return status;
+	if (loader->steps == 0) { /* other ranks have all batches */
+		loader->ended_epoch++;
+		return gw_fail(GW_END, "the epoch is over: no batch of it is this rank's");
+	}
 	if (loader->next % loader->steps == 0 && loader->next / loader->steps > loader->ended_epoch) {
 		loader->ended_epoch = loader->next / loader->steps;
 		return gw_fail(GW_END, "the epoch is over");
@@ -273,6 +423,10 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 
 void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state *state)
 {
+	if (loader->steps == 0) {
+		*state = (struct gw_loader_state){.epoch = loader->ended_epoch, .plan = loader->plan};
+		return;
+	}
 	/* After an epoch's last batch the state names the next epoch only once GW_END has been told. */
 	uint64_t epoch = loader->next / loader->steps;
 	bool at_end = loader->next % loader->steps == 0 && epoch > loader->ended_epoch;
@@ -300,6 +454,8 @@ void gw_loader_close(struct gw_loader *loader)
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);
 	gw_vec_free(&loader->ids);
+	gw_vec_free(&loader->lists);
+	gw_vec_free(&loader->negative_ids);
 	gw_free(loader->slots);
 	gw_free(loader->slot_status);
 	gw_free(loader->slot_text);

@@ -321,7 +321,7 @@ static gw_status find_lists(struct neighbours_call *call)
 	return GW_OK;
 }
 
-static gw_status check_call(const struct gw_client *client, const struct neighbours_call *wanted)
+static gw_status neighbours_check(const struct gw_client *client, const struct neighbours_call *wanted)
 {
 	const struct gw_neighbours_spec *spec = &wanted->spec;
 	if (spec->etype >= client->meta->num_etypes)
@@ -344,7 +344,7 @@ static gw_status neighbours_submit(struct gw_client *client, const struct neighb
 		*wanted->out = NULL;
 	gw_status status = gw_client_check(client);
 	if (status == GW_OK)
-		status = check_call(client, wanted);
+		status = neighbours_check(client, wanted);
 	if (status != GW_OK)
 		return status;
 	struct neighbours_call *call = gw_malloc(sizeof(*call));

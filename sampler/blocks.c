@@ -49,18 +49,19 @@ void gw_blocks_destroy(struct gw_blocks *blocks)
 	gw_pick_scratch_free(&blocks->scratch);
 	gw_vec_free(&blocks->fanouts);
 	gw_vec_free(&blocks->seed_rows);
+	gw_vec_free(&blocks->kept_counts);
+	gw_vec_free(&blocks->kept_edges);
+	gw_vec_free(&blocks->kept_neighbours);
 	gw_vec_free(&blocks->counts);
 	gw_vec_free(&blocks->edges);
 	gw_free(blocks);
 }
 
-static gw_status check_spec(const struct gw_blocks *blocks, const struct gw_blocks_spec *spec, uint32_t ntype)
+static gw_status check_spec(const struct gw_blocks *blocks, const struct gw_blocks_spec *spec)
 {
 	const struct gw_graph_meta *meta = blocks->meta;
 	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
 		return gw_fail(GW_INVALID, "%u hops: give 1 to %d", spec->hops, GW_HOPS_MAX);
-	if (ntype >= meta->num_ntypes)
-		return gw_fail(GW_INVALID, "node type %u: the graph has %u", ntype, meta->num_ntypes);
 	for (uint32_t hop = 0; hop < spec->hops; hop++) {
 		for (uint32_t etype = 0; etype < meta->num_etypes; etype++) {
 			int32_t fanout = spec->fanouts[(size_t)hop * meta->num_etypes + etype];
@@ -110,37 +111,58 @@ static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec
 	return make_arrays(blocks);
 }
 
-gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
-			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n)
+/* Numbers the seeds of a list; their rows follow those of the lists before it. */
+static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *list)
+{
+	const struct gw_graph_meta *meta = blocks->meta;
+	if (list->type >= meta->num_ntypes)
+		return gw_fail(GW_INVALID, "node type %u: the graph has %u", list->type, meta->num_ntypes);
+	if (list->count > INT32_MAX || blocks->seed_count + list->count > INT32_MAX)
+		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^31 - 1 in a batch",
+			       (unsigned long long)(blocks->seed_count + list->count));
+	gw_status status = gw_vec_reserve(&blocks->seed_rows, (blocks->seed_count + list->count) * sizeof(uint32_t));
+	if (status || !list->count)
+		return status;
+	struct gw_relabel_source source = {.ids = (const uint64_t *)list->ids};
+	status = gw_relabel_run(blocks->relabel, &blocks->nodes[list->type], source, list->count,
+				(uint32_t *)blocks->seed_rows.data + blocks->seed_count, false);
+	if (status)
+		return gw_context(status, "seeds of node type %s", meta->ntypes[list->type].name);
+	blocks->seed_count += list->count;
+	return GW_OK;
+}
+
+gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
+				uint64_t seed, uint64_t stream, const struct gw_seeds *lists, uint32_t list_count)
 {
 	blocks->state = GW_BLOCKS_IDLE;
 	blocks->hops_done = blocks->edges_done = 0;
 	blocks->seed_count = blocks->edge_count = 0;
 	for (uint32_t t = 0; t < blocks->meta->num_ntypes; t++)
 		blocks->nodes[t].count = 0;
-	gw_status status = check_spec(blocks, spec, ntype);
-	if (!status && n > INT32_MAX)
-		status = gw_fail(GW_LIMIT, "%llu seeds: at most 2^31 - 1 in a batch", (unsigned long long)n);
+	gw_status status = check_spec(blocks, spec);
 	if (!status)
 		status = take_spec(blocks, spec);
 	for (uint32_t t = 0; t < blocks->meta->num_ntypes && !status; t++)
 		status = gw_vec_reserve(&blocks->nodes[t].ids, sizeof(uint64_t)); /* so that a list is never NULL */
-	if (!status)
-		status = gw_vec_reserve(&blocks->seed_rows, n * sizeof(uint32_t));
 	if (status)
 		return status;
 	blocks->relabel = relabel;
 	blocks->seed = seed;
 	blocks->stream = stream;
 	gw_relabel_clear(relabel);
-	struct gw_relabel_source source = {.ids = (const uint64_t *)seeds};
-	if (n)
-		status = gw_relabel_run(relabel, &blocks->nodes[ntype], source, n, blocks->seed_rows.data, false);
-	if (status)
-		return gw_context(status, "seeds of node type %s", blocks->meta->ntypes[ntype].name);
-	blocks->seed_count = n;
-	blocks->state = GW_BLOCKS_BEGUN;
-	return GW_OK;
+	for (uint32_t i = 0; i < list_count && !status; i++)
+		status = number_seeds(blocks, &lists[i]);
+	if (!status)
+		blocks->state = GW_BLOCKS_BEGUN;
+	return status;
+}
+
+gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
+			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n)
+{
+	const struct gw_seeds list = {.type = ntype, .ids = seeds, .count = n};
+	return gw_blocks_begin_lists(blocks, relabel, spec, seed, stream, &list, 1);
 }
 
 struct gw_pick_rule gw_blocks_rule(const struct gw_blocks *blocks, uint32_t etype)
@@ -208,11 +230,44 @@ gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more)
 			      edges * (blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t)));
 }
 
-gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
-			const uint64_t *neighbours, uint64_t edge_start)
+/* What a run has once the excluded edges are dropped: in the object's own arrays, positions as edge ids. */
+struct kept_run {
+	const uint32_t *counts;
+	const uint64_t *edges, *neighbours;
+};
+
+static gw_status drop_excluded(struct gw_blocks *blocks, uint64_t n, struct kept_run *run, uint64_t edge_start)
+{
+	uint32_t etype = gw_blocks_edges_now(blocks)->etype;
+	uint64_t rows, total = 0, from = 0, to = 0;
+	const uint64_t *vertices = gw_blocks_frontier(blocks, etype, &rows) + blocks->rows_done;
+	for (uint64_t i = 0; i < n; i++)
+		total += run->counts[i];
+	if (gw_vec_reserve(&blocks->kept_counts, n * sizeof(uint32_t)) != GW_OK ||
+	    gw_vec_reserve(&blocks->kept_edges, total * sizeof(uint64_t)) != GW_OK ||
+	    gw_vec_reserve(&blocks->kept_neighbours, total * sizeof(uint64_t)) != GW_OK)
+		return GW_NO_MEMORY;
+	uint32_t *counts = blocks->kept_counts.data;
+	uint64_t *edges = blocks->kept_edges.data, *neighbours = blocks->kept_neighbours.data;
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t first = to;
+		for (uint64_t end = from + run->counts[i]; from < end; from++) {
+			uint64_t edge = run->edges[from] + edge_start;
+			if (gw_exclude_has(blocks->spec.exclude, etype, edge, run->neighbours[from], vertices[i]))
+				continue;
+			edges[to] = edge;
+			neighbours[to++] = run->neighbours[from];
+		}
+		counts[i] = (uint32_t)(to - first);
+	}
+	*run = (struct kept_run){counts, edges, neighbours};
+	return GW_OK;
+}
+
+static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
+			  const uint64_t *neighbours, uint64_t edge_start)
 {
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
-	assert(blocks->state == GW_BLOCKS_IN_EDGES && n <= edges->dst_count - blocks->rows_done);
 	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
 	int64_t *indptr = (int64_t *)arrays->indptr.data + blocks->rows_done;
 	uint64_t total = 0;
@@ -238,6 +293,18 @@ gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *co
 	if (status)
 		return gw_context(status, "neighbours by edge type %s", blocks->meta->etypes[edges->etype].folder);
 	return GW_OK;
+}
+
+gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
+			const uint64_t *neighbours, uint64_t edge_start)
+{
+	const struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
+	assert(blocks->state == GW_BLOCKS_IN_EDGES && n <= edges->dst_count - blocks->rows_done);
+	struct kept_run run = {counts, positions, neighbours};
+	if (!gw_exclude_concerns(blocks->spec.exclude, edges->etype))
+		return add_kept(blocks, n, counts, positions, neighbours, edge_start);
+	gw_status status = drop_excluded(blocks, n, &run, edge_start);
+	return status ? status : add_kept(blocks, n, run.counts, run.edges, run.neighbours, 0);
 }
 
 gw_status gw_blocks_edges_end(struct gw_blocks *blocks)

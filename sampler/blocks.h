@@ -11,9 +11,11 @@
 #define GW_SAMPLER_BLOCKS_H
 
 #include <graphwire/block.h>
+#include <graphwire/edges.h>
 
 #include "core/base/idmap.h"
 #include "core/graph/meta.h"
+#include "sampler/exclude.h"
 #include "sampler/pick.h"
 
 #define GW_HOPS_MAX 16
@@ -23,7 +25,8 @@ struct gw_blocks_spec {
 	uint32_t hops;          /* 1 to GW_HOPS_MAX */
 	const int32_t *fanouts; /* [hops][num_etypes]: GW_FANOUT_ALL, 0 (skip) or a count; hop 0 starts at the seeds */
 	bool replace;
-	bool wide_indices; /* block indices as int64 instead of int32 */
+	bool wide_indices;                /* block indices as int64 instead of int32 */
+	const struct gw_exclude *exclude; /* edges that are dropped after the draw; NULL: none */
 };
 
 struct gw_blocks;
@@ -42,6 +45,9 @@ void gw_blocks_destroy(struct gw_blocks *blocks);
  * begin of another object with it, so a thread that interleaves batches gives each its own. */
 gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
 			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n);
+/* The same with lists of seeds, each of one node type: numbered, and their rows told, list after list. */
+gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
+				uint64_t seed, uint64_t stream, const struct gw_seeds *lists, uint32_t list_count);
 
 /* The rule of (current hop, edge type), and the frontier: the destinations' global ids. Valid until the next add. */
 struct gw_pick_rule gw_blocks_rule(const struct gw_blocks *blocks, uint32_t etype);

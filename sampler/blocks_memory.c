@@ -87,6 +87,40 @@ static void finish_mixed(const struct blocks_walk *walk, int64_t *edge_ids)
 	}
 }
 
+/* Takes the excluded edges out of the run's picks. */
+static void drop_picks(struct blocks_walk *walk, uint64_t *picks, uintptr_t memory)
+{
+	struct gw_lists *lists = &walk->lists;
+	uint64_t to = 0, from = 0;
+	for (uint32_t i = 0; i < lists->n; i++) {
+		uint64_t end = lists->starts[i + 1];
+		uint64_t delta = walk->num_parts > 1 ? walk->edge_deltas[i] : walk->parts[0][walk->etype].edge_start;
+		for (; from < end; from++) {
+			const void *address = (const void *)(memory + picks[from] * walk->index_bytes);
+			uint64_t src = walk->index_bytes == 4 ? *(const uint32_t *)address : *(const uint64_t *)address;
+			if (!gw_exclude_has(walk->blocks->spec.exclude, walk->etype, picks[from] + delta, src,
+					    lists->vertices[i]))
+				picks[to++] = picks[from];
+		}
+		lists->starts[i + 1] = to;
+	}
+}
+
+/* Draws the run, less what is excluded, to where its edge ids will stand. */
+static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
+{
+	struct gw_blocks *blocks = walk->blocks;
+	gw_status status = gw_blocks_edges_room(blocks, walk->lists.starts[walk->lists.n]);
+	if (status)
+		return status;
+	uint64_t *picks =
+		(uint64_t *)blocks->arrays[blocks->edges_done].edge_ids.data + gw_blocks_edges_now(blocks)->edge_count;
+	status = gw_lists_pick(&walk->lists, &walk->rule, walk->scratch, picks, memory, walk->index_bytes);
+	if (!status && gw_exclude_concerns(blocks->spec.exclude, walk->etype))
+		drop_picks(walk, picks, memory);
+	return status;
+}
+
 /* The picks of the run, as edges of the block. */
 static gw_status add_run(struct blocks_walk *walk)
 {
@@ -94,6 +128,11 @@ static gw_status add_run(struct blocks_walk *walk)
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
 	const struct gw_lists *lists = &walk->lists;
+	bool mixed = walk->num_parts > 1;
+	uintptr_t memory = mixed ? 0 : (uintptr_t)walk->parts[0][walk->etype].indices;
+	gw_status status = lists->starts[lists->n] ? pick_run(walk, memory) : GW_OK;
+	if (status)
+		return status;
 	uint64_t total = lists->starts[lists->n];
 	int64_t *indptr = (int64_t *)arrays->indptr.data + blocks->rows_done;
 	for (uint32_t i = 1; i <= lists->n; i++)
@@ -101,15 +140,7 @@ static gw_status add_run(struct blocks_walk *walk)
 	blocks->rows_done += lists->n;
 	if (total == 0)
 		return GW_OK;
-	gw_status status = gw_blocks_edges_room(blocks, total);
-	if (status)
-		return status;
-	bool mixed = walk->num_parts > 1;
 	uint64_t *picks = (uint64_t *)arrays->edge_ids.data + edges->edge_count;
-	uintptr_t memory = mixed ? 0 : (uintptr_t)walk->parts[0][walk->etype].indices;
-	status = gw_lists_pick(lists, &walk->rule, walk->scratch, picks, memory, walk->index_bytes);
-	if (status)
-		return status;
 	struct gw_relabel_source source = {
 		.elements = picks,
 		.memory = memory,

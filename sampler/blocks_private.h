@@ -20,7 +20,8 @@ struct gw_blocks {
 
 	struct gw_node_list *nodes; /* [num_ntypes] */
 	struct gw_pick_scratch scratch;
-	struct gw_vec seed_rows; /* uint32_t [seed_count] */
+	struct gw_vec seed_rows;                                /* uint32_t [seed_count] */
+	struct gw_vec kept_counts, kept_edges, kept_neighbours; /* what exclusion leaves of a run */
 	uint64_t seed_count, edge_count;
 
 	struct gw_block hops[GW_HOPS_MAX];

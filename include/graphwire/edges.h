@@ -82,6 +82,59 @@ GW_API gw_status gw_neighbours_start(struct gw_client *client, const struct gw_n
 				     uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out,
 				     struct gw_ticket **ticket);
 
+/* --- Seeds. --- */
+
+/* Nodes of one type. */
+struct gw_seeds {
+	uint32_t type; /* a node type */
+	uint64_t count;
+	const int64_t *ids;
+};
+
+/* Which end of an edge is drawn anew to make a negative of it. */
+enum gw_negatives { GW_NEGATIVES_NONE, GW_NEGATIVES_DST, GW_NEGATIVES_SRC };
+
+/* What is not sampled around a batch of edges, so that it does not tell what is to be predicted: added up. Dropped
+ * after the draw: a fanout may shrink. */
+enum gw_exclude_what {
+	GW_EXCLUDE_EDGES = 1,   /* the batch's own edges */
+	GW_EXCLUDE_ENDS = 2,    /* all edges of their type between the same ends, parallel ones too */
+	GW_EXCLUDE_REVERSE = 4, /* edges of the type that the graph names as their reverse, between their ends turned
+				   round; GW_UNSUPPORTED where it names none */
+	GW_EXCLUDE_REVERSE_TYPE = 8, /* the same, of reverse_etype */
+	GW_EXCLUDE_REVERSE_IDS = 16, /* of reverse_etype, the edges that reverse_ids has for them */
+};
+
+/* Seeds that are edges. Zero-initialize, then set what differs from the default. */
+struct gw_edge_seeds {
+	uint32_t etype;
+	/* Negatives: so many for each edge, each with one end drawn anew, uniform over its type or over negative_ids.
+	 * Negative j of the edge in slot i of the batch depends on the batch's seed and stream, i and j alone. At most
+	 * 2^24 in a batch. */
+	enum gw_negatives negatives;
+	uint32_t negatives_each;
+	const int64_t *negative_ids; /* NULL: every node of the type */
+	uint64_t negative_id_count;
+	bool no_true_edges; /* what is an edge of the type is drawn again, up to 16 times */
+	uint32_t exclude;   /* enum gw_exclude_what */
+	uint32_t reverse_etype;
+	const int64_t *reverse_ids; /* [edges of etype]; the caller's, as long as the ticket or the loader */
+	uint64_t reverse_id_count;
+};
+
+/* What a mini-batch of edges holds besides: edge i goes from nodes[source type][src_rows[i]] to
+ * nodes[destination type][dst_rows[i]]. */
+struct gw_edge_batch {
+	uint32_t etype;
+	enum gw_negatives negatives;
+	uint32_t negatives_each;
+	uint64_t count;                      /* edges: the batch's seeds */
+	const uint32_t *src_rows, *dst_rows; /* [count] */
+	const uint32_t *negative_rows;       /* [count * negatives_each]: those of edge i from i * negatives_each on:
+						rows of the destination type, or of the source type */
+	uint64_t true_edges;                 /* negatives that are edges all the same, with no_true_edges */
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -188,7 +188,7 @@ GW_API void gw_buffer_free(struct gw_client *client, void *buffer);
 /* Rows to fetch with each mini-batch. */
 enum gw_fetch_at {
 	GW_AT_INPUTS, /* for every node of the tensor's type that the batch holds: row i belongs to nodes[type][i] */
-	GW_AT_SEEDS,  /* for every seed, in the order of the seeds: labels */
+	GW_AT_SEEDS,  /* for every seed of the tensor's type, in the order of the seeds: labels */
 	GW_AT_EDGES,  /* for every edge of the tensor's edge type, hop after hop, in the order of the blocks */
 };
 
@@ -209,14 +209,22 @@ struct gw_sample_spec {
 	bool wide_indices;    /* block indices as int64 instead of int32 */
 	uint32_t fetch_count; /* at most 256 */
 	const struct gw_fetch *fetches;
+	/* The seeds are edges of edges->etype, and ntype means nothing (edges.h). NULL: they are nodes. */
+	const struct gw_edge_seeds *edges;
+	/* Of kinds of sampling that are to come: GW_UNSUPPORTED unless zero. */
+	const char *const *weights;  /* [num_etypes]: features that draw in proportion; NULL: uniform */
+	const char *const *masks;    /* [num_etypes]: features that allow an edge; NULL: all */
+	const int64_t *times;        /* [n]: of the seeds; later edges do not count */
+	enum gw_direction direction; /* GW_OUT: along edges instead of against them */
 };
 
 /* A mini-batch: everything in memory that the library owns and reuses after gw_minibatch_release. */
 struct gw_minibatch {
 	uint64_t epoch, step, stream; /* the loader's; gw_sample: 0, 0, its stream */
 	uint64_t seed_count;
-	const int64_t *seeds;      /* [seed_count] */
-	const uint32_t *seed_rows; /* [seed_count]: each seed's row in nodes[spec.ntype]; equal seeds share one */
+	const int64_t *seeds;      /* [seed_count]; of a batch of edges: their ids */
+	const uint32_t *seed_rows; /* [seed_count]: each seed's row in nodes[its type]; equal seeds share one. Of a
+				      batch of edges: NULL, see edges */
 	uint32_t hops, num_ntypes;
 	const struct gw_block *const *blocks; /* [hops]; blocks[0] ends at the seeds */
 	const uint64_t *node_counts;          /* [num_ntypes] */
@@ -225,6 +233,10 @@ struct gw_minibatch {
 	uint32_t fetch_count;
 	const void *const *rows;    /* [fetch_count]: the rows fetched, contiguous */
 	const uint64_t *row_counts; /* [fetch_count] */
+	/* The seeds by type: each list is a part of seeds, its rows the same part of seed_rows. Empty for edges. */
+	uint32_t seed_list_count;
+	const struct gw_seeds *seed_lists;
+	const struct gw_edge_batch *edges; /* of edges; NULL: of nodes */
 };
 
 /* Samples one mini-batch from n seeds, at most 2^24; none is allowed. Equal seeds share a row. The same (seed, stream,
@@ -240,11 +252,21 @@ GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sampl
 				 uint64_t stream, const int64_t *seeds, uint64_t n, struct gw_minibatch **out,
 				 struct gw_ticket **ticket);
 
+/* gw_sample with seeds of several node types: at most 4,096 lists, each of another type; spec->ntype means nothing.
+ */
+GW_API gw_status gw_sample_lists(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
+				 uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
+				 struct gw_minibatch **out);
+GW_API gw_status gw_sample_lists_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
+				       uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
+				       struct gw_minibatch **out, struct gw_ticket **ticket);
+
 /* XXH3-64 over everything that a mini-batch holds: seeds, nodes, blocks, rows. Equal mini-batches have equal digests,
  * so two runs, transports or machines are compared by 8 bytes a batch. */
 GW_API uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch);
 
-/* Hands a mini-batch back. Its memory is kept for the next one and freed with the client. NULL is allowed. */
+/* Hands a mini-batch back, from any thread. Its memory is kept for the next one and freed with the client. NULL is
+ * allowed. */
 GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
 
 /* --- The loader. --- */
@@ -252,7 +274,7 @@ GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
 enum gw_last_batch {
 	GW_LAST_WRAP,  /* the last step is filled from the start of the permutation: every rank gets full batches */
 	GW_LAST_DROP,  /* the last, short step is left out */
-	GW_LAST_SHORT, /* the last batch may be short; one rank only */
+	GW_LAST_SHORT, /* the last batch may be short; with several ranks, some may have one step less than others */
 };
 
 /* Where a loader is: enough to go on from there in another process. */
@@ -264,7 +286,8 @@ struct gw_loader_state {
 
 struct gw_loader_options {
 	struct gw_sample_spec spec;
-	const int64_t *ids; /* the seeds of an epoch; copied. NULL: every node of spec.ntype */
+	/* The seeds of an epoch; copied. NULL: every node of spec.ntype, or every edge of spec.edges->etype. */
+	const int64_t *ids;
 	uint64_t id_count;
 	uint32_t batch_size; /* seeds of one rank's batch, at most 2^24; 0: 1000 */
 	bool shuffle;
@@ -273,16 +296,20 @@ struct gw_loader_options {
 	enum gw_last_batch last;
 	uint32_t depth; /* batches sampled ahead, at most 256; 0: 4. Each holds its memory */
 	struct gw_loader_state start;
+	/* Instead of ids: seeds of several node types, copied; a list's ids may be NULL: every node of its type. A
+	 * batch has of each type what falls to it. */
+	const struct gw_seeds *lists;
+	uint32_t list_count;
 };
 
 /* Starts sampling. The loader's batches come in order: step 0, 1, ... of an epoch, then GW_END once, then the next
  * epoch. GW_RANGE names a seed that is no node, a rank outside of the world, or a start outside of the epoch;
- * GW_INVALID says what is wrong with the spec, that there are too few seeds for one step, or that the start is the
- * state of a loader with another plan. */
+ * GW_INVALID says what is wrong with the spec, that there are too few seeds for one step (of all ranks), or that the
+ * start is the state of a loader with another plan. */
 GW_API gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options,
 				struct gw_loader **out);
 
-/* Steps of one epoch: the same for every rank. */
+/* Steps of one epoch: the same for every rank, but with GW_LAST_SHORT this rank's own, perhaps none. */
 GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
 
 /* The next mini-batch, waiting for it up to timeout_ms (negative: until it has come or failed, by the client's limits).

@@ -1,0 +1,82 @@
+/* See exclude.h. An open table, at most half full, that a batch clears and fills; small enough to stay in the cache
+ * while the batch's edges are held against it. */
+#include "sampler/exclude.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/base/rng.h"
+
+/* What is excluded of an edge type. */
+#define BY_EDGE 1u
+#define BY_ENDS 2u
+
+struct exclude_slot {
+	uint64_t first, second; /* an edge and 0; or its source and destination */
+	uint32_t etype, kind;   /* 0: free */
+};
+
+gw_status gw_exclude_clear(struct gw_exclude *exclude, uint32_t num_etypes, uint64_t entries)
+{
+	uint64_t slots = 16;
+	while (slots < 2 * entries)
+		slots *= 2;
+	exclude->slot_count = 0;
+	exclude->type_count = 0;
+	gw_status status = gw_vec_reserve(&exclude->kinds, num_etypes);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&exclude->slots, slots * sizeof(struct exclude_slot));
+	if (status != GW_OK)
+		return status;
+	if (num_etypes)
+		memset(exclude->kinds.data, 0, num_etypes);
+	memset(exclude->slots.data, 0, slots * sizeof(struct exclude_slot));
+	exclude->slot_count = slots;
+	exclude->type_count = num_etypes;
+	return GW_OK;
+}
+
+void gw_exclude_free(struct gw_exclude *exclude)
+{
+	gw_vec_free(&exclude->slots);
+	gw_vec_free(&exclude->kinds);
+}
+
+/* The slot of an entry: where it is, or the free one where it would be. */
+static struct exclude_slot *exclude_find(const struct gw_exclude *exclude, uint32_t etype, uint32_t kind,
+					 uint64_t first, uint64_t second)
+{
+	struct exclude_slot *slots = exclude->slots.data;
+	uint64_t at = gw_mix64(first ^ gw_mix64(second + etype + ((uint64_t)kind << 32)));
+	for (;; at++) {
+		struct exclude_slot *slot = &slots[at & (exclude->slot_count - 1)];
+		if (!slot->kind ||
+		    (slot->first == first && slot->second == second && slot->etype == etype && slot->kind == kind))
+			return slot;
+	}
+}
+
+static void exclude_add(struct gw_exclude *exclude, uint32_t etype, uint32_t kind, uint64_t first, uint64_t second)
+{
+	assert(etype < exclude->type_count);
+	*exclude_find(exclude, etype, kind, first, second) =
+		(struct exclude_slot){.first = first, .second = second, .etype = etype, .kind = kind};
+	((uint8_t *)exclude->kinds.data)[etype] |= (uint8_t)kind;
+}
+
+void gw_exclude_add_edge(struct gw_exclude *exclude, uint32_t etype, uint64_t edge)
+{
+	exclude_add(exclude, etype, BY_EDGE, edge, 0);
+}
+
+void gw_exclude_add_ends(struct gw_exclude *exclude, uint32_t etype, uint64_t src, uint64_t dst)
+{
+	exclude_add(exclude, etype, BY_ENDS, src, dst);
+}
+
+bool gw_exclude_has(const struct gw_exclude *exclude, uint32_t etype, uint64_t edge, uint64_t src, uint64_t dst)
+{
+	uint8_t kinds = ((const uint8_t *)exclude->kinds.data)[etype];
+	return (kinds & BY_EDGE && exclude_find(exclude, etype, BY_EDGE, edge, 0)->kind) ||
+	       (kinds & BY_ENDS && exclude_find(exclude, etype, BY_ENDS, src, dst)->kind);
+}

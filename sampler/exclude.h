@@ -1,0 +1,36 @@
+/* Edges that a batch must not sample: those that it is asked to predict, and their reverses.
+ *
+ *   clear -> add by id, by ends ... -> asked for every edge that was drawn (sampler/blocks.h)
+ *
+ * They are dropped after the draw, so that what is drawn does not depend on them: a fanout may shrink. */
+#ifndef GW_SAMPLER_EXCLUDE_H
+#define GW_SAMPLER_EXCLUDE_H
+
+#include <stdbool.h>
+
+#include "core/base/vec.h"
+
+/* Zero-initialized is empty. Belongs to a batch, and is reused. */
+struct gw_exclude {
+	struct gw_vec slots; /* struct exclude_slot [slot_count] */
+	struct gw_vec kinds; /* uint8_t [type_count]: what is excluded of each edge type */
+	uint64_t slot_count; /* a power of two, or 0 */
+	uint32_t type_count;
+};
+
+/* Forgets all, and makes room for so many entries. */
+gw_status gw_exclude_clear(struct gw_exclude *exclude, uint32_t num_etypes, uint64_t entries);
+void gw_exclude_free(struct gw_exclude *exclude);
+
+void gw_exclude_add_edge(struct gw_exclude *exclude, uint32_t etype, uint64_t edge);
+void gw_exclude_add_ends(struct gw_exclude *exclude, uint32_t etype, uint64_t src, uint64_t dst);
+
+/* Whether anything of an edge type is excluded; exclude may be NULL. */
+static inline bool gw_exclude_concerns(const struct gw_exclude *exclude, uint32_t etype)
+{
+	return exclude && etype < exclude->type_count && ((const uint8_t *)exclude->kinds.data)[etype] != 0;
+}
+
+bool gw_exclude_has(const struct gw_exclude *exclude, uint32_t etype, uint64_t edge, uint64_t src, uint64_t dst);
+
+#endif
