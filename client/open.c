@@ -12,6 +12,7 @@
 #include "client/client.h"
 #include "client/engine.h"
 #include "client/gather_call.h"
+#include "client/launched.h"
 #include "client/link.h"
 #include "client/rows_write.h"
 #include "client/standalone.h"
@@ -159,6 +160,7 @@ static gw_status open_engines(struct gw_client *client)
 	return status;
 }
 
+/* All of it, by options that name a graph or servers. */
 static gw_status open_steps(struct gw_client *client, const struct gw_client_options *options)
 {
 	gw_status status = open_take_options(client, options);
@@ -168,10 +170,8 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		return status;
 	if (options->server_count > 0)
 		status = parse_servers(client, options);
-	else if (client->own_meta)
-		status = gw_standalone_open(client, !options->no_verify);
 	else
-		status = gw_fail(GW_INVALID, "neither a part config nor a server is given");
+		status = gw_standalone_open(client, !options->no_verify);
 	if (status == GW_OK)
 		status = open_engines(client);
 	if (status == GW_OK)
@@ -195,6 +195,21 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	return status;
 }
 
+/* Options that name neither are those of a program that was launched. */
+static gw_status open_any(struct gw_client *client, const struct gw_client_options *options)
+{
+	if (options->part_config || options->server_count > 0)
+		return open_steps(client, options);
+	struct gw_client_options filled = *options;
+	struct gw_launched launched;
+	gw_status status = gw_launched_read(&launched);
+	gw_launched_fill(&launched, &filled);
+	status = status ? gw_context(status, "neither a part config nor a server is given, and")
+			: open_steps(client, &filled);
+	gw_launched_free(&launched);
+	return status;
+}
+
 gw_status gw_client_open(const struct gw_client_options *options, struct gw_client **out)
 {
 	*out = NULL;
@@ -203,7 +218,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 		return GW_NO_MEMORY;
 	gw_client_note_process(client);
 	pthread_mutex_init(&client->batches_lock, NULL);
-	gw_status status = open_steps(client, options);
+	gw_status status = open_any(client, options);
 	if (status != GW_OK) {
 		gw_client_close(client);
 		return status;

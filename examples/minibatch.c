@@ -1,6 +1,7 @@
 /* Mini-batches from C: one epoch over a partitioned graph, from servers or from its folder.
  *
  *   minibatch FOLDER [HOST:PORT ...]
+ *   minibatch                           as deploy/launch.py started it
  *
  *   cc minibatch.c -I<checkout>/include -L<checkout>/build/release -lgraphwire -o minibatch
  *   LD_LIBRARY_PATH=<checkout>/build/release ./minibatch parts/ 127.0.0.1:30050 127.0.0.1:30051
@@ -21,16 +22,14 @@ static void check(gw_status status)
 
 int main(int argc, char **argv)
 {
-	if (argc < 2) {
-		fprintf(stderr, "usage: minibatch FOLDER [HOST:PORT ...]\n");
-		return 2;
+	/* Without servers the parts are read from the folder: nothing else changes. Without either the graph is the one
+	 * that the program was launched for. */
+	struct gw_client_options options = {0};
+	if (argc > 1) {
+		options.part_config = argv[1];
+		options.servers = (const char *const *)(argv + 2);
+		options.server_count = (uint32_t)(argc - 2);
 	}
-	/* Without servers the parts are read from the folder: nothing else changes. */
-	struct gw_client_options options = {
-		.part_config = argv[1],
-		.servers = (const char *const *)(argv + 2),
-		.server_count = (uint32_t)(argc - 2),
-	};
 	struct gw_client *client = NULL;
 	check(gw_client_open(&options, &client));
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/launched.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/histogram.h"
@@ -32,6 +33,7 @@ struct epoch_command {
 	struct gw_client_options client;
 	struct gw_epoch_plan plan;
 	const char *servers[SERVERS_MAX];
+	struct gw_launched launched; /* in place of options, for a trainer that a launcher started */
 	uint64_t steps_max;
 	bool check, json;
 };
@@ -90,7 +92,13 @@ static gw_status take_part(void *input, char *text)
 
 static gw_status check_command(void *input)
 {
-	const struct epoch_command *c = input;
+	struct epoch_command *c = input;
+	if (!c->client.part_config && c->client.server_count == 0 && gw_is_launched()) {
+		gw_status status = gw_launched_read(&c->launched);
+		if (status)
+			return status;
+		gw_launched_fill(&c->launched, &c->client);
+	}
 	if (!c->client.part_config && c->client.server_count == 0)
 		return gw_fail(GW_INVALID, "--part-config or --servers is missing");
 	if (c->check && !c->client.part_config)
@@ -372,5 +380,6 @@ int gw_tool_epoch(int argc, char **argv)
 	gw_status status = run(&command);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
+	gw_launched_free(&command.launched);
 	return status ? 1 : 0;
 }

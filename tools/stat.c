@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "client/launched.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/options.h"
@@ -42,6 +43,7 @@ struct stat_command {
 	uint32_t key_bytes;
 	uint64_t timeout_ms;
 	bool insecure, json;
+	struct gw_launched launched; /* in place of addresses, where a launcher named the servers */
 };
 
 static gw_status take_server(void *input, char *text)
@@ -64,6 +66,21 @@ static const struct gw_option table[] = {
 	{"json", NULL, "one JSON object a server and line", 0, GW_OPTION_FLAG(struct stat_command, json)},
 	{0},
 };
+
+static gw_status check_command(void *input)
+{
+	struct stat_command *c = input;
+	if (c->count > 0)
+		return GW_OK;
+	if (!gw_is_launched())
+		return gw_fail(GW_INVALID, "which servers? such as 127.0.0.1:30050");
+	gw_status status = gw_launched_read(&c->launched);
+	for (uint32_t i = 0; !status && i < c->launched.server_count; i++)
+		status = take_server(c, (char *)c->launched.servers[i]);
+	if (!c->key_file && !c->insecure)
+		c->key_file = c->launched.key_file;
+	return status;
+}
 
 /* --- Asking. --- */
 
@@ -280,10 +297,11 @@ int gw_tool_stat(int argc, char **argv)
 		.table = table,
 		.argument = "ADDR:PORT...",
 		.argument_to = GW_OPTION_CALL(take_server),
-		.argument_missing = "which servers? such as 127.0.0.1:30050",
+		.check = check_command,
 		.doc = "Ask servers what they are and have done.\n\nExamples:\n"
 		       "  graphwire stat 127.0.0.1:30050\n"
-		       "  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json"
+		       "  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json\n"
+		       "  graphwire stat      # a job's own servers, where deploy/launch.py started it"
 		       "\vExit status: 0 all answered, 1 some did not (one line on stderr for each), 2 bad options."};
 	struct stat_command command = {.timeout_ms = 5000};
 	int result = 1;
@@ -305,5 +323,6 @@ int gw_tool_stat(int argc, char **argv)
 		gw_free(command.questions[i].error);
 	}
 	gw_free(command.questions);
+	gw_launched_free(&command.launched);
 	return result;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/launched.h"
 #include "core/base/alloc.h"
 #include "core/base/options.h"
 #include "tools/doctor/doctor.h"
@@ -69,6 +70,7 @@ struct doctor_command {
 	const char *key_file;
 	uint8_t key[KEY_BYTES_MAX];
 	bool json;
+	struct gw_launched launched; /* in place of --server, where a launcher named the servers */
 };
 
 static gw_status take_server(void *input, char *text)
@@ -82,7 +84,15 @@ static gw_status take_server(void *input, char *text)
 
 static gw_status check_together(void *input)
 {
-	const struct doctor_command *c = input;
+	struct doctor_command *c = input;
+	if (c->peers.count == 0 && gw_is_launched()) {
+		gw_status status = gw_launched_read(&c->launched);
+		for (uint32_t i = 0; !status && i < c->launched.server_count; i++)
+			status = take_server(c, (char *)c->launched.servers[i]);
+		if (!c->key_file && !c->peers.insecure)
+			c->key_file = c->launched.key_file;
+		return status;
+	}
 	if (c->peers.count == 0 && (c->key_file || c->peers.transport))
 		return gw_fail(GW_INVALID, "--%s is for servers: name them with --server HOST:PORT",
 			       c->key_file ? "key-file" : "transport");
@@ -194,6 +204,7 @@ int gw_tool_doctor(int argc, char **argv)
 	if (c) {
 		explicit_bzero(c->key, sizeof(c->key));
 		gw_doctor_free(&c->doctor);
+		gw_launched_free(&c->launched);
 	}
 	gw_free(c);
 	return result;
