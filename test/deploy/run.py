@@ -66,8 +66,7 @@ def main(words: list[str]) -> int:
         os.environ["GRAPHWIRE_SOAK"] = "1"
     names = words or sorted(path.stem for path in HERE.glob("test_*.py"))
     result = Lines()
-    for name in names:
-        unittest.defaultTestLoader.loadTestsFromName(name).run(result)
+    unittest.defaultTestLoader.loadTestsFromNames(names).run(result)
     return 0 if result.testsRun and result.wasSuccessful() else 1
 
 

@@ -171,6 +171,7 @@ void gw_agent_process_tell_end(struct gw_agent *agent, struct gw_agent_process *
 
 _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, const json_t *environment, int output)
 {
+	static char own[] = "graphwire";
 	sigset_t none;
 	sigemptyset(&none);
 	setsid();
@@ -191,10 +192,13 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 		if (json_is_string(value))
 			setenv(name, json_string_value(value), 1);
 	}
+	bool is_own = strcmp(argv[0], "@") == 0; /* the agent's own program */
+	if (is_own)
+		argv[0] = own;
 	if (chdir(agent->workspace) != 0)
 		dprintf(STDERR_FILENO, "%s: %s\n", agent->workspace, strerror(errno));
-	else if (strcmp(argv[0], "@") == 0)
-		execv("/proc/self/exe", argv); /* the agent's own program */
+	else if (is_own)
+		execv("/proc/self/exe", argv);
 	else
 		execvp(argv[0], argv);
 	dprintf(STDERR_FILENO, "%s: cannot be run: %s\n", argv[0], strerror(errno));

@@ -87,9 +87,14 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	json_int_t bytes = json_integer_value(json_object_get(request, "log_bytes"));
 	agent->silence_ns = silence > 0 ? (uint64_t)silence * GW_NS_PER_MS : agent->silence_ns;
 	agent->log_bytes_max = bytes > 0 ? (uint64_t)bytes : agent->log_bytes_max;
+	status = gw_agent_folder_make(agent);
+	if (json_is_true(json_object_get(request, "quiet"))) { /* only looks: what it writes goes with it */
+		snprintf(agent->logs, sizeof(agent->logs), "%s", agent->folder);
+		return status;
+	}
 	if (snprintf(agent->logs, sizeof(agent->logs), "%s/logs/%s", agent->workspace, job) >= (int)sizeof(agent->logs))
 		return gw_fail(GW_INVALID, "%s: too long a path", agent->workspace);
-	return request_make_folders(agent->logs);
+	return status ? status : request_make_folders(agent->logs);
 }
 
 static gw_status request_key(struct gw_agent *agent, const json_t *request)
@@ -111,8 +116,6 @@ static gw_status request_setup(struct gw_agent *agent, const json_t *request)
 	if (agent->set_up)
 		return gw_fail(GW_INVALID, "setup comes once");
 	gw_status status = request_take_job(agent, request);
-	if (!status)
-		status = gw_agent_folder_make(agent);
 	if (!status && hosts)
 		status = gw_agent_file_write(agent->folder, "ip_config", hosts, strlen(hosts));
 	if (status)

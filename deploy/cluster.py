@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The servers on all hosts of an ip_config.txt: status, stop, logs, doctor. cluster.py --help has the options."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from gwdeploy.cluster import Cluster, in_json, parse, table
+from gwdeploy.errors import DeployError
+from gwdeploy.main import run
+
+
+def show(lines: Sequence[str]) -> None:
+    """Prints them at once."""
+    print(*lines, sep="\n", flush=True)
+
+
+async def status(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
+    """The table, once or again and again."""
+    while True:
+        found = await cluster.status()
+        if options.json:
+            show(in_json(cluster.hosts, found, "servers"))
+        else:
+            show(table(cluster.hosts, found))
+        if not options.watch:
+            return found
+        await asyncio.sleep(options.watch)
+
+
+async def stop(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
+    """Ends servers; that there is none of the name is an error."""
+    found = await cluster.each(lambda asked: asked.stop())
+    if options.json:
+        show(in_json(cluster.hosts, found, "stopped"))
+    for host, ended in zip(cluster.hosts, found):
+        if not options.json and isinstance(ended, list):
+            show([f"{host}: server of part {one.get('part')} (pid {one.get('pid')}) has ended" for one in ended])
+    if not any(isinstance(ended, DeployError) or ended for ended in found):
+        raise DeployError(f'no host has a server named "{options.name}" on its port; cluster.py status shows them')
+    return found
+
+
+async def lines_of(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
+    """What each host prints."""
+    servers = [host.listen for host in cluster.hosts]
+    if options.what == "logs":
+        found = await cluster.each(lambda asked: asked.logs())
+    else:
+        found = await cluster.each(lambda asked: asked.doctor(servers))
+    if options.json:
+        show(in_json(cluster.hosts, found, options.what))
+        return found
+    for host, lines in zip(cluster.hosts, found):
+        if isinstance(lines, list):
+            show([f"=== {host}", *lines])
+    return found
+
+
+async def main(words: Sequence[str]) -> int:
+    """The whole command: 0, or 1 if a host could not be asked."""
+    options = parse(words)
+    cluster = Cluster(options)
+    work = {"status": status, "stop": stop}.get(options.what, lines_of)
+    found = await work(cluster, options)
+    errors = [one for one in found if isinstance(one, DeployError)]
+    if not options.json and options.what != "status":
+        for error in errors:
+            print(f"cluster: {error}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run("cluster", main, sys.argv[1:]))

@@ -1,0 +1,256 @@
+"""What runs on the hosts of an ip_config.txt: one table, the logs, the doctor's findings, and the end of it.
+
+Each host is asked through an agent over ssh: which servers this user's launches started there (their records have the
+key), and what `graphwire stat` says of them. A host that cannot be asked is a line of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from .agent import Agent, Event
+from .errors import DeployError
+from .ip_config import Host
+from .ip_config import read as read_ip_config
+from .options import Parser, add_ssh, positive, reach, seconds
+from .process import how_it_ended
+
+Record = dict[str, Any]
+_STOP_S = 10.0  # for a server to drain and end; then it is killed
+_LOOK_S = 0.05
+_COLUMNS = ("host", "state", "name", "part", "pid", "up", "clients", "memory", "pages", "over", "errors", "last error")
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """cluster.py's command line."""
+    parser = Parser(prog="cluster.py", description="Look at the servers on all hosts, read their logs, or end them.")
+    commands = parser.add_subparsers(dest="what", required=True, metavar="status|stop|logs|doctor")
+    for name, text in (
+        ("status", "a table of all servers"),
+        ("stop", "end servers, by name"),
+        ("logs", "the last lines of every process's log"),
+        ("doctor", "what every host lacks, and how it reaches all servers"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        if name == "stop":
+            command.add_argument("name", help="the servers' name, as status shows it")
+        command.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts")
+        command.add_argument("--workspace", default="~", metavar="DIR", help="where logs are (~)")
+        if name == "logs":
+            command.add_argument("--job", metavar="JOB", help="of this job (the last one)")
+            command.add_argument("--lines", type=positive, default=10, metavar="N", help="of each log (10)")
+        if name == "status":
+            command.add_argument("--watch", type=seconds, metavar="S", help="again, every so many seconds")
+        command.add_argument("--json", action="store_true", help="a JSON object for each host and line")
+        add_ssh(command)
+    return parser.parse(words)
+
+
+class Cluster:
+    """The hosts, each with an agent for as long as a command takes."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.hosts = read_ip_config(options.ip_config, options.scheduler == "local")
+        self._limit = asyncio.Semaphore(options.fanout)
+
+    async def each(self, work: Any) -> list[Any]:
+        """What the work gives for each host; an error in its place where it fails."""
+
+        async def one(host: Host) -> Any:
+            async with self._limit:
+                asked = Asked(host, self.options)
+                try:
+                    await asked.open()
+                    return await work(asked)
+                except DeployError as error:
+                    return error
+                finally:
+                    await asked.close()
+
+        return list(await asyncio.gather(*[one(host) for host in self.hosts]))
+
+    async def status(self) -> list[Any]:
+        """What is served on each host."""
+        return await self.each(lambda asked: asked.status())
+
+
+class Asked:
+    """A host that is asked."""
+
+    def __init__(self, host: Host, options: argparse.Namespace) -> None:
+        self.host, self.options = host, options
+        self.agent = Agent(host, reach(options), self._on_event)
+        self._lines: dict[str, list[str]] = {}
+        self._ends: dict[str, Event] = {}
+        self._changed = asyncio.Event()
+
+    def _on_event(self, _: Agent, event: Event) -> None:
+        name = str(event.get("name"))
+        if event.get("event") == "output":
+            self._lines.setdefault(name, []).append(str(event.get("text")))
+        elif event.get("event") in ("ended", "closed", "failed"):
+            self._ends[name] = event
+            self._changed.set()
+
+    async def open(self) -> None:
+        """Connects."""
+        await self.agent.open()
+
+    async def close(self) -> None:
+        """Ends the agent."""
+        await self.agent.close()
+
+    async def run(self, name: str, words: Sequence[str]) -> list[str]:
+        """The lines that a command prints on the host."""
+        self.agent.send("start", name=name, argv=list(words), env={})
+        end = time.monotonic() + self.options.timeout
+        while name not in self._ends:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), max(0.01, end - time.monotonic()))
+            except asyncio.TimeoutError:
+                raise DeployError(f"{self.host}: {name} takes longer than {self.options.timeout:g} s") from None
+            if "None" in self._ends:
+                raise DeployError(f"{self.host}: {self._ends['None'].get('text')}")
+        return self._lines.get(name, [])
+
+    async def set_up(self) -> None:
+        """What commands need: a folder to run in."""
+        await self.agent.ask(
+            "setup", "setup", job="cluster", workspace=self.options.workspace, silence_ms=30000, quiet=True
+        )
+
+    async def records(self) -> list[Record]:
+        """The servers on this host's port: all of them, or that of its line."""
+        found = (await self.agent.ask("servers", "servers"))["servers"]
+        return [dict(record) for record in found if record.get("port") == self.host.port]
+
+    async def status(self) -> list[Record]:
+        """What stat says of the servers on record here."""
+        records = await self.records()
+        if records:
+            await self.set_up()
+        for number, record in enumerate(records):
+            words = ["@", "stat", str(record["address"]), "--json", "--timeout", "3000"]
+            if record.get("key"):
+                words += ["--key-file", str(record["key_file"])]
+            record.pop("key", None)
+            for line in await self.run(f"stat{number}", words):
+                try:
+                    record["stat"] = json.loads(line)
+                except ValueError:
+                    record.setdefault("said", line)
+            last = await self.run(f"last{number}", ["tail", "-n", "1", str(record.get("log"))])
+            record["last_line"] = last[-1] if last and not last[-1].startswith("serving part ") else None
+        return records
+
+    async def stop(self) -> list[Record]:
+        """Ends the servers of the name; those that are gone after their time."""
+        ended = []
+        for record in await self.records():
+            if record.get("name") == self.options.name:
+                await self._end(int(record["port"]), int(record["pid"]))
+                record.pop("key", None)
+                ended.append(record)
+        return ended
+
+    async def _end(self, port: int, pid: int) -> None:
+        for hard in (False, True):
+            await self.agent.ask("stop", "stopping", port=port, name=self.options.name, hard=hard)
+            end = time.monotonic() + _STOP_S
+            while time.monotonic() < end:
+                if pid not in [record.get("pid") for record in await self.records()]:
+                    return
+                await asyncio.sleep(_LOOK_S)
+        raise DeployError(f"{self.host}: the server of pid {pid} does not end")
+
+    async def logs(self) -> list[str]:
+        """The last lines of each log of a job."""
+        await self.set_up()
+        job = shlex.quote(self.options.job) if self.options.job else '"$(ls -1 logs 2>/dev/null | tail -n 1)"'
+        script = f'j={job}; for f in "logs/$j"/*.log; do [ -e "$f" ] || continue; echo "==> $f"; '
+        script += f'tail -n {self.options.lines} "$f"; echo; done'
+        return await self.run("logs", ["sh", "-c", script])
+
+    async def doctor(self, servers: Sequence[str]) -> list[str]:
+        """The doctor's report, with all servers reached from here."""
+        records = await self.records()
+        await self.set_up()
+        words = ["@", "doctor", *[word for server in servers for word in ("--server", server)]]
+        if records and records[0].get("key"):
+            words += ["--key-file", str(records[0]["key_file"])]
+        if self.options.json:
+            words.append("--json")
+        lines = await self.run("doctor", words)
+        end = self._ends["doctor"]
+        if not lines and end.get("status") != 0:
+            raise DeployError(f"{self.host}: the doctor ended with {how_it_ended(end)}: {end.get('tail')}")
+        return lines
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if number < 1024 or unit == "TiB":
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return ""
+
+
+def _time(number: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if number >= length:
+            return f"{number / length:.1f} {unit}"
+    return f"{number:.0f} s"
+
+
+def _row(host: Host, record: Record) -> list[str]:
+    stat = record.get("stat") or {}
+    state = "kept" if record.get("kept") else f"job {record.get('job')}"
+    return [
+        str(host.address),
+        state if "uptime_s" in stat else "silent",
+        str(record.get("name", "-")),
+        f"{record.get('part')}/{record.get('parts')}",
+        str(record.get("pid")),
+        _time(float(stat["uptime_s"])) if "uptime_s" in stat else "-",
+        str(stat.get("connections", "-")),
+        _size(float(stat["bytes"])) if "bytes" in stat else "-",
+        str(stat.get("pages", "-")),
+        str(stat.get("transports", "-")),
+        str(stat.get("errors", "-")),
+        str(stat.get("error") or record.get("said") or record.get("last_line") or "-"),
+    ]
+
+
+def table(hosts: Sequence[Host], found: Sequence[Any]) -> list[str]:
+    """A line for each server, and for each host without one."""
+    rows = [list(_COLUMNS)]
+    for host, records in zip(hosts, found):
+        if isinstance(records, DeployError):
+            rows.append([host.address, "not reached"] + ["-"] * 9 + [str(records)])
+        elif not records:
+            rows.append([host.address, "no server"] + ["-"] * 10)
+        else:
+            rows += [_row(host, record) for record in records]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
+    return ["  ".join([*[cell.ljust(width) for cell, width in zip(row, widths)], row[-1]]).rstrip() for row in rows]
+
+
+def in_json(hosts: Sequence[Host], found: Sequence[Any], what: str) -> list[str]:
+    """A JSON object for each host."""
+    lines = []
+    for host, result in zip(hosts, found):
+        value: dict[str, Any] = {"host": host.address, "port": host.port}
+        if isinstance(result, DeployError):
+            value["error"] = str(result)
+        else:
+            value[what] = result
+        lines.append(json.dumps(value, sort_keys=True))
+    return lines
