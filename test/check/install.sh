@@ -1,0 +1,249 @@
+#!/usr/bin/env bash
+# What is installed, as its users meet it:
+#
+#   here       manual pages and completion of what there is; the moved tree found by pkg-config and CMake; the unit
+#   in roots   README's tour (test/install/tour.sh), each in a root with nothing but what Debian cannot be without:
+#              the bundle in Debian 12 and 11; the .deb, and then `cmake --install`, in Debian 12 with what the .deb
+#              depends on
+#
+# Roots are made by mmdebstrap from the mirror that apt uses here, kept in build/install, and entered with namespaces of
+# their own: all that needs root. Without it they are left out, with a note; in CI that is a failure. A mirror that
+# cannot be reached, or a machine that lets nobody make namespaces, is a note everywhere.
+# shellcheck disable=SC2317 # what `holds` calls
+cd "$(dirname "$0")/../.." && . test/check/lib.sh
+folder=$PWD/build/install
+release=$PWD/build/release
+run=$(mktemp -d)
+trap 'rm -rf "$run"' EXIT
+trap 'exit 130' INT TERM
+status=0
+
+# holds WHAT COMMAND…
+holds() {
+	local what=$1
+	shift
+	if "$@" >"$run/out" 2>&1 </dev/null; then
+		ok "install: $what"
+	else
+		not_ok "install: $what"
+		tail -n 5 "$run/out"
+		status=1
+	fi
+}
+
+# --- What there is to install. ---
+
+deploy/packages.sh install || note "the packages of the purpose install are missing"
+mkdir -p "$folder"
+build release >"$run/log" 2>&1 || { cat "$run/log"; not_ok "release does not build"; exit 1; }
+rm -f "$release"/graphwire-*.tar.gz
+rm -rf "$release/package"
+holds "the bundle, for glibc 2.28" cmake --build "$release" --target bundle
+grep '^bundle:' "$run/out"
+holds "the .deb" env -C "$release" cpack -G DEB -B "$release/package"
+bundle=$(ls "$release"/graphwire-*.tar.gz)
+deb=$(ls "$release"/package/*.deb)
+version=$(build/release/graphwire --version | cut -d ' ' -f 2)
+holds "the .deb is of this version" test "$(dpkg-deb -f "$deb" Version)" = "$version"
+tree=$run/elsewhere # moved after it was installed
+cmake --install "$release" --prefix "$run/tree" >/dev/null && mv "$run/tree" "$tree"
+library=$(dirname "$(find "$tree" -name libgraphwire.so)")
+
+# --- Manual pages and completion. ---
+
+every_page() {
+	local command function missing=0
+	for command in $("$tree/bin/graphwire" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p'); do
+		[ -s "$tree/share/man/man1/graphwire-$command.1" ] || { echo "no page of $command"; missing=1; }
+	done
+	for function in $(nm -D --defined-only "$library/libgraphwire.so" | sed -n 's/.* T \(gw_[a-z0-9_]*\)@.*/\1/p'); do
+		[ -s "$tree/share/man/man3/$function.3" ] || { echo "no page of $function"; missing=1; }
+	done
+	[ -n "${command:-}" ] && [ -n "${function:-}" ] && return "$missing"
+}
+holds "every command and every function has a page" every_page
+
+# Each option of serve's table is in its page; what --help says nowhere is not made up.
+page_tells() {
+	local option
+	"$tree/bin/graphwire" serve --help | grep -oE '^      --[a-z-]+' | tr -d ' ' >"$run/options"
+	sed -n 's/^\.B \(.*\)/\1/p' "$tree/share/man/man1/graphwire-serve.1" | sed 's/\\-/-/g; s/=.*//' >"$run/told"
+	while read -r option; do
+		grep -qx -- "$option" "$run/told" || { echo "$option is not told of"; return 1; }
+	done <"$run/options"
+	[ "$(wc -l <"$run/options")" -gt 10 ]
+}
+holds "a page tells of every option" page_tells
+if command -v groff >/dev/null; then
+	formatted() {
+		local page
+		for page in "$tree"/share/man/man[13]/*; do
+			(cd "$tree/share/man" && groff -man -Tutf8 -wall -z "$page") 2>>"$run/warnings" || return 1
+		done
+		! grep . "$run/warnings"
+	}
+	holds "groff has no complaint" formatted
+fi
+
+# completes LINE WORDS: what the completion offers for the last word of a line.
+completes() {
+	local -a COMP_WORDS=() COMPREPLY=()
+	local word COMP_CWORD
+	for word in ${1//=/ = }; do COMP_WORDS+=("$word"); done
+	[ "${1: -1}" != ' ' ] && [ "${1: -1}" != '=' ] || COMP_WORDS+=('')
+	[ "${1: -1}" != '=' ] || unset 'COMP_WORDS[-1]'
+	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	# shellcheck source=/dev/null
+	. "$tree/share/bash-completion/completions/graphwire"
+	compopt() { :; }
+	_graphwire
+	[ "${COMPREPLY[*]}" = "$2" ] || { echo "\"$1\" becomes \"${COMPREPLY[*]}\""; return 1; }
+}
+holds "completion of a command" completes 'graphwire par' partition
+holds "of one of its commands" completes 'graphwire bench mini' minibatch
+holds "of an option" completes 'graphwire serve --part-' --part-config=
+holds "of a value" completes 'graphwire serve --pin=' 'node core off'
+holds "of a value's beginning" completes 'graphwire serve --transport=v' verbs
+holds "of nothing, for what does not exist" completes 'graphwire serve --pin=x' ''
+
+# --- Programs that use the library. ---
+
+"$tree/bin/graphwire" generate rmat --scale 10 --features 8 --out "$run/graph" >/dev/null 2>&1
+minibatch=$tree/share/doc/graphwire/examples/minibatch.c
+by_pkg_config() { # by_pkg_config OUT
+	export PKG_CONFIG_PATH=$library/pkgconfig
+	# shellcheck disable=SC2046 # flags
+	cc "$minibatch" $(pkg-config --cflags --libs graphwire) -o "$1"
+}
+by_cmake() {
+	cmake -S test/install/consumer -B "$run/consumer" -DCMAKE_PREFIX_PATH="$tree" -DEXAMPLE="$minibatch" &&
+		cmake --build "$run/consumer"
+}
+same_batches() {
+	LD_LIBRARY_PATH=$library "$run/minibatch" "$run/graph" >"$run/one" && "$run/consumer/minibatch" "$run/graph" >"$run/two" &&
+		grep -q 'mini-batches, [1-9]' "$run/one" && cmp "$run/one" "$run/two"
+}
+holds "pkg-config finds the tree where it was moved to" by_pkg_config "$run/minibatch"
+holds "so does CMake" by_cmake
+holds "both programs sample the same" same_batches
+holds "the library exports its own names alone" sh -c \
+	"! nm -D --defined-only '$library/libgraphwire.so' | grep -v ' gw_[a-z0-9_]*@@GRAPHWIRE_0\$' | grep -v ' A GRAPHWIRE_0\$'"
+
+# --- The unit. ---
+
+if command -v systemd-analyze >/dev/null; then
+	sed "s#^ExecStart=graphwire#ExecStart=$tree/bin/graphwire#" "$tree/lib/systemd/system/graphwire@.service" \
+		>"$run/graphwire@.service"
+	verified() { # not its errors of other units
+		systemd-analyze verify --man=no "$run/graphwire@.service" >"$run/verify" 2>&1
+		! grep -i graphwire "$run/verify"
+	}
+	holds "systemd-analyze has no complaint" verified
+else
+	note "no systemd-analyze here: the unit was not verified"
+fi
+
+# --- Roots. ---
+
+why=''
+# shellcheck disable=SC2016 # apt's variables
+mirror=$(apt-get indextargets --format '$(SITE) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
+	awk '$1 ~ /debian/ && $1 !~ /security/ && $2 == "main" { print $1; exit }')
+if [ "$(id -u)" -ne 0 ]; then
+	why="needs root"
+	[ "${CI:-}" = true ] && { not_ok "install: the roots need root"; status=1; }
+elif ! command -v mmdebstrap >/dev/null; then
+	why="no mmdebstrap"
+elif [ -z "$mirror" ]; then
+	why="apt has no Debian mirror here"
+elif ! unshare --mount --pid --net --fork true 2>/dev/null; then
+	why="namespaces cannot be made here"
+fi
+
+reached() { # reached SUITE: whether the mirror has it
+	/usr/lib/apt/apt-helper download-file "$mirror/dists/$1/Release" "$run/Release" >/dev/null 2>&1
+}
+
+# root SUITE PACKAGES: $folder/SUITE-bare.tar, the root of what is essential, and SUITE-full.tar, with PACKAGES as well;
+# as of this week.
+root() {
+	local suite=$1 packages=$2 stamp
+	stamp=$(printf '%s %s %s' "$mirror" "$packages" "$(date +%Y-%V)" | sha1sum)
+	[ "$(cat "$folder/$suite.stamp" 2>/dev/null)" = "$stamp" ] && return
+	rm -f "$folder/$suite"*
+	local without='--exclude=./dev/* --exclude=./proc/* --exclude=./sys/* --exclude=./var/lib/apt/lists/* --exclude=./var/cache/apt/*'
+	mmdebstrap --mode=root --variant=essential ${packages:+--include="$packages"} \
+		--essential-hook="tar -C \"\$1\" $without -cf '$folder/$suite-bare.tar' ." \
+		"$suite" "$folder/$suite-full.tar" "$mirror" && echo "$stamp" >"$folder/$suite.stamp"
+}
+
+# unpack NAME TAR: $run/NAME
+unpack() {
+	mkdir "$run/$1" && tar -C "$run/$1" -xf "$folder/$2.tar" && mkdir -p "$run/$1/opt/tour" &&
+		cp test/install/tour.sh "$run/$1/opt/tour"
+}
+
+# inside ROOT COMMAND…: in the root, as a host without other processes and networks.
+inside() {
+	local at=$run/$1
+	shift
+	# shellcheck disable=SC2016 # the inner shell's
+	unshare --mount --pid --net --fork --kill-child sh -ec '
+		ip link set lo up
+		mount -t proc proc "$0/proc"
+		mount --rbind /dev "$0/dev"
+		mount -t tmpfs tmpfs "$0/tmp"
+		cd /
+		exec chroot "$0" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"' "$at" "$@"
+}
+
+# tour ROOT NAME PROGRAM EXAMPLE [VARIABLE=VALUE]
+tour() {
+	local log=$run/$1.log
+	inside "$1" env ${5:+"$5"} bash /opt/tour/tour.sh "$2" "$3" "$4" >"$log" 2>&1 || status=1
+	cat "$log"
+	grep -q '^not ok' "$log" && status=1
+	grep -q '^ok - .*RDMA that must be' "$log" || { not_ok "$2: the tour did not come to its end"; status=1; }
+}
+
+if [ -n "$why" ]; then
+	note "no tour in empty roots: $why"
+	exit $status
+fi
+# What the .deb asks for, by name; that it is satisfied is dpkg's to say.
+needed=$(dpkg-deb -f "$deb" Depends | sed 's/([^)]*)//g; s/ //g')
+suites=()
+for suite in bookworm bullseye; do
+	if reached "$suite"; then suites+=("$suite"); else note "the mirror has no $suite, or cannot be reached: no tour there"; fi
+done
+made=()
+for suite in "${suites[@]}"; do
+	packages=''
+	[ "$suite" = bookworm ] && packages=$needed
+	root "$suite" "$packages" >"$run/$suite.made" 2>&1 &
+	made+=($!)
+done
+for i in "${!made[@]}"; do
+	wait "${made[i]}" || { not_ok "install: no root of ${suites[i]}"; tail -n 3 "$run/${suites[i]}.made"; status=1; unset "suites[i]"; }
+done
+
+inner=/opt/$(basename "$bundle" .tar.gz)
+cp "$run/minibatch" "$run/older"
+"$release/older_glibc" 2.28 "$run/older" >/dev/null # the example as somebody there would have compiled it
+for suite in "${suites[@]}"; do
+	unpack "$suite" "$suite-bare" && tar -C "$run/$suite/opt" -xzf "$bundle" && cp "$run/older" "$run/$suite/opt/tour/minibatch"
+	tour "$suite" "the bundle in $suite" "$inner/bin/graphwire" /opt/tour/minibatch "LD_LIBRARY_PATH=$inner/lib"
+	[ "$suite" = bookworm ] || { rm -rf "${run:?}/$suite"; continue; }
+	rm -rf "${run:?}/$suite"
+	unpack full "$suite-full"
+	cp "$deb" "$run/full/opt/tour/graphwire.deb"
+	cp "$run/minibatch" "$run/full/opt/tour/minibatch"
+	holds "the .deb is installed" inside full dpkg -i /opt/tour/graphwire.deb
+	tour full "the .deb in $suite" graphwire /opt/tour/minibatch
+	holds "the .deb is removed" inside full dpkg -r graphwire
+	holds "and leaves nothing" sh -c "! find '$run/full/usr' -name '*graphwire*' | grep ."
+	cp -a "$tree/." "$run/full/usr/local/"
+	holds "the tree in /usr/local" inside full ldconfig
+	tour full "cmake --install in $suite" graphwire /opt/tour/minibatch
+done
+exit $status
