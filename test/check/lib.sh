@@ -19,7 +19,7 @@ c_files() {
 # without tests, as ./quickstart makes it, but here its warnings are errors too.
 build() {
 	if [ "$1" = release ]; then
-		cmake --preset release -DGRAPHWIRE_TESTS=OFF -DGRAPHWIRE_WERROR=ON
+		cmake --preset release -DGRAPHWIRE_TESTS=OFF -DGRAPHWIRE_WERROR=ON -DGRAPHWIRE_PYTHON=OFF
 	elif [ ! -e "build/$1/build.ninja" ]; then
 		cmake --preset "$1"
 	fi && cmake --build --preset "$1"

@@ -48,4 +48,19 @@ rm -f "$tests"
 checked "the package works from the build tree" env PYTHONPATH=python \
 	GRAPHWIRE_BUILD=build/wheel "$venv/bin/python" \
 	-c 'import graphwire, sys; sys.exit("site-packages" in graphwire.__file__)'
+
+# ./quickstart goes on to train, with this environment's Python.
+quick=$(mktemp -d)
+export XDG_RUNTIME_DIR=$quick/runtime
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+if PYTHON=$venv/bin/python timeout 400 ./quickstart --rmat --dir "$quick/graph" --epochs 1 >"$quick/out" 2>&1 &&
+	grep -q '^  test accuracy [01]' "$quick/out" && grep -q "^  a node's own features alone" "$quick/out"; then
+	ok "quickstart trains two trainers over its servers:$(grep '^  epoch 0' "$quick/out")"
+else
+	tail -n 15 "$quick/out" "$quick"/graph/*.log
+	not_ok "quickstart does not train"
+	status=1
+fi
+if pgrep -f "graphwire serve --part-config $quick/" >/dev/null; then not_ok "quickstart leaves a server" && status=1; fi
+rm -rf "$quick"
 exit $status

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # ./quickstart as a stranger runs it: the whole way, a second time, and interrupted; never a process left behind.
+# Training is in the step python.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 dir=$work/graph
@@ -9,10 +10,11 @@ mkdir -m 700 "$XDG_RUNTIME_DIR"
 servers_left() { pgrep -f "graphwire serve --part-config $dir/" >/dev/null; }
 none_left() { if servers_left; then not_ok "$1: servers are left"; else ok "$1: no server is left"; fi; }
 
+refuses "quickstart: no epochs" 2 'number' "$top/quickstart" --epochs 0
 refuses "quickstart: an unknown option" 2 'nonsense' "$top/quickstart" --nonsense
 holds "quickstart --help" "$top/quickstart" --help
 
-holds "quickstart with a made graph" "$top/quickstart" --rmat --dir "$dir"
+holds "quickstart with a made graph" "$top/quickstart" --no-train --rmat --dir "$dir"
 if grep -q 'the same bytes as the standalone client' "$work/out"; then
 	ok "quickstart compares its epoch with the standalone client"
 else
@@ -20,7 +22,7 @@ else
 fi
 none_left "the first run"
 
-holds "quickstart again" "$top/quickstart" --rmat --dir "$dir"
+holds "quickstart again" "$top/quickstart" --no-train --rmat --dir "$dir"
 if [ "$(grep -c "found in $dir" "$work/out")" -eq 2 ]; then
 	ok "the second run finds graph and parts"
 else
@@ -31,7 +33,7 @@ none_left "the second run"
 # Interrupted once a server of its is there, which is stopped so that it does not come to its end before that. Without
 # job control a background process would ignore SIGINT.
 set -m
-"$top/quickstart" --rmat --dir "$dir" >"$work/out" 2>&1 &
+"$top/quickstart" --no-train --rmat --dir "$dir" >"$work/out" 2>&1 &
 set +m
 interrupted=$!
 started+=("$interrupted")
@@ -49,6 +51,6 @@ none_left "the interrupted run"
 
 # The machine's own packages, where it has lists of them.
 if command -v apt-cache >/dev/null && [ "$(apt-cache dumpavail 2>/dev/null | grep -c '^Package:')" -gt 5000 ]; then
-	holds "quickstart with this machine's packages" "$top/quickstart" --dir "$dir"
+	holds "quickstart with this machine's packages" "$top/quickstart" --no-train --dir "$dir"
 	none_left "the run with packages"
 fi
