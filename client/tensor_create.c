@@ -221,6 +221,26 @@ static gw_status creation_join(struct creation *creation)
 	return GW_OK;
 }
 
+/* A creation that has failed leaves nothing behind, unless another client had more luck. Who shares it fails as well.
+ */
+static void creation_undo(struct creation *creation)
+{
+	struct gw_error_kept kept;
+	struct gw_tensor_delete_call call = {.leader = creation->births[0]};
+	gw_status status = GW_OK;
+	if (!call.leader || creation->complete)
+		return;
+	gw_error_keep(&kept);
+	memcpy(call.name, creation->call.plan.name, sizeof(call.name));
+	memcpy(call.job, creation->call.plan.job, sizeof(call.job));
+	for (uint32_t p = 0; p < creation->client->meta->num_parts && status == GW_OK; p++) {
+		size_t bytes;
+		status = gw_remote_call(creation->client, p, GW_OP_TENSOR_DELETE, &call, sizeof(call), &creation->reply,
+					&bytes);
+	}
+	gw_error_restore(&kept);
+}
+
 static gw_status creation_run(struct creation *creation)
 {
 	gw_status status = creation_lead(creation);
@@ -236,7 +256,12 @@ static gw_status creation_run(struct creation *creation)
 		status = gw_tensor_plan_check(creation->client->meta, &creation->call.plan);
 	if (status == GW_OK)
 		status = creation_fill(creation);
-	return status == GW_OK ? creation_complete(creation) : status;
+	if (status == GW_OK)
+		status = creation_complete(creation);
+	/* Servers that cannot be asked need not be asked once more. */
+	if (status != GW_OK && status != GW_DEADLINE && status != GW_PEER_LOST)
+		creation_undo(creation);
+	return status;
 }
 
 static gw_status creation_result(struct creation *creation, const struct gw_tensor **out)

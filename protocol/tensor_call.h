@@ -82,6 +82,8 @@ struct gw_tensor_listed {
 struct gw_tensor_delete_call {
 	char name[GW_TENSOR_NAME_MAX + 1];
 	char job[GW_JOB_NAME_MAX + 1];
+	uint64_t leader; /* 0: whatever has this name; else what is left of a creation that failed, unless (GW_EXISTS)
+			    another client has completed it */
 };
 
 struct gw_tensor_rows_call {

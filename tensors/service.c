@@ -112,7 +112,10 @@ static gw_status answer_delete(void *context, const struct gw_call *call, struct
 	(void)thread;
 	struct gw_tensor_delete_call delete;
 	gw_status status = gw_tensor_delete_parse(call->bytes, call->byte_count, &delete);
-	return status == GW_OK ? reply_number(reply, gw_tensor_table_delete(context, delete.job, delete.name)) : status;
+	uint32_t count = 0;
+	if (status == GW_OK)
+		status = gw_tensor_table_delete(context, delete.job, delete.name, delete.leader, &count);
+	return status == GW_OK ? reply_number(reply, count) : status;
 }
 
 static gw_status answer_hold(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)

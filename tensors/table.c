@@ -499,15 +499,24 @@ gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard
 	return status;
 }
 
-uint32_t gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name)
+gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
+				 uint32_t *count)
 {
+	gw_status status = GW_OK;
 	pthread_mutex_lock(&table->lock);
 	struct gw_shard *shard = shard_named(table, job, name);
+	if (shard && leader && shard->leader != leader)
+		shard = NULL;
+	if (shard && leader && entry_of(shard)->births) {
+		status = gw_fail(GW_EXISTS, "tensor \"%s\" is complete", name);
+		shard = NULL;
+	}
 	if (shard)
 		shard_unlist(table, shard);
 	pthread_mutex_unlock(&table->lock);
 	gw_shard_leave(table, shard);
-	return shard != NULL;
+	*count = shard != NULL;
+	return status;
 }
 
 /* --- Listing. --- */

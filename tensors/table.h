@@ -69,8 +69,9 @@ void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard);
 /* Room for an optimizer's state beside the rows: taken into account once. GW_NO_SPACE. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
-/* How many it deleted: 0 or 1. job "": a kept one. */
-uint32_t gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name);
+/* *count: how many it deleted: 0 or 1. job "": a kept one. leader: as in struct gw_tensor_delete_call. GW_EXISTS. */
+gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
+				 uint32_t *count);
 
 /* A client of the job was heard. GW_LIMIT. */
 gw_status gw_tensor_table_hold(struct gw_tensor_table *table, const char *job);

@@ -302,6 +302,11 @@ static void memory_has_its_limit(void **state)
 	float row[COLUMNS] = {1, 1, 1, 1, 1};
 	large.shape[0] = 100 * ROWS;
 	expect(gw_tensor_create(client, &large, &none), GW_NO_SPACE, "--tensor-memory");
+	/* Nothing is left of it. */
+	struct gw_tensor_list *list;
+	must(gw_tensor_list(client, &list));
+	assert_int_equal(list->count, 1);
+	gw_tensor_list_free(list);
 	expect(gw_push(client, tensor, (int64_t[]){1}, 1, row, &adam), GW_NO_SPACE, "--tensor-memory");
 	must(gw_gather(client, tensor, (int64_t[]){1}, 1, row));
 	assert_true(row[0] == 0);

@@ -1,0 +1,160 @@
+/* Tensors when memory is short: each allocation of a life from creation to deletion fails in turn, at the client or in
+ * its table. The call that meets it fails with GW_NO_MEMORY or does without; made again it succeeds; nothing leaks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/support/alloc_fault.h"
+#include "test/support/client_setup.h"
+
+#define PARTS   2
+#define ROWS    40
+#define COLUMNS 3
+
+static struct gw_fixture fixture;
+
+struct life {
+	struct gw_client *client;
+	const struct gw_tensor *tensor, *copy;
+	int64_t ids[ROWS];
+	float rows[ROWS * COLUMNS], read[ROWS * COLUMNS];
+};
+
+static gw_status life_create(struct life *life)
+{
+	struct gw_tensor_spec spec = {.name = "life",
+				      .dtype = GW_FLOAT32,
+				      .placement = GW_PLACE_STRIPED,
+				      .ndim = 2,
+				      .shape = {ROWS, COLUMNS},
+				      .initial = GW_INITIAL_CONSTANT,
+				      .low = 2};
+	return gw_tensor_create(life->client, &spec, &life->tensor);
+}
+
+static gw_status life_copy(struct life *life)
+{
+	struct gw_tensor_spec spec = {.name = "copy",
+				      .dtype = GW_FLOAT32,
+				      .placement = GW_PLACE_STRIPED,
+				      .ndim = 2,
+				      .shape = {ROWS, COLUMNS},
+				      .initial = GW_INITIAL_COPY,
+				      .from = life->tensor};
+	return gw_tensor_create(life->client, &spec, &life->copy);
+}
+
+static gw_status life_update(struct life *life)
+{
+	return gw_update(life->client, life->tensor, life->ids, ROWS, life->rows);
+}
+
+static gw_status life_push(struct life *life)
+{
+	const struct gw_optimizer optimizer = {.kind = GW_ADAGRAD, .rate = 0.1f, .eps = 1e-10f};
+	return gw_push(life->client, life->tensor, life->ids, ROWS, life->rows, &optimizer);
+}
+
+static gw_status life_read(struct life *life)
+{
+	return gw_gather(life->client, life->tensor, life->ids, ROWS, life->read);
+}
+
+static gw_status life_part(struct life *life)
+{
+	return gw_tensor_part_write(life->client, life->copy, 1, 2, 3, life->rows);
+}
+
+static gw_status life_flush(struct life *life)
+{
+	return gw_flush(life->client);
+}
+
+static gw_status life_count(struct life *life)
+{
+	uint64_t count = 0;
+	gw_status status = gw_tensor_count_nonzero(life->client, life->copy, &count);
+	assert_true(status != GW_OK || count == ROWS * COLUMNS);
+	return status;
+}
+
+static gw_status life_list(struct life *life)
+{
+	struct gw_tensor_list *list;
+	gw_status status = gw_tensor_list(life->client, &list);
+	assert_true(status != GW_OK || list->count == 2);
+	gw_tensor_list_free(list);
+	return status;
+}
+
+static gw_status life_delete(struct life *life)
+{
+	gw_status status = gw_tensor_delete(life->client, "life", GW_OF_JOB);
+	return status == GW_NOT_FOUND ? GW_OK : status; /* what failed may have deleted it in part, or whole */
+}
+
+/* What is left when all of it has been freed, compared with the beginning. */
+static long live(unsigned long n, bool *hit)
+{
+	static gw_status (*const steps[])(struct life *) = {life_create, life_copy,  life_update, life_push,
+							    life_read,   life_part,  life_flush,  life_count,
+							    life_list,   life_delete};
+	struct life *life = calloc(1, sizeof(*life));
+	struct gw_client_options options = {.part_config = fixture.folder, .threads = 1};
+	life->client = open_client(&options);
+	for (int i = 0; i < ROWS; i++)
+		life->ids[i] = i;
+	for (int i = 0; i < ROWS * COLUMNS; i++)
+		life->rows[i] = (float)(i + 1);
+	gw_fault_begin(n);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		gw_status status = steps[i](life);
+		if (status == GW_NO_MEMORY)
+			status = steps[i](life);
+		if (status != GW_OK)
+			fail_msg("allocation %lu, step %zu: %s", n, i, gw_last_error());
+	}
+	*hit = gw_fault_hit();
+	gw_client_close(life->client);
+	free(life);
+	return gw_fault_end();
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	(void)state;
+	bool hit;
+	unsigned long n = 0;
+	long all = live(GW_FAULT_NEVER, &hit);
+	do {
+		n += gw_fault_step(n);
+		long left = live(n, &hit);
+		if (left != all)
+			fail_msg("allocation %lu: %ld blocks are left", n, left - all);
+	} while (hit);
+	assert_true(n > 50);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	gw_fixture_begin(&fixture, 231, 60, PARTS);
+	gw_fixture_write(&fixture);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	gw_fixture_end(&fixture);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail)};
+	return cmocka_run_group_tests(tests, begin, end);
+}
