@@ -27,6 +27,7 @@
 
 #include <graphwire/block.h>
 #include <graphwire/edges.h>
+#include <graphwire/split.h>
 #include <graphwire/tensors.h>
 #include <graphwire/types.h>
 
