@@ -12,7 +12,7 @@
 
 #define BUFFERS_MAX 1024
 
-static double now(void)
+static double bare_read_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -65,8 +65,8 @@ static int queue_next(struct io_uring *ring, struct bare_read_cursor *c, unsigne
 	return 0;
 }
 
-static int read_all(struct io_uring *ring, struct bare_read_cursor *c, unsigned depth, unsigned piece,
-		    const uint8_t *memory, uint64_t buffer_bytes)
+static int bare_read_all(struct io_uring *ring, struct bare_read_cursor *c, unsigned depth, unsigned piece,
+			 const uint8_t *memory, uint64_t buffer_bytes)
 {
 	unsigned in_flight = 0;
 	int error = 0;
@@ -107,10 +107,10 @@ int gw_bare_read(const struct gw_bare_file *files, size_t count, unsigned depth,
 	}
 	error = register_memory(&ring, memory, memory_bytes, buffer_bytes);
 	struct bare_read_cursor cursor = {.files = files, .count = count, .fds = fds};
-	double begin = now();
+	double begin = bare_read_now();
 	if (!error)
-		error = read_all(&ring, &cursor, depth, piece, memory, buffer_bytes);
-	*seconds = now() - begin;
+		error = bare_read_all(&ring, &cursor, depth, piece, memory, buffer_bytes);
+	*seconds = bare_read_now() - begin;
 	for (size_t i = 0; i < count; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -18,7 +18,7 @@
 #define CHUNK_BYTES (256u << 10)
 #define AHEAD       12
 
-static double now(void)
+static double bare_rows_now(void)
 {
 	struct timespec time;
 	clock_gettime(CLOCK_MONOTONIC, &time);
@@ -34,7 +34,7 @@ uint64_t gw_bare_mix(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-static bool receive_all(int fd, void *buffer, size_t bytes)
+static bool bare_rows_receive_all(int fd, void *buffer, size_t bytes)
 {
 	for (uint8_t *at = buffer; bytes;) {
 		ssize_t n = recv(fd, at, bytes, 0);
@@ -54,7 +54,7 @@ struct low_water {
 
 /* At most half of what is left: a blocking recv that found less than the mark counts it towards its own end, but is
  * woken only when the mark has come once more. */
-static void set_low_water(struct low_water *mark, size_t left)
+static void bare_rows_set_low_water(struct low_water *mark, size_t left)
 {
 	size_t wanted = mark->most;
 	while (wanted > 1 && wanted > left / 2)
@@ -70,7 +70,7 @@ static bool receive_marked(struct low_water *mark, void *buffer, size_t bytes)
 {
 	for (uint8_t *at = buffer; bytes;) {
 		if (mark->most)
-			set_low_water(mark, bytes);
+			bare_rows_set_low_water(mark, bytes);
 		ssize_t n = recv(mark->fd, at, bytes, 0);
 		if (n <= 0)
 			return false;
@@ -80,7 +80,7 @@ static bool receive_marked(struct low_water *mark, void *buffer, size_t bytes)
 	return true;
 }
 
-static bool send_all(int fd, const void *buffer, size_t bytes)
+static bool bare_rows_send_all(int fd, const void *buffer, size_t bytes)
 {
 	for (const uint8_t *at = buffer; bytes;) {
 		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
@@ -93,7 +93,7 @@ static bool send_all(int fd, const void *buffer, size_t bytes)
 }
 
 /* A connected pair of loopback sockets. */
-static int connect_pair(int *client, int *server)
+static int bare_rows_connect_pair(int *client, int *server)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(address);
@@ -138,7 +138,7 @@ struct serving {
 
 static cpu_set_t allowed;
 
-static void find_allowed(void)
+static void bare_rows_find_allowed(void)
 {
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
 		CPU_ZERO(&allowed);
@@ -148,7 +148,7 @@ void gw_bare_pin(unsigned number)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	cpu_set_t one;
-	pthread_once(&once, find_allowed);
+	pthread_once(&once, bare_rows_find_allowed);
 	CPU_ZERO(&one);
 	if (CPU_COUNT(&allowed) > 1)
 		number %= (unsigned)CPU_COUNT(&allowed);
@@ -171,7 +171,7 @@ static void *serve_rows(void *argument)
 	const struct gw_bare_rows *rows = serving->rows;
 	uint32_t row_bytes = rows->row_bytes;
 	gw_bare_pin(serving->processor);
-	while (receive_all(serving->fd, serving->numbers, rows->batch * sizeof(uint32_t))) {
+	while (bare_rows_receive_all(serving->fd, serving->numbers, rows->batch * sizeof(uint32_t))) {
 		size_t filled = 0;
 		for (uint32_t i = 0; i < rows->batch; i++) {
 			if (i + AHEAD < rows->batch)
@@ -180,12 +180,12 @@ static void *serve_rows(void *argument)
 			       row_bytes);
 			filled += row_bytes;
 			if (filled >= CHUNK_BYTES) {
-				if (!send_all(serving->fd, serving->buffer, filled))
+				if (!bare_rows_send_all(serving->fd, serving->buffer, filled))
 					return NULL;
 				filled = 0;
 			}
 		}
-		if (filled && !send_all(serving->fd, serving->buffer, filled))
+		if (filled && !bare_rows_send_all(serving->fd, serving->buffer, filled))
 			return NULL;
 	}
 	return NULL;
@@ -195,7 +195,7 @@ static void *serve_stream(void *argument)
 {
 	struct serving *serving = argument;
 	gw_bare_pin(serving->processor);
-	while (send_all(serving->fd, serving->buffer, CHUNK_BYTES))
+	while (bare_rows_send_all(serving->fd, serving->buffer, CHUNK_BYTES))
 		;
 	return NULL;
 }
@@ -204,10 +204,10 @@ static bool ask_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers,
 {
 	for (uint32_t i = 0; i < rows->batch; i++)
 		numbers[i] = (uint32_t)(gw_bare_mix((*next)++) % rows->rows);
-	return send_all(fd, numbers, rows->batch * sizeof(uint32_t));
+	return bare_rows_send_all(fd, numbers, rows->batch * sizeof(uint32_t));
 }
 
-static bool run_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, double *bytes_per_second)
+static bool bare_rows_run(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, double *bytes_per_second)
 {
 	assert(rows->depth > 0);
 	size_t batch_bytes = (size_t)rows->batch * rows->row_bytes;
@@ -216,8 +216,8 @@ static bool run_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers,
 	for (uint32_t i = 0; i < rows->depth; i++)
 		if (!ask_rows(fd, rows, numbers, &next))
 			return false;
-	double begun = now(), elapsed;
-	while ((elapsed = now() - begun) < rows->seconds) {
+	double begun = bare_rows_now(), elapsed;
+	while ((elapsed = bare_rows_now() - begun) < rows->seconds) {
 		if (!receive_marked(&mark, rows->landing + batch_bytes * (batches % rows->depth), batch_bytes) ||
 		    !ask_rows(fd, rows, numbers, &next))
 			return false;
@@ -227,11 +227,11 @@ static bool run_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers,
 	return true;
 }
 
-static bool run_stream(int fd, double seconds, uint8_t *buffer, double *bytes_per_second)
+static bool bare_rows_run_stream(int fd, double seconds, uint8_t *buffer, double *bytes_per_second)
 {
-	double begun = now(), elapsed, bytes = 0;
-	while ((elapsed = now() - begun) < seconds) {
-		if (!receive_all(fd, buffer, CHUNK_BYTES))
+	double begun = bare_rows_now(), elapsed, bytes = 0;
+	while ((elapsed = bare_rows_now() - begun) < seconds) {
+		if (!bare_rows_receive_all(fd, buffer, CHUNK_BYTES))
 			return false;
 		bytes += CHUNK_BYTES;
 	}
@@ -257,12 +257,12 @@ static int run_sockets(enum bare_loop loop, const struct gw_bare_rows *rows, str
 	if (!mine || !numbers || !serving->buffer || !serving->numbers)
 		error = ENOMEM;
 	if (!error)
-		error = connect_pair(&client, &serving->fd);
+		error = bare_rows_connect_pair(&client, &serving->fd);
 	if (!error) {
 		error = pthread_create(&thread, NULL, servers[loop], serving);
 		if (!error) {
-			bool good = loop == LOOP_ROWS ? run_rows(client, rows, numbers, figure)
-						      : run_stream(client, seconds, mine, figure);
+			bool good = loop == LOOP_ROWS ? bare_rows_run(client, rows, numbers, figure)
+						      : bare_rows_run_stream(client, seconds, mine, figure);
 			error = good ? 0 : EIO;
 			shutdown(client, SHUT_RDWR);
 			shutdown(serving->fd, SHUT_RDWR);
@@ -341,8 +341,8 @@ int gw_bare_rows_copy(const struct gw_bare_rows *rows, double *bytes_per_second)
 	uint64_t *offsets = malloc(rows->batch * sizeof(*offsets)), next = 0, batches = 0;
 	if (!offsets)
 		return ENOMEM;
-	double begun = now(), elapsed;
-	while ((elapsed = now() - begun) < rows->seconds) {
+	double begun = bare_rows_now(), elapsed;
+	while ((elapsed = bare_rows_now() - begun) < rows->seconds) {
 		uint8_t *to = rows->landing + (size_t)(batches % rows->depth) * rows->batch * row_bytes;
 		for (uint32_t i = 0; i < rows->batch; i++)
 			offsets[i] = gw_bare_mix(next++) % rows->rows * row_bytes;

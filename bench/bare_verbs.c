@@ -125,7 +125,7 @@ static int to_ready(const struct gw_bare_verbs *v, struct ibv_qp *qp, uint32_t o
 	return error;
 }
 
-static int connect_pair(struct gw_bare_verbs *v, unsigned i, uint8_t reads)
+static int bare_verbs_connect_pair(struct gw_bare_verbs *v, unsigned i, uint8_t reads)
 {
 	struct ibv_qp_init_attr near = {
 		.qp_type = IBV_QPT_RC,
@@ -172,7 +172,7 @@ int gw_bare_verbs_open(const uint8_t *table, uint64_t table_bytes, uint8_t *land
 	for (unsigned i = 0; i < queues && !error; i++, v->queues++) {
 		int reads =
 			attr.max_qp_init_rd_atom < attr.max_qp_rd_atom ? attr.max_qp_init_rd_atom : attr.max_qp_rd_atom;
-		error = connect_pair(v, i, (uint8_t)(reads < 128 ? reads : 128));
+		error = bare_verbs_connect_pair(v, i, (uint8_t)(reads < 128 ? reads : 128));
 	}
 	if (error) {
 		gw_bare_verbs_close(v);
@@ -210,7 +210,7 @@ void gw_bare_verbs_close(struct gw_bare_verbs *v)
 }
 
 /* Posts n reads of random rows on one pair, every SIGNAL-th and the last signalled. */
-static int post(struct gw_bare_verbs *v, unsigned queue, uint32_t row_bytes, unsigned n)
+static int bare_verbs_post(struct gw_bare_verbs *v, unsigned queue, uint32_t row_bytes, unsigned n)
 {
 	struct ibv_send_wr list[LIST], *bad;
 	struct ibv_sge sges[LIST];
@@ -244,7 +244,7 @@ int gw_bare_verbs_many(struct gw_bare_verbs *v, uint32_t row_bytes, unsigned dep
 		for (unsigned q = 0; q < v->queues && more; q++)
 			while (depth - open[q] >= SIGNAL) {
 				unsigned n = depth - open[q] < LIST ? depth - open[q] : LIST;
-				int error = post(v, q, row_bytes, n);
+				int error = bare_verbs_post(v, q, row_bytes, n);
 				if (error)
 					return error;
 				open[q] += n;
@@ -291,7 +291,7 @@ int gw_bare_verbs_one(struct gw_bare_verbs *v, uint32_t row_bytes, uint32_t roun
 	for (uint32_t i = 0; i < rounds; i++) {
 		uint64_t begun = gw_now_ns();
 		struct ibv_wc wc;
-		int n = 0, error = post(v, 0, row_bytes, 1);
+		int n = 0, error = bare_verbs_post(v, 0, row_bytes, 1);
 		if (!error && sleeping)
 			error = sleep_for_one(v, &wc);
 		while (!error && !sleeping && (n = ibv_poll_cq(v->cq, 1, &wc)) == 0)

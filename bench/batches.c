@@ -37,7 +37,8 @@ static gw_status list_seeds(struct gw_batches *b, struct gw_client *client, int6
 	return GW_OK;
 }
 
-static gw_status fill_fanouts(struct gw_batches *b, struct gw_client *client, const struct gw_bench_fanouts *fanouts)
+static gw_status batches_fill_fanouts(struct gw_batches *b, struct gw_client *client,
+				      const struct gw_bench_fanouts *fanouts)
 {
 	uint32_t etypes = gw_client_graph(client)->num_etypes;
 	b->fanouts = gw_calloc((size_t)fanouts->hops * etypes, sizeof(*b->fanouts));
@@ -70,7 +71,7 @@ gw_status gw_batches_begin(struct gw_batches *b, struct gw_client *alone, const 
 		b->options.spec.fetch_count = 2;
 		b->row_bytes = features->row_bytes;
 	}
-	status = fill_fanouts(b, alone, &spec->fanouts);
+	status = batches_fill_fanouts(b, alone, &spec->fanouts);
 	return status ? status : list_seeds(b, alone, spec->part);
 }
 
@@ -127,7 +128,7 @@ gw_status gw_batches_check(struct gw_batches *b, struct gw_client *alone, struct
 	return status;
 }
 
-static void count(struct gw_batches *b, const struct gw_minibatch *batch)
+static void batches_count(struct gw_batches *b, const struct gw_minibatch *batch)
 {
 	b->batches++;
 	b->edges += batch->edge_count;
@@ -147,7 +148,7 @@ gw_status gw_batches_run(struct gw_batches *b, uint32_t n, double *per_second)
 		uint64_t now = gw_now_ns();
 		gw_histogram_add(&b->waits, now - last);
 		last = now;
-		count(b, batch);
+		batches_count(b, batch);
 		gw_minibatch_release(batch);
 	}
 	double seconds = (double)(last - start) / 1e9;

@@ -65,7 +65,7 @@ void gw_bench_series_add(struct gw_bench_series *series, double value)
 	series->values[series->count++] = value;
 }
 
-static int compare(const void *a, const void *b)
+static int bench_compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -76,14 +76,14 @@ double gw_bench_quantile(double *values, size_t count, double share)
 	size_t at = (size_t)((double)count * share);
 	if (count == 0)
 		return 0;
-	qsort(values, count, sizeof(*values), compare);
+	qsort(values, count, sizeof(*values), bench_compare);
 	return values[at < count ? at : count - 1];
 }
 
 static void sort(const struct gw_bench_series *series, struct gw_bench_series *sorted)
 {
 	*sorted = *series;
-	qsort(sorted->values, sorted->count, sizeof(*sorted->values), compare);
+	qsort(sorted->values, sorted->count, sizeof(*sorted->values), bench_compare);
 }
 
 static double middle(const struct gw_bench_series *sorted)
@@ -109,7 +109,7 @@ double gw_bench_series_spread(const struct gw_bench_series *series)
 	return median > 0 ? (sorted.values[sorted.count - 1] - sorted.values[0]) / median : 0;
 }
 
-static gw_status measure(gw_bench_measure function, void *context, struct gw_bench_series *series)
+static gw_status bench_measure(gw_bench_measure function, void *context, struct gw_bench_series *series)
 {
 	double figure = 0;
 	gw_status status = function ? function(context, &figure) : GW_OK;
@@ -124,9 +124,9 @@ gw_status gw_bench_alternate(const struct gw_bench *bench, gw_bench_measure ceil
 	gw_status status = GW_OK;
 	for (unsigned i = 0; i < bench->repeats && !status; i++) {
 		bool value_first = i % 2;
-		status = measure(value_first ? value : ceiling, context, value_first ? values : ceilings);
+		status = bench_measure(value_first ? value : ceiling, context, value_first ? values : ceilings);
 		if (!status)
-			status = measure(value_first ? ceiling : value, context, value_first ? ceilings : values);
+			status = bench_measure(value_first ? ceiling : value, context, value_first ? ceilings : values);
 	}
 	return status;
 }
@@ -165,7 +165,7 @@ static void print_number(FILE *to, const char *name, double number)
 		fputs(":null", to); /* JSON has no infinities */
 }
 
-static void print_text(FILE *to, const char *name, const char *text)
+static void bench_print_text(FILE *to, const char *name, const char *text)
 {
 	fputc(',', to);
 	print_string(to, name);
@@ -174,7 +174,7 @@ static void print_text(FILE *to, const char *name, const char *text)
 }
 
 /* What --json takes of a result. */
-static void print_json(const struct gw_bench *bench, const struct gw_bench_result *result)
+static void bench_print_json(const struct gw_bench *bench, const struct gw_bench_result *result)
 {
 	FILE *to = bench->json;
 	if (!to)
@@ -183,9 +183,9 @@ static void print_json(const struct gw_bench *bench, const struct gw_bench_resul
 	double ceiling = result->ceilings ? gw_bench_series_median(result->ceilings) : 0;
 	fputs("{\"bench\":", to);
 	print_string(to, bench->name);
-	print_text(to, "case", result->title);
+	bench_print_text(to, "case", result->title);
 	print_number(to, "value", value);
-	print_text(to, "unit", result->unit);
+	bench_print_text(to, "unit", result->unit);
 	if (ceiling > 0) {
 		print_number(to, "ceiling", ceiling);
 		print_number(to, "ratio", value / ceiling);
@@ -198,7 +198,7 @@ static void print_json(const struct gw_bench *bench, const struct gw_bench_resul
 	for (int i = 0; i < GW_BENCH_FIELDS_MAX && result->fields[i].name; i++) {
 		const struct gw_bench_field *field = &result->fields[i];
 		if (field->text)
-			print_text(to, field->name, field->text);
+			bench_print_text(to, field->name, field->text);
 		else
 			print_number(to, field->name, field->number);
 	}
@@ -206,7 +206,7 @@ static void print_json(const struct gw_bench *bench, const struct gw_bench_resul
 	fflush(to);
 }
 
-static void print_row(struct gw_bench *bench, const struct gw_bench_result *result, double value, double ceiling)
+static void bench_print_row(struct gw_bench *bench, const struct gw_bench_result *result, double value, double ceiling)
 {
 	FILE *to = bench->table;
 	if (!bench->head_shown)
@@ -231,7 +231,7 @@ void gw_bench_report_json(const struct gw_bench *bench, const struct gw_bench_re
 {
 	assert(result->verified);
 	assert(result->values->count >= GW_BENCH_REPEATS_MIN);
-	print_json(bench, result);
+	bench_print_json(bench, result);
 }
 
 void gw_bench_missing(const struct gw_bench *bench, const char *what, const char *why)
@@ -241,8 +241,8 @@ void gw_bench_missing(const struct gw_bench *bench, const char *what, const char
 		return;
 	fputs("{\"bench\":", bench->json);
 	print_string(bench->json, bench->name);
-	print_text(bench->json, "case", what);
-	print_text(bench->json, "missing", why);
+	bench_print_text(bench->json, "case", what);
+	bench_print_text(bench->json, "missing", why);
 	fputs("}\n", bench->json);
 }
 
@@ -250,6 +250,6 @@ void gw_bench_report(struct gw_bench *bench, const struct gw_bench_result *resul
 {
 	double value = gw_bench_series_median(result->values);
 	double ceiling = result->ceilings ? gw_bench_series_median(result->ceilings) : 0;
-	print_row(bench, result, value, ceiling);
+	bench_print_row(bench, result, value, ceiling);
 	gw_bench_report_json(bench, result);
 }

@@ -77,7 +77,7 @@ static const struct gw_option table[] = {
 
 /* ---- measuring ---- */
 
-static gw_status measure_rows(void *context, double *figure)
+static gw_status bench_gather_measure_rows(void *context, double *figure)
 {
 	struct gather_arguments *a = context;
 	uint64_t batches;
@@ -107,7 +107,7 @@ static gw_status measure_marked(struct gather_arguments *a)
 	return GW_OK;
 }
 
-static gw_status measure_bare(void *context, double *figure)
+static gw_status bench_gather_measure_bare(void *context, double *figure)
 {
 	struct gather_arguments *a = context;
 	double cpu = gw_bench_cpu_seconds();
@@ -122,7 +122,7 @@ static gw_status measure_bare(void *context, double *figure)
 }
 
 /* What the sockets would carry if nobody had to gather. */
-static gw_status measure_stream(const struct gather_arguments *a, struct gw_bench_series *streams)
+static gw_status bench_gather_measure_stream(const struct gather_arguments *a, struct gw_bench_series *streams)
 {
 	for (unsigned i = 0; i < STREAMS; i++) {
 		double figure;
@@ -136,23 +136,25 @@ static gw_status measure_stream(const struct gather_arguments *a, struct gw_benc
 
 /* ---- a case ---- */
 
-static gw_status measure(struct gather_arguments *a, struct gw_bench_series *ceilings, struct gw_bench_series *values,
-			 struct gw_bench_series *streams)
+static gw_status bench_gather_measure(struct gather_arguments *a, struct gw_bench_series *ceilings,
+				      struct gw_bench_series *values, struct gw_bench_series *streams)
 {
 	gw_status status = gw_row_stream_begin(&a->stream, &a->bed, &a->bare);
 	if (status)
 		return status;
 	status = gw_row_stream_verify(&a->stream);
 	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_bare, measure_rows, a, ceilings, values);
+		status = gw_bench_alternate(&a->bench, bench_gather_measure_bare, bench_gather_measure_rows, a,
+					    ceilings, values);
 	if (!status && is(a, "tcp"))
-		status = measure_stream(a, streams);
+		status = bench_gather_measure_stream(a, streams);
 	gw_row_stream_end(&a->stream);
 	return status;
 }
 
-static void report(struct gather_arguments *a, const struct gw_row_way *way, const struct gw_bench_series *ceilings,
-		   const struct gw_bench_series *values, double stream)
+static void bench_gather_report(struct gather_arguments *a, const struct gw_row_way *way,
+				const struct gw_bench_series *ceilings, const struct gw_bench_series *values,
+				double stream)
 {
 	char title[96], note[224], runs[32] = "";
 	double marked = gw_bench_series_median(&a->marked);
@@ -189,7 +191,7 @@ static void report(struct gather_arguments *a, const struct gw_row_way *way, con
 	gw_bench_report(&a->bench, &result);
 }
 
-static gw_status run_case(struct gather_arguments *a, const struct gw_row_way *way)
+static gw_status bench_gather_run_case(struct gather_arguments *a, const struct gw_row_way *way)
 {
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * a->spin_us, .queue_pairs = (uint32_t)a->queue_pairs};
@@ -211,12 +213,12 @@ static gw_status run_case(struct gather_arguments *a, const struct gw_row_way *w
 	}
 	struct gw_bench_series ceilings = {0}, values = {0}, streams = {0};
 	a->cpu.count = a->bare_cpu.count = a->marked.count = 0;
-	status = measure(a, &ceilings, &values, &streams);
+	status = bench_gather_measure(a, &ceilings, &values, &streams);
 	gw_row_bed_end(&a->bed);
 	gw_bare_verbs_close(a->bare_verbs);
 	a->bare_verbs = NULL;
 	if (!status)
-		report(a, way, &ceilings, &values, gw_bench_series_median(&streams));
+		bench_gather_report(a, way, &ceilings, &values, gw_bench_series_median(&streams));
 	return status;
 }
 
@@ -233,11 +235,11 @@ static gw_status run_size(struct gather_arguments *a, uint32_t row_bytes)
 	gw_status status = GW_OK;
 	for (unsigned i = 0; i < ROW_WAYS && !status; i++)
 		if (!a->transport || strcmp(a->transport, gw_row_ways[i].option) == 0)
-			status = run_case(a, &gw_row_ways[i]);
+			status = bench_gather_run_case(a, &gw_row_ways[i]);
 	return status;
 }
 
-static gw_status run(struct gather_arguments *a)
+static gw_status bench_gather_run(struct gather_arguments *a)
 {
 	uint32_t widest = 0;
 	for (unsigned i = 0; i < a->row_sizes; i++)
@@ -283,7 +285,7 @@ int gw_bench_gather(int argc, char **argv)
 		a->row_bytes[a->row_sizes++] = 400;
 		a->row_bytes[a->row_sizes++] = 512;
 	}
-	gw_status status = run(a);
+	gw_status status = bench_gather_run(a);
 	if (status)
 		fprintf(stderr, "graphwire bench gather: %s\n", gw_last_error());
 	gw_free(a);

@@ -63,7 +63,7 @@ static gw_status take_sizes(void *input, char *text)
 	return status;
 }
 
-static gw_status check(void *input)
+static gw_status latency_check(void *input)
 {
 	const struct latency_arguments *a = input;
 	if (!a->matrix && (a->plot_path || a->size_count))
@@ -94,7 +94,7 @@ static const struct gw_option table[] = {
 };
 #undef A
 
-static gw_status measure_bare(void *context, uint32_t rounds, double *microseconds)
+static gw_status latency_measure_bare(void *context, uint32_t rounds, double *microseconds)
 {
 	struct latency_arguments *a = context;
 	int error = a->bare ? gw_bare_verbs_one(a->bare, (uint32_t)a->row_bytes, rounds, a->spin_ns == 0, microseconds)
@@ -102,7 +102,7 @@ static gw_status measure_bare(void *context, uint32_t rounds, double *microsecon
 	return error ? gw_fail_errno(GW_IO, error, "%s", a->bare ? "the bare read" : "the bare ping-pong") : GW_OK;
 }
 
-static gw_status measure_rows(void *context, uint32_t rounds, double *microseconds)
+static gw_status latency_measure_rows(void *context, uint32_t rounds, double *microseconds)
 {
 	struct latency_arguments *a = context;
 	uint64_t done;
@@ -118,14 +118,15 @@ static gw_status open_ceiling(struct latency_arguments *a, const struct gw_row_w
 	return error ? gw_fail_errno(GW_IO, error, "the ceiling") : GW_OK;
 }
 
-static gw_status measure(struct latency_arguments *a, const struct gw_row_way *way, unsigned processor)
+static gw_status latency_measure(struct latency_arguments *a, const struct gw_row_way *way, unsigned processor)
 {
 	gw_row_bed_place(&a->bed, processor);
 	gw_status status = open_ceiling(a, way, processor);
 	if (!status)
 		status = gw_row_turns_begin(&a->turns, &a->bed, &a->rows);
 	if (!status) {
-		status = gw_rounds_run(&a->measured, &a->bench, (uint32_t)a->rounds, measure_bare, measure_rows, a);
+		status = gw_rounds_run(&a->measured, &a->bench, (uint32_t)a->rounds, latency_measure_bare,
+				       latency_measure_rows, a);
 		gw_row_turns_end(&a->turns);
 	}
 	gw_ping_pong_end(a->ping_pong);
@@ -135,8 +136,8 @@ static gw_status measure(struct latency_arguments *a, const struct gw_row_way *w
 	return status;
 }
 
-static gw_status run_case(struct latency_arguments *a, const struct gw_row_way *way, uint64_t spin_ns,
-			  enum gw_bench_place place)
+static gw_status latency_run_case(struct latency_arguments *a, const struct gw_row_way *way, uint64_t spin_ns,
+				  enum gw_bench_place place)
 {
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = spin_ns, .queue_pairs = (uint32_t)a->queue_pairs};
@@ -144,7 +145,7 @@ static gw_status run_case(struct latency_arguments *a, const struct gw_row_way *
 	if (status)
 		return status;
 	a->spin_ns = spin_ns;
-	status = measure(a, way, place == GW_BENCH_APART ? 1 : 0);
+	status = latency_measure(a, way, place == GW_BENCH_APART ? 1 : 0);
 	gw_row_bed_end(&a->bed);
 	if (!status) {
 		char title[96];
@@ -158,22 +159,22 @@ static gw_status run_case(struct latency_arguments *a, const struct gw_row_way *
 }
 
 /* Reads by RDMA need no code of the server's: it does not matter where that runs. */
-static gw_status run_way(struct latency_arguments *a, const struct gw_row_way *way)
+static gw_status latency_run_way(struct latency_arguments *a, const struct gw_row_way *way)
 {
 	bool two = gw_bench_processors() > 1;
-	gw_status status = run_case(a, way, 0, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
+	gw_status status = latency_run_case(a, way, 0, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
 	if (status == GW_UNSUPPORTED) {
 		fprintf(a->bench.table, "%s: not measured: %s\n", way->name, gw_last_error());
 		return GW_OK;
 	}
 	if (!status && way->tcp_driver && two)
-		status = run_case(a, way, 0, GW_BENCH_TOGETHER);
+		status = latency_run_case(a, way, 0, GW_BENCH_TOGETHER);
 	if (!status && a->spin_us && (two || !way->tcp_driver))
-		status = run_case(a, way, 1000 * a->spin_us, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
+		status = latency_run_case(a, way, 1000 * a->spin_us, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
 	return status;
 }
 
-static gw_status run_ways(struct latency_arguments *a)
+static gw_status latency_run_ways(struct latency_arguments *a)
 {
 	a->landing = gw_malloc(a->row_bytes);
 	gw_status status = a->landing ? GW_OK : GW_NO_MEMORY;
@@ -186,7 +187,7 @@ static gw_status run_ways(struct latency_arguments *a)
 		bool waits = way->tcp_driver || strcmp(way->scheme, "verbs") == 0;
 		if (!waits || (a->transport && strcmp(a->transport, way->option) != 0))
 			continue;
-		status = run_way(a, way);
+		status = latency_run_way(a, way);
 	}
 	gw_free(a->landing);
 	return status;
@@ -207,14 +208,14 @@ static gw_status run_matrix(struct latency_arguments *a)
 	return gw_matrix_run(&a->bench, &spec);
 }
 
-static gw_status run(struct latency_arguments *a)
+static gw_status latency_run(struct latency_arguments *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
 	gw_bench_pin(pthread_self(), 0);
 	if (!status)
 		status = gw_row_table_make(a->table_bytes, &a->table);
 	if (!status)
-		status = a->matrix ? run_matrix(a) : run_ways(a);
+		status = a->matrix ? run_matrix(a) : latency_run_ways(a);
 	gw_arena_destroy(a->table);
 	gw_status closed = gw_bench_close(&a->bench);
 	return status ? status : closed;
@@ -232,7 +233,7 @@ int gw_bench_latency(int argc, char **argv)
 		       "flight.\v"
 		       "Examples:\n  graphwire bench latency\n  graphwire bench latency --row 4096 --json -\n"
 		       "  graphwire bench latency --matrix --plot latency.svg",
-		.check = check};
+		.check = latency_check};
 	struct latency_arguments *a = gw_calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
@@ -244,7 +245,7 @@ int gw_bench_latency(int argc, char **argv)
 					.queue_pairs = 2,
 					.seconds = 30};
 	gw_options_parse(&options, argc, argv, a);
-	gw_status status = run(a);
+	gw_status status = latency_run(a);
 	if (status)
 		fprintf(stderr, "graphwire bench latency: %s\n", gw_last_error());
 	gw_free(a);

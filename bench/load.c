@@ -48,7 +48,7 @@ struct load_arguments {
 
 static const char *const drivers[] = {"auto", "uring", "pread", NULL};
 
-static gw_status take_piece(void *input, char *text)
+static gw_status load_take_piece(void *input, char *text)
 {
 	uint64_t bytes = 0;
 	gw_status status = gw_parse_u64(text, 4096, GW_DIGEST_CHUNK, &bytes);
@@ -64,7 +64,7 @@ static const struct gw_option table[] = {
 	{"size", "BYTES", "bytes to load (2Gi)", 0, GW_OPTION_NUMBER(A, bytes, 1 << 20, 1ull << 44)},
 	{"files", "N", "in so many files (8)", 0, GW_OPTION_NUMBER(A, files, 1, FILES_MAX)},
 	{"piece", "BYTES", "bytes of one read, a multiple of 4096 that divides 4Mi (1Mi)", 0,
-	 GW_OPTION_CALL(take_piece)},
+	 GW_OPTION_CALL(load_take_piece)},
 	{"depth", "N", "reads in flight (64)", 0, GW_OPTION_NUMBER(A, load.queue_depth, 1, 4096)},
 	{"verify-threads", "N", "threads that verify digests (processors - 1)", 0,
 	 GW_OPTION_NUMBER(A, load.verify_threads, 1, 64)},
@@ -75,7 +75,7 @@ static const struct gw_option table[] = {
 
 /* ---- input ---- */
 
-static void fill(uint64_t *words, size_t count, uint64_t seed)
+static void load_fill(uint64_t *words, size_t count, uint64_t seed)
 {
 	uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
 	for (size_t i = 0; i < count; i++) {
@@ -86,7 +86,7 @@ static void fill(uint64_t *words, size_t count, uint64_t seed)
 	}
 }
 
-static gw_status write_all(int fd, const char *path, const void *data, size_t bytes)
+static gw_status load_write_all(int fd, const char *path, const void *data, size_t bytes)
 {
 	for (const uint8_t *next = data; bytes > 0;) {
 		ssize_t written = write(fd, next, bytes);
@@ -109,12 +109,12 @@ static gw_status write_file(const struct load_arguments *a, uint64_t number, uin
 	if (fd < 0)
 		return gw_fail_errno(GW_IO, errno, "make %s", path);
 	memset(buffer, 'h', HEADER_BYTES);
-	gw_status status = write_all(fd, path, buffer, HEADER_BYTES);
+	gw_status status = load_write_all(fd, path, buffer, HEADER_BYTES);
 	for (uint64_t at = 0; at < a->file_bytes && !status; at += GW_DIGEST_CHUNK) {
 		uint64_t left = a->file_bytes - at, bytes = left < GW_DIGEST_CHUNK ? left : GW_DIGEST_CHUNK;
-		fill(buffer, bytes / 8, number << 32 | at / GW_DIGEST_CHUNK);
+		load_fill(buffer, bytes / 8, number << 32 | at / GW_DIGEST_CHUNK);
 		digests[at / GW_DIGEST_CHUNK] = gw_digest(buffer, bytes);
-		status = write_all(fd, path, buffer, bytes);
+		status = load_write_all(fd, path, buffer, bytes);
 		gw_progress_update(progress, number * a->file_bytes + at);
 	}
 	if (!status && fdatasync(fd))
@@ -187,7 +187,7 @@ static gw_status make_input(struct load_arguments *a)
 
 /* ---- measuring ---- */
 
-static gw_status measure_bare(void *context, double *figure)
+static gw_status load_measure_bare(void *context, double *figure)
 {
 	struct load_arguments *a = context;
 	double seconds;
@@ -217,7 +217,7 @@ static gw_status measure_load(void *context, double *figure)
 }
 
 /* Whether memory holds what was written, by digests taken here. */
-static gw_status compare(const struct load_arguments *a, const char *reader)
+static gw_status load_compare(const struct load_arguments *a, const char *reader)
 {
 	for (uint64_t i = 0; i < a->files; i++) {
 		for (uint64_t at = 0; at < a->file_bytes; at += GW_DIGEST_CHUNK) {
@@ -231,24 +231,24 @@ static gw_status compare(const struct load_arguments *a, const char *reader)
 }
 
 /* Both readers bring the right bytes into memory that held none of them. */
-static gw_status verify(struct load_arguments *a)
+static gw_status load_verify(struct load_arguments *a)
 {
 	double figure;
 	memset(gw_arena_base(a->arena), 0, gw_arena_bytes(a->arena));
-	gw_status status = measure_bare(a, &figure);
+	gw_status status = load_measure_bare(a, &figure);
 	if (!status)
-		status = compare(a, "the bare loop");
+		status = load_compare(a, "the bare loop");
 	memset(gw_arena_base(a->arena), 0, gw_arena_bytes(a->arena));
 	if (!status)
 		status = measure_load(a, &figure);
 	if (!status)
-		status = compare(a, "gw_load");
+		status = load_compare(a, "gw_load");
 	a->cpu_seconds = 0;
 	return status;
 }
 
-static void report(struct load_arguments *a, const struct gw_bench_series *ceilings,
-		   const struct gw_bench_series *values)
+static void load_report(struct load_arguments *a, const struct gw_bench_series *ceilings,
+			const struct gw_bench_series *values)
 {
 	char title[96], each[GW_UNIT_TEXT_MAX], note[160];
 	double wall = 0, total = (double)(a->files * a->file_bytes) * 1e-9;
@@ -289,7 +289,7 @@ static void clean_up(struct load_arguments *a)
 	gw_free(a->bare);
 }
 
-static gw_status run(struct load_arguments *a)
+static gw_status load_run(struct load_arguments *a)
 {
 	static struct gw_bench_series ceilings, values; /* 8 KB each */
 	ceilings.count = values.count = 0;
@@ -297,11 +297,11 @@ static gw_status run(struct load_arguments *a)
 	if (!status)
 		status = make_input(a);
 	if (!status)
-		status = verify(a);
+		status = load_verify(a);
 	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_bare, measure_load, a, &ceilings, &values);
+		status = gw_bench_alternate(&a->bench, load_measure_bare, measure_load, a, &ceilings, &values);
 	if (!status)
-		report(a, &ceilings, &values);
+		load_report(a, &ceilings, &values);
 	clean_up(a);
 	gw_status closed = gw_bench_close(&a->bench);
 	return status ? status : closed;
@@ -338,7 +338,7 @@ int gw_bench_load(int argc, char **argv)
 	a.file_bytes = a.bytes / a.files / 4096 * 4096;
 	if (a.file_bytes == 0)
 		a.file_bytes = 4096;
-	gw_status status = run(&a);
+	gw_status status = load_run(&a);
 	if (status)
 		fprintf(stderr, "graphwire bench load: %s\n", gw_last_error());
 	return status ? 1 : 0;

@@ -22,7 +22,7 @@ static const struct {
 
 #define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
 
-static void print_help(FILE *to)
+static void bench_print_help(FILE *to)
 {
 	fputs("Usage: graphwire bench [NAME] [OPTION...]\n\n"
 	      "Without a name: all of them, a few minutes. Each measures its ceiling in the same run, checks its "
@@ -42,7 +42,7 @@ static void print_help(FILE *to)
 }
 
 /* argv[0] becomes what usage and error lines call the benchmark. */
-static int run(size_t number, int argc, char **argv)
+static int bench_run(size_t number, int argc, char **argv)
 {
 	static char name[64];
 	snprintf(name, sizeof(name), "graphwire bench %s", benchmarks[number].name);
@@ -67,7 +67,7 @@ static int run_with(size_t number, const struct gw_bench *told)
 	argv[argc++] = repeats;
 	if (told->json_path)
 		argv[argc++] = json;
-	int result = run(number, argc, argv);
+	int result = bench_run(number, argc, argv);
 	gw_free(json);
 	return result;
 }
@@ -114,12 +114,12 @@ int gw_bench_main(int argc, char **argv)
 	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-?") != 0))
 		return parse_and_run_all(argc, argv);
 	if (argv[1][0] == '-') {
-		print_help(stdout);
+		bench_print_help(stdout);
 		return 0;
 	}
 	for (size_t i = 0; i < BENCHMARKS; i++) {
 		if (strcmp(argv[1], benchmarks[i].name) == 0)
-			return run(i, argc - 1, argv + 1);
+			return bench_run(i, argc - 1, argv + 1);
 	}
 	fprintf(stderr, "graphwire bench: no benchmark \"%.64s\": graphwire bench --help lists them\n", argv[1]);
 	return 2;

@@ -60,7 +60,7 @@ static gw_status measure_turns(void *context, double *figure)
 	return status;
 }
 
-static gw_status measure_stream(void *context, double *figure)
+static gw_status matrix_measure_stream(void *context, double *figure)
 {
 	struct matrix *m = context;
 	gw_status status = gw_row_stream_run(&m->stream, figure, NULL);
@@ -81,7 +81,7 @@ static struct gw_bare_rows rows_of(const struct matrix *m, uint32_t row_bytes)
 				     .seconds = m->turn_seconds};
 }
 
-static void report(struct matrix *m, const struct gw_row_way *way, uint32_t row_bytes, const struct cell *cell)
+static void matrix_report(struct matrix *m, const struct gw_row_way *way, uint32_t row_bytes, const struct cell *cell)
 {
 	char title[64];
 	snprintf(title, sizeof(title), "%s, %u B", way->name, row_bytes);
@@ -121,7 +121,8 @@ static gw_status run_cell(struct matrix *m, unsigned way, unsigned size)
 	if (!status) {
 		status = gw_row_stream_verify(&m->stream);
 		if (!status)
-			status = gw_bench_alternate(m->bench, measure_turns, measure_stream, m, &m->p50, &m->rates);
+			status = gw_bench_alternate(m->bench, measure_turns, matrix_measure_stream, m, &m->p50,
+						    &m->rates);
 		gw_row_stream_end(&m->stream);
 	}
 	gw_row_turns_end(&m->turns);
@@ -131,13 +132,13 @@ static gw_status run_cell(struct matrix *m, unsigned way, unsigned size)
 			      .p99_us = (double)gw_histogram_quantile(&m->waits, 0.99) * 1e-3,
 			      .p999_us = (double)gw_histogram_quantile(&m->waits, 0.999) * 1e-3,
 			      .rows_per_s = gw_bench_series_median(&m->rates)};
-	report(m, &gw_row_ways[way], row_bytes, cell);
+	matrix_report(m, &gw_row_ways[way], row_bytes, cell);
 	return GW_OK;
 }
 
 /* ---- all of them ---- */
 
-static gw_status run_way(struct matrix *m, unsigned number)
+static gw_status matrix_run_way(struct matrix *m, unsigned number)
 {
 	const struct gw_row_way *way = &gw_row_ways[number];
 	const struct gw_poll_group_options options = {
@@ -161,7 +162,7 @@ static bool wanted(const struct gw_matrix_spec *spec, unsigned way)
 	return !spec->transport || strcmp(spec->transport, gw_row_ways[way].option) == 0;
 }
 
-static gw_status run_ways(struct matrix *m)
+static gw_status matrix_run_ways(struct matrix *m)
 {
 	const struct gw_matrix_spec *spec = m->spec;
 	unsigned ways = 0;
@@ -176,7 +177,7 @@ static gw_status run_ways(struct matrix *m)
 	gw_status status = GW_OK;
 	for (unsigned way = 0; way < ROW_WAYS && !status; way++)
 		if (wanted(spec, way))
-			status = run_way(m, way);
+			status = matrix_run_way(m, way);
 	return status;
 }
 
@@ -237,7 +238,7 @@ gw_status gw_matrix_run(struct gw_bench *bench, const struct gw_matrix_spec *spe
 		status = m->microseconds ? gw_arena_create(LANDING_BYTES, &pages, &m->landing) : GW_NO_MEMORY;
 	}
 	if (!status)
-		status = run_ways(m);
+		status = matrix_run_ways(m);
 	if (!status && picture)
 		plot(m, picture);
 	if (picture) {

@@ -43,7 +43,7 @@ struct minibatch_arguments {
 
 /* ---- options ---- */
 
-static gw_status take_fanouts(void *input, char *text)
+static gw_status minibatch_take_fanouts(void *input, char *text)
 {
 	struct minibatch_arguments *a = input;
 	const uint32_t room = sizeof(a->fanouts) / sizeof(a->fanouts[0]);
@@ -53,7 +53,7 @@ static gw_status take_fanouts(void *input, char *text)
 	return gw_parse_list(text, GW_ALL_NEIGHBOURS, 65536, GW_BENCH_HOPS_MAX, fanouts->of_hop, &fanouts->hops);
 }
 
-static gw_status take_servers(void *input, char *text)
+static gw_status minibatch_take_servers(void *input, char *text)
 {
 	struct minibatch_arguments *a = input;
 	a->client.servers = a->servers;
@@ -70,7 +70,7 @@ static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
 	 GW_OPTION_TEXT(A, client.part_config)},
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
-	 GW_OPTION_CALL(take_servers)},
+	 GW_OPTION_CALL(minibatch_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
 	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, client.insecure)},
 	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
@@ -86,7 +86,7 @@ static const struct gw_option table[] = {
 	{"threads", "N", "of the client (one for each processor)", 0, GW_OPTION_NUMBER(A, client.threads, 1, 64)},
 	{"server-threads", "N", "of each server of its own (1)", 0, GW_OPTION_NUMBER(A, server_threads, 1, 256)},
 	{"seeds-of-part", "N", "only seeds that this part owns", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
-	{"fanouts", "N,N,...", "may be repeated (15,10,5 and 10,25)", 0, GW_OPTION_CALL(take_fanouts)},
+	{"fanouts", "N,N,...", "may be repeated (15,10,5 and 10,25)", 0, GW_OPTION_CALL(minibatch_take_fanouts)},
 	{"neighbours", "auto|reads|requests", "how remote neighbours are sampled (auto)", 0,
 	 GW_OPTION_CHOICE(A, client.neighbours, neighbours)},
 	{"tcp-driver", "auto|io_uring|epoll", "how the client drives sockets (auto)", 0,
@@ -130,13 +130,13 @@ static gw_status make_memory(struct minibatch_arguments *a)
 	return status ? status : gw_arena_create(a->depth * rows_max(a) * b->row_bytes, &arena, &a->landing);
 }
 
-static gw_status measure(void *context, double *figure)
+static gw_status minibatch_measure(void *context, double *figure)
 {
 	struct minibatch_arguments *a = context;
 	return gw_batches_run(&a->batches_now, a->batches, figure);
 }
 
-static gw_status measure_bare(void *context, double *figure)
+static gw_status minibatch_measure_bare(void *context, double *figure)
 {
 	struct minibatch_arguments *a = context;
 	const struct gw_batches *b = &a->batches_now;
@@ -173,8 +173,8 @@ static const char *way_of(const struct minibatch_arguments *a)
 	return first && strcmp(first, "verbs") == 0 ? "over RDMA" : "over TCP";
 }
 
-static void report(struct minibatch_arguments *a, const struct gw_bench_fanouts *fanouts,
-		   const struct gw_bench_series *values, const struct gw_bench_series *ceilings)
+static void minibatch_report(struct minibatch_arguments *a, const struct gw_bench_fanouts *fanouts,
+			     const struct gw_bench_series *values, const struct gw_bench_series *ceilings)
 {
 	const struct gw_batches *b = &a->batches_now;
 	char title[96] = "", note[128];
@@ -206,7 +206,7 @@ static void report(struct minibatch_arguments *a, const struct gw_bench_fanouts 
 	gw_bench_report(&a->bench, &result);
 }
 
-static gw_status run_case(struct minibatch_arguments *a, const struct gw_bench_fanouts *fanouts)
+static gw_status minibatch_run_case(struct minibatch_arguments *a, const struct gw_bench_fanouts *fanouts)
 {
 	static struct gw_bench_series values, ceilings;
 	const struct gw_batches_spec spec = {.fanouts = *fanouts,
@@ -222,14 +222,15 @@ static gw_status run_case(struct minibatch_arguments *a, const struct gw_bench_f
 	if (status == GW_OK)
 		status = make_memory(a);
 	if (status == GW_OK)
-		status = gw_bench_alternate(&a->bench, measure_bare, measure, a, &ceilings, &values);
+		status =
+			gw_bench_alternate(&a->bench, minibatch_measure_bare, minibatch_measure, a, &ceilings, &values);
 	if (status == GW_OK)
-		report(a, fanouts, &values, &ceilings);
+		minibatch_report(a, fanouts, &values, &ceilings);
 	gw_batches_end(&a->batches_now);
 	return status;
 }
 
-static gw_status check_command(void *input)
+static gw_status minibatch_check_command(void *input)
 {
 	return gw_own_clients_check(&((struct minibatch_arguments *)input)->client);
 }
@@ -252,7 +253,7 @@ int gw_bench_minibatch(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct minibatch_arguments, bench),
-		.check = check_command,
+		.check = minibatch_check_command,
 		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
 		       "Examples:\n  graphwire bench minibatch\n"
 		       "  graphwire bench minibatch --part-config parts/ --json - \\\n"
@@ -267,7 +268,7 @@ int gw_bench_minibatch(int argc, char **argv)
 	if (status == GW_OK)
 		status = open_clients(&a);
 	for (uint32_t i = 0; i < a.fanouts_count && status == GW_OK; i++)
-		status = run_case(&a, &a.fanouts[i]);
+		status = minibatch_run_case(&a, &a.fanouts[i]);
 	if (status != GW_OK)
 		fprintf(stderr, "graphwire bench minibatch: %s\n", gw_last_error());
 	gw_client_close(a.measured);

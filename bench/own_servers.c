@@ -53,7 +53,7 @@ static void end_all_and_die(int number)
 	raise(number);
 }
 
-static void catch_signals(void)
+static void servers_catch_signals(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = end_all_and_die}, before;
@@ -112,7 +112,7 @@ static gw_status run_to_end(struct gw_own_servers *own, const char *const *argum
 /* ---- the folder and the graph ---- */
 
 /* Keys and locks lie there too: a server of a benchmark is nobody else's. */
-static gw_status make_folder(struct gw_own_servers *own)
+static gw_status servers_make_folder(struct gw_own_servers *own)
 {
 	const char *base = getenv("TMPDIR");
 	char *name = gw_format("%s/graphwire-bench-%ld", base && *base ? base : "/var/tmp", (long)getpid());
@@ -124,12 +124,12 @@ static gw_status make_folder(struct gw_own_servers *own)
 		return status;
 	if (setenv("XDG_RUNTIME_DIR", gw_staging_path(own->staging), 1) != 0)
 		return gw_fail_errno(GW_NO_MEMORY, errno, "XDG_RUNTIME_DIR");
-	catch_signals();
+	servers_catch_signals();
 	atomic_store(&running, own);
 	return GW_OK;
 }
 
-static gw_status make_graph(struct gw_own_servers *own, uint32_t scale, uint32_t features)
+static gw_status servers_make_graph(struct gw_own_servers *own, uint32_t scale, uint32_t features)
 {
 	char scale_text[16], features_text[16], parts_text[16];
 	snprintf(scale_text, sizeof(scale_text), "%u", scale);
@@ -222,9 +222,9 @@ gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_cl
 	struct gw_client_options client = options->client;
 	bool own_servers = !options->standalone && !client.server_count;
 	*alone = *served = NULL;
-	gw_status status = !client.part_config || own_servers ? make_folder(own) : GW_OK;
+	gw_status status = !client.part_config || own_servers ? servers_make_folder(own) : GW_OK;
 	if (!status && !client.part_config) {
-		status = make_graph(own, options->scale, options->features);
+		status = servers_make_graph(own, options->scale, options->features);
 		client.part_config = own->part_config;
 	}
 	const struct gw_client_options folder = {.part_config = client.part_config, .threads = client.threads};

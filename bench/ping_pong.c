@@ -30,7 +30,7 @@ static uint64_t now_ns(void)
 }
 
 /* Looks while it may, then sleeps; what is left of a message that has begun is waited for asleep. */
-static bool receive_all(int fd, uint8_t *at, size_t bytes, uint64_t spin_ns)
+static bool ping_pong_receive_all(int fd, uint8_t *at, size_t bytes, uint64_t spin_ns)
 {
 	ssize_t n = -1;
 	if (spin_ns) {
@@ -49,7 +49,7 @@ static bool receive_all(int fd, uint8_t *at, size_t bytes, uint64_t spin_ns)
 	return true;
 }
 
-static bool send_all(int fd, const uint8_t *at, size_t bytes)
+static bool ping_pong_send_all(int fd, const uint8_t *at, size_t bytes)
 {
 	for (ssize_t n; bytes; at += n, bytes -= (size_t)n) {
 		n = send(fd, at, bytes, MSG_NOSIGNAL);
@@ -59,7 +59,7 @@ static bool send_all(int fd, const uint8_t *at, size_t bytes)
 	return true;
 }
 
-static int connect_pair(int *client, int *server)
+static int ping_pong_connect_pair(int *client, int *server)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(address);
@@ -83,8 +83,8 @@ static int connect_pair(int *client, int *server)
 static void *answer_all(void *argument)
 {
 	struct gw_ping_pong *p = argument;
-	while (receive_all(p->server, p->answer, p->question_bytes, p->spin_ns) &&
-	       send_all(p->server, p->answer, p->answer_bytes))
+	while (ping_pong_receive_all(p->server, p->answer, p->question_bytes, p->spin_ns) &&
+	       ping_pong_send_all(p->server, p->answer, p->answer_bytes))
 		;
 	return NULL;
 }
@@ -103,7 +103,7 @@ int gw_ping_pong_begin(uint32_t question_bytes, uint32_t answer_bytes, unsigned 
 	p->spin_ns = spin_ns;
 	p->asked = calloc(1, room);
 	p->answer = calloc(1, room);
-	int error = p->asked && p->answer ? connect_pair(&p->client, &p->server) : ENOMEM;
+	int error = p->asked && p->answer ? ping_pong_connect_pair(&p->client, &p->server) : ENOMEM;
 	if (!error) {
 		error = pthread_create(&p->thread, NULL, answer_all, p);
 		p->answering = !error;
@@ -121,8 +121,8 @@ int gw_ping_pong_run(struct gw_ping_pong *p, uint32_t rounds, double *microsecon
 {
 	for (uint32_t i = 0; i < rounds; i++) {
 		uint64_t begun = now_ns();
-		if (!send_all(p->client, p->asked, p->question_bytes) ||
-		    !receive_all(p->client, p->asked, p->answer_bytes, p->spin_ns))
+		if (!ping_pong_send_all(p->client, p->asked, p->question_bytes) ||
+		    !ping_pong_receive_all(p->client, p->asked, p->answer_bytes, p->spin_ns))
 			return EIO;
 		microseconds[i] = (double)(now_ns() - begun) * 1e-3;
 	}

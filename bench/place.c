@@ -4,7 +4,7 @@
 
 static cpu_set_t allowed;
 
-static void find_allowed(void)
+static void place_find_allowed(void)
 {
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
 		CPU_ZERO(&allowed);
@@ -13,7 +13,7 @@ static void find_allowed(void)
 static const cpu_set_t *processors(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, find_allowed);
+	pthread_once(&once, place_find_allowed);
 	return &allowed;
 }
 

@@ -39,7 +39,7 @@ static double place(const struct axis *axis, double value)
 
 /* ---- text ---- */
 
-static void put_text(FILE *to, const char *text)
+static void plot_put_text(FILE *to, const char *text)
 {
 	for (const char *c = text; *c; c++) {
 		if (*c == '<')
@@ -58,7 +58,7 @@ static void put_text(FILE *to, const char *text)
 static void label(FILE *to, double x, double y, const char *style, const char *text)
 {
 	fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
-	put_text(to, text);
+	plot_put_text(to, text);
 	fputs("</text>\n", to);
 }
 
@@ -81,7 +81,7 @@ static void write_value(char text[32], enum gw_plot_unit unit, double value)
 
 /* ---- axes ---- */
 
-static void widen(struct axis *axis, const double *values, unsigned count)
+static void plot_widen(struct axis *axis, const double *values, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		if (!drawable(values[i]))
@@ -193,7 +193,7 @@ static void draw_line(const struct gw_plot *plot, const struct gw_plot_panel *pa
 		write_value(value, panel->unit, line->y[i]);
 		fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\"><title>", place(x, plot->x[i]),
 			place(y, line->y[i]), line->dashed ? "1.8" : "3", hues[line->hue]);
-		put_text(to, line->name);
+		plot_put_text(to, line->name);
 		fprintf(to, ", %s: %s</title></circle>\n", size, value);
 	}
 }
@@ -203,8 +203,8 @@ static void draw_panel(const struct gw_plot *plot, const struct gw_plot_panel *p
 	struct axis x = {.at = left + LEFT, .length = PANEL_WIDTH};
 	struct axis y = {.at = TOP + PANEL_HEIGHT, .length = -PANEL_HEIGHT};
 	for (unsigned i = 0; i < panel->line_count; i++)
-		widen(&y, panel->lines[i].y, plot->points);
-	widen(&x, plot->x, plot->points);
+		plot_widen(&y, panel->lines[i].y, plot->points);
+	plot_widen(&x, plot->x, plot->points);
 	round_ends(&y);
 	x.low *= 0.8;
 	x.high *= 1.25;

@@ -64,7 +64,7 @@ struct remote_arguments {
 	uint64_t next;
 };
 
-static gw_status take_servers(void *input, char *text)
+static gw_status remote_take_servers(void *input, char *text)
 {
 	struct remote_arguments *a = input;
 	a->clients.client.servers = a->servers;
@@ -78,7 +78,7 @@ static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
 	 GW_OPTION_TEXT(A, clients.client.part_config)},
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
-	 GW_OPTION_CALL(take_servers)},
+	 GW_OPTION_CALL(remote_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
 	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, clients.client.insecure)},
 	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
@@ -383,7 +383,7 @@ static gw_status run_samples(struct remote_arguments *a)
 	return status;
 }
 
-static gw_status run(struct remote_arguments *a)
+static gw_status remote_run(struct remote_arguments *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
 	if (!status)
@@ -409,7 +409,7 @@ static gw_status run(struct remote_arguments *a)
 	return status ? gw_fail_text(status, text) : closed;
 }
 
-static gw_status check_command(void *input)
+static gw_status remote_check_command(void *input)
 {
 	return gw_own_clients_check(&((struct remote_arguments *)input)->clients.client);
 }
@@ -420,7 +420,7 @@ int gw_bench_remote(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct remote_arguments, bench),
-		.check = check_command,
+		.check = remote_check_command,
 		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
 		       "rows.\vExamples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
@@ -439,7 +439,7 @@ int gw_bench_remote(int argc, char **argv)
 		.part = UINT64_MAX,
 	};
 	gw_options_parse(&options, argc, argv, &a);
-	gw_status status = run(&a);
+	gw_status status = remote_run(&a);
 	if (status)
 		fprintf(stderr, "graphwire bench remote: %s\n", gw_last_error());
 	return status ? 1 : 0;

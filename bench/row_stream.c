@@ -20,7 +20,7 @@ static uint8_t *landing_of(const struct gw_row_stream *s, uint32_t slot)
 }
 
 /* The rows of the next batch: at random, or runs of neighbours that begin at random. */
-static void draw(struct gw_row_stream *s, uint64_t *offsets)
+static void stream_draw(struct gw_row_stream *s, uint64_t *offsets)
 {
 	uint32_t run = s->rows.run ? s->rows.run : 1;
 	uint64_t beginnings = s->rows.rows - run + 1;
@@ -31,13 +31,13 @@ static void draw(struct gw_row_stream *s, uint64_t *offsets)
 	}
 }
 
-static gw_status post(struct gw_row_stream *s, uint32_t slot)
+static gw_status stream_post(struct gw_row_stream *s, uint32_t slot)
 {
 	const struct gw_region *region = &s->client.endpoint->peer.regions[0];
 	struct gw_read_set *set = &s->sets[slot];
 	uint64_t *offsets = offsets_of(s, slot);
 	*set = (struct gw_read_set){.cookie = set, .deadline_ns = s->deadline_ns};
-	draw(s, offsets);
+	stream_draw(s, offsets);
 	struct gw_gather gather = {.remote = offsets,
 				   .local = (uint64_t)(landing_of(s, slot) - s->rows.landing),
 				   .row_bytes = s->rows.row_bytes,
@@ -57,7 +57,7 @@ static gw_status post(struct gw_row_stream *s, uint32_t slot)
 	}
 }
 
-static gw_status wait_one(struct gw_row_stream *s, uint32_t *slot)
+static gw_status stream_wait_one(struct gw_row_stream *s, uint32_t *slot)
 {
 	struct gw_completion completion;
 	while (!gw_poll_group_poll(s->client.group, &completion, 1, GW_NS_PER_SECOND)) {
@@ -106,9 +106,9 @@ gw_status gw_row_stream_verify(struct gw_row_stream *s)
 		const uint8_t *rows = landing_of(s, slot);
 		const uint64_t *offsets = offsets_of(s, slot);
 		memset(landing_of(s, slot), 0, (size_t)s->rows.batch * row_bytes);
-		status = post(s, slot);
+		status = stream_post(s, slot);
 		if (!status)
-			status = wait_one(s, &done);
+			status = stream_wait_one(s, &done);
 		for (uint32_t i = 0; i < s->rows.batch && !status; i++)
 			if (memcmp(rows + (size_t)i * row_bytes, s->rows.table + offsets[i], row_bytes) != 0)
 				status = gw_fail(GW_DIGEST, "row %u of a gather is wrong", i);
@@ -123,17 +123,17 @@ gw_status gw_row_stream_run(struct gw_row_stream *s, double *bytes_per_second, u
 	double limit_ns = s->rows.seconds * 1e9;
 	s->deadline_ns = gw_now_ns() + (uint64_t)limit_ns + PATIENCE_NS;
 	for (uint32_t slot = 0; slot < s->rows.depth && !status; slot++)
-		status = post(s, slot);
+		status = stream_post(s, slot);
 	begun = gw_now_ns();
 	while (!status && (double)(elapsed = gw_now_ns() - begun) < limit_ns) {
 		uint32_t slot;
-		status = wait_one(s, &slot);
+		status = stream_wait_one(s, &slot);
 		if (!status)
-			status = post(s, slot);
+			status = stream_post(s, slot);
 		done++;
 	}
 	for (uint32_t i = 0, slot; i < s->rows.depth && !status; i++)
-		status = wait_one(s, &slot);
+		status = stream_wait_one(s, &slot);
 	*bytes_per_second = (double)done * s->rows.batch * s->rows.row_bytes / ((double)(elapsed ? elapsed : 1) * 1e-9);
 	if (batches)
 		*batches = done;

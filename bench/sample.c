@@ -60,7 +60,7 @@ struct sample_arguments {
 
 /* ---- options ---- */
 
-static gw_status take_fanouts(void *input, char *text)
+static gw_status bench_sample_take_fanouts(void *input, char *text)
 {
 	struct sample_arguments *a = input;
 	return gw_parse_list(text, 1, SAMPLE_FANOUT_MAX, SAMPLE_HOPS_MAX, a->fanouts, &a->hops);
@@ -70,7 +70,8 @@ static gw_status take_fanouts(void *input, char *text)
 static const struct gw_option table[] = {
 	{"scale", "N", "an R-MAT graph of 2^N nodes (20)", 0, GW_OPTION_NUMBER(A, scale, 10, 30)},
 	{"edge-factor", "N", "edges per node (16)", 0, GW_OPTION_NUMBER(A, edge_factor, 1, 1024)},
-	{"fanouts", "LIST", "neighbours per hop, the seeds' first (15,10,5)", 0, GW_OPTION_CALL(take_fanouts)},
+	{"fanouts", "LIST", "neighbours per hop, the seeds' first (15,10,5)", 0,
+	 GW_OPTION_CALL(bench_sample_take_fanouts)},
 	{"seeds", "N", "seeds of a batch (1000)", 0, GW_OPTION_NUMBER(A, seeds, 1, 1 << 20)},
 	{"batches", "N", "batches of each thread in a repeat (100)", 0, GW_OPTION_NUMBER(A, batches, CHECKED, 1 << 20)},
 	{"threads", "N", "so many threads (1, and as many as there are processors)", 0,
@@ -89,7 +90,7 @@ struct edge_list {
 };
 
 /* Graph500's R-MAT: a quadrant for each bit of the ids, 0.57, 0.19, 0.19, 0.05, by 16 random bits each. */
-static gw_status make_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status bench_sample_make_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct edge_list *list = context;
 	(void)thread;
@@ -141,7 +142,7 @@ static gw_status store_lists(struct sample_arguments *a, const struct edge_list 
 	return status;
 }
 
-static gw_status make_graph(struct sample_arguments *a)
+static gw_status bench_sample_make_graph(struct sample_arguments *a)
 {
 	a->nodes = 1ull << a->scale;
 	a->edges = a->nodes * a->edge_factor;
@@ -156,7 +157,7 @@ static gw_status make_graph(struct sample_arguments *a)
 	};
 	gw_status status = list.src && list.dst ? GW_OK : GW_NO_MEMORY;
 	if (!status)
-		status = gw_parallel_for(0, a->edges, 1 << 16, make_edges, &list);
+		status = gw_parallel_for(0, a->edges, 1 << 16, bench_sample_make_edges, &list);
 	if (!status)
 		status = store_lists(a, &list);
 	gw_free(list.src);
@@ -209,7 +210,7 @@ static gw_status make_workers(struct sample_arguments *a, uint32_t count)
 
 /* ---- the work ---- */
 
-static const int64_t *seeds_of(const struct sample_worker *worker, uint64_t batch)
+static const int64_t *bench_seeds_of(const struct sample_worker *worker, uint64_t batch)
 {
 	const struct sample_arguments *a = worker->arguments;
 	return a->seed_ids + (worker->number * a->batches + batch) * a->seeds;
@@ -220,8 +221,9 @@ static gw_status sample_batch(struct sample_worker *worker, uint64_t batch)
 	const struct sample_arguments *a = worker->arguments;
 	const struct gw_adjacency *parts[1] = {&a->adjacency};
 	const struct gw_blocks_spec spec = {.hops = a->hops, .fanouts = a->fanouts};
-	gw_status status = gw_blocks_begin(worker->blocks, worker->relabel, &spec, 1,
-					   worker->number * a->batches + batch, 0, seeds_of(worker, batch), a->seeds);
+	gw_status status =
+		gw_blocks_begin(worker->blocks, worker->relabel, &spec, 1, worker->number * a->batches + batch, 0,
+				bench_seeds_of(worker, batch), a->seeds);
 	return status ? status : gw_blocks_run_memory(worker->blocks, parts);
 }
 
@@ -251,8 +253,8 @@ static void *run_ceiling(void *context)
 	worker->edges = worker->inputs = 0;
 	worker->status = GW_OK;
 	for (uint64_t b = 0; b < a->batches; b++) {
-		worker->edges += ceiling_batch(&worker->ceiling, worker->number * a->batches + b, seeds_of(worker, b),
-					       (uint32_t)a->seeds);
+		worker->edges += ceiling_batch(&worker->ceiling, worker->number * a->batches + b,
+					       bench_seeds_of(worker, b), (uint32_t)a->seeds);
 		worker->inputs += worker->ceiling.node_count;
 	}
 	return NULL;
@@ -324,7 +326,7 @@ static gw_status check_batch(struct sample_worker *worker, uint64_t batch, uint8
 	if (status)
 		return status;
 	uint64_t count, rows_count, dst_count = 0;
-	const int64_t *nodes = gw_blocks_nodes(worker->blocks, 0, &count), *seeds = seeds_of(worker, batch);
+	const int64_t *nodes = gw_blocks_nodes(worker->blocks, 0, &count), *seeds = bench_seeds_of(worker, batch);
 	const uint32_t *rows = gw_blocks_seed_rows(worker->blocks, &rows_count);
 	bool legal = rows_count == a->seeds;
 	for (uint64_t i = 0; i < rows_count && legal; i++)
@@ -346,7 +348,7 @@ static gw_status check_ceiling(struct sample_worker *worker, uint64_t batch)
 {
 	const struct sample_arguments *a = worker->arguments;
 	struct ceiling *c = &worker->ceiling;
-	ceiling_batch(c, worker->number * a->batches + batch, seeds_of(worker, batch), (uint32_t)a->seeds);
+	ceiling_batch(c, worker->number * a->batches + batch, bench_seeds_of(worker, batch), (uint32_t)a->seeds);
 	for (uint64_t e = 0; e < c->last_edges; e++) {
 		if (c->source[e] >= c->node_count || c->nodes[c->source[e]] != a->indices[c->edge_id[e]])
 			return gw_fail(GW_FORMAT, "the bare loop's batch %llu is no sample of the graph",
@@ -355,7 +357,7 @@ static gw_status check_ceiling(struct sample_worker *worker, uint64_t batch)
 	return GW_OK;
 }
 
-static gw_status verify(struct sample_arguments *a, uint32_t workers)
+static gw_status bench_sample_verify(struct sample_arguments *a, uint32_t workers)
 {
 	uint8_t *seen = gw_malloc(a->nodes);
 	gw_status status = seen ? GW_OK : GW_NO_MEMORY;
@@ -372,7 +374,7 @@ static gw_status verify(struct sample_arguments *a, uint32_t workers)
 
 /* ---- the whole ---- */
 
-static gw_status measure(struct sample_arguments *a)
+static gw_status bench_sample_measure(struct sample_arguments *a)
 {
 	static struct gw_bench_series ceilings, values; /* 8 KB each */
 	ceilings.count = values.count = 0;
@@ -405,27 +407,27 @@ static gw_status measure(struct sample_arguments *a)
 	return GW_OK;
 }
 
-static gw_status run(struct sample_arguments *a)
+static gw_status bench_sample_run(struct sample_arguments *a)
 {
 	uint32_t all = gw_processors() < THREADS_MAX ? gw_processors() : THREADS_MAX;
 	uint32_t workers = a->threads ? (uint32_t)a->threads : all;
 	bool both = a->threads == 0 && all > 1;
 	gw_status status = gw_bench_open(&a->bench);
 	if (!status)
-		status = make_graph(a);
+		status = bench_sample_make_graph(a);
 	if (!status) {
 		describe_graph(a);
 		status = make_workers(a, workers);
 	}
 	if (!status)
-		status = verify(a, workers);
+		status = bench_sample_verify(a, workers);
 	if (a->threads == 0)
 		a->threads = 1;
 	if (!status)
-		status = measure(a);
+		status = bench_sample_measure(a);
 	if (!status && both) {
 		a->threads = all;
-		status = measure(a);
+		status = bench_sample_measure(a);
 	}
 	for (uint32_t i = 0; i < a->workers_used; i++) {
 		gw_blocks_destroy(a->workers[i].blocks);
@@ -461,7 +463,7 @@ int gw_bench_sample(int argc, char **argv)
 	gw_options_parse(&options, argc, argv, &a);
 	for (uint32_t hop = 0; hop < a.hops; hop++)
 		a.ceiling_fanouts[hop] = (uint32_t)a.fanouts[hop];
-	gw_status status = run(&a);
+	gw_status status = bench_sample_run(&a);
 	if (status)
 		fprintf(stderr, "graphwire bench sample: %s\n", gw_last_error());
 	return status ? 1 : 0;

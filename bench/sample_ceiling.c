@@ -74,7 +74,7 @@ struct numbering {
 	uint64_t count;
 };
 
-static inline uint32_t number_of(struct numbering *n, uint32_t id)
+static inline uint32_t ceiling_number_of(struct numbering *n, uint32_t id)
 {
 	uint64_t entry = n->map[id];
 	if ((entry ^ n->tag) >> 32) {
@@ -138,10 +138,10 @@ static void relabel(struct ceiling *ceiling, uint64_t edges)
 		pending[e] = indices[edge_id[e]];
 		__builtin_prefetch(&n.map[pending[e]], 1);
 		if (e >= AHEAD)
-			source[e - AHEAD] = number_of(&n, pending[e - AHEAD]);
+			source[e - AHEAD] = ceiling_number_of(&n, pending[e - AHEAD]);
 	}
 	for (uint64_t e = edges > AHEAD ? edges - AHEAD : 0; e < edges; e++)
-		source[e] = number_of(&n, pending[e]);
+		source[e] = ceiling_number_of(&n, pending[e]);
 	ceiling->node_count = n.count;
 }
 
@@ -152,7 +152,7 @@ uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *see
 	ceiling->node_count = 0;
 	struct numbering numbering = begin_numbering(ceiling);
 	for (uint32_t i = 0; i < n; i++)
-		number_of(&numbering, (uint32_t)seeds[i]);
+		ceiling_number_of(&numbering, (uint32_t)seeds[i]);
 	ceiling->node_count = numbering.count;
 	for (uint32_t hop = 0; hop < ceiling->hops; hop++) {
 		ceiling->last_edges = pick(ceiling, mix(key + hop), ceiling->fanouts[hop], ceiling->node_count);

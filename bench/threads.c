@@ -61,7 +61,7 @@ static const struct gw_option table[] = {
 
 /* ---- measuring ---- */
 
-static gw_status run_stream(const struct client *client, double *bytes_per_second)
+static gw_status threads_run_stream(const struct client *client, double *bytes_per_second)
 {
 	const struct threads_arguments *a = client->arguments;
 	struct gw_bare_rows rows = a->bare;
@@ -84,7 +84,7 @@ static void *run_client(void *context)
 	struct client *client = context;
 	gw_bare_pin(2 * client->number);
 	client->bytes_per_second = 0;
-	client->status = run_stream(client, &client->bytes_per_second);
+	client->status = threads_run_stream(client, &client->bytes_per_second);
 	if (client->status)
 		snprintf(client->error, sizeof(client->error), "%s", gw_last_error());
 	return NULL;
@@ -118,7 +118,7 @@ static gw_status measure_server(void *context, double *figure)
 	return status;
 }
 
-static gw_status measure_bare(void *context, double *figure)
+static gw_status threads_measure_bare(void *context, double *figure)
 {
 	const struct threads_arguments *a = context;
 	int error = gw_bare_rows_pairs(&a->bare, a->pairs, figure);
@@ -126,7 +126,7 @@ static gw_status measure_bare(void *context, double *figure)
 	return error ? gw_fail_errno(GW_IO, error, "the bare loops") : GW_OK;
 }
 
-static gw_status run_case(struct threads_arguments *a, double *one, double *bare_one)
+static gw_status threads_run_case(struct threads_arguments *a, double *one, double *bare_one)
 {
 	static struct gw_bench_series ceilings, values;
 	double figure;
@@ -135,7 +135,7 @@ static gw_status run_case(struct threads_arguments *a, double *one, double *bare
 	gw_status status = measure_server(a, &figure); /* unmeasured: every client checks its rows */
 	a->verified = true;
 	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_bare, measure_server, a, &ceilings, &values);
+		status = gw_bench_alternate(&a->bench, threads_measure_bare, measure_server, a, &ceilings, &values);
 	if (status)
 		return status;
 	double value = gw_bench_series_median(&values), ceiling = gw_bench_series_median(&ceilings);
@@ -164,7 +164,7 @@ static gw_status run_case(struct threads_arguments *a, double *one, double *bare
 	return GW_OK;
 }
 
-static gw_status run(struct threads_arguments *a)
+static gw_status threads_run(struct threads_arguments *a)
 {
 	unsigned most = a->threads ? (unsigned)a->threads : gw_processors() < 2 ? 2 : gw_processors();
 	most = most < ROW_THREADS_MAX ? most : ROW_THREADS_MAX;
@@ -184,7 +184,7 @@ static gw_status run(struct threads_arguments *a)
 						.landing = gw_arena_base(a->landing),
 						.seconds = a->seconds};
 	for (a->pairs = 1; a->pairs <= most && !status; a->pairs *= 2)
-		status = run_case(a, &one, &bare_one);
+		status = threads_run_case(a, &one, &bare_one);
 	gw_arena_destroy(a->landing);
 	gw_arena_destroy(a->table);
 	gw_status closed = gw_bench_close(&a->bench);
@@ -208,7 +208,7 @@ int gw_bench_threads(int argc, char **argv)
 				       .depth = 4,
 				       .seconds = 0.5};
 	gw_options_parse(&options, argc, argv, &a);
-	gw_status status = run(&a);
+	gw_status status = threads_run(&a);
 	if (status)
 		fprintf(stderr, "graphwire bench threads: %s\n", gw_last_error());
 	return status ? 1 : 0;

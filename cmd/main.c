@@ -38,7 +38,7 @@ static const struct command {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void print_help(FILE *to)
+static void cmd_print_help(FILE *to)
 {
 	fputs("Usage: graphwire COMMAND [OPTION...]\n\n"
 	      "A distributed graph service for training graph neural networks.\n\n",
@@ -96,7 +96,7 @@ static int unknown_command(const char *name)
 }
 
 /* What a command printed is there, or the command has failed: a full disk shows only now. */
-static int finish(const char *name, int result)
+static int cmd_finish(const char *name, int result)
 {
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || result != 0)
 		return result;
@@ -115,7 +115,7 @@ static void clean_up_and_die(int number)
 
 /* A signal that our parent has told us to ignore (nohup; a shell's background job) stays ignored. A file that
  * grows beyond the limit of this process (ulimit -f) is to be an error of the writer, which names it. */
-static void catch_signals(const char *name)
+static void cmd_catch_signals(const char *name)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = clean_up_and_die}, before;
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-		print_help(stdout);
+		cmd_print_help(stdout);
 		return 0;
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
@@ -147,9 +147,9 @@ int main(int argc, char **argv)
 			continue;
 		static char name[NAME_MAX_BYTES];
 		snprintf(name, sizeof(name), "graphwire %s", commands[i].name);
-		catch_signals(name);
+		cmd_catch_signals(name);
 		argv[1] = name; /* what usage lines call it */
-		return finish(name, commands[i].run(argc - 1, argv + 1));
+		return cmd_finish(name, commands[i].run(argc - 1, argv + 1));
 	}
 	return unknown_command(argv[1]);
 }

@@ -53,7 +53,7 @@ static gw_status parse_fanouts(const char *text, struct gw_epoch_fanouts *out)
 	return gw_parse_list(text, GW_ALL_NEIGHBOURS, FANOUT_MAX, GW_EPOCH_HOPS_MAX, out->of_hop, &out->hops);
 }
 
-static gw_status take_fanouts(void *input, char *text)
+static gw_status epoch_take_fanouts(void *input, char *text)
 {
 	return parse_fanouts(text, &((struct epoch_command *)input)->plan.fanouts);
 }
@@ -73,14 +73,14 @@ static gw_status take_override(void *input, char *text)
 	return parse_fanouts(equals + 1, &override->fanouts);
 }
 
-static gw_status take_servers(void *input, char *text)
+static gw_status epoch_take_servers(void *input, char *text)
 {
 	struct epoch_command *c = input;
 	c->client.servers = c->servers;
 	return gw_split_list(text, SERVERS_MAX, c->servers, &c->client.server_count);
 }
 
-static gw_status take_part(void *input, char *text)
+static gw_status epoch_take_part(void *input, char *text)
 {
 	struct gw_epoch_plan *plan = &((struct epoch_command *)input)->plan;
 	uint64_t part = 0;
@@ -90,7 +90,7 @@ static gw_status take_part(void *input, char *text)
 	return status;
 }
 
-static gw_status check_command(void *input)
+static gw_status epoch_check_command(void *input)
 {
 	struct epoch_command *c = input;
 	if (!c->client.part_config && c->client.server_count == 0 && gw_is_launched()) {
@@ -128,7 +128,7 @@ static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "the partitioned graph", 0,
 	 GW_OPTION_TEXT(C, client.part_config, .letter = 'p')},
 	{"servers", "ADDR:PORT,...", "one server for each part; none: standalone, from the folder", 0,
-	 GW_OPTION_CALL(take_servers)},
+	 GW_OPTION_CALL(epoch_take_servers)},
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
 	{"insecure", NULL, "read from servers on loopback that have no key, too", 0,
 	 GW_OPTION_FLAG(C, client.insecure)},
@@ -138,12 +138,12 @@ static const struct gw_option table[] = {
 	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"mask", "NAME", "the seeds are the nodes where this is set (train_mask, where there is one)", 1,
 	 GW_OPTION_TEXT(C, plan.mask)},
-	{"seeds-of-part", "N", "only seeds that this part owns", 1, GW_OPTION_CALL(take_part)},
+	{"seeds-of-part", "N", "only seeds that this part owns", 1, GW_OPTION_CALL(epoch_take_part)},
 	{"features", "NAME", "read for every node of every type that has it (feat)", 1,
 	 GW_OPTION_TEXT(C, plan.features)},
 	{"labels", "NAME", "read for the seeds (label)", 1, GW_OPTION_TEXT(C, plan.labels)},
 	{"fanouts", "N,N,...", "of every edge type, hop after hop from the seeds (10,5); -1: all", 1,
-	 GW_OPTION_CALL(take_fanouts)},
+	 GW_OPTION_CALL(epoch_take_fanouts)},
 	{"fanout", "ETYPE=N,N,...", "of one edge type; may be repeated", 1, GW_OPTION_CALL(take_override)},
 	{"replace", NULL, "sample with replacement", 1, GW_OPTION_FLAG(C, plan.replace)},
 	{"batch-size", "N", "seeds of a mini-batch (1000)", 2, GW_OPTION_NUMBER(C, plan.batch_size, 1, 1u << 24)},
@@ -165,7 +165,7 @@ static const struct gw_option table[] = {
 
 /* --- The epoch. --- */
 
-static void count(struct epoch_totals *t, const struct gw_sample_spec *spec, const struct gw_minibatch *batch)
+static void epoch_count(struct epoch_totals *t, const struct gw_sample_spec *spec, const struct gw_minibatch *batch)
 {
 	t->batches++;
 	t->seeds += batch->seed_count;
@@ -196,7 +196,7 @@ static uint64_t steps_of(const struct epoch_command *c, const struct gw_epoch_si
 }
 
 /* One epoch as a trainer would see it that takes no time itself. */
-static gw_status stream(const struct epoch_command *c, struct gw_epoch_side *side, struct epoch_totals *t)
+static gw_status epoch_stream(const struct epoch_command *c, struct gw_epoch_side *side, struct epoch_totals *t)
 {
 	uint64_t steps = steps_of(c, side);
 	struct gw_progress progress;
@@ -211,7 +211,7 @@ static gw_status stream(const struct epoch_command *c, struct gw_epoch_side *sid
 		uint64_t now = gw_now_ns();
 		gw_histogram_add(&t->waits_ns, now - last);
 		last = now;
-		count(t, &side->options.spec, batch);
+		epoch_count(t, &side->options.spec, batch);
 		gw_minibatch_release(batch);
 		gw_progress_update(&progress, t->batches);
 	}
@@ -237,7 +237,7 @@ static gw_status compare_next(struct gw_epoch_side *side, struct gw_epoch_side *
 }
 
 /* The same epoch through new loaders of the client and of a standalone one, side by side. */
-static gw_status check(const struct epoch_command *c, uint64_t *bytes)
+static gw_status epoch_check(const struct epoch_command *c, uint64_t *bytes)
 {
 	struct gw_client_options alone = {.part_config = c->client.part_config, .threads = c->client.threads};
 	struct gw_epoch_side side, reference = {0};
@@ -299,7 +299,7 @@ static void print_way(char text[96], const struct epoch_command *c, const struct
 			 t->mapped, t->rdma, tcp);
 }
 
-static void print_json(const struct epoch_command *c, const struct epoch_totals *t)
+static void epoch_print_json(const struct epoch_command *c, const struct epoch_totals *t)
 {
 	char word[32];
 	print_word(word, c, t);
@@ -317,7 +317,7 @@ static void print_rate(const char *what, double per_second, double per_batch)
 	       gw_text_count(batch, per_batch));
 }
 
-static void print_text(const struct epoch_command *c, const struct epoch_totals *t, uint64_t compared)
+static void epoch_print_text(const struct epoch_command *c, const struct epoch_totals *t, uint64_t compared)
 {
 	double batches = (double)t->batches;
 	char text[GW_UNIT_TEXT_MAX], way[96];
@@ -334,7 +334,7 @@ static void print_text(const struct epoch_command *c, const struct epoch_totals 
 		       gw_text_bytes(text, (double)compared));
 }
 
-static gw_status run(const struct epoch_command *c)
+static gw_status epoch_run(const struct epoch_command *c)
 {
 	struct epoch_totals *t = gw_calloc(1, sizeof *t); /* its histogram is too big for the stack */
 	if (!t)
@@ -345,15 +345,15 @@ static gw_status run(const struct epoch_command *c)
 	gw_status status = gw_epoch_side_open(&c->plan, &c->client, &side);
 	if (status)
 		goto free_totals;
-	status = stream(c, &side, t);
+	status = epoch_stream(c, &side, t);
 	count_parts(t, side.client);
 	gw_epoch_side_close(&side);
 	if (!status && c->check)
-		status = check(c, &compared);
+		status = epoch_check(c, &compared);
 	if (!status && c->json)
-		print_json(c, t);
+		epoch_print_json(c, t);
 	else if (!status)
-		print_text(c, t, compared);
+		epoch_print_text(c, t, compared);
 free_totals:
 	gw_free(t);
 	return status;
@@ -371,13 +371,13 @@ int gw_tool_epoch(int argc, char **argv)
 		       "                  --servers 127.0.0.1:30050,127.0.0.1:30051\n"
 		       "  graphwire epoch --part-config parts/ --fanouts 5,5 \\\n"
 		       "                  --fanout depends=15,10 --json",
-		.check = check_command,
+		.check = epoch_check_command,
 	};
 	struct epoch_command command = {
 		.plan = {.batch_size = 1000, .seed = 1, .fanouts = {.hops = 2, .of_hop = {10, 5}}},
 	};
 	gw_options_parse(&options, argc, argv, &command);
-	gw_status status = run(&command);
+	gw_status status = epoch_run(&command);
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
 	gw_launched_free(&command.launched);

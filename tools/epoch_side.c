@@ -23,7 +23,7 @@
 #define MASK     "train_mask"
 
 /* A tensor of nodes by name, or NULL. */
-static const struct gw_tensor *find_tensor(const struct gw_client *client, uint32_t ntype, const char *name)
+static const struct gw_tensor *side_find_tensor(const struct gw_client *client, uint32_t ntype, const char *name)
 {
 	const struct gw_tensor *tensor;
 	for (uint32_t i = 0; (tensor = gw_tensor_at(client, i)) != NULL; i++) {
@@ -38,7 +38,7 @@ static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *giv
 			       const struct gw_tensor **tensor)
 {
 	uint32_t ntype = side->options.spec.ntype;
-	*tensor = find_tensor(side->client, ntype, given ? given : usual);
+	*tensor = side_find_tensor(side->client, ntype, given ? given : usual);
 	if (*tensor || !given)
 		return GW_OK;
 	return gw_node_tensor(side->client, ntype, given, tensor); /* fails, naming what there is */
@@ -51,7 +51,7 @@ static gw_status choose_ntype(const struct gw_epoch_plan *plan, const struct gw_
 	const struct gw_graph_info *graph = gw_client_graph(side->client);
 	*ntype = 0;
 	for (uint32_t t = 0; t < graph->num_ntypes; t++) {
-		if (find_tensor(side->client, t, plan->labels ? plan->labels : LABELS)) {
+		if (side_find_tensor(side->client, t, plan->labels ? plan->labels : LABELS)) {
 			*ntype = t;
 			break;
 		}
@@ -59,7 +59,7 @@ static gw_status choose_ntype(const struct gw_epoch_plan *plan, const struct gw_
 	return GW_OK;
 }
 
-static gw_status fill_fanouts(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
+static gw_status side_fill_fanouts(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	uint32_t hops = plan->fanouts.hops, etypes = gw_client_graph(side->client)->num_etypes;
 	side->fanouts = gw_calloc((size_t)hops * etypes, sizeof *side->fanouts);
@@ -97,7 +97,7 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 	side->options.spec.fetches = side->fetches;
 	for (uint32_t t = 0; t < graph->num_ntypes; t++) {
 		const struct gw_tensor *features =
-			find_tensor(side->client, t, plan->features ? plan->features : FEATURES);
+			side_find_tensor(side->client, t, plan->features ? plan->features : FEATURES);
 		gw_status status = features ? add_fetch(side, features, GW_AT_INPUTS) : GW_OK;
 		if (status)
 			return status;
@@ -160,7 +160,7 @@ static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoc
 }
 
 /* One flag for each node. */
-static gw_status check_mask(const struct gw_tensor *mask)
+static gw_status side_check_mask(const struct gw_tensor *mask)
 {
 	if (mask->ndim != 1)
 		return gw_fail(GW_INVALID, "mask \"%s\" has %" PRIu32 " dimensions: a mask is one flag for each node",
@@ -181,7 +181,7 @@ static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_
 	if (status)
 		return status;
 	if (mask)
-		status = check_mask(mask);
+		status = side_check_mask(mask);
 	if (status)
 		return status;
 	if (plan->one_part)
@@ -203,7 +203,7 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 	if (!status)
 		status = choose_ntype(plan, side, &side->options.spec.ntype);
 	if (!status)
-		status = fill_fanouts(plan, side);
+		status = side_fill_fanouts(plan, side);
 	if (!status)
 		status = choose_fetches(plan, side);
 	if (!status)

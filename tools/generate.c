@@ -35,7 +35,7 @@ static gw_status take_kind(void *input, char *text)
 	return GW_OK;
 }
 
-static gw_status check(void *input)
+static gw_status generate_check(void *input)
 {
 	const struct generate_arguments *a = input;
 	if (a->rmat.undirected && a->rmat.reverse)
@@ -99,7 +99,7 @@ int gw_tool_generate(int argc, char **argv)
 						  .argument_to = GW_OPTION_CALL(take_kind),
 						  .argument_missing = "which graph? There is: rmat",
 						  .doc = doc,
-						  .check = check};
+						  .check = generate_check};
 	struct generate_arguments a = {
 		.rmat = {.scale = 16, .edge_factor = 16, .seed = 1, .val_share = -1, .test_share = -1}, .name = "rmat"};
 	gw_options_parse(&options, argc, argv, &a);

@@ -35,7 +35,7 @@ struct findings {
 	const char *why;            /* they were not */
 };
 
-static gw_status check(void *input)
+static gw_status inspect_check(void *input)
 {
 	const struct inspect_arguments *a = input;
 	if (a->deep && a->shallow)
@@ -225,7 +225,7 @@ static void print_cut(const struct findings *findings)
 	       edges ? 100.0 * (double)remote / (double)edges : 0.0);
 }
 
-static void print_text(const struct findings *findings)
+static void inspect_print_text(const struct findings *findings)
 {
 	const struct gw_graph_meta *meta = findings->meta;
 	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
@@ -280,7 +280,7 @@ static json_t *arrays_object(const struct gw_graph_meta *meta)
 	return arrays;
 }
 
-static void print_json(const struct findings *findings)
+static void inspect_print_json(const struct findings *findings)
 {
 	const struct gw_graph_meta *meta = findings->meta;
 	char id[17], text[GW_EDGE_FOLDER_MAX + 1];
@@ -312,7 +312,7 @@ int gw_tool_inspect(int argc, char **argv)
 						  .argument_to = GW_OPTION_TEXT(struct inspect_arguments, config),
 						  .argument_missing = "which graph? Name its JSON or its folder",
 						  .doc = doc,
-						  .check = check};
+						  .check = inspect_check};
 	struct inspect_arguments a = {0};
 	struct gw_graph_meta *meta = NULL;
 	gw_options_parse(&options, argc, argv, &a);
@@ -323,9 +323,9 @@ int gw_tool_inspect(int argc, char **argv)
 	if (status != GW_OK)
 		fprintf(stderr, "graphwire inspect: %s\n", gw_last_error());
 	else if (a.json)
-		print_json(&findings);
+		inspect_print_json(&findings);
 	else
-		print_text(&findings);
+		inspect_print_text(&findings);
 	gw_free(findings.scans);
 	gw_meta_destroy(meta);
 	return status == GW_OK ? 0 : 1;

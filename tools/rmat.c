@@ -31,16 +31,16 @@ struct generating {
 	uint32_t train_below, val_below, test_below; /* thresholds of one draw */
 };
 
-static uint64_t key_of(const struct gw_rmat_options *options, uint32_t what)
+static uint64_t rmat_key_of(const struct gw_rmat_options *options, uint32_t what)
 {
 	return gw_draw_key(options->seed, 0, GW_DRAW_GENERATE, what, 0);
 }
 
-static gw_status make_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status rmat_make_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	const struct generating *g = context;
-	uint64_t key = key_of(g->options, DRAW_EDGE);
+	uint64_t key = rmat_key_of(g->options, DRAW_EDGE);
 	for (uint64_t i = begin; i < end; i++) {
 		uint64_t src = 0, dst = 0;
 		struct gw_words words = {0};
@@ -63,7 +63,7 @@ static gw_status make_weights(void *context, uint64_t begin, uint64_t end, unsig
 {
 	(void)thread;
 	const struct generating *g = context;
-	uint64_t key = key_of(g->options, DRAW_WEIGHT);
+	uint64_t key = rmat_key_of(g->options, DRAW_WEIGHT);
 	for (uint64_t i = begin; i < end; i++)
 		g->weights[i] = (float)((gw_philox(key, i / 4, 0).word[i % 4] >> 8) + 1) * 0x1p-24f;
 	return GW_OK;
@@ -72,7 +72,7 @@ static gw_status make_weights(void *context, uint64_t begin, uint64_t end, unsig
 /* A label's centre is +1/2 or -1/2 in each column: features tell the labels apart, with noise twice as wide. */
 static void make_features(const struct generating *g, uint64_t node, float *row)
 {
-	uint64_t noise_key = key_of(g->options, DRAW_FEATURE), centre_key = key_of(g->options, DRAW_CENTRE);
+	uint64_t noise_key = rmat_key_of(g->options, DRAW_FEATURE), centre_key = rmat_key_of(g->options, DRAW_CENTRE);
 	struct gw_words noise = {0}, centre = {0};
 	for (uint32_t d = 0; d < g->options->features; d++) {
 		if (d % 4 == 0) {
@@ -91,7 +91,7 @@ static gw_status make_nodes(void *context, uint64_t begin, uint64_t end, unsigne
 	(void)thread;
 	const struct generating *g = context;
 	const struct gw_rmat_options *options = g->options;
-	uint64_t label_key = key_of(options, DRAW_LABEL), split_key = key_of(options, DRAW_SPLIT);
+	uint64_t label_key = rmat_key_of(options, DRAW_LABEL), split_key = rmat_key_of(options, DRAW_SPLIT);
 	for (uint64_t v = begin; v < end; v++) {
 		if (g->labels) {
 			struct gw_draws draws = gw_draws_begin(label_key, v);
@@ -162,7 +162,7 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 		g->weights = gw_builder_take(builder, count, sizeof(*g->weights), &status);
 	if (status)
 		return status;
-	gw_parallel_for(options->threads, count, GRAIN, make_edges, g);
+	gw_parallel_for(options->threads, count, GRAIN, rmat_make_edges, g);
 	struct gw_builder_edges edges = {.count = count,
 					 .src = g->src,
 					 .dst = g->dst,

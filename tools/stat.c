@@ -46,7 +46,7 @@ struct stat_command {
 	struct gw_launched launched; /* in place of addresses, where a launcher named the servers */
 };
 
-static gw_status take_server(void *input, char *text)
+static gw_status stat_take_server(void *input, char *text)
 {
 	struct stat_command *c = input;
 	struct gw_address address;
@@ -67,7 +67,7 @@ static const struct gw_option table[] = {
 	{0},
 };
 
-static gw_status check_command(void *input)
+static gw_status stat_check_command(void *input)
 {
 	struct stat_command *c = input;
 	if (c->count > 0)
@@ -76,7 +76,7 @@ static gw_status check_command(void *input)
 		return gw_fail(GW_INVALID, "which servers? such as 127.0.0.1:30050");
 	gw_status status = gw_launched_read(&c->launched);
 	for (uint32_t i = 0; !status && i < c->launched.server_count; i++)
-		status = take_server(c, (char *)c->launched.servers[i]);
+		status = stat_take_server(c, (char *)c->launched.servers[i]);
 	if (!c->key_file && !c->insecure)
 		c->key_file = c->launched.key_file;
 	return status;
@@ -172,7 +172,7 @@ static gw_status ask_all(struct stat_command *c)
 
 /* --- Showing. --- */
 
-static double number_of(const json_t *stats, const char *name)
+static double stat_number_of(const json_t *stats, const char *name)
 {
 	return json_number_value(json_object_get(stats, name));
 }
@@ -188,19 +188,20 @@ static const char *text_of(const json_t *stats, const char *name, char out[SHOWN
 	return n ? out : "-";
 }
 
-static void print_row(const struct question *question)
+static void stat_print_row(const struct question *question)
 {
 	char graph[SHOWN_FIELDS_MAX], name[SHOWN_FIELDS_MAX], over[SHOWN_FIELDS_MAX], part[32],
 		uptime[GW_UNIT_TEXT_MAX];
 	char memory[GW_UNIT_TEXT_MAX], reads[GW_UNIT_TEXT_MAX], sent[GW_UNIT_TEXT_MAX], requests[GW_UNIT_TEXT_MAX];
 	const json_t *s = question->stats;
-	snprintf(part, sizeof(part), "%.0f/%.0f", number_of(s, "part"), number_of(s, "parts"));
+	snprintf(part, sizeof(part), "%.0f/%.0f", stat_number_of(s, "part"), stat_number_of(s, "parts"));
 	printf("%-22s %-16s %-8s %-10s %-13s %7.0f %9s %10s %7.0f %9s %10s %9s %7.0f\n", question->text,
 	       text_of(s, "graph", graph), part, text_of(s, "name", name), text_of(s, "transports", over),
-	       number_of(s, "pid"), gw_text_duration(uptime, number_of(s, "uptime_s")),
-	       gw_text_bytes(memory, number_of(s, "bytes")), number_of(s, "connections"),
-	       gw_text_count(reads, number_of(s, "read_ranges")), gw_text_bytes(sent, number_of(s, "read_bytes")),
-	       gw_text_count(requests, number_of(s, "requests")), number_of(s, "errors"));
+	       stat_number_of(s, "pid"), gw_text_duration(uptime, stat_number_of(s, "uptime_s")),
+	       gw_text_bytes(memory, stat_number_of(s, "bytes")), stat_number_of(s, "connections"),
+	       gw_text_count(reads, stat_number_of(s, "read_ranges")),
+	       gw_text_bytes(sent, stat_number_of(s, "read_bytes")),
+	       gw_text_count(requests, stat_number_of(s, "requests")), stat_number_of(s, "errors"));
 }
 
 static void print_table(const struct stat_command *c)
@@ -214,7 +215,7 @@ static void print_table(const struct stat_command *c)
 			       "part", "name", "over", "pid", "up", "memory", "clients", "ranges", "sent", "requests",
 			       "errors");
 		header = true;
-		print_row(&c->questions[i]);
+		stat_print_row(&c->questions[i]);
 	}
 }
 
@@ -230,9 +231,10 @@ static void print_tensor(const struct question *question, const json_t *tensor)
 	const char *whose = json_object_get(tensor, "job") ? text_of(tensor, "job", job) : "-";
 	printf("%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9.0f\n", question->text, text_of(tensor, "name", name),
 	       strcmp(whose, "-") == 0 ? "(kept)" : whose, text_of(tensor, "dtype", dtype), shape,
-	       gw_text_bytes(bytes, number_of(tensor, "bytes")), gw_text_count(written, number_of(tensor, "written")),
-	       gw_text_count(pushed, number_of(tensor, "pushed")), gw_text_count(pulled, number_of(tensor, "pulled")),
-	       number_of(tensor, "pulls"));
+	       gw_text_bytes(bytes, stat_number_of(tensor, "bytes")),
+	       gw_text_count(written, stat_number_of(tensor, "written")),
+	       gw_text_count(pushed, stat_number_of(tensor, "pushed")),
+	       gw_text_count(pulled, stat_number_of(tensor, "pulled")), stat_number_of(tensor, "pulls"));
 }
 
 /* The tensors of all servers, if there are any; rows and requests as each server counts them. */
@@ -252,7 +254,7 @@ static void print_tensors(const struct stat_command *c)
 }
 
 /* What the server said, and where it was asked. */
-static void print_json(const struct stat_command *c)
+static void stat_print_json(const struct stat_command *c)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct question *question = &c->questions[i];
@@ -271,7 +273,7 @@ static int show(const struct stat_command *c, const char *program)
 {
 	int status = 0;
 	if (c->json) {
-		print_json(c);
+		stat_print_json(c);
 	} else {
 		print_table(c);
 		print_tensors(c);
@@ -296,8 +298,8 @@ int gw_tool_stat(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = table,
 		.argument = "ADDR:PORT...",
-		.argument_to = GW_OPTION_CALL(take_server),
-		.check = check_command,
+		.argument_to = GW_OPTION_CALL(stat_take_server),
+		.check = stat_check_command,
 		.doc = "Ask servers what they are and have done.\n\nExamples:\n"
 		       "  graphwire stat 127.0.0.1:30050\n"
 		       "  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json\n"

@@ -58,7 +58,7 @@ static void note_fault(struct verify_totals *totals)
 	fprintf(stderr, "graphwire verify: %s\n", gw_last_error());
 }
 
-static void draw(void *progress, uint64_t done, uint64_t total)
+static void verify_draw(void *progress, uint64_t done, uint64_t total)
 {
 	(void)total;
 	gw_progress_update(progress, done);
@@ -77,7 +77,7 @@ static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, 
 	struct gw_part_options open_options = {.mapped = true, .load = {.verify_threads = a->threads}};
 	if (!a->quiet) {
 		gw_progress_begin(&progress, what, "B", bytes);
-		open_options.load.progress = draw;
+		open_options.load.progress = verify_draw;
 		open_options.load.progress_context = &progress;
 	}
 	gw_status status = gw_part_open(meta, number, &open_options, &part);
@@ -118,8 +118,8 @@ static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals 
 	}
 }
 
-static gw_status verify(const struct gw_graph_meta *meta, const struct verify_arguments *a,
-			struct verify_totals *totals)
+static gw_status verify_run(const struct gw_graph_meta *meta, const struct verify_arguments *a,
+			    struct verify_totals *totals)
 {
 	bool all = a->part == UINT64_MAX;
 	if (!all && a->part >= meta->num_parts)
@@ -197,7 +197,7 @@ int gw_tool_verify(int argc, char **argv)
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_meta_read(a.config, &meta);
 	if (status == GW_OK)
-		status = verify(meta, &a, &totals);
+		status = verify_run(meta, &a, &totals);
 	if (status != GW_OK)
 		note_fault(&totals);
 	double seconds = (double)(gw_now_ns() - start_ns) / GW_NS_PER_SECOND;

@@ -11,7 +11,7 @@
 #include "tools/builder/builder_inside.h"
 
 /* Makes room for one more element. */
-static gw_status make_room(void **elements, uint32_t count, uint32_t *room, size_t bytes)
+static gw_status builder_make_room(void **elements, uint32_t count, uint32_t *room, size_t bytes)
 {
 	if (count < *room)
 		return GW_OK;
@@ -77,8 +77,8 @@ void gw_builder_destroy(struct gw_builder *builder)
 
 gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*release)(void *memory))
 {
-	gw_status status =
-		make_room((void **)&builder->owned, builder->num_owned, &builder->owned_room, sizeof(*builder->owned));
+	gw_status status = builder_make_room((void **)&builder->owned, builder->num_owned, &builder->owned_room,
+					     sizeof(*builder->owned));
 	if (status) {
 		release(memory);
 		return status;
@@ -116,8 +116,8 @@ gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_
 		return status;
 	if (builder->num_ntypes == GW_TYPES_MAX)
 		return gw_fail(GW_LIMIT, "more than %u node types", GW_TYPES_MAX);
-	status = make_room((void **)&builder->ntypes, builder->num_ntypes, &builder->ntype_room,
-			   sizeof(*builder->ntypes));
+	status = builder_make_room((void **)&builder->ntypes, builder->num_ntypes, &builder->ntype_room,
+				   sizeof(*builder->ntypes));
 	if (status)
 		return status;
 	struct builder_ntype *type = &builder->ntypes[builder->num_ntypes];
@@ -159,8 +159,8 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 	}
 	if (builder->num_etypes >= GW_TYPES_MAX / 2)
 		return gw_fail(GW_LIMIT, "more than %u edge types", GW_TYPES_MAX / 2);
-	status = make_room((void **)&builder->etypes, builder->num_etypes, &builder->etype_room,
-			   sizeof(*builder->etypes));
+	status = builder_make_room((void **)&builder->etypes, builder->num_etypes, &builder->etype_room,
+				   sizeof(*builder->etypes));
 	if (status)
 		return status;
 	struct builder_etype *type = &builder->etypes[builder->num_etypes];
@@ -216,7 +216,7 @@ static gw_status add_item(struct builder_items *list, const char *what, const st
 		if (strcmp(list->items[i].name, name) == 0)
 			return gw_fail(GW_EXISTS, "%s \"%s\" is given twice", what, name);
 	}
-	status = make_room((void **)&list->items, list->count, &list->capacity, sizeof(*list->items));
+	status = builder_make_room((void **)&list->items, list->count, &list->capacity, sizeof(*list->items));
 	if (status)
 		return status;
 	struct builder_item *added = &list->items[list->count++];

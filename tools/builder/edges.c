@@ -113,8 +113,8 @@ static gw_status gather_body(void *context, uint64_t begin, uint64_t end, unsign
 }
 
 /* out[i] = from[by[i]]; out may be by. */
-static void gather(const struct builder_writing *w, uint64_t *out, const uint64_t *from, const uint64_t *by,
-		   uint64_t count)
+static void builder_gather(const struct builder_writing *w, uint64_t *out, const uint64_t *from, const uint64_t *by,
+			   uint64_t count)
 {
 	struct gathering g = {.out = out, .from = from, .by = by};
 	gw_parallel_for(w->threads, count, GW_BUILDER_GRAIN, gather_body, &g);
@@ -137,7 +137,7 @@ static gw_status build_csc(struct builder_writing *w, const struct turned *t, st
 		time = gw_malloc(edges->count * sizeof(*time));
 		if (!time)
 			return GW_NO_MEMORY;
-		gather(w, time, (const uint64_t *)edges->time, edges->origin, edges->count);
+		builder_gather(w, time, (const uint64_t *)edges->time, edges->origin, edges->count);
 		coo.time = (const int64_t *)time;
 	}
 	if (edges->rel && !edges->time && edges->origin) {
@@ -192,7 +192,7 @@ static gw_status make_keys(struct builder_writing *w, const struct turned *t, ui
 	if (!keys)
 		return GW_NO_MEMORY;
 	if (edges->time)
-		gather(w, keys, (const uint64_t *)edges->time, t->rows, edges->count);
+		builder_gather(w, keys, (const uint64_t *)edges->time, t->rows, edges->count);
 	for (uint64_t i = 0; !edges->time && i < edges->count; i++)
 		keys[i] = edges->rel[t->rows[i]];
 	*out = keys;
@@ -212,8 +212,8 @@ static gw_status write_transpose(struct builder_writing *w, const struct turned 
 		status = GW_NO_MEMORY;
 	if (status)
 		goto free_columns;
-	gather(w, src, t->src, csc->order, count);
-	gather(w, dst, t->dst, csc->order, count);
+	builder_gather(w, src, t->src, csc->order, count);
+	builder_gather(w, dst, t->dst, csc->order, count);
 	struct gw_coo coo = {.num_src = w->meta->ntypes[schema->dst].count,
 			     .num_dst = w->meta->ntypes[schema->src].count,
 			     .num_edges = count,
@@ -223,7 +223,7 @@ static gw_status write_transpose(struct builder_writing *w, const struct turned 
 	status = gw_csc_build(&coo, w->threads, &out);
 	if (status)
 		goto free_columns;
-	gather(w, src, dst, out.order, count); /* destinations by source */
+	builder_gather(w, src, dst, out.order, count); /* destinations by source */
 	snprintf(key, sizeof(key), "edge/%s/out/indices", t->folder);
 	status = gw_writer_ids(w->writer, 0, key, src, count, coo.num_src);
 	snprintf(key, sizeof(key), "edge/%s/out/eid", t->folder);
@@ -315,13 +315,13 @@ static gw_status write_etype(struct builder_writing *w, struct turned *t)
 		status = GW_NO_MEMORY;
 		goto free_csc;
 	}
-	gather(w, scratch, t->src, csc.order, edges->count);
+	builder_gather(w, scratch, t->src, csc.order, edges->count);
 	snprintf(key, sizeof(key), "edge/%s/indices", t->folder);
 	status = gw_writer_ids(w->writer, 0, key, scratch, edges->count, w->meta->ntypes[schema->src].count);
 	gw_builder_wrote(w, edges->count * 4);
 	t->rows = csc.order;
 	if (edges->origin) {
-		gather(w, scratch, edges->origin, csc.order, edges->count);
+		builder_gather(w, scratch, edges->origin, csc.order, edges->count);
 		t->rows = scratch;
 	}
 	if (status == GW_OK && edges->rel)

@@ -29,7 +29,7 @@ static void fill_etype(struct gw_edge_type *out, const struct builder_etype *typ
 }
 
 /* Before anything is taken for that many: one id too large, and a type whose ids are kept has nodes without end. */
-static gw_status check_counts(const struct gw_builder *builder)
+static gw_status builder_check_counts(const struct gw_builder *builder)
 {
 	for (uint32_t i = 0; i < builder->num_ntypes; i++) {
 		const struct builder_ntype *type = &builder->ntypes[i];
@@ -43,12 +43,12 @@ static gw_status check_counts(const struct gw_builder *builder)
 	return GW_OK;
 }
 
-static gw_status make_schema(const struct gw_builder *builder, struct gw_graph_meta **out)
+static gw_status builder_make_schema(const struct gw_builder *builder, struct gw_graph_meta **out)
 {
 	uint32_t etypes = builder->num_etypes;
 	for (uint32_t i = 0; i < builder->num_etypes; i++)
 		etypes += builder->etypes[i].edges.reverse;
-	gw_status status = check_counts(builder);
+	gw_status status = builder_check_counts(builder);
 	if (status == GW_OK)
 		status = gw_meta_create(builder->name, 1, builder->num_ntypes, etypes, out);
 	if (status)
@@ -223,7 +223,7 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 {
 	struct builder_writing w = {.builder = builder, .threads = options->threads};
 	uint64_t start_ns = gw_now_ns();
-	gw_status status = make_schema(builder, &w.meta);
+	gw_status status = builder_make_schema(builder, &w.meta);
 	if (status)
 		return status;
 	w.indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.indptr));

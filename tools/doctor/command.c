@@ -73,7 +73,7 @@ struct doctor_command {
 	struct gw_launched launched; /* in place of --server, where a launcher named the servers */
 };
 
-static gw_status take_server(void *input, char *text)
+static gw_status doctor_take_server(void *input, char *text)
 {
 	struct doctor_command *c = input;
 	if (c->peers.count == SERVERS_MAX)
@@ -82,13 +82,13 @@ static gw_status take_server(void *input, char *text)
 	return gw_doctor_server_check(text);
 }
 
-static gw_status check_together(void *input)
+static gw_status doctor_check_together(void *input)
 {
 	struct doctor_command *c = input;
 	if (c->peers.count == 0 && gw_is_launched()) {
 		gw_status status = gw_launched_read(&c->launched);
 		for (uint32_t i = 0; !status && i < c->launched.server_count; i++)
-			status = take_server(c, (char *)c->launched.servers[i]);
+			status = doctor_take_server(c, (char *)c->launched.servers[i]);
 		if (!c->key_file && !c->peers.insecure)
 			c->key_file = c->launched.key_file;
 		return status;
@@ -103,7 +103,7 @@ static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 
 static const struct gw_option table[] = {
 	{"server", "HOST:PORT", "a server to reach by every transport; may be given again", 0,
-	 GW_OPTION_CALL(take_server)},
+	 GW_OPTION_CALL(doctor_take_server)},
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0,
 	 GW_OPTION_TEXT(struct doctor_command, key_file)},
 	{"insecure", NULL, "reach servers on loopback that have no key, too", 0,
@@ -153,7 +153,7 @@ static void look_at_devices(struct doctor_command *c)
 #endif
 }
 
-static gw_status run(struct doctor_command *c)
+static gw_status doctor_run(struct doctor_command *c)
 {
 	gw_status status = GW_OK;
 	if (c->key_file) {
@@ -185,7 +185,7 @@ int gw_tool_doctor(int argc, char **argv)
 		.table = table,
 		.argument_missing = "servers are named with --server HOST:PORT",
 		.doc = doc,
-		.check = check_together,
+		.check = doctor_check_together,
 	};
 	struct doctor_command *c = gw_calloc(1, sizeof(*c));
 	int result = 1;
@@ -196,7 +196,7 @@ int gw_tool_doctor(int argc, char **argv)
 		c->peers.measure_ms = 800;
 		gw_options_parse(&options, argc, argv, c);
 	}
-	gw_status status = c ? run(c) : GW_NO_MEMORY;
+	gw_status status = c ? doctor_run(c) : GW_NO_MEMORY;
 	if (status)
 		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
 	else

@@ -54,7 +54,7 @@ struct gw_doctor_reader {
 /* --- Connecting. --- */
 
 /* Waits for one completion. */
-static gw_status wait_one(struct gw_doctor_reader *reader, struct gw_completion *completion)
+static gw_status doctor_wait_one(struct gw_doctor_reader *reader, struct gw_completion *completion)
 {
 	for (;;) {
 		uint64_t now = gw_now_ns(), end = reader->deadline_ns + LATE_NS;
@@ -69,8 +69,8 @@ static gw_status wait_one(struct gw_doctor_reader *reader, struct gw_completion 
 	return GW_OK;
 }
 
-static gw_status open_steps(struct gw_doctor_reader *reader, const char *scheme,
-			    const struct gw_connect_options *options)
+static gw_status doctor_open_steps(struct gw_doctor_reader *reader, const char *scheme,
+				   const struct gw_connect_options *options)
 {
 	const struct gw_transport *transport;
 	struct gw_completion completion;
@@ -80,7 +80,7 @@ static gw_status open_steps(struct gw_doctor_reader *reader, const char *scheme,
 	if (!status)
 		status = gw_endpoint_connect(reader->group, options, reader, &reader->endpoint);
 	if (!status)
-		status = wait_one(reader, &completion);
+		status = doctor_wait_one(reader, &completion);
 	if (!status)
 		status = gw_buffer_register(reader->group, reader->landing, LANDING_BYTES, &reader->buffer);
 	reader->deadline_ns += reader->measure_ns + READS_NS;
@@ -98,7 +98,7 @@ gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_opti
 	reader->row_bytes = row_bytes;
 	reader->measure_ns = measure_ms * GW_NS_PER_MS;
 	reader->landing = gw_calloc(1, LANDING_BYTES);
-	gw_status status = reader->landing ? open_steps(reader, scheme, options) : GW_NO_MEMORY;
+	gw_status status = reader->landing ? doctor_open_steps(reader, scheme, options) : GW_NO_MEMORY;
 	if (status) {
 		char text[GW_ERROR_TEXT_MAX];
 		snprintf(text, sizeof(text), "%s", gw_last_error());
@@ -249,7 +249,8 @@ static void slot_fill(struct gw_doctor_reader *reader, struct measure_slot *slot
 }
 
 /* Ranges of one length, as many in flight as there is room for, for about so long: the time of each. */
-static gw_status stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_t budget_ns, double *seconds_each)
+static gw_status doctor_stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_t budget_ns,
+			       double *seconds_each)
 {
 	uint32_t count = SLOT_BYTES / bytes < SPANS ? SLOT_BYTES / bytes : SPANS, open = 0;
 	uint64_t ranges = 0, begun = gw_now_ns(), end = begun + budget_ns;
@@ -287,11 +288,11 @@ static gw_status measure_range(struct gw_doctor_reader *reader, double *bytes)
 		return GW_OK;
 	for (uint32_t i = 0; i < RANGE_REPEATS; i++) {
 		double seconds;
-		gw_status status = stream(reader, SHORT_BYTES, budget_ns, &seconds);
+		gw_status status = doctor_stream(reader, SHORT_BYTES, budget_ns, &seconds);
 		if (status)
 			return status;
 		brief = fmin(brief, seconds);
-		status = stream(reader, length, budget_ns, &seconds);
+		status = doctor_stream(reader, length, budget_ns, &seconds);
 		if (status)
 			return status;
 		lengthy = fmin(lengthy, seconds);
@@ -309,7 +310,7 @@ gw_status gw_doctor_reader_measure(struct gw_doctor_reader *reader, struct gw_do
 	*out = (struct gw_doctor_figures){.row_bytes = fit(reader, reader->row_bytes)};
 	gw_status status = measure_latency(reader, out->row_bytes, out);
 	if (!status)
-		status = stream(reader, out->row_bytes, reader->measure_ns / 4, &seconds_each);
+		status = doctor_stream(reader, out->row_bytes, reader->measure_ns / 4, &seconds_each);
 	if (!status)
 		status = measure_range(reader, &out->range_cost_bytes);
 	if (status)

@@ -222,7 +222,7 @@ static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reade
 
 /* --- One server. --- */
 
-static gw_status try_way(struct peer *peer, enum way way)
+static gw_status doctor_try_way(struct peer *peer, enum way way)
 {
 	struct gw_doctor_reader *reader;
 	gw_status status = reach(peer, way, &reader);
@@ -254,9 +254,9 @@ static void tell_choice(const struct peer *peer)
 
 static void ask_server(struct peer *peer)
 {
-	if (try_way(peer, BY_TCP) == GW_OK) {
-		try_way(peer, BY_SHM);
-		try_way(peer, BY_VERBS);
+	if (doctor_try_way(peer, BY_TCP) == GW_OK) {
+		doctor_try_way(peer, BY_SHM);
+		doctor_try_way(peer, BY_VERBS);
 	} else {
 		tell_untried(peer, BY_SHM, "the server tells its name over TCP");
 		tell_untried(peer, BY_VERBS, "it begins with a hello over TCP");

@@ -22,7 +22,7 @@ struct port {
 	char interface[GW_DOCTOR_WORD_MAX]; /* "" where none is told */
 };
 
-static void port_state(struct gw_doctor *doctor, const struct port *port, const char *layer)
+static void doctor_port_state(struct gw_doctor *doctor, const struct port *port, const char *layer)
 {
 	struct gw_doctor_finding *finding =
 		gw_doctor_find(doctor, GW_DOCTOR_OK, "port %s/%s", port->device, port->number);
@@ -170,7 +170,7 @@ void gw_doctor_ports(struct gw_doctor *doctor, const char *device)
 			strcpy(layer, "link layer not known");
 		port.ethernet = strcmp(layer, "Ethernet") == 0;
 		find_interface(doctor, &port);
-		port_state(doctor, &port, layer);
+		doctor_port_state(doctor, &port, layer);
 		port_mtu(doctor, &port);
 		port_gids(doctor, &port);
 	}

@@ -31,7 +31,7 @@ static void append(char *text, size_t room, const char *format, va_list argument
 			*c = '?';
 }
 
-static bool make_room(struct gw_doctor *doctor)
+static bool doctor_report_make_room(struct gw_doctor *doctor)
 {
 	if (doctor->count < doctor->capacity)
 		return true;
@@ -51,7 +51,8 @@ static bool make_room(struct gw_doctor *doctor)
 struct gw_doctor_finding *gw_doctor_find(struct gw_doctor *doctor, enum gw_doctor_status status, const char *name, ...)
 {
 	va_list arguments;
-	struct gw_doctor_finding *finding = make_room(doctor) ? &doctor->findings[doctor->count++] : &doctor->spare;
+	struct gw_doctor_finding *finding =
+		doctor_report_make_room(doctor) ? &doctor->findings[doctor->count++] : &doctor->spare;
 	*finding = (struct gw_doctor_finding){.section = doctor->section ? doctor->section : "", .status = status};
 	va_start(arguments, name);
 	append(finding->name, sizeof(finding->name), name, arguments);
@@ -115,7 +116,7 @@ enum gw_doctor_status gw_doctor_worst(const struct gw_doctor *doctor)
 	return worst;
 }
 
-static uint32_t count_of(const struct gw_doctor *doctor, enum gw_doctor_status status)
+static uint32_t doctor_report_count_of(const struct gw_doctor *doctor, enum gw_doctor_status status)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < doctor->count; i++)
@@ -142,10 +143,11 @@ void gw_doctor_print(const struct gw_doctor *doctor)
 		section = finding->section;
 		print_finding(finding);
 	}
-	uint32_t problems = count_of(doctor, GW_DOCTOR_PROBLEM), warnings = count_of(doctor, GW_DOCTOR_WARNING);
+	uint32_t problems = doctor_report_count_of(doctor, GW_DOCTOR_PROBLEM),
+		 warnings = doctor_report_count_of(doctor, GW_DOCTOR_WARNING);
 	printf("\n%u problem%s, %u warning%s, %u note%s\n", problems, problems == 1 ? "" : "s", warnings,
-	       warnings == 1 ? "" : "s", count_of(doctor, GW_DOCTOR_NOTE),
-	       count_of(doctor, GW_DOCTOR_NOTE) == 1 ? "" : "s");
+	       warnings == 1 ? "" : "s", doctor_report_count_of(doctor, GW_DOCTOR_NOTE),
+	       doctor_report_count_of(doctor, GW_DOCTOR_NOTE) == 1 ? "" : "s");
 }
 
 static json_t *figures_of(const struct gw_doctor_finding *finding)

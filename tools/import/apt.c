@@ -108,7 +108,7 @@ destroy_builder:
 	return status;
 }
 
-static gw_status check(void *input)
+static gw_status apt_check(void *input)
 {
 	return gw_name_check("graph", ((const struct gw_import_apt *)input)->name);
 }
@@ -116,7 +116,7 @@ static gw_status check(void *input)
 int gw_import_apt_main(int argc, char **argv)
 {
 	static const struct gw_options options = {
-		.table = table, .argument_missing = "the input is named by --from", .doc = doc, .check = check};
+		.table = table, .argument_missing = "the input is named by --from", .doc = doc, .check = apt_check};
 	struct gw_import_apt a = {.name = "packages", .apt = {.seed = 1}};
 	struct gw_builder_stats stats = {0};
 	gw_options_parse(&options, argc, argv, &a);

@@ -55,7 +55,7 @@ static struct gw_text_span unknown(void)
 }
 
 /* "Source: foo (1.2-3)" is foo; without it, the package's own name. */
-static struct gw_text_span source_of(const struct apt_package *package)
+static struct gw_text_span apt_source_of(const struct apt_package *package)
 {
 	struct gw_text_span field = package->fields[APT_SOURCE];
 	const char *at = field.at;
@@ -97,7 +97,7 @@ static gw_status collect_names(const struct building *b, struct gw_text_span (*n
 	return GW_OK;
 }
 
-static uint64_t number_of(const struct names *names, struct gw_text_span name)
+static uint64_t apt_number_of(const struct names *names, struct gw_text_span name)
 {
 	const struct gw_text_span *found = bsearch(&name, names->spans, names->count, sizeof(name), compare_spans);
 	return (uint64_t)(found - names->spans); /* always there: names were collected from the same fields */
@@ -251,7 +251,7 @@ static gw_status add_belonging(struct building *b, uint32_t package_type, const 
 	uint64_t *dst = take(b, b->index.count, sizeof(*dst), &status);
 	for (uint32_t i = 0; i < b->index.count && status == GW_OK; i++) {
 		src[i] = i;
-		dst[i] = number_of(&names, name_of(&b->index.packages[i]));
+		dst[i] = apt_number_of(&names, name_of(&b->index.packages[i]));
 	}
 	if (status == GW_OK)
 		status = add_etype(b, package_type, name, ntype, b->index.count, src, dst);
@@ -333,7 +333,7 @@ static gw_status add_labels(struct building *b, uint32_t ntype)
 	gw_status status = collect_names(b, section_of, &sections);
 	int64_t *labels = take(b, b->index.count, sizeof(*labels), &status);
 	for (uint32_t i = 0; i < b->index.count && status == GW_OK; i++)
-		labels[i] = (int64_t)number_of(&sections, section_of(&b->index.packages[i]));
+		labels[i] = (int64_t)apt_number_of(&sections, section_of(&b->index.packages[i]));
 	struct gw_builder_array array = {
 		.name = "label", .dtype = GW_INT64, .ndim = 1, .shape = {b->index.count}, .data = labels};
 	if (status == GW_OK)
@@ -371,7 +371,7 @@ static gw_status add_split(struct building *b, uint32_t ntype)
 	return status;
 }
 
-static struct gw_text_span name_of(const struct apt_package *package)
+static struct gw_text_span apt_name_of(const struct apt_package *package)
 {
 	return package->fields[APT_PACKAGE];
 }
@@ -383,7 +383,7 @@ static gw_status add_packages(struct building *b, uint32_t *ntype)
 	if (status)
 		return status;
 	gw_builder_ntype_count(b->builder, *ntype, b->index.count);
-	status = collect_names(b, name_of, &names);
+	status = collect_names(b, apt_name_of, &names);
 	if (status == GW_OK)
 		status = add_strings(b, *ntype, "orig_id", names.spans, names.count);
 	gw_free(names.spans);
@@ -412,7 +412,7 @@ gw_status gw_apt_build(const struct gw_text *text, const struct gw_apt_options *
 	if (status == GW_OK)
 		status = add_relation(&b, package, "conflicts", APT_CONFLICTS, APT_BREAKS);
 	if (status == GW_OK)
-		status = add_belonging(&b, package, "built-from", "source", source_of);
+		status = add_belonging(&b, package, "built-from", "source", apt_source_of);
 	if (status == GW_OK)
 		status = add_belonging(&b, package, "maintained-by", "maintainer", maintainer_of);
 	if (status == GW_OK && stats)

@@ -123,7 +123,7 @@ static gw_status take_comments(void *input, char *text)
 	return GW_OK;
 }
 
-static gw_status check(void *input)
+static gw_status import_check(void *input)
 {
 	const struct gw_import_options *o = &((const struct import_arguments *)input)->import;
 	const struct {
@@ -216,7 +216,7 @@ int gw_tool_import(int argc, char **argv)
 						  .argument_missing =
 							  "inputs are named by --from, --edges or --triples",
 						  .doc = doc,
-						  .check = check};
+						  .check = import_check};
 	struct import_arguments a = {0};
 	struct gw_builder_stats stats = {0};
 	char name[GW_NAME_MAX + 1];

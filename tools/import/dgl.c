@@ -115,8 +115,8 @@ static gw_status count_under(const struct gw_chunked *c, const char *key, size_t
 }
 
 /* Both keys may be there, and then they agree. *key: the one that says the count; NULL: none does. */
-static gw_status count_of(const struct gw_chunked *c, const char *const keys[2], size_t i, size_t types,
-			  const char **key, uint64_t *out)
+static gw_status dgl_count_of(const struct gw_chunked *c, const char *const keys[2], size_t i, size_t types,
+			      const char **key, uint64_t *out)
 {
 	uint64_t counts[2] = {GW_NONE, GW_NONE};
 	gw_status status = count_under(c, keys[0], i, types, &counts[0]);
@@ -151,7 +151,7 @@ static gw_status read_node_types(struct gw_chunked *c)
 			return gw_chunked_bad(c, "node_type", "not a list of names");
 		if (is_listed(types, i, json_string_value(name)))
 			return gw_chunked_bad(c, json_string_value(name), "listed twice in \"node_type\"");
-		gw_status status = count_of(c, keys, i, json_array_size(types), &key, &count);
+		gw_status status = dgl_count_of(c, keys, i, json_array_size(types), &key, &count);
 		if (status == GW_OK && !key)
 			status = gw_chunked_bad(c, keys[0], "it is missing: how many nodes are there of each type?");
 		if (status == GW_OK)
@@ -243,7 +243,7 @@ static gw_status read_edge_types(struct gw_chunked *c)
 			return gw_chunked_bad(c, text, "listed twice in \"edge_type\"");
 		gw_status status = read_edges(c, text, entry, &set);
 		if (status == GW_OK)
-			status = count_of(c, keys, i, json_array_size(types), &set->rows_key, &set->rows_expected);
+			status = dgl_count_of(c, keys, i, json_array_size(types), &set->rows_key, &set->rows_expected);
 		if (status)
 			return status;
 	}

@@ -203,7 +203,7 @@ static gw_status read_feature(const struct gw_chunked *c, const char *name, cons
 }
 
 /* The space or the set that data belongs to. */
-static gw_status find_owner(const struct gw_chunked *c, const char *type, struct gw_import_feature *feature)
+static gw_status dgl_find_owner(const struct gw_chunked *c, const char *type, struct gw_import_feature *feature)
 {
 	char names[3][GW_NAME_MAX + 1];
 	struct gw_import_set *set;
@@ -233,7 +233,7 @@ static gw_status read_data(const struct gw_chunked *c, const char *key, bool edg
 	json_object_foreach(data, type, features)
 	{
 		struct gw_import_feature feature = {.edge = edge};
-		gw_status status = find_owner(c, type, &feature);
+		gw_status status = dgl_find_owner(c, type, &feature);
 		if (status == GW_OK && !json_is_object(features))
 			status = gw_chunked_bad(c, type, "not an object of features");
 		if (status)

@@ -67,7 +67,7 @@ bool gw_import_is_mask(const char *name)
 }
 
 /* One value a row, a bool or a whole number: what else is called a mask would be refused where it is used. */
-static gw_status check_mask(const struct gw_import_feature *feature)
+static gw_status features_check_mask(const struct gw_import_feature *feature)
 {
 	const struct gw_npy *npy = &feature->array->npy;
 	bool column = npy->ndim == 1 || (npy->ndim == 2 && npy->shape[1] == 1);
@@ -89,7 +89,7 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 {
 	gw_status status = gw_name_check("feature", feature->name);
 	if (status == GW_OK && (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS))
-		status = check_mask(feature);
+		status = features_check_mask(feature);
 	if (status == GW_OK)
 		status = gw_import_grow((void **)&im->features, im->num_features, &im->features_room,
 					sizeof(*im->features));
@@ -111,8 +111,8 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 	return GW_OK;
 }
 
-static gw_status find_owner(struct gw_import *im, const struct gw_import_parts *parts,
-			    struct gw_import_feature *feature)
+static gw_status features_find_owner(struct gw_import *im, const struct gw_import_parts *parts,
+				     struct gw_import_feature *feature)
 {
 	if (!feature->edge) {
 		const char *name = parts->count == 2 ? parts->names[0] : "_N";
@@ -153,7 +153,7 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	if (feature.kind == GW_FEATURE_ARRAY && gw_import_is_mask(feature.name))
 		feature.kind = GW_FEATURE_FLAGS;
 	feature.source = parts.value;
-	status = find_owner(im, &parts, &feature);
+	status = features_find_owner(im, &parts, &feature);
 	if (status == GW_OK)
 		status = gw_import_array(im, parts.value, &feature.array);
 	return status ? status : gw_import_feature_add(im, &feature);
@@ -255,7 +255,7 @@ struct picking {
 	size_t row_bytes;
 };
 
-static gw_status pick_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status features_pick_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	const struct picking *p = context;
@@ -283,7 +283,7 @@ static gw_status pick_compact(struct gw_import *im, const struct gw_import_space
 	picking.to = gw_import_take(im, space->count, bytes ? bytes : 1, &status);
 	if (status)
 		return status;
-	gw_parallel_for(im->threads, space->count, GRAIN, pick_rows, &picking);
+	gw_parallel_for(im->threads, space->count, GRAIN, features_pick_rows, &picking);
 	array->data = picking.to;
 	array->shape[0] = space->count;
 	return GW_OK;
@@ -383,7 +383,7 @@ struct filling {
 	size_t element;
 };
 
-static gw_status fill_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status features_fill_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	const struct filling *f = context;
@@ -442,7 +442,7 @@ static gw_status densify(struct gw_import *im, const struct gw_import_feature *f
 					   .ndim = 2,
 					   .shape = {rows, feature->columns},
 					   .data = filling.dense};
-	return gw_parallel_for(im->threads, rows, GRAIN, fill_rows, &filling);
+	return gw_parallel_for(im->threads, rows, GRAIN, features_fill_rows, &filling);
 }
 
 static struct gw_builder_array plain_array(const struct gw_import_feature *feature)

@@ -182,7 +182,7 @@ static void subtract_base(const struct sources *sources, uint64_t base, unsigned
 }
 
 /* Where a value first reaches the limit: the file, the line (or row) and the value, as text. */
-static gw_status fail_at(const struct sources *sources, uint64_t limit, const char *space, const char *why)
+static gw_status node_ids_fail_at(const struct sources *sources, uint64_t limit, const char *space, const char *why)
 {
 	for (uint32_t c = 0; c < sources->count; c++) {
 		const struct gw_numbering_column *column = &sources->columns[c];
@@ -311,7 +311,7 @@ static gw_status check_line_ends(const struct gw_import_space *space)
 }
 
 /* Reads a list of ids: one a line, or with its number beside it, in either order. */
-static gw_status read_list(struct gw_import *im, struct gw_import_space *space)
+static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space *space)
 {
 	struct list_form form;
 	gw_status status = gw_text_open(space->list_path, &space->list_text);
@@ -372,7 +372,7 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 	char why[128];
 	snprintf(why, sizeof(why), "an id of %llu or more, but there are %llu nodes", (unsigned long long)space->count,
 		 (unsigned long long)space->count);
-	return fail_at(sources, space->count, space->name, why);
+	return node_ids_fail_at(sources, space->count, space->name, why);
 }
 
 /* Names are kept byte for byte, however they are encoded; who reads them later will take them for UTF-8. */
@@ -433,7 +433,7 @@ static gw_status number_values(struct gw_import *im, struct gw_import_space *spa
 	if (status == GW_OK && space->list && numbering.count > listed) {
 		char why[128];
 		snprintf(why, sizeof(why), "an id that is not in the list");
-		status = fail_at(sources, listed, space->name, why);
+		status = node_ids_fail_at(sources, listed, space->name, why);
 	}
 	if (status == GW_OK && space->ids != GW_IDS_TEXT)
 		space->ids = GW_IDS_COMPACT;
@@ -493,7 +493,7 @@ static gw_status number_space(struct gw_import *im, struct gw_import_space *spac
 			GW_INVALID,
 			"node type %s: its ids are names, which --num-nodes cannot make up: list them with --nodes",
 			space->name);
-	gw_status status = space->list_path ? read_list(im, space) : GW_OK;
+	gw_status status = space->list_path ? node_ids_read_list(im, space) : GW_OK;
 	if (status)
 		return status;
 	status = gather_sources(im, space, &sources);

@@ -170,7 +170,7 @@ static gw_status read_directory(struct gw_npz *npz)
 	return GW_OK;
 }
 
-static gw_status map_file(struct gw_npz *npz)
+static gw_status npz_map_file(struct gw_npz *npz)
 {
 	int fd = open(npz->path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -198,7 +198,7 @@ gw_status gw_npz_open(const char *path, struct gw_npz **out)
 	if (!npz)
 		return GW_NO_MEMORY;
 	npz->path = gw_strdup(path);
-	gw_status status = npz->path ? map_file(npz) : GW_NO_MEMORY;
+	gw_status status = npz->path ? npz_map_file(npz) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = read_directory(npz);
 	if (status)

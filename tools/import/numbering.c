@@ -233,7 +233,7 @@ static gw_status find_in_shards(void *context, uint64_t begin, uint64_t end, uns
 	return GW_OK;
 }
 
-static uint64_t piece_end(const struct work *work, const struct numbering_piece *piece)
+static uint64_t numbering_piece_end(const struct work *work, const struct numbering_piece *piece)
 {
 	return piece->position + (piece->end - piece->begin) * width(&work->columns[piece->column]);
 }
@@ -244,7 +244,7 @@ static gw_status count_firsts(void *context, uint64_t begin, uint64_t end, unsig
 	struct work *work = context;
 	for (uint64_t p = begin; p < end; p++) {
 		struct numbering_piece *piece = &work->pieces[p];
-		for (uint64_t i = piece->position; i < piece_end(work, piece); i++)
+		for (uint64_t i = piece->position; i < numbering_piece_end(work, piece); i++)
 			piece->firsts += work->first[i] == i;
 	}
 	return GW_OK;
@@ -258,7 +258,7 @@ static gw_status number_firsts(void *context, uint64_t begin, uint64_t end, unsi
 		const struct numbering_piece *piece = &work->pieces[p];
 		const struct gw_numbering_column *column = &work->columns[piece->column];
 		uint64_t number = piece->firsts, index = piece->begin * width(column);
-		for (uint64_t i = piece->position; i < piece_end(work, piece); i++, index++) {
+		for (uint64_t i = piece->position; i < numbering_piece_end(work, piece); i++, index++) {
 			if (work->first[i] != i)
 				continue;
 			work->out->values[number] = *value_at(column, index);
@@ -277,7 +277,7 @@ static gw_status replace_values(void *context, uint64_t begin, uint64_t end, uns
 		const struct numbering_piece *piece = &work->pieces[p];
 		const struct gw_numbering_column *column = &work->columns[piece->column];
 		uint64_t index = piece->begin * width(column);
-		for (uint64_t i = piece->position; i < piece_end(work, piece); i++)
+		for (uint64_t i = piece->position; i < numbering_piece_end(work, piece); i++)
 			*value_at(column, index++) = work->hashes[work->first[i]];
 	}
 	return GW_OK;

@@ -16,7 +16,7 @@
 
 #define LOOK_ROWS 100u
 
-static bool is_name(const char *column)
+static bool import_is_name(const char *column)
 {
 	struct gw_text_span span = {.at = column, .bytes = column ? strlen(column) : 0};
 	uint64_t number;
@@ -42,7 +42,7 @@ static uint32_t plain_number(const char *column)
 												  : UINT32_MAX;
 }
 
-static bool span_is(struct gw_text_span span, const char *text)
+static bool import_span_is(struct gw_text_span span, const char *text)
 {
 	return span.bytes == strlen(text) && strncasecmp(span.at, text, span.bytes) == 0;
 }
@@ -66,7 +66,7 @@ static bool has_usual_names(const struct gw_import_file *file, const uint32_t *i
 	uint32_t have = gw_table_peek(&file->text, &file->text_format, 0, fields, 64);
 	have = have < 64 ? have : 64;
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && ids[0] < have && ids[1] < have; i++) {
-		if (span_is(fields[ids[0]], usual[i][0]) && span_is(fields[ids[1]], usual[i][1]))
+		if (import_span_is(fields[ids[0]], usual[i][0]) && import_span_is(fields[ids[1]], usual[i][1]))
 			return true;
 	}
 	return false;
@@ -78,9 +78,9 @@ static void set_format(const struct gw_import *im, const struct gw_import_set *s
 {
 	bool named = false;
 	for (int i = 0; i < 4; i++)
-		named |= is_name(names[i]);
+		named |= import_is_name(names[i]);
 	for (uint32_t i = 0; i < set->num_columns; i++)
-		named |= is_name(set->columns[i].column);
+		named |= import_is_name(set->columns[i].column);
 	file->text_format = im->options->text;
 	if (file->delimiter) {
 		file->text_format.delimiter = file->delimiter;
@@ -167,9 +167,9 @@ static gw_status look_at_matrix_columns(const struct gw_import *im, const struct
 	bool named = false;
 	column_names(im, set, names);
 	for (int i = 0; i < 4; i++)
-		named |= is_name(names[i]);
+		named |= import_is_name(names[i]);
 	for (uint32_t i = 0; i < set->num_columns; i++)
-		named |= is_name(set->columns[i].column);
+		named |= import_is_name(set->columns[i].column);
 	uint32_t src = plain_number(names[0]), dst = plain_number(names[1]);
 	file->matrix.swapped = src == 1;
 	if (named || src > 1 || dst != 1 - src)
@@ -335,7 +335,7 @@ static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *
 	return GW_OK;
 }
 
-static gw_status open_file(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+static gw_status import_open_file(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	gw_status status = GW_OK;
 	switch (file->format) {
@@ -390,7 +390,7 @@ static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 {
 	for (uint32_t f = 0; f < set->num_files; f++) {
 		struct gw_import_file *file = &set->files[f];
-		gw_status status = open_file(im, set, file);
+		gw_status status = import_open_file(im, set, file);
 		if (status)
 			return status;
 		file->first_row = set->rows;

@@ -78,7 +78,7 @@ gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *r
 	return GW_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool plan_ends_with(const char *text, const char *end)
 {
 	size_t bytes = strlen(text), tail = strlen(end);
 	return bytes >= tail && strcmp(text + bytes - tail, end) == 0;
@@ -87,11 +87,11 @@ static bool ends_with(const char *text, const char *end)
 enum gw_import_format gw_import_format_of(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	if (ends_with(name, ".npz"))
+	if (plan_ends_with(name, ".npz"))
 		return GW_FROM_NPZ;
-	if (ends_with(name, ".npy"))
+	if (plan_ends_with(name, ".npy"))
 		return GW_FROM_NPY;
-	return ends_with(name, ".json") ? GW_FROM_DGL : GW_FROM_TEXT;
+	return plan_ends_with(name, ".json") ? GW_FROM_DGL : GW_FROM_TEXT;
 }
 
 gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum gw_import_format format,

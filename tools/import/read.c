@@ -23,7 +23,7 @@ struct widening {
 	}                                                                                                              \
 	break
 
-static gw_status widen(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status import_widen(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	const struct widening *w = context;
@@ -63,7 +63,7 @@ gw_status gw_import_whole(const struct gw_npy *npy, const void *data, uint64_t f
 {
 	struct widening w = {
 		.data = data, .dtype = npy->dtype, .first = first, .stride = stride, .what = what, .out = out};
-	return gw_parallel_for(threads, count, GRAIN, widen, &w);
+	return gw_parallel_for(threads, count, GRAIN, import_widen, &w);
 }
 
 /* Arrays and matrices have numbers; another file may have made names of a type's ids. */
@@ -103,7 +103,7 @@ static enum gw_column_kind id_kind(const struct gw_import_space *space)
 	return space->ids == GW_IDS_TEXT ? GW_COLUMN_TEXT : GW_COLUMN_ID;
 }
 
-static gw_status read_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+static gw_status import_read_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	const struct gw_import_options *o = im->options;
 	struct gw_table_column columns[4 + GW_IMPORT_COLUMNS_MAX];
@@ -152,7 +152,7 @@ static gw_status read_file(struct gw_import *im, struct gw_import_set *set, stru
 	if (status)
 		return status;
 	if (file->format == GW_FROM_TEXT)
-		status = read_text(im, set, file);
+		status = import_read_text(im, set, file);
 	else
 		status = file->matrix.what ? gw_import_matrix_read(im, file, src, dst) : read_arrays(im, set, file);
 	return status || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
@@ -182,7 +182,7 @@ static gw_status narrow_column(struct gw_import_set *set, struct gw_import_colum
 }
 
 /* Ids and columns of all edges, at 8 bytes each: asked for before any of it is taken. */
-static gw_status check_memory(const struct gw_import *im)
+static gw_status import_check_memory(const struct gw_import *im)
 {
 	uint64_t bytes = 0;
 	for (uint32_t s = 0; s < im->num_sets; s++) {
@@ -195,7 +195,7 @@ static gw_status check_memory(const struct gw_import *im)
 
 gw_status gw_import_read_all(struct gw_import *im)
 {
-	gw_status status = check_memory(im);
+	gw_status status = import_check_memory(im);
 	for (uint32_t s = 0; s < im->num_sets && status == GW_OK; s++) {
 		struct gw_import_set *set = &im->sets[s];
 		set->src_ids = gw_import_take(im, set->rows, 8, &status);

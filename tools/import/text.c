@@ -73,7 +73,7 @@ static uint64_t memory_limit(void)
 	return memory.available < GW_TEXT_BYTES_MAX ? memory.available : GW_TEXT_BYTES_MAX;
 }
 
-static gw_status read_all(int fd, const char *name, struct growing *memory)
+static gw_status text_read_all(int fd, const char *name, struct growing *memory)
 {
 	for (;;) {
 		gw_status status = growing_reserve(memory, READ_BYTES, name);
@@ -211,7 +211,7 @@ static gw_status map_or_read(struct gw_text *text, int fd)
 		return gw_fail(GW_INVALID, "%s is a folder: name a file in it", text->name);
 	if (!S_ISREG(info.st_mode)) {
 		struct growing memory = {.limit = memory_limit()};
-		gw_status status = read_all(fd, text->name, &memory);
+		gw_status status = text_read_all(fd, text->name, &memory);
 		text->data = text->mapping = memory.data;
 		text->bytes = text->file_bytes = memory.bytes;
 		text->mapping_bytes = memory.capacity;

@@ -56,7 +56,7 @@ uint64_t gw_metis_bytes(uint64_t nodes, uint64_t entries, uint32_t constraints, 
 	return entries * METIS_BYTES_ENTRY + nodes * (METIS_BYTES_NODE + 16u * constraints) + pieces * 1024ull;
 }
 
-static gw_status check_memory(const struct gw_plan *plan, uint64_t bytes, const char *what)
+static gw_status metis_check_memory(const struct gw_plan *plan, uint64_t bytes, const char *what)
 {
 	char want[GW_UNIT_TEXT_MAX], have[GW_UNIT_TEXT_MAX];
 	gw_status status;
@@ -96,8 +96,8 @@ static gw_status survey(struct metis_plan *m)
 	uint32_t constraints = m->classes.count * (m->plan->balance_edges ? 2 : 1);
 	gw_status status = gw_metis_check_counts(nodes, edges - loops, loops, constraints);
 	if (!status)
-		status = check_memory(m->plan, gw_symmetric_bytes_max(nodes, edges - loops),
-				      "the symmetric graph for METIS");
+		status = metis_check_memory(m->plan, gw_symmetric_bytes_max(nodes, edges - loops),
+					    "the symmetric graph for METIS");
 	return status;
 }
 
@@ -178,7 +178,7 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 		return GW_OK;
 	}
 	uint64_t bytes = gw_metis_bytes(m->graph.nodes, m->graph.entries, m->constraints, pieces);
-	gw_status status = check_memory(m->plan, bytes, "METIS");
+	gw_status status = metis_check_memory(m->plan, bytes, "METIS");
 	if (!status)
 		status = gw_metis_run(&job);
 	if (status)

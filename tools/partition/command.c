@@ -35,7 +35,7 @@ struct partition_arguments {
 	bool replace, json;
 };
 
-static gw_status check(void *input)
+static gw_status partition_check(void *input)
 {
 	const struct gw_plan *plan = &((const struct partition_arguments *)input)->plan;
 	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
@@ -81,7 +81,7 @@ static const struct gw_option table[] = {
 };
 #undef A
 
-static double seconds_since(uint64_t start_ns)
+static double partition_seconds_since(uint64_t start_ns)
 {
 	return (double)(gw_now_ns() - start_ns) * 1e-9;
 }
@@ -118,7 +118,7 @@ static gw_status check_output(const struct partition_arguments *a, const struct 
 }
 
 /* What the JSON alone says is too much for METIS, before its arrays are read; for all it says, every edge is a loop. */
-static gw_status check_counts(const struct gw_plan *plan, const struct gw_graph_meta *meta)
+static gw_status partition_check_counts(const struct gw_plan *plan, const struct gw_graph_meta *meta)
 {
 	uint64_t nodes = 0, edges = 0;
 	for (uint32_t t = 0; t < meta->num_ntypes; t++)
@@ -145,7 +145,7 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	measure_ns = gw_now_ns();
 	if (!status)
 		status = gw_plan_quality_measure(plan, part, &assignment, &quality);
-	report->measure_s = seconds_since(measure_ns);
+	report->measure_s = partition_seconds_since(measure_ns);
 	if (!status)
 		status = gw_split(plan, part, &assignment, a->out, a->replace, &split);
 	if (!status) {
@@ -155,7 +155,7 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 		report->volume = plan->objective == GW_PLAN_VOL;
 		report->peak_bytes = peak_bytes(RUSAGE_SELF);
 		report->peak_metis_bytes = assignment.has_objective ? peak_bytes(RUSAGE_CHILDREN) : 0;
-		report->total_s += seconds_since(measure_ns) + assignment.symmetric_s + assignment.method_s;
+		report->total_s += partition_seconds_since(measure_ns) + assignment.symmetric_s + assignment.method_s;
 		status = gw_plan_report_print(report, a->json);
 	}
 	report->assignment = NULL;
@@ -166,7 +166,7 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	return status;
 }
 
-static gw_status run(const struct partition_arguments *a)
+static gw_status partition_command_run(const struct partition_arguments *a)
 {
 	struct gw_part_options open = {.mapped = true, .load = {.verify_threads = a->plan.threads}};
 	struct gw_graph_meta *meta = NULL;
@@ -179,7 +179,7 @@ static gw_status run(const struct partition_arguments *a)
 		status = gw_fail(GW_INVALID, "%s: in %u parts already; partition the one-part graph it was made from",
 				 a->graph, meta->num_parts);
 	if (!status)
-		status = check_counts(&a->plan, meta);
+		status = partition_check_counts(&a->plan, meta);
 	if (!status)
 		status = gw_part_open(meta, 0, &open, &part);
 	if (status) {
@@ -189,7 +189,7 @@ static gw_status run(const struct partition_arguments *a)
 	drop_mapping(part);
 	snprintf(meta->part_method, sizeof(meta->part_method), "%s",
 		 a->plan.method == GW_PLAN_METIS ? "metis" : "random");
-	struct gw_plan_report report = {.meta = meta, .open_s = seconds_since(start_ns)};
+	struct gw_plan_report report = {.meta = meta, .open_s = partition_seconds_since(start_ns)};
 	report.total_s = report.open_s;
 	char *config = gw_format("%s/%s.json", a->out, meta->graph_name);
 	report.config = config;
@@ -207,10 +207,10 @@ int gw_tool_partition(int argc, char **argv)
 						  .argument_to = GW_OPTION_TEXT(struct partition_arguments, graph),
 						  .argument_missing = "which graph? Name its JSON or its folder",
 						  .doc = doc,
-						  .check = check};
+						  .check = partition_check};
 	struct partition_arguments a = {.plan = {.trainers = 1}};
 	gw_options_parse(&options, argc, argv, &a);
-	gw_status status = run(&a);
+	gw_status status = partition_command_run(&a);
 	if (status) {
 		fprintf(stderr, "graphwire partition: %s\n", gw_last_error());
 		return 1;

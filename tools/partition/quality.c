@@ -53,8 +53,8 @@ static gw_status count_rows(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-static gw_status count_edges(const struct gw_plan *plan, const struct gw_part *part,
-			     const struct gw_assignment *assignment, struct gw_plan_quality *out)
+static gw_status quality_count_edges(const struct gw_plan *plan, const struct gw_part *part,
+				     const struct gw_assignment *assignment, struct gw_plan_quality *out)
 {
 	const struct gw_graph_meta *meta = gw_part_meta(part);
 	unsigned threads = plan->threads ? plan->threads : gw_processors();
@@ -114,7 +114,7 @@ gw_status gw_plan_quality_measure(const struct gw_plan *plan, const struct gw_pa
 		status = GW_NO_MEMORY;
 	} else {
 		count_nodes(plan, part, assignment, &train, out);
-		status = count_edges(plan, part, assignment, out);
+		status = quality_count_edges(plan, part, assignment, out);
 	}
 	gw_plan_classes_free(&train);
 	if (status)

@@ -24,7 +24,7 @@ static double cut_share(const struct gw_plan_quality *quality)
 	return quality->edges ? (double)quality->edges_cut / (double)quality->edges : 0;
 }
 
-static void print_text(const struct gw_plan_report *r)
+static void partition_print_text(const struct gw_plan_report *r)
 {
 	const struct gw_plan_quality *q = r->quality;
 	char text[GW_UNIT_TEXT_MAX], more[GW_UNIT_TEXT_MAX];
@@ -62,7 +62,7 @@ static json_t *array_of(const uint64_t *counts, uint32_t parts)
 	return array;
 }
 
-static json_t *types_of(const struct gw_plan_report *r, bool balance)
+static json_t *partition_types_of(const struct gw_plan_report *r, bool balance)
 {
 	const struct gw_plan_quality *q = r->quality;
 	json_t *object = json_object();
@@ -83,7 +83,7 @@ static json_t *seconds_of(const struct gw_plan_report *r)
 			 "sync", r->split->commit_s, "total", r->total_s);
 }
 
-static gw_status print_json(const struct gw_plan_report *r)
+static gw_status partition_print_json(const struct gw_plan_report *r)
 {
 	const struct gw_plan_quality *q = r->quality;
 	const uint64_t *all = q->nodes + (uint64_t)q->num_ntypes * q->parts;
@@ -94,10 +94,10 @@ static gw_status print_json(const struct gw_plan_report *r)
 		"graph_id", id, "part_method", r->meta->part_method, "num_parts", (int)q->parts, "edges",
 		(json_int_t)q->edges, "edges_cut", (json_int_t)q->edges_cut, "cut_share", cut_share(q), "balance",
 		"nodes", gw_plan_balance(all, q->parts), "edges", gw_plan_balance(q->part_edges, q->parts),
-		"balance_ntypes", types_of(r, true), "nodes_per_part", array_of(all, q->parts), "ntypes_per_part",
-		types_of(r, false), "edges_per_part", array_of(q->part_edges, q->parts), "seconds", seconds_of(r),
-		"bytes", (json_int_t)r->split->bytes, "peak_bytes", (json_int_t)r->peak_bytes, "peak_metis_bytes",
-		(json_int_t)r->peak_metis_bytes);
+		"balance_ntypes", partition_types_of(r, true), "nodes_per_part", array_of(all, q->parts),
+		"ntypes_per_part", partition_types_of(r, false), "edges_per_part", array_of(q->part_edges, q->parts),
+		"seconds", seconds_of(r), "bytes", (json_int_t)r->split->bytes, "peak_bytes", (json_int_t)r->peak_bytes,
+		"peak_metis_bytes", (json_int_t)r->peak_metis_bytes);
 	if (object && q->train) {
 		json_object_set_new(object, "train_per_part", array_of(q->train, q->parts));
 		json_object_set_new(json_object_get(object, "balance"), "train",
@@ -121,9 +121,9 @@ gw_status gw_plan_report_print(const struct gw_plan_report *report, bool json)
 {
 	gw_status status = GW_OK;
 	if (json)
-		status = print_json(report);
+		status = partition_print_json(report);
 	else
-		print_text(report);
+		partition_print_text(report);
 	if (!status && (fflush(stdout) != 0 || ferror(stdout)))
 		return gw_fail_errno(GW_IO, errno, "%s: written, but its report is not: stdout", report->config);
 	return status;

@@ -16,7 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/parallel.h"
 
-static double seconds_since(uint64_t start_ns)
+static double split_seconds_since(uint64_t start_ns)
 {
 	return (double)(gw_now_ns() - start_ns) * 1e-9;
 }
@@ -54,7 +54,7 @@ static gw_status renumber(struct gw_split *split, uint32_t ntype)
 }
 
 /* The ranges of an edge type: what the destinations of each part own. */
-static void count_edges(struct gw_split *split, uint32_t etype)
+static void split_count_edges(struct gw_split *split, uint32_t etype)
 {
 	struct gw_edge_type *type = &split->schema->etypes[etype];
 	const struct gw_adjacency *adjacency = gw_part_adjacency(split->part, etype);
@@ -69,7 +69,7 @@ static void count_edges(struct gw_split *split, uint32_t etype)
 }
 
 /* The output's types and ranges; nodes are renumbered on the way. */
-static gw_status make_schema(struct gw_split *split)
+static gw_status split_make_schema(struct gw_split *split)
 {
 	const struct gw_graph_meta *in = split->in;
 	gw_status status =
@@ -96,7 +96,7 @@ static gw_status make_schema(struct gw_split *split)
 		to->order = from->order;
 		to->reverse = from->reverse;
 		to->out_column = from->out_column;
-		count_edges(split, e);
+		split_count_edges(split, e);
 	}
 	return status ? status : gw_meta_finish(out);
 }
@@ -147,7 +147,7 @@ static gw_status write_ids(struct gw_split *split, const struct gw_split_lists *
 }
 
 /* The lists of one edge type in one part, and what belongs to their edges. */
-static gw_status write_lists(struct gw_split *split, struct gw_split_lists *lists, bool out)
+static gw_status split_write_lists(struct gw_split *split, struct gw_split_lists *lists, bool out)
 {
 	char key[GW_KEY_MAX];
 	gw_status status = gw_split_fill(split, lists);
@@ -207,7 +207,7 @@ static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t par
 		status = write_indptr(split, lists, columns, out);
 	for (uint32_t c = 0; c < columns && !status; c++) {
 		split->edges_done += lists[c].offsets[lists[c].rows];
-		status = write_lists(split, &lists[c], out);
+		status = split_write_lists(split, &lists[c], out);
 		gw_progress_update(&split->progress, split->edges_done);
 	}
 	for (uint32_t c = 0; c < columns; c++)
@@ -216,7 +216,7 @@ static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t par
 	return status;
 }
 
-static gw_status write_edges(struct gw_split *split)
+static gw_status split_write_edges(struct gw_split *split)
 {
 	uint64_t edges = 0;
 	gw_status status = GW_OK;
@@ -259,7 +259,7 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	split->edge_id = gw_calloc(split->in->num_etypes, sizeof(*split->edge_id));
 	if (!split->new_id || !split->old_id || !split->edge_id)
 		return GW_NO_MEMORY;
-	gw_status status = make_schema(split);
+	gw_status status = split_make_schema(split);
 	return status ? status : gw_writer_open(folder, split->schema, replace, &split->writer);
 }
 
@@ -274,23 +274,23 @@ gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const
 	uint64_t start_ns = gw_now_ns();
 	*stats = (struct gw_split_stats){0};
 	gw_status status = prepare(&split, folder, replace);
-	stats->renumber_s = seconds_since(start_ns);
+	stats->renumber_s = split_seconds_since(start_ns);
 	if (status)
 		goto done;
 	start_ns = gw_now_ns();
-	status = write_edges(&split);
-	stats->edges_s = seconds_since(start_ns);
+	status = split_write_edges(&split);
+	stats->edges_s = split_seconds_since(start_ns);
 	start_ns = gw_now_ns();
 	if (!status)
 		status = gw_split_node_rows(&split);
-	stats->rows_s = seconds_since(start_ns);
+	stats->rows_s = split_seconds_since(start_ns);
 	if (status) {
 		gw_writer_abort(split.writer);
 		goto done;
 	}
 	start_ns = gw_now_ns();
 	status = gw_writer_commit(split.writer, &stats->graph_id);
-	stats->commit_s = seconds_since(start_ns);
+	stats->commit_s = split_seconds_since(start_ns);
 	stats->bytes = split.bytes;
 done:
 	free_split(&split);

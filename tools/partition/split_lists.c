@@ -78,7 +78,7 @@ gw_status gw_split_offsets(const struct gw_split *split, struct gw_split_lists *
 	return GW_OK;
 }
 
-static int compare_entries(const void *a, const void *b)
+static int split_lists_compare_entries(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 	if (x->id != y->id)
@@ -86,7 +86,7 @@ static int compare_entries(const void *a, const void *b)
 	return x->tie < y->tie ? -1 : x->tie > y->tie;
 }
 
-static void sort_insertion(struct entry *run, uint64_t n)
+static void split_lists_sort_insertion(struct entry *run, uint64_t n)
 {
 	for (uint64_t i = 1; i < n; i++) {
 		struct entry entry = run[i];
@@ -116,14 +116,14 @@ static void sort_deal(const struct fill *fill, struct entry *run, uint64_t n, st
 static void sort_run(const struct fill *fill, struct entry *run, uint64_t n, struct entry *spare)
 {
 	if (n <= INSERTION_MAX)
-		sort_insertion(run, n);
+		split_lists_sort_insertion(run, n);
 	else if (fill->parts <= DEAL_PARTS)
 		sort_deal(fill, run, n, spare);
 	else
-		qsort(run, n, sizeof(*run), compare_entries);
+		qsort(run, n, sizeof(*run), split_lists_compare_entries);
 }
 
-static void sort_list(const struct fill *fill, struct entry *list, uint64_t n, struct entry *spare)
+static void split_lists_sort_list(const struct fill *fill, struct entry *list, uint64_t n, struct entry *spare)
 {
 	if (!fill->keys) {
 		sort_run(fill, list, n, spare);
@@ -139,7 +139,7 @@ static void sort_list(const struct fill *fill, struct entry *list, uint64_t n, s
 	}
 }
 
-static gw_status make_room(struct room *room, uint64_t entries)
+static gw_status split_lists_make_room(struct room *room, uint64_t entries)
 {
 	if (entries <= room->capacity)
 		return GW_OK;
@@ -154,7 +154,7 @@ static gw_status make_room(struct room *room, uint64_t entries)
 	return GW_OK;
 }
 
-static gw_status fill_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct fill *fill = context;
 	struct gw_split_lists *lists = fill->lists;
@@ -164,7 +164,7 @@ static gw_status fill_rows(void *context, uint64_t begin, uint64_t end, unsigned
 		uint64_t first, last, old = gw_numbers_get(fill->old_id, lists->row_start + row);
 		gw_adjacency_list(from, old, &first, &last);
 		uint64_t n = last - first, to = lists->offsets[row];
-		gw_status status = make_room(room, n);
+		gw_status status = split_lists_make_room(room, n);
 		if (status)
 			return status;
 		for (uint64_t i = 0; i < n; i++) {
@@ -173,7 +173,7 @@ static gw_status fill_rows(void *context, uint64_t begin, uint64_t end, unsigned
 			room->entries[i].at = from->eid ? from->eid[first + i] : first + i;
 			room->entries[i].tie = i;
 		}
-		sort_list(fill, room->entries, n, room->spare);
+		split_lists_sort_list(fill, room->entries, n, room->spare);
 		for (uint64_t i = 0; i < n; i++) {
 			gw_numbers_put(&lists->ids, to + i, room->entries[i].id);
 			gw_numbers_put(&lists->at, to + i, room->entries[i].at);
@@ -215,7 +215,7 @@ gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lis
 	fill.rooms = gw_calloc(split->threads, sizeof(*fill.rooms));
 	if (!fill.rooms)
 		return GW_NO_MEMORY;
-	status = gw_parallel_for(split->threads, lists->rows, ROWS_GRAIN, fill_rows, &fill);
+	status = gw_parallel_for(split->threads, lists->rows, ROWS_GRAIN, split_lists_fill_rows, &fill);
 	for (unsigned i = 0; i < split->threads; i++)
 		gw_free(fill.rooms[i].entries);
 	gw_free(fill.rooms);

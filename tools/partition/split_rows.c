@@ -36,14 +36,15 @@ struct jobs {
 	uint32_t count, room;
 };
 
-static bool ends_with(const char *text, const char *suffix)
+static bool split_rows_ends_with(const char *text, const char *suffix)
 {
 	size_t length = strlen(text), tail = strlen(suffix);
 	return length > tail && strcmp(text + length - tail, suffix) == 0;
 }
 
 /* Ends a stream that worked, or drops one that did not. */
-static gw_status finish(struct gw_split *split, struct gw_array_stream *stream, gw_status status, uint64_t bytes)
+static gw_status split_rows_finish(struct gw_split *split, struct gw_array_stream *stream, gw_status status,
+				   uint64_t bytes)
 {
 	if (status) {
 		gw_writer_drop(stream);
@@ -73,7 +74,7 @@ static void copy_row(uint8_t *to, const uint8_t *from, uint64_t bytes)
 		memcpy(to, from, bytes);
 }
 
-static gw_status gather(const struct job *job, struct gw_array_stream *stream, uint8_t *block, bool mapped)
+static gw_status split_rows_gather(const struct job *job, struct gw_array_stream *stream, uint8_t *block, bool mapped)
 {
 	const uint8_t *data = job->array->data, *dropped = data;
 	uint64_t row_bytes = job->array->row_bytes, used = 0;
@@ -100,7 +101,7 @@ static gw_status gather(const struct job *job, struct gw_array_stream *stream, u
 	return gw_writer_append(stream, block, used);
 }
 
-static gw_status run_rows(struct gw_split *split, const struct job *job)
+static gw_status split_rows_run(struct gw_split *split, const struct job *job)
 {
 	const struct gw_array_meta *meta = job->array->meta;
 	uint64_t shape[GW_DIMS_MAX];
@@ -111,9 +112,9 @@ static gw_status run_rows(struct gw_split *split, const struct job *job)
 	if (status)
 		return status;
 	uint8_t *block = gw_malloc(BLOCK_BYTES);
-	status = block ? gather(job, stream, block, !gw_part_arena(split->part)) : GW_NO_MEMORY;
+	status = block ? split_rows_gather(job, stream, block, !gw_part_arena(split->part)) : GW_NO_MEMORY;
 	gw_free(block);
-	return finish(split, stream, status, job->count * job->array->row_bytes);
+	return split_rows_finish(split, stream, status, job->count * job->array->row_bytes);
 }
 
 static gw_status run_strings(struct gw_split *split, const struct job *job)
@@ -131,7 +132,7 @@ static gw_status run_strings(struct gw_split *split, const struct job *job)
 			sum += offsets[row + 1] - offsets[row];
 		}
 	}
-	status = finish(split, stream, status, shape * sizeof(uint64_t));
+	status = split_rows_finish(split, stream, status, shape * sizeof(uint64_t));
 	if (status)
 		return status;
 
@@ -144,7 +145,7 @@ static gw_status run_strings(struct gw_split *split, const struct job *job)
 		uint64_t row = gw_numbers_get(job->from, job->begin + i);
 		status = gw_writer_append(stream, job->bytes->data + offsets[row], offsets[row + 1] - offsets[row]);
 	}
-	return finish(split, stream, status, sum);
+	return split_rows_finish(split, stream, status, sum);
 }
 
 /* Names of an array's values go to every part as they are. */
@@ -196,7 +197,7 @@ static gw_status run_alias(struct gw_split *split, const struct job *job)
 		status = gw_writer_append(stream, room, n * 2 * sizeof(*room));
 	}
 	gw_free(room);
-	return finish(split, stream, status, job->count * 2 * sizeof(uint32_t));
+	return split_rows_finish(split, stream, status, job->count * 2 * sizeof(uint32_t));
 }
 
 gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const char *key, gw_dtype dtype,
@@ -217,7 +218,7 @@ gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const ch
 			used = 0;
 		}
 	}
-	return finish(split, stream, status, count * sizeof(uint64_t));
+	return split_rows_finish(split, stream, status, count * sizeof(uint64_t));
 }
 
 /* The trainer of each node, or of each edge's destination. */
@@ -238,7 +239,7 @@ static gw_status run_trainer(struct gw_split *split, const struct job *job)
 		for (uint64_t i = 0; i < n && !status; i++)
 			status = gw_writer_append(stream, &trainer, sizeof(trainer));
 	}
-	return finish(split, stream, status, job->count * sizeof(int64_t));
+	return split_rows_finish(split, stream, status, job->count * sizeof(int64_t));
 }
 
 static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -248,7 +249,7 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 	for (uint64_t i = begin; i < end && !status; i++) {
 		const struct job *job = &jobs->jobs[i];
 		if (job->kind == JOB_ROWS)
-			status = run_rows(jobs->split, job);
+			status = split_rows_run(jobs->split, job);
 		else if (job->kind == JOB_STRINGS)
 			status = run_strings(jobs->split, job);
 		else if (job->kind == JOB_NAMES)
@@ -285,7 +286,7 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
 	if (key->out || strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0 ||
-	    ends_with(key->name, ".bytes"))
+	    split_rows_ends_with(key->name, ".bytes"))
 		return true;
 	if (key->edge && strcmp(key->name, "indices") == 0)
 		return true;
@@ -307,12 +308,12 @@ static gw_status add_type(struct jobs *jobs, const struct job *base, const char 
 			continue;
 		snprintf(job.key, sizeof(job.key), "%s", array->meta->key);
 		job.array = array;
-		bool names = ends_with(key.name, ".names.offsets");
+		bool names = split_rows_ends_with(key.name, ".names.offsets");
 		has_rows |= strcmp(key.name, "rel") != 0 && !names;
 		has_origin |= strcmp(key.name, "orig_id") == 0 || strcmp(key.name, "orig_id.offsets") == 0;
-		if (edge && ends_with(key.name, ".alias")) {
+		if (edge && split_rows_ends_with(key.name, ".alias")) {
 			job.kind = JOB_ALIAS;
-		} else if (ends_with(key.name, ".offsets")) {
+		} else if (split_rows_ends_with(key.name, ".offsets")) {
 			char bytes[GW_KEY_MAX];
 			snprintf(bytes, sizeof(bytes), "%.*s.bytes", (int)(strlen(job.key) - strlen(".offsets")),
 				 job.key);

@@ -127,7 +127,7 @@ static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-static void sort_insertion(uint32_t *ids, size_t n)
+static void symmetric_sort_insertion(uint32_t *ids, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		uint32_t id = ids[i];
@@ -162,7 +162,7 @@ static void sort_quick(uint32_t *ids, size_t n)
 		sort_quick(ids + left, n - left);
 		n = left;
 	}
-	sort_insertion(ids, n);
+	symmetric_sort_insertion(ids, n);
 }
 
 /* Radix sort from the lowest digit; room takes n ids. */
@@ -213,7 +213,7 @@ static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigne
 }
 
 /* Writes the distinct ids of [begin, end) and how often each came. */
-static gw_status write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status symmetric_write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
 	struct gw_symmetric *out = build->out;
@@ -247,7 +247,7 @@ static gw_status for_sources(struct symmetric_build *build, const struct gw_symm
 }
 
 /* Counts in cursor become start, and cursor the first write positions. */
-static void place_lists(struct symmetric_build *build)
+static void symmetric_place_lists(struct symmetric_build *build)
 {
 	uint32_t sum = 0;
 	for (uint64_t v = 0; v < build->nodes; v++) {
@@ -307,20 +307,20 @@ static gw_status place_result(struct symmetric_build *build)
 	return GW_OK;
 }
 
-static gw_status run(struct symmetric_build *build, const struct gw_symmetric_source *sources, size_t count,
-		     unsigned threads)
+static gw_status symmetric_run(struct symmetric_build *build, const struct gw_symmetric_source *sources, size_t count,
+			       unsigned threads)
 {
 	gw_status status = for_sources(build, sources, count, threads, count_ends);
 	if (status)
 		return status;
-	place_lists(build);
+	symmetric_place_lists(build);
 	status = for_sources(build, sources, count, threads, scatter_ends);
 	if (!status)
 		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, sort_lists, build);
 	if (!status)
 		status = place_result(build);
 	if (!status)
-		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, write_lists, build);
+		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, symmetric_write_lists, build);
 	return status;
 }
 
@@ -353,7 +353,7 @@ gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t c
 		status = GW_NO_MEMORY;
 		goto free_room;
 	}
-	status = run(&build, sources, count, threads);
+	status = symmetric_run(&build, sources, count, threads);
 	for (unsigned i = 0; i < scratches; i++)
 		gw_free(build.scratch[i]);
 	gw_free(build.scratch);
