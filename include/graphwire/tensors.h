@@ -133,8 +133,8 @@ GW_API gw_status gw_tensor_part_write(struct gw_client *client, const struct gw_
 /* Trains rows: the optimizer (rows.h has the formulas) runs where they are. gradients: float32, [n] rows of as many
  * elements as the tensor's, whose dtype is a floating-point one. The first push decides the tensor's kind of optimizer,
  * whose state takes memory of its own. Equal ids of one call change their row as one, whatever `combine` is.
- * GW_INVALID: the optimizer makes no sense, or is of another kind; GW_NO_SPACE: no memory for its state; GW_LIMIT:
- * equal ids with more than 1 MiB of gradients; else as gw_update. */
+ * GW_INVALID: the optimizer makes no sense; GW_EXISTS: the tensor has state of another kind; GW_NO_SPACE: no memory for
+ * its state; GW_LIMIT: equal ids with more than 1 MiB of gradients; else as gw_update. */
 GW_API gw_status gw_push(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			 const float *gradients, const struct gw_optimizer *optimizer);
 GW_API gw_status gw_push_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,

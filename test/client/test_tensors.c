@@ -1,8 +1,10 @@
 /* Tensors through the public calls: created, read, written, trained and deleted, over every way to a server that a test
  * has, with the same bytes everywhere. The oracle is an array in this process. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +147,235 @@ static void rows_are_what_was_written(void **state)
 	}
 }
 
+/* --- Training. --- */
+
+static const struct gw_optimizer optimizers[] = {
+	{GW_SGD, GW_COMBINE_SUM, .rate = 0.5f},
+	{GW_ADAGRAD, GW_COMBINE_MEAN, .rate = 0.1f, .eps = 1e-10f},
+	{GW_ADAGRAD_ROWS, GW_COMBINE_EACH, .rate = 0.1f, .eps = 1e-10f},
+	{GW_ADAM, GW_COMBINE_SUM, .rate = 0.01f, .eps = 1e-8f, .beta1 = 0.9f, .beta2 = 0.999f},
+	{GW_ADAM, GW_COMBINE_MEAN, .rate = 0.01f, .eps = 1e-8f, .beta1 = 0.9f, .beta2 = 0.999f, .step = 3},
+};
+#define OPTIMIZERS (sizeof(optimizers) / sizeof(optimizers[0]))
+
+/* Three calls, in which some rows come often; and what becomes of the rows. */
+static void train(struct gw_client *client, const struct gw_optimizer *optimizer, float *rows)
+{
+	struct gw_tensor_spec spec = spec_of(client, "trained", GW_PLACE_STRIPED);
+	const struct gw_tensor *tensor;
+	struct gw_ticket *tickets[3];
+	int64_t *ids = calloc(3 * CALL, sizeof(*ids));
+	float *gradients = calloc((size_t)3 * CALL * COLUMNS, sizeof(*gradients));
+	spec.initial = GW_INITIAL_UNIFORM;
+	spec.low = -1;
+	spec.high = 1;
+	tensor = create(client, &spec);
+	for (int i = 0; i < 3 * CALL; i++) {
+		ids[i] = (int64_t)(gw_mix64((uint64_t)i) % (i % 3 ? tensor->shape[0] : 5));
+		for (int j = 0; j < COLUMNS; j++)
+			gradients[i * COLUMNS + j] = (float)((i * 31 + j * 7) % 101 - 50) / 64;
+	}
+	for (int c = 0; c < 3; c++)
+		must(gw_push_start(client, tensor, ids + c * CALL, CALL, gradients + (size_t)c * CALL * COLUMNS,
+				   optimizer, &tickets[c]));
+	for (int c = 0; c < 3; c++)
+		must(gw_wait(tickets[c], -1));
+	must(gw_tensor_part_read(client, tensor, 0, 0, (tensor->shape[0] + PARTS - 1) / PARTS, rows));
+	if (optimizer->kind != GW_SGD)
+		expect(gw_push(client, tensor, ids, 1, gradients, &optimizers[optimizer->kind == GW_ADAM ? 1 : 3]),
+		       GW_EXISTS, "");
+	must(gw_tensor_delete(client, "trained", GW_OF_JOB));
+	free(ids);
+	free(gradients);
+}
+
+static void training_is_the_same_over_every_way(void **state)
+{
+	(void)state;
+	size_t bytes = sizeof(float) * COLUMNS * 1001;
+	float *expected = calloc(OPTIMIZERS, bytes), *rows = calloc(1, bytes);
+	for (size_t w = 0; w < WAYS; w++) {
+		struct gw_client *client = open_way(&ways[w], ways[w].transport ? "trained" : NULL);
+		for (size_t o = 0; o < OPTIMIZERS; o++) {
+			float *first = expected + o * COLUMNS * 1001;
+			train(client, &optimizers[o], w == 0 ? first : rows);
+			if (w > 0)
+				assert_memory_equal(rows, first, bytes);
+		}
+		gw_client_close(client);
+	}
+	for (size_t o = 1; o < OPTIMIZERS; o++)
+		assert_memory_not_equal(expected, expected + o * COLUMNS * 1001, bytes);
+	free(expected);
+	free(rows);
+}
+
+/* --- At once. --- */
+
+#define WIDE    400 /* float32: rows of 1,600 bytes */
+#define WRITERS 2
+#define READS   200
+
+struct writer {
+	pthread_t thread;
+	const struct way *way;
+	const char *job;
+	float first;
+	atomic_bool stop;
+	_Atomic uint32_t written;
+};
+
+static struct gw_tensor_spec wide_spec(void)
+{
+	return (struct gw_tensor_spec){
+		.name = "hot", .dtype = GW_FLOAT32, .placement = GW_PLACE_EVEN, .ndim = 2, .shape = {PARTS, WIDE}};
+}
+
+static void fill_row(float *row, float value)
+{
+	for (int j = 0; j < WIDE; j++)
+		row[j] = value;
+}
+
+static void *write_hot_rows(void *argument)
+{
+	struct writer *self = argument;
+	struct gw_client *client = open_way(self->way, self->job);
+	struct gw_tensor_spec spec = wide_spec();
+	const struct gw_tensor *tensor = create(client, &spec);
+	float rows[PARTS * WIDE];
+	int64_t ids[PARTS];
+	for (int p = 0; p < PARTS; p++)
+		ids[p] = p;
+	for (float value = self->first; !atomic_load(&self->stop); value += WRITERS) {
+		fill_row(rows, value);
+		for (int p = 1; p < PARTS; p++)
+			memcpy(rows + p * WIDE, rows, WIDE * sizeof(float));
+		must(gw_update(client, tensor, ids, PARTS, rows));
+		atomic_fetch_add(&self->written, 1);
+	}
+	gw_client_close(client);
+	return NULL;
+}
+
+/* Rows that are written all the time are read whole; an acknowledged write is seen. Over memory there is one client
+ * alone, which shares its tensors with nobody. */
+static void no_row_is_torn(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WAYS; w++) {
+		struct writer writers[WRITERS] = {0};
+		if (!ways[w].transport)
+			continue;
+		char job[16];
+		snprintf(job, sizeof(job), "hot-%zu", w);
+		struct gw_client *client = open_way(&ways[w], job);
+		struct gw_tensor_spec spec = wide_spec();
+		const struct gw_tensor *tensor = create(client, &spec);
+		for (int i = 0; i < WRITERS; i++) {
+			writers[i].way = &ways[w];
+			writers[i].job = job;
+			writers[i].first = (float)(i + 1);
+			assert_int_equal(pthread_create(&writers[i].thread, NULL, write_hot_rows, &writers[i]), 0);
+		}
+		float rows[PARTS * WIDE], own[WIDE];
+		int64_t ids[PARTS];
+		uint32_t changes = 0;
+		float before = -1;
+		for (int p = 0; p < PARTS; p++)
+			ids[p] = p;
+		for (uint32_t r = 0; r < READS || changes < 3; r++) {
+			must(gw_gather(client, tensor, ids, PARTS, rows));
+			for (int i = 0; i < PARTS * WIDE; i++)
+				assert_true(rows[i] == rows[i / WIDE * WIDE]);
+			changes += rows[0] != before;
+			before = rows[0];
+		}
+		for (int i = 0; i < WRITERS; i++) {
+			atomic_store(&writers[i].stop, true);
+			pthread_join(writers[i].thread, NULL);
+		}
+		for (int r = 0; r < 50; r++) {
+			fill_row(own, (float)-r);
+			must(gw_update(client, tensor, &ids[r % PARTS], 1, own));
+			must(gw_gather(client, tensor, &ids[r % PARTS], 1, rows));
+			assert_memory_equal(rows, own, sizeof(own));
+		}
+		gw_client_close(client);
+	}
+}
+
+struct reader {
+	pthread_t thread;
+	const struct way *way;
+	const char *job;
+	atomic_bool stop;
+	_Atomic uint32_t read, missed;
+	char text[256]; /* of what should not have been */
+};
+
+/* Reads whatever tensor there is, and a feature, which is always there. */
+static void *read_what_is_deleted(void *argument)
+{
+	struct reader *self = argument;
+	struct gw_client *client = open_way(self->way, self->job);
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat"), *tensor = NULL;
+	float row[WIDE];
+	gw_status status = GW_OK;
+	while (!atomic_load(&self->stop) && (status == GW_OK || status == GW_NOT_FOUND)) {
+		int64_t id = (int64_t)(atomic_load(&self->read) % PARTS);
+		status = tensor ? gw_gather(client, tensor, &id, 1, row)
+				: gw_tensor_open(client, "hot", GW_OF_JOB, &tensor);
+		if (status == GW_NOT_FOUND) {
+			tensor = NULL;
+			atomic_fetch_add(&self->missed, 1);
+		} else if (status == GW_OK) {
+			atomic_fetch_add(&self->read, 1);
+		}
+		if (gw_gather(client, feat, &id, 1, row) != GW_OK)
+			status = GW_PROTOCOL;
+	}
+	if (status != GW_OK && status != GW_NOT_FOUND)
+		snprintf(self->text, sizeof(self->text), "%s: %s", gw_status_text(status), gw_last_error());
+	gw_client_close(client);
+	return NULL;
+}
+
+static void tensors_go_and_come_under_readers(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WAYS; w++) {
+		struct reader readers[2] = {0};
+		char job[16];
+		if (!ways[w].transport)
+			continue;
+		snprintf(job, sizeof(job), "deleted-%zu", w);
+		struct gw_client *client = open_way(&ways[w], job);
+		struct gw_tensor_spec spec = wide_spec();
+		for (int i = 0; i < 2; i++) {
+			readers[i].way = &ways[w];
+			readers[i].job = job;
+			assert_int_equal(pthread_create(&readers[i].thread, NULL, read_what_is_deleted, &readers[i]),
+					 0);
+		}
+		for (int round = 0; round < 4; round++) {
+			create(client, &spec);
+			for (uint32_t before = atomic_load(&readers[0].read);
+			     atomic_load(&readers[0].read) < before + 3 && !readers[0].text[0];)
+				sched_yield();
+			must(gw_tensor_delete(client, "hot", GW_OF_JOB));
+		}
+		for (int i = 0; i < 2; i++) {
+			atomic_store(&readers[i].stop, true);
+			pthread_join(readers[i].thread, NULL);
+			if (readers[i].text[0])
+				fail_msg("%s", readers[i].text);
+		}
+		assert_true(atomic_load(&readers[0].missed) > 0);
+		gw_client_close(client);
+	}
+}
+
 static void writes_to_what_cannot_be_are_refused(void **state)
 {
 	(void)state;
@@ -220,6 +451,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_what_was_written),
+		cmocka_unit_test(training_is_the_same_over_every_way),
+		cmocka_unit_test(no_row_is_torn),
+		cmocka_unit_test(tensors_go_and_come_under_readers),
 		cmocka_unit_test(writes_to_what_cannot_be_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup_all, end_all);
