@@ -151,10 +151,11 @@ class GATConv(nn.Module):
         src, dst = _pair(edges, x)
         rows = self.lin(self.feat_drop(src)).view(-1, self.heads, self.out_feats)
         own = rows[:edges.num_dst] if same else self.lin(self.feat_drop(dst)).view(-1, self.heads, self.out_feats)
-        scores = (rows * self.att_src).sum(-1)[edges.indices] + (own * self.att_dst).sum(-1)[edges.dst]
+        scores = (rows * self.att_src).sum(-1).index_select(0, edges.indices)
+        scores = scores + (own * self.att_dst).sum(-1).index_select(0, edges.dst)
         share = self.attn_drop(edge_softmax(edges, functional.leaky_relu(scores, self.negative_slope)))
         out = rows.new_zeros(edges.num_dst, self.heads, self.out_feats)
-        out = out.index_add(0, edges.dst, rows[edges.indices] * share[..., None])
+        out = out.index_add(0, edges.dst, rows.index_select(0, edges.indices) * share[..., None])
         out = out.flatten(1) if self.concat else out.mean(1)
         return out if self.bias is None else out + self.bias
 
