@@ -8,6 +8,11 @@
 graphwire.nn has layers over blocks. docs/PYTHON.md tells the whole of it.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from graphwire._native import (
     DeadlineError,
     GraphwireError,
@@ -20,6 +25,11 @@ from graphwire._native import (
 from graphwire.batch import Batch, Block, Edges
 from graphwire.graph import Feature, Graph, open
 from graphwire.loader import NodeLoader, sample
+from graphwire.tensor import Tensor
+
+if TYPE_CHECKING:
+    from graphwire import nn, optim
+    from graphwire.optim import Embedding
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,6 +37,7 @@ __all__ = [
     "Block",
     "DeadlineError",
     "Edges",
+    "Embedding",
     "Feature",
     "Graph",
     "GraphwireError",
@@ -36,6 +47,18 @@ __all__ = [
     "OutOfRangeError",
     "PeerError",
     "ResourceError",
+    "Tensor",
+    "nn",
     "open",
+    "optim",
     "sample",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs torch is imported when it is first asked for."""
+    if name in ("nn", "optim"):
+        return importlib.import_module(f"graphwire.{name}")
+    if name == "Embedding":
+        return importlib.import_module("graphwire.optim").Embedding
+    raise AttributeError(f"module 'graphwire' has no attribute {name!r}")

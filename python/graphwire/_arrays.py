@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._native import ffi, lib
+from graphwire._native import ffi, finish, lib
 
 Array = Any  # torch.Tensor, or numpy.ndarray
 Ids = Any  # a tensor, array, list, range or slice of integers
@@ -135,6 +135,36 @@ def public_rows(rows: np.ndarray, code: int, torch: Any) -> Array:
     elif torch is not None and name == "GW_UINT64":
         rows = rows.view(np.int64)
     return rows if torch is None else torch.from_numpy(rows)
+
+
+def pointer(array: np.ndarray, kind: str = "void *") -> Any:
+    """An array's memory; the caller keeps the array."""
+    return ffi.cast(kind, ffi.from_buffer(array)) if array.size else ffi.NULL
+
+
+def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
+    """Rows that go in, as they are stored. bfloat16: of torch as it is, of NumPy rounded to nearest, ties to even."""
+    if dtype_name(code) == "GW_BFLOAT16":
+        if hasattr(rows, "detach"):
+            import torch
+
+            return rows.detach().cpu().to(torch.bfloat16).contiguous().view(torch.int16).numpy().view(np.uint16)
+        bits = np.ascontiguousarray(rows, dtype=np.float32).view(np.uint32)
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        return np.where(np.isnan(bits.view(np.float32)), np.uint16(0x7FC0), rounded)
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu()
+        rows = (rows.float() if str(rows.dtype) == "torch.bfloat16" else rows).numpy()
+    return np.asarray(rows, dtype=dtype)
+
+
+def gather(client: Any, tensor: Any, ids: Ids, torch: Any) -> Array:
+    """Rows of a C tensor, in memory of their own."""
+    array = ids_array(ids, tensor.shape[0])
+    rows = np.empty(*stored_rows(tensor, len(array)))
+    finish(lambda ticket: lib.gw_gather_start(
+        client.pointer, tensor, ids_pointer(array), len(array), pointer(rows), ticket))
+    return public_rows(rows, tensor.dtype, torch)
 
 
 def public(array: np.ndarray, torch: Any) -> Array:

@@ -21,7 +21,7 @@ def _load() -> Any:
     GRAPHWIRE_BUILD names another build folder.
     """
     try:
-        from graphwire import _c  # type: ignore[attr-defined]
+        from graphwire import _c
 
         return _c
     except ImportError as error:

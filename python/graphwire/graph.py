@@ -10,6 +10,7 @@ array over a mini-batch of it are gone.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Ids
-from graphwire._native import NotFoundError, aside, check, ffi, finish, lib, text
+from graphwire._native import NotFoundError, aside, check, ffi, lib, text
+from graphwire.tensor import Initial, Tensor, create_tensor, delete_tensor, list_tensors, open_tensor
 
 Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
 
@@ -72,8 +74,9 @@ def open(
     insecure: bool = False,
     verify: bool = True,
     numpy: bool = False,
+    job: str | None = None,
 ) -> Graph:
-    """Opens a graph.
+    """Opens a graph. Without part_config and servers: as this program was launched (deploy/launch.py).
 
     part_config: its JSON, or the folder that holds it. Without `servers` the parts are loaded from there into this
         process (standalone); with them it is compared with what they serve, and may be left out.
@@ -86,20 +89,21 @@ def open(
     reconnect: seconds to try to reach a server that went away; None: no limit.
     insecure: believe servers on loopback that prove no key.
     verify: standalone: compare digests while loading.
+    job: whose tensors are seen and created; None: GRAPHWIRE_JOB, which launchers set, else this process's own and its
+        children's.
     numpy: arrays come as NumPy's even where torch is installed.
 
     Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError.
     """
     if isinstance(servers, str):
         servers = [server.strip() for server in servers.split(",") if server.strip()]
-    if part_config is None and not servers:
-        raise ValueError("open needs a part_config (standalone), servers, or both")
     return Graph({
         "part_config": None if part_config is None else os.fspath(part_config),
         "servers": [str(server) for server in servers or ()],
         "key_file": None if key_file is None else os.fspath(key_file), "transport": transport,
         "neighbours": neighbours, "threads": threads, "timeout_ms": _milliseconds(timeout),
-        "reconnect_ms": _milliseconds(reconnect), "insecure": insecure, "no_verify": not verify}, numpy)
+        "reconnect_ms": _milliseconds(reconnect), "insecure": insecure, "no_verify": not verify,
+        "job": job or os.environ.get("GRAPHWIRE_JOB") or f"python-{uuid.uuid4().hex}"}, numpy)
 
 
 class Graph:
@@ -251,6 +255,38 @@ class Graph:
         return aside(call)
 
 
+    # --- Tensors that change. ---
+
+    def create_tensor(self, name: str, shape: Any, dtype: Any = "float32", *, ntype: str | None = None,
+                      etype: Etype | None = None, place: str = "even", initial: Initial = "zeros", seed: int = 0,
+                      kept: bool = False) -> Tensor:
+        """Creates a tensor, or opens the one of this name: every trainer may call it at once.
+
+        shape: (rows, …); rows: 0 for as many as ntype or etype has. ntype, etype: row i lies with node or edge i;
+            without them place: "even" (equal shares of neighbouring rows) or "striped".
+        dtype: "float32", "float16", "bfloat16", "float64", "bool" or an integer type. initial: "zeros", a number,
+            ("uniform", low, high), ("normal", mean, deviation); random ones depend on seed and original id alone.
+        kept: stays when the job has ended, until it is deleted.
+
+        Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs.
+        """
+        return create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
+                             seed=seed, kept=kept)
+
+    def tensor(self, name: str, *, kept: bool = False) -> Tensor:
+        """Opens a tensor that some trainer has created. Raises NotFoundError."""
+        return open_tensor(self, name, kept)
+
+    def delete_tensor(self, name: str, *, kept: bool = False) -> None:
+        """Deletes a tensor and frees its memory. Raises NotFoundError."""
+        delete_tensor(self, name, kept)
+
+    @property
+    def tensors(self) -> list[Mapping[str, Any]]:
+        """The tensors of this job and the kept ones: name, kept, dtype, shape, bytes."""
+        return list_tensors(self)
+
+
 class Feature:
     """Rows of a node or edge type, read by id: `feature[ids]`.
 
@@ -287,14 +323,7 @@ class Feature:
         """
         if isinstance(ids, (int, np.integer)):
             return self[[int(ids)]][0]
-        graph, tensor = self._graph, self.pointer()
-        client = graph._opened()
-        array = _arrays.ids_array(ids, self.shape[0])
-        rows = np.empty(*_arrays.stored_rows(tensor, len(array)))
-        out = ffi.from_buffer(rows, require_writable=True) if rows.size else ffi.NULL
-        finish(lambda ticket: lib.gw_gather_start(
-            client.pointer, tensor, _arrays.ids_pointer(array), len(array), out, ticket))
-        return _arrays.public_rows(rows, tensor.dtype, graph._torch)
+        return _arrays.gather(self._graph._opened(), self.pointer(), ids, self._graph._torch)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         rows = np.asarray(self[:])

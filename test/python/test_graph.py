@@ -97,7 +97,7 @@ def test_errors_carry_the_line(graph, call, kind, text):
 def test_an_absent_graph():
     with pytest.raises(graphwire.NotFoundError, match="absent"):
         graphwire.open("absent")
-    with pytest.raises(ValueError, match="part_config"):
+    with pytest.raises(graphwire.NotFoundError, match="GRAPHWIRE_"):
         graphwire.open()
 
 

@@ -1,0 +1,135 @@
+"""Embeddings that live in the servers, and optimizers that run there.
+
+    table = graphwire.Embedding(graph, "author", 64, ntype="author")
+    optimizer = graphwire.optim.SparseAdam([table], lr=0.01)
+    rows = table(batch.nodes["author"])      # a leaf of autograd
+    loss.backward()
+    optimizer.step()                         # pushes what the rows' gradients are; then forgets the rows
+
+Pushes of several trainers are applied as they come. With sync=True every rank's gradients of a step are combined in the
+order of the ranks and pushed as one, so that the same job gives the same bytes again; all ranks must step then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from graphwire._arrays import Ids
+from graphwire.graph import Etype, Graph
+from graphwire.tensor import Initial, Tensor
+
+
+class Embedding:
+    """A table of rows, [rows, width] float32, in a graph's tensors.
+
+    rows: None: one for each node of ntype, or edge of etype. initial: as Graph.create_tensor's; None: uniform in
+    ±1/sqrt(width). Every rank may make it: the first creates it. Not a parameter of a module: a module's state_dict
+    does not hold it, `weight` reads it.
+    """
+
+    def __init__(self, graph: Graph, name: str, width: int, *, rows: int | None = None, ntype: str | None = None,
+                 etype: Etype | None = None, initial: Initial | None = None, seed: int = 0, kept: bool = False):
+        if (rows is None) == (ntype is None and etype is None):
+            raise ValueError("an embedding has a number of rows, or an ntype or etype to have a row each")
+        bound = width**-0.5
+        self.tensor: Tensor = graph.create_tensor(
+            name, (rows or 0, width), ntype=ntype, etype=etype, seed=seed, kept=kept,
+            initial=("uniform", -bound, bound) if initial is None else initial)
+        self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []  # ids, rows
+
+    def __call__(self, ids: Ids, device: Any = None) -> torch.Tensor:
+        """Rows, [len(ids), width]. While gradients are recorded they are a leaf whose gradient the optimizer pushes."""
+        ids = torch.as_tensor(ids, dtype=torch.int64).cpu()
+        rows = torch.as_tensor(self.tensor[ids])
+        if device is not None:
+            rows = rows.to(device)
+        if torch.is_grad_enabled():
+            rows.requires_grad_()
+            self.pending.append((ids, rows))
+        return rows
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """All rows."""
+        return torch.as_tensor(self.tensor[:])
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+
+def _of_all_ranks(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Every rank's, in the order of the ranks."""
+    world = dist.get_world_size()
+    counts = [torch.zeros(1, dtype=torch.int64) for _ in range(world)]
+    dist.all_gather(counts, torch.tensor([len(ids)]))
+    most = max(int(count) for count in counts)
+    found = []
+    for own in (ids, gradients):
+        padded = own.new_zeros(most, *own.shape[1:])
+        padded[:len(own)] = own
+        every = [torch.empty_like(padded) for _ in range(world)]
+        dist.all_gather(every, padded)
+        found.append(torch.cat([some[:int(count)] for some, count in zip(every, counts)]))
+    return found[0], found[1]
+
+
+class _Sparse:
+    """What the optimizers share: step() pushes the gradients of the rows that were read since the last one."""
+
+    kind = ""
+
+    def __init__(self, embeddings: Sequence[Embedding], lr: float, *, combine: str = "sum", sync: bool = False,
+                 **options: Any):
+        self.embeddings, self.lr, self.combine, self.options = list(embeddings), lr, combine, options
+        self.sync = sync and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+    def zero_grad(self) -> None:
+        """Forgets the rows that were read, and their gradients."""
+        for table in self.embeddings:
+            table.pending.clear()
+
+    def step(self) -> None:
+        """Returns when the rows are changed: a read that begins afterwards, in any process, sees it."""
+        for table in self.embeddings:
+            touched = [(ids, rows.grad.detach().cpu()) for ids, rows in table.pending if rows.grad is not None]
+            table.pending.clear()
+            width = table.tensor.shape[1]
+            ids = torch.cat([ids for ids, _ in touched] or [torch.empty(0, dtype=torch.int64)])
+            gradients = torch.cat([gradient for _, gradient in touched] or [torch.empty(0, width)])
+            if self.sync:
+                ids, gradients = _of_all_ranks(ids, gradients)
+            if len(ids) and (not self.sync or dist.get_rank() == 0):
+                table.tensor.push(ids, gradients, kind=self.kind, lr=self.lr, combine=self.combine, **self.options)
+        if self.sync:
+            dist.barrier()
+
+
+class SparseSGD(_Sparse):
+    """w -= lr · g. As torch.optim.SGD."""
+
+    kind = "sgd"
+
+
+class SparseAdagrad(_Sparse):
+    """s += g²; w -= lr · g / (√s + eps). As torch.optim.Adagrad."""
+
+    kind = "adagrad"
+
+    def __init__(self, embeddings: Sequence[Embedding], lr: float = 0.01, *, eps: float = 1e-10, combine: str = "sum",
+                 sync: bool = False):
+        super().__init__(embeddings, lr, combine=combine, sync=sync, eps=eps)
+
+
+class SparseAdam(_Sparse):
+    """Adam of the rows that are touched, each of which counts its own steps. As DGL's; as torch.optim.Adam for rows
+    that are touched in every step."""
+
+    kind = "adam"
+
+    def __init__(self, embeddings: Sequence[Embedding], lr: float = 1e-3, *, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, combine: str = "sum", sync: bool = False):
+        super().__init__(embeddings, lr, combine=combine, sync=sync, eps=eps, betas=betas)

@@ -1,0 +1,181 @@
+"""Tensors that change, embeddings, and optimizers in the servers, beside torch's own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from graphwire import optim
+
+
+@pytest.fixture(params=["standalone", "servers"])
+def graph(request, parts, servers):
+    with graphwire.open(parts, servers.addresses if request.param == "servers" else None) as opened:
+        yield opened
+        for tensor in opened.tensors:
+            opened.delete_tensor(tensor["name"], kept=tensor["kept"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int64", "bool", "uint8"])
+def test_rows_are_what_was_written(graph, dtype):
+    tensor = graph.create_tensor("some", (100, 3), dtype)
+    assert tensor.shape == (100, 3) and str(tensor.dtype) == f"torch.{dtype}"
+    assert not tensor[:].any() and tensor.count_nonzero() == 0
+    rows = torch.arange(15).reshape(5, 3).to(tensor.dtype)
+    tensor[[9, 1, 5, 3, 99]] = rows
+    assert torch.equal(tensor[[9, 1, 5, 3, 99]], rows)
+    assert tensor.count_nonzero() == int((rows != 0).sum())
+    tensor[7] = torch.ones(3)
+    assert torch.equal(tensor[7], torch.ones(3, dtype=tensor.dtype))
+    tensor[np.arange(100) > 50] = 0
+    assert not tensor[51:].any()
+    tensor[[4, 4]] = [[1, 1, 1], [0, 1, 0]]  # the last counts
+    assert tensor[4].tolist() == [0, 1, 0]
+
+
+def test_numpy_writes_bfloat16(parts):
+    with graphwire.open(parts, numpy=True) as graph:
+        tensor = graph.create_tensor("b", 5, "bfloat16")
+        values = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, np.nan, -np.inf], np.float32)
+        tensor[:] = values
+        assert np.array_equal(tensor[:], torch.from_numpy(values).bfloat16().float().numpy(), equal_nan=True)
+
+
+def test_what_is_there(graph):
+    graph.create_tensor("a/1", 7, "int32")
+    graph.create_tensor("b", (0, 2), ntype="_N", kept=True)
+    found = {tensor["name"]: tensor for tensor in graph.tensors}
+    assert found["a/1"]["shape"] == (7,) and found["a/1"]["dtype"] == "int32" and not found["a/1"]["kept"]
+    assert found["b"]["shape"] == (4096, 2) and found["b"]["kept"] and found["b"]["bytes"] >= 4096 * 8
+    assert graph.tensor("a/1").shape == (7,)
+    graph.delete_tensor("a/1")
+    with pytest.raises(graphwire.NotFoundError):
+        graph.tensor("a/1")
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda g: g.create_tensor("x", (5, 3)), graphwire.GraphwireError, "x"),
+    (lambda g: g.create_tensor("no space", 5), graphwire.InvalidError, "no space"),
+    (lambda g: g.create_tensor("y", 5, "text"), ValueError, "text"),
+    (lambda g: g.create_tensor("y", 5, place="here"), ValueError, "even or striped"),
+    (lambda g: g.create_tensor("y", 5, initial="ones"), ValueError, "zeros"),
+    (lambda g: g.create_tensor("y", (5, 1, 1, 1, 1)), ValueError, "dimensions"),
+    (lambda g: g.tensor("x").__setitem__([5], [[1, 1]]), graphwire.OutOfRangeError, "5"),
+    (lambda g: g.tensor("x").__setitem__([1], [[1, 1, 1]]), ValueError, "shape"),
+    (lambda g: g.tensor("x").push([1], [[1]], kind="sgd", lr=1), ValueError, "shape"),
+    (lambda g: g.tensor("x").push([5], [[1, 1]], kind="sgd", lr=1), graphwire.OutOfRangeError, "5"),
+    (lambda g: optim.Embedding(g, "z", 4), ValueError, "rows"),
+])
+def test_errors(graph, call, kind, text):
+    graph.create_tensor("x", (5, 2))
+    with pytest.raises(kind) as error:
+        call(graph)
+    assert text in str(error.value)
+
+
+def test_initial_values(graph):
+    assert torch.equal(graph.create_tensor("c", (10, 2), initial=1.5)[:], torch.full((10, 2), 1.5))
+    uniform = graph.create_tensor("u", (4096, 8), initial=("uniform", -0.5, 0.25), seed=1)[:]
+    assert -0.5 <= uniform.min() < -0.49 and 0.24 < uniform.max() < 0.25
+    normal = graph.create_tensor("n", (4096, 8), initial=("normal", 3.0, 0.5), seed=1)[:]
+    assert abs(normal.mean() - 3) < 0.02 and abs(normal.std() - 0.5) < 0.02
+
+
+OPTIMIZERS = [
+    (lambda tables: optim.SparseSGD(tables, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)),
+    (lambda tables: optim.SparseAdagrad(tables, lr=0.1), lambda p: torch.optim.Adagrad(p, lr=0.1)),
+    (lambda tables: optim.SparseAdam(tables, lr=0.1), lambda p: torch.optim.Adam(p, lr=0.1))]
+
+
+@pytest.mark.parametrize("ours, theirs", OPTIMIZERS)
+def test_optimizers_are_torchs(graph, ours, theirs):
+    """Every row in every step, some of them twice."""
+    table = optim.Embedding(graph, "t", 4, rows=20, seed=3)
+    plain = torch.nn.Parameter(table.weight.clone())
+    optimizer, other = ours([table]), theirs([plain])
+    random = torch.Generator().manual_seed(0)
+    for _ in range(8):
+        ids = torch.cat([torch.randperm(20, generator=random), torch.tensor([3, 3, 7])])
+        target = torch.randn(23, 4, generator=random)
+        ((table(ids) - target) ** 2).sum().backward()
+        optimizer.step()
+        other.zero_grad()
+        ((plain[ids] - target) ** 2).sum().backward()
+        other.step()
+        assert torch.allclose(table.weight, plain, atol=1e-6, rtol=1e-6)
+
+
+def test_adam_counts_the_steps_of_each_row(graph):
+    """As DGL's SparseAdam: rows that are touched in some steps only, beside its formula for each."""
+    table = optim.Embedding(graph, "t", 4, rows=20, seed=3)
+    weight = table.weight.double()
+    m, v, steps = torch.zeros_like(weight), torch.zeros_like(weight), torch.zeros(20)
+    optimizer = optim.SparseAdam([table], lr=0.05)
+    random = torch.Generator().manual_seed(1)
+    for _ in range(12):
+        ids = torch.randperm(20, generator=random)[:7]
+        factor = torch.randn(7, 4, generator=random)
+        (table(ids) * factor).sum().backward()
+        optimizer.step()
+        for i, g in zip(ids.tolist(), factor.double()):
+            steps[i] += 1
+            m[i] = 0.9 * m[i] + 0.1 * g
+            v[i] = 0.999 * v[i] + 0.001 * g * g
+            t = float(steps[i])
+            weight[i] -= 0.05 * (m[i] / (1 - 0.9**t)) / ((v[i] / (1 - 0.999**t)).sqrt() + 1e-8)
+    assert torch.allclose(table.weight.double(), weight, atol=1e-6)
+
+
+def test_rows_that_nobody_trains(graph):
+    table = optim.Embedding(graph, "t", 4, rows=20)
+    before = table.weight
+    optimizer = optim.SparseSGD([table], lr=1.0)
+    with torch.no_grad():
+        assert not table([1]).requires_grad
+    table([1, 2])  # no gradient
+    optimizer.step()
+    table([1]).sum().backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    assert torch.equal(table.weight, before)
+    table([1, 1]).sum().backward()
+    optimizer.step()
+    changed = before.clone()
+    changed[1] -= 2
+    assert torch.equal(table.weight, changed)
+
+
+def _write(tensor, pipe):
+    tensor[[1, 2]] = [[1, 1], [2, 2]]
+    pipe.send(tensor[:].tolist())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_a_jobs_tensors(parts, servers, method):
+    with graphwire.open(parts, servers.addresses) as graph:
+        tensor = graph.create_tensor("shared", (4, 2))
+        context = multiprocessing.get_context(method)
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_write, args=(tensor, theirs))
+        process.start()
+        assert ours.recv() == tensor[:].tolist() == [[0, 0], [1, 1], [2, 2], [0, 0]]
+        process.join()
+        with graphwire.open(parts, servers.addresses) as another_job, pytest.raises(graphwire.NotFoundError):
+            another_job.tensor("shared")
+        assert pickle.loads(pickle.dumps(tensor))[1].tolist() == [1, 1]
+
+
+def test_a_killed_server_takes_its_rows_along(parts, own_servers):
+    graph = graphwire.open(parts, own_servers.addresses)
+    tensor = graph.create_tensor("t", (10, 2))
+    tensor[:] = 1
+    own_servers.end(0)
+    own_servers.start(0)
+    with pytest.raises(graphwire.GraphwireError, match="t"):
+        tensor[:]
+    graph.delete_tensor("t")
+    assert not graph.create_tensor("t", (10, 2))[:].any()
