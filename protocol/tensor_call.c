@@ -123,6 +123,52 @@ gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_t
 	return rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, payload_bytes);
 }
 
+gw_status gw_tensor_save_parse(const void *bytes, size_t byte_count, struct gw_tensor_save_call *call)
+{
+	if (byte_count != sizeof(*call))
+		return call_too_short("a call that saves rows", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	return GW_OK;
+}
+
+gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct gw_tensor_restore_call *call,
+				  const uint8_t **rows, const uint8_t **payload)
+{
+	size_t payload_bytes = 0;
+	if (byte_count < sizeof(*call))
+		return call_too_short("a call that restores an optimizer's state", byte_count);
+	memcpy(call, bytes, sizeof(*call));
+	if (call->kind > GW_ADAM)
+		return gw_fail(GW_PROTOCOL, "state of optimizer %u", call->kind);
+	gw_status status =
+		rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, &payload_bytes);
+	/* No product: both numbers are the peer's. */
+	uint64_t all = payload_bytes / sizeof(float);
+	if (status == GW_OK &&
+	    (payload_bytes % sizeof(float) != 0 ||
+	     (call->rows.count ? all / call->rows.count != call->floats || all % call->rows.count != 0 : all != 0)))
+		status = gw_fail(GW_PROTOCOL, "state of %u rows, %llu numbers of each, in %zu bytes", call->rows.count,
+				 (unsigned long long)call->floats, payload_bytes);
+	return status;
+}
+
+gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t count, uint64_t row_bytes,
+				struct gw_tensor_saved *saved, const uint8_t **state, const uint8_t **rows)
+{
+	if (byte_count < sizeof(*saved))
+		return call_too_short("saved rows", byte_count);
+	memcpy(saved, bytes, sizeof(*saved));
+	/* A row has at most three numbers for each of its bytes, and a reply is not that long. */
+	if (saved->kind > GW_ADAM || saved->state_floats > 3 * row_bytes + 3 ||
+	    byte_count - sizeof(*saved) != count * (saved->state_floats * sizeof(float) + row_bytes))
+		return gw_fail(GW_PROTOCOL,
+			       "%u saved rows of %llu bytes, with %llu numbers of state each, in %zu bytes", count,
+			       (unsigned long long)row_bytes, (unsigned long long)saved->state_floats, byte_count);
+	*state = (const uint8_t *)bytes + sizeof(*saved);
+	*rows = *state + count * saved->state_floats * sizeof(float);
+	return GW_OK;
+}
+
 gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1])
 {
 	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name(bytes, byte_count))

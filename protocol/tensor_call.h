@@ -1,5 +1,5 @@
-/* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold. Little-endian, 8-byte aligned,
- * structures as they lie in memory.
+/* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold, save, restore. Little-endian,
+ * 8-byte aligned, structures as they lie in memory.
  *
  * A tensor has a part on every server, and each part a birth: a number that no other one ever has. Part 0 leads:
  *
@@ -19,6 +19,10 @@
  *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count][row] -> nothing
  *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
  *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
+ *   SAVE:      struct gw_tensor_save_call -> struct gw_tensor_saved, float32 [count][state_floats], rows' bytes
+ * [count]: each row and its optimizer's state of one moment RESTORE:   struct gw_tensor_restore_call, rows [count]
+ * uint64, float32 [count][floats] -> nothing: some columns of the state, which is made if there is none. The rows
+ * themselves come by UPDATE
  *
  * Rows are numbers within the part. Every length and number of a peer is checked before it is used.
  */
@@ -98,6 +102,22 @@ struct gw_tensor_push_call {
 	uint64_t step;
 };
 
+struct gw_tensor_save_call {
+	uint64_t birth, first;
+	uint32_t count, padding; /* 0: only the head is asked for */
+};
+
+struct gw_tensor_saved {
+	uint64_t state_floats;  /* of a row; 0: no optimizer has trained this part's rows, or its kind has no state */
+	uint32_t kind, padding; /* of the optimizer, where there is state */
+};
+
+struct gw_tensor_restore_call {
+	struct gw_tensor_rows_call rows; /* first */
+	uint32_t kind, padding;
+	uint64_t first, floats; /* columns of a row's state */
+};
+
 /* Calls as they come from a peer, who may send anything. GW_PROTOCOL: lengths that do not fit, texts without an end,
  * numbers that name nothing. Whether a plan makes sense for a graph is not looked at here. */
 gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw_tensor_create_call *call);
@@ -110,12 +130,19 @@ gw_status gw_tensor_rows_parse(const void *bytes, size_t byte_count, struct gw_t
 			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
 gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push_call *call,
 			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
+gw_status gw_tensor_save_parse(const void *bytes, size_t byte_count, struct gw_tensor_save_call *call);
+gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct gw_tensor_restore_call *call,
+				  const uint8_t **rows, const uint8_t **payload);
 gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1]);
 
 /* Replies, likewise. *births points into them: none, or one for each of `parts`. */
 gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t parts, struct gw_tensor_state *state,
 				const uint8_t **births);
 gw_status gw_tensor_listed_parse(const void *bytes, size_t byte_count, struct gw_tensor_listed *out, uint32_t *count);
+
+/* *state and *rows point into the reply to a SAVE of so many rows of so many bytes. */
+gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t count, uint64_t row_bytes,
+				struct gw_tensor_saved *saved, const uint8_t **state, const uint8_t **rows);
 
 /* Whether a name is one: letters, digits and "._-:/", not empty, not too long. */
 bool gw_tensor_name_valid(const char *name);

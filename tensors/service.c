@@ -10,11 +10,11 @@
 
 #include "core/base/alloc.h"
 #include "protocol/ops.h"
+#include "tensors/service_inside.h"
 
 #define COUNT_PIECE_BYTES (1u << 20) /* of rows, in one turn */
 
-/* Numbers of a call, aligned: those of the call itself, or a copy, which the caller frees. NULL: no memory. */
-static const void *call_numbers(const uint8_t *bytes, size_t byte_count, void **copy)
+const void *gw_tensor_call_numbers(const uint8_t *bytes, size_t byte_count, void **copy)
 {
 	*copy = NULL;
 	if ((uintptr_t)bytes % 8 == 0)
@@ -72,7 +72,7 @@ static gw_status answer_complete(void *context, const struct gw_call *call, stru
 		return status;
 	if (complete.parts != gw_tensor_table_options(table)->meta->num_parts)
 		return gw_fail(GW_PROTOCOL, "a tensor of %u parts", complete.parts);
-	const uint64_t *births = call_numbers(bytes, complete.parts * sizeof(*births), &copy);
+	const uint64_t *births = gw_tensor_call_numbers(bytes, complete.parts * sizeof(*births), &copy);
 	status = births ? gw_tensor_table_complete(table, complete.birth, births, &kept, &shard) : GW_NO_MEMORY;
 	gw_free(copy);
 	if (status != GW_OK)
@@ -134,7 +134,7 @@ static gw_status pull_rows(struct gw_shard *shard, const uint8_t *rows, uint32_t
 	if (bytes > GW_TENSOR_PULL_BYTES && count > 1)
 		return gw_fail(GW_PROTOCOL, "%u rows of %llu bytes were asked for in one call", count,
 			       (unsigned long long)shard->layout.row_bytes);
-	const uint64_t *numbers = call_numbers(rows, (size_t)count * 8, &copy);
+	const uint64_t *numbers = gw_tensor_call_numbers(rows, (size_t)count * 8, &copy);
 	uint8_t *out = numbers ? gw_reply_extend(reply, (uint32_t)bytes) : NULL;
 	gw_status status = out ? gw_row_store_read(shard->store, numbers, count, out) : GW_NO_MEMORY;
 	gw_free(copy);
@@ -180,7 +180,7 @@ static gw_status answer_update(void *context, const struct gw_call *call, struct
 	if (payload_bytes != update.count * shard->layout.row_bytes)
 		status = gw_fail(GW_PROTOCOL, "%u rows of %llu bytes to write in %zu bytes", update.count,
 				 (unsigned long long)shard->layout.row_bytes, payload_bytes);
-	const uint64_t *numbers = call_numbers(rows, (size_t)update.count * 8, &copy);
+	const uint64_t *numbers = gw_tensor_call_numbers(rows, (size_t)update.count * 8, &copy);
 	if (status == GW_OK)
 		status = numbers ? gw_row_store_write(shard->store, numbers, update.count, payload) : GW_NO_MEMORY;
 	gw_free(copy);
@@ -211,7 +211,7 @@ static gw_status push_rows(struct gw_tensor_table *table, struct gw_shard *shard
 	if (status != GW_OK)
 		return status;
 	/* The gradients lie right behind the numbers. */
-	const uint8_t *numbers = call_numbers(rows, (size_t)count * 8 + payload_bytes, &copy);
+	const uint8_t *numbers = gw_tensor_call_numbers(rows, (size_t)count * 8 + payload_bytes, &copy);
 	if (!numbers)
 		return GW_NO_MEMORY;
 	(void)payload;
@@ -290,11 +290,17 @@ gw_status gw_tensor_service_set(struct gw_service *service, struct gw_tensor_tab
 		uint16_t op;
 		gw_handler handler;
 	} handlers[] = {
-		{GW_OP_TENSOR_CREATE, answer_create}, {GW_OP_TENSOR_COMPLETE, answer_complete},
-		{GW_OP_TENSOR_LIST, answer_list},     {GW_OP_TENSOR_DELETE, answer_delete},
-		{GW_OP_TENSOR_PULL, answer_pull},     {GW_OP_TENSOR_UPDATE, answer_update},
-		{GW_OP_TENSOR_PUSH, answer_push},     {GW_OP_TENSOR_COUNT, answer_count},
+		{GW_OP_TENSOR_CREATE, answer_create},
+		{GW_OP_TENSOR_COMPLETE, answer_complete},
+		{GW_OP_TENSOR_LIST, answer_list},
+		{GW_OP_TENSOR_DELETE, answer_delete},
+		{GW_OP_TENSOR_PULL, answer_pull},
+		{GW_OP_TENSOR_UPDATE, answer_update},
+		{GW_OP_TENSOR_PUSH, answer_push},
+		{GW_OP_TENSOR_COUNT, answer_count},
 		{GW_OP_TENSOR_HOLD, answer_hold},
+		{GW_OP_TENSOR_SAVE, gw_tensor_answer_save},
+		{GW_OP_TENSOR_RESTORE, gw_tensor_answer_restore},
 	};
 	gw_status status = GW_OK;
 	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]) && status == GW_OK; i++)

@@ -92,10 +92,13 @@ gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimize
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);
 
-/* Copies of rows and of their state, of one moment for each row: for a checkpoint, and back. state: n rows of
- * gw_optimizer_state_floats, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to be had or set. */
+/* Copies of rows and of their state, of one moment for each row: for a checkpoint. state: n rows of
+ * gw_optimizer_state_floats, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to be had. */
 gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, float *state);
-gw_status gw_row_store_restore(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values,
-			       const float *state);
+
+/* Sets some columns of rows' state, [n][floats], from `first` on. GW_RANGE: rows or columns that there are not;
+ * GW_INVALID: there is no state. Nothing has changed then. */
+gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
+				 uint64_t floats, const float *values);
 
 #endif

@@ -339,18 +339,21 @@ static void many_push_at_once(void **state)
 	}
 }
 
-/* Rows and state are set alike by one thread and saved by another: never of two moments. */
-static void *restore_rows(void *context)
+/* A row and its state are saved while they are trained: as many steps have changed the one as the other. */
+static void *push_ones(void *context)
 {
 	struct crowd *crowd = context;
-	for (uint32_t i = 1; i <= PUSHES; i++) {
-		float row[32], row_state[32];
-		uint64_t number = i % crowd->rows;
-		for (uint64_t c = 0; c < crowd->columns; c++)
-			row[c] = row_state[c] = (float)i;
-		if (gw_row_store_restore(crowd->store, &number, 1, row, row_state))
+	struct gw_row_push_scratch scratch = {0};
+	struct gw_optimizer optimizer = {.kind = GW_ADAGRAD, .combine = GW_COMBINE_SUM, .rate = -1};
+	float ones[32];
+	for (int i = 0; i < 32; i++)
+		ones[i] = 1;
+	for (uint64_t i = 0; i < PUSHES; i++) {
+		uint64_t row = i % crowd->rows;
+		if (gw_row_store_push(crowd->store, &optimizer, &row, 1, ones, NULL, &scratch))
 			atomic_fetch_add(&crowd->bad, 1);
 	}
+	gw_row_push_scratch_free(&scratch);
 	atomic_fetch_sub(&crowd->left, 1);
 	return NULL;
 }
@@ -359,25 +362,53 @@ static void rows_and_state_of_one_moment(void **state)
 {
 	(void)state;
 	static const uint64_t columns[] = {1, 32};
+	double expected[PUSHES + 1] = {
+		0.5}; /* after so many pushes of ones: s = n, and w grew by 1 / sqrt(s) each time */
+	for (uint32_t n = 1; n <= PUSHES; n++)
+		expected[n] = expected[n - 1] + 1 / sqrt(n);
 	for (size_t i = 0; i < 2; i++) {
 		struct crowd crowd = {.rows = 3, .columns = columns[i], .left = 1};
+		uint64_t elements = 3 * columns[i];
 		crowd.store = store_of(GW_FLOAT32, crowd.rows, crowd.columns);
 		assert_int_equal(gw_row_store_prepare(crowd.store, GW_ADAGRAD), GW_OK);
-		float zeros[3 * 32] = {0}, rows[3 * 32], states[3 * 32];
-		assert_int_equal(gw_row_store_write_range(crowd.store, 0, 3, zeros), GW_OK);
+		float rows[3 * 32], states[3 * 32];
 		pthread_t thread;
-		assert_int_equal(pthread_create(&thread, NULL, restore_rows, &crowd), 0);
+		assert_int_equal(pthread_create(&thread, NULL, push_ones, &crowd), 0);
 		bool last;
 		do {
 			last = atomic_load(&crowd.left) == 0;
 			assert_int_equal(gw_row_store_save(crowd.store, 0, 3, rows, states), GW_OK);
-			assert_memory_equal(rows, states, 3 * columns[i] * sizeof(float));
+			for (uint64_t e = 0; e < elements; e++)
+				assert_true(fabs((double)rows[e] - expected[(uint32_t)states[e]]) < 1e-3);
 		} while (!last);
 		pthread_join(thread, NULL);
 		assert_int_equal(crowd.bad, 0);
-		assert_true(rows[(PUSHES % 3) * columns[i]] == (float)PUSHES);
+		float pushes = 0;
+		for (uint64_t row = 0; row < 3; row++)
+			pushes += states[row * columns[i]];
+		assert_true(pushes == (float)PUSHES);
 		gw_row_store_destroy(crowd.store);
 	}
+}
+
+static void state_can_be_set(void **state)
+{
+	(void)state;
+	struct gw_row_store *store = store_of(GW_FLOAT32, 3, 2);
+	static const float steps[] = {0, 0}, means[] = {1, 2, 3, 4};
+	static const uint64_t rows[] = {2, 0}, bad[] = {1, 3};
+	float w[6], s[15];
+	assert_int_equal(gw_row_store_set_state(store, rows, 2, 0, 1, steps), GW_INVALID);
+	assert_int_equal(gw_row_store_prepare(store, GW_ADAM), GW_OK);
+	assert_int_equal(gw_row_store_set_state(store, rows, 2, 1, 2, means), GW_OK);
+	assert_int_equal(gw_row_store_set_state(store, bad, 2, 1, 2, means), GW_RANGE);
+	assert_int_equal(gw_row_store_set_state(store, rows, 2, 4, 2, means), GW_RANGE);
+	assert_int_equal(gw_row_store_set_state(store, rows, 2, 6, 0, means), GW_RANGE);
+	assert_int_equal(gw_row_store_save(store, 0, 3, w, s), GW_OK);
+	static const float expected[15] = {0, 3, 4, 0, 0, /* */ 0, 0, 0, 0, 0, /* */ 0, 1, 2, 0, 0};
+	assert_memory_equal(s, expected, sizeof(s));
+	assert_int_equal(gw_row_store_save(store, 1, 3, w, s), GW_RANGE);
+	gw_row_store_destroy(store);
 }
 
 /* Creation, a first push, one that needs more room, a count: short of memory, each ends with an error and changes
@@ -432,7 +463,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(optimizers_by_their_formulas), cmocka_unit_test(squares_stand_for_equal_rows),
 		cmocka_unit_test(what_cannot_be_pushed),        cmocka_unit_test(many_push_at_once),
-		cmocka_unit_test(rows_and_state_of_one_moment), cmocka_unit_test(allocations_fail_in_turn),
+		cmocka_unit_test(rows_and_state_of_one_moment), cmocka_unit_test(state_can_be_set),
+		cmocka_unit_test(allocations_fail_in_turn),
 	};
 	return cmocka_run_group_tests_name("row push", tests, NULL, NULL);
 }
