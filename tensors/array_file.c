@@ -1,0 +1,281 @@
+/* Arrays of a checkpoint.
+ *
+ *   out: header -> append: digest, write -> end: the digests beside it, and their digest for the JSON
+ *   in:  header, digests, lengths checked -> a chunk of 4 MiB is read and verified -> handed out in pieces
+ *
+ * Nothing that was not verified is handed out. Fails as files do; no space left is GW_NO_SPACE.
+ */
+#include "tensors/array_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/digest.h"
+#include "core/graph/npy.h"
+
+struct gw_array_out {
+	char *path; /* without ending */
+	struct gw_digester *digester;
+	uint64_t bytes_wanted, bytes_got;
+	int fd;
+};
+
+struct gw_array_in {
+	char *path;
+	int fd;
+	uint64_t bytes, done; /* of payload; done: whole chunks that were read */
+	uint64_t *digests;
+	uint8_t *chunk;
+	size_t chunk_bytes, at;
+};
+
+static uint64_t array_bytes(gw_dtype dtype, uint32_t ndim, const uint64_t *shape)
+{
+	uint64_t bytes = gw_dtype_bytes(dtype);
+	for (uint32_t i = 0; i < ndim; i++)
+		bytes *= shape[i];
+	return bytes;
+}
+
+static gw_status array_create(const char *path, const char *ending, int *fd)
+{
+	char *name = gw_format("%s%s", path, ending);
+	if (!name)
+		return GW_NO_MEMORY;
+	*fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	gw_status status = *fd < 0 ? gw_fail_errno(GW_IO, errno, "%s: cannot create", name) : GW_OK;
+	gw_free(name);
+	return status;
+}
+
+static gw_status array_write(const char *path, int fd, const void *data, size_t bytes)
+{
+	for (size_t at = 0; at < bytes;) {
+		ssize_t got = write(fd, (const uint8_t *)data + at, bytes - at);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return gw_fail_errno(GW_IO, errno, "%s: cannot write", path);
+		at += (size_t)got;
+	}
+	return GW_OK;
+}
+
+/* Closing may be what tells that a disk is full. */
+static gw_status array_close(const char *path, int fd, gw_status status)
+{
+	if (close(fd) < 0 && status == GW_OK)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot write", path);
+	return status;
+}
+
+void gw_array_out_drop(struct gw_array_out *array)
+{
+	if (!array)
+		return;
+	if (array->fd >= 0)
+		close(array->fd);
+	gw_digester_destroy(array->digester);
+	gw_free(array->path);
+	gw_free(array);
+}
+
+gw_status gw_array_out_begin(const char *path, gw_dtype dtype, uint32_t ndim, const uint64_t *shape,
+			     struct gw_array_out **out)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES];
+	struct gw_array_out *array = gw_calloc(1, sizeof(*array));
+	*out = NULL;
+	if (!array)
+		return GW_NO_MEMORY;
+	array->fd = -1;
+	array->bytes_wanted = array_bytes(dtype, ndim, shape);
+	array->path = gw_strdup(path);
+	gw_status status = array->path ? gw_digester_create(&array->digester) : GW_NO_MEMORY;
+	if (status == GW_OK)
+		status = gw_npy_format(dtype, ndim, shape, header);
+	if (status == GW_OK)
+		status = array_create(path, ".npy", &array->fd);
+	if (status == GW_OK)
+		status = array_write(path, array->fd, header, sizeof(header));
+	if (status != GW_OK) {
+		gw_array_out_drop(array);
+		return status;
+	}
+	*out = array;
+	return GW_OK;
+}
+
+gw_status gw_array_out_append(struct gw_array_out *array, const void *data, size_t bytes)
+{
+	array->bytes_got += bytes;
+	gw_status status = gw_digester_add(array->digester, data, bytes);
+	return status == GW_OK ? array_write(array->path, array->fd, data, bytes) : status;
+}
+
+static gw_status array_out_end(struct gw_array_out *array, uint64_t *digest)
+{
+	const uint64_t *digests;
+	uint64_t count;
+	if (array->bytes_got != array->bytes_wanted)
+		return gw_fail(GW_INVALID, "%s: %llu bytes came, its shape has %llu", array->path,
+			       (unsigned long long)array->bytes_got, (unsigned long long)array->bytes_wanted);
+	gw_status status = array_close(array->path, array->fd, GW_OK);
+	array->fd = -1;
+	if (status == GW_OK)
+		status = gw_digester_finish(array->digester, &digests, &count);
+	if (status == GW_OK)
+		status = array_create(array->path, ".xxh", &array->fd);
+	if (status != GW_OK)
+		return status;
+	size_t bytes = (size_t)count * sizeof(*digests);
+	*digest = gw_digest(digests, bytes);
+	status = array_close(array->path, array->fd, array_write(array->path, array->fd, digests, bytes));
+	array->fd = -1;
+	return status;
+}
+
+gw_status gw_array_out_end(struct gw_array_out *array, uint64_t *digest)
+{
+	gw_status status = array_out_end(array, digest);
+	gw_array_out_drop(array);
+	return status;
+}
+
+/* --- Reading. --- */
+
+void gw_array_in_close(struct gw_array_in *array)
+{
+	if (!array)
+		return;
+	if (array->fd >= 0)
+		close(array->fd);
+	gw_free(array->path);
+	gw_free(array->digests);
+	gw_free(array->chunk);
+	gw_free(array);
+}
+
+/* All of the bytes, or an error. */
+static gw_status array_read(const char *path, int fd, void *data, size_t bytes)
+{
+	for (size_t at = 0; at < bytes;) {
+		ssize_t got = read(fd, (uint8_t *)data + at, bytes - at);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return gw_fail_errno(GW_IO, errno, "%s: cannot read", path);
+		if (got == 0)
+			return gw_fail(GW_FORMAT, "%s: it ends early", path);
+		at += (size_t)got;
+	}
+	return GW_OK;
+}
+
+/* Opens a file that has exactly so many bytes. */
+static gw_status array_open(const char *path, uint64_t bytes, int *fd)
+{
+	struct stat info;
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0)
+		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
+	if (fstat(*fd, &info) < 0)
+		return gw_fail_errno(GW_IO, errno, "%s", path);
+	if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size != bytes)
+		return gw_fail(GW_FORMAT, "%s: a file of %lld bytes; it should have %llu", path,
+			       (long long)info.st_size, (unsigned long long)bytes);
+	return GW_OK;
+}
+
+static gw_status array_read_digests(struct gw_array_in *array, const char *path, uint64_t digest)
+{
+	size_t bytes = (size_t)gw_digest_count(array->bytes) * sizeof(*array->digests);
+	char *name = gw_format("%s.xxh", path);
+	array->digests = gw_malloc(bytes);
+	int fd = -1;
+	gw_status status = name && array->digests ? array_open(name, bytes, &fd) : GW_NO_MEMORY;
+	if (status == GW_OK)
+		status = array_read(name, fd, array->digests, bytes);
+	if (status == GW_OK && gw_digest(array->digests, bytes) != digest)
+		status = gw_fail(GW_DIGEST, "%s: not the digests that were written", name);
+	if (fd >= 0)
+		close(fd);
+	gw_free(name);
+	return status;
+}
+
+static gw_status array_read_header(struct gw_array_in *array, gw_dtype dtype, uint32_t ndim, const uint64_t *shape)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES], expected[GW_NPY_HEADER_BYTES];
+	gw_status status = array_open(array->path, GW_NPY_HEADER_BYTES + array->bytes, &array->fd);
+	if (status == GW_OK)
+		status = array_read(array->path, array->fd, header, sizeof(header));
+	if (status == GW_OK)
+		status = gw_npy_format(dtype, ndim, shape, expected);
+	if (status == GW_OK && memcmp(header, expected, sizeof(header)) != 0)
+		status = gw_fail(GW_FORMAT, "%s: an array of another dtype or shape", array->path);
+	return status;
+}
+
+gw_status gw_array_in_open(const char *path, gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint64_t digest,
+			   struct gw_array_in **out)
+{
+	*out = NULL;
+	struct gw_array_in *array = gw_calloc(1, sizeof(*array));
+	if (!array)
+		return GW_NO_MEMORY;
+	array->fd = -1;
+	array->bytes = array_bytes(dtype, ndim, shape);
+	array->path = gw_format("%s.npy", path);
+	array->chunk = gw_malloc(array->bytes < GW_DIGEST_CHUNK ? array->bytes : GW_DIGEST_CHUNK);
+	gw_status status = array->path && array->chunk ? GW_OK : GW_NO_MEMORY;
+	if (status == GW_OK)
+		status = array_read_header(array, dtype, ndim, shape);
+	if (status == GW_OK)
+		status = array_read_digests(array, path, digest);
+	if (status != GW_OK) {
+		gw_array_in_close(array);
+		return status;
+	}
+	*out = array;
+	return GW_OK;
+}
+
+static gw_status array_next_chunk(struct gw_array_in *array)
+{
+	uint64_t left = array->bytes - array->done;
+	if (left == 0)
+		return gw_fail(GW_RANGE, "%s: nothing is left to read", array->path);
+	array->chunk_bytes = left < GW_DIGEST_CHUNK ? (size_t)left : GW_DIGEST_CHUNK;
+	array->at = 0;
+	gw_status status = array_read(array->path, array->fd, array->chunk, array->chunk_bytes);
+	uint64_t number = array->done / GW_DIGEST_CHUNK;
+	if (status == GW_OK && gw_digest(array->chunk, array->chunk_bytes) != array->digests[number])
+		status =
+			gw_fail(GW_DIGEST, "%s: chunk %llu (bytes %llu to %llu of the payload) is not what was written",
+				array->path, (unsigned long long)number, (unsigned long long)array->done,
+				(unsigned long long)(array->done + array->chunk_bytes));
+	array->done += array->chunk_bytes;
+	return status;
+}
+
+gw_status gw_array_in_read(struct gw_array_in *array, void *data, size_t bytes)
+{
+	for (size_t got = 0; got < bytes;) {
+		gw_status status = array->at == array->chunk_bytes ? array_next_chunk(array) : GW_OK;
+		if (status != GW_OK)
+			return status;
+		size_t piece = array->chunk_bytes - array->at;
+		if (piece > bytes - got)
+			piece = bytes - got;
+		memcpy((uint8_t *)data + got, array->chunk + array->at, piece);
+		array->at += piece;
+		got += piece;
+	}
+	return GW_OK;
+}
