@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/checkpoint.h"
 #include "client/remote_call.h"
 #include "client/tensor_handles.h"
 #include "client/tensor_hold.h"
@@ -297,6 +298,15 @@ gw_status gw_tensor_create(struct gw_client *client, const struct gw_tensor_spec
 	gw_status status = gw_client_check(client);
 	if (status == GW_OK)
 		status = plan_make(client, spec, &creation.call.plan);
+	return status == GW_OK ? creation_do(&creation, out) : status;
+}
+
+gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan,
+				   const struct gw_tensor **out)
+{
+	struct creation creation = {.client = client, .call.plan = *plan};
+	*out = NULL;
+	gw_status status = gw_tensor_plan_check(client->meta, plan);
 	return status == GW_OK ? creation_do(&creation, out) : status;
 }
 

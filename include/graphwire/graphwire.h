@@ -26,6 +26,7 @@
 #include <stdbool.h>
 
 #include <graphwire/block.h>
+#include <graphwire/checkpoint.h>
 #include <graphwire/edges.h>
 #include <graphwire/split.h>
 #include <graphwire/tensors.h>

@@ -1,0 +1,411 @@
+/* Writing a checkpoint: the client asks servers for rows with their state, and writes them to its own disk.
+ *
+ *   list, choose -> a temporary folder -> for each tensor, for each part: head -> arrays begun ->
+ *     SAVE, the next one under way while one is written -> arrays ended -> checkpoint.json -> synced and renamed
+ *
+ * Memory: two replies, and their columns. A part that is trained for the first time while it is written is written
+ * again, now with its state. Fails as calls and files do; the temporary folder goes then.
+ */
+#include "client/checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/remote_call.h"
+#include "client/tensors.h"
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/staging.h"
+#include "protocol/ops.h"
+#include "tensors/array_file.h"
+
+/* One SAVE, of which two take turns. */
+struct save_slot {
+	struct gw_remote_call call;
+	struct gw_tensor_save_call request;
+	struct gw_vec reply;
+	bool open;
+};
+
+struct save {
+	struct gw_client *client;
+	struct gw_staging *staging;
+	struct gw_checkpoint_index *index;
+	uint64_t bytes_per_second, begun_ns, bytes;
+	struct save_slot slots[2];
+	struct gw_vec column;
+	/* The part that is written. */
+	uint32_t tensor, part;
+	const struct gw_tensor_handle *handle;
+	uint64_t state_floats;
+	struct gw_array_out *arrays[GW_CHECKPOINT_ARRAYS];
+};
+
+/* --- Shared with restore.c. --- */
+
+const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan)
+{
+	if (plan->placement == GW_PLACE_NODES)
+		return plan->type < meta->num_ntypes ? meta->ntypes[plan->type].name : "";
+	if (plan->placement == GW_PLACE_EDGES)
+		return plan->type < meta->num_etypes ? meta->etypes[plan->type].folder : "";
+	return "";
+}
+
+bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const char *name)
+{
+	for (uint32_t i = 0; names && i < name_count; i++) {
+		if (strcmp(names[i], name) == 0)
+			return true;
+	}
+	return !names || name_count == 0;
+}
+
+gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_plan *plan, struct gw_original_ids *out)
+{
+	*out = (struct gw_original_ids){0};
+	if (plan->placement > GW_PLACE_EDGES)
+		return GW_OK;
+	bool edges = plan->placement == GW_PLACE_EDGES;
+	char *key = gw_format("%s/%s/orig_id.offsets", edges ? "edge" : "node", gw_plan_type_name(client->meta, plan));
+	if (!key)
+		return GW_NO_MEMORY;
+	out->text = gw_meta_array(client->meta, 0, key) != NULL;
+	gw_free(key);
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	gw_status status = edges ? gw_edge_tensor(client, plan->type, "orig_id", &out->tensor)
+				 : gw_node_tensor(client, plan->type, "orig_id", &out->tensor);
+	if (status == GW_OK && out->tensor->dtype == GW_INT64 && out->tensor->ndim == 1)
+		return GW_OK;
+	out->tensor = NULL;
+	gw_error_restore(&kept);
+	return status == GW_OK || status == GW_NOT_FOUND ? GW_OK : status;
+}
+
+gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
+			       int64_t *out)
+{
+	for (uint64_t i = 0; i < n; i++)
+		out[i] = (int64_t)(first + i);
+	if (!ids->tensor || n == 0)
+		return GW_OK;
+	int64_t *nodes = gw_malloc(n * sizeof(*nodes));
+	if (!nodes)
+		return GW_NO_MEMORY;
+	memcpy(nodes, out, n * sizeof(*nodes));
+	gw_status status = gw_gather(client, ids->tensor, nodes, n, out);
+	gw_free(nodes);
+	return status;
+}
+
+/* --- Arrays of a part. --- */
+
+static void save_drop_arrays(struct save *save)
+{
+	for (uint32_t a = 0; a < GW_CHECKPOINT_ARRAYS; a++) {
+		gw_array_out_drop(save->arrays[a]);
+		save->arrays[a] = NULL;
+	}
+}
+
+static gw_status save_begin_array(struct save *save, uint32_t array)
+{
+	char folder[GW_CHECKPOINT_PATH_MAX];
+	struct gw_checkpoint_shape shape =
+		gw_checkpoint_shape_of(&save->index->tensors[save->tensor], save->part, array);
+	gw_checkpoint_part_folder(save->tensor, save->part, folder);
+	char *path = gw_format("%s/%s/%s", gw_staging_path(save->staging), folder, shape.name);
+	gw_status status = path ? gw_array_out_begin(path, shape.dtype, shape.ndim, shape.shape, &save->arrays[array])
+				: GW_NO_MEMORY;
+	gw_free(path);
+	return status;
+}
+
+static gw_status save_end_arrays(struct save *save)
+{
+	struct gw_checkpoint_part *part = &save->index->tensors[save->tensor].parts[save->part];
+	gw_status status = GW_OK;
+	for (uint32_t a = 0; a < GW_CHECKPOINT_ARRAYS && status == GW_OK; a++) {
+		part->there[a] = save->arrays[a] != NULL;
+		if (!part->there[a])
+			continue;
+		status = gw_array_out_end(save->arrays[a], &part->digests[a]);
+		save->arrays[a] = NULL;
+	}
+	return status;
+}
+
+/* --- Rows from a server. --- */
+
+static void slot_ask(struct save *save, struct save_slot *slot, uint64_t first, uint32_t count)
+{
+	slot->request =
+		(struct gw_tensor_save_call){.birth = save->handle->births[save->part], .first = first, .count = count};
+	gw_remote_call_begin(&slot->call, save->client, save->part, GW_OP_TENSOR_SAVE, &slot->request,
+			     sizeof(slot->request), &slot->reply, count == 0);
+	slot->open = true;
+}
+
+static gw_status slot_take(struct save *save, struct save_slot *slot, struct gw_tensor_saved *saved,
+			   const uint8_t **state, const uint8_t **rows)
+{
+	slot->open = false;
+	gw_status status = gw_remote_call_end(&slot->call);
+	if (status == GW_OK)
+		status = gw_tensor_saved_parse(slot->reply.data, slot->call.reply_bytes, slot->request.count,
+					       save->handle->layout.row_bytes, saved, state, rows);
+	return status;
+}
+
+static void slot_drop(struct save_slot *slot)
+{
+	if (!slot->open)
+		return;
+	gw_cancel(&slot->call.ticket);
+	slot->open = false;
+}
+
+/* State lies row by row, and goes into a file for each of its arrays. */
+static gw_status save_append_state(struct save *save, const uint8_t *state, uint32_t count)
+{
+	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];
+	const struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
+	uint32_t n = gw_optimizer_arrays(tensor->kind, save->handle->layout.row_elements, arrays);
+	uint64_t at = 0;
+	gw_status status = GW_OK;
+	for (uint32_t a = 0; a < n && status == GW_OK; a++) {
+		size_t bytes = (size_t)arrays[a].columns * sizeof(float);
+		status = gw_vec_reserve(&save->column, count * bytes);
+		for (uint32_t i = 0; i < count && status == GW_OK; i++)
+			memcpy((uint8_t *)save->column.data + i * bytes,
+			       state + (i * save->state_floats + at) * sizeof(float), bytes);
+		if (status == GW_OK)
+			status = gw_array_out_append(save->arrays[GW_CHECKPOINT_STATE + a], save->column.data,
+						     count * bytes);
+		at += arrays[a].columns;
+	}
+	return status;
+}
+
+/* Sleeps as long as the bytes so far should have taken. */
+static void save_keep_rate(struct save *save, uint64_t bytes)
+{
+	save->bytes += bytes;
+	if (save->bytes_per_second == 0)
+		return;
+	double wanted = (double)save->bytes / (double)save->bytes_per_second * (double)GW_NS_PER_SECOND;
+	double ahead = wanted - (double)(gw_now_ns() - save->begun_ns);
+	if (ahead <= 0)
+		return;
+	struct timespec pause = {.tv_sec = (time_t)(ahead / (double)GW_NS_PER_SECOND)};
+	pause.tv_nsec = (long)(ahead - (double)pause.tv_sec * (double)GW_NS_PER_SECOND);
+	nanosleep(&pause, NULL);
+}
+
+/* What a part's state is at the moment; the tensor's optimizer is known from the first part that has one. */
+static gw_status save_look(struct save *save)
+{
+	struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
+	struct gw_tensor_saved saved;
+	const uint8_t *state, *rows;
+	slot_ask(save, &save->slots[0], 0, 0);
+	gw_status status = slot_take(save, &save->slots[0], &saved, &state, &rows);
+	if (status != GW_OK)
+		return status;
+	save->state_floats = saved.state_floats;
+	if (saved.state_floats == 0)
+		return GW_OK;
+	enum gw_optimizer_kind kind = (enum gw_optimizer_kind)saved.kind;
+	if (saved.state_floats != gw_optimizer_state_floats(kind, save->handle->layout.row_elements) ||
+	    (tensor->trained && tensor->kind != kind))
+		return gw_fail(GW_PROTOCOL, "part %u has other state than its optimizer (%s) has", save->part,
+			       gw_optimizer_name(kind));
+	tensor->trained = true;
+	tensor->kind = kind;
+	return GW_OK;
+}
+
+static gw_status save_begin_arrays(struct save *save)
+{
+	const struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
+	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];
+	uint32_t n = save->state_floats ? gw_optimizer_arrays(tensor->kind, 1, arrays) : 0;
+	gw_status status = save_begin_array(save, GW_CHECKPOINT_ROWS);
+	for (uint32_t a = 0; a < n && status == GW_OK; a++)
+		status = save_begin_array(save, GW_CHECKPOINT_STATE + a);
+	return status;
+}
+
+/* All rows of the part, two requests in turn. GW_AGAIN: its state has come into being meanwhile. */
+static gw_status save_rows(struct save *save)
+{
+	uint64_t all = save->index->tensors[save->tensor].parts[save->part].rows, asked = 0, done = 0;
+	uint64_t row_bytes = save->handle->layout.row_bytes + save->state_floats * sizeof(float);
+	uint64_t step = GW_TENSOR_PULL_BYTES / row_bytes;
+	step = step < 1 ? 1 : step > GW_CHECKPOINT_PIECE ? GW_CHECKPOINT_PIECE : step;
+	gw_status status = GW_OK;
+	for (uint32_t turn = 0; done < all && status == GW_OK; turn++) {
+		for (uint32_t i = 0; i < 2 && asked < all; i++) {
+			struct save_slot *slot = &save->slots[(turn + i) % 2];
+			uint32_t count = (uint32_t)(all - asked < step ? all - asked : step);
+			if (slot->open)
+				continue;
+			slot_ask(save, slot, asked, count);
+			asked += count;
+		}
+		struct save_slot *slot = &save->slots[turn % 2];
+		struct gw_tensor_saved saved;
+		const uint8_t *state, *rows;
+		uint32_t count = slot->request.count;
+		status = slot_take(save, slot, &saved, &state, &rows);
+		if (status == GW_OK && saved.state_floats != save->state_floats)
+			status = save->state_floats == 0
+					 ? GW_AGAIN
+					 : gw_fail(GW_PROTOCOL, "part %u: state that changes its shape", save->part);
+		if (status == GW_OK)
+			status = gw_array_out_append(save->arrays[GW_CHECKPOINT_ROWS], rows,
+						     count * save->handle->layout.row_bytes);
+		if (status == GW_OK && save->state_floats)
+			status = save_append_state(save, state, count);
+		done += count;
+		save_keep_rate(save, count * row_bytes);
+	}
+	slot_drop(&save->slots[0]);
+	slot_drop(&save->slots[1]);
+	return status;
+}
+
+static gw_status save_ids(struct save *save, const struct gw_original_ids *ids)
+{
+	const struct gw_checkpoint_part *part = &save->index->tensors[save->tensor].parts[save->part];
+	int64_t *numbers = gw_malloc(GW_CHECKPOINT_PIECE * sizeof(*numbers));
+	gw_status status = numbers ? save_begin_array(save, GW_CHECKPOINT_IDS) : GW_NO_MEMORY;
+	for (uint64_t at = 0, n; at < part->rows && status == GW_OK; at += n) {
+		n = part->rows - at < GW_CHECKPOINT_PIECE ? part->rows - at : GW_CHECKPOINT_PIECE;
+		status = gw_original_ids_read(save->client, ids, part->first + at, n, numbers);
+		if (status == GW_OK)
+			status = gw_array_out_append(save->arrays[GW_CHECKPOINT_IDS], numbers, n * sizeof(*numbers));
+	}
+	gw_free(numbers);
+	return status;
+}
+
+static gw_status save_part(struct save *save, const struct gw_original_ids *ids)
+{
+	char folder[GW_CHECKPOINT_PATH_MAX];
+	gw_checkpoint_part_folder(save->tensor, save->part, folder);
+	gw_status status = gw_staging_mkdir(save->staging, folder);
+	if (status != GW_OK)
+		return status;
+	do { /* twice at most: state does not go again */
+		save_drop_arrays(save);
+		status = save_look(save);
+		if (status == GW_OK)
+			status = save_begin_arrays(save);
+		if (status == GW_OK)
+			status = save_rows(save);
+	} while (status == GW_AGAIN);
+	if (status == GW_OK && ids->tensor)
+		status = save_ids(save, ids);
+	return status == GW_OK ? save_end_arrays(save) : status;
+}
+
+static gw_status save_tensor(struct save *save, uint32_t number, const struct gw_tensor_entry *entry)
+{
+	const struct gw_tensor *opened = NULL;
+	struct gw_original_ids ids;
+	struct gw_checkpoint_tensor *tensor = &save->index->tensors[number];
+	gw_status status = gw_tensor_open(save->client, entry->name, entry->lifetime, &opened);
+	if (status != GW_OK)
+		return status;
+	save->tensor = number;
+	save->handle = (const struct gw_tensor_handle *)opened;
+	tensor->plan = save->handle->plan;
+	snprintf(tensor->type, sizeof(tensor->type), "%s", gw_plan_type_name(save->client->meta, &tensor->plan));
+	const struct gw_tensor_layout *layout = &save->handle->layout;
+	for (uint32_t p = 0; p < layout->parts; p++) {
+		tensor->parts[p].rows = gw_tensor_layout_count(layout, p);
+		tensor->parts[p].first = gw_tensor_layout_id(layout, p, 0);
+		tensor->parts[p].step = layout->striped ? layout->parts : 1;
+	}
+	status = gw_original_ids_find(save->client, &tensor->plan, &ids);
+	for (save->part = 0; save->part < layout->parts && status == GW_OK; save->part++)
+		status = save_part(save, &ids);
+	return status == GW_OK ? status : gw_context(status, "tensor \"%s\"", entry->name);
+}
+
+/* --- The whole. --- */
+
+static gw_status save_all(struct save *save, const struct gw_tensor_list *list, const char *const *names,
+			  uint32_t count)
+{
+	uint32_t chosen = 0;
+	for (uint32_t i = 0; i < list->count; i++)
+		chosen += gw_checkpoint_wants(names, count, list->entries[i].name);
+	gw_status status = gw_checkpoint_make(save->client->meta->num_parts, chosen, &save->index);
+	if (status != GW_OK)
+		return status;
+	save->index->graph_id = save->client->graph_id;
+	snprintf(save->index->graph_name, sizeof(save->index->graph_name), "%s", save->client->meta->graph_name);
+	for (uint32_t i = 0, number = 0; i < list->count && status == GW_OK; i++) {
+		if (gw_checkpoint_wants(names, count, list->entries[i].name))
+			status = save_tensor(save, number++, &list->entries[i]);
+	}
+	return status == GW_OK ? gw_checkpoint_write(save->index, gw_staging_path(save->staging)) : status;
+}
+
+/* GW_NOT_FOUND for a name that no tensor has. */
+static gw_status save_check_names(const struct gw_tensor_list *list, const char *const *names, uint32_t count)
+{
+	for (uint32_t i = 0; names && i < count; i++) {
+		bool found = false;
+		for (uint32_t k = 0; k < list->count && !found; k++)
+			found = strcmp(list->entries[k].name, names[i]) == 0;
+		if (!found)
+			return gw_fail(GW_NOT_FOUND, "there is no tensor \"%.128s\"", names[i]);
+	}
+	return GW_OK;
+}
+
+/* What replace may take away is a checkpoint. */
+static gw_status save_check_folder(const char *folder, bool replace)
+{
+	if (!replace || access(folder, F_OK) != 0)
+		return GW_OK;
+	struct gw_checkpoint_index *old;
+	gw_status status = gw_checkpoint_read(folder, &old);
+	gw_checkpoint_free(old);
+	return status == GW_OK ? GW_OK : gw_fail(GW_EXISTS, "%s: it is there, and no checkpoint: remove it", folder);
+}
+
+gw_status gw_checkpoint(struct gw_client *client, const char *folder, const struct gw_checkpoint_options *options)
+{
+	static const struct gw_checkpoint_options usual = {0};
+	struct gw_tensor_list *list = NULL;
+	if (!options)
+		options = &usual;
+	struct save save = {.client = client, .bytes_per_second = options->bytes_per_second, .begun_ns = gw_now_ns()};
+	gw_status status = gw_tensor_list(client, &list);
+	if (status == GW_OK)
+		status = save_check_names(list, options->names, options->name_count);
+	if (status == GW_OK)
+		status = save_check_folder(folder, options->replace);
+	if (status == GW_OK)
+		status = gw_staging_begin(folder, options->replace, &save.staging);
+	if (status == GW_OK)
+		status = save_all(&save, list, options->names, options->name_count);
+	if (status == GW_OK)
+		status = gw_staging_commit(save.staging);
+	else
+		gw_staging_abort(save.staging);
+	save_drop_arrays(&save);
+	gw_vec_free(&save.slots[0].reply);
+	gw_vec_free(&save.slots[1].reply);
+	gw_vec_free(&save.column);
+	gw_checkpoint_free(save.index);
+	gw_tensor_list_free(list);
+	return status == GW_OK ? status : gw_context(status, "checkpoint %s", folder);
+}

@@ -1,0 +1,34 @@
+/* What writing and restoring a checkpoint share: original ids, and tensors by their plans. */
+#ifndef GW_CLIENT_CHECKPOINT_H
+#define GW_CLIENT_CHECKPOINT_H
+
+#include "client/tensor_handles.h"
+#include "tensors/checkpoint.h"
+
+#define GW_CHECKPOINT_PIECE 65536u /* rows at a time, at most */
+
+/* Where rows have numbers of their own beside their ids. */
+struct gw_original_ids {
+	const struct gw_tensor *tensor; /* int64, or NULL: there are none */
+	bool text;                      /* they are strings */
+};
+
+/* Of the nodes or edges that a plan's rows go with. */
+gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_plan *plan,
+			       struct gw_original_ids *out);
+
+/* The original ids of rows first to first + n; n <= GW_CHECKPOINT_PIECE. Without any: the ids themselves. */
+gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
+			       int64_t *out);
+
+/* The name of the type that a plan's rows go with; "" for none. */
+const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan);
+
+/* Creates or opens what a plan says, as gw_tensor_create does by a spec. */
+gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan,
+				   const struct gw_tensor **out);
+
+/* Whether a name is among those wanted; none wanted: all are. */
+bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const char *name);
+
+#endif
