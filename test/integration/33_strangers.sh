@@ -60,11 +60,11 @@ refuses "too few files for any" 1 'limit of open files is 40.*ulimit -n' bash -c
 ends few TERM
 
 # --- Many clients that come, read and leave: their memory goes back. ---
-# clients.py PORT NUMBER stay|busy: so many clients without a key. They read something large and stay until the input
-# ends; or go on reading, each answer whole, until the server closes its end behind one.
+# clients.py PORT NUMBER stay|busy VERSION: so many clients without a key. They read something large and stay until the
+# input ends; or go on reading, each answer whole, until the server closes its end behind one.
 cat >clients.py <<'P'
 import socket, struct, sys
-port, number, mode = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+port, number, mode, version = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 def exactly(s, n, may_end=False):
     data = b""
     while len(data) < n:
@@ -84,7 +84,7 @@ def header(size, kind, tag=0, op=0):
     return struct.pack("<IBBHQ", size, kind, 0, op, tag)
 def enter():
     s = socket.create_connection(("127.0.0.1", port))
-    s.sendall(header(64, 1) + struct.pack("<QII32s16s", 0x3157472d54504157, 1, 0, b"n", b"u"))
+    s.sendall(header(64, 1) + struct.pack("<QII32s16s", 0x3157472d54504157, version, 0, b"n", b"u"))
     assert frame(s)[0] == 2
     s.sendall(header(32, 3) + bytes(32))
     kind, body = frame(s)
@@ -119,11 +119,12 @@ while open_ends:
         left.append((s, region))
     tag, open_ends = tag + 1, left
 P
+version=$(sed -n 's/^#define WIRE_VERSION *\([0-9]*\)u$/\1/p' "$top/transport/tcp/wire.h")
 start storm 1024 --part-config graph --part 0 --insecure
 resident() { awk '/^RssAnon:/ { print $2 }' "/proc/${process[storm]}/status"; }
 before=$(resident)
 mkfifo go
-python3 clients.py "${address[storm]##*:}" 300 stay <go >storm.out 2>storm.err &
+python3 clients.py "${address[storm]##*:}" 300 stay "$version" <go >storm.out 2>storm.err &
 stormers=$!
 started+=("$stormers")
 exec 7>go
@@ -171,7 +172,7 @@ refuses "an output that is full" 1 'standard output.*No space left' \
 
 # --- An end while clients are busy: their open work, not the time that it may take. ---
 start busy 1024 --part-config graph --part 0 --insecure --drain 3600000
-python3 clients.py "${address[busy]##*:}" 3 busy >busy.out 2>busy.err &
+python3 clients.py "${address[busy]##*:}" 3 busy "$version" >busy.out 2>busy.err &
 clients=$!
 started+=("$clients")
 within 60 grep -q 3 busy.out || not_ok "three clients are busy: $(tail -n 1 busy.err)"

@@ -18,9 +18,8 @@ int gw_tool_agent(int argc, char **argv)
 		.table = table,
 		.argument_missing = "options only",
 		.doc = "Start, watch and end the processes of one job on this host. deploy/launch.py runs it over ssh "
-		       "and "
-		       "speaks with it in lines of JSON; there is no use for it by hand.\n\nExample:\n"
-		       "  echo '{\"op\":\"servers\"}' | graphwire agent"
+		       "and speaks with it in lines of JSON; there is no use for it by hand.\n\nExample:\n"
+		       "  graphwire agent <<<'{\"op\":\"servers\"}'"
 		       "\vEnds everything it has started when its standard input ends, when that is silent for 30 s, "
 		       "and on SIGTERM. Exit status: 0 told to end, 1 it had to, 2 bad options.",
 	};
