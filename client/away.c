@@ -12,10 +12,10 @@
 
 #define BACKOFF_MAX_NS (2000 * GW_NS_PER_MS)
 /* Long enough for a server that restarts to leave its key, and for others to give back what has run out. */
-#define MEND_MS 5000
-#define MEND_NS (MEND_MS * GW_NS_PER_MS)
-#define TELL_MS 1000 /* shorter absences are nobody's news, nor are waits that end so soon */
-#define TELL_NS (TELL_MS * GW_NS_PER_MS)
+#define STUBBORN_MS 5000
+#define STUBBORN_NS (STUBBORN_MS * GW_NS_PER_MS)
+#define TELL_MS     1000 /* shorter absences are nobody's news, nor are waits that end so soon */
+#define TELL_NS     (TELL_MS * GW_NS_PER_MS)
 
 /* --- What is said. --- */
 
@@ -32,8 +32,8 @@ void gw_link_tell_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 	char reason[GW_ERROR_TEXT_MAX], limit[GW_UNIT_TEXT_MAX];
 	if (link->told || (limit_ms >= 0 && limit_ms / 2 < TELL_MS) || !is_news(link, now_ns))
 		return;
-	if (link->unmended_ns && (limit_ms < 0 || limit_ms > MEND_MS))
-		limit_ms = MEND_MS;
+	if (link->stubborn_ns && (limit_ms < 0 || limit_ms > STUBBORN_MS))
+		limit_ms = STUBBORN_MS;
 	link->told = true;
 	if (atomic_fetch_add(&link->server->waited_for, 1) > 0)
 		return;
@@ -84,13 +84,13 @@ static void fail_queue(struct gw_link *link)
 	}
 }
 
-/* The reads that wait fail, and the next one starts afresh. */
+/* The reads that wait fail, and the next one starts from the beginning. */
 static void away_give_up(struct gw_link *link)
 {
 	link->state = GW_LINK_DOWN;
 	nobody_waits(link);
 	link->away_ns = 0;
-	link->unmended_ns = 0;
+	link->stubborn_ns = 0;
 	link->backoff_ns = 0;
 	fail_queue(link);
 }
@@ -109,13 +109,13 @@ static bool is_stubborn(gw_status status)
 }
 
 /* Whether it has been one stubborn failure after another for too long. */
-static bool is_past_mending(struct gw_link *link, gw_status status, uint64_t now_ns)
+static bool is_stubborn_too_long(struct gw_link *link, gw_status status, uint64_t now_ns)
 {
 	if (!is_stubborn(status))
-		link->unmended_ns = 0;
-	else if (!link->unmended_ns)
-		link->unmended_ns = now_ns;
-	return link->unmended_ns && now_ns - link->unmended_ns >= MEND_NS;
+		link->stubborn_ns = 0;
+	else if (!link->stubborn_ns)
+		link->stubborn_ns = now_ns;
+	return link->stubborn_ns && now_ns - link->stubborn_ns >= STUBBORN_NS;
 }
 
 /* An attempt that the end of the budget cut short says less than the one before it. */
@@ -148,7 +148,7 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 		away_give_up(link);
 		return;
 	}
-	if (is_past_mending(link, status, now)) {
+	if (is_stubborn_too_long(link, status, now)) {
 		away_append(link, "waiting does not help");
 		away_give_up(link);
 		return;

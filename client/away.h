@@ -1,8 +1,8 @@
 /* A server that is away: why its link is not open, how long that may last, when it is tried again, and what is said.
  *
- *   failed -> mends by waiting (restarts, lost networks, names)  -> tried again, for as long as the reconnect budget
- *          -> hardly does (keys, refusals, own shortages)        -> tried again for MEND_NS (client/away.c)
- *          -> never does (another graph, another version)        -> given up at once
+ *   failed -> waiting helps (restarts, lost networks, names)    -> tried again, for as long as the reconnect budget
+ *          -> it hardly helps (keys, refusals, own shortages)   -> tried again for STUBBORN_NS (client/away.c)
+ *          -> it never helps (another graph, another version)   -> given up at once
  *
  * A server that is waited for longer than a moment is told in one line of the log, and in another one when it is back:
  * once for the client, however many of its engines wait.

@@ -4,7 +4,7 @@
 
 #include <graphwire/edges.h>
 
-/* A list with room for so many questions and edges; whoever made it fills its arrays. */
+/* A list with room for so many questions and edges; the caller fills its arrays. */
 gw_status gw_edge_list_create(uint64_t questions, uint64_t edges, struct gw_edge_list **out);
 
 /* Its arrays, for whom fills them. */

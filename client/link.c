@@ -88,7 +88,7 @@ static void link_ready(struct gw_link *link)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
-	link->away_ns = link->unmended_ns = 0;
+	link->away_ns = link->stubborn_ns = 0;
 	link->attempts = 0;
 	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
 	uint64_t now = gw_now_ns();

@@ -6,7 +6,7 @@
  *
  * UPGRADING: the connection over TCP stands; the link looks for a better one (upgrade.h), and closes that over TCP when
  * it has found it. Which one it is shows in the endpoint alone. All are tried again after each loss; RDMA also while
- * the link is open over TCP, which it then leaves in the midst of its reads: they are posted again.
+ * the link is open over TCP, which it then leaves while reads are open: they are posted again.
  *
  * Reads are posted in order, as room allows. A read whose connection is lost is posted again on the next one: reads and
  * sample requests may run twice. Two limits: the operation's deadline runs while the server is connected, also while

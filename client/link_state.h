@@ -90,7 +90,7 @@ struct gw_link {
 	uint64_t incarnation;            /* of the server that this link has checked */
 	uint64_t connection;             /* counts connects */
 	uint64_t away_ns;                /* since when it is not open, though it should be; 0: it is */
-	uint64_t unmended_ns;            /* since when it fails of what waiting hardly mends; 0: it does not */
+	uint64_t stubborn_ns;            /* since when it fails of what waiting hardly helps; 0: it does not */
 	uint64_t retry_ns, backoff_ns;
 	uint32_t attempts;         /* to connect, since it was open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */

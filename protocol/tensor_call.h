@@ -5,10 +5,10 @@
  *
  *   CREATE at part 0 -> its birth ("leader") -> CREATE at the others, with it -> again, until all rows have their
  * values
- *                    -> COMPLETE at part 0: the births of all parts, kept there for whoever opens it later
+ *                    -> COMPLETE at part 0: the births of all parts, kept there for clients that open it later
  *
- * so that rows of one tensor and those of another of its name, made anew after a server's end, are never taken for one.
- * All later calls name the birth: a server that ended, or deleted the tensor, knows it no more.
+ * so that rows of one tensor and those of another of its name, created again after a server's end, are never taken for
+ * one. All later calls name the birth: a server that ended, or deleted the tensor, knows it no more.
  *
  *   CREATE:    struct gw_tensor_create_call -> struct gw_tensor_state, births [parts] if complete
  *   COMPLETE:  struct gw_tensor_complete_call, births [parts] -> births [parts]: those of who was first

@@ -91,7 +91,7 @@ static void count_positions(struct edges_turn *turn)
 		turn->work->found++;
 }
 
-/* Begins or goes on with the next pair; *full: the reply is, in the midst of it. */
+/* Begins or goes on with the next pair; *full: the reply is, before its end. */
 static gw_status answer_pair(struct edges_turn *turn, bool *full)
 {
 	struct edges_work *work = turn->work;

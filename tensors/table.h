@@ -48,7 +48,7 @@ struct gw_shard {
 struct gw_tensor_table;
 
 gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out);
-/* Ends its thread, which may be in the midst of filling, and frees all tensors. No call may be under way. NULL is
+/* Ends its thread, which may be filling one, and frees all tensors. No call may be under way. NULL is
  * allowed. */
 void gw_tensor_table_destroy(struct gw_tensor_table *table);
 const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_tensor_table *table);

@@ -2,9 +2,9 @@
  *
  *   [ payload | zeros to a multiple of 16 | uint64 sequence | uint64 hash ]      stride: a multiple of 16
  *
- * The sequence grows by two with every write and is odd while the row is being written: whoever makes it odd (by
- * compare-and-swap) has the row alone, for writing or for a look that must not be disturbed. The hash is XXH3-64 of the
- * payload, seeded by the region's generation seed, the row's number and the sequence. So there are two ways to know
+ * The sequence grows by two with every write and is odd while the row is being written: the writer that makes it odd
+ * (by compare-and-swap) has the row alone, for writing or for a look that must not be disturbed. The hash is XXH3-64 of
+ * the payload, seeded by the region's generation seed, the row's number and the sequence. So there are two ways to know
  * that a copy is whole:
  *
  *   memory, mapped   gw_row_copy: the sequence is even, and the same before and after the copy (a seqlock)

@@ -1,9 +1,9 @@
 /* A row store: the rows of one tensor that one server, or a standalone client, has. Knows no network and no graph.
  *
- *   create: memory, then every row's value and trailer, by threads -> publish (whoever made it) -> read, write, push
+ *   create: memory, then every row's value and trailer, by threads -> publish (its creator) -> read, write, push
  *
  * The rows lie in an arena of their own, a memfd on the largest pages to be had, rows * format.stride bytes from its
- * base: whoever reads them from outside (a mapping, a device) goes by core/base/row.h. Beside them, in private memory,
+ * base: readers from outside (a mapping, a device) go by core/base/row.h. Beside them, in private memory,
  * lies what an optimizer remembers of each; it comes with the first push, or when it is asked for.
  *
  * Threads: all calls but create and destroy may be made by any number of threads at once. Rows are numbered from 0.

@@ -91,7 +91,7 @@ struct gw_seeds {
 	const int64_t *ids;
 };
 
-/* Which end of an edge is drawn anew to make a negative of it. */
+/* Which end of an edge is drawn again to make a negative of it. */
 enum gw_negatives { GW_NEGATIVES_NONE, GW_NEGATIVES_DST, GW_NEGATIVES_SRC };
 
 /* What is not sampled around a batch of edges, so that it does not tell what is to be predicted: added up. Dropped
@@ -108,7 +108,7 @@ enum gw_exclude_what {
 /* Seeds that are edges. Zero-initialize, then set what differs from the default. */
 struct gw_edge_seeds {
 	uint32_t etype;
-	/* Negatives: so many for each edge, each with one end drawn anew, uniform over its type or over negative_ids.
+	/* Negatives: so many for each edge, each with one end drawn again, uniform over its type or over negative_ids.
 	 * Negative j of the edge in slot i of the batch depends on the batch's seed and stream, i and j alone. At most
 	 * 2^24 in a batch. */
 	enum gw_negatives negatives;

@@ -15,7 +15,7 @@
  * still, and the budget for reconnecting runs instead: a server that loads again may take longer than one operation.
  * The error says which of the two was used up: GW_DEADLINE, or why the server could not be reached. A server that is
  * silent for a third of an operation's deadline is asked whether it is there; one that does not answer for as long
- * again is away. What waiting does not mend (another key, another graph, no descriptors or memory here) ends the
+ * again is away. What waiting does not help (another key, another graph, no descriptors or memory here) ends the
  * operation within seconds.
  * Log: what has to be waited for longer than a second is one line on stderr, and its end another one.
  * Ids are global: node ids within their node type, edge ids within their edge type, both from 0.

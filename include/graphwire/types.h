@@ -33,7 +33,7 @@ extern "C" {
 	X(GW_REFUSED, "refused by the peer")                                                                           \
 	X(GW_PROTOCOL, "the peer broke the protocol")                                                                  \
 	X(GW_PEER_LOST, "connection to the peer lost")                                                                 \
-	X(GW_STALE, "the peer has loaded its data anew")                                                               \
+	X(GW_STALE, "the peer has loaded its data again")                                                              \
 	X(GW_WRONG_GRAPH, "the peer serves another graph")                                                             \
 	X(GW_DEADLINE, "deadline passed")                                                                              \
 	X(GW_CANCELLED, "cancelled")                                                                                   \

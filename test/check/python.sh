@@ -2,7 +2,7 @@
 # The Python package: its wheel built and installed into a virtual environment, ruff, mypy, and the tests of
 # test/python against what was installed; then from the build tree.
 #
-# The environment lies in build/python/venv and is made anew when its list of packages changes.
+# The environment lies in build/python/venv and is made again when its list of packages changes.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 packages='torch==2.13.0 numpy cffi pytest mypy ruff torch_geometric tqdm matplotlib'
 venv=$PWD/build/python/venv

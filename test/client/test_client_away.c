@@ -1,5 +1,5 @@
-/* The client and servers that are away: a silent one is found out in time, what waiting mends is waited for and said,
- * and what it does not mend is told soon. */
+/* The client and servers that are away: a silent one is found out in time, what waiting helps is waited for and said,
+ * and what it does not help is told soon. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -136,7 +136,7 @@ static void opening_says_what_it_waits_for(void **state)
 	setup_end(&setup);
 }
 
-/* --- What waiting does not mend. --- */
+/* --- What waiting does not help. --- */
 
 /* A client that would wait for very long. */
 static struct gw_client_options patient(const struct cluster *cluster)

@@ -27,7 +27,7 @@ static void compare_epochs(const struct gw_client_options *options, const uint64
 		assert_true(got[b] == expected[b]);
 }
 
-/* One part mapped, the other one far away; whoever asks for one way gets it or hears why not. */
+/* One part mapped, the other one far away; a client that asks for one way gets it, or an error that says why not. */
 static void some_are_mapped(void **state)
 {
 	(void)state;

@@ -102,7 +102,7 @@ static void statuses_that_are_no_answers_are_not_believed(void **state)
 struct stranger {
 	int listen_fd;
 	char text[64];
-	const void *says; /* to whoever connects, after it has said something */
+	const void *says; /* to each client that connects, after it has said something */
 	size_t bytes;
 	pthread_t thread;
 };

@@ -1,4 +1,4 @@
-/* How clients choose between TCP and RDMA, and what they do when RDMA is lost in the midst of an epoch: the epoch's
+/* How clients choose between TCP and RDMA, and what they do when RDMA is lost within an epoch: the epoch's
  * bytes are the standalone client's whatever happens. Needs an RDMA device, and is skipped where there is none. */
 #include <setjmp.h>
 #include <stdarg.h>

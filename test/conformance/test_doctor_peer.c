@@ -106,7 +106,7 @@ static void a_small_region_is_read_whole(void **state)
 	gw_bed_end(&bed);
 }
 
-/* A server that stops in the midst of it keeps nobody longer than the deadline; one-sided reads go on without it. */
+/* A server that stops halfway keeps nobody longer than the deadline; one-sided reads go on without it. */
 static void a_silent_server_ends_at_the_deadline(void **state)
 {
 	const struct bed_kind *kind = *state;
@@ -250,7 +250,7 @@ static void both_ways_read_the_same(void **state)
 	ask(&asking, "127.0.0.1", twin.bed.address.port);
 	asking.peers.insecure = false;
 	gw_doctor_ask(&asking.doctor, &asking.peers);
-	doctor_has(answer(&asking, "tcp", GW_DOCTOR_NOTE, "no key to prove")->mend, "--insecure");
+	doctor_has(answer(&asking, "tcp", GW_DOCTOR_NOTE, "no key to prove")->fix, "--insecure");
 	answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport");
 	gw_doctor_free(&asking.doctor);
 	twin_end(&twin);
@@ -297,7 +297,7 @@ static void a_key_is_needed(void **state)
 	asking.peers.key = (const uint8_t *)"another key, as long";
 	asking.peers.key_bytes = 20;
 	gw_doctor_ask(&asking.doctor, &asking.peers);
-	doctor_has(answer(&asking, "tcp", GW_DOCTOR_NOTE, "key")->mend, "--key-file");
+	doctor_has(answer(&asking, "tcp", GW_DOCTOR_NOTE, "key")->fix, "--key-file");
 	answer(&asking, "shm", GW_DOCTOR_NOTE, "not tried");
 	answer(&asking, "", GW_DOCTOR_PROBLEM, "reached by no transport");
 	gw_doctor_free(&asking.doctor);

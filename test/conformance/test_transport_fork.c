@@ -1,4 +1,4 @@
-/* Forks, over every backend: a child that was forked in the midst of what another thread does has the library as a new
+/* Forks, over every backend: a child that was forked while another thread is at work has the library as a new
  * process has it, and a connection or a listener that is closed has ended though a child holds its descriptor. */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* A TCP server and sockets that have proved nothing, or do not read what they asked for: they cost little, they shut
- * nobody out, and whoever is turned away hears why. Both drivers. */
+ * nobody out, and a client that is turned away is told why. Both drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "core/base/alloc.h"
 #include "test/support/rude.h"
 
-/* Far more sockets that say nothing, or a hello and no proof, than the server bears: whoever proves itself gets in
- * while they are all there, and only such count as connections. The oldest go. */
+/* Far more sockets that say nothing, or a hello and no proof, than the server bears: a client that proves itself gets
+ * in while they are all there, and only such count as connections. The oldest go. */
 static void a_flood_of_strangers(void **state)
 {
 	enum { FLOOD = 200, KEPT = 8 };

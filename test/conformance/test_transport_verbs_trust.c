@@ -164,16 +164,16 @@ static void refused_keys(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 1 << 20);
-	for (int anew = 0; anew < 2; anew++) {
+	for (int again = 0; again < 2; again++) {
 		gw_bed_pause(&one.bed);
-		if (anew)
+		if (again)
 			one.bed.service->regions[0].generation += 2;
 		refuse_key(&one, true);
 		gw_bed_resume(&one.bed);
 		struct gw_span span = {0, 0, 1 << 20};
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
-		gw_one_expect_failure(&one, &set, anew ? GW_STALE : GW_PEER_LOST);
+		gw_one_expect_failure(&one, &set, again ? GW_STALE : GW_PEER_LOST);
 		gw_bed_pause(&one.bed);
 		refuse_key(&one, false);
 		gw_bed_resume(&one.bed);

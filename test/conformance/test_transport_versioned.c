@@ -1,4 +1,4 @@
-/* Rows that change, one suite over every backend: whoever reads while others write gets whole rows, old or new, or is
+/* Rows that change, one suite over every backend: a reader gets, while others write, whole rows, old or new, or is
  * told which ones are not there; what is no whole row is refused; a write that was acknowledged is seen.
  *
  * A row's payload is a number and bytes that follow from it, so that a row that is put together from two writes shows.

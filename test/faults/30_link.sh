@@ -2,7 +2,7 @@
 # The link goes down in mid-epoch: up again it costs no batch; down for good it is an error by name at the deadline.
 #
 # Soft-RoCE of Linux 6.1 may receive nothing any more once its interface has been down, and retries for ever, so that
-# only silence tells: the client goes on over TCP, and the devices are made anew for the scenarios that follow.
+# only silence tells: the client goes on over TCP, and the devices are made again for the scenarios that follow.
 # shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all
@@ -18,6 +18,6 @@ trained "a link that goes down and up, at either host, costs no batch"
 train --timeout 3000 --reconnect 3000
 on_a 'ip link set eth0 down'
 gives_up 'server 10\.0\.3\.1:7000: ' "a link that stays down is an error by name"
-on_a 'ip link set eth0 up; ends KILL; device_away; device_back' || not_ok "the other host's device is made anew"
+on_a 'ip link set eth0 up; ends KILL; device_away; device_back' || not_ok "the other host's device is made again"
 ends KILL
-if ! { device_away && device_back; }; then not_ok "the device is made anew"; fi
+if ! { device_away && device_back; }; then not_ok "the device is made again"; fi

@@ -5,8 +5,9 @@
  *   with servers:     epochs from them, each the same, until a file appears -> the epoch in progress comes to its end
  *                     accidents on the way: its own queue pairs broken, a child forked (test/support/rdma.h, forked.h)
  *
- * Notes its progress in a file after every batch, so that whoever watches knows that something happens in mid-epoch.
- * Status 1: a batch differs or failed, with one line that says which, how long it had been waited for, and why.
+ * Notes its progress in a file after every batch, so that the script that watches knows that something happens in
+ * mid-epoch. Status 1: a batch differs or failed, with one line that says which, how long it had been waited for, and
+ * why.
  */
 #include <inttypes.h>
 #include <stdio.h>

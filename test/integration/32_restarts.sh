@@ -49,7 +49,7 @@ stream() {
 	started+=($!)
 	go_on
 }
-# go_on: the epoch goes on for a while and is held, in the midst of a batch.
+# go_on: the epoch goes on for a while and is held, within a batch.
 go_on() {
 	echo "pass 200000" >&6
 	says held

@@ -23,8 +23,8 @@ finds() {
 		names = {}
 		for x in report["findings"]:
 		    assert x["section"] and x["name"] and x["value"], x
-		    assert x["status"] in order and isinstance(x["costs"], str) and isinstance(x["mend"], str), x
-		    assert x["status"] != "ok" or x["costs"] == x["mend"] == "", x
+		    assert x["status"] in order and isinstance(x["costs"], str) and isinstance(x["fix"], str), x
+		    assert x["status"] != "ok" or x["costs"] == x["fix"] == "", x
 		    names[x["name"]] = {**x, **x.get("figures", {})}
 		assert len(names) == len(report["findings"]), "two findings of one name"
 		assert report["status"] == max((x["status"] for x in report["findings"]), key=order.index)
@@ -45,7 +45,7 @@ finds "this host" 0 '
 	f("tcp")["range_cost_constant"] == 64
 	all(name in names for name in ("locked memory", "io_uring", "open files", "sealed memory", "NUMA nodes"))
 	not any(x["section"] == "servers" for x in names.values())'
-finds "more memory than any host has" 1 'f("memory")["status"] == "problem" and f("memory")["mend"]' --bytes 1000Ti
+finds "more memory than any host has" 1 'f("memory")["status"] == "problem" and f("memory")["fix"]' --bytes 1000Ti
 finds "a little memory" 0 'f("memory")["status"] == "ok"' --bytes 1Mi
 if "$GRAPHWIRE" doctor >out 2>err && grep -qE '^  (ok|note|warning) +memory ' out &&
 	tail -n 1 out | grep -qE '^0 problems, [0-9]+ warnings?, [0-9]+ notes?$' && [ ! -s err ]; then
@@ -100,7 +100,7 @@ finds "a server by TCP and mapped, its key found" 0 '
 stop
 finds "a server that is gone" 1 '
 	"refused" in f(a + " tcp")["value"] and "not tried" in f(a + " shm")["value"]
-	f(a)["status"] == "problem" and f(a)["mend"]' --server "$address" "${quick[@]}"
+	f(a)["status"] == "problem" and f(a)["fix"]' --server "$address" "${quick[@]}"
 
 serve --key-file good.key --transport tcp
 rm -rf "$XDG_RUNTIME_DIR/graphwire"
@@ -113,7 +113,7 @@ else
 	ok "the doctor makes no runtime folder"
 fi
 finds "a wrong key" 1 '
-	"key" in f(a + " tcp")["value"] and "--key-file" in f(a + " tcp")["mend"]
+	"key" in f(a + " tcp")["value"] and "--key-file" in f(a + " tcp")["fix"]
 	f(a)["status"] == "problem"' --server "$address" --key-file wrong.key "${quick[@]}"
 finds "no key" 1 '"key" in f(a + " tcp")["value"]' --server "$address" "${quick[@]}"
 finds "a transport that is asked for and is not there" 1 'f(a + " shm")["status"] == "problem"' \

@@ -145,8 +145,8 @@ static void check_finding(const struct gw_doctor_finding *finding)
 	check_text(finding->name);
 	check_text(finding->value);
 	check_text(finding->costs);
-	check_text(finding->mend);
-	if (finding->status == GW_DOCTOR_OK && (finding->costs[0] || finding->mend[0]))
+	check_text(finding->fix);
+	if (finding->status == GW_DOCTOR_OK && (finding->costs[0] || finding->fix[0]))
 		fail_msg("%s is ok, and costs something: %s", finding->name, finding->costs);
 	if (finding->status >= GW_DOCTOR_WARNING && !finding->costs[0])
 		fail_msg("%s is no warning, for it costs nothing", finding->name);

@@ -1,4 +1,4 @@
-/* Files of a part, to be damaged and mended, and what opening it says then. All fail the test when they cannot. */
+/* Files of a part, to be damaged and repaired, and what opening it says then. All fail the test when they cannot. */
 #ifndef GW_TEST_PART_FILES_H
 #define GW_TEST_PART_FILES_H
 

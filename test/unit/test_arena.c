@@ -124,7 +124,7 @@ static void test_shared_is_shared(void **state)
 	assert_ptr_not_equal(view, MAP_FAILED);
 	assert_string_equal((char *)view + 2 * MIB + 17, "graph");
 	munmap(view, gw_arena_bytes(arena));
-	assert_int_not_equal(fcntl(gw_arena_fd(arena), F_GET_SEALS), -1); /* whoever shares it will seal it */
+	assert_int_not_equal(fcntl(gw_arena_fd(arena), F_GET_SEALS), -1); /* those who share it seal it */
 	assert_int_equal(fcntl(gw_arena_fd(arena), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	gw_arena_destroy(arena);
 }

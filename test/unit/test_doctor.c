@@ -33,19 +33,19 @@ static int end(void **state)
 	return 0;
 }
 
-/* Runs the checks and looks at one finding. mend: part of it; NULL: none. */
+/* Runs the checks and looks at one finding. fix: part of it; NULL: none. */
 static const struct gw_doctor_finding *expect(struct doctor_host *host, const char *name, enum gw_doctor_status status,
-					      const char *value, const char *mend)
+					      const char *value, const char *fix)
 {
 	doctor_host_check(host);
 	const struct gw_doctor_finding *finding = doctor_find(&host->doctor, name);
 	if (finding->status != status)
 		fail_msg("%s: status %d, not %d: %s", name, finding->status, status, finding->value);
 	doctor_has(finding->value, value);
-	if (mend)
-		doctor_has(finding->mend, mend);
+	if (fix)
+		doctor_has(finding->fix, fix);
 	else
-		assert_string_equal(finding->mend, "");
+		assert_string_equal(finding->fix, "");
 	return finding;
 }
 
@@ -302,7 +302,7 @@ static int look_at_closed_files(void *context)
 	gw_doctor_host(&host->doctor);
 	const struct gw_doctor_finding *finding = doctor_find(&host->doctor, "/dev/infiniband");
 	return finding->status == GW_DOCTOR_WARNING && strstr(finding->value, "uverbs0 (closed to you)") &&
-			       !strstr(finding->value, "rdma_cm (closed") && strstr(finding->mend, "chmod 0666")
+			       !strstr(finding->value, "rdma_cm (closed") && strstr(finding->fix, "chmod 0666")
 		       ? 0
 		       : 1;
 }
@@ -478,7 +478,7 @@ static int look_without_sealing(void *context)
 	host->doctor.count = 0;
 	gw_doctor_host(&host->doctor);
 	const struct gw_doctor_finding *finding = doctor_find(&host->doctor, "sealed memory");
-	return finding->status == GW_DOCTOR_WARNING && finding->costs[0] && finding->mend[0] ? 0 : 1;
+	return finding->status == GW_DOCTOR_WARNING && finding->costs[0] && finding->fix[0] ? 0 : 1;
 }
 
 static void memory_that_cannot_be_sealed(void **state)

@@ -61,7 +61,7 @@ static void json_says_what_was_found(void **state)
 		gw_doctor_value(finding, "a \"value\" \\ of %d", i);
 		gw_doctor_value(finding, ", and more");
 		gw_doctor_costs(finding, "costs %d", i);
-		gw_doctor_mend(finding, "sudo mend '%d'", i);
+		gw_doctor_fix(finding, "sudo fix '%d'", i);
 		if (i % 3 == 0) {
 			gw_doctor_figure(finding, "number", i + 0.5);
 			gw_doctor_figure(finding, "none", NAN);
@@ -83,8 +83,8 @@ static void json_says_what_was_found(void **state)
 		assert_string_equal(string_of(finding, "status"), words[i % 4]);
 		snprintf(expected, sizeof(expected), "a \"value\" \\ of %d, and more", i);
 		assert_string_equal(string_of(finding, "value"), expected);
-		snprintf(expected, sizeof(expected), "sudo mend '%d'", i);
-		assert_string_equal(string_of(finding, "mend"), expected);
+		snprintf(expected, sizeof(expected), "sudo fix '%d'", i);
+		assert_string_equal(string_of(finding, "fix"), expected);
 		const json_t *figures = json_object_get(finding, "figures");
 		assert_int_equal(figures != NULL, i % 3 == 0);
 		if (figures) {
@@ -108,7 +108,7 @@ static void texts_are_cut_and_plain(void **state)
 	for (int i = 0; i < 3; i++) {
 		gw_doctor_value(finding, "\xff\n\t%s", i ? big : "");
 		gw_doctor_costs(finding, "%s", big);
-		gw_doctor_mend(finding, "%s", big);
+		gw_doctor_fix(finding, "%s", big);
 	}
 	for (int i = 0; i < 3 * GW_DOCTOR_FIGURES_MAX; i++)
 		gw_doctor_figure(finding, "figure", i);

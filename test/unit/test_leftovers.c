@@ -227,7 +227,7 @@ static void test_no_descriptors(void **state)
 				_exit(result == GW_LIMIT && strstr(gw_last_error(), "ulimit -n") ? 0 : 2);
 			if (gw_staging_mkdir(staging, "part0/edge/a__b__c/out"))
 				_exit(3);
-			while (dup(0) >= 0) /* whoever else opens files */
+			while (dup(0) >= 0) /* as other users of descriptors would */
 				;
 			gw_staging_abort(staging);
 			_exit(0);

@@ -226,7 +226,7 @@ static void test_damaged_files(void **state)
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 	for (uint32_t i = 0; i < meta->parts[0].count; i++)
 		damage(meta, fixture.folder, &meta->parts[0].arrays[i]);
-	part_open(meta, 0, false, &part); /* all mended again */
+	part_open(meta, 0, false, &part); /* all repaired */
 	gw_part_close(part);
 	gw_meta_destroy(meta);
 	gw_fixture_end(&fixture);

@@ -93,7 +93,7 @@ static void a_thread_goes_where_the_memory_is(void **state)
 	expect(GW_SERVER_PIN_NODE, 9, 0, "0-15", "0-3,8-11");
 }
 
-/* A host of one node, and one that does not tell: a thread shares all processors with whoever else is there. */
+/* A host of one node, and one that does not tell: a thread shares all processors with all others. */
 static void a_thread_of_a_small_host_stays_where_it_is(void **state)
 {
 	(void)state;

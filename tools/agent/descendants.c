@@ -53,7 +53,7 @@ static size_t kin_list(struct kin *all)
 	return count;
 }
 
-/* Marks whoever has a marked parent, until nothing changes; returns how many there are. */
+/* Marks processes with a marked parent, until nothing changes; returns how many there are. */
 static int kin_mark(struct kin *all, size_t count)
 {
 	int found = 0;

@@ -1,4 +1,4 @@
-/* graphwire doctor: what this host has for Graphwire, what that costs, and how it is mended.
+/* graphwire doctor: what this host has for Graphwire, what that costs, and how it is fixed.
  *
  *   trials (io_uring, huge pages, devices) -> the table of checks -> the servers named, by every transport -> a report
  *
@@ -50,8 +50,8 @@ void gw_doctor_transports(struct gw_doctor *doctor)
 		if (gw_transport_find(names[i], &transport)) {
 			gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 			gw_doctor_value(finding, "%s", gw_last_error());
-			gw_doctor_mend(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset "
-						"release && cmake --build --preset release");
+			gw_doctor_fix(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset "
+					       "release && cmake --build --preset release");
 			continue;
 		}
 		gw_doctor_value(finding, "built in; a range counts as %u bytes besides its own",
@@ -135,7 +135,7 @@ static const char doc[] =
 	"\v\"ok\": as it should be. \"note\": worth knowing, or not known. \"warning\": it costs speed. \"problem\": "
 	"it "
 	"stops what was asked for. With --json: {\"status\", \"findings\": [{\"section\", \"name\", \"status\", "
-	"\"value\", \"costs\", \"mend\", \"figures\"}]}.\n\n"
+	"\"value\", \"costs\", \"fix\", \"figures\"}]}.\n\n"
 	"Exit status: 0 no problem, 1 a problem (a server that no transport reaches, memory that does not suffice), 2 "
 	"bad options.";
 

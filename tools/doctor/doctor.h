@@ -38,7 +38,7 @@ struct gw_doctor_finding {
 	enum gw_doctor_status status;
 	char value[GW_DOCTOR_TEXT_MAX];
 	char costs[GW_DOCTOR_TEXT_MAX]; /* "" where it costs nothing */
-	char mend[GW_DOCTOR_TEXT_MAX];  /* the command that mends it; "" where there is none */
+	char fix[GW_DOCTOR_TEXT_MAX];   /* the command that fixes it; "" where there is none */
 	struct gw_doctor_figure {
 		const char *name;
 		double value;
@@ -68,7 +68,7 @@ struct gw_doctor_finding *gw_doctor_find(struct gw_doctor *doctor, enum gw_docto
 /* Each adds to its text, which is cut where it is full; all but printable ASCII becomes '?'. */
 void gw_doctor_value(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gw_doctor_costs(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void gw_doctor_mend(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gw_doctor_fix(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gw_doctor_figure(struct gw_doctor_finding *finding, const char *name, double value);
 /* The status becomes this one, unless it is worse already. */
 void gw_doctor_raise(struct gw_doctor_finding *finding, enum gw_doctor_status status);

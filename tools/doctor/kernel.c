@@ -107,20 +107,20 @@ void gw_doctor_io_uring(struct gw_doctor *doctor)
 	if (!error) {
 		gw_doctor_value(finding, "works, without registered buffers");
 		gw_doctor_costs(finding, "loading a part maps its pages for every read");
-		gw_doctor_mend(finding, "ulimit -l unlimited");
+		gw_doctor_fix(finding, "ulimit -l unlimited");
 		return;
 	}
 	gw_doctor_value(finding, "refused: %s", strerror_r(error, text, sizeof(text)));
 	gw_doctor_costs(finding,
 			"TCP runs on epoll, which takes about a tenth more time a row, and parts load by pread");
 	if (error == ENOMEM)
-		gw_doctor_mend(finding, "ulimit -l unlimited");
+		gw_doctor_fix(finding, "ulimit -l unlimited");
 	else if (error == ENOSYS)
-		gw_doctor_mend(finding, "a kernel with CONFIG_IO_URING, or a container whose seccomp profile allows it "
-					"(docker run --security-opt seccomp=unconfined)");
+		gw_doctor_fix(finding, "a kernel with CONFIG_IO_URING, or a container whose seccomp profile allows it "
+				       "(docker run --security-opt seccomp=unconfined)");
 	else
-		gw_doctor_mend(finding, "sudo sysctl -w kernel.io_uring_disabled=0 (a container: docker run "
-					"--security-opt seccomp=unconfined, or a profile that allows it)");
+		gw_doctor_fix(finding, "sudo sysctl -w kernel.io_uring_disabled=0 (a container: docker run "
+				       "--security-opt seccomp=unconfined, or a profile that allows it)");
 }
 
 void gw_doctor_io_uring_switch(struct gw_doctor *doctor)
@@ -140,7 +140,7 @@ void gw_doctor_io_uring_switch(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, works ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "TCP runs on epoll and parts load by pread for %s",
 			value == 1 ? "all others" : "everybody");
-	gw_doctor_mend(finding, "sudo sysctl -w kernel.io_uring_disabled=0");
+	gw_doctor_fix(finding, "sudo sysctl -w kernel.io_uring_disabled=0");
 }
 
 void gw_doctor_seccomp(struct gw_doctor *doctor)
@@ -214,8 +214,8 @@ void gw_doctor_sealed(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_value(finding, "%s: %s", failed, strerror_r(error, text, sizeof(text)));
 	gw_doctor_costs(finding, "clients on a server's host read over TCP");
-	gw_doctor_mend(finding, "%s",
-		       error == EINVAL ? "a kernel of version 5.1 or later"
-				       : "mount -t proc proc /proc in the container, and a seccomp profile that "
-					 "allows memfd_create and fcntl");
+	gw_doctor_fix(finding, "%s",
+		      error == EINVAL ? "a kernel of version 5.1 or later"
+				      : "mount -t proc proc /proc in the container, and a seccomp profile that "
+					"allows memfd_create and fcntl");
 }

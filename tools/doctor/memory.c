@@ -42,13 +42,13 @@ void gw_doctor_memory(struct gw_doctor *doctor)
 	gw_doctor_costs(finding, "%s do not fit: loading them is refused",
 			gw_text_bytes(wanted, (double)doctor->bytes));
 	if (group)
-		gw_doctor_mend(finding,
-			       "sudo systemctl set-property UNIT MemoryMax=%llu (a container: docker update "
-			       "--memory %llu NAME); or more parts",
-			       (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available),
-			       (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available));
+		gw_doctor_fix(finding,
+			      "sudo systemctl set-property UNIT MemoryMax=%llu (a container: docker update "
+			      "--memory %llu NAME); or more parts",
+			      (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available),
+			      (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available));
 	else
-		gw_doctor_mend(finding, "graphwire partition GRAPH --num-parts MORE --out parts/");
+		gw_doctor_fix(finding, "graphwire partition GRAPH --num-parts MORE --out parts/");
 }
 
 /* Whether the limit binds this process: by trial where that was made; else by what the kernel grants it. */
@@ -86,12 +86,11 @@ void gw_doctor_locked(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, gw_doctor_device_names(doctor, &devices) ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
 	gw_doctor_costs(finding, "servers cannot register their part for RDMA, and clients copy every row once more");
 	if (hard == UINT64_MAX)
-		gw_doctor_mend(finding, "ulimit -l unlimited");
+		gw_doctor_fix(finding, "ulimit -l unlimited");
 	else
-		gw_doctor_mend(
-			finding,
-			"echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/graphwire.conf, then log "
-			"in again (systemd: LimitMEMLOCK=infinity; docker run --ulimit memlock=-1)");
+		gw_doctor_fix(finding,
+			      "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/graphwire.conf, then log "
+			      "in again (systemd: LimitMEMLOCK=infinity; docker run --ulimit memlock=-1)");
 }
 
 /* --- Pages. --- */
@@ -125,11 +124,11 @@ static void judge_pool(const struct gw_doctor *doctor, struct gw_doctor_finding 
 	}
 	if (!transparent || doctor->bytes) {
 		uint64_t more = doctor->bytes ? wanted - (uint64_t)free : PAGES_UNASKED;
-		gw_doctor_mend(finding,
-			       "echo %llu | sudo tee "
-			       "/sys/devices/system/node/node%u/hugepages/hugepages-2048kB/nr_hugepages (%s more)",
-			       (unsigned long long)((uint64_t)total + more), node,
-			       gw_text_bytes(bytes, (double)(more * GW_HUGETLB_BYTES)));
+		gw_doctor_fix(finding,
+			      "echo %llu | sudo tee "
+			      "/sys/devices/system/node/node%u/hugepages/hugepages-2048kB/nr_hugepages (%s more)",
+			      (unsigned long long)((uint64_t)total + more), node,
+			      gw_text_bytes(bytes, (double)(more * GW_HUGETLB_BYTES)));
 	}
 }
 
@@ -186,7 +185,7 @@ void gw_doctor_transparent(struct gw_doctor *doctor)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "without a pool of huge pages: random rows at about half speed");
-	gw_doctor_mend(finding, "echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled");
+	gw_doctor_fix(finding, "echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
 /* --- What is granted. --- */
@@ -204,7 +203,7 @@ void gw_doctor_overcommit(struct gw_doctor *doctor)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "a part may be refused though memory is free: what is reserved counts as taken");
-	gw_doctor_mend(finding, "sudo sysctl -w vm.overcommit_memory=0");
+	gw_doctor_fix(finding, "sudo sysctl -w vm.overcommit_memory=0");
 }
 
 void gw_doctor_address_space(struct gw_doctor *doctor)
@@ -221,11 +220,10 @@ void gw_doctor_address_space(struct gw_doctor *doctor)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "parts and mapped memory above it are refused");
-	gw_doctor_mend(finding,
-		       hard == UINT64_MAX
-			       ? "ulimit -v unlimited"
-			       : "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, "
-				 "then log in again");
+	gw_doctor_fix(finding, hard == UINT64_MAX
+				       ? "ulimit -v unlimited"
+				       : "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, "
+					 "then log in again");
 }
 
 void gw_doctor_open_files(struct gw_doctor *doctor)
@@ -248,9 +246,9 @@ void gw_doctor_open_files(struct gw_doctor *doctor)
 	gw_doctor_costs(finding,
 			"a client takes a descriptor for each thread and server, a server one for each client");
 	if (hard >= OPEN_FILES_MIN)
-		gw_doctor_mend(finding, "ulimit -n %u", OPEN_FILES_MIN);
+		gw_doctor_fix(finding, "ulimit -n %u", OPEN_FILES_MIN);
 	else
-		gw_doctor_mend(finding,
-			       "echo '* - nofile 65536' | sudo tee /etc/security/limits.d/graphwire-files.conf, then "
-			       "log in again (systemd: LimitNOFILE=65536; docker run --ulimit nofile=65536)");
+		gw_doctor_fix(finding,
+			      "echo '* - nofile 65536' | sudo tee /etc/security/limits.d/graphwire-files.conf, then "
+			      "log in again (systemd: LimitNOFILE=65536; docker run --ulimit nofile=65536)");
 }

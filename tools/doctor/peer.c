@@ -90,12 +90,12 @@ static void judge_unreached(const struct peer *peer, enum way way, gw_status sta
 		gw_doctor_costs(finding, "nothing, if the server is on another host or another user's");
 	}
 	if (status == GW_REFUSED)
-		gw_doctor_mend(finding, "graphwire doctor --server %s --key-file FILE, the one that the server has%s",
-			       peer->text, peer->peers->key ? "" : "; --insecure, if it is to have none");
+		gw_doctor_fix(finding, "graphwire doctor --server %s --key-file FILE, the one that the server has%s",
+			      peer->text, peer->peers->key ? "" : "; --insecure, if it is to have none");
 	if (way != BY_VERBS || mapped || !gw_doctor_device_names(peer->doctor, &devices))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-	gw_doctor_mend(finding, "%sgraphwire doctor, on the server's host", finding->mend[0] ? "; " : "");
+	gw_doctor_fix(finding, "%sgraphwire doctor, on the server's host", finding->fix[0] ? "; " : "");
 }
 
 static void tell_unreached(const struct peer *peer, enum way way, gw_status status, const char *reason)
@@ -129,7 +129,7 @@ static bool judge_identity(struct peer *peer, enum way way, struct gw_doctor_fin
 	gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
 	gw_doctor_value(finding, "another server than over %s, or it has restarted meanwhile; ", peer->first);
 	gw_doctor_costs(finding, "clients cannot tell which of the two they read from");
-	gw_doctor_mend(finding, "graphwire stat %s", peer->text);
+	gw_doctor_fix(finding, "graphwire stat %s", peer->text);
 	return false;
 }
 
@@ -145,7 +145,7 @@ static bool judge_sample(struct peer *peer, struct gw_doctor_finding *finding, u
 		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
 		gw_doctor_value(finding, "; other bytes than over %s", peer->first);
 		gw_doctor_costs(finding, "wrong rows: do not train over it");
-		gw_doctor_mend(finding, "graphwire epoch --part-config PARTS --servers %s --check", peer->text);
+		gw_doctor_fix(finding, "graphwire epoch --part-config PARTS --servers %s --check", peer->text);
 		return false;
 	}
 	gw_doctor_value(finding, "; %u bytes compared with %s, the same", bytes, peer->first);
@@ -205,7 +205,7 @@ static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reade
 		gw_doctor_raise(finding, is_asked_for(peer, schemes[way]) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
 		gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
-		gw_doctor_mend(finding, "graphwire stat %s, and the server's log", peer->text);
+		gw_doctor_fix(finding, "graphwire stat %s, and the server's log", peer->text);
 		return;
 	}
 	if (empty)
@@ -249,7 +249,7 @@ static void tell_choice(const struct peer *peer)
 	}
 	gw_doctor_value(finding, "reached by no transport");
 	gw_doctor_costs(finding, "its part cannot be read: clients fail");
-	gw_doctor_mend(finding, "graphwire serve --part-config PARTS --part N --listen %s, on its host", peer->text);
+	gw_doctor_fix(finding, "graphwire serve --part-config PARTS --part N --listen %s, on its host", peer->text);
 }
 
 static void ask_server(struct peer *peer)

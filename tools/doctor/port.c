@@ -41,13 +41,13 @@ static void doctor_port_state(struct gw_doctor *doctor, const struct port *port,
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "nothing is read over it");
 	if (port->ethernet)
-		gw_doctor_mend(finding, "sudo ip link set dev %s up (and the cable)",
-			       port->interface[0] ? port->interface : "NETDEV");
+		gw_doctor_fix(finding, "sudo ip link set dev %s up (and the cable)",
+			      port->interface[0] ? port->interface : "NETDEV");
 	else
-		gw_doctor_mend(finding, "%s",
-			       strstr(state, "INIT") ? "sudo apt install opensm && sudo systemctl enable --now opensm "
-						       "(one subnet manager for the network)"
-						     : "the cable: ibstat tells its physical state");
+		gw_doctor_fix(finding, "%s",
+			      strstr(state, "INIT") ? "sudo apt install opensm && sudo systemctl enable --now opensm "
+						      "(one subnet manager for the network)"
+						    : "the cable: ibstat tells its physical state");
 }
 
 static void port_mtu(struct gw_doctor *doctor, const struct port *port)
@@ -73,8 +73,8 @@ static void port_mtu(struct gw_doctor *doctor, const struct port *port)
 			gw_doctor_costs(finding, "rows above %u bytes take more packets, each with its headers",
 					active);
 			if (port->ethernet)
-				gw_doctor_mend(finding, "sudo ip link set dev %s mtu %d (and as much on the switches)",
-					       port->interface[0] ? port->interface : "NETDEV", MTU_FITS);
+				gw_doctor_fix(finding, "sudo ip link set dev %s mtu %d (and as much on the switches)",
+					      port->interface[0] ? port->interface : "NETDEV", MTU_FITS);
 		}
 	}
 	if (interface)
@@ -136,12 +136,12 @@ static void port_gids(struct gw_doctor *doctor, const struct port *port)
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "%s", gids.count ? "" : "none");
 		gw_doctor_costs(finding, "clients find no way over this port: its interface has no IP address");
-		gw_doctor_mend(finding, "sudo ip addr add ADDRESS/24 dev %s", interface);
+		gw_doctor_fix(finding, "sudo ip addr add ADDRESS/24 dev %s", interface);
 	} else if (port->ethernet && !gids.routed) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_costs(finding, "RoCE v1 crosses no router");
-		gw_doctor_mend(finding, "sudo ip addr add ADDRESS/24 dev %s (a device that knows RoCE v2 has it then)",
-			       interface);
+		gw_doctor_fix(finding, "sudo ip addr add ADDRESS/24 dev %s (a device that knows RoCE v2 has it then)",
+			      interface);
 	}
 }
 

@@ -75,12 +75,12 @@ void gw_doctor_modules(struct gw_doctor *doctor)
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "; %u card%s without an RDMA driver", idle, idle == 1 ? "" : "s");
 		gw_doctor_costs(finding, "the cards serve TCP only");
-		gw_doctor_mend(finding, "sudo modprobe -a mlx5_ib ib_uverbs rdma_ucm");
+		gw_doctor_fix(finding, "sudo modprobe -a mlx5_ib ib_uverbs rdma_ucm");
 	} else if (!verbs || !manager) {
 		gw_doctor_raise(finding, any ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
 		gw_doctor_costs(finding, "no program can use RDMA");
-		gw_doctor_mend(finding, "sudo modprobe -a ib_uverbs rdma_ucm (sudo apt install rdma-core loads them at "
-					"every start)");
+		gw_doctor_fix(finding, "sudo modprobe -a ib_uverbs rdma_ucm (sudo apt install rdma-core loads them at "
+				       "every start)");
 	}
 }
 
@@ -103,8 +103,8 @@ void gw_doctor_device_files(struct gw_doctor *doctor)
 		gw_doctor_value(finding, "no such folder");
 		if (any) {
 			gw_doctor_costs(finding, "this process cannot use the RDMA devices of this host");
-			gw_doctor_mend(finding, "sudo modprobe -a ib_uverbs rdma_ucm (a container: docker run "
-						"--device=/dev/infiniband)");
+			gw_doctor_fix(finding, "sudo modprobe -a ib_uverbs rdma_ucm (a container: docker run "
+					       "--device=/dev/infiniband)");
 		}
 		return;
 	}
@@ -125,11 +125,11 @@ void gw_doctor_device_files(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, any ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
 	gw_doctor_costs(finding, "servers are reached over TCP instead of RDMA");
 	if (closed)
-		gw_doctor_mend(finding, "sudo chmod 0666 /dev/infiniband/rdma_cm /dev/infiniband/uverbs* (sudo apt "
-					"install rdma-core does so at every start)");
+		gw_doctor_fix(finding, "sudo chmod 0666 /dev/infiniband/rdma_cm /dev/infiniband/uverbs* (sudo apt "
+				       "install rdma-core does so at every start)");
 	else
-		gw_doctor_mend(finding, "sudo modprobe -a ib_uverbs rdma_ucm (a container: docker run "
-					"--device=/dev/infiniband)");
+		gw_doctor_fix(finding, "sudo modprobe -a ib_uverbs rdma_ucm (a container: docker run "
+				       "--device=/dev/infiniband)");
 }
 
 /* --- A device. --- */
@@ -153,12 +153,12 @@ static void device_itself(struct gw_doctor *doctor, const char *device)
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "; libibverbs does not know it");
 		gw_doctor_costs(finding, "it cannot be used");
-		gw_doctor_mend(finding, "sudo apt install ibverbs-providers");
+		gw_doctor_fix(finding, "sudo apt install ibverbs-providers");
 	} else if (report->error) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "; it cannot be opened: %s", strerror_r(report->error, text, sizeof(text)));
 		gw_doctor_costs(finding, "it cannot be used");
-		gw_doctor_mend(finding, "ibv_devinfo -d %s", device);
+		gw_doctor_fix(finding, "ibv_devinfo -d %s", device);
 	} else {
 		gw_doctor_value(finding, ", up to %u queue pairs and %u registrations", report->queue_pairs,
 				report->registrations);
@@ -277,8 +277,7 @@ static void device_place(struct gw_doctor *doctor, const char *device)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "every read and every completion crosses between nodes");
-	gw_doctor_mend(finding, "numactl --cpunodebind=%lld --preferred=%lld COMMAND", (long long)node,
-		       (long long)node);
+	gw_doctor_fix(finding, "numactl --cpunodebind=%lld --preferred=%lld COMMAND", (long long)node, (long long)node);
 }
 
 /* The slot: a card in a narrow one moves no more bytes than that. */
@@ -307,11 +306,11 @@ static void no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
 	gw_doctor_value(finding, "%.*s", (int)strcspn(doctor->no_reports, ";"), doctor->no_reports);
 	gw_doctor_costs(finding, "RDMA is not used: servers on other hosts are reached over TCP");
 #ifdef GRAPHWIRE_VERBS
-	gw_doctor_mend(finding, "sudo apt install libibverbs1 librdmacm1 ibverbs-providers%s",
-		       doctor->no_libraries ? "" : "; sudo modprobe -a ib_uverbs rdma_ucm");
+	gw_doctor_fix(finding, "sudo apt install libibverbs1 librdmacm1 ibverbs-providers%s",
+		      doctor->no_libraries ? "" : "; sudo modprobe -a ib_uverbs rdma_ucm");
 #else
-	gw_doctor_mend(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset release && "
-				"cmake --build --preset release");
+	gw_doctor_fix(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset release && "
+			       "cmake --build --preset release");
 #endif
 }
 
@@ -324,8 +323,8 @@ void gw_doctor_devices(struct gw_doctor *doctor)
 		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_NOTE, "devices");
 		gw_doctor_value(finding, "no RDMA device");
 		gw_doctor_costs(finding, "servers on other hosts are reached over TCP");
-		gw_doctor_mend(finding, "sudo modprobe mlx5_ib (or your card's driver); to try RDMA over any network: "
-					"sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV");
+		gw_doctor_fix(finding, "sudo modprobe mlx5_ib (or your card's driver); to try RDMA over any network: "
+				       "sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV");
 		return;
 	}
 	if (doctor->no_reports)

@@ -76,11 +76,11 @@ void gw_doctor_costs(struct gw_doctor_finding *finding, const char *format, ...)
 	va_end(arguments);
 }
 
-void gw_doctor_mend(struct gw_doctor_finding *finding, const char *format, ...)
+void gw_doctor_fix(struct gw_doctor_finding *finding, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	append(finding->mend, sizeof(finding->mend), format, arguments);
+	append(finding->fix, sizeof(finding->fix), format, arguments);
 	va_end(arguments);
 }
 
@@ -129,8 +129,8 @@ static void print_finding(const struct gw_doctor_finding *finding)
 	printf("  %-8s %-28s %s\n", words[finding->status], finding->name, finding->value);
 	if (finding->costs[0])
 		printf("  %-8s   costs: %s\n", "", finding->costs);
-	if (finding->mend[0])
-		printf("  %-8s   mend:  %s\n", "", finding->mend);
+	if (finding->fix[0])
+		printf("  %-8s   fix:   %s\n", "", finding->fix);
 }
 
 void gw_doctor_print(const struct gw_doctor *doctor)
@@ -169,7 +169,7 @@ static json_t *object_of(const struct gw_doctor_finding *finding)
 {
 	json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "section", finding->section, "name", finding->name,
 				   "status", words[finding->status], "value", finding->value, "costs", finding->costs,
-				   "mend", finding->mend);
+				   "fix", finding->fix);
 	if (object && finding->figures[0].name && json_object_set_new(object, "figures", figures_of(finding))) {
 		json_decref(object);
 		return NULL;

@@ -117,8 +117,8 @@ struct tcp_driver;
 
 struct tcp_driver_ops {
 	const char *name;
-	/* spins: whoever runs it looks again and again before it sleeps. GW_UNSUPPORTED where the kernel or its policy
-	 * has no such driver. */
+	/* spins: the thread that runs it polls for a while before it sleeps. GW_UNSUPPORTED where the kernel or its
+	 * policy has no such driver. */
 	gw_status (*open)(bool spins, struct tcp_driver **out);
 	/* After all ios are removed; waits for what is still under way. */
 	void (*shut)(struct tcp_driver *driver);
