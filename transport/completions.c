@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "transport/late_regions.h"
 #include "transport/row_ranges.h"
 
 void gw_completions_begin(struct gw_completions *completions)
@@ -201,8 +202,21 @@ void gw_read_set_torn(struct gw_read_set *set, uint64_t remote, uint64_t local)
 	torn->rows[torn->count++] = (struct gw_torn_row){remote, local};
 }
 
+gw_status gw_check_late(const struct gw_endpoint *endpoint, const struct gw_region *region,
+			struct gw_late_entry **entry)
+{
+	*entry = gw_late_find(endpoint, region->id, region->generation);
+	if (*entry && (*entry)->open)
+		return GW_OK;
+	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not open here, or it was deleted", region->id,
+		       region->generation);
+}
+
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region)
 {
+	struct gw_late_entry *entry;
+	if (region->id >= GW_REGIONS_MAX)
+		return gw_check_late(endpoint, region, &entry);
 	if (region->id >= endpoint->peer.region_count)
 		return gw_fail(GW_RANGE, "region %u; the server has %u", region->id, endpoint->peer.region_count);
 	if (region->generation != endpoint->peer.regions[region->id].generation)

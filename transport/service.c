@@ -28,8 +28,9 @@ gw_status gw_service_create(const struct gw_service_identity *identity, const st
 		return status;
 	}
 	pthread_mutex_init(&service->reads.lock, NULL);
-	limits = limits ? limits : &defaults;
 	service->identity = *identity;
+	gw_service_late_begin(service);
+	limits = limits ? limits : &defaults;
 	service->limits.connections = or_default(limits->connections, 1024);
 	service->limits.unproven = or_default(limits->unproven, 256);
 	service->limits.reply_bytes = limits->reply_bytes ? limits->reply_bytes : 512u << 20;
@@ -45,6 +46,7 @@ void gw_service_destroy(struct gw_service *service)
 	if (!service)
 		return;
 	assert(atomic_load(&service->counts.connections_open) == 0);
+	gw_service_late_end(service);
 	gw_replay_cache_destroy(service->replay_cache);
 	pthread_mutex_destroy(&service->reads.lock);
 	explicit_bzero(service->key, sizeof(service->key));
@@ -71,17 +73,23 @@ static gw_status rows_check(const uint8_t *base, uint64_t bytes, const struct gw
 	return GW_OK;
 }
 
+gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
+				  const struct gw_region_rows *rows)
+{
+	if (slice_bytes & (slice_bytes - 1))
+		return gw_fail(GW_INVALID, "slices of %llu bytes: not a power of two", (unsigned long long)slice_bytes);
+	if (bytes && (!base || (uintptr_t)base + bytes < (uintptr_t)base))
+		return gw_fail(GW_INVALID, "a region of %llu bytes that no memory holds", (unsigned long long)bytes);
+	return rows ? rows_check(base, bytes, rows) : GW_OK;
+}
+
 gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 			    const struct gw_region_rows *rows, uint32_t *region_id)
 {
 	uint32_t id = service->region_count;
 	if (id == GW_REGIONS_MAX)
 		return gw_fail(GW_LIMIT, "more than %d regions", GW_REGIONS_MAX);
-	if (slice_bytes & (slice_bytes - 1))
-		return gw_fail(GW_INVALID, "slices of %llu bytes: not a power of two", (unsigned long long)slice_bytes);
-	if (bytes && (!base || (uintptr_t)base + bytes < (uintptr_t)base))
-		return gw_fail(GW_INVALID, "a region of %llu bytes that no memory holds", (unsigned long long)bytes);
-	gw_status status = rows ? rows_check(base, bytes, rows) : GW_OK;
+	gw_status status = gw_service_region_check(base, bytes, slice_bytes, rows);
 	if (status)
 		return status;
 	service->bases[id] = base ? base : (const uint8_t *)""; /* empty: any address, so that offset 0 is one */

@@ -8,8 +8,9 @@
 #include "core/base/row.h"
 #include "core/base/status.h"
 
-#define GW_REGIONS_MAX 256
-#define GW_OPS_MAX     64
+#define GW_REGIONS_MAX                                                                                                 \
+	256 /* that a hello tells of: one for each array of a part, in a frame that a stranger waits for */
+#define GW_OPS_MAX 64
 
 enum gw_region_kind {
 	GW_REGION_IMMUTABLE, /* never changes while its generation lives */
@@ -20,6 +21,16 @@ enum gw_region_kind {
 struct gw_region_rows {
 	struct gw_row_format format;
 	uint64_t seed; /* of their hashes: no other region's while the server lives */
+};
+
+/* A region as server and client know it: told in the hello, or to who asks. */
+struct gw_region {
+	uint64_t bytes;
+	uint32_t id;
+	uint32_t generation; /* changes when the server loads again; a read of an old one fails with GW_STALE, of
+				 one that was withdrawn with GW_NOT_FOUND */
+	enum gw_region_kind kind;
+	struct gw_region_rows rows; /* versioned */
 };
 
 struct gw_service_limits {            /* exceeding one refuses or closes that client, and no other; 0: the default */
@@ -90,8 +101,33 @@ gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uin
 /* Names the memfd that backs memory, from the memfd's first byte on: regions that lie in it can be mapped by clients of
  * this host (shm), whose listener seals it against new writers, shrinking and growing. The descriptor stays the
  * caller's, open until the service is destroyed. GW_LIMIT: more than GW_MEMORIES_MAX. */
-#define GW_MEMORIES_MAX 16
+#define GW_MEMORIES_MAX 16 /* descriptors of one message, in a hello; late regions bring their own */
 gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uint64_t bytes, int fd);
+
+/* --- Regions that come and go while clients are connected. ---
+ *
+ * A client learns id and generation by a call, and opens the region at its endpoint (gw_endpoint_region_open). No
+ * region had this pair before while the server lives. Any thread. */
+#define GW_LATE_REGIONS_MAX 4096u /* at a time: a place of a table at the server, and of one at each endpoint */
+
+struct gw_late_region {
+	const uint8_t *base;
+	uint64_t bytes, slice_bytes;       /* as of gw_service_expose */
+	const struct gw_region_rows *rows; /* copied; not NULL: what never changes is there from the start */
+	int fd; /* the memfd whose first byte is base's: clients of this host may map it, and it is sealed then; else -1
+		 */
+	/* Nobody reads it any more, on any way: its memory may be used again. Called once, after it was withdrawn or at
+	 * the service's end, by whichever thread was the last: it must neither wait nor work for long. May be NULL. */
+	void (*freed)(void *context);
+	void *context;
+};
+
+/* GW_LIMIT: too many. GW_INVALID as of gw_service_expose. */
+gw_status gw_service_publish(struct gw_service *service, const struct gw_late_region *region, struct gw_region *out);
+/* From here on nobody opens it, and reads of it fail with GW_NOT_FOUND, those of its connections that are about other
+ * regions do not. Clients that map or address its memory are asked to let go; a client that is stopped keeps it until
+ * its connection is gone. Twice is allowed. */
+void gw_service_withdraw(struct gw_service *service, const struct gw_region *region);
 
 /* Sets the handler of an operation (op < GW_OPS_MAX). */
 gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler handler, void *context);

@@ -32,6 +32,44 @@ struct gw_service_upgrade {
 	void *context;
 };
 
+/* A place for a region that comes late: transport/service_late.c. */
+struct gw_late_place {
+	_Atomic uint64_t users;      /* its publication, threads that look at it, clients that hold it */
+	_Atomic uint32_t generation; /* 0: nobody may enter */
+	_Atomic bool withdrawn;      /* and not freed yet */
+	bool published;
+	struct gw_region region; /* this and the rest: for those who use it */
+	struct gw_late_region what;
+	struct gw_late_place *next_free;
+};
+
+/* Who has to tell clients that a region was withdrawn. Called under a lock, by any thread. */
+struct gw_late_watcher {
+	void (*withdrawn)(struct gw_late_watcher *watcher);
+	struct gw_late_watcher *next;
+};
+
+struct gw_service_late {
+	pthread_mutex_t lock;
+	_Atomic(struct gw_late_place *) places; /* GW_LATE_REGIONS_MAX, once there was one */
+	struct gw_late_place *free;
+	uint32_t next_generation;
+	_Atomic uint64_t withdrawals; /* ever */
+	struct gw_late_watcher *watchers;
+};
+
+/* What the client of one connection maps or addresses. The connection's thread's. */
+struct gw_late_hold {
+	struct gw_late_hold *next;
+	struct gw_late_place *place;
+	uint32_t id, generation;
+	bool told; /* to let go */
+};
+struct gw_late_holds {
+	struct gw_late_hold *first;
+	uint64_t seen; /* withdrawals that were looked through */
+};
+
 struct gw_service {
 	struct gw_service_identity identity;
 	struct gw_service_limits limits; /* defaults filled in */
@@ -52,6 +90,7 @@ struct gw_service {
 		void *context;
 	} handlers[GW_OPS_MAX];
 	struct gw_replay_cache *replay_cache;
+	struct gw_service_late late;
 	_Atomic(const struct gw_service_upgrade *) upgrade;
 	struct gw_service_counts counts;
 	struct {
@@ -98,6 +137,27 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 /* Runs the handler of a call, once: its answer in the reply, or status and the text in gw_last_error(). */
 gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
 			   uint32_t thread);
+
+/* GW_INVALID: memory that is no region. */
+gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
+				  const struct gw_region_rows *rows);
+
+/* --- service_late.c --- */
+void gw_service_late_begin(struct gw_service *service);
+void gw_service_late_end(struct gw_service *service); /* after the listeners */
+/* A thread looks at a late region: its memory stays until it leaves. NULL: it is not there (GW_NOT_FOUND). */
+struct gw_late_place *gw_late_enter(struct gw_service *service, uint32_t id, uint32_t generation);
+void gw_late_leave(struct gw_service *service, struct gw_late_place *place);
+/* The client of a connection is given what it needs to read it by itself, until it lets go. GW_NOT_FOUND. */
+gw_status gw_late_hold(struct gw_late_holds *holds, struct gw_service *service, uint32_t id, uint32_t generation,
+		       struct gw_late_place **out);
+void gw_late_release(struct gw_late_holds *holds, struct gw_service *service, uint32_t id, uint32_t generation);
+void gw_late_holds_end(struct gw_late_holds *holds, struct gw_service *service);
+/* One that the client is to be asked to let go, each once; false: none. */
+bool gw_late_withdrawn(struct gw_late_holds *holds, const struct gw_service *service, uint32_t *id,
+		       uint32_t *generation);
+void gw_late_watch(struct gw_service *service, struct gw_late_watcher *watcher);
+void gw_late_unwatch(struct gw_service *service, struct gw_late_watcher *watcher); /* twice is allowed */
 
 /* --- reply.c --- */
 

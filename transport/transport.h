@@ -109,15 +109,6 @@ struct gw_connect_options {
 				    lost; 0: 30 s */
 };
 
-/* A region as a client knows it: from the server's hello. */
-struct gw_region {
-	uint64_t bytes;
-	uint32_t id;
-	uint32_t generation; /* changes when the server loads again; a read of an old one fails with GW_STALE */
-	enum gw_region_kind kind;
-	struct gw_region_rows rows; /* versioned */
-};
-
 /* Who answered: valid while the endpoint is open. */
 struct gw_peer {
 	uint64_t graph_id, incarnation;
@@ -198,6 +189,13 @@ struct gw_transport {
 	 * comes. The server may run it all the same. Already complete: nothing happens. */
 	void (*request_cancel)(struct gw_endpoint *endpoint, const void *cookie);
 
+	/* Asks the server for a region that it published after the hello; its id and generation were learned by a call.
+	 * The completion with the cookie tells: GW_OK, and gw_endpoint_region has it; GW_NOT_FOUND: it was withdrawn,
+	 * or never was; GW_UNSUPPORTED: not to be had over this transport; GW_PEER_LOST, GW_NO_MEMORY. One that is open
+	 * already is told so. It stays open until it is withdrawn, which reads tell (GW_NOT_FOUND); then the endpoint
+	 * lets go of its memory by itself, while it is polled. GW_AGAIN: no room now. */
+	gw_status (*region_open)(struct gw_endpoint *endpoint, uint32_t id, uint32_t generation, void *cookie);
+
 	/* The region's memory where this process can address it (memory, shm), else NULL; NULL for a versioned one,
 	 * whose readers must know how. Valid while the endpoint is open. */
 	const uint8_t *(*map)(struct gw_endpoint *endpoint, const struct gw_region *region);
@@ -236,12 +234,20 @@ struct gw_transport {
 	void (*listener_free)(struct gw_listener *listener);
 };
 
+/* Regions that an endpoint asked for after its hello: transport/late_regions.h. */
+struct gw_late_entry;
+struct gw_late_table {
+	struct gw_late_entry **entries;
+	uint32_t count;
+};
+
 /* What every backend's objects begin with, so that dispatch is one indirect call. */
 struct gw_endpoint {
 	const struct gw_transport *transport;
 	struct gw_poll_group *group;
 	enum gw_endpoint_state state;
 	struct gw_peer peer;
+	struct gw_late_table late;
 };
 
 struct gw_buffer {
@@ -340,6 +346,15 @@ static inline void gw_endpoint_request_cancel(struct gw_endpoint *endpoint, cons
 {
 	endpoint->transport->request_cancel(endpoint, cookie);
 }
+
+static inline gw_status gw_endpoint_region_open(struct gw_endpoint *endpoint, uint32_t id, uint32_t generation,
+						void *cookie)
+{
+	return endpoint->transport->region_open(endpoint, id, generation, cookie);
+}
+
+/* A region that the endpoint may read; NULL: it was not opened, or was withdrawn. Valid until the next poll. */
+const struct gw_region *gw_endpoint_region(const struct gw_endpoint *endpoint, uint32_t id, uint32_t generation);
 
 static inline const uint8_t *gw_endpoint_map(struct gw_endpoint *endpoint, const struct gw_region *region)
 {

@@ -60,6 +60,7 @@ const struct gw_transport gw_transport_verbs = {
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
 	.request_cancel = gw_tcp_request_cancel,
+	.region_open = gw_tcp_region_open,
 	.map = scripted_map,
 	.poll = gw_tcp_poll,
 	.busy = gw_tcp_busy,

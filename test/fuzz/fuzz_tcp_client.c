@@ -7,7 +7,7 @@
 #include "test/fuzz/fuzz_driver.h"
 #include "transport/tcp/client.h"
 
-#define QUESTIONS 9
+#define QUESTIONS 10
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -82,6 +82,7 @@ static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct 
 	gw_tcp_request(endpoint, 1, 7, NULL, 0, GW_NO_DEADLINE, NULL);
 	gw_tcp_readv(endpoint, &sets[5], region, &buffers[5], apart, 2, true);
 	gw_tcp_gather(endpoint, &sets[6], &endpoint->peer.regions[1], &buffers[6], &versioned, 16, true);
+	gw_tcp_region_open(endpoint, GW_REGIONS_MAX + 3, 5, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

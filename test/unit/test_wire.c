@@ -187,6 +187,10 @@ static const struct limits {
 	{WIRE_PONG, false, 0, 0},
 	{WIRE_MEMORY, false, 8, 8 + 8 * 16 + 16 * 256},
 	{WIRE_TORN, false, 0, 4 * WIRE_RANGES_MAX},
+	{WIRE_OPEN, true, 16, 16},
+	{WIRE_REGION, false, 32, 32},
+	{WIRE_WITHDRAWN, false, 16, 16},
+	{WIRE_RELEASED, true, 16, 16},
 };
 
 static gw_status header_with(uint8_t type, uint32_t bytes, uint8_t status, uint16_t op, bool from_client)
@@ -443,6 +447,29 @@ static void rows(void **state)
 	}
 }
 
+static void late_regions(void **state)
+{
+	(void)state;
+	static const struct {
+		struct wire_late late;
+		gw_status status;
+	} cases[] = {
+		{{GW_REGIONS_MAX, 1, 0, 0}, GW_OK},
+		{{GW_REGIONS_MAX + GW_LATE_REGIONS_MAX - 1, UINT32_MAX, 1, 0}, GW_OK},
+		{{GW_REGIONS_MAX - 1, 1, 0, 0}, GW_PROTOCOL},
+		{{GW_REGIONS_MAX + GW_LATE_REGIONS_MAX, 1, 0, 0}, GW_PROTOCOL},
+		{{UINT32_MAX, 1, 0, 0}, GW_PROTOCOL},
+		{{GW_REGIONS_MAX, 0, 0, 0}, GW_PROTOCOL},
+		{{GW_REGIONS_MAX, 1, 2, 0}, GW_PROTOCOL},
+		{{GW_REGIONS_MAX, 1, 0, 1}, GW_PROTOCOL},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wire_late out;
+		assert_int_equal(gw_wire_late((const uint8_t *)&cases[i].late, &out), cases[i].status);
+		assert_memory_equal(&out, &cases[i].late, sizeof(out));
+	}
+}
+
 static void torn(void **state)
 {
 	(void)state;
@@ -565,6 +592,7 @@ int main(void)
 		cmocka_unit_test(memories_of_rows),
 		cmocka_unit_test(rows),
 		cmocka_unit_test(torn),
+		cmocka_unit_test(late_regions),
 		cmocka_unit_test(reads),
 		cmocka_unit_test(payloads),
 	};

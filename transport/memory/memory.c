@@ -14,6 +14,7 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/list.h"
+#include "transport/late_regions.h"
 #include "transport/mapped.h"
 
 struct memory_endpoint {
@@ -78,6 +79,7 @@ static void memory_close(struct gw_endpoint *base)
 	gw_memory_part(&endpoint->link);
 	requests_fail(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
 	GW_LIST_REMOVE(endpoint);
+	gw_late_free(base);
 	gw_free(endpoint);
 }
 
@@ -219,21 +221,53 @@ static void memory_leave(struct memory_endpoint *endpoint, struct gw_read_set *s
 	gw_memory_leave(&endpoint->link);
 }
 
+/* The region that a read is about, as the endpoint knows it, while the endpoint is inside. */
+struct memory_view {
+	const struct gw_region *region;
+	const uint8_t *base;
+	struct gw_late_place *place; /* of a region that came late; NULL: another, or it is gone */
+};
+
+static gw_status memory_view_begin(struct memory_endpoint *endpoint, const struct gw_region *region,
+				   struct memory_view *view)
+{
+	struct gw_service *service = endpoint->link.service;
+	if (region->id < GW_REGIONS_MAX) {
+		*view = (struct memory_view){&endpoint->regions[region->id], service->bases[region->id], NULL};
+		return GW_OK;
+	}
+	*view = (struct memory_view){.place = gw_late_enter(service, region->id, region->generation)};
+	if (!view->place)
+		return GW_NOT_FOUND;
+	view->region = &view->place->region;
+	view->base = view->place->what.base;
+	return GW_OK;
+}
+
+static void memory_view_end(struct memory_endpoint *endpoint, const struct memory_view *view)
+{
+	if (view->place)
+		gw_late_leave(endpoint->link.service, view->place);
+}
+
 static size_t memory_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_completions *completions = &endpoint->state->completions;
+	struct memory_view view;
 	if (set->done)
 		return n;
 	if (!memory_begin(endpoint, set, region))
 		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes = 0;
-	gw_status status = gw_check_spans(&endpoint->regions[region->id], buffer, spans, n);
+	gw_status status = memory_view_begin(endpoint, region, &view);
 	if (!status)
-		taken = gw_mapped_readv(&endpoint->regions[region->id], endpoint->link.service->bases[region->id],
-					buffer->base, set, spans, n, &bytes);
+		status = gw_check_spans(view.region, buffer, spans, n);
+	if (!status)
+		taken = gw_mapped_readv(view.region, view.base, buffer->base, set, spans, n, &bytes);
+	memory_view_end(endpoint, &view);
 	memory_leave(endpoint, set, status, taken, bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
 }
@@ -243,18 +277,42 @@ static size_t memory_gather(struct gw_endpoint *base, struct gw_read_set *set, c
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_completions *completions = &endpoint->state->completions;
+	struct memory_view view;
 	if (set->done)
 		return n;
 	if (!memory_begin(endpoint, set, region))
 		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes = 0;
-	gw_status status = gw_check_gather(&endpoint->regions[region->id], buffer, gather, n);
+	gw_status status = memory_view_begin(endpoint, region, &view);
 	if (!status)
-		taken = gw_mapped_gather(&endpoint->regions[region->id], endpoint->link.service->bases[region->id],
-					 buffer->base, set, gather, n, &bytes);
+		status = gw_check_gather(view.region, buffer, gather, n);
+	if (!status)
+		taken = gw_mapped_gather(view.region, view.base, buffer->base, set, gather, n, &bytes);
+	memory_view_end(endpoint, &view);
 	memory_leave(endpoint, set, status, taken, bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
+}
+
+static gw_status memory_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)
+{
+	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
+	struct gw_note *note;
+	gw_status status = gw_note_create(cookie, &note);
+	if (status)
+		return status;
+	status = memory_enter(endpoint, GW_NO_DEADLINE);
+	if (!status) {
+		struct gw_service *service = endpoint->link.service;
+		struct gw_late_place *place = gw_late_enter(service, id, generation);
+		struct gw_late_entry *entry, before;
+		status = place ? gw_late_add(base, &place->region, &entry, &before) : GW_NOT_FOUND;
+		if (place)
+			gw_late_leave(service, place);
+		gw_memory_leave(&endpoint->link);
+	}
+	gw_completions_post(&endpoint->state->completions, note, status);
+	return GW_OK;
 }
 
 /* One run of the call; its end goes to the caller by the note. GW_AGAIN: it has more to do. */
@@ -380,8 +438,8 @@ static void memory_request_cancel(struct gw_endpoint *base, const void *cookie)
 static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_region *region)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	if (gw_check_region(base, region) || endpoint->regions[region->id].kind == GW_REGION_VERSIONED ||
-	    !gw_memory_enter(&endpoint->link))
+	if (gw_check_region(base, region) || region->id >= GW_REGIONS_MAX ||
+	    endpoint->regions[region->id].kind == GW_REGION_VERSIONED || !gw_memory_enter(&endpoint->link))
 		return NULL;
 	const uint8_t *mapped = endpoint->link.service->bases[region->id];
 	gw_memory_leave(&endpoint->link);
@@ -459,6 +517,7 @@ const struct gw_transport gw_transport_memory = {
 	.request = memory_request,
 	.cancel = memory_cancel,
 	.request_cancel = memory_request_cancel,
+	.region_open = memory_region_open,
 	.map = memory_map,
 	.poll = memory_poll,
 	.busy = memory_busy,

@@ -50,6 +50,15 @@ static gw_status shm_export_reopen(int fd, int *out)
 			: GW_OK;
 }
 
+gw_status gw_shm_share(const struct gw_late_region *region, int *fd)
+{
+	*fd = -1;
+	if (region->fd < 0)
+		return gw_fail(GW_UNSUPPORTED, "its memory is not a memfd");
+	gw_status status = shm_export_seal(region->fd);
+	return status ? status : shm_export_reopen(region->fd, fd);
+}
+
 static gw_status add_memory(struct shm_export *export, const struct gw_service_memory *memory)
 {
 	if (memory->fd < 0)

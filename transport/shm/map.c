@@ -136,7 +136,7 @@ static void memory_put(struct shm_memory *memory)
 	memory_free(memory);
 }
 
-static gw_status map_one(struct shm_mapped *mapped, int fd, uint64_t bytes)
+static gw_status map_one(int fd, uint64_t bytes, struct shm_memory **out)
 {
 	struct stat st;
 	gw_status status = shm_map_check(fd, bytes, &st);
@@ -144,10 +144,25 @@ static gw_status map_one(struct shm_mapped *mapped, int fd, uint64_t bytes)
 		return status;
 	gw_fork_guard(&guard);
 	pthread_mutex_lock(&here.lock);
-	status = memory_get(fd, &st, bytes, &mapped->memories[mapped->memory_count]);
+	status = memory_get(fd, &st, bytes, out);
 	pthread_mutex_unlock(&here.lock);
-	mapped->memory_count += status == GW_OK;
 	return status;
+}
+
+gw_status gw_shm_map_late(int fd, uint64_t bytes, void **mapping, const uint8_t **base)
+{
+	struct shm_memory *memory = NULL;
+	gw_status status = map_one(fd, bytes, &memory);
+	*mapping = memory;
+	*base = memory ? memory->base : NULL;
+	return status;
+}
+
+void gw_shm_unmap_late(void *mapping)
+{
+	pthread_mutex_lock(&here.lock);
+	memory_put(mapping);
+	pthread_mutex_unlock(&here.lock);
 }
 
 gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **out)
@@ -160,8 +175,10 @@ gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd
 	else if (fd_passing->in_count != told->memory_count)
 		status = gw_fail(GW_PROTOCOL, "the server gave %u descriptors and told of %u (is ulimit -n reached?)",
 				 fd_passing->in_count, told->memory_count);
-	for (uint32_t i = 0; i < told->memory_count && !status; i++)
-		status = map_one(mapped, fd_passing->in[i], told->bytes[i]);
+	for (uint32_t i = 0; i < told->memory_count && !status; i++) {
+		status = map_one(fd_passing->in[i], told->bytes[i], &mapped->memories[mapped->memory_count]);
+		mapped->memory_count += status == GW_OK;
+	}
 	gw_tcp_fd_passing_end(fd_passing); /* mappings hold the memory by themselves */
 	if (status) {
 		if (mapped)

@@ -7,6 +7,7 @@
 #include "transport/shm/shm.h"
 
 #include "core/base/clock.h"
+#include "transport/late_regions.h"
 #include "transport/mapped.h"
 #include "transport/tcp/client.h"
 
@@ -21,6 +22,9 @@ static const struct tcp_local shm_local = {
 	.tell = gw_shm_tell,
 	.map = gw_shm_map,
 	.unmap = gw_shm_unmap,
+	.share = gw_shm_share,
+	.map_late = gw_shm_map_late,
+	.unmap_late = gw_shm_unmap_late,
 };
 
 static gw_status shm_open_state(struct gw_poll_group *group, void **out)
@@ -31,9 +35,17 @@ static gw_status shm_open_state(struct gw_poll_group *group, void **out)
 	return status;
 }
 
-static const uint8_t *base_of(const struct tcp_client *client, uint32_t region)
+/* A region that was checked: as this endpoint knows it, and where it is mapped. */
+static const struct gw_region *shm_look(const struct tcp_client *client, const struct gw_region *region,
+					const uint8_t **base)
 {
-	return ((const struct shm_mapped *)client->mapped)->bases[region];
+	if (region->id < GW_REGIONS_MAX) {
+		*base = ((const struct shm_mapped *)client->mapped)->bases[region->id];
+		return &client->regions[region->id];
+	}
+	const struct gw_late_entry *entry = gw_late_find(&client->base, region->id, region->generation);
+	*base = entry->base;
+	return &entry->region;
 }
 
 /* Begins a read call. false: the set has failed, and everything is accepted. */
@@ -67,12 +79,13 @@ static size_t shm_readv(struct gw_endpoint *base, struct gw_read_set *set, const
 		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes;
-	gw_status status = gw_check_spans(&client->regions[region->id], buffer, spans, n);
+	const uint8_t *from;
+	const struct gw_region *known = shm_look(client, region, &from);
+	gw_status status = gw_check_spans(known, buffer, spans, n);
 	if (status)
 		gw_read_set_fail(set, status);
 	else
-		taken = gw_mapped_readv(&client->regions[region->id], base_of(client, region->id), buffer->base, set,
-					spans, n, &bytes);
+		taken = gw_mapped_readv(known, from, buffer->base, set, spans, n, &bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
@@ -87,22 +100,23 @@ static size_t shm_gather(struct gw_endpoint *base, struct gw_read_set *set, cons
 		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes;
-	gw_status status = gw_check_gather(&client->regions[region->id], buffer, gather, n);
+	const uint8_t *from;
+	const struct gw_region *known = shm_look(client, region, &from);
+	gw_status status = gw_check_gather(known, buffer, gather, n);
 	if (status)
 		gw_read_set_fail(set, status);
 	else
-		taken = gw_mapped_gather(&client->regions[region->id], base_of(client, region->id), buffer->base, set,
-					 gather, n, &bytes);
+		taken = gw_mapped_gather(known, from, buffer->base, set, gather, n, &bytes);
 	return gw_mapped_end(base, completions, set, n, taken, last);
 }
 
 static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *region)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
-	if (client->phase != CLIENT_OPEN || gw_check_region(base, region) ||
+	if (client->phase != CLIENT_OPEN || gw_check_region(base, region) || region->id >= GW_REGIONS_MAX ||
 	    client->regions[region->id].kind == GW_REGION_VERSIONED)
 		return NULL;
-	return base_of(client, region->id);
+	return ((const struct shm_mapped *)client->mapped)->bases[region->id];
 }
 
 static size_t shm_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
@@ -135,6 +149,7 @@ const struct gw_transport gw_transport_shm = {
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
 	.request_cancel = gw_tcp_request_cancel,
+	.region_open = gw_tcp_region_open,
 	.map = shm_map,
 	.poll = shm_poll,
 	.busy = gw_tcp_busy,

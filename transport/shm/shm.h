@@ -31,6 +31,9 @@ gw_status gw_shm_admit(int fd);
 gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **out);
 void gw_shm_export_stop(void *opaque);
 void gw_shm_export_free(void *opaque);
+/* A descriptor of a late region's memory, sealed, opened for reading; the caller closes it. GW_UNSUPPORTED: no memfd.
+ */
+gw_status gw_shm_share(const struct gw_late_region *region, int *fd);
 uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing);
 
 /* --- map.c: the client's side --- */
@@ -45,5 +48,8 @@ struct shm_mapped {
 /* Takes the descriptors that came, whatever the outcome. GW_PROTOCOL: they are not what was told, or not sealed. */
 gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **out);
 void gw_shm_unmap(void *opaque);
+/* The memory of one late region, from its first byte on; the descriptor stays the caller's. */
+gw_status gw_shm_map_late(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
+void gw_shm_unmap_late(void *mapping);
 
 #endif

@@ -116,6 +116,7 @@ static void client_free(struct tcp_client *client)
 	gw_free(client->out);
 	gw_free(client->staging);
 	gw_tcp_fd_passing_end(&client->fd_passing);
+	gw_tcp_client_late_end(client);
 	if (client->mapped)
 		client->loop->local->unmap(client->mapped);
 	explicit_bzero(client->key, sizeof(client->key));
@@ -307,6 +308,8 @@ static void client_sent(struct tcp_io *io, ssize_t n)
 	client->out_begin += (uint32_t)n;
 	if (client->out_begin == client->out_end)
 		client->out_begin = client->out_end = 0;
+	if (client->late_owed)
+		gw_tcp_client_late_sent(client);
 	gw_tcp_client_room(client);
 }
 

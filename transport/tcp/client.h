@@ -2,6 +2,7 @@
  *
  *      client.c          connect, hello, loss, close, deadlines, liveness
  *      client_post.c     reads and requests become frames in the output buffer and places in the queue
+ *      client_late.c     regions that come and go
  *      client_receive.c  answers come in the order of the queue
  */
 #ifndef GW_TRANSPORT_TCP_CLIENT_H
@@ -37,10 +38,11 @@ enum client_phase {
 struct client_frame {
 	uint8_t type; /* of the question */
 	uint64_t tag;
-	uint64_t bytes;          /* reads: of the payload */
-	struct gw_read_set *set; /* reads; NULL: nobody wants it any more, the bytes are thrown away */
-	struct gw_note *note;    /* requests; likewise */
-	uint64_t deadline_ns;    /* requests */
+	uint64_t bytes;              /* reads: of the payload */
+	struct gw_read_set *set;     /* reads; NULL: nobody wants it any more, the bytes are thrown away */
+	struct gw_note *note;        /* requests; likewise */
+	uint64_t deadline_ns;        /* requests */
+	uint32_t region, generation; /* OPEN */
 	struct tcp_dest dest;
 	/* Reads of versioned regions: the ranges, for those that are torn; and whether the payload has come. */
 	bool rows, landed;
@@ -59,6 +61,7 @@ struct tcp_client {
 	bool io_added, io_gone;
 	bool send_broken; /* what the peer still says is read, then it is lost */
 	bool room_wanted;
+	bool late_owed; /* RELEASED frames that found no room */
 	bool probed;
 	/* Dialling. */
 	struct gw_address address;
@@ -144,6 +147,17 @@ static inline void gw_tcp_client_room(struct tcp_client *client)
 void gw_tcp_client_connected(struct tcp_client *client, gw_status status);
 /* A frame of the hello has come. */
 gw_status gw_tcp_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body);
+
+/* --- client_late.c --- */
+/* hold: the client reads the memory by itself, and lets go when it is told. */
+gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint32_t generation, bool hold,
+				    void *cookie);
+/* REGION and WITHDRAWN have come. An error ends the connection. */
+gw_status gw_tcp_client_take_region(struct tcp_client *client, const uint8_t *body);
+gw_status gw_tcp_client_take_withdrawn(struct tcp_client *client, const uint8_t *body);
+/* There may be room for what is owed. */
+void gw_tcp_client_late_sent(struct tcp_client *client);
+void gw_tcp_client_late_end(struct tcp_client *client);
 
 /* The io's callbacks of client_receive.c. */
 size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov);

@@ -79,7 +79,8 @@ void gw_tcp_client_send(struct tcp_client *client, uint8_t type, const void *bod
 }
 
 /* Begins a read call. false: the set has failed, and everything is accepted. */
-static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region)
+static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
+		       const struct gw_region **known)
 {
 	char text[GW_ADDRESS_MAX];
 	bool fresh = !gw_read_set_private(set)->link;
@@ -95,6 +96,8 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 		status = gw_check_region(&client->base, region);
 	if (status)
 		gw_read_set_fail(set, status);
+	else
+		*known = gw_endpoint_region(&client->base, region->id, region->generation);
 	return status == GW_OK;
 }
 
@@ -148,7 +151,6 @@ static struct client_frame *frame_push(struct tcp_client *client, struct gw_read
 	struct client_frame *frame = gw_tcp_client_push(client, &header);
 	frame->set = set;
 	frame->count = read->count;
-	frame->rows = client->regions[read->region].kind == GW_REGION_VERSIONED;
 	set->frames_open++;
 	return frame;
 }
@@ -168,6 +170,7 @@ static uint32_t frame_rows(struct tcp_client *client, struct gw_read_set *set, c
 		return 0;
 	frame->bytes = (uint64_t)count * rows->row_bytes;
 	frame->dest = gw_tcp_dest_gather(buffer->base, rows, count);
+	frame->rows = region->kind == GW_REGION_VERSIONED;
 	if (frame->rows)
 		frame->gather = *rows;
 	return count;
@@ -204,6 +207,7 @@ static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, 
 	frame->bytes = bytes;
 	frame->dest = gw_tcp_dest_spans(buffer->base, spans, count, bytes);
 	frame->spans = spans;
+	frame->rows = region->kind == GW_REGION_VERSIONED;
 	return count;
 }
 
@@ -213,9 +217,10 @@ static size_t post_reads(struct gw_endpoint *base, struct gw_read_set *set, cons
 	struct tcp_client *client = (struct tcp_client *)base;
 	if (set->done)
 		return reads->n;
-	if (!post_begin(client, set, region))
+	const struct gw_region *known = NULL;
+	if (!post_begin(client, set, region, &known))
 		return post_end(client, set, reads->n, reads->n, last);
-	gw_status status = gw_check_reads(&client->regions[region->id], buffer, reads);
+	gw_status status = gw_check_reads(known, buffer, reads);
 	if (status) {
 		gw_read_set_fail(set, status);
 		return post_end(client, set, reads->n, reads->n, last);
@@ -225,9 +230,9 @@ static size_t post_reads(struct gw_endpoint *base, struct gw_read_set *set, cons
 	while (taken < reads->n && count) {
 		if (reads->gather) {
 			struct gw_gather rest = gw_gather_from(reads->gather, taken);
-			count = frame_rows(client, set, region, buffer, &rest, reads->n - taken);
+			count = frame_rows(client, set, known, buffer, &rest, reads->n - taken);
 		} else {
-			count = frame_spans(client, set, region, buffer, reads->spans + taken, reads->n - taken);
+			count = frame_spans(client, set, known, buffer, reads->spans + taken, reads->n - taken);
 		}
 		taken += count;
 	}

@@ -122,6 +122,8 @@ static gw_status begin_body(struct tcp_client *client)
 	client->in_body = true;
 	if (header->type == WIRE_ERROR && header->tag == 0)
 		return GW_OK;
+	if (header->type == WIRE_WITHDRAWN && header->tag == 0 && client->phase == CLIENT_OPEN)
+		return GW_OK;
 	if (client->phase != CLIENT_OPEN)
 		return header->type == WIRE_CHALLENGE || header->type == WIRE_WELCOME || header->type == WIRE_MEMORY
 			       ? GW_OK
@@ -137,6 +139,8 @@ static gw_status begin_body(struct tcp_client *client)
 	if (header->type == WIRE_TORN && frame->landed)
 		return GW_OK;
 	if (header->type == WIRE_PONG && frame->type == WIRE_PING)
+		return GW_OK;
+	if (header->type == WIRE_REGION && frame->type == WIRE_OPEN)
 		return GW_OK;
 	if (header->type != WIRE_REPLY || frame->type != WIRE_REQUEST)
 		return receive_broken(client, "an answer that does not fit what was asked");
@@ -233,8 +237,14 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 		return gw_tcp_client_hello(client, &client->header, body);
 	if (client->header.type == WIRE_TORN)
 		return receive_take_torn(client, body);
-	receive_answered(client); /* PONG */
-	return GW_OK;
+	gw_status status = GW_OK;
+	if (client->header.type == WIRE_WITHDRAWN)
+		return gw_tcp_client_take_withdrawn(client, body);
+	if (client->header.type == WIRE_REGION)
+		status = gw_tcp_client_take_region(client, body);
+	if (!status)
+		receive_answered(client); /* PONG too */
+	return status;
 }
 
 /* As much of a DATA or REPLY body as is staged. */
@@ -411,7 +421,6 @@ static gw_status hello_memory(struct tcp_client *client, const struct wire_heade
 		status = client->loop->local->map(&told, &client->fd_passing, &client->mapped);
 	if (status)
 		return gw_context(status, "%s", gw_tcp_client_name(client, text));
-	client->fd_passing.wanted = false;
 	hello_over(client);
 	return GW_OK;
 }

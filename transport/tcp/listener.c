@@ -175,6 +175,17 @@ static void tcp_listener_unlisten(struct tcp_listener *listener)
 	gw_socket_close(listener->io.fd);
 }
 
+/* A region was withdrawn: every loop looks through its connections. */
+static void tcp_listener_withdrawn(struct gw_late_watcher *watcher)
+{
+	struct tcp_listener *listener =
+		(struct tcp_listener *)(void *)((uint8_t *)watcher - offsetof(struct tcp_listener, watcher));
+	for (uint32_t i = 0; i < listener->loop_count; i++) {
+		atomic_store(&listener->loops[i]->withdrawn, true);
+		gw_poll_group_wake(listener->loops[i]->group);
+	}
+}
+
 gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
 			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out)
@@ -212,6 +223,8 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	listener->next = listener->loop->listeners;
 	listener->loop->listeners = listener;
 	listener->loop->driver->ops->kick(listener->loop->driver, &listener->io);
+	listener->watcher.withdrawn = tcp_listener_withdrawn;
+	gw_late_watch(service, &listener->watcher);
 	*out = &listener->base;
 	return GW_OK;
 
@@ -268,6 +281,7 @@ void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 	tcp_listener_stop_accepting(listener);
 	if (!close)
 		return;
+	gw_late_unwatch(listener->base.service, &listener->watcher);
 	atomic_store(&listener->closing, true);
 	/* Each loop is polled, and so ends its connections soon, or is not, and is ours for the moment. */
 	for (uint32_t i = 0; i < listener->loop_count; i++) {

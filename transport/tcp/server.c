@@ -48,6 +48,7 @@ static void server_gone(struct tcp_io *io)
 	server->loop->ios--;
 	gw_reply_end(&server->task.reply);
 	gw_tcp_answer_end(&server->read);
+	gw_tcp_server_passed(server);
 	gw_free(server->in);
 	gw_free(server->out);
 	gw_tcp_listener_release(server->listener);
@@ -65,6 +66,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 	if (server->entered) {
 		gw_service_left(server->service, server->number, server->thread);
 		gw_service_reads_end(server->service, &server->read.reads);
+		gw_late_holds_end(&server->holds, server->service);
 		gw_service_leave(server->service);
 	} else {
 		gw_tcp_stranger_end(server);
@@ -189,7 +191,8 @@ static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 	return GW_OK;
 }
 
-static void tcp_server_dispatch(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
+/* False: the frame has to wait. */
+static bool tcp_server_dispatch(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
 	struct wire_header pong = {.type = WIRE_PONG, .tag = header->tag};
 	if (server->phase < SERVER_OPEN) {
@@ -202,7 +205,14 @@ static void tcp_server_dispatch(struct tcp_server *server, const struct wire_hea
 			break;
 		case WIRE_REQUEST: /* takes the frame away when it is answered */
 			gw_tcp_server_call(server, header, body);
-			return;
+			return true;
+		case WIRE_OPEN:
+			if (!gw_tcp_server_open(server, header, body))
+				return false;
+			break;
+		case WIRE_RELEASED:
+			gw_tcp_server_released(server, body);
+			break;
 		case WIRE_PING:
 			gw_tcp_server_answer(server, &pong, body);
 			break;
@@ -214,6 +224,7 @@ static void tcp_server_dispatch(struct tcp_server *server, const struct wire_hea
 	/* A read's frame stays until it is answered; a finishing connection has none left. */
 	if (!server->ended && !server->reading && server->phase != SERVER_FINISHING)
 		server->in_begin += server->frame_bytes;
+	return true;
 }
 
 /* A stranger's buffers are made for a hello: of a frame that is none not even the rest is waited for. */
@@ -230,7 +241,7 @@ static bool take_frame(struct tcp_server *server)
 	if (have < WIRE_HEADER_BYTES)
 		return false;
 	gw_status status = gw_wire_header(server->in + server->in_begin, true, &header);
-	if (!status && server->phase == SERVER_OPEN && header.tag == 0)
+	if (!status && server->phase == SERVER_OPEN && header.tag == 0 && header.type != WIRE_RELEASED)
 		status = gw_fail(GW_PROTOCOL, "a %s frame without a tag", gw_wire_type_name(header.type));
 	if (status && server->phase == SERVER_HELLO) {
 		gw_count(&server->service->counts.refused, 1);
@@ -252,8 +263,8 @@ static bool take_frame(struct tcp_server *server)
 	}
 	if (have < server->frame_bytes)
 		return false;
-	tcp_server_dispatch(server, &header, server->in + server->in_begin + WIRE_HEADER_BYTES);
-	return !server->ended;
+	return tcp_server_dispatch(server, &header, server->in + server->in_begin + WIRE_HEADER_BYTES) &&
+	       !server->ended;
 }
 
 /* For the longest frame that is not cut in pieces. */
@@ -288,7 +299,11 @@ static void tcp_server_advance(struct tcp_server *server)
 		if (server->reading) {
 			if (!go_on_reading(server))
 				return;
-		} else if (server->calling || gw_tcp_server_room(server) < room_needed(server) || !take_frame(server)) {
+			continue;
+		}
+		if (server->holds.first && !server->calling)
+			gw_tcp_server_tell_withdrawn(server);
+		if (server->calling || gw_tcp_server_room(server) < room_needed(server) || !take_frame(server)) {
 			return;
 		}
 	}
@@ -371,6 +386,8 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 	server->out_begin += part;
 	if (server->out_begin == server->out_end)
 		server->out_begin = server->out_end = 0;
+	if (server->passed >= 0 && !server->fd_passing.out_count)
+		gw_tcp_server_passed(server);
 	if (server->replying)
 		gw_tcp_server_reply_sent(server, (uint32_t)n - part);
 	/* What was not read for want of room may find some. */
@@ -396,6 +413,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 		goto turn_away;
 	server->io.events = &server_events;
 	server->io.fd = fd;
+	server->passed = -1;
 	server->loop = loop;
 	server->listener = listener;
 	server->service = listener->base.service;

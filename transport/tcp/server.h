@@ -4,6 +4,7 @@
  *      server_hello.c    strangers, until they have proved the key
  *      server_call.c     requests: run in turns, replies that are long
  *      server_answer.c   reads
+ *      server_late.c     regions that come and go
  */
 #ifndef GW_TRANSPORT_TCP_SERVER_H
 #define GW_TRANSPORT_TCP_SERVER_H
@@ -37,6 +38,8 @@ struct tcp_server {
 	struct tcp_server *newer, *older; /* strangers */
 	struct gw_auth auth;
 	struct tcp_fd_passing fd_passing; /* unix sockets */
+	int passed;                       /* a late region's, on its way to the client; -1: none */
+	struct gw_late_holds holds;
 	/* In: frames, the oldest at in_begin. */
 	uint8_t *in;
 	uint32_t in_begin, in_end, in_capacity;
@@ -89,5 +92,14 @@ void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes);
 void gw_tcp_server_call_leave(struct tcp_server *server);
 /* A call that is short of room tries again. */
 void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns);
+
+/* --- server_late.c --- */
+/* Answers an OPEN; false: not now, the descriptor of an earlier one is on its way. */
+bool gw_tcp_server_open(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
+void gw_tcp_server_released(struct tcp_server *server, const uint8_t *body);
+/* Between two answers: what the client holds and was withdrawn, as far as there is room. */
+void gw_tcp_server_tell_withdrawn(struct tcp_server *server);
+/* A descriptor has gone out, or never will. */
+void gw_tcp_server_passed(struct tcp_server *server);
 
 #endif

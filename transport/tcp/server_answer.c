@@ -16,27 +16,54 @@
 
 #define ROW_TRIES 4
 
-static gw_status tcp_answer_check(const struct wire_ranges *ranges, const struct gw_service *service)
+static gw_status answer_check(const struct wire_ranges *ranges, const struct gw_region *region)
 {
-	const struct wire_read *read = &ranges->read;
-	if (read->region >= service->region_count)
-		return gw_fail(GW_RANGE, "region %u; the server has %u", read->region, service->region_count);
-	if (read->generation != service->regions[read->region].generation)
-		return gw_fail(GW_STALE, "region %u has been reloaded; connect again", read->region);
-	const struct gw_region *region = &service->regions[read->region];
 	gw_status status = gw_wire_ranges_check(ranges, region->bytes);
 	if (!status && region->kind == GW_REGION_VERSIONED)
 		status = gw_wire_rows_check(ranges, &region->rows.format);
 	return status;
 }
 
+/* The region of the read, checked; a late one is entered: *place. */
+static gw_status answer_region(const struct tcp_answer *answer, const struct gw_region **region,
+			       struct gw_late_place **place)
+{
+	const struct gw_service *service = answer->service;
+	const struct wire_read *read = &answer->ranges.read;
+	*place = NULL;
+	if (read->region >= GW_REGIONS_MAX) {
+		*place = gw_late_enter(answer->service, read->region, read->generation);
+		if (!*place)
+			return GW_NOT_FOUND;
+		*region = &(*place)->region;
+		return answer_check(&answer->ranges, *region);
+	}
+	if (read->region >= service->region_count)
+		return gw_fail(GW_RANGE, "region %u; the server has %u", read->region, service->region_count);
+	*region = &service->regions[read->region];
+	if (read->generation != (*region)->generation)
+		return gw_fail(GW_STALE, "region %u has been reloaded; connect again", read->region);
+	return answer_check(&answer->ranges, *region);
+}
+
 gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *service, uint8_t type, const uint8_t *body,
 			      uint32_t n)
 {
+	const struct gw_region *region = NULL;
+	struct gw_late_place *place;
 	gw_status status = gw_wire_ranges(type, body, n, &answer->ranges);
 	if (status)
 		return status;
-	status = tcp_answer_check(&answer->ranges, service);
+	answer->service = service;
+	status = answer_region(answer, &region, &place);
+	if (!status) {
+		answer->from = place ? place->what.base : service->bases[region->id];
+		answer->late = place != NULL;
+		answer->row_copy = region->rows;
+		answer->rows = region->kind == GW_REGION_VERSIONED ? &answer->row_copy : NULL;
+	}
+	if (place)
+		gw_late_leave(service, place);
 	if (status) {
 		gw_count(&service->counts.errors, 1);
 		return status;
@@ -44,12 +71,9 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 	if (!answer->reads.begun)
 		gw_service_reads_begin(service, &answer->reads);
 	gw_count_read(&answer->reads, answer->ranges.read.count, answer->ranges.bytes);
-	const struct gw_region *region = &service->regions[answer->ranges.read.region];
-	answer->from = service->bases[region->id];
-	answer->rows = region->kind == GW_REGION_VERSIONED ? &region->rows : NULL;
 	answer->next = answer->next_done = 0;
 	answer->torn_count = 0;
-	answer->gathered = false;
+	answer->gathered = answer->gone = false;
 	answer->failure = GW_OK;
 	return GW_OK;
 }
@@ -102,6 +126,10 @@ static __attribute__((cold)) void answer_torn(struct tcp_answer *answer, uint32_
 static inline void answer_row(struct tcp_answer *answer, uint32_t i, uint8_t *to)
 {
 	const uint8_t *row = answer->from + gw_wire_offset(&answer->ranges, i);
+	if (answer->gone) {
+		memset(to, 0, answer->rows->format.payload_bytes);
+		return;
+	}
 	for (int tries = 0; tries < ROW_TRIES; tries++)
 		if (gw_row_copy(&answer->rows->format, row, to))
 			return;
@@ -152,7 +180,7 @@ static bool gather_long_row(struct tcp_answer *answer, uint8_t *out, uint32_t *o
 	return true;
 }
 
-static bool gather_versioned(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
+static bool answer_gather_all(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	while (answer->next < answer->ranges.read.count) {
 		if (gw_wire_length(&answer->ranges, answer->next) <= out_bytes) {
@@ -169,16 +197,35 @@ static bool gather_versioned(struct tcp_answer *answer, uint8_t *out, uint32_t *
 	return true;
 }
 
+/* A region that may be withdrawn is entered for as long as it is looked at; once it is gone, zeros make up the length
+ * that was told, and an error follows them. */
+static bool gather_versioned(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
+{
+	const struct wire_read *read = &answer->ranges.read;
+	struct gw_late_place *place = NULL;
+	if (answer->late && !answer->gone) {
+		place = gw_late_enter(answer->service, read->region, read->generation);
+		answer->gone = !place;
+	}
+	bool all = answer_gather_all(answer, out, out_end, out_bytes);
+	if (place)
+		gw_late_leave(answer->service, place);
+	return all;
+}
+
 gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *out, uint32_t *out_end,
 			      uint32_t out_bytes)
 {
+	if (answer->gone)
+		answer->failure = GW_NOT_FOUND;
 	uint32_t bytes = 4 * answer->torn_count;
 	struct wire_header header = {.bytes = bytes, .type = WIRE_TORN, .tag = tag};
 	uint32_t needed = WIRE_HEADER_BYTES + (answer->failure ? WIRE_ERROR_TEXT : bytes);
 	if (out_bytes - *out_end < needed)
 		return GW_AGAIN;
 	if (answer->failure)
-		return gw_fail(answer->failure, "no memory for the rows of a read");
+		return gw_fail(answer->failure, answer->gone ? "the region was deleted while it was read"
+							     : "no memory for the rows of a read");
 	memcpy(out + *out_end, &header, sizeof(header));
 	if (bytes)
 		memcpy(out + *out_end + WIRE_HEADER_BYTES, answer->torn, bytes);

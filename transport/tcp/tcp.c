@@ -97,6 +97,8 @@ static void tcp_take_orders(struct tcp_loop *loop)
 {
 	if (atomic_load_explicit(&loop->inbox_filled, memory_order_relaxed))
 		gw_tcp_inbox_take(loop);
+	if (atomic_load_explicit(&loop->withdrawn, memory_order_relaxed))
+		gw_tcp_servers_withdrawn(loop);
 	uint32_t asked = atomic_load_explicit(&loop->close_asked, memory_order_acquire);
 	if (asked != atomic_load_explicit(&loop->close_done, memory_order_relaxed)) {
 		gw_tcp_inbox_take(loop);
@@ -180,6 +182,7 @@ const struct gw_transport gw_transport_tcp = {
 	.request = gw_tcp_request,
 	.cancel = gw_tcp_cancel,
 	.request_cancel = gw_tcp_request_cancel,
+	.region_open = gw_tcp_region_open,
 	.map = tcp_map,
 	.poll = gw_tcp_poll,
 	.busy = gw_tcp_busy,

@@ -36,6 +36,10 @@ struct tcp_local {
 	/* Maps what has come. */
 	gw_status (*map)(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **mapped);
 	void (*unmap)(void *mapped);
+	/* Late regions: a descriptor for the client, and what the client makes of it. */
+	gw_status (*share)(const struct gw_late_region *region, int *fd);
+	gw_status (*map_late)(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
+	void (*unmap_late)(void *mapping);
 };
 
 /* A poll group's part: one driver, and what it drives. One thread's, but for the inbox, `owned` and wake. */
@@ -59,6 +63,7 @@ struct tcp_loop {
 	 * polls. */
 	_Atomic bool owned;
 	_Atomic bool inbox_filled;
+	_Atomic bool withdrawn;                   /* a region was: clients that hold it are to be told */
 	_Atomic uint32_t close_asked, close_done; /* running numbers of requests to end or drain connections */
 	pthread_mutex_t inbox_lock;
 	struct {
@@ -101,6 +106,9 @@ void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);
 bool gw_tcp_clients_busy(const struct tcp_loop *loop);
 void gw_tcp_clients_end(struct tcp_loop *loop);
 
+/* --- client_late.c --- */
+gw_status gw_tcp_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
+
 /* --- server.c: accepted connections --- */
 /* Takes the socket in any case; on failure it is closed. Takes the caller's reference to the listener. */
 void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *listener);
@@ -109,12 +117,15 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns);
 void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
 /* Those of listeners that drain end as soon as they are owed nothing. */
 void gw_tcp_servers_drain(struct tcp_loop *loop);
+/* Clients that hold a region which was withdrawn are told. */
+void gw_tcp_servers_withdrawn(struct tcp_loop *loop);
 /* One run of the deferred call that has waited longest; there must be one, or nothing happens. */
 void gw_tcp_servers_call(struct tcp_loop *loop);
 
 /* --- listener.c --- */
 struct tcp_listener {
 	struct gw_listener base;
+	struct gw_late_watcher watcher;
 	struct tcp_io io;
 	struct tcp_loop *loop;         /* accepts */
 	const struct tcp_local *local; /* NULL: TCP */

@@ -27,6 +27,10 @@ static const struct {
 	[WIRE_PONG] = {"PONG", 0, 0, false},
 	[WIRE_MEMORY] = {"MEMORY", WIRE_MEMORY_BYTES(0, 0), WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX), false},
 	[WIRE_TORN] = {"TORN", 0, WIRE_RANGES_MAX * 4, false},
+	[WIRE_OPEN] = {"OPEN", sizeof(struct wire_late), sizeof(struct wire_late), true},
+	[WIRE_REGION] = {"REGION", WIRE_REGION_BYTES, WIRE_REGION_BYTES, false},
+	[WIRE_WITHDRAWN] = {"WITHDRAWN", sizeof(struct wire_late), sizeof(struct wire_late), false},
+	[WIRE_RELEASED] = {"RELEASED", sizeof(struct wire_late), sizeof(struct wire_late), true},
 };
 
 uint32_t gw_wire_body_max(uint8_t type)
@@ -241,6 +245,16 @@ gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_r
 			return gw_fail(GW_INVALID, "read of %u bytes at %llu: not one of the region's rows of %u bytes",
 				       length, (unsigned long long)gw_wire_offset(ranges, i), format->payload_bytes);
 	}
+	return GW_OK;
+}
+
+gw_status gw_wire_late(const uint8_t *body, struct wire_late *out)
+{
+	memcpy(out, body, sizeof(*out));
+	if (out->id < GW_REGIONS_MAX || out->id >= GW_REGIONS_MAX + GW_LATE_REGIONS_MAX || !out->generation ||
+	    out->hold > 1 || out->zero)
+		return gw_fail(GW_PROTOCOL, "a frame about region %u of generation %u is malformed", out->id,
+			       out->generation);
 	return GW_OK;
 }
 

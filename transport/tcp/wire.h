@@ -11,6 +11,10 @@
  *              ◀──────────────────────────── TORN (versioned regions: which of the ranges hold no whole row) or ERROR
  *      REQUEST ────────────────────────────▶ handler
  *              ◀──────────────────────────── REPLY or ERROR
+ *      OPEN ───────────────────────────────▶                (a region that came after the hello)
+ *              ◀──────────────────────────── REGION (unix sockets: with its descriptor) or ERROR
+ *              ◀──────────────────────────── WITHDRAWN (tag 0, at any time: to those who hold it)
+ *      RELEASED ───────────────────────────▶
  *      PING ───────────────────────────────▶
  *              ◀──────────────────────────── PONG
  *
@@ -57,6 +61,10 @@ enum wire_type {
 	WIRE_PONG,
 	WIRE_MEMORY,
 	WIRE_TORN,
+	WIRE_OPEN,
+	WIRE_REGION,
+	WIRE_WITHDRAWN,
+	WIRE_RELEASED,
 	WIRE_TYPES
 };
 
@@ -122,6 +130,15 @@ struct wire_memories {
 	uint64_t bytes[GW_MEMORIES_MAX];
 	struct wire_place places[GW_REGIONS_MAX];
 };
+
+/* Which late region: OPEN, WITHDRAWN, RELEASED. */
+struct wire_late {
+	uint32_t id, generation;
+	uint32_t hold; /* OPEN: the client will read its memory by itself, and is to be told when it is withdrawn; else
+			  0 */
+	uint32_t zero;
+};
+static_assert(sizeof(struct wire_late) == 16, "no padding");
 
 /* A read: `count` offsets of `width` bytes each follow; offset i is base + (relative << shift). GATHER: every range has
  * `length` bytes. READV: count lengths of 4 bytes follow the offsets, and `length` is their sum. */
@@ -194,7 +211,10 @@ gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_r
 /* The body of a TORN for a read of so many ranges: their numbers, 4 bytes each, in ascending order. */
 gw_status gw_wire_torn(const uint8_t *body, uint32_t n, uint32_t ranges);
 
-/* What a region is in a WELCOME, and back: GW_PROTOCOL. */
+/* GW_PROTOCOL: no late region. */
+gw_status gw_wire_late(const uint8_t *body, struct wire_late *out);
+
+/* What a region is in a WELCOME or REGION, and back: GW_PROTOCOL. */
 struct wire_region gw_wire_region_of(const struct gw_region *region);
 gw_status gw_wire_region(const struct wire_region *told, struct gw_region *out);
 

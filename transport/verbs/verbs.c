@@ -417,6 +417,7 @@ const struct gw_transport gw_transport_verbs = {
 	.request = gw_verbs_request,
 	.cancel = gw_verbs_cancel,
 	.request_cancel = gw_verbs_request_cancel,
+	.region_open = gw_verbs_region_open,
 	.map = verbs_map,
 	.poll = verbs_poll,
 	.busy = verbs_busy,

@@ -470,6 +470,7 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t seque
 			   uint64_t deadline_ns, void *cookie);
 void gw_verbs_cancel(struct gw_endpoint *base, struct gw_read_set *set);
 void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie);
+gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
 /* A completion of the loop's TCP part. */
 void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_completion *completion);
 void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns);

@@ -1,0 +1,68 @@
+/* The table of an endpoint's late regions grows to the highest place that was opened. Fails for want of memory, and on
+ * ids that no server gives. */
+#include "transport/late_regions.h"
+
+#include "core/base/alloc.h"
+
+static gw_status late_grow(struct gw_late_table *table, uint32_t count)
+{
+	if (count <= table->count)
+		return GW_OK;
+	uint32_t capacity = table->count ? table->count : 8;
+	while (capacity < count)
+		capacity *= 2;
+	struct gw_late_entry **entries = gw_realloc(table->entries, capacity, sizeof(struct gw_late_entry *));
+	if (!entries)
+		return GW_NO_MEMORY;
+	table->entries = entries;
+	while (table->count < capacity)
+		entries[table->count++] = NULL;
+	return GW_OK;
+}
+
+gw_status gw_late_add(struct gw_endpoint *endpoint, const struct gw_region *region, struct gw_late_entry **out,
+		      struct gw_late_entry *before)
+{
+	*out = NULL;
+	*before = (struct gw_late_entry){0};
+	uint32_t at = region->id - GW_REGIONS_MAX;
+	if (region->id < GW_REGIONS_MAX || at >= GW_LATE_REGIONS_MAX)
+		return gw_fail(GW_PROTOCOL, "region %u, which no server gives that late", region->id);
+	gw_status status = late_grow(&endpoint->late, at + 1);
+	if (status)
+		return status;
+	struct gw_late_entry **entry = &endpoint->late.entries[at];
+	if (!*entry)
+		*entry = gw_calloc(1, sizeof(**entry));
+	if (!*entry)
+		return GW_NO_MEMORY;
+	*before = **entry;
+	**entry = (struct gw_late_entry){.region = *region, .open = true};
+	*out = *entry;
+	return GW_OK;
+}
+
+struct gw_late_entry *gw_late_find(const struct gw_endpoint *endpoint, uint32_t id, uint32_t generation)
+{
+	uint32_t at = id - GW_REGIONS_MAX;
+	if (id < GW_REGIONS_MAX || at >= endpoint->late.count)
+		return NULL;
+	struct gw_late_entry *entry = endpoint->late.entries[at];
+	return entry && entry->region.generation == generation ? entry : NULL;
+}
+
+void gw_late_free(struct gw_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < endpoint->late.count; i++)
+		gw_free(endpoint->late.entries[i]);
+	gw_free(endpoint->late.entries);
+	endpoint->late = (struct gw_late_table){0};
+}
+
+const struct gw_region *gw_endpoint_region(const struct gw_endpoint *endpoint, uint32_t id, uint32_t generation)
+{
+	if (id < endpoint->peer.region_count)
+		return endpoint->peer.regions[id].generation == generation ? &endpoint->peer.regions[id] : NULL;
+	const struct gw_late_entry *entry = gw_late_find(endpoint, id, generation);
+	return entry && entry->open ? &entry->region : NULL;
+}

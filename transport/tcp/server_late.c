@@ -1,0 +1,103 @@
+/* Late regions at the server's side of a connection: opened by the client, and over unix sockets held until it lets go.
+ *
+ *   OPEN ─▶ REGION, with its descriptor where memory is mapped      one descriptor at a time is on its way
+ *   the service withdraws one ─▶ every loop is woken ─▶ between two answers: WITHDRAWN ─▶ RELEASED
+ *
+ * A client that holds a region counts among those who use its memory until it says RELEASED or its connection ends.
+ * Fails, told to the client, where the region is not there, where its memory cannot be shared, and for want of memory
+ * and descriptors.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/tcp/server.h"
+
+static gw_status late_share(struct tcp_server *server, const struct gw_late_place *place)
+{
+	if (place->region.bytes == 0)
+		return GW_OK;
+	gw_status status = server->listener->local->share(&place->what, &server->passed);
+	if (status)
+		return status;
+	server->fd_passing.out[0] = server->passed;
+	server->fd_passing.out_count = 1;
+	return GW_OK;
+}
+
+static gw_status late_open(struct tcp_server *server, const struct wire_late *late, struct wire_region *out)
+{
+	struct gw_late_place *place;
+	if (!late->hold) {
+		place = gw_late_enter(server->service, late->id, late->generation);
+		if (!place)
+			return GW_NOT_FOUND;
+		*out = gw_wire_region_of(&place->region);
+		gw_late_leave(server->service, place);
+		return GW_OK;
+	}
+	gw_status status = gw_late_hold(&server->holds, server->service, late->id, late->generation, &place);
+	if (status)
+		return status;
+	*out = gw_wire_region_of(&place->region);
+	if (server->listener->local)
+		status = late_share(server, place);
+	if (status)
+		gw_late_release(&server->holds, server->service, late->id, late->generation);
+	return status;
+}
+
+bool gw_tcp_server_open(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
+{
+	struct wire_late late;
+	struct wire_region region;
+	struct wire_header answer = {.bytes = sizeof(region), .type = WIRE_REGION, .tag = header->tag};
+	if (server->passed >= 0)
+		return false;
+	gw_status status = gw_wire_late(body, &late);
+	if (status) {
+		gw_tcp_server_refuse(server, status);
+		return true;
+	}
+	status = late_open(server, &late, &region);
+	if (status)
+		gw_tcp_server_answer_error(server, status, header->tag);
+	else
+		gw_tcp_server_answer(server, &answer, &region);
+	return true;
+}
+
+void gw_tcp_server_released(struct tcp_server *server, const uint8_t *body)
+{
+	struct wire_late late;
+	gw_status status = gw_wire_late(body, &late);
+	if (status)
+		gw_tcp_server_refuse(server, status);
+	else
+		gw_late_release(&server->holds, server->service, late.id, late.generation);
+}
+
+void gw_tcp_server_tell_withdrawn(struct tcp_server *server)
+{
+	struct wire_late late = {0};
+	struct wire_header header = {.bytes = sizeof(late), .type = WIRE_WITHDRAWN};
+	/* An ERROR that has to follow finds room too. */
+	const size_t needed = WIRE_HEADER_BYTES + sizeof(late) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT;
+	while (gw_tcp_server_room(server) >= needed &&
+	       gw_late_withdrawn(&server->holds, server->service, &late.id, &late.generation))
+		gw_tcp_server_answer(server, &header, &late);
+}
+
+void gw_tcp_server_passed(struct tcp_server *server)
+{
+	if (server->passed >= 0)
+		close(server->passed);
+	server->passed = -1;
+}
+
+void gw_tcp_servers_withdrawn(struct tcp_loop *loop)
+{
+	atomic_store(&loop->withdrawn, false);
+	for (struct tcp_server *server = loop->servers; server; server = server->next)
+		if (server->holds.first)
+			loop->driver->ops->kick(loop->driver, &server->io);
+}
