@@ -1,5 +1,5 @@
-/* See edges_op.h. What a server answers is checked: rows and positions against its part, sources against their type,
- * positions to ascend. Fails as reads do; GW_PROTOCOL: a server answers what cannot be. */
+/* See edges_op.h. What a server answers is checked by protocol/edge_call.c. Fails as reads do; GW_PROTOCOL: a server
+ * answers what cannot be. */
 #include "client/edges_op.h"
 
 #include <string.h>
@@ -119,74 +119,58 @@ static void share_end(struct gw_edges_share *share, gw_status status)
 
 /* --- Answers. --- */
 
-static gw_status take_end(struct gw_edges_share *share, uint64_t i, uint64_t row, uint64_t src)
+static void take_end(struct gw_edges_share *share, uint64_t i, uint64_t row, uint64_t src)
 {
 	struct gw_edges_op *op = share->op;
 	const struct gw_graph_meta *meta = meta_of(op);
-	const struct gw_edge_type *type = &meta->etypes[op->etype];
-	const uint64_t *starts = meta->ntypes[type->dst].starts;
-	if (row >= starts[share->part + 1] - starts[share->part] || src >= meta->ntypes[type->src].count)
-		return gw_fail(GW_PROTOCOL, "part %u: edge %lld goes from node %llu to row %llu, which do not exist",
-			       share->part, (long long)op->questions[0][i], (unsigned long long)src,
-			       (unsigned long long)row);
 	((int64_t *)op->src.data)[i] = (int64_t)src;
-	((int64_t *)op->dst.data)[i] = (int64_t)(starts[share->part] + row);
-	return GW_OK;
+	((int64_t *)op->dst.data)[i] = (int64_t)(meta->ntypes[meta->etypes[op->etype].dst].starts[share->part] + row);
 }
 
-/* Positions of the pair with number i. */
-static gw_status take_positions(struct gw_edges_share *share, uint64_t i, const uint8_t *numbers, uint64_t n)
-{
-	const struct gw_edge_type *type = &meta_of(share->op)->etypes[share->op->etype];
-	uint64_t edges = type->starts[share->part + 1] - type->starts[share->part];
-	if (gw_vec_reserve(&share->found, (share->found_count + n) * 8) != GW_OK)
-		return GW_NO_MEMORY;
-	uint64_t *found = (uint64_t *)share->found.data + share->found_count;
-	for (uint64_t j = 0; j < n; j++) {
-		found[j] = gw_edge_number(numbers, j);
-		if (found[j] >= edges || found[j] < share->from)
-			return gw_fail(GW_PROTOCOL, "part %u: position %llu of %llu edges", share->part,
-				       (unsigned long long)found[j], (unsigned long long)edges);
-		share->from = found[j] + 1;
-	}
-	share->found_count += n;
-	((uint64_t *)share->op->counts.data)[i] += n;
-	return GW_OK;
-}
-
+/* Positions of a prefix of the pairs; of the last of them perhaps not all. */
 static gw_status take_ids(struct gw_edges_share *share, const struct gw_edge_call *call,
 			  const struct gw_edge_reply *reply, const uint8_t *numbers)
 {
-	const uint8_t *positions = numbers + (size_t)call->count * 8;
+	if (gw_vec_reserve(&share->found, (share->found_count + reply->total) * 8) != GW_OK)
+		return GW_NO_MEMORY;
+	uint64_t *found = (uint64_t *)share->found.data + share->found_count;
 	const uint64_t *at = (const uint64_t *)share->at.data + share->answered;
-	for (uint64_t i = 0; i < (uint64_t)reply->answered + reply->partial; i++) {
-		uint64_t count = gw_edge_number(numbers, i);
-		gw_status status = take_positions(share, at[i], positions, count);
-		if (status != GW_OK)
-			return status;
-		if (i < reply->answered)
-			share->from = 0;
-		positions += count * 8;
-	}
+	for (uint64_t i = 0; i < reply->total; i++)
+		found[i] = gw_edge_number(numbers, call->count + i);
+	for (uint64_t i = 0; i < (uint64_t)reply->answered + reply->partial; i++)
+		((uint64_t *)share->op->counts.data)[at[i]] += gw_edge_number(numbers, i);
+	share->found_count += reply->total;
+	if (reply->partial && reply->total)
+		share->from = found[reply->total - 1] + 1;
+	else
+		share->from = 0;
 	return GW_OK;
 }
 
 static gw_status take_reply(struct gw_edges_share *share, const struct gw_completion *completion)
 {
 	struct gw_edges_op *op = share->op;
+	const struct gw_graph_meta *meta = meta_of(op);
+	const struct gw_edge_type *type = &meta->etypes[op->etype];
+	const uint64_t *rows = meta->ntypes[type->dst].starts;
+	const struct gw_edge_bounds bounds = {.rows = rows[share->part + 1] - rows[share->part],
+					      .edges = type->starts[share->part + 1] - type->starts[share->part],
+					      .sources = meta->ntypes[type->src].count};
 	const struct gw_edge_call *call = share->call.data;
 	const uint64_t *at = (const uint64_t *)share->at.data + share->answered;
 	const uint8_t *numbers;
 	struct gw_edge_reply reply;
-	gw_status status = gw_edge_reply_parse(completion->reply, completion->reply_bytes, call, &reply, &numbers);
-	if (status == GW_OK && call->ask == GW_EDGE_IDS)
+	gw_status status =
+		gw_edge_reply_parse(completion->reply, completion->reply_bytes, call, &bounds, &reply, &numbers);
+	if (status != GW_OK)
+		return gw_context(status, "part %u", share->part);
+	if (call->ask == GW_EDGE_IDS)
 		status = take_ids(share, call, &reply, numbers);
-	for (uint64_t i = 0; status == GW_OK && call->ask != GW_EDGE_IDS && i < reply.answered; i++) {
+	for (uint64_t i = 0; call->ask != GW_EDGE_IDS && i < reply.answered; i++) {
 		if (call->ask == GW_EDGE_COUNTS)
 			((uint64_t *)op->counts.data)[at[i]] = gw_edge_number(numbers, i);
 		else
-			status = take_end(share, at[i], gw_edge_number(numbers, 2 * i),
-					  gw_edge_number(numbers, 2 * i + 1));
+			take_end(share, at[i], gw_edge_number(numbers, 2 * i), gw_edge_number(numbers, 2 * i + 1));
 	}
 	share->answered += reply.answered;
 	return status;
@@ -294,7 +278,7 @@ static gw_status share_look_up(struct gw_edges_share *share, const struct gw_adj
 		write_question(share, at[j], &position);
 		status = gw_lookup_row(lists, position, &row);
 		if (status == GW_OK)
-			status = take_end(share, at[j], row, gw_load_id(lists->indices, lists->index_bytes, position));
+			take_end(share, at[j], row, gw_load_id(lists->indices, lists->index_bytes, position));
 	}
 	return status == GW_OK ? GW_OK : gw_context(status, "part %u", share->part);
 }

@@ -35,15 +35,31 @@ gw_status gw_edge_call_parse(const void *bytes, size_t byte_count, uint32_t num_
 	return GW_OK;
 }
 
-/* Ids: the counts of what is answered add up, the others are 0, and at least one thing more is known than before. */
-static gw_status check_ids(const struct gw_edge_call *call, const struct gw_edge_reply *reply, const uint8_t *numbers)
+static gw_status check_ends(const struct gw_edge_call *call, const struct gw_edge_bounds *bounds,
+			    const uint8_t *numbers)
 {
+	for (uint64_t i = 0; i < call->count; i++) {
+		uint64_t row = gw_edge_number(numbers, 2 * i), src = gw_edge_number(numbers, 2 * i + 1);
+		if (row >= bounds->rows || src >= bounds->sources)
+			return gw_fail(GW_PROTOCOL,
+				       "edge reply: an edge from node %llu to row %llu, which are not there",
+				       (unsigned long long)src, (unsigned long long)row);
+	}
+	return GW_OK;
+}
+
+/* Ids: the counts of what is answered add up, the others are 0, and at least one thing more is known than before. For
+ * counts alone, that there may be so many. */
+static gw_status check_counts(const struct gw_edge_call *call, const struct gw_edge_bounds *bounds,
+			      const struct gw_edge_reply *reply, const uint8_t *numbers)
+{
+	bool ids = call->ask == GW_EDGE_IDS;
 	uint64_t left = reply->total, told = (uint64_t)reply->answered + reply->partial;
 	for (uint64_t i = 0; i < call->count; i++) {
 		uint64_t count = gw_edge_number(numbers, i);
-		if (count > left || (count && i >= told))
+		if (count > bounds->edges || (ids && count > left) || (count && i >= told))
 			return gw_fail(GW_PROTOCOL, "edge reply whose counts do not add up");
-		left -= count;
+		left -= ids ? count : 0;
 	}
 	if (left)
 		return gw_fail(GW_PROTOCOL, "edge reply whose counts do not add up");
@@ -52,8 +68,26 @@ static gw_status check_ids(const struct gw_edge_call *call, const struct gw_edge
 	return GW_OK;
 }
 
+static gw_status check_positions(const struct gw_edge_call *call, const struct gw_edge_bounds *bounds,
+				 const uint8_t *numbers)
+{
+	const uint8_t *positions = numbers + (size_t)call->count * 8;
+	for (uint64_t i = 0; i < call->count; i++) {
+		uint64_t from = i == 0 ? call->from : 0;
+		for (uint64_t left = gw_edge_number(numbers, i); left > 0; left--, positions += 8) {
+			uint64_t position = gw_edge_number(positions, 0);
+			if (position < from || position >= bounds->edges)
+				return gw_fail(GW_PROTOCOL, "edge reply: position %llu of %llu edges, after %llu",
+					       (unsigned long long)position, (unsigned long long)bounds->edges,
+					       (unsigned long long)from);
+			from = position + 1;
+		}
+	}
+	return GW_OK;
+}
+
 gw_status gw_edge_reply_parse(const void *bytes, size_t byte_count, const struct gw_edge_call *call,
-			      struct gw_edge_reply *reply, const uint8_t **numbers)
+			      const struct gw_edge_bounds *bounds, struct gw_edge_reply *reply, const uint8_t **numbers)
 {
 	size_t fixed = gw_edge_reply_bytes(call->ask, call->count);
 	if (byte_count < fixed)
@@ -66,5 +100,8 @@ gw_status gw_edge_reply_parse(const void *bytes, size_t byte_count, const struct
 	    (byte_count - fixed) % 8 != 0 || (!ids && reply->total))
 		return gw_fail(GW_PROTOCOL, "edge reply with %u of %u answers and %llu positions in %zu bytes",
 			       reply->answered, call->count, (unsigned long long)reply->total, byte_count);
-	return ids ? check_ids(call, reply, *numbers) : GW_OK;
+	if (call->ask == GW_EDGE_ENDS)
+		return check_ends(call, bounds, *numbers);
+	gw_status status = check_counts(call, bounds, reply, *numbers);
+	return status || !ids ? status : check_positions(call, bounds, *numbers);
 }

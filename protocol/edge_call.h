@@ -52,10 +52,17 @@ size_t gw_edge_reply_bytes(uint32_t ask, uint32_t count);
 gw_status gw_edge_call_parse(const void *bytes, size_t byte_count, uint32_t num_etypes, struct gw_edge_call *call,
 			     const uint8_t **numbers);
 
-/* Checks a reply's bytes against its call: lengths, sums, and that it gets on. *numbers points behind the head.
- * GW_PROTOCOL. */
+/* What numbers of a reply are below. */
+struct gw_edge_bounds {
+	uint64_t rows, edges; /* of the part that answers */
+	uint64_t sources;     /* over all parts */
+};
+
+/* Checks a reply's bytes against its call: lengths, sums, bounds, positions that ascend, and that it gets on. *numbers
+ * points behind the head. GW_PROTOCOL. */
 gw_status gw_edge_reply_parse(const void *bytes, size_t byte_count, const struct gw_edge_call *call,
-			      struct gw_edge_reply *reply, const uint8_t **numbers);
+			      const struct gw_edge_bounds *bounds, struct gw_edge_reply *reply,
+			      const uint8_t **numbers);
 
 /* Number i of an array at any alignment. */
 uint64_t gw_edge_number(const uint8_t *numbers, uint64_t i);

@@ -11,66 +11,9 @@
 #include "core/base/staging.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
-#include "test/support/cluster.h"
-#include "test/support/graph_fixture.h"
+#include "test/support/server_bed.h"
 
 #define REPLY_BYTES_MAX (16u << 20)
-
-struct bed {
-	struct gw_fixture fixture;
-	struct gw_server *server;
-	struct gw_poll_group *group;
-	struct gw_endpoint *endpoint;
-};
-
-static struct gw_poll_group *new_group(void)
-{
-	struct gw_poll_group *group;
-	assert_int_equal(gw_poll_group_create(NULL, &group), GW_OK);
-	return group;
-}
-
-static struct gw_completion await(struct gw_poll_group *group, const void *cookie)
-{
-	struct gw_completion completion;
-	while (gw_poll_group_poll(group, &completion, 1, GW_NS_PER_SECOND) == 0)
-		;
-	assert_ptr_equal(completion.cookie, cookie);
-	return completion;
-}
-
-static void join(const struct bed *bed, struct gw_poll_group *group, struct gw_endpoint **out)
-{
-	struct gw_connect_options options = {.address = bed->server->listener->address, .deadline_ns = GW_NO_DEADLINE};
-	assert_int_equal(gw_endpoint_connect(group, &options, out, out), GW_OK);
-	assert_int_equal(await(group, out).status, GW_OK);
-}
-
-static void bed_begin(struct bed *bed)
-{
-	cluster_use_own_runtime_folder();
-	memset(bed, 0, sizeof(*bed));
-	gw_fixture_begin(&bed->fixture, 7, 3000, 1);
-	gw_fixture_write(&bed->fixture);
-	struct gw_server_options options = {.part_config = bed->fixture.folder,
-					    .threads = 1,
-					    .numa = GW_NUMA_LOCAL,
-					    .huge = GW_HUGE_OFF,
-					    .insecure = true,
-					    .transport = "tcp"};
-	assert_int_equal(gw_address_parse("127.0.0.1:0", &options.listen), GW_OK);
-	assert_int_equal(gw_server_start(&options, &bed->server), GW_OK);
-	bed->group = new_group();
-	join(bed, bed->group, &bed->endpoint);
-}
-
-static void bed_end(struct bed *bed)
-{
-	gw_endpoint_close(bed->endpoint);
-	gw_poll_group_destroy(bed->group);
-	gw_server_end(bed->server, 0);
-	gw_fixture_end(&bed->fixture);
-}
 
 /* A request's bytes; rows at random, every seventh the one of row `hub`. */
 static uint8_t *make_call(struct gw_sample_call head, uint32_t rows_max, size_t *bytes)
@@ -101,7 +44,7 @@ static uint64_t picks_of(const struct gw_adjacency *adjacency, const struct gw_p
 	return gw_pick_count(rule, end - begin);
 }
 
-static struct reply expected(const struct bed *bed, const uint8_t *call)
+static struct reply expected(const struct server_bed *bed, const uint8_t *call)
 {
 	struct gw_sample_call head;
 	memcpy(&head, call, sizeof(head));
@@ -138,9 +81,9 @@ static void answers_do_not_depend_on_slices(void **state)
 		0, 1, 15, 32, 33, 64, 65, 200, 5000, 8192, 8193, 70000, GW_FANOUT_MAX, GW_FANOUT_ALL};
 	static const uint32_t counts[] = {0, 1, 2, 255, 256, 257, 1000, GW_SAMPLE_ROWS_MAX};
 	static const uint32_t rooms[] = {0, 1000, 100000, 4u << 20, UINT32_MAX};
-	struct bed bed;
+	struct server_bed bed;
 	struct gw_service_counters counters;
-	bed_begin(&bed);
+	server_bed_begin(&bed, 7, 3000);
 	for (uint32_t etype = 0; etype < GW_FIXTURE_ETYPES; etype++)
 		for (size_t f = 0; f < sizeof(fanouts) / sizeof(fanouts[0]); f++)
 			for (size_t i = 0; i < 16; i++) {
@@ -156,7 +99,7 @@ static void answers_do_not_depend_on_slices(void **state)
 				assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_SAMPLE, 0, call, (uint32_t)n,
 								     GW_NO_DEADLINE, call),
 						 GW_OK);
-				struct gw_completion answer = await(bed.group, call);
+				struct gw_completion answer = server_bed_await(bed.group, call);
 				struct reply wanted = expected(&bed, call);
 				assert_int_equal(answer.status, GW_OK);
 				assert_int_equal(answer.reply_bytes, wanted.n);
@@ -168,7 +111,7 @@ static void answers_do_not_depend_on_slices(void **state)
 	gw_service_counters(bed.server->service, &counters);
 	assert_true(counters.deferred > 1000);
 	assert_int_equal(counters.reply_bytes, 0);
-	bed_end(&bed);
+	server_bed_end(&bed);
 }
 
 /* Each of the light client's calls costs it no more than a slice of the heavy ones' work: it makes all of its calls
@@ -177,12 +120,12 @@ static void a_light_client_beside_heavy_ones(void **state)
 {
 	(void)state;
 	enum { HEAVY = 3, LONG_CALLS = 40, LIGHT_CALLS = 400 };
-	struct bed bed;
+	struct server_bed bed;
 	struct gw_poll_group *groups[HEAVY];
 	struct gw_endpoint *heavy[HEAVY];
 	struct gw_service_counters counters;
 	size_t n;
-	bed_begin(&bed);
+	server_bed_begin(&bed, 7, 3000);
 	struct gw_sample_call head = {.etype = FIXTURE_CITES,
 				      .fanout = GW_FANOUT_MAX,
 				      .replace = 1,
@@ -190,13 +133,13 @@ static void a_light_client_beside_heavy_ones(void **state)
 				      .reply_bytes_max = UINT32_MAX};
 	uint8_t *call = make_call(head, 3000, &n);
 	for (int i = 0; i < HEAVY; i++) {
-		groups[i] = new_group();
-		join(&bed, groups[i], &heavy[i]);
+		groups[i] = server_bed_group();
+		server_bed_join(&bed, groups[i], &heavy[i]);
 		for (int c = 0; c < LONG_CALLS; c++)
 			assert_int_equal(gw_endpoint_request(heavy[i], GW_OP_SAMPLE, 0, call, (uint32_t)n,
 							     GW_NO_DEADLINE, heavy),
 					 GW_OK);
-		struct gw_completion first = await(groups[i], heavy); /* and all are there */
+		struct gw_completion first = server_bed_await(groups[i], heavy); /* and all are there */
 		assert_int_equal(first.status, GW_OK);
 	}
 	gw_service_counters(bed.server->service, &counters);
@@ -204,7 +147,7 @@ static void a_light_client_beside_heavy_ones(void **state)
 	for (int i = 0; i < LIGHT_CALLS; i++) {
 		assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_CATALOG, 0, NULL, 0, GW_NO_DEADLINE, &bed),
 				 GW_OK);
-		assert_int_equal(await(bed.group, &bed).status, GW_OK);
+		assert_int_equal(server_bed_await(bed.group, &bed).status, GW_OK);
 		/* Who is heavy reads its answers, and so goes on asking. */
 		for (int h = 0; h < HEAVY; h++) {
 			struct gw_completion completions[8];
@@ -220,7 +163,7 @@ static void a_light_client_beside_heavy_ones(void **state)
 		gw_endpoint_close(heavy[i]);
 		gw_poll_group_destroy(groups[i]);
 	}
-	bed_end(&bed);
+	server_bed_end(&bed);
 }
 
 int main(void)
