@@ -389,6 +389,8 @@ gw_status gw_checkpoint(struct gw_client *client, const char *folder, const stru
 		options = &usual;
 	struct save save = {.client = client, .bytes_per_second = options->bytes_per_second, .begun_ns = gw_now_ns()};
 	gw_status status = gw_tensor_list(client, &list);
+	if (status == GW_OK && list->count == 0)
+		status = gw_fail(GW_NOT_FOUND, "job \"%s\" has no tensors, and none are kept", client->job);
 	if (status == GW_OK)
 		status = save_check_names(list, options->names, options->name_count);
 	if (status == GW_OK)

@@ -33,6 +33,8 @@ static const struct command {
 	{"doctor", gw_tool_doctor, "what this host and its servers lack, what it costs, how to fix it"},
 	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
+	{"checkpoint", gw_tool_checkpoint, "tensors that change, to this host's disk"},
+	{"restore", gw_tool_restore, "and back, into servers of the same graph"},
 	{"agent", gw_tool_agent, "the processes of a job on this host, for deploy/launch.py"},
 };
 

@@ -20,6 +20,7 @@
 #include "test/support/client_setup.h"
 #include "test/support/partition_run.h"
 #include "test/support/scratch.h"
+#include "tools/tools.h"
 
 #define PARTS   3
 #define COLUMNS 700 /* with an optimizer's state some sixty rows to a request */
@@ -408,6 +409,40 @@ static void beside_a_trainer(void **state)
 	must(gw_remove_tree(in_scratch("beside")));
 }
 
+/* The commands, as a job's user types them. */
+static void commands(void **state)
+{
+	(void)state;
+	struct gw_client *client = open_servers();
+	const struct gw_tensor *tensors[TENSORS];
+	create_all(client, tensors);
+	train(client, tensors, 6);
+	uint8_t *then = rows_of(client, tensors[EDGES]);
+	char servers[256];
+	char folder[160];
+	snprintf(folder, sizeof(folder), "%s", in_scratch("typed"));
+	for (int turn = 0; turn < 3; turn++) {
+		snprintf(servers, sizeof(servers), "%s,%s,%s", setup.cluster.list[0], setup.cluster.list[1],
+			 setup.cluster.list[2]);
+		static char words[][24] = {"checkpoint", "--servers", "--job",  "served-job", "--tensor",
+					   "edges",      "--replace", "--rate", "1G"};
+		char *save[] = {words[0], words[1], servers,  words[2], words[3], words[4],
+				words[5], words[6], words[7], words[8], folder,   NULL};
+		char *restore[] = {words[0], words[1], servers, words[2], words[3], folder, NULL};
+		if (turn < 2) /* and once more, over the first */
+			assert_int_equal(gw_tool_checkpoint(11, save), 0);
+		else
+			assert_int_equal(gw_tool_restore(6, restore), 0);
+		if (turn == 1)
+			train(client, tensors, 7);
+	}
+	check_rows(client, tensors[EDGES], then);
+	free(then);
+	must(gw_tensor_delete(client, names[WORDS], GW_KEPT));
+	gw_client_close(client);
+	must(gw_remove_tree(in_scratch("typed")));
+}
+
 /* --- What is wrong. --- */
 
 static void change_file(const char *name, off_t at, const char *bytes)
@@ -511,6 +546,11 @@ static void what_cannot_be_done(void **state)
 	expect(gw_restore(client, in_scratch("there"), NULL, 0), GW_EXISTS, "another dtype");
 	must(gw_tensor_delete(client, names[HALF], GW_OF_JOB));
 
+	struct gw_client *empty = open_client(
+		&(struct gw_client_options){.part_config = setup.fixture.folder, .threads = 1, .job = "empty"});
+	expect(gw_checkpoint(empty, in_scratch("other"), NULL), GW_NOT_FOUND, "empty");
+	gw_client_close(empty);
+
 	/* Trained by another optimizer since. */
 	push(client, tensors[EDGES], &optimizers[1], 1);
 	must(gw_checkpoint(client, in_scratch("there"), &replace));
@@ -540,9 +580,13 @@ static int end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_and_back),   cmocka_unit_test(files_hold_the_rows),
-		cmocka_unit_test(into_other_parts), cmocka_unit_test(beside_a_trainer),
-		cmocka_unit_test(damaged_files),    cmocka_unit_test(what_cannot_be_done),
+		cmocka_unit_test(there_and_back),
+		cmocka_unit_test(files_hold_the_rows),
+		cmocka_unit_test(into_other_parts),
+		cmocka_unit_test(beside_a_trainer),
+		cmocka_unit_test(commands),
+		cmocka_unit_test(damaged_files),
+		cmocka_unit_test(what_cannot_be_done),
 	};
 	return cmocka_run_group_tests_name("checkpoint", tests, begin, end);
 }

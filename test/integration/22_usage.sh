@@ -114,6 +114,10 @@ done <<'TABLE'
 2 pigeon           doctor --transport pigeon
 2 extra            doctor extra
 2 nonsense         bench nonsense
+2 where            checkpoint --servers 127.0.0.1:1
+2 whose            checkpoint folder
+2 rate             checkpoint --servers 127.0.0.1:1 --rate 0 folder
+2 which            restore --servers 127.0.0.1:1
 2 0                bench latency --row 0
 2 pigeon           bench latency --transport pigeon
 2 1                bench latency --repeats 1

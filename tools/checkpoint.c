@@ -1,0 +1,140 @@
+/* graphwire checkpoint, graphwire restore: tensors that change, to this host's disk and back.
+ *
+ *   a client of the job's, or of the kept tensors -> gw_checkpoint, gw_restore -> a line that says what was done
+ *
+ * Both are one client more among the job's trainers, which go on meanwhile. Exit status 0, 1 with one line on stderr, 2
+ * for usage.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <graphwire/graphwire.h>
+
+#include "core/base/clock.h"
+#include "core/base/options.h"
+#include "tools/tools.h"
+
+#define SERVERS_MAX 65536
+#define NAMES_MAX   4096
+
+struct checkpoint_command {
+	struct gw_client_options client;
+	struct gw_checkpoint_options checkpoint;
+	const char *folder;
+	const char *names[NAMES_MAX];
+	uint32_t name_count;
+	const char *servers[SERVERS_MAX];
+};
+
+static gw_status checkpoint_take_servers(void *input, char *text)
+{
+	struct checkpoint_command *c = input;
+	c->client.servers = c->servers;
+	return gw_split_list(text, SERVERS_MAX, c->servers, &c->client.server_count);
+}
+
+static gw_status checkpoint_take_name(void *input, char *text)
+{
+	struct checkpoint_command *c = input;
+	if (c->name_count == NAMES_MAX)
+		return gw_fail(GW_LIMIT, "more than %d tensors", NAMES_MAX);
+	c->names[c->name_count++] = text;
+	return GW_OK;
+}
+
+static gw_status checkpoint_check(void *input)
+{
+	const struct checkpoint_command *c = input;
+	return c->client.server_count ? GW_OK : gw_fail(GW_INVALID, "whose tensors? --servers names the servers");
+}
+
+#define C struct checkpoint_command
+#define CLIENT_OPTIONS                                                                                                 \
+	{"servers", "ADDR:PORT,...", "one server for each part", 0, GW_OPTION_CALL(checkpoint_take_servers)},          \
+		{"job", "NAME", "whose tensors, besides those that are kept (GRAPHWIRE_JOB; else none)", 0,            \
+		 GW_OPTION_TEXT(C, client.job)},                                                                       \
+		{"tensor", "NAME", "only this one; may be repeated", 0, GW_OPTION_CALL(checkpoint_take_name)},         \
+		{"key-file", "FILE", "the servers' key; on loopback it is found", 1,                                   \
+		 GW_OPTION_TEXT(C, client.key_file)},                                                                  \
+		{"insecure", NULL, "use servers on loopback that have no key, too", 1,                                 \
+		 GW_OPTION_FLAG(C, client.insecure)},                                                                  \
+	{                                                                                                              \
+		"timeout", "MS", "the deadline of one request (30000)", 1,                                             \
+			GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)                                           \
+	}
+
+static gw_status checkpoint_run(struct checkpoint_command *c, bool restore)
+{
+	struct gw_client *client;
+	c->client.threads = 2;
+	uint64_t begun = gw_now_ns();
+	gw_status status = gw_client_open(&c->client, &client);
+	if (status)
+		return status;
+	c->checkpoint.names = c->name_count ? c->names : NULL;
+	c->checkpoint.name_count = c->name_count;
+	status = restore ? gw_restore(client, c->folder, c->checkpoint.names, c->name_count)
+			 : gw_checkpoint(client, c->folder, &c->checkpoint);
+	gw_client_close(client);
+	if (status)
+		return status;
+	char took[GW_UNIT_TEXT_MAX];
+	gw_text_duration(took, (double)(gw_now_ns() - begun) / (double)GW_NS_PER_SECOND);
+	printf("%s %s in %s\n", c->folder, restore ? "restored" : "written", took);
+	return GW_OK;
+}
+
+static int checkpoint_main(const struct gw_options *options, int argc, char **argv, bool restore)
+{
+	static struct checkpoint_command command;
+	command = (struct checkpoint_command){0};
+	gw_options_parse(options, argc, argv, &command);
+	gw_status status = checkpoint_run(&command, restore);
+	if (status)
+		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
+	return status ? 1 : 0;
+}
+
+int gw_tool_checkpoint(int argc, char **argv)
+{
+	static const struct gw_option table[] = {
+		CLIENT_OPTIONS,
+		{"rate", "BYTES", "at most so many bytes a second, for those who train meanwhile (no limit)", 0,
+		 GW_OPTION_NUMBER(C, checkpoint.bytes_per_second, 1, 1ull << 50)},
+		{"replace", NULL, "an older checkpoint of that name", 0, GW_OPTION_FLAG(C, checkpoint.replace)},
+		{0},
+	};
+	static const struct gw_options options = {
+		.table = table,
+		.argument = "FOLDER",
+		.argument_to = GW_OPTION_TEXT(C, folder),
+		.argument_missing = "where shall it go? graphwire checkpoint FOLDER",
+		.doc = "Write tensors, with what optimizers remember of them, to this host's disk, while they are "
+		       "trained.\vThe folder is there whole or not at all. NumPy reads it: "
+		       "docs/FORMAT.md.\n\nExamples:\n"
+		       "  graphwire checkpoint --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
+		       "                       --key-file job.key --job links step-1000\n"
+		       "  graphwire checkpoint --servers 127.0.0.1:30050 --rate 100M last --replace",
+		.check = checkpoint_check,
+	};
+	return checkpoint_main(&options, argc, argv, false);
+}
+
+int gw_tool_restore(int argc, char **argv)
+{
+	static const struct gw_option table[] = {CLIENT_OPTIONS, {0}};
+	static const struct gw_options options = {
+		.table = table,
+		.argument = "FOLDER",
+		.argument_to = GW_OPTION_TEXT(C, folder),
+		.argument_missing = "which checkpoint? graphwire restore FOLDER",
+		.doc = "Read a checkpoint back into servers of the same graph, in any number of parts; before trainers "
+		       "begin.\vExamples:\n"
+		       "  graphwire restore --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
+		       "                    --key-file job.key --job links step-1000\n"
+		       "  graphwire restore --servers 127.0.0.1:30050 --tensor emb step-1000",
+		.check = checkpoint_check,
+	};
+	return checkpoint_main(&options, argc, argv, true);
+}
+#undef C
