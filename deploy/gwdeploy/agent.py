@@ -46,9 +46,10 @@ class Agent:
     async def open(self) -> None:
         """Connects; the agent has said hello, or it is an error."""
         answer = self._expect("hello", "connect")
+        words = self.reach.agent(self.host, self.keep)
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *self.reach.agent(self.host, self.keep),
+                *words,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -56,7 +57,7 @@ class Agent:
                 start_new_session=True,
             )
         except OSError as error:
-            raise DeployError(f"{self.host}: ssh cannot be run: {error.strerror}") from None
+            raise DeployError(f"{self.host}: {words[0]} cannot be run: {error.strerror}") from None
         self._reading = asyncio.ensure_future(self._read())
         self.hello = await self._wait(answer, self.reach.timeout_s)
 

@@ -204,8 +204,9 @@ class Job:
                     f"({self.graph['name']}, id {self.graph['id']}): copy it again"
                 )
         if self.graph["parts"] != len(self.hosts):
+            whose = self.options.ip_config or "the allocation"
             raise UsageError(
-                f"{self.options.part_config} has {self.graph['parts']} parts, and {self.options.ip_config} "
+                f"{self.options.part_config} has {self.graph['parts']} parts, and {whose} "
                 f"{len(self.hosts)} hosts: part i goes to line i"
             )
 

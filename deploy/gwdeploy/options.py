@@ -7,6 +7,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
+from . import slurm
 from .errors import UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
@@ -108,8 +109,15 @@ class LaunchOptions:
 
     def hosts(self) -> list[Host]:
         """The hosts of --ip_config, which lies in the workspace here, or is a path of its own."""
-        inside = os.path.join(os.path.expanduser(self.workspace), self.ip_config)
-        return read_ip_config(inside if os.path.exists(inside) else self.ip_config, self.scheduler == "local")
+        listed = None
+        if self.ip_config:
+            inside = os.path.join(os.path.expanduser(self.workspace), self.ip_config)
+            listed = read_ip_config(inside if os.path.exists(inside) else self.ip_config, self.scheduler == "local")
+        if self.scheduler == "slurm":
+            return slurm.hosts_of(slurm.allocated(), listed)
+        if listed is None:
+            raise UsageError("the following arguments are required: --ip_config; launch.py --help tells more")
+        return listed
 
     def reach(self) -> Reach:
         """How the hosts are reached."""
@@ -119,6 +127,9 @@ class LaunchOptions:
 def reach(options: LaunchOptions | argparse.Namespace) -> Reach:
     """How hosts are reached, of any command's options."""
     local = options.scheduler == "local"
+    if options.scheduler == "slurm":
+        nodes = slurm.allocated()
+        return slurm.Slurm(options.workspace, program=options.program, timeout_s=options.timeout, nodes=nodes)
     return (Local if local else Reach)(
         workspace=options.workspace,
         ssh_port=options.ssh_port,
@@ -139,7 +150,10 @@ def add_ssh(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--fanout", type=positive, default=64, metavar="N", help="hosts that are reached at once (64)")
     group.add_argument("--program", metavar="PATH", help="graphwire on the hosts (WORKSPACE/.graphwire/bin, then PATH)")
     group.add_argument(
-        "--scheduler", choices=("ssh", "local"), default="ssh", help="ssh, or local: all hosts are this machine"
+        "--scheduler",
+        choices=("ssh", "local", "slurm"),
+        default="ssh",
+        help="ssh; local: all hosts are this machine; slurm: the nodes of the allocation that this runs in",
     )
 
 
@@ -147,7 +161,9 @@ def _add_dgl(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as DGL's launch.py")
     group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")
     group.add_argument("--part_config", required=True, metavar="JSON", help="the graph, seen from the workspace")
-    group.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts: address [port [servers]]")
+    group.add_argument(
+        "--ip_config", default="", metavar="FILE", help="the hosts: address [port [servers]]; Slurm's nodes without"
+    )
     group.add_argument("--num_trainers", type=positive, default=1, metavar="N", help="trainers on a host (1)")
     group.add_argument("--num_samplers", type=natural, default=0, metavar="N", help="sampling threads of a trainer (0)")
     group.add_argument("--num_servers", type=positive, metavar="N", help="a server's threads, by --num_server_threads")
