@@ -23,8 +23,9 @@ from graphwire._native import (
     ResourceError,
 )
 from graphwire.batch import Batch, Block, Edges
+from graphwire.edges import EdgeList
 from graphwire.graph import Feature, Graph, open
-from graphwire.loader import NodeLoader, sample
+from graphwire.loader import EdgeLoader, NodeLoader, sample
 from graphwire.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ __all__ = [
     "Batch",
     "Block",
     "DeadlineError",
+    "EdgeList",
+    "EdgeLoader",
     "Edges",
     "Embedding",
     "Feature",

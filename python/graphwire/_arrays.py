@@ -33,6 +33,18 @@ def torch_module() -> Any:
     return torch
 
 
+def world_of(world: int | None, rank: int | None) -> tuple[int, int]:
+    """As given, else torch.distributed's where that is initialized, else one trainer."""
+    if world is None and rank is None:
+        torch = torch_module()
+        if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+            return torch.distributed.get_world_size(), torch.distributed.get_rank()
+        return 1, 0
+    if world is None or rank is None or not 0 <= rank < world:
+        raise ValueError(f"rank {rank} is not one of a world of {world}")
+    return world, rank
+
+
 def dtype_name(code: int) -> str:
     return ffi.string(ffi.cast("gw_dtype", code))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Lease, window
-from graphwire._native import lib
+from graphwire._native import ffi, lib
 
 if TYPE_CHECKING:
     from graphwire.graph import Graph
@@ -133,6 +133,11 @@ class Batch:
     blocks: outermost hop first.
     features: {node type: {feature: [n, …]}}: rows of nodes; labels: {feature: [seeds, …]}: rows of the seeds.
 
+    Of an EdgeLoader seeds are ids of edges, labels theirs, seed_rows None, and there are besides
+    src_rows, dst_rows: [seeds] int64: the ends of each, rows of the edge type's node types;
+    negative_rows: [seeds, negatives] int64: rows of the type whose end was drawn anew; true_edges: how many of them are
+        edges all the same, with no_true_edges.
+
     The arrays lie in the library's memory, which goes back when the last of them is gone: a batch needs no release.
     """
 
@@ -141,6 +146,10 @@ class Batch:
         self.epoch = self.step = 0
         self.seeds, self.seed_rows, self.nodes, self.blocks = seeds, seed_rows, nodes, blocks
         self.features, self.labels = features, labels
+        self.src_rows: Array = None
+        self.dst_rows: Array = None
+        self.negative_rows: Array = None
+        self.true_edges = 0
         self._lease: Lease | None = None
 
     @property
@@ -174,9 +183,13 @@ class Batch:
         return int(lib.gw_minibatch_digest(self._lease.minibatch))
 
     def _changed(self, change: Change) -> Batch:
-        changed = Batch(change(self.seeds), change(self.seed_rows), _each(self.nodes, change),
+        rows = None if self.seed_rows is None else change(self.seed_rows)
+        changed = Batch(change(self.seeds), rows, _each(self.nodes, change),
                         [block._changed(change) for block in self.blocks], _each(self.features, change),
                         _each(self.labels, change))
+        if self.src_rows is not None:
+            changed.src_rows, changed.dst_rows = change(self.src_rows), change(self.dst_rows)
+            changed.negative_rows, changed.true_edges = change(self.negative_rows), self.true_edges
         changed.epoch, changed.step = self.epoch, self.step
         return changed
 
@@ -189,7 +202,10 @@ class Batch:
         return self._changed(lambda tensor: tensor.pin_memory())
 
     def _tensors(self) -> Iterator[Array]:
-        yield from (self.seeds, self.seed_rows, *self.nodes.values(), *self.labels.values())
+        yield self.seeds
+        yield from (rows for rows in (self.seed_rows, self.src_rows, self.dst_rows, self.negative_rows)
+                    if rows is not None)
+        yield from (*self.nodes.values(), *self.labels.values())
         for rows in self.features.values():
             yield from rows.values()
         for block in self.blocks:
@@ -229,17 +245,29 @@ def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
     return blocks[::-1]
 
 
+def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any) -> Array:
+    """uint32 as int64: torch indexes by signed integers."""
+    return _arrays.public(window(lease, pointer, shape, np.uint32).astype(np.int64), torch)
+
+
 def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     """The arrays over a gw_minibatch."""
     mini, torch = lease.minibatch, graph._torch
     seeds = int(mini.seed_count)
     nodes = {ntype: _arrays.public(window(lease, mini.nodes[i], (int(mini.node_counts[i]),), np.int64), torch)
              for i, ntype in enumerate(graph.ntypes)}
-    rows = window(lease, mini.seed_rows, (seeds,), np.uint32).astype(np.int64)  # torch indexes by signed integers
-    batch = Batch(_arrays.public(window(lease, mini.seeds, (seeds,), np.int64), torch), _arrays.public(rows, torch),
-                  nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
+    of_edges = mini.edges != ffi.NULL
+    batch = Batch(_arrays.public(window(lease, mini.seeds, (seeds,), np.int64), torch),
+                  None if of_edges else _row_numbers(lease, mini.seed_rows, (seeds,), torch), nodes,
+                  _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
     batch._lease = lease
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
+    if of_edges:
+        edges, count = mini.edges[0], int(mini.edges.count)
+        batch.src_rows = _row_numbers(lease, edges.src_rows, (count,), torch)
+        batch.dst_rows = _row_numbers(lease, edges.dst_rows, (count,), torch)
+        batch.negative_rows = _row_numbers(lease, edges.negative_rows, (count, int(edges.negatives_each)), torch)
+        batch.true_edges = int(edges.true_edges)
     for i, (tensor, kind, name, at) in enumerate(spec.fetches):
         found = _arrays.public_rows(window(lease, mini.rows[i], *_arrays.stored_rows(tensor, int(mini.row_counts[i]))),
                                     tensor.dtype, torch)

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from graphwire import _arrays
+from graphwire import _arrays, edges
 from graphwire._arrays import Array, Ids
 from graphwire._native import NotFoundError, aside, check, ffi, lib, text
+from graphwire.edges import EdgeList
 from graphwire.tensor import Initial, Tensor, create_tensor, delete_tensor, list_tensors, open_tensor
 
 Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
@@ -221,20 +222,6 @@ class Graph:
         """Rows of a feature: [len(ids), …]. As `feature(name, …)[ids]`."""
         return self.feature(name, ntype, etype=etype)[ids]
 
-    def in_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
-        """In-degrees, [len(ids)] int64, of nodes of the type that `etype` leads to."""
-        number = self.etype_number(etype)
-        client = self._opened()
-        array = _arrays.ids_array(ids, self._node_counts[self._ends[number][1]])
-        out = np.empty(len(array), np.int64)
-
-        def call() -> None:
-            check(lib.gw_degrees(client.pointer, number, _arrays.ids_pointer(array), len(array),
-                                 ffi.from_buffer("int64_t[]", out, require_writable=True)))
-
-        aside(call)
-        return _arrays.public(out, self._torch)
-
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
         """Strings of nodes: "orig_id" for the ids that they had in the input, where these were text."""
         number = self.ntype_number(ntype)
@@ -254,6 +241,45 @@ class Graph:
 
         return aside(call)
 
+
+    # --- Edges. ---
+
+    def in_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
+        """[len(ids)] int64: edges that end at nodes of the type that `etype` leads to."""
+        return edges.degrees(self, ids, etype, False)
+
+    def out_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
+        """[len(ids)] int64: edges that start at nodes of the type that `etype` leads from. Raises GraphwireError
+        (GW_UNSUPPORTED) where the edge type is not stored by source (graphwire import --transpose)."""
+        return edges.degrees(self, ids, etype, True)
+
+    def find_edges(self, ids: Ids, etype: Etype | None = None) -> tuple[Array, Array]:
+        """Sources and destinations of edges, [len(ids)] int64 each."""
+        return edges.find_edges(self, ids, etype)
+
+    def edge_ids(self, src: Ids, dst: Ids, etype: Etype | None = None) -> EdgeList:
+        """All edges from src[i] to dst[i], parallel ones too: those of question i, by ascending id."""
+        return edges.edge_ids(self, src, dst, etype)
+
+    def has_edges(self, src: Ids, dst: Ids, etype: Etype | None = None) -> Array:
+        """[len(src)] bool: is there an edge from src[i] to dst[i]?"""
+        return edges.has_edges(self, src, dst, etype)
+
+    def neighbours(self, ids: Ids, etype: Etype | None = None, fanout: int = -1, *, out_edges: bool = False,
+                   replace: bool = False, seed: int = 0, stream: int = 0) -> EdgeList:
+        """The edges that end at ids[i] (out_edges: start there): all of them, or a sample of `fanout`, which is the one
+        that the first hop of a mini-batch with the same seed and stream takes."""
+        return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream)
+
+    def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
+              rank: int | None = None) -> Array:
+        """This rank's share, int64 ids; no two ranks differ by more than one. Each takes what lies on its own part
+        first: rank r is taken to be at part r * parts / world.
+
+        what: the name of a mask, a mask, or ids; None: all of the type. world, rank: None: torch.distributed's, else
+        one trainer. The calculation is the same on all ranks, which say nothing to each other.
+        """
+        return edges.split(self, what, ntype, etype, *_arrays.world_of(world, rank))
 
     # --- Tensors that change. ---
 

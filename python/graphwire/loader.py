@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
+import numpy as np
+
 from graphwire import _arrays
 from graphwire._arrays import Ids, Lease
 from graphwire._native import SLICE_MS, check, error_of, ffi, finish, lib
@@ -20,6 +22,7 @@ from graphwire.graph import Etype, Graph
 
 Fanout = Union[int, Mapping[Etype, int]]
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
+_EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
 
 
@@ -35,37 +38,70 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
     return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
 
 
+class EdgeSeeds:
+    """gw_edge_seeds: EdgeLoader tells."""
+
+    def __init__(self, graph: Graph, etype: Etype | None, negatives: int, negative_end: str, negative_ids: Ids | None,
+                 no_true_edges: bool, exclude: Sequence[str], reverse_etype: Etype | None, reverse_ids: Ids | None):
+        self.etype = graph.etype_number(etype)
+        if negative_end not in ("src", "dst"):
+            raise ValueError(f'negative_end is "dst" or "src", not {negative_end!r}')
+        unknown = set(exclude) - _EXCLUDE.keys()
+        if unknown:
+            raise ValueError(f"exclude has {', '.join(sorted(unknown))}; there are {', '.join(_EXCLUDE)}")
+        what = sum(getattr(lib, _EXCLUDE[word]) for word in set(exclude))
+        self.pointer = ffi.new("struct gw_edge_seeds *", {"etype": self.etype, "no_true_edges": no_true_edges})
+        if negatives:
+            self.pointer.negatives = lib.GW_NEGATIVES_DST if negative_end == "dst" else lib.GW_NEGATIVES_SRC
+            self.pointer.negatives_each = negatives
+        self._kept = []
+        if negative_ids is not None:
+            end = graph._ends[self.etype][negative_end == "dst"]
+            self._kept.append(_arrays.ids_array(negative_ids, graph._node_counts[end]))
+            self.pointer.negative_ids = _arrays.pointer(self._kept[-1], "int64_t *")
+            self.pointer.negative_id_count = len(self._kept[-1])
+        if reverse_etype is not None:
+            self.pointer.reverse_etype = graph.etype_number(reverse_etype)
+            what |= lib.GW_EXCLUDE_REVERSE_TYPE if reverse_ids is None else lib.GW_EXCLUDE_REVERSE_IDS
+        if reverse_ids is not None:
+            self._kept.append(_arrays.ids_array(reverse_ids, graph.num_edges(reverse_etype)))
+            self.pointer.reverse_ids = _arrays.pointer(self._kept[-1], "int64_t *")
+            self.pointer.reverse_id_count = len(self._kept[-1])
+        self.pointer.exclude = what
+
+
 class Spec:
     """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
 
-    def __init__(self, graph: Graph, fanouts: Sequence[Fanout], *, ntype: str | None, features: Names, labels: Names,
-                 edge_features: Names, replace: bool, index_dtype: str):
+    def __init__(self, graph: Graph, fanouts: Sequence[Fanout], *, ntype: str | None, features: Names,
+                 labels: str | Sequence[str] | None, edge_features: Names, replace: bool, index_dtype: str,
+                 edges: EdgeSeeds | None = None):
         if index_dtype not in ("int32", "int64"):
             raise ValueError(f"index_dtype is int32 or int64, not {index_dtype!r}")
         if not fanouts:
             raise ValueError("fanouts: one number for each hop, from the seeds outwards; -1: all neighbours")
         self.wide = index_dtype == "int64"
-        self.ntype = graph.ntype_number(ntype)
+        self.edges = edges  # what its pointers point to
+        self.ntype = graph.ntype_number(ntype) if edges is None else 0
         self._client = graph._opened()  # the tensors are its
         self._counts = ffi.new("int32_t[]", [count for hop in fanouts for count in self._hop(graph, hop)])
-        seeds_type = graph.ntypes[self.ntype]
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
             graph, features, graph.ntypes, "features", graph.ntype_number)]
-        if not isinstance(labels, Mapping) and labels is not None:
-            labels = {seeds_type: labels}
-        named += [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(
-            graph, labels, graph.ntypes, "labels", graph.ntype_number)]
+        kind = graph.ntypes[self.ntype] if edges is None else graph.etypes[edges.etype]
+        named += [(kind, name, lib.GW_AT_SEEDS) for name in ([labels] if isinstance(labels, str) else labels or ())]
         named += [(kind, name, lib.GW_AT_EDGES) for kind, name in _names(
             graph, edge_features, graph.etypes, "edge_features", graph.etype_number)]
         self.fetches = []
         for kind, name, at in named:
-            feature = graph.feature(name, etype=kind) if at == lib.GW_AT_EDGES else graph.feature(name, kind)
+            of_edges = at == lib.GW_AT_EDGES or (at == lib.GW_AT_SEEDS and edges is not None)
+            feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
             self.fetches.append((feature.pointer(), kind, name, at))
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
         self.pointer = ffi.new("struct gw_sample_spec *", {
             "ntype": self.ntype, "hops": len(fanouts), "fanouts": self._counts, "replace": replace,
-            "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches})
+            "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
+            "edges": ffi.NULL if edges is None else edges.pointer})
 
     @staticmethod
     def _hop(graph: Graph, hop: Fanout) -> list[int]:
@@ -78,24 +114,12 @@ class Spec:
         return counts
 
 
-def _world(world: int | None, rank: int | None) -> tuple[int, int]:
-    """As given, else torch.distributed's where that is initialized, else one trainer."""
-    if world is None and rank is None:
-        torch = _arrays.torch_module()
-        if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
-            return torch.distributed.get_world_size(), torch.distributed.get_rank()
-        return 1, 0
-    if world is None or rank is None or not 0 <= rank < world:
-        raise ValueError(f"rank {rank} is not one of a world of {world}")
-    return world, rank
-
-
 class _Stream:
     """A gw_loader, closed when nobody refers to it any more."""
 
-    def __init__(self, client: Any, options: Any):
+    def __init__(self, client: Any, spec: Spec, options: Any):
         self._close = lib.gw_loader_close
-        self.client = client
+        self.client, self.spec = client, spec  # what it reads until it is closed
         out = ffi.new("struct gw_loader **")
         check(lib.gw_loader_open(client.pointer, options, out))
         self.pointer = out[0]
@@ -110,53 +134,31 @@ class _Stream:
             self._close(self.pointer)
 
 
-class NodeLoader:
-    """Mini-batches around seed nodes.
+class Loader:
+    """What NodeLoader and EdgeLoader share: epochs, states, the end."""
 
-    seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`.
-    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}.
-    ntype: of the seeds; may be left out where there is one.
-    features: names of features to fetch for every node of a batch, or {node type: names}; labels: for the seeds;
-        edge_features: {edge type: names}, for every edge.
-    batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
-    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, else one.
-    last: the last step of an epoch: "wrap" (filled from the start of the order), "drop", "short"; None: "short" for
-        one trainer, "wrap" for several, whose ranks need equal steps.
-    replace: sample with replacement. index_dtype: "int64" or "int32", of the blocks' indices.
-    depth: batches sampled ahead. device: where the batches go (torch); to a GPU through pinned memory, copied while the
-        batch before is used.
-
-    len(loader): this rank's batches in an epoch. The same seed gives the same batches over every transport and in every
-    language. Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds
-    that are too few for one step.
-    """
-
-    def __init__(self, graph: Graph, seeds: Ids | None = None, fanouts: Sequence[Fanout] = (10, 10), *,
-                 ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-                 batch_size: int = 1000, shuffle: bool = False, seed: int = 0, world: int | None = None,
-                 rank: int | None = None, last: str | None = None, replace: bool = False,
-                 index_dtype: str = "int64", depth: int = 4, device: Any = None):
-        self.world, self.rank = _world(world, rank)
+    def __init__(self, graph: Graph, spec: Spec, seeds: np.ndarray | None, *, batch_size: int = 1000,
+                 shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
+                 last: str | None = None, depth: int = 4, device: Any = None):
+        self.world, self.rank = _arrays.world_of(world, rank)
         self.last = last or ("short" if self.world == 1 else "wrap")
         if self.last not in _LAST:
             raise ValueError(f"last is one of {', '.join(_LAST)}, not {self.last!r}")
         self.graph, self.batch_size, self.device = graph, int(batch_size), device
-        self._client = graph._opened()
-        self._spec = Spec(graph, fanouts, ntype=ntype, features=features, labels=labels, edge_features=edge_features,
-                          replace=replace, index_dtype=index_dtype)
-        self._seeds = None if seeds is None else _arrays.ids_array(seeds, graph._node_counts[self._spec.ntype])
+        self._client, self._spec, self._seeds = graph._opened(), spec, seeds
         self._options = ffi.new("struct gw_loader_options *", {
-            "spec": self._spec.pointer[0], "batch_size": self.batch_size, "shuffle": shuffle, "seed": seed,
+            "spec": spec.pointer[0], "batch_size": self.batch_size, "shuffle": shuffle, "seed": seed,
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]), "depth": depth})
-        if self._seeds is not None:
-            self._ids = _arrays.ids_pointer(self._seeds)
-            self._options.ids, self._options.id_count = self._ids, len(self._seeds)
+        if seeds is not None:
+            if not len(seeds):
+                raise ValueError("there are no seeds")
+            self._options.ids, self._options.id_count = _arrays.pointer(seeds, "int64_t *"), len(seeds)
         self._within = False  # an epoch has begun and not ended
         self._stream: _Stream | None = self._opened({"epoch": 0, "step": 0, "plan": 0})
 
     def _opened(self, state: Mapping[str, int]) -> _Stream:
         self._options.start = dict(state)
-        return _Stream(self._client, self._options)
+        return _Stream(self._client, self._spec, self._options)
 
     def _there(self) -> _Stream:
         if self._stream is None:
@@ -220,11 +222,70 @@ class NodeLoader:
         """Ends the sampling ahead; batches that are held stay."""
         self._stream = None
 
-    def __enter__(self) -> NodeLoader:
+    def __enter__(self) -> Loader:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class NodeLoader(Loader):
+    """Mini-batches around seed nodes.
+
+    seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`.
+    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}.
+    ntype: of the seeds; may be left out where there is one.
+    features: names of features to fetch for every node of a batch, or {node type: names}; labels: for the seeds;
+        edge_features: {edge type: names}, for every edge.
+    batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
+    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, else one.
+    last: the last step of an epoch: "wrap" (filled from the start of the order: equal steps for all ranks), "drop", or
+        "short": the last batch may be, and with several ranks some may have a step less than others (DDP: join); None:
+        "short" for one trainer, "wrap" for several.
+    replace: sample with replacement. index_dtype: "int64" or "int32", of the blocks' indices.
+    depth: batches sampled ahead. device: where the batches go (torch); to a GPU through pinned memory, copied while the
+        batch before is used.
+
+    len(loader): this rank's batches in an epoch. The same seed gives the same batches over every transport and in every
+    language. Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds
+    that are too few for one step.
+    """
+
+    def __init__(self, graph: Graph, seeds: Ids | None = None, fanouts: Sequence[Fanout] = (10, 10), *,
+                 ntype: str | None = None, features: Names = None, labels: str | Sequence[str] | None = None,
+                 edge_features: Names = None, replace: bool = False, index_dtype: str = "int64", **options: Any):
+        spec = Spec(graph, fanouts, ntype=ntype, features=features, labels=labels, edge_features=edge_features,
+                    replace=replace, index_dtype=index_dtype)
+        ids = None if seeds is None else _arrays.ids_array(seeds, graph._node_counts[spec.ntype])
+        super().__init__(graph, spec, ids, **options)
+
+
+class EdgeLoader(Loader):
+    """Mini-batches around seed edges, with negatives: to learn links.
+
+    seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. etype: of the seeds.
+    negatives: so many for each edge, with its "dst" (or "src": negative_end) drawn anew, uniformly over its type, or
+        over negative_ids. no_true_edges: what is an edge of the type is drawn again, up to 16 times.
+    exclude: what is not sampled, so that it does not tell what is to be predicted: "edges" (the batch's own), "ends"
+        (all between the same ends), "reverse" (of the type that the graph names as their reverse). reverse_etype: the
+        same of this type; with reverse_ids, [edges of etype], of these edges of it.
+    labels: names of features of the seed edges. The other arguments are NodeLoader's.
+
+    A batch's edge i leads from row src_rows[i] of its source type to row dst_rows[i] of its destination type.
+    """
+
+    def __init__(self, graph: Graph, seeds: Ids | None = None, fanouts: Sequence[Fanout] = (10, 10), *,
+                 etype: Etype | None = None, negatives: int = 0, negative_end: str = "dst",
+                 negative_ids: Ids | None = None, no_true_edges: bool = False, exclude: Sequence[str] = (),
+                 reverse_etype: Etype | None = None, reverse_ids: Ids | None = None, features: Names = None,
+                 labels: str | Sequence[str] | None = None, edge_features: Names = None, replace: bool = False,
+                 index_dtype: str = "int64", **options: Any):
+        edges = EdgeSeeds(graph, etype, negatives, negative_end, negative_ids, no_true_edges, exclude, reverse_etype,
+                          reverse_ids)
+        spec = Spec(graph, fanouts, ntype=None, features=features, labels=labels, edge_features=edge_features,
+                    replace=replace, index_dtype=index_dtype, edges=edges)
+        ids = None if seeds is None else _arrays.ids_array(seeds, graph._edge_counts[edges.etype])
+        super().__init__(graph, spec, ids, **options)
 
 
 def _moved(batches: Iterator[Batch], device: Any) -> Iterator[Batch]:
@@ -254,8 +315,8 @@ def _moved(batches: Iterator[Batch], device: Any) -> Iterator[Batch]:
 
 
 def sample(graph: Graph, seeds: Ids, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,
-           ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-           replace: bool = False, index_dtype: str = "int64") -> Batch:
+           ntype: str | None = None, features: Names = None, labels: str | Sequence[str] | None = None,
+           edge_features: Names = None, replace: bool = False, index_dtype: str = "int64") -> Batch:
     """One mini-batch around `seeds`; the arguments are NodeLoader's. (seed, stream, seeds) decide what is drawn."""
     client = graph._opened()
     spec = Spec(graph, fanouts, ntype=ntype, features=features, labels=labels, edge_features=edge_features,

@@ -1,0 +1,141 @@
+"""Edges looked up by id or by their ends and listed around nodes, and the shares of ranks: Graph's methods tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable
+
+import numpy as np
+
+from graphwire import _arrays
+from graphwire._arrays import Array, Ids
+from graphwire._native import aside, check, ffi, finish, lib
+
+if TYPE_CHECKING:
+    from graphwire.graph import Etype, Graph
+
+
+class EdgeList:
+    """Edges as answers to questions: those of question i are [offsets[i], offsets[i + 1]).
+
+    offsets: [questions + 1] int64; src, dst, edge_ids: [edges] int64, global ids.
+    """
+
+    def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):
+        self.offsets, self.src, self.dst, self.edge_ids = offsets, src, dst, edge_ids
+
+    def __len__(self) -> int:
+        return len(self.edge_ids)
+
+    def of(self, question: int) -> EdgeList:
+        """The edges of one question."""
+        part = slice(int(self.offsets[question]), int(self.offsets[question + 1]))
+        return EdgeList(self.offsets[question:question + 2] - self.offsets[question], self.src[part], self.dst[part],
+                        self.edge_ids[part])
+
+    def __repr__(self) -> str:
+        return f"<graphwire.EdgeList: {len(self)} edges, {len(self.offsets) - 1} questions>"
+
+
+def _copied(graph: Graph, pointer: Any, count: int) -> Array:
+    array = np.empty(count, np.int64)
+    if count:
+        ffi.memmove(array, pointer, 8 * count)
+    return _arrays.public(array, graph._torch)
+
+
+def _list(graph: Graph, start: Callable[[Any, Any], int]) -> EdgeList:
+    """What start(out, ticket) makes, as arrays of their own."""
+    out = ffi.new("struct gw_edge_list **")
+    try:
+        finish(lambda ticket: start(out, ticket))
+        found = out[0]
+        return EdgeList(_copied(graph, found.offsets, found.question_count + 1), *[
+            _copied(graph, part, found.edge_count) for part in (found.src, found.dst, found.edge_ids)])
+    finally:
+        lib.gw_edge_list_free(out[0])
+
+
+def _output(graph: Graph, count: int, start: Callable[[Any, Any], int], rows: int = 1) -> list[Array]:
+    """`rows` int64 arrays of `count`, filled by start(pointers, ticket)."""
+    arrays = [np.empty(count, np.int64) for _ in range(rows)]
+    finish(lambda ticket: start([_arrays.pointer(array, "int64_t *") for array in arrays], ticket))
+    return [_arrays.public(array, graph._torch) for array in arrays]
+
+
+def _pairs(graph: Graph, number: int, src: Ids, dst: Ids) -> tuple[np.ndarray, np.ndarray]:
+    ends = graph._ends[number]
+    arrays = [_arrays.ids_array(ids, graph._node_counts[end]) for ids, end in zip((src, dst), ends)]
+    if len(arrays[0]) != len(arrays[1]):
+        raise ValueError(f"{len(arrays[0])} sources and {len(arrays[1])} destinations")
+    return arrays[0], arrays[1]
+
+
+def find_edges(graph: Graph, ids: Ids, etype: Etype | None) -> tuple[Array, Array]:
+    number, client = graph.etype_number(etype), graph._opened()
+    array = _arrays.ids_array(ids, graph._edge_counts[number])
+    src, dst = _output(graph, len(array), lambda out, ticket: lib.gw_find_edges_start(
+        client.pointer, number, _arrays.ids_pointer(array), len(array), *out, ticket), 2)
+    return src, dst
+
+
+def edge_ids(graph: Graph, src: Ids, dst: Ids, etype: Etype | None) -> EdgeList:
+    number, client = graph.etype_number(etype), graph._opened()
+    ends = _pairs(graph, number, src, dst)
+    return _list(graph, lambda out, ticket: lib.gw_edge_ids_start(
+        client.pointer, number, *map(_arrays.ids_pointer, ends), len(ends[0]), out, ticket))
+
+
+def has_edges(graph: Graph, src: Ids, dst: Ids, etype: Etype | None) -> Array:
+    number, client = graph.etype_number(etype), graph._opened()
+    ends = _pairs(graph, number, src, dst)
+    out = np.empty(len(ends[0]), np.bool_)
+    finish(lambda ticket: lib.gw_has_edges_start(
+        client.pointer, number, *map(_arrays.ids_pointer, ends), len(out), _arrays.pointer(out, "bool *"), ticket))
+    return _arrays.public(out, graph._torch)
+
+
+def degrees(graph: Graph, ids: Ids, etype: Etype | None, out_edges: bool) -> Array:
+    number, client = graph.etype_number(etype), graph._opened()
+    array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
+    call = lib.gw_out_degrees_start if out_edges else lib.gw_degrees_start
+    return _output(graph, len(array), lambda out, ticket: call(
+        client.pointer, number, _arrays.ids_pointer(array), len(array), out[0], ticket))[0]
+
+
+def neighbours(graph: Graph, ids: Ids, etype: Etype | None, fanout: int, out_edges: bool, replace: bool, seed: int,
+               stream: int) -> EdgeList:
+    number, client = graph.etype_number(etype), graph._opened()
+    array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
+    spec = ffi.new("struct gw_neighbours_spec *", {
+        "etype": number, "direction": lib.GW_OUT if out_edges else lib.GW_IN, "fanout": fanout, "replace": replace})
+    return _list(graph, lambda out, ticket: lib.gw_neighbours_start(
+        client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))
+
+
+def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world: int, rank: int) -> Array:
+    """what: None, a mask or ids, or the name of a mask."""
+    client = graph._opened()
+    number = graph.ntype_number(ntype) if etype is None else graph.etype_number(etype)
+    count = (graph._node_counts if etype is None else graph._edge_counts)[number]
+    options = ffi.new("struct gw_split_options *", {
+        "of_edges": etype is not None, "type": number, "world": world, "rank": rank})
+    array = None
+    if isinstance(what, str):
+        options.mask_tensor = graph.feature(what, ntype, etype=etype).pointer()
+    elif what is not None:
+        array = _arrays.ids_array(what, count)
+        if not len(array):
+            return _copied(graph, ffi.NULL, 0)
+        options.ids, options.id_count = _arrays.pointer(array, "int64_t *"), len(array)
+
+    def call() -> Any:
+        out = ffi.new("struct gw_rank_ids **")
+        check(lib.gw_split_ids(client.pointer, options, out))
+        try:
+            return _copied(graph, out[0].ids, out[0].count)
+        finally:
+            lib.gw_rank_ids_free(out[0])
+
+    found = aside(call)
+    del array  # was the call's until now
+    return found

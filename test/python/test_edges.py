@@ -1,0 +1,174 @@
+"""Edges by id and by their ends, lists around nodes, shares of ranks, and mini-batches of edges; against the arrays
+that went in."""
+
+from __future__ import annotations
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from conftest import arrays_of_hetero
+
+
+@pytest.fixture(scope="module")
+def graph(hetero):
+    with graphwire.open(hetero) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def ends(graph):
+    """Source and destination of each paper:cites:paper, by its id here."""
+    src, dst = arrays_of_hetero()["cites"]
+    original = graph.gather("orig_id", slice(None), etype="cites").numpy()
+    return src[original], dst[original]
+
+
+def test_ends_of_edges(graph, ends):
+    src, dst = graph.find_edges([5, 1999, 5], "cites")
+    assert src.tolist() == ends[0][[5, 1999, 5]].tolist() and dst.tolist() == ends[1][[5, 1999, 5]].tolist()
+    with pytest.raises(graphwire.OutOfRangeError, match="2000"):
+        graph.find_edges([2000], "cites")
+
+
+def test_edges_by_their_ends(graph, ends):
+    random = np.random.default_rng(0)
+    src, dst = ends[0][:50], np.where(random.random(50) < 0.5, ends[1][:50], random.integers(0, 300, 50))
+    found, there = graph.edge_ids(src, dst, "cites"), graph.has_edges(src, dst, "cites")
+    for i, pair in enumerate(zip(src, dst)):
+        expected = np.flatnonzero((ends[0] == pair[0]) & (ends[1] == pair[1]))
+        assert found.of(i).edge_ids.tolist() == expected.tolist() and bool(there[i]) == bool(len(expected))
+    with pytest.raises(ValueError, match="sources"):
+        graph.edge_ids([1], [1, 2], "cites")
+
+
+def test_neighbours(graph, ends):
+    whole = graph.neighbours([7, 3, 7], "cites")
+    for i, node in enumerate([7, 3, 7]):
+        part = whole.of(i)
+        assert sorted(part.edge_ids.tolist()) == np.flatnonzero(ends[1] == node).tolist()
+        assert np.array_equal(part.src.numpy(), ends[0][part.edge_ids]) and set(part.dst.tolist()) <= {node}
+    batch = graphwire.sample(graph, range(100), [{"cites": 3}], ntype="paper", seed=4, stream=9)
+    some = graph.neighbours(range(100), "cites", 3, seed=4, stream=9)
+    assert torch.equal(some.edge_ids, batch.blocks[0]["cites"].edge_ids)
+    assert len(graph.neighbours([], "cites")) == 0
+
+
+def test_out_degrees_need_a_transpose(graph):
+    with pytest.raises(graphwire.GraphwireError, match="--transpose"):
+        graph.out_degrees([1], "cites")
+
+
+@pytest.mark.parametrize("world", [1, 3])
+def test_ranks_share(graph, world):
+    mask = arrays_of_hetero()["train_mask"]
+    for what in ("train_mask", mask, np.flatnonzero(mask), torch.from_numpy(mask)):
+        shares = [graph.split(what, "paper", world=world, rank=rank) for rank in range(world)]
+        assert sorted(torch.cat(shares).tolist()) == np.flatnonzero(mask).tolist()
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    assert sorted(graph.split(etype="cites").tolist()) == list(range(2000))
+    assert len(graph.split([], "paper")) == 0
+
+
+def test_a_share_lies_on_the_ranks_part(parts):
+    with graphwire.open(parts) as graph:
+        for rank in range(2):
+            own = graph.part_range(rank)
+            assert set(graph.split(world=2, rank=rank).tolist()) == set(own)
+
+
+@pytest.mark.parametrize("end", ["src", "dst"])
+def test_batches_of_edges(graph, ends, end):
+    loader = graphwire.EdgeLoader(graph, range(100, 500), [4, 3], etype="cites", negatives=5, negative_end=end,
+                                  features={"paper": "feat"}, labels="strength", batch_size=64, shuffle=True)
+    seen = []
+    for batch in loader:
+        papers = batch.nodes["paper"].numpy()
+        ids = batch.seeds.numpy()
+        seen += ids.tolist()
+        assert np.array_equal(papers[batch.src_rows], ends[0][ids])
+        assert np.array_equal(papers[batch.dst_rows], ends[1][ids])
+        assert batch.negative_rows.shape == (len(ids), 5)
+        assert int(batch.negative_rows.max()) < batch.blocks[-1].num_dst["paper"]  # a model has outputs for them
+        original = graph.gather("orig_id", ids, etype="cites").numpy()
+        assert np.array_equal(batch.y.numpy(), arrays_of_hetero()["strength"][original])
+        assert torch.equal(batch.to("cpu").negative_rows, batch.negative_rows) and batch.seed_rows is None
+    assert sorted(seen) == list(range(100, 500)) and len(loader) == 7
+
+
+def test_negatives_of_a_list(graph):
+    loader = graphwire.EdgeLoader(graph, None, [2], etype="writes", negatives=3, negative_ids=[1, 2, 3], batch_size=100)
+    for batch in loader:
+        assert set(batch.nodes["paper"][batch.negative_rows].flatten().tolist()) <= {1, 2, 3}
+
+
+def test_no_true_edges(graph, ends):
+    there = set(zip(*map(np.ndarray.tolist, ends)))
+    loader = graphwire.EdgeLoader(graph, None, [2], etype="cites", negatives=20, no_true_edges=True, batch_size=2000)
+    for batch in loader:
+        papers = batch.nodes["paper"]
+        src = papers[batch.src_rows].repeat_interleave(20).tolist()
+        true = sum(pair in there for pair in zip(src, papers[batch.negative_rows.flatten()].tolist()))
+        assert true == batch.true_edges < 5  # one in 45 would be
+
+
+@pytest.mark.parametrize("exclude, options", [
+    (["edges"], {}), (["ends"], {}), (["edges", "reverse"], {}),
+    (["edges"], {"reverse_etype": "paper:rev_cites:paper"})])
+def test_what_is_excluded(graph, ends, exclude, options):
+    loader = graphwire.EdgeLoader(graph, None, [-1], etype="cites", exclude=exclude, batch_size=200, **options)
+    for batch in loader:
+        seeds, papers = set(batch.seeds.tolist()), batch.nodes["paper"]
+        block = batch.blocks[0]
+        assert not seeds & set(block["cites"].edge_ids.tolist())
+        pairs = set(zip(papers[batch.src_rows].tolist(), papers[batch.dst_rows].tolist()))
+
+        def sampled(etype, block=block, papers=papers):
+            edges = block[etype]
+            return set(zip(papers[edges.indices].tolist(), papers[edges.dst].tolist()))
+
+        turned = {pair[::-1] for pair in pairs}
+        assert exclude != ["ends"] or not sampled("cites") & pairs
+        if len(exclude) > 1 or options:
+            assert not sampled("rev_cites") & turned
+        else:
+            assert sampled("rev_cites") & turned
+
+
+def test_reverses_by_id(graph, ends):
+    """Every edge's own reverse, by the id that it has."""
+    src, dst = graph.find_edges(slice(None), "rev_cites")
+    place = {}
+    for i, pair in enumerate(zip(src.tolist(), dst.tolist())):
+        place.setdefault(pair, []).append(i)
+    reverse = [place[pair[::-1]].pop() for pair in zip(*map(np.ndarray.tolist, ends))]
+    loader = graphwire.EdgeLoader(graph, None, [-1], etype="cites", reverse_etype="rev_cites", reverse_ids=reverse,
+                                  batch_size=200)
+    for batch in loader:
+        gone = {reverse[edge] for edge in batch.seeds.tolist()}
+        assert not gone & set(batch.blocks[0]["rev_cites"].edge_ids.tolist())
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"negative_end": "left"}, "negative_end"), ({"exclude": ["nodes"]}, "exclude has nodes"),
+    ({"reverse_etype": "writes"}, "reverse"), ({"labels": "absent"}, "absent")])
+def test_errors(graph, options, text):
+    with pytest.raises((ValueError, graphwire.GraphwireError), match=text):
+        graphwire.EdgeLoader(graph, None, [2], etype="cites", negatives=1, **options)
+
+
+def test_states_and_short_batches(graph):
+    def opened(rank=0, world=1):
+        return graphwire.EdgeLoader(graph, range(950), [2], etype="cites", negatives=2, batch_size=100, shuffle=True,
+                                    seed=3, world=world, rank=rank, last="short")
+
+    whole = [batch.digest() for batch in opened()]
+    loader = opened()
+    batches = iter(loader)
+    begun = [next(batches).digest() for _ in range(4)]
+    other = opened()
+    other.load_state_dict(loader.state_dict())
+    assert begun + [batch.digest() for batch in other] == whole
+    shares = [[batch.seeds for batch in opened(rank, 3)] for rank in range(3)]
+    assert [len(share) for share in shares] == [4, 3, 3] == [len(opened(rank, 3)) for rank in range(3)]
+    assert sorted(torch.cat([seeds for share in shares for seeds in share]).tolist()) == list(range(950))
