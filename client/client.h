@@ -51,6 +51,7 @@ struct gw_remote {
 /* Where an array of one part lies. */
 struct gw_place {
 	uint32_t region;
+	uint32_t generation;    /* of a region that the hello does not tell of; else 0 */
 	uint32_t element_bytes; /* offsets and ids: 4 or 8, part by part */
 	uint64_t offset;
 };
@@ -60,8 +61,8 @@ struct gw_rows {
 	const uint64_t *starts;   /* the book: [num_parts + 1] */
 	struct gw_place *places;  /* [num_parts] */
 	uint64_t step, row_bytes; /* bytes; rows overlap where row_bytes > step */
-	/* Rows that change: the births of the shards that have them, [num_parts]; step is 1, places tell nothing. Else
-	 * NULL. */
+	/* Rows that change: the births of the shards that have them, [num_parts]; a place without a generation is none,
+	 * such rows are asked for. Else NULL. */
 	const uint64_t *births;
 	bool striped; /* row i is row i / num_parts of part i % num_parts */
 };

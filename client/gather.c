@@ -236,6 +236,23 @@ static bool wants_order(const struct gw_gather_op *op, uint32_t part)
 	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
 }
 
+/* Rows that change have a way of their own. */
+static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const struct gw_rows *rows, uint32_t part,
+		      uint64_t first, uint64_t local)
+{
+	struct gw_pull *pull = &op->pulls[link_op - op->link_ops];
+	pull->birth = rows->births[part];
+	pull->rows = (uint64_t *)op->remote.data + first;
+	pull->to = (uint32_t *)op->rows.data + first;
+	pull->count = link_op->count;
+	pull->step = rows->step;
+	pull->out = op->out;
+	pull->out_local = local;
+	pull->row_bytes = op->row_bytes;
+	pull->reads = &op->reads;
+	gw_pull_start(pull, op->engine->part_links[part], link_op);
+}
+
 static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const struct gw_rows *rows, uint32_t part,
 		      uint64_t first, struct gw_buffer *buffer)
 {
@@ -245,24 +262,14 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	uint64_t local = (uint64_t)(op->out - buffer->base);
 	link_op->buffer = buffer;
 	link_op->region = rows->places[part].region;
+	link_op->generation = rows->places[part].generation;
 	link_op->job = op->reads.job;
 	link_op->done = gather_read_done;
 	link_op->owner = op;
-	if (rows->births) {
-		struct gw_pull *pull = &op->pulls[link_op - op->link_ops];
-		pull->birth = rows->births[part];
-		pull->rows = remote;
-		pull->to = to;
-		pull->count = n;
-		pull->out = op->out;
-		pull->row_bytes = op->row_bytes;
-		pull->reads = &op->reads;
-		gw_pull_start(pull, op->engine->part_links[part], link_op);
-		return;
-	}
 	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)
 		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
-	if (n > 1 && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
+	/* Rows that change are read one by one. */
+	if (n > 1 && !rows->births && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
 		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
 		link_op->form = GW_LINK_SPANS;
 		link_op->count = gather_build_spans(op, spans, first, n, local);
@@ -277,7 +284,10 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 						     .row_bytes = (uint32_t)op->row_bytes,
 						     .stride = (uint32_t)op->row_bytes};
 	}
-	gw_link_post(op->engine->part_links[part], link_op);
+	if (rows->births)
+		pull_part(op, link_op, rows, part, first, local);
+	else
+		gw_link_post(op->engine->part_links[part], link_op);
 }
 
 /* In order of address, neighbours are to meet: that takes the whole list. */

@@ -17,12 +17,14 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
 static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status);
 static void read_completed(struct gw_event *event, const struct gw_completion *completion);
+static void link_region_opened(struct gw_event *event, const struct gw_completion *completion);
 
 void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server)
 {
 	memset(link, 0, sizeof(*link));
 	link->connected.fire = link_connected;
 	link->checked.fire = link_checked;
+	link->region_opened.fire = link_region_opened;
 	gw_upgrade_init(&link->upgrade, link_upgraded);
 	link->engine = engine;
 	link->server = server;
@@ -194,10 +196,32 @@ static void link_checked(struct gw_event *event, const struct gw_completion *com
 		link_upgrade(link);
 }
 
-static const struct gw_region *link_region(const struct gw_link *link, uint32_t region)
+static const struct gw_region *link_region(const struct gw_link *link, const struct gw_link_op *op)
 {
+	if (op->generation)
+		return gw_endpoint_region(link->endpoint, op->region, op->generation);
 	const struct gw_peer *peer = &link->endpoint->peer;
-	return region < peer->region_count ? &peer->regions[region] : NULL;
+	return op->region < peer->region_count ? &peer->regions[op->region] : NULL;
+}
+
+static void link_region_opened(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, region_opened));
+	link->opens_region = false;
+	if (completion->status == GW_UNSUPPORTED)
+		link->without_late = link->connection;
+}
+
+bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation)
+{
+	if (link->state != GW_LINK_OPEN || !generation)
+		return false;
+	if (gw_endpoint_region(link->endpoint, region, generation))
+		return true;
+	if (!link->opens_region && link->without_late != link->connection)
+		link->opens_region =
+			gw_endpoint_region_open(link->endpoint, region, generation, &link->region_opened) == GW_OK;
+	return false;
 }
 
 /* Posts as much of an op as there is room for. GW_AGAIN: not all of it yet. Another failure is the op's end. */
@@ -214,9 +238,14 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 		return status;
 	}
 
-	const struct gw_region *region = link_region(link, op->region);
+	const struct gw_region *region = link_region(link, op);
+	/* Withdrawn in the midst of it: the transport, which has reads of it, ends them all. */
+	if (!region && op->open && op->generation)
+		region = &op->late;
 	if (!region)
-		return gw_fail(GW_PROTOCOL, "it has no region %u any more", op->region);
+		return gw_fail(op->generation ? GW_NOT_FOUND : GW_PROTOCOL, "it has no region %u any more", op->region);
+	if (op->generation && region != &op->late)
+		op->late = *region;
 	uint64_t left = op->count - op->posted;
 	size_t accepted;
 	if (op->form == GW_LINK_GATHER) {
@@ -389,13 +418,19 @@ static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw
 		gw_link_enqueue(link, op);
 }
 
+/* Some rows changed each time that they were looked at. */
+static bool is_torn(const struct gw_link_op *op, gw_status status)
+{
+	return status == GW_AGAIN && op->form == GW_LINK_GATHER && op->generation;
+}
+
 /* Statuses that the transport gives when it has something to say about the connection. Of a connection that is there
  * they are the server's word, and no answer: believed, they would be asked again for ever, or look like the end of an
  * epoch. */
 static bool is_no_answer(const struct gw_link *link, const struct gw_link_op *op, gw_status status)
 {
 	if (status == GW_AGAIN || status == GW_END)
-		return true;
+		return !is_torn(op, status);
 	return (status == GW_PEER_LOST || status == GW_CANCELLED) && !op->cancelled && link->state == GW_LINK_OPEN &&
 	       op->connection == link->connection && link->endpoint->state == GW_ENDPOINT_OPEN;
 }
@@ -420,7 +455,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 		fail_late(link, op);
 		return;
 	}
-	if (status != GW_OK) {
+	if (status != GW_OK && !is_torn(op, status)) {
 		gw_fail_text(status, *completion->text ? completion->text : gw_status_text(status));
 		link_fail_op(link, op, status);
 		return;
@@ -428,7 +463,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	link->backoff_ns = 0;
 	if (op->queued)
 		gw_link_dequeue(link, op);
-	op->done(op, GW_OK, op->form == GW_LINK_REQUEST ? completion : NULL);
+	op->done(op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
 }
 
 void gw_link_cancel(struct gw_link_op *op)

@@ -27,6 +27,11 @@ void gw_link_open(struct gw_link *link);
 /* Timers, and ops that wait for room. Returns when it wants to be called again at the latest. */
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
 
+/* Whether rows that change can be read from this region, which the server told of after the hello. If not yet, it is
+ * opened: they are asked for meanwhile. An op on one that was withdrawn ends with GW_NOT_FOUND; one of whose rows some
+ * were torn each time with GW_AGAIN and the completion that lists them. */
+bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation);
+
 /* Hands an op over; done tells the outcome, perhaps before this returns. */
 void gw_link_post(struct gw_link *link, struct gw_link_op *op);
 

@@ -20,7 +20,7 @@ struct gw_link_op {
 	struct gw_link_op *next; /* in the link's queue */
 	enum gw_link_op_form form;
 	struct gw_buffer *buffer;
-	uint32_t region;
+	uint32_t region, generation; /* 0: it was there at the hello */
 	struct gw_gather gather;     /* GW_LINK_GATHER */
 	const struct gw_span *spans; /* GW_LINK_SPANS */
 	uint64_t count;              /* of the gather or the spans */
@@ -28,14 +28,16 @@ struct gw_link_op {
 	const void *request;
 	uint32_t request_bytes;
 	uint64_t sequence; /* 0: it may run twice; else the engine's running number with this server */
-	/* Called once, in the engine: with the completion of a request that succeeded, else with NULL. */
+	/* Called once, in the engine: with the completion of a request that succeeded, or of a read of which rows were
+	 * torn (GW_AGAIN); else with NULL. */
 	void (*done)(struct gw_link_op *op, gw_status status, const struct gw_completion *completion);
 	void *owner;
 	/* The link's: */
 	uint64_t posted;
-	uint64_t deadline_ns; /* the job's, when the op was queued or its server came back */
-	uint64_t lost_ns;     /* when its connection was lost for the first time, or 0 */
-	uint64_t connection;  /* the one that it is open on: link->connection of then */
+	uint64_t deadline_ns;  /* the job's, when the op was queued or its server came back */
+	uint64_t lost_ns;      /* when its connection was lost for the first time, or 0 */
+	uint64_t connection;   /* the one that it is open on: link->connection of then */
+	struct gw_region late; /* as it was when the first reads of it were posted */
 	bool queued, cancelled, open;
 	bool away; /* the job's clock stands still for it */
 };
@@ -73,7 +75,7 @@ enum gw_link_state {
 };
 
 struct gw_link {
-	struct gw_event connected, checked;
+	struct gw_event connected, checked, region_opened;
 	struct gw_engine *engine;
 	struct gw_remote *server;
 	struct gw_endpoint *endpoint;
@@ -89,6 +91,8 @@ struct gw_link {
 	uint64_t expiry_ns;              /* no read of the queue has an earlier deadline */
 	uint64_t incarnation;            /* of the server that this link has checked */
 	uint64_t connection;             /* counts connects */
+	bool opens_region;               /* a region that came late is being opened */
+	uint64_t without_late;           /* the connection over which none is to be had */
 	uint64_t away_ns;                /* since when it is not open, though it should be; 0: it is */
 	uint64_t stubborn_ns;            /* since when it fails of what waiting hardly helps; 0: it does not */
 	uint64_t retry_ns, backoff_ns;

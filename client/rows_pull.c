@@ -1,5 +1,6 @@
-/* Requests for rows, as many in each as its reply may have: see rows_pull.h. Fails as links do, with the server's
- * error, or with GW_PROTOCOL when a reply is not as long as its rows. */
+/* A read, and requests for rows, as many in each as its reply may have: see rows_pull.h. The server, which looks at the
+ * birth, has the last word: reads that fail but for the connection's sake are asked for. Fails as links do, with the
+ * server's error, or with GW_PROTOCOL when a reply is not as long as its rows. */
 #include "client/rows_pull.h"
 
 #include <string.h>
@@ -68,8 +69,10 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 		return;
 	}
 	struct gw_tensor_rows_call *call = pull->request.data;
-	*call = (struct gw_tensor_rows_call){.birth = pull->birth, .count = (uint32_t)pull->asked};
-	memcpy(call + 1, pull->rows + pull->at, pull->asked * 8);
+	*call = (struct gw_tensor_rows_call){.birth = pull->birth, .count = (uint32_t)pull->asked, .torn = pull->torn};
+	uint64_t *numbers = (uint64_t *)(call + 1);
+	for (uint64_t i = 0; i < pull->asked; i++)
+		numbers[i] = pull->rows[pull->at + i] / pull->step;
 	op->form = GW_LINK_REQUEST;
 	op->call = GW_OP_TENSOR_PULL;
 	op->sequence = 0;
@@ -79,6 +82,38 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 	gw_link_post(pull->link, op);
 }
 
+/* Goes on with the rows that the read lists as torn. */
+static gw_status pull_take_torn(struct gw_pull *pull, const struct gw_completion *completion)
+{
+	if (completion->torn_count == 0 || completion->torn_count > pull->count)
+		return gw_fail(GW_PROTOCOL, "%u of %llu rows are torn", completion->torn_count,
+			       (unsigned long long)pull->count);
+	pull->count = completion->torn_count;
+	pull->torn = true;
+	for (uint64_t i = 0; i < pull->count; i++) {
+		pull->rows[i] = completion->torn[i].remote;
+		pull->to[i] = (uint32_t)((completion->torn[i].local - pull->out_local) / pull->row_bytes);
+	}
+	return GW_OK;
+}
+
+static void pull_read(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
+{
+	struct gw_pull *pull = op->owner;
+	bool final = status == GW_OK || status == GW_CANCELLED || status == GW_DEADLINE || status == GW_PEER_LOST ||
+		     status == GW_NO_MEMORY || pull->reads->status != GW_OK;
+	if (status == GW_AGAIN && !final) {
+		status = pull_take_torn(pull, completion);
+		final = status != GW_OK;
+	}
+	if (status == GW_AGAIN)
+		status = gw_fail_text(pull->reads->status, pull->reads->text);
+	if (final)
+		pull_end(pull, op, status);
+	else
+		pull_ask(pull, op);
+}
+
 void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op *op)
 {
 	pull->link = link;
@@ -86,5 +121,11 @@ void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op
 	pull->owner = op->owner;
 	pull->done = op->done;
 	op->owner = pull;
-	pull_ask(pull, op);
+	pull->torn = false;
+	if (gw_link_can_read(link, op->region, op->generation)) {
+		op->done = pull_read;
+		gw_link_post(link, op);
+	} else {
+		pull_ask(pull, op);
+	}
 }

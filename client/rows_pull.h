@@ -1,4 +1,5 @@
-/* Reading rows that change by asking their owners for them: the way of a gather that every transport has. */
+/* Reading rows that change: by one-sided reads, where their region is open, and what was torn each time, or cannot be
+ * read so, by asking their owner for it. */
 #ifndef GW_CLIENT_ROWS_PULL_H
 #define GW_CLIENT_ROWS_PULL_H
 
@@ -9,14 +10,17 @@
 /* The rows of one part. */
 struct gw_pull {
 	uint64_t birth;
-	const uint64_t *rows; /* their numbers there */
-	const uint32_t *to;   /* where they go: rows of `out` */
+	uint64_t *rows; /* where they lie in the region: their numbers times `step`. Changed when some are torn */
+	uint32_t *to;   /* where they go: rows of `out`; likewise */
 	uint64_t count;
+	uint64_t step;
 	uint8_t *out;
+	uint64_t out_local; /* its offset in the op's buffer */
 	uint64_t row_bytes;
 	const struct gw_fan_in *reads; /* what it is a piece of */
 	/* Its own: */
 	uint64_t at, asked;
+	bool torn;             /* what is asked for was read before */
 	struct gw_vec request; /* kept from gather to gather */
 	struct gw_link *link;
 	void *owner; /* the link op's, given back to it before `done` */
@@ -27,8 +31,8 @@ struct gw_pull {
 gw_status gw_pulls_reserve(struct gw_pull **pulls, uint64_t *room, uint64_t count);
 void gw_pulls_free(struct gw_pull *pulls, uint64_t room);
 
-/* Begins one: `op`, whose done tells the end, asks for the rows. It carries one request after another; cancelled, it
- * ends. */
+/* Begins one: `op`, a gather of the rows from their region, whose done tells the end, reads them if it can be, or asks
+ * for them. It carries one request after another; cancelled, it ends. */
 void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op *op);
 
 #endif

@@ -49,6 +49,7 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	struct gw_tensor_table_options tensors = {
 		.meta = meta, .part = server->local, .incarnation = server->incarnation, .numa = GW_NUMA_SPREAD};
 	status = gw_service_create(&identity, NULL, &server->service);
+	tensors.service = server->service;
 	if (status == GW_OK)
 		status = gw_tensor_table_create(&tensors, &server->table);
 	if (status == GW_OK)

@@ -27,6 +27,7 @@ gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_l
 	memcpy(call.name, name, strlen(name) + 1);
 	if (lifetime == GW_OF_JOB)
 		memcpy(call.job, client->job, sizeof(call.job));
+	gw_tensor_handles_delete(client, call.job, name);
 	/* Part 0 last: until then nobody takes what is left for a tensor that can be created. */
 	for (uint32_t p = client->meta->num_parts; p-- > 0 && status == GW_OK;) {
 		size_t bytes = 0;

@@ -26,7 +26,8 @@
 struct creation {
 	struct gw_client *client;
 	struct gw_tensor_create_call call;
-	uint64_t *births; /* [parts], as they become known */
+	uint64_t *births;        /* [parts], as they become known */
+	struct gw_place *places; /* [parts], where rows can be read */
 	bool complete;
 	struct gw_vec reply;
 	struct gw_tensor_state state; /* of the part asked last */
@@ -127,6 +128,9 @@ static gw_status creation_ask(struct creation *creation, uint32_t part, const ui
 	if (status == GW_OK)
 		status = gw_tensor_state_parse(creation->reply.data, bytes, creation->client->meta->num_parts,
 					       &creation->state, births);
+	if (status == GW_OK)
+		creation->places[part] =
+			(struct gw_place){.region = creation->state.region, .generation = creation->state.generation};
 	if (status == GW_OK && strcmp(creation->state.plan.name, creation->call.plan.name) != 0)
 		status = gw_fail(GW_PROTOCOL, "part %u was asked for tensor \"%s\" and tells of another", part,
 				 creation->call.plan.name);
@@ -274,7 +278,7 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 	if (status == GW_OK && plan->job[0] && hold_ms)
 		status = gw_tensor_hold_begin(creation->client, hold_ms);
 	if (status == GW_OK)
-		status = gw_tensor_handle_make(creation->client, plan, creation->births, &handle);
+		status = gw_tensor_handle_make(creation->client, plan, creation->births, creation->places, &handle);
 	*out = handle ? &handle->base.tensor : NULL;
 	return status;
 }
@@ -282,11 +286,14 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 static gw_status creation_do(struct creation *creation, const struct gw_tensor **out)
 {
 	creation->pause_ns = PAUSE_MIN_NS;
-	creation->births = gw_calloc(creation->client->meta->num_parts, sizeof(uint64_t));
-	gw_status status = creation->births ? creation_run(creation) : GW_NO_MEMORY;
+	uint32_t parts = creation->client->meta->num_parts;
+	creation->births = gw_calloc(parts, sizeof(uint64_t));
+	creation->places = gw_calloc(parts, sizeof(*creation->places));
+	gw_status status = creation->births && creation->places ? creation_run(creation) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = creation_result(creation, out);
 	gw_free(creation->births);
+	gw_free(creation->places);
 	gw_vec_free(&creation->reply);
 	return status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/row.h"
 
 #define FIRST_BLOCK 64u
 #define BLOCKS_MAX  14u /* some million handles */
@@ -65,6 +66,21 @@ bool gw_tensor_handle_is(const struct gw_client *client, const struct gw_tensor 
 	return false;
 }
 
+void gw_tensor_handles_delete(struct gw_client *client, const char *job, const char *name)
+{
+	struct gw_tensor_handles *handles = client->handles;
+	pthread_mutex_lock(&handles->lock);
+	for (uint32_t b = 0; b < handles->block_count; b++) {
+		size_t used = b + 1 < handles->block_count ? block_room(b) : handles->count;
+		for (size_t i = 0; i < used; i++) {
+			struct gw_tensor_handle *handle = &handles->blocks[b][i];
+			if (strcmp(handle->plan.name, name) == 0 && strcmp(handle->plan.job, job) == 0)
+				atomic_store(&handle->deleted, true);
+		}
+	}
+	pthread_mutex_unlock(&handles->lock);
+}
+
 static struct gw_tensor_handle *handle_find(struct gw_tensor_handles *handles, const struct gw_tensor_plan *plan,
 					    const uint64_t *births, uint32_t parts)
 {
@@ -100,10 +116,13 @@ static gw_status handle_room(struct gw_tensor_handles *handles, struct gw_tensor
 }
 
 static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
-			     struct gw_tensor_handle *handle)
+			     const struct gw_place *places, struct gw_tensor_handle *handle)
 {
 	uint32_t parts = client->meta->num_parts;
+	struct gw_row_format format;
 	gw_status status = gw_tensor_layout_make(client->meta, plan, &handle->layout);
+	if (status == GW_OK)
+		status = gw_row_format_init(handle->layout.row_bytes, &format);
 	if (status != GW_OK)
 		return status;
 	handle->plan = *plan;
@@ -113,10 +132,10 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 	if (!handle->base.name || !handle->births || !handle->places)
 		return GW_NO_MEMORY;
 	memcpy(handle->births, births, parts * sizeof(*births));
-	/* A row's place is its number in the part. */
+	memcpy(handle->places, places, parts * sizeof(*places));
 	handle->base.rows = (struct gw_rows){.starts = handle->layout.starts,
 					     .places = handle->places,
-					     .step = 1,
+					     .step = format.stride,
 					     .row_bytes = handle->layout.row_bytes,
 					     .births = handle->births,
 					     .striped = handle->layout.striped};
@@ -134,16 +153,18 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 }
 
 gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
-				struct gw_tensor_handle **out)
+				const struct gw_place *places, struct gw_tensor_handle **out)
 {
 	struct gw_tensor_handles *handles = client->handles;
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&handles->lock);
 	struct gw_tensor_handle *handle = handle_find(handles, plan, births, client->meta->num_parts);
-	if (!handle) {
+	if (handle) {
+		atomic_store(&handle->deleted, false);
+	} else {
 		status = handle_room(handles, &handle);
 		if (status == GW_OK)
-			status = handle_fill(client, plan, births, handle);
+			status = handle_fill(client, plan, births, places, handle);
 		if (status == GW_OK) {
 			handles->count++;
 			atomic_store(&handle->ready, true);

@@ -12,7 +12,7 @@ struct gw_tensor_handle {
 	struct gw_tensor_layout layout;
 	uint64_t *births; /* [num_parts] */
 	struct gw_place *places;
-	atomic_bool ready;
+	atomic_bool ready, deleted; /* deleted: by this client */
 };
 
 struct gw_tensor_handles;
@@ -20,9 +20,14 @@ struct gw_tensor_handles;
 gw_status gw_tensor_handles_create(struct gw_tensor_handles **out);
 void gw_tensor_handles_destroy(struct gw_tensor_handles *handles); /* NULL is allowed */
 
-/* The handle of a tensor with these births: the one that is there, or a new one. GW_LIMIT: too many were made. */
+/* The handle of a tensor with these births, and where its rows can be read: the one that is there, or a new one.
+ * GW_LIMIT: too many were made. */
 gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
-				struct gw_tensor_handle **out);
+				const struct gw_place *places, struct gw_tensor_handle **out);
+
+/* This client deletes the tensors of this name: whoever uses them is told at once, not when each of its connections has
+ * heard of it. Opened again, they are there again. */
+void gw_tensor_handles_delete(struct gw_client *client, const char *job, const char *name);
 
 /* Whether the pointer, which may come from anywhere, is a handle of this client; no lock is taken. */
 bool gw_tensor_handle_is(const struct gw_client *client, const struct gw_tensor *tensor);

@@ -190,6 +190,8 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 		return gw_fail(GW_INVALID,
 			       "the tensor does not belong to this client: gw_node_tensor, gw_edge_tensor and "
 			       "gw_tensor_open find them");
+	if (!feature && atomic_load(&((const struct gw_tensor_handle *)tensor)->deleted))
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" is gone: it was deleted", tensor->name);
 	if (tensor->row_bytes > GW_ROW_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "\"%s\" has rows of %llu bytes: at most %u can be fetched", tensor->name,
 			       (unsigned long long)tensor->row_bytes, GW_ROW_BYTES_MAX);

@@ -61,9 +61,10 @@ struct gw_tensor_create_call {
 struct gw_tensor_state {
 	struct gw_tensor_plan plan;
 	uint64_t birth, leader;
-	uint32_t ready;   /* 1: all rows of this part have their values */
-	uint32_t hold_ms; /* a client that holds it is to be heard of as often; 0: need not */
-	uint32_t births;  /* that follow: none until it is complete */
+	uint32_t ready;              /* 1: all rows of this part have their values */
+	uint32_t hold_ms;            /* a client that holds it is to be heard of as often; 0: need not */
+	uint32_t births;             /* that follow: none until it is complete */
+	uint32_t region, generation; /* where clients may read the rows by themselves; generation 0: nowhere */
 	uint32_t padding;
 };
 
@@ -92,7 +93,8 @@ struct gw_tensor_delete_call {
 
 struct gw_tensor_rows_call {
 	uint64_t birth;
-	uint32_t count, padding;
+	uint32_t count;
+	uint32_t torn; /* PULL: 1: read before, and torn each time */
 };
 
 struct gw_tensor_push_call {

@@ -140,6 +140,7 @@ static gw_status open_tensors(struct gw_server *server)
 	const struct gw_tensor_table_options options = {
 		.meta = server->meta,
 		.part = server->part,
+		.service = server->service,
 		.incarnation = server->incarnation,
 		.bytes_max = server->options.tensor_memory,
 		.lease_ms = server->options.tensor_lease_ms ? server->options.tensor_lease_ms : TENSOR_LEASE_MS,

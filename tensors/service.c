@@ -158,6 +158,8 @@ static gw_status answer_pull(void *context, const struct gw_call *call, struct g
 	if (status != GW_OK)
 		return status;
 	status = pull_rows(shard, rows, pull.count, reply);
+	if (pull.torn)
+		atomic_fetch_add_explicit(&shard->counts.torn, pull.count, memory_order_relaxed);
 	gw_shard_leave(context, shard);
 	return status;
 }

@@ -2,7 +2,8 @@
  *
  * One lock, held for a look into a list; what takes long (filling, freeing) happens outside of it, filling in the
  * table's thread, one tensor after another. A shard is freed by its last user: a call that is under way when its tensor
- * is deleted ends well. Bytes count until then.
+ * is deleted ends well. Clients that read its memory by themselves are such users, all together, from when it is
+ * published until the transport says that the last has let go. Bytes count until then.
  */
 #include "tensors/table.h"
 
@@ -28,6 +29,7 @@ struct gw_tensor_table {
 	pthread_cond_t changed; /* something waits to be filled, or stop */
 	struct gw_shard *shards;
 	uint32_t shard_count, job_count;
+	struct gw_table_shard *released; /* that no reader has any more: the thread leaves them */
 	uint64_t bytes, births;
 	struct tensor_job jobs[GW_TENSOR_JOBS_MAX];
 	bool stop, started;
@@ -77,6 +79,33 @@ static void shard_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
 	GW_SLIST_REMOVE(table->shards, shard, next);
 	shard->listed = false;
 	table->shard_count--;
+}
+
+/* Nobody can open it any more; without the lock, since the last reader may be gone already. */
+static void shard_withdraw(const struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	if (shard && entry_of(shard)->region.generation)
+		gw_service_withdraw(table->options.service, &entry_of(shard)->region);
+}
+
+/* Whichever thread was the last to read it must not work for long: freeing is the table's. */
+static void shard_released(void *context)
+{
+	struct gw_table_shard *entry = context;
+	struct gw_tensor_table *table = entry->table;
+	pthread_mutex_lock(&table->lock);
+	entry->next_released = table->released;
+	table->released = entry;
+	pthread_cond_signal(&table->changed);
+	pthread_mutex_unlock(&table->lock);
+}
+
+static struct gw_shard *table_take_released(struct gw_tensor_table *table)
+{
+	struct gw_table_shard *entry = table->released;
+	if (entry)
+		table->released = entry->next_released;
+	return (struct gw_shard *)entry;
 }
 
 static struct gw_shard *shard_named(const struct gw_tensor_table *table, const char *job, const char *name)
@@ -156,10 +185,43 @@ static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *t
 	return (struct gw_table_shard *)oldest;
 }
 
+/* Clients may read it by themselves, from here on. Where that cannot be they ask for rows. */
+static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, struct gw_region *out)
+{
+	struct gw_row_store *store = entry->shard.store;
+	const struct gw_row_format *format = gw_row_store_format(store);
+	struct gw_arena *arena = gw_row_store_arena(store);
+	struct gw_region_rows rows = {.format = *format, .seed = gw_row_store_seed(store)};
+	struct gw_late_region region = {.base = gw_arena_base(arena),
+					.bytes = gw_row_store_rows(store) * format->stride,
+					.slice_bytes = gw_arena_slice_bytes(arena),
+					.rows = &rows,
+					.fd = gw_arena_fd(arena),
+					.freed = shard_released,
+					.context = entry};
+	*out = (struct gw_region){0};
+	if (!table->options.service || region.bytes == 0)
+		return;
+	pthread_mutex_lock(&table->lock);
+	entry->shard.refs++; /* the readers' */
+	entry->table = table;
+	pthread_mutex_unlock(&table->lock);
+	if (gw_service_publish(table->options.service, &region, out) == GW_OK)
+		return;
+	gw_log(GW_LOG_INFO, "tensor \"%s\" is read by requests: %s", entry->shard.plan.name, gw_last_error());
+	out->generation = 0;
+	gw_shard_leave(table, &entry->shard);
+}
+
 static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *entry)
 {
+	struct gw_region region = {0};
 	gw_status status = gw_shard_fill(&table->options, entry);
+	if (status == GW_OK)
+		shard_publish(table, entry, &region);
 	pthread_mutex_lock(&table->lock);
+	entry->region = region;
+	bool deleted = !entry->shard.listed;
 	struct gw_table_shard *source = entry->source;
 	entry->source = NULL;
 	entry->state = status == GW_OK ? GW_SHARD_READY : GW_SHARD_FAILED;
@@ -167,6 +229,8 @@ static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *ent
 	if (status != GW_OK)
 		memcpy(entry->text, gw_last_error(), sizeof(entry->text));
 	pthread_mutex_unlock(&table->lock);
+	if (deleted)
+		shard_withdraw(table, &entry->shard);
 	if (source)
 		gw_shard_leave(table, &source->shard);
 	gw_shard_leave(table, &entry->shard);
@@ -191,17 +255,20 @@ static void *table_run(void *argument)
 	pthread_mutex_lock(&table->lock);
 	while (!table->stop) {
 		struct gw_table_shard *waiting = table_take_waiting(table);
-		struct gw_shard *ended = waiting ? NULL : job_take_ended(table, gw_now_ns());
-		if (!waiting && !ended) {
+		struct gw_shard *released = waiting ? NULL : table_take_released(table);
+		struct gw_shard *ended = waiting || released ? NULL : job_take_ended(table, gw_now_ns());
+		if (!waiting && !released && !ended) {
 			table_wait(table);
 			continue;
 		}
 		pthread_mutex_unlock(&table->lock);
 		if (waiting)
 			table_fill(table, waiting);
-		else
+		if (ended)
 			gw_log(GW_LOG_INFO, "tensor \"%s\" ends with its job %s", ended->plan.name, ended->plan.job);
+		shard_withdraw(table, ended);
 		gw_shard_leave(table, ended);
+		gw_shard_leave(table, released);
 		pthread_mutex_lock(&table->lock);
 	}
 	pthread_mutex_unlock(&table->lock);
@@ -251,6 +318,9 @@ void gw_tensor_table_destroy(struct gw_tensor_table *table)
 	pthread_mutex_unlock(&table->lock);
 	if (table->started)
 		pthread_join(table->thread, NULL);
+	/* The service has ended, and with it the last reader of each. */
+	for (struct gw_shard *shard; (shard = table_take_released(table));)
+		gw_shard_leave(table, shard);
 	while (table->shards) {
 		struct gw_shard *shard = table->shards;
 		shard_unlist(table, shard);
@@ -412,9 +482,12 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 			.ready = entry->state == GW_SHARD_READY,
 			.hold_ms = job ? table->options.lease_ms / 4 : 0,
 			.births = entry->births ? table->options.meta->num_parts : 0,
+			.region = entry->region.id,
+			.generation = entry->region.generation,
 		};
 	}
 	pthread_mutex_unlock(&table->lock);
+	shard_withdraw(table, failed);
 	gw_shard_leave(table, failed);
 	return status;
 }
@@ -514,6 +587,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 	if (shard)
 		shard_unlist(table, shard);
 	pthread_mutex_unlock(&table->lock);
+	shard_withdraw(table, shard);
 	gw_shard_leave(table, shard);
 	*count = shard != NULL;
 	return status;

@@ -12,6 +12,7 @@
 #include "core/graph/part.h"
 #include "core/rows/store.h"
 #include "tensors/plan.h"
+#include "transport/service.h"
 
 #define GW_TENSORS_MAX     4096
 #define GW_TENSOR_JOBS_MAX 1024
@@ -19,6 +20,8 @@
 struct gw_tensor_table_options {
 	const struct gw_graph_meta *meta;
 	const struct gw_part *part; /* original ids, and features to copy; outlives the table */
+	struct gw_service
+		*service; /* where filled rows are published, to be read; ends before the table. NULL: nowhere */
 	uint64_t incarnation;
 	uint64_t bytes_max; /* of all rows and their state; 0: no limit but the machine's */
 	uint32_t lease_ms;  /* a job that was not heard of for so long has ended; 0: none ends */
@@ -30,6 +33,7 @@ struct gw_tensor_table_options {
 struct gw_shard_counts {
 	_Atomic uint64_t written, pushed, pulled; /* rows */
 	_Atomic uint64_t pulls;                   /* requests for rows */
+	_Atomic uint64_t torn;                    /* rows pulled because a read did not get them whole */
 };
 
 struct gw_shard {

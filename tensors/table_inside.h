@@ -18,6 +18,9 @@ struct gw_table_shard {
 	uint64_t bytes;                /* taken into account */
 	uint64_t state_bytes;          /* of these, an optimizer's */
 	uint64_t *births;              /* [num_parts], at part 0 once it is complete */
+	struct gw_region region;       /* generation 0: it is not published */
+	struct gw_tensor_table *table; /* of `released` */
+	struct gw_table_shard *next_released;
 	struct gw_table_shard *source; /* whose rows it begins with; held until it is filled */
 };
 

@@ -229,12 +229,13 @@ static void print_tensor(const struct question *question, const json_t *tensor)
 		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%s%.0f", i ? "x" : "",
 					 json_number_value(json_array_get(dimensions, i)));
 	const char *whose = json_object_get(tensor, "job") ? text_of(tensor, "job", job) : "-";
-	printf("%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9.0f\n", question->text, text_of(tensor, "name", name),
-	       strcmp(whose, "-") == 0 ? "(kept)" : whose, text_of(tensor, "dtype", dtype), shape,
-	       gw_text_bytes(bytes, stat_number_of(tensor, "bytes")),
+	printf("%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9.0f %9.0f\n", question->text,
+	       text_of(tensor, "name", name), strcmp(whose, "-") == 0 ? "(kept)" : whose,
+	       text_of(tensor, "dtype", dtype), shape, gw_text_bytes(bytes, stat_number_of(tensor, "bytes")),
 	       gw_text_count(written, stat_number_of(tensor, "written")),
 	       gw_text_count(pushed, stat_number_of(tensor, "pushed")),
-	       gw_text_count(pulled, stat_number_of(tensor, "pulled")), stat_number_of(tensor, "pulls"));
+	       gw_text_count(pulled, stat_number_of(tensor, "pulled")), stat_number_of(tensor, "pulls"),
+	       stat_number_of(tensor, "torn"));
 }
 
 /* The tensors of all servers, if there are any; rows and requests as each server counts them. */
@@ -245,8 +246,9 @@ static void print_tensors(const struct stat_command *c)
 		const json_t *tensors = json_object_get(c->questions[i].stats, "tensors");
 		for (size_t t = 0; t < json_array_size(tensors); t++) {
 			if (!header)
-				printf("\n%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9s\n", "server", "tensor",
-				       "job", "dtype", "shape", "memory", "written", "pushed", "pulled", "pulls");
+				printf("\n%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9s %9s\n", "server", "tensor",
+				       "job", "dtype", "shape", "memory", "written", "pushed", "pulled", "pulls",
+				       "torn");
 			header = true;
 			print_tensor(&c->questions[i], json_array_get(tensors, t));
 		}

@@ -73,8 +73,9 @@ GW_API gw_status gw_tensor_create(struct gw_client *client, const struct gw_tens
 GW_API gw_status gw_tensor_open(struct gw_client *client, const char *name, enum gw_lifetime lifetime,
 				const struct gw_tensor **out);
 
-/* Deletes a tensor and frees its memory. Calls that are under way end well, or with GW_NOT_FOUND, as do all later ones
- * of any client. GW_NOT_FOUND: there is none of this name. */
+/* Deletes a tensor and frees its memory. Calls that are under way end well, or with GW_NOT_FOUND, as do all later ones:
+ * those of other clients once they have heard of it, which a read of mapped memory may precede. GW_NOT_FOUND: there is
+ * none of this name. */
 GW_API gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_lifetime lifetime);
 
 /* A tensor as the servers know it. */

@@ -305,6 +305,45 @@ static void no_row_is_torn(void **state)
 	}
 }
 
+static void add_pulls(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready)
+{
+	(void)bytes;
+	(void)ready;
+	*(uint64_t *)context += atomic_load(&shard->counts.pulls);
+}
+
+static uint64_t count_pulls(void)
+{
+	uint64_t pulls = 0;
+	for (int p = 0; p < PARTS; p++)
+		gw_tensor_table_each(setup.cluster.servers[p]->tensors, add_pulls, &pulls);
+	return pulls;
+}
+
+/* Once an engine has opened the rows' regions it reads them without asking for any. */
+static void rows_are_read_one_sided(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WAYS; w++) {
+		if (!ways[w].transport || cluster_is_rdma())
+			continue;
+		struct gw_client *client = open_way(&ways[w], "one-sided");
+		struct gw_tensor_spec spec = spec_of(client, "one-sided", GW_PLACE_EVEN);
+		const struct gw_tensor *tensor = create(client, &spec);
+		float *expected = calloc(tensor->shape[0] * COLUMNS, sizeof(float));
+		uint64_t before;
+		uint32_t quiet = 0;
+		do {
+			before = count_pulls();
+			check_rows(client, tensor, expected);
+			quiet = count_pulls() == before ? quiet + 1 : 0;
+		} while (quiet < 3 * ways[w].threads);
+		must(gw_tensor_delete(client, "one-sided", GW_OF_JOB));
+		free(expected);
+		gw_client_close(client);
+	}
+}
+
 struct reader {
 	pthread_t thread;
 	const struct way *way;
@@ -453,6 +492,7 @@ int main(void)
 		cmocka_unit_test(rows_are_what_was_written),
 		cmocka_unit_test(training_is_the_same_over_every_way),
 		cmocka_unit_test(no_row_is_torn),
+		cmocka_unit_test(rows_are_read_one_sided),
 		cmocka_unit_test(tensors_go_and_come_under_readers),
 		cmocka_unit_test(writes_to_what_cannot_be_are_refused),
 	};
