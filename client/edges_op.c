@@ -270,15 +270,15 @@ static gw_status share_look_up(struct gw_edges_share *share, const struct gw_adj
 	const uint64_t *at = share->at.data;
 	gw_status status = GW_OK;
 	for (uint64_t j = 0; j < share->count && status == GW_OK; j++) {
-		uint64_t row, position;
+		uint64_t row, numbers[2];
 		if (op->ask != GW_EDGE_ENDS) {
 			status = look_up_pair(share, lists, at[j]);
 			continue;
 		}
-		write_question(share, at[j], &position);
-		status = gw_lookup_row(lists, position, &row);
+		write_question(share, at[j], numbers);
+		status = gw_lookup_row(lists, numbers[0], &row);
 		if (status == GW_OK)
-			take_end(share, at[j], row, gw_load_id(lists->indices, lists->index_bytes, position));
+			take_end(share, at[j], row, gw_load_id(lists->indices, lists->index_bytes, numbers[0]));
 	}
 	return status == GW_OK ? GW_OK : gw_context(status, "part %u", share->part);
 }

@@ -10,6 +10,7 @@
  */
 #include "client/gather.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -170,6 +171,7 @@ static void list_rows(struct gw_gather_op *op, struct gw_link_op *link_ops, cons
 		      const int64_t *ids, const struct gather_piece *piece)
 {
 	uint32_t parts = op->engine->client->meta->num_parts;
+	assert(parts > 0);
 	uint64_t start = piece->first;
 	for (uint32_t p = 0; p < parts; p++) {
 		link_ops[p].count = op->cursors[p];

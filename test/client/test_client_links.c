@@ -475,7 +475,7 @@ static void loaders_go_over_edges_and_types(void **state)
 static void check_shares(struct gw_client *client, const struct gw_loader_options *wanted, uint64_t n, uint32_t world)
 {
 	uint32_t *counts = calloc(n, sizeof(*counts));
-	uint64_t steps = 0, most = 0;
+	uint64_t steps = 0, most = 0, second_from = wanted->lists ? wanted->lists[0].count : 0;
 	for (uint32_t rank = 0; rank < world; rank++) {
 		struct gw_loader_options options = *wanted;
 		options.world = world;
@@ -489,7 +489,7 @@ static void check_shares(struct gw_client *client, const struct gw_loader_option
 				assert_true(batch->seed_count > 0);
 				for (uint64_t i = 0; i < batch->seed_count && epoch == 0; i++) {
 					bool second = batch->seed_list_count == 2 && i >= batch->seed_lists[0].count;
-					counts[(uint64_t)batch->seeds[i] + (second ? wanted->lists[0].count : 0)]++;
+					counts[(uint64_t)batch->seeds[i] + (second ? second_from : 0)]++;
 				}
 				gw_minibatch_release(batch);
 				got++;

@@ -191,6 +191,7 @@ static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, 
 			    struct gw_buffer *buffer, const struct gw_span *spans, size_t n)
 {
 	uint64_t bytes;
+	assert(spans);
 	uint32_t count = spans_fit(spans, n, &bytes);
 	struct wire_read read = {
 		.region = region->id, .generation = region->generation, .count = count, .length = (uint32_t)bytes};
