@@ -97,8 +97,12 @@ gw_status gw_info_build(struct gw_client *client)
 			gw_format("%s:%s:%s", meta->ntypes[type->src].name, type->name, meta->ntypes[type->dst].name);
 		if (!client->etype_names[e])
 			return GW_NO_MEMORY;
-		client->etypes[e] = (struct gw_type_info){
-			.name = client->etype_names[e], .count = type->count, .src = type->src, .dst = type->dst};
+		client->etypes[e] = (struct gw_type_info){.name = client->etype_names[e],
+							  .count = type->count,
+							  .src = type->src,
+							  .dst = type->dst,
+							  .reverse = type->reverse,
+							  .by_source = type->out_column != GW_TYPE_NONE};
 	}
 	client->info = (struct gw_graph_info){.name = meta->graph_name,
 					      .graph_id = meta->graph_id,

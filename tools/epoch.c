@@ -111,6 +111,12 @@ static gw_status epoch_check_command(void *input)
 					   "nothing");
 	if (c->client.insecure && c->client.key_file)
 		return gw_fail(GW_INVALID, "--key-file and --insecure exclude each other: leave out one");
+	if (c->plan.edges && (c->plan.ntype || c->plan.one_part))
+		return gw_fail(GW_INVALID, "--%s is for seeds that are nodes; with --edges leave it out",
+			       c->plan.ntype ? "ntype" : "seeds-of-part");
+	if (!c->plan.edges && (c->plan.no_true_edges || c->plan.keep_edges))
+		return gw_fail(GW_INVALID, "--%s is for seeds that are edges: --edges is missing",
+			       c->plan.no_true_edges ? "no-true-edges" : "keep-edges");
 	for (uint32_t i = 0; i < c->plan.override_count; i++) {
 		const struct gw_epoch_override *override = &c->plan.overrides[i];
 		if (override->fanouts.hops != c->plan.fanouts.hops)
@@ -136,7 +142,13 @@ static const struct gw_option table[] = {
 	 "memory mapped on this host, RDMA, TCP: for each part the first of them that works (auto), or one alone", 0,
 	 GW_OPTION_CHOICE(C, client.transport, transports)},
 	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
-	{"mask", "NAME", "the seeds are the nodes where this is set (train_mask, where there is one)", 1,
+	{"edges", "ETYPE", "the seeds are edges of this type", 1, GW_OPTION_TEXT(C, plan.edges)},
+	{"negatives", "N", "for each edge, with its destination drawn anew (1); 0: none", 1,
+	 GW_OPTION_NUMBER(C, plan.negatives, 0, 1u << 20)},
+	{"no-true-edges", NULL, "negatives that are edges are drawn again", 1, GW_OPTION_FLAG(C, plan.no_true_edges)},
+	{"keep-edges", NULL, "sample the batch's own edges and their reverses too", 1,
+	 GW_OPTION_FLAG(C, plan.keep_edges)},
+	{"mask", "NAME", "the seeds are those where this is set (of nodes: train_mask, where there is one)", 1,
 	 GW_OPTION_TEXT(C, plan.mask)},
 	{"seeds-of-part", "N", "only seeds that this part owns", 1, GW_OPTION_CALL(epoch_take_part)},
 	{"features", "NAME", "read for every node of every type that has it (feat)", 1,
@@ -370,11 +382,12 @@ int gw_tool_epoch(int argc, char **argv)
 		       "  graphwire epoch --part-config parts/ --check \\\n"
 		       "                  --servers 127.0.0.1:30050,127.0.0.1:30051\n"
 		       "  graphwire epoch --part-config parts/ --fanouts 5,5 \\\n"
-		       "                  --fanout depends=15,10 --json",
+		       "                  --fanout depends=15,10 --json\n"
+		       "  graphwire epoch --part-config parts/ --edges depends --negatives 4",
 		.check = epoch_check_command,
 	};
 	struct epoch_command command = {
-		.plan = {.batch_size = 1000, .seed = 1, .fanouts = {.hops = 2, .of_hop = {10, 5}}},
+		.plan = {.batch_size = 1000, .seed = 1, .negatives = 1, .fanouts = {.hops = 2, .of_hop = {10, 5}}},
 	};
 	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = epoch_run(&command);

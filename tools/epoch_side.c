@@ -1,6 +1,7 @@
 /* One client's side of an epoch.
  *
- *   client -> type of the seeds -> fanouts of every hop and edge type -> tensors to fetch -> seeds from the mask
+ *   client -> type of the seeds, nodes or edges -> fanouts of every hop and edge type -> tensors to fetch -> seeds from
+ * the mask
  *          -> loader
  *
  * Fails where a name is not in the graph, when out of memory, or when the client's limits are reached.
@@ -105,8 +106,12 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 	if (plan->features && side->options.spec.fetch_count == 0)
 		return gw_fail(GW_NOT_FOUND, "no node type has a feature \"%s\"; graphwire inspect lists what there is",
 			       plan->features);
-	const struct gw_tensor *labels;
-	gw_status status = find_of_seeds(side, plan->labels, LABELS, &labels);
+	const struct gw_tensor *labels = NULL;
+	gw_status status = GW_OK;
+	if (!plan->edges)
+		status = find_of_seeds(side, plan->labels, LABELS, &labels);
+	else if (plan->labels)
+		status = gw_edge_tensor(side->client, side->edges.etype, plan->labels, &labels);
 	if (status)
 		return status;
 	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
@@ -195,19 +200,68 @@ static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_
 	return status;
 }
 
+/* What is asked of batches of edges: exclusion as far as the graph says which edges are reverses. */
+static gw_status choose_edges(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
+{
+	struct gw_edge_seeds *edges = &side->edges;
+	gw_status status = gw_edge_type(side->client, plan->edges, &edges->etype);
+	if (status)
+		return status;
+	edges->negatives = plan->negatives ? GW_NEGATIVES_DST : GW_NEGATIVES_NONE;
+	edges->negatives_each = plan->negatives;
+	edges->no_true_edges = plan->no_true_edges;
+	if (!plan->keep_edges)
+		edges->exclude = GW_EXCLUDE_EDGES;
+	if (!plan->keep_edges && gw_client_graph(side->client)->etypes[edges->etype].reverse != UINT32_MAX)
+		edges->exclude |= GW_EXCLUDE_REVERSE;
+	side->options.spec.edges = edges;
+	return GW_OK;
+}
+
+/* The edges whose mask is set, or all of them: the loader knows these by itself. */
+static gw_status choose_edge_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
+{
+	const struct gw_tensor *mask;
+	struct gw_rank_ids *ids;
+	if (!plan->mask)
+		return GW_OK;
+	gw_status status = gw_edge_tensor(side->client, side->edges.etype, plan->mask, &mask);
+	if (!status)
+		status = side_check_mask(mask);
+	if (status)
+		return status;
+	const struct gw_split_options options = {.of_edges = true, .type = side->edges.etype, .mask_tensor = mask};
+	status = gw_split_ids(side->client, &options, &ids);
+	if (status)
+		return gw_context(status, "mask \"%s\"", plan->mask);
+	side->seeds = gw_calloc(ids->count + 1, sizeof *side->seeds);
+	if (side->seeds)
+		memcpy(side->seeds, ids->ids, ids->count * sizeof *side->seeds);
+	side->options.ids = side->seeds;
+	side->options.id_count = side->seed_count = ids->count;
+	gw_rank_ids_free(ids);
+	if (!side->seeds)
+		return GW_NO_MEMORY;
+	return side->seed_count ? GW_OK
+				: gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no edge of %s",
+					  plan->mask, plan->edges);
+}
+
 gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_client_options *client,
 			     struct gw_epoch_side *side)
 {
 	*side = (struct gw_epoch_side){0};
 	gw_status status = gw_client_open(client, &side->client);
-	if (!status)
+	if (!status && plan->edges)
+		status = choose_edges(plan, side);
+	else if (!status)
 		status = choose_ntype(plan, side, &side->options.spec.ntype);
 	if (!status)
 		status = side_fill_fanouts(plan, side);
 	if (!status)
 		status = choose_fetches(plan, side);
 	if (!status)
-		status = choose_seeds(plan, side);
+		status = plan->edges ? choose_edge_seeds(plan, side) : choose_seeds(plan, side);
 	if (!status) {
 		side->options.spec.replace = plan->replace;
 		side->options.batch_size = plan->batch_size;

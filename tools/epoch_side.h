@@ -17,6 +17,10 @@ struct gw_epoch_fanouts {
 /* What to stream, by names. A NULL name stands for the usual one, where the graph has it; a name that is given must be
  * in the graph. */
 struct gw_epoch_plan {
+	const char *edges;    /* an edge type: the seeds are its edges, mask and labels features of them; NULL: nodes */
+	uint32_t negatives;   /* for each of them */
+	bool no_true_edges;   /* negatives that are edges are drawn again */
+	bool keep_edges;      /* their neighbourhoods may hold the edges themselves, and their reverses */
 	const char *ntype;    /* of the seeds; NULL: the first that has the labels, else the first */
 	const char *features; /* "feat": read for every node of each type that has them */
 	const char *labels;   /* "label": read for the seeds */
@@ -39,7 +43,8 @@ struct gw_epoch_side {
 	struct gw_loader *loader;
 	struct gw_loader_options options;
 	struct gw_fetch fetches[GW_EPOCH_FETCHES_MAX];
-	int32_t *fanouts; /* [hops][num_etypes] */
+	struct gw_edge_seeds edges; /* where the seeds are edges */
+	int32_t *fanouts;           /* [hops][num_etypes] */
 	int64_t *seeds;
 	uint64_t seed_count;
 };

@@ -1,6 +1,7 @@
 /* Whether two mini-batches are the same: counts first, then the arrays that the counts size.
  *
- *   seeds -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids) -> rows fetched
+ *   seeds, ends of edges -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids) ->
+ * rows fetched
  *
  * The first difference ends it with GW_DIGEST and a line that says where it is. Nothing is written or kept.
  */
@@ -41,6 +42,27 @@ static gw_status same_bytes(struct comparison *c, const void *left, const void *
 	return bytes == 0 || memcmp(left, right, bytes) == 0 ? GW_OK : differ(c, where);
 }
 
+/* Of seeds that are edges: where their ends are, and their negatives. */
+static gw_status compare_ends(struct comparison *c)
+{
+	const struct gw_edge_batch *l = c->left->edges, *r = c->right->edges;
+	gw_status status = same_count(c, l->etype, r->etype, "edge types of the seeds");
+	if (!status)
+		status = same_count(c, l->count, r->count, "numbers of edges");
+	if (!status)
+		status = same_count(c, l->negatives_each, r->negatives_each, "numbers of negatives");
+	if (!status)
+		status = same_count(c, l->true_edges, r->true_edges, "numbers of negatives that are edges");
+	if (!status)
+		status = same_bytes(c, l->src_rows, r->src_rows, l->count * sizeof *l->src_rows, "sources");
+	if (!status)
+		status = same_bytes(c, l->dst_rows, r->dst_rows, l->count * sizeof *l->dst_rows, "destinations");
+	if (!status)
+		status = same_bytes(c, l->negative_rows, r->negative_rows,
+				    l->count * l->negatives_each * sizeof *l->negative_rows, "negatives");
+	return status;
+}
+
 static gw_status compare_seeds(struct comparison *c)
 {
 	const struct gw_minibatch *l = c->left, *r = c->right;
@@ -48,6 +70,10 @@ static gw_status compare_seeds(struct comparison *c)
 	if (!status)
 		status = same_bytes(c, l->seeds, r->seeds, l->seed_count * sizeof *l->seeds, "seeds");
 	if (!status)
+		status = same_count(c, l->edges != NULL, r->edges != NULL, "seeds: edges or nodes");
+	if (!status && l->edges)
+		status = compare_ends(c);
+	else if (!status)
 		status = same_bytes(c, l->seed_rows, r->seed_rows, l->seed_count * sizeof *l->seed_rows,
 				    "rows of the seeds");
 	return status;

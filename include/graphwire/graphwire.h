@@ -95,6 +95,10 @@ struct gw_type_info {
 	const char *name;  /* "paper", or "paper:cites:paper" */
 	uint64_t count;    /* nodes or edges, over all parts */
 	uint32_t src, dst; /* edge types: their node types */
+	/* Edge types: the one that holds the same edges turned round, itself where each is there both ways; UINT32_MAX:
+	 * the graph names none. */
+	uint32_t reverse;
+	bool by_source; /* edge types: stored by source too, so that there are out-edges to ask for (edges.h) */
 };
 
 struct gw_graph_info {

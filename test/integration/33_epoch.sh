@@ -25,6 +25,12 @@ holds "epoch: the largest values" "${epoch[@]}" --depth 256 --threads 64 --fanou
 refuses "epoch: a part that is none" 1 'part 9: .*parts 0 to 1$' "${epoch[@]}" --seeds-of-part 9
 refuses "epoch: a mask of ids" 1 'mask "label" is int64' "${epoch[@]}" --mask label
 refuses "epoch: a mask of rows" 1 'mask "feat" has 2 dimensions' "${epoch[@]}" --mask feat
+refuses "epoch: edges of a node type" 2 'ntype.*with --edges' "${epoch[@]}" --edges _E --ntype _N
+refuses "epoch: edges of one part" 2 'seeds-of-part.*with --edges' "${epoch[@]}" --edges _E --seeds-of-part 0
+refuses "epoch: nodes that are to keep their edges" 2 'keep-edges.*--edges is missing' "${epoch[@]}" --keep-edges
+refuses "epoch: an edge type that is none" 1 'nonsense' "${epoch[@]}" --edges nonsense
+refuses "epoch: a mask of edges that is none" 1 'nonsense' "${epoch[@]}" --edges _E --mask nonsense
+holds "epoch: edges, alone" "${epoch[@]}" --edges _E --negatives 0 --keep-edges
 
 # --- Servers without a key. ---
 declare -a address
@@ -37,6 +43,10 @@ done
 servers=${address[0]},${address[1]}
 refuses "epoch: anybody's server" 1 "127.0.0.1:.*no key to prove.*insecure" "${epoch[@]}" --servers "$servers"
 holds "epoch: it was asked for" "${epoch[@]}" --servers "$servers" --insecure --check
+for transport in tcp shm; do
+	holds "epoch: edges over $transport are the standalone client's" "${epoch[@]}" --servers "$servers" --insecure --check \
+		--edges _E --negatives 3 --no-true-edges --batch-size 300 --transport $transport
+done
 refuses "stat: anybody's server" 1 "${address[0]}.*no key to prove" "$GRAPHWIRE" stat "${address[0]}"
 holds "stat: it was asked for" "$GRAPHWIRE" stat --insecure "${address[@]}"
 if "$GRAPHWIRE" doctor --measure 10 --server "${address[0]}" >doctor.out 2>&1; then
