@@ -66,7 +66,7 @@ class Reach:
         words = ["ssh", "-T", "-e", "none", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]
         words += ["-o", f"ConnectTimeout={max(1, round(self.timeout_s / 2))}", "-o", "ClearAllForwardings=yes"]
         if multiplex:
-            words += ["-o", "ControlMaster=auto", "-o", f"ControlPath={multiplex}", "-o", "ControlPersist=10"]
+            words += ["-o", "ControlMaster=auto", "-o", f"ControlPath={multiplex}", "-o", "ControlPersist=3"]
         else:
             words += ["-o", "ControlMaster=no", "-o", "ControlPath=none"]
         if self.ssh_port:
@@ -79,13 +79,16 @@ class Reach:
         """The words that run a script of sh on a host, whatever the user's shell there is."""
         return self.ssh(multiplex) + [self.to(host), f"exec sh -c {shlex.quote(script)}"]
 
-    def find_program(self) -> str:
-        """A line of sh that sets $g to the program on the host."""
+    def find_program(self, optional: bool = False) -> str:
+        """A line of sh that sets $g to the program on the host; to nothing, where it may be missing."""
         if self.program:
-            return f"g={_path(self.program)}"
+            return f'g={_path(self.program)}; [ -x "$g" ] || g=' if optional else f"g={_path(self.program)}"
         places = [place.replace("WORKSPACE", self.workspace.rstrip("/")) for place in _PLACES]
-        tries = "; ".join(f'p={_path(place)}; command -v "$p" >/dev/null && [ -z "$g" ] && g=$p' for place in places)
-        return f'g=; {tries}; [ -n "$g" ] || {{ echo graphwire: not found >&2; exit 127; }}'
+        tries = "; ".join(
+            f'p={_path(place)}; if [ -z "$g" ] && command -v "$p" >/dev/null; then g=$p; fi' for place in places
+        )
+        missing = "" if optional else '; [ -n "$g" ] || { echo graphwire: not found >&2; exit 127; }'
+        return f"g=; {tries}{missing}"
 
     def agent(self, host: Host, keep: bool = False) -> list[str]:
         """The words that run an agent on a host."""

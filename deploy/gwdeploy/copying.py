@@ -1,0 +1,369 @@
+"""Copying a graph's parts, the list of hosts and a folder of scripts to all hosts, a few hosts at a time.
+
+    workspace made -> another graph's JSON removed -> the part's files -> scripts, ip config -> verified -> the JSON
+
+The JSON comes last, by a rename: a copy that was cut off has none and is no graph to anybody. Files travel by rsync where
+both sides have it, else by tar; those of the same size and time cost no bytes. What arrived is verified on the host
+against the digests that the part carries; what does not fit them is sent again by content, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import parts
+from .errors import DeployError, UsageError
+from .ip_config import Host
+from .ip_config import read as read_ip_config
+from .options import Parser, add_ssh, reach, seconds
+from .reach import Local
+
+_OUTPUT_MAX = 1 << 22
+_FANOUT = 8
+_OF_SSH = (255, 12)  # what ssh, and rsync over it, end with when the connection fails
+_SENT = re.compile(r"Total transferred file size: ([0-9,.]+)")
+_FILES = re.compile(r"Number of regular files transferred: ([0-9,.]+)")
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """copy_files.py's command line."""
+    parser = Parser(
+        prog="copy_files.py",
+        description="Copy each part of a graph to its host, with the list of hosts and the scripts.",
+        epilog="Example: copy_files.py --ip_config ip_config.txt --workspace ~/sage --rel_data_path data --part_config "
+        "parts/g.json --script_folder ~/code. Leaves WORKSPACE/{ip_config.txt, code/, data/} on each host. Run it again "
+        "after it was cut off. Exit status: 0 all is there and verified, 1 not (a line for each host), 2 wrong usage.",
+    )
+    group = parser.add_argument_group("as DGL's copy_files.py")
+    group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")
+    group.add_argument("--rel_data_path", required=True, metavar="DIR", help="where the graph goes, in the workspace")
+    group.add_argument("--part_config", required=True, metavar="JSON", help="the graph here: its JSON, or its folder")
+    group.add_argument("--script_folder", metavar="DIR", help="a folder here, or in the workspace here, for every host")
+    group.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts; copied along")
+    group = parser.add_argument_group("Graphwire's own")
+    group.add_argument("--silence", type=seconds, default=60.0, metavar="S", help="of a host, then it is lost (60)")
+    group.add_argument("--no_verify", action="store_true", help="do not read everything back on the hosts")
+    group.add_argument("--with_tar", action="store_true", help="do not use rsync")
+    group.add_argument("--dry_run", action="store_true", help="say what would be copied where")
+    add_ssh(parser)
+    parser.set_defaults(fanout=_FANOUT)
+    return parser.parse(words)
+
+
+class Copy:
+    """One copy to all hosts."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.local = options.scheduler == "local"
+        self.hosts = read_ip_config(options.ip_config, self.local)
+        self.graph = parts.read(options.part_config)
+        self.scripts = _scripts(options) if options.script_folder else None
+        self.reach = reach(options)
+        _check_relative(options.rel_data_path)
+        if len(self.graph.parts) != len(self.hosts):
+            raise UsageError(
+                f"{self.graph.config} has {len(self.graph.parts)} parts, and {options.ip_config} {len(self.hosts)} "
+                "hosts: part i goes to line i"
+            )
+
+    def plan(self) -> list[str]:
+        """What would be copied."""
+        lines = []
+        for host in self.hosts:
+            lines.append(
+                f"{host}: part {host.index} ({len(self.graph.parts[host.index])} files, "
+                f"{self.graph.sizes[host.index]} bytes) to {self.options.workspace}/{self.options.rel_data_path}"
+                + (f", {self.scripts}" if self.scripts else "")
+            )
+        return lines
+
+    async def run(self, told: Callable[[str], None]) -> list[DeployError]:
+        """Copies to all hosts; the failures."""
+        limit = asyncio.Semaphore(self.options.fanout)
+        with tempfile.TemporaryDirectory(prefix="gw", dir="/tmp") as folder:
+
+            async def one(host: Host) -> DeployError | None:
+                async with limit:
+                    target = Target(self, host, folder)
+                    try:
+                        told(await target.copy())
+                        return None
+                    except DeployError as error:
+                        return error
+                    finally:
+                        await target.close()
+
+            found = await asyncio.gather(*[one(host) for host in self.hosts])
+        return [error for error in found if error]
+
+
+class Target:
+    """One host that is copied to. Its connections share one, which ends with the copy."""
+
+    def __init__(self, copy: Copy, host: Host, folder: str) -> None:
+        self.copy_of, self.host, self.options = copy, host, copy.options
+        self.socket = None if copy.local else os.path.join(folder, f"s{host.index}")
+        self.workspace = ""
+        self.sent_files = self.sent_bytes = 0
+        self.by_rsync = False
+
+    # --- Running things. ---
+
+    async def _call(self, words: Sequence[str], what: str, stdin: bytes | None = None, quick: bool = True) -> str:
+        """Runs a command here; its output. One that is to be quick has --timeout for it."""
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            env=dict(os.environ, LC_ALL="C"),
+        )
+        try:
+            limit = self.options.timeout if quick else None
+            out, errors = await asyncio.wait_for(process.communicate(stdin), limit)
+        except asyncio.TimeoutError:
+            raise DeployError(f"{self.host}: no answer to {what} within {self.options.timeout:g} s") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, 15)
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(process.wait(), 2.0)
+        if process.returncode != 0:
+            raise self._failure(what, errors, process.returncode)
+        return out[:_OUTPUT_MAX].decode("utf-8", "replace")
+
+    def _failure(self, what: str, errors: bytes, status: int | None) -> DeployError:
+        """ssh's own failures have a meaning; others are told as they are."""
+        said = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+        if status in _OF_SSH or not said:
+            return self.copy_of.reach.failure(self.host, said, status)
+        told = [line for line in said if not line.startswith("rsync error: ")] or said
+        return DeployError(f"{self.host}: {what}: {' | '.join(told[:3])}")
+
+    async def _on_host(self, script: str, what: str, stdin: bytes | None = None, quick: bool = True) -> str:
+        words = self.copy_of.reach.shell(self.host, "set -e; " + script, self.socket)
+        return await self._call(words, what, stdin, quick)
+
+    async def close(self) -> None:
+        """Ends the shared connection."""
+        if self.socket and os.path.exists(self.socket):
+            words = [*self.copy_of.reach.ssh(self.socket), "-O", "exit", self.copy_of.reach.to(self.host)]
+            with contextlib.suppress(DeployError, OSError):
+                await self._call(words, "the end")
+
+    # --- The steps. ---
+
+    async def copy(self) -> str:
+        """All of it; the line that tells of it."""
+        graph, part = self.copy_of.graph, self.host.index
+        await self._prepare()
+        whole = await self._has_config()
+        await self._send_part(by_content=False)
+        if self.copy_of.scripts:
+            await self._send(os.path.dirname(self.copy_of.scripts), [os.path.basename(self.copy_of.scripts)], ".")
+        folder, name = os.path.split(os.path.abspath(self.options.ip_config))
+        await self._send(folder, [name], ".")
+        verified = await self._verify()
+        if not whole:
+            await self._place_config()
+        return (
+            f"{self.host}: part {part}: {len(graph.parts[part])} files, {graph.sizes[part]} bytes there; "
+            f"{self.sent_files} files, {self.sent_bytes} bytes sent by {'rsync' if self.by_rsync else 'tar'}; {verified}"
+        )
+
+    async def _prepare(self) -> None:
+        """The folders, and whether the host has rsync."""
+        at, rest = _home_of(self.options.workspace)
+        script = f'{at}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; pwd; '
+        script += "command -v rsync >/dev/null && echo rsync || echo tar"
+        lines = (await self._on_host(script, f"making {self.options.workspace}")).splitlines()
+        if len(lines) < 2:
+            raise DeployError(f"{self.host}: a shell that prints nothing: {lines}")
+        self.workspace = lines[-2]
+        self.by_rsync = lines[-1] == "rsync" and shutil.which("rsync") is not None and not self.options.with_tar
+
+    @property
+    def _config(self) -> str:
+        return shlex.quote(f"{self.workspace}/{self.options.rel_data_path}/{self.copy_of.graph.config_name}")
+
+    async def _has_config(self) -> bool:
+        """Whether the host has this graph's JSON; another one goes, before files of two graphs lie side by side."""
+        text = self.copy_of.graph.text
+        script = f"if cmp -s - {self._config}; then echo same; else rm -f {self._config}; fi"
+        return (await self._on_host(script, "looking at the part config", text)).strip() == "same"
+
+    async def _place_config(self) -> None:
+        text = self.copy_of.graph.text
+        script = (
+            f"cat >{self._config}.part; [ $(wc -c <{self._config}.part) -eq {len(text)} ]; sync -d {self._config}.part"
+        )
+        script += f" 2>/dev/null || sync; mv -f {self._config}.part {self._config}"
+        await self._on_host(script, "the part config", text, quick=False)
+
+    async def _send_part(self, by_content: bool) -> None:
+        graph = self.copy_of.graph
+        await self._send(graph.folder, graph.parts[self.host.index], self.options.rel_data_path, by_content)
+
+    async def _send(self, folder: str, names: list[str], to: str, by_content: bool = False) -> None:
+        """Names in a folder here, files or folders, to a folder in the workspace there."""
+        if self.by_rsync:
+            await self._rsync(folder, names, to, by_content)
+        else:
+            await self._tar(folder, names, to, by_content)
+
+    async def _rsync(self, folder: str, names: list[str], to: str, by_content: bool) -> None:
+        reach_by = self.copy_of.reach
+        words = ["rsync", "-rlpt", "--stats", "--files-from=-", "--from0", "--partial-dir=.graphwire-partial"]
+        words += ["--protect-args", "--omit-dir-times", f"--timeout={max(1, round(self.options.silence))}"]
+        words += ["--checksum"] if by_content else []
+        target = f"{self.workspace}/{to}/"
+        if not isinstance(reach_by, Local):
+            words += ["-e", shlex.join(reach_by.ssh(self.socket))]
+            address = f"[{self.host.address}]" if ":" in self.host.address else self.host.address
+            target = f"{reach_by.user + '@' if reach_by.user else ''}{address}:{target}"
+        listed = b"".join(os.fsencode(name) + b"\0" for name in names)
+        text = await self._call([*words, folder + "/", target], f"rsync of {folder}", listed, quick=False)
+        for pattern, name in ((_SENT, "sent_bytes"), (_FILES, "sent_files")):
+            match = pattern.search(text)
+            number = int(re.sub(r"[,.]", "", match.group(1))) if match else 0
+            setattr(self, name, getattr(self, name) + number)
+
+    async def _tar(self, folder: str, names: list[str], to: str, by_content: bool) -> None:
+        """Only files whose size or time is another; one that was cut off has another."""
+        files = [name for one in names for name in _walk(folder, one)]
+        there = {} if by_content else await self._list(to)
+        changed = []
+        for name in files:
+            stat = os.stat(os.path.join(folder, name))
+            if there.get(name) != (stat.st_size, int(stat.st_mtime)):
+                changed.append(name)
+                self.sent_bytes += stat.st_size
+        self.sent_files += len(changed)
+        if changed:
+            await self._stream(folder, changed, to)
+
+    async def _list(self, to: str) -> dict[str, tuple[int, int]]:
+        script = f"cd {shlex.quote(self.workspace)}/{shlex.quote(to)}; find . -type f -exec stat -c '%s %Y %n' {{}} +"
+        found = {}
+        for line in (await self._on_host(script, "looking at what is there", quick=False)).splitlines():
+            fields = line.split(" ", 2)
+            if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
+                found[fields[2][2:]] = (int(fields[0]), int(fields[1]))
+        return found
+
+    async def _stream(self, folder: str, names: list[str], to: str) -> None:
+        reading, writing = os.pipe()
+        listed = b"".join(os.fsencode(name) + b"\0" for name in names)
+        words = ["tar", "-C", folder, "--null", "-T", "-", "-cf", "-"]
+        here = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=writing,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        os.close(writing)
+        script = f"set -e; cd {shlex.quote(self.workspace)}/{shlex.quote(to)}; tar -xf -"
+        words = self.copy_of.reach.shell(self.host, script, self.socket)
+        there = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=reading,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        os.close(reading)
+        try:
+            ends = await asyncio.gather(here.communicate(listed), there.communicate())
+        finally:
+            for process in (here, there):
+                if process.returncode is None:
+                    process.kill()
+        for process, (_, errors) in zip((there, here), reversed(ends)):
+            if process.returncode != 0:
+                raise self._failure(f"tar of {folder}", errors, process.returncode)
+
+    # --- Whether it arrived. ---
+
+    async def _verify(self) -> str:
+        """Reads the part back there; once more after what does not fit its digests was sent again."""
+        if self.options.no_verify:
+            return "not verified"
+        try:
+            return await self._verify_once()
+        except DeployError:
+            await self._send_part(by_content=True)
+            return await self._verify_once()
+
+    async def _verify_once(self) -> str:
+        """By the JSON, which is beside its final name."""
+        text = self.copy_of.graph.text
+        folder = shlex.quote(f"{self.workspace}/{self.options.rel_data_path}")
+        script = (
+            f'{self.copy_of.reach.find_program(optional=True)}; if [ -z "$g" ]; then echo absent; exit 0; fi; '
+            f'c=$(mktemp {folder}/.verify-XXXXXX); trap \'rm -f "$c"\' EXIT; cat >"$c"; '
+            f'"$g" verify --quiet --part {self.host.index} "$c" >&2; echo verified'
+        )
+        said = (await self._on_host(script, "verifying", text, quick=False)).strip()
+        return "verified" if said.endswith("verified") else "not verified: graphwire is not there yet"
+
+
+def _walk(folder: str, name: str) -> list[str]:
+    """The files of a name: itself, or all below it."""
+    path = os.path.join(folder, name)
+    if not os.path.isdir(path):
+        return [name]
+    found = []
+    for where, _, names in os.walk(path):
+        found += [os.path.relpath(os.path.join(where, one), folder) for one in names]
+    return sorted(found)
+
+
+def _home_of(workspace: str) -> tuple[str, str]:
+    """Two pieces of sh: one that sets h to the home that the path begins with, and the path as a word."""
+    if workspace.startswith("~"):
+        name, _, rest = workspace[1:].partition("/")
+        if not re.fullmatch(r"[A-Za-z0-9._-]*", name):
+            raise UsageError(f"--workspace {workspace}: no user's name")
+        message = shlex.quote(f"there is no user {name} here; did you mean ~/{name}/{rest}?")
+        test = f'case $h in "~"*) echo {message} >&2; exit 1;; esac' if name else ":"
+        return f"h=~{name}; {test}", f'"$h"/{shlex.quote(rest)}'
+    if not workspace.startswith("/"):
+        raise UsageError(f"--workspace {workspace}: must begin with / or ~")
+    return ":", shlex.quote(workspace)
+
+
+def _check_relative(path: str) -> None:
+    if path.startswith(("/", "~")) or ".." in path.split("/"):
+        raise UsageError(f"--rel_data_path {path}: a folder in the workspace")
+
+
+def _scripts(options: argparse.Namespace) -> str:
+    path = os.path.expanduser(options.script_folder)
+    if not os.path.isdir(path):
+        path = os.path.join(os.path.expanduser(options.workspace), options.script_folder)
+    if not os.path.isdir(path):
+        raise UsageError(f"--script_folder {options.script_folder}: no such folder, here or in the workspace")
+    return os.path.abspath(path)
+
+
+async def copy_all(options: argparse.Namespace, told: Callable[[str], Any]) -> list[DeployError]:
+    """The whole copy, or its plan."""
+    copy = Copy(options)
+    if options.dry_run:
+        for line in copy.plan():
+            told(line)
+        return []
+    return await copy.run(told)

@@ -1,0 +1,85 @@
+"""A partitioned graph's files, as far as copying needs them: which belong to a part, and the JSON that names them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import Any
+
+from .errors import UsageError
+
+_JSON_MAX = 256 << 20
+
+
+@dataclasses.dataclass
+class Graph:
+    """A partitioned graph in a folder here."""
+
+    config: str  # the JSON's path
+    folder: str
+    name: str
+    parts: list[list[str]]  # of each part: its files, from the folder, digests included
+    sizes: list[int]  # of each part, in bytes
+    text: bytes  # of the JSON
+
+    @property
+    def config_name(self) -> str:
+        """The JSON's name, which it keeps."""
+        return os.path.basename(self.config)
+
+
+def _find_config(path: str) -> str:
+    path = os.path.expanduser(path)
+    if not os.path.isdir(path):
+        return path
+    found = sorted(name for name in os.listdir(path) if name.endswith(".json"))
+    if len(found) != 1:
+        raise UsageError(f"--part_config {path}: {len(found)} JSON files in it; name the graph's")
+    return os.path.join(path, found[0])
+
+
+def _load(config: str) -> tuple[dict[str, Any], bytes]:
+    try:
+        with open(config, "rb") as file:
+            text = file.read(_JSON_MAX)
+        graph = json.loads(text)
+    except OSError as error:
+        raise UsageError(f"--part_config {config}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"--part_config {config}: no JSON: {error}") from None
+    if not isinstance(graph, dict) or graph.get("format") != "graphwire-1":
+        raise UsageError(
+            f"--part_config {config}: not a graph that graphwire partition made; graphwire import takes DGL's"
+        )
+    return graph, text
+
+
+def _files_of(config: str, number: int, part: Any) -> list[str]:
+    files = []
+    for key, array in part.items() if isinstance(part, dict) else ():
+        path = array.get("file") if isinstance(array, dict) else None
+        steps = path.split("/") if isinstance(path, str) else [""]
+        if not path or not path.endswith(".npy") or any(step in ("", ".", "..") for step in steps):
+            raise UsageError(f'--part_config {config}: part {number}, "{key}": no file inside the graph\'s folder')
+        files += [path, path[:-4] + ".xxh"]
+    return files
+
+
+def read(path: str) -> Graph:
+    """The graph of a JSON, or of a folder with one; all its files are here."""
+    config = _find_config(path)
+    graph, text = _load(config)
+    folder = os.path.dirname(os.path.abspath(config))
+    count = graph.get("num_parts")
+    if not isinstance(count, int) or not 1 <= count <= 65536:
+        raise UsageError(f"--part_config {config}: num_parts is {count!r}")
+    parts, sizes = [], []
+    for number in range(count):
+        files = _files_of(config, number, graph.get(f"part-{number}"))
+        try:
+            sizes.append(sum(os.path.getsize(os.path.join(folder, name)) for name in files))
+        except OSError as error:
+            raise UsageError(f"{error.filename}: {error.strerror}: part {number} is not whole here") from None
+        parts.append(files)
+    return Graph(config, folder, str(graph.get("graph_name")), parts, sizes, text)
