@@ -49,6 +49,12 @@ class Lines(unittest.TestResult):
         super().addError(test, err)  # type: ignore[arg-type]
         self._bad(test, err)
 
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: object) -> None:  # type: ignore[override]
+        """Called by unittest: the parts of a test are told only where they fail."""
+        super().addSubTest(test, subtest, err)  # type: ignore[arg-type]
+        if err:
+            self._bad(subtest, err)
+
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         """Called by unittest."""
         super().addSkip(test, reason)

@@ -1,0 +1,239 @@
+"""copy_files.py on hosts, and the five steps of DGL's example with its own command lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import unittest
+
+from bed import HOME, ON_HOST, wait_for
+from test_hosts import HOSTS, OnHosts, make_graph
+
+COPY = ["python3", "/mnt/top/deploy/copy_files.py", "--program", ON_HOST]
+
+
+class Copying(OnHosts):
+    """A graph on the desk, to hosts that have nothing of it."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """The desk has the graph, and a folder of scripts."""
+        super().setUpClass()
+        if os.geteuid() != 0:
+            return
+        desk = cls.bed.desk.home
+        shutil.move(str(cls.parts), str(desk / "g"))
+        (desk / "code").mkdir()
+        (desk / "code/train.sh").write_text("echo trained by $RANK of $WORLD_SIZE\n")
+        for host in cls.bed.hosts:
+            shutil.rmtree(host.home / "w")
+
+    def setUp(self) -> None:
+        """Nothing is there."""
+        for host in self.bed.hosts:
+            shutil.rmtree(host.home / "new", ignore_errors=True)
+
+    def words(self, *more: str) -> list[str]:
+        """A copy, as it is typed on the desk."""
+        return [
+            *COPY,
+            "--workspace",
+            "~/new",
+            "--rel_data_path",
+            "data/x",
+            "--part_config",
+            "g",
+            "--script_folder",
+            "code",
+            "--ip_config",
+            "w/ip.txt",
+            *more,
+        ]
+
+    def copy(self, *more: str, status: int = 0) -> str:
+        """A whole copy."""
+        result = self.launch(*more)
+        self.assertEqual(result.returncode, status, result.stderr + result.stdout)
+        return result.stdout + result.stderr
+
+    def is_whole(self) -> None:
+        """Each host has its own part, all of it, and nothing of others."""
+        for host in self.bed.hosts:
+            have = sorted(str(path.relative_to(host.home / "new")) for path in (host.home / "new").rglob("*.*"))
+            want = ["code/train.sh", "ip.txt", "data/x/rmat.json"]
+            part = self.bed.desk.home / f"g/part{host.index}"
+            want += [f"data/x/{path.relative_to(self.bed.desk.home / 'g')}" for path in part.rglob("*.*")]
+            self.assertEqual(have, sorted(want))
+            for name in want[3:]:
+                original = self.bed.desk.home / "g" / name.removeprefix("data/x/")
+                self.assertEqual((host.home / "new" / name).read_bytes(), original.read_bytes())
+
+    def sent(self, text: str) -> list[tuple[int, int]]:
+        """(files, bytes) that were sent to each host."""
+        found = re.findall(r"host (\d) .*; (\d+) files, (\d+) bytes sent by \w+; verified", text)
+        self.assertEqual(len(found), HOSTS, text)
+        return [(int(files), int(count)) for _, files, count in sorted(found)]
+
+    def test_all_of_it_and_then_nothing(self) -> None:
+        for more in ((), ("--with_tar",)):
+            self.setUp()
+            first = self.sent(self.copy(*more))
+            self.is_whole()
+            self.assertTrue(all(files > 10 and count > 10000 for files, count in first), first)
+            self.assertEqual(self.sent(self.copy(*more)), [(0, 0)] * HOSTS)
+
+    def test_rsync_and_tar_agree_on_what_is_there(self) -> None:
+        self.copy()
+        self.assertEqual(self.sent(self.copy("--with_tar")), [(0, 0)] * HOSTS)
+
+    def test_cut_off(self) -> None:
+        """Ended in the midst, it is no graph; what had arrived is not sent again."""
+        for more in ((), ("--with_tar",)):
+            self.setUp()
+            host = self.bed.hosts[1]
+            listener = host.home / "new/data/x"
+            process = self.bed.desk.start(*self.words(*more))
+            self.assertTrue(wait_for(lambda listener=listener: listener.exists()))  # type: ignore[misc]
+            self.bed.cut(host)
+            for pid in self.bed.desk.processes():
+                os.kill(pid, 9)
+            process.communicate(timeout=20)
+            self.bed.mend(host)
+            self.assertTrue(wait_for(lambda: not self.bed.left(sessions=False)), self.bed.left())
+            had_config = (listener / "rmat.json").exists()
+            if not had_config:
+                result = self.bed.desk.run(
+                    "python3",
+                    "/mnt/top/deploy/launch.py",
+                    "--program",
+                    ON_HOST,
+                    "--workspace",
+                    "~/new",
+                    "--part_config",
+                    "data/x/rmat.json",
+                    "--ip_config",
+                    "w/ip.txt",
+                    "true",
+                )
+                self.assertEqual(result.returncode, 1)
+            self.bed.reachable()
+            result = self.bed.desk.run(*self.words(*more))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.sent(result.stdout)
+            self.is_whole()
+        self.assertTrue(wait_for(lambda: not self.bed.left(), 60), self.bed.left())
+
+    def test_damage_is_found_and_mended(self) -> None:
+        self.copy()
+        for more in ((), ("--with_tar",)):
+            path = self.bed.hosts[2].home / "new/data/x/part2/node/_N/feat.npy"
+            stat = path.stat()
+            with open(path, "r+b") as file:
+                file.seek(5000)
+                file.write(b"other")
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            sent = self.sent(self.copy(*more))
+            self.assertGreater(sent[2][1], 0)
+            self.assertEqual(sent[1], (0, 0))
+            self.is_whole()
+
+    def test_another_graph_takes_its_place(self) -> None:
+        self.copy()
+        other = self.bed.desk.home / "other"
+        other.mkdir()
+        make_graph(other, HOSTS, seed=2)
+        try:
+            self.sent(self.copy("--part_config", "other/g/rmat.json"))
+            for host in self.bed.hosts:
+                self.assertEqual(
+                    (host.home / "new/data/x/rmat.json").read_bytes(), (other / "g/rmat.json").read_bytes()
+                )
+        finally:
+            shutil.rmtree(other)
+        self.copy()
+        self.is_whole()
+
+    def test_a_host_that_is_away(self) -> None:
+        self.bed.cut(self.bed.hosts[2])
+        try:
+            text = self.copy("--timeout", "3", status=1)
+        finally:
+            self.bed.mend(self.bed.hosts[2])
+            self.bed.reachable()
+        self.assertEqual(text.count("verified"), HOSTS - 1)
+        self.assertRegex(text, r"copy_files: .*10\.77\.0\.3.*(no answer|in time|no route)")
+
+    def test_refused(self) -> None:
+        for more, says in (
+            (("--workspace", "~nobody-here/w"), "did you mean ~/nobody-here/w"),
+            (("--rel_data_path", "../x"), "a folder in the workspace"),
+            (("--part_config", "none.json"), "No such file"),
+            (("--script_folder", "none"), "no such folder"),
+        ):
+            with self.subTest(more=more):
+                result = self.bed.desk.run(*self.words(*more))
+                self.assertNotEqual(result.returncode, 0)
+                self.assertRegex(result.stderr, says)
+        (self.bed.desk.home / "three.txt").write_text("10.77.0.1\n10.77.0.2\n10.77.0.3\n")
+        result = self.bed.desk.run(*self.words("--ip_config", "three.txt"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("4 parts, and three.txt 3 hosts", result.stderr)
+
+    def test_a_disk_is_full(self) -> None:
+        host = self.bed.hosts[1]
+        host.shell("mkdir -p new; mount -t tmpfs -o size=64k tmpfs new")
+        try:
+            text = self.copy(status=1)
+            self.assertRegex(text, r"copy_files: .*10\.77\.0\.2.*No space left")
+            self.assertEqual(host.shell("ls new/data/x/*.json").returncode, 2)
+        finally:
+            host.shell("umount new")
+
+
+class FiveSteps(OnHosts):
+    """DGL's GraphSAGE example (../shared/dgl-scripts/README.md), its steps as they are printed, up to the trainer."""
+
+    def test_typed_as_printed(self) -> None:
+        desk = self.bed.desk
+        for host in self.bed.hosts:
+            shutil.rmtree(host.home / "w")
+        script = f"""set -e
+        mkdir -p ~/dgl ~/dgl_code
+        ln -s /mnt/top/deploy ~/dgl/tools
+        printf '10.77.0.1\\n10.77.0.2\\n10.77.0.3\\n10.77.0.4\\n' >ip_config.txt
+        {ON_HOST} generate rmat --scale 12 --features 16 --labels 4 --train-share 0.5 --out whole
+        {ON_HOST} partition whole --num_parts 4 --balance_train --balance_edges --method metis --out data
+        mv data/rmat.json data/ogb-product.json
+        echo '{ON_HOST} epoch --json' >~/dgl_code/train_dist.sh
+        python3 ~/dgl/tools/copy_files.py \\
+        --ip_config ip_config.txt \\
+        --workspace ~/graphsage \\
+        --rel_data_path ogb-product \\
+        --part_config data/ogb-product.json \\
+        --script_folder ~/dgl_code --program {ON_HOST} 1>&2
+        python3 ~/dgl/tools/launch.py \\
+        --workspace ~/graphsage/ \\
+        --num_trainers 1 \\
+        --num_samplers 4 \\
+        --num_servers 1 \\
+        --part_config ogb-product/ogb-product.json \\
+        --ip_config ip_config.txt \\
+        "sh dgl_code/train_dist.sh --graph_name ogb-product --ip_config ip_config.txt --num_servers 1" --program {ON_HOST}
+        """
+        result = desk.shell(script, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = [json.loads(line.split("] ", 1)[1]) for line in result.stdout.splitlines() if '"epoch"' in line]
+        self.assertEqual(len(rows), HOSTS)
+        for host in self.bed.hosts:
+            left = host.shell("cd graphsage; ls; ls ogb-product").stdout.split()
+            self.assertEqual(
+                left, ["dgl_code", "ip_config.txt", "logs", "ogb-product", "ogb-product.json", f"part{host.index}"]
+            )
+            self.assertFalse((host.home / HOME.lstrip("/")).exists())
+        self.nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
