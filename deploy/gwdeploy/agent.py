@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import json
 import time
 from typing import Any, Callable
@@ -127,6 +128,7 @@ class Agent:
         status = await self._reap()
         await asyncio.wait([errors], timeout=0.5)
         errors.cancel()
+        await self._close_stdin()
         self.closed.set()
         failure = self.reach.failure(self.host, list(self._said), status)
         if self._answer and not self._answer.done():
@@ -141,6 +143,13 @@ class Agent:
         except asyncio.TimeoutError:
             self.abandon()
             return None
+
+    async def _close_stdin(self) -> None:
+        """What was written into a connection that had ended is nobody's news."""
+        assert self._process and self._process.stdin
+        self._process.stdin.close()
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            await asyncio.wait_for(self._process.stdin.wait_closed(), 0.5)
 
     async def _read_errors(self) -> None:
         assert self._process and self._process.stderr
