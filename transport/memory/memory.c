@@ -250,48 +250,36 @@ static void memory_view_end(struct memory_endpoint *endpoint, const struct memor
 		gw_late_leave(endpoint->link.service, view->place);
 }
 
-static size_t memory_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+static inline size_t memory_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+				 struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_completions *completions = &endpoint->state->completions;
 	struct memory_view view;
-	if (set->done)
-		return n;
-	if (!memory_begin(endpoint, set, region))
-		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes = 0;
+	if (set->done)
+		return reads->n;
+	if (!memory_begin(endpoint, set, region))
+		return gw_mapped_end(base, completions, set, reads->n, reads->n, last);
 	gw_status status = memory_view_begin(endpoint, region, &view);
 	if (!status)
-		status = gw_check_spans(view.region, buffer, spans, n);
-	if (!status)
-		taken = gw_mapped_readv(view.region, view.base, buffer->base, set, spans, n, &bytes);
+		status = gw_mapped_read(view.region, view.base, buffer, set, reads, &taken, &bytes);
 	memory_view_end(endpoint, &view);
 	memory_leave(endpoint, set, status, taken, bytes);
-	return gw_mapped_end(base, completions, set, n, taken, last);
+	return gw_mapped_end(base, completions, set, reads->n, taken, last);
+}
+
+static size_t memory_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+			   struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+{
+	return memory_read(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
 }
 
 static size_t memory_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			    struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
 {
-	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
-	struct gw_completions *completions = &endpoint->state->completions;
-	struct memory_view view;
-	if (set->done)
-		return n;
-	if (!memory_begin(endpoint, set, region))
-		return gw_mapped_end(base, completions, set, n, n, last);
-	size_t taken = 0;
-	uint64_t bytes = 0;
-	gw_status status = memory_view_begin(endpoint, region, &view);
-	if (!status)
-		status = gw_check_gather(view.region, buffer, gather, n);
-	if (!status)
-		taken = gw_mapped_gather(view.region, view.base, buffer->base, set, gather, n, &bytes);
-	memory_view_end(endpoint, &view);
-	memory_leave(endpoint, set, status, taken, bytes);
-	return gw_mapped_end(base, completions, set, n, taken, last);
+	return memory_read(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
 }
 
 static gw_status memory_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)

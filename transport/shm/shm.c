@@ -68,46 +68,35 @@ static bool shm_begin(struct tcp_client *client, struct gw_read_set *set, const 
 	return status == GW_OK;
 }
 
-static size_t shm_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
-			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+static inline size_t shm_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+			      struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
 	struct gw_completions *completions = &client->loop->completions;
-	if (set->done)
-		return n;
-	if (!shm_begin(client, set, region))
-		return gw_mapped_end(base, completions, set, n, n, last);
 	size_t taken = 0;
 	uint64_t bytes;
+	if (set->done)
+		return reads->n;
+	if (!shm_begin(client, set, region))
+		return gw_mapped_end(base, completions, set, reads->n, reads->n, last);
 	const uint8_t *from;
 	const struct gw_region *known = shm_look(client, region, &from);
-	gw_status status = gw_check_spans(known, buffer, spans, n);
+	gw_status status = gw_mapped_read(known, from, buffer, set, reads, &taken, &bytes);
 	if (status)
 		gw_read_set_fail(set, status);
-	else
-		taken = gw_mapped_readv(known, from, buffer->base, set, spans, n, &bytes);
-	return gw_mapped_end(base, completions, set, n, taken, last);
+	return gw_mapped_end(base, completions, set, reads->n, taken, last);
+}
+
+static size_t shm_readv(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
+			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last)
+{
+	return shm_read(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
 }
 
 static size_t shm_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last)
 {
-	struct tcp_client *client = (struct tcp_client *)base;
-	struct gw_completions *completions = &client->loop->completions;
-	if (set->done)
-		return n;
-	if (!shm_begin(client, set, region))
-		return gw_mapped_end(base, completions, set, n, n, last);
-	size_t taken = 0;
-	uint64_t bytes;
-	const uint8_t *from;
-	const struct gw_region *known = shm_look(client, region, &from);
-	gw_status status = gw_check_gather(known, buffer, gather, n);
-	if (status)
-		gw_read_set_fail(set, status);
-	else
-		taken = gw_mapped_gather(known, from, buffer->base, set, gather, n, &bytes);
-	return gw_mapped_end(base, completions, set, n, taken, last);
+	return shm_read(base, set, region, buffer, &(struct gw_reads){.gather = gather, .n = n}, last);
 }
 
 static const uint8_t *shm_map(struct gw_endpoint *base, const struct gw_region *region)
