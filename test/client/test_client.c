@@ -411,7 +411,7 @@ static void wrong_servers_are_named(void **state)
 		.part_config = other.fixture.folder, .servers = setup.cluster.list, .server_count = 2};
 	expect(gw_client_open(&options, &client), GW_WRONG_GRAPH, "graph");
 	options = (struct gw_client_options){0};
-	expect(gw_client_open(&options, &client), GW_INVALID, "part config");
+	expect(gw_client_open(&options, &client), GW_NOT_FOUND, "neither a part config nor a server");
 	assert_null(client);
 	setup_end(&other);
 	setup_end(&setup);
