@@ -173,7 +173,7 @@ static gw_status creation_fill(struct creation *creation)
 	while (!filled && status == GW_OK) {
 		filled = true;
 		for (uint32_t p = 0; p < parts && status == GW_OK; p++) {
-			creation->call.leader = p ? creation->births[0] : 0;
+			creation->call.open = p == 0; /* there it was made before */
 			status = creation_ask(creation, p, &births);
 			if (status != GW_OK)
 				break;
@@ -256,7 +256,7 @@ static gw_status creation_run(struct creation *creation)
 		return status;
 	if (creation->complete)
 		return creation_join(creation);
-	creation->call.open = 0; /* who made it may have gone before it was complete: the plan is known */
+	/* Who made it may have gone before it was complete: whoever opens it goes on, since the plan is known. */
 	if (open)
 		status = gw_tensor_plan_check(creation->client->meta, &creation->call.plan);
 	if (status == GW_OK)

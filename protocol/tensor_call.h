@@ -1,7 +1,8 @@
 /* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold, save, restore. Little-endian,
  * 8-byte aligned, structures as they lie in memory.
  *
- * A tensor has a part on every server, and each part a birth: a number that no other one ever has. Part 0 leads:
+ * A tensor has a part on every server, and each part a birth: a number that no other one ever has, of which the upper
+ * half is the server process's and the lower half ascends. Part 0 leads:
  *
  *   CREATE at part 0 -> its birth ("leader") -> CREATE at the others, with it -> again, until all rows have their
  * values

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/digest.h"
+#include "core/base/rng.h"
 #include "tensors/table_inside.h"
 
 /* What the callbacks of the row store need: of each at most one. */
@@ -91,7 +92,7 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 		.dtype = (gw_dtype)plan->dtype,
 		.rows = gw_tensor_layout_count(&entry->shard.layout, part),
 		.columns = entry->shard.layout.row_elements,
-		.seed = entry->shard.birth,
+		.seed = gw_mix64(options->incarnation ^ entry->shard.birth),
 		.huge = options->huge,
 		.numa = options->numa,
 		.initial = {.how = (enum gw_initial)plan->initial,

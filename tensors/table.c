@@ -14,7 +14,6 @@
 #include "core/base/clock.h"
 #include "core/base/list.h"
 #include "core/base/log.h"
-#include "core/base/rng.h"
 #include "core/base/units.h"
 #include "tensors/table_inside.h"
 
@@ -30,7 +29,8 @@ struct gw_tensor_table {
 	struct gw_shard *shards;
 	uint32_t shard_count, job_count;
 	struct gw_table_shard *released; /* that no reader has any more: the thread leaves them */
-	uint64_t bytes, births;
+	uint64_t bytes;
+	uint64_t line, births; /* the halves of births: of this process, and so many by now */
 	struct tensor_job jobs[GW_TENSOR_JOBS_MAX];
 	bool stop, started;
 	pthread_t thread;
@@ -299,6 +299,7 @@ gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, 
 	if (!table)
 		return GW_NO_MEMORY;
 	table->options = *options;
+	table->line = options->incarnation >> 32 | 1;
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -413,9 +414,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 		return status;
 	}
 	entry->bytes = bytes;
-	do
-		entry->shard.birth = gw_mix64(table->options.incarnation + ++table->births);
-	while (entry->shard.birth == 0);
+	entry->shard.birth = table->line << 32 | ++table->births;
 	entry->shard.leader = call->leader ? call->leader : entry->shard.birth;
 	entry->shard.refs = 1;
 	entry->shard.listed = true;
@@ -427,24 +426,38 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	return GW_OK;
 }
 
+/* Whether a shard is what is left of a tensor that was deleted: part 0 has made a later one of this name since. */
+static bool is_left_over(const struct gw_shard *shard, const struct gw_tensor_create_call *call)
+{
+	return call->leader >> 32 == shard->leader >> 32 && call->leader > shard->leader;
+}
+
 /* What is there of this name: whether it is what the call means. */
 static gw_status shard_check(const struct gw_tensor_table *table, const struct gw_shard *shard,
 			     const struct gw_tensor_create_call *call)
 {
 	gw_status status = call->open ? GW_OK : gw_tensor_plan_match(&shard->plan, &call->plan);
-	if (status == GW_OK && call->leader && call->leader != shard->leader)
-		status = gw_fail(
-			GW_NOT_FOUND,
-			"tensor \"%s\": part %u has rows of another one of this name, since a server ended or a "
-			"tensor was deleted in part: delete it, and create it again",
-			shard->plan.name, gw_part_number(table->options.part));
-	return status;
+	if (status != GW_OK || !call->leader || call->leader == shard->leader)
+		return status;
+	if (call->leader >> 32 == shard->leader >> 32)
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" was deleted while it was created", shard->plan.name);
+	return gw_fail(
+		GW_NOT_FOUND,
+		"tensor \"%s\": part %u has rows of another one of this name, since a server ended: delete it, and "
+		"create it again",
+		shard->plan.name, gw_part_number(table->options.part));
 }
 
+/* *dropped: a shard that is listed no more, for the caller to leave. */
 static gw_status table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
-			    struct gw_shard **failed, struct gw_shard **out)
+			    struct gw_shard **dropped, struct gw_shard **out)
 {
 	struct gw_shard *shard = shard_named(table, call->plan.job, call->plan.name);
+	if (shard && is_left_over(shard, call)) {
+		shard_unlist(table, shard);
+		*dropped = shard;
+		shard = NULL;
+	}
 	if (!shard && call->open)
 		return gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", call->plan.name);
 	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
@@ -452,7 +465,7 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 		return status;
 	if (entry_of(shard)->state == GW_SHARD_FAILED) {
 		shard_unlist(table, shard);
-		*failed = shard;
+		*dropped = shard;
 		return gw_fail_text(entry_of(shard)->status, entry_of(shard)->text);
 	}
 	status = job_heard(table, call->plan.job);
@@ -466,11 +479,11 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			       struct gw_tensor_state *state, const uint64_t **births, struct gw_shard **out)
 {
-	struct gw_shard *failed = NULL;
+	struct gw_shard *dropped = NULL;
 	*out = NULL;
 	*births = NULL;
 	pthread_mutex_lock(&table->lock);
-	gw_status status = table_make(table, call, &failed, out);
+	gw_status status = table_make(table, call, &dropped, out);
 	if (status == GW_OK) {
 		const struct gw_table_shard *entry = entry_of(*out);
 		bool job = (*out)->plan.job[0] != 0;
@@ -487,8 +500,8 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 		};
 	}
 	pthread_mutex_unlock(&table->lock);
-	shard_withdraw(table, failed);
-	gw_shard_leave(table, failed);
+	shard_withdraw(table, dropped);
+	gw_shard_leave(table, dropped);
 	return status;
 }
 
