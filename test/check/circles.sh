@@ -7,7 +7,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-folders='core transport sampler protocol tensors client server agent tools bench cmd'
+folders='core transport sampler protocol tensors client server tools bench cmd'
 # Left as they are: each line is a circle.
 known='
 core/base/arena core/base/arena_pages
