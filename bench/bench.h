@@ -29,6 +29,7 @@ int gw_bench_minibatch(int argc, char **argv);
 int gw_bench_remote(int argc, char **argv);
 int gw_bench_sample(int argc, char **argv);
 int gw_bench_threads(int argc, char **argv);
+int gw_bench_update(int argc, char **argv);
 
 /* ---- options that all of them take ---- */
 

@@ -17,6 +17,7 @@ static const struct {
 	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
 	{"remote", gw_bench_remote, "rows and samples through the client, of parts that lie elsewhere"},
 	{"threads", gw_bench_threads, "a server of one thread, of two, ..., against as many bare loops at once"},
+	{"update", gw_bench_update, "rows that change: reads, pushes, steps of training, checkpoints"},
 	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
 

@@ -135,6 +135,7 @@ done <<'TABLE'
 2 part-config      bench minibatch --servers 127.0.0.1:1
 2 part-config      bench remote --servers 127.0.0.1:1
 2 kqueue           bench threads --tcp-driver kqueue
+2 8                bench update --row 8
 2 0                bench threads --threads 0
 2 kqueue           bench load --driver kqueue
 2 3                bench load --piece 3
