@@ -2,9 +2,9 @@
 
     workspace made -> another graph's JSON removed -> the part's files -> scripts, ip config -> verified -> the JSON
 
-The JSON comes last, by a rename: a copy that was cut off has none and is no graph to anybody. Files travel by rsync where
-both sides have it, else by tar; those of the same size and time cost no bytes. What arrived is verified on the host
-against the digests that the part carries; what does not fit them is sent again by content, once.
+The JSON comes last, by a rename: a copy that was cut off has none and is no graph to anybody. Files travel by rsync
+where both sides have it, else by tar; those of the same size and time cost no bytes. What arrived is verified on the
+host against the digests that the part carries; what does not fit them is sent again by content, once.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         prog="copy_files.py",
         description="Copy each part of a graph to its host, with the list of hosts and the scripts.",
         epilog="Example: copy_files.py --ip_config ip_config.txt --workspace ~/sage --rel_data_path data --part_config "
-        "parts/g.json --script_folder ~/code. Leaves WORKSPACE/{ip_config.txt, code/, data/} on each host. Run it again "
-        "after it was cut off. Exit status: 0 all is there and verified, 1 not (a line for each host), 2 wrong usage.",
+        "parts/g.json --script_folder ~/code. Leaves WORKSPACE/{ip_config.txt, code/, data/} on each host. "
+        "Run it again after it was cut off. Exit status: 0 all is there and verified, 1 not (a line for each host), 2 wrong usage.",
     )
     group = parser.add_argument_group("as DGL's copy_files.py")
     group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")

@@ -66,7 +66,7 @@ def rank_of(options: LaunchOptions, hosts: list[Host], rank: int, local: int, po
 
 def trainer_commands(options: LaunchOptions, hosts: list[Host], host: Host, port: int) -> list[tuple]:
     """(local rank, command) of each process to start on a host; one without a rank under torchrun."""
-    if not command.runs_under_torchrun(options.command):
+    if options.no_torchrun or not command.runs_under_torchrun(options.command):
         return [(local, options.command) for local in range(options.num_trainers)]
     text = command.torchrun(options.command, options.num_trainers, len(hosts), host.index, hosts[0].address, port)
     return [(None, text)]

@@ -249,7 +249,11 @@ class Bed:
             f"ip link add {host.link} type veth peer name eth0 netns {host.pid} && "
             f"ip link set {host.link} master br0 up"
         )
-        result = host.shell(f"ip addr add {host.address}/16 dev eth0 && ip link set eth0 up")
+        # The same hardware address after a restart: others would try the old one for as long as they remember it.
+        mac = f"02:00:00:00:{host.index >> 8:02x}:{host.index & 255:02x}"
+        result = host.shell(
+            f"ip link set eth0 address {mac} && ip addr add {host.address}/16 dev eth0 && ip link set eth0 up"
+        )
         if result.returncode != 0:
             raise BedError(f"{host.name}: {result.stderr}")
         host.go()

@@ -220,7 +220,8 @@ class FiveSteps(OnHosts):
         --num_servers 1 \\
         --part_config ogb-product/ogb-product.json \\
         --ip_config ip_config.txt \\
-        "sh dgl_code/train_dist.sh --graph_name ogb-product --ip_config ip_config.txt --num_servers 1" --program {ON_HOST}
+        "sh dgl_code/train_dist.sh --graph_name ogb-product --ip_config ip_config.txt --num_servers 1" \\
+        --program {ON_HOST}
         """
         result = desk.shell(script, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)

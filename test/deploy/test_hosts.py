@@ -181,6 +181,8 @@ class Launch(OnHosts):
         for host in self.bed.hosts:
             code = host.home / "w/torch/distributed"
             code.mkdir(parents=True, exist_ok=True)
+            for package in (code.parent, code):
+                (package / "__init__.py").write_text("")
             (code / "run.py").write_text("import sys\nprint('torchrun', sys.argv[1:])\n")
         result = self.launch("--num_trainers", "3", "--extra_envs", "PYTHONPATH=.", "--", "python3 t.py --a 'b c'")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from gwdeploy import command, environment, ip_config, reach
+from gwdeploy import command, environment, ip_config, process, reach
 from gwdeploy.errors import DeployError, UsageError
 from gwdeploy.kept import find_kept
 from gwdeploy.options import parse_launch
@@ -115,6 +115,15 @@ class Command(unittest.TestCase):
         ):
             with self.subTest(before=before):
                 self.assertEqual(self.wrapped(before + behind), before + self.RUN + behind)
+
+    def test_without_torchrun_each_trainer_is_a_process(self) -> None:
+        hosts = ip_config.parse("a\nb")
+        words = [*BASE, "--num_trainers", "2", "python3 t.py"]
+        found = process.trainer_commands(parse_launch([*words, "--no_torchrun"]), hosts, hosts[1], 9)
+        self.assertEqual(found, [(0, "python3 t.py"), (1, "python3 t.py")])
+        ((local, text),) = process.trainer_commands(parse_launch(words), hosts, hosts[1], 9)
+        self.assertIsNone(local)
+        self.assertIn("--node_rank=1", text)
 
     def test_left_alone(self) -> None:
         for text in (
