@@ -195,7 +195,8 @@ gw_status gw_tensor_listed_parse(const void *bytes, size_t byte_count, struct gw
 	if (byte_count % sizeof(*out) != 0 || byte_count / sizeof(*out) > GW_TENSOR_LIST_MAX)
 		return call_too_short("a list of tensors", byte_count);
 	*count = (uint32_t)(byte_count / sizeof(*out));
-	memcpy(out, bytes, byte_count);
+	if (byte_count > 0)
+		memcpy(out, bytes, byte_count);
 	for (uint32_t i = 0; i < *count; i++) {
 		gw_status status = plan_parse(&out[i].plan, true);
 		if (status != GW_OK)
