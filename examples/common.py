@@ -8,11 +8,13 @@ it is one process that reads the parts itself.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 import graphwire
@@ -77,12 +79,18 @@ def servers_of(path):
     return found
 
 
-def open_graph(args):
-    servers = None
-    if not args.standalone:
-        servers = args.servers or (servers_of(args.ip_config) if args.ip_config else None)
-    graph = graphwire.open(args.part_config, servers, key_file=args.key_file, transport=args.transport,
-                           threads=args.num_workers)
+def open_graph(args, ranks):
+    """From the servers that are named; else as this script was launched; else from the folder."""
+    servers = args.servers
+    launched = "GRAPHWIRE_IP_CONFIG" in os.environ and not servers
+    if args.ip_config and not servers and not launched:
+        servers = servers_of(args.ip_config)
+    if args.standalone:
+        servers, launched = None, False
+    if ranks.world > 1 and not servers and not launched:
+        raise SystemExit("several trainers share what the servers hold: --ip_config or --servers")
+    graph = graphwire.open(None if launched else args.part_config, servers, key_file=args.key_file,
+                           transport=args.transport, threads=args.num_workers, job=ranks.job)
     if args.graph_name and args.graph_name != graph.name:
         raise SystemExit(f"the graph is {graph.name}, not {args.graph_name}")
     return graph
@@ -102,7 +110,15 @@ class Ranks:
             self.world, self.rank = int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"])
             dist.init_process_group("nccl" if gpu else "gloo", init_method=args.init_method or "env://",
                                     world_size=self.world, rank=self.rank)
-        torch.manual_seed(args.seed + self.rank)
+        self.seed = args.seed
+        name = [os.environ.get("GRAPHWIRE_JOB") or f"example-{uuid.uuid4().hex}"]
+        if self.world > 1:
+            dist.broadcast_object_list(name)
+        self.job = name[0]
+
+    def random(self, epoch, step):
+        """Random numbers of a step depend on where it is, so that a job which goes on draws what it would have."""
+        torch.manual_seed((((self.seed * 1000003 + epoch) * 1000003 + step) * 4099 + self.rank) % 2**63)
 
     def parallel(self, model, some_unused=False):
         """The model, with its gradients averaged over the ranks."""
@@ -111,11 +127,24 @@ class Ranks:
             return model
         return torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=some_unused)
 
+    def joined(self, model):
+        """Around an epoch: ranks may have unequal numbers of steps."""
+        return model.join() if self.world > 1 else contextlib.nullcontext()
+
+    def share(self, count):
+        """This rank's of `count` things."""
+        return range(count * self.rank // self.world, count * (self.rank + 1) // self.world)
+
     def sum(self, tensor):
-        """In place, over all ranks."""
+        """Over all ranks."""
         if self.world > 1:
+            tensor = tensor.to(self.device)
             dist.all_reduce(tensor)
-        return tensor
+        return tensor.cpu()
+
+    def barrier(self):
+        if self.world > 1:
+            dist.barrier()
 
     def say(self, text):
         if self.rank == 0:
@@ -162,12 +191,11 @@ class Log:
 
 
 class Checkpoint:
-    """Model, optimizer, loader and random numbers of all ranks in one file, replaced as a whole."""
+    """Model, optimizer and loader in one file of the first rank, replaced as a whole; the same for all ranks."""
 
     def __init__(self, args, ranks, model, optimizer, loader):
         self.path, self.every, self.ranks = args.checkpoint, args.checkpoint_every, ranks
         self.model, self.optimizer, self.loader = model, optimizer, loader
-        self.steps = 0
 
     def load(self):
         """Goes on from the file, where there is one; says whether it does."""
@@ -179,25 +207,17 @@ class Checkpoint:
         self.model.load_state_dict(saved["model"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.loader.load_state_dict(saved["loader"])
-        torch.set_rng_state(saved["random"][self.ranks.rank])
         return True
 
-    def step(self):
-        """After every step: saves when it is time."""
-        self.steps += 1
-        if self.path and self.steps % self.every == 0:
+    def step(self, batch):
+        """After every step: saves when it is time, but for the last ones, which not every rank may have."""
+        if (batch.step + 1) % self.every == 0 and batch.step + 2 < len(self.loader):
             self.save()
 
     def save(self):
-        if not self.path:
+        if not self.path or self.ranks.rank != 0:
             return
-        random = [torch.get_rng_state()]
-        if self.ranks.world > 1:
-            random = [torch.empty_like(random[0]) for _ in range(self.ranks.world)]
-            dist.all_gather(random, torch.get_rng_state())
-        if self.ranks.rank == 0:
-            with tempfile.NamedTemporaryFile(dir=Path(self.path).absolute().parent, delete=False) as file:
-                torch.save({"world": self.ranks.world, "model": self.model.state_dict(),
-                            "optimizer": self.optimizer.state_dict(), "loader": self.loader.state_dict(),
-                            "random": random}, file)
-            os.replace(file.name, self.path)
+        with tempfile.NamedTemporaryFile(dir=Path(self.path).absolute().parent, delete=False) as file:
+            torch.save({"world": self.ranks.world, "model": self.model.state_dict(),
+                        "optimizer": self.optimizer.state_dict(), "loader": self.loader.state_dict()}, file)
+        os.replace(file.name, self.path)

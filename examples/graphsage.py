@@ -10,7 +10,6 @@ types without the feature start from a learned vector.
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 import graphwire
@@ -77,32 +76,54 @@ def features_of(batch, args):
 
 @torch.no_grad()
 def inference(model, graph, ranks, args, features):
-    """[nodes of the target type, classes]: one layer for all nodes, then the next; each rank its share of the nodes."""
+    """Scores of all nodes of the target type: a tensor of the servers, [nodes, classes].
+
+    One layer for all nodes, then the next; each rank a share of the nodes. What lies between is in tensors too.
+    """
     model.eval()
     rows = {}
     for number in range(len(model.layers)):
-        last = number == len(model.layers) - 1
         found = {}
-        for ntype in [model.target] if last else graph.ntypes:
-            count = graph.num_nodes(ntype)
-            share = range(count * ranks.rank // ranks.world, count * (ranks.rank + 1) // ranks.world)
-            whole = None
+        for ntype in [model.target] if number == len(model.layers) - 1 else graph.ntypes:
+            share = ranks.share(graph.num_nodes(ntype))
             for batch in graphwire.NodeLoader(graph, share, [-1], ntype=ntype, batch_size=args.batch_size_eval,
                                               features=None if number else features, world=1, rank=0,
                                               device=ranks.device) if len(share) else ():
-                near = {kind: some[batch.nodes[kind].cpu()].to(ranks.device) for kind, some in rows.items()}
                 if number == 0:
                     near = model.first(features_of(batch, args), batch.blocks[0].num_src)
-                out = model.layer(number, batch.blocks[0], near).get(ntype)
-                if out is not None:
-                    if whole is None:
-                        whole = out.new_zeros(count, out.shape[1])
-                    whole[batch.seeds] = out[batch.seed_rows]
-            if whole is not None:
-                found[ntype] = ranks.sum(whole).cpu()
+                else:
+                    near = {kind: tensor[batch.nodes[kind]].to(ranks.device) for kind, tensor in rows.items()}
+                out = model.layer(number, batch.blocks[0], near)
+                if ntype in out:
+                    if ntype not in found:
+                        found[ntype] = graph.create_tensor(f"layer{number}/{ntype}", (0, out[ntype].shape[1]),
+                                                           ntype=ntype)
+                    found[ntype][batch.seeds] = out[ntype][batch.seed_rows]
+        ranks.barrier()
+        forget(graph, ranks, rows)
         rows = found
     model.train()
     return rows[model.target]
+
+
+def forget(graph, ranks, tensors):
+    """Deletes tensors, once every rank is done with them."""
+    ranks.barrier()
+    for tensor in tensors.values() if ranks.rank == 0 else ():
+        graph.delete_tensor(tensor.name)
+    ranks.barrier()
+
+
+def evaluate(model, graph, ranks, args, features, labels, parts):
+    """Accuracy on val and test."""
+    scores = inference(model, graph, ranks, args, features)
+    right = torch.zeros(2)
+    for i, name in enumerate(("val", "test")):
+        ids = parts[name][ranks.share(len(parts[name]))]
+        right[i] = (scores[ids].argmax(1) == labels[ids]).sum()
+    right = ranks.sum(right)
+    forget(graph, ranks, {model.target: scores})
+    return float(right[0]) / max(len(parts["val"]), 1), float(right[1]) / max(len(parts["test"]), 1)
 
 
 def baselines(graph, args, target, labels, parts, classes):
@@ -131,11 +152,11 @@ def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
     one waited for data."""
     total = torch.zeros(3)  # loss, right, seeds
     waited, begun = 0.0, time.time()
-    join = model.join() if ranks.world > 1 else contextlib.nullcontext()  # ranks may have unequal steps
-    with join:
+    with ranks.joined(model):
         before = time.time()
         for batch in tqdm(loader, total=len(loader), disable=None, leave=False, desc="training"):
             waited += time.time() - before
+            ranks.random(batch.epoch, batch.step)
             rows = model(batch.blocks, features_of(batch, args))[batch.seed_rows]
             loss = F.cross_entropy(rows, batch.y.long())
             optimizer.zero_grad()
@@ -146,9 +167,9 @@ def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
             if args.log_every and (batch.step + 1) % args.log_every == 0:
                 ranks.say(f"epoch {batch.epoch} step {batch.step}: loss {loss.item():.4f}, "
                           f"accuracy {right / len(rows):.4f}")
-            checkpoint.step()
+            checkpoint.step(batch)
             before = time.time()
-    ranks.sum(total)
+    total = ranks.sum(total)
     spent = max(time.time() - begun, 1e-9)
     return float(total[0] / total[2]), float(total[1] / total[2]), waited / spent
 
@@ -168,7 +189,7 @@ def main(arguments=None):
     args = parse(parser, arguments)
 
     ranks = Ranks(args)
-    graph = open_graph(args)
+    graph = open_graph(args, ranks)
     there = [feature for feature in graph.features if not feature.of_edges]
     target = args.ntype or next((f.type for f in there if f.name == args.label), None)
     if target is None:
@@ -187,11 +208,11 @@ def main(arguments=None):
     torch.manual_seed(args.seed)  # every rank starts from the same weights
     plain = SAGE(graph, widths, target, args.num_hidden, classes, len(fanouts), args.dropout,
                  args.input_dropout)
-    torch.manual_seed(args.seed + 1 + ranks.rank)
     model = ranks.parallel(plain, some_unused=len(graph.etypes) > 1)
     optimizer = torch.optim.Adam(model.parameters(), args.lr, weight_decay=args.weight_decay)
     loader = graphwire.NodeLoader(graph, parts["train"], fanouts, ntype=target, features=features, labels=args.label,
-                                  batch_size=args.batch_size, shuffle=True, seed=args.seed, device=ranks.device)
+                                  batch_size=args.batch_size, shuffle=True, seed=args.seed, last="short",
+                                  device=ranks.device)
     log = Log(args, ranks, f"GraphSAGE on {graph.name}")
     checkpoint = Checkpoint(args, ranks, plain, optimizer, loader)
     if checkpoint.load():
@@ -205,8 +226,7 @@ def main(arguments=None):
         text = (f"epoch {epoch}: loss {loss:.4f}, accuracy {accuracy:.4f}, {time.time() - begun:.2f} s, "
                 f"{waited:.0%} of it waiting for data")
         if (epoch + 1) % args.eval_every == 0 or epoch + 1 == args.num_epochs:
-            right = inference(plain, graph, ranks, args, features).argmax(1) == labels
-            figures["val"], figures["test"] = (right[parts[name]].float().mean().item() for name in ("val", "test"))
+            figures["val"], figures["test"] = evaluate(plain, graph, ranks, args, features, labels, parts)
             if figures["val"] > best:
                 best, tested = figures["val"], figures["test"]
             text += f"; val {figures['val']:.4f}, test {figures['test']:.4f}"
