@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -191,9 +192,14 @@ class Log:
 
 
 class Checkpoint:
-    """Model, optimizer and loader in one file of the first rank, replaced as a whole; the same for all ranks."""
+    """Model, optimizer and loader in one file of the first rank, replaced as a whole; the same for all ranks.
 
-    def __init__(self, args, ranks, model, optimizer, loader):
+    tables: a graph, whose tensors are saved too, in a folder that the file names. Its ranks have equal steps, and wait
+    for each other.
+    """
+
+    def __init__(self, args, ranks, model, optimizer, loader, tables=None):
+        self.tables = tables
         self.path, self.every, self.ranks = args.checkpoint, args.checkpoint_every, ranks
         self.model, self.optimizer, self.loader = model, optimizer, loader
 
@@ -207,6 +213,10 @@ class Checkpoint:
         self.model.load_state_dict(saved["model"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.loader.load_state_dict(saved["loader"])
+        if self.tables is not None:
+            if self.ranks.rank == 0:
+                self.tables.restore(saved["tables"])
+            self.ranks.barrier()
         return True
 
     def step(self, batch):
@@ -215,9 +225,25 @@ class Checkpoint:
             self.save()
 
     def save(self):
-        if not self.path or self.ranks.rank != 0:
+        if not self.path:
             return
+        if self.tables is not None:
+            self.ranks.barrier()
+        if self.ranks.rank == 0:
+            self._write()
+        if self.tables is not None:
+            self.ranks.barrier()
+
+    def _write(self):
+        state = self.loader.state_dict()
+        saved = {"world": self.ranks.world, "model": self.model.state_dict(), "loader": state,
+                 "optimizer": self.optimizer.state_dict()}
+        if self.tables is not None:
+            saved["tables"] = f"{self.path}.tables-{state['epoch']}-{state['step']}"
+            self.tables.checkpoint(saved["tables"], replace=True)
         with tempfile.NamedTemporaryFile(dir=Path(self.path).absolute().parent, delete=False) as file:
-            torch.save({"world": self.ranks.world, "model": self.model.state_dict(),
-                        "optimizer": self.optimizer.state_dict(), "loader": self.loader.state_dict()}, file)
+            torch.save(saved, file)
         os.replace(file.name, self.path)
+        for old in Path(self.path).absolute().parent.glob(f"{Path(self.path).name}.tables-*"):
+            if old.name != Path(saved.get("tables", "")).name:
+                shutil.rmtree(old)

@@ -100,6 +100,9 @@ def inference(model, graph, ranks, args, features):
                                                            ntype=ntype)
                     found[ntype][batch.seeds] = out[ntype][batch.seed_rows]
         ranks.barrier()
+        for ntype in graph.ntypes:  # of types that have fewer nodes than there are ranks
+            if ntype not in found and any(t["name"] == f"layer{number}/{ntype}" for t in graph.tensors):
+                found[ntype] = graph.open_tensor(f"layer{number}/{ntype}")
         forget(graph, ranks, rows)
         rows = found
     model.train()

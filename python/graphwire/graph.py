@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from graphwire import _arrays, edges
+from graphwire import _arrays, edges, tensor
 from graphwire._arrays import Array, Ids
 from graphwire._native import NotFoundError, aside, check, ffi, lib, text
 from graphwire.edges import EdgeList
-from graphwire.tensor import Initial, Tensor, create_tensor, delete_tensor, list_tensors, open_tensor
+from graphwire.tensor import Initial, Tensor
 
 Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
 
@@ -207,9 +207,9 @@ class Graph:
     def features(self) -> list[Feature]:
         """All features of nodes and edges."""
         found: list[Feature] = []
-        while (tensor := lib.gw_tensor_at(self._opened().pointer, len(found))) != ffi.NULL:
-            names = self.etypes if tensor.of_edges else self.ntypes
-            found.append(Feature(self, tensor.of_edges, names[tensor.type], text(tensor.name)))
+        while (found_one := lib.gw_tensor_at(self._opened().pointer, len(found))) != ffi.NULL:
+            names = self.etypes if found_one.of_edges else self.ntypes
+            found.append(Feature(self, found_one.of_edges, names[found_one.type], text(found_one.name)))
         return found
 
     def feature(self, name: str, ntype: str | None = None, *, etype: Etype | None = None) -> Feature:
@@ -296,21 +296,35 @@ class Graph:
 
         Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs.
         """
-        return create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
+        return tensor.create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
                              seed=seed, kept=kept)
 
-    def tensor(self, name: str, *, kept: bool = False) -> Tensor:
+    def open_tensor(self, name: str, *, kept: bool = False) -> Tensor:
         """Opens a tensor that some trainer has created. Raises NotFoundError."""
-        return open_tensor(self, name, kept)
+        return tensor.open_tensor(self, name, kept)
 
     def delete_tensor(self, name: str, *, kept: bool = False) -> None:
         """Deletes a tensor and frees its memory. Raises NotFoundError."""
-        delete_tensor(self, name, kept)
+        tensor.delete_tensor(self, name, kept)
+
+    def checkpoint(self, folder: str | os.PathLike, names: Sequence[str] | None = None, *, replace: bool = False,
+                   bytes_per_second: int = 0) -> None:
+        """Writes tensors, and what their optimizers remember, into a folder of this machine, whole or not at all.
+
+        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. Ctrl-C ends the
+        wait, and the program's end the writing. Raises GraphwireError (GW_EXISTS) where the folder is there, without replace.
+        """
+        tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
+
+    def restore(self, folder: str | os.PathLike, names: Sequence[str] | None = None) -> None:
+        """Creates the tensors of a checkpoint, or overwrites those that are there; optimizers go on where they were.
+        Not beside trainers. The graph may be in other parts than it was."""
+        tensor.restore(self, os.fspath(folder), names)
 
     @property
     def tensors(self) -> list[Mapping[str, Any]]:
         """The tensors of this job and the kept ones: name, kept, dtype, shape, bytes."""
-        return list_tensors(self)
+        return tensor.list_tensors(self)
 
 
 class Feature:

@@ -10,7 +10,7 @@ launcher's GRAPHWIRE_JOB.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -52,7 +52,7 @@ def _initial(spec: Any, initial: Initial) -> None:
 
 
 class Tensor:
-    """Rows that change. Made by Graph.create_tensor and Graph.tensor.
+    """Rows that change. Made by Graph.create_tensor and Graph.open_tensor.
 
     name; shape: (rows, …) over all parts; dtype: torch's, or NumPy's without torch.
     """
@@ -179,6 +179,36 @@ def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str
 def delete_tensor(graph: Graph, name: str, kept: bool) -> None:
     client = graph._opened()
     aside(lambda: check(lib.gw_tensor_delete(client.pointer, os.fsencode(name), _lifetime(kept))))
+
+
+def _words(names: Sequence[str] | None) -> tuple[Any, int, list[Any]]:
+    """An array of C strings, and what it points to."""
+    words = [ffi.new("char[]", os.fsencode(name)) for name in names or ()]
+    return (ffi.NULL if names is None else ffi.new("char *[]", words)), len(words), words
+
+
+def checkpoint(graph: Graph, folder: str, names: Sequence[str] | None, replace: bool, bytes_per_second: int) -> None:
+    client = graph._opened()
+    words, count, kept = _words(names)
+    options = ffi.new("struct gw_checkpoint_options *", {
+        "names": words, "name_count": count, "bytes_per_second": bytes_per_second, "replace": replace})
+
+    def call() -> None:
+        check(lib.gw_checkpoint(client.pointer, os.fsencode(folder), options))
+        kept.clear()
+
+    aside(call)
+
+
+def restore(graph: Graph, folder: str, names: Sequence[str] | None) -> None:
+    client = graph._opened()
+    words, count, kept = _words(names)
+
+    def call() -> None:
+        check(lib.gw_restore(client.pointer, os.fsencode(folder), words, count))
+        kept.clear()
+
+    aside(call)
 
 
 def list_tensors(graph: Graph) -> list[Mapping[str, Any]]:

@@ -100,6 +100,16 @@ def servers(parts, tmp_path_factory):
     started.close()
 
 
+@pytest.fixture(scope="session")
+def hetero2(hetero, tmp_path_factory):
+    """Servers of the heterogeneous graph in two parts."""
+    folder = tmp_path_factory.mktemp("hetero2")
+    run("partition", hetero, "--num-parts", 2, "--method", "random", "--out", folder / "parts")
+    started = Servers(folder / "parts", 2, folder)
+    yield started
+    started.close()
+
+
 @pytest.fixture
 def own_servers(parts, tmp_path, monkeypatch):
     """Servers of one test, to be stopped and killed; in a runtime folder of their own: a host serves a part once."""

@@ -8,11 +8,13 @@ import statistics
 import subprocess
 import sys
 
+import graphwire
+import numpy as np
 import pytest
 import torch
 from conftest import TOP, run
 
-SAGE = TOP / "examples/graphsage.py"
+SAGE, RGCN, LINKS = (TOP / f"examples/{name}.py" for name in ("graphsage", "rgcn", "links"))
 CORA = TOP.parent / "shared/data/cora/cora.npz"
 SMALL = ("--fan_out", "4,3", "--batch_size", "300", "--num_hidden", "16", "--log_every", "0")
 
@@ -64,22 +66,56 @@ def test_two_ranks_over_servers(parts, servers, tmp_path):
     assert losses[1] < losses[0]
 
 
-def test_a_killed_job_goes_on(whole, tmp_path):
-    """The same weights, byte for byte, as of a job that nobody killed."""
-    arguments = ("--part_config", whole, *SMALL[:-2], "--log_every", 1, "--num_epochs", 3, "--checkpoint_every", 2)
-    end(start(SAGE, *arguments, "--checkpoint", tmp_path / "whole"))
-    killed = start(SAGE, *arguments, "--checkpoint", tmp_path / "killed")
+@pytest.mark.parametrize("script, size", [(SAGE, 300), (RGCN, 12)])
+def test_a_killed_job_goes_on(whole, hetero, tmp_path, script, size):
+    """The same weights and rows, byte for byte, as of a job that nobody killed."""
+    arguments = ("--part_config", whole if script == SAGE else hetero, *SMALL[:-2], "--batch_size", size, "--log_every",
+                 1, "--num_epochs", 3, "--checkpoint_every", 2)
+    end(start(script, *arguments, "--checkpoint", tmp_path / "whole"))
+    killed = start(script, *arguments, "--checkpoint", tmp_path / "killed")
     for line in killed.stdout:
         if line.startswith("epoch 1 step 4"):
             break
     killed.kill()
     killed.communicate()
-    out = end(start(SAGE, *arguments, "--checkpoint", tmp_path / "killed"))
+    out = end(start(script, *arguments, "--checkpoint", tmp_path / "killed"))
     assert "going on from" in out
     expected, found = (torch.load(tmp_path / name) for name in ("whole", "killed"))
     assert found["loader"] == expected["loader"]
     for name, weights in expected["model"].items():
         assert torch.equal(found["model"][name], weights), name
+    if script == RGCN:
+        rows = []
+        for saved in (expected, found):
+            with graphwire.open(hetero) as graph:
+                graph.restore(saved["tables"])
+                rows.append(graph.open_tensor("embedding/author")[:])
+        assert torch.equal(*rows)
+        assert len(list(tmp_path.glob("killed.tables-*"))) == 1  # older ones go
+
+
+def test_rgcn_of_two_ranks(hetero2, tmp_path):
+    """Twice the same: gradients of the table are combined in the order of the ranks."""
+    printed = []
+    for number in range(2):
+        arguments = ("--part_config", hetero2.folder, "--servers", ",".join(hetero2.addresses), *SMALL, "--batch_size",
+                     20, "--num_epochs", 2, "--sync", "--init_method", f"file://{tmp_path}/meet{number}", "--metrics",
+                     tmp_path / f"metrics{number}")
+        end(*[start(RGCN, *arguments, world=2, rank=rank) for rank in range(2)])
+        lines = [json.loads(line) for line in (tmp_path / f"metrics{number}").read_text().splitlines()]
+        printed.append([{name: line[name] for name in line if name != "seconds"} for line in lines])
+    assert printed[0] == printed[1] and printed[0][1]["loss"] < printed[0][0]["loss"]
+
+
+def test_links(tmp_path):
+    """Of a graph with structure ranks rise: nodes that lie close in a ring are linked."""
+    src = np.arange(400).repeat(4)
+    np.save(tmp_path / "edges.npy", np.stack([src, (src + np.tile([1, 2, 3, 4], 400)) % 400], 1))
+    run("import", "--from", tmp_path / "edges.npy", "--undirected", "--out", tmp_path / "ring", "--quiet")
+    out = end(start(LINKS, "--part_config", tmp_path / "ring", "--fan_out", "8,8", "--batch_size", 200, "--num_epochs",
+                    6, "--eval_every", 6, "--lr", 0.01, "--sparse_lr", 0.02, "--dropout", 0, "--log_every", 0))
+    before, after = (float(line.split("MRR ")[1].split(",")[0]) for line in out.splitlines() if "MRR" in line)
+    assert after > 2 * before, out
 
 
 @pytest.mark.skipif(not CORA.exists(), reason="no ../shared/data/cora")

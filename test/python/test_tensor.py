@@ -51,10 +51,10 @@ def test_what_is_there(graph):
     found = {tensor["name"]: tensor for tensor in graph.tensors}
     assert found["a/1"]["shape"] == (7,) and found["a/1"]["dtype"] == "int32" and not found["a/1"]["kept"]
     assert found["b"]["shape"] == (4096, 2) and found["b"]["kept"] and found["b"]["bytes"] >= 4096 * 8
-    assert graph.tensor("a/1").shape == (7,)
+    assert graph.open_tensor("a/1").shape == (7,)
     graph.delete_tensor("a/1")
     with pytest.raises(graphwire.NotFoundError):
-        graph.tensor("a/1")
+        graph.open_tensor("a/1")
 
 
 @pytest.mark.parametrize("call, kind, text", [
@@ -64,10 +64,10 @@ def test_what_is_there(graph):
     (lambda g: g.create_tensor("y", 5, place="here"), ValueError, "even or striped"),
     (lambda g: g.create_tensor("y", 5, initial="ones"), ValueError, "zeros"),
     (lambda g: g.create_tensor("y", (5, 1, 1, 1, 1)), ValueError, "dimensions"),
-    (lambda g: g.tensor("x").__setitem__([5], [[1, 1]]), graphwire.OutOfRangeError, "5"),
-    (lambda g: g.tensor("x").__setitem__([1], [[1, 1, 1]]), ValueError, "shape"),
-    (lambda g: g.tensor("x").push([1], [[1]], kind="sgd", lr=1), ValueError, "shape"),
-    (lambda g: g.tensor("x").push([5], [[1, 1]], kind="sgd", lr=1), graphwire.OutOfRangeError, "5"),
+    (lambda g: g.open_tensor("x").__setitem__([5], [[1, 1]]), graphwire.OutOfRangeError, "5"),
+    (lambda g: g.open_tensor("x").__setitem__([1], [[1, 1, 1]]), ValueError, "shape"),
+    (lambda g: g.open_tensor("x").push([1], [[1]], kind="sgd", lr=1), ValueError, "shape"),
+    (lambda g: g.open_tensor("x").push([5], [[1, 1]], kind="sgd", lr=1), graphwire.OutOfRangeError, "5"),
     (lambda g: optim.Embedding(g, "z", 4), ValueError, "rows"),
 ])
 def test_errors(graph, call, kind, text):
@@ -149,6 +149,36 @@ def test_rows_that_nobody_trains(graph):
     assert torch.equal(table.weight, changed)
 
 
+def test_checkpoints(graph, tmp_path):
+    """Rows and what an optimizer remembers: going on is as never having stopped."""
+    table = optim.Embedding(graph, "t", 3, ntype="_N", seed=1)
+    other = graph.create_tensor("other", 10)
+
+    def steps(some, count):
+        optimizer = optim.SparseAdam([some], lr=0.1)
+        for _ in range(count):
+            (some(range(100)) ** 2).sum().backward()
+            optimizer.step()
+
+    steps(table, 3)
+    graph.checkpoint(tmp_path / "all")
+    graph.checkpoint(tmp_path / "one", ["t"])
+    with pytest.raises(graphwire.GraphwireError, match="all"):
+        graph.checkpoint(tmp_path / "all")
+    steps(table, 2)
+    expected = table.weight
+    other[:] = 1
+    graph.delete_tensor("t")
+    graph.restore(tmp_path / "one")
+    again = optim.Embedding(graph, "t", 3, ntype="_N", seed=1)
+    steps(again, 2)
+    assert torch.equal(again.weight, expected) and other[:].all()
+    graph.restore(tmp_path / "all", ["other"])
+    assert not other[:].any()
+    with pytest.raises(graphwire.NotFoundError):
+        graph.restore(tmp_path / "none")
+
+
 def _write(tensor, pipe):
     tensor[[1, 2]] = [[1, 1], [2, 2]]
     pipe.send(tensor[:].tolist())
@@ -165,7 +195,7 @@ def test_processes_share_a_jobs_tensors(parts, servers, method):
         assert ours.recv() == tensor[:].tolist() == [[0, 0], [1, 1], [2, 2], [0, 0]]
         process.join()
         with graphwire.open(parts, servers.addresses) as another_job, pytest.raises(graphwire.NotFoundError):
-            another_job.tensor("shared")
+            another_job.open_tensor("shared")
         assert pickle.loads(pickle.dumps(tensor))[1].tolist() == [1, 1]
 
 
