@@ -26,6 +26,7 @@ int gw_bench_gather(int argc, char **argv);
 int gw_bench_latency(int argc, char **argv);
 int gw_bench_load(int argc, char **argv);
 int gw_bench_minibatch(int argc, char **argv);
+int gw_bench_links(int argc, char **argv);
 int gw_bench_remote(int argc, char **argv);
 int gw_bench_sample(int argc, char **argv);
 int gw_bench_threads(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct {
 	{"gather", gw_bench_gather, "many rows, in memory, mapped and over networks, against bare loops"},
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
 	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
+	{"links", gw_bench_links, "mini-batches of edges, against mini-batches of nodes with as many seeds"},
 	{"remote", gw_bench_remote, "rows and samples through the client, of parts that lie elsewhere"},
 	{"threads", gw_bench_threads, "a server of one thread, of two, ..., against as many bare loops at once"},
 	{"update", gw_bench_update, "rows that change: reads, pushes, steps of training, checkpoints"},

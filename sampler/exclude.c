@@ -1,5 +1,5 @@
-/* See exclude.h. An open table, at most half full, that a batch clears and fills; small enough to stay in the cache
- * while the batch's edges are held against it. */
+/* See exclude.h. An open table, at most half full, that a batch clears and fills. In front of it a filter of 16 bits or
+ * more for each entry, which stays in the nearest cache while the batch's edges are held against it. */
 #include "sampler/exclude.h"
 
 #include <assert.h>
@@ -19,15 +19,20 @@ struct exclude_slot {
 gw_status gw_exclude_clear(struct gw_exclude *exclude, uint32_t num_etypes, uint64_t entries)
 {
 	uint64_t slots = 16;
-	while (slots < 2 * entries)
-		slots *= 2;
+	uint32_t filter_bits = 7; /* of their number: 8 bits a slot */
+	for (; slots < 2 * entries; slots *= 2)
+		filter_bits++;
 	exclude->slot_count = 0;
 	exclude->type_count = 0;
 	gw_status status = gw_vec_reserve(&exclude->kinds, num_etypes);
 	if (status == GW_OK)
 		status = gw_vec_reserve(&exclude->slots, slots * sizeof(struct exclude_slot));
+	if (status == GW_OK)
+		status = gw_vec_reserve(&exclude->filter, slots);
 	if (status != GW_OK)
 		return status;
+	exclude->filter_shift = 64 - filter_bits;
+	memset(exclude->filter.data, 0, slots);
 	if (num_etypes)
 		memset(exclude->kinds.data, 0, num_etypes);
 	memset(exclude->slots.data, 0, slots * sizeof(struct exclude_slot));
@@ -40,6 +45,7 @@ void gw_exclude_free(struct gw_exclude *exclude)
 {
 	gw_vec_free(&exclude->slots);
 	gw_vec_free(&exclude->kinds);
+	gw_vec_free(&exclude->filter);
 }
 
 /* The slot of an entry: where it is, or the free one where it would be. */
@@ -56,25 +62,28 @@ static struct exclude_slot *exclude_find(const struct gw_exclude *exclude, uint3
 	}
 }
 
-static void exclude_add(struct gw_exclude *exclude, uint32_t etype, uint32_t kind, uint64_t first, uint64_t second)
+static void exclude_add(struct gw_exclude *exclude, uint32_t etype, uint32_t kind, uint64_t first, uint64_t second,
+			uint64_t hash)
 {
 	assert(etype < exclude->type_count);
 	*exclude_find(exclude, etype, kind, first, second) =
 		(struct exclude_slot){.first = first, .second = second, .etype = etype, .kind = kind};
 	((uint8_t *)exclude->kinds.data)[etype] |= (uint8_t)kind;
+	uint64_t bit = hash >> exclude->filter_shift;
+	((uint64_t *)exclude->filter.data)[bit / 64] |= 1ull << (bit % 64);
 }
 
 void gw_exclude_add_edge(struct gw_exclude *exclude, uint32_t etype, uint64_t edge)
 {
-	exclude_add(exclude, etype, BY_EDGE, edge, 0);
+	exclude_add(exclude, etype, BY_EDGE, edge, 0, gw_exclude_hash_edge(edge));
 }
 
 void gw_exclude_add_ends(struct gw_exclude *exclude, uint32_t etype, uint64_t src, uint64_t dst)
 {
-	exclude_add(exclude, etype, BY_ENDS, src, dst);
+	exclude_add(exclude, etype, BY_ENDS, src, dst, gw_exclude_hash_ends(src, dst));
 }
 
-bool gw_exclude_has(const struct gw_exclude *exclude, uint32_t etype, uint64_t edge, uint64_t src, uint64_t dst)
+bool gw_exclude_look_up(const struct gw_exclude *exclude, uint32_t etype, uint64_t edge, uint64_t src, uint64_t dst)
 {
 	uint8_t kinds = ((const uint8_t *)exclude->kinds.data)[etype];
 	return (kinds & BY_EDGE && exclude_find(exclude, etype, BY_EDGE, edge, 0)->kind) ||

@@ -12,9 +12,11 @@
 
 /* Zero-initialized is empty. Belongs to a batch, and is reused. */
 struct gw_exclude {
-	struct gw_vec slots; /* struct exclude_slot [slot_count] */
-	struct gw_vec kinds; /* uint8_t [type_count]: what is excluded of each edge type */
-	uint64_t slot_count; /* a power of two, or 0 */
+	struct gw_vec slots;   /* struct exclude_slot [slot_count] */
+	struct gw_vec kinds;   /* uint8_t [type_count]: what is excluded of each edge type */
+	struct gw_vec filter;  /* uint64_t: a bit for each entry, many for none; tells nearly all edges that are not */
+	uint32_t filter_shift; /* from a hash to a bit's number */
+	uint64_t slot_count;   /* a power of two, or 0 */
 	uint32_t type_count;
 };
 
@@ -31,6 +33,33 @@ static inline bool gw_exclude_concerns(const struct gw_exclude *exclude, uint32_
 	return exclude && etype < exclude->type_count && ((const uint8_t *)exclude->kinds.data)[etype] != 0;
 }
 
-bool gw_exclude_has(const struct gw_exclude *exclude, uint32_t etype, uint64_t edge, uint64_t src, uint64_t dst);
+static inline uint64_t gw_exclude_hash_edge(uint64_t edge)
+{
+	return edge * 0x9e3779b97f4a7c15ull;
+}
+
+static inline uint64_t gw_exclude_hash_ends(uint64_t src, uint64_t dst)
+{
+	return (src * 0xd1b54a32d192ed03ull + dst) * 0x9e3779b97f4a7c15ull;
+}
+
+/* false: no entry has this hash. */
+static inline bool gw_exclude_may_have(const struct gw_exclude *exclude, uint64_t hash)
+{
+	uint64_t bit = hash >> exclude->filter_shift;
+	return ((const uint64_t *)exclude->filter.data)[bit / 64] >> (bit % 64) & 1;
+}
+
+/* The table itself. */
+bool gw_exclude_look_up(const struct gw_exclude *exclude, uint32_t etype, uint64_t edge, uint64_t src, uint64_t dst);
+
+/* Whether an edge is excluded, of an edge type that exclusion concerns. */
+static inline bool gw_exclude_has(const struct gw_exclude *exclude, uint32_t etype, uint64_t edge, uint64_t src,
+				  uint64_t dst)
+{
+	return (gw_exclude_may_have(exclude, gw_exclude_hash_edge(edge)) ||
+		gw_exclude_may_have(exclude, gw_exclude_hash_ends(src, dst))) &&
+	       gw_exclude_look_up(exclude, etype, edge, src, dst);
+}
 
 #endif
