@@ -17,30 +17,6 @@
 #include "core/base/units.h"
 #include "tensors/table_inside.h"
 
-struct tensor_job {
-	char name[GW_JOB_NAME_MAX + 1];
-	uint64_t heard_ns;
-};
-
-struct gw_tensor_table {
-	struct gw_tensor_table_options options;
-	pthread_mutex_t lock;
-	pthread_cond_t changed; /* something waits to be filled, or stop */
-	struct gw_shard *shards;
-	uint32_t shard_count, job_count;
-	struct gw_table_shard *released; /* that no reader has any more: the thread leaves them */
-	uint64_t bytes;
-	uint64_t line, births; /* the halves of births: of this process, and so many by now */
-	struct tensor_job jobs[GW_TENSOR_JOBS_MAX];
-	bool stop, started;
-	pthread_t thread;
-};
-
-static struct gw_table_shard *entry_of(struct gw_shard *shard)
-{
-	return (struct gw_table_shard *)shard;
-}
-
 /* --- Holding and freeing; the table is locked where it says so. --- */
 
 static void shard_free(struct gw_table_shard *entry)
@@ -62,9 +38,9 @@ void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard)
 	if (!last)
 		return;
 	gw_error_keep(&kept);
-	uint64_t bytes = entry_of(shard)->bytes;
-	struct gw_table_shard *source = entry_of(shard)->source;
-	shard_free(entry_of(shard));
+	uint64_t bytes = gw_entry_of(shard)->bytes;
+	struct gw_table_shard *source = gw_entry_of(shard)->source;
+	shard_free(gw_entry_of(shard));
 	pthread_mutex_lock(&table->lock);
 	table->bytes -= bytes;
 	pthread_mutex_unlock(&table->lock);
@@ -84,8 +60,8 @@ static void shard_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
 /* Nobody can open it any more; without the lock, since the last reader may be gone already. */
 static void shard_withdraw(const struct gw_tensor_table *table, struct gw_shard *shard)
 {
-	if (shard && entry_of(shard)->region.generation)
-		gw_service_withdraw(table->options.service, &entry_of(shard)->region);
+	if (shard && gw_entry_of(shard)->region.generation)
+		gw_service_withdraw(table->options.service, &gw_entry_of(shard)->region);
 }
 
 /* Whichever thread was the last to read it must not work for long: freeing is the table's. */
@@ -156,7 +132,7 @@ static struct gw_shard *job_take_ended(struct gw_tensor_table *table, uint64_t n
 {
 	uint64_t lease_ns = table->options.lease_ms * GW_NS_PER_MS;
 	for (uint32_t i = 0; lease_ns && i < table->job_count; i++) {
-		struct tensor_job *job = &table->jobs[i];
+		struct gw_tensor_job *job = &table->jobs[i];
 		if (now_ns < job->heard_ns + lease_ns)
 			continue;
 		for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
@@ -177,7 +153,7 @@ static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *t
 {
 	struct gw_shard *oldest = NULL; /* new ones come to the front */
 	for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
-		if (entry_of(shard)->state == GW_SHARD_WAITING)
+		if (gw_entry_of(shard)->state == GW_SHARD_WAITING)
 			oldest = shard;
 	}
 	if (oldest)
@@ -362,7 +338,7 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 	if (plan->initial != GW_INITIAL_COPY || (plan->source[0] != '=' && plan->source[0] != '+'))
 		return GW_OK;
 	struct gw_shard *shard = shard_named(table, plan->source[0] == '=' ? plan->job : "", plan->source + 1);
-	if (!shard || entry_of(shard)->state != GW_SHARD_READY)
+	if (!shard || gw_entry_of(shard)->state != GW_SHARD_READY)
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": there is no tensor \"%s\" to copy", plan->name,
 			       plan->source + 1);
 	struct gw_tensor_plan wanted = *plan;
@@ -375,7 +351,7 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 	if (status != GW_OK)
 		return gw_context(GW_INVALID, "tensor \"%s\" as a copy", plan->name);
 	shard->refs++;
-	*out = entry_of(shard);
+	*out = gw_entry_of(shard);
 	return GW_OK;
 }
 
@@ -463,10 +439,10 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
 	if (status != GW_OK)
 		return status;
-	if (entry_of(shard)->state == GW_SHARD_FAILED) {
+	if (gw_entry_of(shard)->state == GW_SHARD_FAILED) {
 		shard_unlist(table, shard);
 		*dropped = shard;
-		return gw_fail_text(entry_of(shard)->status, entry_of(shard)->text);
+		return gw_fail_text(gw_entry_of(shard)->status, gw_entry_of(shard)->text);
 	}
 	status = job_heard(table, call->plan.job);
 	if (status != GW_OK)
@@ -484,8 +460,8 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 	*births = NULL;
 	pthread_mutex_lock(&table->lock);
 	gw_status status = table_make(table, call, &dropped, out);
-	if (status == GW_OK) {
-		const struct gw_table_shard *entry = entry_of(*out);
+	if (*out) {
+		const struct gw_table_shard *entry = gw_entry_of(*out);
 		bool job = (*out)->plan.job[0] != 0;
 		*births = entry->births;
 		*state = (struct gw_tensor_state){
@@ -520,11 +496,11 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 	if (!shard || shard->leader != birth || births[0] != birth) {
 		status = gw_fail(GW_NOT_FOUND, "the tensor was deleted while it was created");
 	} else {
-		if (!entry_of(shard)->births) {
-			entry_of(shard)->births = copy;
+		if (!gw_entry_of(shard)->births) {
+			gw_entry_of(shard)->births = copy;
 			copy = NULL;
 		}
-		*kept = entry_of(shard)->births;
+		*kept = gw_entry_of(shard)->births;
 		shard->refs++;
 		*out = shard;
 	}
@@ -540,7 +516,7 @@ gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, st
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&table->lock);
 	struct gw_shard *shard = shard_born(table, birth);
-	if (shard && entry_of(shard)->state == GW_SHARD_READY)
+	if (shard && gw_entry_of(shard)->state == GW_SHARD_READY)
 		shard->refs++;
 	else
 		status = gw_fail(
@@ -554,7 +530,7 @@ gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, st
 
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind)
 {
-	struct gw_table_shard *entry = entry_of(shard);
+	struct gw_table_shard *entry = gw_entry_of(shard);
 	enum gw_optimizer_kind have;
 	if (gw_row_store_trained(shard->store, &have))
 		return have == kind ? GW_OK : gw_row_store_prepare(shard->store, kind); /* which says why not */
@@ -593,7 +569,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 	struct gw_shard *shard = shard_named(table, job, name);
 	if (shard && leader && shard->leader != leader)
 		shard = NULL;
-	if (shard && leader && entry_of(shard)->births) {
+	if (shard && leader && gw_entry_of(shard)->births) {
 		status = gw_fail(GW_EXISTS, "tensor \"%s\" is complete", name);
 		shard = NULL;
 	}
@@ -604,66 +580,4 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 	gw_shard_leave(table, shard);
 	*count = shard != NULL;
 	return status;
-}
-
-/* --- Listing. --- */
-
-static int shard_order(const struct gw_shard *shard, const char *job, const char *name)
-{
-	int order = strcmp(shard->plan.job, job);
-	return order ? order : strcmp(shard->plan.name, name);
-}
-
-/* The first shard behind the given one. */
-static const struct gw_shard *shard_after(const struct gw_tensor_table *table, const char *job, const char *after_job,
-					  const char *after_name)
-{
-	const struct gw_shard *first = NULL;
-	for (const struct gw_shard *shard = table->shards; shard; shard = shard->next) {
-		if (job && shard->plan.job[0] && strcmp(shard->plan.job, job) != 0)
-			continue;
-		if (after_job && shard_order(shard, after_job, after_name) <= 0)
-			continue;
-		if (!first || shard_order(shard, first->plan.job, first->plan.name) < 0)
-			first = shard;
-	}
-	return first;
-}
-
-uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, const char *after_job,
-			      const char *after_name, struct gw_tensor_listed *out, uint32_t max)
-{
-	uint32_t n = 0;
-	pthread_mutex_lock(&table->lock);
-	while (n < max) {
-		const struct gw_shard *shard = shard_after(table, job, after_job, after_name);
-		if (!shard)
-			break;
-		out[n++] = (struct gw_tensor_listed){.plan = shard->plan,
-						     .birth = shard->birth,
-						     .leader = shard->leader,
-						     .bytes = ((const struct gw_table_shard *)shard)->bytes};
-		after_job = shard->plan.job;
-		after_name = shard->plan.name;
-	}
-	pthread_mutex_unlock(&table->lock);
-	return n;
-}
-
-void gw_tensor_table_each(struct gw_tensor_table *table,
-			  void (*visit)(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready),
-			  void *context)
-{
-	pthread_mutex_lock(&table->lock);
-	for (struct gw_shard *shard = table->shards; shard; shard = shard->next)
-		visit(context, shard, entry_of(shard)->bytes, entry_of(shard)->state == GW_SHARD_READY);
-	pthread_mutex_unlock(&table->lock);
-}
-
-uint64_t gw_tensor_table_bytes(struct gw_tensor_table *table)
-{
-	pthread_mutex_lock(&table->lock);
-	uint64_t bytes = table->bytes;
-	pthread_mutex_unlock(&table->lock);
-	return bytes;
 }

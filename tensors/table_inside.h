@@ -1,9 +1,11 @@
-/* What the files of a table of tensors share: table.c, which keeps it, and fill.c, which fills shards. */
+/* What the files of a table of tensors share: table.c, which keeps it; table_list.c, which looks through it; and
+ * fill.c, which fills shards. */
 #ifndef GW_TENSORS_TABLE_INSIDE_H
 #define GW_TENSORS_TABLE_INSIDE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "tensors/table.h"
 
@@ -23,6 +25,30 @@ struct gw_table_shard {
 	struct gw_table_shard *next_released;
 	struct gw_table_shard *source; /* whose rows it begins with; held until it is filled */
 };
+
+struct gw_tensor_job {
+	char name[GW_JOB_NAME_MAX + 1];
+	uint64_t heard_ns;
+};
+
+struct gw_tensor_table {
+	struct gw_tensor_table_options options;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* something waits to be filled, or stop */
+	struct gw_shard *shards;
+	uint32_t shard_count, job_count;
+	struct gw_table_shard *released; /* that no reader has any more: the thread leaves them */
+	uint64_t bytes;
+	uint64_t line, births; /* the halves of births: of this process, and so many by now */
+	struct gw_tensor_job jobs[GW_TENSOR_JOBS_MAX];
+	bool stop, started;
+	pthread_t thread;
+};
+
+static inline struct gw_table_shard *gw_entry_of(struct gw_shard *shard)
+{
+	return (struct gw_table_shard *)shard;
+}
 
 /* Makes a shard's rows, by the plan, with no lock: its table's thread. */
 gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry);
