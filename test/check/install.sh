@@ -145,6 +145,10 @@ fi
 
 # --- Roots. ---
 
+namespaces() {
+	mkdir "$run/probe" && unshare --mount --pid --net --fork sh -c "mount -t proc proc '$run/probe' && ip link set lo up"
+}
+
 why=''
 # shellcheck disable=SC2016 # apt's variables
 mirror=$(apt-get indextargets --format '$(SITE) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
@@ -156,7 +160,7 @@ elif ! command -v mmdebstrap >/dev/null; then
 	why="no mmdebstrap"
 elif [ -z "$mirror" ]; then
 	why="apt has no Debian mirror here"
-elif ! unshare --mount --pid --net --fork true 2>/dev/null; then
+elif ! namespaces 2>/dev/null; then
 	why="namespaces cannot be made here"
 fi
 
@@ -172,7 +176,7 @@ root() {
 	[ "$(cat "$folder/$suite.stamp" 2>/dev/null)" = "$stamp" ] && return
 	rm -f "$folder/$suite"*
 	local without='--exclude=./dev/* --exclude=./proc/* --exclude=./sys/* --exclude=./var/lib/apt/lists/* --exclude=./var/cache/apt/*'
-	mmdebstrap --mode=root --variant=essential ${packages:+--include="$packages"} \
+	mmdebstrap --mode=root --variant=essential --aptopt='Acquire::Retries "3"' ${packages:+--include="$packages"} \
 		--essential-hook="tar -C \"\$1\" $without -cf '$folder/$suite-bare.tar' ." \
 		"$suite" "$folder/$suite-full.tar" "$mirror" && echo "$stamp" >"$folder/$suite.stamp"
 }
