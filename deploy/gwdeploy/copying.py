@@ -1,6 +1,7 @@
 """Copying a graph's parts, the list of hosts and a folder of scripts to all hosts, a few hosts at a time.
 
-    workspace made -> another graph's JSON removed -> the part's files -> scripts, ip config -> verified -> the JSON
+    workspace made -> (the program) -> another graph's JSON removed -> the part's files -> scripts, ip config
+    -> verified -> the JSON
 
 The JSON comes last, by a rename: a copy that was cut off has none and is no graph to anybody. Files travel by rsync
 where both sides have it, else by tar; those of the same size and time cost no bytes. What arrived is verified on the
@@ -20,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import parts
+from . import parts, program
 from .errors import DeployError, UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
@@ -51,6 +52,13 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     group.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts; copied along")
     group = parser.add_argument_group("Graphwire's own")
     group.add_argument("--silence", type=seconds, default=60.0, metavar="S", help="of a host, then it is lost (60)")
+    group.add_argument(
+        "--with_program",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="the program as well, from its bundle (build/release/graphwire-*.tar.gz), to WORKSPACE/.graphwire",
+    )
     group.add_argument("--no_verify", action="store_true", help="do not read everything back on the hosts")
     group.add_argument("--with_tar", action="store_true", help="do not use rsync")
     group.add_argument("--dry_run", action="store_true", help="say what would be copied where")
@@ -68,6 +76,7 @@ class Copy:
         self.hosts = read_ip_config(options.ip_config, self.local)
         self.graph = parts.read(options.part_config)
         self.scripts = _scripts(options) if options.script_folder else None
+        self.bundle = None if options.with_program is None else program.read(options.with_program)
         self.reach = reach(options)
         _check_relative(options.rel_data_path)
         if len(self.graph.parts) != len(self.hosts):
@@ -84,6 +93,7 @@ class Copy:
                 f"{host}: part {host.index} ({len(self.graph.parts[host.index])} files, "
                 f"{self.graph.sizes[host.index]} bytes) to {self.options.workspace}/{self.options.rel_data_path}"
                 + (f", {self.scripts}" if self.scripts else "")
+                + (f", {self.bundle.name}" if self.bundle else "")
             )
         return lines
 
@@ -169,6 +179,7 @@ class Target:
         """All of it; the line that tells of it."""
         graph, part = self.copy_of.graph, self.host.index
         await self._prepare()
+        told = await self._send_program()
         whole = await self._has_config()
         await self._send_part(by_content=False)
         if self.copy_of.scripts:
@@ -180,8 +191,21 @@ class Target:
             await self._place_config()
         return (
             f"{self.host}: part {part}: {len(graph.parts[part])} files, {graph.sizes[part]} bytes there; "
-            f"{self.sent_files} files, {self.sent_bytes} bytes sent by {'rsync' if self.by_rsync else 'tar'}; {verified}"
+            f"{self.sent_files} files, {self.sent_bytes} bytes sent by {'rsync' if self.by_rsync else 'tar'}; {verified}{told}"
         )
+
+    async def _send_program(self) -> str:
+        """The bundle, where the host has another or none; the words that tell of it."""
+        bundle = self.copy_of.bundle
+        if not bundle:
+            return ""
+        said = (await self._on_host(bundle.look(self.workspace), "looking at the program")).split()
+        if len(said) != 2 or said[0] != bundle.machine:
+            raise DeployError(f"{self.host}: it is {' '.join(said[:1])}, and {bundle.name} is for {bundle.machine}")
+        if said[1] == bundle.digest:
+            return "; the program was there"
+        await self._on_host(bundle.unpack(self.workspace), f"unpacking {bundle.name}", bundle.content, quick=False)
+        return f"; the program is there ({len(bundle.content)} bytes sent)"
 
     async def _prepare(self) -> None:
         """The folders, and whether the host has rsync."""

@@ -37,7 +37,8 @@ class Bundle:
     def unpack(self, workspace: str) -> str:
         """A script of sh that takes the tarball on stdin. A bundle that does not run there leaves the one before."""
         return (
-            f"cd {shlex.quote(workspace)}; rm -rf {FOLDER}.new {FOLDER}.old; mkdir {FOLDER}.new; "
+            f"cd {shlex.quote(workspace)}; rm -rf {FOLDER}.new {FOLDER}.old; trap 'rm -rf {FOLDER}.new' EXIT; "
+            f"mkdir {FOLDER}.new; "
             f"tar -xzf - --strip-components=1 -C {FOLDER}.new; {FOLDER}.new/bin/graphwire --version >/dev/null; "
             f"echo {self.digest} >{FOLDER}.new/.digest; if [ -e {FOLDER} ]; then mv {FOLDER} {FOLDER}.old; fi; "
             f"mv {FOLDER}.new {FOLDER}; rm -rf {FOLDER}.old"
