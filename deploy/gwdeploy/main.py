@@ -34,6 +34,8 @@ async def _with_signals(work: Awaitable[Any]) -> Any:
     try:
         return await task
     except asyncio.CancelledError:
+        if not received:
+            raise  # the loop ends for another reason: --help
         raise Interrupted() from None
 
 

@@ -14,7 +14,7 @@ from bed import wait_for
 from test_hosts import OnHosts
 
 SOAK = bool(os.environ.get("GRAPHWIRE_SOAK"))
-KILLS = 500 if SOAK else 20
+KILLS = int(os.environ.get("GRAPHWIRE_KILLS", "500" if SOAK else "20"))
 END_S = 5.0  # for everything of the job, after the death
 
 

@@ -212,6 +212,13 @@ class Local(unittest.TestCase):
         os.kill(self.server(), signal.SIGKILL)
         self.ends(process, 1, "host 0 .*the server of part 0 ended with signal 9")
 
+    def test_help(self) -> None:
+        for name in ("launch", "copy_files", "cluster"):
+            words = [sys.executable, str(TOP / f"deploy/{name}.py"), "--help"]
+            result = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("usage: ", result.stdout)
+
     def test_dry_run(self) -> None:
         result = self.launch("--dry_run", "--num_trainers", "1", "python3 t.py 'a b'")
         self.assertEqual(result.returncode, 0, result.stderr)
