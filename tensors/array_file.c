@@ -211,7 +211,7 @@ static gw_status array_read_digests(struct gw_array_in *array, const char *path,
 
 static gw_status array_read_header(struct gw_array_in *array, gw_dtype dtype, uint32_t ndim, const uint64_t *shape)
 {
-	uint8_t header[GW_NPY_HEADER_BYTES], expected[GW_NPY_HEADER_BYTES];
+	uint8_t header[GW_NPY_HEADER_BYTES] = {0}, expected[GW_NPY_HEADER_BYTES];
 	gw_status status = array_open(array->path, GW_NPY_HEADER_BYTES + array->bytes, &array->fd);
 	if (status == GW_OK)
 		status = array_read(array->path, array->fd, header, sizeof(header));

@@ -462,14 +462,13 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 	gw_status status = table_make(table, call, &dropped, out);
 	if (*out) {
 		const struct gw_table_shard *entry = gw_entry_of(*out);
-		bool job = (*out)->plan.job[0] != 0;
 		*births = entry->births;
 		*state = (struct gw_tensor_state){
-			.plan = (*out)->plan,
-			.birth = (*out)->birth,
-			.leader = (*out)->leader,
+			.plan = entry->shard.plan,
+			.birth = entry->shard.birth,
+			.leader = entry->shard.leader,
 			.ready = entry->state == GW_SHARD_READY,
-			.hold_ms = job ? table->options.lease_ms / 4 : 0,
+			.hold_ms = entry->shard.plan.job[0] ? table->options.lease_ms / 4 : 0,
 			.births = entry->births ? table->options.meta->num_parts : 0,
 			.region = entry->region.id,
 			.generation = entry->region.generation,
