@@ -194,14 +194,16 @@ static gw_status measure_hash(void *context, double *figure)
 {
 	const struct update_arguments *a = context;
 	const uint8_t *base = gw_arena_base(a->bare);
-	uint64_t hashed = 0, begun = gw_now_ns(), elapsed;
-	volatile uint64_t sum = 0;
+	static volatile uint64_t kept; /* so that no hash is left out */
+	uint64_t hashed = 0, sum = 0, begun = gw_now_ns(), elapsed;
 	do {
 		for (uint64_t row = 0; row < UPDATE_HOT; row++)
 			sum += gw_digest(base + row * a->row_bytes, a->row_bytes);
 		hashed += UPDATE_HOT;
 		elapsed = gw_now_ns() - begun;
 	} while ((double)elapsed < a->seconds * 1e9);
+	kept = sum;
+	(void)kept;
 	*figure = (double)elapsed / (double)hashed;
 	return GW_OK;
 }
