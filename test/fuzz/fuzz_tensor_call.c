@@ -52,7 +52,10 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 	struct gw_tensor_list_call list;
 	struct gw_tensor_delete_call delete;
 	struct gw_tensor_state state;
-	const uint8_t *births = NULL;
+	struct gw_tensor_save_call save;
+	struct gw_tensor_restore_call restore;
+	struct gw_tensor_saved saved;
+	const uint8_t *births = NULL, *rows = NULL, *payload = NULL;
 	char job[GW_JOB_NAME_MAX + 1];
 	gw_status status;
 	switch (which) {
@@ -66,6 +69,17 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 		return gw_tensor_delete_parse(data, size, &delete);
 	case 6:
 		return gw_tensor_hold_parse(data, size, job);
+	case 9:
+		return gw_tensor_save_parse(data, size, &save);
+	case 10:
+		status = gw_tensor_restore_parse(data, size, &restore, &rows, &payload);
+		assert(status != GW_OK || (payload == rows + (size_t)restore.rows.count * 8 &&
+					   payload + restore.rows.count * restore.floats * 4 == data + size));
+		return status;
+	case 11:
+		status = gw_tensor_saved_parse(data, size, 3, 20, &saved, &payload, &rows);
+		assert(status != GW_OK || (payload + 3 * saved.state_floats * 4 == rows && rows + 60 == data + size));
+		return status;
 	default:
 		status = gw_tensor_state_parse(data, size, PARTS, &state, &births);
 		assert(status != GW_OK || births + (size_t)state.births * 8 == data + size);
@@ -87,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gw_tensor_create_call create;
 	if (size == 0)
 		return 0;
-	uint8_t which = data[0] % 9;
+	uint8_t which = data[0] % 12;
 	data++;
 	size--;
 	if (which == 0 && gw_tensor_create_parse(data, size, &create) == GW_OK)
