@@ -546,6 +546,61 @@ static void a_short_last_batch_may_be_one_ranks_alone(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* --- Features of seeds; servers that come and go. --- */
+
+/* Edges of this type with a feature of theirs, and one of their nodes. */
+static struct gw_loader *loader_with_features(struct gw_client *client, struct gw_fetch fetches[2],
+					      const struct gw_edge_seeds *edges)
+{
+	const struct gw_tensor *weight;
+	assert_int_equal(gw_edge_tensor(client, FIXTURE_CITES, "weight", &weight), GW_OK);
+	fetches[0] = (struct gw_fetch){weight, GW_AT_SEEDS};
+	fetches[1] = (struct gw_fetch){node_tensor(client, "paper", "feat"), GW_AT_INPUTS};
+	struct gw_loader_options options = {
+		.spec = {.hops = 2, .fanouts = all_fanouts, .edges = edges, .fetch_count = 2, .fetches = fetches},
+		.batch_size = 60,
+		.shuffle = true,
+		.last = GW_LAST_SHORT};
+	return loader_of(client, &options);
+}
+
+static void a_restart_costs_no_batch_of_edges(void **state)
+{
+	(void)state;
+	struct ways ways;
+	ways_begin(&ways, 60, 2, NULL, NULL);
+	struct gw_fetch alone_fetches[2], fetches[2];
+	struct gw_edge_seeds edges = {.etype = FIXTURE_CITES,
+				      .negatives = GW_NEGATIVES_DST,
+				      .negatives_each = 1,
+				      .no_true_edges = true,
+				      .exclude = GW_EXCLUDE_EDGES};
+	struct gw_loader *alone = loader_with_features(ways.clients[0], alone_fetches, &edges);
+	struct gw_loader *loader = loader_with_features(ways.clients[2], fetches, &edges);
+	struct gw_minibatch *expected, *got;
+	for (uint32_t b = 0; b < gw_loader_steps(alone); b++) {
+		if (b % 4 == 1) {
+			cluster_kill(&ways.setup.cluster, b / 4 % 2);
+			cluster_revive(&ways.setup.cluster, b / 4 % 2);
+		}
+		assert_int_equal(gw_loader_next(alone, &expected, -1), GW_OK);
+		if (gw_loader_next(loader, &got, -1) != GW_OK)
+			fail_msg("batch %u: %s", b, gw_last_error());
+		assert_true(gw_minibatch_digest(got) == gw_minibatch_digest(expected));
+		float weights[60];
+		assert_int_equal(got->row_counts[0], got->seed_count);
+		assert_int_equal(
+			gw_gather(ways.clients[0], alone_fetches[0].tensor, got->seeds, got->seed_count, weights),
+			GW_OK);
+		assert_memory_equal(got->rows[0], weights, got->seed_count * sizeof(float));
+		gw_minibatch_release(expected);
+		gw_minibatch_release(got);
+	}
+	gw_loader_close(alone);
+	gw_loader_close(loader);
+	ways_end(&ways);
+}
+
 /* --- Other threads. --- */
 
 #define HELD 8
@@ -744,6 +799,7 @@ int main(void)
 		cmocka_unit_test(seeds_may_be_of_several_types),
 		cmocka_unit_test(loaders_go_over_edges_and_types),
 		cmocka_unit_test(a_short_last_batch_may_be_one_ranks_alone),
+		cmocka_unit_test(a_restart_costs_no_batch_of_edges),
 		cmocka_unit_test(any_thread_releases_a_mini_batch),
 		cmocka_unit_test(wrong_seeds_are_named),
 		cmocka_unit_test(short_memory_is_an_error),

@@ -3,9 +3,10 @@
  *
  * By original ids: an edge of a block is an edge of the file; no edge of the file comes twice in a block; a destination
  * gets min(fanout, in-degree) of them, all of them where the fanout says so; node numbers are those of the node lists.
- * The three ways to the neighbours give equal digests, from mapped memory (3 parts) as over sockets. A knowledge
- * graph's nodes have names, not numbers: there only the three ways are compared (that its parts are the file is
- * test_partition_real's to prove).
+ * Edges are found by id and by their ends as the file has them; of a batch of links, positives are edges of the file
+ * and negatives none, and no block tells of them. The three ways to the neighbours give equal digests, from mapped
+ * memory (3 parts) as over sockets. A knowledge graph's nodes have names, not numbers: there only the three ways are
+ * compared (that its parts are the file is test_partition_real's to prove).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,6 +162,94 @@ static int64_t *read_origins(struct gw_client *client, uint64_t nodes)
 	return origin;
 }
 
+/* --- Edges and links against the file. --- */
+
+/* Ends, pairs and one hop of edges, by the numbers in the file. */
+static void check_edges(const struct lists *lists, struct gw_client *client, const int64_t *origin)
+{
+	uint64_t edges = gw_client_graph(client)->etypes[0].count;
+	int64_t ids[SEEDS], src[SEEDS], dst[SEEDS], degrees[SEEDS];
+	struct gw_neighbours_spec hop = {.fanout = GW_ALL_NEIGHBOURS};
+	struct gw_edge_list *found, *around;
+	for (uint64_t i = 0; i < SEEDS; i++)
+		ids[i] = (int64_t)(gw_mix64(i + 5) % edges);
+	assert_int_equal(gw_find_edges(client, 0, ids, SEEDS, src, dst), GW_OK);
+	assert_int_equal(gw_edge_ids(client, 0, src, dst, SEEDS, &found), GW_OK);
+	assert_int_equal(gw_degrees(client, 0, dst, SEEDS, degrees), GW_OK);
+	assert_int_equal(gw_neighbours(client, &hop, 0, 0, dst, SEEDS, &around), GW_OK);
+	for (uint64_t i = 0; i < SEEDS; i++) {
+		uint64_t from = (uint64_t)origin[src[i]], to = (uint64_t)origin[dst[i]], itself = 0, parallel = 0;
+		assert_int_equal(found->offsets[i + 1] - found->offsets[i], count_edge(lists, to, from));
+		for (uint64_t j = found->offsets[i]; j < found->offsets[i + 1]; j++)
+			itself += found->edge_ids[j] == ids[i];
+		assert_int_equal(itself, 1);
+		assert_int_equal(degrees[i], degree_of(lists, to));
+		assert_int_equal(around->offsets[i + 1] - around->offsets[i], degrees[i]);
+		for (uint64_t j = around->offsets[i]; j < around->offsets[i + 1]; j++) {
+			assert_true(count_edge(lists, to, (uint64_t)origin[around->src[j]]) > 0);
+			parallel += around->src[j] == src[i];
+		}
+		assert_int_equal(parallel, count_edge(lists, to, from));
+	}
+	gw_edge_list_free(found);
+	gw_edge_list_free(around);
+}
+
+/* A batch of links: positives are edges of the file, negatives are none, and no block has an edge between the ends of a
+ * positive, in either direction. */
+static void check_batch(const struct lists *lists, const struct gw_minibatch *batch, const int64_t *origin)
+{
+	const struct gw_edge_batch *links = batch->edges;
+	const int64_t *nodes = batch->nodes[0];
+	assert_int_equal(links->true_edges, 0);
+	for (uint64_t i = 0; i < links->count; i++) {
+		uint64_t src = (uint64_t)origin[nodes[links->src_rows[i]]];
+		assert_true(count_edge(lists, (uint64_t)origin[nodes[links->dst_rows[i]]], src) > 0);
+		for (uint32_t j = 0; j < links->negatives_each; j++) {
+			uint32_t row = links->negative_rows[i * links->negatives_each + j];
+			assert_int_equal(count_edge(lists, (uint64_t)origin[nodes[row]], src), 0);
+		}
+	}
+	for (uint32_t h = 0; h < batch->hops; h++) {
+		const struct gw_block_edges *edges = &batch->blocks[h]->edges[0];
+		const uint32_t *indices = edges->indices;
+		for (uint64_t row = 0, at = 0; row < edges->dst_count; row++) {
+			for (; at < (uint64_t)edges->indptr[row + 1]; at++) {
+				for (uint64_t i = 0; i < links->count; i++) {
+					uint32_t src = links->src_rows[i], dst = links->dst_rows[i];
+					assert_false((indices[at] == src && row == dst) ||
+						     (indices[at] == dst && row == src));
+				}
+			}
+		}
+	}
+}
+
+static void check_links(const struct lists *lists, struct gw_client *const clients[3], const int64_t *origin)
+{
+	enum { LINKS = 50 };
+	static const int32_t few[2] = {10, 5};
+	struct gw_edge_seeds seeds = {.negatives = GW_NEGATIVES_DST,
+				      .negatives_each = 2,
+				      .no_true_edges = true,
+				      .exclude = GW_EXCLUDE_ENDS | GW_EXCLUDE_REVERSE_TYPE};
+	struct gw_sample_spec links = {.hops = 2, .fanouts = few, .edges = &seeds};
+	uint64_t edges = gw_client_graph(clients[0])->etypes[0].count, digest = 0;
+	int64_t ids[LINKS];
+	for (uint64_t i = 0; i < LINKS; i++)
+		ids[i] = (int64_t)(gw_mix64(i + 99) % edges);
+	for (int c = 0; c < 3; c++) {
+		struct gw_minibatch *batch;
+		if (gw_sample(clients[c], &links, 9, 4, ids, LINKS, &batch) != GW_OK)
+			fail_msg("%s", gw_last_error());
+		if (lists && c == 0)
+			check_batch(lists, batch, origin);
+		digest = c ? digest : gw_minibatch_digest(batch);
+		assert_true(gw_minibatch_digest(batch) == digest);
+		gw_minibatch_release(batch);
+	}
+}
+
 /* lists: NULL where nodes have no numbers in the file. */
 static void check_parts(const struct lists *lists, uint64_t nodes, const char *folder, uint32_t parts,
 			const char *driver)
@@ -192,6 +281,9 @@ static void check_parts(const struct lists *lists, uint64_t nodes, const char *f
 		assert_true(digests[0] == digests[1]);
 		assert_true(digests[0] == digests[2]);
 	}
+	for (int c = 0; lists && c < 2; c++)
+		check_edges(lists, clients[c], origin);
+	check_links(lists, clients, origin);
 	free(origin);
 	for (int c = 0; c < 3; c++)
 		gw_client_close(clients[c]);
