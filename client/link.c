@@ -239,7 +239,7 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 	}
 
 	const struct gw_region *region = link_region(link, op);
-	/* Withdrawn in the midst of it: the transport, which has reads of it, ends them all. */
+	/* Withdrawn meanwhile: the transport, which has reads of it, ends them all. */
 	if (!region && op->open && op->generation)
 		region = &op->late;
 	if (!region)

@@ -343,7 +343,7 @@ static gw_status write_check(struct gw_client *client, const struct gw_tensor *t
 		return status;
 	if (!tensor->writable)
 		return gw_fail(GW_INVALID,
-			       "\"%s\" is a feature, which nobody can write: create a tensor that begins as its copy",
+			       "\"%s\" is a feature, which cannot be written: create a tensor that begins as its copy",
 			       tensor->name);
 	if (n > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
@@ -395,7 +395,7 @@ gw_status gw_update_start(struct gw_client *client, const struct gw_tensor *tens
 static gw_status write_push_check(const struct gw_optimizer *optimizer)
 {
 	if (!optimizer || (unsigned)optimizer->kind > GW_ADAM || (unsigned)optimizer->combine > GW_COMBINE_EACH)
-		return gw_fail(GW_INVALID, "a push by no optimizer that there is");
+		return gw_fail(GW_INVALID, "a push by an unknown optimizer");
 	return GW_OK;
 }
 

@@ -106,7 +106,7 @@ static void hold_tell(struct gw_tensor_hold *hold)
 	pthread_mutex_unlock(&hold->lock);
 	for (uint32_t p = 0; p < parts && telling; p++) {
 		if (gw_remote_call_end(&hold->calls[p].call) != GW_OK)
-			gw_log(GW_LOG_DEBUG, "part %u does not hear that tensors are held: %s", p, gw_last_error());
+			gw_log(GW_LOG_DEBUG, "part %u could not be told that tensors are held: %s", p, gw_last_error());
 	}
 }
 

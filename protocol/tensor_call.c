@@ -38,7 +38,7 @@ static gw_status plan_parse(const struct gw_tensor_plan *plan, bool whole)
 {
 	if (!is_name(plan->name, sizeof(plan->name)) || !plan->name[0] || !is_name(plan->job, sizeof(plan->job)) ||
 	    memchr(plan->source, 0, sizeof(plan->source)) == NULL)
-		return gw_fail(GW_PROTOCOL, "a tensor whose names make no sense");
+		return gw_fail(GW_PROTOCOL, "a tensor with invalid names");
 	if (!whole)
 		return GW_OK;
 	if (plan->dtype >= GW_DTYPE_COUNT || plan->ndim < 1 || plan->ndim > GW_DIMS_MAX ||
@@ -54,7 +54,7 @@ gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw
 		return call_too_short("a call that creates a tensor", byte_count);
 	memcpy(call, bytes, sizeof(*call));
 	if (call->open > 1 || call->padding != 0)
-		return gw_fail(GW_PROTOCOL, "a call that creates a tensor, with numbers that mean nothing");
+		return gw_fail(GW_PROTOCOL, "a call that creates a tensor, with invalid numbers");
 	return plan_parse(&call->plan, !call->open);
 }
 
@@ -77,7 +77,7 @@ gw_status gw_tensor_list_parse(const void *bytes, size_t byte_count, struct gw_t
 	memcpy(call, bytes, sizeof(*call));
 	if (!is_name(call->job, sizeof(call->job)) || !is_name(call->after, sizeof(call->after)) ||
 	    call->after_kept > 1)
-		return gw_fail(GW_PROTOCOL, "a list of tensors whose names make no sense");
+		return gw_fail(GW_PROTOCOL, "a list of tensors with invalid names");
 	return GW_OK;
 }
 
@@ -87,7 +87,7 @@ gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw
 		return call_too_short("a call that deletes a tensor", byte_count);
 	memcpy(call, bytes, sizeof(*call));
 	if (!is_name(call->name, sizeof(call->name)) || !is_name(call->job, sizeof(call->job)))
-		return gw_fail(GW_PROTOCOL, "a tensor to delete whose names make no sense");
+		return gw_fail(GW_PROTOCOL, "a tensor to delete with invalid names");
 	return GW_OK;
 }
 

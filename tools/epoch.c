@@ -143,7 +143,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CHOICE(C, client.transport, transports)},
 	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"edges", "ETYPE", "the seeds are edges of this type", 1, GW_OPTION_TEXT(C, plan.edges)},
-	{"negatives", "N", "for each edge, with its destination drawn anew (1); 0: none", 1,
+	{"negatives", "N", "for each edge, with its destination drawn again (1); 0: none", 1,
 	 GW_OPTION_NUMBER(C, plan.negatives, 0, 1u << 20)},
 	{"no-true-edges", NULL, "negatives that are edges are drawn again", 1, GW_OPTION_FLAG(C, plan.no_true_edges)},
 	{"keep-edges", NULL, "sample the batch's own edges and their reverses too", 1,

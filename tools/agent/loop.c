@@ -165,7 +165,7 @@ static void loop_hear(struct gw_agent *agent)
 	agent->input_bytes = (size_t)(end - from);
 	memmove(agent->input, from, agent->input_bytes);
 	if (agent->input_bytes == INPUT_MAX)
-		gw_agent_end(agent, "a line of the launcher's is too long");
+		gw_agent_end(agent, "a line from the launcher is too long");
 }
 
 static void loop_take_signals(struct gw_agent *agent)

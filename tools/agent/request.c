@@ -251,7 +251,7 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 	const char *op = request_text(request, "op");
 	gw_status status = GW_OK;
 	if (!op)
-		status = gw_fail(GW_INVALID, "a line that is no request");
+		status = gw_fail(GW_INVALID, "a line that is not a request");
 	else if (strcmp(op, "ping") == 0)
 		status = GW_OK; /* having heard it is all */
 	else if (strcmp(op, "bye") == 0)
