@@ -311,8 +311,9 @@ class Graph:
                    bytes_per_second: int = 0) -> None:
         """Writes tensors, and what their optimizers remember, into a folder of this machine, whole or not at all.
 
-        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. Ctrl-C ends the
-        wait, and the program's end the writing. Raises GraphwireError (GW_EXISTS) where the folder is there, without replace.
+        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. Ctrl-C ends the wait;
+        what writes goes on until the program ends. Raises GraphwireError (GW_EXISTS) where the folder is there, without
+        replace.
         """
         tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
 
