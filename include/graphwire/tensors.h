@@ -10,7 +10,8 @@
  * half written. Each write is applied once, however often connections are lost meanwhile; one that fails may have been
  * applied to some of its rows.
  * Loss: rows live in memory. When a server ends, its rows are gone: who touches the tensor gets GW_NOT_FOUND with a
- * text that says so, never zeros. Delete it and create it again.
+ * text that says so, never zeros; a reader of mapped memory once it has heard of the end. Delete it and create it
+ * again.
  */
 #ifndef GRAPHWIRE_TENSORS_H
 #define GRAPHWIRE_TENSORS_H

@@ -9,8 +9,11 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
+#include "client/remote_call.h"
 #include "core/base/rng.h"
+#include "protocol/ops.h"
 #include "test/support/client_setup.h"
 #include "test/support/relay.h"
 
@@ -321,6 +324,36 @@ static void memory_has_its_limit(void **state)
 	cluster_limit_tensors(0, 0);
 }
 
+static void stat_tells_of_tensors(void **state)
+{
+	(void)state;
+	struct setup setup;
+	setup_begin(&setup, 228, PARTS, NULL);
+	struct gw_client *client = open_servers(&setup.cluster, "told", 0);
+	struct gw_tensor_spec spec = striped("told-of");
+	const struct gw_tensor *tensor = create(client, &spec);
+	const struct gw_optimizer add = {.kind = GW_SGD, .rate = 1};
+	float rows[3 * COLUMNS] = {0};
+	must(gw_update(client, tensor, (int64_t[]){0, 2, 4}, 3, rows)); /* all of them part 0's */
+	must(gw_push(client, tensor, (int64_t[]){0, 2}, 2, rows, &add));
+	struct gw_vec reply = {0};
+	size_t bytes;
+	must(gw_remote_call(client, 0, GW_OP_STATS, NULL, 0, &reply, &bytes));
+	json_t *stats = json_loadb(reply.data, bytes, 0, NULL);
+	const json_t *told = json_array_get(json_object_get(stats, "tensors"), 0);
+	assert_string_equal(json_string_value(json_object_get(told, "name")), "told-of");
+	assert_string_equal(json_string_value(json_object_get(told, "job")), "told");
+	assert_string_equal(json_string_value(json_object_get(told, "dtype")), "float32");
+	assert_int_equal(json_integer_value(json_object_get(told, "written")), 3);
+	assert_int_equal(json_integer_value(json_object_get(told, "pushed")), 2);
+	assert_true(json_integer_value(json_object_get(told, "bytes")) >= ROWS / PARTS * COLUMNS * 4);
+	assert_int_equal(json_array_size(json_object_get(stats, "tensors")), 1);
+	json_decref(stats);
+	gw_vec_free(&reply);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 /* --- Servers that are killed. --- */
 
 struct writer {
@@ -349,11 +382,22 @@ static void *write_until_it_fails(void *argument)
 	return NULL;
 }
 
-static void rows_of_a_killed_server_are_lost(void **state)
+/* Each connection has to hear of it: memory that is mapped can be read until then. */
+static void expect_gone(struct gw_client *client, const struct gw_tensor *tensor, int64_t id)
 {
-	(void)state;
+	float row[COLUMNS];
+	gw_status status;
+	while ((status = gw_gather(client, tensor, &id, 1, row)) == GW_OK)
+		pause_a_little();
+	expect(status, GW_NOT_FOUND, "gone");
+}
+
+static void lose_rows(const char *offered)
+{
 	struct setup setup;
+	cluster_offer(offered);
 	setup_begin(&setup, 226, PARTS, NULL);
+	cluster_offer(NULL);
 	for (uint32_t part = 0; part < PARTS; part++) {
 		char name[32];
 		float rows[ROWS * COLUMNS];
@@ -373,7 +417,7 @@ static void rows_of_a_killed_server_are_lost(void **state)
 		if (writer.status != GW_NOT_FOUND || !strstr(writer.text, "gone"))
 			fail_msg("%s: %s", gw_status_text(writer.status), writer.text);
 		int64_t id = part; /* striped: the row of that part */
-		expect(gw_gather(reader, read, &id, 1, rows), GW_NOT_FOUND, "gone");
+		expect_gone(reader, read, id);
 		expect(gw_tensor_create(reader, &spec, &none), GW_NOT_FOUND, "delete it");
 		must(gw_tensor_delete(reader, name, GW_OF_JOB));
 		const struct gw_tensor *again = create(writer.client, &spec);
@@ -382,11 +426,18 @@ static void rows_of_a_killed_server_are_lost(void **state)
 		for (int i = 0; i < ROWS * COLUMNS; i++)
 			assert_true(rows[i] == 0);
 		for (int64_t i = 0; i < PARTS; i++)
-			expect(gw_gather(reader, read, &i, 1, rows), GW_NOT_FOUND, "gone");
+			expect_gone(reader, read, i);
 		gw_client_close(writer.client);
 		gw_client_close(reader);
 	}
 	setup_end(&setup);
+}
+
+static void rows_of_a_killed_server_are_lost(void **state)
+{
+	(void)state;
+	lose_rows(NULL);
+	lose_rows("shm");
 }
 
 /* --- Links that are cut. --- */
@@ -451,6 +502,7 @@ int main(void)
 		cmocka_unit_test(copies_begin_with_what_they_copy),
 		cmocka_unit_test(jobs_end_and_kept_ones_stay),
 		cmocka_unit_test(memory_has_its_limit),
+		cmocka_unit_test(stat_tells_of_tensors),
 		cmocka_unit_test(rows_of_a_killed_server_are_lost),
 		cmocka_unit_test(pushes_over_cut_links_are_applied_once),
 	};
