@@ -378,7 +378,9 @@ static gw_status save_check_folder(const char *folder, bool replace)
 	struct gw_checkpoint_index *old;
 	gw_status status = gw_checkpoint_read(folder, &old);
 	gw_checkpoint_free(old);
-	return status == GW_OK ? GW_OK : gw_fail(GW_EXISTS, "%s: it is there, and no checkpoint: remove it", folder);
+	if (status == GW_NOT_FOUND || status == GW_FORMAT || status == GW_VERSION)
+		return gw_fail(GW_EXISTS, "%s: it is there, and no checkpoint: remove it", folder);
+	return status;
 }
 
 gw_status gw_checkpoint(struct gw_client *client, const char *folder, const struct gw_checkpoint_options *options)
