@@ -177,13 +177,7 @@ class Launch(OnHosts):
         )
 
     def test_python_trainers_start_under_torchrun(self) -> None:
-        """torchrun itself is PyTorch's; here a stand-in tells how it was called."""
-        for host in self.bed.hosts:
-            code = host.home / "w/torch/distributed"
-            code.mkdir(parents=True, exist_ok=True)
-            for package in (code.parent, code):
-                (package / "__init__.py").write_text("")
-            (code / "run.py").write_text("import sys\nprint('torchrun', sys.argv[1:])\n")
+        self.stand_in("import sys\nprint('torchrun', sys.argv[1:])\n")
         result = self.launch("--num_trainers", "3", "--extra_envs", "PYTHONPATH=.", "--", "python3 t.py --a 'b c'")
         self.assertEqual(result.returncode, 0, result.stderr)
         for host in range(HOSTS):
@@ -192,6 +186,31 @@ class Launch(OnHosts):
                 rf"'--nproc_per_node=3', '--nnodes=4', '--node_rank={host}', '--master_addr=10.77.0.1', "
                 r"'--master_port=\d+', 't.py', '--a', 'b c'\]",
             )
+
+    def stand_in(self, text: str) -> None:
+        """torchrun itself is PyTorch's; here is one that tells how it was called."""
+        for host in self.bed.hosts:
+            code = host.home / "w/torch/distributed"
+            code.mkdir(parents=True, exist_ok=True)
+            for package in (code.parent, code):
+                (package / "__init__.py").write_text("")
+            (code / "run.py").write_text(text)
+
+    def test_a_rendezvous_port_that_another_job_took(self) -> None:
+        """Found free, then lost: all trainers are started again, with another port."""
+        self.stand_in(
+            "import os, sys, time\n"
+            "print(next(word for word in sys.argv if 'master_port' in word), flush=True)\n"
+            "if not os.path.exists('tried'):\n"
+            "    open('tried', 'w').close()\n"
+            "    if '--node_rank=0' in sys.argv:\n"
+            "        sys.exit('RuntimeError: The server socket has failed to bind: Address already in use')\n"
+            "    time.sleep(100)\n"
+        )
+        result = self.launch("--extra_envs", "PYTHONPATH=.", "--", "python3 t.py")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        last = [line.split("=")[1] for line in result.stdout.splitlines() if "-again1]" in line]
+        self.assertEqual((len(last), len(set(last))), (HOSTS, 1), result.stdout)
 
     def test_ctrl_c(self) -> None:
         process = self.begun(trainers=2)

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Figures of launching and copying on four hosts in namespaces, each beside a no-op or rsync in the same run.
+
+figures.py [REPEATS]: medians. Asserts nothing; ./check soak prints them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from bed import ON_HOST, PROGRAM, Bed, Host
+from test_hosts import HOSTS, LAUNCH, give_parts, make_graph
+
+DESK_COPY = ["python3", "/mnt/top/deploy/copy_files.py", "--program", ON_HOST]
+SCALE = 16  # of the graph that is copied: some 60 MB
+
+
+def timed(run: Callable[[], subprocess.CompletedProcess]) -> float:
+    """Seconds of a command that must succeed."""
+    began = time.monotonic()
+    done = run()
+    if done.returncode != 0:
+        raise SystemExit(f"figures: {done.stderr}")
+    return time.monotonic() - began
+
+
+def launch(desk: Host, *more: str) -> subprocess.CompletedProcess:
+    """A launch from the desk."""
+    words = [*LAUNCH, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--ip_config", "ip.txt"]
+    return desk.run(*words, "--num_trainers", "2", *more, timeout=300)
+
+
+def launches(bed: Bed, repeats: int) -> None:
+    """To the first batch, with servers of its own and with kept ones, beside a trainer that does nothing."""
+    first, nothing = f"{ON_HOST} epoch --steps 1", "true"
+    for what, begin in (("own servers", None), ("kept servers", ["--keep_alive", "--server_name", "kept", "true"])):
+        if begin:
+            launch(bed.desk, *begin)
+        rows = [
+            (timed(lambda: launch(bed.desk, first)), timed(lambda: launch(bed.desk, nothing))) for _ in range(repeats)
+        ]
+        batch, bare = (statistics.median(column) for column in zip(*rows))
+        print(f"note: {what}: to the first batch {batch:.2f} s, a no-op {bare:.2f} s, {batch - bare:.2f} s beyond it")
+    stop = ["python3", "/mnt/top/deploy/cluster.py", "stop", "kept", "--program", ON_HOST, "--ip_config", "w/ip.txt"]
+    print(f"note: ending {HOSTS} kept servers {timed(lambda: bed.desk.run(*stop)):.2f} s")
+
+
+def ends(bed: Bed, repeats: int) -> None:
+    """From Ctrl-C to the end of everything."""
+    took = []
+    for _ in range(repeats):
+        words = [*LAUNCH, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--ip_config", "ip.txt"]
+        process = bed.desk.start(*words, "--num_trainers", "2", "echo running; exec sleep 100")
+        assert process.stdout
+        for _ in range(2 * HOSTS):
+            process.stdout.readline()
+        began = time.monotonic()
+        os.kill(bed.desk.find("launch.py")[0], 2)
+        process.communicate(timeout=60)
+        while bed.left():
+            time.sleep(0.005)
+        took.append(time.monotonic() - began)
+    print(f"note: from Ctrl-C until nothing is left {statistics.median(took):.2f} s, at most {max(took):.2f} s")
+
+
+def bare_copy(bed: Bed) -> subprocess.CompletedProcess:
+    """rsync of each part's folder to its host, all at once."""
+    lines = [f"rsync -a big/g/part{host.index} {host.address}:bare/ & p{host.index}=$!" for host in bed.hosts]
+    lines.append(" && ".join(f"wait $p{host.index}" for host in bed.hosts))
+    return bed.desk.shell("\n".join(lines), timeout=300)
+
+
+def own_copy(bed: Bed, *more: str) -> subprocess.CompletedProcess:
+    """copy_files.py of the same."""
+    words = [*DESK_COPY, "--workspace", "~/new", "--rel_data_path", "x", "--part_config", "big/g"]
+    return bed.desk.run(*words, "--ip_config", "w/ip.txt", *more, timeout=300)
+
+
+def copies(bed: Bed, repeats: int) -> None:
+    """All parts to all hosts, beside rsync of the same folders, four at once."""
+    rates = []
+    for _ in range(repeats):
+        took = []
+        for copy in (bare_copy, lambda bed: own_copy(bed, "--no_verify"), own_copy):
+            for host in bed.hosts:
+                shutil.rmtree(host.home / "new", ignore_errors=True)
+                shutil.rmtree(host.home / "bare", ignore_errors=True)
+                (host.home / "bare").mkdir()
+            took.append(timed(lambda copy=copy: copy(bed)))  # type: ignore[misc]
+        rates.append((took[0] / took[1], took[0] / took[2]))
+    plain, whole = (statistics.median(column) for column in zip(*rates))
+    print(f"note: copy: {plain:.2f} of rsync's rate, with everything verified on the hosts {whole:.2f}")
+
+
+def main(repeats: int) -> None:
+    """All of them."""
+    bed = Bed(HOSTS)
+    try:
+        make_graph(bed.folder, HOSTS)
+        give_parts(bed, bed.folder / "g")
+        big = bed.desk.home / "big"
+        big.mkdir()
+        for words in (
+            ["generate", "rmat", "--scale", str(SCALE), "--features", "128", "--out", str(big / "whole")],
+            ["partition", str(big / "whole"), "--num-parts", str(HOSTS), "--method", "random", "--out", str(big / "g")],
+        ):
+            subprocess.run([PROGRAM, *words], check=True, capture_output=True, timeout=300)
+        bed.reachable()
+        print(f"note: load {os.getloadavg()[0]:.1f}, medians of {repeats}")
+        launches(bed, repeats)
+        ends(bed, repeats)
+        copies(bed, repeats)
+    finally:
+        bed.end()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
