@@ -124,12 +124,12 @@ class InAllocation(OnHosts):
         return cls.bed.desk.run(*_ENV, "sinfo", "--noheader", "--format=%D %t").stdout.split()
 
     def nothing_left(self, sessions: bool = True) -> None:
-        """Nothing of any job runs on the hosts, and Slurm has them back, within its own time for that."""
+        """Nothing of any job runs on the hosts, and Slurm has them back, in the time that it takes for that."""
 
         def left() -> list[str]:
             return [text for text in self.bed.left(sessions) if not _OF_SLURM.match(text)]
 
-        self.assertTrue(wait_for(lambda: not left(), 5), left())
+        self.assertTrue(wait_for(lambda: not left()), left())
         self.assertTrue(wait_for(lambda: self.sinfo() == [str(self.count), "idle"]), self.sinfo())
 
     def words(self, *more: str) -> list[str]:
