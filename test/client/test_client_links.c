@@ -388,6 +388,50 @@ static void seeds_may_be_of_several_types(void **state)
 	ways_end(&ways);
 }
 
+/* A digest sees each array of its own: one bit more, another digest. */
+static void check_seen(const struct gw_minibatch *batch, const void *array)
+{
+	uint8_t *byte = (uint8_t *)(uintptr_t)array;
+	uint64_t before = gw_minibatch_digest(batch);
+	*byte ^= 1;
+	assert_true(gw_minibatch_digest(batch) != before);
+	*byte ^= 1;
+	assert_true(gw_minibatch_digest(batch) == before);
+}
+
+static void digests_see_what_batches_of_edges_have(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 64, 60, 1);
+	gw_fixture_write(&fixture);
+	struct gw_client_options alone = {.part_config = fixture.folder, .threads = 1};
+	struct gw_client *client = open_client(&alone);
+	struct gw_edge_seeds edges = {.etype = FIXTURE_CITES, .negatives = GW_NEGATIVES_DST, .negatives_each = 1};
+	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges};
+	int64_t seeds[] = {3, 1};
+	struct gw_minibatch *batch;
+	assert_int_equal(gw_sample(client, &spec, 1, 1, seeds, 2, &batch), GW_OK);
+	const void *arrays[] = {batch->seeds,
+				batch->edges->src_rows,
+				batch->edges->dst_rows + 1,
+				batch->edges->negative_rows + 1,
+				&batch->edges->etype,
+				&batch->edges->true_edges};
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+		check_seen(batch, arrays[i]);
+	gw_minibatch_release(batch);
+	const struct gw_seeds lists[] = {{.type = 0, .ids = seeds, .count = 2}, {.type = 1, .ids = seeds, .count = 1}};
+	spec.edges = NULL;
+	assert_int_equal(gw_sample_lists(client, &spec, 1, 1, lists, 2, &batch), GW_OK);
+	check_seen(batch, &batch->seed_lists[0].type);
+	check_seen(batch, &batch->seed_lists[1].count);
+	check_seen(batch, batch->seed_rows + 2);
+	gw_minibatch_release(batch);
+	gw_client_close(client);
+	gw_fixture_end(&fixture);
+}
+
 /* --- Loaders. --- */
 
 static struct gw_loader *loader_of(struct gw_client *client, const struct gw_loader_options *options)
@@ -797,6 +841,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_of_edges_are_what_they_should_be),
 		cmocka_unit_test(seeds_may_be_of_several_types),
+		cmocka_unit_test(digests_see_what_batches_of_edges_have),
 		cmocka_unit_test(loaders_go_over_edges_and_types),
 		cmocka_unit_test(a_short_last_batch_may_be_one_ranks_alone),
 		cmocka_unit_test(a_restart_costs_no_batch_of_edges),
