@@ -1,10 +1,8 @@
 /* Bare loops over loopback sockets and memory. Blocking calls, one server thread, one client: the calling thread. */
 #include "bench/bare_rows.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -14,6 +12,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "bench/sockets.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define AHEAD       12
@@ -32,18 +32,6 @@ uint64_t gw_bare_mix(uint64_t x)
 	x ^= x >> 33;
 	x *= 0xc4ceb9fe1a85ec53ull;
 	return x ^ (x >> 33);
-}
-
-static bool bare_rows_receive_all(int fd, void *buffer, size_t bytes)
-{
-	for (uint8_t *at = buffer; bytes;) {
-		ssize_t n = recv(fd, at, bytes, 0);
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
 }
 
 /* A socket whose reader wakes for so many bytes at least, if so many are to come. */
@@ -78,43 +66,6 @@ static bool receive_marked(struct low_water *mark, void *buffer, size_t bytes)
 		bytes -= (size_t)n;
 	}
 	return true;
-}
-
-static bool bare_rows_send_all(int fd, const void *buffer, size_t bytes)
-{
-	for (const uint8_t *at = buffer; bytes;) {
-		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
-/* A connected pair of loopback sockets. */
-static int bare_rows_connect_pair(int *client, int *server)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t bytes = sizeof(address);
-	int on = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	*client = *server = -1;
-	if (listener < 0)
-		return errno;
-	*client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&address, bytes) == 0 && listen(listener, 1) == 0 &&
-	    getsockname(listener, (struct sockaddr *)&address, &bytes) == 0 &&
-	    connect(*client, (struct sockaddr *)&address, bytes) == 0)
-		*server = accept(listener, NULL, NULL);
-	int error = *server < 0 ? errno : 0;
-	close(listener);
-	if (error) {
-		close(*client);
-		return error;
-	}
-	setsockopt(*client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(*server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return 0;
 }
 
 static void *hot_buffer(size_t bytes)
@@ -171,7 +122,7 @@ static void *serve_rows(void *argument)
 	const struct gw_bare_rows *rows = serving->rows;
 	uint32_t row_bytes = rows->row_bytes;
 	gw_bare_pin(serving->processor);
-	while (bare_rows_receive_all(serving->fd, serving->numbers, rows->batch * sizeof(uint32_t))) {
+	while (gw_sockets_receive(serving->fd, serving->numbers, rows->batch * sizeof(uint32_t))) {
 		size_t filled = 0;
 		for (uint32_t i = 0; i < rows->batch; i++) {
 			if (i + AHEAD < rows->batch)
@@ -180,12 +131,12 @@ static void *serve_rows(void *argument)
 			       row_bytes);
 			filled += row_bytes;
 			if (filled >= CHUNK_BYTES) {
-				if (!bare_rows_send_all(serving->fd, serving->buffer, filled))
+				if (!gw_sockets_send(serving->fd, serving->buffer, filled))
 					return NULL;
 				filled = 0;
 			}
 		}
-		if (filled && !bare_rows_send_all(serving->fd, serving->buffer, filled))
+		if (filled && !gw_sockets_send(serving->fd, serving->buffer, filled))
 			return NULL;
 	}
 	return NULL;
@@ -195,7 +146,7 @@ static void *serve_stream(void *argument)
 {
 	struct serving *serving = argument;
 	gw_bare_pin(serving->processor);
-	while (bare_rows_send_all(serving->fd, serving->buffer, CHUNK_BYTES))
+	while (gw_sockets_send(serving->fd, serving->buffer, CHUNK_BYTES))
 		;
 	return NULL;
 }
@@ -204,7 +155,7 @@ static bool ask_rows(int fd, const struct gw_bare_rows *rows, uint32_t *numbers,
 {
 	for (uint32_t i = 0; i < rows->batch; i++)
 		numbers[i] = (uint32_t)(gw_bare_mix((*next)++) % rows->rows);
-	return bare_rows_send_all(fd, numbers, rows->batch * sizeof(uint32_t));
+	return gw_sockets_send(fd, numbers, rows->batch * sizeof(uint32_t));
 }
 
 static bool bare_rows_run(int fd, const struct gw_bare_rows *rows, uint32_t *numbers, double *bytes_per_second)
@@ -231,7 +182,7 @@ static bool bare_rows_run_stream(int fd, double seconds, uint8_t *buffer, double
 {
 	double begun = bare_rows_now(), elapsed, bytes = 0;
 	while ((elapsed = bare_rows_now() - begun) < seconds) {
-		if (!bare_rows_receive_all(fd, buffer, CHUNK_BYTES))
+		if (!gw_sockets_receive(fd, buffer, CHUNK_BYTES))
 			return false;
 		bytes += CHUNK_BYTES;
 	}
@@ -257,7 +208,7 @@ static int run_sockets(enum bare_loop loop, const struct gw_bare_rows *rows, str
 	if (!mine || !numbers || !serving->buffer || !serving->numbers)
 		error = ENOMEM;
 	if (!error)
-		error = bare_rows_connect_pair(&client, &serving->fd);
+		error = gw_sockets_connect(&client, &serving->fd);
 	if (!error) {
 		error = pthread_create(&thread, NULL, servers[loop], serving);
 		if (!error) {

@@ -7,11 +7,8 @@
  */
 #include "bench/bare_step.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -24,6 +21,7 @@
 #include <xxhash.h>
 
 #include "bench/bare_rows.h"
+#include "bench/sockets.h"
 
 #define PIECE_BYTES (256u << 10)
 #define AHEAD       4u
@@ -62,30 +60,6 @@ void gw_bare_update(float *row, float *sum, uint64_t *hash, const float *gradien
 	*hash = XXH3_64bits(row, columns * sizeof(float));
 }
 
-static bool bare_step_receive(int fd, void *buffer, size_t bytes)
-{
-	for (uint8_t *at = buffer; bytes;) {
-		ssize_t n = recv(fd, at, bytes, 0);
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
-static bool bare_step_send(int fd, const void *buffer, size_t bytes)
-{
-	for (const uint8_t *at = buffer; bytes;) {
-		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
 static float *bare_step_row(const struct gw_bare_step *step, uint32_t i)
 {
 	return step->table + (uint64_t)step->numbers[i] * (step->columns + 1);
@@ -110,7 +84,7 @@ static bool serve_pull(const struct gw_bare_step *step)
 			bare_step_prefetch(step, begin + i + AHEAD);
 			memcpy(step->piece + i * row_bytes, bare_step_row(step, begin + i), row_bytes);
 		}
-		if (!bare_step_send(step->server, step->piece, count * row_bytes))
+		if (!gw_sockets_send(step->server, step->piece, count * row_bytes))
 			return false;
 	}
 	return true;
@@ -123,7 +97,7 @@ static bool serve_push(const struct gw_bare_step *step)
 	uint64_t done = step->batch;
 	for (uint32_t begin = 0; begin < step->batch; begin += rows) {
 		uint32_t count = step->batch - begin < rows ? step->batch - begin : rows;
-		if (!bare_step_receive(step->server, step->piece, count * row_bytes))
+		if (!gw_sockets_receive(step->server, step->piece, count * row_bytes))
 			return false;
 		for (uint32_t i = 0; i < count; i++) {
 			float *row = bare_step_row(step, begin + i);
@@ -132,7 +106,7 @@ static bool serve_push(const struct gw_bare_step *step)
 				       (const float *)(const void *)(step->piece + i * row_bytes), step->columns);
 		}
 	}
-	return bare_step_send(step->server, &done, sizeof(done));
+	return gw_sockets_send(step->server, &done, sizeof(done));
 }
 
 static void *bare_step_serve(void *argument)
@@ -140,30 +114,10 @@ static void *bare_step_serve(void *argument)
 	struct gw_bare_step *step = argument;
 	size_t bytes = step->batch * sizeof(*step->numbers);
 	gw_bare_pin(1);
-	while (bare_step_receive(step->server, step->numbers, bytes) && serve_pull(step) &&
-	       bare_step_receive(step->server, step->numbers, bytes) && serve_push(step))
+	while (gw_sockets_receive(step->server, step->numbers, bytes) && serve_pull(step) &&
+	       gw_sockets_receive(step->server, step->numbers, bytes) && serve_push(step))
 		;
 	return NULL;
-}
-
-static int bare_step_connect(struct gw_bare_step *step)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t bytes = sizeof(address);
-	int on = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	step->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener >= 0 && step->client >= 0 && bind(listener, (struct sockaddr *)&address, bytes) == 0 &&
-	    listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&address, &bytes) == 0 &&
-	    connect(step->client, (struct sockaddr *)&address, bytes) == 0)
-		step->server = accept(listener, NULL, NULL);
-	int error = step->server < 0 ? errno : 0;
-	if (listener >= 0)
-		close(listener);
-	if (error)
-		return error;
-	setsockopt(step->client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(step->server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return 0;
 }
 
 void gw_bare_step_end(struct gw_bare_step *step)
@@ -200,7 +154,7 @@ static int bare_step_make(struct gw_bare_step *step)
 	step->numbers = calloc(step->batch, sizeof(*step->numbers));
 	if (!step->hashes || !step->landing || !step->piece || !step->numbers)
 		return ENOMEM;
-	int error = bare_step_connect(step);
+	int error = gw_sockets_connect(&step->client, &step->server);
 	if (!error)
 		error = pthread_create(&step->thread, NULL, bare_step_serve, step);
 	step->serving = !error;
@@ -236,10 +190,10 @@ int gw_bare_step_run(struct gw_bare_step *step, const uint32_t *numbers, uint32_
 	uint64_t done = 0, acknowledged;
 	while ((elapsed = bare_step_now() - begun) < seconds) {
 		const uint32_t *these = numbers + step->next++ % steps * step->batch;
-		if (!bare_step_send(step->client, these, ids) ||
-		    !bare_step_receive(step->client, step->landing, rows) ||
-		    !bare_step_send(step->client, these, ids) || !bare_step_send(step->client, gradients, rows) ||
-		    !bare_step_receive(step->client, &acknowledged, sizeof(acknowledged)))
+		if (!gw_sockets_send(step->client, these, ids) ||
+		    !gw_sockets_receive(step->client, step->landing, rows) ||
+		    !gw_sockets_send(step->client, these, ids) || !gw_sockets_send(step->client, gradients, rows) ||
+		    !gw_sockets_receive(step->client, &acknowledged, sizeof(acknowledged)))
 			return errno ? errno : EPIPE;
 		done++;
 	}

@@ -1,9 +1,7 @@
 /* connect -> a thread answers -> rounds by the caller, as often as wanted -> shut down, join. */
 #include "bench/ping_pong.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/place.h"
+#include "bench/sockets.h"
 
 struct gw_ping_pong {
 	int client, server;
@@ -49,42 +48,11 @@ static bool ping_pong_receive_all(int fd, uint8_t *at, size_t bytes, uint64_t sp
 	return true;
 }
 
-static bool ping_pong_send_all(int fd, const uint8_t *at, size_t bytes)
-{
-	for (ssize_t n; bytes; at += n, bytes -= (size_t)n) {
-		n = send(fd, at, bytes, MSG_NOSIGNAL);
-		if (n <= 0)
-			return false;
-	}
-	return true;
-}
-
-static int ping_pong_connect_pair(int *client, int *server)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t bytes = sizeof(address);
-	int on = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0)
-		return errno;
-	*client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (*client >= 0 && bind(listener, (struct sockaddr *)&address, bytes) == 0 && listen(listener, 1) == 0 &&
-	    getsockname(listener, (struct sockaddr *)&address, &bytes) == 0 &&
-	    connect(*client, (struct sockaddr *)&address, bytes) == 0)
-		*server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	int error = *server < 0 ? errno : 0;
-	close(listener);
-	if (!error) {
-		setsockopt(*client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		setsockopt(*server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	}
-	return error;
-}
-
 static void *answer_all(void *argument)
 {
 	struct gw_ping_pong *p = argument;
 	while (ping_pong_receive_all(p->server, p->answer, p->question_bytes, p->spin_ns) &&
-	       ping_pong_send_all(p->server, p->answer, p->answer_bytes))
+	       gw_sockets_send(p->server, p->answer, p->answer_bytes))
 		;
 	return NULL;
 }
@@ -103,7 +71,7 @@ int gw_ping_pong_begin(uint32_t question_bytes, uint32_t answer_bytes, unsigned 
 	p->spin_ns = spin_ns;
 	p->asked = calloc(1, room);
 	p->answer = calloc(1, room);
-	int error = p->asked && p->answer ? ping_pong_connect_pair(&p->client, &p->server) : ENOMEM;
+	int error = p->asked && p->answer ? gw_sockets_connect(&p->client, &p->server) : ENOMEM;
 	if (!error) {
 		error = pthread_create(&p->thread, NULL, answer_all, p);
 		p->answering = !error;
@@ -121,7 +89,7 @@ int gw_ping_pong_run(struct gw_ping_pong *p, uint32_t rounds, double *microsecon
 {
 	for (uint32_t i = 0; i < rounds; i++) {
 		uint64_t begun = now_ns();
-		if (!ping_pong_send_all(p->client, p->asked, p->question_bytes) ||
+		if (!gw_sockets_send(p->client, p->asked, p->question_bytes) ||
 		    !ping_pong_receive_all(p->client, p->asked, p->answer_bytes, p->spin_ns))
 			return EIO;
 		microseconds[i] = (double)(now_ns() - begun) * 1e-3;
