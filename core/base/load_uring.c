@@ -64,8 +64,10 @@ static gw_status make_ring(struct loader *loader)
 {
 	static const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, 0};
 	int error = -EINVAL;
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags) && error == -EINVAL; i++)
-		error = io_uring_queue_init(loader->job->options.queue_depth, &loader->ring, flags[i]);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags) && error == -EINVAL; i++) {
+		struct io_uring_params parameters = {.flags = flags[i]};
+		error = gw_uring_init(loader->job->options.queue_depth, &loader->ring, &parameters);
+	}
 	if (error)
 		return gw_fail_errno(GW_UNSUPPORTED, -error,
 				     "io_uring is refused (sysctl -w kernel.io_uring_disabled=0; a container needs a "
@@ -372,7 +374,7 @@ gw_status gw_load_uring(struct gw_load_job *job, struct gw_arena *arena, const c
 	char text[GW_ERROR_TEXT_MAX];
 	memcpy(text, gw_last_error(), sizeof(text));
 	gw_status verified = gw_verifier_finish(loader.verifier, status != GW_OK);
-	io_uring_queue_exit(&loader.ring);
+	gw_uring_exit(&loader.ring);
 	gw_free(loader.chunk_left);
 	gw_free(loader.files);
 	gw_free(loader.reads);

@@ -40,7 +40,8 @@ static uint64_t read_locked_limit(uint64_t page_bytes)
 static void try_io_uring(struct gw_probe *out)
 {
 	struct io_uring ring;
-	int error = io_uring_queue_init(2, &ring, 0);
+	struct io_uring_params parameters = {0};
+	int error = gw_uring_init(2, &ring, &parameters);
 	out->io_uring_error = -error;
 	if (error)
 		return;
@@ -53,7 +54,7 @@ static void try_io_uring(struct gw_probe *out)
 		const struct iovec buffer = {.iov_base = page, .iov_len = out->page_bytes};
 		out->io_uring_buffers = io_uring_register_buffers(&ring, &buffer, 1) == 0;
 	}
-	io_uring_queue_exit(&ring);
+	gw_uring_exit(&ring);
 	if (page != MAP_FAILED)
 		munmap(page, out->page_bytes);
 }

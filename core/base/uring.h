@@ -48,4 +48,9 @@ static inline int io_uring_submit_and_wait_timeout(struct io_uring *ring, struct
 }
 #endif
 
+/* io_uring_queue_init_params(3) and io_uring_queue_exit(3), for rings of threads that come and go (core/base/uring.c).
+ */
+int gw_uring_init(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters);
+void gw_uring_exit(struct io_uring *ring);
+
 #endif

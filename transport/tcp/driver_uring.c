@@ -82,7 +82,7 @@ static gw_status uring_open(bool spins, struct tcp_driver **out)
 	unsigned flags = IORING_SETUP_CQSIZE | (spins ? IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG : 0);
 	struct io_uring_params parameters = {.flags = flags, .cq_entries = 8 * RING_ENTRIES};
 	gw_status status;
-	int error = -io_uring_queue_init_params(RING_ENTRIES, &driver->ring, &parameters);
+	int error = -gw_uring_init(RING_ENTRIES, &driver->ring, &parameters);
 	if (error) {
 		status = uring_missing(error);
 		goto free_driver;
@@ -103,7 +103,7 @@ static gw_status uring_open(bool spins, struct tcp_driver **out)
 	return GW_OK;
 
 exit_ring:
-	io_uring_queue_exit(&driver->ring);
+	gw_uring_exit(&driver->ring);
 free_driver:
 	gw_free(driver);
 	return status;
@@ -112,7 +112,7 @@ free_driver:
 static void uring_shut(struct tcp_driver *base)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
-	io_uring_queue_exit(&driver->ring);
+	gw_uring_exit(&driver->ring);
 	close(driver->wake_fd);
 	gw_free(driver);
 }
