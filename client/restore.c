@@ -31,6 +31,9 @@ struct restore {
 	uint32_t number; /* of the tensor */
 	const struct gw_checkpoint_tensor *tensor;
 	const struct gw_tensor_handle *handle;
+	/* The checkpoint's optimizer; or that of the tensor that is there, whose state begins again at zero. */
+	bool trained;
+	enum gw_optimizer_kind kind;
 	struct gw_optimizer_array state_arrays[GW_OPTIMIZER_ARRAYS_MAX];
 	uint32_t state_count;
 	uint64_t state_floats;
@@ -91,6 +94,28 @@ static gw_status restore_open_tensor(struct restore *restore)
 	return restore_check_opened(&restore->handle->plan, &plan);
 }
 
+/* Whether a tensor that nobody had trained when it was written has been trained since. */
+static gw_status restore_look_for_state(struct restore *restore)
+{
+	restore->trained = restore->tensor->trained;
+	restore->kind = restore->tensor->kind;
+	gw_status status = GW_OK;
+	for (uint32_t p = 0; p < restore->handle->layout.parts && !restore->trained && status == GW_OK; p++) {
+		struct gw_tensor_save_call call = {.birth = restore->handle->births[p]};
+		struct gw_tensor_saved saved = {0};
+		const uint8_t *state, *rows;
+		size_t bytes = 0;
+		status = gw_remote_call(restore->client, p, GW_OP_TENSOR_SAVE, &call, sizeof(call), &restore->reply,
+					&bytes);
+		if (status == GW_OK)
+			status = gw_tensor_saved_parse(restore->reply.data, bytes, 0, restore->handle->layout.row_bytes,
+						       &saved, &state, &rows);
+		restore->trained = saved.state_floats > 0;
+		restore->kind = (enum gw_optimizer_kind)saved.kind;
+	}
+	return status;
+}
+
 /* Whether ids are still the same, or original ids can tell. */
 static gw_status restore_choose_way(struct restore *restore)
 {
@@ -143,7 +168,7 @@ static gw_status restore_open_arrays(struct restore *restore, uint32_t part)
 	return status;
 }
 
-/* n rows with their state, or with zeros where the part had none yet. */
+/* n rows with their state, or with zeros where the part had none. */
 static gw_status restore_read(struct restore *restore, uint64_t n)
 {
 	uint64_t at = 0;
@@ -211,7 +236,7 @@ static gw_status restore_send_state(struct restore *restore, uint32_t part, cons
 {
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
 	struct gw_tensor_restore_call call = {.rows = {.birth = restore->handle->births[part], .count = count},
-					      .kind = (uint32_t)restore->tensor->kind,
+					      .kind = (uint32_t)restore->kind,
 					      .first = first,
 					      .floats = floats};
 	size_t bytes = sizeof(call) + count * (8 + (size_t)floats * sizeof(float)), reply_bytes;
@@ -334,11 +359,10 @@ static gw_status restore_passes(struct restore *restore)
 static gw_status restore_make_room(struct restore *restore)
 {
 	uint64_t row_bytes = restore->handle->layout.row_bytes, widest = 1;
-	if (restore->tensor->trained) {
-		restore->state_count = gw_optimizer_arrays(restore->tensor->kind, restore->handle->layout.row_elements,
-							   restore->state_arrays);
-		restore->state_floats =
-			gw_optimizer_state_floats(restore->tensor->kind, restore->handle->layout.row_elements);
+	if (restore->trained) {
+		uint64_t elements = restore->handle->layout.row_elements;
+		restore->state_count = gw_optimizer_arrays(restore->kind, elements, restore->state_arrays);
+		restore->state_floats = gw_optimizer_state_floats(restore->kind, elements);
 	}
 	for (uint32_t a = 0; a < restore->state_count; a++)
 		widest = restore->state_arrays[a].columns > widest ? restore->state_arrays[a].columns : widest;
@@ -363,6 +387,8 @@ static gw_status restore_tensor(struct gw_client *client, const char *folder, co
 	gw_status status = restore_open_tensor(&restore);
 	if (status == GW_OK)
 		status = restore_choose_way(&restore);
+	if (status == GW_OK)
+		status = restore_look_for_state(&restore);
 	if (status == GW_OK)
 		status = restore_make_room(&restore);
 	if (status == GW_OK)

@@ -205,6 +205,31 @@ static void there_and_back(void **state)
 	gw_client_close(client);
 }
 
+/* Written before anybody trained it, trained, read back: the optimizer begins again, too. */
+static void before_any_training(void **state)
+{
+	(void)state;
+	struct gw_client *client = open_servers();
+	const struct gw_tensor *tensors[TENSORS];
+	uint8_t *later[2];
+	create_all(client, tensors);
+	must(gw_checkpoint(client, in_scratch("new"), NULL));
+	train(client, tensors, 9);
+	for (int t = 0; t < 2; t++)
+		later[t] = rows_of(client, tensors[t]);
+	train(client, tensors, 10);
+	must(gw_restore(client, in_scratch("new"), NULL, 0));
+	train(client, tensors, 9);
+	for (int t = 0; t < 2; t++) {
+		check_rows(client, tensors[t], later[t]);
+		free(later[t]);
+	}
+	for (int t = 0; t < TENSORS; t++)
+		must(gw_tensor_delete(client, names[t], t == WORDS ? GW_KEPT : GW_OF_JOB));
+	gw_client_close(client);
+	must(gw_remove_tree(in_scratch("new")));
+}
+
 /* What lies on disk, read as NumPy would: the rows of each part, one part after the other. */
 static void files_hold_the_rows(void **state)
 {
@@ -639,6 +664,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_and_back),
+		cmocka_unit_test(before_any_training),
 		cmocka_unit_test(files_hold_the_rows),
 		cmocka_unit_test(into_other_parts),
 		cmocka_unit_test(beside_a_trainer),
