@@ -1,0 +1,29 @@
+/* See client_ways.h. */
+#include "test/support/client_ways.h"
+
+const int32_t all_fanouts[2 * GW_FIXTURE_ETYPES] = {4, 3, 5, 2, 2, 2, GW_ALL_NEIGHBOURS, 3};
+
+void ways_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver)
+{
+	cluster_offer(offer);
+	setup_begin(&ways->setup, seed, parts, driver);
+	const char *folder = ways->setup.fixture.folder;
+	const char *const *list = ways->setup.cluster.list;
+	const struct gw_client_options options[] = {
+		{.part_config = folder, .threads = 1},
+		{.part_config = folder, .threads = 3, .neighbours = "reads", .dense_bytes_max = 1},
+		{.servers = list, .server_count = parts, .threads = 4, .tcp_driver = driver},
+		{.servers = list, .server_count = parts, .threads = 1, .neighbours = "reads"},
+	};
+	ways->count = 4;
+	for (uint32_t i = 0; i < ways->count; i++)
+		ways->clients[i] = open_client(&options[i]);
+}
+
+void ways_end(struct ways *ways)
+{
+	for (uint32_t i = 0; i < ways->count; i++)
+		gw_client_close(ways->clients[i]);
+	setup_end(&ways->setup);
+	cluster_offer(NULL);
+}

@@ -1,0 +1,21 @@
+/* The same graph by several ways: standalone, and from servers, with many engines and with one. Fails the test when a
+ * way cannot be opened. */
+#ifndef GW_TEST_CLIENT_WAYS_H
+#define GW_TEST_CLIENT_WAYS_H
+
+#include "test/support/client_setup.h"
+
+struct ways {
+	struct setup setup;
+	struct gw_client *clients[4];
+	uint32_t count;
+};
+
+/* offer: the servers' transport; NULL: all. */
+void ways_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver);
+void ways_end(struct ways *ways);
+
+/* Two hops over all edge types. */
+extern const int32_t all_fanouts[2 * GW_FIXTURE_ETYPES];
+
+#endif
