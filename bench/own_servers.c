@@ -220,9 +220,15 @@ gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_cl
 			      struct gw_client **alone, struct gw_client **served)
 {
 	struct gw_client_options client = options->client;
-	bool own_servers = !options->standalone && !client.server_count;
+	gw_status status = GW_OK;
 	*alone = *served = NULL;
-	gw_status status = !client.part_config || own_servers ? servers_make_folder(own) : GW_OK;
+	if (!options->standalone && !client.part_config && !client.server_count && gw_is_launched()) {
+		status = gw_launched_read(&own->launched);
+		gw_launched_fill(&own->launched, &client);
+	}
+	bool own_servers = !options->standalone && !client.server_count;
+	if (!status && (!client.part_config || own_servers))
+		status = servers_make_folder(own);
 	if (!status && !client.part_config) {
 		status = servers_make_graph(own, options->scale, options->features);
 		client.part_config = own->part_config;
@@ -256,4 +262,5 @@ void gw_own_servers_end(struct gw_own_servers *own)
 	own->staging = NULL;
 	gw_free(own->part_config);
 	own->part_config = NULL;
+	gw_launched_free(&own->launched);
 }

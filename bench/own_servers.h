@@ -8,6 +8,8 @@
 
 #include <graphwire/graphwire.h>
 
+#include "client/launched.h"
+
 #define GW_OWN_SERVERS_MAX 16
 
 struct gw_own_servers {
@@ -19,12 +21,15 @@ struct gw_own_servers {
 	int outputs[GW_OWN_SERVERS_MAX]; /* their stdout; open as long as they run */
 	char addresses[GW_OWN_SERVERS_MAX][64];
 	const char *list[GW_OWN_SERVERS_MAX]; /* addresses, as gw_client_options wants them */
+	struct gw_launched launched;          /* the graph and servers of the job that started this program */
 };
 
 /* What the clients of a benchmark are opened from. */
 struct gw_own_clients_options {
-	struct gw_client_options client; /* without part_config: a graph of its own; without servers: its own, too */
-	bool standalone;                 /* no servers at all */
+	/* Without part_config: a graph of its own; without servers: its own, too. A program that was launched takes
+	 * those of its job instead, where it names neither. */
+	struct gw_client_options client;
+	bool standalone;          /* no servers at all */
 	uint32_t scale, features; /* of a graph of its own: 2^scale nodes, 16 edges and `features` float32 each */
 	uint32_t server_threads;  /* of each server of its own */
 	const char *server_pin;   /* where they run (serve --pin); NULL: as servers do unless told */

@@ -103,6 +103,14 @@ class Local(unittest.TestCase):
         for rank in range(4):
             self.assertIn(f'rank {rank} of 4, a  "b"', result.stdout)
 
+    def test_stat_and_doctor_find_the_servers_too(self) -> None:
+        result = self.launch(
+            "--num_trainers", "1", f"{PROGRAM} stat --json && {PROGRAM} doctor --measure 10 --json >&2"
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        parts = re.findall(r'"part":(\d)', result.stdout)
+        self.assertEqual(sorted(parts), ["0", "0", "1", "1"])
+
     def test_a_trainer_that_fails_is_named(self) -> None:
         self.fails(
             r"host 1 .*trainer 1 ended with status 3: .*why not.*log: ",
