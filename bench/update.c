@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "bench/bare_step.h"
 #include "bench/bench.h"
 #include "bench/own_servers.h"
+#include "bench/place.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/digest.h"
@@ -52,7 +55,8 @@ struct update_arguments {
 	struct gw_bare_step *bare_step;
 	int64_t *ids;
 	uint32_t *bare_numbers;
-	double checkpoint_bytes;
+	double checkpoint_bytes, checkpoint_rate;
+	struct gw_client *writer; /* of checkpoints beside steps */
 };
 
 #define A struct update_arguments
@@ -61,7 +65,7 @@ static const struct gw_option table[] = {
 	{"row", "BYTES", "bytes of a row, a multiple of 16 (1600)", 0, GW_OPTION_NUMBER(A, row_bytes, 16, 64 << 10)},
 	{"batch", "N", "rows of a step (3000)", 0, GW_OPTION_NUMBER(A, step_rows, 1, 1 << 20)},
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"folder", "FOLDER", "where checkpoints are written (.)", 0, GW_OPTION_TEXT(A, folder)},
+	{"folder", "FOLDER", "where checkpoints are written (a temporary one)", 0, GW_OPTION_TEXT(A, folder)},
 	{0},
 };
 #undef A
@@ -462,6 +466,79 @@ static gw_status run_checkpoint(struct update_arguments *a)
 		.note = "rows and state, synced; the ceiling: a write and sync of as many "
 			"bytes to the same folder"};
 	gw_bench_report(&a->bench, &result);
+	a->checkpoint_rate = gw_bench_series_median(&values) * 1e9;
+	return GW_OK;
+}
+
+/* --- Training beside a checkpoint. --- */
+
+/* Writes checkpoints one after another, slowly, until told to stop. */
+struct update_writer {
+	struct update_arguments *arguments;
+	struct gw_client *client;
+	uint64_t bytes_per_second;
+	atomic_bool stop;
+	gw_status status;
+	char error[GW_ERROR_TEXT_MAX];
+};
+
+static void *update_write_slowly(void *context)
+{
+	struct update_writer *writer = context;
+	const struct gw_checkpoint_options options = {.bytes_per_second = writer->bytes_per_second, .replace = true};
+	char *folder = gw_format("%s/graphwire-bench-beside", writer->arguments->folder);
+	writer->status = folder ? GW_OK : GW_NO_MEMORY;
+	while (!atomic_load(&writer->stop) && !writer->status)
+		writer->status = gw_checkpoint(writer->client, folder, &options);
+	if (writer->status)
+		snprintf(writer->error, sizeof(writer->error), "%s", gw_last_error());
+	if (folder)
+		gw_remove_tree(folder);
+	gw_free(folder);
+	return NULL;
+}
+
+/* Steps while a checkpoint is written at a quarter of the rate that it has alone. */
+static gw_status measure_beside(void *context, double *figure)
+{
+	struct update_arguments *a = context;
+	struct update_writer writer = {
+		.arguments = a, .client = a->writer, .bytes_per_second = (uint64_t)(a->checkpoint_rate / 4)};
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, update_write_slowly, &writer);
+	if (error)
+		return gw_fail_errno(GW_LIMIT, error, "no thread for the checkpoint");
+	gw_bench_unpin(thread);
+	gw_status status = measure_step(a, figure);
+	atomic_store(&writer.stop, true);
+	pthread_join(thread, NULL);
+	return status ? status : writer.status ? gw_fail_text(writer.status, writer.error) : GW_OK;
+}
+
+static gw_status update_open_writer(struct update_arguments *a)
+{
+	struct gw_client_options options = a->clients.client;
+	options.servers = a->own.list;
+	options.server_count = a->own.count;
+	return gw_client_open(&options, &a->writer);
+}
+
+static gw_status run_beside(struct update_arguments *a)
+{
+	static struct gw_bench_series ceilings, values;
+	gw_status status = gw_bench_alternate(&a->bench, measure_step, measure_beside, a, &ceilings, &values);
+	if (status)
+		return status;
+	char note[160];
+	snprintf(note, sizeof(note), "the checkpoint at %.3g GB/s, a quarter of its rate; the ceiling: no checkpoint",
+		 a->checkpoint_rate / 4 * 1e-9);
+	const struct gw_bench_result result = {.title = "the same steps beside a checkpoint",
+					       .unit = "steps/s",
+					       .values = &values,
+					       .ceilings = &ceilings,
+					       .verified = true,
+					       .note = note};
+	gw_bench_report(&a->bench, &result);
 	return GW_OK;
 }
 
@@ -520,6 +597,8 @@ static gw_status update_run(struct update_arguments *a)
 	/* Servers are processes of their own: started before this one takes its memory. */
 	if (!status)
 		status = gw_own_clients_open(&a->own, &a->clients, &a->alone, &a->served);
+	if (!a->folder && a->own.staging)
+		a->folder = gw_staging_path(a->own.staging); /* goes at the end, on Ctrl-C too */
 	gw_bare_pin(0);
 	if (!status)
 		status = update_make(a);
@@ -535,8 +614,13 @@ static gw_status update_run(struct update_arguments *a)
 		status = run_step(a);
 	if (!status)
 		status = run_checkpoint(a);
+	if (!status)
+		status = update_open_writer(a);
+	if (!status)
+		status = run_beside(a);
 	char text[GW_ERROR_TEXT_MAX];
 	snprintf(text, sizeof(text), "%s", gw_last_error());
+	gw_client_close(a->writer);
 	gw_client_close(a->served);
 	gw_client_close(a->alone);
 	gw_own_servers_end(&a->own);
@@ -562,8 +646,7 @@ int gw_bench_update(int argc, char **argv)
 				      .batch = 10000,
 				      .step_rows = 3000,
 				      .seconds = 0.5,
-				      .folder = ".",
-				      .clients = {.client = {.transport = "tcp", .threads = 1},
+				      .clients = {.client = {.transport = "tcp", .threads = 1, .job = "bench-update"},
 						  .scale = 10,
 						  .features = 1,
 						  .server_threads = 1,
