@@ -1,0 +1,79 @@
+"""python -m graphwire.bench --part_config parts/: the loader from Python beside the same without Python's arrays.
+
+Both stream the same epoch in turn: the ceiling takes each mini-batch from the library and hands it back, the case makes
+its tensors and touches what a model would. Medians of the rounds, and their ratio. --json: one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+
+import graphwire
+from graphwire._native import check, ffi, lib
+from graphwire.loader import Loader
+
+
+def _bare(loader: Loader) -> int:
+    """One epoch of mini-batches that nobody looks at."""
+    stream, out, batches = loader._there(), ffi.new("struct gw_minibatch **"), 0
+    while (status := lib.gw_loader_next(stream.pointer, out, -1)) != lib.GW_END:
+        check(status)
+        lib.gw_minibatch_release(out[0])
+        batches += 1
+    return batches
+
+
+def _whole(loader: Loader) -> int:
+    batches = 0
+    for batch in loader:
+        assert len(batch.seed_rows) and all(edges.num_edges >= 0 for block in batch.blocks
+                                            for edges in block.edges.values())
+        batches += 1
+    return batches
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The loader from Python beside the C loader.")
+    parser.add_argument("--part_config", "--part-config", required=True)
+    parser.add_argument("--servers", help="host:port,host:port; none: standalone")
+    parser.add_argument("--fanouts", default="15,10,5")
+    parser.add_argument("--batch_size", "--batch-size", type=int, default=1000)
+    parser.add_argument("--batches", type=int, default=40, help="of one round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--feature", default="feat")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+
+    with graphwire.open(args.part_config, args.servers) as graph:
+        ntype = graph.ntypes[0]
+        seeds = range(min(graph.num_nodes(ntype), args.batches * args.batch_size))
+
+        def loader() -> graphwire.NodeLoader:
+            return graphwire.NodeLoader(
+                graph, seeds, [int(count) for count in args.fanouts.split(",")], ntype=ntype,
+                features={ntype: args.feature}, batch_size=args.batch_size, shuffle=True)
+
+        rates: dict[str, list[float]] = {"ceiling": [], "case": []}
+        for one in range(args.rounds + 1):  # the first is not counted
+            for name, run in (("ceiling", _bare), ("case", _whole)):
+                with loader() as some:
+                    begun = time.perf_counter()
+                    batches = run(some)
+                    if one:
+                        rates[name].append(batches / (time.perf_counter() - begun))
+    figures = {name: statistics.median(values) for name, values in rates.items()}
+    ratio = figures["case"] / figures["ceiling"]
+    spread = max(max(values) / min(values) - 1 for values in rates.values())
+    if args.json:
+        print(json.dumps({"name": "python loader", "batches_per_s": figures["case"],
+                          "ceiling_batches_per_s": figures["ceiling"], "ratio": ratio, "spread": spread}))
+    else:
+        print(f"loader from Python {figures['case']:.1f} batches/s, without Python's arrays {figures['ceiling']:.1f}: "
+              f"{ratio:.3f} (rounds differ by up to {spread:.0%})")
+
+
+if __name__ == "__main__":
+    main()
