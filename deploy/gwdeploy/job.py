@@ -396,3 +396,4 @@ class Job:
                 watch.cancel()
             await self.end()
             beat.cancel()
+            await asyncio.gather(beat, *([watch] if watch else []), return_exceptions=True)
