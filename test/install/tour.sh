@@ -11,7 +11,7 @@ servers=()
 
 # shellcheck disable=SC2317 # the trap calls it
 finish() {
-	kill -KILL "${servers[@]}" 2>/dev/null
+	[ ${#servers[@]} -eq 0 ] || kill -KILL "${servers[@]}" 2>/dev/null
 	rm -rf "$work"
 }
 trap finish EXIT
@@ -29,9 +29,11 @@ does() {
 	fi
 }
 
-# serve PART: a server at README's address; waits until it is ready.
+# serve PART [ADDRESS]: a server at README's port; waits until it is ready.
 serve() {
-	"$program" serve --part-config parts/ --part "$1" --listen "127.0.0.1:3005$1" --key-file job.key >"$1.log" 2>&1 </dev/null &
+	: >"$1.log"
+	"$program" serve --part-config parts/ --part "$1" --listen "${2:-127.0.0.1}:3005$1" --key-file job.key \
+		>"$1.log" 2>&1 </dev/null &
 	servers+=($!)
 	for ((i = 0; i < 600; i++)); do
 		grep -q '^serving part' "$1.log" && return
@@ -64,7 +66,22 @@ if "$program" epoch --part-config parts/ --servers 127.0.0.1:30050,127.0.0.1:300
 else
 	echo "ok - $name: RDMA that must be is refused in words"
 fi
-kill -TERM "${servers[@]}"
-for server in "${servers[@]}"; do
-	wait "$server" || echo "not ok - $name: a server ended with $?"
-done
+
+# stop: the servers end well on SIGTERM.
+stop() {
+	local server
+	kill -TERM "${servers[@]}"
+	for server in "${servers[@]}"; do
+		wait "$server" || echo "not ok - $name: a server ended with $?"
+	done
+	servers=()
+}
+stop
+
+# A host with a card, and without the libraries: said once. (There is no sysfs here.)
+mkdir -p /sys/class/infiniband/card0
+serve 0 10.77.7.7
+does "a server without RDMA's libraries serves over TCP" '^serving part 0 .*over tcp' cat 0.log
+does "and says once what its card lacks" '^1$' grep -c 'libibverbs.so.1: not installed; sudo apt install' 0.log
+rmdir /sys/class/infiniband/card0
+stop

@@ -9,10 +9,12 @@
  * The names are weak and hidden: a test puts its own in their place, and no other program's calls end here. Looked up
  * without a version a name is the newest of its kind, which is what the linker would have taken.
  *
- * Fails where a library is missing, or so old that it lacks a function that nothing stands in for.
+ * Fails where a library is missing, or so old that it lacks a function that nothing stands in for: once in a line of
+ * the log, which a host with RDMA devices sees without asking.
  */
 #include "transport/verbs/library.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +22,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "core/base/log.h"
 
 #define PACKAGES "sudo apt install libibverbs1 librdmacm1 ibverbs-providers"
 
@@ -172,10 +176,24 @@ static bool library_open(const char *file, const struct call *calls, size_t n)
 	return true; /* open for as long as the process runs: librdmacm has threads' state and atfork handlers */
 }
 
+/* Whether the kernel has an RDMA device that goes unused. */
+static bool is_device_here(void)
+{
+	bool any = false;
+	DIR *folder = opendir("/sys/class/infiniband");
+	for (struct dirent *entry; folder && !any && (entry = readdir(folder));)
+		any = entry->d_name[0] != '.';
+	if (folder)
+		closedir(folder);
+	return any;
+}
+
 static void libraries_open(void)
 {
 	if (library_open("libibverbs.so.1", verbs_calls, sizeof(verbs_calls) / sizeof(verbs_calls[0])))
 		library_open("librdmacm.so.1", cm_calls, sizeof(cm_calls) / sizeof(cm_calls[0]));
+	if (missing[0])
+		gw_log(is_device_here() ? GW_LOG_WARN : GW_LOG_INFO, "%s", missing);
 }
 
 gw_status gw_verbs_library(void)
