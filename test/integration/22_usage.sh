@@ -100,6 +100,8 @@ done <<'TABLE'
 2 left             serve --part-config graph --part 0 --listen 127.0.0.1:0 --numa left
 2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --connections 0
 2 soon             serve --part-config graph --part 0 --listen 127.0.0.1:0 --drain soon
+2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --tensor-lease 0
+2 little           serve --part-config graph --part 0 --listen 127.0.0.1:0 --tensor-memory little
 2 insecure         serve --part-config graph --part 0 --listen 127.0.0.1:0 --key-file k --insecure
 2 extra            serve --part-config graph --part 0 --listen 127.0.0.1:0 extra
 1 part.7           serve --part-config graph --part 7 --listen 127.0.0.1:0
