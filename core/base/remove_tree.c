@@ -13,8 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/base/staging.h"
-
 #define DEPTH_MAX 64 /* folders below one another that a removal follows */
 
 static int remove_tree_note_failure(struct gw_removal *failure, const char *verb, const char *name)
@@ -83,13 +81,4 @@ static int remove_entry(int parent, const char *name, int depth, struct gw_remov
 int gw_remove_path(const char *path, struct gw_removal *failure)
 {
 	return remove_entry(AT_FDCWD, path, 0, failure);
-}
-
-gw_status gw_remove_tree(const char *folder)
-{
-	struct gw_removal failure;
-	if (gw_remove_path(folder, &failure))
-		return gw_fail_errno(GW_IO, failure.error, "remove %s: cannot %s \"%s\"", folder, failure.verb,
-				     failure.name);
-	return GW_OK;
 }

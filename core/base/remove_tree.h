@@ -1,4 +1,4 @@
-/* Removal that a signal handler may do; gw_remove_tree (core/base/staging.h) is for everybody else. */
+/* Removal that a signal handler may do; gw_remove_tree (core/base/staging.h) is for all others. */
 #ifndef GW_BASE_REMOVE_TREE_H
 #define GW_BASE_REMOVE_TREE_H
 

@@ -354,3 +354,12 @@ void gw_staging_abort(struct gw_staging *staging)
 		       failure.name);
 	free_staging(staging);
 }
+
+gw_status gw_remove_tree(const char *folder)
+{
+	struct gw_removal failure;
+	if (gw_remove_path(folder, &failure))
+		return gw_fail_errno(GW_IO, failure.error, "remove %s: cannot %s \"%s\"", folder, failure.verb,
+				     failure.name);
+	return GW_OK;
+}

@@ -11,7 +11,7 @@
 
 #include "core/base/alloc.h"
 #include "tools/import/apt_index.h"
-#include "tools/import/import.h"
+#include "tools/import/matrix.h"
 #include "tools/import/numbering.h"
 #include "tools/import/table.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
-#include "tools/import/import.h"
+#include "tools/import/matrix.h"
 #include "tools/import/npz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -21,8 +21,7 @@
 #include "tools/builder/builder.h"
 #include "tools/import/text.h"
 
-#define GW_APT_FEATURES     128u
-#define GW_APT_PACKAGES_MAX (1u << 24)
+#define GW_APT_FEATURES 128u
 
 struct gw_apt_options {
 	uint64_t seed; /* of the split: 60 % train, 20 % val, 20 % test, by the package's name */

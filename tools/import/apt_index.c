@@ -9,7 +9,6 @@
 #include <strings.h>
 
 #include "core/base/alloc.h"
-#include "tools/import/apt_graph.h"
 #include "tools/import/table_line.h"
 
 static const char *const field_names[APT_FIELDS] = {

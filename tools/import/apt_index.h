@@ -4,6 +4,8 @@
 
 #include "tools/import/table.h"
 
+#define GW_APT_PACKAGES_MAX (1u << 24)
+
 enum apt_field {
 	APT_DEPENDS,
 	APT_PRE_DEPENDS,

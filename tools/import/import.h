@@ -12,7 +12,6 @@
 #include "tools/builder/builder.h"
 #include "tools/import/numbering.h"
 #include "tools/import/table.h"
-#include "tools/import_matrix.h"
 
 #define GW_IMPORT_INPUTS_MAX  65536u /* files of one import */
 #define GW_IMPORT_COLUMNS_MAX 64u    /* further columns of an edge list */
@@ -57,6 +56,17 @@ struct gw_import_options {
 struct gw_import_mixed {
 	uint64_t row;
 	struct gw_text_span word; /* at NULL: there is none */
+};
+
+/* What a file says of the matrix that it is. */
+struct gw_import_matrix {
+	const char *what; /* "Matrix Market"; NULL: no matrix */
+	enum { GW_MATRIX_COO, GW_MATRIX_CSR, GW_MATRIX_CSC } layout;
+	uint64_t rows, columns, entries;
+	uint32_t base;  /* the number of the first row and column */
+	bool symmetric; /* an entry off the diagonal stands for two */
+	bool skew;      /* ... the other one of which has the opposite value */
+	bool swapped;   /* its columns are the sources */
 };
 
 /* One file of an edge set. */

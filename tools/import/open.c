@@ -12,6 +12,7 @@
 #include "core/base/alloc.h"
 #include "core/base/log.h"
 #include "tools/import/import.h"
+#include "tools/import/matrix.h"
 #include "tools/import/npz.h"
 
 #define LOOK_ROWS 100u

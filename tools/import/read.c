@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "tools/import/import.h"
+#include "tools/import/matrix.h"
 
 #define GRAIN (64u << 10)
 

@@ -1,4 +1,4 @@
-/* Matrices as inputs: Matrix Market, LightGraphs' text, SciPy's sparse archives. See tools/import_matrix.h.
+/* Matrices as inputs: Matrix Market, LightGraphs' text, SciPy's sparse archives. See matrix.h.
  *
  *   text: banner or first line -> shape -> its entries are the rows of a table
  *   archive: format, shape -> rows and columns, or offsets and indices -> widened, offsets spread
@@ -7,7 +7,7 @@
  * Fails for kinds that are not read, numbers of entries that do not agree, entries outside of the shape, offsets that
  * do not ascend, rectangular matrices of one node type, and two inputs that disagree about a type.
  */
-#include "tools/import_matrix.h"
+#include "tools/import/matrix.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include <strings.h>
 
 #include "core/base/parallel.h"
-#include "tools/import/import.h"
 #include "tools/import/npz.h"
 #include "tools/import/table_line.h"
 
@@ -23,7 +22,7 @@
 #define BANNER_WORDS 4u /* after it: matrix coordinate real general */
 #define GRAIN        (64u << 10)
 
-static bool matrix_file_span_is(struct gw_text_span span, const char *text)
+static bool matrix_span_is(struct gw_text_span span, const char *text)
 {
 	return span.bytes == strlen(text) && strncasecmp(span.at, text, span.bytes) == 0;
 }
@@ -59,16 +58,16 @@ static gw_status read_market(const struct gw_text *text, struct gw_table_format 
 			       "%s, line 1: a Matrix Market file says \"matrix coordinate\", then what its values are "
 			       "and its symmetry",
 			       text->name);
-	if (!matrix_file_span_is(words[0], "matrix") || !matrix_file_span_is(words[1], "coordinate"))
+	if (!matrix_span_is(words[0], "matrix") || !matrix_span_is(words[1], "coordinate"))
 		return gw_fail(GW_UNSUPPORTED,
 			       "%s: of Matrix Market, matrices by coordinates are read: write it sparse", text->name);
-	if (!matrix_file_span_is(words[2], "pattern") && !matrix_file_span_is(words[2], "integer") &&
-	    !matrix_file_span_is(words[2], "real"))
+	if (!matrix_span_is(words[2], "pattern") && !matrix_span_is(words[2], "integer") &&
+	    !matrix_span_is(words[2], "real"))
 		return gw_fail(GW_UNSUPPORTED, "%s: Matrix Market values \"%.*s\": pattern, integer and real are read",
 			       text->name, (int)(words[2].bytes < 32 ? words[2].bytes : 32), words[2].at);
-	out->skew = matrix_file_span_is(words[3], "skew-symmetric");
-	out->symmetric = out->skew || matrix_file_span_is(words[3], "symmetric");
-	if (!out->symmetric && !matrix_file_span_is(words[3], "general"))
+	out->skew = matrix_span_is(words[3], "skew-symmetric");
+	out->symmetric = out->skew || matrix_span_is(words[3], "symmetric");
+	if (!out->symmetric && !matrix_span_is(words[3], "general"))
 		return gw_fail(GW_UNSUPPORTED,
 			       "%s: Matrix Market symmetry \"%.*s\": general, symmetric and skew-symmetric are read",
 			       text->name, (int)(words[3].bytes < 32 ? words[3].bytes : 32), words[3].at);
@@ -103,8 +102,7 @@ static bool read_light(const struct gw_text *text, struct gw_table_format *forma
 	commas.delimiter = ',';
 	commas.header = GW_HEADER_YES;
 	if (gw_table_peek(text, &commas, 0, first, 4) < 3 || !gw_text_span_is_id(first[0], &nodes) ||
-	    !gw_text_span_is_id(first[1], &edges) ||
-	    (!matrix_file_span_is(first[2], "d") && !matrix_file_span_is(first[2], "u")))
+	    !gw_text_span_is_id(first[1], &edges) || (!matrix_span_is(first[2], "d") && !matrix_span_is(first[2], "u")))
 		return false;
 	uint32_t below = gw_table_peek(text, &commas, 1, second, 3);
 	if (below == 0 ? edges != 0
@@ -115,7 +113,7 @@ static bool read_light(const struct gw_text *text, struct gw_table_format *forma
 					 .columns = nodes,
 					 .entries = edges,
 					 .base = 1,
-					 .symmetric = matrix_file_span_is(first[2], "u")};
+					 .symmetric = matrix_span_is(first[2], "u")};
 	*format = commas;
 	return true;
 }

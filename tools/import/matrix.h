@@ -8,22 +8,9 @@
 #ifndef GW_TOOLS_IMPORT_MATRIX_H
 #define GW_TOOLS_IMPORT_MATRIX_H
 
-#include "tools/import/table.h"
+#include "tools/import/import.h"
 
-struct gw_import;
-struct gw_import_set;
-struct gw_import_file;
 struct gw_npz;
-
-struct gw_import_matrix {
-	const char *what; /* "Matrix Market"; NULL: no matrix */
-	enum { GW_MATRIX_COO, GW_MATRIX_CSR, GW_MATRIX_CSC } layout;
-	uint64_t rows, columns, entries;
-	uint32_t base;  /* the number of the first row and column */
-	bool symmetric; /* an entry off the diagonal stands for two */
-	bool skew;      /* ... the other one of which has the opposite value */
-	bool swapped;   /* its columns are the sources */
-};
 
 /* Is this text one of the two? If so, *format is set so that its entries are the rows of a table. A text that is none
  * leaves out->what NULL. GW_FORMAT, GW_UNSUPPORTED: it is one, but damaged or of a kind that is not read. */
