@@ -1,7 +1,7 @@
 """A job: agents on all hosts -> servers, or those that were kept -> trainers -> all of it ended.
 
-Whoever notices a failure first calls fail(), which keeps that reason and wakes whoever waits; then everything of the
-job is ended on every host, in whatever state it is. A host that is silent ends its part by itself.
+The first task to notice a failure calls fail(), which keeps that reason and wakes those who wait; then everything
+of the job is ended on every host, in whatever state it is. A host that is silent ends its part by itself.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Job:
             await asyncio.sleep(_KEPT_LOOK_S)
 
     async def _all(self, of: Sequence[Awaitable[Any]]) -> list[Any]:
-        """All at once, as far as --fanout allows; the first failure ends the waiting, whoever's it is."""
+        """All at once, as far as --fanout allows; the first failure, of any of them, ends the waiting."""
 
         async def limited(one: Awaitable[Any]) -> Any:
             async with self._limit:

@@ -135,7 +135,7 @@ class Batch:
 
     Of an EdgeLoader seeds are ids of edges, labels theirs, seed_rows None, and there are besides
     src_rows, dst_rows: [seeds] int64: the ends of each, rows of the edge type's node types;
-    negative_rows: [seeds, negatives] int64: rows of the type whose end was drawn anew; true_edges: how many of them are
+    negative_rows: [seeds, negatives] int64: rows of the type whose end was redrawn; true_edges: how many of them are
         edges all the same, with no_true_edges.
 
     The arrays lie in the library's memory, which goes back when the last of them is gone: a batch needs no release.

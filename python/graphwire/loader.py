@@ -4,7 +4,7 @@
         …
 
 A loop that was left early is an epoch that ended: the next one begins the next epoch. state_dict() and
-load_state_dict() go on in the midst of an epoch, in another process too, byte for byte.
+load_state_dict() go on within an epoch, in another process too, byte for byte.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Loader:
                 self._within = False
                 return
             yield batch
-        raise RuntimeError("the loader has been closed, or begun anew, since this loop began")
+        raise RuntimeError("the loader has been closed, or started again, since this loop began")
 
     def __iter__(self) -> Iterator[Batch]:
         """One epoch; the rest of one, after load_state_dict. A batch that fails raises, and the loop may be begun
@@ -264,7 +264,7 @@ class EdgeLoader(Loader):
     """Mini-batches around seed edges, with negatives: to learn links.
 
     seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. etype: of the seeds.
-    negatives: so many for each edge, with its "dst" (or "src": negative_end) drawn anew, uniformly over its type, or
+    negatives: so many for each edge, with its "dst" (or "src": negative_end) drawn again, uniformly over its type, or
         over negative_ids. no_true_edges: what is an edge of the type is drawn again, up to 16 times.
     exclude: what is not sampled, so that it does not tell what is to be predicted: "edges" (the batch's own), "ends"
         (all between the same ends), "reverse" (of the type that the graph names as their reverse). reverse_etype: the

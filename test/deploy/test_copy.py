@@ -89,7 +89,7 @@ class Copying(OnHosts):
         self.assertEqual(self.sent(self.copy("--with_tar")), [(0, 0)] * HOSTS)
 
     def test_cut_off(self) -> None:
-        """Ended in the midst, it is no graph; what had arrived is not sent again."""
+        """Ended halfway, it is no graph; what had arrived is not sent again."""
         for more in ((), ("--with_tar",)):
             self.setUp()
             host = self.bed.hosts[1]

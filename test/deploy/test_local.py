@@ -19,7 +19,7 @@ from bed import PROGRAM, TOP, wait_for
 
 
 def marked(mark: str) -> list[int]:
-    """Processes that have the mark in their environment, whoever started them."""
+    """Processes that have the mark in their environment, by whatever they were started."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
