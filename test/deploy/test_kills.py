@@ -18,6 +18,14 @@ KILLS = int(os.environ.get("GRAPHWIRE_KILLS", "500" if SOAK else "20"))
 END_S = 5.0  # for everything of the job, after the death
 
 
+def is_of_job(text: str) -> bool:
+    """Not what a trainer left behind, which may die without an end of the job, nor sshd before the login: a connection
+    without its process hangs for as long as --timeout allows (test_an_sshd_that_hangs)."""
+    if "sshd" in text:
+        return "@notty" in text
+    return "sleep 333" not in text or "sleep 100" in text
+
+
 class Kills(OnHosts):
     """A process of the job dies by SIGKILL."""
 
@@ -47,8 +55,7 @@ class Kills(OnHosts):
                 process.stdout.readline()
         else:
             time.sleep(chance.random() * 1.5)  # chance, not a wait for something
-        # What a trainer left behind may die without an end of the job; that it goes with the job is seen below.
-        victims = [(pid, text) for pid, text in self.victims() if "sleep 333" not in text or "sleep 100" in text]
+        victims = [(pid, text) for pid, text in self.victims() if is_of_job(text)]
         pid, text = chance.choice(victims or [(process.pid, "all of it")])
         try:
             os.kill(pid, 9)
