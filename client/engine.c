@@ -246,8 +246,11 @@ void gw_engine_close(struct gw_engine *engine)
 	gw_engine_stop_thread(engine);
 	gw_slab_close(&engine->slab);
 	gw_vec_free(&engine->buffers);
-	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++)
+	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++) {
+		if (engine->links[i].endpoint)
+			gw_endpoint_goodbye(engine->links[i].endpoint);
 		gw_link_close(&engine->links[i]);
+	}
 	/* What was open when its endpoint was closed lies in the links (upgrade.h), and in the poll group's completions
 	 * until that has ended. */
 	gw_poll_group_destroy(engine->group);

@@ -232,7 +232,9 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 		op->connection = link->connection;
 	}
 	if (op->form == GW_LINK_REQUEST) {
-		gw_status status = gw_endpoint_request(link->endpoint, op->call, op->sequence, op->request,
+		if (op->once.sequence && !op->once.window)
+			op->once.window = link->endpoint->peer.window;
+		gw_status status = gw_endpoint_request(link->endpoint, op->call, &op->once, op->request,
 						       op->request_bytes, op->deadline_ns, &op->event);
 		op->open = status == GW_OK;
 		return status;

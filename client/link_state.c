@@ -107,6 +107,8 @@ gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, st
 	if (link->head && end < options->deadline_ns)
 		options->deadline_ns = end;
 	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));
+	/* The server may notice a loss earlier than we do. */
+	options->budget_ns = gw_link_budget_end(link, 2 * gw_link_patience_ns(client));
 	/* Each engine is a client of its own to the server: its requests are numbered apart. */
 	options->client_uuid[15] ^= (uint8_t)link->engine->number;
 	return link_set_key(link, options);

@@ -27,7 +27,8 @@ struct gw_link_op {
 	uint16_t call;               /* GW_LINK_REQUEST */
 	const void *request;
 	uint32_t request_bytes;
-	uint64_t sequence; /* 0: it may run twice; else the engine's running number with this server */
+	struct gw_once once; /* sequence 0: it may run twice; else the engine's running number with this server, and
+				window 0 until it was posted */
 	/* Called once, in the engine: with the completion of a request that succeeded, or of a read of which rows were
 	 * torn (GW_AGAIN); else with NULL. */
 	void (*done)(struct gw_link_op *op, gw_status status, const struct gw_completion *completion);

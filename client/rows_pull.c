@@ -75,7 +75,7 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 		numbers[i] = pull->rows[pull->at + i] / pull->step;
 	op->form = GW_LINK_REQUEST;
 	op->call = GW_OP_TENSOR_PULL;
-	op->sequence = 0;
+	op->once.sequence = 0;
 	op->request = call;
 	op->request_bytes = (uint32_t)bytes;
 	op->done = pull_done;

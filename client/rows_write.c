@@ -179,7 +179,8 @@ static void piece_post(struct write_lane *lane, struct write_share *share)
 		job->deadline_ns = gw_deadline_ns(share->call->ticket.client->timeout_ms);
 	share->begun = true;
 	lane->op.form = GW_LINK_REQUEST;
-	lane->op.sequence = ++lane->sequence;
+	lane->sequence++;
+	lane->op.once = (struct gw_once){.sequence = lane->sequence, .oldest = lane->sequence};
 	lane->op.job = job;
 	lane->op.done = write_piece_done;
 	lane->busy = true;

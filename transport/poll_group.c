@@ -16,7 +16,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "transport/transport.h"
+#include "transport/replay_cache.h"
 
 #define IDLE_TURNS 61 /* of so many polls one asks every part; a prime, so that each part comes first in some */
 
@@ -351,5 +351,14 @@ void gw_listener_free(struct gw_listener *listener)
 		return;
 	gw_error_keep(&kept);
 	listener->transport->listener_free(listener);
+	gw_error_restore(&kept);
+}
+
+void gw_endpoint_goodbye(struct gw_endpoint *endpoint)
+{
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	if (endpoint->state == GW_ENDPOINT_OPEN)
+		gw_endpoint_request(endpoint, GW_OP_GOODBYE, NULL, NULL, 0, GW_NO_DEADLINE, NULL);
 	gw_error_restore(&kept);
 }

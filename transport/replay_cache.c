@@ -1,76 +1,186 @@
-/* Calls that must not be applied twice.
+/* Windows of calls by client, found by hash. A window's entries are made by its first numbered call: who only reads has
+ * a place and no more. An entry that is being applied keeps its window, whatever becomes of the connections.
  *
- *   find the client's entry (or the least recently used) -> same sequence? the kept answer : apply, keep
- *
- * The entry is taken while the call is under way, over all its runs: a repeat that arrives by a new connection
- * meanwhile is deferred until that one is over. Only sequenced calls come here, reads never.
- * The kept answer of a failed call is its failure: a client that wants another try uses a new sequence. Failing for
- * want of memory before `apply` leaves nothing applied; after it, the answer is still given but not kept.
- */
+ * Fails where all places are taken by clients that are there or may come back; without memory a call is refused and not
+ * applied, but for its answer, of which then only is known that it was applied. */
 #include "transport/replay_cache.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "transport/service_inside.h"
+#include "core/base/clock.h"
+#include "core/base/rng.h"
+
+#define BUCKETS 1024u
+
+enum replay_state { REPLAY_FREE, REPLAY_RUNS, REPLAY_DONE };
 
 struct gw_replay_entry {
-	bool taken;     /* by a call under way */
-	uint64_t heard; /* order of use; 0: free */
-	uint8_t uuid[16];
+	struct replay_window *window;
 	uint64_t sequence;
+	enum replay_state state;
 	gw_status status;
-	bool kept;       /* the reply is there */
-	uint8_t *answer; /* the reply's bytes, or the error's text */
+	bool kept;       /* the answer is here; else only that it was applied */
+	uint8_t *answer; /* of the reply, or the error's text */
 	uint32_t answer_bytes;
+};
+
+/* One client's. */
+struct replay_window {
+	struct replay_window *next; /* of the bucket */
+	uint8_t uuid[16];
+	uint64_t number, oldest;
+	uint64_t budget_ns, left_ns; /* left: when its last connection ended */
+	uint32_t connections, running;
+	bool goodbye;
+	struct gw_replay_entry *entries; /* GW_WINDOW, by sequence; NULL: no numbered call yet */
 };
 
 struct gw_replay_cache {
 	pthread_mutex_t lock; /* never held while a handler runs */
-	uint64_t clock;
-	struct gw_replay_entry entries[GW_REPLAY_CLIENTS];
+	uint64_t life;        /* the high half of windows' numbers */
+	uint32_t count, last_number;
+	uint64_t bytes; /* of answers */
+	struct replay_window *buckets[BUCKETS];
 };
 
-gw_status gw_replay_cache_create(struct gw_replay_cache **out)
+gw_status gw_replay_cache_create(uint64_t incarnation, struct gw_replay_cache **out)
 {
 	*out = NULL;
 	struct gw_replay_cache *cache = gw_calloc(1, sizeof(*cache));
 	if (!cache)
 		return GW_NO_MEMORY;
+	cache->life = gw_mix64(incarnation + 1) | 1ull << 32;
+	cache->life &= ~(uint64_t)UINT32_MAX;
 	pthread_mutex_init(&cache->lock, NULL);
 	*out = cache;
 	return GW_OK;
+}
+
+static void entry_clear(struct gw_replay_cache *cache, struct gw_replay_entry *entry)
+{
+	cache->bytes -= entry->answer_bytes;
+	gw_free(entry->answer);
+	entry->answer = NULL;
+	entry->answer_bytes = 0;
+	entry->kept = false;
+	entry->state = REPLAY_FREE;
+}
+
+/* Takes the window that *at points to out of its bucket. */
+static void window_end(struct gw_replay_cache *cache, struct replay_window **at)
+{
+	struct replay_window *window = *at;
+	*at = window->next;
+	cache->count--;
+	for (uint32_t i = 0; window->entries && i < GW_WINDOW; i++)
+		entry_clear(cache, &window->entries[i]);
+	gw_free(window->entries);
+	gw_free(window);
 }
 
 void gw_replay_cache_destroy(struct gw_replay_cache *cache)
 {
 	if (!cache)
 		return;
-	for (size_t i = 0; i < GW_REPLAY_CLIENTS; i++)
-		gw_free(cache->entries[i].answer);
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		while (cache->buckets[i])
+			window_end(cache, &cache->buckets[i]);
 	pthread_mutex_destroy(&cache->lock);
 	gw_free(cache);
 }
 
-/* The client's entry, which another call may have taken; NULL when all are taken. A linear search: sequenced calls move
- * rows and take longer than it. */
-static struct gw_replay_entry *replay_entry_find(struct gw_replay_cache *cache, const uint8_t uuid[16])
+/* Whether nothing of it can be asked for again. */
+static bool window_is_over(const struct replay_window *window, uint64_t now_ns)
 {
-	struct gw_replay_entry *oldest = NULL;
-	for (size_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
-		struct gw_replay_entry *entry = &cache->entries[i];
-		if (entry->heard && memcmp(entry->uuid, uuid, 16) == 0)
-			return entry;
-		if (!entry->taken && (!oldest || entry->heard < oldest->heard))
-			oldest = entry;
+	return window->connections == 0 && window->running == 0 &&
+	       (window->goodbye || now_ns - window->left_ns > window->budget_ns);
+}
+
+/* What points to the client's window, or to where it would be. */
+static struct replay_window **window_find(struct gw_replay_cache *cache, const uint8_t uuid[16])
+{
+	uint64_t words[2];
+	memcpy(words, uuid, sizeof(words));
+	struct replay_window **at = &cache->buckets[gw_mix64(words[0] ^ gw_mix64(words[1])) % BUCKETS];
+	while (*at && memcmp((*at)->uuid, uuid, 16) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+/* Takes away what is over; with readers = true also clients that are not there and made no numbered call that has come
+ * here: one that is on its way still ends with an unknown outcome. */
+static void windows_sweep(struct gw_replay_cache *cache, uint64_t now_ns, bool readers)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (struct replay_window **at = &cache->buckets[i]; *at;) {
+			if (window_is_over(*at, now_ns) || (readers && !(*at)->connections && !(*at)->entries))
+				window_end(cache, at);
+			else
+				at = &(*at)->next;
+		}
 	}
-	if (oldest) {
-		gw_free(oldest->answer);
-		*oldest = (struct gw_replay_entry){0};
-		memcpy(oldest->uuid, uuid, 16);
+}
+
+static struct replay_window *window_make(struct gw_replay_cache *cache, const uint8_t uuid[16], uint64_t now_ns)
+{
+	if (cache->count == GW_REPLAY_CLIENTS)
+		windows_sweep(cache, now_ns, false);
+	if (cache->count == GW_REPLAY_CLIENTS)
+		windows_sweep(cache, now_ns, true);
+	if (cache->count == GW_REPLAY_CLIENTS)
+		return NULL;
+	struct replay_window *window = gw_calloc(1, sizeof(*window));
+	if (!window)
+		return NULL;
+	memcpy(window->uuid, uuid, 16);
+	window->number = cache->life | ++cache->last_number;
+	*window_find(cache, uuid) = window;
+	cache->count++;
+	return window;
+}
+
+uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid[16], uint64_t budget_ns)
+{
+	uint64_t now = gw_now_ns(), number = 0;
+	budget_ns = budget_ns ? budget_ns : GW_REPLAY_BUDGET_NS;
+	pthread_mutex_lock(&cache->lock);
+	struct replay_window **at = window_find(cache, client_uuid);
+	if (*at && window_is_over(*at, now))
+		window_end(cache, at);
+	struct replay_window *window = *window_find(cache, client_uuid);
+	if (!window)
+		window = window_make(cache, client_uuid, now);
+	if (window) {
+		window->connections++;
+		window->goodbye = false;
+		window->budget_ns = budget_ns < GW_REPLAY_BUDGET_MAX ? budget_ns : GW_REPLAY_BUDGET_MAX;
+		number = window->number;
 	}
-	return oldest;
+	pthread_mutex_unlock(&cache->lock);
+	return number;
+}
+
+void gw_replay_part(struct gw_replay_cache *cache, const uint8_t client_uuid[16])
+{
+	pthread_mutex_lock(&cache->lock);
+	struct replay_window **at = window_find(cache, client_uuid);
+	if (*at && --(*at)->connections == 0) {
+		(*at)->left_ns = gw_now_ns();
+		if (window_is_over(*at, (*at)->left_ns))
+			window_end(cache, at);
+	}
+	pthread_mutex_unlock(&cache->lock);
+}
+
+void gw_replay_goodbye(struct gw_replay_cache *cache, const uint8_t client_uuid[16])
+{
+	pthread_mutex_lock(&cache->lock);
+	struct replay_window *window = *window_find(cache, client_uuid);
+	if (window)
+		window->goodbye = true;
+	pthread_mutex_unlock(&cache->lock);
 }
 
 static gw_status answer_again(const struct gw_replay_entry *entry, struct gw_reply *reply)
@@ -89,69 +199,113 @@ static gw_status answer_again(const struct gw_replay_entry *entry, struct gw_rep
 	return GW_OK;
 }
 
-static void replay_cache_keep(struct gw_replay_entry *entry, uint64_t sequence, gw_status status,
-			      struct gw_reply *reply)
+/* What the client has been answered is forgotten. */
+static void window_acknowledge(struct gw_replay_cache *cache, struct replay_window *window, uint64_t oldest)
 {
-	gw_free(entry->answer);
-	entry->answer = NULL;
-	entry->answer_bytes = 0;
-	entry->sequence = sequence;
-	entry->status = status;
-	entry->kept = false;
+	if (oldest <= window->oldest)
+		return;
+	for (uint32_t i = 0; i < GW_WINDOW; i++) {
+		struct gw_replay_entry *entry = &window->entries[i];
+		if (entry->state == REPLAY_DONE && entry->sequence < oldest)
+			entry_clear(cache, entry);
+	}
+	window->oldest = oldest;
+}
+
+static gw_status window_check(const struct gw_replay_cache *cache, const struct replay_window *window,
+			      const struct gw_once *once)
+{
+	if (!window)
+		return gw_fail(GW_LIMIT,
+			       "the server remembers the calls of %u clients, and has no place for more: no "
+			       "call of this one is applied that must not be applied twice",
+			       GW_REPLAY_CLIENTS);
+	/* A number that another server gave, or none, says that nothing was applied by this one. */
+	if (once->window != window->number && (once->window & ~(uint64_t)UINT32_MAX) == cache->life)
+		return gw_fail(GW_OUTCOME_UNKNOWN,
+			       "call %llu may have been applied or not: the server has not heard of this client for "
+			       "longer than its reconnect budget",
+			       (unsigned long long)once->sequence);
+	if (once->oldest > once->sequence || once->sequence - once->oldest >= GW_WINDOW)
+		return gw_fail(GW_INVALID, "call %llu while call %llu is open: %u may be",
+			       (unsigned long long)once->sequence, (unsigned long long)once->oldest, GW_WINDOW);
+	if (once->sequence < window->oldest)
+		return gw_fail(GW_INVALID, "call %llu comes when calls up to %llu have been acknowledged",
+			       (unsigned long long)once->sequence, (unsigned long long)window->oldest - 1);
+	return GW_OK;
+}
+
+static gw_status window_enter(struct gw_replay_cache *cache, struct replay_window *window, const struct gw_once *once,
+			      struct gw_reply *reply, struct gw_replay_entry **out)
+{
+	if (!window->entries)
+		window->entries = gw_calloc(GW_WINDOW, sizeof(struct gw_replay_entry));
+	if (!window->entries)
+		return GW_NO_MEMORY;
+	window_acknowledge(cache, window, once->oldest);
+	struct gw_replay_entry *entry = &window->entries[once->sequence % GW_WINDOW];
+	/* One that is acknowledged and runs again came late, by a connection that is lost. */
+	if (entry->state == REPLAY_RUNS)
+		return gw_fail(GW_AGAIN, "the call is being applied");
+	if (entry->state == REPLAY_DONE && entry->sequence == once->sequence)
+		return answer_again(entry, reply);
+	entry_clear(cache, entry); /* of a late one's end */
+	*entry = (struct gw_replay_entry){.window = window, .sequence = once->sequence, .state = REPLAY_RUNS};
+	window->running++;
+	*out = entry;
+	return GW_OK;
+}
+
+gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uuid[16], const struct gw_once *once,
+			  struct gw_reply *reply, struct gw_replay_entry **out)
+{
+	*out = NULL;
+	pthread_mutex_lock(&cache->lock);
+	struct replay_window *window = *window_find(cache, client_uuid);
+	gw_status status = window_check(cache, window, once);
+	if (!status)
+		status = window_enter(cache, window, once, reply, out);
+	pthread_mutex_unlock(&cache->lock);
+	return status;
+}
+
+static void answer_keep(struct gw_replay_cache *cache, struct gw_replay_entry *entry, gw_status status,
+			struct gw_reply *reply)
+{
+	uint32_t bytes;
+	const uint8_t *data;
 	if (status) {
 		entry->answer = (uint8_t *)gw_strdup(gw_last_error());
 		return;
 	}
-	uint32_t bytes;
-	const uint8_t *data = gw_reply_data(reply, &bytes);
-	if (bytes > GW_REPLAY_REPLY_MAX)
+	data = gw_reply_data(reply, &bytes);
+	if (bytes > GW_REPLAY_REPLY_MAX || cache->bytes + bytes > GW_REPLAY_BYTES_MAX)
 		return;
-	entry->answer = gw_malloc(bytes);
+	entry->answer = gw_malloc(bytes ? bytes : 1);
 	if (!entry->answer)
 		return;
 	if (bytes)
 		memcpy(entry->answer, data, bytes);
 	entry->answer_bytes = bytes;
 	entry->kept = true;
+	cache->bytes += bytes;
 }
 
-gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uuid[16], uint64_t sequence,
-			  struct gw_reply *reply, struct gw_replay_entry **out)
-{
-	gw_status status = GW_OK;
-	*out = NULL;
-	pthread_mutex_lock(&cache->lock);
-	struct gw_replay_entry *entry = replay_entry_find(cache, client_uuid);
-	if (!entry || entry->taken) {
-		status = gw_fail(GW_AGAIN, "another sequenced call is under way");
-	} else {
-		entry->heard = ++cache->clock;
-		if (sequence == entry->sequence) {
-			status = answer_again(entry, reply);
-		} else if (sequence < entry->sequence) {
-			status = gw_fail(GW_INVALID, "call %llu comes after call %llu of the same client",
-					 (unsigned long long)sequence, (unsigned long long)entry->sequence);
-		} else {
-			entry->taken = true;
-			*out = entry;
-		}
-	}
-	pthread_mutex_unlock(&cache->lock);
-	return status;
-}
-
-void gw_replay_keep(struct gw_replay_cache *cache, struct gw_replay_entry *entry, uint64_t sequence, gw_status status,
+void gw_replay_keep(struct gw_replay_cache *cache, struct gw_replay_entry *entry, gw_status status,
 		    struct gw_reply *reply)
 {
 	pthread_mutex_lock(&cache->lock);
-	replay_cache_keep(entry, sequence, status, reply);
-	entry->taken = false;
+	entry->state = REPLAY_DONE;
+	entry->status = status;
+	answer_keep(cache, entry, status, reply);
+	entry->window->running--;
 	pthread_mutex_unlock(&cache->lock);
 }
 
 void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entry)
 {
 	pthread_mutex_lock(&cache->lock);
-	entry->taken = false;
+	entry->state = REPLAY_FREE;
+	entry->window->running--;
 	pthread_mutex_unlock(&cache->lock);
 }

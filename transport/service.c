@@ -22,7 +22,7 @@ gw_status gw_service_create(const struct gw_service_identity *identity, const st
 	struct gw_service *service = gw_calloc(1, sizeof(*service));
 	if (!service)
 		return GW_NO_MEMORY;
-	gw_status status = gw_replay_cache_create(&service->replay_cache);
+	gw_status status = gw_replay_cache_create(identity->incarnation, &service->replay_cache);
 	if (status) {
 		gw_free(service);
 		return status;
@@ -180,6 +180,10 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 	if (call->op == GW_OP_UPGRADE)
 		return upgrade ? upgrade->ask(upgrade->context, call, reply, thread)
 			       : gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
+	if (call->op == GW_OP_GOODBYE) {
+		gw_replay_goodbye(service->replay_cache, call->client_uuid);
+		return GW_OK;
+	}
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
 		return gw_fail(GW_UNSUPPORTED, "operation %u is not one of this server's", call->op);
 	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, thread);

@@ -4,14 +4,15 @@
 
 #include "transport/replay_cache.h"
 
-void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call, uint64_t sequence,
-		   uint32_t thread, uint32_t headroom, uint64_t bytes_max)
+void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call,
+		   const struct gw_once *once, uint32_t thread, uint32_t headroom, uint64_t bytes_max)
 {
-	*task = (struct gw_task){
-		.service = service, .call = *call, .sequence = sequence, .thread = thread, .open = true};
+	*task = (struct gw_task){.service = service, .call = *call, .thread = thread, .open = true};
+	if (once)
+		task->once = *once;
 	gw_reply_begin(&task->reply, service, headroom, bytes_max);
 	gw_count(&service->counts.calls_open, 1);
-	if (call->op != GW_OP_UPGRADE) /* a part of the hello */
+	if (call->op < GW_OPS_MAX) /* else a part of hello or goodbye */
 		gw_count(&service->counts.requests, 1);
 }
 
@@ -20,14 +21,14 @@ static gw_status apply_once(struct gw_task *task)
 {
 	struct gw_replay_cache *replay_cache = task->service->replay_cache;
 	if (!task->replay) {
-		gw_status status = gw_replay_enter(replay_cache, task->call.client_uuid, task->sequence, &task->reply,
-						   &task->replay);
+		gw_status status =
+			gw_replay_enter(replay_cache, task->call.client_uuid, &task->once, &task->reply, &task->replay);
 		if (!task->replay)
 			return status;
 	}
 	gw_status status = gw_service_apply(task->service, &task->call, &task->reply, task->thread);
 	if (status != GW_AGAIN) {
-		gw_replay_keep(replay_cache, task->replay, task->sequence, status, &task->reply);
+		gw_replay_keep(replay_cache, task->replay, status, &task->reply);
 		task->replay = NULL;
 	}
 	return status;
@@ -35,8 +36,9 @@ static gw_status apply_once(struct gw_task *task)
 
 gw_status gw_task_run(struct gw_task *task)
 {
-	gw_status status = task->sequence ? apply_once(task)
-					  : gw_service_apply(task->service, &task->call, &task->reply, task->thread);
+	gw_status status = task->once.sequence
+				   ? apply_once(task)
+				   : gw_service_apply(task->service, &task->call, &task->reply, task->thread);
 	if (status == GW_AGAIN) {
 		gw_count(&task->service->counts.deferred, 1);
 		return status;

@@ -20,18 +20,18 @@ struct gw_replay_entry;
 struct gw_task {
 	struct gw_service *service;
 	struct gw_call call; /* call.bytes: the backend keeps them, and says where they are before each run */
-	uint64_t sequence;
+	struct gw_once once; /* sequence 0: it may run twice */
 	uint32_t thread;
 	bool open; /* counted */
 	struct gw_replay_entry *replay;
 	struct gw_reply reply;
 };
 
-/* headroom, bytes_max: of the reply. */
-void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call, uint64_t sequence,
-		   uint32_t thread, uint32_t headroom, uint64_t bytes_max);
+/* once: NULL or of sequence 0: it may run twice. headroom, bytes_max: of the reply. */
+void gw_task_begin(struct gw_task *task, struct gw_service *service, const struct gw_call *call,
+		   const struct gw_once *once, uint32_t thread, uint32_t headroom, uint64_t bytes_max);
 /* GW_OK: the answer is in the reply; GW_AGAIN: run it again later; else status and the text in gw_last_error(). A
- * repeat of the client's last sequence is answered from memory. */
+ * repeat of a numbered call is answered from memory. */
 gw_status gw_task_run(struct gw_task *task);
 /* The service is used no more, answered or not; the reply's memory stays. */
 void gw_task_leave(struct gw_task *task);

@@ -39,6 +39,7 @@
 #define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may carry it in chunks */
 #define GW_STAGED_BYTES      8192u       /* what a socket brings for fewer is copied to where it goes, by poll */
 #define GW_BUFFERS_MAX       (1u << 20)  /* registered buffers of one poll group */
+#define GW_WINDOW            64u         /* numbered calls of one client that are open at once, at most */
 
 struct gw_poll_group; /* one thread's connections, completions and clock */
 struct gw_endpoint;   /* one connection to one server, seen from the client */
@@ -104,14 +105,24 @@ struct gw_connect_options {
 	bool must_prove;         /* a server that proves no key is GW_REFUSED */
 	uint64_t graph_id;       /* 0: any; else GW_WRONG_GRAPH unless the server serves it */
 	uint8_t client_uuid[16]; /* the same over reconnects of one client: repeats of a request are recognised by it */
+	uint64_t budget_ns;      /* for so long after its last connection the server knows them; 0: 300 s */
 	uint64_t deadline_ns;    /* of the connect */
 	uint64_t liveness_ns;    /* with reads or requests open and nothing heard for so long, the peer is probed, then
 				    lost; 0: 30 s */
 };
 
+/* A call that must not be applied twice. It is told by its number, over reconnects too: the server applies it once, and
+ * answers a repeat as it answered the first. */
+struct gw_once {
+	uint64_t sequence; /* the client's running number, from 1, of its calls to this server */
+	uint64_t oldest;   /* of its calls, the first whose answer it has not got: at most GW_WINDOW - 1 before */
+	uint64_t window;   /* gw_peer.window of the connection that the call was first posted on */
+};
+
 /* Who answered: valid while the endpoint is open. */
 struct gw_peer {
 	uint64_t graph_id, incarnation;
+	uint64_t window;      /* where the server remembers this client's numbered calls; 0: it has no place for them */
 	uint32_t part, parts; /* as the service said */
 	const struct gw_region *regions;
 	uint32_t region_count;
@@ -175,10 +186,11 @@ struct gw_transport {
 	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
 
-	/* A two-sided call. n <= GW_REQUEST_BYTES_MAX; copied before return. sequence: 0 for calls that may run twice;
-	 * else the client's running number: a repeat of the last one is answered from memory and not applied again.
-	 * GW_AGAIN: no room now. GW_LIMIT: longer than that. GW_NO_MEMORY. Other errors arrive by completion. */
-	gw_status (*request)(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence, const void *bytes,
+	/* A two-sided call. n <= GW_REQUEST_BYTES_MAX; copied before return. once: NULL for calls that may run twice;
+	 * copied. GW_AGAIN: no room now. GW_LIMIT: longer than that. GW_NO_MEMORY. Other errors arrive by completion:
+	 * GW_OUTCOME_UNKNOWN for a numbered call that was posted before, when the server has forgotten the client
+	 * since: it is not applied now. */
+	gw_status (*request)(struct gw_endpoint *endpoint, uint16_t op, const struct gw_once *once, const void *bytes,
 			     uint32_t n, uint64_t deadline_ns, void *cookie);
 
 	/* Completes the read set with GW_CANCELLED, by a later poll, when nothing can write to its destinations any
@@ -308,6 +320,10 @@ gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8
 gw_status gw_port_reserve(struct gw_address *address, int *reservation);
 void gw_port_yield(int reservation);
 
+/* The client ends, and its numbered calls are all answered: the server need not remember them. Told as far as it can
+ * be told without waiting; the endpoint is to be closed next. */
+void gw_endpoint_goodbye(struct gw_endpoint *endpoint);
+
 /* --- Dispatch. --- */
 
 /* What ends something leaves the thread's error text as it is. */
@@ -331,10 +347,10 @@ static inline size_t gw_endpoint_gather(struct gw_endpoint *endpoint, struct gw_
 	return endpoint->transport->gather(endpoint, set, region, buffer, gather, n, last);
 }
 
-static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16_t op, uint64_t sequence,
+static inline gw_status gw_endpoint_request(struct gw_endpoint *endpoint, uint16_t op, const struct gw_once *once,
 					    const void *bytes, uint32_t n, uint64_t deadline_ns, void *cookie)
 {
-	return endpoint->transport->request(endpoint, op, sequence, bytes, n, deadline_ns, cookie);
+	return endpoint->transport->request(endpoint, op, once, bytes, n, deadline_ns, cookie);
 }
 
 static inline void gw_endpoint_cancel(struct gw_endpoint *endpoint, struct gw_read_set *set)

@@ -37,7 +37,8 @@ extern "C" {
 	X(GW_WRONG_GRAPH, "the peer serves another graph")                                                             \
 	X(GW_DEADLINE, "deadline passed")                                                                              \
 	X(GW_CANCELLED, "cancelled")                                                                                   \
-	X(GW_INTERRUPTED, "interrupted")
+	X(GW_INTERRUPTED, "interrupted")                                                                               \
+	X(GW_OUTCOME_UNKNOWN, "may have been applied or not")
 
 typedef enum gw_status {
 #define GW_STATUS_ENUM(name, text) name,

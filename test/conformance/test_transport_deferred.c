@@ -48,7 +48,8 @@ static void await_runs(struct one *one, struct other *other, uint32_t runs)
 
 static gw_status ask(struct other *other, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n)
 {
-	return gw_endpoint_request(other->endpoint, op, sequence, bytes, n, GW_NO_DEADLINE, other);
+	struct gw_once once = {sequence, sequence, other->endpoint->peer.window};
+	return gw_endpoint_request(other->endpoint, op, &once, bytes, n, GW_NO_DEADLINE, other);
 }
 
 static struct gw_service_counters counters_of(const struct one *one)
@@ -109,10 +110,12 @@ static void answers_keep_their_order(void **state)
 	gw_one_begin(&one, state, NULL, 4096);
 	other_begin(&other, &one, 10);
 	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "first", 5), GW_OK);
-	for (uint64_t i = 0; i < BEHIND; i++)
-		assert_int_equal(gw_endpoint_request(other.endpoint, BED_OP_COUNT, i + 1, &i, sizeof(i), GW_NO_DEADLINE,
+	for (uint64_t i = 0; i < BEHIND; i++) {
+		struct gw_once once = {i + 1, 1, other.endpoint->peer.window};
+		assert_int_equal(gw_endpoint_request(other.endpoint, BED_OP_COUNT, &once, &i, sizeof(i), GW_NO_DEADLINE,
 						     (void *)(uintptr_t)&cookies[i]),
 				 GW_OK);
+	}
 	await_runs(&one, &other, 3);
 	assert_int_equal(atomic_load(&one.bed.applied), 0);
 	atomic_store(&one.bed.release, true);

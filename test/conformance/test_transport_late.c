@@ -11,7 +11,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/rng.h"
-#include "test/support/alloc_fault.h"
 #include "test/support/transport_bed.h"
 
 #define ROW_BYTES 40
@@ -441,7 +440,7 @@ static void opens_without_memory(void **state)
 		late_begin(&late, &one.bed, 3, at);
 		assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status,
 				 GW_OK); /* the server has its buffers */
-		gw_fault_begin(at);
+		gw_bed_fault_begin(&one.bed, at);
 		gw_status posted = gw_endpoint_region_open(one.endpoint, late.region.id, late.region.generation, &late);
 		struct gw_completion completion = {.status = posted};
 		if (!posted)
@@ -449,8 +448,7 @@ static void opens_without_memory(void **state)
 		gw_status status = completion.status;
 		if (status != GW_OK && status != GW_NO_MEMORY)
 			print_error("%lu: %s\n", at, completion.text);
-		clean = !gw_fault_hit();
-		gw_fault_end();
+		clean = !gw_bed_fault_end(&one.bed);
 		assert_true(status == GW_OK || status == GW_NO_MEMORY);
 		assert_true(!clean || !status);
 		if (!status)

@@ -237,7 +237,8 @@ static void *use(void *argument)
 		for (int i = 0; i < 200; i++)
 			if (memcmp(landing + i * 100, user->bed->memory + remote[i], 100) != 0)
 				abort();
-		if (gw_endpoint_request(endpoint, BED_OP_COUNT, round, NULL, 0, GW_NO_DEADLINE, user) ||
+		struct gw_once once = {round, round, endpoint->peer.window};
+		if (gw_endpoint_request(endpoint, BED_OP_COUNT, &once, NULL, 0, GW_NO_DEADLINE, user) ||
 		    gw_bed_wait(group, user).status)
 			abort();
 	}
@@ -381,8 +382,9 @@ static gw_status live(struct life *life)
 		assert_memory_equal(life->landing, life->memory, 4096);
 	/* Larger than the first buffers of either side. */
 	static uint8_t bytes[300000];
+	struct gw_once once = {5, 5, life->endpoint->peer.window};
 	if (!status)
-		status = gw_endpoint_request(life->endpoint, 1, 5, bytes, sizeof(bytes), GW_NO_DEADLINE, &span);
+		status = gw_endpoint_request(life->endpoint, 1, &once, bytes, sizeof(bytes), GW_NO_DEADLINE, &span);
 	if (!status)
 		status = await(life, &span);
 	return status;

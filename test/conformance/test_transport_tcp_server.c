@@ -208,9 +208,9 @@ static void a_client_leaves_at_each_state(void **state)
 	for (uint32_t step = 0; step < 5; step++) {
 		int fd = step < 2 ? gw_fake_connect(rude->bed.address.port) : rude_enter(rude, regions);
 		struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
-		struct wire_header header = {.bytes = 12, .type = WIRE_REQUEST, .op = BED_OP_LARGE, .tag = 1};
-		uint8_t body[12] = {0};
-		memcpy(body + 8, &large, 4);
+		uint8_t body[WIRE_REQUEST_BYTES + 4] = {0};
+		struct wire_header header = {.bytes = sizeof(body), .type = WIRE_REQUEST, .op = BED_OP_LARGE, .tag = 1};
+		memcpy(body + WIRE_REQUEST_BYTES, &large, 4);
 		if (step == 1)
 			gw_fake_frame(fd, WIRE_HELLO, 0, &hello, sizeof(hello));
 		if (step >= 3)
@@ -281,9 +281,9 @@ static void a_long_request_behind_reads(void **state)
 		assert_true(ask(fd, i + 1, read, &zero, 4));
 	struct wire_header header = {
 		.bytes = WIRE_REQUEST_BYTES + n, .type = WIRE_REQUEST, .op = BED_OP_ECHO, .tag = reads + 1};
-	uint64_t sequence = 0;
+	struct gw_once twice = {0};
 	struct wire_header answer;
-	assert_true(gw_fake_send(fd, &header, sizeof(header)) && gw_fake_send(fd, &sequence, sizeof(sequence)) &&
+	assert_true(gw_fake_send(fd, &header, sizeof(header)) && gw_fake_send(fd, &twice, sizeof(twice)) &&
 		    gw_fake_send(fd, bytes, first));
 	for (uint64_t i = 0; i < reads; i++) {
 		assert_true(gw_fake_expect(fd, WIRE_DATA, &answer, body, whole));

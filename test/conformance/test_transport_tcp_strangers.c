@@ -169,9 +169,9 @@ static void a_hello_in_one_piece(void **state)
 	uint8_t frames[2048], body[4096];
 	size_t n = 0;
 	struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
-	uint8_t proof[WIRE_PROOF_BYTES] = {0}, call[12] = {0};
+	uint8_t proof[WIRE_PROOF_BYTES] = {0}, call[WIRE_REQUEST_BYTES + 4] = {0};
 	const uint32_t large = 400000;
-	memcpy(call + 8, &large, 4);
+	memcpy(call + WIRE_REQUEST_BYTES, &large, 4);
 	const struct {
 		uint8_t type;
 		uint16_t op;

@@ -53,8 +53,8 @@ int rude_enter(struct rude *rude, struct wire_region *regions)
 bool rude_call(int fd, uint16_t op, uint64_t tag, const void *bytes, uint32_t n)
 {
 	struct wire_header header = {.bytes = WIRE_REQUEST_BYTES + n, .type = WIRE_REQUEST, .op = op, .tag = tag};
-	uint64_t sequence = 0;
-	return gw_fake_send(fd, &header, sizeof(header)) && gw_fake_send(fd, &sequence, sizeof(sequence)) &&
+	struct gw_once twice = {0};
+	return gw_fake_send(fd, &header, sizeof(header)) && gw_fake_send(fd, &twice, sizeof(twice)) &&
 	       gw_fake_send(fd, bytes, n);
 }
 

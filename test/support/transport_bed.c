@@ -15,6 +15,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/rng.h"
+#include "test/support/alloc_fault.h"
 
 /* How long a completion may take: an emulated machine has all the time it wants. */
 static uint64_t patience_ns(void)
@@ -325,6 +326,22 @@ void gw_bed_resume(struct bed *bed)
 	atomic_store(&bed->pause, false);
 }
 
+void gw_bed_fault_begin(struct bed *bed, unsigned long n)
+{
+	gw_bed_pause(bed);
+	gw_fault_begin(n);
+	gw_bed_resume(bed);
+}
+
+bool gw_bed_fault_end(struct bed *bed)
+{
+	gw_bed_pause(bed);
+	bool hit = gw_fault_hit();
+	gw_fault_end();
+	gw_bed_resume(bed);
+	return hit;
+}
+
 struct gw_poll_group *gw_bed_group(const struct bed_kind *kind)
 {
 	struct gw_poll_group_options options = {.tcp_driver = kind->driver};
@@ -468,9 +485,9 @@ void gw_one_expect_failure(struct one *one, struct gw_read_set *set, gw_status s
 
 struct gw_completion gw_one_call(struct one *one, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n)
 {
-	assert_int_equal(
-		gw_endpoint_request(one->endpoint, op, sequence, bytes, n, GW_NO_DEADLINE, (void *)(uintptr_t)op),
-		GW_OK);
+	struct gw_once once = {sequence, sequence, one->endpoint->peer.window};
+	assert_int_equal(gw_endpoint_request(one->endpoint, op, &once, bytes, n, GW_NO_DEADLINE, (void *)(uintptr_t)op),
+			 GW_OK);
 	return gw_bed_wait(one->group, (void *)(uintptr_t)op);
 }
 

@@ -86,6 +86,9 @@ void gw_bed_row_write(struct bed *bed, uint32_t i, const void *payload);
 /* Server threads stop polling, and go on. */
 void gw_bed_pause(struct bed *bed);
 void gw_bed_resume(struct bed *bed);
+/* gw_fault_begin and gw_fault_end while no server thread is at work; end: whether an allocation was made to fail. */
+void gw_bed_fault_begin(struct bed *bed, unsigned long n);
+bool gw_bed_fault_end(struct bed *bed);
 
 struct gw_poll_group *gw_bed_group(const struct bed_kind *kind);
 /* Options for a connect to this bed: no key, any graph, 10 s. */

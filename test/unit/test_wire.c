@@ -176,10 +176,10 @@ static const struct limits {
 	{WIRE_HELLO, true, 12, 4096},
 	{WIRE_CHALLENGE, false, 12, 4096},
 	{WIRE_PROOF, true, 32, 32},
-	{WIRE_WELCOME, false, 56, 56 + 32 * GW_REGIONS_MAX},
+	{WIRE_WELCOME, false, 64, 64 + 32 * GW_REGIONS_MAX},
 	{WIRE_GATHER, true, 32, 32 + 8 * WIRE_RANGES_MAX},
 	{WIRE_READV, true, 32, 32 + 12 * WIRE_RANGES_MAX},
-	{WIRE_REQUEST, true, 8, 8 + GW_REQUEST_BYTES_MAX},
+	{WIRE_REQUEST, true, 24, 24 + GW_REQUEST_BYTES_MAX},
 	{WIRE_PING, true, 0, 0},
 	{WIRE_DATA, false, 0, UINT32_MAX},
 	{WIRE_REPLY, false, 0, GW_REPLY_BYTES_MAX},
@@ -257,7 +257,7 @@ static void greetings(void **state)
 {
 	(void)state;
 	for (int hello = 0; hello < 2; hello++) {
-		uint32_t n = hello ? 64 : 56;
+		uint32_t n = hello ? 72 : 56;
 		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 0, n), GW_OK);
 		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 1, n), GW_OK);
 		assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 2, n), GW_PROTOCOL);
@@ -314,7 +314,7 @@ static void welcomes(void **state)
 {
 	(void)state;
 	for (uint32_t count = 0; count <= GW_REGIONS_MAX; count++) {
-		uint32_t n = 56 + 32 * count;
+		uint32_t n = 64 + 32 * count;
 		assert_int_equal(welcome(count, n, -1, 0), GW_OK);
 		assert_int_equal(welcome(count, n - 1, -1, 0), GW_PROTOCOL);
 		assert_int_equal(welcome(count, n + 1, -1, 0), GW_PROTOCOL);
@@ -322,11 +322,11 @@ static void welcomes(void **state)
 		assert_int_equal(welcome(count + (1u << 27), n, -1, 0),
 				 GW_PROTOCOL); /* times 32: the same in 32 bits */
 	}
-	assert_int_equal(welcome(GW_REGIONS_MAX + 1, 56 + 32 * (GW_REGIONS_MAX + 1), -1, 0), GW_PROTOCOL);
-	assert_int_equal(welcome(1, 56 + 32, 52 / 4, 0), GW_PROTOCOL); /* no request allowed */
+	assert_int_equal(welcome(GW_REGIONS_MAX + 1, 64 + 32 * (GW_REGIONS_MAX + 1), -1, 0), GW_PROTOCOL);
+	assert_int_equal(welcome(1, 64 + 32, 52 / 4, 0), GW_PROTOCOL); /* no request allowed */
 	for (int region = 0; region < 3; region++) {
-		const uint32_t n = 56 + 96;
-		int word = (56 + 32 * region) / 4;
+		const uint32_t n = 64 + 96;
+		int word = (64 + 32 * region) / 4;
 		assert_int_equal(welcome(3, n, word + 2, 3), GW_PROTOCOL); /* id */
 		assert_int_equal(welcome(3, n, word + 4, 2), GW_PROTOCOL); /* kind */
 		assert_int_equal(welcome(3, n, word + 4, region != 1), GW_PROTOCOL);

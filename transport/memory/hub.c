@@ -114,6 +114,9 @@ static void leave_service(struct memory_link *link)
 	if (!link->service)
 		return;
 	gw_service_reads_end(link->service, &link->reads);
+	if (link->window)
+		gw_replay_part(link->service->replay_cache, link->client_uuid);
+	link->window = 0;
 	gw_service_leave(link->service);
 	link->service = NULL;
 }

@@ -127,10 +127,14 @@ static gw_status memory_greet(struct memory_endpoint *endpoint, const struct gw_
 	if (status) {
 		gw_count(&service->counts.refused, 1);
 	} else {
+		endpoint->link.client_uuid = endpoint->client_uuid;
+		endpoint->link.window =
+			gw_replay_join(service->replay_cache, endpoint->client_uuid, options->budget_ns);
 		memcpy(endpoint->regions, service->regions, sizeof(endpoint->regions));
 		endpoint->base.peer = (struct gw_peer){
 			.graph_id = service->identity.graph_id,
 			.incarnation = service->identity.incarnation,
+			.window = endpoint->link.window,
 			.part = service->identity.part,
 			.parts = service->identity.parts,
 			.regions = endpoint->regions,
@@ -330,8 +334,8 @@ static gw_status request_keep(struct memory_endpoint *endpoint, const struct gw_
 	return GW_OK;
 }
 
-static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
-				uint64_t deadline_ns, void *cookie)
+static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
+				uint32_t n, uint64_t deadline_ns, void *cookie)
 {
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_completions *completions = &endpoint->state->completions;
@@ -358,7 +362,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, uint64_t 
 	struct gw_call call = {.op = op, .bytes = bytes, .byte_count = n, .client_uuid = endpoint->client_uuid};
 	struct memory_request *request = NULL;
 	struct gw_task task;
-	gw_task_begin(&task, service, &call, sequence, endpoint->link.thread, 0, service->limits.bytes_per_client);
+	gw_task_begin(&task, service, &call, once, endpoint->link.thread, 0, service->limits.bytes_per_client);
 	/* Calls of one endpoint are answered in their order. */
 	status = endpoint->link.requests ? GW_AGAIN : request_run(endpoint, &task, note);
 	if (status == GW_AGAIN) {

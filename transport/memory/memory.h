@@ -36,6 +36,8 @@ struct memory_link {
 	_Atomic bool inside;                             /* the endpoint reads the regions now, or runs a handler */
 	struct memory_request *requests, **requests_end; /* changed while inside, or under the hub's lock */
 	struct gw_service_reads reads;
+	const uint8_t *client_uuid;
+	uint64_t window; /* the service's memory of the client's numbered calls; 0: none */
 	struct memory_link *next, **previous;
 };
 

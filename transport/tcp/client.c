@@ -263,6 +263,7 @@ static void client_ready(struct tcp_io *io)
 		.magic = WIRE_MAGIC, .version = WIRE_VERSION, .key_offered = client->auth.key_bytes != 0};
 	memcpy(hello.nonce, client->auth.client_nonce, sizeof(hello.nonce));
 	memcpy(hello.client_uuid, client->auth.client_uuid, sizeof(hello.client_uuid));
+	hello.budget_ns = client->budget_ns;
 	io->watch = 0;
 	client->phase = CLIENT_HELLO_SENT;
 	client->heard_ns = gw_now_ns();
@@ -346,6 +347,7 @@ static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_op
 	client->io.fd = -1;
 	client->address = options->address;
 	client->graph_id = options->graph_id;
+	client->budget_ns = options->budget_ns;
 	client->connect_deadline_ns = options->deadline_ns ? options->deadline_ns : GW_NO_DEADLINE;
 	client->liveness_ns = options->liveness_ns ? options->liveness_ns : LIVENESS_DEFAULT_NS;
 	client->auth.version = WIRE_VERSION;

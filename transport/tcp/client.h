@@ -70,7 +70,7 @@ struct tcp_client {
 	uint64_t dial_deadline_ns;  /* of the address dialled */
 	struct gw_note *connecting; /* until the outcome is known */
 	uint64_t connect_deadline_ns, liveness_ns, heard_ns;
-	uint64_t graph_id;
+	uint64_t graph_id, budget_ns;
 	struct gw_auth auth;
 	bool must_prove; /* a key */
 	uint8_t key[GW_SERVICE_KEY_MAX];

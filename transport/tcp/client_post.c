@@ -252,8 +252,8 @@ size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const str
 	return post_reads(base, set, region, buffer, &(struct gw_reads){.spans = spans, .n = n}, last);
 }
 
-gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
-			 uint64_t deadline_ns, void *cookie)
+gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
+			 uint32_t n, uint64_t deadline_ns, void *cookie)
 {
 	struct tcp_client *client = (struct tcp_client *)base;
 	char text[GW_ADDRESS_MAX];
@@ -283,7 +283,8 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequenc
 	status = gw_note_create(cookie, &note);
 	if (status)
 		return status;
-	memcpy(room + WIRE_HEADER_BYTES, &sequence, WIRE_REQUEST_BYTES);
+	static const struct gw_once twice;
+	memcpy(room + WIRE_HEADER_BYTES, once ? once : &twice, WIRE_REQUEST_BYTES);
 	if (n)
 		memcpy(room + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES, bytes, n);
 	struct wire_header header = {

@@ -398,6 +398,7 @@ static gw_status hello_welcome(struct tcp_client *client, const struct wire_head
 	client->base.peer = (struct gw_peer){
 		.graph_id = welcome.graph_id,
 		.incarnation = client->auth.incarnation,
+		.window = welcome.window,
 		.part = welcome.part,
 		.parts = welcome.parts,
 		.regions = client->regions,

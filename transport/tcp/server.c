@@ -67,6 +67,8 @@ void gw_tcp_server_end(struct tcp_server *server)
 		gw_service_left(server->service, server->number, server->thread);
 		gw_service_reads_end(server->service, &server->read.reads);
 		gw_late_holds_end(&server->holds, server->service);
+		if (server->window)
+			gw_replay_part(server->service->replay_cache, server->auth.client_uuid);
 		gw_service_leave(server->service);
 	} else {
 		gw_tcp_stranger_end(server);

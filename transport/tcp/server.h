@@ -37,6 +37,7 @@ struct tcp_server {
 	uint64_t calls_ns; /* that handlers took in this turn */
 	struct tcp_server *newer, *older; /* strangers */
 	struct gw_auth auth;
+	uint64_t budget_ns, window;       /* of the client's numbered calls */
 	struct tcp_fd_passing fd_passing; /* unix sockets */
 	int passed;                       /* a late region's, on its way to the client; -1: none */
 	struct gw_late_holds holds;

@@ -91,13 +91,14 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 			       .client_uuid = server->auth.client_uuid,
 			       .listener = server->listener,
 			       .connection = server->number};
-	uint64_t sequence, held = (uint64_t)server->in_capacity + server->out_capacity;
+	struct gw_once once;
+	uint64_t held = (uint64_t)server->in_capacity + server->out_capacity;
 	uint64_t limit = server->service->limits.bytes_per_client;
-	memcpy(&sequence, body, sizeof(sequence));
+	memcpy(&once, body, sizeof(once));
 	server->tag = header->tag;
 	server->calling = true;
 	uint64_t begun = gw_now_ns();
-	gw_task_begin(&server->task, server->service, &call, sequence, server->thread, WIRE_HEADER_BYTES,
+	gw_task_begin(&server->task, server->service, &call, &once, server->thread, WIRE_HEADER_BYTES,
 		      limit > held ? limit - held : 0);
 	server_call_run(server);
 	server->calls_ns += gw_now_ns() - begun;

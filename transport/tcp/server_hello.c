@@ -103,6 +103,7 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	server->auth.incarnation = challenge.incarnation;
 	memcpy(server->auth.client_nonce, hello.nonce, sizeof(hello.nonce));
 	memcpy(server->auth.client_uuid, hello.client_uuid, sizeof(hello.client_uuid));
+	server->budget_ns = hello.budget_ns;
 	memcpy(challenge.nonce, server->auth.server_nonce, sizeof(challenge.nonce));
 	gw_tcp_server_answer(server, &answer_header, &challenge);
 	server->phase = SERVER_PROOF;
@@ -166,6 +167,8 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 		gw_tcp_server_refuse(server, status);
 		return;
 	}
+	server->window = gw_replay_join(service->replay_cache, server->auth.client_uuid, server->budget_ns);
+	welcome.head.window = server->window;
 	for (uint32_t i = 0; i < service->region_count; i++)
 		welcome.regions[i] = gw_wire_region_of(&service->regions[i]);
 	struct wire_header answer_header = {.bytes = (uint32_t)sizeof(welcome.head) +

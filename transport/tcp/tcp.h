@@ -97,8 +97,8 @@ size_t gw_tcp_readv(struct gw_endpoint *base, struct gw_read_set *set, const str
 		    struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
 size_t gw_tcp_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		     struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
-gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
-			 uint64_t deadline_ns, void *cookie);
+gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
+			 uint32_t n, uint64_t deadline_ns, void *cookie);
 void gw_tcp_cancel(struct gw_endpoint *base, struct gw_read_set *set);
 void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie);
 /* Deadlines and liveness; looks at every endpoint of the loop and sets the loop's next timer. */

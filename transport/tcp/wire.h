@@ -43,7 +43,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-end
 #define WIRE_PAYLOAD_MAX   (16u << 20) /* bytes that a read frame of several ranges may ask for */
 #define WIRE_READ_BYTES    32u         /* of a read's body, in front of the offsets */
 #define WIRE_ERROR_TEXT    512u
-#define WIRE_REQUEST_BYTES 8u /* the sequence, in front of a request's bytes */
+#define WIRE_REQUEST_BYTES 24u /* struct gw_once, in front of a request's bytes */
 #define WIRE_REGION_BYTES  32u
 
 enum wire_type {
@@ -83,6 +83,7 @@ struct wire_hello {
 	uint32_t key_offered;
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	uint8_t client_uuid[16];
+	uint64_t budget_ns; /* of gw_connect_options */
 };
 
 struct wire_challenge {
@@ -98,7 +99,8 @@ struct wire_welcome {
 	uint64_t graph_id;
 	uint32_t part, parts;
 	uint32_t region_count, requests_max;
-	/* then region_count times struct wire_region */
+	uint64_t window; /* of gw_peer */
+			 /* then region_count times struct wire_region */
 };
 
 struct wire_region {

@@ -260,7 +260,7 @@ static void verbs_client_answer(struct verbs_client *client, const struct verbs_
 	uint64_t held = client->stream.pages.bytes + message->total, limit = service->limits.bytes_per_client;
 	client->calling = true;
 	client->reply_tag = message->tag;
-	gw_task_begin(&client->task, service, &call, message->sequence, client->cm_listener->number, 0,
+	gw_task_begin(&client->task, service, &call, &message->once, client->cm_listener->number, 0,
 		      limit > held ? limit - held : 0);
 	verbs_client_run(client);
 }

@@ -39,7 +39,8 @@ struct verbs_frame {
 };
 
 struct verbs_request {
-	uint64_t tag, sequence, deadline_ns;
+	uint64_t tag, deadline_ns;
+	struct gw_once once;
 	struct gw_note *note; /* NULL: nobody wants the reply any more */
 	uint16_t op;
 	bool answered;

@@ -125,7 +125,7 @@ static void send_messages(struct verbs_endpoint *endpoint)
 			.op = request->op,
 			.bytes = left < VERBS_PIECE_BYTES ? left : VERBS_PIECE_BYTES,
 			.tag = request->tag,
-			.sequence = request->sequence,
+			.once = request->once,
 			.total = request->n,
 		};
 		if (gw_verbs_stream_send(&endpoint->stream, &message, request->bytes + request->sent))
@@ -151,8 +151,8 @@ void gw_verbs_requests_pump(struct verbs_endpoint *endpoint)
 	gw_verbs_stream_grant(&endpoint->stream);
 }
 
-gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
-			   uint64_t deadline_ns, void *cookie)
+gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
+			   uint32_t n, uint64_t deadline_ns, void *cookie)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	char text[GW_ADDRESS_MAX];
@@ -177,7 +177,7 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t seque
 		return status;
 	struct verbs_request *request = request_at(endpoint, endpoint->newest);
 	*request = (struct verbs_request){.tag = ++endpoint->tag,
-					  .sequence = sequence,
+					  .once = once ? *once : (struct gw_once){0},
 					  .deadline_ns = deadline_ns ? deadline_ns : GW_NO_DEADLINE,
 					  .note = note,
 					  .op = op,

@@ -14,7 +14,7 @@
 
 #include "transport/transport.h"
 
-#define HANDSHAKE_VERSION       1u
+#define HANDSHAKE_VERSION       2u
 #define HANDSHAKE_MAGIC         0x52575747u /* "GWWR" in memory */
 #define HANDSHAKE_TOKEN_BYTES   16u
 #define HANDSHAKE_ADDRESSES_MAX 32u

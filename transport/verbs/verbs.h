@@ -386,11 +386,11 @@ struct verbs_message {
 	uint16_t op;
 	uint32_t bytes; /* behind this header */
 	uint64_t tag;
-	uint64_t sequence;
+	struct gw_once once;
 	uint32_t total;   /* bytes of the whole request or reply, of which this is a piece */
 	uint32_t credits; /* that the sender grants */
 };
-static_assert(sizeof(struct verbs_message) == 32, "no padding");
+static_assert(sizeof(struct verbs_message) == 48, "no padding");
 #define VERBS_PIECE_BYTES (VERBS_CHUNK_BYTES - (uint32_t)sizeof(struct verbs_message))
 
 enum verbs_message_type { VERBS_REQUEST = 1, VERBS_REPLY, VERBS_ERROR, VERBS_CREDIT };
@@ -466,8 +466,8 @@ size_t gw_verbs_readv(struct gw_endpoint *base, struct gw_read_set *set, const s
 		      struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
 size_t gw_verbs_gather(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
 		       struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
-gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, uint64_t sequence, const void *bytes, uint32_t n,
-			   uint64_t deadline_ns, void *cookie);
+gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, const struct gw_once *once, const void *bytes,
+			   uint32_t n, uint64_t deadline_ns, void *cookie);
 void gw_verbs_cancel(struct gw_endpoint *base, struct gw_read_set *set);
 void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie);
 gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);

@@ -1,0 +1,237 @@
+/* Numbered calls, one suite over every backend: each is applied once, whatever becomes of the connections that carry it
+ * and however many are open; and where the server cannot know whether it was, it says so and does not apply it. The
+ * oracle is the server's counter: every answer is another number, and their count is the sum.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "test/support/transport_bed.h"
+#include "transport/replay_cache.h"
+
+static void reconnect(struct one *one, uint64_t budget_ns)
+{
+	struct gw_connect_options options = gw_bed_options(&one->bed);
+	options.budget_ns = budget_ns;
+	gw_endpoint_close(one->endpoint);
+	assert_int_equal(gw_bed_connect(one->group, &options, &one->endpoint), GW_OK);
+}
+
+/* Until the server has forgotten us. */
+static void reconnect_as_new(struct one *one, uint64_t window, uint64_t budget_ns)
+{
+	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
+	do
+		reconnect(one, budget_ns);
+	while (one->endpoint->peer.window == window && gw_now_ns() < end);
+	assert_int_not_equal(one->endpoint->peer.window, window);
+}
+
+static struct gw_completion call_once(struct one *one, uint16_t op, struct gw_once once)
+{
+	assert_int_equal(gw_endpoint_request(one->endpoint, op, &once, NULL, 0, GW_NO_DEADLINE, one), GW_OK);
+	return gw_bed_wait(one->group, one);
+}
+
+static uint32_t expect_sum(struct gw_completion completion)
+{
+	uint32_t sum;
+	assert_int_equal(completion.status, GW_OK);
+	assert_int_equal(completion.reply_bytes, 4);
+	memcpy(&sum, completion.reply, 4);
+	return sum;
+}
+
+/* --- Many open, and links that are cut. --- */
+
+#define CALLS_MAX 2000
+
+struct caller {
+	struct one *one;
+	uint32_t answers[CALLS_MAX + 1]; /* by sequence; 0: none yet */
+	bool open[CALLS_MAX + 1];
+	uint64_t windows[CALLS_MAX + 1];
+	uint32_t total, oldest, next;
+};
+
+static void post_open(struct caller *caller)
+{
+	for (uint32_t s = caller->oldest; s < caller->next || (s <= caller->total && s - caller->oldest < GW_WINDOW);
+	     s++) {
+		if (caller->answers[s] || caller->open[s])
+			continue;
+		if (!caller->windows[s])
+			caller->windows[s] = caller->one->endpoint->peer.window;
+		struct gw_once once = {s, caller->oldest, caller->windows[s]};
+		gw_status status = gw_endpoint_request(caller->one->endpoint, BED_OP_COUNT, &once, &s, sizeof(s),
+						       GW_NO_DEADLINE, &caller->open[s]);
+		if (status == GW_AGAIN)
+			return;
+		assert_int_equal(status, GW_OK);
+		caller->open[s] = true;
+		caller->next = s >= caller->next ? s + 1 : caller->next;
+	}
+}
+
+static void take_answers(struct caller *caller, uint64_t timeout_ns)
+{
+	struct gw_completion completions[16];
+	size_t n = gw_poll_group_poll(caller->one->group, completions, 16, timeout_ns);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t s = (uint32_t)((bool *)completions[i].cookie - caller->open);
+		caller->open[s] = false;
+		if (completions[i].status == GW_CANCELLED)
+			continue; /* of an endpoint that we closed */
+		assert_int_equal(caller->answers[s], 0);
+		caller->answers[s] = expect_sum(completions[i]);
+	}
+	while (caller->oldest <= caller->total && caller->answers[caller->oldest])
+		caller->oldest++;
+}
+
+static void sums_are_exact_under_cut_links(void **state)
+{
+	struct bed_options options = {.threads = 2};
+	static struct caller caller;
+	struct one one;
+	uint64_t seed = 1;
+	uint32_t cuts = 0;
+	gw_one_begin(&one, state, &options, 64);
+	memset(&caller, 0, sizeof(caller));
+	caller.one = &one;
+	caller.total = gw_bed_many(CALLS_MAX);
+	caller.oldest = caller.next = 1;
+	while (caller.oldest <= caller.total) {
+		for (uint64_t turns = gw_below(&seed, 6); turns && caller.oldest <= caller.total; turns--) {
+			post_open(&caller);
+			take_answers(&caller, gw_below(&seed, 2) ? 0 : GW_NS_PER_MS);
+		}
+		if (caller.oldest > caller.total)
+			break;
+		/* Cut: what was open is asked for again. Its completions are taken before. */
+		struct gw_connect_options connect = gw_bed_options(&one.bed);
+		gw_endpoint_close(one.endpoint);
+		for (bool any = true; any;) {
+			take_answers(&caller, 0);
+			any = false;
+			for (uint32_t s = 1; s < caller.next; s++)
+				any |= caller.open[s];
+		}
+		assert_int_equal(gw_bed_connect(one.group, &connect, &one.endpoint), GW_OK);
+		cuts++;
+	}
+	assert_true(cuts > 0);
+	assert_int_equal(atomic_load(&one.bed.applied), caller.total);
+	static bool seen[CALLS_MAX + 1];
+	memset(seen, 0, sizeof(seen));
+	for (uint32_t s = 1; s <= caller.total; s++) {
+		assert_in_range(caller.answers[s], 1, caller.total);
+		assert_false(seen[caller.answers[s]]);
+		seen[caller.answers[s]] = true;
+	}
+	gw_one_end(&one);
+}
+
+/* --- Windows. --- */
+
+static void repeats_in_any_order(void **state)
+{
+	struct one one;
+	uint32_t sums[GW_WINDOW + 1];
+	gw_one_begin(&one, state, NULL, 64);
+	uint64_t window = one.endpoint->peer.window;
+	assert_int_not_equal(window, 0);
+	for (uint32_t s = GW_WINDOW; s >= 1; s--)
+		sums[s] = expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window}));
+	reconnect(&one, 0);
+	assert_int_equal(one.endpoint->peer.window, window);
+	for (uint32_t s = 1; s <= GW_WINDOW; s++)
+		assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window})), sums[s]);
+	assert_int_equal(atomic_load(&one.bed.applied), GW_WINDOW);
+	/* One more than may be open; then the oldest is acknowledged, and gone. */
+	assert_int_equal(call_once(&one, BED_OP_COUNT, (struct gw_once){GW_WINDOW + 1, 1, window}).status, GW_INVALID);
+	assert_int_equal(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 2, window}).status, GW_INVALID);
+	expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){GW_WINDOW + 1, 2, window}));
+	assert_int_equal(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window}).status, GW_INVALID);
+	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){2, 2, window})), sums[2]);
+	assert_int_equal(atomic_load(&one.bed.applied), GW_WINDOW + 1);
+	gw_one_end(&one);
+}
+
+/* Unheard for longer than it told: what it asks for again is not applied, and not guessed. */
+static void forgotten_clients_are_told(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 64);
+	reconnect(&one, GW_NS_PER_MS);
+	uint64_t window = one.endpoint->peer.window;
+	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window})), 1);
+	reconnect_as_new(&one, window, GW_NS_PER_MS);
+	for (uint64_t s = 1; s <= 2; s++) {
+		struct gw_completion lost = call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window});
+		assert_int_equal(lost.status, GW_OUTCOME_UNKNOWN);
+		assert_true(strlen(lost.text) > 0);
+	}
+	assert_int_equal(atomic_load(&one.bed.applied), 1);
+	/* What is asked for the first time is applied. */
+	uint64_t now = one.endpoint->peer.window;
+	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){3, 3, now})), 2);
+	gw_one_end(&one);
+}
+
+static void goodbyes_end_windows(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 64);
+	uint64_t window = one.endpoint->peer.window;
+	expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window}));
+	assert_int_equal(call_once(&one, GW_OP_GOODBYE, (struct gw_once){0}).status, GW_OK);
+	/* Not while another connection of the client is there. */
+	struct gw_connect_options options = gw_bed_options(&one.bed);
+	struct gw_endpoint *second;
+	assert_int_equal(gw_bed_connect(one.group, &options, &second), GW_OK);
+	assert_int_equal(second->peer.window, window);
+	assert_int_equal(call_once(&one, GW_OP_GOODBYE, (struct gw_once){0}).status, GW_OK);
+	gw_endpoint_close(second);
+	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window})), 1);
+	gw_endpoint_goodbye(one.endpoint); /* without waiting */
+	gw_endpoint_close(one.endpoint);
+	for (struct gw_completion completion; gw_poll_group_poll(one.group, &completion, 1, 0);)
+		assert_null(completion.cookie);
+	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
+	for (;;) {
+		assert_int_equal(gw_bed_connect(one.group, &options, &one.endpoint), GW_OK);
+		if (one.endpoint->peer.window != window || gw_now_ns() > end)
+			break;
+		assert_int_equal(call_once(&one, GW_OP_GOODBYE, (struct gw_once){0}).status, GW_OK);
+		gw_endpoint_close(one.endpoint);
+	}
+	assert_int_equal(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window}).status, GW_OUTCOME_UNKNOWN);
+	gw_one_end(&one);
+}
+
+/* A number of another server's says that nothing was applied here. */
+static void servers_that_began_again(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 64);
+	uint64_t other = one.endpoint->peer.window ^ 1ull << 63;
+	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){7, 7, other})), 1);
+	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){7, 7, other})), 1);
+	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){8, 8, 0})), 2);
+	gw_one_end(&one);
+}
+
+int main(void)
+{
+	static const struct bed_test tests[] = {
+		{BED_TEST(sums_are_exact_under_cut_links)}, {BED_TEST(repeats_in_any_order)},
+		{BED_TEST(forgotten_clients_are_told)},     {BED_TEST(goodbyes_end_windows)},
+		{BED_TEST(servers_that_began_again)},
+	};
+	return gw_bed_run("transport_once", tests, sizeof(tests) / sizeof(tests[0]));
+}

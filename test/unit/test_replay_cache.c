@@ -1,0 +1,181 @@
+/* The memory of numbered calls at its limits: places for clients, bytes of answers, allocations that fail. What a call
+ * does over connections is test/conformance/test_transport_once.c's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/support/alloc_fault.h"
+#include "transport/replay_cache.h"
+#include "transport/service_inside.h"
+
+static void uuid_of(uint32_t number, uint8_t uuid[16])
+{
+	memset(uuid, 0, 16);
+	memcpy(uuid, &number, sizeof(number));
+}
+
+static gw_status enter(struct gw_replay_cache *cache, uint32_t client, struct gw_once once,
+		       struct gw_replay_entry **entry)
+{
+	struct gw_reply reply;
+	uint8_t uuid[16];
+	uuid_of(client, uuid);
+	gw_reply_begin(&reply, NULL, 0, 1 << 20);
+	gw_status status = gw_replay_enter(cache, uuid, &once, &reply, entry);
+	gw_reply_end(&reply);
+	return status;
+}
+
+static uint64_t join(struct gw_replay_cache *cache, uint32_t client, uint64_t budget_ns)
+{
+	uint8_t uuid[16];
+	uuid_of(client, uuid);
+	return gw_replay_join(cache, uuid, budget_ns);
+}
+
+static void part(struct gw_replay_cache *cache, uint32_t client)
+{
+	uint8_t uuid[16];
+	uuid_of(client, uuid);
+	gw_replay_part(cache, uuid);
+}
+
+/* A call that is applied, with an answer of so many bytes. */
+static gw_status apply(struct gw_replay_cache *cache, uint32_t client, struct gw_once once, uint32_t bytes)
+{
+	struct gw_replay_entry *entry;
+	struct gw_reply reply;
+	uint8_t uuid[16];
+	uuid_of(client, uuid);
+	gw_reply_begin(&reply, NULL, 0, 1 << 20);
+	gw_status status = gw_replay_enter(cache, uuid, &once, &reply, &entry);
+	if (entry) {
+		status = gw_reply_extend(&reply, bytes) ? GW_OK : GW_NO_MEMORY;
+		gw_replay_keep(cache, entry, status, &reply);
+	}
+	gw_reply_end(&reply);
+	return status;
+}
+
+static void a_full_table_refuses_writers(void **state)
+{
+	(void)state;
+	struct gw_replay_cache *cache;
+	struct gw_replay_entry *entry;
+	assert_int_equal(gw_replay_cache_create(1, &cache), GW_OK);
+	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
+		uint64_t window = join(cache, i, 0);
+		assert_int_not_equal(window, 0);
+		assert_int_equal(apply(cache, i, (struct gw_once){1, 1, window}, 4), GW_OK);
+	}
+	assert_int_equal(join(cache, GW_REPLAY_CLIENTS, 0), 0);
+	assert_int_equal(enter(cache, GW_REPLAY_CLIENTS, (struct gw_once){1, 1, 0}, &entry), GW_LIMIT);
+	/* Those that are away may come back: nobody takes their place before their budget is used up. */
+	part(cache, 5);
+	assert_int_equal(join(cache, GW_REPLAY_CLIENTS, 0), 0);
+	join(cache, 6, 1);
+	part(cache, 6);
+	part(cache, 6);
+	uint64_t window = 0;
+	while (!window) /* a nanosecond */
+		window = join(cache, GW_REPLAY_CLIENTS, 0);
+	assert_int_equal(enter(cache, GW_REPLAY_CLIENTS, (struct gw_once){1, 1, window}, &entry), GW_OK);
+	gw_replay_leave(cache, entry);
+	assert_int_equal(enter(cache, 5, (struct gw_once){1, 1, 0}, &entry), GW_OK); /* remembered */
+	assert_null(entry);
+	gw_replay_cache_destroy(cache);
+}
+
+/* Who never made a numbered call gives its place to one who is there. */
+static void readers_make_room(void **state)
+{
+	(void)state;
+	struct gw_replay_cache *cache;
+	assert_int_equal(gw_replay_cache_create(1, &cache), GW_OK);
+	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
+		assert_int_not_equal(join(cache, i, 0), 0);
+		part(cache, i);
+	}
+	assert_int_not_equal(join(cache, GW_REPLAY_CLIENTS, 0), 0);
+	gw_replay_cache_destroy(cache);
+}
+
+static void calls_that_run_keep_their_window(void **state)
+{
+	(void)state;
+	struct gw_replay_cache *cache;
+	struct gw_replay_entry *running, *again;
+	assert_int_equal(gw_replay_cache_create(1, &cache), GW_OK);
+	uint64_t window = join(cache, 1, 1);
+	assert_int_equal(enter(cache, 1, (struct gw_once){1, 1, window}, &running), GW_OK);
+	part(cache, 1);
+	assert_int_equal(join(cache, 1, 1), window);
+	assert_int_equal(enter(cache, 1, (struct gw_once){1, 1, window}, &again), GW_AGAIN);
+	/* A number that shares its entry waits for it too. */
+	assert_int_equal(enter(cache, 1, (struct gw_once){1 + GW_WINDOW, 1 + GW_WINDOW, window}, &again), GW_AGAIN);
+	gw_replay_leave(cache, running);
+	assert_int_equal(apply(cache, 1, (struct gw_once){1 + GW_WINDOW, 1 + GW_WINDOW, window}, 4), GW_OK);
+	gw_replay_cache_destroy(cache);
+}
+
+static void long_answers_are_not_kept(void **state)
+{
+	(void)state;
+	struct gw_replay_cache *cache;
+	assert_int_equal(gw_replay_cache_create(1, &cache), GW_OK);
+	uint64_t window = join(cache, 1, 0);
+	assert_int_equal(apply(cache, 1, (struct gw_once){1, 1, window}, GW_REPLAY_REPLY_MAX), GW_OK);
+	assert_int_equal(apply(cache, 1, (struct gw_once){1, 1, window}, 0), GW_OK);
+	assert_int_equal(apply(cache, 1, (struct gw_once){2, 1, window}, GW_REPLAY_REPLY_MAX + 1), GW_OK);
+	assert_int_equal(apply(cache, 1, (struct gw_once){2, 1, window}, 0), GW_LIMIT);
+	/* All clients' together. */
+	uint32_t kept = 0;
+	for (uint32_t client = 2; client < 2 + 2 * GW_REPLAY_BYTES_MAX / GW_REPLAY_REPLY_MAX / GW_WINDOW; client++) {
+		window = join(cache, client, 0);
+		for (uint64_t s = 1; s <= GW_WINDOW; s++) {
+			struct gw_once once = {s, 1, window};
+			assert_int_equal(apply(cache, client, once, GW_REPLAY_REPLY_MAX), GW_OK);
+			kept += apply(cache, client, once, 0) == GW_OK;
+		}
+	}
+	assert_int_equal(kept, GW_REPLAY_BYTES_MAX / GW_REPLAY_REPLY_MAX - 1);
+	gw_replay_cache_destroy(cache);
+}
+
+static gw_status life_of_a_client(void *context)
+{
+	struct gw_replay_cache *cache;
+	(void)context;
+	gw_status status = gw_replay_cache_create(1, &cache);
+	if (status)
+		return status;
+	uint64_t window = join(cache, 1, 0);
+	status = window ? apply(cache, 1, (struct gw_once){1, 1, window}, 100) : gw_fail(GW_NO_MEMORY, "no place");
+	/* Applied once at most: a repeat is answered, or says that its answer is gone. */
+	gw_status again = status ? GW_OK : apply(cache, 1, (struct gw_once){1, 1, window}, 0);
+	assert_true(again == GW_OK || again == GW_LIMIT || again == GW_NO_MEMORY);
+	gw_replay_cache_destroy(cache);
+	return status;
+}
+
+static void shortages(void **state)
+{
+	(void)state;
+	assert_true(gw_fault_each(life_of_a_client, NULL) > 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_table_refuses_writers),
+		cmocka_unit_test(readers_make_room),
+		cmocka_unit_test(calls_that_run_keep_their_window),
+		cmocka_unit_test(long_answers_are_not_kept),
+		cmocka_unit_test(shortages),
+	};
+	return cmocka_run_group_tests_name("replay_cache", tests, NULL, NULL);
+}
