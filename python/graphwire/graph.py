@@ -122,6 +122,8 @@ class Graph:
         self.etypes = [text(graph.etypes[i].name) for i in range(graph.num_etypes)]
         self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
         self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
+        ways = sorted({self.transport(part) for part in range(self.num_parts)})
+        self._where = "standalone" if ways == ["memory"] else f"{self.num_parts} servers by {', '.join(ways)}"
         self._ends = [(int(graph.etypes[i].src), int(graph.etypes[i].dst)) for i in range(graph.num_etypes)]
 
     # --- Lifetime. ---
@@ -148,9 +150,8 @@ class Graph:
         return self._client
 
     def __repr__(self) -> str:
-        where = f"{len(self._options['servers'])} servers" if self._options["servers"] else "standalone"
         return (f"<graphwire.Graph {self.name}: {sum(self._node_counts)} nodes of {len(self.ntypes)} types, "
-                f"{sum(self._edge_counts)} edges of {len(self.etypes)} types, {where}>")
+                f"{sum(self._edge_counts)} edges of {len(self.etypes)} types, {self._where}>")
 
     # --- Types. ---
 
