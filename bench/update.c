@@ -1,11 +1,13 @@
 /* graphwire bench update: rows that change, against the same loops without what makes it safe.
  *
- *   reads     versioned rows, at random from memory, against a prefetching memcpy at the same stride, and at the bare
- * one hash      of one row: ns, against the hash alone push      gradients for random rows in memory, row-wise Adagrad,
- * against the arithmetic and a hash step      rows pulled and gradients pushed over TCP, as DGL-KE trains, against a
- * bare loop that does both checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes
+ *   reads       versioned rows, at random from memory, against a prefetching memcpy at the same stride, and at the bare
+ *               one
+ *   hash        of one row: ns, against the hash alone
+ *   push        gradients for random rows in memory, row-wise Adagrad, against the arithmetic and a hash
+ *   step        rows pulled and gradients pushed over TCP, as DGL-KE trains, against a bare loop that does both
+ *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes; and steps beside one
  *
- * Reads and pushes are checked before anything is measured.
+ * Reads and pushes are checked before anything is measured. The first three are update_memory.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,50 +18,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <graphwire/graphwire.h>
-
 #include "bench/bare_rows.h"
-#include "bench/bare_step.h"
-#include "bench/bench.h"
-#include "bench/own_servers.h"
 #include "bench/place.h"
+#include "bench/update.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "core/base/digest.h"
 #include "core/base/staging.h"
-#include "core/rows/store.h"
 
-#define UPDATE_AHEAD 12u /* rows prefetched, as the bare loop does */
-#define UPDATE_HOT   64u /* rows that stay in the cache, for the hash */
 #define UPDATE_LISTS 64u /* steps with numbers of their own */
 #define UPDATE_WRITE (4u << 20)
 
-struct update_arguments {
-	struct gw_bench bench;
-	uint64_t rows, row_bytes, batch, step_rows;
-	double seconds;
-	const char *folder; /* of the checkpoint */
-	struct gw_own_clients_options clients;
-	/* while it runs */
-	struct gw_row_store *store;
-	struct gw_arena *bare; /* the same payloads without trailers */
-	uint8_t *landing;
-	uint64_t *offsets, *numbers;
-	float *gradients, *bare_rows;
-	uint64_t next;
-	struct gw_row_push_scratch scratch;
-	struct gw_bench_series plain; /* reads at the stride without trailers */
-	struct gw_own_servers own;
-	struct gw_client *alone, *served;
-	const struct gw_tensor *tensor;
-	struct gw_bare_step *bare_step;
-	int64_t *ids;
-	uint32_t *bare_numbers;
-	double checkpoint_bytes, checkpoint_rate;
-	struct gw_client *writer; /* of checkpoints beside steps */
-};
-
-#define A struct update_arguments
+#define A struct gw_update
 static const struct gw_option table[] = {
 	{"rows", "N", "rows of the table (200k)", 0, GW_OPTION_NUMBER(A, rows, 1000, 1u << 30)},
 	{"row", "BYTES", "bytes of a row, a multiple of 16 (1600)", 0, GW_OPTION_NUMBER(A, row_bytes, 16, 64 << 10)},
@@ -70,276 +39,18 @@ static const struct gw_option table[] = {
 };
 #undef A
 
-static uint32_t update_columns(const struct update_arguments *a)
-{
-	return (uint32_t)(a->row_bytes / sizeof(float));
-}
-
-/* Processor time of this thread: what is measured in memory never sleeps, and other work on the machine counts less. */
-static uint64_t update_spent_ns(void)
-{
-	struct timespec spent;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-	return (uint64_t)spent.tv_sec * GW_NS_PER_SECOND + (uint64_t)spent.tv_nsec;
-}
-
-/* --- Reads. --- */
-
-static inline __attribute__((always_inline)) void update_prefetch(const uint8_t *row, uint64_t bytes)
-{
-	for (uint64_t at = 0; at < bytes && at < 2048; at += 64)
-		__builtin_prefetch(row + at);
-	__builtin_prefetch(row + bytes - 1);
-}
-
-/* GB of payload a second; format NULL: plain copies. */
-static gw_status update_read(struct update_arguments *a, const uint8_t *base, uint64_t stride,
-			     const struct gw_row_format *format, double *figure)
-{
-	uint64_t batches = 0, torn = 0, begun = update_spent_ns(), elapsed;
-	uint64_t touched = format ? stride : a->row_bytes;
-	do {
-		for (uint64_t i = 0; i < a->batch; i++)
-			a->offsets[i] = gw_bare_mix(a->next++) % a->rows * stride;
-		for (uint64_t i = 0; i < a->batch; i++) {
-			if (i + UPDATE_AHEAD < a->batch)
-				update_prefetch(base + a->offsets[i + UPDATE_AHEAD], touched);
-			if (format)
-				torn += !gw_row_copy(format, base + a->offsets[i], a->landing + i * a->row_bytes);
-			else
-				memcpy(a->landing + i * a->row_bytes, base + a->offsets[i], a->row_bytes);
-		}
-		batches++;
-		elapsed = update_spent_ns() - begun;
-	} while ((double)elapsed < a->seconds * 1e9);
-	*figure = (double)(batches * a->batch * a->row_bytes) / (double)elapsed;
-	return torn ? gw_fail(GW_DIGEST, "%llu torn rows, and nobody writes", (unsigned long long)torn) : GW_OK;
-}
-
-static gw_status measure_versioned(void *context, double *figure)
-{
-	struct update_arguments *a = context;
-	const struct gw_row_format *format = gw_row_store_format(a->store);
-	return update_read(a, gw_arena_base(gw_row_store_arena(a->store)), format->stride, format, figure);
-}
-
-static gw_status measure_immutable(void *context, double *figure)
-{
-	struct update_arguments *a = context;
-	double plain;
-	gw_status status = update_read(a, gw_arena_base(a->bare), a->row_bytes, NULL, &plain);
-	if (!status) {
-		gw_bench_series_add(&a->plain, plain);
-		status = update_read(a, gw_arena_base(gw_row_store_arena(a->store)),
-				     gw_row_store_format(a->store)->stride, NULL, figure);
-	}
-	return status;
-}
-
-/* Every versioned row is the plain one. */
-static gw_status update_check_reads(struct update_arguments *a)
-{
-	const struct gw_row_format *format = gw_row_store_format(a->store);
-	const uint8_t *base = gw_arena_base(gw_row_store_arena(a->store));
-	for (uint64_t row = 0; row < a->rows; row++) {
-		struct gw_row_trailer trailer;
-		if (!gw_row_copy_with_trailer(format, base + row * format->stride, a->landing, &trailer) ||
-		    !gw_row_verify(format, gw_row_store_seed(a->store), row, a->landing, &trailer) ||
-		    memcmp(a->landing, gw_arena_base(a->bare) + row * a->row_bytes, a->row_bytes) != 0)
-			return gw_fail(GW_DIGEST, "row %llu is wrong", (unsigned long long)row);
-	}
-	return GW_OK;
-}
-
-static gw_status run_reads(struct update_arguments *a)
-{
-	static struct gw_bench_series ceilings, values;
-	gw_status status = update_check_reads(a);
-	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_immutable, measure_versioned, a, &ceilings, &values);
-	if (status)
-		return status;
-	char title[96], note[160];
-	double plain = gw_bench_series_median(&a->plain);
-	snprintf(title, sizeof(title), "reads in memory, %llu B", (unsigned long long)a->row_bytes);
-	snprintf(note, sizeof(note), "a memcpy at the same stride of %u; at %llu: %.4g GB/s, ratio %.3f",
-		 gw_row_store_format(a->store)->stride, (unsigned long long)a->row_bytes, plain,
-		 gw_bench_series_median(&values) / plain);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "GB/s",
-		.values = &values,
-		.ceilings = &ceilings,
-		.verified = true,
-		.note = note,
-		.fields = {{"row_bytes", (double)a->row_bytes, NULL},
-			   {"plain_stride_gb_per_s", plain, NULL},
-			   {"plain_stride_ratio", gw_bench_series_median(&values) / plain, NULL}},
-	};
-	gw_bench_report(&a->bench, &result);
-	return GW_OK;
-}
-
-/* --- The hash. --- */
-
-static gw_status measure_verify(void *context, double *figure)
-{
-	const struct update_arguments *a = context;
-	const struct gw_row_format *format = gw_row_store_format(a->store);
-	const uint8_t *base = gw_arena_base(gw_row_store_arena(a->store));
-	uint64_t wrong = 0, hashed = 0, begun = update_spent_ns(), elapsed;
-	do {
-		for (uint64_t row = 0; row < UPDATE_HOT; row++) {
-			struct gw_row_trailer trailer;
-			const uint8_t *at = base + row * format->stride;
-			memcpy(&trailer, at + gw_row_trailer_at(format), sizeof(trailer));
-			wrong += !gw_row_verify(format, gw_row_store_seed(a->store), row, at, &trailer);
-		}
-		hashed += UPDATE_HOT;
-		elapsed = update_spent_ns() - begun;
-	} while ((double)elapsed < a->seconds * 1e9);
-	*figure = (double)elapsed / (double)hashed;
-	return wrong ? gw_fail(GW_DIGEST, "a row does not verify") : GW_OK;
-}
-
-static gw_status measure_hash(void *context, double *figure)
-{
-	const struct update_arguments *a = context;
-	const uint8_t *base = gw_arena_base(a->bare);
-	static volatile uint64_t kept; /* so that no hash is left out */
-	uint64_t hashed = 0, sum = 0, begun = update_spent_ns(), elapsed;
-	do {
-		for (uint64_t row = 0; row < UPDATE_HOT; row++)
-			sum += gw_digest(base + row * a->row_bytes, a->row_bytes);
-		hashed += UPDATE_HOT;
-		elapsed = update_spent_ns() - begun;
-	} while ((double)elapsed < a->seconds * 1e9);
-	kept = sum;
-	(void)kept;
-	*figure = (double)elapsed / (double)hashed;
-	return GW_OK;
-}
-
-static gw_status run_hash(struct update_arguments *a)
-{
-	static struct gw_bench_series ceilings, values;
-	gw_status status = gw_bench_alternate(&a->bench, measure_hash, measure_verify, a, &ceilings, &values);
-	if (status)
-		return status;
-	char title[96];
-	snprintf(title, sizeof(title), "verifying a row of %llu B", (unsigned long long)a->row_bytes);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "ns",
-		.values = &values,
-		.ceilings = &ceilings,
-		.lower_is_better = true,
-		.verified = true,
-		.note = "in the cache; the ceiling: libxxhash's XXH3 of the payload alone"};
-	gw_bench_report(&a->bench, &result);
-	return GW_OK;
-}
-
-/* --- Pushes in memory. --- */
-
-static const struct gw_optimizer update_optimizer = {
-	.kind = GW_ADAGRAD_ROWS, .combine = GW_COMBINE_EACH, .rate = 0.1f, .eps = 1e-10f};
-
-static gw_status measure_push(void *context, double *figure)
-{
-	struct update_arguments *a = context;
-	uint64_t pushed = 0, begun = update_spent_ns(), elapsed;
-	gw_status status = GW_OK;
-	do {
-		for (uint64_t i = 0; i < a->step_rows; i++)
-			a->numbers[i] = gw_bare_mix(a->next++) % a->rows;
-		status = gw_row_store_push(a->store, &update_optimizer, a->numbers, a->step_rows, a->gradients, NULL,
-					   &a->scratch);
-		pushed += a->step_rows;
-		elapsed = update_spent_ns() - begun;
-	} while (!status && (double)elapsed < a->seconds * 1e9);
-	*figure = (double)pushed * 1e3 / (double)elapsed;
-	return status;
-}
-
-static gw_status measure_arithmetic(void *context, double *figure)
-{
-	struct update_arguments *a = context;
-	uint32_t columns = update_columns(a), stride = columns + 4;
-	uint64_t pushed = 0, begun = update_spent_ns(), elapsed, hash;
-	do {
-		for (uint64_t i = 0; i < a->step_rows; i++)
-			a->numbers[i] = gw_bare_mix(a->next++) % a->rows;
-		for (uint64_t i = 0; i < a->step_rows; i++) {
-			float *row = a->bare_rows + a->numbers[i] * stride;
-			if (i + 1 < a->step_rows)
-				update_prefetch((const uint8_t *)(a->bare_rows + a->numbers[i + 1] * stride),
-						a->row_bytes);
-			gw_bare_update(row, row + columns, &hash, a->gradients + i * columns, columns);
-			memcpy(row + columns + 2, &hash, sizeof(hash));
-		}
-		pushed += a->step_rows;
-		elapsed = update_spent_ns() - begun;
-	} while ((double)elapsed < a->seconds * 1e9);
-	*figure = (double)pushed * 1e3 / (double)elapsed;
-	return GW_OK;
-}
-
-/* One row by the formula. */
-static gw_status update_check_push(struct update_arguments *a)
-{
-	uint32_t columns = update_columns(a);
-	uint64_t row = a->rows / 2;
-	float *seen = (float *)(void *)a->landing;
-	const float *before = (const float *)(const void *)(gw_arena_base(a->bare) + row * a->row_bytes);
-	double squares = 0;
-	for (uint32_t i = 0; i < columns; i++)
-		squares += (double)a->gradients[i] * (double)a->gradients[i] / columns;
-	gw_status status = gw_row_store_push(a->store, &update_optimizer, &row, 1, a->gradients, NULL, &a->scratch);
-	if (!status)
-		status = gw_row_store_read(a->store, &row, 1, seen);
-	for (uint32_t i = 0; i < columns && !status; i++) {
-		double wanted = (double)before[i] - 0.1 * (double)a->gradients[i] / (sqrt(squares) + 1e-10);
-		if (fabs((double)seen[i] - wanted) > 1e-5)
-			status = gw_fail(GW_DIGEST, "a push gives %g, not %g", (double)seen[i], wanted);
-	}
-	return status;
-}
-
-static gw_status run_push(struct update_arguments *a)
-{
-	static struct gw_bench_series ceilings, values;
-	gw_status status = update_check_push(a);
-	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_arithmetic, measure_push, a, &ceilings, &values);
-	if (status)
-		return status;
-	char title[96];
-	snprintf(title, sizeof(title), "pushes in memory, %llu x %llu B", (unsigned long long)a->step_rows,
-		 (unsigned long long)a->row_bytes);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "M rows/s",
-		.values = &values,
-		.ceilings = &ceilings,
-		.verified = true,
-		.note = "row-wise Adagrad; the ceiling: its arithmetic and a hash, in place, one thread, no locks"};
-	gw_bench_report(&a->bench, &result);
-	return GW_OK;
-}
-
 /* --- A step over TCP. --- */
 
 static gw_status measure_step(void *context, double *figure)
 {
-	struct update_arguments *a = context;
+	struct gw_update *a = context;
 	uint64_t steps = 0, begun = gw_now_ns(), elapsed;
 	gw_status status = GW_OK;
 	do {
 		const int64_t *ids = a->ids + a->next++ % UPDATE_LISTS * a->step_rows;
 		status = gw_gather(a->served, a->tensor, ids, a->step_rows, a->landing);
 		if (!status)
-			status = gw_push(a->served, a->tensor, ids, a->step_rows, a->gradients, &update_optimizer);
+			status = gw_push(a->served, a->tensor, ids, a->step_rows, a->gradients, &gw_update_optimizer);
 		steps++;
 		elapsed = gw_now_ns() - begun;
 	} while (!status && (double)elapsed < a->seconds * 1e9);
@@ -349,18 +60,18 @@ static gw_status measure_step(void *context, double *figure)
 
 static gw_status measure_bare_step(void *context, double *figure)
 {
-	struct update_arguments *a = context;
+	struct gw_update *a = context;
 	int error = gw_bare_step_run(a->bare_step, a->bare_numbers, UPDATE_LISTS, a->gradients, a->seconds, figure);
 	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
 }
 
-static gw_status update_make_tensor(struct update_arguments *a)
+static gw_status update_make_tensor(struct gw_update *a)
 {
 	struct gw_tensor_spec spec = {.name = "bench",
 				      .dtype = GW_FLOAT32,
 				      .placement = GW_PLACE_EVEN,
 				      .ndim = 2,
-				      .shape = {a->rows, update_columns(a)}};
+				      .shape = {a->rows, gw_update_columns(a)}};
 	gw_status status = gw_tensor_create(a->served, &spec, &a->tensor);
 	for (uint64_t i = 0; i < UPDATE_LISTS * a->step_rows; i++) {
 		a->bare_numbers[i] = (uint32_t)(gw_bare_mix(i) % a->rows);
@@ -370,17 +81,17 @@ static gw_status update_make_tensor(struct update_arguments *a)
 }
 
 /* A pull, a push, a pull: rows change as the formula says. */
-static gw_status update_check_step(struct update_arguments *a)
+static gw_status update_check_step(struct gw_update *a)
 {
 	int64_t id = 1;
 	const float *rows = (const float *)(const void *)a->landing;
 	double squares = 0;
-	for (uint32_t i = 0; i < update_columns(a); i++)
-		squares += (double)a->gradients[i] * (double)a->gradients[i] / update_columns(a);
-	gw_status status = gw_push(a->served, a->tensor, &id, 1, a->gradients, &update_optimizer);
+	for (uint32_t i = 0; i < gw_update_columns(a); i++)
+		squares += (double)a->gradients[i] * (double)a->gradients[i] / gw_update_columns(a);
+	gw_status status = gw_push(a->served, a->tensor, &id, 1, a->gradients, &gw_update_optimizer);
 	if (!status)
 		status = gw_gather(a->served, a->tensor, &id, 1, a->landing);
-	for (uint32_t i = 0; i < update_columns(a) && !status; i++) {
+	for (uint32_t i = 0; i < gw_update_columns(a) && !status; i++) {
 		double wanted = -0.1 * (double)a->gradients[i] / (sqrt(squares) + 1e-10);
 		if (fabs((double)rows[i] - wanted) > 1e-5)
 			status = gw_fail(GW_DIGEST, "a push gives %g, not %g", (double)rows[i], wanted);
@@ -388,10 +99,10 @@ static gw_status update_check_step(struct update_arguments *a)
 	return status;
 }
 
-static gw_status run_step(struct update_arguments *a)
+static gw_status run_step(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
-	int error = gw_bare_step_begin(a->rows, update_columns(a), (uint32_t)a->step_rows, &a->bare_step);
+	int error = gw_bare_step_begin(a->rows, gw_update_columns(a), (uint32_t)a->step_rows, &a->bare_step);
 	gw_status status = error ? gw_fail_errno(GW_IO, error, "the bare loop") : update_check_step(a);
 	if (!status)
 		status = gw_bench_alternate(&a->bench, measure_bare_step, measure_step, a, &ceilings, &values);
@@ -417,7 +128,7 @@ static gw_status run_step(struct update_arguments *a)
 
 static gw_status measure_checkpoint(void *context, double *figure)
 {
-	struct update_arguments *a = context;
+	struct gw_update *a = context;
 	const struct gw_checkpoint_options options = {.replace = true};
 	char *folder = gw_format("%s/graphwire-bench-checkpoint", a->folder);
 	uint64_t begun = gw_now_ns();
@@ -432,7 +143,7 @@ static gw_status measure_checkpoint(void *context, double *figure)
 /* As many bytes to one file, and synced. */
 static gw_status measure_write(void *context, double *figure)
 {
-	struct update_arguments *a = context;
+	struct gw_update *a = context;
 	char *path = gw_format("%s/graphwire-bench-write", a->folder);
 	if (!path)
 		return GW_NO_MEMORY;
@@ -456,7 +167,7 @@ static gw_status measure_write(void *context, double *figure)
 	return status;
 }
 
-static gw_status run_checkpoint(struct update_arguments *a)
+static gw_status run_checkpoint(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
 	a->checkpoint_bytes = (double)(a->rows * (a->row_bytes + sizeof(float)));
@@ -482,7 +193,7 @@ static gw_status run_checkpoint(struct update_arguments *a)
 
 /* Writes checkpoints one after another, slowly, until told to stop. */
 struct update_writer {
-	struct update_arguments *arguments;
+	struct gw_update *arguments;
 	struct gw_client *client;
 	uint64_t bytes_per_second;
 	atomic_bool stop;
@@ -509,7 +220,7 @@ static void *update_write_slowly(void *context)
 /* Steps while a checkpoint is written at a quarter of the rate that it has alone. */
 static gw_status measure_beside(void *context, double *figure)
 {
-	struct update_arguments *a = context;
+	struct gw_update *a = context;
 	struct update_writer writer = {
 		.arguments = a, .client = a->writer, .bytes_per_second = (uint64_t)(a->checkpoint_rate / 4)};
 	pthread_t thread;
@@ -523,7 +234,7 @@ static gw_status measure_beside(void *context, double *figure)
 	return status ? status : writer.status ? gw_fail_text(writer.status, writer.error) : GW_OK;
 }
 
-static gw_status update_open_writer(struct update_arguments *a)
+static gw_status update_open_writer(struct gw_update *a)
 {
 	struct gw_client_options options = a->clients.client;
 	options.servers = a->own.list;
@@ -531,7 +242,7 @@ static gw_status update_open_writer(struct update_arguments *a)
 	return gw_client_open(&options, &a->writer);
 }
 
-static gw_status run_beside(struct update_arguments *a)
+static gw_status run_beside(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
 	gw_status status = gw_bench_alternate(&a->bench, measure_step, measure_beside, a, &ceilings, &values);
@@ -552,10 +263,10 @@ static gw_status run_beside(struct update_arguments *a)
 
 /* --- All of it. --- */
 
-static gw_status update_make(struct update_arguments *a)
+static gw_status update_make(struct gw_update *a)
 {
 	uint64_t widest = a->batch > a->step_rows ? a->batch : a->step_rows;
-	uint32_t columns = update_columns(a);
+	uint32_t columns = gw_update_columns(a);
 	const struct gw_row_store_options options = {
 		.name = "bench-rows",
 		.dtype = GW_FLOAT32,
@@ -585,7 +296,7 @@ static gw_status update_make(struct update_arguments *a)
 	return status ? status : gw_row_store_read_range(a->store, 0, a->rows, gw_arena_base(a->bare));
 }
 
-static void update_free(struct update_arguments *a)
+static void update_free(struct gw_update *a)
 {
 	gw_row_push_scratch_free(&a->scratch);
 	gw_row_store_destroy(a->store);
@@ -599,7 +310,7 @@ static void update_free(struct update_arguments *a)
 	gw_free(a->bare_rows);
 }
 
-static gw_status update_run(struct update_arguments *a)
+static gw_status update_run(struct gw_update *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
 	/* Servers are processes of their own: started before this one takes its memory. */
@@ -611,11 +322,11 @@ static gw_status update_run(struct update_arguments *a)
 	if (!status)
 		status = update_make(a);
 	if (!status)
-		status = run_reads(a);
+		status = gw_update_reads(a);
 	if (!status)
-		status = run_hash(a);
+		status = gw_update_hash(a);
 	if (!status)
-		status = run_push(a);
+		status = gw_update_push(a);
 	if (!status)
 		status = update_make_tensor(a);
 	if (!status)
@@ -642,23 +353,23 @@ int gw_bench_update(int argc, char **argv)
 	static const struct gw_options options = {
 		.table = table,
 		.common = gw_bench_options,
-		.common_offset = offsetof(struct update_arguments, bench),
+		.common_offset = offsetof(struct gw_update, bench),
 		.doc = "Measures rows that change: reads, hashes, pushes, steps of training over TCP and checkpoints, "
 		       "each "
 		       "beside the same loop without what makes it safe.\vExamples:\n  graphwire bench update\n"
 		       "  graphwire bench update --row 400 --folder /data --json -"};
-	static struct update_arguments a;
-	a = (struct update_arguments){.bench = {.name = "update"},
-				      .rows = 200000,
-				      .row_bytes = 1600,
-				      .batch = 10000,
-				      .step_rows = 3000,
-				      .seconds = 0.5,
-				      .clients = {.client = {.transport = "tcp", .threads = 1, .job = "bench-update"},
-						  .scale = 10,
-						  .features = 1,
-						  .server_threads = 1,
-						  .server_pin = "core"}};
+	static struct gw_update a;
+	a = (struct gw_update){.bench = {.name = "update"},
+			       .rows = 200000,
+			       .row_bytes = 1600,
+			       .batch = 10000,
+			       .step_rows = 3000,
+			       .seconds = 0.5,
+			       .clients = {.client = {.transport = "tcp", .threads = 1, .job = "bench-update"},
+					   .scale = 10,
+					   .features = 1,
+					   .server_threads = 1,
+					   .server_pin = "core"}};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = update_run(&a);
 	if (status)

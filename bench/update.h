@@ -1,0 +1,50 @@
+/* What the parts of graphwire bench update share. */
+#ifndef GW_BENCH_UPDATE_H
+#define GW_BENCH_UPDATE_H
+
+#include <graphwire/graphwire.h>
+
+#include "bench/bare_step.h"
+#include "bench/bench.h"
+#include "bench/own_servers.h"
+#include "core/rows/store.h"
+
+struct gw_update {
+	struct gw_bench bench;
+	uint64_t rows, row_bytes, batch, step_rows;
+	double seconds;
+	const char *folder; /* of the checkpoint */
+	struct gw_own_clients_options clients;
+	/* while it runs */
+	struct gw_row_store *store;
+	struct gw_arena *bare; /* the same payloads without trailers */
+	uint8_t *landing;
+	uint64_t *offsets, *numbers;
+	float *gradients, *bare_rows;
+	uint64_t next;
+	struct gw_row_push_scratch scratch;
+	struct gw_bench_series plain; /* reads at the stride without trailers */
+	struct gw_own_servers own;
+	struct gw_client *alone, *served;
+	const struct gw_tensor *tensor;
+	struct gw_bare_step *bare_step;
+	int64_t *ids;
+	uint32_t *bare_numbers;
+	double checkpoint_bytes, checkpoint_rate;
+	struct gw_client *writer; /* of checkpoints beside steps */
+};
+
+static inline uint32_t gw_update_columns(const struct gw_update *a)
+{
+	return (uint32_t)(a->row_bytes / sizeof(float));
+}
+
+/* The training that is measured: row-wise Adagrad. */
+extern const struct gw_optimizer gw_update_optimizer;
+
+/* bench/update_memory.c: each checks, measures and reports one thing. */
+gw_status gw_update_reads(struct gw_update *a);
+gw_status gw_update_hash(struct gw_update *a);
+gw_status gw_update_push(struct gw_update *a);
+
+#endif
