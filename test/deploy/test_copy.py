@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -97,8 +98,10 @@ class Copying(OnHosts):
             process = self.bed.desk.start(*self.words(*more))
             self.assertTrue(wait_for(lambda listener=listener: listener.exists()))  # type: ignore[misc]
             self.bed.cut(host)
+            self.addCleanup(self.bed.mend, host)
             for pid in self.bed.desk.processes():
-                os.kill(pid, 9)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, 9)
             process.communicate(timeout=20)
             self.bed.mend(host)
             self.assertTrue(wait_for(lambda: not self.bed.left(sessions=False)), self.bed.left())

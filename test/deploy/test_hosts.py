@@ -259,7 +259,7 @@ class Failures(OnHosts):
         for which in (0, 1):
             process = self.begun()
             host = self.bed.hosts[2]
-            os.kill(sorted(host.find("graphwire", "agent"))[which], 9)
+            os.kill(sorted(host.find("graphwire agent"))[which], 9)
             self.ends(process, 1, host.address)
 
     def test_the_launcher_dies(self) -> None:
@@ -286,6 +286,8 @@ class Failures(OnHosts):
             self.ends(process, 1, f"{host.address}.*(silent|lost)", 9, sessions=False)
         finally:
             self.bed.mend(host)
+        # sshd's session there ends when TCP tries again.
+        self.assertTrue(wait_for(lambda: not self.bed.left(), 60), self.bed.left())
 
     def test_a_short_cut_is_a_pause(self) -> None:
         flag = "w/go"

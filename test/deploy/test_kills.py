@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import time
 import unittest
 
@@ -55,12 +56,7 @@ class Kills(OnHosts):
                 process.stdout.readline()
         else:
             time.sleep(chance.random() * 1.5)  # chance, not a wait for something
-        victims = [(pid, text) for pid, text in self.victims() if is_of_job(text)]
-        pid, text = chance.choice(victims or [(process.pid, "all of it")])
-        try:
-            os.kill(pid, 9)
-        except ProcessLookupError:
-            os.kill(process.pid, 9)
+        text = self.strike(process, chance)
         began = time.monotonic()
         try:
             process.communicate(timeout=30)
@@ -69,6 +65,21 @@ class Kills(OnHosts):
         took = time.monotonic() - began
         self.assertLess(took, END_S + 5 * (os.getloadavg()[0] > 8), text)
         return took
+
+    def strike(self, process: subprocess.Popen, chance: random.Random) -> str:
+        """Kills a process of the job, one that is still there; what it was."""
+        while process.poll() is None:
+            victims = [(pid, text) for pid, text in self.victims() if is_of_job(text)]
+            if not victims:
+                time.sleep(0.01)  # the launcher is not there yet
+                continue
+            pid, text = chance.choice(victims)
+            try:
+                os.kill(pid, 9)
+                return text
+            except ProcessLookupError:
+                continue
+        return "nothing: it had ended"
 
     def finish(self, text: str) -> None:
         """Nothing is left, neither on the hosts nor on the desk."""
