@@ -79,7 +79,7 @@ static void ask(struct gw_endpoint *endpoint, struct gw_buffer *buffers, struct 
 	gw_tcp_request(endpoint, 1, 0, "abc", 3, GW_NO_DEADLINE, NULL);
 	gw_tcp_gather(endpoint, &sets[3], region, &buffers[3], &large, 4, true);
 	gw_tcp_gather(endpoint, &sets[4], region, &buffers[4], &direct, 9, true);
-	gw_tcp_request(endpoint, 1, 7, NULL, 0, GW_NO_DEADLINE, NULL);
+	gw_tcp_request(endpoint, 1, &(struct gw_once){.sequence = 7, .oldest = 7}, NULL, 0, GW_NO_DEADLINE, NULL);
 	gw_tcp_readv(endpoint, &sets[5], region, &buffers[5], apart, 2, true);
 	gw_tcp_gather(endpoint, &sets[6], &endpoint->peer.regions[1], &buffers[6], &versioned, 16, true);
 	gw_tcp_region_open(endpoint, GW_REGIONS_MAX + 3, 5, NULL);

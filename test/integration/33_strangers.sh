@@ -84,12 +84,12 @@ def header(size, kind, tag=0, op=0):
     return struct.pack("<IBBHQ", size, kind, 0, op, tag)
 def enter():
     s = socket.create_connection(("127.0.0.1", port))
-    s.sendall(header(64, 1) + struct.pack("<QII32s16s", 0x3157472d54504157, version, 0, b"n", b"u"))
+    s.sendall(header(72, 1) + struct.pack("<QII32s16sQ", 0x3157472d54504157, version, 0, b"n", b"u", 0))
     assert frame(s)[0] == 2
     s.sendall(header(32, 3) + bytes(32))
     kind, body = frame(s)
     assert kind == 4, body
-    return s, struct.unpack("<QII", body[56:72])
+    return s, struct.unpack("<QII", body[64:80])
 def read(s, region, tag):
     length = min(region[0], 400000)
     s.sendall(header(36, 5, tag) + struct.pack("<IIIIQBBHII", region[1], region[2], 1, length, 0, 0, 4, 0, 0, 0))
