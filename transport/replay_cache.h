@@ -20,7 +20,7 @@
 #define GW_REPLAY_REPLY_MAX  (64u << 10)                 /* bytes of an answer that are kept */
 #define GW_REPLAY_BYTES_MAX  (64ull << 20)               /* of all answers */
 #define GW_REPLAY_BUDGET_NS  (300 * 1000000000ull)       /* of a client that tells none */
-#define GW_REPLAY_BUDGET_MAX (24 * 3600 * 1000000000ull) /* more is not believed */
+#define GW_REPLAY_BUDGET_MAX (24ull * 3600 * 1000000000) /* more is not believed */
 #define GW_OP_GOODBYE        0xff01u                     /* the client ends: nothing of it will be repeated */
 
 struct gw_replay_cache;
