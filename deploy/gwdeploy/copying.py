@@ -42,7 +42,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         description="Copy each part of a graph to its host, with the list of hosts and the scripts.",
         epilog="Example: copy_files.py --ip_config ip_config.txt --workspace ~/sage --rel_data_path data --part_config "
         "parts/g.json --script_folder ~/code. Leaves WORKSPACE/{ip_config.txt, code/, data/} on each host. "
-        "Run it again after it was cut off. Exit status: 0 all is there and verified, 1 not (a line for each host), 2 wrong usage.",
+        "Run it again after it was cut off. Exit status: 0 all is there and verified, 1 not (a line for each host), "
+        "2 wrong usage.",
     )
     group = parser.add_argument_group("as DGL's copy_files.py")
     group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")
@@ -191,7 +192,8 @@ class Target:
             await self._place_config()
         return (
             f"{self.host}: part {part}: {len(graph.parts[part])} files, {graph.sizes[part]} bytes there; "
-            f"{self.sent_files} files, {self.sent_bytes} bytes sent by {'rsync' if self.by_rsync else 'tar'}; {verified}{told}"
+            f"{self.sent_files} files, {self.sent_bytes} bytes sent by {'rsync' if self.by_rsync else 'tar'}; "
+            f"{verified}{told}"
         )
 
     async def _send_program(self) -> str:

@@ -55,8 +55,8 @@ def _find() -> str:
     ]
     if len(found) != 1:
         raise UsageError(
-            f"--with_program: {len(found)} bundles in {top}/build/release: cmake --build build/release --target bundle, "
-            "or --with_program=FILE"
+            f"--with_program: {len(found)} bundles in {top}/build/release: "
+            "cmake --build build/release --target bundle, or --with_program=FILE"
         )
     return found[0]
 

@@ -1,4 +1,4 @@
-"""Jobs inside an allocation of Slurm's: slurmctld on the desk, a slurmd on each host, munge on all (Debian's slurm-wlm)."""
+"""Jobs inside an allocation of Slurm's: slurmctld on the desk, a slurmd on each host, munge on all (slurm-wlm)."""
 
 from __future__ import annotations
 
