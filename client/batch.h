@@ -87,6 +87,9 @@ gw_status gw_seed_types_check(const struct gw_client *client, struct gw_seed_typ
 /* Copies a spec into a batch; checks it. What spec.edges points to stays the caller's. */
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types);
 
+/* The last step of the job, once the blocks are there: the fetches, and then its end (client/batch_fetch.c). */
+void gw_batch_fetch(struct gw_batch *batch);
+
 /* The job of a batch: submit it to the batch's engine. */
 struct gw_job *gw_batch_job(struct gw_batch *batch);
 

@@ -1,5 +1,5 @@
-/* Buffers: arenas, registered with every engine's transports from gw_buffer_alloc to gw_buffer_free, so that a gather
- * into one registers nothing.
+/* Buffers: arenas, told to every engine's transports from gw_buffer_alloc to gw_buffer_free, so that a gather into one
+ * registers nothing: over RDMA the first read that lands there does (transport/verbs/mr_cache.c), once.
  *
  *   alloc, free ─▶ a job in each engine, one after another ─▶ the engine's list, by address ◀─ a gather looks it up
  *

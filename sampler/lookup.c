@@ -62,7 +62,7 @@ gw_status gw_lookup_begin(struct gw_lookup *lookup, const struct gw_adjacency *l
 
 bool gw_lookup_next(struct gw_lookup *lookup, uint64_t *budget, uint64_t *position)
 {
-	while (lookup->at<lookup->end && * budget> 0) {
+	while (*budget > 0 && lookup->at < lookup->end) {
 		uint64_t at = lookup->at++;
 		--*budget;
 		if (source_at(lookup, at) == lookup->src) {

@@ -1,4 +1,4 @@
-/* The completion queues of a poller.
+/* The completion queues of a poller: made, resized, armed. They are polled in cq_poller.c.
  *
  *   a queue pair enters ─▶ room in one that is there, else ─▶ the newest is made larger, else ─▶ another one is made
  *

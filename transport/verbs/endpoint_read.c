@@ -4,9 +4,9 @@
  *        ─▶ as a queue pair has room: pieces ─▶ work requests, lists of up to VERBS_POST_MAX ─▶ in flight ─▶ frame ends
  *
  * A piece is contiguous at both sides: ranges that follow each other at both are one, long ones are cut at the slices
- * of the region, which have keys of their own, and at VERBS_READ_BYTES, or less (window.c). Pieces that follow each
- * other at the server alone share a work request, one scatter element each. A destination that is not registered is
- * read by way of the queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
+ * of the region, which have keys of their own, and at VERBS_READ_BYTES, or less (port_window.c). Pieces that follow
+ * each other at the server alone share a work request, one scatter element each. A destination that is not registered
+ * is read by way of the queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
  *
  * No room is a normal event: what was taken so far is told. A range that does not fit region or destination fails the
  * set before anything of the call is posted. A set that has failed completes when what is in flight for it is over.

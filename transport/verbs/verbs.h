@@ -5,10 +5,10 @@
  *      library.c           the host's libibverbs and librdmacm, opened at run time
  *      async.c             what devices say about themselves: failed queue pairs, completion queues, ports, devices
  *      mr_cache.c          memory regions (MRs) of the buffers that reads land in: a cache
- *      poller.c            a poll group's part of one device: its queue pairs, and which completion is whose
+ *      cq_poller.c         a poll group's part of one device: takes completions, and knows whose they are
  *      cq.c                the completion queues of a poller: made, resized, armed
  *      domain.c            a thread's own doorbells: thread domain, parent domains
- *      window.c            bytes in flight toward a port of a device, shared by the process
+ *      port_window.c       bytes in flight toward a port of a device, shared by the process
  *      qp.c                a queue pair: ring of work in flight, window, silence
  *      stream.c            messages over a queue pair: chunks, credits
  *      handshake.c         what client and server tell each other before there is a queue pair (pure)
@@ -19,7 +19,7 @@
  *      endpoint_request.c  client: requests and their replies
  *      listener.c          server: listens, hands out tokens, takes connection requests
  *      region_mrs.c        server: its rails (devices), and the MRs of its regions on them
- *      client.c            server: one client: accepts its queue pairs, answers its requests
+ *      server_client.c     server: one client: accepts its queue pairs, answers its requests
  *
  * Everything that belongs to a poll group is one thread's; devices and cached MRs are the process's, behind one lock
  * that no read takes.
@@ -64,7 +64,7 @@ struct verbs_poller;
 struct verbs_qp;
 struct verbs_frame;
 
-/* --- window.c: what comes in by one port of a device --- */
+/* --- port_window.c: what comes in by one port of a device --- */
 
 /* One port of a device, for all groups of the process. */
 struct verbs_port {
@@ -216,7 +216,7 @@ struct ibv_pd *gw_verbs_domain_get(struct verbs_poller *poller, struct ibv_pd *b
 void gw_verbs_domain_put(struct verbs_poller *poller, struct verbs_domain *domain); /* NULL is allowed */
 void gw_verbs_domains_end(struct verbs_poller *poller);
 
-/* --- poller.c --- */
+/* --- cq_poller.c --- */
 struct verbs_poller {
 	struct verbs_loop *loop;
 	struct verbs_device *device;
@@ -476,7 +476,7 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns);
 void gw_verbs_endpoints_end(struct verbs_loop *loop);
 
-/* --- listener.c, client.c --- */
+/* --- listener.c, server_client.c --- */
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			  struct gw_service *service, struct gw_listener **out);
 void gw_verbs_listener_stop(struct gw_listener *base, bool close);

@@ -1,4 +1,5 @@
-/* Reading the edges of every set: text through tables, NumPy by widening. Ids stay as the input has them. */
+/* Reading the edges of every set: text through tables (table_read.c takes the lines), NumPy by widening. Ids stay as
+ * the input has them. */
 #include <string.h>
 
 #include "core/base/memory.h"

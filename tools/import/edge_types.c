@@ -1,4 +1,5 @@
-/* Edge sets to the builder's edge types: both directions, times, weights, relations with their names, split masks. */
+/* Edge sets, as read_edges.c filled them, to the builder's edge types: both directions, times, weights, relations with
+ * their names, split masks. */
 #include <string.h>
 
 #include "tools/import/import.h"
