@@ -1,4 +1,4 @@
-/* A poll group's part of one device: a channel, completion queues (cq.c), and whose their completions are. A
+/* A poll group's part of one device: a channel, completion queues (cq_create.c), and whose their completions are. A
  * completion names its queue pair by slot and generation, so that one that comes late, after its queue pair has gone,
  * is nobody's.
  */

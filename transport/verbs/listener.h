@@ -89,7 +89,7 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener);
 gw_status gw_verbs_rails_register(struct verbs_listener *listener);
 void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
 
-/* --- server_client.c --- */
+/* --- accepted_client.c --- */
 /* A client asks for a token; its earlier one, and what came of it, ends. */
 gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const struct gw_call *call,
 				 const struct handshake_question *question, struct verbs_client **out);

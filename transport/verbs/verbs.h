@@ -6,7 +6,7 @@
  *      async.c             what devices say about themselves: failed queue pairs, completion queues, ports, devices
  *      mr_cache.c          memory regions (MRs) of the buffers that reads land in: a cache
  *      cq_poller.c         a poll group's part of one device: takes completions, and knows whose they are
- *      cq.c                the completion queues of a poller: made, resized, armed
+ *      cq_create.c         the completion queues of a poller: made, resized, armed
  *      domain.c            a thread's own doorbells: thread domain, parent domains
  *      port_window.c       bytes in flight toward a port of a device, shared by the process
  *      qp.c                a queue pair: ring of work in flight, window, silence
@@ -19,7 +19,7 @@
  *      endpoint_request.c  client: requests and their replies
  *      listener.c          server: listens, hands out tokens, takes connection requests
  *      region_mrs.c        server: its rails (devices), and the MRs of its regions on them
- *      server_client.c     server: one client: accepts its queue pairs, answers its requests
+ *      accepted_client.c   server: one client: accepts its queue pairs, answers its requests
  *
  * Everything that belongs to a poll group is one thread's; devices and cached MRs are the process's, behind one lock
  * that no read takes.
@@ -182,7 +182,7 @@ struct verbs_cm_handler {
 	void (*event)(struct verbs_cm_handler *self, const struct rdma_cm_event *event);
 };
 
-/* --- cq.c --- */
+/* --- cq_create.c --- */
 
 /* A completion queue. Its queue pairs can never have more completions waiting than it has entries. */
 struct verbs_cq {
@@ -476,7 +476,7 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 void gw_verbs_endpoints_tick(struct verbs_loop *loop, uint64_t now_ns);
 void gw_verbs_endpoints_end(struct verbs_loop *loop);
 
-/* --- listener.c, server_client.c --- */
+/* --- listener.c, accepted_client.c --- */
 gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			  struct gw_service *service, struct gw_listener **out);
 void gw_verbs_listener_stop(struct gw_listener *base, bool close);
