@@ -14,7 +14,7 @@ import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Lease, window
-from graphwire._native import ffi, lib
+from graphwire._native import lib
 
 if TYPE_CHECKING:
     from graphwire.graph import Graph
@@ -25,7 +25,32 @@ Change = Callable[[Any], Any]  # of one tensor
 
 
 def _each(value: dict, change: Change) -> dict:
-    return {key: _each(item, change) if isinstance(item, dict) else change(item) for key, item in value.items()}
+    return {key: _of(item, change) for key, item in value.items()}
+
+
+def _of(value: Any, change: Change) -> Any:
+    """The same of a tensor, of the tensors in dictionaries, or of nothing."""
+    if isinstance(value, dict):
+        return _each(value, change)
+    return None if value is None else change(value)
+
+
+def _leaves(value: Any) -> Iterator[Array]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif value is not None:
+        yield value
+
+
+def _one_of_each(rows: dict[str, dict[str, Array]], what: str, argument: str) -> dict[str, Array]:
+    """{type: rows}, where each type has at most one feature."""
+    found = {kind: some for kind, some in rows.items() if some}
+    if any(len(some) != 1 for some in found.values()):
+        raise ValueError(f"the batch has several {what} of a type: use batch.{argument}[type][name]")
+    if not found:
+        raise ValueError(f"the batch has no {what}: the loader's argument is {argument}=")
+    return {kind: next(iter(some.values())) for kind, some in found.items()}
 
 
 class Edges:
@@ -133,6 +158,8 @@ class Batch:
     blocks: outermost hop first.
     features: {node type: {feature: [n, …]}}: rows of nodes; labels: {feature: [seeds, …]}: rows of the seeds.
 
+    Of seeds of several node types, seeds and seed_rows are {node type: …}, labels {node type: {feature: …}}.
+
     Of an EdgeLoader seeds are ids of edges, labels theirs, seed_rows None, and there are besides
     src_rows, dst_rows: [seeds] int64: the ends of each, rows of the edge type's node types;
     negative_rows: [seeds, negatives] int64: rows of the type whose end was redrawn; true_edges: how many of them are
@@ -141,8 +168,8 @@ class Batch:
     The arrays lie in the library's memory, which goes back when the last of them is gone: a batch needs no release.
     """
 
-    def __init__(self, seeds: Array, seed_rows: Array, nodes: dict[str, Array], blocks: list[Block],
-                 features: dict[str, dict[str, Array]], labels: dict[str, Array]):
+    def __init__(self, seeds: Any, seed_rows: Any, nodes: dict[str, Array], blocks: list[Block],
+                 features: dict[str, dict[str, Array]], labels: dict[str, Any]):
         self.epoch = self.step = 0
         self.seeds, self.seed_rows, self.nodes, self.blocks = seeds, seed_rows, nodes, blocks
         self.features, self.labels = features, labels
@@ -157,20 +184,22 @@ class Batch:
         return sum(block.num_edges for block in self.blocks)
 
     @property
+    def num_seeds(self) -> int:
+        """Seeds of all types."""
+        return sum(len(ids) for ids in _leaves(self.seeds))
+
+    @property
     def x(self) -> Any:
         """The features, where each node type has at most one: a tensor where there is one node type, else
         {node type: tensor}."""
-        found = {ntype: rows for ntype, rows in self.features.items() if rows}
-        if any(len(rows) != 1 for rows in found.values()):
-            raise ValueError("the batch has several features of a type: use batch.features[type][name]")
-        if not found:
-            raise ValueError("the batch has no features: the loader's argument is features=")
-        only = {ntype: next(iter(rows.values())) for ntype, rows in found.items()}
+        only = _one_of_each(self.features, "features", "features")
         return next(iter(only.values())) if len(self.nodes) == 1 else only
 
     @property
-    def y(self) -> Array:
-        """The labels, where the loader was given one name."""
+    def y(self) -> Any:
+        """The labels, where the loader was given one name; of seeds of several types {node type: labels}."""
+        if isinstance(self.seeds, dict):
+            return _one_of_each(self.labels, "labels", "labels")
         if len(self.labels) != 1:
             raise ValueError(f"the batch has {len(self.labels)} labels; the loader's argument is labels=")
         return next(iter(self.labels.values()))
@@ -183,13 +212,11 @@ class Batch:
         return int(lib.gw_minibatch_digest(self._lease.minibatch))
 
     def _changed(self, change: Change) -> Batch:
-        rows = None if self.seed_rows is None else change(self.seed_rows)
-        changed = Batch(change(self.seeds), rows, _each(self.nodes, change),
+        changed = Batch(_of(self.seeds, change), _of(self.seed_rows, change), _each(self.nodes, change),
                         [block._changed(change) for block in self.blocks], _each(self.features, change),
                         _each(self.labels, change))
-        if self.src_rows is not None:
-            changed.src_rows, changed.dst_rows = change(self.src_rows), change(self.dst_rows)
-            changed.negative_rows, changed.true_edges = change(self.negative_rows), self.true_edges
+        changed.src_rows, changed.dst_rows = _of(self.src_rows, change), _of(self.dst_rows, change)
+        changed.negative_rows, changed.true_edges = _of(self.negative_rows, change), self.true_edges
         changed.epoch, changed.step = self.epoch, self.step
         return changed
 
@@ -202,12 +229,9 @@ class Batch:
         return self._changed(lambda tensor: tensor.pin_memory())
 
     def _tensors(self) -> Iterator[Array]:
-        yield self.seeds
-        yield from (rows for rows in (self.seed_rows, self.src_rows, self.dst_rows, self.negative_rows)
-                    if rows is not None)
-        yield from (*self.nodes.values(), *self.labels.values())
-        for rows in self.features.values():
-            yield from rows.values()
+        for part in (self.seeds, self.seed_rows, self.src_rows, self.dst_rows, self.negative_rows, self.nodes,
+                     self.labels, self.features):
+            yield from _leaves(part)
         for block in self.blocks:
             for edges in block.edges.values():
                 yield from (edges.indptr, edges.indices, edges.edge_ids, *edges.data.values())
@@ -219,7 +243,7 @@ class Batch:
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{len(ids)} {ntype}" for ntype, ids in self.nodes.items())
-        return f"<graphwire.Batch: {len(self.seeds)} seeds, {nodes}, {self.num_edges} edges, {len(self.blocks)} hops>"
+        return f"<graphwire.Batch: {self.num_seeds} seeds, {nodes}, {self.num_edges} edges, {len(self.blocks)} hops>"
 
 
 def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
@@ -250,19 +274,37 @@ def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any)
     return _arrays.public(window(lease, pointer, shape, np.uint32).astype(np.int64), torch)
 
 
+def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
+    """Seeds and their rows; of several node types, by type."""
+    mini, torch = lease.minibatch, graph._torch
+    count = int(mini.seed_count)
+    seeds = _arrays.public(window(lease, mini.seeds, (count,), np.int64), torch)
+    if spec.edges is not None:
+        return seeds, None
+    rows = _row_numbers(lease, mini.seed_rows, (count,), torch)
+    if not spec.several:
+        return seeds, rows
+    found: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
+    begin = 0
+    for i in range(mini.seed_list_count):
+        ntype, part = graph.ntypes[mini.seed_lists[i].type], slice(begin, begin + int(mini.seed_lists[i].count))
+        found[0][ntype], found[1][ntype] = seeds[part], rows[part]
+        begin = part.stop
+    return found
+
+
 def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     """The arrays over a gw_minibatch."""
     mini, torch = lease.minibatch, graph._torch
-    seeds = int(mini.seed_count)
     nodes = {ntype: _arrays.public(window(lease, mini.nodes[i], (int(mini.node_counts[i]),), np.int64), torch)
              for i, ntype in enumerate(graph.ntypes)}
-    of_edges = mini.edges != ffi.NULL
-    batch = Batch(_arrays.public(window(lease, mini.seeds, (seeds,), np.int64), torch),
-                  None if of_edges else _row_numbers(lease, mini.seed_rows, (seeds,), torch), nodes,
-                  _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
+    batch = Batch(*_seeds(graph, lease, spec), nodes, _blocks(graph, lease, spec),
+                  {ntype: {} for ntype in graph.ntypes}, {})
+    if spec.several:
+        batch.labels = {ntype: {} for ntype in batch.seeds}
     batch._lease = lease
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
-    if of_edges:
+    if spec.edges is not None:
         edges, count = mini.edges[0], int(mini.edges.count)
         batch.src_rows = _row_numbers(lease, edges.src_rows, (count,), torch)
         batch.dst_rows = _row_numbers(lease, edges.dst_rows, (count,), torch)
@@ -274,7 +316,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
         if at == lib.GW_AT_INPUTS:
             batch.features[kind][name] = found
         elif at == lib.GW_AT_SEEDS:
-            batch.labels[name] = found
+            (batch.labels[kind] if spec.several else batch.labels)[name] = found
         else:
             begin = 0
             for block in reversed(batch.blocks):  # rows come in the order of sampling

@@ -22,6 +22,7 @@ from graphwire.graph import Etype, Graph
 
 Fanout = Union[int, Mapping[Etype, int]]
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
+Seeds = Union[Ids, Mapping[str, Union[Ids, None]], None]  # ids; of several node types {node type: ids}
 _EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
 
@@ -34,7 +35,7 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
         return [(kinds[number(kind)], name) for kind, names in given.items()
                 for name in ([names] if isinstance(names, str) else names)]
     if len(kinds) != 1:
-        raise ValueError(f"{what}: the graph has several types: give {{type: names}} of {', '.join(kinds)}")
+        raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
     return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
 
 
@@ -70,25 +71,48 @@ class EdgeSeeds:
         self.pointer.exclude = what
 
 
+class NodeSeeds:
+    """Seeds that are nodes: NodeLoader tells. `lists` has them as gw_seeds where they are of several types.
+
+    one: of one mini-batch, which may have none, and where None is no short word for all nodes of a type.
+    """
+
+    def __init__(self, graph: Graph, seeds: Seeds, ntype: str | None, one: bool = False):
+        self.several = isinstance(seeds, Mapping)
+        if self.several and ntype is not None:
+            raise ValueError("ntype is told by the seeds, which are {node type: ids}")
+        given = seeds if isinstance(seeds, Mapping) else {ntype: seeds}
+        self.ntypes = [graph.ntype_number(kind) for kind in given]
+        self.ids = [None if ids is None and not one else
+                    _arrays.ids_array(slice(None) if ids is None else ids, graph._node_counts[number])
+                    for number, ids in zip(self.ntypes, given.values())]
+        if not self.ntypes or (not one and all(ids is not None and not len(ids) for ids in self.ids)):
+            raise ValueError("there are no seeds")
+        # To C, NULL is every node of a type; an empty array's own pointer would be one.
+        self._kept = [ids if ids is None or len(ids) else np.zeros(1, np.int64) for ids in self.ids]
+        self.lists = ffi.new("struct gw_seeds[]", [
+            {"type": number, "count": 0 if ids is None else len(ids),
+             "ids": ffi.NULL if kept is None else _arrays.pointer(kept, "int64_t *")}
+            for number, ids, kept in zip(self.ntypes, self.ids, self._kept)])
+
+
 class Spec:
     """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
 
-    def __init__(self, graph: Graph, fanouts: Sequence[Fanout], *, ntype: str | None, features: Names,
-                 labels: str | Sequence[str] | None, edge_features: Names, replace: bool, index_dtype: str,
-                 edges: EdgeSeeds | None = None):
+    def __init__(self, graph: Graph, fanouts: Sequence[Fanout], *, nodes: NodeSeeds | None, features: Names,
+                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, edges: EdgeSeeds | None = None):
         if index_dtype not in ("int32", "int64"):
             raise ValueError(f"index_dtype is int32 or int64, not {index_dtype!r}")
         if not fanouts:
             raise ValueError("fanouts: one number for each hop, from the seeds outwards; -1: all neighbours")
         self.wide = index_dtype == "int64"
         self.edges = edges  # what its pointers point to
-        self.ntype = graph.ntype_number(ntype) if edges is None else 0
+        self.several = nodes is not None and nodes.several
         self._client = graph._opened()  # the tensors are its
         self._counts = ffi.new("int32_t[]", [count for hop in fanouts for count in self._hop(graph, hop)])
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
             graph, features, graph.ntypes, "features", graph.ntype_number)]
-        kind = graph.ntypes[self.ntype] if edges is None else graph.etypes[edges.etype]
-        named += [(kind, name, lib.GW_AT_SEEDS) for name in ([labels] if isinstance(labels, str) else labels or ())]
+        named += self._labels(graph, labels, nodes, edges)
         named += [(kind, name, lib.GW_AT_EDGES) for kind, name in _names(
             graph, edge_features, graph.etypes, "edge_features", graph.etype_number)]
         self.fetches = []
@@ -99,9 +123,26 @@ class Spec:
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
         self.pointer = ffi.new("struct gw_sample_spec *", {
-            "ntype": self.ntype, "hops": len(fanouts), "fanouts": self._counts, "replace": replace,
-            "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
+            "ntype": nodes.ntypes[0] if nodes is not None else 0, "hops": len(fanouts), "fanouts": self._counts,
+            "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "edges": ffi.NULL if edges is None else edges.pointer})
+
+    @staticmethod
+    def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
+                edges: EdgeSeeds | None) -> list[tuple[str, str, Any]]:
+        """Features of the seeds, whose types are the only ones that have any."""
+        if nodes is not None:
+            kinds = [graph.ntypes[one] for one in nodes.ntypes]
+        else:
+            kinds = [] if edges is None else [graph.etypes[edges.etype]]
+
+        def place(kind: Any) -> int:
+            name = graph.ntypes[graph.ntype_number(kind)] if edges is None else graph.etypes[graph.etype_number(kind)]
+            if name not in kinds:
+                raise ValueError(f"labels: {name} has no seeds; there are seeds of {', '.join(kinds)}")
+            return kinds.index(name)
+
+        return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
 
     @staticmethod
     def _hop(graph: Graph, hop: Fanout) -> list[int]:
@@ -137,7 +178,7 @@ class _Stream:
 class Loader:
     """What NodeLoader and EdgeLoader share: epochs, states, the end."""
 
-    def __init__(self, graph: Graph, spec: Spec, seeds: np.ndarray | None, *, batch_size: int = 1000,
+    def __init__(self, graph: Graph, spec: Spec, seeds: np.ndarray | NodeSeeds | None, *, batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
                  last: str | None = None, depth: int = 4, device: Any = None):
         self.world, self.rank = _arrays.world_of(world, rank)
@@ -149,9 +190,9 @@ class Loader:
         self._options = ffi.new("struct gw_loader_options *", {
             "spec": spec.pointer[0], "batch_size": self.batch_size, "shuffle": shuffle, "seed": seed,
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]), "depth": depth})
-        if seeds is not None:
-            if not len(seeds):
-                raise ValueError("there are no seeds")
+        if isinstance(seeds, NodeSeeds):
+            self._options.lists, self._options.list_count = seeds.lists, len(seeds.ntypes)
+        elif seeds is not None:
             self._options.ids, self._options.id_count = _arrays.pointer(seeds, "int64_t *"), len(seeds)
         self._within = False  # an epoch has begun and not ended
         self._stream: _Stream | None = self._opened({"epoch": 0, "step": 0, "plan": 0})
@@ -232,11 +273,12 @@ class Loader:
 class NodeLoader(Loader):
     """Mini-batches around seed nodes.
 
-    seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`.
+    seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`. Of several node
+        types {node type: ids, or None}: a batch has of each type what falls to it.
     fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}.
     ntype: of the seeds; may be left out where there is one.
-    features: names of features to fetch for every node of a batch, or {node type: names}; labels: for the seeds;
-        edge_features: {edge type: names}, for every edge.
+    features: names of features to fetch for every node of a batch, or {node type: names}; labels: the same for the
+        seeds; edge_features: {edge type: names}, for every edge.
     batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
     world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, else one.
     last: the last step of an epoch: "wrap" (filled from the start of the order: equal steps for all ranks), "drop", or
@@ -251,13 +293,13 @@ class NodeLoader(Loader):
     that are too few for one step.
     """
 
-    def __init__(self, graph: Graph, seeds: Ids | None = None, fanouts: Sequence[Fanout] = (10, 10), *,
-                 ntype: str | None = None, features: Names = None, labels: str | Sequence[str] | None = None,
-                 edge_features: Names = None, replace: bool = False, index_dtype: str = "int64", **options: Any):
-        spec = Spec(graph, fanouts, ntype=ntype, features=features, labels=labels, edge_features=edge_features,
+    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,
+                 ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
+                 replace: bool = False, index_dtype: str = "int64", **options: Any):
+        nodes = NodeSeeds(graph, seeds, ntype)
+        spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, index_dtype=index_dtype)
-        ids = None if seeds is None else _arrays.ids_array(seeds, graph._node_counts[spec.ntype])
-        super().__init__(graph, spec, ids, **options)
+        super().__init__(graph, spec, nodes if nodes.several else nodes.ids[0], **options)
 
 
 class EdgeLoader(Loader):
@@ -282,9 +324,11 @@ class EdgeLoader(Loader):
                  index_dtype: str = "int64", **options: Any):
         edges = EdgeSeeds(graph, etype, negatives, negative_end, negative_ids, no_true_edges, exclude, reverse_etype,
                           reverse_ids)
-        spec = Spec(graph, fanouts, ntype=None, features=features, labels=labels, edge_features=edge_features,
+        spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, index_dtype=index_dtype, edges=edges)
         ids = None if seeds is None else _arrays.ids_array(seeds, graph._edge_counts[edges.etype])
+        if ids is not None and not len(ids):
+            raise ValueError("there are no seeds")
         super().__init__(graph, spec, ids, **options)
 
 
@@ -314,22 +358,28 @@ def _moved(batches: Iterator[Batch], device: Any) -> Iterator[Batch]:
         yield ready
 
 
-def sample(graph: Graph, seeds: Ids, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,
-           ntype: str | None = None, features: Names = None, labels: str | Sequence[str] | None = None,
-           edge_features: Names = None, replace: bool = False, index_dtype: str = "int64") -> Batch:
+def sample(graph: Graph, seeds: Seeds, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,
+           ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
+           replace: bool = False, index_dtype: str = "int64") -> Batch:
     """One mini-batch around `seeds`; the arguments are NodeLoader's. (seed, stream, seeds) decide what is drawn."""
     client = graph._opened()
-    spec = Spec(graph, fanouts, ntype=ntype, features=features, labels=labels, edge_features=edge_features,
+    nodes = NodeSeeds(graph, seeds, ntype, one=True)
+    spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                 replace=replace, index_dtype=index_dtype)
-    array = _arrays.ids_array(seeds, graph._node_counts[spec.ntype])
     out = ffi.new("struct gw_minibatch **")
+
+    def start(ticket: Any) -> int:
+        if nodes.several:
+            return lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, stream, nodes.lists, len(nodes.ids),
+                                             out, ticket)
+        return lib.gw_sample_start(client.pointer, spec.pointer, seed, stream, nodes.lists[0].ids,
+                                   nodes.lists[0].count, out, ticket)
+
     lease = None
     try:
-        finish(lambda ticket: lib.gw_sample_start(client.pointer, spec.pointer, seed, stream,
-                                                  _arrays.ids_pointer(array), len(array), out, ticket))
+        finish(start)
         lease = Lease(out[0], client)
     finally:
         if lease is None:
             lib.gw_minibatch_release(out[0])
     return make_batch(graph, lease, spec)
-

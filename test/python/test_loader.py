@@ -194,3 +194,64 @@ def test_threads_share_a_graph(rmat):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.fixture(scope="module")
+def several(graph):
+    """Seeds of both node types: authors without 3 to 8, papers of a mask."""
+    return {"author": [i for i in range(100) if not 3 <= i < 9], "paper": graph.feature("train_mask", "paper")[:]}
+
+
+def test_seeds_of_several_types(graph, several):
+    loader = graphwire.NodeLoader(graph, several, [4, 3], features={"paper": "feat", "author": "age"},
+                                  labels={"paper": ["year", "label"], "author": "age"}, batch_size=50, shuffle=True)
+    arrays, seen = arrays_of_hetero(), {"author": [], "paper": []}
+    for batch in loader:
+        assert batch.num_seeds == sum(len(ids) for ids in batch.seeds.values()) <= 50
+        for ntype, ids in batch.seeds.items():
+            assert torch.equal(batch.nodes[ntype][batch.seed_rows[ntype]], ids)
+            assert batch.blocks[-1].num_dst[ntype] == len(ids)
+            seen[ntype] += ids.tolist()
+        assert np.array_equal(batch.labels["paper"]["year"].numpy(), arrays["year"][batch.seeds["paper"]])
+        assert np.array_equal(batch.labels["author"]["age"].numpy(), arrays["age"][batch.seeds["author"]])
+        assert np.array_equal(batch.x["author"].numpy(), arrays["age"][batch.nodes["author"].numpy()])
+    assert len(loader) == -(-194 // 50)
+    assert sorted(seen["author"]) == several["author"]
+    assert sorted(seen["paper"]) == torch.nonzero(several["paper"]).flatten().tolist()
+
+
+def test_several_types_over_servers_and_in_ranks(graph, hetero2, several):
+    def digests(where, rank=0, world=1):
+        loader = graphwire.NodeLoader(where, several, [4, 3], features={"paper": "feat"}, labels={"author": "age"},
+                                      batch_size=20, shuffle=True, seed=3, world=world, rank=rank)
+        return [batch.digest() for batch in loader]
+
+    with graphwire.open(hetero2.folder) as alone, graphwire.open(servers=hetero2.addresses, transport="tcp") as served:
+        assert digests(alone) == digests(served)
+        assert digests(alone, 0, 2)[0] == digests(alone)[0] and digests(alone, 1, 2)[0] == digests(alone)[1]
+
+
+def test_all_or_none_of_a_type(graph):
+    loader = graphwire.NodeLoader(graph, {"author": None, "paper": []}, [2], batch_size=30)
+    batches = list(loader)
+    assert torch.cat([batch.seeds["author"] for batch in batches]).tolist() == list(range(100))
+    assert all(len(batch.seeds["paper"]) == 0 for batch in batches)
+    moved = batches[0].to("cpu")
+    assert torch.equal(moved.seed_rows["author"], batches[0].seed_rows["author"])
+    one = graphwire.sample(graph, {"paper": [7, 3, 7], "author": [1]}, [-1], labels={"paper": "label"})
+    assert one.seeds["paper"].tolist() == [7, 3, 7] and one.seed_rows["paper"].tolist() == [0, 1, 0]
+    assert np.array_equal(one.y["paper"].numpy(), arrays_of_hetero()["label"][[7, 3, 7]])
+
+
+@pytest.mark.parametrize("arguments, options, text", [
+    ({"author": [100]}, {}, "100"),
+    ({"author": [1], "nix": [1]}, {}, "nix"),
+    ({"author": [1], "paper": [1]}, {"labels": "label"}, "several types"),
+    ({"author": [1]}, {"labels": {"paper": "label"}}, "paper has no seeds"),
+    ({"author": [1]}, {"ntype": "author"}, "told by the seeds"),
+    ({"author": [], "paper": []}, {}, "no seeds"),
+    ({}, {}, "no seeds"),
+])
+def test_several_types_that_do_not_fit(graph, arguments, options, text):
+    with pytest.raises((graphwire.GraphwireError, ValueError), match=text):
+        graphwire.NodeLoader(graph, arguments, [2], **options)
