@@ -143,9 +143,10 @@ static struct replay_window *window_make(struct gw_replay_cache *cache, const ui
 
 uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid[16], uint64_t budget_ns)
 {
-	uint64_t now = gw_now_ns(), number = 0;
+	uint64_t number = 0;
 	budget_ns = budget_ns ? budget_ns : GW_REPLAY_BUDGET_NS;
 	pthread_mutex_lock(&cache->lock);
+	uint64_t now = gw_now_ns(); /* not before: whom we waited for may have written a later left_ns */
 	struct replay_window **at = window_find(cache, client_uuid);
 	if (*at && window_is_over(*at, now))
 		window_end(cache, at);

@@ -1,5 +1,6 @@
 /* The memory of numbered calls at its limits: places for clients, bytes of answers, allocations that fail. What a call
  * does over connections is test/conformance/test_transport_once.c's. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,6 +123,46 @@ static void calls_that_run_keep_their_window(void **state)
 	gw_replay_cache_destroy(cache);
 }
 
+/* Threads of a server: one connection of the client ends while the next one comes. */
+#define COMINGS 4
+#define TURNS   50000
+
+struct comings {
+	struct gw_replay_cache *cache;
+	uint64_t window;
+	uint32_t others; /* joins that gave another window */
+};
+
+static void *come_and_go(void *argument)
+{
+	struct comings *comings = argument;
+	for (uint32_t i = 0; i < TURNS && !comings->others; i++) {
+		comings->others += join(comings->cache, 1, 0) != comings->window;
+		part(comings->cache, 1);
+	}
+	return NULL;
+}
+
+static void who_goes_while_it_comes_is_not_forgotten(void **state)
+{
+	(void)state;
+	struct gw_replay_cache *cache;
+	struct comings comings[COMINGS];
+	pthread_t threads[COMINGS];
+	assert_int_equal(gw_replay_cache_create(1, &cache), GW_OK);
+	uint64_t window = join(cache, 1, 0);
+	part(cache, 1);
+	for (int i = 0; i < COMINGS; i++) {
+		comings[i] = (struct comings){.cache = cache, .window = window};
+		assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &comings[i]), 0);
+	}
+	for (int i = 0; i < COMINGS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < COMINGS; i++)
+		assert_int_equal(comings[i].others, 0);
+	gw_replay_cache_destroy(cache);
+}
+
 static void long_answers_are_not_kept(void **state)
 {
 	(void)state;
@@ -174,6 +215,7 @@ int main(void)
 		cmocka_unit_test(a_full_table_refuses_writers),
 		cmocka_unit_test(readers_make_room),
 		cmocka_unit_test(calls_that_run_keep_their_window),
+		cmocka_unit_test(who_goes_while_it_comes_is_not_forgotten),
 		cmocka_unit_test(long_answers_are_not_kept),
 		cmocka_unit_test(shortages),
 	};
