@@ -174,7 +174,7 @@ class Asked:
     async def logs(self) -> list[str]:
         """The last lines of each log of a job."""
         await self.set_up()
-        job = shlex.quote(self.options.job) if self.options.job else '"$(ls -1 logs 2>/dev/null | tail -n 1)"'
+        job = shlex.quote(self.options.job) if self.options.job else '"$(LC_ALL=C ls -1 logs 2>/dev/null | tail -n 1)"'
         script = f'j={job}; for f in "logs/$j"/*.log; do [ -e "$f" ] || continue; echo "==> $f"; '
         script += f'tail -n {self.options.lines} "$f"; echo; done'
         return await self.run("logs", ["sh", "-c", script])

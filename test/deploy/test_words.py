@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 import unittest
+from unittest import mock
 
 from gwdeploy import command, environment, ip_config, process, reach
 from gwdeploy.errors import DeployError, UsageError
+from gwdeploy.job import new_job
 from gwdeploy.kept import find_kept
 from gwdeploy.options import parse_launch
 
@@ -53,6 +57,26 @@ class IpConfig(unittest.TestCase):
         self.assertEqual(len(ip_config.parse("127.0.0.1 1\n127.0.0.1 2", one_machine=True)), 2)
         with self.assertRaisesRegex(UsageError, "already"):
             ip_config.parse("127.0.0.1 1\n127.0.0.1 1", one_machine=True)
+
+
+class Names(unittest.TestCase):
+    """Of jobs: `cluster.py logs` takes the last one."""
+
+    def test_they_sort_as_jobs_began(self) -> None:
+        second = 10**9
+        for later in (1000, second // 2, second, 3600 * second):
+            with mock.patch("time.time_ns", side_effect=(7 * second, 7 * second + later)):
+                with mock.patch("secrets.token_hex", side_effect=("ffffff", "000000")):
+                    first, last = new_job(), new_job()
+            self.assertLess(first, last, later)
+
+    def test_the_hour_that_comes_twice(self) -> None:
+        before, after = 1792889940, 1792890060  # around the end of summer time, 2026-10-25 01:00 UTC
+        with mock.patch.dict(os.environ, {"TZ": "CET-1CEST,M3.5.0,M10.5.0/3"}):
+            self.addCleanup(time.tzset)
+            time.tzset()
+            with mock.patch("time.time_ns", side_effect=(before * 10**9, after * 10**9)):
+                self.assertLess(new_job(), new_job())
 
 
 class Options(unittest.TestCase):
