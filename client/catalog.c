@@ -19,6 +19,8 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 		const struct gw_array_meta *array = gw_meta_array(catalog.meta, catalog.part, catalog.arrays[i].key);
 		uint64_t bytes = gw_array_meta_bytes(array), offset = catalog.arrays[i].offset;
 		uint32_t region = catalog.arrays[i].region;
+		if (catalog.arrays[i].changes)
+			continue;
 		if (region >= endpoint->peer.region_count || offset > endpoint->peer.regions[region].bytes ||
 		    bytes > endpoint->peer.regions[region].bytes - offset) {
 			status = gw_fail(GW_PROTOCOL, "its catalog places \"%s\" outside of its regions",

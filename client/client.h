@@ -70,6 +70,7 @@ struct gw_rows {
 struct gw_client_tensor {
 	struct gw_tensor tensor; /* first: what callers hold */
 	char *name;
+	const struct gw_array_meta *changes; /* a feature that is served as a tensor; NULL: it is not */
 	struct gw_rows rows;
 };
 

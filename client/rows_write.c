@@ -343,9 +343,11 @@ static gw_status write_check(struct gw_client *client, const struct gw_tensor *t
 	if (status != GW_OK)
 		return status;
 	if (!tensor->writable)
-		return gw_fail(GW_INVALID,
-			       "\"%s\" is a feature, which cannot be written: create a tensor that begins as its copy",
-			       tensor->name);
+		return gw_fail(
+			GW_INVALID,
+			"\"%s\" is a feature, which cannot be written: create a tensor that begins as its copy, or "
+			"start the servers with --mutable %s",
+			tensor->name, tensor->name);
 	if (n > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
 	return GW_OK;

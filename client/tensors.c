@@ -9,6 +9,7 @@
 
 #include "client/tensor_handles.h"
 #include "core/base/alloc.h"
+#include "tensors/features.h"
 
 static const struct gw_remote *server_of(const struct gw_client *client, uint32_t part)
 {
@@ -32,6 +33,10 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 			return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", p,
 				       key);
 		}
+		if (array->changes) {
+			gw_free(places);
+			return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", p, key);
+		}
 		const struct gw_array_meta *described = gw_meta_array(client->meta, p, key);
 		places[p] = (struct gw_place){.region = array->region,
 					      .element_bytes = gw_dtype_bytes(described->dtype),
@@ -39,43 +44,6 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	}
 	*out = places;
 	return GW_OK;
-}
-
-/* Arrays that carry the graph's structure, or that rows of a fixed length cannot be read from. */
-static bool is_structure(const char *name)
-{
-	static const char *const exact[] = {"indptr", "out_indptr", "indices"};
-	static const char *const endings[] = {".alias", ".offsets", ".bytes"};
-	for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
-		if (strcmp(name, exact[i]) == 0)
-			return true;
-	}
-	size_t length = strlen(name);
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		size_t ending = strlen(endings[i]);
-		if (length >= ending && strcmp(name + length - ending, endings[i]) == 0)
-			return true;
-	}
-	return strchr(name, '/') != NULL;
-}
-
-/* Splits "node/<type>/<name>" or "edge/<folder>/<name>"; false for what is no tensor. */
-static bool tensors_parse_key(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
-			      const char **name)
-{
-	const char *first = strchr(key, '/'), *second = first ? strchr(first + 1, '/') : NULL;
-	if (!second || is_structure(second + 1))
-		return false;
-	size_t length = (size_t)(second - first - 1);
-	*of_edges = strncmp(key, "edge/", 5) == 0;
-	*name = second + 1;
-	uint32_t types = *of_edges ? meta->num_etypes : meta->num_ntypes;
-	for (*type = 0; *type < types; (*type)++) {
-		const char *folder = *of_edges ? meta->etypes[*type].folder : meta->ntypes[*type].name;
-		if (strlen(folder) == length && memcmp(folder, first + 1, length) == 0)
-			return true;
-	}
-	return false;
 }
 
 /* Whether all parts store a key with the same element type and row shape. */
@@ -91,15 +59,32 @@ static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_a
 	return GW_OK;
 }
 
+/* Whether all servers serve it as rows that change, or none. */
+static gw_status check_changes_alike(const struct gw_client *client, const char *key)
+{
+	bool first = gw_catalog_find(&server_of(client, 0)->catalog, key)->changes;
+	for (uint32_t p = 1; p < client->meta->num_parts; p++) {
+		const struct gw_catalog_array *array = gw_catalog_find(&server_of(client, p)->catalog, key);
+		if (array && array->changes != first)
+			return gw_fail(GW_INVALID,
+				       "part %u serves \"%s\" as rows that change, and part %u does not: start all "
+				       "servers with the same --mutable",
+				       first ? 0 : p, key, first ? p : 0);
+	}
+	return GW_OK;
+}
+
 static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array)
 {
 	const struct gw_graph_meta *meta = client->meta;
 	bool of_edges;
 	uint32_t type;
 	const char *name;
-	if (array->ndim == 0 || !tensors_parse_key(meta, array->key, &of_edges, &type, &name))
+	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
 		return GW_OK;
 	gw_status status = check_alike(meta, array);
+	if (status == GW_OK)
+		status = check_changes_alike(client, array->key);
 	if (status != GW_OK)
 		return status;
 
@@ -108,7 +93,10 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	if (!tensor->name)
 		return GW_NO_MEMORY;
 	client->tensor_count++;
-	status = gw_places_find(client, array->key, &tensor->rows.places);
+	bool changes = gw_catalog_find(&server_of(client, 0)->catalog, array->key)->changes;
+	tensor->changes = changes ? array : NULL;
+	if (!changes)
+		status = gw_places_find(client, array->key, &tensor->rows.places);
 	if (status != GW_OK)
 		return status;
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
@@ -121,6 +109,7 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 					    .dtype = array->dtype,
 					    .ndim = array->ndim,
 					    .row_bytes = row_bytes,
+					    .writable = changes,
 					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES};
 	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
 	tensor->tensor.shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
@@ -190,49 +179,16 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 		return gw_fail(GW_INVALID,
 			       "the tensor does not belong to this client: gw_node_tensor, gw_edge_tensor and "
 			       "gw_tensor_open find them");
+	if (feature && ((const struct gw_client_tensor *)tensor)->changes)
+		return gw_fail(GW_INVALID,
+			       "\"%s\" is served as rows that change: gw_node_tensor and gw_edge_tensor open them",
+			       tensor->name);
 	if (!feature && atomic_load(&((const struct gw_tensor_handle *)tensor)->deleted))
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" is gone: it was deleted", tensor->name);
 	if (tensor->row_bytes > GW_ROW_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "\"%s\" has rows of %llu bytes: at most %u can be fetched", tensor->name,
 			       (unsigned long long)tensor->row_bytes, GW_ROW_BYTES_MAX);
 	return GW_OK;
-}
-
-static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t type, const char *name,
-			     const struct gw_tensor **out)
-{
-	*out = NULL;
-	const struct gw_graph_meta *meta = client->meta;
-	uint32_t types = of_edges ? meta->num_etypes : meta->num_ntypes;
-	if (type >= types)
-		return gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
-	char names[512] = "";
-	size_t used = 0;
-	for (uint32_t i = 0; i < client->tensor_count; i++) {
-		const struct gw_tensor *tensor = &client->tensors[i].tensor;
-		if (tensor->of_edges != of_edges || tensor->type != type)
-			continue;
-		if (strcmp(tensor->name, name) == 0) {
-			*out = tensor;
-			return GW_OK;
-		}
-		if (used < sizeof(names))
-			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
-						 tensor->name);
-	}
-	const char *type_name = of_edges ? client->etypes[type].name : client->ntypes[type].name;
-	return gw_fail(GW_NOT_FOUND, "%s has no feature \"%.64s\"; there is: %s", type_name, name,
-		       used ? names : "none at all");
-}
-
-gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name, const struct gw_tensor **out)
-{
-	return find_tensor(client, false, ntype, name, out);
-}
-
-gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name, const struct gw_tensor **out)
-{
-	return find_tensor(client, true, etype, name, out);
 }
 
 const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number)

@@ -1,5 +1,5 @@
-/* The catalog's JSON: {"part": 0, "graph": "<the text of the graph's JSON>", "arrays": [[key, region, offset], ...]}.
- */
+/* The catalog's JSON: {"part": 0, "graph": "<the text of the graph's JSON>", "arrays": [[key, region, offset], ...]};
+ * region -1: it is served as rows that change, which are tensors. */
 #include "protocol/catalog.h"
 
 #include <jansson.h>
@@ -18,7 +18,8 @@ static json_t *catalog_places(const struct gw_part *part, uint32_t region)
 	json_t *arrays = json_array();
 	const struct gw_array *array;
 	for (uint32_t i = 0; arrays && (array = gw_part_array_at(part, i)); i++) {
-		json_t *entry = json_pack("[s, I, I]", array->meta->key, (json_int_t)region, (json_int_t)array->offset);
+		json_int_t where = array->apart ? -1 : (json_int_t)region;
+		json_t *entry = json_pack("[s, I, I]", array->meta->key, where, (json_int_t)array->offset);
 		if (!entry || json_array_append_new(arrays, entry) != 0) {
 			json_decref(arrays);
 			return NULL;
@@ -64,14 +65,15 @@ static gw_status parse_arrays(json_t *arrays, struct gw_catalog *out)
 	for (size_t i = 0; i < json_array_size(arrays); i++) {
 		const char *key;
 		json_int_t region, offset;
-		if (json_unpack(json_array_get(arrays, i), "[s, I, I]", &key, &region, &offset) != 0 || region < 0 ||
+		if (json_unpack(json_array_get(arrays, i), "[s, I, I]", &key, &region, &offset) != 0 || region < -1 ||
 		    region > UINT32_MAX || offset < 0)
 			return gw_fail(GW_PROTOCOL, "catalog: arrays[%zu] is not [key, region, offset]", i);
 		struct gw_catalog_array *array = &out->arrays[i];
 		array->key = gw_strdup(key);
 		if (!array->key)
 			return GW_NO_MEMORY;
-		array->region = (uint32_t)region;
+		array->changes = region < 0;
+		array->region = array->changes ? 0 : (uint32_t)region;
 		array->offset = (uint64_t)offset;
 		out->count++;
 	}
@@ -138,7 +140,8 @@ bool gw_catalog_same_places(const struct gw_catalog *a, const struct gw_catalog 
 		return false;
 	for (uint32_t i = 0; i < a->count; i++) {
 		const struct gw_catalog_array *x = &a->arrays[i], *y = &b->arrays[i];
-		if (strcmp(x->key, y->key) != 0 || x->region != y->region || x->offset != y->offset)
+		if (strcmp(x->key, y->key) != 0 || x->changes != y->changes || x->region != y->region ||
+		    x->offset != y->offset)
 			return false;
 	}
 	return true;

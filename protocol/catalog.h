@@ -9,6 +9,7 @@
 /* Where an array of the served part lies. */
 struct gw_catalog_array {
 	char *key;
+	bool changes; /* it is in no region: it is served as rows that change (serve --mutable) */
 	uint32_t region;
 	uint64_t offset; /* bytes from the region's start */
 };

@@ -79,6 +79,15 @@ static gw_status take_tensor_lease(void *input, char *text)
 	return status;
 }
 
+static gw_status take_mutable(void *input, char *text)
+{
+	struct gw_server_options *server = &((struct server_arguments *)input)->server;
+	if (server->mutable_count == GW_SERVER_MUTABLE_MAX)
+		return gw_fail(GW_LIMIT, "more than %d features", GW_SERVER_MUTABLE_MAX);
+	server->mutable_features[server->mutable_count++] = text;
+	return GW_OK;
+}
+
 static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */
 static const char *const huge[] = {"try", "require", "off", NULL};
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
@@ -120,6 +129,10 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, server.tensor_memory, 1, INT64_MAX)},
 	{"tensor-lease", "SECONDS", "how long a job's tensors stay when none of its clients is heard (300)", 0,
 	 GW_OPTION_CALL(take_tensor_lease)},
+	{"mutable", "NAME",
+	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; may be "
+	 "given several times, and alike to all servers",
+	 0, GW_OPTION_CALL(take_mutable)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,
 	 GW_OPTION_NUMBER(A, server.drain_ms, 0, 3600000)},
 	{0},

@@ -19,6 +19,7 @@
 #include "core/base/parallel.h"
 #include "protocol/catalog.h"
 #include "server/server.h"
+#include "tensors/features.h"
 
 #define POLL_NS         (100 * GW_NS_PER_MS)
 #define DRAIN_STEP_NS   (2 * GW_NS_PER_MS)
@@ -123,9 +124,57 @@ static gw_status leave_key(struct gw_server *server)
 	return status;
 }
 
+/* --- Features that change. --- */
+
+static bool is_mutable(const void *context, const char *key)
+{
+	const struct gw_server_options *options = context;
+	uint32_t i = 0;
+	while (i < options->mutable_count && !gw_feature_is_meant(key, options->mutable_features[i]))
+		i++;
+	return i < options->mutable_count;
+}
+
+/* Before the part is loaded: each name that was given means features, and they can change. */
+static gw_status check_mutable(const struct gw_server *server)
+{
+	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
+	struct gw_tensor_plan plan;
+	for (uint32_t i = 0; i < server->options.mutable_count; i++) {
+		const char *word = server->options.mutable_features[i];
+		bool found = false;
+		for (uint32_t a = 0; a < part->count; a++) {
+			if (!gw_feature_is_meant(part->arrays[a].key, word))
+				continue;
+			gw_status status = gw_feature_plan(server->meta, &part->arrays[a], &plan);
+			if (status != GW_OK)
+				return gw_context(status, "--mutable %.80s", word);
+			found = true;
+		}
+		if (!found)
+			return gw_fail(GW_NOT_FOUND,
+				       "--mutable %.80s: %s has no such feature (graphwire inspect lists them)", word,
+				       server->options.part_config);
+	}
+	return GW_OK;
+}
+
+static gw_status load_mutable(struct gw_server *server)
+{
+	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
+	gw_status status = GW_OK;
+	for (uint32_t a = 0; a < part->count && status == GW_OK; a++) {
+		if (is_mutable(&server->options, part->arrays[a].key))
+			status = gw_feature_load(server->tensors, &part->arrays[a]);
+	}
+	return status;
+}
+
 static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
+		.set_apart = is_mutable,
+		.apart_context = &server->options,
 		.arena = {.name = "graphwire-part",
 			  .huge = server->options.huge,
 			  .numa = server->options.numa,
@@ -170,6 +219,8 @@ static gw_status server_publish(struct gw_server *server)
 					   gw_arena_fd(arena));
 	if (status == GW_OK)
 		status = open_tensors(server);
+	if (status == GW_OK)
+		status = load_mutable(server);
 	if (status == GW_OK)
 		status = gw_server_answer(server);
 	if (status == GW_OK)
@@ -291,7 +342,9 @@ static gw_status start_steps(struct gw_server *server)
 			       server->options.part_config, server->options.part, server->meta->num_parts);
 	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
-	status = open_groups(server);
+	status = check_mutable(server);
+	if (status == GW_OK)
+		status = open_groups(server);
 	if (status == GW_OK)
 		status = reserve_port(server);
 	if (status == GW_OK)

@@ -13,6 +13,7 @@
 #include "transport/transport.h"
 
 #define GW_SERVER_THREADS_MAX 256
+#define GW_SERVER_MUTABLE_MAX 64
 
 struct gw_server_options {
 	const char *part_config; /* the graph's JSON or folder */
@@ -29,10 +30,13 @@ struct gw_server_options {
 	/* Besides TCP: NULL or "auto": RDMA, unless it is a loopback address, and mapped memory, where they can be;
 	 * "verbs", "shm": this must be, and nothing else; "tcp": none. */
 	const char *transport;
-	uint32_t connections;     /* of clients at once; 0: 1,024 */
-	uint32_t unproven;        /* sockets at once that have not proved the key; 0: 256 */
-	uint32_t drain_ms;        /* how long open work may go on after the first signal */
-	uint64_t tensor_memory;   /* bytes that tensors may take; 0: as many as there are */
+	uint32_t connections;   /* of clients at once; 0: 1,024 */
+	uint32_t unproven;      /* sockets at once that have not proved the key; 0: 256 */
+	uint32_t drain_ms;      /* how long open work may go on after the first signal */
+	uint64_t tensor_memory; /* bytes that tensors may take; 0: as many as there are */
+	/* Features that are served as rows that change: words of gw_feature_is_meant. */
+	const char *mutable_features[GW_SERVER_MUTABLE_MAX];
+	uint32_t mutable_count;
 	uint32_t tensor_lease_ms; /* how long a job's tensors stay when none of its clients is heard; 0: 300,000 */
 };
 

@@ -16,6 +16,7 @@ struct fill_source {
 	const uint8_t *bytes;
 	const uint8_t *rows; /* to copy */
 	struct gw_row_store *store;
+	struct gw_arena *apart; /* that they are in, if they were loaded for this alone */
 };
 
 static uint64_t fill_original(const void *context, uint64_t row)
@@ -64,6 +65,18 @@ static void fill_find_ids(const struct gw_tensor_table_options *options, const s
 	}
 }
 
+/* A feature that is served as rows is in memory once: it is read from its file when they are filled. */
+static gw_status fill_load_apart(const struct gw_tensor_table_options *options, const struct gw_array *array,
+				 struct fill_source *source)
+{
+	const struct gw_arena_options arena = {
+		.name = "graphwire-feature", .huge = options->huge, .numa = options->numa};
+	gw_status status = gw_part_load_apart(options->part, array, &arena, &source->apart);
+	if (status == GW_OK && source->apart)
+		source->rows = gw_arena_base(source->apart);
+	return status;
+}
+
 static gw_status fill_find_rows(const struct gw_tensor_table_options *options, const struct gw_table_shard *entry,
 				struct fill_source *source)
 {
@@ -79,7 +92,7 @@ static gw_status fill_find_rows(const struct gw_tensor_table_options *options, c
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": there is no array \"%s\" like it to copy", plan->name,
 			       plan->source);
 	source->rows = array->data;
-	return GW_OK;
+	return array->apart ? fill_load_apart(options, array, source) : GW_OK;
 }
 
 gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry)
@@ -107,5 +120,8 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 	fill_find_ids(options, plan, &source);
 	if (plan->initial == GW_INITIAL_COPY)
 		status = fill_find_rows(options, entry, &source);
-	return status == GW_OK ? gw_row_store_create(&store, &entry->shard.store) : status;
+	if (status == GW_OK)
+		status = gw_row_store_create(&store, &entry->shard.store);
+	gw_arena_destroy(source.apart);
+	return status;
 }

@@ -409,10 +409,12 @@ static bool is_left_over(const struct gw_shard *shard, const struct gw_tensor_cr
 }
 
 /* What is there of this name: whether it is what the call means. */
-static gw_status shard_check(const struct gw_tensor_table *table, const struct gw_shard *shard,
+static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shard *shard,
 			     const struct gw_tensor_create_call *call)
 {
 	gw_status status = call->open ? GW_OK : gw_tensor_plan_match(&shard->plan, &call->plan);
+	if (status == GW_OK && !shard->leader)
+		shard->leader = call->leader;
 	if (status != GW_OK || !call->leader || call->leader == shard->leader)
 		return status;
 	if (call->leader >> 32 == shard->leader >> 32)
@@ -477,6 +479,18 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 	pthread_mutex_unlock(&table->lock);
 	shard_withdraw(table, dropped);
 	gw_shard_leave(table, dropped);
+	return status;
+}
+
+gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_tensor_plan *plan)
+{
+	const struct gw_tensor_create_call call = {.plan = *plan};
+	struct gw_shard *shard = NULL;
+	pthread_mutex_lock(&table->lock);
+	gw_status status = table_add(table, &call, &shard);
+	if (shard && gw_part_number(table->options.part) != 0)
+		shard->leader = 0;
+	pthread_mutex_unlock(&table->lock);
 	return status;
 }
 

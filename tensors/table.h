@@ -43,7 +43,8 @@ struct gw_shard {
 	/* Set before others see it. */
 	struct gw_tensor_plan plan;
 	struct gw_tensor_layout layout;
-	uint64_t birth, leader;
+	uint64_t birth;
+	uint64_t leader; /* 0: the first that a client names */
 	/* Set once it is READY. */
 	struct gw_row_store *store;
 	struct gw_shard_counts counts;
@@ -61,6 +62,10 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
  * as the shard is held: *out is the caller's to leave. GW_EXISTS, GW_NO_SPACE, GW_NOT_FOUND (call->open), GW_LIMIT. */
 gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			       struct gw_tensor_state *state, const uint64_t **births, struct gw_shard **out);
+
+/* Makes what a server has from its start, before clients come: its leader, unless that is here, is the first that a
+ * client names. Errors as of gw_tensor_table_make. */
+gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_tensor_plan *plan);
 
 /* Notes which births belong to a tensor whose part 0 is here; who comes later gets those of the first. */
 gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const uint64_t *births,

@@ -40,9 +40,10 @@ static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *giv
 {
 	uint32_t ntype = side->options.spec.ntype;
 	*tensor = side_find_tensor(side->client, ntype, given ? given : usual);
-	if (*tensor || !given)
+	if (!*tensor && !given)
 		return GW_OK;
-	return gw_node_tensor(side->client, ntype, given, tensor); /* fails, naming what there is */
+	/* Opened, if it changes; or this fails, naming what there is. */
+	return gw_node_tensor(side->client, ntype, given ? given : usual, tensor);
 }
 
 static gw_status choose_ntype(const struct gw_epoch_plan *plan, const struct gw_epoch_side *side, uint32_t *ntype)

@@ -154,9 +154,10 @@ static gw_status check_source(const struct gw_array_meta *array, struct source *
 	return status;
 }
 
-static gw_status open_sources(struct gw_part *part, bool verify)
+static gw_status open_sources(struct gw_part *part, const struct gw_part_options *options)
 {
 	const struct gw_graph_meta *meta = part->meta;
+	bool verify = !options->skip_verify;
 	const struct gw_part_meta *arrays = &meta->parts[part->number];
 	for (uint32_t i = 0; i < part->count; i++) {
 		struct source *source = &part->sources[i];
@@ -164,11 +165,14 @@ static gw_status open_sources(struct gw_part *part, bool verify)
 		source->path = gw_format("%s/%s", meta->folder[0] ? meta->folder : ".", array->file);
 		if (!source->path)
 			return GW_NO_MEMORY;
-		gw_status status = check_source(array, source, verify);
+		part->arrays[i] = (struct gw_array){.meta = array,
+						    .rows = array->shape[0],
+						    .row_bytes = gw_array_meta_row_bytes(array),
+						    .apart = options->set_apart &&
+							     options->set_apart(options->apart_context, array->key)};
+		gw_status status = check_source(array, source, verify && !part->arrays[i].apart);
 		if (status != GW_OK)
 			return status;
-		part->arrays[i] = (struct gw_array){
-			.meta = array, .rows = array->shape[0], .row_bytes = gw_array_meta_row_bytes(array)};
 	}
 	return GW_OK;
 }
@@ -180,11 +184,22 @@ static uint64_t part_round_up(uint64_t bytes)
 	return (bytes + GW_ARENA_ALIGN - 1) & ~(GW_ARENA_ALIGN - 1);
 }
 
-static gw_status part_lay_out(struct gw_part *part, const struct gw_arena_options *options, struct gw_load_item *items)
+static struct gw_load_item part_item(const struct source *source, const char *key, uint64_t arena_offset)
+{
+	return (struct gw_load_item){.path = source->path,
+				     .key = key,
+				     .file_offset = source->file_offset,
+				     .bytes = source->bytes,
+				     .arena_offset = arena_offset,
+				     .digests = source->digests};
+}
+
+static gw_status part_lay_out(struct gw_part *part, const struct gw_arena_options *options, struct gw_load_item *items,
+			      size_t *count)
 {
 	uint64_t total = 0;
 	for (uint32_t i = 0; i < part->count; i++) {
-		total += part_round_up(part->sources[i].bytes);
+		total += part->arrays[i].apart ? 0 : part_round_up(part->sources[i].bytes);
 		if (total > INT64_MAX / 2)
 			return gw_fail(GW_LIMIT, "%s: the arrays have more bytes than any memory",
 				       part->sources[i].path);
@@ -193,16 +208,13 @@ static gw_status part_lay_out(struct gw_part *part, const struct gw_arena_option
 	for (uint32_t i = 0; status == GW_OK && i < part->count; i++) {
 		const struct source *source = &part->sources[i];
 		struct gw_array *array = &part->arrays[i];
+		if (array->apart)
+			continue;
 		status = gw_arena_take(part->arena, part_round_up(source->bytes), GW_ARENA_ALIGN, &array->offset);
 		if (status != GW_OK)
 			break;
 		array->data = gw_arena_base(part->arena) + array->offset;
-		items[i] = (struct gw_load_item){.path = source->path,
-						 .key = array->meta->key,
-						 .file_offset = source->file_offset,
-						 .bytes = source->bytes,
-						 .arena_offset = array->offset,
-						 .digests = source->digests};
+		items[(*count)++] = part_item(source, array->meta->key, array->offset);
 	}
 	return status;
 }
@@ -212,11 +224,37 @@ static gw_status load_arrays(struct gw_part *part, const struct gw_part_options 
 	struct gw_load_item *items = gw_calloc(part->count, sizeof(*items));
 	if (!items)
 		return GW_NO_MEMORY;
-	gw_status status = part_lay_out(part, &options->arena, items);
+	size_t count = 0;
+	gw_status status = part_lay_out(part, &options->arena, items, &count);
 	if (status == GW_OK)
-		status = gw_load(part->arena, items, part->count, &options->load, &part->stats);
+		status = gw_load(part->arena, items, count, &options->load, &part->stats);
 	gw_free(items);
 	return status;
+}
+
+gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *array,
+			     const struct gw_arena_options *arena_options, struct gw_arena **out)
+{
+	static const struct gw_load_options defaults;
+	struct source source = {.path = part->sources[array - part->arrays].path};
+	struct gw_load_stats stats;
+	uint64_t offset = 0;
+	*out = NULL;
+	gw_status status = check_source(array->meta, &source, true);
+	if (status == GW_OK && source.bytes)
+		status = gw_arena_create(part_round_up(source.bytes), arena_options, out);
+	if (status == GW_OK && source.bytes)
+		status = gw_arena_take(*out, part_round_up(source.bytes), GW_ARENA_ALIGN, &offset);
+	if (status == GW_OK && source.bytes) {
+		struct gw_load_item item = part_item(&source, array->meta->key, offset);
+		status = gw_load(*out, &item, 1, &defaults, &stats);
+	}
+	gw_free(source.digests);
+	if (status == GW_OK)
+		return GW_OK;
+	gw_arena_destroy(*out);
+	*out = NULL;
+	return gw_context(status, "graph \"%s\", part %u", part->meta->graph_name, part->number);
 }
 
 /* --- mapped files ------------------------------------------------------------------------------------------------- */
@@ -386,7 +424,7 @@ static gw_status part_fill(struct gw_part *part, const struct gw_part_options *o
 	part->out_adjacency = gw_calloc(part->meta->num_etypes, sizeof(*part->out_adjacency));
 	if (!part->arrays || !part->sources || !part->adjacency || !part->out_adjacency)
 		return GW_NO_MEMORY;
-	gw_status status = open_sources(part, !options->skip_verify);
+	gw_status status = open_sources(part, options);
 	if (status == GW_OK)
 		status = options->mapped ? map_arrays(part, &options->load) : load_arrays(part, options);
 	if (status == GW_OK)

@@ -18,6 +18,7 @@ struct gw_array {
 	uint64_t offset;    /* of data in the part's arena (0 when mapped) */
 	uint64_t rows;      /* shape[0] */
 	uint64_t row_bytes; /* bytes of one row */
+	bool apart;         /* its data is NULL */
 };
 
 /* What a sampler needs of one edge type in one part. */
@@ -39,6 +40,10 @@ struct gw_part_options {
 	bool mapped; /* map the files instead of loading an arena: for tools; digests are compared unless skip_verify */
 	bool skip_verify; /* do not compare digests */
 	bool skip_checks; /* do not walk offsets and ids (gw_part_check does it) */
+	/* Arrays that are not loaded with the part, but later, by gw_part_load_apart; NULL: none. Features only,
+	 * whose values part_check does not see then; not when mapped. */
+	bool (*set_apart)(const void *context, const char *key);
+	const void *apart_context;
 	struct gw_arena_options arena;
 	struct gw_load_options load;
 };
@@ -57,6 +62,11 @@ const struct gw_load_stats *gw_part_load_stats(const struct gw_part *part);
 const struct gw_array *gw_part_array(const struct gw_part *part, const char *key);
 /* Arrays by number, in the order of the JSON's part; NULL past the end. */
 const struct gw_array *gw_part_array_at(const struct gw_part *part, uint32_t number);
+
+/* Loads an array that is set apart, verified, into memory of its own, which is the caller's: arena_options as of
+ * gw_arena_create. It may be loaded any number of times. Its file is looked at anew. *out NULL: it has no bytes. */
+gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *array,
+			     const struct gw_arena_options *arena_options, struct gw_arena **out);
 
 /* The adjacency of an edge type; always there. */
 const struct gw_adjacency *gw_part_adjacency(const struct gw_part *part, uint32_t etype);

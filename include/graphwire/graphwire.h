@@ -140,13 +140,16 @@ struct gw_tensor {
 	enum gw_placement placement;
 };
 
-/* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are; GW_RANGE: no such type. */
+/* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are; GW_RANGE: no such type. A feature that
+ * servers serve as rows that change (serve --mutable) is opened: it is a kept tensor (tensors.h) by the name of
+ * "node/<type>/<name>" or "edge/<type>/<name>", and fails as gw_tensor_open does. */
 GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
 				const struct gw_tensor **out);
 GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name,
 				const struct gw_tensor **out);
 
-/* The number-th tensor of the client, for listing; NULL past the end. */
+/* The number-th tensor of the client, for listing; NULL past the end. One that is writable is to be found by its name
+ * before it is used. */
 GW_API const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number);
 
 /* --- One call at a time. --- */

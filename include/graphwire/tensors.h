@@ -106,8 +106,8 @@ GW_API gw_status gw_tensor_count_nonzero(struct gw_client *client, const struct 
 /* --- Writing. gw_gather reads these tensors as it reads features. --- */
 
 /* Overwrites rows: tensor[ids[i]] = rows[i], n rows of row_bytes, contiguous. Ids in any order; of equal ones the last
- * counts. GW_INVALID: a feature, which cannot be written; GW_RANGE names the first id that is no row, and nothing is
- * written; else as gw_gather. */
+ * counts. GW_INVALID: a feature, which cannot be written unless it is served so (serve --mutable); GW_RANGE names the
+ * first id that is no row, and nothing is written; else as gw_gather. */
 GW_API gw_status gw_update(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			   const void *rows);
 

@@ -20,6 +20,17 @@ void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms)
 	tensor_lease_ms = lease_ms;
 }
 
+static const char *mutable_features[GW_SERVER_MUTABLE_MAX];
+static uint32_t mutable_count;
+
+void cluster_serve_mutable(const char *name)
+{
+	if (name)
+		mutable_features[mutable_count++] = name;
+	else
+		mutable_count = 0;
+}
+
 static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver)
 {
 	struct gw_server_options options = {.part_config = cluster->part_config,
@@ -32,7 +43,9 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .transport = cluster->transport ? cluster->transport : "tcp",
 					    .tcp_driver = tcp_driver,
 					    .tensor_memory = tensor_memory,
+					    .mutable_count = mutable_count,
 					    .tensor_lease_ms = tensor_lease_ms};
+	memcpy(options.mutable_features, mutable_features, sizeof(mutable_features));
 	gw_status status = gw_server_start(&options, &cluster->servers[part]);
 	if (status != GW_OK)
 		fail_msg("server of part %u: %s", part, gw_last_error());

@@ -33,6 +33,9 @@ void cluster_offer(const char *transport);
  * default. */
 void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms);
 
+/* A feature that servers which are started from now on serve as rows that change; NULL: none any more. */
+void cluster_serve_mutable(const char *name);
+
 /* Servers that want no key. */
 void cluster_begin_open(struct cluster *cluster, const char *part_config, uint32_t parts);
 /* Ends one server at once (no draining), and starts it again at its address. */

@@ -114,7 +114,7 @@ EDIT(edit_one_more, json_array_append(json_object_get(root, "arrays"), first(roo
 EDIT(edit_one_twice, json_array_set(json_object_get(root, "arrays"), 1, first(root)))
 EDIT(edit_key_unknown, json_array_set_new(first(root), 0, json_string("node/paper/other")))
 EDIT(edit_key_number, json_array_set_new(first(root), 0, json_integer(7)))
-EDIT(edit_region_negative, json_array_set_new(first(root), 1, json_integer(-1)))
+EDIT(edit_region_negative, json_array_set_new(first(root), 1, json_integer(-2)))
 EDIT(edit_region_huge, json_array_set_new(first(root), 1, json_integer(1ll << 33)))
 EDIT(edit_offset_negative, json_array_set_new(first(root), 2, json_integer(-4096)))
 EDIT(edit_offset_real, json_array_set_new(first(root), 2, json_real(1.5)))
@@ -165,6 +165,9 @@ static void places_are_compared(void **state)
 	b.arrays[0].region++;
 	assert_false(gw_catalog_same_places(&a, &b));
 	b.arrays[0].region--;
+	b.arrays[0].changes = true;
+	assert_false(gw_catalog_same_places(&a, &b));
+	b.arrays[0].changes = false;
 	b.part = 0;
 	assert_false(gw_catalog_same_places(&a, &b));
 	b.part = 1;

@@ -1,0 +1,100 @@
+/* key -> plan -> a shard without a leader, which is that of the first client that asks: see features.h. Fails on
+ * features whose dtype or name no tensor can have, and as the table does. */
+#include "tensors/features.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+
+#define LOAD_STEP_NS (GW_NS_PER_MS)
+
+/* Arrays that carry the graph's structure, or that rows of a fixed length cannot be read from. */
+static bool is_structure(const char *name)
+{
+	static const char *const exact[] = {"indptr", "out_indptr", "indices"};
+	static const char *const endings[] = {".alias", ".offsets", ".bytes"};
+	for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
+		if (strcmp(name, exact[i]) == 0)
+			return true;
+	}
+	size_t length = strlen(name);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t ending = strlen(endings[i]);
+		if (length >= ending && strcmp(name + length - ending, endings[i]) == 0)
+			return true;
+	}
+	return strchr(name, '/') != NULL;
+}
+
+bool gw_feature_parse(const struct gw_graph_meta *meta, const char *key, bool *of_edges, uint32_t *type,
+		      const char **name)
+{
+	const char *first = strchr(key, '/'), *second = first ? strchr(first + 1, '/') : NULL;
+	if (!second || is_structure(second + 1))
+		return false;
+	size_t length = (size_t)(second - first - 1);
+	*of_edges = strncmp(key, "edge/", 5) == 0;
+	*name = second + 1;
+	uint32_t types = *of_edges ? meta->num_etypes : meta->num_ntypes;
+	for (*type = 0; *type < types; (*type)++) {
+		const char *folder = *of_edges ? meta->etypes[*type].folder : meta->ntypes[*type].name;
+		if (strlen(folder) == length && memcmp(folder, first + 1, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool gw_feature_is_meant(const char *key, const char *word)
+{
+	size_t all = strlen(key), length = strlen(word);
+	if (length == 0 || length > all || strcmp(key + all - length, word) != 0)
+		return false;
+	return length == all || key[all - length - 1] == '/';
+}
+
+gw_status gw_feature_plan(const struct gw_graph_meta *meta, const struct gw_array_meta *array,
+			  struct gw_tensor_plan *plan)
+{
+	bool of_edges;
+	uint32_t type;
+	const char *name;
+	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name) ||
+	    strcmp(name, "orig_id") == 0)
+		return gw_fail(GW_INVALID, "\"%s\" is no feature that can change", array->key);
+	if (!gw_tensor_name_valid(array->key))
+		return gw_fail(GW_INVALID,
+			       "feature \"%s\" cannot change: its name would be a tensor's, of letters, digits and "
+			       "\"._-:/\", at most %d",
+			       array->key, GW_TENSOR_NAME_MAX);
+	*plan = (struct gw_tensor_plan){.dtype = (uint32_t)array->dtype,
+					.ndim = array->ndim,
+					.placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES,
+					.type = type,
+					.initial = GW_INITIAL_COPY};
+	memcpy(plan->name, array->key, strlen(array->key) + 1);
+	memcpy(plan->source, array->key, strlen(array->key) + 1);
+	memcpy(plan->shape, array->shape, sizeof(plan->shape));
+	plan->shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
+	return gw_tensor_plan_check(meta, plan);
+}
+
+gw_status gw_feature_load(struct gw_tensor_table *table, const struct gw_array_meta *array)
+{
+	struct gw_tensor_create_call call = {0};
+	struct gw_tensor_state state = {0};
+	gw_status status = gw_feature_plan(gw_tensor_table_options(table)->meta, array, &call.plan);
+	if (status == GW_OK)
+		status = gw_tensor_table_expect(table, &call.plan);
+	while (status == GW_OK && !state.ready) {
+		struct timespec step = {.tv_nsec = LOAD_STEP_NS};
+		const uint64_t *births = NULL;
+		struct gw_shard *shard = NULL;
+		call.open = 1;
+		status = gw_tensor_table_make(table, &call, &state, &births, &shard);
+		gw_shard_leave(table, shard);
+		if (status == GW_OK && !state.ready)
+			nanosleep(&step, NULL);
+	}
+	return status;
+}
