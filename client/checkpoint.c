@@ -8,11 +8,12 @@
  */
 #include "client/checkpoint.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "client/cancel_scope.h"
 #include "client/remote_call.h"
 #include "client/tensors.h"
 #include "core/base/alloc.h"
@@ -20,6 +21,8 @@
 #include "core/base/staging.h"
 #include "protocol/ops.h"
 #include "tensors/array_file.h"
+
+#define SAVE_PAUSE_MAX 1e9 /* seconds: a time that has a number */
 
 /* One SAVE, of which two take turns. */
 struct save_slot {
@@ -42,64 +45,6 @@ struct save {
 	uint64_t state_floats;
 	struct gw_array_out *arrays[GW_CHECKPOINT_ARRAYS];
 };
-
-/* --- Shared with restore.c. --- */
-
-const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan)
-{
-	if (plan->placement == GW_PLACE_NODES)
-		return plan->type < meta->num_ntypes ? meta->ntypes[plan->type].name : "";
-	if (plan->placement == GW_PLACE_EDGES)
-		return plan->type < meta->num_etypes ? meta->etypes[plan->type].folder : "";
-	return "";
-}
-
-bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const char *name)
-{
-	for (uint32_t i = 0; names && i < name_count; i++) {
-		if (strcmp(names[i], name) == 0)
-			return true;
-	}
-	return !names || name_count == 0;
-}
-
-gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_plan *plan, struct gw_original_ids *out)
-{
-	*out = (struct gw_original_ids){0};
-	if (plan->placement > GW_PLACE_EDGES)
-		return GW_OK;
-	bool edges = plan->placement == GW_PLACE_EDGES;
-	char *key = gw_format("%s/%s/orig_id.offsets", edges ? "edge" : "node", gw_plan_type_name(client->meta, plan));
-	if (!key)
-		return GW_NO_MEMORY;
-	out->text = gw_meta_array(client->meta, 0, key) != NULL;
-	gw_free(key);
-	struct gw_error_kept kept;
-	gw_error_keep(&kept);
-	gw_status status = edges ? gw_edge_tensor(client, plan->type, "orig_id", &out->tensor)
-				 : gw_node_tensor(client, plan->type, "orig_id", &out->tensor);
-	if (status == GW_OK && out->tensor->dtype == GW_INT64 && out->tensor->ndim == 1)
-		return GW_OK;
-	out->tensor = NULL;
-	gw_error_restore(&kept);
-	return status == GW_OK || status == GW_NOT_FOUND ? GW_OK : status;
-}
-
-gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
-			       int64_t *out)
-{
-	for (uint64_t i = 0; i < n; i++)
-		out[i] = (int64_t)(first + i);
-	if (!ids->tensor || n == 0)
-		return GW_OK;
-	int64_t *nodes = gw_malloc(n * sizeof(*nodes));
-	if (!nodes)
-		return GW_NO_MEMORY;
-	memcpy(nodes, out, n * sizeof(*nodes));
-	gw_status status = gw_gather(client, ids->tensor, nodes, n, out);
-	gw_free(nodes);
-	return status;
-}
 
 /* --- Arrays of a part. --- */
 
@@ -145,7 +90,7 @@ static void slot_ask(struct save *save, struct save_slot *slot, uint64_t first, 
 	slot->request =
 		(struct gw_tensor_save_call){.birth = save->handle->births[save->part], .first = first, .count = count};
 	gw_remote_call_begin(&slot->call, save->client, save->part, GW_OP_TENSOR_SAVE, &slot->request,
-			     sizeof(slot->request), &slot->reply, count == 0);
+			     sizeof(slot->request), &slot->reply, false);
 	slot->open = true;
 }
 
@@ -190,19 +135,14 @@ static gw_status save_append_state(struct save *save, const uint8_t *state, uint
 	return status;
 }
 
-/* Sleeps as long as the bytes so far should have taken. */
-static void save_keep_rate(struct save *save, uint64_t bytes)
+/* Sleeps as long as the bytes so far should have taken. GW_CANCELLED. */
+static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 {
 	save->bytes += bytes;
 	if (save->bytes_per_second == 0)
-		return;
-	double wanted = (double)save->bytes / (double)save->bytes_per_second * (double)GW_NS_PER_SECOND;
-	double ahead = wanted - (double)(gw_now_ns() - save->begun_ns);
-	if (ahead <= 0)
-		return;
-	struct timespec pause = {.tv_sec = (time_t)(ahead / (double)GW_NS_PER_SECOND)};
-	pause.tv_nsec = (long)(ahead - (double)pause.tv_sec * (double)GW_NS_PER_SECOND);
-	nanosleep(&pause, NULL);
+		return gw_cancel_scope_pause(0);
+	double seconds = (double)save->bytes / (double)save->bytes_per_second;
+	return gw_cancel_scope_pause(save->begun_ns + (uint64_t)(fmin(seconds, SAVE_PAUSE_MAX) * 1e9));
 }
 
 /* What a part's state is at the moment; the tensor's optimizer is known from the first part that has one. */
@@ -210,9 +150,7 @@ static gw_status save_look(struct save *save)
 {
 	struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
 	struct gw_tensor_saved saved;
-	const uint8_t *state, *rows;
-	slot_ask(save, &save->slots[0], 0, 0);
-	gw_status status = slot_take(save, &save->slots[0], &saved, &state, &rows);
+	gw_status status = gw_checkpoint_look(save->client, save->handle, save->part, &save->slots[0].reply, &saved);
 	if (status != GW_OK)
 		return status;
 	save->state_floats = saved.state_floats;
@@ -271,7 +209,8 @@ static gw_status save_rows(struct save *save)
 		if (status == GW_OK && save->state_floats)
 			status = save_append_state(save, state, count);
 		done += count;
-		save_keep_rate(save, count * row_bytes);
+		if (status == GW_OK)
+			status = save_keep_rate(save, count * row_bytes);
 	}
 	slot_drop(&save->slots[0]);
 	slot_drop(&save->slots[1]);
@@ -357,17 +296,9 @@ static gw_status save_all(struct save *save, const struct gw_tensor_list *list, 
 	return status == GW_OK ? gw_checkpoint_write(save->index, gw_staging_path(save->staging)) : status;
 }
 
-/* GW_NOT_FOUND for a name that no tensor has. */
-static gw_status save_check_names(const struct gw_tensor_list *list, const char *const *names, uint32_t count)
+static const char *save_name_at(const void *list, uint32_t i)
 {
-	for (uint32_t i = 0; names && i < count; i++) {
-		bool found = false;
-		for (uint32_t k = 0; k < list->count && !found; k++)
-			found = strcmp(list->entries[k].name, names[i]) == 0;
-		if (!found)
-			return gw_fail(GW_NOT_FOUND, "there is no tensor \"%.128s\"", names[i]);
-	}
-	return GW_OK;
+	return ((const struct gw_tensor_list *)list)->entries[i].name;
 }
 
 /* What replace may take away is a checkpoint. */
@@ -383,18 +314,16 @@ static gw_status save_check_folder(const char *folder, bool replace)
 	return status;
 }
 
-gw_status gw_checkpoint(struct gw_client *client, const char *folder, const struct gw_checkpoint_options *options)
+gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const struct gw_checkpoint_options *options)
 {
-	static const struct gw_checkpoint_options usual = {0};
 	struct gw_tensor_list *list = NULL;
-	if (!options)
-		options = &usual;
 	struct save save = {.client = client, .bytes_per_second = options->bytes_per_second, .begun_ns = gw_now_ns()};
 	gw_status status = gw_tensor_list(client, &list);
 	if (status == GW_OK && list->count == 0)
 		status = gw_fail(GW_NOT_FOUND, "job \"%s\" has no tensors, and none are kept", client->job);
 	if (status == GW_OK)
-		status = save_check_names(list, options->names, options->name_count);
+		status =
+			gw_checkpoint_check_names(options->names, options->name_count, save_name_at, list, list->count);
 	if (status == GW_OK)
 		status = save_check_folder(folder, options->replace);
 	if (status == GW_OK)

@@ -3,9 +3,15 @@
 #define GW_CLIENT_CHECKPOINT_H
 
 #include "client/tensor_handles.h"
+#include "core/base/vec.h"
+#include "protocol/tensor_call.h"
 #include "tensors/checkpoint.h"
 
 #define GW_CHECKPOINT_PIECE 65536u /* rows at a time, at most */
+
+/* Writes a checkpoint, in the calling thread; options: not NULL. Where that works for a ticket (background.h), its
+ * being cancelled ends it: GW_CANCELLED. */
+gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const struct gw_checkpoint_options *options);
 
 /* Where rows have numbers of their own beside their ids. */
 struct gw_original_ids {
@@ -30,5 +36,14 @@ gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_ten
 
 /* Whether a name is among those wanted; none wanted: all are. */
 bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const char *name);
+
+/* GW_NOT_FOUND for a name that none of a list has. */
+gw_status gw_checkpoint_check_names(const char *const *names, uint32_t name_count,
+				    const char *(*name_at)(const void *list, uint32_t i), const void *list,
+				    uint32_t count);
+
+/* What an optimizer has of each row of a part, at the moment; reply: room for it, of several calls. */
+gw_status gw_checkpoint_look(struct gw_client *client, const struct gw_tensor_handle *handle, uint32_t part,
+			     struct gw_vec *reply, struct gw_tensor_saved *saved);
 
 #endif

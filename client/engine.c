@@ -167,11 +167,11 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 	while (!has_ended(job)) {
 		if (deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= deadline_ns) {
 			/* The job goes on: somebody must run it. */
-			if (!atomic_load(&engine->owner))
+			if (engine && !atomic_load(&engine->owner))
 				wake_thread(engine);
 			return false;
 		}
-		if (try_own(engine)) {
+		if (engine && try_own(engine)) {
 			while (!has_ended(job) && (deadline_ns == GW_NO_DEADLINE || gw_now_ns() < deadline_ns))
 				gw_engine_turn(engine, deadline_ns);
 			engine_disown(engine);
@@ -186,6 +186,10 @@ void gw_job_cancel(struct gw_job *job)
 {
 	struct gw_engine *engine = job->engine;
 	atomic_store(&job->cancel_wanted, true);
+	if (!engine) {
+		job->cancel(job);
+		return;
+	}
 	atomic_fetch_add(&engine->cancels, 1);
 	if (atomic_load(&engine->owner))
 		gw_poll_group_wake(engine->group);

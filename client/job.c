@@ -28,9 +28,8 @@ void gw_job_resume(struct gw_job *job, uint64_t now_ns)
 	job->waits_away--;
 }
 
-void gw_job_end(struct gw_job *job, gw_status status)
+static void job_leave_engine(struct gw_job *job)
 {
-	assert(status != GW_AGAIN && status != GW_END && job->waits_away == 0);
 	struct gw_engine *engine = job->engine;
 	if (job->previous)
 		job->previous->next = job->next;
@@ -40,6 +39,13 @@ void gw_job_end(struct gw_job *job, gw_status status)
 		job->next->previous = job->previous;
 	engine->jobs_open--;
 	engine->jobs_ended++;
+}
+
+void gw_job_end(struct gw_job *job, gw_status status)
+{
+	assert(status != GW_AGAIN && status != GW_END && job->waits_away == 0);
+	if (job->engine)
+		job_leave_engine(job);
 	job->status = status;
 	if (status != GW_OK)
 		memcpy(job->text, gw_last_error(), sizeof(job->text));

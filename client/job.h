@@ -2,7 +2,8 @@
  *
  *   start -> reads, requests ... events -> gw_job_end
  *
- * All of it happens in the thread that runs the engine. How a job is handed over and waited for is in engine.h.
+ * All of it happens in the thread that runs the engine, or, without an engine, in the job's own. How a job is handed
+ * over and waited for is in engine.h.
  */
 #ifndef GW_CLIENT_JOB_H
 #define GW_CLIENT_JOB_H
@@ -30,6 +31,7 @@ enum gw_job_state { GW_JOB_OPEN, GW_JOB_AWAITED, GW_JOB_ENDED };
 struct gw_job {
 	void (*start)(struct gw_job *job);  /* runs in the engine; ends, or waits for events */
 	void (*cancel)(struct gw_job *job); /* runs in the engine, once, only while the job waits: makes it end soon */
+	/* NULL: a thread of its own works on it (background.h), ends it, and is told by whoever cancels. */
 	struct gw_engine *engine;
 	/* The engine's: */
 	struct gw_job *next_in_inbox;

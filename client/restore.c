@@ -101,15 +101,8 @@ static gw_status restore_look_for_state(struct restore *restore)
 	restore->kind = restore->tensor->kind;
 	gw_status status = GW_OK;
 	for (uint32_t p = 0; p < restore->handle->layout.parts && !restore->trained && status == GW_OK; p++) {
-		struct gw_tensor_save_call call = {.birth = restore->handle->births[p]};
 		struct gw_tensor_saved saved = {0};
-		const uint8_t *state, *rows;
-		size_t bytes = 0;
-		status = gw_remote_call(restore->client, p, GW_OP_TENSOR_SAVE, &call, sizeof(call), &restore->reply,
-					&bytes);
-		if (status == GW_OK)
-			status = gw_tensor_saved_parse(restore->reply.data, bytes, 0, restore->handle->layout.row_bytes,
-						       &saved, &state, &rows);
+		status = gw_checkpoint_look(restore->client, restore->handle, p, &restore->reply, &saved);
 		restore->trained = saved.state_floats > 0;
 		restore->kind = (enum gw_optimizer_kind)saved.kind;
 	}
@@ -407,19 +400,19 @@ static gw_status restore_tensor(struct gw_client *client, const char *folder, co
 	return status == GW_OK ? status : gw_context(status, "tensor \"%s\"", index->tensors[number].plan.name);
 }
 
+static const char *restore_name_at(const void *index, uint32_t i)
+{
+	return ((const struct gw_checkpoint_index *)index)->tensors[i].plan.name;
+}
+
 gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names, uint32_t name_count)
 {
 	struct gw_checkpoint_index *index = NULL;
 	gw_status status = gw_client_check(client);
 	if (status == GW_OK)
 		status = gw_checkpoint_read(folder, &index);
-	for (uint32_t i = 0; names && i < name_count && status == GW_OK; i++) {
-		bool found = false;
-		for (uint32_t t = 0; t < index->count && !found; t++)
-			found = strcmp(index->tensors[t].plan.name, names[i]) == 0;
-		if (!found)
-			status = gw_fail(GW_NOT_FOUND, "it has no tensor \"%.128s\"", names[i]);
-	}
+	if (status == GW_OK)
+		status = gw_checkpoint_check_names(names, name_count, restore_name_at, index, index->count);
 	for (uint32_t t = 0; status == GW_OK && t < index->count; t++) {
 		if (gw_checkpoint_wants(names, name_count, index->tensors[t].plan.name))
 			status = restore_tensor(client, folder, index, t);

@@ -1,6 +1,7 @@
 /* Waiting for operations, and cancelling them: see ticket.h. */
 #include "client/ticket.h"
 
+#include "client/cancel_scope.h"
 #include "client/engine.h"
 #include "core/base/clock.h"
 
@@ -15,7 +16,7 @@ static gw_status ticket_result(struct gw_ticket *ticket)
 
 gw_status gw_ticket_finish(struct gw_ticket *ticket)
 {
-	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
+	gw_cancel_scope_wait(&ticket->job);
 	return ticket_result(ticket);
 }
 

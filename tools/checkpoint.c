@@ -6,10 +6,12 @@
  * for usage.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <graphwire/graphwire.h>
 
+#include "client/checkpoint.h"
 #include "core/base/clock.h"
 #include "core/base/options.h"
 #include "tools/tools.h"
@@ -51,7 +53,7 @@ static gw_status checkpoint_check(void *input)
 #define C struct checkpoint_command
 #define CLIENT_OPTIONS                                                                                                 \
 	{"servers", "ADDR:PORT,...", "one server for each part", 0, GW_OPTION_CALL(checkpoint_take_servers)},          \
-		{"job", "NAME", "whose tensors, besides those that are kept (GRAPHWIRE_JOB; else none)", 0,            \
+		{"job", "NAME", "whose tensors, besides those that are kept (GRAPHWIRE_JOB; else those alone)", 0,     \
 		 GW_OPTION_TEXT(C, client.job)},                                                                       \
 		{"tensor", "NAME", "only this one; may be repeated", 0, GW_OPTION_CALL(checkpoint_take_name)},         \
 		{"key-file", "FILE", "the servers' key; on loopback it is found", 1,                                   \
@@ -63,12 +65,32 @@ static gw_status checkpoint_check(void *input)
 			GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)                                           \
 	}
 
+/* Tensors of a job must not end with this command, which without a name would be the only client of their job. */
+static gw_status restore_check_job(const struct checkpoint_command *c)
+{
+	struct gw_checkpoint_index *index;
+	const char *job = c->client.job ? c->client.job : getenv("GRAPHWIRE_JOB");
+	gw_status status = job && *job ? GW_OK : gw_checkpoint_read(c->folder, &index);
+	if (status || (job && *job))
+		return status;
+	for (uint32_t t = 0; t < index->count && !status; t++) {
+		const struct gw_tensor_plan *plan = &index->tensors[t].plan;
+		if (plan->job[0] && gw_checkpoint_wants(c->names, c->name_count, plan->name))
+			status = gw_fail(GW_INVALID, "%s: tensor \"%s\" is a job's; whose shall it be? --job NAME",
+					 c->folder, plan->name);
+	}
+	gw_checkpoint_free(index);
+	return status;
+}
+
 static gw_status checkpoint_run(struct checkpoint_command *c, bool restore)
 {
 	struct gw_client *client;
 	c->client.threads = 2;
 	uint64_t begun = gw_now_ns();
-	gw_status status = gw_client_open(&c->client, &client);
+	gw_status status = restore ? restore_check_job(c) : GW_OK;
+	if (!status)
+		status = gw_client_open(&c->client, &client);
 	if (status)
 		return status;
 	c->checkpoint.names = c->name_count ? c->names : NULL;

@@ -2,6 +2,7 @@
  * in other parts. Part of graphwire.h; docs/FORMAT.md says what the folder holds, which NumPy reads.
  *
  *   gw_checkpoint(client, "/data/step-1000", NULL)   the client's own disk: servers need not see the folder
+ *   gw_checkpoint_start(..., &ticket), train, gw_wait(ticket, -1)
  *   gw_restore(client, "/data/step-1000", NULL, 0)   before the tensors are trained on
  */
 #ifndef GRAPHWIRE_CHECKPOINT_H
@@ -16,6 +17,7 @@ extern "C" {
 #endif
 
 struct gw_client;
+struct gw_ticket;
 
 /* Zero-initialize, then set what differs. */
 struct gw_checkpoint_options {
@@ -28,12 +30,17 @@ struct gw_checkpoint_options {
 /* Writes tensors into a folder, which is there whole or not at all. Every write that was acknowledged before the call
  * is in it, of this client and of others; of later ones some. Each row is of one moment with what an optimizer
  * remembers of it; different rows may be of different moments. Takes as long as it takes, in the calling thread,
- * without a limit for the whole: for a thread of its own, while others train with the same client. Its memory does not
- * grow with the tensors. options: NULL for the defaults. GW_EXISTS: the folder is there, or with replace: it is no
- * checkpoint; GW_NOT_FOUND: no tensor of such a name, or one was deleted meanwhile; GW_NO_SPACE, GW_IO; the errors of
- * reading. */
+ * without a limit for the whole. Its memory does not grow with the tensors. options: NULL for the defaults. GW_EXISTS:
+ * the folder is there, or with replace: it is no checkpoint; GW_NOT_FOUND: no tensor of such a name, or one was deleted
+ * meanwhile; GW_NO_SPACE, GW_IO; the errors of reading. */
 GW_API gw_status gw_checkpoint(struct gw_client *client, const char *folder,
 			       const struct gw_checkpoint_options *options);
+
+/* The same in the background, in a thread of its own, while others train with the same client. folder and options are
+ * copied. gw_wait has the errors above, and says when it is there; gw_cancel ends it soon: the folder is not there
+ * then, unless it was whole already. GW_LIMIT: no thread is to be had. */
+GW_API gw_status gw_checkpoint_start(struct gw_client *client, const char *folder,
+				     const struct gw_checkpoint_options *options, struct gw_ticket **ticket);
 
 /* Creates the tensors that a checkpoint has, or opens those that are there and writes over all their rows; optimizers
  * go on where they were. names NULL: all of them. Into a graph of the same types, in any number of parts: where these

@@ -40,6 +40,7 @@ static gw_status short_of_memory(unsigned long *opened)
 		.kind = GW_ADAGRAD_ROWS, .combine = GW_COMBINE_EACH, .rate = 0.1f, .eps = 1e-10f};
 	const struct gw_checkpoint_options replace = {.replace = true};
 	const struct gw_tensor *tensor;
+	struct gw_ticket *ticket;
 	struct gw_client *client;
 	gw_status status = gw_client_open(&options, &client);
 	if (status != GW_OK)
@@ -49,7 +50,9 @@ static gw_status short_of_memory(unsigned long *opened)
 	if (status == GW_OK)
 		status = gw_push(client, tensor, &one_id, 1, gradient, &optimizer);
 	if (status == GW_OK)
-		status = gw_checkpoint(client, folder, &replace);
+		status = gw_checkpoint_start(client, folder, &replace, &ticket);
+	if (status == GW_OK)
+		status = gw_wait(ticket, -1);
 	if (status == GW_OK)
 		status = gw_restore(client, folder, NULL, 0);
 	gw_client_close(client);

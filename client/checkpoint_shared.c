@@ -1,0 +1,93 @@
+/* What writing a checkpoint and reading it back have in common: which tensors are meant, what an optimizer has of a
+ * part at the moment, and the original ids of rows. Fails as calls do.
+ */
+#include "client/checkpoint.h"
+
+#include <string.h>
+
+#include "client/remote_call.h"
+#include "client/tensors.h"
+#include "core/base/alloc.h"
+#include "protocol/ops.h"
+
+const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan)
+{
+	if (plan->placement == GW_PLACE_NODES)
+		return plan->type < meta->num_ntypes ? meta->ntypes[plan->type].name : "";
+	if (plan->placement == GW_PLACE_EDGES)
+		return plan->type < meta->num_etypes ? meta->etypes[plan->type].folder : "";
+	return "";
+}
+
+bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const char *name)
+{
+	for (uint32_t i = 0; names && i < name_count; i++) {
+		if (strcmp(names[i], name) == 0)
+			return true;
+	}
+	return !names || name_count == 0;
+}
+
+gw_status gw_checkpoint_check_names(const char *const *names, uint32_t name_count,
+				    const char *(*name_at)(const void *list, uint32_t i), const void *list,
+				    uint32_t count)
+{
+	for (uint32_t n = 0; names && n < name_count; n++) {
+		uint32_t i = 0;
+		while (i < count && strcmp(name_at(list, i), names[n]) != 0)
+			i++;
+		if (i == count)
+			return gw_fail(GW_NOT_FOUND, "there is no tensor \"%.128s\"", names[n]);
+	}
+	return GW_OK;
+}
+
+gw_status gw_checkpoint_look(struct gw_client *client, const struct gw_tensor_handle *handle, uint32_t part,
+			     struct gw_vec *reply, struct gw_tensor_saved *saved)
+{
+	struct gw_tensor_save_call call = {.birth = handle->births[part]};
+	const uint8_t *state, *rows;
+	size_t bytes = 0;
+	gw_status status = gw_remote_call(client, part, GW_OP_TENSOR_SAVE, &call, sizeof(call), reply, &bytes);
+	if (status != GW_OK)
+		return status;
+	return gw_tensor_saved_parse(reply->data, bytes, 0, handle->layout.row_bytes, saved, &state, &rows);
+}
+
+gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_plan *plan, struct gw_original_ids *out)
+{
+	*out = (struct gw_original_ids){0};
+	if (plan->placement > GW_PLACE_EDGES)
+		return GW_OK;
+	bool edges = plan->placement == GW_PLACE_EDGES;
+	char *key = gw_format("%s/%s/orig_id.offsets", edges ? "edge" : "node", gw_plan_type_name(client->meta, plan));
+	if (!key)
+		return GW_NO_MEMORY;
+	out->text = gw_meta_array(client->meta, 0, key) != NULL;
+	gw_free(key);
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	gw_status status = edges ? gw_edge_tensor(client, plan->type, "orig_id", &out->tensor)
+				 : gw_node_tensor(client, plan->type, "orig_id", &out->tensor);
+	if (status == GW_OK && out->tensor->dtype == GW_INT64 && out->tensor->ndim == 1)
+		return GW_OK;
+	out->tensor = NULL;
+	gw_error_restore(&kept);
+	return status == GW_OK || status == GW_NOT_FOUND ? GW_OK : status;
+}
+
+gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
+			       int64_t *out)
+{
+	for (uint64_t i = 0; i < n; i++)
+		out[i] = (int64_t)(first + i);
+	if (!ids->tensor || n == 0)
+		return GW_OK;
+	int64_t *nodes = gw_malloc(n * sizeof(*nodes));
+	if (!nodes)
+		return GW_NO_MEMORY;
+	memcpy(nodes, out, n * sizeof(*nodes));
+	gw_status status = gw_gather(client, ids->tensor, nodes, n, out);
+	gw_free(nodes);
+	return status;
+}

@@ -1,0 +1,177 @@
+/* Checkpoints beside trainers, and in the background. The oracle is a tensor that grows by one everywhere. */
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/staging.h"
+#include "core/graph/npy.h"
+#include "test/support/save_bed.h"
+
+/* A trainer adds one to every row of a tensor, over and over, while it is written: each row is in it as it was after
+ * some addition, no earlier than the last that was acknowledged before. */
+struct adder {
+	struct gw_client *client;
+	const struct gw_tensor *tensor;
+	atomic_uint acknowledged;
+	atomic_bool stop;
+};
+
+static void *add_ones(void *context)
+{
+	struct adder *adder = context;
+	uint64_t n = adder->tensor->shape[0];
+	const struct gw_optimizer optimizer = {.kind = GW_SGD, .rate = -1};
+	int64_t *ids = save_bed_ids(n);
+	float *ones = malloc(n * SAVE_BED_COLUMNS * sizeof(float));
+	for (uint64_t i = 0; i < n * SAVE_BED_COLUMNS; i++)
+		ones[i] = 1;
+	while (!atomic_load(&adder->stop)) {
+		must(gw_push(adder->client, adder->tensor, ids, n, ones, &optimizer));
+		atomic_fetch_add(&adder->acknowledged, 1);
+	}
+	free(ids);
+	free(ones);
+	return NULL;
+}
+
+static void beside_a_trainer(void **state)
+{
+	(void)state;
+	struct gw_client *client = save_bed_open_servers(), *trainer = save_bed_open_servers();
+	struct adder adder = {.client = trainer};
+	struct gw_tensor_spec spec = {.name = "ones", .dtype = GW_FLOAT32, .ndim = 2, .shape = {0, SAVE_BED_COLUMNS}};
+	const struct gw_tensor *tensor;
+	must(gw_tensor_create(client, &spec, &tensor));
+	must(gw_tensor_create(trainer, &spec, &adder.tensor));
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, add_ones, &adder), 0);
+	for (int round = 0; round < 3; round++) {
+		unsigned before = atomic_load(&adder.acknowledged);
+		while (atomic_load(&adder.acknowledged) == before)
+			usleep(100);
+		before = atomic_load(&adder.acknowledged);
+		const struct gw_checkpoint_options options = {.replace = true};
+		struct gw_ticket *ticket;
+		if (round == 0) {
+			must(gw_checkpoint(client, save_bed_path("beside"), &options));
+		} else { /* in the background of the trainer's own client */
+			must(gw_checkpoint_start(trainer, save_bed_path("beside"), &options, &ticket));
+			must(gw_wait(ticket, -1));
+		}
+		unsigned after = atomic_load(&adder.acknowledged) + 1; /* one may be under way */
+		for (int p = 0; p < SAVE_BED_PARTS; p++) {
+			char name[64];
+			struct gw_npy_file file;
+			snprintf(name, sizeof(name), "beside/tensor0/part%d/rows.npy", p);
+			must(gw_npy_open(save_bed_path(name), &file));
+			const float *rows = file.data;
+			for (uint64_t i = 0; i < file.npy.shape[0] * SAVE_BED_COLUMNS; i++) {
+				assert_true(rows[i] >= (float)before && rows[i] <= (float)after);
+				assert_true(rows[i] == rows[i / SAVE_BED_COLUMNS * SAVE_BED_COLUMNS]);
+			}
+			gw_npy_close(&file);
+		}
+	}
+	atomic_store(&adder.stop, true);
+	pthread_join(thread, NULL);
+	must(gw_tensor_delete(client, "ones", GW_OF_JOB));
+	gw_client_close(trainer);
+	gw_client_close(client);
+	must(gw_remove_tree(save_bed_path("beside")));
+}
+
+/* What it was told is copied; what it wrote is what the call in the foreground writes. */
+static void in_the_background(void **state)
+{
+	(void)state;
+	struct gw_client *client = save_bed_open_servers();
+	const struct gw_tensor *tensors[TENSORS];
+	struct gw_ticket *ticket;
+	char name[32], folder[128];
+	const char *one_name = name;
+	struct gw_checkpoint_options options = {.names = &one_name, .name_count = 1};
+	save_bed_create(client, tensors);
+	save_bed_train(client, tensors, 1);
+	uint8_t *then = save_bed_rows(client, tensors[TRAINED]);
+	snprintf(name, sizeof(name), "%s", save_bed_names[TRAINED]);
+	snprintf(folder, sizeof(folder), "%s", save_bed_path("copied"));
+	must(gw_checkpoint_start(client, folder, &options, &ticket));
+	memset(name, 'x', sizeof(name) - 1);
+	memset(folder, 'x', sizeof(folder) - 1);
+	one_name = NULL;
+	must(gw_wait(ticket, -1));
+	save_bed_train(client, tensors, 2);
+	must(gw_restore(client, save_bed_path("copied"), NULL, 0));
+	save_bed_check_rows(client, tensors[TRAINED], then);
+	free(then);
+
+	const char *none = "none";
+	const struct gw_checkpoint_options unknown = {.names = &none, .name_count = 1};
+	must(gw_checkpoint_start(client, save_bed_path("other"), &unknown, &ticket));
+	expect(gw_wait(ticket, -1), GW_NOT_FOUND, "none");
+	must(gw_checkpoint_start(client, save_bed_path("copied"), NULL, &ticket));
+	expect(gw_wait(ticket, -1), GW_EXISTS, "copied");
+	for (int t = 0; t < TENSORS; t++)
+		must(gw_tensor_delete(client, save_bed_names[t], t == WORDS ? GW_KEPT : GW_OF_JOB));
+	gw_client_close(client);
+	must(gw_remove_tree(save_bed_path("copied")));
+}
+
+/* Entries of the scratch folder whose names begin so. */
+static unsigned entries_of(const char *beginning)
+{
+	unsigned count = 0;
+	DIR *folder = opendir(save_bed_scratch);
+	assert_non_null(folder);
+	for (struct dirent *entry; (entry = readdir(folder));)
+		count += strncmp(entry->d_name, beginning, strlen(beginning)) == 0;
+	closedir(folder);
+	return count;
+}
+
+/* Cancelled at once, in the pause that a low rate makes, and while it waits for a server that is away: it ends, and
+ * nothing is left of it. At one byte a second it cannot have come to its end. */
+static void cancelled(void **state)
+{
+	(void)state;
+	struct gw_client *client = save_bed_open_servers();
+	const struct gw_tensor *tensors[TENSORS];
+	const struct gw_checkpoint_options slow = {.bytes_per_second = 1};
+	struct gw_ticket *ticket;
+	save_bed_create(client, tensors);
+	must(gw_checkpoint_start(client, save_bed_path("never"), &slow, &ticket));
+	gw_cancel(ticket);
+	assert_int_equal(entries_of("never"), 0);
+
+	must(gw_checkpoint_start(client, save_bed_path("never"), &slow, &ticket));
+	while (entries_of("never") == 0)
+		assert_int_equal(gw_wait(ticket, 1), GW_AGAIN);
+	gw_cancel(ticket);
+	assert_int_equal(entries_of("never"), 0);
+
+	cluster_kill(&save_bed.cluster, 1);
+	must(gw_checkpoint_start(client, save_bed_path("never"), NULL, &ticket));
+	assert_int_equal(gw_wait(ticket, 20), GW_AGAIN);
+	gw_cancel(ticket);
+	assert_int_equal(entries_of("never"), 0);
+	cluster_revive(&save_bed.cluster, 1);
+	gw_client_close(client);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(beside_a_trainer),
+		cmocka_unit_test(in_the_background),
+		cmocka_unit_test(cancelled),
+	};
+	return cmocka_run_group_tests_name("checkpoint, beside", tests, save_bed_begin, save_bed_end);
+}
