@@ -66,7 +66,30 @@ def parse(parser, arguments=None):
     for word in given:
         name, equals, value = word.partition("=")
         same.append(name[:2] + name[2:].replace("-", "_") + equals + value if name.startswith("--") else word)
-    return parser.parse_args(same)
+    args = parser.parse_args(same)
+    args.fan_out = [int(count) for count in args.fan_out.split(",")]
+    return args
+
+
+def begin(parser, arguments=None):
+    """Options, ranks, graph."""
+    args = parse(parser, arguments)
+    ranks = Ranks(args)
+    return args, ranks, open_graph(args, ranks)
+
+
+def columns(graph, name):
+    """{node type: columns}, of the types that have the feature `name`."""
+    return {feature.type: feature.shape[1] if len(feature.shape) > 1 else 1
+            for feature in graph.features if not feature.of_edges and feature.name == name}
+
+
+def labelled(graph, args):
+    """The node type whose labels are learned."""
+    target = args.ntype or next(iter(columns(graph, args.label)), None)
+    if target is None:
+        raise SystemExit(f'no node type has "{args.label}"; --label names another feature')
+    return target
 
 
 def servers_of(path):
@@ -156,6 +179,76 @@ class Ranks:
             dist.destroy_process_group()
 
 
+class Inputs(torch.nn.Module):
+    """What the first layer takes, all of one width: the feature through a linear layer, and for types that lack it rows
+    of a table in the servers, one for each node, which SparseAdam trains there. widths: of the feature, by type."""
+
+    def __init__(self, graph, args, widths):
+        super().__init__()
+        self.graph, self.args, self.widths = graph, args, widths
+        self.linear = torch.nn.ModuleDict(
+            {ntype: torch.nn.Linear(width, args.num_hidden) for ntype, width in widths.items()})
+
+    def tables(self):
+        """The tables, and the optimizer that trains them; they are the servers', and no part of the module's state."""
+        found = {ntype: graphwire.Embedding(self.graph, f"embedding/{ntype}", self.args.num_hidden, ntype=ntype,
+                                            seed=self.args.seed)
+                 for ntype in self.graph.ntypes if ntype not in self.widths}
+        return found, graphwire.optim.SparseAdam(list(found.values()), self.args.sparse_lr, sync=self.args.sync)
+
+    def forward(self, features, embedded):
+        return {**embedded, **{ntype: self.linear[ntype](rows) for ntype, rows in features.items()}}
+
+
+def input_options(parser):
+    """Those of Inputs."""
+    parser.add_argument("--feature", default="feat")
+    parser.add_argument("--sparse_lr", type=float, default=0.01, help="of the tables")
+    parser.add_argument("--sync", action="store_true", help="combine the ranks' gradients of the tables in order")
+
+
+def inputs_of(batch, tables, args):
+    """A batch's rows of the feature, and of the tables."""
+    features = {ntype: rows[args.feature].float() for ntype, rows in batch.features.items() if args.feature in rows}
+    return features, {ntype: table(batch.nodes[ntype], batch.seeds.device) for ntype, table in tables.items()}
+
+
+def train(args, ranks, loader, optimizers, loss_of, evaluate, log, checkpoint):
+    """Epochs of equal steps for all ranks, up to --num_epochs. Returns what `evaluate` found last."""
+    found = {}
+    while (epoch := loader.state_dict()["epoch"]) < args.num_epochs:
+        begun, total = time.time(), torch.zeros(2)
+        for batch in loader:
+            ranks.random(batch.epoch, batch.step)
+            loss = loss_of(batch)
+            optimizers[0].zero_grad()
+            loss.backward()
+            for optimizer in optimizers:
+                optimizer.step()
+            total += torch.tensor([loss.item() * batch.num_seeds, batch.num_seeds])
+            if args.log_every and (batch.step + 1) % args.log_every == 0:
+                ranks.say(f"epoch {epoch} step {batch.step}: loss {loss.item():.4f}")
+            checkpoint.step(batch)
+        total = ranks.sum(total)
+        figures = {"loss": float(total[0] / total[1])}
+        text = f"epoch {epoch}: {in_words(figures)}, {time.time() - begun:.2f} s"
+        if (epoch + 1) % args.eval_every == 0 or epoch + 1 == args.num_epochs:
+            found = evaluate()
+            figures.update(found)
+            text += f"; {in_words(found)}"
+        ranks.say(text)
+        log.add(epoch=epoch, **figures)
+        checkpoint.save()
+    log.plot()
+    return found
+
+
+def in_words(figures):
+    """Figures are floats, counts are not."""
+    return ", ".join(f"{name} {value:.4f}" if isinstance(value, float) else f"{name} {value}"
+                     for name, value in figures.items())
+
+
 class Log:
     """Lines of metrics, and their curve."""
 
@@ -181,7 +274,8 @@ class Log:
         from matplotlib import pyplot
 
         figure, axes = pyplot.subplots(figsize=(7, 4))
-        for name in sorted({name for line in self.lines for name in line} - {"seconds", "epoch", "step"}):
+        names = {name for line in self.lines for name, value in line.items() if isinstance(value, float)}
+        for name in sorted(names - {"seconds"}):
             points = [(line["epoch"], line[name]) for line in self.lines if name in line and "epoch" in line]
             axes.plot(*zip(*points), marker="o", markersize=3, label=name)
         axes.set(xlabel="epoch", title=self.title)

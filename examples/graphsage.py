@@ -15,7 +15,7 @@ import time
 import graphwire
 import torch
 import torch.nn.functional as F
-from common import Checkpoint, Log, Ranks, open_graph, options, parse
+from common import Checkpoint, Log, begin, columns, labelled, options
 from graphwire.nn import HeteroConv, SAGEConv
 from torch import nn
 
@@ -189,23 +189,15 @@ def main(arguments=None):
     parser.add_argument("--normalize", action="store_true", help="divide each row of the feature by its sum")
     parser.add_argument("--baselines", action="store_true", help="also the most frequent class, and features alone")
     parser.add_argument("--baseline_steps", type=int, default=300)
-    args = parse(parser, arguments)
-
-    ranks = Ranks(args)
-    graph = open_graph(args, ranks)
-    there = [feature for feature in graph.features if not feature.of_edges]
-    target = args.ntype or next((f.type for f in there if f.name == args.label), None)
-    if target is None:
-        raise SystemExit(f'no node type has "{args.label}"; --label names another feature')
-    widths = {f.type: f.shape[1] if len(f.shape) > 1 else 1 for f in there if f.name == args.feature}
+    args, ranks, graph = begin(parser, arguments)
+    target, widths, fanouts = labelled(graph, args), columns(graph, args.feature), args.fan_out
     features = {ntype: args.feature for ntype in widths}
     labels = graph.feature(args.label, target)[:].long()
     parts = {name: torch.nonzero(graph.feature(f"{name}_mask", target)[:]).flatten()
              for name in ("train", "val", "test")}
     classes = int(labels.max()) + 1
-    fanouts = [int(count) for count in args.fan_out.split(",")]
     if args.num_layers and args.num_layers != len(fanouts):
-        raise SystemExit(f"{args.num_layers} layers need as many numbers in --fan_out, not {args.fan_out}")
+        raise SystemExit(f"{args.num_layers} layers need as many numbers in --fan_out, not {len(fanouts)}")
     ranks.say(f"{graph}: {len(parts['train'])} nodes of {target} to learn from, {classes} classes")
 
     torch.manual_seed(args.seed)  # every rank starts from the same weights

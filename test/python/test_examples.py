@@ -39,6 +39,12 @@ def accuracy(out):
     return float(out.split("test accuracy ")[1].split()[0])
 
 
+def figures(path):
+    """Lines of a metrics file, but for their time."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{name: line[name] for name in line if name != "seconds"} for line in lines]
+
+
 def test_one_process(whole, tmp_path):
     out = end(start(SAGE, "--part-config", whole, *SMALL, "--num-epochs", 2, "--eval_every=1", "--metrics",
                     tmp_path / "metrics", "--plot", tmp_path / "curve.png", "--baselines", "--graph-name", "rmat"))
@@ -102,9 +108,32 @@ def test_rgcn_of_two_ranks(hetero2, tmp_path):
                      20, "--num_epochs", 2, "--sync", "--init_method", f"file://{tmp_path}/meet{number}", "--metrics",
                      tmp_path / f"metrics{number}")
         end(*[start(RGCN, *arguments, world=2, rank=rank) for rank in range(2)])
-        lines = [json.loads(line) for line in (tmp_path / f"metrics{number}").read_text().splitlines()]
-        printed.append([{name: line[name] for name in line if name != "seconds"} for line in lines])
+        printed.append(figures(tmp_path / f"metrics{number}"))
     assert printed[0] == printed[1] and printed[0][1]["loss"] < printed[0][0]["loss"]
+
+
+@pytest.mark.parametrize("script, options", [
+    (SAGE, ["--eval_every", 2]), (RGCN, ["--ntype", "paper"]), (LINKS, ["--etype", "cites", "--batch_size", 600])])
+def test_the_same_losses_over_every_way(hetero2, tmp_path, script, options):
+    """Of a folder, over TCP and over mapped memory, with one thread: every figure of every epoch, to the last bit."""
+    arguments = ("--part_config", hetero2.folder, *SMALL, "--batch_size", 40, "--num_epochs", 2, *options)
+    served = ("--servers", ",".join(hetero2.addresses))
+    ways = {"memory": (), "tcp": (*served, "--transport", "tcp"), "shm": (*served, "--transport", "shm")}
+    end(*[start(script, *arguments, *more, "--metrics", tmp_path / way) for way, more in ways.items()])
+    found = {way: figures(tmp_path / way) for way in ways}
+    assert len(found["memory"]) == 2 and found["tcp"] == found["memory"] and found["shm"] == found["memory"]
+
+
+def test_links_of_two_ranks(hetero2, tmp_path):
+    """Trained and evaluated by both: the same over TCP and over mapped memory, and every held edge is ranked once."""
+    for way in ("tcp", "shm"):
+        arguments = ("--servers", ",".join(hetero2.addresses), "--transport", way, "--etype", "cites", *SMALL,
+                     "--batch_size", 200, "--num_epochs", 2, "--eval_every", 1, "--sync", "--init_method",
+                     f"file://{tmp_path}/meet-{way}", "--metrics", tmp_path / way)
+        end(*[start(LINKS, *arguments, world=2, rank=rank) for rank in range(2)])
+    found = figures(tmp_path / "tcp")
+    assert found == figures(tmp_path / "shm")
+    assert found[1]["loss"] < found[0]["loss"] and 0 < found[1]["mrr"] < 1 and found[1]["ranked"] == 200
 
 
 def test_links(tmp_path):
@@ -114,7 +143,7 @@ def test_links(tmp_path):
     run("import", "--from", tmp_path / "edges.npy", "--undirected", "--out", tmp_path / "ring", "--quiet")
     out = end(start(LINKS, "--part_config", tmp_path / "ring", "--fan_out", "8,8", "--batch_size", 200, "--num_epochs",
                     6, "--eval_every", 6, "--lr", 0.01, "--sparse_lr", 0.02, "--dropout", 0, "--log_every", 0))
-    before, after = (float(line.split("MRR ")[1].split(",")[0]) for line in out.splitlines() if "MRR" in line)
+    before, after = (float(line.split("mrr ")[1].split(",")[0]) for line in out.splitlines() if "mrr" in line)
     assert after > 2 * before, out
 
 
