@@ -25,6 +25,7 @@ TOP = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
 HOME = os.path.expanduser("~root")
 ON_HOST = "/mnt/program/graphwire"
+HANG_S = 100.0  # after which what is waited for hangs; trainers that wait for their end sleep longer
 _WITH_US = ["setpriv", "--pdeathsig", "KILL"]  # ends with this process
 _NAMESPACES = [
     *_WITH_US,
@@ -76,8 +77,8 @@ class BedError(Exception):
     """The test bed itself does not work."""
 
 
-def wait_for(what: Callable[[], object], seconds: float = 60.0) -> bool:
-    """Whether it comes true in time; looked at a hundred times a second."""
+def wait_for(what: Callable[[], object], seconds: float = HANG_S) -> bool:
+    """Whether it comes true in time; looked at a hundred times a second. The time is for what never would."""
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -142,13 +143,13 @@ class Host:
             self.words(command), stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options
         )
 
-    def run(self, *command: str, timeout: float = 60.0) -> subprocess.CompletedProcess:
+    def run(self, *command: str, timeout: float = HANG_S) -> subprocess.CompletedProcess:
         """Runs a command on this host."""
         return subprocess.run(
             self.words(command), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
         )
 
-    def shell(self, text: str, timeout: float = 60.0) -> subprocess.CompletedProcess:
+    def shell(self, text: str, timeout: float = HANG_S) -> subprocess.CompletedProcess:
         """Runs a script of bash on this host."""
         return self.run("bash", "-c", text, timeout=timeout)
 

@@ -9,7 +9,7 @@ import re
 import shutil
 import unittest
 
-from bed import HOME, ON_HOST, wait_for
+from bed import HANG_S, HOME, ON_HOST, wait_for
 from test_hosts import HOSTS, OnHosts, make_graph
 
 COPY = ["python3", "/mnt/top/deploy/copy_files.py", "--program", ON_HOST]
@@ -102,7 +102,7 @@ class Copying(OnHosts):
             for pid in self.bed.desk.processes():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, 9)
-            process.communicate(timeout=20)
+            process.communicate(timeout=HANG_S)
             self.bed.mend(host)
             self.assertTrue(wait_for(lambda: not self.bed.left(sessions=False)), self.bed.left())
             had_config = (listener / "rmat.json").exists()
@@ -126,7 +126,7 @@ class Copying(OnHosts):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.sent(result.stdout)
             self.is_whole()
-        self.assertTrue(wait_for(lambda: not self.bed.left(), 60), self.bed.left())
+        self.assertTrue(wait_for(lambda: not self.bed.left()), self.bed.left())
 
     def test_damage_is_found_and_mended(self) -> None:
         self.copy()
@@ -161,7 +161,7 @@ class Copying(OnHosts):
     def test_a_host_that_is_away(self) -> None:
         self.bed.cut(self.bed.hosts[2])
         try:
-            text = self.copy("--timeout", "3", status=1)
+            text = self.copy("--timeout", "8", status=1)
         finally:
             self.bed.mend(self.bed.hosts[2])
             self.bed.reachable()

@@ -11,7 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
-from bed import HOME, ON_HOST, PROGRAM, Bed, Host, wait_for
+from bed import HANG_S, HOME, ON_HOST, PROGRAM, Bed, Host, wait_for
 
 LAUNCH = ["python3", "/mnt/top/deploy/launch.py"]
 HOSTS = 4
@@ -91,22 +91,22 @@ class OnHosts(unittest.TestCase):
             "--ip_config",
             "ip.txt",
             "--silence",
-            "5",
+            "20",
             *more,
         ]
 
-    def launch(self, *more: str, timeout: float = 60) -> subprocess.CompletedProcess:
+    def launch(self, *more: str, timeout: float = HANG_S) -> subprocess.CompletedProcess:
         """A whole launch; nothing of it is left on any host."""
         result = self.bed.desk.run(*self.words(*more), timeout=timeout)
         self.nothing_left()
         return result
 
     def nothing_left(self, sessions: bool = True) -> None:
-        """Nothing of any job runs on the hosts, within five seconds."""
-        gone = wait_for(lambda: not self.bed.left(sessions), 5)
+        """Nothing of any job runs on the hosts any more, before it would end by itself."""
+        gone = wait_for(lambda: not self.bed.left(sessions))
         self.assertTrue(gone, self.bed.left(sessions))
 
-    def fails(self, says: str, *more: str, status: int = 1, timeout: float = 60) -> None:
+    def fails(self, says: str, *more: str, status: int = 1, timeout: float = HANG_S) -> None:
         """A launch that ends with one line."""
         result = self.launch(*more, timeout=timeout)
         lines = result.stderr.strip().splitlines()
@@ -117,28 +117,23 @@ class OnHosts(unittest.TestCase):
         """A trainer: batches from all servers, which it finds by its environment."""
         return f"{ON_HOST} epoch {more}"
 
-    def begun(self, *more: str, trainers: int = 1, trainer: str = "echo running; exec sleep 100") -> subprocess.Popen:
+    def begun(self, *more: str, trainers: int = 1, trainer: str = "echo running; exec sleep 900") -> subprocess.Popen:
         """A job whose trainers all run."""
         process = self.bed.desk.start(*self.words("--num_trainers", str(trainers), *more, trainer))
         assert process.stdout
         for _ in range(trainers * self.count):
             line = process.stdout.readline()
             if "running" not in line:
-                self.fail(f"{line}{process.communicate(timeout=20)[1]}")
+                self.fail(f"{line}{process.communicate(timeout=HANG_S)[1]}")
         return process
 
-    def ends(
-        self, process: subprocess.Popen, status: int, says: str, seconds: float = 5.0, sessions: bool = True
-    ) -> None:
-        """It ends so, and leaves nothing; from now, in that time."""
-        began = time.monotonic()
-        _, errors = process.communicate(timeout=30)
-        took = time.monotonic() - began
+    def ends(self, process: subprocess.Popen, status: int, says: str, sessions: bool = True) -> None:
+        """It ends so, and leaves nothing; its trainers would have gone on. How soon: figures.py."""
+        _, errors = process.communicate(timeout=HANG_S)
         self.assertEqual(process.returncode, status, errors)
         self.assertEqual(len(errors.strip().splitlines()), 1, errors)
         self.assertRegex(errors, says)
         self.nothing_left(sessions)
-        self.assertLess(took, seconds + 5 * (os.getloadavg()[0] > 8), errors)
 
     def launcher(self) -> int:
         """The launcher's pid, of the one that runs."""
@@ -223,7 +218,7 @@ class Failures(OnHosts):
 
     def test_a_trainer_dies(self) -> None:
         process = self.begun(trainers=2)
-        host, pid = self.host_with("sleep 100")
+        host, pid = self.host_with("sleep 900")
         os.kill(pid, 9)
         self.ends(process, 1, rf"{host.address}.*trainer \d ended with signal 9: running; log: {HOME}/w/logs")
 
@@ -234,22 +229,20 @@ class Failures(OnHosts):
         self.ends(process, 1, rf"{host.address}.*server of part {host.index} ended with signal 9: serving part")
 
     def test_a_server_comes_back_and_no_batch_is_lost(self) -> None:
-        process = self.bed.desk.start(
-            *self.words(
-                "--restarts",
-                "1",
-                "--num_trainers",
-                "1",
-                f"echo running; {self.epoch('--batch-size 4 --threads 1 --json')}",
-            )
-        )
-        assert process.stdout and process.stderr
-        process.stdout.readline()
+        """Trainers are at one epoch after the other until it is back; every one of them is whole."""
+        epoch = self.epoch("--batch-size 4 --threads 1")
+        rounds = f"while [ ! -e ~/w/go ]; do {epoch} >/dev/null || exit 1; done"
+        process = self.begun("--restarts", "1", trainer=f"echo running; {rounds}; {epoch} --json")
         _host, pid = self.host_with("serve")
         os.kill(pid, 9)
-        output, errors = process.communicate(timeout=60)
+        assert process.stderr
+        self.assertIn("started again (1 of 1)", process.stderr.readline())
+        for one in self.bed.hosts:
+            (one.home / "w/go").write_text("")
+        output, errors = process.communicate(timeout=HANG_S)
+        for one in self.bed.hosts:
+            (one.home / "w/go").unlink()
         self.assertEqual(process.returncode, 0, errors)
-        self.assertIn("started again (1 of 1)", errors)
         batches = [json.loads(line.split("] ", 1)[1])["batches"] for line in output.splitlines() if '"epoch"' in line]
         self.assertEqual(len(set(batches)), 1)
         self.assertEqual(len(batches), HOSTS)
@@ -265,29 +258,29 @@ class Failures(OnHosts):
     def test_the_launcher_dies(self) -> None:
         process = self.begun()
         os.kill(self.launcher(), 9)
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG_S)
         self.nothing_left()
 
     def test_a_host_dies(self) -> None:
-        process = self.begun("--silence", "2")
+        process = self.begun("--silence", "5")
         host = self.bed.hosts[3]
         host.end()
         try:
-            self.ends(process, 1, f"{host.address}.*(silent|lost)", 8)
+            self.ends(process, 1, f"{host.address}.*(silent|lost)")
         finally:
             self.bed.begin(host)
             self.bed.reachable()
 
     def test_a_link_is_cut(self) -> None:
-        process = self.begun("--silence", "3")
+        process = self.begun("--silence", "5")
         host = self.bed.hosts[1]
         self.bed.cut(host)
         try:
-            self.ends(process, 1, f"{host.address}.*(silent|lost)", 9, sessions=False)
+            self.ends(process, 1, f"{host.address}.*(silent|lost)", sessions=False)
         finally:
             self.bed.mend(host)
         # sshd's session there ends when TCP tries again.
-        self.assertTrue(wait_for(lambda: not self.bed.left(), 60), self.bed.left())
+        self.assertTrue(wait_for(lambda: not self.bed.left()), self.bed.left())
 
     def test_a_short_cut_is_a_pause(self) -> None:
         flag = "w/go"
@@ -299,7 +292,7 @@ class Failures(OnHosts):
         self.bed.mend(host)
         for one in self.bed.hosts:
             (one.home / flag).write_text("")
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=HANG_S)
         for one in self.bed.hosts:
             (one.home / flag).unlink()
         self.assertEqual(process.returncode, 0, errors)
@@ -310,7 +303,7 @@ class Failures(OnHosts):
         other = host.start(
             "python3",
             "-c",
-            "import socket,time; s=socket.create_server(('', 30050)); print('up', flush=True); time.sleep(100)",
+            "import socket,time; s=socket.create_server(('', 30050)); print('up', flush=True); time.sleep(900)",
         )
         assert other.stdout
         other.stdout.readline()
@@ -321,7 +314,7 @@ class Failures(OnHosts):
         finally:
             for pid in host.find("create_server"):
                 os.kill(pid, 9)
-            other.communicate(timeout=20)
+            other.communicate(timeout=HANG_S)
         self.nothing_left()
 
     def test_a_workspace_is_missing(self) -> None:
@@ -371,7 +364,7 @@ class Failures(OnHosts):
         host = self.bed.hosts[1]
         os.kill(host.pid, 19)  # SIGSTOP, of the listener: the kernel accepts, nobody speaks
         try:
-            self.fails(r"10\.77\.0\.2.*(in time|no answer)", "--timeout", "2", "true", timeout=20)
+            self.fails(r"10\.77\.0\.2.*(in time|no answer)", "--timeout", "6", "true")
         finally:
             os.kill(host.pid, 18)
             self.bed.reachable()
@@ -397,7 +390,7 @@ class Failures(OnHosts):
                 r"10\.77\.0\.2.*(No space|no space|could not be written)",
                 "--num_trainers",
                 "1",
-                "echo much; [ $RANK = 1 ] && exit 1; exec sleep 100",
+                "echo much; [ $RANK = 1 ] && exit 1; exec sleep 900",
             )
         finally:
             host.shell(f"umount {logs}")

@@ -6,7 +6,7 @@ import json
 import os
 import unittest
 
-from bed import ON_HOST, wait_for
+from bed import HANG_S, ON_HOST, wait_for
 from test_hosts import HOSTS, OnHosts
 
 CLUSTER = ["python3", "/mnt/top/deploy/cluster.py"]
@@ -48,13 +48,13 @@ class Kept(OnHosts):
 
     def still_there(self) -> None:
         """No launch has ended or replaced a server, and none has left anything else."""
-        self.assertTrue(wait_for(lambda: not self.agents_of_jobs(), 5), self.bed.left())
+        self.assertTrue(wait_for(lambda: not self.agents_of_jobs()), self.bed.left())
         self.assertEqual(self.servers(), self.pids)
 
     def test_two_jobs_at_once(self) -> None:
         jobs = [self.bed.desk.start(*self.job()) for _ in range(2)]
         for job in jobs:
-            output, errors = job.communicate(timeout=60)
+            output, errors = job.communicate(timeout=HANG_S)
             self.assertEqual(job.returncode, 0, errors)
             self.assertEqual(output.count("name long_live"), HOSTS)
         self.still_there()
@@ -71,14 +71,14 @@ class Kept(OnHosts):
         self.still_there()
         process = self.begun()
         os.kill(self.launcher(), 9)
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG_S)
         self.still_there()
 
     def test_a_kept_server_that_dies_is_told(self) -> None:
         process = self.begun()
         host = self.bed.hosts[1]
         os.kill(host.find("serve", "--part-config")[0], 9)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=HANG_S)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(errors, rf"{host.address}.*kept server of part 1 has ended")
         result = self.bed.desk.run(*self.job())
@@ -116,7 +116,7 @@ class Kept(OnHosts):
     def test_cluster_says_who_is_away(self) -> None:
         self.bed.cut(self.bed.hosts[2])
         try:
-            table = self.cluster("status", "--timeout", "2", status=1).splitlines()
+            table = self.cluster("status", "--timeout", "6", status=1).splitlines()
             self.assertRegex(table[3], r"^10\.77\.0\.3 +not reached")
             self.assertIn("kept", table[1])
         finally:

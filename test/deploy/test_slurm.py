@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from bed import ON_HOST, TOP, BedError, Host, wait_for
+from bed import HANG_S, ON_HOST, TOP, BedError, Host, wait_for
 from gwdeploy import slurm
 from gwdeploy.errors import DeployError, UsageError
 from gwdeploy.ip_config import parse
@@ -135,7 +135,7 @@ class InAllocation(OnHosts):
     def words(self, *more: str) -> list[str]:
         """A launch in an allocation of all hosts, as it is typed on the desk."""
         salloc = [*_ENV, "salloc", "--quiet", f"--nodes={self.count}", *LAUNCH, "--scheduler", "slurm"]
-        return [*salloc, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--silence", "3", *more]
+        return [*salloc, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--silence", "6", *more]
 
     def test_nodes_are_hosts(self) -> None:
         """Trainers run where their part is, ranked in the nodes' order, and read all parts."""
@@ -158,13 +158,13 @@ class InAllocation(OnHosts):
 
     def test_the_allocation_ends(self) -> None:
         """scancel: Slurm ends it all; the launch says that a host was lost."""
-        process = self.bed.desk.start(*self.words("echo running; exec sleep 100"))
+        process = self.bed.desk.start(*self.words("echo running; exec sleep 900"))
         try:
             self.assertTrue(
-                wait_for(lambda: sum(bool(host.find("sleep", "100")) for host in self.bed.hosts) == self.count)
+                wait_for(lambda: sum(bool(host.find("sleep", "900")) for host in self.bed.hosts) == self.count)
             )
             self.assertEqual(self.bed.desk.run(*_ENV, "scancel", "--me").returncode, 0)
-            process.wait(30)
+            process.wait(HANG_S)
             self.assertNotEqual(process.returncode, 0)
         finally:
             process.kill()
@@ -173,15 +173,15 @@ class InAllocation(OnHosts):
 
     def test_the_launcher_dies(self) -> None:
         """Agents that hear nothing end what they have started."""
-        process = self.bed.desk.start(*self.words("echo running; exec sleep 100"))
+        process = self.bed.desk.start(*self.words("echo running; exec sleep 900"))
         try:
             self.assertTrue(
-                wait_for(lambda: sum(bool(host.find("sleep", "100")) for host in self.bed.hosts) == self.count)
+                wait_for(lambda: sum(bool(host.find("sleep", "900")) for host in self.bed.hosts) == self.count)
             )
             launchers = [pid for pid, text in self.bed.desk.processes().items() if text.startswith("python3 ")]
             self.assertEqual(len(launchers), 1)
             os.kill(launchers[0], signal.SIGKILL)
-            process.wait(30)
+            process.wait(HANG_S)
         finally:
             process.kill()
             process.communicate()
