@@ -4,7 +4,7 @@
 #
 # The environment lies in build/python/venv and is made again when its list of packages changes.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-packages='torch==2.13.0 numpy cffi pytest mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib' # linters fixed: others judge differently
+packages='torch==2.13.0 numpy cffi pytest mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
 venv=$PWD/build/python/venv
 log=build/python/pip.log
 
@@ -33,7 +33,7 @@ else
 	exit 1
 fi
 echo "installed after $SECONDS s"
-checked "ruff" "$venv/bin/ruff" check --quiet --config python/pyproject.toml python test/python examples deploy test/deploy
+checked "ruff" "$venv/bin/ruff" check --quiet --config python/pyproject.toml python test/python examples docs/api deploy test/deploy
 checked "mypy" "$venv/bin/mypy" --config-file python/pyproject.toml --cache-dir build/python/mypy python/graphwire
 checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file python/pyproject.toml \
 	--cache-dir build/python/mypy deploy/gwdeploy deploy/launch.py deploy/copy_files.py deploy/cluster.py

@@ -1,4 +1,5 @@
-"""docs/PYTHON.md and README.md: every block of Python is run, in its order."""
+"""docs/PYTHON.md and README.md: every block of Python is run, in its order. docs/api: Sphinx builds it, and it tells of
+every name."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import graphwire
 from conftest import TOP
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -33,3 +35,17 @@ def test_readme(parts, servers, tmp_path):
     done = subprocess.run([sys.executable, "-c", setting + block + "\nprint(float(loss))"], cwd=tmp_path,
                           capture_output=True, text=True)
     assert done.returncode == 0 and float(done.stdout) > 0, done.stderr
+
+
+def test_reference(tmp_path):
+    """Warnings are errors; everything that the package exports has its place in the index."""
+    from sphinx.util.inventory import InventoryFile
+
+    done = subprocess.run([sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "-d", tmp_path / "trees",
+                           TOP / "docs/api", tmp_path / "html"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = InventoryFile.loads((tmp_path / "html/objects.inv").read_bytes(), uri="")
+    names = {name for kind in ("py:class", "py:function", "py:exception") for name in found.data[kind]}
+    missing = {name for name in graphwire.__all__ if f"graphwire.{name}" not in names} - {"nn", "optim"}
+    assert not missing, f"docs/api/index.rst lacks {missing}"
+    assert "graphwire.Graph.split" in found.data["py:method"]

@@ -1,0 +1,63 @@
+"""Sphinx: the API reference of the Python package, from its docstrings.
+
+    python -m sphinx -W -b html docs/api build/api        # with graphwire installed, or PYTHONPATH=python
+
+The docstrings are written to be read in a terminal: arguments as "name: what it is", code by indentation. _rewritten
+makes of them what Sphinx reads; whatever it cannot is a warning, which -W makes an error.
+"""
+
+from __future__ import annotations
+
+import re
+
+project = "Graphwire"
+copyright = "the Graphwire authors"
+extensions = ["sphinx.ext.autodoc"]
+html_theme = "alabaster"
+html_theme_options = {"description": "mini-batches of a partitioned graph, from Python"}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+
+_ITEM = re.compile(r"^([a-z_][a-z_0-9]*(?:, [a-z_][a-z_0-9]*)*): ")
+_CODE = re.compile(r"`([^`]+)`")
+_MARKS = re.compile(r"([*|\\_])")
+
+
+def _plain(text):
+    """A line without markup but for `code`."""
+    parts = _CODE.split(text)
+    return "".join(f"``{part}``" if i % 2 else _MARKS.sub(r"\\\1", part) for i, part in enumerate(parts))
+
+
+def _items(lines):
+    """A paragraph that lists arguments, as a field list; what stands before and behind an item stays its own."""
+    found = []
+    for line in lines:
+        item = _ITEM.match(line)
+        if item:
+            names = ", ".join(f"``{name}``" for name in item[1].split(", "))
+            found += ["", f"* {names}: {_plain(line[item.end():])}"]
+        else:
+            found.append("  " + _plain(line.strip()))
+    return [*found, ""]
+
+
+def _rewritten(lines):
+    paragraphs, found = "\n".join(lines).strip("\n").split("\n\n"), []
+    for text in paragraphs:
+        part = text.split("\n")
+        if all(line.startswith("    ") for line in part):
+            found += ["::", "", *part, ""]
+        elif _ITEM.match(part[0]):
+            found += _items(part)
+        else:
+            found += [*(_plain(line.strip()) for line in part), ""]
+    return found
+
+
+def setup(app):
+    def rewrite(app, what, name, obj, options, lines):
+        lines[:] = _rewritten(lines)
+
+    app.connect("autodoc-process-docstring", rewrite)
