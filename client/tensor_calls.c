@@ -43,6 +43,40 @@ gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_l
 	return status;
 }
 
+gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t *count)
+{
+	char name[GW_JOB_NAME_MAX + 1] = {0};
+	struct gw_vec reply = {0};
+	*count = 0;
+	gw_status status = gw_client_check(client);
+	if (status != GW_OK)
+		return status;
+	job = job ? job : client->job;
+	if (!gw_job_name_valid(job))
+		return gw_fail(GW_INVALID, "job \"%.80s\": letters, digits and \"._-:/\", at most %d", job,
+			       GW_JOB_NAME_MAX);
+	memcpy(name, job, strlen(job) + 1);
+	gw_tensor_handles_delete(client, name, NULL);
+	/* A part that cannot be asked does not keep the others. */
+	struct gw_error_kept kept;
+	for (uint32_t p = client->meta->num_parts; p-- > 0;) {
+		size_t bytes = 0;
+		gw_status one = gw_remote_call(client, p, GW_OP_TENSOR_END_JOB, name, sizeof(name), &reply, &bytes);
+		if (one == GW_OK && bytes != 8)
+			one = gw_fail(GW_PROTOCOL, "a job's end in %zu bytes", bytes);
+		uint64_t found = one == GW_OK ? gw_tensor_number(reply.data, 0) : 0;
+		*count = found > *count ? found : *count;
+		if (one != GW_OK && status == GW_OK) {
+			status = one;
+			gw_error_keep(&kept);
+		}
+	}
+	gw_vec_free(&reply);
+	if (status != GW_OK)
+		gw_error_restore(&kept);
+	return status;
+}
+
 /* --- Listing. --- */
 
 struct listing {

@@ -74,7 +74,7 @@ void gw_tensor_handles_delete(struct gw_client *client, const char *job, const c
 		size_t used = b + 1 < handles->block_count ? block_room(b) : handles->count;
 		for (size_t i = 0; i < used; i++) {
 			struct gw_tensor_handle *handle = &handles->blocks[b][i];
-			if (strcmp(handle->plan.name, name) == 0 && strcmp(handle->plan.job, job) == 0)
+			if (strcmp(handle->plan.job, job) == 0 && (!name || strcmp(handle->plan.name, name) == 0))
 				atomic_store(&handle->deleted, true);
 		}
 	}

@@ -25,8 +25,8 @@ void gw_tensor_handles_destroy(struct gw_tensor_handles *handles); /* NULL is al
 gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
 				const struct gw_place *places, struct gw_tensor_handle **out);
 
-/* This client deletes the tensors of this name: whoever uses them is told at once, not when each of its connections has
- * heard of it. Opened again, they are there again. */
+/* This client deletes the tensors of this name, or with name NULL all of the job: whoever uses them is told at once,
+ * not when each of its connections has heard of it. Opened again, they are there again. */
 void gw_tensor_handles_delete(struct gw_client *client, const char *job, const char *name);
 
 /* Whether the pointer, which may come from anywhere, is a handle of this client; no lock is taken. */

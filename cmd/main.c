@@ -35,6 +35,7 @@ static const struct command {
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
 	{"checkpoint", gw_tool_checkpoint, "tensors that change, to this host's disk"},
 	{"restore", gw_tool_restore, "and back, into servers of the same graph"},
+	{"end-job", gw_tool_end_job, "delete the tensors of a job that is over"},
 	{"agent", gw_tool_agent, "the processes of a job on this host, for deploy/launch.py"},
 };
 

@@ -1,5 +1,5 @@
-/* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold, save, restore. Little-endian,
- * 8-byte aligned, structures as they lie in memory.
+/* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold, end_job, save, restore.
+ * Little-endian, 8-byte aligned, structures as they lie in memory.
  *
  * A tensor has a part on every server, and each part a birth: a number that no other one ever has, of which the upper
  * half is the server process's and the lower half ascends. Part 0 leads:
@@ -20,6 +20,7 @@
  *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count][row] -> nothing
  *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
  *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
+ *   END_JOB:   char job[GW_JOB_NAME_MAX + 1] -> uint64: how many tensors it had, which are deleted
  *   SAVE:      struct gw_tensor_save_call -> struct gw_tensor_saved, float32 [count][state_floats], rows' bytes
  * [count]: each row and its optimizer's state of one moment RESTORE:   struct gw_tensor_restore_call, rows [count]
  * uint64, float32 [count][floats] -> nothing: some columns of the state, which is made if there is none. The rows

@@ -127,6 +127,17 @@ static gw_status answer_hold(void *context, const struct gw_call *call, struct g
 	return status == GW_OK ? gw_tensor_table_hold(context, job) : status;
 }
 
+static gw_status answer_end_job(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)thread;
+	char job[GW_JOB_NAME_MAX + 1];
+	uint32_t count = 0;
+	gw_status status = gw_tensor_hold_parse(call->bytes, call->byte_count, job);
+	if (status == GW_OK)
+		status = gw_tensor_table_end_job(context, job, &count);
+	return status == GW_OK ? reply_number(reply, count) : status;
+}
+
 static gw_status pull_rows(struct gw_shard *shard, const uint8_t *rows, uint32_t count, struct gw_reply *reply)
 {
 	uint64_t bytes = count * shard->layout.row_bytes;
@@ -292,17 +303,12 @@ gw_status gw_tensor_service_set(struct gw_service *service, struct gw_tensor_tab
 		uint16_t op;
 		gw_handler handler;
 	} handlers[] = {
-		{GW_OP_TENSOR_CREATE, answer_create},
-		{GW_OP_TENSOR_COMPLETE, answer_complete},
-		{GW_OP_TENSOR_LIST, answer_list},
-		{GW_OP_TENSOR_DELETE, answer_delete},
-		{GW_OP_TENSOR_PULL, answer_pull},
-		{GW_OP_TENSOR_UPDATE, answer_update},
-		{GW_OP_TENSOR_PUSH, answer_push},
-		{GW_OP_TENSOR_COUNT, answer_count},
-		{GW_OP_TENSOR_HOLD, answer_hold},
-		{GW_OP_TENSOR_SAVE, gw_tensor_answer_save},
-		{GW_OP_TENSOR_RESTORE, gw_tensor_answer_restore},
+		{GW_OP_TENSOR_CREATE, answer_create},       {GW_OP_TENSOR_COMPLETE, answer_complete},
+		{GW_OP_TENSOR_LIST, answer_list},           {GW_OP_TENSOR_DELETE, answer_delete},
+		{GW_OP_TENSOR_PULL, answer_pull},           {GW_OP_TENSOR_UPDATE, answer_update},
+		{GW_OP_TENSOR_PUSH, answer_push},           {GW_OP_TENSOR_COUNT, answer_count},
+		{GW_OP_TENSOR_HOLD, answer_hold},           {GW_OP_TENSOR_END_JOB, answer_end_job},
+		{GW_OP_TENSOR_SAVE, gw_tensor_answer_save}, {GW_OP_TENSOR_RESTORE, gw_tensor_answer_restore},
 	};
 	gw_status status = GW_OK;
 	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]) && status == GW_OK; i++)

@@ -127,6 +127,33 @@ gw_status gw_tensor_table_hold(struct gw_tensor_table *table, const char *job)
 	return status;
 }
 
+/* A shard of the job, off the list, for the caller to withdraw and leave; NULL: it has none. */
+static struct gw_shard *job_take(struct gw_tensor_table *table, const char *job)
+{
+	struct gw_shard *shard = table->shards;
+	while (shard && strcmp(shard->plan.job, job) != 0)
+		shard = shard->next;
+	if (shard)
+		shard_unlist(table, shard);
+	return shard;
+}
+
+gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job, uint32_t *count)
+{
+	*count = 0;
+	if (!job[0])
+		return gw_fail(GW_INVALID, "which job has ended? Tensors that are kept are no job's");
+	for (;; (*count)++) {
+		pthread_mutex_lock(&table->lock);
+		struct gw_shard *shard = job_take(table, job);
+		pthread_mutex_unlock(&table->lock);
+		if (!shard)
+			return GW_OK;
+		shard_withdraw(table, shard);
+		gw_shard_leave(table, shard);
+	}
+}
+
 /* One shard of a job that has ended, held by the caller; jobs without any are forgotten. */
 static struct gw_shard *job_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
 {
@@ -135,12 +162,9 @@ static struct gw_shard *job_take_ended(struct gw_tensor_table *table, uint64_t n
 		struct gw_tensor_job *job = &table->jobs[i];
 		if (now_ns < job->heard_ns + lease_ns)
 			continue;
-		for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
-			if (strcmp(shard->plan.job, job->name) == 0) {
-				shard_unlist(table, shard);
-				return shard;
-			}
-		}
+		struct gw_shard *shard = job_take(table, job->name);
+		if (shard)
+			return shard;
 		*job = table->jobs[--table->job_count];
 		i--;
 	}

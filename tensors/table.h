@@ -85,6 +85,9 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 /* A client of the job was heard. GW_LIMIT. */
 gw_status gw_tensor_table_hold(struct gw_tensor_table *table, const char *job);
 
+/* Deletes all that a job has; *count of them. GW_INVALID: kept ones are no job's. */
+gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job, uint32_t *count);
+
 /* Up to max shards after one, in the order of job and name; job NULL: of all jobs. after_job NULL: from the first. */
 uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, const char *after_job,
 			      const char *after_name, struct gw_tensor_listed *out, uint32_t max);

@@ -14,5 +14,6 @@ int gw_tool_doctor(int argc, char **argv);
 int gw_tool_agent(int argc, char **argv);
 int gw_tool_checkpoint(int argc, char **argv);
 int gw_tool_restore(int argc, char **argv);
+int gw_tool_end_job(int argc, char **argv);
 
 #endif

@@ -24,6 +24,8 @@ from .process import Process, how_it_ended, rank_of, read_key, server_name, serv
 
 _BEATS = 5  # in the time of silence
 _PORT_LOST = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
+_END_JOB = "end-job"
+_END_JOB_S = 10  # that it may take
 _PORT_TRIES = 4
 _KEPT_LOOK_S = 1.0
 
@@ -52,6 +54,7 @@ class Job:
         self._out = out
         self._changed = asyncio.Event()
         self._stopping = False
+        self._tensors_ended = asyncio.Event()
         self._reach = options.reach()
         self._limit = asyncio.Semaphore(options.fanout)
 
@@ -78,6 +81,8 @@ class Job:
             if process:
                 process.ready.set()
                 self._changed.set()
+        elif kind == "ended" and name == _END_JOB:
+            self._tensors_ended.set()
         elif kind == "ended":
             self._on_end(agent, event)
         elif kind in ("lost", "ending", "failed"):
@@ -353,16 +358,20 @@ class Job:
                 return port
         raise DeployError(f"{self.hosts[0]}: no free port for the rendezvous")
 
-    def _trainers(self, agent: Agent, port: int, attempt: int) -> list[Process]:
-        options, host = self.options, agent.host
+    def _environment(self, agent: Agent) -> dict[str, str]:
+        """What the trainers of a host share."""
         paths = {
-            "PART_CONFIG": self._path(agent, options.part_config),
+            "PART_CONFIG": self._path(agent, self.options.part_config),
             "IP_CONFIG": str(agent.setup["ip_config"]),
             "KEY_FILE": self._key_file(agent),
-            "NAME": self.kept.name if self.kept else server_name(options, self.graph),
+            "NAME": self.kept.name if self.kept else server_name(self.options, self.graph),
             "JOB": self.name,
         }
-        shared = environment.of_trainers(options, len(self.hosts), paths, int(agent.hello["processors"]))
+        return environment.of_trainers(self.options, len(self.hosts), paths, int(agent.hello["processors"]))
+
+    def _trainers(self, agent: Agent, port: int, attempt: int) -> list[Process]:
+        options, host = self.options, agent.host
+        shared = self._environment(agent)
         again = f"-again{attempt}" if attempt else ""
         processes = []
         for local, text in trainer_commands(options, self.hosts, host, port):
@@ -376,9 +385,24 @@ class Job:
             processes.append(Process(host, name, title, request))
         return processes
 
+    async def _end_tensors(self) -> None:
+        """The job's tensors, on servers that stay. Those that cannot be told end them by themselves, later."""
+        there = [agent for agent in self.agents if agent.hello and not agent.closed.is_set()]
+        if not self.kept or not self.trainers or len(there) < len(self.hosts):
+            return
+        self._kill_trainers()
+        agent = there[0]
+        argv = ["@", "end-job", "--timeout", str(_END_JOB_S * 1000), self.name]
+        agent.send("start", name=_END_JOB, argv=argv, env=self._environment(agent))
+        try:
+            await asyncio.wait_for(self._tensors_ended.wait(), _END_JOB_S)
+        except asyncio.TimeoutError:
+            self.say("the servers could not be told that the job is over; they hold its tensors a while longer")
+
     async def end(self) -> None:
         """Everything of the job, on every host."""
         self._stopping = True
+        await self._end_tensors()
         await asyncio.gather(*[agent.close() for agent in self.agents])
 
     async def run(self) -> None:

@@ -79,6 +79,12 @@ GW_API gw_status gw_tensor_open(struct gw_client *client, const char *name, enum
  * none of this name. */
 GW_API gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_lifetime lifetime);
 
+/* Ends a job: deletes its tensors on all servers, so that they need not be waited for as long as servers hold them for
+ * its clients to come back. job NULL: the client's own. Whatever starts jobs on servers that outlive them calls this
+ * when one is over; a client of the job that is still there has lost its tensors, and may create others. *count: how
+ * many there were. */
+GW_API gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t *count);
+
 /* A tensor as the servers know it. */
 struct gw_tensor_entry {
 	char name[GW_TENSOR_NAME_MAX + 1];

@@ -293,6 +293,77 @@ static void jobs_end_and_kept_ones_stay(void **state)
 	cluster_limit_tensors(0, 0);
 }
 
+/* Each connection has to hear of it: memory that is mapped can be read until then. */
+static void expect_gone(struct gw_client *client, const struct gw_tensor *tensor, int64_t id)
+{
+	float row[COLUMNS];
+	gw_status status;
+	while ((status = gw_gather(client, tensor, &id, 1, row)) == GW_OK)
+		pause_a_little();
+	expect(status, GW_NOT_FOUND, "gone");
+}
+
+static void expect_listed(struct gw_client *client, uint32_t count)
+{
+	struct gw_tensor_list *list;
+	must(gw_tensor_list(client, &list));
+	assert_int_equal(list->count, count);
+	gw_tensor_list_free(list);
+}
+
+static void a_job_is_ended_when_somebody_says_so(void **state)
+{
+	(void)state;
+	struct setup setup;
+	uint64_t count;
+	setup_begin(&setup, 230, PARTS, NULL);
+	struct gw_client *client = open_servers(&setup.cluster, "over", 0);
+	struct gw_client *other = open_servers(&setup.cluster, "goes-on", 0);
+	struct gw_client *launcher = open_servers(&setup.cluster, "launcher", 0);
+	struct gw_tensor_spec first = striped("first"), second = striped("second"), kept = striped("kept");
+	kept.lifetime = GW_KEPT;
+	const struct gw_tensor *tensor = create(client, &first);
+	create(client, &second);
+	create(client, &kept);
+	const struct gw_tensor *others = create(other, &first);
+	float row[COLUMNS] = {1, 2, 3, 4, 5}, read[COLUMNS];
+	must(gw_update(other, others, (int64_t[]){3}, 1, row));
+	must(gw_tensor_end_job(launcher, "over", &count));
+	assert_int_equal(count, 2);
+	expect_gone(client, tensor, 0);
+	expect_gone(client, tensor, 1);
+	expect(gw_update(client, tensor, (int64_t[]){0}, 1, row), GW_NOT_FOUND, "gone");
+	expect_listed(client, 1);
+	expect_listed(other, 2);
+	must(gw_gather(other, others, (int64_t[]){3}, 1, read));
+	assert_memory_equal(read, row, sizeof(row));
+	/* Again, and for one that never was. */
+	must(gw_tensor_end_job(launcher, "over", &count));
+	assert_int_equal(count, 0);
+	must(gw_tensor_end_job(launcher, NULL, &count));
+	assert_int_equal(count, 0);
+	expect(gw_tensor_end_job(launcher, "", &count), GW_INVALID, "job");
+	expect(gw_tensor_end_job(launcher, "no job", &count), GW_INVALID, "job");
+	/* A server is not told by an empty name to delete what is kept. */
+	struct gw_vec reply = {0};
+	size_t bytes;
+	const char nobody[GW_JOB_NAME_MAX + 1] = {0};
+	expect(gw_remote_call(launcher, 0, GW_OP_TENSOR_END_JOB, nobody, sizeof(nobody), &reply, &bytes), GW_INVALID,
+	       "which job");
+	gw_vec_free(&reply);
+	/* Who goes on may begin again. */
+	tensor = create(client, &first);
+	must(gw_gather(client, tensor, (int64_t[]){0}, 1, read));
+	assert_true(read[0] == 0);
+	must(gw_tensor_end_job(client, NULL, &count));
+	assert_int_equal(count, 1);
+	expect(gw_gather(client, tensor, (int64_t[]){0}, 1, read), GW_NOT_FOUND, "deleted");
+	gw_client_close(launcher);
+	gw_client_close(other);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 static void memory_has_its_limit(void **state)
 {
 	(void)state;
@@ -381,16 +452,6 @@ static void *write_until_it_fails(void *argument)
 	} while (self->status == GW_OK);
 	snprintf(self->text, sizeof(self->text), "%s", gw_last_error());
 	return NULL;
-}
-
-/* Each connection has to hear of it: memory that is mapped can be read until then. */
-static void expect_gone(struct gw_client *client, const struct gw_tensor *tensor, int64_t id)
-{
-	float row[COLUMNS];
-	gw_status status;
-	while ((status = gw_gather(client, tensor, &id, 1, row)) == GW_OK)
-		pause_a_little();
-	expect(status, GW_NOT_FOUND, "gone");
 }
 
 static void lose_rows(const char *offered)
@@ -523,6 +584,7 @@ int main(void)
 		cmocka_unit_test(beginnings_do_not_depend_on_parts),
 		cmocka_unit_test(copies_begin_with_what_they_copy),
 		cmocka_unit_test(jobs_end_and_kept_ones_stay),
+		cmocka_unit_test(a_job_is_ended_when_somebody_says_so),
 		cmocka_unit_test(memory_has_its_limit),
 		cmocka_unit_test(stat_tells_of_tensors),
 		cmocka_unit_test(rows_of_a_killed_server_are_lost),

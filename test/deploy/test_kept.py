@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import unittest
 
 from bed import HANG_S, ON_HOST, wait_for
@@ -57,6 +58,24 @@ class Kept(OnHosts):
             output, errors = job.communicate(timeout=HANG_S)
             self.assertEqual(job.returncode, 0, errors)
             self.assertEqual(output.count("name long_live"), HOSTS)
+        self.still_there()
+
+    def tensors(self) -> list[list[str]]:
+        """The names of the tensors that each server has."""
+        rows = [json.loads(line) for line in self.cluster("status", "--json").splitlines()]
+        return [[tensor["name"] for tensor in row["servers"][0]["stat"]["tensors"]] for row in rows]
+
+    def test_a_jobs_tensors_end_with_it(self) -> None:
+        trainer = "python3 /mnt/top/test/deploy/tensor_trainer.py /mnt/program/libgraphwire.so"
+        done = self.bed.desk.run(*self.words("--num_trainers", "1", "--no_torchrun", trainer))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.tensors(), [["kept"]] * HOSTS)
+        process = self.begun("--no_torchrun", trainer=f"{trainer} && exec sleep 100")
+        names = self.tensors()
+        self.assertEqual([sorted(on_host) for on_host in names], [["kept", "of-job"]] * HOSTS)
+        os.kill(self.launcher(), signal.SIGINT)
+        process.communicate(timeout=20)
+        self.assertEqual(self.tensors(), [["kept"]] * HOSTS)
         self.still_there()
 
     def test_its_name_is_taken_another_refused(self) -> None:

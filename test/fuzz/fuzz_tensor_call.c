@@ -67,7 +67,7 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 		return gw_tensor_list_parse(data, size, &list);
 	case 5:
 		return gw_tensor_delete_parse(data, size, &delete);
-	case 6:
+	case 6: /* and a job's end */
 		return gw_tensor_hold_parse(data, size, job);
 	case 9:
 		return gw_tensor_save_parse(data, size, &save);

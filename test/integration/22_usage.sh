@@ -120,6 +120,7 @@ done <<'TABLE'
 2 whose            checkpoint folder
 2 rate             checkpoint --servers 127.0.0.1:1 --rate 0 folder
 2 which            restore --servers 127.0.0.1:1
+2 which            end-job --servers 127.0.0.1:1
 2 0                bench latency --row 0
 2 pigeon           bench latency --transport pigeon
 2 1                bench latency --repeats 1
