@@ -30,6 +30,7 @@
 #include <graphwire/edges.h>
 #include <graphwire/split.h>
 #include <graphwire/tensors.h>
+#include <graphwire/triples.h>
 #include <graphwire/types.h>
 
 #ifdef __cplusplus
