@@ -1,0 +1,79 @@
+"""Batches of triples, drawn by the C library: see include/graphwire/triples.h.
+
+    batches = Batches(head, relation, tail, batch_size=1000, chunk_size=200, negatives=200, entities=(0, 14541), seed=1)
+    batch = batches[step]                                     # any step, in any order: a pure function of it
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphwire._native import check, ffi, lib
+
+
+def rounded(batch_size: int, neg_sample_size: int) -> int:
+    """A batch size as DGL-KE rounds it: up to whole chunks of neg_sample_size, where it is above that."""
+    if neg_sample_size < batch_size and batch_size % neg_sample_size:
+        return math.ceil(batch_size / neg_sample_size) * neg_sample_size
+    return batch_size
+
+
+def _tensor(pointer: Any, count: int, dtype: str) -> Tensor:
+    """A copy of a C array; rows become int64, which torch indexes by."""
+    array = np.frombuffer(ffi.buffer(pointer, count * np.dtype(dtype).itemsize), dtype=dtype)
+    return torch.from_numpy(array.astype(np.int64))
+
+
+class Batch:
+    """A step's triples. Rows count in `entities` and `relations`, the ids that have to be read; the first
+    `positive_count` of the entities are heads and tails. side: which end the negatives are put at."""
+
+    def __init__(self, batch: Any):
+        self.side = "head" if batch.corrupt_head else "tail"
+        self.count, self.positive_count = int(batch.count), int(batch.positive_count)
+        self.chunks = self.count // int(batch.chunk_size)
+        self.entities = _tensor(batch.entities, batch.entity_count, "<i8")
+        self.relations = _tensor(batch.relations, batch.relation_count, "<i8")
+        self.head_rows = _tensor(batch.head_rows, batch.count, "<u4")
+        self.relation_rows = _tensor(batch.relation_rows, batch.count, "<u4")
+        self.tail_rows = _tensor(batch.tail_rows, batch.count, "<u4")
+        self.negative_rows = _tensor(batch.negative_rows, batch.negative_count, "<u4")
+        self.positions = _tensor(batch.positions, batch.count, "<i8")
+
+
+class Batches:
+    """head, relation, tail: int64 ids, which are kept. entities: (first, end) that negatives are drawn from. stream:
+    another one for each trainer of a job. Raises InvalidError."""
+
+    def __init__(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray, *, batch_size: int, chunk_size: int,
+                 negatives: int, entities: tuple[int, int], seed: int = 0, stream: int = 0):
+        self._arrays = [np.ascontiguousarray(array, dtype=np.int64) for array in (head, relation, tail)]
+        if len({len(array) for array in self._arrays}) != 1:
+            raise ValueError("heads, relations and tails are as many")
+        pointers = [ffi.from_buffer("int64_t[]", array) for array in self._arrays]
+        options = ffi.new("struct gw_triples_options *", {
+            "count": len(self._arrays[0]), "head": pointers[0], "relation": pointers[1], "tail": pointers[2],
+            "batch_size": batch_size, "chunk_size": chunk_size, "negatives": negatives,
+            "negative_begin": entities[0], "negative_end": entities[1], "seed": seed, "stream": stream})
+        out = ffi.new("struct gw_triples **")
+        check(lib.gw_triples_open(options, out))
+        self._pointer = ffi.gc(out[0], lib.gw_triples_close)
+        self._kept = pointers
+
+    @property
+    def steps(self) -> int:
+        """Of an epoch of one side."""
+        return int(lib.gw_triples_steps(self._pointer))
+
+    def __getitem__(self, step: int) -> Batch:
+        out = ffi.new("struct gw_triple_batch **")
+        check(lib.gw_triples_batch(self._pointer, step, out))
+        try:
+            return Batch(out[0])
+        finally:
+            lib.gw_triple_batch_free(out[0])

@@ -1,0 +1,95 @@
+"""The commands: gwke_NAME, dglke_NAME, and python -m graphwire.kge NAME.
+
+Exit status: 0; 1: it failed, and a line on stderr says why; 2: wrong usage; 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Callable
+
+from graphwire._native import GraphwireError
+from graphwire.kge import flags
+from graphwire.kge.data import DataError, Dataset, load
+
+
+def load_of(args: argparse.Namespace) -> Dataset:
+    """The dataset that a command names."""
+    return load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
+                has_edge_importance=args.has_edge_importance)
+
+
+def results_folder(args: argparse.Namespace) -> Path:
+    """A new one; with --resume that one, if its training was of the same options."""
+    from graphwire.kge.outputs import new_folder
+
+    if not args.resume:
+        return new_folder(args.save_path, args.model_name, args.dataset)
+    folder = Path(args.resume)
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"--resume {folder}: there is no training to go on with: {error}") from error
+    for name in ("model_name", "dataset", "hidden_dim", "gamma", "double_ent", "double_rel", "batch_size",
+                 "neg_sample_size", "lr", "seed", "loss_genre", "regularization_coef", "regularization_norm"):
+        if config.get(name) != getattr(args, name):
+            raise DataError(f"--resume {folder}: its --{name} was {config.get(name)}, not {getattr(args, name)}")
+    return folder
+
+
+def train(args: argparse.Namespace) -> None:
+    import graphwire
+    from graphwire.kge.client import Client
+    from graphwire.kge.store import build
+
+    dataset = load_of(args)
+    folder = results_folder(args)
+    print(f"{dataset.name}: {dataset.num_entities} entities, {dataset.num_relations} relations, {len(dataset.train)} "
+          f"triples; results: {folder}", flush=True)
+    if args.num_proc > 1:
+        from graphwire.kge.local import train_local
+
+        train_local(args, dataset, folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="gwke-") as scratch:
+        build(dataset, Path(scratch) / "graph")
+        with graphwire.open(Path(scratch) / "graph") as graph:
+            Client(args, graph, dataset.num_relations, folder, dataset,
+                   (dataset.entity_file.name, dataset.relation_file.name)).run()
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {"train": train}
+
+
+def run(command: str, words: Sequence[str]) -> int:
+    """A command's exit status."""
+    from graphwire.kge.store import ProgramError
+
+    try:
+        COMMANDS[command](flags.parse(command, words))
+    except flags.UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (GraphwireError, DataError, ProgramError, OSError, ValueError, MemoryError) as error:
+        print(f"gwke_{command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """python -m graphwire.kge COMMAND …"""
+    words = sys.argv[1:] if words is None else words
+    if words and words[0] in ("-h", "--help"):
+        print(f"usage: python -m graphwire.kge {{{','.join(flags.COMMANDS)}}} …; each with --help")
+        return 0
+    if not words or words[0] not in COMMANDS:
+        print(f"usage: python -m graphwire.kge {{{','.join(flags.COMMANDS)}}} …; each with --help", file=sys.stderr)
+        return 2
+    return run(words[0], words[1:])

@@ -1,0 +1,216 @@
+"""Knowledge graphs on disk: the ones with names, and one's own in DGL-KE's formats.
+
+    dataset = load("data", "FB15k-237")                       # <data_path>/<dataset>/: entities.dict, train.txt, …
+    dataset = load("data", "mine", "udd_hrt", files=["entities.tsv", "relations.tsv", "train.tsv"])
+    dataset = load("data", "mine", "raw_udd_htr", files=["train.tsv", "valid.tsv", "test.tsv"])
+
+built_in     <data_path>/<dataset>/entities.dict, relations.dict ("id name"), train.txt, valid.txt, test.txt (names; h
+             r t); Freebase: entity2id.txt, relation2id.txt (a first line with their number), and numbers; h t r
+udd_XYZ      entities, relations, train [valid test]: numbers; XYZ: the order of h, r and t in a line
+raw_udd_XYZ  train [valid test]: names, numbered in the order of first use into entities.tsv and relations.tsv
+
+A fourth column of udd and raw_udd is a triple's importance, with has_edge_importance. Errors name file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+import numpy as np
+
+# Of the graphs with names: the files of entities, relations and the order of a triple's columns.
+BUILT_IN = {name: ("entities.dict", "relations.dict", "hrt") for name in (
+    "FB15k", "FB15k-237", "wn18", "wn18rr", "wikidata5m")}
+BUILT_IN["Freebase"] = ("entity2id.txt", "relation2id.txt", "htr")
+SPLITS = ("train", "valid", "test")
+ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
+
+
+class DataError(ValueError):
+    """A file that is not there, or not what it should be; the text says which, where and what is wrong."""
+
+
+@dataclass
+class Triples:
+    """int64 [n] each; importance: float32 [n], or None."""
+
+    head: np.ndarray
+    relation: np.ndarray
+    tail: np.ndarray
+    importance: Optional[np.ndarray] = None
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+
+@dataclass
+class Dataset:
+    """entity_file, relation_file: the dictionaries, which the outputs' rows are numbered by."""
+
+    name: str
+    folder: Path
+    num_entities: int
+    num_relations: int
+    entity_file: Path
+    relation_file: Path
+    train: Triples
+    valid: Optional[Triples]
+    test: Optional[Triples]
+
+
+def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Number and columns of each line that is not empty."""
+    try:
+        with open(path, encoding="utf-8", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                line = line.rstrip("\r\n")
+                if line:
+                    yield number, line.split(delimiter)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
+    """Names and their numbers, of lines "number name"; each number from 0 on is there once."""
+    path = Path(path)
+    numbers: dict[str, int] = {}
+    for line, columns in _lines(path, delimiter):
+        if len(columns) != 2 or not columns[0].isdecimal():
+            raise DataError(f"{path}: line {line}: expected a number and a name, not {columns!r}")
+        if columns[1] in numbers:
+            raise DataError(f"{path}: line {line}: {columns[1]!r} is there twice")
+        numbers[columns[1]] = int(columns[0])
+    if sorted(numbers.values()) != list(range(len(numbers))):
+        raise DataError(f"{path}: its {len(numbers)} numbers are not those from 0 to {len(numbers) - 1}")
+    return numbers
+
+
+def write_dictionary(path: Path, names: dict[str, int], delimiter: str = "\t") -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{number}{delimiter}{name}\n" for name, number in names.items())
+
+
+def _count_lines(path: Path) -> int:
+    """Lines of a dictionary of numbers; where the first is a number alone it is their count (Freebase)."""
+    count = 0
+    for line, columns in _lines(path, "\t"):
+        if line == 1 and len(columns) == 1 and columns[0].isdecimal():
+            return int(columns[0])
+        count += 1
+    return count
+
+
+class _Reader:
+    """Turns lines into triples. entities, relations: names' numbers, or None where lines have numbers."""
+
+    def __init__(self, order: str, delimiter: str, importance: bool, entities: Optional[dict[str, int]],
+                 relations: Optional[dict[str, int]], counts: tuple[int, int], grow: bool = False):
+        self.columns = [order.index(letter) for letter in "hrt"]
+        self.delimiter, self.importance, self.grow = delimiter, importance, grow
+        self.entities, self.relations, self.counts = entities, relations, counts
+
+    def _number(self, names: Optional[dict[str, int]], count: int, word: str, what: str) -> int:
+        if names is None:
+            if not word.isdecimal() or int(word) >= count:
+                raise DataError(f"{word!r} is no {what}: expected a number below {count}")
+            return int(word)
+        if self.grow:
+            return names.setdefault(word, len(names))
+        if word not in names:
+            raise DataError(f"{word!r} is no {what} of the dictionary")
+        return names[word]
+
+    def read(self, path: Path) -> Triples:
+        columns: list[list[int]] = [[], [], []]
+        importance: list[float] = []
+        width = 4 if self.importance else 3
+        for number, words in _lines(path, self.delimiter):
+            try:
+                if len(words) < width:
+                    raise DataError(f"expected {width} columns, not {len(words)}")
+                for out, at, names, count, what in zip(columns, self.columns, (
+                        self.entities, self.relations, self.entities), (*self.counts, self.counts[0]), (
+                        "entity", "relation", "entity")):
+                    out.append(self._number(names, count, words[at], what))
+                if self.importance:
+                    importance.append(float(words[3]))
+                    if not 0 < importance[-1] < float("inf"):
+                        raise DataError(f"an importance is above 0, not {words[3]}")
+            except ValueError as error:
+                raise DataError(f"{path}: line {number}: {error}") from error
+        if not columns[0]:
+            raise DataError(f"{path}: there are no triples")
+        head, relation, tail = (np.array(column, dtype=np.int64) for column in columns)
+        return Triples(head, relation, tail, np.array(importance, dtype=np.float32) if self.importance else None)
+
+
+def _built_in(folder: Path, name: str) -> Dataset:
+    entity_name, relation_name, order = BUILT_IN[name]
+    entity_file, relation_file = folder / entity_name, folder / relation_name
+    for path in (entity_file, relation_file, folder / "train.txt"):
+        if not path.is_file():
+            raise DataError(f"{path} is not there: {name} has {entity_name}, {relation_name}, train.txt, valid.txt and "
+                            "test.txt; unpack it there")
+    if name == "Freebase":
+        counts = _count_lines(entity_file), _count_lines(relation_file)
+        reader = _Reader(order, "\t", False, None, None, counts)
+    else:
+        entities, relations = read_dictionary(entity_file), read_dictionary(relation_file)
+        counts = len(entities), len(relations)
+        reader = _Reader(order, "\t", False, entities, relations, counts)
+    splits = [reader.read(path) if (path := folder / f"{split}.txt").is_file() else None for split in SPLITS]
+    assert splits[0] is not None
+    return Dataset(name, folder, *counts, entity_file, relation_file, splits[0], splits[1], splits[2])
+
+
+def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: Sequence[str],
+         importance: bool) -> Dataset:
+    raw = kind == "raw_udd"
+    counts_allowed = (1, 3) if raw else (3, 5)
+    if len(files) not in counts_allowed:
+        wanted = "train [valid test]" if raw else "entities relations train [valid test]"
+        raise DataError(f"--data_files of format {kind}: {wanted}, not {len(files)} files")
+    paths = [folder / file for file in files]
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"{path} is not there")
+    entity_file, relation_file = (folder / "entities.tsv", folder / "relations.tsv") if raw else paths[:2]
+    entities: Optional[dict[str, int]] = {} if raw else None
+    relations: Optional[dict[str, int]] = {} if raw else None
+    counts = (0, 0) if raw else (_count_lines(entity_file), _count_lines(relation_file))
+    reader = _Reader(order, delimiter, importance, entities, relations, counts, grow=raw)
+    splits: list[Optional[Triples]] = [reader.read(path) for path in (paths if raw else paths[2:])]
+    if raw:
+        assert entities is not None and relations is not None
+        counts = len(entities), len(relations)
+        write_dictionary(entity_file, entities)
+        write_dictionary(relation_file, relations)
+    splits += [None] * (3 - len(splits))
+    assert splits[0] is not None
+    return Dataset(name, folder, *counts, entity_file, relation_file, splits[0], splits[1], splits[2])
+
+
+def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter: str = "\t",
+         files: Optional[Sequence[str]] = None, has_edge_importance: bool = False) -> Dataset:
+    """A dataset; raises DataError. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
+    --has_edge_importance say."""
+    if len(delimiter) != 1:
+        raise DataError(f"--delimiter is one character, not {delimiter!r}")
+    if form == "built_in":
+        if name not in BUILT_IN:
+            raise DataError(f"there is no built-in dataset {name}: {', '.join(BUILT_IN)}; or --format udd_hrt or "
+                            "raw_udd_hrt and --data_files")
+        if has_edge_importance:
+            raise DataError("--has_edge_importance: built-in datasets have none; --format udd_hrt or raw_udd_hrt")
+        if files:
+            raise DataError("--data_files goes with --format udd_hrt or raw_udd_hrt")
+        return _built_in(Path(data_path) / name, name)
+    kind, _, order = form.rpartition("_")
+    if kind not in ("udd", "raw_udd") or order not in ORDERS:
+        raise DataError(f"there is no format {form}: built_in, udd_XYZ or raw_udd_XYZ with XYZ of {', '.join(ORDERS)}")
+    if name in BUILT_IN:
+        raise DataError(f"--dataset: {name} is a built-in dataset; give your own another name")
+    return _own(Path(data_path), name, kind, order, delimiter, files or (), has_edge_importance)

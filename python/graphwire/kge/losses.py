@@ -1,0 +1,100 @@
+"""Losses of scored triples and their negatives, and the regularization of the rows that a step reads.
+
+    loss = Loss("Logsigmoid", adversarial=True, temperature=1.0)
+    total, parts = loss(positive, negative, weights)          # [chunks, n], [chunks, n, m], [chunks, n] or None
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+GENRES = ("Hinge", "Logistic", "Logsigmoid", "BCE")
+
+
+class Loss:
+    """genre: of a score x and its label y, 1 or -1:
+
+    Hinge       max(0, margin - y · x)
+    Logistic    log(1 + e^(-y · x))
+    Logsigmoid  the same, which DGL-KE computes as -log sigma(y · x)
+    BCE         the binary cross entropy of sigma(x) (DGL-KE takes x itself for a probability, and stops outside 0 to 1)
+
+    The loss is (mean over positives + mean over each positive's negatives) / 2. adversarial: negatives are weighted by
+    the softmax of temperature · score, through which no gradient flows (Sun et al., ICLR 2019). pairwise: instead, the
+    genre of (positive - negative) with label 1.
+    """
+
+    def __init__(self, genre: str = "Logsigmoid", *, margin: float = 1.0, adversarial: bool = False,
+                 temperature: float = 1.0, pairwise: bool = False):
+        if genre not in GENRES:
+            raise ValueError(f"there is no loss {genre}; there are {', '.join(GENRES)}")
+        if pairwise and genre not in ("Hinge", "Logistic"):
+            raise ValueError(f"pairwise goes with Hinge and Logistic, not with {genre}")
+        if pairwise and adversarial:
+            raise ValueError("a loss is pairwise or adversarial, not both")
+        self.genre, self.margin, self.pairwise = genre, margin, pairwise
+        self.adversarial, self.temperature = adversarial, temperature
+
+    def _of(self, scores: Tensor, label: int) -> Tensor:
+        if self.genre == "Hinge":
+            return (self.margin - label * scores).clamp_min(0)
+        return functional.softplus(-label * scores)
+
+    def __call__(self, positive: Tensor, negative: Tensor, weights: Optional[Tensor] = None,
+                 mask: Optional[Tensor] = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss, and its parts by name. weights: of triples; their negatives have them too. mask: bool, of
+        negatives; those that are not set are none (a positive's own entity among its negatives by degree)."""
+        if self.pairwise:
+            each = self._of(positive.unsqueeze(-1) - negative, 1)
+        else:
+            each = self._of(negative, -1)
+        if self.adversarial:
+            scores = negative.detach() * self.temperature
+            if mask is not None:
+                scores = scores.masked_fill(~mask, float("-inf"))
+            of_negatives = (torch.softmax(scores, -1) * each).sum(-1)
+        elif mask is not None:
+            of_negatives = (each * mask).sum(-1) / mask.sum(-1)
+        else:
+            of_negatives = each.mean(-1)
+        if weights is not None:
+            of_negatives = of_negatives * weights
+        if self.pairwise:
+            total = of_negatives.mean()
+            return total, {"loss": total.detach()}
+        of_positives = self._of(positive, 1)
+        if weights is not None:
+            of_positives = of_positives * weights
+        positive_loss, negative_loss = of_positives.mean(), of_negatives.mean()
+        total = (positive_loss + negative_loss) / 2
+        return total, {"pos_loss": positive_loss.detach(), "neg_loss": negative_loss.detach(), "loss": total.detach()}
+
+
+class Regularizer:
+    """coefficient · Σ |x|^norm over the elements of all rows that a step reads, each as often as it has a gradient of
+    its own. Its gradient is added to the rows' own, without autograd."""
+
+    def __init__(self, coefficient: float, norm: int):
+        if coefficient < 0 or norm < 0:
+            raise ValueError("a regularization's coefficient and norm are 0 or more")
+        self.coefficient, self.norm = coefficient, norm
+
+    @property
+    def active(self) -> bool:
+        return self.coefficient > 0 and self.norm > 0
+
+    @torch.no_grad()
+    def __call__(self, rows: list[Tensor]) -> Tensor:
+        """The regularization of rows whose gradients are there, to which its own is added."""
+        total = torch.zeros(())
+        for some in rows:
+            assert some.grad is not None
+            power = self.norm - 2  # of |x|; times x it is |x|^(norm-1) with the sign of x
+            sign_power = some.sign() if power == -1 else some if power == 0 else some * some.abs().pow(power)
+            total = total.to(some.device) + (sign_power * some).sum()
+            some.grad.add_(sign_power, alpha=self.coefficient * self.norm)
+        return total * self.coefficient

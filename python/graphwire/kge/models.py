@@ -1,0 +1,264 @@
+"""Score functions of knowledge graph embeddings: of triples, and of entities that are put in the place of a head or
+tail.
+
+    model = make("RotatE", hidden_dim=200, gamma=12.0, double_ent=True)
+    model.score(heads, relations, tails)                      # [n]
+    model.against("tail", heads, relations, others)           # [chunks, n of a chunk, others of a chunk]
+
+A higher score is a likelier triple. A relation's row is a vector, a matrix (RESCAL), or both (TransR); vectors come
+with a row for each triple, matrices once for each relation with the triples' places among them, since a row may have
+640 KB. Widths and initial ranges are DGL-KE's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, NamedTuple
+
+import torch
+from torch import Tensor
+
+NAMES = ("TransE", "TransE_l1", "TransE_l2", "TransR", "RESCAL", "DistMult", "ComplEx", "RotatE", "SimplE")
+TINY = 1e-30  # under a root, so that its slope is 0 and not infinite where the distance is 0
+
+
+class Relations(NamedTuple):
+    """What the relations of triples are."""
+
+    vectors: Any  # [triples, width], or None
+    matrices: Any  # [relations, rows * columns]
+    places: Any  # [triples]: of a triple's relation in `matrices`
+
+    def part(self, first: int, count: int) -> Relations:
+        """Those of triples first to first + count."""
+        return Relations(None if self.vectors is None else self.vectors[first:first + count], self.matrices,
+                         None if self.places is None else self.places[first:first + count])
+
+
+class Model:
+    """What the models share. hidden_dim is doubled for entities and relations on request, as DGL-KE's -de and -dr
+    do."""
+
+    has_vectors, has_matrices = True, False
+
+    def __init__(self, name: str, hidden_dim: int, gamma: float, double_ent: bool, double_rel: bool):
+        self.name, self.hidden_dim, self.gamma = name, hidden_dim, gamma
+        self.entity_width = hidden_dim * (2 if double_ent else 1)
+        self.relation_width = hidden_dim * (2 if double_rel else 1)
+        self.initial = (gamma + 2.0) / hidden_dim  # rows are uniform in ±initial
+        self.check()
+
+    def check(self) -> None:
+        """Raises ValueError where the widths do not fit each other."""
+        if self.entity_width != self.relation_width:
+            raise ValueError(f"{self.name} has entities and relations of one width, not {self.entity_width} and "
+                             f"{self.relation_width}: give both -de and -dr, or neither")
+
+    @property
+    def matrix_width(self) -> int:
+        """Elements of a matrix' row."""
+        return self.entity_width * self.relation_width
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        """[n] scores of n triples."""
+        raise NotImplementedError
+
+    def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
+        """[n, width] of n triples without their `side`: what the entities there are held against."""
+        raise NotImplementedError
+
+    def compare(self, queries: Tensor, others: Tensor) -> Tensor:
+        """[chunks, n, m] scores of queries [chunks, n, width] and entities [chunks, m, width]."""
+        raise NotImplementedError
+
+    def against(self, side: str, known: Tensor, relations: Relations, others: Tensor) -> Tensor:
+        """Scores of others [chunks, m, width] as the head or tail (`side`) of triples whose other end is `known`
+        [triples, width], chunk by chunk: [chunks, n, m]."""
+        queries = self.query(side, known, relations)
+        return self.compare(queries.reshape(len(others), -1, queries.shape[-1]), others)
+
+    def bounded(self, scores: Tensor) -> Tensor:
+        """Scores as training and ranking take them."""
+        return scores
+
+
+def _distance(queries: Tensor, others: Tensor) -> Tensor:
+    """Euclidean distances of all pairs."""
+    squares = queries.square().sum(-1, keepdim=True) + others.square().sum(-1).unsqueeze(-2)
+    return torch.baddbmm(squares, queries, others.transpose(-1, -2), alpha=-2).clamp_min(TINY).sqrt()
+
+
+class TransE(Model):
+    """gamma - ‖h + r - t‖, of the first or second norm. Bordes, Usunier, García-Durán, Weston, Yakhnenko: "Translating
+    embeddings for modeling multi-relational data", NIPS 2013."""
+
+    def __init__(self, name: str, hidden_dim: int, gamma: float, double_ent: bool, double_rel: bool):
+        super().__init__(name, hidden_dim, gamma, double_ent, double_rel)
+        self.power = 1 if name == "TransE_l1" else 2
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        return self.gamma - torch.linalg.vector_norm(heads + relations.vectors - tails, self.power, dim=-1)
+
+    def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
+        return known - relations.vectors if side == "head" else known + relations.vectors
+
+    def compare(self, queries: Tensor, others: Tensor) -> Tensor:
+        if self.power == 1:
+            return self.gamma - torch.cdist(queries, others, p=1.0)
+        return self.gamma - _distance(queries, others)
+
+
+class DistMult(Model):
+    """Σ h · r · t. Yang, Yih, He, Gao, Deng: "Embedding entities and relations for learning and inference in knowledge
+    bases", ICLR 2015."""
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        return (heads * relations.vectors * tails).sum(-1)
+
+    def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
+        return known * relations.vectors
+
+    def compare(self, queries: Tensor, others: Tensor) -> Tensor:
+        return queries @ others.transpose(-1, -2)
+
+
+class ComplEx(DistMult):
+    """Re Σ h · r · conj(t), of complex numbers: the first half of a row is real, the second imaginary. Trouillon,
+    Welbl, Riedel, Gaussier, Bouchard: "Complex embeddings for simple link prediction", ICML 2016."""
+
+    def check(self) -> None:
+        super().check()
+        if self.entity_width % 2:
+            raise ValueError(f"{self.name} has rows of an even width, not {self.entity_width}")
+
+    def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
+        real, imaginary = known.chunk(2, -1)
+        cos, sin = relations.vectors.chunk(2, -1)
+        if side == "head":  # t · conj(r): its real product with h is the score
+            return torch.cat([real * cos + imaginary * sin, imaginary * cos - real * sin], -1)
+        return torch.cat([real * cos - imaginary * sin, real * sin + imaginary * cos], -1)
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        return (self.query("tail", heads, relations) * tails).sum(-1)
+
+
+class RotatE(Model):
+    """gamma - Σ |h · e^(iφ) - t|, of complex numbers, φ = r · π / initial. Sun, Deng, Nie, Tang: "RotatE: Knowledge
+    graph embedding by relational rotation in complex space", ICLR 2019. Entities have the double width (-de)."""
+
+    def check(self) -> None:
+        if self.entity_width != 2 * self.relation_width:
+            raise ValueError(f"{self.name} has entities of twice the width of relations, not {self.entity_width} and "
+                             f"{self.relation_width}: give -de, and no -dr")
+
+    def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
+        phase = relations.vectors * (math.pi / self.initial)
+        cos, sin = phase.cos(), phase.sin()
+        if side == "head":
+            sin = -sin
+        real, imaginary = known.chunk(2, -1)
+        return torch.cat([real * cos - imaginary * sin, real * sin + imaginary * cos], -1)
+
+    def _length(self, difference: Tensor) -> Tensor:
+        real, imaginary = difference.chunk(2, -1)
+        return (real.square() + imaginary.square()).clamp_min(TINY).sqrt().sum(-1)
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        return self.gamma - self._length(self.query("tail", heads, relations) - tails)
+
+    def compare(self, queries: Tensor, others: Tensor) -> Tensor:
+        return self.gamma - torch.stack([self._length(query.unsqueeze(1) - other.unsqueeze(0))
+                                         for query, other in zip(queries, others)])
+
+
+class SimplE(DistMult):
+    """½ Σ (h₁ · r₁ · t₂ + t₁ · r₂ · h₂), each row's halves, bounded by ±20. Kazemi, Poole: "SimplE embedding for link
+    prediction in knowledge graphs", NeurIPS 2018."""
+
+    def check(self) -> None:
+        super().check()
+        if self.entity_width % 2:
+            raise ValueError(f"{self.name} has rows of an even width, not {self.entity_width}")
+
+    def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
+        first, second = known.chunk(2, -1)
+        forward, backward = relations.vectors.chunk(2, -1)
+        if side == "head":  # its product with (h₁, h₂)
+            return torch.cat([forward * second, backward * first], -1) / 2
+        return torch.cat([backward * second, forward * first], -1) / 2  # with (t₁, t₂)
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        return (self.query("tail", heads, relations) * tails).sum(-1)
+
+    def bounded(self, scores: Tensor) -> Tensor:
+        return scores.clamp(-20, 20)
+
+
+def _by_relation(places: Tensor, call: Callable[[int, Tensor], Tensor]) -> Tensor:
+    """call(relation, triples of it) for each relation; the results in the order of the triples."""
+    order = torch.argsort(places, stable=True)
+    found, counts = torch.unique_consecutive(places[order], return_counts=True)
+    pieces = [call(int(relation), some) for relation, some in zip(found, order.split(counts.tolist()))]
+    back = torch.empty_like(order)
+    back[order] = torch.arange(len(order), device=order.device)
+    return torch.cat(pieces)[back]
+
+
+class RESCAL(DistMult):
+    """hᵀ · M · t. Nickel, Tresp, Kriegel: "A three-way model for collective learning on multi-relational data", ICML
+    2011. (DGL-KE holds negative tails against M · h, the transposed: here both sides are the same triple's score.)"""
+
+    has_vectors, has_matrices = False, True
+
+    def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
+        matrices = relations.matrices.view(-1, self.relation_width, self.entity_width)
+        return _by_relation(relations.places, lambda relation, some: known[some] @ (
+            matrices[relation].T if side == "head" else matrices[relation]))
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        return (self.query("tail", heads, relations) * tails).sum(-1)
+
+
+class TransR(Model):
+    """gamma - ‖h · M + r - t · M‖₁, a matrix M for each relation. Lin, Liu, Sun, Liu, Zhu: "Learning entity and
+    relation embeddings for knowledge graph completion", AAAI 2015. (DGL-KE subtracts r from negative tails' heads, and
+    its distributed mode never pushes M: here neither.)"""
+
+    has_matrices = True
+
+    def check(self) -> None:
+        pass
+
+    def _project(self, entities: Tensor, relations: Relations) -> Tensor:
+        matrices = relations.matrices.view(-1, self.entity_width, self.relation_width)
+        return _by_relation(relations.places, lambda relation, some: entities[some] @ matrices[relation])
+
+    def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
+        difference = self._project(heads, relations) + relations.vectors - self._project(tails, relations)
+        return self.gamma - difference.abs().sum(-1)
+
+    def against(self, side: str, known: Tensor, relations: Relations, others: Tensor) -> Tensor:
+        matrices = relations.matrices.view(-1, self.entity_width, self.relation_width)
+        projected = self._project(known, relations)
+        queries = projected - relations.vectors if side == "head" else projected + relations.vectors
+        size = len(known) // len(others)
+        chunks = []
+        for i, entities in enumerate(others):
+            own = queries[i * size:(i + 1) * size]
+            chunks.append(_by_relation(
+                relations.places[i * size:(i + 1) * size],
+                lambda relation, some, own=own, entities=entities: torch.cdist(  # type: ignore[misc]
+                    own[some], entities @ matrices[relation], p=1.0)))
+        return self.gamma - torch.stack(chunks)
+
+
+_CLASSES: dict[str, type[Model]] = {
+    "TransE": TransE, "TransE_l1": TransE, "TransE_l2": TransE, "TransR": TransR, "RESCAL": RESCAL,
+    "DistMult": DistMult, "ComplEx": ComplEx, "RotatE": RotatE, "SimplE": SimplE}
+
+
+def make(name: str, hidden_dim: int, gamma: float, double_ent: bool = False, double_rel: bool = False) -> Model:
+    """A model by DGL-KE's name for it. Raises ValueError for another name, and for widths that do not fit."""
+    if name not in _CLASSES:
+        raise ValueError(f"there is no model {name}; there are {', '.join(NAMES)}")
+    return _CLASSES[name](name, hidden_dim, gamma, double_ent, double_rel)

@@ -1,0 +1,202 @@
+"""A knowledge graph as Graphwire's: triples are edges of one type with their relation as a feature, and the model's
+rows are tensors beside them.
+
+    build(dataset, folder)                                    # one part, by the program `graphwire`
+    store = Store(graph, model, num_relations, seed)          # every client: the first creates the rows
+    triples = store.own_triples(rank, world)                  # of the client's own part first
+
+Ids of entities are those of the graph, which a partition renumbers; `numbers` has the dictionary's. Relations keep
+theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import graphwire
+from graphwire.kge.batches import Batch
+from graphwire.kge.data import Dataset, Triples
+from graphwire.kge.models import Model, Relations
+
+ENTITY, TRIPLE = "entity", "entity:triple:entity"
+EPS = 1e-10  # DGL-KE's
+EACH_BYTES = 1 << 20  # of gradients of one row in one push
+POLL_SECONDS = 0.02
+
+
+class ProgramError(RuntimeError):
+    """`graphwire` is not there, or failed; the text says how."""
+
+
+def program() -> str:
+    """The program: $GRAPHWIRE, the PATH's, or the one built in this checkout."""
+    top = Path(__file__).resolve().parents[3]
+    for path in (os.environ.get("GRAPHWIRE"), shutil.which("graphwire"), str(top / "build/release/graphwire"),
+                 str(top / "build/dev/graphwire")):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise ProgramError("the program graphwire is not there: install it (docs/INSTALL.md), or name it by GRAPHWIRE=PATH")
+
+
+def run_program(*words: str | Path) -> None:
+    """Runs it; raises ProgramError with the last line that it wrote."""
+    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+        raise ProgramError(f"graphwire {words[0]}: {lines[-1]}")
+
+
+def build(dataset: Dataset, folder: Path) -> None:
+    """Writes the training triples as a graph of one part. `folder` must not exist."""
+    train = dataset.train
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        arrays = Path(scratch)
+        np.save(arrays / "edges.npy", np.stack([train.head, train.tail], 1))
+        np.save(arrays / "rel.npy", train.relation.astype(np.int32))
+        words: list[str | Path] = [
+            "import", "--edges", f"{TRIPLE}={arrays}/edges.npy", "--num-nodes", f"{ENTITY}={dataset.num_entities}",
+            "--ids", "dense", "--edge-feature", f"{TRIPLE}:relation={arrays}/rel.npy"]
+        if train.importance is not None:
+            np.save(arrays / "importance.npy", train.importance)
+            words += ["--edge-feature", f"{TRIPLE}:importance={arrays}/importance.npy"]
+        run_program(*words, "--name", dataset.name, "--out", folder, "--quiet")
+
+
+def _merged(ids: np.ndarray, gradients: np.ndarray, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """As they are, unless one row has more gradients than a push takes of it: then each so many are added up."""
+    most = max(1, EACH_BYTES // row_bytes)
+    if len(ids) <= most:
+        return ids, gradients
+    found, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    if counts.max() <= most:
+        return ids, gradients
+    order = np.argsort(inverse, kind="stable")
+    turn = np.empty(len(ids), np.int64)
+    turn[order] = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places, slots = np.unique(inverse * most + turn % most, return_inverse=True)
+    out = np.zeros((len(places), gradients.shape[1]), np.float32)
+    np.add.at(out, slots, gradients)
+    return found[places // most], out
+
+
+class Store:
+    """The model's rows, and how clients wait for each other. seed: of the initial rows."""
+
+    def __init__(self, graph: graphwire.Graph, model: Model, num_relations: int, *, seed: int = 0, rank: int = 0,
+                 world: int = 1):
+        self.graph, self.model, self.num_relations = graph, model, num_relations
+        self.seed, self.rank, self.world = seed, rank, world
+        self._progress = graph.create_tensor("kge.progress", (world, 1), "int64")
+        self._phase = 0
+        self.entity: Any = None
+        self.relation: Any = None
+        self.matrix: Any = None
+        self.step: Any = None
+
+    @property
+    def num_entities(self) -> int:
+        return self.graph.num_nodes(ENTITY)
+
+    def create(self) -> None:
+        """Makes or opens the rows."""
+        model, graph = self.model, self.graph
+        low, high = -model.initial, model.initial
+        self.step = graph.create_tensor("kge.step", (1, 1), "int64")
+        self.entity = graph.create_tensor("kge.entity", (0, model.entity_width), ntype=ENTITY,
+                                          initial=("uniform", low, high), seed=self.seed)
+        if model.has_vectors:
+            self.relation = graph.create_tensor("kge.relation", (self.num_relations, model.relation_width),
+                                                place="striped", initial=("uniform", low, high), seed=self.seed + 1)
+        if model.has_matrices:
+            bound = 1.0 if model.has_vectors else model.initial  # TransR's projections begin in ±1, as DGL-KE's
+            self.matrix = graph.create_tensor("kge.matrix", (self.num_relations, model.matrix_width), place="striped",
+                                              initial=("uniform", -bound, bound), seed=self.seed + 2)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the tensors that a checkpoint has."""
+        return [tensor.name for tensor in (self.step, self.entity, self.relation, self.matrix) if tensor is not None]
+
+    # --- Clients wait for each other. ---
+
+    def barrier(self) -> None:
+        """Returns when every client of the job has called it as often as this one. One that has died is for whoever
+        started them to notice: it ends the others."""
+        self._phase += 1
+        if self.world == 1:
+            return
+        self._progress[[self.rank]] = np.array([[self._phase]], np.int64)
+        while int(np.asarray(self._progress[:]).min()) < self._phase:
+            time.sleep(POLL_SECONDS)
+
+    # --- Triples. ---
+
+    def own_triples(self, by_relation: bool = False) -> Triples:
+        """This client's share of the training triples; no two clients' differ by more than one. by_relation: the
+        clients share the triples of all parts so that most relations are one client's alone."""
+        if by_relation:
+            ids = self._by_relation()
+        else:
+            ids = np.asarray(self.graph.split(None, etype=TRIPLE, world=self.world, rank=self.rank))
+        head, tail = (np.asarray(ends) for ends in self.graph.find_edges(ids, TRIPLE))
+        relation = np.asarray(self.graph.gather("relation", ids, etype=TRIPLE)).reshape(-1).astype(np.int64)
+        names = [feature.name for feature in self.graph.features if feature.of_edges]
+        importance = None
+        if "importance" in names:
+            importance = np.asarray(self.graph.gather("importance", ids, etype=TRIPLE)).reshape(-1)
+        return Triples(head, relation, tail, importance)
+
+    def _by_relation(self) -> np.ndarray:
+        relation = np.asarray(self.graph.gather("relation", slice(None), etype=TRIPLE)).reshape(-1)
+        order = np.argsort(-np.bincount(relation)[relation].astype(np.int64) * len(relation) + relation, kind="stable")
+        first, end = (len(order) * r // self.world for r in (self.rank, self.rank + 1))
+        return order[first:end]
+
+    def negative_range(self) -> tuple[int, int]:
+        """Ids of the entities that this client draws negatives from: those of its own part."""
+        part = self.rank * self.graph.num_parts // self.world
+        own = self.graph.part_range(part, ENTITY)
+        return (own.start, own.stop) if len(own) else (0, self.num_entities)
+
+    def numbers(self) -> np.ndarray:
+        """Of each entity, its number in the dictionary."""
+        if any(f.name == "orig_id" and not f.of_edges for f in self.graph.features):
+            return np.asarray(self.graph.gather("orig_id", slice(None), ENTITY)).reshape(-1).astype(np.int64)
+        return np.arange(self.num_entities)
+
+    # --- Rows. ---
+
+    def pull(self, batch: Batch) -> tuple[Tensor, Optional[Tensor], Optional[Tensor]]:
+        """Rows of a batch's entities, its relations' vectors, and their matrices."""
+        return (torch.as_tensor(self.entity[batch.entities]),
+                None if self.relation is None else torch.as_tensor(self.relation[batch.relations]),
+                None if self.matrix is None else torch.as_tensor(self.matrix[batch.relations]))
+
+    def push(self, tensor: Any, ids: Tensor, gradients: Tensor, lr: float) -> None:
+        """Row-wise Adagrad where the rows are; every gradient of a row counts by itself in its sum of squares."""
+        some, rows = _merged(ids.numpy(), gradients.detach().cpu().numpy(), gradients.shape[1] * 4)
+        tensor.push(some, rows, kind="adagrad_rows", combine="each", lr=lr, eps=EPS)
+
+    def entity_rows(self, ids: np.ndarray) -> Tensor:
+        return torch.as_tensor(self.entity[ids])
+
+    def relations_of(self, ids: np.ndarray) -> Relations:
+        found, places = np.unique(ids, return_inverse=True)
+        return Relations(None if self.relation is None else torch.as_tensor(self.relation[ids]),
+                         None if self.matrix is None else torch.as_tensor(self.matrix[found]),
+                         None if self.matrix is None else torch.from_numpy(places))
+
+
+def warn(text: str) -> None:
+    print(f"gwke: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,173 @@
+"""A client's training: draws a step's triples, pulls their rows, computes in torch, pushes the gradients.
+
+    trainer = Trainer(store, model, loss, regularizer, batches, lr=0.25)
+    for step in range(steps):
+        parts = trainer.step(step)                            # {"pos_loss": …, "neg_loss": …, "loss": …, …}
+
+Nothing waits for other clients. The rows of `staleness` steps ahead are pulled beside the computation, before this
+step's gradients are pushed: 0 pulls each step's rows when the step before is pushed.
+
+What has a gradient of its own, as in DGL-KE: a head or tail, once for the batch; every negative; every triple's
+relation. (Matrices have one for each relation of the batch.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphwire.kge.batches import Batch, Batches
+from graphwire.kge.losses import Loss, Regularizer
+from graphwire.kge.models import Model, Relations
+from graphwire.kge.store import Store
+
+Pulled = tuple[Batch, tuple[Tensor, Optional[Tensor], Optional[Tensor]]]
+
+
+class Seconds:
+    """Where the time went, by name."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.spent[name] = self.spent.get(name, 0.0) + now - self._last
+        self._last = now
+
+    def start(self) -> None:
+        self._last = time.perf_counter()
+
+
+class Trainer:
+    """importance: float32 of each triple of `batches`, or None. degree_negatives: the batch's own heads or tails are
+    further negatives of each other, chunk by chunk. async_push: gradients are pushed beside the next step."""
+
+    def __init__(self, store: Store, model: Model, loss: Loss, regularizer: Regularizer, batches: Batches, *, lr: float,
+                 staleness: int = 1, importance: Optional[np.ndarray] = None, degree_negatives: bool = False,
+                 async_push: bool = False, device: str = "cpu"):
+        self.store, self.model, self.loss, self.regularizer, self.batches = store, model, loss, regularizer, batches
+        self.lr, self.staleness, self.degree_negatives, self.device = lr, staleness, degree_negatives, device
+        self.importance = None if importance is None else torch.from_numpy(importance)
+        self.seconds = Seconds()
+        self._ahead: deque[tuple[int, Future[Pulled]]] = deque()
+        self._puller = ThreadPoolExecutor(1, "graphwire-pull") if staleness else None
+        self._pusher = ThreadPoolExecutor(1, "graphwire-push") if async_push else None
+        self._pushing: Optional[Future[None]] = None
+        self.last_count = 0  # triples of the last step
+
+    def flush(self) -> None:
+        """Waits until every gradient is pushed, and raises what that failed with."""
+        self._pushed()
+
+    def close(self) -> None:
+        """Waits for what is under way."""
+        self.flush()
+        for pool in (self._puller, self._pusher):
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
+        self._ahead.clear()
+
+    # --- Rows ahead. ---
+
+    def _pull(self, step: int) -> Pulled:
+        batch = self.batches[step]
+        return batch, self.store.pull(batch)
+
+    def _rows(self, step: int, last: int) -> Pulled:
+        """Of this step; those of the steps ahead are begun."""
+        if self._puller is None:
+            return self._pull(step)
+        if not self._ahead or self._ahead[0][0] != step:
+            self._ahead.clear()
+        begun = self._ahead[-1][0] if self._ahead else step - 1
+        for ahead in range(begun + 1, min(step + self.staleness, last) + 1):
+            self._ahead.append((ahead, self._puller.submit(self._pull, ahead)))
+        return self._ahead.popleft()[1].result()
+
+    def _settle(self) -> None:
+        """Rows that were to be pulled before this step's push have been."""
+        for _, future in self._ahead:
+            future.exception()
+
+    def _pushed(self) -> None:
+        if self._pushing is not None:
+            self._pushing.result()
+            self._pushing = None
+
+    # --- A step. ---
+
+    def step(self, number: int, last: Optional[int] = None) -> dict[str, float]:
+        """Trains one batch. last: the number of the last step, beyond which nothing is pulled ahead."""
+        self.seconds.start()
+        batch, (entities, vectors, matrices) = self._rows(number, number if last is None else last)
+        self.last_count = batch.count
+        self.seconds.lap("sample")
+        leaves = self._leaves(batch, entities, vectors, matrices)
+        total, parts = self._forward(batch, leaves)
+        self.seconds.lap("forward")
+        total.backward()
+        values = {name: float(value) for name, value in parts.items()}
+        if self.regularizer.active:
+            rows = [leaf for leaf in (leaves["positive"], leaves["negative"], leaves["relation"]) if leaf is not None]
+            if self.model.has_matrices and leaves["relation"] is None:
+                rows.append(leaves["matrix"])
+            values["regularization"] = float(self.regularizer(rows))
+        self.seconds.lap("backward")
+        self._settle()
+        self._push(batch, leaves)
+        self.seconds.lap("update")
+        return values
+
+    def _leaves(self, batch: Batch, entities: Tensor, vectors: Optional[Tensor],
+                matrices: Optional[Tensor]) -> dict[str, Any]:
+        def leaf(rows: Tensor) -> Tensor:
+            return rows.to(self.device).detach().requires_grad_()
+
+        return {"positive": leaf(entities[:batch.positive_count]), "negative": leaf(entities[batch.negative_rows]),
+                "relation": None if vectors is None else leaf(vectors[batch.relation_rows]),
+                "matrix": None if matrices is None else leaf(matrices)}
+
+    def _forward(self, batch: Batch, leaves: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
+        model, chunks = self.model, batch.chunks
+        heads = leaves["positive"][batch.head_rows.to(self.device)]
+        tails = leaves["positive"][batch.tail_rows.to(self.device)]
+        relations = Relations(leaves["relation"], leaves["matrix"], batch.relation_rows.to(self.device))
+        others = leaves["negative"].reshape(chunks, -1, model.entity_width)
+        known, replaced = (tails, heads) if batch.side == "head" else (heads, tails)
+        mask = None
+        if self.degree_negatives:
+            size = batch.count // chunks
+            others = torch.cat([replaced.reshape(chunks, size, -1), others], 1)
+            mask = torch.ones(size, others.shape[1], dtype=torch.bool, device=others.device)
+            mask.fill_diagonal_(False)  # a triple is no negative of itself
+            mask = mask.expand(chunks, -1, -1)
+        positive = model.bounded(model.score(heads, relations, tails)).reshape(chunks, -1)
+        negative = model.bounded(model.against(batch.side, known, relations, others))
+        weights = None
+        if self.importance is not None:
+            weights = self.importance[batch.positions].reshape(chunks, -1).to(self.device)
+        return self.loss(positive, negative, weights, mask)
+
+    def _push(self, batch: Batch, leaves: dict[str, Any]) -> None:
+        def push() -> None:
+            store, lr = self.store, self.lr
+            ids = torch.cat([batch.entities[:batch.positive_count], batch.entities[batch.negative_rows]])
+            store.push(store.entity, ids, torch.cat([leaves["positive"].grad, leaves["negative"].grad]), lr)
+            if leaves["relation"] is not None:
+                store.push(store.relation, batch.relations[batch.relation_rows], leaves["relation"].grad, lr)
+            if leaves["matrix"] is not None:
+                store.push(store.matrix, batch.relations, leaves["matrix"].grad, lr)
+
+        self._pushed()
+        if self._pusher is None:
+            push()
+        else:
+            self._pushing = self._pusher.submit(push)

@@ -1,0 +1,50 @@
+# The steps' Python: a virtual environment with this package installed into it; to be sourced after lib.sh.
+# shellcheck shell=bash
+#
+# The environment lies in build/python/venv and is made again when its list of packages changes. The package is
+# installed again when a file that goes into it is newer than what was installed.
+packages='torch==2.13.0 numpy cffi pytest mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
+venv=$PWD/build/python/venv
+log=build/python/pip.log
+
+make_venv() {
+	[ "$(cat "$venv/packages" 2>/dev/null)" = "$packages" ] && return
+	rm -rf "$venv"
+	mkdir -p "${log%/*}"
+	# shellcheck disable=SC2086 # a list
+	python3 -m venv "$venv" && "$venv/bin/pip" install -q $packages >"$log" 2>&1 && echo "$packages" >"$venv/packages"
+}
+
+# Builds the program and installs the package; ends the step where that fails.
+python_ready() {
+	build release >/dev/null || { not_ok "the release build fails" && exit 1; }
+	make_venv || { tail -n 5 "$log"; not_ok "the virtual environment could not be made; all of pip's output: $log"; exit 1; }
+	if [ -e "$venv/installed" ] && [ -z "$(find CMakeLists.txt cmake include core transport sampler protocol tensors \
+		client server python -type f -newer "$venv/installed" -not -path '*/__pycache__*' -print -quit)" ]; then
+		return
+	fi
+	touch "$venv/installing"
+	if "$venv/bin/pip" install -q --force-reinstall --no-deps ./python >"$log" 2>&1; then
+		mv "$venv/installing" "$venv/installed"
+		ok "pip install ./python"
+	else
+		tail -n 20 "$log"
+		not_ok "pip install ./python; all of its output: $log"
+		exit 1
+	fi
+	echo "installed after $SECONDS s"
+}
+
+# run_pytest FOLDER: its tests, against what was installed.
+run_pytest() {
+	local tests status=0
+	tests=$(mktemp)
+	GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 \
+		"$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=10 "$1" 2>&1 | tee "$tests"
+	if [ "${PIPESTATUS[0]}" -ne 0 ]; then
+		status=1
+		grep -q '^not ok - ' "$tests" || not_ok "pytest ended early"
+	fi
+	rm -f "$tests"
+	return $status
+}

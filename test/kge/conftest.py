@@ -1,0 +1,79 @@
+"""A small knowledge graph for the tests of graphwire.kge, and the report.
+
+$GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - …" or "not ok - …".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+os.environ.setdefault("GRAPHWIRE", str(TOP / "build/release/graphwire"))
+os.environ.pop("GRAPHWIRE_JOB", None)
+
+from graphwire.kge import data, store  # noqa: E402
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" or report.outcome == "failed":
+        word = "not ok" if report.outcome == "failed" else "ok"
+        if report.outcome == "skipped":
+            print(f"\nnote: skipped {report.nodeid}", file=sys.__stdout__, flush=True)
+        else:
+            print(f"\n{word} - kge: {report.nodeid.split('/')[-1]}", file=sys.__stdout__, flush=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def runtime_folder(tmp_path_factory):
+    """Keys and locks of these servers only."""
+    folder = tmp_path_factory.mktemp("runtime")
+    folder.chmod(0o700)
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+
+
+SIDE = 9  # of the grid
+MOVES = {"right": (1, 0), "left": (-1, 0), "up": (0, 1), "down": (0, -1), "leap": (2, 1)}
+
+
+def grid():
+    """Triples of a grid: what lies right of, above … each place. A translation is all there is to learn."""
+    lines = []
+    for x in range(SIDE):
+        for y in range(SIDE):
+            for name, (dx, dy) in MOVES.items():
+                if 0 <= x + dx < SIDE and 0 <= y + dy < SIDE:
+                    lines.append((f"p{x}{y}", name, f"p{x + dx}{y + dy}"))
+    return lines
+
+
+@pytest.fixture(scope="session")
+def data_path(tmp_path_factory):
+    """<data_path>/wn18/ holds the grid under a name that is built in; 30 triples each are for validation and test."""
+    top = tmp_path_factory.mktemp("data")
+    folder = top / "wn18"
+    folder.mkdir()
+    lines = grid()
+    order = np.random.default_rng(1).permutation(len(lines))
+    for split, at in (("test", order[:30]), ("valid", order[30:60]), ("train", order[60:])):
+        (folder / f"{split}.txt").write_text("".join("\t".join(lines[i]) + "\n" for i in sorted(at)))
+    names = sorted({line[i] for line in lines for i in (0, 2)}, key=lambda name: name[::-1])
+    data.write_dictionary(folder / "entities.dict", {name: i for i, name in enumerate(names)})
+    data.write_dictionary(folder / "relations.dict", {name: i for i, name in enumerate(MOVES)})
+    return top
+
+
+@pytest.fixture(scope="session")
+def dataset(data_path):
+    return data.load(data_path, "wn18")
+
+
+@pytest.fixture(scope="session")
+def graph_folder(dataset, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph") / "whole"
+    store.build(dataset, folder)
+    return folder

@@ -1,0 +1,103 @@
+"""Formats: what is read, what is written beside it, and what is refused, by file and line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graphwire.kge.data import DataError, load
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
+    return folder
+
+
+def test_built_in(data_path, dataset):
+    assert (dataset.num_entities, dataset.num_relations) == (81, 5)
+    assert [len(split) for split in (dataset.valid, dataset.test)] == [30, 30]
+    names = [line.split("\t")[1] for line in (data_path / "wn18/entities.dict").read_text().splitlines()]
+    first = (data_path / "wn18/train.txt").read_text().splitlines()[0].split("\t")
+    assert [names[dataset.train.head[0]], names[dataset.train.tail[0]]] == [first[0], first[2]]
+
+
+def test_freebase_has_numbers_in_another_order(tmp_path):
+    folder = tmp_path / "Freebase"
+    folder.mkdir()
+    write(folder, entity2id="3\n/m/a\t0\n/m/b\t1\n/m/c\t2\n", relation2id="2\nr\t0\ns\t1\n", train="0\t2\t1\n1\t0\t0\n",
+          valid="2\t2\t1\n")
+    found = load(tmp_path, "Freebase")
+    assert (found.num_entities, found.num_relations, found.test) == (3, 2, None)
+    assert [found.train.head.tolist(), found.train.relation.tolist(), found.train.tail.tolist()] == [
+        [0, 1], [1, 0], [2, 0]]
+    write(folder, train="0\t3\t1\n")
+    with pytest.raises(DataError, match=r"train\.txt: line 1: '3' is no entity"):
+        load(tmp_path, "Freebase")
+
+
+@pytest.mark.parametrize("order", ["hrt", "htr", "rht", "rth", "thr", "trh"])
+def test_raw_numbers_names_in_the_order_of_first_use(tmp_path, order):
+    def line(**words):
+        return "|".join(words[letter] for letter in order)
+
+    write(tmp_path, train=line(h="b", r="x", t="a") + "|0.5\n" + line(h="c", r="y", t="b") + "|2\n")
+    found = load(tmp_path, "own", f"raw_udd_{order}", delimiter="|", files=["train.txt"], has_edge_importance=True)
+    assert found.train.relation.tolist() == [0, 1]
+    assert found.train.importance is not None and found.train.importance.tolist() == [0.5, 2]
+    names = dict(line.split("\t")[::-1] for line in (tmp_path / "entities.tsv").read_text().splitlines())
+    assert found.train.head.tolist() == [int(names["b"]), int(names["c"])]
+    assert found.train.tail.tolist() == [int(names["a"]), int(names["b"])]
+    assert (tmp_path / "relations.tsv").read_text() == "0\tx\n1\ty\n"
+
+
+def test_udd_has_numbers(tmp_path):
+    write(tmp_path, e="0\ta\n1\tb\n", r="0\tx\n", train="0,0,1\n", valid="1,0,0\n", test="1,0,1\n")
+    found = load(tmp_path, "own", "udd_hrt", delimiter=",", files=[
+        f"{name}.txt" for name in ("e", "r", "train", "valid", "test")])
+    assert (found.num_entities, found.num_relations) == (2, 1)
+    assert found.test is not None and found.test.tail.tolist() == [1]
+    assert found.train.head.dtype == np.int64
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("0\t0\n", "line 1: expected 3 columns, not 2"), ("0\t0\t1\n\n0\t1\t0\n", "line 3: '1' is no relation"),
+    ("-1\t0\t0\n", "line 1: '-1' is no entity"), ("", "no triples"), ("0\tx\t1\n", "'x' is no relation")])
+def test_bad_lines_are_named(tmp_path, text, message):
+    write(tmp_path, e="0\ta\n1\tb\n", r="0\tx\n", train=text)
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, "own", "udd_hrt", files=["e.txt", "r.txt", "train.txt"])
+
+
+@pytest.mark.parametrize(("importance", "message"), [("0", "above 0"), ("nan", "above 0"), ("x", "could not convert")])
+def test_bad_importance_is_refused(tmp_path, importance, message):
+    write(tmp_path, train=f"a\tr\tb\t{importance}\n")
+    with pytest.raises(DataError, match=f"line 1: .*{message}"):
+        load(tmp_path, "own", "raw_udd_hrt", files=["train.txt"], has_edge_importance=True)
+
+
+def test_bad_dictionaries_are_refused(data_path, tmp_path):
+    folder = tmp_path / "wn18"
+    folder.mkdir()
+    for name in ("relations.dict", "train.txt"):
+        (folder / name).write_bytes((data_path / "wn18" / name).read_bytes())
+    for text, message in (("0\ta\n2\tb\n", "not those from 0 to 1"), ("0\ta\n1\ta\n", "line 2: 'a' is there twice"),
+                          ("a\t0\n", "line 1: expected a number"), ("0\ta\n", "is no entity of the dictionary")):
+        (folder / "entities.dict").write_text(text)
+        with pytest.raises(DataError, match=message):
+            load(tmp_path, "wn18")
+    (folder / "entities.dict").write_bytes(b"0\t\xff\n")
+    with pytest.raises(DataError, match="cannot be read"):
+        load(tmp_path, "wn18")
+
+
+@pytest.mark.parametrize(("arguments", "options", "message"), [
+    (("none",), {}, "there is no built-in dataset none"), (("wn18",), {}, "entities.dict is not there"),
+    (("own", "udd_xyz"), {}, "there is no format udd_xyz"), (("own", "csv_hrt"), {}, "there is no format"),
+    (("own", "udd_hrt"), {"files": ["a"]}, "not 1 files"),
+    (("own", "raw_udd_hrt"), {"files": ["a", "b"]}, "not 2 files"),
+    (("own", "raw_udd_hrt"), {"files": ["gone"]}, "is not there"), (("FB15k", "udd_hrt"), {}, "another name"),
+    (("wn18",), {"has_edge_importance": True}, "built-in datasets have none"),
+    (("wn18",), {"files": ["a"]}, "--data_files goes with"), (("wn18",), {"delimiter": "::"}, "one character")])
+def test_what_makes_no_sense_is_refused(tmp_path, arguments, options, message):
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, *arguments, **options)

@@ -1,0 +1,88 @@
+"""Every flag of DGL-KE 0.1.2, with its abbreviations and defaults; what cannot be honoured is refused."""
+
+from __future__ import annotations
+
+import pytest
+from graphwire.kge import flags
+
+# DGL-KE's list: its argument parsers, and its documentation's --no_save_embed and --topk.
+DATA = "--data_path --dataset --format --data_files --delimiter --has_edge_importance"
+COMMON = f"""{DATA} --model_name --save_path --no_save_emb --no_save_embed --max_step --batch_size --batch_size_eval
+    --neg_sample_size --neg_deg_sample --neg_deg_sample_eval --neg_sample_size_eval --eval_percent
+    --no_eval_filter -log --log_interval --eval_interval --test --num_thread --force_sync_interval --hidden_dim
+    --lr -g --gamma -de --double_ent -dr --double_rel -adv --neg_adversarial_sampling -a
+    --adversarial_temperature -rc --regularization_coef -rn --regularization_norm -pw --pairwise --loss_genre -m
+    --margin --valid --gpu --mix_cpu_gpu --async_update"""
+LISTS = {
+    "partition": f"{DATA} -k --num-parts",
+    "train": f"{COMMON} --num_proc --rel_part",
+    "dist_train": f"{COMMON} --path --ssh_key --ip_config --num_client_proc",
+    "eval": f"""{DATA} --model_name --model_path --batch_size_eval --neg_sample_size_eval --neg_deg_sample_eval
+        --hidden_dim -g --gamma --eval_percent --no_eval_filter --gpu --mix_cpu_gpu -de --double_ent
+        -dr --double_rel --num_proc --num_thread""",
+    "predict": """--data_path --model_path --format --data_files --raw_data --exec_mode --topK --topk --score_func
+        --output --gpu --entity_mfile --rel_mfile""",
+    "emb_sim": """--mfile --emb_file --format --data_files --raw_data --exec_mode --topK --topk --sim_func --output
+        --gpu"""}
+DEFAULTS = {
+    "model_name": "TransE", "data_path": "data", "dataset": "FB15k", "format": "built_in", "delimiter": "\t",
+    "save_path": "ckpts", "max_step": 80000, "batch_size": 1024, "batch_size_eval": 8, "neg_sample_size": 256,
+    "neg_sample_size_eval": -1, "eval_percent": 1, "log_interval": 1000, "eval_interval": 10000, "num_proc": 1,
+    "num_thread": 1, "force_sync_interval": -1, "hidden_dim": 400, "lr": 0.01, "gamma": 12.0,
+    "adversarial_temperature": 1.0, "regularization_coef": 0.000002, "regularization_norm": 3,
+    "loss_genre": "Logsigmoid", "margin": 1.0, "gpu": [-1], "test": False, "double_ent": False, "pairwise": False}
+
+
+@pytest.mark.parametrize("command", flags.COMMANDS)
+def test_every_flag_of_the_list_is_there(command):
+    found = {name for flag in flags.FLAGS if command in flag.commands and not flag.own for name in flag.names}
+    assert found - {"--num_parts"} == set(LISTS[command].split())
+    own = [flag for flag in flags.FLAGS if command in flag.commands and flag.own]
+    assert all(name not in LISTS[command].split() for flag in own for name in flag.names)
+
+
+def test_defaults_are_those_of_the_list():
+    args = flags.parse("train", [])
+    assert {name: getattr(args, name) for name in DEFAULTS} == DEFAULTS
+    assert flags.parse("predict", ["--format", "h_r_t"]).topK == 10
+
+
+def test_abbreviations():
+    args = flags.parse("train", "-g 19.9 -adv -a 2 -rc 1e-9 -rn 2 -log 7 -de -dr --no_save_embed".split())
+    assert (args.gamma, args.neg_adversarial_sampling, args.adversarial_temperature, args.regularization_coef,
+            args.regularization_norm, args.log_interval, args.double_ent, args.double_rel, args.no_save_emb) == (
+                19.9, True, 2.0, 1e-9, 2, 7, True, True, True)
+    args = flags.parse("train", "-pw --loss_genre Hinge -m 3".split())
+    assert args.pairwise and args.margin == 3
+    assert flags.parse("partition", ["-k", "4"]).num_parts == 4
+    assert flags.parse("dist_train", ["--ip_config", "x", "--num_client_proc", "16"]).num_client_proc == 16
+
+
+@pytest.mark.parametrize(("command", "words", "message"), [
+    ("train", "--nonsense", "unrecognized"), ("train", "--max_ste 5", "unrecognized"),
+    ("train", "--model_name ConvE", "invalid choice"), ("train", "--max_step 0", "1 or more"),
+    ("train", "-pw", "pairwise goes with"), ("train", "-pw -adv --loss_genre Hinge", "not both"),
+    ("train", "-a 2", "-a goes with -adv"), ("train", "-m 2", "-m goes with"),
+    ("train", "--neg_deg_sample_eval", "no_eval_filter"), ("train", "--eval_percent 0", "eval_percent"),
+    ("train", "--eval_percent 1.5", "eval_percent"), ("train", "--neg_sample_size_eval 0", "neg_sample_size_eval"),
+    ("train", "--rel_part", "num_proc"), ("train", "--mix_cpu_gpu", "needs --gpu"),
+    ("train", "--gpu 99", "this machine"),
+    ("train", "--gpu -1 0", "names devices"), ("train", "-rc -1", "0 or more"),
+    ("train", "--staleness -1", "0 or more"),
+    ("train", "--model_name RotatE", "-de"), ("train", "--model_name TransE -de", "both"),
+    ("train", "--ip_config x", "unrecognized"), ("dist_train", "", "--ip_config"),
+    ("dist_train", "--ip_config x --num_proc 2", "unrecognized"),
+    ("dist_train", "--ip_config x --rel_part", "unrecognized"),
+    ("eval", "--lr 1", "unrecognized"), ("partition", "", "-k"), ("predict", "", "--format"),
+    ("emb_sim", "--format *", "--emb_file"), ("predict", "--format h_r_t --exec_mode pairwise", "invalid choice"),
+    ("predict", "--format h_r_t --gpu 7", "this machine"),
+    ("emb_sim", "--format * --emb_file x --topK 0", "1 or more")])
+def test_what_cannot_be_honoured_is_refused(command, words, message):
+    with pytest.raises(flags.UsageError, match=message):
+        flags.parse(command, words.split())
+
+
+def test_no_two_flags_of_a_command_share_a_name():
+    for command in flags.COMMANDS:
+        names = [name for flag in flags.FLAGS if command in flag.commands for name in flag.names]
+        assert len(names) == len(set(names))

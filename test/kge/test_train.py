@@ -1,0 +1,141 @@
+"""gwke_train from its command line to its files: what it learns, what it leaves, and how it goes on after a kill."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from graphwire.kge.commands import main
+from graphwire.kge.data import DataError
+from graphwire.kge.outputs import Saved, new_folder
+
+OPTIONS = ("--dataset wn18 --hidden_dim 16 --gamma 6 --lr 0.5 --batch_size 40 --neg_sample_size 20 -adv -rc 1e-9 "
+           "--max_step 600 --log_interval 200 --batch_size_eval 16").split()
+
+
+def train(data_path, save_path, *words):
+    return main(["train", *OPTIONS, "--data_path", str(data_path), "--save_path", str(save_path), *words])
+
+
+@pytest.mark.parametrize(("model", "words", "least"), [
+    ("TransE_l2", (), 0.3), ("RotatE", ("-de",), 0.7), ("SimplE", (), 0.4), ("RESCAL", (), 0.3),
+    ("TransR", ("--lr", "0.1"), 0.1)])
+def test_models_learn_the_grid(data_path, tmp_path, capfd, model, words, least):
+    """Chance has an MRR of 0.06."""
+    assert train(data_path, tmp_path, "--model_name", model, "--test", *words) == 0
+    folder = tmp_path / f"{model}_wn18_0"
+    out = capfd.readouterr().out
+    losses = [float(value) for value in re.findall(r"average loss: (\S+)", out)]
+    assert len(losses) == 3 and losses[-1] < losses[0]
+    figures = json.loads((folder / "test.json").read_text())
+    assert figures["MRR"] > least
+    assert f"Test average MRR: {figures['MRR']}" in out and 1 <= figures["MR"] <= 81
+    saved = Saved(folder)
+    assert saved.name == model and saved.entity.shape[0] == 81 and saved.relation.shape[0] == 5
+    assert (saved.matrix is not None) == (model in ("RESCAL", "TransR"))
+
+
+def test_what_it_leaves(data_path, tmp_path, capfd):
+    assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--valid", "--eval_interval", "300") == 0
+    assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--no_save_embed", "--max_step", "5") == 0
+    first, second = tmp_path / "TransE_l2_wn18_0", tmp_path / "TransE_l2_wn18_1"
+    assert not list(second.glob("*.npy")) and not (first / "test.json").exists()
+    config = json.loads((first / "config.json").read_text())
+    wanted = {"neg_sample_size": 20, "max_train_step": 600, "double_ent": False, "rmap_file": "relations.dict",
+              "lr": 0.5,
+              "neg_adversarial_sampling": True, "gamma": 6.0, "adversarial_temperature": 1.0, "batch_size": 40,
+              "regularization_coef": 1e-9, "model": "TransE_l2", "dataset": "wn18", "emb_size": 16,
+              "regularization_norm": 3, "double_rel": False, "emap_file": "entities.dict"}
+    assert {name: config[name] for name in wanted} == wanted
+    rows = list(csv.DictReader(open(first / "curve.csv")))
+    assert [row["step"] for row in rows if row["loss"]] == ["200", "400", "600"]
+    assert [row["step"] for row in rows if row["MRR"]] == ["300", "600"]
+    assert float(rows[-1]["MRR"]) > 0.3
+    entity = np.load(first / "wn18_TransE_l2_entity.npy")
+    assert entity.shape == (81, 16) and entity.dtype == np.float32 and np.isfinite(entity).all()
+    assert "[0]Valid average MRR: " in capfd.readouterr().out
+
+
+def test_the_same_seed_is_the_same_training(data_path, tmp_path):
+    for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
+        assert train(data_path, tmp_path / name, "--model_name", "TransE_l2", "--seed", seed, "--max_step", "30") == 0
+    rows = [np.load(tmp_path / name / "TransE_l2_wn18_0/wn18_TransE_l2_entity.npy") for name in "abc"]
+    assert np.array_equal(rows[0], rows[1]) and not np.allclose(rows[0], rows[2])
+
+
+def test_a_killed_training_goes_on(data_path, tmp_path):
+    """Killed at whatever moment it is when a checkpoint has appeared; what it ends with is what one that was left alone
+    ends with, bit by bit."""
+    every = ["--model_name", "TransE_l2", "--checkpoint_interval", "20"]
+    child = subprocess.Popen([sys.executable, "-m", "graphwire.kge", "train", *OPTIONS, "--data_path", str(data_path),
+                              "--save_path", str(tmp_path / "killed"), *every, "--max_step", "1000000"],
+                             stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    folder = tmp_path / "killed/TransE_l2_wn18_0"
+    try:
+        while not (folder / "checkpoint").is_dir():
+            assert child.poll() is None
+            time.sleep(0.02)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    step = checkpoint_step(folder)
+    assert step >= 20 and step % 20 == 0
+    last = str(step + 50)
+    assert train(data_path, tmp_path / "killed", *every, "--max_step", last, "--resume", str(folder)) == 0
+    assert train(data_path, tmp_path / "alone", *every, "--max_step", last) == 0
+    killed, alone = (np.load(tmp_path / name / "TransE_l2_wn18_0/wn18_TransE_l2_entity.npy")
+                     for name in ("killed", "alone"))
+    assert np.array_equal(killed, alone)
+
+
+def checkpoint_step(folder):
+    """The step that a checkpoint is of."""
+    names = [tensor["name"] for tensor in json.loads((folder / "checkpoint/checkpoint.json").read_text())["tensors"]]
+    return int(np.load(folder / f"checkpoint/tensor{names.index('kge.step')}/part0/rows.npy").reshape(-1)[0])
+
+
+def test_other_options_do_not_go_on(data_path, tmp_path, capfd):
+    assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--max_step", "3") == 0
+    folder = str(tmp_path / "TransE_l2_wn18_0")
+    assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--lr", "0.3", "--resume", folder) == 1
+    assert "its --lr was 0.5, not 0.3" in capfd.readouterr().err
+    assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--resume", str(tmp_path / "gone")) == 1
+    assert "there is no training to go on with" in capfd.readouterr().err
+
+
+def test_failures_are_one_line(data_path, tmp_path, capfd, monkeypatch):
+    assert main([]) == 2 and main(["fly"]) == 2 and main(["--help"]) == 0
+    assert main(["train", "--batch_size", "x"]) == 2
+    capfd.readouterr()
+    assert main(["train", "--dataset", "wn18", "--data_path", str(tmp_path)]) == 1
+    assert capfd.readouterr().err.count("\n") == 1
+    monkeypatch.setenv("GRAPHWIRE", "/bin/false")
+    assert train(data_path, tmp_path) == 1
+    assert "graphwire import" in capfd.readouterr().err
+
+
+def test_broken_models_are_refused(data_path, tmp_path):
+    assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--max_step", "3") == 0
+    folder = tmp_path / "TransE_l2_wn18_0"
+    with pytest.raises(DataError, match="have 16 elements"):
+        Saved(folder, hidden_dim=8)
+    (folder / "wn18_TransE_l2_entity.npy").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="cannot be read"):
+        Saved(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(DataError, match="is no JSON"):
+        Saved(folder)
+    with pytest.raises(DataError, match=r"config\.json is not there"):
+        Saved(tmp_path)
+
+
+def test_folders_are_numbered(tmp_path):
+    assert [new_folder(tmp_path, "A", "b").name for _ in range(3)] == ["A_b_0", "A_b_1", "A_b_2"]

@@ -1,0 +1,155 @@
+"""A client's steps against a dense loop in torch, in float64, with the same batches: the losses, step by step."""
+
+from __future__ import annotations
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from graphwire.kge.batches import Batches, rounded
+from graphwire.kge.losses import Loss, Regularizer
+from graphwire.kge.models import Relations, make
+from graphwire.kge.store import EPS, Store, _merged
+from graphwire.kge.training import Trainer
+
+STEPS, LR = 25, 0.1
+
+
+def trained(graph, name, staleness, **options):
+    """Losses of a client, and the tables it began with."""
+    graph = graphwire.open(graph)
+    model = make(name, 8, 6.0, name == "RotatE", False)
+    store = Store(graph, model, 5, seed=3)
+    store.create()
+    tables = [None if tensor is None else np.asarray(tensor[:]).astype(np.float64).copy()
+              for tensor in (store.entity, store.relation, store.matrix)]
+    own = store.own_triples()
+    batches = Batches(own.head, own.relation, own.tail, batch_size=20, chunk_size=10, negatives=6,
+                      entities=store.negative_range(), seed=7)
+    trainer = Trainer(store, model, Loss(adversarial=True), Regularizer(1e-3, 3), batches, lr=LR, staleness=staleness,
+                      **options)
+    losses = [trainer.step(step, STEPS - 1) for step in range(STEPS)]
+    trainer.close()
+    after = np.asarray(store.entity[:])
+    graph.close()
+    return model, batches, tables, losses, after
+
+
+def dense(model, batches, tables, staleness):
+    """The same by hand: every step all of the tables."""
+    tables = [None if table is None else torch.from_numpy(table.copy()) for table in tables]
+    sums = [None if table is None else torch.zeros(len(table), dtype=torch.float64) for table in tables]
+    history = [[None if table is None else table.clone() for table in tables]]
+    losses = []
+    for step in range(STEPS):
+        batch = batches[step]
+        entity, relation, matrix = history[max(0, step - staleness)]
+        ids = batch.entities
+        positive = entity.clone().requires_grad_()
+        negative = entity[ids[batch.negative_rows]].clone().requires_grad_()
+        relation_ids = batch.relations[batch.relation_rows]
+        vectors = None if relation is None else relation[relation_ids].clone().requires_grad_()
+        matrices = None if matrix is None else matrix.clone().requires_grad_()
+        heads, tails = positive[ids[batch.head_rows]], positive[ids[batch.tail_rows]]
+        scores = model.score(heads, Relations(vectors, matrices, relation_ids), tails)
+        size, each = batch.count // batch.chunks, len(negative) // batch.chunks
+        rows = []
+        for i in range(batch.count):
+            others = negative[i // size * each:(i // size + 1) * each]
+            ends = (others, tails[i].expand(each, -1)) if batch.side == "head" else (heads[i].expand(each, -1), others)
+            of_one = Relations(None if vectors is None else vectors[i].expand(each, -1), matrices,
+                               relation_ids[i].expand(each))
+            rows.append(model.score(ends[0], of_one, ends[1]))
+        against = torch.stack(rows)
+        weights = torch.softmax(against, -1).detach()
+        logsigmoid = torch.nn.functional.logsigmoid
+        loss = (-logsigmoid(scores).mean() - (weights * logsigmoid(-against)).sum(-1).mean()) / 2
+        read = positive[ids[:batch.positive_count]]
+        norm = sum(some.abs().pow(3).sum() for some in (
+            read, negative, vectors if vectors is not None else matrices[batch.relations]))
+        losses.append((float(loss), float(norm) * 1e-3))
+        (loss + 1e-3 * norm).backward()
+        with torch.no_grad():
+            changes = [[(torch.arange(len(entity)), positive.grad), (ids[batch.negative_rows], negative.grad)],
+                       [] if vectors is None else [(relation_ids, vectors.grad)],
+                       [] if matrices is None else [(torch.arange(len(matrix)), matrices.grad)]]
+            for table, squares, parts in zip(tables, sums, changes):
+                for where, gradients in parts:
+                    squares.index_add_(0, where, gradients.square().mean(1))
+                for where, gradients in parts:
+                    table.index_add_(0, where, -LR * gradients / (squares[where].sqrt().unsqueeze(1) + EPS))
+        history.append([None if table is None else table.clone() for table in tables])
+    return losses, tables[0]
+
+
+@pytest.mark.parametrize(("name", "staleness"), [
+    ("TransE_l2", 0), ("TransE_l2", 1), ("TransE_l2", 3), ("DistMult", 0), ("RotatE", 1), ("TransR", 0), ("RESCAL", 1)])
+def test_losses_are_those_of_a_dense_loop(graph_folder, name, staleness):
+    model, batches, tables, losses, after = trained(graph_folder, name, staleness)
+    expected, table = dense(model, batches, tables, staleness)
+    for step, (values, (loss, norm)) in enumerate(zip(losses, expected)):
+        assert values["loss"] == pytest.approx(loss, rel=1e-5, abs=1e-5), step
+        assert values["regularization"] == pytest.approx(norm, rel=1e-5), step
+    assert np.allclose(after, table.numpy(), rtol=1e-4, atol=1e-4)
+    assert np.mean([values["loss"] for values in losses[-5:]]) < np.mean([values["loss"] for values in losses[:5]])
+
+
+def test_pushing_beside_the_next_step_reaches_the_rows(graph_folder):
+    *_, losses, after = trained(graph_folder, "TransE_l2", 0, async_push=True)
+    assert len(losses) == STEPS and np.isfinite(after).all()
+    assert np.mean([values["loss"] for values in losses[-5:]]) < np.mean([values["loss"] for values in losses[:5]])
+
+
+def test_importance_weighs_triples(graph_folder):
+    count = len(graphwire_triples(graph_folder))
+    _, _, _, even, _ = trained(graph_folder, "TransE_l2", 0, importance=np.ones(count, np.float32))
+    _, _, _, plain, _ = trained(graph_folder, "TransE_l2", 0)
+    _, _, _, doubled, _ = trained(graph_folder, "TransE_l2", 0, importance=np.full(count, 2, np.float32))
+    assert [values["loss"] for values in even] == [values["loss"] for values in plain]
+    assert doubled[0]["loss"] == pytest.approx(2 * plain[0]["loss"], rel=1e-6)
+
+
+def graphwire_triples(folder):
+    with graphwire.open(folder) as graph:
+        return Store(graph, make("TransE", 4, 1.0), 5).own_triples()
+
+
+def test_negatives_by_degree_are_the_chunk_but_oneself(graph_folder, monkeypatch):
+    seen = []
+    call = Loss.__call__
+
+    def spy(self, positive, negative, weights=None, mask=None):
+        seen.append((positive, negative, mask))
+        return call(self, positive, negative, weights, mask)
+
+    monkeypatch.setattr(Loss, "__call__", spy)
+    trained(graph_folder, "TransE_l2", 0, degree_negatives=True)
+    for positive, negative, mask in seen:
+        assert negative.shape[-1] == 10 + 6 and mask.shape == negative.shape
+        assert (~mask).sum() == positive.numel()
+        assert torch.allclose(negative[~mask], positive.reshape(-1), atol=1e-4)  # a triple among its own negatives
+
+
+def test_many_gradients_of_a_row_are_added_up():
+    ids = np.array([4, 1, 4, 4, 1, 4, 4])
+    gradients = np.arange(14, dtype=np.float32).reshape(7, 2)
+    assert _merged(ids, gradients, 1 << 10)[0] is ids
+    found, rows = _merged(ids, gradients, 1 << 19)  # two of a row at most
+    assert found.tolist() == [1, 1, 4, 4]
+    assert rows[0].tolist() == gradients[1].tolist() and rows[1].tolist() == gradients[4].tolist()
+    assert rows[2].tolist() == (gradients[0] + gradients[3] + gradients[6]).tolist()
+    assert rows[3].tolist() == (gradients[2] + gradients[5]).tolist()
+
+
+def test_batches_are_rounded_as_dglke_rounds_them():
+    assert [rounded(1000, 200), rounded(1024, 256), rounded(1000, 256), rounded(100, 256), rounded(257, 256)] == [
+        1000, 1024, 1024, 100, 512]
+
+
+def test_bad_triples_are_refused():
+    ids = np.arange(5)
+    for options in ({"batch_size": 0}, {"negatives": 0}, {"entities": (3, 3)}):
+        with pytest.raises(graphwire.InvalidError):
+            Batches(ids, ids, ids, **{"batch_size": 2, "chunk_size": 1, "negatives": 1, "entities": (0, 5), **options})
+    with pytest.raises(graphwire.OutOfRangeError):
+        Batches(ids - 1, ids, ids, batch_size=5, chunk_size=5, negatives=1, entities=(0, 5))[0]
