@@ -27,7 +27,6 @@ _PORT_LOST = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
 _END_JOB = "end-job"
 _END_JOB_S = 10  # that it may take
 _PORT_TRIES = 4
-_KEPT_LOOK_S = 1.0
 
 
 def new_job() -> str:
@@ -85,6 +84,8 @@ class Job:
             self._tensors_ended.set()
         elif kind == "ended":
             self._on_end(agent, event)
+        elif kind == "gone":
+            self.fail(f"{agent.host}: the kept server of part {agent.host.index} has ended")
         elif kind in ("lost", "ending", "failed"):
             self.fail(f"{agent.host}: {event.get('text')}")
         elif kind == "closed" and not agent.leaving:
@@ -163,17 +164,18 @@ class Job:
                     self.fail(f"{agent.host}: silent for {silent:.0f} s: the host or the way to it is lost")
                     agent.abandon()
             await asyncio.sleep(self.options.silence / _BEATS)
+            await asyncio.sleep(0.05)  # what came while we, or the whole machine, stood still is read first
 
     async def _watch_kept(self) -> None:
-        """Kept servers are not ours, but their end is the job's."""
-        while self.kept:
-            for agent in self.agents:
-                found = await agent.ask("servers", "servers", self.options.silence)
-                pids = [record.get("pid") for record in found["servers"]]
-                if self.kept.pids[agent.host.index] not in pids:
-                    self.fail(f"{agent.host}: the kept server of part {agent.host.index} has ended")
-                    return
-            await asyncio.sleep(_KEPT_LOOK_S)
+        """Kept servers are not ours, but their end is the job's: agents tell of it ("gone")."""
+        kept = self.kept
+        if kept:
+            await self._all(
+                [
+                    agent.ask("watch", "watching", port=agent.host.port, pid=kept.pids[agent.host.index])
+                    for agent in self.agents
+                ]
+            )
 
     async def _all(self, of: Sequence[Awaitable[Any]]) -> list[Any]:
         """All at once, as far as --fanout allows; the first failure, of any of them, ends the waiting."""
@@ -408,18 +410,14 @@ class Job:
     async def run(self) -> None:
         """The whole job."""
         beat = asyncio.ensure_future(self._beat())
-        watch: asyncio.Task | None = None
         try:
             await self.connect()
             await self.find_servers()
             if not self.kept:
                 await self.start_servers()
-            if self.kept:
-                watch = asyncio.ensure_future(self._watch_kept())
+            await self._watch_kept()
             await self.run_trainers()
         finally:
-            if watch:
-                watch.cancel()
             await self.end()
             beat.cancel()
-            await asyncio.gather(beat, *([watch] if watch else []), return_exceptions=True)
+            await asyncio.gather(beat, return_exceptions=True)

@@ -222,6 +222,21 @@ class Local(unittest.TestCase):
         os.kill(self.server(), signal.SIGKILL)
         self.ends(process, 1, "host 0 .*the server of part 0 ended with signal 9")
 
+    def test_an_agent_watches_a_server(self) -> None:
+        """One that is not on record any more is told of at once, whoever has its pid now; strange requests fail."""
+        requests = [{"op": "watch", "port": self.ports[0], "pid": os.getpid()}, {"op": "watch", "port": 0, "pid": 1}]
+        requests += [{"op": "watch", "port": 1, "pid": -1}]
+        agent = subprocess.Popen(
+            [PROGRAM, "agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment()
+        )
+        assert agent.stdin and agent.stdout
+        agent.stdin.write("".join(json.dumps(request) + "\n" for request in requests))
+        agent.stdin.flush()
+        events = [json.loads(agent.stdout.readline()) for _ in range(5)]
+        agent.communicate(timeout=HANG_S)
+        self.assertEqual([event["event"] for event in events], ["hello", "watching", "failed", "failed", "gone"])
+        self.assertEqual((events[4]["port"], events[4]["pid"]), (self.ports[0], os.getpid()))
+
     def test_help(self) -> None:
         for name in ("launch", "copy_files", "cluster"):
             words = [sys.executable, str(TOP / f"deploy/{name}.py"), "--help"]

@@ -56,6 +56,15 @@ struct gw_agent_process {
 	struct gw_agent_process *next;
 };
 
+/* --- A server that somebody else's agent started, until it has ended. --- */
+
+struct gw_agent_watch {
+	int fd;    /* of the process; -1: none to be had */
+	pid_t pid; /* 0: none is watched yet; -1: it has ended */
+	uint16_t port;
+	uint64_t look_ns; /* when its record is looked at; GW_NO_DEADLINE: the descriptor tells */
+};
+
 struct gw_agent {
 	bool keep, set_up, ending, finished, released;
 	bool deaf, hung_up;             /* the launcher's lines have ended; it reads nothing more */
@@ -65,6 +74,7 @@ struct gw_agent {
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;
+	struct gw_agent_watch watch;
 	char *input, *output; /* lines that came in part; what the launcher has not read yet */
 	size_t input_bytes, output_bytes, output_sent;
 	int exit_status;
@@ -101,6 +111,10 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 void gw_agent_record_remove(uint16_t port, pid_t pid);
 json_t *gw_agent_record_read(uint16_t port); /* NULL: none, or its server is gone */
 json_t *gw_agent_records(void);
+
+/* watch.c: tells "gone" when the server of a port and pid has ended. The loop calls the second, whenever it wakes. */
+gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
+void gw_agent_watch_look(struct gw_agent *agent, bool ended);
 
 /* descendants.c: kills whatever descends from this process, and waits until it is gone, two seconds at most. Returns
  * how many are left. */

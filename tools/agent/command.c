@@ -23,7 +23,11 @@ int gw_tool_agent(int argc, char **argv)
 		       "\vEnds everything it has started when its standard input ends, when that is silent for 30 s, "
 		       "and on SIGTERM. Exit status: 0 told to end, 1 it had to, 2 bad options.",
 	};
-	struct gw_agent agent = {.silence_ns = 30 * GW_NS_PER_SECOND, .log_bytes_max = 64ull << 20};
+	struct gw_agent agent = {
+		.silence_ns = 30 * GW_NS_PER_SECOND,
+		.log_bytes_max = 64ull << 20,
+		.watch = {.fd = -1, .look_ns = GW_NO_DEADLINE},
+	};
 	gw_options_parse(&options, argc, argv, &agent);
 	signal(SIGPIPE, SIG_IGN);
 	if (gw_agent_guard(&agent) != GW_OK) {

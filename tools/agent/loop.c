@@ -29,7 +29,7 @@
 #define GRACE_NS      (2 * GW_NS_PER_SECOND)
 #define FAREWELL_NS   (GW_NS_PER_SECOND / 2) /* for the launcher to read the last events */
 #define PROCESSES_MAX 512
-#define FIXED         3
+#define FIXED         4
 #define BEATS         5 /* in the time of silence */
 
 /* --- Telling. --- */
@@ -201,6 +201,7 @@ static uint64_t loop_next_ns(const struct gw_agent *agent, uint64_t now)
 	uint64_t next = gw_later_ns(agent->heard_ns, agent->silence_ns);
 	uint64_t beat = gw_later_ns(agent->told_ns, agent->silence_ns / BEATS);
 	next = beat < next ? beat : next;
+	next = agent->watch.look_ns < next ? agent->watch.look_ns : next;
 	return next > now ? next : now;
 }
 
@@ -210,6 +211,7 @@ static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agen
 	fds[0] = (struct pollfd){.fd = agent->deaf || agent->guardian < 0 ? -1 : STDIN_FILENO, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = agent->signals, .events = POLLIN};
 	fds[2] = (struct pollfd){.fd = agent->guardian, .events = POLLIN};
+	fds[3] = (struct pollfd){.fd = agent->watch.fd, .events = POLLIN};
 	for (struct gw_agent_process *p = agent->processes; p && count < FIXED + PROCESSES_MAX; p = p->next) {
 		if (p->output < 0)
 			continue;
@@ -230,12 +232,21 @@ static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agen
 		agent->guardian = -1;
 		gw_agent_end(agent, "the agent's guardian was killed");
 	}
+	gw_agent_watch_look(agent, fds[3].revents != 0);
 	for (nfds_t i = FIXED; i < count; i++) {
 		if (fds[i].revents)
 			gw_agent_process_read(agent, of[i]);
 	}
 	if (fds[count].revents)
 		loop_send(agent);
+}
+
+/* What has come, and was not read yet because we (or the whole machine) stood still, is no silence. */
+static bool loop_is_silent(const struct gw_agent *agent, uint64_t now)
+{
+	struct pollfd heard = {.fd = agent->deaf ? -1 : STDIN_FILENO, .events = POLLIN};
+	return agent->silence_ns != GW_NO_DEADLINE && now >= gw_later_ns(agent->heard_ns, agent->silence_ns) &&
+	       poll(&heard, 1, 0) == 0;
 }
 
 static void loop_turn(struct gw_agent *agent)
@@ -250,7 +261,7 @@ static void loop_turn(struct gw_agent *agent)
 			loop_finish(agent);
 		return;
 	}
-	if (agent->silence_ns != GW_NO_DEADLINE && now >= gw_later_ns(agent->heard_ns, agent->silence_ns))
+	if (loop_is_silent(agent, now))
 		gw_agent_end(agent, "the launcher was silent for too long");
 	else if (agent->silence_ns != GW_NO_DEADLINE && now >= gw_later_ns(agent->told_ns, agent->silence_ns / BEATS))
 		gw_agent_tell(agent, json_pack("{ss}", "event", "ping"));

@@ -8,6 +8,7 @@
  *   port      a port that is free now
  *   start     a process, told by "started", "ready", "output", "ended"
  *   signal    to a process group
+ *   watch     a server that is kept, by its port and pid; told by "gone" when it has ended
  *   stop      a server on record: SIGTERM, told by "stopped" when it is gone
  *   release   (with --keep) the servers stay, this agent leaves its launcher
  *   bye       everything ends
@@ -214,6 +215,18 @@ static gw_status request_signal(struct gw_agent *agent, const json_t *request)
 	return GW_OK;
 }
 
+static gw_status request_watch(struct gw_agent *agent, const json_t *request)
+{
+	json_int_t port = json_integer_value(json_object_get(request, "port"));
+	gw_status status = port > 0 && port < 65536
+				   ? gw_agent_watch(agent, (uint16_t)port,
+						    (pid_t)json_integer_value(json_object_get(request, "pid")))
+				   : gw_fail(GW_INVALID, "watch needs a port");
+	if (!status)
+		gw_agent_tell(agent, json_pack("{ss}", "event", "watching"));
+	return status;
+}
+
 /* Signals the server on record at a port, if it has the name; the launcher asks "servers" until it is gone. */
 static gw_status request_stop(struct gw_agent *agent, const json_t *request)
 {
@@ -260,6 +273,8 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 		status = request_servers(agent);
 	else if (strcmp(op, "stop") == 0)
 		status = request_stop(agent, request);
+	else if (strcmp(op, "watch") == 0)
+		status = request_watch(agent, request);
 	else if (strcmp(op, "port") == 0)
 		status = request_port(agent);
 	else if (strcmp(op, "setup") == 0)

@@ -1,0 +1,52 @@
+/* A server that this agent did not start, a kept one, whose end its launcher wants to hear of: a descriptor of the
+ * process becomes readable when it has ended. Kernels before 5.3 have none; there its record is looked at, once a
+ * second. One server for each agent, told of once. */
+#include "tools/agent/agent.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+
+#define LOOK_NS GW_NS_PER_SECOND
+
+static bool watch_is_on_record(uint16_t port, pid_t pid)
+{
+	json_t *record = gw_agent_record_read(port);
+	bool same = record && json_integer_value(json_object_get(record, "pid")) == pid;
+	json_decref(record);
+	return same;
+}
+
+gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid)
+{
+	struct gw_agent_watch *watch = &agent->watch;
+	if (watch->pid > 0 || pid <= 0)
+		return gw_fail(GW_INVALID, "one server can be watched, by its pid");
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0 && errno != ENOSYS && errno != EPERM && errno != ESRCH)
+		return gw_fail_errno(GW_IO, errno, "the server of pid %d cannot be watched", (int)pid);
+	*watch = (struct gw_agent_watch){.fd = fd, .pid = pid, .port = port, .look_ns = GW_NO_DEADLINE};
+	/* From here on the descriptor tells; it is of the server if that is on record still, and not of a heir of its
+	 * pid. */
+	if (fd < 0 || !watch_is_on_record(port, pid))
+		watch->look_ns = gw_now_ns();
+	return GW_OK;
+}
+
+void gw_agent_watch_look(struct gw_agent *agent, bool ended)
+{
+	struct gw_agent_watch *watch = &agent->watch;
+	if (watch->pid <= 0 || (!ended && gw_now_ns() < watch->look_ns))
+		return;
+	if (!ended && watch_is_on_record(watch->port, watch->pid)) {
+		watch->look_ns = gw_now_ns() + LOOK_NS;
+		return;
+	}
+	gw_agent_tell(agent,
+		      json_pack("{ss si si}", "event", "gone", "port", (int)watch->port, "pid", (int)watch->pid));
+	if (watch->fd >= 0)
+		close(watch->fd);
+	*watch = (struct gw_agent_watch){.fd = -1, .pid = -1, .look_ns = GW_NO_DEADLINE};
+}
