@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ctypes
 import os
 import re
 import shlex
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +32,7 @@ from .reach import Local
 
 _OUTPUT_MAX = 1 << 22
 _FANOUT = 8
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _OF_SSH = (255, 12)  # what ssh, and rsync over it, end with when the connection fails
 _SENT = re.compile(r"Total transferred file size: ([0-9,.]+)")
 _FILES = re.compile(r"Number of regular files transferred: ([0-9,.]+)")
@@ -138,6 +141,7 @@ class Target:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            preexec_fn=_die_with_us,
             env=dict(os.environ, LC_ALL="C"),
         )
         try:
@@ -299,6 +303,7 @@ class Target:
             stdout=writing,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            preexec_fn=_die_with_us,
         )
         os.close(writing)
         script = f"set -e; cd {shlex.quote(self.workspace)}/{shlex.quote(to)}; tar -xf -"
@@ -309,6 +314,7 @@ class Target:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            preexec_fn=_die_with_us,
         )
         os.close(reading)
         try:
@@ -339,11 +345,16 @@ class Target:
         folder = shlex.quote(f"{self.workspace}/{self.options.rel_data_path}")
         script = (
             f'{self.copy_of.reach.find_program(optional=True)}; if [ -z "$g" ]; then echo absent; exit 0; fi; '
-            f'c=$(mktemp {folder}/.verify-XXXXXX); trap \'rm -f "$c"\' EXIT; cat >"$c"; '
+            f'c={folder}/.verify.json; trap \'rm -f "$c"\' EXIT; cat >"$c"; '
             f'"$g" verify --quiet --part {self.host.index} "$c" >&2; echo verified'
         )
         said = (await self._on_host(script, "verifying", text, quick=False)).strip()
         return "verified" if said.endswith("verified") else "not verified: graphwire is not there yet"
+
+
+def _die_with_us() -> None:
+    """A new process here ends when we are killed: rsync would go on with its file, however long that is."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _walk(folder: str, name: str) -> list[str]:

@@ -10,6 +10,7 @@ import shutil
 import unittest
 
 from bed import HANG_S, HOME, ON_HOST, wait_for
+from gate import Gate
 from test_hosts import HOSTS, OnHosts, make_graph
 
 COPY = ["python3", "/mnt/top/deploy/copy_files.py", "--program", ON_HOST]
@@ -127,6 +128,21 @@ class Copying(OnHosts):
             self.sent(result.stdout)
             self.is_whole()
         self.assertTrue(wait_for(lambda: not self.bed.left()), self.bed.left())
+
+    def test_the_copier_dies(self) -> None:
+        """Killed while files are on their way, which would take long: nothing goes on without it."""
+        parts = [self.bed.desk.home / f"g/part{host.index}/node/_N/feat.npy" for host in self.bed.hosts]
+        for more in ((), ("--with_tar",)):
+            self.setUp()
+            with Gate(parts) as gate:
+                process = self.bed.desk.start(*self.words(*more))
+                self.assertTrue(gate.held(HOSTS), "nothing is copied")
+                (pid,) = self.bed.desk.find("python3", "copy_files.py")
+                os.kill(pid, 9)
+                gone = wait_for(lambda: not self.bed.left() and not self.bed.desk.processes(), 30)
+                self.assertTrue(gone, f"{self.bed.left()} {self.bed.desk.processes()}")
+            process.communicate(timeout=HANG_S)
+            self.assertEqual([host.name for host in self.bed.hosts if (host.home / "new/data/x/rmat.json").exists()], [])
 
     def test_damage_is_found_and_mended(self) -> None:
         self.copy()
