@@ -26,6 +26,7 @@ PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
 HOME = os.path.expanduser("~root")
 ON_HOST = "/mnt/program/graphwire"
 HANG_S = 100.0  # after which what is waited for hangs; trainers that wait for their end sleep longer
+SILENCE = "150"  # of jobs, in seconds: longer, so that what ended before was ended by an event
 _WITH_US = ["setpriv", "--pdeathsig", "KILL"]  # ends with this process
 _NAMESPACES = [
     *_WITH_US,

@@ -1,22 +1,31 @@
-"""Random kills: any process of a running job, anywhere, at any stage. The job ends, and nothing of it is left.
+"""Random kills: any process of a job, anywhere, at each of its stages. The job ends, and nothing of it is left.
 
-Twenty of them here; `./check soak` makes five hundred (GRAPHWIRE_SOAK). The seed is printed with a failure.
+Twenty of them here; `./check soak` makes five hundred (GRAPHWIRE_SOAK, or GRAPHWIRE_KILLS of them), and holds each end
+against the five seconds that it may take. The seed is printed with a failure.
 """
 
 from __future__ import annotations
 
+import collections
 import os
 import random
+import shutil
+import signal
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
-from bed import wait_for
+from bed import HANG_S, wait_for
+from gate import Gate
+from test_copy import COPY
 from test_hosts import OnHosts
 
 SOAK = bool(os.environ.get("GRAPHWIRE_SOAK"))
 KILLS = int(os.environ.get("GRAPHWIRE_KILLS", "500" if SOAK else "20"))
+SEED = int(os.environ.get("GRAPHWIRE_SEED", random.randrange(1 << 30)))
 END_S = 5.0  # for everything of the job, after the death
+STAGES = ("whenever", "running", "loading", "ending", "copying")
 
 
 def is_of_job(text: str) -> bool:
@@ -24,11 +33,24 @@ def is_of_job(text: str) -> bool:
     without its process hangs for as long as --timeout allows (test_an_sshd_that_hangs)."""
     if "sshd" in text:
         return "@notty" in text
-    return "sleep 333" not in text or "sleep 100" in text
+    return "sleep 333" not in text or "sleep 900" in text
 
 
 class Kills(OnHosts):
     """A process of the job dies by SIGKILL."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """The desk has the graph as well, to copy from; hosts have what holds a load."""
+        super().setUpClass()
+        if os.geteuid() != 0:
+            return
+        shutil.copytree(cls.parts, cls.bed.desk.home / "g")
+        held = cls.bed.folder / "held_load.so"
+        source = str(Path(__file__).with_name("held_load.c"))
+        subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(held), source], check=True, timeout=60)
+        for host in cls.bed.hosts:
+            shutil.copy(held, host.folder)
 
     def victims(self) -> list[tuple[int, str]]:
         """Whatever belongs to the job, on the desk and on the hosts."""
@@ -38,53 +60,139 @@ class Kills(OnHosts):
         return found
 
     def test_any_process(self) -> None:
-        seed = random.randrange(1 << 30)
-        chance = random.Random(seed)
-        longest = 0.0
+        chance = random.Random(SEED)
+        ends: dict[str, list[float]] = collections.defaultdict(list)
         for number in range(KILLS):
-            with self.subTest(seed=seed, number=number):
-                longest = max(longest, self.one(chance))
-        print(f"note: {KILLS} random kills; the longest end took {longest:.1f} s", flush=True)
+            stage = STAGES[number % len(STAGES)]
+            with self.subTest(seed=SEED, number=number, stage=stage):
+                ends[stage].append(getattr(self, stage)(chance))
+        for stage, took in ends.items():
+            print(f"note: {len(took)} random kills, {stage}; the longest end took {max(took):.1f} s", flush=True)
 
-    def one(self, chance: random.Random) -> float:
-        """One job, one death; how long the end took."""
-        trainer = "echo running; (setsid sleep 333 &); exec sleep 100"
-        process = self.bed.desk.start(*self.words("--num_trainers", "2", trainer))
-        assert process.stdout
-        if chance.random() < 0.5:  # while it runs; else at whatever stage it has come to
-            for _ in range(2 * self.count):
-                process.stdout.readline()
-        else:
-            time.sleep(chance.random() * 1.5)  # chance, not a wait for something
-        text = self.strike(process, chance)
-        began = time.monotonic()
+    # --- The stages. ---
+
+    def whenever(self, chance: random.Random) -> float:
+        """At whatever stage it has come to."""
+        process = self.job()
+        time.sleep(chance.random() * 1.5)  # chance, not a wait for something
+        return self.strike(process, chance)
+
+    def running(self, chance: random.Random) -> float:
+        """All trainers run."""
+        process = self.job()
+        self.all_run(process)
+        return self.strike(process, chance)
+
+    def loading(self, chance: random.Random) -> float:
+        """All servers are about to read a file of their part, and get no answer (held_load.c)."""
+        for host in self.bed.hosts:
+            (host.folder / "held").unlink(missing_ok=True)
+        held = "LD_PRELOAD=/mnt/bed/held_load.so", "HELD_LOAD=/feat.npy", "HELD_LOAD_AT=/mnt/bed"
+        process = self.job("exec sleep 900", "--extra_envs", *held)
+        everywhere = [host.folder / "held" for host in self.bed.hosts]
+        if not wait_for(lambda: all(path.exists() for path in everywhere)):
+            self.fail(f"the servers do not load: {self.bed.left()}")
+        return self.strike(process, chance)
+
+    def ending(self, chance: random.Random) -> float:
+        """A Ctrl-C, or the trainers' own end, is under way."""
+        by_signal = chance.random() < 0.5
+        process = self.job("exec sleep 900" if by_signal else "while [ ! -e ~/w/end ]; do sleep 0.01; done")
+        self.all_run(process)
+        if by_signal:
+            os.kill(self.launcher(), signal.SIGINT)
+        for host in self.bed.hosts:
+            (host.home / "w/end").write_text("")
+        time.sleep(chance.random() * 0.15)  # chance again
         try:
-            process.communicate(timeout=30)
+            return self.strike(process, chance)
         finally:
-            self.finish(text)
-        took = time.monotonic() - began
-        self.assertLess(took, END_S + 5 * (os.getloadavg()[0] > 8), text)
+            for host in self.bed.hosts:
+                (host.home / "w/end").unlink()
+
+    def copying(self, chance: random.Random) -> float:
+        """Each host's files are on their way, or at whatever stage they have come to; then again, to its end."""
+        for host in self.bed.hosts:
+            shutil.rmtree(host.home / "new", ignore_errors=True)
+        source = self.bed.desk.home / "g"
+        words = [*COPY, "--workspace", "~/new", "--rel_data_path", "x", "--part_config", "g", "--ip_config", "w/ip.txt"]
+        with Gate(source / f"part{host.index}/node/_N/feat.npy" for host in self.bed.hosts) as gate:
+            process = self.bed.desk.start(*words)
+            if chance.random() < 0.5:
+                self.assertTrue(gate.held(self.count), "nothing is copied")
+            else:
+                gate.open()
+                time.sleep(chance.random())
+            took = self.strike(process, chance, gate.open)
+        for host in self.bed.hosts:
+            if (host.home / "new/x/rmat.json").exists():
+                self.is_whole(host.index)
+        again = self.bed.desk.run(*words)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        for host in self.bed.hosts:
+            self.is_whole(host.index)
+        self.is_gone("a whole copy")
         return took
 
-    def strike(self, process: subprocess.Popen, chance: random.Random) -> str:
-        """Kills a process of the job, one that is still there; what it was."""
+    # --- What they share. ---
+
+    def job(self, trainer: str = "exec sleep 900", *more: str) -> subprocess.Popen:
+        """A job whose trainers leave something behind."""
+        return self.bed.desk.start(
+            *self.words("--num_trainers", "2", *more, f"echo running; (setsid sleep 333 &); {trainer}")
+        )
+
+    def all_run(self, process: subprocess.Popen) -> None:
+        """The trainers have said so."""
+        assert process.stdout
+        for _ in range(2 * self.count):
+            self.assertIn("running", process.stdout.readline())
+
+    def strike(self, process: subprocess.Popen, chance: random.Random, then: object = None) -> float:
+        """Kills a process of the job, one that is still there; how long the end of the others took."""
+        text = self.kill_one(process, chance)
+        began = time.monotonic()
+        if callable(then):
+            then()
+        try:
+            process.communicate(timeout=HANG_S)
+        except subprocess.TimeoutExpired:
+            self.fail(f"{text}: the command does not end")
+        finally:
+            self.is_gone(text)
+        took = time.monotonic() - began
+        if SOAK:
+            self.assertLess(took, END_S, text)
+        return took
+
+    def kill_one(self, process: subprocess.Popen, chance: random.Random) -> str:
+        """What it was."""
         while process.poll() is None:
             victims = [(pid, text) for pid, text in self.victims() if is_of_job(text)]
             if not victims:
-                time.sleep(0.01)  # the launcher is not there yet
+                time.sleep(0.01)  # the command is not there yet
                 continue
             pid, text = chance.choice(victims)
             try:
-                os.kill(pid, 9)
+                os.kill(pid, signal.SIGKILL)
                 return text
             except ProcessLookupError:
                 continue
         return "nothing: it had ended"
 
-    def finish(self, text: str) -> None:
+    def is_gone(self, text: str) -> None:
         """Nothing is left, neither on the hosts nor on the desk."""
-        gone = wait_for(lambda: not self.victims(), END_S + 5)
+        gone = wait_for(lambda: not self.victims())
         self.assertTrue(gone, f"{text}: leaves {self.victims()}")
+
+    def is_whole(self, index: int) -> None:
+        """A host has its part, all of it, and nothing else."""
+        there, here = self.bed.hosts[index].home / "new/x", self.bed.desk.home / "g"
+        want = sorted(str(path.relative_to(here)) for path in (here / f"part{index}").rglob("*.*"))
+        have = sorted(str(path.relative_to(there)) for path in there.rglob("*.*"))
+        self.assertEqual(have, [*want, "rmat.json"])
+        for name in have:
+            self.assertEqual((there / name).read_bytes(), (here / name).read_bytes(), name)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from bed import HANG_S, PROGRAM, TOP, wait_for
+from bed import HANG_S, PROGRAM, SILENCE, TOP, wait_for
 
 
 def marked(mark: str) -> list[int]:
@@ -72,8 +72,8 @@ class Local(unittest.TestCase):
 
     def words(self, *more: str) -> list[str]:
         words = [sys.executable, str(TOP / "deploy/launch.py"), "--scheduler", "local", "--program", PROGRAM]
-        words += ["--workspace", str(self.work), "--part_config", "parts", "--ip_config", "ip.txt", "--silence", "20"]
-        return [*words, *more]
+        words += ["--workspace", str(self.work), "--part_config", "parts", "--ip_config", "ip.txt"]
+        return [*words, "--silence", SILENCE, *more]
 
     def environment(self) -> dict:
         name, value = self.mark.split("=")

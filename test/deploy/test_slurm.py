@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from bed import HANG_S, ON_HOST, TOP, BedError, Host, wait_for
+from bed import HANG_S, ON_HOST, SILENCE, TOP, BedError, Host, wait_for
 from gwdeploy import slurm
 from gwdeploy.errors import DeployError, UsageError
 from gwdeploy.ip_config import parse
@@ -135,7 +135,7 @@ class InAllocation(OnHosts):
     def words(self, *more: str) -> list[str]:
         """A launch in an allocation of all hosts, as it is typed on the desk."""
         salloc = [*_ENV, "salloc", "--quiet", f"--nodes={self.count}", *LAUNCH, "--scheduler", "slurm"]
-        return [*salloc, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--silence", "6", *more]
+        return [*salloc, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--silence", SILENCE, *more]
 
     def test_nodes_are_hosts(self) -> None:
         """Trainers run where their part is, ranked in the nodes' order, and read all parts."""
