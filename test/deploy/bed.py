@@ -62,6 +62,7 @@ mkdir /mnt/top /mnt/program /mnt/bed
 mount --bind "$TOP" /mnt/top
 mount --bind "$PROGRAM" /mnt/program
 mount --bind "$BED" /mnt/bed
+if [ -n "$SEEN" ]; then mkdir /mnt/seen && mount --bind "$SEEN" /mnt/seen; fi
 for folder in /tmp /run /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs $folder; done
 mkdir -p /run/sshd
 chmod 755 /run /run/sshd
@@ -110,6 +111,7 @@ class Host:
             PROGRAM=str(Path(PROGRAM).parent),
             BED=str(self.folder),
             NAME=self.name,
+            SEEN=self.bed.seen,
         )
         with open(self.folder / "sshd.log", "wb") as log:
             self._outer = subprocess.Popen(
@@ -192,9 +194,10 @@ class Host:
 
 
 class Bed:
-    """A few hosts and a desk."""
+    """A few hosts and a desk. seen: a folder that they see as /mnt/seen, wherever it lies here."""
 
-    def __init__(self, count: int, tmp: str | None = None) -> None:
+    def __init__(self, count: int, tmp: str | None = None, seen: str = "") -> None:
+        self.seen = seen
         self.folder = Path(tempfile.mkdtemp(prefix="gwbed-", dir=tmp))
         self.switch: subprocess.Popen | None = None
         self.hosts: list[Host] = []

@@ -1,0 +1,70 @@
+"""docs/TUTORIAL.md, typed on a desk: files are saved as they say, commands run in their order, on two hosts in
+namespaces with an sshd each (test/deploy/bed.py). Python and the checkout are where the tutorial has them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TOP
+
+sys.path.insert(0, str(TOP / "test/deploy"))
+
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+ACCURACY = re.compile(r"(\d) trainers, .*test accuracy ([01]\.\d+) of 1800 people")
+ON_HOST = "/mnt/program"
+
+
+def python_on_host():
+    """What is ~/venv/bin/python there: this interpreter, which may lie in a home or folder that hosts do not see."""
+    packages = [path for path in (*os.environ.get("PYTHONPATH", "").split(":"), *sys.path) if "packages" in path or
+                Path(path, "graphwire").is_dir()]
+    packages = [f"/mnt/top/{Path(path).relative_to(TOP)}" if Path(path).is_relative_to(TOP) else path
+                for path in packages]
+    interpreter = Path(os.path.realpath(sys.executable)).relative_to(os.path.realpath(sys.base_prefix))
+    build = os.environ.get("GRAPHWIRE_BUILD", "")
+    return (f"#!/bin/sh\nexport PYTHONPATH={':'.join(packages)} GRAPHWIRE_BUILD={build}\n"
+            f'exec /mnt/seen/{interpreter} "$@"\n')
+
+
+@pytest.fixture
+def bed():
+    from bed import Bed
+
+    made = Bed(2, seen=os.path.realpath(sys.base_prefix))
+    try:
+        for host in [*made.hosts, made.desk]:
+            (host.home / "venv/bin").mkdir(parents=True)
+            (host.home / "venv/bin/python").write_text(python_on_host())
+            (host.home / "venv/bin/python").chmod(0o755)
+            (host.home / "graphwire").symlink_to("/mnt/top")
+        for host in made.hosts:
+            (host.home / "social/.graphwire/bin").mkdir(parents=True)
+            (host.home / "social/.graphwire/bin/graphwire").symlink_to(f"{ON_HOST}/graphwire")
+        made.reachable()
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="hosts in namespaces need root")
+def test_the_tutorial(bed):
+    found = []
+    for kind, text in BLOCK.findall((TOP / "docs/TUTORIAL.md").read_text()):
+        if kind == "python":
+            name = text.split("\n")[0].removeprefix("# ")
+            (bed.desk.home / "desk" / name).write_text(text)
+            continue
+        folder = "~/desk" if (bed.desk.home / "desk").exists() else "~"
+        setting = f"set -eu; export PATH={ON_HOST}:$PATH OMP_NUM_THREADS=1; cd {folder}\n"
+        done = bed.desk.shell(setting + text, timeout=1200)
+        assert done.returncode == 0, f"{text}{done.stdout}{done.stderr}"
+        found += ACCURACY.findall(done.stdout)
+    assert [trainers for trainers, _ in found] == ["1", "2"]
+    assert all(float(accuracy) > 0.8 for _, accuracy in found), found
+    from bed import wait_for
+
+    assert wait_for(lambda: not bed.left(sessions=False)), bed.left(sessions=False)
