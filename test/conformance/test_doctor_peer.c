@@ -115,16 +115,19 @@ static void a_silent_server_ends_at_the_deadline(void **state)
 	gw_bed_begin(&bed, kind, NULL);
 	struct gw_connect_options options = gw_bed_options(&bed);
 	struct gw_doctor_reader *reader;
-	options.deadline_ns = gw_now_ns() + GW_NS_PER_SECOND * (getenv("GRAPHWIRE_GUEST") ? 20 : 4);
-	if (gw_doctor_reader_open(kind->scheme, &options, 512, MEASURE_MS, &reader))
+	bool goes_on = kind->one_sided || !kind->network;
+	gw_status status = GW_DEADLINE;
+	/* As long as it takes to open one, which is for the machine to say. */
+	for (uint64_t s = goes_on ? 100 : 1; status == GW_DEADLINE && s <= 100; s *= 3) {
+		options.deadline_ns = gw_now_ns() + s * GW_NS_PER_SECOND;
+		status = gw_doctor_reader_open(kind->scheme, &options, 512, MEASURE_MS, &reader);
+	}
+	if (status)
 		fail_msg("%s", gw_last_error());
 	gw_bed_pause(&bed);
 	uint64_t begun = gw_now_ns();
-	gw_status status = gw_doctor_reader_measure(reader, &figures);
-	if (kind->one_sided || !kind->network)
-		assert_int_equal(status, GW_OK);
-	else
-		assert_int_equal(status, GW_DEADLINE);
+	status = gw_doctor_reader_measure(reader, &figures);
+	assert_int_equal(status, goes_on ? GW_OK : GW_DEADLINE);
 	assert_true(gw_now_ns() - begun < TIME_MAX);
 	gw_bed_resume(&bed);
 	gw_doctor_reader_close(reader);

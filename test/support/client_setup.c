@@ -86,6 +86,16 @@ void expect(gw_status got, gw_status wanted, const char *part_of_text)
 			 gw_status_text(got), gw_last_error());
 }
 
+void expect_no_client(struct gw_client_options options, gw_status wanted, const char *part_of_text)
+{
+	struct gw_client *client;
+	gw_status status = gw_client_open(&options, &client);
+	for (; status == GW_DEADLINE && options.timeout_ms < 100000; options.timeout_ms *= 2)
+		status = gw_client_open(&options, &client);
+	expect(status, wanted, part_of_text);
+	assert_null(client);
+}
+
 int64_t patient_ms(int64_t ms)
 {
 	return getenv("GRAPHWIRE_GUEST") ? 10 * ms : ms;

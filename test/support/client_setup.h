@@ -43,6 +43,9 @@ void expect_transport(struct gw_client *client, const char *name);
 /* So many milliseconds; ten times as many in a guest, which is slow. */
 int64_t patient_ms(int64_t ms);
 
+/* Opening fails so. A short timeout_ms is doubled where the machine was too busy for it to be seen. */
+void expect_no_client(struct gw_client_options options, gw_status wanted, const char *part_of_text);
+
 /* Fails the test unless got is wanted and the error text holds this. */
 void expect(gw_status got, gw_status wanted, const char *part_of_text);
 
