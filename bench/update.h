@@ -13,6 +13,7 @@ struct gw_update {
 	struct gw_bench bench;
 	uint64_t rows, row_bytes, batch, step_rows;
 	double seconds;
+	const char *only;   /* a part of it; NULL: all */
 	const char *folder; /* of the checkpoint */
 	struct gw_own_clients_options clients;
 	/* while it runs */
