@@ -1,10 +1,11 @@
 /* Writing a checkpoint: the client asks servers for rows with their state, and writes them to its own disk.
  *
  *   list, choose -> a temporary folder -> for each tensor, for each part: head -> arrays begun ->
- *     SAVE, the next one under way while one is written -> arrays ended -> checkpoint.json -> synced and renamed
+ *     SAVE, the next ones under way while one is written -> arrays ended -> checkpoint.json -> synced and renamed
  *
- * Memory: two replies, and their columns. A part that is trained for the first time while it is written is written
- * again, now with its state. Fails as calls and files do; the temporary folder goes then.
+ * Memory: eight replies, their columns, and two chunks of 4 MiB for each array of a part. A part that is trained for
+ * the first time while it is written is written again, now with its state. Fails as calls and files do; the temporary
+ * folder goes then.
  */
 #include "client/checkpoint.h"
 
@@ -22,9 +23,10 @@
 #include "protocol/ops.h"
 #include "tensors/array_file.h"
 
+#define SAVE_SLOTS     8u  /* requests under way */
 #define SAVE_PAUSE_MAX 1e9 /* seconds: a time that has a number */
 
-/* One SAVE, of which two take turns. */
+/* One SAVE, of which several take turns. */
 struct save_slot {
 	struct gw_remote_call call;
 	struct gw_tensor_save_call request;
@@ -37,7 +39,8 @@ struct save {
 	struct gw_staging *staging;
 	struct gw_checkpoint_index *index;
 	uint64_t bytes_per_second, begun_ns, bytes;
-	struct save_slot slots[2];
+	struct save_slot slots[SAVE_SLOTS];
+	struct gw_write_behind *writer;
 	struct gw_vec column;
 	/* The part that is written. */
 	uint32_t tensor, part;
@@ -63,7 +66,8 @@ static gw_status save_begin_array(struct save *save, uint32_t array)
 		gw_checkpoint_shape_of(&save->index->tensors[save->tensor], save->part, array);
 	gw_checkpoint_part_folder(save->tensor, save->part, folder);
 	char *path = gw_format("%s/%s/%s", gw_staging_path(save->staging), folder, shape.name);
-	gw_status status = path ? gw_array_out_begin(path, shape.dtype, shape.ndim, shape.shape, &save->arrays[array])
+	gw_status status = path ? gw_array_out_begin(save->writer, path, shape.dtype, shape.ndim, shape.shape,
+						     &save->arrays[array])
 				: GW_NO_MEMORY;
 	gw_free(path);
 	return status;
@@ -177,24 +181,26 @@ static gw_status save_begin_arrays(struct save *save)
 	return status;
 }
 
-/* All rows of the part, two requests in turn. GW_AGAIN: its state has come into being meanwhile. */
+/* All rows of the part, requests in turn; only two where others are to have the servers meanwhile. GW_AGAIN: its state
+ * has come into being meanwhile. */
 static gw_status save_rows(struct save *save)
 {
 	uint64_t all = save->index->tensors[save->tensor].parts[save->part].rows, asked = 0, done = 0;
 	uint64_t row_bytes = save->handle->layout.row_bytes + save->state_floats * sizeof(float);
 	uint64_t step = GW_TENSOR_PULL_BYTES / row_bytes;
 	step = step < 1 ? 1 : step > GW_CHECKPOINT_PIECE ? GW_CHECKPOINT_PIECE : step;
+	uint32_t slots = save->bytes_per_second ? 2 : SAVE_SLOTS;
 	gw_status status = GW_OK;
 	for (uint32_t turn = 0; done < all && status == GW_OK; turn++) {
-		for (uint32_t i = 0; i < 2 && asked < all; i++) {
-			struct save_slot *slot = &save->slots[(turn + i) % 2];
+		for (uint32_t i = 0; i < slots && asked < all; i++) {
+			struct save_slot *slot = &save->slots[(turn + i) % slots];
 			uint32_t count = (uint32_t)(all - asked < step ? all - asked : step);
 			if (slot->open)
 				continue;
 			slot_ask(save, slot, asked, count);
 			asked += count;
 		}
-		struct save_slot *slot = &save->slots[turn % 2];
+		struct save_slot *slot = &save->slots[turn % slots];
 		struct gw_tensor_saved saved;
 		const uint8_t *state, *rows;
 		uint32_t count = slot->request.count;
@@ -212,8 +218,8 @@ static gw_status save_rows(struct save *save)
 		if (status == GW_OK)
 			status = save_keep_rate(save, count * row_bytes);
 	}
-	slot_drop(&save->slots[0]);
-	slot_drop(&save->slots[1]);
+	for (uint32_t i = 0; i < slots; i++)
+		slot_drop(&save->slots[i]);
 	return status;
 }
 
@@ -329,14 +335,17 @@ gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const
 	if (status == GW_OK)
 		status = gw_staging_begin(folder, options->replace, &save.staging);
 	if (status == GW_OK)
+		status = gw_write_behind_create(&save.writer);
+	if (status == GW_OK)
 		status = save_all(&save, list, options->names, options->name_count);
+	save_drop_arrays(&save);
+	gw_write_behind_destroy(save.writer);
 	if (status == GW_OK)
 		status = gw_staging_commit(save.staging);
 	else
 		gw_staging_abort(save.staging);
-	save_drop_arrays(&save);
-	gw_vec_free(&save.slots[0].reply);
-	gw_vec_free(&save.slots[1].reply);
+	for (uint32_t i = 0; i < SAVE_SLOTS; i++)
+		gw_vec_free(&save.slots[i].reply);
 	gw_vec_free(&save.column);
 	gw_checkpoint_free(save.index);
 	gw_tensor_list_free(list);

@@ -5,13 +5,15 @@
 
 #include "core/base/dtype.h"
 #include "core/base/status.h"
+#include "tensors/write_behind.h"
 
 struct gw_array_out;
 struct gw_array_in;
 
-/* Creates <path>.npy, over an older one. GW_IO, GW_NO_SPACE, GW_NO_MEMORY. */
-gw_status gw_array_out_begin(const char *path, gw_dtype dtype, uint32_t ndim, const uint64_t *shape,
-			     struct gw_array_out **out);
+/* Creates <path>.npy, over an older one; its chunks are written by `writer`, which several arrays may share in one
+ * thread, two chunks of memory each. GW_IO, GW_NO_SPACE, GW_NO_MEMORY. */
+gw_status gw_array_out_begin(struct gw_write_behind *writer, const char *path, gw_dtype dtype, uint32_t ndim,
+			     const uint64_t *shape, struct gw_array_out **out);
 gw_status gw_array_out_append(struct gw_array_out *array, const void *data, size_t bytes);
 /* Writes the digests, whose own is *digest, and frees it, in any case. GW_INVALID: not as many bytes as its shape has.
  */
