@@ -63,7 +63,26 @@ def train(args: argparse.Namespace) -> None:
                    (dataset.entity_file.name, dataset.relation_file.name)).run()
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {"train": train}
+def evaluate(args: argparse.Namespace) -> None:
+    from graphwire.kge.evaluate import evaluate
+
+    evaluate(args)
+
+
+def predict(args: argparse.Namespace) -> None:
+    from graphwire.kge.predict import predict
+
+    predict(args)
+
+
+def emb_sim(args: argparse.Namespace) -> None:
+    from graphwire.kge.similar import emb_sim
+
+    emb_sim(args)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "train": train, "eval": evaluate, "predict": predict, "emb_sim": emb_sim}
 
 
 def run(command: str, words: Sequence[str]) -> int:
@@ -81,6 +100,11 @@ def run(command: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def script() -> int:
+    """gwke_NAME …, dglke_NAME …: the command is the program's name."""
+    return run(Path(sys.argv[0]).name.partition("_")[2], sys.argv[1:])
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -53,11 +53,16 @@ FLAGS = (
     _switch("--has_edge_importance", DATA, "the fourth column of udd and raw_udd weighs a triple's loss"),
     _flag("-k --num-parts --num_parts", ("partition",), "how many parts", type=int, required=True),
     # Model.
-    _flag("--model_name", SCORED, "the score function", default="TransE", choices=NAMES),
-    _flag("--hidden_dim", SCORED, "elements of a row", type=int, default=400),
-    _flag("-g --gamma", SCORED, "of TransE, TransR and RotatE, and of the initial range", type=float, default=12.0),
-    _switch("-de --double_ent", SCORED, "rows of entities are twice as wide"),
-    _switch("-dr --double_rel", SCORED, "rows of relations are twice as wide"),
+    _flag("--model_name", TRAIN, "the score function", default="TransE", choices=NAMES),
+    _flag("--hidden_dim", TRAIN, "elements of a row", type=int, default=400),
+    _flag("-g --gamma", TRAIN, "of TransE, TransR and RotatE, and of the initial range", type=float, default=12.0),
+    _switch("-de --double_ent", TRAIN, "rows of entities are twice as wide"),
+    _switch("-dr --double_rel", TRAIN, "rows of relations are twice as wide"),
+    _flag("--model_name", ("eval",), "without this and the next ones: as config.json says", choices=NAMES),
+    _flag("--hidden_dim", ("eval",), "elements of a row", type=int),
+    _flag("-g --gamma", ("eval",), "of the training", type=float),
+    _switch("-de --double_ent", ("eval",), "rows of entities are twice as wide", default=None),
+    _switch("-dr --double_rel", ("eval",), "rows of relations are twice as wide", default=None),
     # Loss.
     _flag("--loss_genre", TRAIN, "the loss", default="Logsigmoid", choices=GENRES),
     _flag("-m --margin", TRAIN, "of the Hinge loss", type=float, default=1.0),
@@ -155,7 +160,7 @@ def parse(command: str, words: Sequence[str]) -> argparse.Namespace:
 
 def _positive(args: argparse.Namespace, *names: str) -> None:
     for name in names:
-        if hasattr(args, name) and getattr(args, name) < 1:
+        if getattr(args, name, None) is not None and getattr(args, name) < 1:
             raise ValueError(f"--{name} is 1 or more, not {getattr(args, name)}")
 
 

@@ -1,0 +1,96 @@
+"""The best of many scores that come block by block: memory for the best alone.
+
+    best = Best(rows=len(heads), k=10, width=3)
+    best.add(first_row, scores, [heads, relations, tails])    # [n, m], and what each is the score of
+    for row in range(rows): ids, scores = best.of(row)        # descending; fewer than k where there were fewer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphwire.kge.data import DataError, read_dictionary
+
+BLOCK = 1024  # rows of a side of a block
+
+
+class Best:
+    """For each of some rows its k highest scores, and the ids that they are of."""
+
+    def __init__(self, rows: int, k: int, width: int):
+        self.scores = torch.full((rows, k), float("-inf"))
+        self.ids = torch.full((rows, k, width), -1, dtype=torch.int64)
+
+    def add(self, first: int, scores: Tensor, ids: Sequence[Tensor]) -> None:
+        """scores: [n, m], of rows first to first + n; ids: each [n, m], or what broadcasts to it."""
+        n, m = scores.shape
+        k = self.scores.shape[1]
+        top, places = scores.topk(min(k, m), dim=1)
+        found = torch.stack([torch.broadcast_to(some, (n, m)).gather(1, places) for some in ids], -1)
+        rows = slice(first, first + n)
+        merged = torch.cat([self.scores[rows], top], 1)
+        order = merged.sort(dim=1, descending=True, stable=True).indices[:, :k]
+        self.scores[rows] = merged.gather(1, order)
+        every = torch.cat([self.ids[rows], found], 1)
+        self.ids[rows] = every.gather(1, order.unsqueeze(-1).expand(-1, -1, every.shape[-1]))
+
+    def of(self, row: int) -> tuple[list[list[int]], list[float]]:
+        """ids of each, and their scores."""
+        there = self.ids[row, :, 0] >= 0
+        return self.ids[row][there].tolist(), self.scores[row][there].tolist()
+
+
+class Names:
+    """Turns names into numbers and back; without a dictionary numbers are all there is."""
+
+    def __init__(self, path: str | Path | None, count: int):
+        self.path, self.count = path, count
+        self.numbers = None if path is None else read_dictionary(path)
+        self.names = None if self.numbers is None else {number: name for name, number in self.numbers.items()}
+
+    def read(self, path: str | Path) -> np.ndarray:
+        """A list of them, one a line; raises DataError."""
+        found = []
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: cannot be read: {error}") from error
+        for line, word in enumerate(lines, 1):
+            if self.numbers is not None:
+                number = self.numbers.get(word, -1)
+            else:
+                number = int(word) if word.strip().isdecimal() else -1
+            if not 0 <= number < self.count:
+                what = f"{self.path} does not have {word!r}" if self.numbers is not None else (
+                    f"{word!r} is no number below {self.count} (names need --raw_data)")
+                raise DataError(f"{path}: line {line}: {what}")
+            found.append(number)
+        if not found:
+            raise DataError(f"{path}: it is empty")
+        return np.array(found, dtype=np.int64)
+
+    def of(self, number: int) -> str:
+        return str(number) if self.names is None else self.names[number]
+
+
+def blocks(ids: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Pieces of at most BLOCK, with the place of their first."""
+    return [(first, ids[first:first + BLOCK]) for first in range(0, len(ids), BLOCK)]
+
+
+def write_table(path: str | Path, header: Sequence[str], best: Best, names: Sequence[Names], sign: int = 1) -> int:
+    """Ids, by name, and their scores, a row of `best` after the other; the lines written."""
+    lines = 0
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\t".join(header) + "\n")
+        for row in range(len(best.scores)):
+            for ids, score in zip(*best.of(row)):
+                words = [some.of(number) for some, number in zip(names, ids)]
+                file.write("\t".join([*words, f"{sign * score:.5f}"]) + "\n")
+                lines += 1
+    return lines

@@ -1,0 +1,70 @@
+"""gwke_eval: the figures of a saved model, of this program or DGL-KE's, on a dataset's test set.
+
+--num_proc processes share the batches of triples; whoever ranks them, the figures are the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import torch
+
+from graphwire.kge.client import candidates_of, print_figures, sampled
+from graphwire.kge.data import DataError, Dataset, Triples, load
+from graphwire.kge.models import Relations
+from graphwire.kge.outputs import Saved
+from graphwire.kge.ranking import Known, Ranking, report
+
+
+def _ranks(args: argparse.Namespace, rank: int, world: int) -> np.ndarray:
+    """One process' ranks; rows of the others are 0."""
+    torch.set_num_threads(args.num_thread)
+    dataset, saved = _opened(args)
+    gpu = args.gpu[rank % len(args.gpu)]
+
+    def relations_of(ids: np.ndarray) -> Relations:
+        found, places = np.unique(ids, return_inverse=True)
+        vectors = torch.from_numpy(np.asarray(saved.relation[ids], np.float32)) if saved.model.has_vectors else None
+        matrices = None if saved.matrix is None else torch.from_numpy(np.asarray(saved.matrix[found], np.float32))
+        device = "cpu" if gpu < 0 else f"cuda:{gpu}"
+        return Relations(None if vectors is None else vectors.to(device),
+                         None if matrices is None else matrices.to(device), torch.from_numpy(places).to(device))
+
+    ranking = Ranking(
+        saved.model, lambda ids: torch.from_numpy(np.asarray(saved.entity[ids], np.float32)), relations_of,
+        dataset.num_entities, None if args.no_eval_filter else Known(dataset), batch_size=args.batch_size_eval,
+        candidates=candidates_of(args, dataset), mean_ties=args.mean_ties, device="cpu" if gpu < 0 else f"cuda:{gpu}")
+    return ranking.ranks(_test_of(args, dataset), rank, world)
+
+
+def _test_of(args: argparse.Namespace, dataset: Dataset) -> Triples:
+    if dataset.test is None:
+        raise DataError(f"{dataset.name} has no test set")
+    return sampled(dataset.test, args.eval_percent, 0)
+
+
+def _opened(args: argparse.Namespace) -> tuple[Dataset, Saved]:
+    dataset = load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
+                   has_edge_importance=args.has_edge_importance)
+    saved = Saved(args.model_path, args.model_name, args.dataset, hidden_dim=args.hidden_dim, gamma=args.gamma,
+                  double_ent=args.double_ent, double_rel=args.double_rel)
+    if (len(saved.entity), len(saved.relation)) != (dataset.num_entities, dataset.num_relations):
+        raise DataError(f"{args.model_path} has {len(saved.entity)} entities and {len(saved.relation)} relations, and "
+                        f"{dataset.name} {dataset.num_entities} and {dataset.num_relations}")
+    return dataset, saved
+
+
+def evaluate(args: argparse.Namespace) -> None:
+    """The command."""
+    dataset, _ = _opened(args)
+    _test_of(args, dataset)
+    if args.num_proc == 1:
+        ranks = _ranks(args, 0, 1)
+    else:
+        with ProcessPoolExecutor(args.num_proc, multiprocessing.get_context("spawn")) as pool:
+            futures = [pool.submit(_ranks, args, rank, args.num_proc) for rank in range(args.num_proc)]
+            ranks = np.sum([future.result() for future in futures], axis=0)
+    print_figures("Test", report(ranks))

@@ -1,0 +1,126 @@
+"""gwke_predict: the likeliest triples of given heads, relations and tails, * for all of them.
+
+The model's rows are mapped, and read block by block: memory is that of a block and of the results. score_func none is
+the model's score without gamma, as DGL-KE gives it; logsigmoid is log sigma(score) with it. (DGL-KE leaves gamma out of
+RotatE's phases too, and so predicts with other relations than it trained: here not.)
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from graphwire.kge.best import BLOCK, Best, Names, blocks, write_table
+from graphwire.kge.data import DataError
+from graphwire.kge.models import Relations
+from graphwire.kge.outputs import Saved
+
+FORMATS = ("h_r_t", "h_r_*", "h_*_t", "*_r_t", "h_*_*", "*_r_*", "*_*_t")
+
+
+class Predictor:
+    """Scores a saved model's triples."""
+
+    def __init__(self, saved: Saved, score_func: str = "none", device: str = "cpu"):
+        self.saved, self.model, self.device = saved, saved.model, device
+        self.logsigmoid = score_func == "logsigmoid"
+        if not self.logsigmoid:
+            self.model.gamma = 0.0  # of the score alone: the initial range keeps the training's
+
+    def _rows(self, ids: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.asarray(self.saved.entity[ids], dtype=np.float32)).to(self.device)
+
+    def _relations(self, ids: np.ndarray) -> Relations:
+        found, places = np.unique(ids, return_inverse=True)
+        saved, matrices = self.saved, None
+        if saved.matrix is not None:
+            matrices = torch.from_numpy(np.asarray(saved.matrix[found], dtype=np.float32)).to(self.device)
+        vectors = None
+        if self.model.has_vectors:
+            vectors = torch.from_numpy(np.asarray(saved.relation[ids], dtype=np.float32)).to(self.device)
+        return Relations(vectors, matrices, torch.from_numpy(places).to(self.device))
+
+    def _of(self, scores: Tensor) -> Tensor:
+        return (logsigmoid(scores) if self.logsigmoid else scores).cpu()
+
+    @torch.no_grad()
+    def triplet_wise(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray, k: int) -> Best:
+        """The best of triples (heads[i], relations[i], tails[i])."""
+        if not len(heads) == len(relations) == len(tails):
+            raise DataError(f"triplet_wise: {len(heads)} heads, {len(relations)} relations, {len(tails)} tails: as "
+                            "many of each")
+        best = Best(1, k, 3)
+        for first, some in blocks(heads):
+            at = slice(first, first + len(some))
+            scores = self._of(self.model.score(self._rows(some), self._relations(relations[at]),
+                                               self._rows(tails[at])))
+            ids = [torch.from_numpy(array[at]).unsqueeze(0) for array in (heads, relations, tails)]
+            best.add(0, scores.unsqueeze(0), ids)
+        return best
+
+    @torch.no_grad()
+    def combined(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray, k: int, mode: str) -> Best:
+        """The best of all combinations: over all, or for each head, relation or tail."""
+        best = Best({"all": 1, "batch_head": len(heads), "batch_rel": len(relations), "batch_tail": len(tails)}[mode],
+                    k, 3)
+        size = max(1, min(BLOCK, (1 << 24) // (BLOCK * self.model.entity_width)))  # heads at once: bounds memory
+        for place, relation in enumerate(relations):
+            for first, some in [(i, heads[i:i + size]) for i in range(0, len(heads), size)]:
+                rows, of_relation = self._rows(some), self._relations(np.full(len(some), relation))
+                for tail_first, other in blocks(tails):
+                    scores = self._of(self.model.against("tail", rows, of_relation, self._rows(other).unsqueeze(0))[0])
+                    ids = [torch.from_numpy(some).unsqueeze(1), torch.tensor([[int(relation)]]),
+                           torch.from_numpy(other).unsqueeze(0)]
+                    if mode == "batch_head":
+                        best.add(first, scores, ids)
+                    elif mode == "batch_tail":
+                        best.add(tail_first, scores.T, [array.T for array in ids])
+                    else:
+                        ids = [array.expand_as(scores).reshape(1, -1) for array in ids]
+                        best.add(0 if mode == "all" else place, scores.reshape(1, -1), ids)
+        return best
+
+
+def _dictionary(args: argparse.Namespace, given: Optional[str], config: dict, key: str, kinds: tuple[str, ...]) -> Path:
+    """A dictionary as DGL-KE finds it: the one given, config.json's, or what lies in --data_path."""
+    if given:
+        return Path(given)
+    names = [config[key]] if config.get(key) else []
+    for name in [*names, *kinds]:
+        path = Path(args.data_path) / name
+        if path.is_file():
+            return path
+    raise DataError(f"--raw_data: there is no {' or '.join([*names, *kinds])} in {args.data_path}; name one by "
+                    "--entity_mfile, --rel_mfile")
+
+
+def predict(args: argparse.Namespace) -> None:
+    """The command."""
+    if args.format not in FORMATS:
+        raise DataError(f"there is no format {args.format}: {', '.join(FORMATS)}")
+    saved = Saved(args.model_path)
+    paths: tuple[Optional[Path], Optional[Path]] = (None, None)
+    if args.raw_data:
+        paths = (_dictionary(args, args.entity_mfile, saved.config, "emap_file", ("entities.tsv", "entities.dict")),
+                 _dictionary(args, args.rel_mfile, saved.config, "rmap_file", ("relations.tsv", "relations.dict")))
+    entities, relations = Names(paths[0], len(saved.entity)), Names(paths[1], len(saved.relation))
+    columns, files = args.format.split("_"), list(args.data_files or ())
+    if len(files) != sum(column != "*" for column in columns):
+        raise DataError(f"--data_files: format {args.format} takes {sum(column != '*' for column in columns)}, not "
+                        f"{len(files)}")
+    lists = [np.arange(names.count) if column == "*" else names.read(files.pop(0))
+             for column, names in zip(columns, (entities, relations, entities))]
+    predictor = Predictor(saved, args.score_func, "cpu" if args.gpu < 0 else f"cuda:{args.gpu}")
+    if args.exec_mode == "triplet_wise":
+        best = predictor.triplet_wise(lists[0], lists[1], lists[2], args.topK)
+    else:
+        best = predictor.combined(lists[0], lists[1], lists[2], args.topK, args.exec_mode)
+    header = ("head", "rel", "tail", "score") if args.raw_data else ("src", "rel", "dst", "score")
+    lines = write_table(args.output, header, best, (entities, relations, entities))
+    print(f"{lines} triples: {args.output}")

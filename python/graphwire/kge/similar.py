@@ -1,0 +1,99 @@
+"""gwke_emb_sim: the rows of a .npy that are most alike; * for all of them.
+
+cosine  x · y / (‖x‖ ‖y‖)               dot  x · y
+l2, l1  ‖x - y‖, smallest first          ext_jaccard  x · y / (‖x‖² + ‖y‖² - x · y)
+
+The file is mapped, and read block by block.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphwire.kge.best import Best, Names, blocks, write_table
+from graphwire.kge.data import DataError
+
+FORMATS = {"l_r": (True, True), "l_*": (True, False), "*_r": (False, True), "*": (False, False)}
+DISTANCES = ("l2", "l1")
+
+
+def likeness(x: Tensor, y: Tensor, kind: str) -> Tensor:
+    """[n, m] of [n, width] and [m, width]; distances are negative, so that more is more alike."""
+    if kind == "l1":
+        return -torch.cdist(x, y, p=1.0)
+    if kind == "l2":
+        return -torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    product = x @ y.T
+    if kind == "dot":
+        return product
+    squares = x.square().sum(1, keepdim=True), y.square().sum(1).unsqueeze(0)
+    if kind == "cosine":
+        return product / (squares[0].sqrt() * squares[1].sqrt())
+    return product / (squares[0] + squares[1] - product)
+
+
+class Similar:
+    """rows: [n, width], a mapped file perhaps."""
+
+    def __init__(self, rows: np.ndarray, kind: str = "cosine", device: str = "cpu"):
+        self.rows, self.kind, self.device = rows, kind, device
+
+    def _of(self, ids: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.asarray(self.rows[ids], dtype=np.float32)).to(self.device)
+
+    def pairwise(self, left: np.ndarray, right: np.ndarray, k: int) -> Best:
+        """The best of pairs (left[i], right[i])."""
+        if len(left) != len(right):
+            raise DataError(f"pairwise: {len(left)} left and {len(right)} right objects: as many of each")
+        best = Best(1, k, 2)
+        for first, some in blocks(left):
+            other = right[first:first + len(some)]
+            x, y = self._of(some), self._of(other)
+            scores = torch.cat([likeness(x[i:i + 1], y[i:i + 1], self.kind).reshape(1) for i in range(len(some))]).cpu()
+            best.add(0, scores.unsqueeze(0), [torch.from_numpy(ids).unsqueeze(0) for ids in (some, other)])
+        return best
+
+    def combined(self, left: np.ndarray, right: np.ndarray, k: int, each: bool) -> Best:
+        """The best of all pairs; each: for every one of the left."""
+        best = Best(len(left) if each else 1, k, 2)
+        for first, some in blocks(left):
+            x = self._of(some)
+            for _, other in blocks(right):
+                scores = likeness(x, self._of(other), self.kind).cpu()
+                ids = [torch.from_numpy(some).unsqueeze(1), torch.from_numpy(other).unsqueeze(0)]
+                if each:
+                    best.add(first, scores, ids)
+                else:
+                    best.add(0, scores.reshape(1, -1), [array.expand_as(scores).reshape(1, -1) for array in ids])
+        return best
+
+
+def emb_sim(args: argparse.Namespace) -> None:
+    """The command."""
+    if args.format not in FORMATS:
+        raise DataError(f"there is no format {args.format}: {', '.join(FORMATS)}")
+    try:
+        rows = np.load(args.emb_file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{args.emb_file}: cannot be read: {error}") from error
+    if rows.ndim != 2 or rows.dtype.kind != "f":
+        raise DataError(f"{args.emb_file}: expected rows of floats, not {rows.dtype} {rows.shape}")
+    if args.raw_data and not args.mfile:
+        raise DataError("--raw_data needs --mfile, the names of the rows")
+    names, files = Names(args.mfile if args.raw_data else None, len(rows)), list(args.data_files or ())
+    given = FORMATS[args.format]
+    if len(files) != sum(given):
+        raise DataError(f"--data_files: format {args.format} takes {sum(given)}, not {len(files)}")
+    left, right = (names.read(files.pop(0)) if there else np.arange(len(rows)) for there in given)
+    similar = Similar(rows, args.sim_func, "cpu" if args.gpu < 0 else f"cuda:{args.gpu}")
+    if args.exec_mode == "pairwise":
+        best = similar.pairwise(left, right, args.topK)
+    else:
+        best = similar.combined(left, right, args.topK, args.exec_mode == "batch_left")
+    lines = write_table(args.output, ("left", "right", "score"), best, (names, names),
+                        -1 if args.sim_func in DISTANCES else 1)
+    print(f"{lines} pairs: {args.output}")
