@@ -45,15 +45,29 @@ gw_status gw_edge_type(const struct gw_client *client, const char *name, uint32_
 	return gw_meta_etype(client->meta, name, etype);
 }
 
+static gw_status client_range(const struct gw_graph_meta *meta, const uint64_t *starts, uint32_t part, int64_t *begin,
+			      int64_t *end)
+{
+	if (part >= meta->num_parts)
+		return gw_fail(GW_RANGE, "part %u: the graph has parts 0 to %u", part, meta->num_parts - 1);
+	*begin = (int64_t)starts[part];
+	*end = (int64_t)starts[part + 1];
+	return GW_OK;
+}
+
 gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin, int64_t *end)
 {
 	if (ntype >= client->meta->num_ntypes)
 		return gw_fail(GW_RANGE, "node type %u: the graph has %u, from 0", ntype, client->meta->num_ntypes);
-	if (part >= client->meta->num_parts)
-		return gw_fail(GW_RANGE, "part %u: the graph has parts 0 to %u", part, client->meta->num_parts - 1);
-	*begin = (int64_t)client->meta->ntypes[ntype].starts[part];
-	*end = (int64_t)client->meta->ntypes[ntype].starts[part + 1];
-	return GW_OK;
+	return client_range(client->meta, client->meta->ntypes[ntype].starts, part, begin, end);
+}
+
+gw_status gw_part_edge_range(const struct gw_client *client, uint32_t etype, uint32_t part, int64_t *begin,
+			     int64_t *end)
+{
+	if (etype >= client->meta->num_etypes)
+		return gw_fail(GW_RANGE, "edge type %u: the graph has %u, from 0", etype, client->meta->num_etypes);
+	return client_range(client->meta, client->meta->etypes[etype].starts, part, begin, end);
 }
 
 const char *gw_part_transport(const struct gw_client *client, uint32_t part)

@@ -121,6 +121,10 @@ GW_API gw_status gw_edge_type(const struct gw_client *client, const char *name, 
 GW_API gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin,
 			       int64_t *end);
 
+/* The same of an edge type: an edge lives with its destination. */
+GW_API gw_status gw_part_edge_range(const struct gw_client *client, uint32_t etype, uint32_t part, int64_t *begin,
+				    int64_t *end);
+
 /* How a part is reached, by the connection that was made last: "memory" (this process has it), "shm" (mapped from a
  * server on this host), "verbs" (by RDMA), "tcp"; NULL for a part that is none of the graph's. The library's memory. */
 GW_API const char *gw_part_transport(const struct gw_client *client, uint32_t part);

@@ -195,6 +195,12 @@ class Graph:
         check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), part, begin, end))
         return range(begin[0], end[0])
 
+    def part_edge_range(self, part: int, etype: Etype | None = None) -> range:
+        """The ids of an edge type that a part owns: edges are where they end."""
+        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
+        check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), part, begin, end))
+        return range(begin[0], end[0])
+
     def transport(self, part: int) -> str:
         """How a part is reached: "memory", "shm", "verbs", "tcp"."""
         way = lib.gw_part_transport(self._opened().pointer, part)

@@ -220,6 +220,8 @@ static void what_is_no_name_is_named(struct three *three)
 		expect(gw_edge_tensor(client, 9, "weight", &tensor), GW_RANGE, "edge type 9");
 		assert_null(tensor);
 		expect(gw_part_range(client, 0, 3, &begin, &end), GW_RANGE, "part 3");
+		expect(gw_part_edge_range(client, 0, 3, &begin, &end), GW_RANGE, "part 3");
+		expect(gw_part_edge_range(client, 9, 0, &begin, &end), GW_RANGE, "edge type 9");
 		expect(gw_degrees(client, 9, &id, 1, &degree), GW_RANGE, "edge type 9");
 		id = 300;
 		expect(gw_degrees(client, FIXTURE_CITES, &id, 1, &degree), GW_RANGE, "300");
