@@ -3,6 +3,8 @@
     cd code && OMP_X=1 python3 -u train.py --name "a b"
     cd code && OMP_X=1 python3 -u -m torch.distributed.run ... train.py --name "a b"
 
+and, for one that imports dgl, -m graphwire.dgl behind that.
+
 The text is changed in that one place only, so that quotes, variables and whatever else the shell knows survive.
 """
 
@@ -52,6 +54,23 @@ def _find(command: str) -> tuple[int, str] | None:
 def runs_under_torchrun(command: str) -> bool:
     """Whether the command runs a Python script or module, which torchrun can start."""
     return _find(command) is not None
+
+
+_IMPORTS_DGL = r"^[[:space:]]*(import|from)[[:space:]]+([A-Za-z0-9_., ]*[, ])?dgl([[:space:].,;]|\$)"
+
+
+def with_dgl(command: str, mode: str) -> str:
+    """The command with `-m graphwire.dgl` in front of its Python script. auto: where the script imports dgl, which the
+    host looks for when it runs it; as-is: whatever it imports; off: never."""
+    found = _find(command)
+    if not found or mode == "off":
+        return command
+    script = _WORD.match(command, found[0] - 1)
+    if not script or script.group(1) == "-m":
+        return command
+    words = "-m graphwire.dgl" if mode == "as-is" else (
+        f'$(grep -Eqs "{_IMPORTS_DGL}" {script.group(1)} && echo -m graphwire.dgl)')
+    return command[: found[0]] + words + " " + command[found[0] :]
 
 
 def torchrun(command: str, trainers: int, hosts: int, host: int, address: str, port: int) -> str:

@@ -100,6 +100,7 @@ class LaunchOptions:
     load_timeout: float = 3600.0
     restarts: int = 0
     no_torchrun: bool = False
+    dgl: str = "auto"
     silence: float = 30.0
     fanout: int = 64
     log_bytes: int = 64 << 20
@@ -182,6 +183,12 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--transport", choices=("auto", "tcp", "shm", "verbs"), help="of servers and trainers (auto)")
     group.add_argument("--key_file", metavar="FILE", help="the job's key, instead of one made for it")
     group.add_argument("--no_torchrun", action="store_true", help="start Python trainers as any others, with RANK etc.")
+    group.add_argument(
+        "--dgl",
+        choices=("auto", "as-is", "off"),
+        default="auto",
+        help="run Python scripts by graphwire.dgl: those that import dgl (auto), all, none",
+    )
     group.add_argument("--restarts", type=natural, default=0, metavar="N", help="of each server that dies (0)")
     group.add_argument("--silence", type=seconds, default=30.0, metavar="S", help="of a host, then it is lost (30)")
     group.add_argument("--load_timeout", type=seconds, default=3600.0, metavar="S", help="for servers to load (3600)")

@@ -66,9 +66,10 @@ def rank_of(options: LaunchOptions, hosts: list[Host], rank: int, local: int, po
 
 def trainer_commands(options: LaunchOptions, hosts: list[Host], host: Host, port: int) -> list[tuple]:
     """(local rank, command) of each process to start on a host; one without a rank under torchrun."""
+    text = command.with_dgl(options.command, options.dgl)
     if options.no_torchrun or not command.runs_under_torchrun(options.command):
-        return [(local, options.command) for local in range(options.num_trainers)]
-    text = command.torchrun(options.command, options.num_trainers, len(hosts), host.index, hosts[0].address, port)
+        return [(local, text) for local in range(options.num_trainers)]
+    text = command.torchrun(text, options.num_trainers, len(hosts), host.index, hosts[0].address, port)
     return [(None, text)]
 
 

@@ -35,12 +35,22 @@ python_ready() {
 	echo "installed after $SECONDS s"
 }
 
-# run_pytest FOLDER: its tests, against what was installed.
+# install_beside FOLDER PACKAGE…: packages beside the environment's, without what they need in turn, in a folder for
+# PYTHONPATH.
+install_beside() {
+	local folder=$1
+	shift
+	[ "$(cat "$folder/packages" 2>/dev/null)" = "$*" ] && return
+	rm -rf "$folder"
+	"$venv/bin/pip" install -q --no-deps --target "$folder" "$@" >"$log" 2>&1 && echo "$*" >"$folder/packages"
+}
+
+# run_pytest FOLDER [ARGUMENT…]: its tests, against what was installed.
 run_pytest() {
 	local tests status=0
 	tests=$(mktemp)
 	GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 \
-		"$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=10 "$1" 2>&1 | tee "$tests"
+		"$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=10 "$@" 2>&1 | tee "$tests"
 	if [ "${PIPESTATUS[0]}" -ne 0 ]; then
 		status=1
 		grep -q '^not ok - ' "$tests" || not_ok "pytest ended early"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from gwdeploy import command, environment, ip_config, process, reach
@@ -143,11 +145,36 @@ class Command(unittest.TestCase):
     def test_without_torchrun_each_trainer_is_a_process(self) -> None:
         hosts = ip_config.parse("a\nb")
         words = [*BASE, "--num_trainers", "2", "python3 t.py"]
-        found = process.trainer_commands(parse_launch([*words, "--no_torchrun"]), hosts, hosts[1], 9)
+        found = process.trainer_commands(parse_launch([*words, "--no_torchrun", "--dgl", "off"]), hosts, hosts[1], 9)
         self.assertEqual(found, [(0, "python3 t.py"), (1, "python3 t.py")])
         ((local, text),) = process.trainer_commands(parse_launch(words), hosts, hosts[1], 9)
         self.assertIsNone(local)
         self.assertIn("--node_rank=1", text)
+
+    def test_scripts_that_import_dgl(self) -> None:
+        """Against the shell, with a Python that prints what it got."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "python3").write_text('#!/bin/sh\necho "$@"\n')
+            Path(folder, "python3").chmod(0o755)
+            for name, text, by_dgl in (
+                ("a.py", "import os\nimport dgl\n", True),
+                ("b.py", "    from dgl.distributed import DistGraph\n", True),
+                ("c.py", "import torch, dgl as d\n", True),
+                ("d.py", "# import dgl\nimport dglke\n", False),
+                ("e e.py", "import dgl.nn.pytorch as dglnn\n", True),
+                ("there_is_none.py", "", False),
+            ):
+                if text:
+                    Path(folder, name).write_text(text)
+                for mode, expected in (("auto", by_dgl), ("as-is", True), ("off", False)):
+                    for before in ("", self.RUN):
+                        with self.subTest(name=name, mode=mode, before=before):
+                            text = command.with_dgl(f"cd . && ./python3 -u '{name}' \"x y\"", mode)
+                            text = self.wrapped(text) if before else text
+                            words = ["sh", "-c", text]
+                            out = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
+                            runner = "-m graphwire.dgl " if expected else ""
+                            self.assertEqual(out.strip(), f"-u {before}{runner}{name} x y")
 
     def test_left_alone(self) -> None:
         for text in (

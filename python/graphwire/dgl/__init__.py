@@ -1,0 +1,15 @@
+"""DGL's distributed API over Graphwire.
+
+    python -m graphwire.dgl SCRIPT …        runs a DGL script as it is
+    import graphwire.dgl as dgl             or by name: dgl.distributed, dgl.dataloading, dgl.NID, dgl.EID
+
+docs/DGL.md has a table of every name.
+"""
+
+from __future__ import annotations
+
+from graphwire.dgl import dataloading, distributed
+from graphwire.dgl.host import EID, ETYPE, NID, NTYPE
+from graphwire.dgl.install import install
+
+__all__ = ["EID", "ETYPE", "NID", "NTYPE", "dataloading", "distributed", "install"]

@@ -1,0 +1,78 @@
+"""Blocks of all layers around seeds: one call of the library where it can be one, else a frontier for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+import graphwire
+from graphwire.dgl import host
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.sampling import _refuse_weights, fanouts_by_type, frontier_of, nodes_by_type
+
+
+def sample_blocks(g: Any, seeds: Any, fanouts: Sequence[Any], *, edge_dir: str = "in", prob: Any = None,
+                  replace: bool = False, exclude_eids: Any = None) -> tuple[Any, Any, list[Any]]:
+    """(input nodes, output nodes, blocks), as DGL's samplers give them. fanouts: from the first layer to the seeds'."""
+    _refuse_weights(prob)
+    around = nodes_by_type(g, seeds)
+    some = [ntype for ntype, ids in around.items() if len(ids)]
+    if len(some) == 1 and edge_dir == "in" and exclude_eids is None:
+        ids = around[some[0]]
+        if len(torch.unique(ids)) == len(ids):  # equal seeds share a row there, and have one each here
+            return _at_once(g, seeds, some[0], ids, fanouts, replace)
+    return _by_layer(g, seeds, fanouts, edge_dir, replace, exclude_eids)
+
+
+def _at_once(g: Any, seeds: Any, ntype: str, ids: torch.Tensor, fanouts: Sequence[Any],
+             replace: bool) -> tuple[Any, Any, list[Any]]:
+    seed, stream = context.draw()
+    hops = [fanouts_by_type(g, fanout) for fanout in reversed(fanouts)]
+    batch = graphwire.sample(g.graph, ids, hops, ntype=ntype, replace=replace, seed=seed, stream=stream)
+    blocks = [block_of(g, block) for block in batch.blocks]
+    _name_nodes(g, blocks, batch.nodes)
+    return blocks[0].srcdata[host.NID], seeds, blocks
+
+
+def _name_nodes(g: Any, blocks: Sequence[Any], nodes: Mapping[str, torch.Tensor]) -> None:
+    """The first rows of a batch's nodes are those of every inner layer."""
+    for block in blocks:
+        for ntype in g.ntypes:
+            block.srcnodes[ntype].data[host.NID] = nodes[ntype][:block.num_src_nodes(ntype)]
+            block.dstnodes[ntype].data[host.NID] = nodes[ntype][:block.num_dst_nodes(ntype)]
+
+
+def block_of(g: Any, block: graphwire.Block) -> Any:
+    """A dgl block over the same memory."""
+    none = torch.empty(0, dtype=torch.int64)
+    data = {}
+    for etype in g.canonical_etypes:
+        edges = block.edges.get(":".join(etype))
+        if edges is None:
+            indptr, indices = torch.zeros(block.num_dst[etype[2]] + 1, dtype=torch.int64), none
+        else:
+            indptr, indices = edges.indptr, edges.indices
+        data[etype] = ("csc", (indptr, indices, none))
+    made = host.dgl().create_block(data, dict(block.num_src), dict(block.num_dst))
+    for etype in g.canonical_etypes:
+        edges = block.edges.get(":".join(etype))
+        made.edges[etype].data[host.EID] = none if edges is None else edges.edge_ids
+    return made
+
+
+def _by_layer(g: Any, seeds: Any, fanouts: Sequence[Any], edge_dir: str, replace: bool,
+              exclude_eids: Any) -> tuple[Any, Any, list[Any]]:
+    dgl = host.dgl()
+    nodes: Any = seeds
+    blocks: list[Any] = []
+    for fanout in reversed(fanouts):
+        frontier = frontier_of(g, nodes, fanout, edge_dir, None, replace, exclude_eids)
+        block = dgl.to_block(frontier, nodes)
+        for etype in g.canonical_etypes:
+            block.edges[etype].data[host.EID] = frontier.edges[etype].data[host.EID][
+                block.edges[etype].data[host.EID]]
+        nodes = block.srcdata[host.NID]
+        blocks.insert(0, block)
+    return nodes, seeds, blocks

@@ -1,0 +1,57 @@
+"""dgl.dataloading.negative_sampler: pairs that are (mostly, or surely) no edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+class _Negatives:
+    def __call__(self, g: Any, eids: Any) -> Any:
+        """(sources, destinations), or {edge type: …} for {edge type: ids}."""
+        if isinstance(eids, Mapping):
+            return {g.to_canonical_etype(etype): self._generate(g, torch.as_tensor(ids), g.to_canonical_etype(etype))
+                    for etype, ids in eids.items()}
+        return self._generate(g, torch.as_tensor(eids), g.to_canonical_etype(None))
+
+    def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
+        raise NotImplementedError
+
+
+class PerSourceUniform(_Negatives):
+    """For each edge k pairs of its source and any node of the destinations' type."""
+
+    def __init__(self, k: int):
+        self.k = k
+
+    def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
+        src, _ = g.find_edges(eids, etype=etype)
+        src = torch.repeat_interleave(src, self.k)
+        return src, torch.randint(g.num_nodes(etype[2]), (len(src),))
+
+
+Uniform = PerSourceUniform
+
+
+class GlobalUniform(_Negatives):
+    """At most k pairs for each edge, of any source and any destination, that are no edges. replace: equal pairs too."""
+
+    def __init__(self, k: int, exclude_self_loops: bool = True, replace: bool = False):
+        self.k, self.exclude_self_loops, self.replace = k, exclude_self_loops, replace
+
+    def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
+        wanted = len(eids) * self.k
+        count = wanted + wanted // 4 + 10  # some are edges
+        src = torch.randint(g.num_nodes(etype[0]), (count,))
+        dst = torch.randint(g.num_nodes(etype[2]), (count,))
+        if self.exclude_self_loops and etype[0] == etype[2]:
+            src, dst = src[src != dst], dst[src != dst]
+        if not self.replace and len(src):
+            pairs = torch.unique(torch.stack([src, dst]), dim=1)
+            src, dst = pairs[:, torch.randperm(pairs.shape[1])]
+        free = ~torch.as_tensor(g.has_edges_between(src, dst, etype))
+        return src[free][:wanted], dst[free][:wanted]

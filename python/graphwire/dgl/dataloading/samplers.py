@@ -1,0 +1,126 @@
+"""Samplers over a DistGraph: NeighborSampler, MultiLayerFullNeighborSampler, as_edge_prediction_sampler.
+
+sampler.sample(g, seeds) -> (input nodes, output nodes, blocks). DGL's own, where it is installed, do as well: they call
+g.sample_neighbors. These sample all layers in one call of the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from graphwire.dgl import host
+from graphwire.dgl.dataloading.blocks import sample_blocks
+from graphwire.dgl.dataloading.exclude import exclude_ids
+
+
+class BlockSampler:
+    """What scripts derive samplers of their own from: sample_blocks(g, seed_nodes, exclude_eids)."""
+
+    def __init__(self, prefetch_node_feats: Any = None, prefetch_labels: Any = None, prefetch_edge_feats: Any = None,
+                 output_device: Any = None):
+        self.prefetch_node_feats, self.prefetch_labels = prefetch_node_feats or [], prefetch_labels or []
+        self.prefetch_edge_feats, self.output_device = prefetch_edge_feats or [], output_device
+
+    def sample_blocks(self, g: Any, seed_nodes: Any, exclude_eids: Any = None) -> Any:
+        raise NotImplementedError
+
+    def sample(self, g: Any, seed_nodes: Any, exclude_eids: Any = None) -> Any:
+        """With the columns that prefetch_… name."""
+        inputs, outputs, blocks = self.sample_blocks(g, seed_nodes, exclude_eids)
+        for ntype, name in _named(g.ntypes, self.prefetch_node_feats):
+            blocks[0].srcnodes[ntype].data[name] = g.nodes[ntype].data[name][blocks[0].srcnodes[ntype].data[host.NID]]
+        for ntype, name in _named(g.ntypes, self.prefetch_labels):
+            ids = blocks[-1].dstnodes[ntype].data[host.NID]
+            blocks[-1].dstnodes[ntype].data[name] = g.nodes[ntype].data[name][ids]
+        for etype, name in _named(g.canonical_etypes, self.prefetch_edge_feats):
+            for block in blocks:
+                ids = block.edges[etype].data[host.EID]
+                block.edges[etype].data[name] = g.edges[etype].data[name][ids]
+        return inputs, outputs, blocks
+
+
+Sampler = BlockSampler
+
+
+def _named(kinds: Sequence[Any], names: Any) -> list[tuple[Any, str]]:
+    if isinstance(names, Mapping):
+        return [(kind, name) for kind, some in names.items() for name in ([some] if isinstance(some, str) else some)]
+    return [(kinds[0], name) for name in ([names] if isinstance(names, str) else names)]
+
+
+class NeighborSampler(BlockSampler):
+    """fanouts: of the layers from the first, so that the last is the seeds' (as DGL's; the examples' own sampler begins
+    with the seeds)."""
+
+    def __init__(self, fanouts: Sequence[Any], edge_dir: str = "in", prob: Any = None, mask: Any = None,
+                 replace: bool = False, prefetch_node_feats: Any = None, prefetch_labels: Any = None,
+                 prefetch_edge_feats: Any = None, output_device: Any = None, fused: bool = True):
+        super().__init__(prefetch_node_feats, prefetch_labels, prefetch_edge_feats, output_device)
+        if mask is not None and prob is not None:
+            raise ValueError("Mask and probability arguments are mutually exclusive.")
+        self.fanouts, self.edge_dir, self.replace, self.fused = list(fanouts), edge_dir, replace, fused
+        self.prob = prob if mask is None else mask
+
+    def sample_blocks(self, g: Any, seed_nodes: Any, exclude_eids: Any = None) -> Any:
+        return sample_blocks(g, seed_nodes, self.fanouts, edge_dir=self.edge_dir, prob=self.prob, replace=self.replace,
+                             exclude_eids=exclude_eids)
+
+
+MultiLayerNeighborSampler = NeighborSampler
+
+
+class MultiLayerFullNeighborSampler(NeighborSampler):
+    """All neighbours in each of num_layers layers."""
+
+    def __init__(self, num_layers: int, **named: Any):
+        super().__init__([-1] * num_layers, **named)
+
+
+class EdgePredictionSampler:
+    """as_edge_prediction_sampler tells."""
+
+    def __init__(self, sampler: Any, exclude: Any = None, reverse_eids: Any = None, reverse_etypes: Any = None,
+                 negative_sampler: Any = None, prefetch_labels: Any = None):
+        self.sampler, self.exclude, self.reverse_eids = sampler, exclude, reverse_eids
+        self.reverse_etypes, self.negative_sampler = reverse_etypes, negative_sampler
+        self.prefetch_labels, self.output_device = prefetch_labels or [], None
+
+    def sample(self, g: Any, seed_edges: Any) -> Any:
+        """(input nodes, graph of the edges, graph of the negatives, blocks); without negatives three of them."""
+        dgl = host.dgl()
+        if isinstance(seed_edges, Mapping):
+            seed_edges = {g.to_canonical_etype(etype): torch.as_tensor(ids) for etype, ids in seed_edges.items()}
+        pair = g.edge_subgraph(seed_edges, relabel_nodes=False)
+        ids = {etype: pair.edges[etype].data[host.EID] for etype in pair.canonical_etypes}
+        if self.negative_sampler is None:
+            graphs = [dgl.compact_graphs(pair)]
+        else:
+            graphs = dgl.compact_graphs([pair, self._negative_graph(g, seed_edges)])
+        for etype, some in ids.items():
+            graphs[0].edges[etype].data[host.EID] = some
+        for etype, name in _named(g.canonical_etypes, self.prefetch_labels):
+            graphs[0].edges[etype].data[name] = g.edges[etype].data[name][ids[g.to_canonical_etype(etype)]]
+        seeds = graphs[0].ndata[host.NID]
+        exclude = exclude_ids(g, self.exclude, seed_edges, self.reverse_eids, self.reverse_etypes)
+        inputs, _, blocks = self.sampler.sample(g, seeds, exclude)
+        return (inputs, *graphs, blocks)
+
+    def _negative_graph(self, g: Any, seed_edges: Any) -> Any:
+        found = self.negative_sampler(g, seed_edges)
+        if not isinstance(found, Mapping):
+            found = {g.to_canonical_etype(None): found}
+        found = {g.to_canonical_etype(etype): pair for etype, pair in found.items()}
+        none = torch.empty(0, dtype=torch.int64)
+        if len(g.canonical_etypes) == 1 and len(g.ntypes) == 1:
+            return host.dgl().graph(next(iter(found.values())), num_nodes=g.num_nodes())
+        return host.dgl().heterograph({etype: found.get(etype, (none, none)) for etype in g.canonical_etypes},
+                                      {ntype: g.num_nodes(ntype) for ntype in g.ntypes})
+
+
+def as_edge_prediction_sampler(sampler: Any, exclude: Any = None, reverse_eids: Any = None, reverse_etypes: Any = None,
+                               negative_sampler: Any = None, prefetch_labels: Any = None) -> EdgePredictionSampler:
+    """A sampler of edges from one of nodes. exclude: None, "self", "reverse_id", "reverse_types"."""
+    return EdgePredictionSampler(sampler, exclude, reverse_eids, reverse_etypes, negative_sampler, prefetch_labels)

@@ -1,0 +1,45 @@
+"""dgl.distributed over Graphwire: the same names, arguments and meanings as DGL 1.1.3's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphwire.dgl.distributed import optim
+from graphwire.dgl.distributed.book import (
+    EdgePartitionPolicy,
+    GraphPartitionBook,
+    NodePartitionPolicy,
+    PartitionPolicy,
+    RangePartitionBook,
+)
+from graphwire.dgl.distributed.context import exit_client, initialize, is_initialized
+from graphwire.dgl.distributed.dataloader import DistDataLoader
+from graphwire.dgl.distributed.embedding import DistEmbedding
+from graphwire.dgl.distributed.graph import DistGraph
+from graphwire.dgl.distributed.sampling import (
+    find_edges,
+    in_degrees,
+    in_subgraph,
+    out_degrees,
+    sample_etype_neighbors,
+    sample_neighbors,
+)
+from graphwire.dgl.distributed.split import edge_split, node_split
+from graphwire.dgl.distributed.tensor import DistTensor
+
+SparseNodeEmbedding = DistEmbedding
+__all__ = [
+    "DistDataLoader", "DistEdgeDataLoader", "DistEmbedding", "DistGraph", "DistNodeDataLoader", "DistTensor",
+    "EdgePartitionPolicy", "GraphPartitionBook", "NodePartitionPolicy", "PartitionPolicy", "RangePartitionBook",
+    "edge_split", "exit_client", "find_edges", "in_degrees", "in_subgraph", "initialize", "is_initialized",
+    "node_split", "optim", "out_degrees", "sample_etype_neighbors", "sample_neighbors"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("DistNodeDataLoader", "DistEdgeDataLoader"):  # as in DGL 2
+        from graphwire.dgl.dataloading import loaders
+
+        return getattr(loaders, name)
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(f"dgl.distributed.{name} is not in Graphwire: docs/DGL.md lists what is")

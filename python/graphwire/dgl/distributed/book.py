@@ -1,0 +1,229 @@
+"""The partition book: which part has which ids, and policies, which say whose rows a tensor has.
+
+Ids of a type are contiguous within a part, so that everything is arithmetic on a list of ends. Homogeneous ids number
+all types of part 0 first, then those of part 1, as DGL's do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+import graphwire
+from graphwire import _arrays
+from graphwire.dgl.host import error_type
+from graphwire.dgl.types import Types
+
+Ids = Any
+
+
+def _tensor(ids: Ids) -> torch.Tensor:
+    if isinstance(ids, torch.Tensor):
+        return ids.to(torch.int64).cpu()
+    return torch.from_numpy(_arrays.ids_array([ids] if isinstance(ids, (int, np.integer)) else ids, 0))
+
+
+class _Ranges:
+    """The ids of each type in each part: ends[type][part] of its own ids, offsets[part][type] of homogeneous ones."""
+
+    def __init__(self, sizes: np.ndarray):
+        self.ends = np.cumsum(sizes, 1)  # [types, parts]
+        flat = np.concatenate([[0], np.cumsum(sizes.T.reshape(-1))])
+        self.offsets = flat[:-1].reshape(sizes.shape[1], sizes.shape[0])
+        self.flat_ends = flat[1:]
+        self.part_ends = flat[sizes.shape[0]::sizes.shape[0]]
+
+    def part_of(self, kind: int | None, ids: Ids) -> torch.Tensor:
+        ends = self.part_ends if kind is None else self.ends[kind]
+        return torch.from_numpy(np.searchsorted(ends, _tensor(ids).numpy(), side="right"))
+
+    def ids_of(self, kind: int | None, part: int) -> torch.Tensor:
+        ends = self.part_ends if kind is None else self.ends[kind]
+        if not 0 <= part < len(ends):
+            raise IndexError(f"the graph has {len(ends)} parts, and no part {part}")
+        return torch.arange(int(ends[part - 1]) if part else 0, int(ends[part]))
+
+    def begin(self, kind: int | None, part: int) -> int:
+        ends = self.part_ends if kind is None else self.ends[kind]
+        return int(ends[part - 1]) if part else 0
+
+    def count(self, kind: int | None) -> int:
+        return int((self.part_ends if kind is None else self.ends[kind])[-1])
+
+    def to_homo(self, kind: int, ids: Ids) -> torch.Tensor:
+        array = _tensor(ids).numpy()
+        part = np.searchsorted(self.ends[kind], array, side="right")
+        begin = np.concatenate([[0], self.ends[kind][:-1]])
+        return torch.from_numpy(array - begin[part] + self.offsets[part, kind])
+
+    def from_homo(self, ids: Ids) -> tuple[torch.Tensor, torch.Tensor]:
+        """(types, ids within their type)."""
+        array = _tensor(ids).numpy()
+        slot = np.searchsorted(self.flat_ends, array, side="right")
+        part, kind = np.divmod(slot, self.ends.shape[0])
+        begin = np.concatenate([np.zeros((self.ends.shape[0], 1), np.int64), self.ends[:, :-1]], 1)
+        return torch.from_numpy(kind), torch.from_numpy(array - self.offsets[part, kind] + begin[kind, part])
+
+
+class GraphPartitionBook(Types):
+    """dgl.distributed.GraphPartitionBook, of ranges."""
+
+    def __init__(self, name: str, part: int, ntypes: list[str], canonical_etypes: list[tuple[str, str, str]],
+                 node_sizes: np.ndarray, edge_sizes: np.ndarray):
+        super().__init__(ntypes, canonical_etypes)
+        self.graph_name, self._partid = name, part
+        self._parts = int(node_sizes.shape[1])
+        self._nodes, self._edges = _Ranges(node_sizes), _Ranges(edge_sizes)
+
+    @property
+    def partid(self) -> int:
+        """The part that this trainer is at."""
+        return self._partid
+
+    def num_partitions(self) -> int:
+        return self._parts
+
+    def metadata(self) -> list[dict[str, int]]:
+        return [{"machine_id": part, "num_nodes": len(self._nodes.ids_of(None, part)),
+                 "num_edges": len(self._edges.ids_of(None, part))} for part in range(self._parts)]
+
+    def shared_memory(self, graph_name: str) -> None:
+        """Nothing to do: every process calculates its own book."""
+
+    def _node_kind(self, ntype: str | None) -> int | None:
+        """A number; None for homogeneous ids, which "_N" stands for."""
+        if ntype in (None, "_N") and "_N" not in self.ntypes:
+            return None if len(self.ntypes) > 1 else 0
+        return self.get_ntype_id(ntype)
+
+    def _edge_kind(self, etype: Any) -> int | None:
+        if etype in (None, "_E", ("_N", "_E", "_N")) and ("_N", "_E", "_N") not in self.canonical_etypes:
+            return None if len(self.canonical_etypes) > 1 else 0
+        return self.get_etype_id(etype)
+
+    def _num_nodes(self, ntype: str | None = "_N") -> int:
+        return self._nodes.count(self._node_kind(ntype))
+
+    def _num_edges(self, etype: Any = "_E") -> int:
+        return self._edges.count(self._edge_kind(etype))
+
+    def nid2partid(self, nids: Ids, ntype: str | None = "_N") -> torch.Tensor:
+        return self._nodes.part_of(self._node_kind(ntype), nids)
+
+    def eid2partid(self, eids: Ids, etype: Any = "_E") -> torch.Tensor:
+        return self._edges.part_of(self._edge_kind(etype), eids)
+
+    def partid2nids(self, partid: int, ntype: str | None = "_N") -> torch.Tensor:
+        return self._nodes.ids_of(self._node_kind(ntype), partid)
+
+    def partid2eids(self, partid: int, etype: Any = "_E") -> torch.Tensor:
+        return self._edges.ids_of(self._edge_kind(etype), partid)
+
+    def _own(self, partid: int) -> None:
+        if partid != self._partid:
+            raise RuntimeError(f"local ids are those of this trainer's part, {self._partid}, not of part {partid}")
+
+    def nid2localnid(self, nids: Ids, partid: int, ntype: str | None = "_N") -> torch.Tensor:
+        self._own(partid)
+        return _tensor(nids) - self._nodes.begin(self._node_kind(ntype), partid)
+
+    def eid2localeid(self, eids: Ids, partid: int, etype: Any = "_E") -> torch.Tensor:
+        self._own(partid)
+        return _tensor(eids) - self._edges.begin(self._edge_kind(etype), partid)
+
+    def map_to_per_ntype(self, ids: Ids) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._nodes.from_homo(ids)
+
+    def map_to_per_etype(self, ids: Ids) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._edges.from_homo(ids)
+
+    def map_to_homo_nid(self, ids: Ids, ntype: str | None = "_N") -> torch.Tensor:
+        return self._nodes.to_homo(self.get_ntype_id(ntype), ids)
+
+    def map_to_homo_eid(self, ids: Ids, etype: Any = "_E") -> torch.Tensor:
+        return self._edges.to_homo(self.get_etype_id(etype), ids)
+
+    @property
+    def local_ntype_offset(self) -> list[int]:
+        sizes = [len(self._nodes.ids_of(kind, self._partid)) for kind in range(len(self.ntypes))]
+        return [0, *np.cumsum(sizes).tolist()]
+
+    @property
+    def local_etype_offset(self) -> list[int]:
+        sizes = [len(self._edges.ids_of(kind, self._partid)) for kind in range(len(self.canonical_etypes))]
+        return [0, *np.cumsum(sizes).tolist()]
+
+
+RangePartitionBook = GraphPartitionBook
+
+
+def book_of(graph: graphwire.Graph, part: int) -> GraphPartitionBook:
+    """The book of an opened graph."""
+    types = Types.of(graph)
+    nodes = np.array([[len(graph.part_range(p, ntype)) for p in range(graph.num_parts)] for ntype in graph.ntypes])
+    edges = np.array([[len(graph.part_edge_range(p, etype)) for p in range(graph.num_parts)]
+                      for etype in graph.etypes])
+    return GraphPartitionBook(graph.name, part, types.ntypes, types.canonical_etypes, nodes, edges)
+
+
+class PartitionPolicy:
+    """Whose rows a tensor has: those of a node type ("node~_N") or of an edge type ("edge~_N:_E:_N")."""
+
+    def __init__(self, policy_str: str, partition_book: GraphPartitionBook):
+        kind, tilde, name = policy_str.partition("~")
+        if kind not in ("node", "edge") or (tilde and not name):
+            raise error_type()(f'a policy is "node~type" or "edge~type", not {policy_str!r}')
+        self._book, self._is_node = partition_book, kind == "node"
+        if self._is_node:
+            self.type_name: Any = partition_book.ntypes[partition_book.get_ntype_id(name or None)]
+        else:
+            etype = tuple(name.split(":")) if ":" in name else name or None
+            self.type_name = partition_book.to_canonical_etype(etype)
+
+    @property
+    def policy_str(self) -> str:
+        return "node~" + self.type_name if self._is_node else "edge~" + ":".join(self.type_name)
+
+    @property
+    def is_node(self) -> bool:
+        return self._is_node
+
+    @property
+    def part_id(self) -> int:
+        return self._book.partid
+
+    @property
+    def partition_book(self) -> GraphPartitionBook:
+        return self._book
+
+    def get_data_name(self, name: str) -> str:
+        return f"{self.policy_str}~{name}"
+
+    def to_local(self, id_tensor: Ids) -> torch.Tensor:
+        local = self._book.nid2localnid if self._is_node else self._book.eid2localeid
+        return local(id_tensor, self.part_id, self.type_name)
+
+    def to_partid(self, id_tensor: Ids) -> torch.Tensor:
+        return (self._book.nid2partid if self._is_node else self._book.eid2partid)(id_tensor, self.type_name)
+
+    def ids_of(self, part: int) -> torch.Tensor:
+        """The ids that a part has."""
+        return (self._book.partid2nids if self._is_node else self._book.partid2eids)(part, self.type_name)
+
+    def get_part_size(self) -> int:
+        return len(self.ids_of(self.part_id))
+
+    def get_size(self) -> int:
+        return (self._book._num_nodes if self._is_node else self._book._num_edges)(self.type_name)
+
+
+class NodePartitionPolicy(PartitionPolicy):
+    def __init__(self, partition_book: GraphPartitionBook, ntype: str | None = "_N"):
+        super().__init__("node~" + partition_book.ntypes[partition_book.get_ntype_id(ntype)], partition_book)
+
+
+class EdgePartitionPolicy(PartitionPolicy):
+    def __init__(self, partition_book: GraphPartitionBook, etype: Any = "_E"):
+        super().__init__("edge~" + ":".join(partition_book.to_canonical_etype(etype)), partition_book)

@@ -1,0 +1,236 @@
+"""What a process knows of its job: initialize() -> Context -> the graph, the rank, the barrier.
+
+A process is distributed where a launcher has started it (GRAPHWIRE_IP_CONFIG, or DGL_DIST_MODE=distributed), else
+standalone. `--standalone` of a script that `python -m graphwire.dgl` runs, and initialize(standalone=True), override
+that and say so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import graphwire
+
+# Arguments that some version of dgl.distributed.initialize takes, and that mean nothing here.
+_IGNORED = {"num_servers", "num_workers", "max_queue_size", "num_worker_threads", "use_graphbolt"}
+_NET_TYPES = ("socket", "tensorpipe")
+
+
+class Client:
+    """What scripts call through DistGraph._client."""
+
+    def __init__(self, context: Context):
+        self._context = context
+
+    def barrier(self) -> None:
+        self._context.barrier()
+
+    @property
+    def num_servers(self) -> int:
+        return 1 if self._context.graph is None else self._context.graph.num_parts
+
+
+class Context:
+    """One of a process. graph: opened by the first DistGraph."""
+
+    def __init__(self) -> None:
+        self.initialized = False
+        self.standalone = True
+        self.transport: str | None = None
+        self.graph: graphwire.Graph | None = None
+        self.dist_graph: Any = None
+        self._store: Any = None
+        self._barriers = 0
+        self._tensors: dict[str, tuple[int, bool]] = {}  # name: objects, persistent
+        self._dropped: set[str] = set()
+        self.client = Client(self)
+        self._streams = 0
+        self._local = threading.local()
+        self._lock = threading.Lock()
+
+    # --- Ranks. ---
+
+    @property
+    def world(self) -> int:
+        if self.standalone:
+            return 1
+        if dist.is_available() and dist.is_initialized():
+            return dist.get_world_size()
+        return int(os.environ.get("WORLD_SIZE", 1))
+
+    @property
+    def rank(self) -> int:
+        if self.standalone:
+            return 0
+        if dist.is_available() and dist.is_initialized():
+            return dist.get_rank()
+        return int(os.environ.get("RANK", 0))
+
+    @property
+    def samplers(self) -> int:
+        """Threads that sample ahead, as the launcher was told (--num_samplers)."""
+        word = os.environ.get("GRAPHWIRE_SAMPLERS") or os.environ.get("DGL_NUM_SAMPLER") or "0"
+        return int(word) if word.isdigit() else 0
+
+    def part_of(self, rank: int, parts: int) -> int:
+        """The part that a rank is at."""
+        return rank * parts // self.world
+
+    def barrier(self) -> None:
+        """Returns when every trainer is here. What was written before is acknowledged by then."""
+        if self.world == 1:
+            return
+        if dist.is_available() and dist.is_initialized():
+            dist.barrier()
+            if dist.get_backend() == "gloo":
+                self._delete_dropped()
+            return
+        self._barriers += 1
+        store = self._own_store()
+        if store.add(f"graphwire/barrier/{self._barriers}", 1) == self.world:
+            store.set(f"graphwire/passed/{self._barriers}", "1")
+        store.wait([f"graphwire/passed/{self._barriers}"])
+
+    # --- Tensors of DistTensor objects. ---
+
+    def has(self, name: str) -> bool:
+        """Whether this process has made the tensor, and some object refers to it."""
+        return name in self._tensors
+
+    def made(self, name: str, persistent: bool) -> None:
+        """An object refers to a tensor."""
+        count, kept = self._tensors.get(name, (0, False))
+        self._tensors[name] = (count + 1, kept or persistent)
+        self._dropped.discard(name)
+
+    def dropped(self, graph: graphwire.Graph, name: str) -> None:
+        """The object is gone: with the last one goes what is not persistent; with several trainers at a barrier."""
+        count, kept = self._tensors.get(name, (0, True))
+        if kept or graph is not self.graph:
+            return
+        if count > 1:
+            self._tensors[name] = (count - 1, kept)
+            return
+        del self._tensors[name]
+        if self.world == 1:
+            with contextlib.suppress(graphwire.GraphwireError):  # the end of the process may have been before
+                graph.delete_tensor(name)
+        else:
+            self._dropped.add(name)
+
+    def _delete_dropped(self) -> None:
+        """Deletes what no trainer has an object of any more."""
+        every: list[Any] = [None] * self.world
+        dist.all_gather_object(every, sorted(self._dropped))
+        everywhere = set.intersection(*map(set, every))
+        if not everywhere or self.graph is None:
+            return
+        if self.rank == 0:
+            for name in sorted(everywhere):
+                with contextlib.suppress(graphwire.NotFoundError):
+                    self.graph.delete_tensor(name)
+        self._dropped -= everywhere
+        dist.barrier()
+
+    def _own_store(self) -> Any:
+        """torchrun's store, for barriers before torch.distributed is initialized."""
+        if self._store is None:
+            if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+                raise RuntimeError("barrier: call torch.distributed.init_process_group before it, or start the "
+                                   "trainers with torchrun, as deploy/launch.py does")
+            address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+            self._store = getattr(dist, "TCPStore")(address, port, self.world, False)  # noqa: B009
+        return self._store
+
+    # --- What is drawn. ---
+
+    def at(self, stream: int | None) -> None:
+        """What this thread draws from now on is decided by `stream`: a loader says which batch it makes."""
+        self._local.stream, self._local.calls = stream, 0
+
+    def draw(self) -> tuple[int, int]:
+        """(seed, stream) of one call that samples. The seed is torch.manual_seed's, another one for each rank."""
+        seed = (torch.initial_seed() + 0x9E3779B97F4A7C15 * self.rank) % 2**63
+        stream = getattr(self._local, "stream", None)
+        if stream is None:
+            with self._lock:
+                self._streams += 1
+                return seed, self._streams
+        self._local.calls += 1
+        return seed, ((stream << 8) + self._local.calls) % 2**62 + 2**62
+
+    # --- The graph. ---
+
+    def open(self, name: str | None, part_config: str | None) -> graphwire.Graph:
+        """The job's graph, opened once."""
+        if self.graph is None:
+            if self.standalone:
+                if part_config is None:
+                    raise ValueError("DistGraph: a standalone script names its graph: part_config='…/graph.json'")
+                self.graph = graphwire.open(part_config)
+            else:
+                self.graph = graphwire.open(transport=self.transport)
+        if name and name != self.graph.name:
+            raise ValueError(f"DistGraph: the graph is {self.graph.name}, not {name}")
+        return self.graph
+
+    def close(self) -> None:
+        self.graph = self.dist_graph = None
+        self.initialized = False
+
+
+context = Context()
+
+
+def _launched() -> bool:
+    return "GRAPHWIRE_IP_CONFIG" in os.environ or os.environ.get("DGL_DIST_MODE", "standalone") == "distributed"
+
+
+def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool | None = None,
+               net_type: str | None = None, **named: Any) -> None:
+    """dgl.distributed.initialize, in all its historic forms.
+
+    ip_config: the launcher has told where the servers are, and a standalone script has none: never opened.
+    arguments: (num_servers, num_workers, max_queue_size, net_type, …) of old versions, (max_queue_size, net_type,
+        num_worker_threads) of DGL 1: numbers are not used, a word is net_type. net_type: "socket" and "tensorpipe" are
+        TCP here, with a note; without it the best there is.
+    standalone: True ignores the launcher.
+    """
+    unknown = set(named) - _IGNORED
+    if unknown:
+        raise TypeError(f"initialize() has no argument {', '.join(sorted(unknown))}")
+    words = [word for word in arguments if isinstance(word, str)]
+    if net_type is None and words:
+        net_type = words[0]
+    if net_type is not None and net_type not in _NET_TYPES:
+        raise ValueError(f"initialize: net_type is {' or '.join(_NET_TYPES)}, not {net_type!r}")
+    forced = standalone or os.environ.get("GRAPHWIRE_DGL_STANDALONE") == "1"
+    if forced and _launched():
+        print("graphwire.dgl: standalone, as the script asks: the launcher's servers are not used", file=sys.stderr)
+    context.standalone = bool(forced) or not _launched()
+    if net_type is not None and not context.standalone:
+        context.transport = "tcp"
+        if context.rank == 0:
+            print(f"graphwire.dgl: net_type={net_type!r} is TCP here; leave it out for mapped memory and RDMA",
+                  file=sys.stderr)
+    context.initialized = True
+
+
+def is_initialized() -> bool:
+    return context.initialized
+
+
+def exit_client() -> None:
+    """Ends this process's use of the graph: DGL's scripts may call it; the end of the process does the same."""
+    context.close()
+
+
+atexit.register(context.close)

@@ -1,0 +1,104 @@
+"""DistDataLoader: batches of ids, each handed to a function of the script's.
+
+DGL_NUM_SAMPLER (launch.py --num_samplers) threads call the function ahead, so that sampling and fetching, which run
+without the GIL, go on while the trainer computes. Without samplers it is called when the batch is asked for. Batches
+come in order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Callable
+
+import numpy as np
+import torch
+
+from graphwire.dgl.distributed.context import context
+
+_numbers = itertools.count()
+
+
+class DistDataLoader:
+    """dgl.distributed.DistDataLoader.
+
+    dataset: ids, or a list of (type, id); collate_fn gets a list of them, as integers. queue_size: batches ahead.
+    """
+
+    def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
+                 collate_fn: Callable[[list[Any]], Any] | None = None, drop_last: bool = False,
+                 queue_size: int | None = None, **ignored: Any):
+        unknown = set(ignored) - {"num_workers", "pin_memory", "use_uva", "persistent_workers"}
+        if unknown:
+            raise TypeError(f"DistDataLoader has no argument {', '.join(sorted(unknown))}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size is 1 or more, not {batch_size}")
+        self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, int(batch_size), shuffle, drop_last
+        self.collate_fn = collate_fn or (lambda items: items)
+        self.num_workers = context.samplers
+        self.queue_size = queue_size or max(4, 4 * self.num_workers)
+        self._number, self._epoch = next(_numbers), 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._batches: Iterator[Any] | None = None
+        pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray)) and isinstance(dataset[0], tuple)
+        self._pairs = [(kind, int(item)) for kind, item in dataset] if pairs else None
+        self._ids = None if pairs else torch.as_tensor(np.asarray(dataset), dtype=torch.int64)
+
+    @property
+    def expected_idxs(self) -> int:
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole + (1 if rest and not self.drop_last else 0)
+
+    def __len__(self) -> int:
+        return self.expected_idxs
+
+    def _collate(self, epoch: int, step: int, order: torch.Tensor) -> Any:
+        """One batch; what it draws depends on where it is, whichever thread makes it."""
+        chosen = order[step * self.batch_size:(step + 1) * self.batch_size]
+        if self._pairs is not None:
+            items: list[Any] = [self._pairs[i] for i in chosen.tolist()]
+        else:
+            assert self._ids is not None
+            items = self._ids[chosen].tolist()
+        context.at(((self._number << 16) + epoch << 24) + step)
+        try:
+            return self.collate_fn(items)
+        finally:
+            context.at(None)
+
+    def _epoch_of(self, epoch: int) -> Iterator[Any]:
+        order = torch.randperm(len(self.dataset)) if self.shuffle else torch.arange(len(self.dataset))
+        if not self.num_workers:
+            for step in range(self.expected_idxs):
+                yield self._collate(epoch, step, order)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="graphwire-sampler")
+        ahead: deque[Future[Any]] = deque()
+        try:
+            for step in range(self.expected_idxs):
+                ahead.append(self._pool.submit(self._collate, epoch, step, order))
+                if len(ahead) >= self.queue_size:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+    def __iter__(self) -> DistDataLoader:
+        self._batches = self._epoch_of(self._epoch)
+        self._epoch += 1
+        return self
+
+    def __next__(self) -> Any:
+        if self._batches is None:
+            iter(self)
+        assert self._batches is not None
+        return next(self._batches)
+
+    def __del__(self) -> None:
+        if getattr(self, "_pool", None) is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]

@@ -1,0 +1,239 @@
+"""DistGraph: the graph as DGL's scripts see it.
+
+DistGraph(name, part_config=…) -> ndata, edata, find_edges, sample_neighbors, get_partition_book
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from graphwire.dgl import host
+from graphwire.dgl.distributed import sampling
+from graphwire.dgl.distributed.book import (
+    EdgePartitionPolicy,
+    GraphPartitionBook,
+    NodePartitionPolicy,
+    PartitionPolicy,
+    book_of,
+)
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.tensor import DistTensor
+from graphwire.dgl.types import Types
+
+
+class Scheme(NamedTuple):
+    """Shape and type of a row."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+class DataView(MutableMapping):
+    """{name: DistTensor} of one type. What is put in is seen by this process only."""
+
+    def __init__(self, data: dict[str, DistTensor]):
+        self._data = data
+
+    def __getitem__(self, name: str) -> DistTensor:
+        if name not in self._data:
+            raise KeyError(f"{name}; there are {', '.join(self._data) or 'none'}")
+        return self._data[name]
+
+    def __setitem__(self, name: str, value: DistTensor) -> None:
+        self._data[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._data[name]
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __repr__(self) -> str:
+        return repr(self._data)
+
+
+class _TypeSpace(NamedTuple):
+    data: DataView
+
+
+class TypeView:
+    """g.nodes[type].data and g.edges[type].data."""
+
+    def __init__(self, of: Any, data: dict[Any, dict[str, DistTensor]]):
+        self._of, self._data = of, data
+
+    def __getitem__(self, kind: Any) -> _TypeSpace:
+        return _TypeSpace(DataView(self._data[self._of(kind)]))
+
+
+class DistGraph(Types):
+    """dgl.distributed.DistGraph.
+
+    graph_name: compared with the graph's own. part_config: standalone, its JSON or folder; launched, not used. It may
+    be the second argument too.
+    """
+
+    def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):
+        if isinstance(gpb, str):
+            if part_config is not None:  # (ip_config, graph_name, part_config=…) of DGL 0.5
+                graph_name = gpb
+            else:
+                part_config = gpb
+        if not context.initialized:
+            raise AssertionError("Distributed module is not initialized. Please call dgl.distributed.initialize.")
+        self.graph = context.open(graph_name, part_config)
+        self.graph_name = self.graph.name
+        types = Types.of(self.graph)
+        super().__init__(types.ntypes, types.canonical_etypes)
+        self._book = book_of(self.graph, context.part_of(context.rank, self.graph.num_parts))
+        self._client = context.client
+        self._ndata: dict[Any, dict[str, DistTensor]] = {ntype: {} for ntype in self.ntypes}
+        self._edata: dict[Any, dict[str, DistTensor]] = {etype: {} for etype in self.canonical_etypes}
+        for feature in self.graph.features:
+            if feature.of_edges:
+                etype = self.to_canonical_etype(feature.type)
+                self._edata[etype][feature.name] = DistTensor.of_feature(
+                    feature, EdgePartitionPolicy(self._book, etype))
+            else:
+                self._ndata[feature.type][feature.name] = DistTensor.of_feature(
+                    feature, NodePartitionPolicy(self._book, feature.type))
+        context.dist_graph = self
+
+    def __reduce__(self) -> Any:
+        return _again, (self.graph_name, self.graph)
+
+    def __repr__(self) -> str:
+        return f"DistGraph({self.graph!r})"
+
+    # --- Types, sizes. ---
+
+    @property
+    def idtype(self) -> torch.dtype:
+        return torch.int64
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def is_pinned(self) -> bool:
+        return False
+
+    def num_nodes(self, ntype: str | None = None) -> int:
+        """Nodes of a type; without one, of all."""
+        return self.graph.num_nodes(None if ntype is None else self.ntypes[self.get_ntype_id(ntype)])
+
+    def num_edges(self, etype: Any = None) -> int:
+        return self.graph.num_edges(None if etype is None else self.to_canonical_etype(etype))
+
+    number_of_nodes = num_nodes
+    number_of_edges = num_edges
+
+    # --- Data. ---
+
+    @property
+    def ndata(self) -> DataView:
+        if len(self.ntypes) > 1:
+            raise AssertionError("ndata only works for a graph with one node type: use g.nodes[type].data")
+        return DataView(self._ndata[self.ntypes[0]])
+
+    @property
+    def edata(self) -> DataView:
+        if len(self.canonical_etypes) > 1:
+            raise AssertionError("edata only works for a graph with one edge type: use g.edges[type].data")
+        return DataView(self._edata[self.canonical_etypes[0]])
+
+    @property
+    def nodes(self) -> TypeView:
+        return TypeView(lambda ntype: self.ntypes[self.get_ntype_id(ntype)], self._ndata)
+
+    @property
+    def edges(self) -> TypeView:
+        return TypeView(self.to_canonical_etype, self._edata)
+
+    def node_attr_schemes(self) -> dict[str, Scheme]:
+        return {name: Scheme(tensor.shape[1:], tensor.dtype) for name, tensor in self.ndata.items()}
+
+    def edge_attr_schemes(self) -> dict[str, Scheme]:
+        return {name: Scheme(tensor.shape[1:], tensor.dtype) for name, tensor in self.edata.items()}
+
+    # --- Structure. ---
+
+    def find_edges(self, edges: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sources and destinations of edges."""
+        found: tuple[torch.Tensor, torch.Tensor] = self.graph.find_edges(edges, self.to_canonical_etype(etype))
+        return found
+
+    def _degrees(self, ids: Any, out_edges: bool) -> Any:
+        etype = self.to_canonical_etype(None)
+        count = self.num_nodes(etype[0 if out_edges else 2])
+        if isinstance(ids, str):  # dgl.ALL
+            ids = slice(None)
+        one = isinstance(ids, (int, np.integer))
+        array = np.arange(*ids.indices(count)) if isinstance(ids, slice) else [int(ids)] if one else ids
+        degrees = (self.graph.out_degrees if out_edges else self.graph.in_degrees)(array, etype)
+        return int(degrees[0]) if one else degrees
+
+    def in_degrees(self, v: Any = slice(None)) -> Any:
+        return self._degrees(v, False)
+
+    def out_degrees(self, u: Any = slice(None)) -> Any:
+        return self._degrees(u, True)
+
+    def has_edges_between(self, u: Any, v: Any, etype: Any = None) -> Any:
+        return self.graph.has_edges(u, v, self.to_canonical_etype(etype))
+
+    def edge_subgraph(self, edges: Any, relabel_nodes: bool = True, store_ids: bool = True,
+                      output_device: Any = None) -> Any:
+        """The graph of these edges; relabel_nodes: of their nodes alone."""
+        if not store_ids:
+            raise AssertionError("edge_subgraph always stores original node/edge IDs.")
+        dgl = host.dgl()
+        given = edges if isinstance(edges, dict) else {self.to_canonical_etype(None): edges}
+        ids = {self.to_canonical_etype(etype): torch.as_tensor(some) for etype, some in given.items()}
+        none = torch.empty(0, dtype=torch.int64)
+        ends = {etype: (*self.find_edges(ids[etype], etype), ids[etype]) if etype in ids and len(ids[etype])
+                else (none, none, none) for etype in self.canonical_etypes}
+        found = sampling.graph_of(self, ends)
+        return dgl.compact_graphs(found) if relabel_nodes else found
+
+    def sample_neighbors(self, seed_nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
+                         exclude_edges: Any = None, replace: bool = False, etype_sorted: bool = True,
+                         output_device: Any = None) -> Any:
+        """What DGL's NeighborSampler calls. exclude_edges are dropped after the draw (DGL 1.1.3 forgets them)."""
+        return sampling.frontier_of(self, seed_nodes, fanout, edge_dir, prob, replace, exclude_edges)
+
+    # --- Parts, trainers. ---
+
+    def rank(self) -> int:
+        return context.rank
+
+    def barrier(self) -> None:
+        context.barrier()
+
+    def get_partition_book(self) -> GraphPartitionBook:
+        return self._book
+
+    def get_node_partition_policy(self, ntype: str) -> PartitionPolicy:
+        return NodePartitionPolicy(self._book, ntype)
+
+    def get_edge_partition_policy(self, etype: Any) -> PartitionPolicy:
+        return EdgePartitionPolicy(self._book, etype)
+
+    @property
+    def local_partition(self) -> Any:
+        raise host.error_type()("local_partition: a trainer holds no part; g.get_partition_book() tells which ids are "
+                                "near, and g.sample_neighbors takes any")
+
+
+def _again(name: str, graph: Any) -> DistGraph:
+    """In another process of the job."""
+    if context.graph is None:
+        context.graph, context.initialized = graph, True
+    return context.dist_graph if context.dist_graph is not None else DistGraph(name)

@@ -1,0 +1,83 @@
+"""dgl.distributed.optim: SparseAdam and SparseAdagrad, which run in the servers.
+
+step() exchanges the trainers' gradients, as DGL does: those of equal ids are averaged over all trainers, and one of
+them pushes; it ends with a barrier, and every trainer must step. With sync=False each trainer pushes its own when it
+has them (equal ids within it are averaged), and nobody waits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.embedding import DistEmbedding
+from graphwire.optim import _of_all_ranks
+
+
+class DistSparseGradOptimizer:
+    """What both share. params: DistEmbeddings."""
+
+    kind = ""
+
+    def __init__(self, params: Sequence[DistEmbedding], lr: float, sync: bool = True, **options: Any):
+        for table in params:
+            if not isinstance(table, DistEmbedding):
+                raise AssertionError(f"{type(self).__name__} only supports dgl.distributed.DistEmbedding")
+        self._params, self._lr, self._sync, self._options = list(params), lr, sync, options
+        self._clean_grad = False
+
+    def zero_grad(self) -> None:
+        """The rows that were read are forgotten after the next step, as in DGL; without it they stay."""
+        self._clean_grad = True
+
+    def step(self) -> None:
+        shared = self._sync and context.world > 1
+        for table in self._params:
+            traced = [(ids, rows.grad.detach().cpu()) for ids, rows in table._trace if rows.grad is not None]
+            ids = torch.cat([ids for ids, _ in traced] or [torch.empty(0, dtype=torch.int64)])
+            gradients = torch.cat([gradient for _, gradient in traced] or [torch.empty(0, table.embedding_dim)])
+            if shared:
+                ids, gradients = _of_all_ranks(ids, gradients)
+            if len(ids) and (not shared or context.rank == 0):
+                table.weight._data.push(ids, gradients, kind=self.kind, lr=self._lr, combine="mean", **self._options)
+        if self._clean_grad:
+            for table in self._params:
+                table.reset_trace()
+            self._clean_grad = False
+        if shared:
+            context.barrier()
+
+    def save(self, f: str) -> None:
+        """Rows and what the optimizer remembers of them, into a folder; all trainers may call it."""
+        if context.rank == 0:
+            graph = context.open(None, None)
+            graph.checkpoint(os.fspath(f), [table.weight._data.name for table in self._params], replace=True)
+        context.barrier()
+
+    def load(self, f: str) -> None:
+        if context.rank == 0:
+            context.open(None, None).restore(os.fspath(f), [table.weight._data.name for table in self._params])
+        context.barrier()
+
+
+class SparseAdagrad(DistSparseGradOptimizer):
+    """s += g²; w -= lr · g / (√s + eps)."""
+
+    kind = "adagrad"
+
+    def __init__(self, params: Sequence[DistEmbedding], lr: float, eps: float = 1e-10, sync: bool = True):
+        super().__init__(params, lr, sync, eps=eps)
+
+
+class SparseAdam(DistSparseGradOptimizer):
+    """Adam of the rows that are touched, each of which counts its own steps."""
+
+    kind = "adam"
+
+    def __init__(self, params: Sequence[DistEmbedding], lr: float, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, sync: bool = True):
+        super().__init__(params, lr, sync, eps=eps, betas=betas)

@@ -1,0 +1,142 @@
+"""Sampling on a DistGraph: frontiers, which are graphs over all nodes that hold the sampled edges and, in
+edata[dgl.EID], their ids.
+
+sample_neighbors(g, nodes, fanout) -> frontier -> dgl.to_block(frontier, nodes)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from graphwire import EdgeList, _arrays
+from graphwire.dgl import host
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.types import Canonical
+
+
+def _refuse_weights(prob: Any) -> None:
+    if prob is not None:
+        name = getattr(prob, "tensor_name", prob)
+        raise NotImplementedError(f"prob={name!r}: Graphwire samples neighbours uniformly; weighted sampling is not "
+                                  "there yet: leave prob and mask out")
+
+
+def _int64(ids: Any) -> torch.Tensor:
+    if isinstance(ids, torch.Tensor):
+        return ids.to(torch.int64).cpu()
+    return torch.from_numpy(_arrays.ids_array(ids, 0))
+
+
+def nodes_by_type(g: Any, nodes: Any) -> dict[str, torch.Tensor]:
+    """{node type: ids}: a tensor stands for nodes of the only type."""
+    if isinstance(nodes, Mapping):
+        for ntype in nodes:
+            g.get_ntype_id(ntype)
+        return {g.ntypes[g.get_ntype_id(ntype)]: _int64(ids) for ntype, ids in nodes.items()}
+    if len(g.ntypes) > 1:
+        raise host.error_type()(f"nodes: {{type: ids}} in a graph of several node types: {', '.join(g.ntypes)}")
+    return {g.ntypes[0]: _int64(nodes)}
+
+
+def fanouts_by_type(g: Any, fanout: Any) -> dict[Canonical, int]:
+    """{edge type: count}, of every edge type."""
+    if fanout is None:
+        fanout = -1
+    if not isinstance(fanout, Mapping):
+        return dict.fromkeys(g.canonical_etypes, int(fanout))
+    given = {g.to_canonical_etype(etype): int(count) for etype, count in fanout.items()}
+    lacking = [etype for etype in g.canonical_etypes if etype not in given]
+    if lacking:
+        raise AssertionError(f"Not all etypes have valid fanout: there is none for {lacking}")
+    return given
+
+
+def _excluded(found: EdgeList, eids: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The edges but those of these ids."""
+    src, dst, ids = found.src, found.dst, found.edge_ids
+    if eids is not None and len(eids):
+        stay = ~torch.isin(ids, _int64(eids))
+        src, dst, ids = src[stay], dst[stay], ids[stay]
+    return src, dst, ids
+
+
+def _exclude_of(g: Any, exclude: Any) -> dict[Canonical, Any]:
+    if exclude is None:
+        return {}
+    if isinstance(exclude, Mapping):
+        return {g.to_canonical_etype(etype): ids for etype, ids in exclude.items()}
+    return {g.to_canonical_etype(None): exclude}
+
+
+def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None, replace: bool = False,
+                exclude_edges: Any = None) -> Any:
+    """A frontier around nodes. exclude_edges: ids that are dropped after the draw."""
+    _refuse_weights(prob)
+    if edge_dir not in ("in", "out"):
+        raise host.error_type()(f"edge_dir is in or out, not {edge_dir!r}")
+    around, counts, exclude = nodes_by_type(g, nodes), fanouts_by_type(g, fanout), _exclude_of(g, exclude_edges)
+    seed, stream = context.draw()
+    edges: dict[Canonical, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
+    for etype in g.canonical_etypes:
+        ids = around.get(etype[0] if edge_dir == "out" else etype[2])
+        if ids is None or not len(ids) or counts[etype] == 0:
+            edges[etype] = (torch.empty(0, dtype=torch.int64),) * 3
+            continue
+        found = g.graph.neighbours(ids, etype, counts[etype], out_edges=edge_dir == "out", replace=replace, seed=seed,
+                                   stream=stream)
+        edges[etype] = _excluded(found, exclude.get(etype))
+    return graph_of(g, edges)
+
+
+def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> Any:
+    """A graph over all nodes of g, of {edge type: (sources, destinations, ids)}."""
+    dgl = host.dgl()
+    if len(g.canonical_etypes) == 1 and len(g.ntypes) == 1:
+        src, dst, ids = edges[g.canonical_etypes[0]]
+        made = dgl.graph((src, dst), num_nodes=g.num_nodes())
+        made.edata[host.EID] = ids
+        return made
+    made = dgl.heterograph({etype: (src, dst) for etype, (src, dst, _) in edges.items()},
+                           {ntype: g.num_nodes(ntype) for ntype in g.ntypes})
+    for etype, (_, _, ids) in edges.items():
+        made.edges[etype].data[host.EID] = ids
+    return made
+
+
+def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
+                     replace: bool = False) -> Any:
+    """dgl.distributed.sample_neighbors. fanout -1: all neighbours."""
+    return frontier_of(g, nodes, fanout, edge_dir, prob, replace)
+
+
+def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, **named: Any) -> Any:
+    """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted); older versions
+    have the name of the edges' types before fanout."""
+    if arguments and isinstance(arguments[0], str):
+        arguments = arguments[1:]
+    named.pop("etype_sorted", None)
+    named.pop("etype_field", None)
+    return frontier_of(g, nodes, *arguments[:4], **named)
+
+
+def in_subgraph(g: Any, nodes: Any) -> Any:
+    """All edges that end at the nodes, over all nodes of the graph."""
+    return frontier_of(g, nodes, -1)
+
+
+def find_edges(g: Any, edge_ids: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+    found: tuple[torch.Tensor, torch.Tensor] = g.find_edges(edge_ids, etype)
+    return found
+
+
+def in_degrees(g: Any, v: Any) -> torch.Tensor:
+    found: torch.Tensor = g.in_degrees(v)
+    return found
+
+
+def out_degrees(g: Any, u: Any) -> torch.Tensor:
+    found: torch.Tensor = g.out_degrees(u)
+    return found

@@ -1,0 +1,96 @@
+"""node_split and edge_split: a trainer's own share of nodes or edges.
+
+Shares are as even as they can be with any number of trainers, and each trainer takes what its own part has first;
+force_even=False: what the own part has, and no more.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBook, NodePartitionPolicy, PartitionPolicy
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.tensor import DistTensor
+
+_told = False
+
+
+def _tell_all() -> None:
+    global _told
+    if not _told and context.rank == 0:
+        print("graphwire.dgl: node_split and edge_split take np.arange(N) as all ids; DGL takes it as a mask, which "
+              "leaves out id 0", file=sys.stderr)
+    _told = True
+
+
+def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
+    """The ids that a mask sets; None: all of them."""
+    array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
+    if array.shape != (count,):
+        raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph: "
+                             f"{count}, not {list(array.shape)}")
+    if array.dtype != np.bool_ and count > 1 and np.array_equal(array, np.arange(count)):
+        _tell_all()
+        return None
+    if array.dtype == np.bool_ and array.all():
+        return None
+    return torch.from_numpy(np.flatnonzero(array))
+
+
+def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: bool, what: str) -> torch.Tensor:
+    rank = context.rank if rank is None else rank
+    if not 0 <= rank < context.world:
+        raise AssertionError(f"The input rank ({rank}) is incorrect. #Trainers: {context.world}")
+    graph = context.open(None, None)
+    kind = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
+    if isinstance(mask, DistTensor) and len(mask) != policy.get_size():
+        raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph")
+    ids = _chosen(mask[:] if isinstance(mask, DistTensor) else mask, policy.get_size(), what)
+    if force_even:
+        share: torch.Tensor = torch.as_tensor(graph.split(ids, world=context.world, rank=rank, **kind))
+        return torch.sort(share)[0]
+    near = [part for part in range(graph.num_parts) if _trainer_at(part, graph.num_parts, rank)]
+    own = torch.cat([policy.ids_of(part) for part in near] or [torch.empty(0, dtype=torch.int64)])
+    if ids is not None:
+        own = own[torch.isin(own, ids, assume_unique=True)]
+    beside = [other for other in range(context.world)
+              if context.part_of(other, graph.num_parts) == context.part_of(rank, graph.num_parts)]
+    if len(beside) == 1:
+        return own
+    mine = beside.index(rank)
+    return own[len(own) * mine // len(beside):len(own) * (mine + 1) // len(beside)]
+
+
+def _trainer_at(part: int, parts: int, rank: int) -> bool:
+    """Whether a part's own trainers include the rank. A part without trainers goes to the one before it."""
+    return part == context.part_of(rank, parts) or (
+        context.world < parts and part * context.world // parts == rank)
+
+
+def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, ntype: str = "_N",
+               rank: int | None = None, force_even: bool = True, node_trainer_ids: Any = None) -> torch.Tensor:
+    """dgl.distributed.node_split, for any number of trainers.
+
+    nodes: a mask of all nodes of ntype; np.arange(N): all of them. node_trainer_ids: not used: shares follow the parts.
+    """
+    book = _book(nodes, partition_book)
+    return _split(nodes, NodePartitionPolicy(book, ntype), rank, force_even, "nodes")
+
+
+def edge_split(edges: Any, partition_book: GraphPartitionBook | None = None, etype: Any = "_E",
+               rank: int | None = None, force_even: bool = True, edge_trainer_ids: Any = None) -> torch.Tensor:
+    """dgl.distributed.edge_split; as node_split."""
+    book = _book(edges, partition_book)
+    return _split(edges, EdgePartitionPolicy(book, etype), rank, force_even, "edges")
+
+
+def _book(mask: Any, given: GraphPartitionBook | None) -> GraphPartitionBook:
+    if given is not None:
+        return given
+    if isinstance(mask, DistTensor):
+        return mask.part_policy.partition_book
+    raise AssertionError("Regular tensor requires a partition book.")

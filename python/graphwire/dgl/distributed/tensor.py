@@ -1,0 +1,190 @@
+"""DistTensor: a feature of the graph, or a tensor that the trainers make, by the rows of a node or edge type.
+
+DistTensor(shape, dtype, name) -> t[ids] -> t[ids] = rows
+
+Creating is no barrier: the first trainer creates, the others open. An init_func is called once for each part, by one
+trainer that all agree on, and those who come wait for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import torch
+
+import graphwire
+from graphwire.dgl.distributed import initial
+from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.host import error_type
+
+InitFunc = Callable[[Any, torch.dtype], torch.Tensor]
+
+_anonymous = 0
+
+
+def rows_of(ids: Any, count: int) -> Any:
+    """Ids as DGL takes them: an integer stands for a tensor of one row."""
+    if isinstance(ids, (int, np.integer)):
+        return [int(ids)]
+    if isinstance(ids, slice):
+        return np.arange(*ids.indices(count), dtype=np.int64)
+    return ids
+
+
+def _policies() -> list[PartitionPolicy]:
+    """Those of every node and edge type of the graph."""
+    if context.dist_graph is None:
+        raise error_type()("DistTensor: there is no graph yet: make the DistGraph before")
+    book = context.dist_graph.get_partition_book()
+    return [*[NodePartitionPolicy(book, ntype) for ntype in book.ntypes],
+            *[EdgePartitionPolicy(book, etype) for etype in book.canonical_etypes]]
+
+
+def policy_for(rows: int, given: PartitionPolicy | None) -> PartitionPolicy:
+    """The policy given, or the only one of so many rows."""
+    found = [given] if given is not None else [policy for policy in _policies() if policy.get_size() == rows]
+    if len(found) > 1:
+        raise AssertionError(f"Multiple partition policies match the input shape: {rows} rows may be "
+                             f"{', '.join(policy.policy_str for policy in found)}. Please provide a partition policy "
+                             "explicitly: part_policy=")
+    if not found:
+        raise AssertionError(f"Cannot find a right partition policy: no node or edge type has {rows} of them")
+    if found[0].get_size() != rows:
+        raise AssertionError(f"The partition policy does not match the input shape: {found[0].policy_str} has "
+                             f"{found[0].get_size()} rows, not {rows}")
+    return found[0]
+
+
+class DistTensor:
+    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph."""
+
+    def __init__(self, shape: Any, dtype: torch.dtype, name: str | None = None, init_func: InitFunc | None = None,
+                 part_policy: PartitionPolicy | None = None, persistent: bool = False, is_gdata: bool = True,
+                 attach: bool = True):
+        self._owner = False
+        shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
+        self._part_policy = policy_for(shape[0], part_policy)
+        if name is None:
+            if persistent:
+                raise AssertionError("We cannot generate anonymous persistent distributed tensors")
+            global _anonymous
+            name = f"anonymous-{_anonymous}"
+            _anonymous += 1
+        if not isinstance(name, str):
+            raise AssertionError(f"name {name} is type {type(name)}")
+        self._tensor_name, self._persistent, self._init_func = name, persistent, init_func
+        self._gdata = is_gdata
+        graph = context.open(None, None)
+        self._graph = graph
+        policy = self._part_policy
+        where = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
+        known = initial.known(init_func, dtype)
+
+        def create() -> Any:
+            return graph.create_tensor(policy.get_data_name(name).replace("~", "/"), (0, *shape[1:]), dtype,
+                                       initial="zeros" if known is None else known, seed=initial.seed_of(name), **where)
+
+        self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func)
+        self._owner = not persistent
+        context.made(self._data.name, persistent)
+
+    @classmethod
+    def of_feature(cls, feature: graphwire.Feature, policy: PartitionPolicy) -> DistTensor:
+        """A feature of the graph."""
+        made = cls.__new__(cls)
+        made._data, made._part_policy, made._graph = feature, policy, feature._graph
+        made._tensor_name, made._persistent, made._owner, made._gdata = feature.name, True, False, True
+        made._init_func = None
+        return made
+
+    def __del__(self) -> None:
+        if getattr(self, "_owner", False):
+            context.dropped(self._graph, self._data.name)
+
+    def __getitem__(self, idx: Any) -> torch.Tensor:
+        return torch.as_tensor(self._data[rows_of(idx, len(self))])
+
+    def __setitem__(self, idx: Any, val: Any) -> None:
+        if not isinstance(self._data, graphwire.Tensor):
+            raise error_type()(f"{self.name} is a feature of the graph, which does not change: make a DistTensor")
+        ids = rows_of(idx, len(self))
+        if isinstance(val, torch.Tensor):
+            val = val.detach()
+        self._data[ids] = val
+
+    def __len__(self) -> int:
+        return int(self._data.shape[0])
+
+    def __or__(self, other: DistTensor) -> DistTensor:
+        """A mask of what either has."""
+        union = DistTensor(self.shape, self.dtype, part_policy=self._part_policy)
+        if context.rank == 0:
+            for part in range(self._graph.num_parts):
+                ids = self._part_policy.ids_of(part)
+                union[ids] = self[ids] | other[ids]
+        context.barrier()
+        return union
+
+    def __repr__(self) -> str:
+        return f"DistTensor(shape={self.shape}, dtype={self.dtype})"
+
+    def __reduce__(self) -> Any:
+        if isinstance(self._data, graphwire.Tensor):
+            return _again, (self.shape, self.dtype, self._tensor_name, self._part_policy.policy_str)
+        return _feature_again, (self._tensor_name, self._part_policy.policy_str)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._data.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        found: torch.dtype = self._data.dtype
+        return found
+
+    @property
+    def part_policy(self) -> PartitionPolicy:
+        return self._part_policy
+
+    @property
+    def name(self) -> str:
+        return self._part_policy.get_data_name(self._tensor_name)
+
+    kvstore_key = name
+
+    @property
+    def tensor_name(self) -> str:
+        return self._tensor_name
+
+    @property
+    def kvstore(self) -> Any:
+        return context.client
+
+    @property
+    def local_partition(self) -> torch.Tensor:
+        """The rows of this trainer's part; a copy."""
+        return self[self._part_policy.ids_of(self._part_policy.part_id)]
+
+    def count_nonzero(self) -> int:
+        if isinstance(self._data, graphwire.Tensor):
+            return int(self._data.count_nonzero())
+        return sum(int(torch.count_nonzero(self[self._part_policy.ids_of(part)]))
+                   for part in range(self._graph.num_parts))
+
+
+def _policy_again(text: str) -> PartitionPolicy:
+    return PartitionPolicy(text, context.dist_graph.get_partition_book())
+
+
+def _again(shape: Any, dtype: torch.dtype, name: str, policy: str) -> DistTensor:
+    """In another process of the job: the tensor is there."""
+    return DistTensor(shape, dtype, name, part_policy=_policy_again(policy), persistent=True)
+
+
+def _feature_again(name: str, policy: str) -> DistTensor:
+    found = _policy_again(policy)
+    view = context.dist_graph.nodes if found.is_node else context.dist_graph.edges
+    tensor: DistTensor = view[found.type_name].data[name]
+    return tensor

@@ -1,0 +1,106 @@
+"""Puts Graphwire's distributed part under dgl's names, before a script imports it.
+
+install() -> dgl, the installed one or the subset: dgl.distributed and its submodules are graphwire.dgl.distributed, and
+what other modules of dgl took from the original is replaced there. left_over() lists what still holds an original.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+from graphwire.dgl import host
+
+# Submodules of dgl.distributed that scripts import from, in any version.
+_SUBMODULES = (
+    "constants", "dist_context", "dist_dataloader", "dist_graph", "dist_tensor", "graph_partition_book",
+    "graph_services", "id_map", "kvstore", "nn", "nn.pytorch", "nn.pytorch.sparse_emb", "optim", "optim.pytorch",
+    "optim.pytorch.sparse_optim", "partition", "role", "rpc", "rpc_client", "rpc_server", "server_state",
+    "shared_mem_utils", "sparse_emb", "standalone_kvstore")
+# What the subset's modules are called besides.
+_SUBSET = {
+    "function": "function", "nn": "nn", "nn.pytorch": "nn", "nn.pytorch.conv": "nn",
+    "data": "data", "data.utils": "data", "convert": "convert", "transforms": "transforms", "heterograph": "graph",
+    "base": "", "subgraph": "transforms"}
+
+
+class _Alias(ModuleType):
+    """A module by another name."""
+
+    def __init__(self, name: str, of: ModuleType):
+        super().__init__(name, f"{name} of Graphwire")
+        self._of = of
+        self.__path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._of, name)
+
+
+def _put(name: str, module: ModuleType) -> None:
+    """sys.modules, and the attribute of its parent."""
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], last, module)
+
+
+def _put_distributed() -> None:
+    ours = importlib.import_module("graphwire.dgl.distributed")
+    optim = importlib.import_module("graphwire.dgl.distributed.optim")
+    for name in [name for name in sys.modules if name.startswith("dgl.distributed")]:
+        del sys.modules[name]
+    _put("dgl.distributed", ours)
+    for name in _SUBMODULES:
+        _put(f"dgl.distributed.{name}", _Alias(f"dgl.distributed.{name}", optim if name.startswith("optim") else ours))
+    ours.optim = optim  # type: ignore[attr-defined]
+    sys.modules["dgl.distributed.optim"] = optim
+
+
+def _of_dgl(value: Any) -> bool:
+    """A class or function of the original dgl.distributed, or of DGL's distributed loaders."""
+    module = str(getattr(value, "__module__", ""))
+    return (isinstance(value, type) or callable(value)) and (
+        module.startswith("dgl.distributed") or module == "dgl.dataloading.dist_dataloader")
+
+
+def _modules() -> list[tuple[str, ModuleType]]:
+    return [(name, module) for name, module in list(sys.modules.items())
+            if (name == "dgl" or name.startswith("dgl.")) and isinstance(module, ModuleType)
+            and not name.startswith("dgl.distributed")]
+
+
+def _replace_names() -> None:
+    """In other modules of dgl: every class and function of the original that Graphwire has, under the same name."""
+    ours = sys.modules["dgl.distributed"]
+    for _, module in _modules():
+        for name, value in list(vars(module).items()):
+            if _of_dgl(value) and hasattr(ours, name):
+                setattr(module, name, getattr(ours, name))
+
+
+def left_over() -> list[str]:
+    """"module.name" of each original of dgl.distributed that a module of dgl still holds."""
+    return sorted(f"{name}.{attribute}" for name, module in _modules()
+                  for attribute, value in list(vars(module).items()) if _of_dgl(value))
+
+
+def install() -> Any:
+    """dgl, as scripts import it from now on. Again: nothing happens."""
+    dgl = host.dgl()
+    if getattr(dgl, "is_graphwire_installed", False):
+        return dgl
+    sys.modules["dgl"] = dgl
+    if getattr(dgl, "is_graphwire_subset", False):
+        for name, of in _SUBSET.items():
+            module = importlib.import_module(f"graphwire.dgl.subset.{of}") if of else dgl
+            _put(f"dgl.{name}", _Alias(f"dgl.{name}", module))
+        _put("dgl.dataloading", importlib.import_module("graphwire.dgl.dataloading"))
+        _put("dgl.dataloading.negative_sampler", importlib.import_module("graphwire.dgl.dataloading.negative_sampler"))
+    _put_distributed()
+    _replace_names()
+    dgl.is_graphwire_installed = True
+    return dgl

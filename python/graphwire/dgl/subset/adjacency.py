@@ -1,0 +1,90 @@
+"""The edges of one type: sources and destinations in the order of their ids, and the same by destination (CSC)."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import torch
+
+from graphwire.batch import Edges
+
+
+class Adjacency:
+    """num_src, num_dst: nodes; src, dst: [edges]. Made of pairs, or of a CSC whose edges are in its order."""
+
+    def __init__(self, sizes: tuple[int, int], pairs: tuple[torch.Tensor, torch.Tensor] | None = None,
+                 csc: tuple[torch.Tensor, torch.Tensor] | None = None):
+        self.num_src, self.num_dst = sizes
+        self._pairs, self._csc = pairs, csc
+        self._order: torch.Tensor | None = None  # the ids of the CSC's edges; None: 0, 1, 2, …
+        self.num_edges = len(pairs[0]) if pairs is not None else len(csc[1])  # type: ignore[index]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._pairs[0].dtype if self._pairs is not None else self._csc[1].dtype  # type: ignore[index]
+
+    @property
+    def device(self) -> torch.device:
+        return self._pairs[0].device if self._pairs is not None else self._csc[1].device  # type: ignore[index]
+
+    @property
+    def pairs(self) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._pairs is None:
+            indptr, indices = self._csc  # type: ignore[misc]
+            rows = torch.arange(self.num_dst, device=indices.device, dtype=indices.dtype)
+            self._pairs = indices, torch.repeat_interleave(rows, indptr[1:] - indptr[:-1],
+                                                           output_size=self.num_edges)
+        return self._pairs
+
+    @property
+    def src(self) -> torch.Tensor:
+        return self.pairs[0]
+
+    @property
+    def dst(self) -> torch.Tensor:
+        return self.pairs[1]
+
+    @property
+    def csc(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """indptr, indices, and the ids of the edges in that order, None where they are in the order of ids."""
+        if self._csc is None:
+            src, dst = self.pairs
+            counts = torch.bincount(dst, minlength=self.num_dst)
+            indptr = torch.zeros(self.num_dst + 1, dtype=torch.int64, device=src.device)
+            torch.cumsum(counts, 0, out=indptr[1:])
+            if self.num_edges and bool((dst[1:] < dst[:-1]).any()):
+                self._order = torch.argsort(dst, stable=True)
+                src = src[self._order]
+            self._csc = indptr, src
+        return self._csc[0], self._csc[1], self._order
+
+    def edges(self) -> Edges:
+        """As the layers of graphwire.nn take them."""
+        indptr, indices, order = self.csc
+        ids = torch.arange(self.num_edges) if order is None else order
+        return Edges("_E", ("_S", "_D"), (self.num_src, self.num_dst), (indptr, indices, ids))
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Adjacency:
+        if self._csc is not None and self._order is None:
+            return Adjacency((self.num_src, self.num_dst), csc=(change(self._csc[0]), change(self._csc[1])))
+        return Adjacency((self.num_src, self.num_dst), (change(self.src), change(self.dst)))
+
+    def in_degrees(self) -> torch.Tensor:
+        indptr = self.csc[0]
+        return indptr[1:] - indptr[:-1]
+
+    def out_degrees(self) -> torch.Tensor:
+        indices = self.src if self._pairs is not None else self.csc[1]
+        return torch.bincount(indices, minlength=self.num_src)
+
+    def edges_between(self, u: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(questions, edge ids): every edge from u[i] to v[i], parallel ones too."""
+        keys = self.src.to(torch.int64) * self.num_dst + self.dst
+        keys, order = torch.sort(keys, stable=True)
+        asked = u.to(torch.int64) * self.num_dst + v
+        begin, end = torch.searchsorted(keys, asked), torch.searchsorted(keys, asked, right=True)
+        counts = end - begin
+        question = torch.repeat_interleave(torch.arange(len(asked), device=keys.device), counts)
+        within = torch.arange(len(question), device=keys.device) - torch.repeat_interleave(
+            torch.cumsum(counts, 0) - counts, counts)
+        return question, order[begin[question] + within]

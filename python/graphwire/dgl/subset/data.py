@@ -1,0 +1,110 @@
+"""dgl.data for scripts that read what is on disk: register_data_args, load_graphs, save_graphs, Subset,
+RedditDataset."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphwire.dgl.host import missing
+from graphwire.dgl.subset.convert import graph, heterograph
+from graphwire.dgl.subset.frame import DGLError
+from graphwire.dgl.subset.graph import DGLGraph
+
+_FORMAT = "graphwire-dgl-subset-1"
+
+
+def register_data_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=str, required=False, help="the input dataset")
+
+
+def load_data(args: Any) -> Any:
+    raise missing(f"dgl.data.load_data (dataset {getattr(args, 'dataset', None)!r})")
+
+
+def save_graphs(filename: str, g_list: Any, labels: Mapping[str, torch.Tensor] | None = None,
+                formats: Any = None) -> None:
+    """Graphs and their columns, in a format of the subset's own."""
+    graphs = [g_list] if isinstance(g_list, DGLGraph) else list(g_list)
+    saved = [{"nodes": dict(g._num_src), "node_data": {ntype: dict(frame) for ntype, frame in g._src_frames.items()},
+              "edges": [[*etype, *g.adjacency(etype).pairs, dict(g._edge_frames[etype])]
+                        for etype in g.canonical_etypes]} for g in graphs]
+    os.makedirs(os.path.dirname(os.path.abspath(filename)), exist_ok=True)
+    torch.save({"format": _FORMAT, "graphs": saved, "labels": dict(labels or {})}, filename)
+
+
+def load_graphs(filename: str, idx_list: Sequence[int] | None = None) -> tuple[list[DGLGraph], dict[str, torch.Tensor]]:
+    """What save_graphs of the subset wrote; DGL's own files need dgl."""
+    with open(filename, "rb") as file:
+        if file.read(2) != b"PK":
+            raise missing(f"the format of {filename}")
+    loaded = torch.load(filename, weights_only=True)
+    if not isinstance(loaded, dict) or loaded.get("format") != _FORMAT:
+        raise DGLError(f"{filename} was not written by save_graphs")
+    graphs = []
+    for number, one in enumerate(loaded["graphs"]):
+        if idx_list is not None and number not in idx_list:
+            continue
+        made = heterograph({(src, name, dst): (u, v) for src, name, dst, u, v, _ in one["edges"]}, one["nodes"])
+        for ntype, columns in one["node_data"].items():
+            made._src_frames[ntype].update(columns)
+        for src, name, dst, _, _, columns in one["edges"]:
+            made._edge_frames[src, name, dst].update(columns)
+        graphs.append(made)
+    return graphs, loaded["labels"]
+
+
+class Subset:
+    """Some items of a data set."""
+
+    def __init__(self, dataset: Any, indices: Any):
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, item: int) -> Any:
+        return self.dataset[self.indices[item]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class RedditDataset:
+    """reddit_graph.npz (self_loop: reddit_self_loop_graph.npz) and reddit_data.npz in raw_dir/reddit."""
+
+    num_classes = num_labels = 41
+
+    def __init__(self, self_loop: bool = False, raw_dir: str | None = None, force_reload: bool = False,
+                 verbose: bool = False, transform: Any = None):
+        folder = Path(raw_dir or os.environ.get("DGL_DOWNLOAD_DIR") or Path.home() / ".dgl")
+        word = "_self_loop" if self_loop else ""
+        there = [path for path in (folder / f"reddit{word}", folder / "reddit", folder)
+                 if (path / f"reddit{word}_graph.npz").exists()]
+        if not there:
+            raise FileNotFoundError(f"reddit{word}_graph.npz is not in {folder}: unpack DGL's reddit{word}.zip there, "
+                                    "or name another folder, raw_dir=")
+        data = np.load(there[0] / "reddit_data.npz")
+        edges = np.load(there[0] / f"reddit{word}_graph.npz")
+        self._graph = graph((edges["row"], edges["col"]), num_nodes=len(data["label"]))
+        self._graph.ndata["feat"] = torch.from_numpy(np.asarray(data["feature"], np.float32))
+        self._graph.ndata["label"] = torch.from_numpy(np.asarray(data["label"], np.int64))
+        for number, name in enumerate(("train", "val", "test"), 1):
+            self._graph.ndata[f"{name}_mask"] = torch.from_numpy(data["node_types"] == number)
+
+    def __getitem__(self, item: int) -> DGLGraph:
+        if item != 0:
+            raise IndexError("Reddit Dataset only has one graph")
+        return self._graph
+
+    def __len__(self) -> int:
+        return 1
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise missing(f"dgl.data.{name}")

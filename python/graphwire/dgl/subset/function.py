@@ -1,0 +1,89 @@
+"""dgl.function: messages and how they are reduced, by name.
+
+copy_u, copy_e, u_add_v, e_mul_u, …, u_dot_v; sum, max, min, mean.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from graphwire.dgl.host import missing
+
+__all__ = ["Binary", "Copy", "Reduce", "copy_e", "copy_edge", "copy_src", "copy_u", "max", "mean", "min", "sum"]
+
+
+class Copy(NamedTuple):
+    """of: "u" or "e"."""
+
+    of: str
+    field: str
+    out: str
+
+
+class Binary(NamedTuple):
+    """lhs op rhs, where each side is "u", "v" or "e"."""
+
+    op: str
+    lhs: str
+    rhs: str
+    lhs_field: str
+    rhs_field: str
+    out: str
+
+
+class Reduce(NamedTuple):
+    how: str
+    msg: str
+    out: str
+
+
+def copy_u(u: str, out: str) -> Copy:
+    return Copy("u", u, out)
+
+
+def copy_e(e: str, out: str) -> Copy:
+    return Copy("e", e, out)
+
+
+def copy_src(src: str, out: str) -> Copy:
+    return Copy("u", src, out)
+
+
+def copy_edge(edge: str, out: str) -> Copy:
+    return Copy("e", edge, out)
+
+
+def sum(msg: str, out: str) -> Reduce:
+    return Reduce("sum", msg, out)
+
+
+def mean(msg: str, out: str) -> Reduce:
+    return Reduce("mean", msg, out)
+
+
+def max(msg: str, out: str) -> Reduce:
+    return Reduce("max", msg, out)
+
+
+def min(msg: str, out: str) -> Reduce:
+    return Reduce("min", msg, out)
+
+
+def _binary(op: str, lhs: str, rhs: str) -> object:
+    def made(lhs_field: str, rhs_field: str, out: str) -> Binary:
+        return Binary(op, lhs, rhs, lhs_field, rhs_field, out)
+
+    made.__name__ = f"{lhs}_{op}_{rhs}"
+    return made
+
+
+for _op in ("add", "sub", "mul", "div", "dot"):
+    for _lhs in "uve":
+        for _rhs in "uve":
+            if _lhs != _rhs:
+                globals()[f"{_lhs}_{_op}_{_rhs}"] = _binary(_op, _lhs, _rhs)
+                __all__.append(f"{_lhs}_{_op}_{_rhs}")
+
+
+def __getattr__(name: str) -> object:
+    raise missing(f"dgl.function.{name}")

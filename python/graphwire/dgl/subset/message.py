@@ -1,0 +1,131 @@
+"""Messages along the edges of one type: apply_edges, update_all. Built-in functions of dgl.function, and functions of
+the script's on edges.src, edges.dst, edges.data; what reduces is built in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from graphwire.dgl.host import missing
+from graphwire.dgl.subset.function import Binary, Copy, Reduce
+from graphwire.dgl.types import Canonical
+from graphwire.nn import aggregate
+
+
+class EdgeBatch:
+    """What a function of the script's gets: rows for each edge."""
+
+    def __init__(self, graph: Any, etype: Canonical):
+        some = graph.adjacency(etype)
+        self._pairs = some.pairs
+        self.src = _Rows(graph._src_frames[etype[0]], some.src)
+        self.dst = _Rows(graph._dst_frames[etype[2]], some.dst)
+        self.data = graph._edge_frames[etype]
+
+    def edges(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return (*self._pairs, torch.arange(len(self._pairs[0])))
+
+    def batch_size(self) -> int:
+        return len(self._pairs[0])
+
+
+class _Rows:
+    def __init__(self, frame: Mapping[str, torch.Tensor], ids: torch.Tensor):
+        self._frame, self._ids = frame, ids
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        return self._frame[name].index_select(0, self._ids)
+
+
+class NodeBatch:
+    def __init__(self, frame: Mapping[str, torch.Tensor]):
+        self.data = frame
+
+
+def _side(graph: Any, etype: Canonical, side: str, field: str) -> torch.Tensor:
+    some = graph.adjacency(etype)
+    if side == "e":
+        found: torch.Tensor = graph._edge_frames[etype][field]
+        return found
+    frame, ids = (graph._src_frames[etype[0]], some.src) if side == "u" else (graph._dst_frames[etype[2]], some.dst)
+    return frame[field].index_select(0, ids)
+
+
+def _fit(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Columns of fewer dimensions count for all of the other's last ones."""
+    while one.dim() < other.dim():
+        one = one.unsqueeze(1)
+    return one
+
+
+def _messages(graph: Any, func: Any, etype: Canonical) -> dict[str, torch.Tensor]:
+    """{name: a row for each edge}."""
+    if isinstance(func, Copy):
+        return {func.out: _side(graph, etype, func.of, func.field)}
+    if isinstance(func, Binary):
+        one, other = (_side(graph, etype, side, field) for side, field in (
+            (func.lhs, func.lhs_field), (func.rhs, func.rhs_field)))
+        one, other = _fit(one, other), _fit(other, one)
+        if func.op == "dot":
+            return {func.out: (one * other).sum(-1, keepdim=True)}
+        calls: dict[str, Any] = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
+        return {func.out: calls[func.op](one, other)}
+    if callable(func):
+        return dict(func(EdgeBatch(graph, etype)))
+    raise missing(f"a message function of {type(func).__name__}")
+
+
+def apply_edges(graph: Any, func: Any, etype: Canonical) -> None:
+    for name, rows in _messages(graph, func, etype).items():
+        graph._edge_frames[etype][name] = rows
+
+
+def _reduced(graph: Any, message_func: Any, reduce: Any, etype: Canonical) -> torch.Tensor:
+    """[destinations, …]: zeros where no edge ends."""
+    if not isinstance(reduce, Reduce):
+        raise missing("a reduce function of the script's")
+    some = graph.adjacency(etype)
+    if isinstance(message_func, Copy) and message_func.of == "u" and reduce.how in ("sum", "mean", "max"):
+        rows = graph._src_frames[etype[0]][message_func.field]
+        if rows.dim() == 2 and rows.dtype in (torch.float32, torch.float64):  # one pass, without a row for each edge
+            return aggregate(some.edges(), rows, reduce.how)
+    messages = _messages(graph, message_func, etype)[reduce.msg]
+    shape = (some.num_dst, *messages.shape[1:])
+    if reduce.how in ("sum", "mean"):
+        total = messages.new_zeros(shape).index_add(0, some.dst, messages)
+        if reduce.how == "sum":
+            return total
+        degrees = some.in_degrees().clamp(min=1).to(total.dtype)
+        return total / degrees.view(-1, *[1] * (total.dim() - 1))
+    index = some.dst.to(torch.int64).view(-1, *[1] * (messages.dim() - 1)).expand_as(messages)
+    return messages.new_zeros(shape).scatter_reduce(0, index, messages, "a" + reduce.how, include_self=False)
+
+
+def apply_nodes(frame: Any, func: Any) -> None:
+    if func is not None:
+        for name, rows in func(NodeBatch(frame)).items():
+            frame[name] = rows
+
+
+def update_all(graph: Any, message_func: Any, reduce: Any, apply_node_func: Any, etype: Canonical) -> None:
+    frame = graph._dst_frames[etype[2]]
+    frame[reduce.out if isinstance(reduce, Reduce) else ""] = _reduced(graph, message_func, reduce, etype)
+    apply_nodes(frame, apply_node_func)
+
+
+def multi_update_all(graph: Any, functions: Mapping[Any, Any], cross: str, apply_node_func: Any) -> None:
+    """What reaches a node type along several edge types becomes one: "sum", "min", "max", "mean", "stack"."""
+    found: dict[tuple[str, str], list[torch.Tensor]] = {}
+    for etype, (message_func, reduce, *_) in functions.items():
+        full = graph.to_canonical_etype(etype)
+        found.setdefault((full[2], reduce.out), []).append(_reduced(graph, message_func, reduce, full))
+    for (ntype, name), rows in found.items():
+        every = torch.stack(rows, 1 if cross == "stack" else 0)
+        calls: dict[str, Any] = {"sum": lambda x: x.sum(0), "mean": lambda x: x.mean(0), "max": lambda x: x.amax(0),
+                 "min": lambda x: x.amin(0), "stack": lambda x: x}
+        if cross not in calls:
+            raise missing(f"multi_update_all(cross_reducer={cross!r})")
+        graph._dst_frames[ntype][name] = calls[cross](every)
+        apply_nodes(graph._dst_frames[ntype], apply_node_func)

@@ -1,0 +1,255 @@
+"""dgl.nn's layers by their names and arguments: SAGEConv, GraphConv, GATConv, HeteroGraphConv.
+
+layer(graph, rows) -> rows of the destinations. Parameters have DGL's names, so that its state_dicts load. Sums run in
+one pass over the block (graphwire.nn.aggregate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphwire.dgl.host import missing
+from graphwire.dgl.subset.frame import DGLError
+from graphwire.nn import aggregate, edge_softmax
+
+Rows = Any
+
+
+def _pair(graph: Any, feat: Rows) -> tuple[Tensor, Tensor]:
+    """Rows of the sources and of the destinations."""
+    if isinstance(feat, tuple):
+        return feat
+    return feat, feat[:graph.num_dst_nodes()] if graph.is_block else feat
+
+
+def _widths(in_feats: int | tuple[int, int]) -> tuple[int, int]:
+    return in_feats if isinstance(in_feats, tuple) else (in_feats, in_feats)
+
+
+class SAGEConv(nn.Module):
+    """aggregator_type: mean, gcn, pool."""
+
+    def __init__(self, in_feats: int | tuple[int, int], out_feats: int, aggregator_type: str, feat_drop: float = 0.0,
+                 bias: bool = True, norm: Callable[..., Any] | None = None,
+                 activation: Callable[..., Any] | None = None):
+        super().__init__()
+        if aggregator_type == "lstm":
+            raise missing("SAGEConv(aggregator_type='lstm')")
+        if aggregator_type not in ("mean", "gcn", "pool"):
+            raise DGLError(f"Invalid aggregator_type. Must be one of mean, gcn, pool, lstm. But got "
+                           f"{aggregator_type!r} instead.")
+        src, dst = _widths(in_feats)
+        self._aggre_type, self.norm, self.activation = aggregator_type, norm, activation
+        self.feat_drop = nn.Dropout(feat_drop)
+        if aggregator_type == "pool":
+            self.fc_pool = nn.Linear(src, src)
+        self.fc_neigh = nn.Linear(src, out_feats, bias=False)
+        if aggregator_type != "gcn":
+            self.fc_self = nn.Linear(dst, out_feats, bias=bias)
+        elif bias:
+            self.bias = nn.Parameter(torch.zeros(out_feats))
+        else:
+            self.register_buffer("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        gain = nn.init.calculate_gain("relu")
+        for name in ("fc_pool", "fc_self", "fc_neigh"):
+            if hasattr(self, name):
+                nn.init.xavier_uniform_(getattr(self, name).weight, gain=gain)
+
+    def forward(self, graph: Any, feat: Rows, edge_weight: Tensor | None = None) -> Tensor:
+        if edge_weight is not None:
+            raise missing("SAGEConv.forward(edge_weight=…)")
+        edges = graph.adjacency().edges()
+        if isinstance(feat, tuple):
+            src, dst = self.feat_drop(feat[0]), self.feat_drop(feat[1])
+        else:
+            src, dst = _pair(graph, self.feat_drop(feat))
+        weight = self.fc_neigh.weight
+        if self._aggre_type == "pool":
+            near = self.fc_neigh(aggregate(edges, functional.relu(self.fc_pool(src)), "max"))
+        elif self._aggre_type == "gcn":
+            total = aggregate(edges, src, "sum") + dst
+            near = self.fc_neigh(total / (edges.in_degrees.to(total.dtype) + 1)[:, None])
+        elif weight.shape[0] < weight.shape[1]:  # narrow first: less to gather
+            near = aggregate(edges, functional.linear(src, weight), "mean")
+        else:
+            near = self.fc_neigh(aggregate(edges, src, "mean"))
+        if self._aggre_type != "gcn":
+            near = near + self.fc_self(dst)
+        elif self.bias is not None:
+            near = near + self.bias
+        if self.activation is not None:
+            near = self.activation(near)
+        return near if self.norm is None else self.norm(near)
+
+
+def _refuse_lonely(graph: Any, allow: bool) -> None:
+    if not allow and bool((graph.in_degrees() == 0).any()):
+        raise DGLError("There are 0-in-degree nodes in the graph, output for those nodes will be invalid. Add "
+                       "self-loops with dgl.add_self_loop, or set allow_zero_in_degree to True.")
+
+
+class GraphConv(nn.Module):
+    """norm: both, right, left, none."""
+
+    def __init__(self, in_feats: int, out_feats: int, norm: str = "both", weight: bool = True, bias: bool = True,
+                 activation: Callable[..., Any] | None = None, allow_zero_in_degree: bool = False):
+        super().__init__()
+        if norm not in ("none", "both", "right", "left"):
+            raise DGLError(f'Invalid norm value. Must be either "none", "both", "right" or "left". But got "{norm}".')
+        self._norm, self._activation, self._allow = norm, activation, allow_zero_in_degree
+        if weight:
+            self.weight = nn.Parameter(torch.empty(in_feats, out_feats))
+        else:
+            self.register_parameter("weight", None)
+        if bias:
+            self.bias = nn.Parameter(torch.zeros(out_feats))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.weight is not None:
+            nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, graph: Any, feat: Rows, weight: Tensor | None = None,
+                edge_weight: Tensor | None = None) -> Tensor:
+        _refuse_lonely(graph, self._allow)
+        src, _ = _pair(graph, feat)
+        adjacency = graph.adjacency()
+        edges = adjacency.edges()
+        if edge_weight is not None:
+            edge_weight = edge_weight[edges.edge_ids]
+        if self._norm in ("both", "left"):
+            degrees = adjacency.out_degrees().clamp(min=1).to(src.dtype)
+            src = src * (degrees.rsqrt() if self._norm == "both" else degrees.reciprocal())[:, None]
+        weight = self.weight if weight is None else weight
+        narrow = weight is not None and weight.shape[0] > weight.shape[1]
+        rows = aggregate(edges, src @ weight if narrow else src, "sum", edge_weight)
+        if weight is not None and not narrow:
+            rows = rows @ weight
+        if self._norm in ("both", "right"):
+            degrees = edges.in_degrees.clamp(min=1).to(rows.dtype)
+            rows = rows * (degrees.rsqrt() if self._norm == "both" else degrees.reciprocal())[:, None]
+        if self.bias is not None:
+            rows = rows + self.bias
+        return rows if self._activation is None else self._activation(rows)
+
+
+class GATConv(nn.Module):
+    """[destinations, heads, out_feats]."""
+
+    def __init__(self, in_feats: int | tuple[int, int], out_feats: int, num_heads: int, feat_drop: float = 0.0,
+                 attn_drop: float = 0.0, negative_slope: float = 0.2, residual: bool = False,
+                 activation: Callable[..., Any] | None = None, allow_zero_in_degree: bool = False, bias: bool = True):
+        super().__init__()
+        src, dst = _widths(in_feats)
+        self._heads, self._out, self._allow, self.activation = num_heads, out_feats, allow_zero_in_degree, activation
+        if isinstance(in_feats, tuple):
+            self.fc_src = nn.Linear(src, out_feats * num_heads, bias=False)
+            self.fc_dst = nn.Linear(dst, out_feats * num_heads, bias=False)
+        else:
+            self.fc = nn.Linear(src, out_feats * num_heads, bias=False)
+        self.attn_l = nn.Parameter(torch.empty(1, num_heads, out_feats))
+        self.attn_r = nn.Parameter(torch.empty(1, num_heads, out_feats))
+        self.feat_drop, self.attn_drop = nn.Dropout(feat_drop), nn.Dropout(attn_drop)
+        self._slope = negative_slope
+        self.bias = nn.Parameter(torch.zeros(num_heads * out_feats)) if bias else None
+        if residual:
+            self.res_fc: Any = nn.Identity() if dst == out_feats * num_heads else nn.Linear(
+                dst, out_feats * num_heads, bias=False)
+        else:
+            self.register_buffer("res_fc", None)
+        gain = nn.init.calculate_gain("relu")
+        for weight in (self.attn_l, self.attn_r, *[part.weight for part in self.children()
+                                                   if isinstance(part, nn.Linear)]):
+            nn.init.xavier_normal_(weight, gain=gain)
+
+    def forward(self, graph: Any, feat: Rows, edge_weight: Tensor | None = None, get_attention: bool = False) -> Any:
+        if edge_weight is not None:
+            raise missing("GATConv.forward(edge_weight=…)")
+        _refuse_lonely(graph, self._allow)
+        shape = (-1, self._heads, self._out)
+        if isinstance(feat, tuple):
+            src, dst = self.feat_drop(feat[0]), self.feat_drop(feat[1])
+            if hasattr(self, "fc_src"):
+                rows, own = self.fc_src(src), self.fc_dst(dst)
+            else:
+                rows, own = self.fc(src), self.fc(dst)
+        else:
+            src = self.feat_drop(feat)
+            rows = self.fc(src)
+            _, dst = _pair(graph, src)
+            own = rows[:len(dst)]
+        rows, own = rows.view(shape), own.view(shape)
+        edges = graph.adjacency().edges()
+        scores = (rows * self.attn_l).sum(-1).index_select(0, edges.indices)
+        scores = scores + (own * self.attn_r).sum(-1).index_select(0, edges.dst)
+        share = edge_softmax(edges, functional.leaky_relu(scores, self._slope))
+        out = rows.new_zeros(edges.num_dst, self._heads, self._out)
+        out = out.index_add(0, edges.dst, rows.index_select(0, edges.indices) * self.attn_drop(share)[..., None])
+        if self.res_fc is not None:
+            out = out + self.res_fc(dst).view(shape)
+        if self.bias is not None:
+            out = out + self.bias.view(1, self._heads, self._out)
+        if self.activation is not None:
+            out = self.activation(out)
+        if not get_attention:
+            return out
+        by_id = torch.empty_like(share).index_copy(0, edges.edge_ids, share)
+        return out, by_id[..., None]
+
+
+class HeteroGraphConv(nn.Module):
+    """A layer for each relation; what reaches a node type becomes one by sum, mean, max, min or stack."""
+
+    def __init__(self, mods: Mapping[Any, nn.Module], aggregate: Any = "sum"):
+        super().__init__()
+        self.mod_dict = mods
+        self.mods = nn.ModuleDict({str(name): layer for name, layer in mods.items()})
+        self.agg = aggregate
+
+    def _layer(self, etype: tuple[str, str, str]) -> nn.Module | None:
+        found = self.mod_dict.get(etype, self.mod_dict.get(etype[1]))
+        return found
+
+    def forward(self, g: Any, inputs: Any, mod_args: Mapping[Any, Any] | None = None,
+                mod_kwargs: Mapping[Any, Any] | None = None) -> dict[str, Tensor]:
+        if isinstance(inputs, tuple) or g.is_block:
+            sources, targets = inputs if isinstance(inputs, tuple) else (inputs, {
+                ntype: rows[:g.num_dst_nodes(ntype)] for ntype, rows in inputs.items() if ntype in g.dsttypes})
+        else:
+            sources = targets = inputs
+        found: dict[str, list[Tensor]] = {}
+        for etype in g.canonical_etypes:
+            layer = self._layer(etype)
+            src, relation, dst = etype
+            if layer is None or g.num_edges(etype) == 0 or src not in sources or dst not in targets:
+                continue
+            rows = layer(g[etype], (sources[src], targets[dst]), *(mod_args or {}).get(relation, ()),
+                         **(mod_kwargs or {}).get(relation, {}))
+            found.setdefault(dst, []).append(rows)
+        return {ntype: self._one(rows, ntype) for ntype, rows in found.items()}
+
+    def _one(self, rows: list[Tensor], ntype: str) -> Tensor:
+        if callable(self.agg):
+            return self.agg(rows, ntype)
+        every = torch.stack(rows, 1 if self.agg == "stack" else 0)
+        if self.agg in ("max", "min"):
+            return every.amax(0) if self.agg == "max" else every.amin(0)
+        return every if self.agg == "stack" else every.mean(0) if self.agg == "mean" else every.sum(0)
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise missing(f"dgl.nn.{name}")

@@ -1,0 +1,412 @@
+"""dgl.distributed in one process, against the arrays that the graph was made of; each trap of DGL's API."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import NODES, arrays_of_communities
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.install import install, left_over
+
+dgl = install()
+ARRAYS = arrays_of_communities()
+EDGES = len(ARRAYS["edges"])
+
+
+@pytest.fixture(scope="module")
+def g(two_parts):
+    """In two parts: original ids are in ndata["orig_id"]."""
+    dgl.distributed.initialize("there_is_no_ip_config.txt")
+    graph = dgl.distributed.DistGraph("communities", part_config=str(two_parts / "communities.json"))
+    yield graph
+    dgl.distributed.exit_client()
+
+
+@pytest.fixture(scope="module")
+def orig(g):
+    return g.ndata["orig_id"][:].numpy()
+
+
+def pairs_of(g, src, dst, orig):
+    """Edges in the ids that the arrays have."""
+    return np.stack([orig[np.asarray(src)], orig[np.asarray(dst)]], 1)
+
+
+def test_what_initialize_took_in_other_versions():
+    for arguments, named in (
+        (("ip.txt",), {}),
+        (("ip.txt", 1), {"num_workers": 4}),  # num_servers, then
+        (("ip.txt", 2, 4, 1 << 30), {}),
+        (("ip.txt", 1 << 34, "socket", 1), {}),  # max_queue_size, since 0.7
+        (("ip.txt",), {"max_queue_size": 1 << 34, "net_type": "tensorpipe", "num_worker_threads": 2}),
+        (("ip.txt",), {"use_graphbolt": False}),
+        ((), {"standalone": True}),
+    ):
+        dgl.distributed.initialize(*arguments, **named)
+        assert dgl.distributed.is_initialized() and context.standalone
+    with pytest.raises(TypeError, match="num_sampler"):
+        dgl.distributed.initialize("ip.txt", num_sampler=1)
+    with pytest.raises(ValueError, match="net_type"):
+        dgl.distributed.initialize("ip.txt", net_type="carrier")
+
+
+def test_no_graph_without_its_name_or_initialize(g, two_parts):
+    assert dgl.distributed.DistGraph("communities", str(two_parts / "communities.json")).num_nodes() == NODES
+    assert dgl.distributed.DistGraph("ip.txt", "communities", part_config=str(two_parts)).num_nodes() == NODES
+    with pytest.raises(ValueError, match="communities, not other"):
+        dgl.distributed.DistGraph("other", part_config=str(two_parts))
+
+
+def test_sizes_and_data(g, orig):
+    assert (g.number_of_nodes(), g.num_edges(), g.rank(), g.ntypes, g.etypes) == (NODES, EDGES, 0, ["_N"], ["_E"])
+    assert g.canonical_etypes == [("_N", "_E", "_N")] and g.idtype == torch.int64
+    assert np.array_equal(g.ndata["features"][np.arange(NODES)].numpy(), ARRAYS["features"][orig])
+    assert np.array_equal(g.ndata["labels"][0:NODES].numpy(), ARRAYS["labels"][orig])
+    assert g.ndata["features"][7].shape == (1, 16)  # an integer is one row, as in DGL
+    assert g.ndata["train_mask"].shape == (NODES,) and g.ndata["features"].dtype == torch.float32
+    assert {"features", "labels", "train_mask", "val_mask", "test_mask"} <= set(g.ndata)
+    assert g.node_attr_schemes()["features"].shape == (16,)
+    with pytest.raises(dgl.DGLError, match="does not change"):
+        g.ndata["features"][[0]] = torch.zeros(1, 16)
+    with pytest.raises(KeyError):
+        g.ndata["featurs"]
+
+
+def test_structure_against_the_arrays(g, orig):
+    src, dst = g.find_edges(torch.arange(EDGES))
+    found = pairs_of(g, src, dst, orig)
+    assert np.array_equal(np.sort(found, 0), np.sort(ARRAYS["edges"], 0))
+    key = ARRAYS["edges"][:, 0] * NODES + ARRAYS["edges"][:, 1]
+    assert sorted(found[:, 0] * NODES + found[:, 1]) == sorted(key)
+    degrees = np.bincount(ARRAYS["edges"][:, 1], minlength=NODES)
+    assert np.array_equal(g.in_degrees().numpy(), degrees[orig]) and g.in_degrees(3) == degrees[orig[3]]
+    assert np.array_equal(g.out_degrees(torch.tensor([5, 1])).numpy(),
+                          np.bincount(ARRAYS["edges"][:, 0], minlength=NODES)[orig[[5, 1]]])
+    assert dgl.distributed.in_degrees(g, torch.tensor([2])).tolist() == [degrees[orig[2]]]
+
+
+def test_the_book(g):
+    book = g.get_partition_book()
+    assert book.num_partitions() == 2 and book.partid == 0
+    nodes = torch.cat([book.partid2nids(part) for part in range(2)])
+    edges = torch.cat([book.partid2eids(part) for part in range(2)])
+    assert nodes.tolist() == list(range(NODES)) and edges.tolist() == list(range(EDGES))
+    for part in range(2):
+        assert (book.nid2partid(book.partid2nids(part)) == part).all()
+        assert (book.eid2partid(book.partid2eids(part)) == part).all()
+        assert book.metadata()[part]["num_nodes"] == len(book.partid2nids(part))
+    _, dst = g.find_edges(edges)
+    assert torch.equal(book.nid2partid(dst), book.eid2partid(edges))  # an edge lives with its destination
+    assert book.nid2localnid(torch.tensor([4]), 0).tolist() == [4]
+    with pytest.raises(RuntimeError, match="part 1"):
+        book.nid2localnid(torch.tensor([4]), 1)
+
+
+def test_node_split_takes_masks_and_all(g, capsys):
+    book, split = g.get_partition_book(), dgl.distributed.node_split
+    mask = g.ndata["train_mask"]
+    expected = torch.nonzero(mask[:]).flatten()
+    for given in (mask, mask[:], mask[:].numpy(), mask[:].to(torch.uint8)):
+        assert torch.equal(split(given, book, force_even=True), expected)
+    assert torch.equal(split(mask), expected)  # the book of a DistTensor is its own
+    assert torch.equal(split(np.arange(NODES), book), torch.arange(NODES))  # DGL drops node 0
+    assert "np.arange" in capsys.readouterr().err
+    assert torch.equal(split(mask, book, force_even=False), expected)
+    assert len(dgl.distributed.edge_split(torch.ones(EDGES, dtype=torch.bool), book, force_even=True)) == EDGES
+    with pytest.raises(AssertionError, match="length of boolean mask"):
+        split(torch.ones(5, dtype=torch.bool), book)
+    with pytest.raises(AssertionError, match="partition book"):
+        split(torch.ones(NODES, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("force_even", [True, False])
+@pytest.mark.parametrize("world", [2, 3, 5])
+def test_shares_of_any_number_of_trainers(g, world, force_even, monkeypatch):
+    """DGL wants a multiple of the parts."""
+    monkeypatch.setattr(type(context), "world", world)
+    mask = g.ndata["train_mask"]
+    shares = [dgl.distributed.node_split(mask, rank=rank, force_even=force_even) for rank in range(world)]
+    assert torch.equal(torch.sort(torch.cat(shares))[0], torch.nonzero(mask[:]).flatten())
+    if force_even:
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    with pytest.raises(AssertionError, match="rank"):
+        dgl.distributed.node_split(mask, rank=world)
+
+
+@pytest.mark.parametrize("edge_dir", ["in", "out"])
+def test_frontiers_have_all_nodes_and_real_edges(g, edge_dir):
+    seeds = torch.tensor([3, 500, 42])
+    for replace in (False, True):
+        frontier = dgl.distributed.sample_neighbors(g, seeds, 4, edge_dir, None, replace)
+        assert isinstance(frontier, dgl.DGLGraph) and frontier.num_nodes() == NODES
+        src, dst = frontier.edges()
+        ends = src if edge_dir == "out" else dst
+        assert set(ends.tolist()) <= set(seeds.tolist())
+        degrees = g.out_degrees(seeds) if edge_dir == "out" else g.in_degrees(seeds)
+        expected = [4 if replace and degree else min(4, int(degree)) for degree in degrees]
+        assert [int((ends == seed).sum()) for seed in seeds] == expected
+        found = g.find_edges(frontier.edata[dgl.EID])
+        assert torch.equal(found[0], src) and torch.equal(found[1], dst)
+        if not replace:
+            assert len(torch.unique(frontier.edata[dgl.EID])) == frontier.num_edges()
+
+
+def test_all_neighbours(g):
+    seeds = torch.tensor([0, 17])
+    for frontier in (dgl.distributed.sample_neighbors(g, seeds, -1), dgl.distributed.in_subgraph(g, seeds),
+                     dgl.distributed.sample_etype_neighbors(g, seeds, -1)):
+        assert frontier.num_edges() == int(g.in_degrees(seeds).sum())
+
+
+def test_the_order_of_arguments_of_the_method(g):
+    """DistGraph.sample_neighbors has exclude_edges where the function has replace."""
+    seeds = torch.tensor([0, 17])
+    full = dgl.distributed.in_subgraph(g, seeds)
+    gone = full.edata[dgl.EID][:3]
+    frontier = g.sample_neighbors(seeds, -1, "in", None, gone, False)
+    assert set(full.edata[dgl.EID].tolist()) - set(frontier.edata[dgl.EID].tolist()) == set(gone.tolist())
+
+
+def test_weights_are_refused_by_name(g):
+    for prob in ("weight", g.edata["weight"]):
+        with pytest.raises(NotImplementedError, match="prob='weight'"):
+            dgl.distributed.sample_neighbors(g, torch.tensor([1]), 2, prob=prob)
+        with pytest.raises(NotImplementedError, match="prob='weight'"):
+            dgl.dataloading.NeighborSampler([2], prob=prob).sample_blocks(g, torch.tensor([1]))
+
+
+def test_draws_follow_the_seed(g):
+    def draw():
+        return dgl.distributed.sample_neighbors(g, torch.arange(50), 2).edata[dgl.EID]
+
+    one, two = draw(), draw()
+    assert not torch.equal(one, two)
+    torch.manual_seed(7)
+    three = draw()
+    assert not torch.equal(one, three)
+
+
+def test_tensors(g):
+    tensor = dgl.distributed.DistTensor((NODES, 3), torch.float32, "hidden", persistent=True)
+    assert tensor.count_nonzero() == 0 and tensor.shape == (NODES, 3) and len(tensor) == NODES
+    tensor[torch.tensor([1, 599])] = torch.ones(2, 3, requires_grad=True)
+    assert tensor[np.array([599, 0])].tolist() == [[1, 1, 1], [0, 0, 0]] and tensor.count_nonzero() == 6
+    again = dgl.distributed.DistTensor((NODES, 3), torch.float32, "hidden")
+    assert again[1].tolist() == [[1, 1, 1]]  # a name opens what there is
+    assert tensor.part_policy.policy_str == "node~_N" and tensor.tensor_name == "hidden"
+    with pytest.raises(Exception, match="hidden"):
+        dgl.distributed.DistTensor((NODES, 4), torch.float32, "hidden")
+    with pytest.raises(AssertionError, match="right partition policy"):
+        dgl.distributed.DistTensor((7,), torch.float32)
+    with pytest.raises(AssertionError, match="anonymous"):
+        dgl.distributed.DistTensor((NODES,), torch.float32, persistent=True)
+    of_edges = dgl.distributed.DistTensor((EDGES,), torch.int64, part_policy=g.get_edge_partition_policy("_E"))
+    of_edges[[0]] = torch.tensor([5])
+    assert of_edges.part_policy.get_part_size() == len(of_edges.local_partition)
+
+
+def test_tensors_go_with_their_objects(g):
+    names = {tensor["name"] for tensor in g.graph.tensors}
+    one = dgl.distributed.DistTensor((NODES,), torch.float32, "passing")
+    two = dgl.distributed.DistTensor((NODES,), torch.float32, "passing")
+    del one
+    assert two[0].tolist() == [0]
+    del two
+    assert {tensor["name"] for tensor in g.graph.tensors} == names
+
+
+def test_init_func_is_called_once_for_each_part(g):
+    shapes = []
+
+    def rows(shape, dtype):
+        shapes.append((tuple(shape), dtype))
+        return torch.full(shape, len(shapes), dtype=dtype)
+
+    tensor = dgl.distributed.DistTensor((NODES, 2), torch.float32, init_func=rows)
+    book = g.get_partition_book()
+    sizes = [len(book.partid2nids(part)) for part in range(2)]
+    assert shapes == [((size, 2), torch.float32) for size in sizes]
+    for part in range(2):
+        assert (tensor[book.partid2nids(part)] == part + 1).all()
+    with pytest.raises(ValueError, match="returned shape"):
+        dgl.distributed.DistTensor((NODES, 2), torch.float32, init_func=lambda shape, dtype: torch.ones(3))
+    ones = dgl.distributed.DistTensor((NODES, 2), torch.float32, init_func=torch.ones)
+    assert ones.count_nonzero() == 2 * NODES  # drawn by the servers
+
+
+@pytest.mark.parametrize("kind", ["SparseAdam", "SparseAdagrad"])
+def test_optimizers_against_torch(g, kind):
+    """Rows of equal ids are averaged, as DGL does; beside that torch's dense optimizer on the rows that are read."""
+    start = torch.randn(NODES, 4)
+    book = g.get_partition_book()
+    parts = iter([start[book.partid2nids(part)] for part in range(2)])
+    table = dgl.distributed.DistEmbedding(NODES, 4, f"table-{kind}", init_func=lambda shape, dtype: next(parts))
+    optimizer = getattr(dgl.distributed.optim, kind)([table], lr=0.1)
+    ids = torch.tensor([3, 8, 599])
+    dense = torch.nn.Parameter(start[ids].clone())
+    oracle = (torch.optim.Adam if kind == "SparseAdam" else torch.optim.Adagrad)([dense], lr=0.1)
+    weight = torch.randn(3, 4)
+    for _ in range(4):
+        rows = table(torch.cat([ids, ids[:1]]))
+        (rows * torch.cat([weight, weight[:1]])).pow(2).sum().backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        assert table._trace == []
+        oracle.zero_grad()
+        (dense * weight).pow(2).sum().backward()
+        oracle.step()
+    assert torch.allclose(table.weight[ids], dense, atol=1e-5)
+    rest = torch.ones(NODES, dtype=torch.bool)
+    rest[ids] = False
+    assert torch.equal(table.weight[torch.nonzero(rest).flatten()], start[rest])
+    with pytest.raises(AssertionError, match="DistEmbedding"):
+        getattr(dgl.distributed.optim, kind)([torch.zeros(3)], lr=0.1)
+
+
+def test_collates_get_lists_of_ids_or_pairs(g):
+    got = []
+    loader = dgl.distributed.DistDataLoader(dataset=torch.arange(10).numpy(), batch_size=4, collate_fn=got.append)
+    assert len(list(loader)) == 3 and got == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert all(type(one) is int for items in got for one in items)
+    pairs = [("_N", 3), ("_N", torch.tensor(5))]
+    loader = dgl.distributed.DistDataLoader(dataset=pairs, batch_size=2, collate_fn=lambda items: items)
+    assert list(loader) == [[("_N", 3), ("_N", 5)]]
+    loader = dgl.distributed.DistDataLoader(torch.arange(10), 4, shuffle=True, drop_last=True)
+    epochs = [sorted(one for items in loader for one in items) for _ in range(3)]
+    assert all(len(set(epoch)) == 8 for epoch in epochs)
+
+
+def test_samplers_are_threads(g, monkeypatch):
+    """The same batches as without, in order; what the function raises is raised."""
+    import threading
+
+    def collate(items):
+        frontier = dgl.distributed.sample_neighbors(g, torch.tensor(items), 3)
+        return threading.current_thread() is threading.main_thread(), frontier.edata[dgl.EID]
+
+    plain = dgl.distributed.DistDataLoader(torch.arange(100), 8, collate_fn=collate)
+    monkeypatch.setenv("DGL_NUM_SAMPLER", "3")
+    threaded = dgl.distributed.DistDataLoader(torch.arange(100), 8, collate_fn=collate)
+    threaded._number = plain._number
+    for (here, one), (there, two) in zip(plain, threaded):
+        assert here and not there and torch.equal(one, two)
+
+    def fail(items):
+        raise KeyError("the script's own")
+
+    with pytest.raises(KeyError, match="the script's own"):
+        list(dgl.distributed.DistDataLoader(torch.arange(10), 4, collate_fn=fail))
+
+
+def blocks_hold(g, inputs, outputs, blocks):
+    """Blocks are edges of the graph, and fit into each other."""
+    assert torch.equal(blocks[0].srcdata[dgl.NID], inputs) and torch.equal(blocks[-1].dstdata[dgl.NID], outputs)
+    for block, later in zip(blocks, blocks[1:]):
+        assert torch.equal(block.dstdata[dgl.NID], later.srcdata[dgl.NID])
+    for block in blocks:
+        src, dst = block.edges()
+        found = g.find_edges(block.edata[dgl.EID])
+        assert torch.equal(block.srcdata[dgl.NID][src], found[0])
+        assert torch.equal(block.dstdata[dgl.NID][dst], found[1])
+        assert torch.equal(block.srcdata[dgl.NID][:block.num_dst_nodes()], block.dstdata[dgl.NID])
+
+
+def test_node_loader_takes_fanouts_from_the_first_layer(g):
+    """DGL's samplers: the last fanout is the seeds'; the examples' own sampler begins with the seeds."""
+    sampler = dgl.dataloading.NeighborSampler([3, 7])
+    nodes = dgl.distributed.node_split(g.ndata["train_mask"])
+    loader = dgl.dataloading.DistNodeDataLoader(g, nodes, sampler, batch_size=32, shuffle=True, drop_last=False)
+    seen = []
+    for inputs, outputs, blocks in loader:
+        blocks_hold(g, inputs, outputs, blocks)
+        for block, fanout in zip(blocks, (3, 7)):
+            degrees = g.in_degrees(block.dstdata[dgl.NID])
+            assert torch.equal(block.in_degrees(), degrees.clamp(max=fanout).to(block.in_degrees().dtype))
+        seen.append(outputs)
+    assert torch.equal(torch.sort(torch.cat(seen))[0], nodes)
+    full = dgl.dataloading.MultiLayerFullNeighborSampler(1)
+    for _, outputs, blocks in dgl.distributed.DistNodeDataLoader(g, nodes, full, batch_size=100):
+        assert torch.equal(blocks[0].in_degrees().to(torch.int64), g.in_degrees(outputs))
+
+
+def test_edge_loader(g):
+    """No edge of the batch, and none that is its reverse, in what is sampled around it; negatives share the sources."""
+    reverse = torch.randperm(EDGES)  # any: what it names is left out
+    sampler = dgl.dataloading.NeighborSampler([-1, -1])
+    loader = dgl.dataloading.DistEdgeDataLoader(
+        g, torch.arange(0, EDGES, 7), sampler, batch_size=50, exclude="reverse_id", reverse_eids=reverse,
+        negative_sampler=dgl.dataloading.negative_sampler.Uniform(3))
+    steps = 0
+    for inputs, positive, negative, blocks in loader:
+        ids = positive.edata[dgl.EID]
+        nodes = positive.ndata[dgl.NID]
+        blocks_hold(g, inputs, nodes, blocks)
+        src, dst = positive.edges()
+        ends = g.find_edges(ids)
+        assert torch.equal(nodes[src], ends[0]) and torch.equal(nodes[dst], ends[1])
+        assert torch.equal(negative.ndata[dgl.NID], nodes)
+        assert torch.equal(negative.edges()[0], torch.repeat_interleave(src, 3))
+        for block in blocks:
+            assert not torch.isin(block.edata[dgl.EID], torch.cat([ids, reverse[ids]])).any()
+        steps += 1
+        if steps == 3:
+            break
+    own = dgl.dataloading.as_edge_prediction_sampler(dgl.dataloading.NeighborSampler([2]))
+    if dgl.dataloading.NeighborSampler.__module__.startswith("graphwire"):
+        for inputs, positive, blocks in dgl.dataloading.DistEdgeDataLoader(g, torch.arange(40), own, batch_size=40):
+            blocks_hold(g, inputs, positive.ndata[dgl.NID], blocks)
+
+
+def test_global_negatives_are_no_edges(g):
+    from graphwire.dgl.dataloading.negative_sampler import GlobalUniform
+
+    src, dst = GlobalUniform(2)(g, torch.arange(100))
+    assert 150 < len(src) <= 200 and not (src == dst).any() and not g.has_edges_between(src, dst).any()
+
+
+def test_blocks_train_layers(g):
+    """Through the layers of this dgl: gradients come back to the rows."""
+    sampler = dgl.dataloading.NeighborSampler([5, 5])
+    import dgl.nn.pytorch as dglnn
+
+    layers = [dglnn.SAGEConv(16, 8, "mean"), dglnn.GraphConv(8, 3, allow_zero_in_degree=True)]
+    _, _, blocks = sampler.sample_blocks(g, torch.arange(20))
+    x = g.ndata["features"][blocks[0].srcdata[dgl.NID]].requires_grad_()
+    out = layers[1](blocks[1], torch.relu(layers[0](blocks[0], x)))
+    out.sum().backward()
+    assert out.shape == (20, 3) and x.grad.abs().sum() > 0
+
+
+def test_no_other_module_holds_an_original():
+    """What is left in modules of an installed dgl, by name; the subset has none."""
+    if getattr(dgl, "is_graphwire_subset", False):
+        assert left_over() == []
+        return
+    collators = ("Collator", "EdgeCollator", "NodeCollator")  # they call any graph's methods, and ours has those
+    helpers = ("_find_exclude_eids", "_find_exclude_eids_with_reverse_id", "_find_exclude_eids_with_reverse_types",
+               "_remove_kwargs_dist")
+    assert left_over() == sorted([*[f"dgl.dataloading.{name}" for name in collators],
+                                  *[f"dgl.dataloading.dist_dataloader.{name}" for name in collators + helpers]])
+    import dgl.dataloading.dataloader as dataloader
+
+    assert dataloader.DistGraph is dgl.distributed.DistGraph
+    for name in ("DistNodeDataLoader", "DistEdgeDataLoader"):
+        assert getattr(dgl.dataloading, name) is getattr(dgl.distributed, name)
+    assert dgl.dataloading.dist_dataloader.DistDataLoader is dgl.distributed.DistDataLoader
+
+
+def test_submodules_are_ours():
+    from dgl.distributed.dist_graph import DistGraph
+    from dgl.distributed.optim import SparseAdam
+    from dgl.distributed.optim.pytorch import SparseAdagrad
+
+    assert DistGraph is dgl.distributed.DistGraph and SparseAdam is dgl.distributed.optim.SparseAdam
+    assert SparseAdagrad is dgl.distributed.optim.SparseAdagrad
+    with pytest.raises(ImportError):
+        from dgl.distributed.kvstore import KVServer  # noqa: F401
+
+
+def test_barriers(g):
+    g.barrier()
+    g._client.barrier()

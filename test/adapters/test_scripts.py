@@ -1,0 +1,77 @@
+"""DGL's own scripts, unmodified: standalone, and launched over two servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import PROGRAM, TOP, runner
+
+# A loopback of its own, so that no other's ports are in the way.
+OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+COMMON = ("--graph_name", "communities", "--ip_config", "there_is_none.txt", "--batch_size", "100")
+
+
+def losses(text):
+    return [float(loss) for loss in re.findall(r"Loss ([0-9.]+)", text)]
+
+
+def test_standalone_supervised(scripts, communities, tmp_path):
+    """--num_workers and --num_servers are asserted against the environment, which has neither; --num_gpus -1 is the
+    processor; ip_config is not opened."""
+    text = runner(scripts / "train_dist.py", *COMMON, "--standalone", "--part_config", communities / "communities.json",
+                  "--num_epochs", 4, "--close_profiler", "--log_every", 1, "--eval_every", 100, folder=tmp_path)
+    assert "part 0, train: 300 (local: 300), val: 120 (local: 120), test: 180 (local: 180)" in text
+    assert "#labels: 3" in text and "parent ends" in text
+    found = losses(text)
+    assert len(found) == 12 and sum(found[-3:]) < sum(found[:3])
+
+
+@pytest.mark.slow
+def test_standalone_unsupervised(scripts, communities, tmp_path):
+    text = runner(scripts / "train_dist_unsupervised.py", *COMMON, "--standalone", "--part_config", communities,
+                  "--num_epochs", 1, "--batch_size", 2000, "--log_every", 1, "--remove_edge", folder=tmp_path)
+    assert "parent ends" in text and (tmp_path / "emb.pt").exists()
+    assert float(re.search(r"test acc ([0-9.]+)", text).group(1)) > 0.5  # three classes
+
+
+def launched(scripts, two_parts, folder, script, *arguments):
+    """The script under launch.py, on two hosts that are this machine."""
+    workspace = folder / "workspace"
+    shutil.copytree(two_parts, workspace / "data")
+    (workspace / "code").mkdir()
+    shutil.copy(scripts / script, workspace / "code")
+    (workspace / "ip_config.txt").write_text("127.0.0.1 30050\n127.0.0.1 30051\n")
+    command = " ".join([sys.executable, f"code/{script}", "--graph_name communities --ip_config ip_config.txt",
+                        "--num_servers 1", *arguments])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*OWN_NETWORK, sys.executable, str(TOP / "deploy/launch.py"), "--workspace", str(workspace), "--num_trainers",
+         "1", "--num_samplers", "1", "--num_servers", "1", "--num_omp_threads", "1", "--part_config",
+         "data/communities.json", "--ip_config", "ip_config.txt", "--scheduler", "local", "--program", PROGRAM,
+         command],
+        capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_launched_supervised(scripts, two_parts, tmp_path):
+    """launch.py sees that the script imports dgl. Accuracy is evaluated over the servers."""
+    text = launched(scripts, two_parts, tmp_path, "train_dist.py", "--num_epochs 10 --batch_size 50 --num_workers 1",
+                    "--close_profiler --eval_every 10 --lr 0.01")
+    assert "train: 150" in text and text.count("parent ends") == 2
+    found = [float(accuracy) for accuracy in re.findall(r"Test Acc ([0-9.]+)", text)]
+    assert len(found) == 2 and min(found) > 0.6, text
+
+
+@pytest.mark.slow
+def test_launched_unsupervised(scripts, two_parts, tmp_path):
+    text = launched(scripts, two_parts, tmp_path, "train_dist_unsupervised.py",
+                    "--num_epochs 1 --batch_size 1000 --num_workers 1")
+    assert text.count("parent ends") == 2
+    assert float(re.search(r"test acc ([0-9.]+)", text).group(1)) > 0.5

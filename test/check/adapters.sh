@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# What lets scripts of other packages run over Graphwire: the tests of test/adapters over the subset of dgl, and then over
+# DGL itself where its wheel can be had. Scripts and data are those in ../shared; without them their tests are skipped.
+cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
+extras=(pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl)
+dgl=(dgl==1.1.3 'setuptools<70' networkx psutil requests packaging) # its wheel imports setuptools.extern
+beside=$PWD/build/python
+
+status=0
+python_ready
+install_beside "$beside/extras" "${extras[@]}" || {
+	tail -n 5 "$log"
+	not_ok "there is no ${extras[*]}; all of pip's output: $log"
+	exit 1
+}
+
+export PYTHONPATH=$beside/extras
+run_pytest test/adapters || status=1
+echo "over the subset of dgl: $SECONDS s"
+PYTHONPATH=$beside/dgl:$beside/extras
+if install_beside "$beside/dgl" "${dgl[@]}" && "$venv/bin/python" -c 'import dgl' >>"$log" 2>&1; then
+	run_pytest test/adapters -m 'not slow' | sed 's/ok - python: /ok - dgl: /'
+	[ "${PIPESTATUS[0]}" -eq 0 ] || status=1
+else
+	note "over the subset of dgl alone: DGL 1.1.3 has no wheel for this Python"
+fi
+exit $status
