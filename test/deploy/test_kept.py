@@ -70,11 +70,11 @@ class Kept(OnHosts):
         done = self.bed.desk.run(*self.words("--num_trainers", "1", "--no_torchrun", trainer))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(self.tensors(), [["kept"]] * HOSTS)
-        process = self.begun("--no_torchrun", trainer=f"{trainer} && exec sleep 100")
+        process = self.begun("--no_torchrun", trainer=f"{trainer} && exec sleep 900")
         names = self.tensors()
         self.assertEqual([sorted(on_host) for on_host in names], [["kept", "of-job"]] * HOSTS)
         os.kill(self.launcher(), signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG_S)
         self.assertEqual(self.tensors(), [["kept"]] * HOSTS)
         self.still_there()
 
