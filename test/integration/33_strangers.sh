@@ -45,10 +45,15 @@ done
 holds "a client with the key gets in beside 300 silent sockets" \
 	"$GRAPHWIRE" epoch --part-config graph --servers "${address[few]}" --transport tcp --key-file job.key --check --batch-size 256
 holds "so does stat" "$GRAPHWIRE" stat --json --key-file job.key "${address[few]}"
-if [ "$(value dropped out)" -ge 200 ] && [ "$(value unproven out)" -le 40 ]; then
+# Each of the server's threads has its own, and may have been kept from them so far.
+given_way() {
+	"$GRAPHWIRE" stat --json --key-file job.key "${address[few]}" >given_way.json &&
+		[ "$(value dropped given_way.json)" -ge 200 ] && [ "$(value unproven given_way.json)" -le 40 ]
+}
+if within 60 given_way; then
 	ok "the oldest silent ones have given way"
 else
-	not_ok "the oldest silent ones have given way: $(cat out)"
+	not_ok "the oldest silent ones have given way: $(cat given_way.json)"
 fi
 for socket in "${silent[@]}"; do exec {socket}>&-; done
 # shellcheck disable=SC2016
