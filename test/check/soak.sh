@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Each script of test/soak, with the release build's program: what takes too long for every day. `./check soak` alone.
+# Each script of test/soak, with the release build's program and the dev build's tests: what takes too long for every day.
+# `./check soak` alone.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-build release || exit 1
+build release && build dev || exit 1
 export GRAPHWIRE=$PWD/build/release/graphwire
 status=0
 for script in test/soak/*.sh; do

@@ -15,14 +15,13 @@
 #include "core/base/rng.h"
 #include "protocol/ops.h"
 #include "test/support/client_setup.h"
-#include "test/support/relay.h"
+#include "test/support/cut_pushes.h"
 
 #define PARTS    2
 #define COLUMNS  5
 #define ROWS     300
 #define CREATORS 6
 #define CUTS     25
-#define PUSHES   8    /* between two cuts */
 #define LEASE_MS 3000 /* a client says four times in it that it is there: one that is late by less is in time */
 
 static void must(gw_status status)
@@ -521,60 +520,18 @@ static uint64_t pulls_of(const struct cluster *cluster)
 static void pushes_over_cut_links_are_applied_once(void **state)
 {
 	(void)state;
-	struct setup setup;
-	struct relay relay;
-	struct gw_ticket *tickets[CUTS * PUSHES];
-	int64_t ids[CUTS * PUSHES];
-	float ones[COLUMNS] = {1, 1, 1, 1, 1}, rows[ROWS * COLUMNS], expected[ROWS] = {0};
-	const struct gw_optimizer add = {.kind = GW_SGD, .rate = -1};
-	uint32_t cuts = 0;
-	setup_begin_open(&setup, 227, 1, SETUP_SCALE);
-	relay_begin(&relay, &setup.cluster.addresses[0]);
-	const char *list[] = {relay.text};
-	struct gw_client_options options = {
-		.servers = list, .server_count = 1, .threads = 1, .insecure = true, .transport = "tcp"};
-	struct gw_client *client = open_client(&options);
-	struct gw_tensor_spec spec = striped("sums");
-	const struct gw_tensor *tensor = create(client, &spec);
-	uint64_t accepted = atomic_load(&relay.accepted);
-	for (int cut = 0; cut < CUTS; cut++) {
-		relay_cut_after(&relay, (int64_t)(gw_mix64((uint64_t)cut) % 1200));
-		for (int i = cut * PUSHES; i < (cut + 1) * PUSHES; i++) {
-			ids[i] = (int64_t)(gw_mix64((uint64_t)i) % 10);
-			expected[ids[i]]++;
-			must(gw_push_start(client, tensor, &ids[i], 1, ones, &add, &tickets[i]));
-		}
-		/* Until a connection was cut, or all are applied before that. */
-		int last = (cut + 1) * PUSHES - 1;
-		gw_status status = GW_AGAIN;
-		while (status == GW_AGAIN && atomic_load(&relay.accepted) == accepted)
-			status = gw_wait(tickets[last], 2);
-		if (status != GW_AGAIN) {
-			must(status);
-			tickets[last] = NULL;
-		} else {
-			cuts++;
-		}
-		accepted = atomic_load(&relay.accepted);
-	}
-	relay_pass(&relay);
-	must(gw_flush(client));
-	for (int i = 0; i < CUTS * PUSHES; i++)
-		must(tickets[i] ? gw_wait(tickets[i], 0) : GW_OK);
-	assert_true(cuts > 0);
-	read_all(client, tensor, rows);
-	for (int i = 0; i < ROWS; i++)
-		assert_true(rows[i * COLUMNS] == expected[i]);
+	struct cut_pushes pushes;
+	float rows[CUT_PUSHES_ROWS * CUT_PUSHES_COLUMNS];
+	cut_pushes_begin(&pushes);
+	assert_true(cut_pushes_run(&pushes, CUTS, 0) > 0);
 	/* The last connection reads one-sided again, as soon as it has opened the rows' region. */
 	uint32_t tries = 0;
-	for (uint64_t before = UINT64_MAX; before != pulls_of(&setup.cluster); tries++) {
+	for (uint64_t before = UINT64_MAX; before != pulls_of(&pushes.setup.cluster); tries++) {
 		assert_true(tries < 1000);
-		before = pulls_of(&setup.cluster);
-		read_all(client, tensor, rows);
+		before = pulls_of(&pushes.setup.cluster);
+		cut_pushes_read(&pushes, rows);
 	}
-	gw_client_close(client);
-	relay_end(&relay);
-	setup_end(&setup);
+	cut_pushes_end(&pushes);
 }
 
 int main(void)
