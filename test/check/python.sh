@@ -23,6 +23,9 @@ checked "the package works from the build tree" env PYTHONPATH=python \
 	GRAPHWIRE_BUILD=build/wheel "$venv/bin/python" \
 	-c 'import graphwire, sys; sys.exit("site-packages" in graphwire.__file__)'
 
+# Trainers of several hosts, under torchrun; prints a line for each test.
+GRAPHWIRE_PYTHON=$venv/bin/python /usr/bin/python3 test/deploy/run.py ddp_trainers || status=1
+
 # ./quickstart goes on to train, with this environment's Python.
 quick=$(mktemp -d)
 export XDG_RUNTIME_DIR=$quick/runtime

@@ -183,7 +183,7 @@ class Host:
         """The host dies, with all that runs on it."""
         if self._outer:
             try:
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(self.pid or self._outer.pid, signal.SIGKILL)  # one that did not begin has no pid
             except ProcessLookupError:
                 pass
             self._outer.wait(20)

@@ -65,6 +65,7 @@ class OnHosts(unittest.TestCase):
     """What tests on hosts share: one bed a class."""
 
     count = HOSTS
+    seen = ""  # see Bed
     bed: Bed
     parts: Path
 
@@ -73,7 +74,7 @@ class OnHosts(unittest.TestCase):
         """The bed, with the parts on it."""
         if os.geteuid() != 0:
             return
-        cls.bed = Bed(cls.count)
+        cls.bed = Bed(cls.count, seen=cls.seen)
         cls.addClassCleanup(cls.bed.end)
         make_graph(cls.bed.folder, cls.count)
         cls.parts = cls.bed.folder / "g"
