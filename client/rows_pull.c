@@ -62,6 +62,7 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 	uint64_t most = GW_TENSOR_PULL_BYTES / pull->row_bytes, left = pull->count - pull->at;
 	uint64_t fit = (GW_TENSOR_REQUEST_BYTES - sizeof(struct gw_tensor_rows_call)) / 8;
 	most = most < fit ? most : fit;
+	most = most ? most : 1;
 	pull->asked = left < most ? left : most;
 	size_t bytes = sizeof(struct gw_tensor_rows_call) + pull->asked * 8;
 	if (gw_vec_reserve(&pull->request, bytes) != GW_OK) {

@@ -118,7 +118,7 @@ gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_t
 	if (byte_count < sizeof(*call))
 		return call_too_short("a push", byte_count);
 	memcpy(call, bytes, sizeof(*call));
-	if (call->kind > GW_ADAM || call->combine > GW_COMBINE_EACH)
+	if (call->kind > GW_ADAM || call->combine > GW_COMBINE_EACH || call->squares > 1 || call->padding != 0)
 		return gw_fail(GW_PROTOCOL, "a push with optimizer %u, combine %u", call->kind, call->combine);
 	return rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, payload_bytes);
 }

@@ -17,7 +17,8 @@
  *   DELETE:    struct gw_tensor_delete_call -> uint64: how many there were
  *   PULL:      struct gw_tensor_rows_call, rows [count] uint64 -> rows' bytes [count]
  *   UPDATE:    struct gw_tensor_rows_call, rows [count] uint64, bytes [count] -> nothing. Of equal rows the last counts
- *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count][row] -> nothing
+ *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count] if squares, float32 [count][row] ->
+ * nothing
  *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
  *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
  *   END_JOB:   char job[GW_JOB_NAME_MAX + 1] -> uint64: how many tensors it had, which are deleted
@@ -37,8 +38,8 @@
 
 #define GW_JOB_NAME_MAX         63
 #define GW_TENSOR_SOURCE_MAX    255
-#define GW_TENSOR_REQUEST_BYTES (640u << 10) /* of the calls that carry rows, at most: one row fits always */
-#define GW_TENSOR_PULL_BYTES    (512u << 10) /* of the reply to a PULL: one row fits always */
+#define GW_TENSOR_REQUEST_BYTES (640u << 10) /* of the calls that carry rows, at most; a longer row goes alone */
+#define GW_TENSOR_PULL_BYTES    (512u << 10) /* of the reply to a PULL, likewise */
 #define GW_TENSOR_LIST_MAX      256u         /* of one reply */
 
 /* What a tensor is: the same on all its servers, compared when it is opened. */
@@ -104,6 +105,8 @@ struct gw_tensor_push_call {
 	uint32_t kind, combine;
 	float rate, eps, beta1, beta2;
 	uint64_t step;
+	uint32_t squares; /* 1: gradients for equal rows were added up, and the sums of their mean(g^2) come first */
+	uint32_t padding;
 };
 
 struct gw_tensor_save_call {

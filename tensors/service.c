@@ -208,6 +208,7 @@ static gw_status push_rows(struct gw_tensor_table *table, struct gw_shard *shard
 			   size_t payload_bytes)
 {
 	uint32_t count = push->rows.count;
+	uint64_t square_bytes = push->squares ? count * sizeof(float) : 0;
 	struct gw_row_push_scratch scratch = {0};
 	struct gw_optimizer optimizer = {.kind = (enum gw_optimizer_kind)push->kind,
 					 .combine = (enum gw_combine)push->combine,
@@ -217,19 +218,21 @@ static gw_status push_rows(struct gw_tensor_table *table, struct gw_shard *shard
 					 .beta2 = push->beta2,
 					 .step = push->step};
 	void *copy;
-	if (payload_bytes != count * shard->layout.row_elements * sizeof(float))
+	if (payload_bytes != square_bytes + count * shard->layout.row_elements * sizeof(float))
 		return gw_fail(GW_PROTOCOL, "gradients of %u rows of %llu elements in %zu bytes", count,
 			       (unsigned long long)shard->layout.row_elements, payload_bytes);
 	gw_status status = gw_shard_prepare(table, shard, optimizer.kind);
 	if (status != GW_OK)
 		return status;
-	/* The gradients lie right behind the numbers. */
+	/* Squares and gradients lie right behind the numbers. */
 	const uint8_t *numbers = gw_tensor_call_numbers(rows, (size_t)count * 8 + payload_bytes, &copy);
 	if (!numbers)
 		return GW_NO_MEMORY;
 	(void)payload;
+	const uint8_t *squares = numbers + (size_t)count * 8;
 	status = gw_row_store_push(shard->store, &optimizer, (const void *)numbers, count,
-				   (const void *)(numbers + (size_t)count * 8), NULL, &scratch);
+				   (const void *)(squares + square_bytes), square_bytes ? (const void *)squares : NULL,
+				   &scratch);
 	gw_row_push_scratch_free(&scratch);
 	gw_free(copy);
 	if (status == GW_OK)

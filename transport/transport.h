@@ -35,7 +35,7 @@
 #include "transport/address.h"
 #include "transport/service.h"
 
-#define GW_REQUEST_BYTES_MAX (1u << 20)  /* bytes of one request */
+#define GW_REQUEST_BYTES_MAX (9u << 20)  /* bytes of one request: a tensor's longest row, its gradient, and more */
 #define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may carry it in chunks */
 #define GW_STAGED_BYTES      8192u       /* what a socket brings for fewer is copied to where it goes, by poll */
 #define GW_BUFFERS_MAX       (1u << 20)  /* registered buffers of one poll group */

@@ -29,8 +29,8 @@ struct gw_client;
 struct gw_tensor;
 struct gw_ticket;
 
-#define GW_TENSOR_NAME_MAX      127    /* bytes of a name */
-#define GW_TENSOR_ROW_BYTES_MAX 524288 /* bytes of one row */
+#define GW_TENSOR_NAME_MAX      127     /* bytes of a name */
+#define GW_TENSOR_ROW_BYTES_MAX 4194304 /* bytes of one row */
 
 /* Where rows are. */
 enum gw_placement {
@@ -142,7 +142,8 @@ GW_API gw_status gw_tensor_part_write(struct gw_client *client, const struct gw_
  * elements as the tensor's, whose dtype is a floating-point one. The first push decides the tensor's kind of optimizer,
  * whose state takes memory of its own. Equal ids of one call change their row as one, whatever `combine` is.
  * GW_INVALID: the optimizer makes no sense; GW_EXISTS: the tensor has state of another kind; GW_NO_SPACE: no memory for
- * its state; GW_LIMIT: equal ids with more than 1 MiB of gradients; else as gw_update. */
+ * its state; GW_LIMIT: equal ids with more than 9 MiB of gradients, each of which is to be applied (GW_COMBINE_EACH;
+ * those of GW_ADAGRAD_ROWS are added up then, and applied as their sum); else as gw_update. */
 GW_API gw_status gw_push(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			 const float *gradients, const struct gw_optimizer *optimizer);
 GW_API gw_status gw_push_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,

@@ -463,7 +463,7 @@ static void writes_to_what_cannot_be_are_refused(void **state)
 		{{.name = "x", .ndim = 1, .shape = {5}}, GW_INVALID, "its type has"},
 		{{.name = "x", .ndim = 1, .dtype = GW_INT8_ROW}, GW_UNSUPPORTED, "int8_row"},
 		{{.name = "x", .ndim = 1, .initial = GW_INITIAL_UNIFORM, .dtype = GW_INT32}, GW_INVALID, "random"},
-		{{.name = "x", .ndim = 2, .shape = {0, 1 << 20}, .dtype = GW_FLOAT32}, GW_LIMIT, "bytes"},
+		{{.name = "x", .ndim = 2, .shape = {0, (1 << 20) + 1}, .dtype = GW_FLOAT32}, GW_LIMIT, "bytes"},
 		{{.name = "refused", .ndim = 2, .shape = {0, COLUMNS}, .dtype = GW_FLOAT16}, GW_EXISTS, "float16"},
 		{{.name = "refused", .ndim = 2, .shape = {0, 9}, .dtype = GW_FLOAT32}, GW_EXISTS, "9"},
 		{{.name = "refused",
