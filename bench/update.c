@@ -5,9 +5,11 @@
  *   hash        of one row: ns, against the hash alone
  *   push        gradients for random rows in memory, row-wise Adagrad, against the arithmetic and a hash
  *   step        rows pulled and gradients pushed over TCP, as DGL-KE trains, against a bare loop that does both
+ *   mix         several clients that pull and push the same rows, and one row that all want
  *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes; and steps beside one
  *
- * Reads and pushes are checked before anything is measured. The first three are update_memory.c.
+ * Reads and pushes are checked before anything is measured. The first three are update_memory.c, the mix is
+ * update_mix.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +30,7 @@
 #define UPDATE_LISTS 64u /* steps with numbers of their own */
 #define UPDATE_WRITE (4u << 20)
 
-static const char *const update_parts[] = {"memory", "step", "checkpoint", "beside", NULL};
+static const char *const update_parts[] = {"memory", "step", "mix", "checkpoint", "beside", NULL};
 
 #define A struct gw_update
 static const struct gw_option table[] = {
@@ -36,7 +38,7 @@ static const struct gw_option table[] = {
 	{"row", "BYTES", "bytes of a row, a multiple of 16 (1600)", 0, GW_OPTION_NUMBER(A, row_bytes, 16, 64 << 10)},
 	{"batch", "N", "rows of a step (3000)", 0, GW_OPTION_NUMBER(A, step_rows, 1, 1 << 20)},
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"only", "NAME", "memory, step, checkpoint or beside (all)", 0, GW_OPTION_CHOICE(A, only, update_parts)},
+	{"only", "NAME", "memory, step, mix, checkpoint or beside (all)", 0, GW_OPTION_CHOICE(A, only, update_parts)},
 	{"folder", "FOLDER", "where checkpoints are written (a temporary one)", 0, GW_OPTION_TEXT(A, folder)},
 	{0},
 };
@@ -354,8 +356,8 @@ static gw_status update_run_memory(struct gw_update *a)
 
 static gw_status update_run_parts(struct gw_update *a)
 {
-	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, run_step, run_checkpoint,
-								   run_beside};
+	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, run_step, gw_update_mix,
+								   run_checkpoint, run_beside};
 	gw_status status = GW_OK;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !status; i++) {
 		if (!a->only || strcmp(a->only, update_parts[i]) == 0)

@@ -47,5 +47,7 @@ extern const struct gw_optimizer gw_update_optimizer;
 gw_status gw_update_reads(struct gw_update *a);
 gw_status gw_update_hash(struct gw_update *a);
 gw_status gw_update_push(struct gw_update *a);
+/* bench/update_mix.c */
+gw_status gw_update_mix(struct gw_update *a);
 
 #endif
