@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # dgl_two_hosts.sh DIR [BATCHES]: DGL's distributed service on the two hosts of two_hosts.sh (which must be up): a server
 # on each, one trainer on the first, shared memory a host's own. Needs root and what setup.sh made in DIR. About a
-# minute. Prints dgl_trainer.py's two JSON objects; the servers' output stays in DIR/dgl-logs.
+# minute. Prints dgl_trainer.py's two JSON objects; the servers' output stays in DIR/dgl-logs. DGL_TRAINER: another script
+# with its arguments, which may read what this reads; DGL_SECONDS: for how long at most (300).
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(cd "$1" && pwd)
@@ -13,7 +14,8 @@ printf '10.77.0.1 30050\n10.77.0.2 30050\n' >ip_config.txt
 export DGL_DIST_MODE=distributed DGL_CONF_PATH=$dir/dgl2/r20.json DGL_IP_CONFIG=ip_config.txt DGL_GRAPH_FORMAT=csc
 export DGL_NUM_SERVER=1 DGL_NUM_CLIENT=1 DGL_NUM_SAMPLER=0 DGL_KEEP_ALIVE=0 DGLBACKEND=pytorch OMP_NUM_THREADS=1
 export BATCHES=${2:-40}
-process="exec timeout 300 '$dir/dgl/bin/python' '$here/dgl_trainer.py'"
+trainer=${DGL_TRAINER:-"'$here/dgl_trainer.py'"}
+process="exec timeout ${DGL_SECONDS:-300} '$dir/dgl/bin/python' $trainer"
 
 # on_host N COMMAND: in the namespace of host N, with a /dev/shm of its own.
 on_host() {
@@ -35,5 +37,5 @@ on_host 1 "DGL_ROLE=server DGL_SERVER_ID=1 $process" >server1.log 2>&1 &
 on_host 0 "(DGL_ROLE=server DGL_SERVER_ID=0 $process) >server0.log 2>&1 & server=\$!
 	trap 'kill -TERM \$server 2>/dev/null' INT TERM HUP
 	sleep 1
-	(DGL_ROLE=client $process) 2>trainer.log | grep '^{'; wait"
+	(DGL_ROLE=client $process) 2>trainer.log | grep --line-buffered '^{'; wait"
 wait

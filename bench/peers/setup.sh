@@ -2,6 +2,8 @@
 # setup.sh DIR [full]: everything the comparison needs, in DIR; what is there already is left alone.
 #
 #   DIR/dgl                      virtual environment: dgl 1.1.3 on torch 2.13.0
+#   DIR/pyg                      virtual environment: PyTorch Geometric 2.8.1 on torch 2.13.0, with torch-sparse and torch-scatter
+#                                built from source (twenty minutes of two processors)
 #   DIR/gb                       virtual environment: dgl 2.1.0 on torch 2.2.1 for GraphBolt; only with "full" (several GB)
 #   DIR/r20                      R-MAT graph, scale 20 x 16, as indptr.npy and indices.npy
 #   DIR/dgl2                     the same graph in DGL's two METIS parts
@@ -20,6 +22,18 @@ if [ ! -e "$dir/dgl/ready" ]; then
 	# dgl 1.1.3 imports setuptools.extern, which later versions have dropped.
 	"$dir/dgl/bin/pip" install -q --no-deps 'setuptools<70' dgl==1.1.3
 	touch "$dir/dgl/ready"
+fi
+
+if [ ! -e "$dir/pyg/ready" ]; then
+	say "PyTorch Geometric 2.8.1 with torch-sparse on torch 2.13.0 into $dir/pyg (twenty minutes: it is compiled)"
+	[ -e "$dir/pyg/bin/pip" ] || python3 -m venv "$dir/pyg"
+	"$dir/pyg/bin/pip" install -q torch==2.13.0 'numpy<2' scipy 'setuptools<80' wheel ninja tqdm torch_geometric==2.8.1
+	# One at a time: torch-sparse includes what torch-scatter installs.
+	for package in torch-scatter==2.1.2 torch-sparse==0.6.18; do
+		MAX_JOBS=2 FORCE_CUDA=0 "$dir/pyg/bin/pip" install -q --no-deps --no-build-isolation "$package"
+	done
+	"$dir/pyg/bin/python" -c 'import torch_geometric.typing as t; assert t.WITH_TORCH_SPARSE'
+	touch "$dir/pyg/ready"
 fi
 
 if [ "${2:-}" = full ] && [ ! -e "$dir/gb/ready" ]; then

@@ -1,0 +1,218 @@
+"""What a model learns over Graphwire's mini-batches, on real graphs whose scores are known or measured beside.
+
+  python bench/accuracy.py tolokers FOLDER   GraphSAGE's ROC-AUC on the test part of each split, and their mean
+  python bench/accuracy.py facebook FOLDER   accuracy of GraphSAGE, and of PyTorch Geometric's over the whole graph at
+                                             once: the same layers, widths, split and number of updates, for each seed
+
+FOLDER holds tolokers/tolokers.npz or facebook/facebook.npz; $GRAPHWIRE (build/release/graphwire) imports the graph into
+a temporary folder. Models learn from sampled neighbourhoods, what val says chooses the epoch, and in evaluation
+all neighbours count. --splits (seeds), --epochs: fewer for a look; --at_least: a mean below it ends with status 1.
+
+Tolokers' layers are those of the published baseline (82.43 +- 0.44; "A critical look at the evaluation of GNNs under
+heterophily", 2023): residual blocks of a layer norm, the row beside the mean of its neighbours, two linear layers;
+narrower here, and fewer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import graphwire
+import numpy as np
+import torch
+import torch.nn.functional as F
+from graphwire.nn import SAGEConv, aggregate
+from torch import nn
+
+PROGRAM = os.environ.get("GRAPHWIRE", str(Path(__file__).resolve().parents[1] / "build/release/graphwire"))
+
+
+class Residual(nn.Module):
+    """x + f(norm(x) beside the mean of its neighbours)."""
+
+    def __init__(self, width, dropout):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.f = nn.Sequential(nn.Linear(2 * width, width), nn.Dropout(dropout), nn.GELU(), nn.Linear(width, width),
+                               nn.Dropout(dropout))
+
+    def forward(self, block, x):
+        edges, normed = block.only, self.norm(x)
+        return x[:edges.num_dst] + self.f(torch.cat([normed[:edges.num_dst], aggregate(edges, normed)], 1))
+
+
+class Deep(nn.Module):
+    """Tolokers' model: a score for each node."""
+
+    def __init__(self, columns, classes, args):
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(columns, args.hidden), nn.Dropout(args.dropout), nn.GELU())
+        self.layers = nn.ModuleList(Residual(args.hidden, args.dropout) for _ in args.fan_out)
+        self.last = nn.Sequential(nn.LayerNorm(args.hidden), nn.Linear(args.hidden, classes))
+
+    def forward(self, blocks, x):
+        x = self.first(x)
+        for layer, block in zip(self.layers, blocks):
+            x = layer(block, x)
+        return self.last(x)
+
+
+class Flat(nn.Module):
+    """Facebook's: a linear layer, and GraphSAGE's. layer: graphwire.nn's SAGEConv, or PyTorch Geometric's."""
+
+    def __init__(self, columns, classes, args, layer=SAGEConv):
+        super().__init__()
+        widths = [args.hidden] * len(args.fan_out) + [classes]
+        self.first, self.dropout = nn.Linear(columns, args.hidden), nn.Dropout(args.dropout)
+        self.layers = nn.ModuleList(layer(*pair) for pair in zip(widths, widths[1:]))
+
+    def forward(self, blocks, x):
+        x = self.first(x)
+        for layer, block in zip(self.layers, blocks):
+            x = layer(block, self.dropout(F.relu(x)))
+        return x
+
+
+def roc_auc(scores, labels):
+    """The chance that a positive scores above a negative; equal scores count half."""
+    _, place, counts = torch.unique(scores, return_inverse=True, return_counts=True)
+    rank = (torch.cumsum(counts, 0) - (counts - 1) / 2)[place]
+    positive = int(labels.sum())
+    return float((rank[labels == 1].sum() - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))
+
+
+class Task:
+    """A graph with the splits of its nodes: {"train", "val", "test": ids} of a number."""
+
+    def __init__(self, name, folder, args):
+        self.name, self.file = name, Path(folder, name, f"{name}.npz")
+        self.place = tempfile.TemporaryDirectory()
+        subprocess.run([PROGRAM, "import", "--from", self.file, "--undirected", "--out", f"{self.place.name}/graph",
+                        "--quiet"], check=True)
+        self.graph = graphwire.open(f"{self.place.name}/graph", threads=args.threads)
+        self.labels = self.graph.feature("label")[:].long()
+        self.x = self.graph.feature("feat")[:].float()
+        self.original = self.graph.feature("orig_id")[:].numpy()
+        # The whole graph as one block, whose rows are the nodes' ids.
+        self.block = graphwire.sample(self.graph, range(self.graph.num_nodes()), [-1]).blocks[0]
+
+    def split(self, number):
+        if self.name == "tolokers":
+            with np.load(self.file) as arrays:
+                masks = {part: arrays[f"{part}_masks"][number][self.original] for part in ("train", "val", "test")}
+            return {part: torch.from_numpy(np.flatnonzero(mask)) for part, mask in masks.items()}
+        order = torch.randperm(len(self.labels), generator=torch.Generator().manual_seed(number))
+        sixty, eighty = int(0.6 * len(order)), int(0.8 * len(order))
+        return {"train": order[:sixty], "val": order[sixty:eighty], "test": order[eighty:]}
+
+    def score(self, rows, ids):
+        if self.name == "tolokers":
+            return roc_auc(rows[ids, 1] - rows[ids, 0], self.labels[ids])
+        return float((rows[ids].argmax(1) == self.labels[ids]).float().mean())
+
+
+def sampled(task, parts, number, args):
+    """Learns from mini-batches; the score on test where val was best."""
+    torch.manual_seed(number)
+    model = (Deep if task.name == "tolokers" else Flat)(task.x.shape[1], int(task.labels.max()) + 1, args)
+    optimizer = torch.optim.Adam(model.parameters(), args.lr)
+    loader = graphwire.NodeLoader(task.graph, parts["train"], args.fan_out, features="feat", labels="label",
+                                  batch_size=args.batch_size, shuffle=True, seed=number)
+
+    def step(batch):
+        return F.cross_entropy(model(batch.blocks, batch.x.float())[batch.seed_rows], batch.y.long())
+
+    return learn(task, parts, args, model, optimizer, loader, step,
+                 lambda: model([task.block] * len(args.fan_out), task.x))
+
+
+def whole_graph(task, parts, number, args):
+    """The same by PyTorch Geometric over all nodes at once, with as many updates."""
+    from torch_geometric.nn import SAGEConv as Layer
+
+    class Turned(Layer):
+        """Takes what it works on first, as graphwire.nn's do."""
+
+        def forward(self, edges, x):
+            return super().forward(x, edges)
+
+    torch.manual_seed(number)
+    model = Flat(task.x.shape[1], int(task.labels.max()) + 1, args, Turned)
+    optimizer = torch.optim.Adam(model.parameters(), args.lr)
+    everything = [task.block.only.edge_index] * len(args.fan_out)
+    updates = -(-len(parts["train"]) // args.batch_size)
+    return learn(task, parts, args, model, optimizer, range(updates),
+                 lambda _: F.cross_entropy(model(everything, task.x)[parts["train"]], task.labels[parts["train"]]),
+                 lambda: model(everything, task.x))
+
+
+def learn(task, parts, args, model, optimizer, batches, loss_of, scores_of):
+    best, tested = -1.0, 0.0
+    for epoch in range(args.epochs):
+        for batch in batches:
+            loss = loss_of(batch)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if (epoch + 1) % args.eval_every and epoch + 1 < args.epochs:
+            continue
+        model.eval()
+        with torch.no_grad():
+            rows = scores_of()
+        model.train()
+        val = task.score(rows, parts["val"])
+        if args.verbose:
+            test = task.score(rows, parts["test"])
+            print(f"    epoch {epoch}: loss {loss.item():.4f}, val {val:.4f}, test {test:.4f}", flush=True)
+        if val > best:
+            best, tested = val, task.score(rows, parts["test"])
+    return tested
+
+
+DEFAULTS = {
+    "tolokers": {"hidden": 64, "fan_out": "15,15,15", "dropout": 0.2, "lr": 0.003, "batch_size": 1000, "epochs": 80},
+    "facebook": {"hidden": 64, "fan_out": "10,10", "dropout": 0.5, "lr": 0.003, "batch_size": 1000, "epochs": 6}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("task", choices=DEFAULTS)
+    parser.add_argument("folder")
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--eval_every", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--at_least", type=float, default=0.0)
+    parser.add_argument("--verbose", action="store_true")
+    for name, value in DEFAULTS["tolokers"].items():
+        parser.add_argument(f"--{name}", type=type(value))
+    args = parser.parse_args()
+    for name, value in DEFAULTS[args.task].items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+    args.fan_out = [int(count) for count in args.fan_out.split(",")]
+
+    task = Task(args.task, args.folder, args)
+    ways = {"graphwire": sampled}
+    if args.task == "facebook":
+        ways["PyG, whole graph"] = whole_graph
+    found = {way: [] for way in ways}
+    for number in range(args.splits):
+        for way, run in ways.items():
+            begun = time.time()
+            found[way].append(run(task, task.split(number), number, args))
+            print(f"{args.task} {number}, {way}: {found[way][-1]:.4f} ({time.time() - begun:.0f} s)", flush=True)
+    for way, scores in found.items():
+        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+        print(f"{args.task}, {way}: mean {statistics.mean(scores):.4f}, deviation {spread:.4f}")
+    sys.exit(statistics.mean(found["graphwire"]) < args.at_least)
+
+
+if __name__ == "__main__":
+    main()

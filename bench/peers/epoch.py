@@ -1,0 +1,87 @@
+"""Epochs of GraphSAGE by several systems in turn: epoch.py RESULTS.jsonl ROUNDS BATCHES NAME=COMMAND…
+
+Each COMMAND starts an epoch_worker.py, which stays and waits. In every round each of them in turn loads BATCHES
+mini-batches, and then trains on as many, so that what else the machine does strikes all alike; the order turns round
+from one round to the next. RESULTS gets a line of each. Prints the medians, ratios to the first one, and in how many
+rounds the first was faster from end to end.
+"""
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+
+class Worker:
+    def __init__(self, word):
+        self.name, command = word.split("=", 1)
+        self.process = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        start_new_session=True)
+        self.lines = []
+
+    def answer(self):
+        """Its next JSON object; what else its libraries print is passed on."""
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+            sys.stderr.write(f"{self.name}: {line}")
+        raise SystemExit(f"epoch: {self.name} ended with status {self.process.wait()}")
+
+    def round(self, what, batches):
+        self.process.stdin.write(f"{what} {batches}\n")
+        self.process.stdin.flush()
+        line = {"peer": self.name, **self.answer()}
+        self.lines.append(line)
+        return line
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+    def median(self, what, key):
+        return statistics.median(line[key] / line["batches"] for line in self.lines if line["what"] == what)
+
+
+def table(workers):
+    first = workers[0]
+    load_of_first = {what: first.median(what, "seconds") for what in ("load", "train")}
+    print("| | loading alone, batches/s | of it | end to end, batches/s | of it | waiting for data | slower rounds |")
+    print("|---|---|---|---|---|---|---|")
+    ends = [line["seconds"] for line in first.lines if line["what"] == "train"]
+    for worker in workers:
+        load, train = (worker.median(what, "seconds") for what in ("load", "train"))
+        share = statistics.median(line["waited"] / line["seconds"] for line in worker.lines if line["what"] == "train")
+        own = [line["seconds"] for line in worker.lines if line["what"] == "train"]
+        slower = sum(mine > its for mine, its in zip(own, ends))
+        print(f"| {worker.name} | {1 / load:.2f} | {load / load_of_first['load']:.2f} x | {1 / train:.2f} | "
+              f"{train / load_of_first['train']:.2f} x | {share:.0%} | " +
+              (f"{slower} of {len(own)} |" if worker is not first else "|"))
+    print(f"\n\"of it\": how many times as long as {first.name}'s. The model alone takes "
+          f"{statistics.median((w.median('train', 'seconds') - w.median('train', 'waited')) * 1e3 for w in workers):.0f} "
+          f"ms a batch (median); load of the machine at the end: {os.getloadavg()[0]:.1f}")
+
+
+def main():
+    results, rounds, batches = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    workers = [Worker(word) for word in sys.argv[4:]]
+    try:
+        for worker in workers:
+            sys.stderr.write(f"{worker.name}: {worker.answer()}\n")
+        with open(results, "w", encoding="utf-8") as out:
+            for number in range(rounds):
+                for what in ("load", "train"):
+                    for worker in workers if number % 2 == 0 else workers[::-1]:
+                        line = worker.round(what, batches)
+                        out.write(json.dumps(line) + "\n")
+                        out.flush()
+                sys.stderr.write(f"round {number + 1} of {rounds}\n")
+        table(workers)
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+if __name__ == "__main__":
+    main()

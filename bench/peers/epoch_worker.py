@@ -1,0 +1,174 @@
+"""One system in the comparison of epochs: epoch_worker.py graphwire|pyg|dgl DIR [NAME=VALUE…]
+
+The same model for all (three layers of GraphSAGE, mean, 64 wide, one thread of PyTorch) over mini-batches of 1000 seeds,
+fanouts 15, 10, 5, with 128 float32 features and labels. When it is ready it says so, and then answers each line
+
+    load N | train N        N mini-batches in the midst of a stream of more
+
+with a JSON object: seconds, the seconds of them that were spent waiting for data, edges a batch. DIR is what setup.sh
+made. servers=A,B: graphwire over two hosts; workers=N: PyTorch Geometric's processes. DGL's place is told by its
+environment (dgl_epoch.sh). One process runs at a time: the others wait for their line.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+SEEDS, FANOUTS, WIDTH, HIDDEN, CLASSES, AHEAD = 1000, [15, 10, 5], 128, 64, 47, 6
+WIDTHS = [WIDTH, HIDDEN, HIDDEN, CLASSES]
+
+
+class Graphwire:
+    """Standalone on the graph's one part, or over servers with the seeds of part 0."""
+
+    def __init__(self, folder, servers="", depth="4"):
+        import graphwire
+        from graphwire.nn import SAGEConv
+
+        self.loaders, self.depth = graphwire.NodeLoader, int(depth)
+        if servers:
+            self.graph = graphwire.open(f"{folder}/gw2", servers.split(","), insecure=True)
+            self.range = self.graph.part_range(0)
+        else:
+            self.graph = graphwire.open(f"{folder}/gw", verify=False)
+            self.range = range(self.graph.num_nodes())
+        self.layers = torch.nn.ModuleList(SAGEConv(*pair) for pair in zip(WIDTHS, WIDTHS[1:]))
+        self.random = np.random.default_rng(7)
+
+    def batches(self, count):
+        seeds = self.random.choice(self.range, SEEDS * count, replace=False)
+        with self.loaders(self.graph, seeds, FANOUTS, features="feat", labels="label", batch_size=SEEDS, shuffle=True,
+                          depth=self.depth, last="drop") as loader:
+            yield from loader
+
+    def edges(self, batch):
+        return batch.num_edges
+
+    def loss(self, batch):
+        rows = batch.x
+        for number, (layer, block) in enumerate(zip(self.layers, batch.blocks)):
+            rows = layer(block, rows)
+            rows = F.relu(rows) if number < 2 else rows
+        return F.cross_entropy(rows[batch.seed_rows], batch.y)
+
+
+class Pyg:
+    """PyTorch Geometric's NeighborLoader on the whole graph."""
+
+    def __init__(self, folder, workers="0"):
+        import torch_geometric.typing
+        from torch_geometric.data import Data
+        from torch_geometric.loader import NeighborLoader
+        from torch_geometric.nn import SAGEConv
+        from torch_geometric.utils import trim_to_layer
+
+        if not (torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE):
+            raise SystemExit("PyTorch Geometric has neither pyg-lib nor torch-sparse to sample with")
+        self.sampler = "pyg-lib" if torch_geometric.typing.WITH_PYG_LIB else "torch-sparse"
+        with np.load(f"{folder}/r20/edges.npz") as arrays:
+            ends = torch.stack([torch.from_numpy(arrays["src"]), torch.from_numpy(arrays["dst"])])
+        self.data = Data(x=torch.from_numpy(np.load(f"{folder}/r20/feat.npy")), edge_index=ends,
+                         y=torch.from_numpy(np.load(f"{folder}/r20/label.npy")))
+        self.loaders, self.trim, self.workers = NeighborLoader, trim_to_layer, int(workers)
+        # It sorts the edges whenever a loader is made: one loader for all rounds, over new seeds each time.
+        self.loader = NeighborLoader(self.data, FANOUTS, input_nodes=torch.arange(SEEDS), batch_size=SEEDS,
+                                     is_sorted=True)
+        self.layers = torch.nn.ModuleList(SAGEConv(*pair) for pair in zip(WIDTHS, WIDTHS[1:]))
+        self.random = np.random.default_rng(7)
+
+    def batches(self, count):
+        seeds = torch.from_numpy(self.random.choice(self.data.num_nodes, SEEDS * count, replace=False))
+        yield from self.loaders(self.data, FANOUTS, input_nodes=seeds, batch_size=SEEDS, shuffle=True,
+                                num_workers=self.workers, neighbor_sampler=self.loader.node_sampler)
+
+    def edges(self, batch):
+        return batch.edge_index.shape[1]
+
+    def loss(self, batch):
+        rows, edges = batch.x, batch.edge_index
+        for number, layer in enumerate(self.layers):
+            rows, edges, _ = self.trim(number, batch.num_sampled_nodes, batch.num_sampled_edges, rows, edges)
+            rows = layer(rows, edges)
+            rows = F.relu(rows) if number < 2 else rows
+        return F.cross_entropy(rows[:SEEDS], batch.y[:SEEDS])
+
+
+class Dgl:
+    """DGL's distributed loader, with the seeds of part 0."""
+
+    def __init__(self, folder):
+        import dgl
+        import dgl.distributed
+        from dgl.nn import SAGEConv
+
+        dgl.distributed.initialize(os.environ["DGL_IP_CONFIG"])  # a server stays in here until it is told to stop
+        self.dgl, self.graph = dgl, dgl.distributed.DistGraph("r20", part_config=os.environ["DGL_CONF_PATH"])
+        self.own = len(self.graph.get_partition_book().partid2nids(0))
+        self.layers = torch.nn.ModuleList(SAGEConv(*pair, "mean") for pair in zip(WIDTHS, WIDTHS[1:]))
+        self.random = np.random.default_rng(7)
+
+    def batches(self, count):
+        seeds = torch.from_numpy(self.random.choice(self.own, SEEDS * count, replace=False))
+        sampler = self.dgl.dataloading.MultiLayerNeighborSampler(FANOUTS[::-1])
+        for inputs, outputs, blocks in self.dgl.dataloading.DistNodeDataLoader(
+                self.graph, seeds, sampler, batch_size=SEEDS, shuffle=True, drop_last=False):
+            yield blocks, self.graph.ndata["feat"][inputs], self.graph.ndata["label"][outputs]
+
+    def edges(self, batch):
+        return sum(block.num_edges() for block in batch[0])
+
+    def loss(self, batch):
+        blocks, rows, labels = batch
+        for number, (layer, block) in enumerate(zip(self.layers, blocks)):
+            rows = layer(block, rows)
+            rows = F.relu(rows) if number < 2 else rows
+        return F.cross_entropy(rows, labels)
+
+    def close(self):
+        self.dgl.distributed.exit_client()
+
+
+def measured(system, what, count, optimizer):
+    """One round: the time of `count` mini-batches in the midst of a stream, which has as many again behind them as are
+    sampled ahead: what was ready when the clock started is made again until it stops."""
+    stream, waited, edges = system.batches(count + 2 * AHEAD), 0.0, 0
+    for number in range(count + AHEAD):
+        if number == AHEAD:
+            begun, waited, edges = time.perf_counter(), 0.0, 0
+        before = time.perf_counter()
+        batch = next(stream)
+        waited += time.perf_counter() - before
+        edges += system.edges(batch)
+        if what == "train":
+            loss = system.loss(batch)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    seconds = time.perf_counter() - begun
+    stream.close()
+    return {"what": what, "batches": count, "seconds": seconds, "waited": waited, "edges_per_batch": edges // count}
+
+
+def main():
+    kind, folder = sys.argv[1:3]
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    system = {"graphwire": Graphwire, "pyg": Pyg, "dgl": Dgl}[kind](
+        folder, **dict(word.split("=", 1) for word in sys.argv[3:]))
+    optimizer = torch.optim.Adam(system.layers.parameters(), 0.003)
+    print(json.dumps({"ready": kind, "torch": torch.__version__, "sampler": getattr(system, "sampler", kind)}),
+          flush=True)
+    for line in sys.stdin:
+        what, count = line.split()
+        print(json.dumps(measured(system, what, int(count), optimizer)), flush=True)
+    getattr(system, "close", lambda: None)()
+
+
+if __name__ == "__main__":
+    main()
