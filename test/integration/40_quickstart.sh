@@ -31,22 +31,28 @@ fi
 none_left "the second run"
 
 # Interrupted once a server of its is there, which is stopped so that it does not come to its end before that. Without
-# job control a background process would ignore SIGINT.
-set -m
-"$top/quickstart" --no-train --rmat --dir "$dir" >"$work/out" 2>&1 &
-set +m
-interrupted=$!
-started+=("$interrupted")
-until held=$(pgrep -f "graphwire serve --part-config $dir/") || gone "$interrupted"; do :; done
-# shellcheck disable=SC2086 # one or two
-kill -STOP $held
-kill -INT "$interrupted"
-# shellcheck disable=SC2086
-kill -CONT $held
-if within 100 gone "$interrupted"; then ok "an interrupt ends it"; else not_ok "an interrupt does not end it"; fi
-wait "$interrupted"
-status=$?
-if [ $status -eq 130 ]; then ok "its status says so"; else not_ok "its status is $status, not 130"; fi
+# job control a background process would ignore SIGINT. Again when it went on to its end: bash 5.2 loses about one signal
+# in fifty, those that come while it reaps a child or reads a command substitution.
+status=0
+for _ in $(seq 20); do
+	set -m
+	"$top/quickstart" --no-train --rmat --dir "$dir" >"$work/out" 2>&1 &
+	set +m
+	interrupted=$!
+	started+=("$interrupted")
+	until held=$(pgrep -f "graphwire serve --part-config $dir/") || gone "$interrupted"; do :; done
+	# shellcheck disable=SC2086 # one or two
+	kill -STOP $held
+	kill -INT "$interrupted"
+	# shellcheck disable=SC2086
+	kill -CONT $held
+	within 100 gone "$interrupted" || break
+	wait "$interrupted"
+	status=$?
+	[ $status -eq 0 ] || break
+done
+if gone "$interrupted"; then ok "an interrupt ends it"; else not_ok "an interrupt does not end it"; fi
+if [ "$status" -eq 130 ]; then ok "its status says so"; else not_ok "its status is $status, not 130"; fi
 none_left "the interrupted run"
 
 # The machine's own packages, where it has lists of them.
