@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import Callable
 
 from graphwire._native import GraphwireError
 from graphwire.kge import flags
-from graphwire.kge.data import DataError, Dataset, load
+from graphwire.kge.data import BUILT_IN, DataError, Dataset, load
 
 
 def load_of(args: argparse.Namespace) -> Dataset:
@@ -42,7 +43,30 @@ def results_folder(args: argparse.Namespace) -> Path:
     return folder
 
 
-def train(args: argparse.Namespace) -> None:
+def names_of(args: argparse.Namespace) -> tuple[str, str]:
+    """File names of the dictionaries, for config.json."""
+    if args.format == "built_in":
+        return BUILT_IN[args.dataset][:2] if args.dataset in BUILT_IN else ("", "")
+    return ("entities.tsv", "relations.tsv") if args.format.startswith("raw_") else tuple(args.data_files[:2])
+
+
+def num_relations_of(args: argparse.Namespace) -> int:
+    """As gwke_partition has left it."""
+    path = Path(args.data_path) / args.dataset / "partition_0" / "relation_count.txt"
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: is not what gwke_partition leaves: {error}") from error
+
+
+def partition(args: argparse.Namespace, _words: Sequence[str]) -> int:
+    from graphwire.kge.partition import partition
+
+    partition(args, load_of(args))
+    return 0
+
+
+def train(args: argparse.Namespace, words: Sequence[str]) -> int:
     import graphwire
     from graphwire.kge.client import Client
     from graphwire.kge.store import build
@@ -54,35 +78,63 @@ def train(args: argparse.Namespace) -> None:
     if args.num_proc > 1:
         from graphwire.kge.local import train_local
 
-        train_local(args, dataset, folder)
-        return
+        train_local(args, dataset, folder, words)
+        return 0
     with tempfile.TemporaryDirectory(prefix="gwke-") as scratch:
         build(dataset, Path(scratch) / "graph")
         with graphwire.open(Path(scratch) / "graph") as graph:
-            Client(args, graph, dataset.num_relations, folder, dataset,
-                   (dataset.entity_file.name, dataset.relation_file.name)).run()
+            Client(args, graph, dataset.num_relations, folder, dataset, names_of(args)).run()
+    return 0
 
 
-def evaluate(args: argparse.Namespace) -> None:
+def client(words: Sequence[str]) -> int:
+    """A process of a job: client train|dist_train FOLDER|- FLAGS, in the environment of a launcher. -: the first client
+    makes the folder of the results."""
+    import graphwire
+    from graphwire.kge.client import Client
+
+    command, place, *rest = words
+    args = flags.parse(command, rest)
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    folder = Path(args.resume or "") if rank else results_folder(args) if place == "-" else Path(place)
+    evaluates = args.test or args.valid or command == "train"
+    dataset = load_of(args) if evaluates else None
+    num_relations = dataset.num_relations if dataset is not None else num_relations_of(args)
+    with graphwire.open() as graph:
+        Client(args, graph, num_relations, folder, dataset, names_of(args), rank, world).run()
+    return 0
+
+
+def dist_train(args: argparse.Namespace, words: Sequence[str]) -> int:
+    from graphwire.kge.dist_train import dist_train
+
+    return dist_train(args, words)
+
+
+def evaluate(args: argparse.Namespace, _words: Sequence[str]) -> int:
     from graphwire.kge.evaluate import evaluate
 
     evaluate(args)
+    return 0
 
 
-def predict(args: argparse.Namespace) -> None:
+def predict(args: argparse.Namespace, _words: Sequence[str]) -> int:
     from graphwire.kge.predict import predict
 
     predict(args)
+    return 0
 
 
-def emb_sim(args: argparse.Namespace) -> None:
+def emb_sim(args: argparse.Namespace, _words: Sequence[str]) -> int:
     from graphwire.kge.similar import emb_sim
 
     emb_sim(args)
+    return 0
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "train": train, "eval": evaluate, "predict": predict, "emb_sim": emb_sim}
+COMMANDS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
+    "partition": partition, "train": train, "dist_train": dist_train, "eval": evaluate, "predict": predict,
+    "emb_sim": emb_sim}
 
 
 def run(command: str, words: Sequence[str]) -> int:
@@ -90,7 +142,7 @@ def run(command: str, words: Sequence[str]) -> int:
     from graphwire.kge.store import ProgramError
 
     try:
-        COMMANDS[command](flags.parse(command, words))
+        return client(words) if command == "client" else COMMANDS[command](flags.parse(command, words), words)
     except flags.UsageError as error:
         print(error, file=sys.stderr)
         return 2
@@ -99,7 +151,6 @@ def run(command: str, words: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 def script() -> int:
@@ -113,7 +164,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if words and words[0] in ("-h", "--help"):
         print(f"usage: python -m graphwire.kge {{{','.join(flags.COMMANDS)}}} …; each with --help")
         return 0
-    if not words or words[0] not in COMMANDS:
+    if not words or words[0] not in (*COMMANDS, "client"):
         print(f"usage: python -m graphwire.kge {{{','.join(flags.COMMANDS)}}} …; each with --help", file=sys.stderr)
         return 2
     return run(words[0], words[1:])

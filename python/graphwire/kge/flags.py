@@ -131,6 +131,8 @@ FLAGS = (
     _flag("--checkpoint_interval", TRAIN, "steps between two checkpoints; clients wait for each other; 0: none", True,
           type=int, default=0),
     _flag("--resume", TRAIN, "go on in this folder, from its last checkpoint", True),
+    _flag("--scheduler", ("dist_train",), "ssh; local: all hosts are this machine; slurm: the allocation's nodes", True,
+          default="ssh", choices=("ssh", "local", "slurm")),
     _switch("--mean_ties", SCORED, "equal candidates: the middle of their ranks, not the last", True),
 )
 

@@ -70,7 +70,7 @@ def build(dataset: Dataset, folder: Path) -> None:
         if train.importance is not None:
             np.save(arrays / "importance.npy", train.importance)
             words += ["--edge-feature", f"{TRIPLE}:importance={arrays}/importance.npy"]
-        run_program(*words, "--name", dataset.name, "--out", folder, "--quiet")
+        run_program(*words, "--name", "graph", "--out", folder, "--quiet")
 
 
 def _merged(ids: np.ndarray, gradients: np.ndarray, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,104 @@
+"""Several clients on this machine, over a server that lives as long as they do: gwke_train --num_proc.
+
+The first client that fails, or the server, ends all of them; so does the end of this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphwire.kge.data import Dataset
+from graphwire.kge.store import ProgramError, build, program, run_program
+
+_SERVING = re.compile(r"^serving part .* at (\S+): ", re.MULTILINE)
+_POLL_SECONDS = 0.05
+
+
+class Processes:
+    """What was started here; leaving it ends all of it."""
+
+    def __init__(self) -> None:
+        self._all: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def start(self, name: str, words: Sequence[str | Path], **options: object) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([str(word) for word in words], **options)  # type: ignore[call-overload]
+        self._all.append((name, process))
+        return process
+
+    def wait(self) -> None:
+        """Returns when every client has ended well; raises ProgramError when one has not, or a server has ended."""
+        while True:
+            left = 0
+            for name, process in self._all:
+                status = process.poll()
+                if status is None:
+                    left += name.startswith("client")
+                elif status or not name.startswith("client"):
+                    raise ProgramError(f"{name} ended with status {status}; the others are ended too")
+            if not left:
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def __exit__(self, *_: object) -> None:
+        for _name, process in self._all:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for _name, process in self._all:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def serve(processes: Processes, graph: Path, part: int, log: Path) -> str:
+    """Starts a part's server on a free port of loopback; its address, when it serves."""
+    with open(log, "wb") as out:
+        server = processes.start(f"server of part {part}", [
+            program(), "serve", "--part-config", graph, "--part", str(part), "--listen", "127.0.0.1:0"],
+            stdout=out, stderr=out)
+    while not (up := _SERVING.search(log.read_text(errors="replace"))):
+        if server.poll() is not None:
+            lines = log.read_text(errors="replace").strip().splitlines()
+            raise ProgramError(f"graphwire serve: {lines[-1] if lines else 'ended'}")
+        time.sleep(_POLL_SECONDS)
+    return up.group(1)
+
+
+def clients(processes: Processes, world: int, words: Sequence[str], graph: Path, servers: Sequence[str]) -> None:
+    """Starts the clients of a job, as `deploy/launch.py` would."""
+    addresses = graph.parent / "servers.txt"
+    addresses.write_text("".join(address.replace(":", " ") + "\n" for address in servers))
+    shared = {**os.environ, "GRAPHWIRE_PART_CONFIG": str(graph), "GRAPHWIRE_IP_CONFIG": str(addresses),
+              "GRAPHWIRE_JOB": f"kge-{uuid.uuid4().hex}", "WORLD_SIZE": str(world)}
+    for rank in range(world):
+        processes.start(f"client {rank}", [sys.executable, "-m", "graphwire.kge", "client", *words],
+                        env={**shared, "RANK": str(rank)})
+
+
+def train_local(args: argparse.Namespace, dataset: Dataset, folder: Path, words: Sequence[str],
+                num_parts: int = 1) -> None:
+    """Trains with --num_proc clients. num_parts: servers, of as many parts."""
+    with tempfile.TemporaryDirectory(prefix="gwke-") as scratch, Processes() as processes:
+        top = Path(scratch)
+        build(dataset, top / "graph")
+        graph = top / "graph"
+        if num_parts > 1:
+            run_program("partition", graph, "--num-parts", str(num_parts), "--out", top / "parts")
+            graph = top / "parts"
+        servers = [serve(processes, graph, part, top / f"server{part}.log") for part in range(num_parts)]
+        clients(processes, args.num_proc, ["train", str(folder), *words], graph, servers)
+        processes.wait()

@@ -1,0 +1,149 @@
+"""Jobs of several clients: partition's files, training over servers, dist_train by the launcher, what ends a job."""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from graphwire.kge import flags, local
+from graphwire.kge.commands import main, num_relations_of
+from graphwire.kge.data import load
+from graphwire.kge.dist_train import command_of
+from graphwire.kge.outputs import new_folder
+from graphwire.kge.store import ProgramError
+
+OPTIONS = ("--dataset wn18 --model_name TransE_l2 --hidden_dim 16 --gamma 6 --lr 0.5 --batch_size 40 "
+           "--neg_sample_size 20 -adv -rc 1e-9 --max_step 300 --log_interval 100 --batch_size_eval 7 --test").split()
+
+
+def figures_of(text):
+    return {line.split()[2].rstrip(":"): float(line.split()[3]) for line in text.splitlines() if "Test average" in line}
+
+
+def rows_of(path):
+    return [tuple(map(int, line.split("\t"))) for line in path.read_text().splitlines()]
+
+
+def numbers_of(path):
+    return [int(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def cut(data_path, tmp_path_factory):
+    """A data_path of its own, partitioned in two."""
+    top = tmp_path_factory.mktemp("cut")
+    (top / "wn18").mkdir()
+    for path in (data_path / "wn18").iterdir():
+        (top / "wn18" / path.name).write_bytes(path.read_bytes())
+    done = subprocess.run([sys.executable, "-m", "graphwire.kge", "partition", "--dataset", "wn18", "-k", "2",
+                           "--data_path", str(top)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return top, done.stdout
+
+
+def test_partition_leaves_every_triple_once(cut, dataset):
+    top, out = cut[0] / "wn18", cut[1]
+    book = numbers_of(top / "partition_0/partition_book.txt")
+    assert book == numbers_of(top / "partition_1/partition_book.txt") and len(book) == dataset.num_entities
+    found, cuts = collections.Counter(), 0
+    for part in (0, 1):
+        folder = top / f"partition_{part}"
+        numbers = numbers_of(folder / "local_to_global.txt")
+        assert len(set(numbers)) == len(numbers) and numbers_of(folder / "relation_count.txt") == [5]
+        own = [number for number in numbers if book[number] == part]
+        assert numbers[:len(own)] == own and len(own) == book.count(part)
+        for head, relation, tail in rows_of(folder / "train.txt"):
+            found[numbers[head], relation, numbers[tail]] += 1
+            assert book[numbers[tail]] == part
+            cuts += book[numbers[head]] != part
+    assert found == collections.Counter(zip(dataset.train.head.tolist(), dataset.train.relation.tolist(),
+                                            dataset.train.tail.tolist()))
+    assert f"there are {len(dataset.train)} edges in the graph and {cuts} edge cuts for 2 partitions." in out
+    assert 0 < cuts < len(dataset.train) / 2  # METIS finds the grid
+    assert (top / "graphwire/graph.json").is_file()
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_clients_over_servers_learn_as_one_does(data_path, tmp_path, capfd, parts):
+    words = [*OPTIONS, "--data_path", str(data_path), "--save_path", str(tmp_path), "--num_proc", "2"]
+    args = flags.parse("train", words)
+    folder = new_folder(tmp_path, "TransE_l2", "wn18")
+    local.train_local(args, load(data_path, "wn18"), folder, words, parts)
+    found = figures_of(capfd.readouterr().out)
+    assert found["MRR"] > 0.3
+    # Entities are renumbered by a partition: what is left is in the order of the dictionary all the same.
+    assert main(["eval", "--dataset", "wn18", "--data_path", str(data_path), "--model_path", str(folder)]) == 0
+    assert figures_of(capfd.readouterr().out) == pytest.approx(found, abs=1e-9)
+
+
+def test_a_job_meets_checkpoints_and_goes_on(data_path, tmp_path, capfd):
+    words = [*OPTIONS, "--data_path", str(data_path), "--save_path", str(tmp_path), "--num_proc", "2", "--rel_part",
+             "--checkpoint_interval", "100", "--valid", "--eval_interval", "150", "--force_sync_interval", "70",
+             "--async_update"]
+    assert main(["train", *words]) == 0
+    assert "[0]Valid average MRR: " in capfd.readouterr().out
+    assert main(["train", *words, "--max_step", "350", "--resume", str(tmp_path / "TransE_l2_wn18_0")]) == 0
+    assert "goes on at step 300 of 350" in capfd.readouterr().out
+
+
+def test_what_fails_ends_the_others(tmp_path):
+    """A client that would never end is ended with the one that fails."""
+    with pytest.raises(ProgramError, match="client 1 ended with status 3"), local.Processes() as processes:
+        slow = processes.start("client 0", ["sleep", "1000"])
+        processes.start("client 1", ["sh", "-c", "exit 3"])
+        processes.wait()
+    assert slow.poll() is not None
+    with pytest.raises(ProgramError, match="graphwire serve"), local.Processes() as processes:
+        local.serve(processes, tmp_path / "gone", 0, tmp_path / "log")
+
+
+def test_every_flag_reaches_the_clients(cut, tmp_path, monkeypatch):
+    """DGL-KE prints 1e-09 as 0.000000 and forwards some flags only: here the words go on as they were typed."""
+    (tmp_path / "ip_config.txt").write_text("127.0.0.1 30050 2\n127.0.0.1 30051 2\n")
+    words = ["--path", str(tmp_path), "--ip_config", str(tmp_path / "ip_config.txt"), "--dataset", "wn18",
+             "--data_path", str(cut[0]), *"--model_name RotatE -de --regularization_coef 1.00E-09 -a 2 -adv --ssh_key k "
+             "-g 19.9 --num_client_proc 3 --neg_deg_sample --has_edge_importance --num_thread 2".split()]
+    command = command_of(flags.parse("dist_train", words), words)
+    assert command[command.index("--num_trainers") + 1] == "3" and command[command.index("--ssh_key") + 1] == "k"
+    assert command[command.index("--num_omp_threads") + 1] == "2"
+    sent = command[-1].split(" client dist_train - ")[1].split()
+    again = flags.parse("dist_train", sent)
+    assert (again.regularization_coef, again.double_ent, again.adversarial_temperature, again.gamma,
+            again.neg_deg_sample, again.has_edge_importance) == (1e-9, True, 2.0, 19.9, True, True)
+    assert num_relations_of(again) == 5
+    assert vars(again) == vars(flags.parse("dist_train", words))
+
+
+def test_dist_train_on_two_hosts(cut, tmp_path):
+    """The guide's last step, with the hosts here; the outputs are those of gwke_train."""
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        ports = [one.getsockname()[1], two.getsockname()[1]]
+    (tmp_path / "ip_config.txt").write_text("".join(f"127.0.0.1 {port} 1\n" for port in ports))
+    done = subprocess.run(
+        [sys.executable, "-m", "graphwire.kge", "dist_train", "--path", str(tmp_path), "--ip_config",
+         str(tmp_path / "ip_config.txt"), "--scheduler", "local", "--num_client_proc", "2", "--data_path", str(cut[0]),
+         *OPTIONS], capture_output=True, text=True, cwd="/", env={**os.environ, "HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {name: float(value) for name, value in re.findall(r"Test average (\S+): (\S+)", done.stdout)}
+    assert found["MRR"] > 0.3
+    folder = tmp_path / "ckpts/TransE_l2_wn18_0"
+    assert {path.name for path in folder.iterdir()} >= {
+        "wn18_TransE_l2_entity.npy", "wn18_TransE_l2_relation.npy", "config.json", "curve.csv", "test.json"}
+    assert np.load(folder / "wn18_TransE_l2_entity.npy").shape == (81, 16)
+    for rank in range(4):
+        assert f"[{rank}][Train](300/300) average loss" in done.stdout
+
+
+def test_dist_train_needs_parts(data_path, tmp_path, capfd):
+    (tmp_path / "ip_config.txt").write_text("127.0.0.1 30050 1\n")
+    assert main(["dist_train", "--ip_config", str(tmp_path / "ip_config.txt"), "--data_path", str(data_path),
+                 "--dataset", "wn18"]) == 1
+    assert "gwke_partition --dataset wn18" in capfd.readouterr().err
