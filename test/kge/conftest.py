@@ -5,7 +5,10 @@ $GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+import socket
 import sys
 from pathlib import Path
 
@@ -34,6 +37,19 @@ def runtime_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runtime")
     folder.chmod(0o700)
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
+
+
+def free_ports(count):
+    """Ports of loopback that nobody has, and that the kernel gives to nobody who connects in between."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = []
+    while len(found) < count:
+        port = random.randrange(first // 2, first)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if port not in found:
+                found.append(port)
+    return found
 
 
 SIDE = 9  # of the grid

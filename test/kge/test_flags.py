@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from graphwire.kge import flags
 
@@ -86,3 +88,9 @@ def test_no_two_flags_of_a_command_share_a_name():
     for command in flags.COMMANDS:
         names = [name for flag in flags.FLAGS if command in flag.commands for name in flag.names]
         assert len(names) == len(set(names))
+
+
+def test_the_documentation_has_the_table():
+    text = Path(__file__).parents[2].joinpath("docs/KGE.md").read_text()
+    between = text.split("prints this table -->\n")[1].split("<!-- /flags -->")[0]
+    assert between == flags.table(), "python -m graphwire.kge.flags prints what docs/KGE.md should have"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import collections
 import os
 import re
-import socket
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from conftest import free_ports
 from graphwire.kge import flags, local
 from graphwire.kge.commands import main, num_relations_of
 from graphwire.kge.data import load
@@ -107,8 +107,8 @@ def test_every_flag_reaches_the_clients(cut, tmp_path, monkeypatch):
     """DGL-KE prints 1e-09 as 0.000000 and forwards some flags only: here the words go on as they were typed."""
     (tmp_path / "ip_config.txt").write_text("127.0.0.1 30050 2\n127.0.0.1 30051 2\n")
     words = ["--path", str(tmp_path), "--ip_config", str(tmp_path / "ip_config.txt"), "--dataset", "wn18",
-             "--data_path", str(cut[0]), *"--model_name RotatE -de --regularization_coef 1.00E-09 -a 2 -adv --ssh_key k "
-             "-g 19.9 --num_client_proc 3 --neg_deg_sample --has_edge_importance --num_thread 2".split()]
+             "--data_path", str(cut[0]), *"--model_name RotatE -de --regularization_coef 1.00E-09 -a 2 -adv "
+             "--ssh_key k -g 19.9 --num_client_proc 3 --neg_deg_sample --has_edge_importance --num_thread 2".split()]
     command = command_of(flags.parse("dist_train", words), words)
     assert command[command.index("--num_trainers") + 1] == "3" and command[command.index("--ssh_key") + 1] == "k"
     assert command[command.index("--num_omp_threads") + 1] == "2"
@@ -122,11 +122,7 @@ def test_every_flag_reaches_the_clients(cut, tmp_path, monkeypatch):
 
 def test_dist_train_on_two_hosts(cut, tmp_path):
     """The guide's last step, with the hosts here; the outputs are those of gwke_train."""
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        ports = [one.getsockname()[1], two.getsockname()[1]]
-    (tmp_path / "ip_config.txt").write_text("".join(f"127.0.0.1 {port} 1\n" for port in ports))
+    (tmp_path / "ip_config.txt").write_text("".join(f"127.0.0.1 {port} 1\n" for port in free_ports(2)))
     done = subprocess.run(
         [sys.executable, "-m", "graphwire.kge", "dist_train", "--path", str(tmp_path), "--ip_config",
          str(tmp_path / "ip_config.txt"), "--scheduler", "local", "--num_client_proc", "2", "--data_path", str(cut[0]),

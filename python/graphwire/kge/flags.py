@@ -217,3 +217,26 @@ def _check_train(command: str, args: argparse.Namespace) -> None:
         raise ValueError("--staleness and --checkpoint_interval are 0 or more")
     if command == "train" and args.rel_part and args.num_proc == 1:
         raise ValueError("--rel_part needs --num_proc above 1")
+
+
+def _default(flag: Flag) -> str:
+    default = flag.options.get("default")
+    if flag.options.get("required"):
+        return "must be given"
+    if "choices" in flag.options:
+        return " / ".join(f"**{some}**" if some == default else some for some in flag.options["choices"])
+    return "" if default is None else f"`{default!r}`" if isinstance(default, str) else str(default)
+
+
+def table() -> str:
+    """The table of docs/KGE.md: DGL-KE's flags, then Graphwire's own."""
+    lines = ["| flag | commands | default | is |", "|---|---|---|---|"]
+    for flag in sorted(FLAGS, key=lambda some: some.own):
+        names = ", ".join(f"`{name}`" for name in flag.names)
+        text = flag.help + (" (Graphwire)" if flag.own else "")
+        lines.append(f"| {names} | {', '.join(flag.commands)} | {_default(flag)} | {text} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")
