@@ -26,6 +26,7 @@ from graphwire.batch import Batch, Block, Edges
 from graphwire.edges import EdgeList
 from graphwire.graph import Feature, Graph, open
 from graphwire.loader import EdgeLoader, NodeLoader, sample
+from graphwire.partition import partition_graph
 from graphwire.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ __all__ = [
     "nn",
     "open",
     "optim",
+    "partition_graph",
     "sample",
 ]
 

@@ -2,7 +2,7 @@
 # What lets scripts of other packages run over Graphwire: the tests of test/adapters over the subset of dgl, and then over
 # DGL itself where its wheel can be had. Scripts and data are those in ../shared; without them their tests are skipped.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
-extras=(pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl)
+extras=(pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl cloudpickle)
 dgl=(dgl==1.1.3 'setuptools<70' networkx psutil requests packaging) # its wheel imports setuptools.extern
 beside=$PWD/build/python
 

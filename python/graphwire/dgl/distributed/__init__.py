@@ -16,6 +16,7 @@ from graphwire.dgl.distributed.context import exit_client, initialize, is_initia
 from graphwire.dgl.distributed.dataloader import DistDataLoader
 from graphwire.dgl.distributed.embedding import DistEmbedding
 from graphwire.dgl.distributed.graph import DistGraph
+from graphwire.dgl.distributed.partition import load_partition, load_partition_book, partition_graph
 from graphwire.dgl.distributed.sampling import (
     find_edges,
     in_degrees,
@@ -32,7 +33,8 @@ __all__ = [
     "DistDataLoader", "DistEdgeDataLoader", "DistEmbedding", "DistGraph", "DistNodeDataLoader", "DistTensor",
     "EdgePartitionPolicy", "GraphPartitionBook", "NodePartitionPolicy", "PartitionPolicy", "RangePartitionBook",
     "edge_split", "exit_client", "find_edges", "in_degrees", "in_subgraph", "initialize", "is_initialized",
-    "node_split", "optim", "out_degrees", "sample_etype_neighbors", "sample_neighbors"]
+    "load_partition", "load_partition_book", "node_split", "optim", "out_degrees", "partition_graph",
+    "sample_etype_neighbors", "sample_neighbors"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,102 @@
+"""dgl.distributed.partition_graph, load_partition_book, load_partition: of graphs that lie on disk.
+
+Parts are in Graphwire's format (docs/FORMAT.md), which keeps no halo: num_hops and graph_formats mean nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import graphwire
+from graphwire import partition as of_arrays
+from graphwire.dgl import host
+from graphwire.dgl.distributed.book import GraphPartitionBook
+from graphwire.dgl.types import Canonical, Types, _canonical
+
+
+def _balances_train(g: Any, balance_ntypes: Any) -> bool:
+    """Whether nodes are balanced by the training mask, which is what is there to balance by."""
+    if balance_ntypes is None:
+        return False
+    given = balance_ntypes if isinstance(balance_ntypes, dict) else {g.ntypes[0]: balance_ntypes}
+    for ntype, kinds in given.items():
+        columns = g.nodes[ntype].data
+        if "train_mask" not in columns or not torch.equal(
+                torch.as_tensor(kinds).to(torch.int64), columns["train_mask"].to(torch.int64)):
+            raise NotImplementedError('partition_graph: balance_ntypes is the nodes\' column "train_mask", or None')
+    return True
+
+
+def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canonical, torch.Tensor]]:
+    with graphwire.open(path) as graph:
+        nodes = {ntype: torch.as_tensor(graph.feature("orig_id", ntype)[:]) for ntype in types.ntypes}
+        edges = {etype: torch.as_tensor(graph.feature("orig_eid", etype=etype)[:]) for etype in types.canonical_etypes}
+    return nodes, edges
+
+
+def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_hops: int = 1,
+                    part_method: str = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
+                    return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
+                    graph_formats: Any = None, **_: Any) -> Any:
+    """dgl.distributed.partition_graph: out_path/graph_name.json. return_mapping: (original node ids, original edge ids)
+    by new id, {type: ids} where there are several types; edges get a feature "orig_eid" then."""
+    edge_features = None
+    if return_mapping:
+        edge_features = {etype: {"orig_eid": np.arange(g.num_edges(etype))} for etype in g.canonical_etypes}
+    path = of_arrays.partition_graph(
+        g, graph_name, num_parts, out_path, method=part_method, balance_train=_balances_train(g, balance_ntypes),
+        balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
+        edge_features=edge_features)
+    if not return_mapping:
+        return None
+    nodes, edges = _orig(path, Types(g.ntypes, g.canonical_etypes))
+    return nodes[g.ntypes[0]] if len(nodes) == 1 else nodes, \
+        edges[g.canonical_etypes[0]] if len(edges) == 1 else edges
+
+
+def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionBook, str, dict[str, int],
+                                                                 dict[Canonical, int]]:
+    """(book, graph's name, {node type: number}, {edge type: number}), of the JSON alone."""
+    path = Path(os.fspath(part_config))
+    text = json.loads(path.read_text())
+    if not str(text.get("format", "")).startswith("graphwire-"):
+        raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes one")
+    if not 0 <= part_id < text["num_parts"]:
+        raise AssertionError(f"part {part_id} is out of range (#parts: {text['num_parts']})")
+    ntypes = sorted(text["ntypes"], key=text["ntypes"].get)
+    etypes = sorted(text["etypes"], key=text["etypes"].get)
+    sizes = [np.array([[end - begin for begin, end in text[key][kind]] for kind in kinds], np.int64)
+             for key, kinds in (("node_map", ntypes), ("edge_map", etypes))]
+    canonical = [_canonical(etype) for etype in etypes]
+    book = GraphPartitionBook(text["graph_name"], part_id, ntypes, canonical, *sizes)
+    return book, text["graph_name"], dict(text["ntypes"]), {etype: number for number, etype in enumerate(canonical)}
+
+
+def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> Any:
+    """(graph, node features, edge features, book, name, node types, edge types) of one part. The graph has the part's
+    nodes and edges, and behind them the nodes of other parts that its edges start at; homogeneous graphs only."""
+    book, name, ntypes, etypes = load_partition_book(part_config, part_id)
+    if not book.is_homogeneous:
+        raise NotImplementedError("load_partition: of a graph with one node type and one edge type")
+    own, edges = book.partid2nids(part_id), book.partid2eids(part_id)
+    with graphwire.open(part_config) as graph:
+        src, dst = (torch.as_tensor(ids) for ids in graph.find_edges(edges))
+        away = torch.unique(src[book.nid2partid(src) != part_id])
+        nodes = torch.cat([own, away])
+        order = torch.argsort(nodes)
+        local = [order[torch.searchsorted(nodes[order], ids)] for ids in (src, dst)]
+        made = host.dgl().graph((local[0], local[1]), num_nodes=len(nodes))
+        made.ndata[host.NID], made.edata[host.EID] = nodes, edges
+        made.ndata["inner_node"] = (torch.arange(len(nodes)) < len(own)).to(torch.uint8)
+        made.edata["inner_edge"] = torch.ones(len(edges), dtype=torch.uint8)
+        features: list[dict[str, torch.Tensor]] = [{}, {}]
+        for feature in graph.features if load_feats else ():
+            rows = torch.as_tensor(feature[edges if feature.of_edges else own])
+            features[feature.of_edges][f"{feature.type}/{feature.name}"] = rows
+    return made, features[0], features[1], book, name, list(ntypes), list(etypes)

@@ -1,0 +1,220 @@
+"""A graph in memory, cut into parts on disk: arrays -> `graphwire import` -> `graphwire partition` -> a folder.
+
+    graphwire.partition_graph((src, dst), "web", 4, "parts/", node_features={"feat": x})
+
+The work is the program's, which has to be there: $GRAPHWIRE, in PATH, or in the build folder of a checkout. The arrays
+go to it through files beside the result, which are removed again, whether it succeeds or not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Canonical = tuple[str, str, str]
+HOMOGENEOUS: Canonical = ("_N", "_E", "_N")
+_INTERNAL = ("_ID", "_TYPE")  # DGL's own columns
+
+
+def program() -> str:
+    """The graphwire program. Raises FileNotFoundError, which says where it was looked for."""
+    top = Path(__file__).resolve().parents[2]
+    named = os.environ.get("GRAPHWIRE")
+    for found in (named, shutil.which("graphwire"), top / "build/release/graphwire", top / "build/dev/graphwire"):
+        if found and os.access(found, os.X_OK) and Path(found).is_file():
+            return str(found)
+    raise FileNotFoundError("the program graphwire is neither $GRAPHWIRE nor in PATH nor built: docs/INSTALL.md")
+
+
+def _run(words: Sequence[Any]) -> None:
+    done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise RuntimeError(lines[-1] if lines else f"graphwire {words[0]} ended with {done.returncode}")
+
+
+def _array(values: Any) -> np.ndarray:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+    return np.asarray(values)
+
+
+class Arrays:
+    """A graph as arrays: edges by type, nodes by type, features of both."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.edges: dict[Canonical, tuple[np.ndarray, np.ndarray]] = {}
+        self.node_features: dict[tuple[str, str], np.ndarray] = {}
+        self.edge_features: dict[tuple[Canonical, str], np.ndarray] = {}
+
+    def add_edges(self, etype: Canonical, src: Any, dst: Any) -> None:
+        pair = _array(src).reshape(-1), _array(dst).reshape(-1)
+        if len(pair[0]) != len(pair[1]):
+            raise ValueError(f"{':'.join(etype)}: {len(pair[0])} sources and {len(pair[1])} destinations")
+        for ntype, ids in zip((etype[0], etype[2]), pair):
+            if ids.dtype.kind not in "iu":
+                raise TypeError(f"{':'.join(etype)}: ids are integers, not {ids.dtype}")
+            self.counts[ntype] = max(self.counts.get(ntype, 0), int(ids.max()) + 1 if len(ids) else 0)
+        self.edges[etype] = (pair[0].astype(np.int64), pair[1].astype(np.int64))
+
+    def add_columns(self, nodes: Mapping[Any, Mapping[str, Any]], edges: Mapping[Any, Mapping[str, Any]]) -> None:
+        for ntype, columns in nodes.items():
+            self.node_features.update({(ntype, name): _array(rows) for name, rows in columns.items()})
+        for etype, columns in edges.items():
+            self.edge_features.update({(etype, name): _array(rows) for name, rows in columns.items()})
+
+
+def _of_dgl(graph: Any) -> Arrays:
+    arrays = Arrays()
+    for etype in graph.canonical_etypes:
+        arrays.add_edges(etype, *graph.edges(etype=etype, order="eid"))
+    arrays.counts = {ntype: int(graph.num_nodes(ntype)) for ntype in graph.ntypes}
+    arrays.add_columns(
+        {ntype: {name: rows for name, rows in graph.nodes[ntype].data.items() if name not in _INTERNAL}
+         for ntype in graph.ntypes},
+        {etype: {name: rows for name, rows in graph.edges[etype].data.items() if name not in _INTERNAL}
+         for etype in graph.canonical_etypes})
+    return arrays
+
+
+def _of_pyg(data: Any) -> Arrays:
+    """Data and HeteroData; what is no row for each node or edge is left out."""
+    arrays = Arrays()
+    stores = data.edge_stores
+    for store in stores:
+        etype = getattr(store, "_key", None) or HOMOGENEOUS
+        arrays.add_edges(etype, store.edge_index[0], store.edge_index[1])
+    for store in data.node_stores:
+        ntype = getattr(store, "_key", None) or "_N"
+        arrays.counts[ntype] = int(store.num_nodes)
+    whole = len(data.node_stores) == 1 and getattr(data.node_stores[0], "_key", None) is None
+    for store in data.node_stores:
+        ntype = getattr(store, "_key", None) or "_N"
+        arrays.add_columns({ntype: {name: store[name] for name in store.keys()
+                                    if hasattr(store[name], "detach") and store.is_node_attr(name)}}, {})
+    for store in stores:
+        etype = getattr(store, "_key", None) or HOMOGENEOUS
+        arrays.add_columns({}, {etype: {name: store[name] for name in store.keys() if name != "edge_index" and hasattr(
+            store[name], "detach") and store.is_edge_attr(name) and not (whole and store.is_node_attr(name))}})
+    return arrays
+
+
+def _of_matrix(matrix: Any) -> Arrays:
+    """Row i, column j is the edge from i to j; values other than 1 are its feature "weight"."""
+    arrays, coo = Arrays(), matrix.tocoo()
+    arrays.add_edges(HOMOGENEOUS, coo.row, coo.col)
+    arrays.counts["_N"] = int(max(matrix.shape))
+    if not np.all(coo.data == 1):
+        arrays.add_columns({}, {HOMOGENEOUS: {"weight": np.asarray(coo.data, np.float32)}})
+    return arrays
+
+
+def _of_numpy(graph: Any) -> Arrays:
+    """(src, dst), an array of pairs, or {(source type, relation, destination type): either}."""
+    arrays = Arrays()
+    given = graph if isinstance(graph, Mapping) else {HOMOGENEOUS: graph}
+    for etype, edges in given.items():
+        if isinstance(edges, (tuple, list)) and len(edges) == 2:
+            arrays.add_edges(etype, *edges)
+            continue
+        pairs = _array(edges)
+        if pairs.ndim != 2 or 2 not in pairs.shape:
+            raise ValueError(f"edges are (src, dst), [edges, 2] or [2, edges], not {list(pairs.shape)}")
+        arrays.add_edges(etype, *(pairs if pairs.shape[0] == 2 else pairs.T))
+    return arrays
+
+
+def arrays_of(graph: Any) -> Arrays:
+    """Of a graph of DGL's or its subset, PyTorch Geometric's Data or HeteroData, a SciPy matrix, NumPy arrays."""
+    if hasattr(graph, "canonical_etypes"):
+        return _of_dgl(graph)
+    if hasattr(graph, "edge_stores"):
+        return _of_pyg(graph)
+    if hasattr(graph, "tocoo"):
+        return _of_matrix(graph)
+    return _of_numpy(graph)
+
+
+def _written(arrays: Arrays, folder: Path) -> list[str]:
+    """The arrays as files, and the words of `graphwire import` that name them."""
+    words: list[str] = []
+
+    def save(array: np.ndarray) -> str:
+        path = folder / f"{len(words)}.npy"
+        np.save(path, np.ascontiguousarray(array))
+        return str(path)
+
+    for ntype, count in arrays.counts.items():
+        words += ["--num-nodes", f"{ntype}={count}"]
+    for etype, (src, dst) in arrays.edges.items():
+        words += ["--edges", f"{':'.join(etype)}={save(np.stack([src, dst], 1))}"]
+    for (ntype, name), rows in arrays.node_features.items():
+        if len(rows) != arrays.counts[ntype]:
+            raise ValueError(f"{name}: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
+        mask = rows.dtype == np.bool_ and rows.ndim == 1
+        words += ["--node-mask" if mask else "--node-feature", f"{ntype}:{name}={save(rows)}"]
+    for (etype, name), rows in arrays.edge_features.items():
+        if len(rows) != len(arrays.edges[etype][0]):
+            raise ValueError(f"{name}: {len(rows)} rows for {len(arrays.edges[etype][0])} edges of {':'.join(etype)}")
+        rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
+        words += ["--edge-feature", f"{':'.join(etype)}:{name}={save(rows)}"]
+    return words
+
+
+def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[str, Any]]:
+    """{type: {name: rows}}; {name: rows} is of the only type."""
+    if not features:
+        return {}
+    if all(isinstance(rows, Mapping) for rows in features.values()):
+        return dict(features)
+    return {only: features}
+
+
+def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
+                    node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
+                    num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
+                    balance_edges: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
+                    reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0) -> Path:
+    """Cuts a graph into parts, and returns their JSON, out/name.json.
+
+    graph: of DGL, PyTorch Geometric (Data, HeteroData) or SciPy; (src, dst), an array of pairs, or
+        {(source type, relation, destination type): either}.
+    out: a folder, which is made; a graph that is there is replaced.
+    method: "metis" or "random". balance_train: as many nodes of the feature train_mask in each part; balance_edges.
+    node_features, edge_features: besides those of the graph: {name: rows}, or {type: {name: rows}}.
+    num_nodes: where the greatest id does not tell. reverse, undirected, transpose: as `graphwire import` has them.
+
+    Raises RuntimeError with the program's line, ValueError where rows do not fit, FileNotFoundError without it.
+    """
+    arrays = arrays_of(graph)
+    if num_nodes is not None:
+        arrays.counts.update(num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes})
+    arrays.add_columns(_typed(node_features, next(iter(arrays.counts))),
+                       _typed(edge_features, next(iter(arrays.edges))))
+    out = Path(out)
+    if out.is_dir() and not any(out.iterdir()):
+        out.rmdir()
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}.") as temporary:
+        folder = Path(temporary)
+        flags = [f"--{word}" for word, given in (("reverse", reverse), ("undirected", undirected),
+                                                ("transpose", transpose)) if given]
+        _run(["import", *_written(arrays, folder), *flags, "--name", name, "--out", folder / "whole", "--quiet"])
+        flags = [f"--{word}" for word, given in (("balance-train", balance_train),
+                                                ("balance-edges", balance_edges)) if given]
+        if num_trainers_per_machine > 1:
+            flags += ["--num-trainers-per-machine", str(num_trainers_per_machine)]
+        if out.exists():
+            flags.append("--replace")
+        _run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
+              "--seed", seed, *flags, "--out", out])
+    return out / f"{name}.json"

@@ -1,0 +1,152 @@
+"""Graphs in memory, cut into parts: what comes out is what went in, by original ids."""
+
+from __future__ import annotations
+
+import os
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from conftest import NODES, SCRIPTS, arrays_of_communities, runner
+from graphwire.dgl.install import install
+
+dgl = install()
+ARRAYS = arrays_of_communities()
+FEATURES = {name: rows for name, rows in ARRAYS.items() if name != "edges"}
+
+
+def holds(path, features=("features", "labels", "train_mask"), arrays=ARRAYS, weight=None):
+    """The parts have the edges and the features of the arrays."""
+    with graphwire.open(path, numpy=True) as graph:
+        orig = graph.feature("orig_id")[:]
+        src, dst = graph.find_edges(np.arange(graph.num_edges()))
+        key = orig[src] * NODES + orig[dst]
+        expected = arrays["edges"][:, 0] * NODES + arrays["edges"][:, 1]
+        assert np.array_equal(np.sort(key), np.sort(expected))
+        for name in features:
+            found = graph.feature(name)[:]
+            assert np.array_equal(found, arrays[name][orig]), name
+        if weight is not None:
+            found = graph.feature("weight", etype="_E")[:]
+            assert sorted(zip(key, found)) == sorted(zip(expected, weight))
+        return graph.num_parts, graph.name
+
+
+def test_numpy(tmp_path):
+    for number, edges in enumerate((ARRAYS["edges"], ARRAYS["edges"].T, tuple(ARRAYS["edges"].T))):
+        features = {**FEATURES, "features": np.asfortranarray(FEATURES["features"])}
+        path = graphwire.partition_graph(edges, "web", 2, tmp_path / str(number), method="random", num_nodes=NODES,
+                                         node_features=features)
+        assert holds(path) == (2, "web")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["0", "1", "2"]  # nothing is left beside
+    path = graphwire.partition_graph(ARRAYS["edges"], "web", 3, tmp_path / "0", method="random", num_nodes=NODES)
+    assert holds(path, ()) == (3, "web")  # what was there is replaced
+
+
+def test_scipy(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    src, dst = np.unique(ARRAYS["edges"], axis=0).T
+    weight = np.arange(2, len(src) + 2, dtype=np.float32)
+    matrix = sparse.csr_matrix((weight, (src, dst)), shape=(NODES, NODES))
+    path = graphwire.partition_graph(matrix, "web", 2, tmp_path / "parts", node_features=FEATURES)
+    holds(path, arrays={**ARRAYS, "edges": np.stack([src, dst], 1)}, weight=weight)
+
+
+def test_pyg(tmp_path):
+    data = pytest.importorskip("torch_geometric.data")
+    weight = np.arange(len(ARRAYS["edges"]), dtype=np.float32)
+    edges = torch.from_numpy(ARRAYS["edges"].T.copy())
+    one = data.Data(edge_index=edges, weight=torch.from_numpy(weight),
+                    num_nodes=NODES, **{name: torch.from_numpy(rows) for name, rows in FEATURES.items()})
+    path = graphwire.partition_graph(one, "web", 2, tmp_path / "parts", method="random", balance_train=True)
+    holds(path, weight=weight)
+
+
+def test_pyg_of_several_types(tmp_path):
+    data = pytest.importorskip("torch_geometric.data")
+    random = np.random.default_rng(1)
+    both = data.HeteroData()
+    both["paper"].x = torch.from_numpy(random.standard_normal((50, 4)).astype(np.float32))
+    both["author"].num_nodes = 20
+    writes = torch.from_numpy(np.stack([random.integers(0, 20, 90), random.integers(0, 50, 90)]))
+    both["author", "writes", "paper"].edge_index = writes
+    both["author", "writes", "paper"].year = torch.arange(90)
+    path = graphwire.partition_graph(both, "papers", 2, tmp_path / "parts", method="random")
+    with graphwire.open(path, numpy=True) as graph:
+        assert sorted(graph.ntypes) == ["author", "paper"] and graph.num_nodes("author") == 20
+        orig = {ntype: graph.feature("orig_id", ntype)[:] for ntype in graph.ntypes}
+        assert np.array_equal(graph.feature("x", "paper")[:], both["paper"].x.numpy()[orig["paper"]])
+        src, dst = graph.find_edges(np.arange(90), "writes")
+        years = graph.feature("year", etype="writes")[:]
+        assert np.array_equal(np.stack([orig["author"][src], orig["paper"][dst]]), writes.numpy()[:, years])
+
+
+def graph_of_dgl():
+    graph = dgl.graph(tuple(torch.from_numpy(ARRAYS["edges"].T.copy())), num_nodes=NODES)
+    for name, rows in FEATURES.items():
+        graph.ndata[name] = torch.from_numpy(rows)
+    return graph
+
+
+def test_dgl_graph_book_and_part(tmp_path):
+    graph = graph_of_dgl()
+    nodes, edges = dgl.distributed.partition_graph(
+        graph, "web", 2, str(tmp_path / "data"), num_hops=1, part_method="metis",
+        balance_ntypes=graph.ndata["train_mask"], balance_edges=True, return_mapping=True, graph_formats=["csc"])
+    path = str(tmp_path / "data" / "web.json")
+    assert holds(path) == (2, "web")
+    assert sorted(nodes.tolist()) == list(range(NODES)) and sorted(edges.tolist()) == list(range(graph.num_edges()))
+    for part in range(2):
+        book, name, ntypes, etypes = dgl.distributed.load_partition_book(path, part)
+        assert (name, ntypes, etypes, book.partid) == ("web", {"_N": 0}, {("_N", "_E", "_N"): 0}, part)
+        local, node_features, _, _, _, _, _ = dgl.distributed.load_partition(path, part)
+        own = book.partid2nids(part)
+        assert torch.equal(local.ndata[dgl.NID][:len(own)], own) and int(local.ndata["inner_node"].sum()) == len(own)
+        assert torch.equal(node_features["_N/features"], graph.ndata["features"][nodes[own]])
+        src, dst = local.edges()
+        original = graph.find_edges(edges[local.edata[dgl.EID]])
+        assert torch.equal(nodes[local.ndata[dgl.NID][src]], original[0])
+        assert torch.equal(nodes[local.ndata[dgl.NID][dst]], original[1])
+    with pytest.raises(AssertionError, match="out of range"):
+        dgl.distributed.load_partition_book(path, 2)
+    with pytest.raises(NotImplementedError, match="balance_ntypes"):
+        dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_ntypes=torch.arange(NODES))
+
+
+def test_what_does_not_fit(tmp_path, monkeypatch):
+    edges = ARRAYS["edges"]
+    for wrong, error, says in (
+        ({"graph": (edges[:, 0], edges[1:, 1])}, ValueError, "sources"),
+        ({"graph": edges.astype(np.float32)}, TypeError, "integers"),
+        ({"graph": np.zeros((3, 3), np.int64)}, ValueError, "2, edges"),
+        ({"graph": edges, "node_features": {"x": np.ones(3)}}, ValueError, "3 rows"),
+        ({"graph": edges, "method": "magic"}, RuntimeError, "magic"),
+        ({"graph": edges, "num_nodes": 5}, RuntimeError, "graphwire"),
+    ):
+        with pytest.raises(error, match=says):
+            graphwire.partition_graph(**{"name": "web", "num_parts": 2, "out": tmp_path / "out", **wrong})
+        assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("GRAPHWIRE", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("graphwire.partition.__file__", str(tmp_path / "a/b/c.py"))
+    with pytest.raises(FileNotFoundError, match="INSTALL"):
+        graphwire.partition_graph(edges, "web", 2, tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_the_scripts_own_partitioning(tmp_path):
+    """partition_graph.py, unmodified, of Reddit's files, and train_dist.py on what it made: over the subset."""
+    if not SCRIPTS.is_dir():
+        pytest.skip("DGL's scripts are not there")
+    reddit = tmp_path / "raw" / "reddit_self_loop"
+    reddit.mkdir(parents=True)
+    kinds = np.select([FEATURES["train_mask"], FEATURES["val_mask"]], [1, 2], 3)
+    np.savez(reddit / "reddit_data.npz", feature=FEATURES["features"], label=FEATURES["labels"], node_types=kinds)
+    np.savez(reddit / "reddit_self_loop_graph.npz", row=ARRAYS["edges"][:, 0], col=ARRAYS["edges"][:, 1])
+    text = runner(SCRIPTS / "partition_graph.py", "--dataset", "reddit", "--num_parts", 2, "--balance_train",
+                  "--balance_edges", "--undirected", folder=tmp_path,
+                  environment={**os.environ, "DGL_DOWNLOAD_DIR": str(tmp_path / "raw")})
+    assert f"|V|={NODES}, |E|={len(ARRAYS['edges'])}" in text and "train: 300, valid: 120, test: 180" in text
+    undirected = np.unique(np.concatenate([ARRAYS["edges"], ARRAYS["edges"][:, ::-1]]), axis=0)
+    assert holds(tmp_path / "data" / "reddit.json", arrays={**ARRAYS, "edges": undirected}) == (2, "reddit")
