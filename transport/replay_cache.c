@@ -184,6 +184,14 @@ void gw_replay_goodbye(struct gw_replay_cache *cache, const uint8_t client_uuid[
 	pthread_mutex_unlock(&cache->lock);
 }
 
+uint32_t gw_replay_cache_clients(struct gw_replay_cache *cache)
+{
+	pthread_mutex_lock(&cache->lock);
+	uint32_t count = cache->count;
+	pthread_mutex_unlock(&cache->lock);
+	return count;
+}
+
 static gw_status answer_again(const struct gw_replay_entry *entry, struct gw_reply *reply)
 {
 	if (entry->status)

@@ -34,6 +34,9 @@ uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid
 void gw_replay_part(struct gw_replay_cache *cache, const uint8_t client_uuid[16]);
 void gw_replay_goodbye(struct gw_replay_cache *cache, const uint8_t client_uuid[16]);
 
+/* Of how many clients something is remembered. */
+uint32_t gw_replay_cache_clients(struct gw_replay_cache *cache);
+
 struct gw_replay_entry;
 
 /* A call of the client begins. *out set: it is to be applied, and the entry is the caller's until gw_replay_keep or

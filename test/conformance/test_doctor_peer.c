@@ -19,6 +19,7 @@
 #include "test/support/doctor_host.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
+#include "transport/service_inside.h"
 
 #define MEASURE_MS 80
 #define BYTES      (256u << 10)
@@ -288,6 +289,27 @@ static void another_server_is_seen(void **state)
 	twin_end(&twin);
 }
 
+/* A doctor comes again and again, as another client each time, and takes no server's places for clients. */
+static void no_server_remembers_it(void **state)
+{
+	(void)state;
+	struct bed bed;
+	struct asking asking;
+	gw_bed_begin(&bed, &tcp, NULL);
+	for (int i = 0; i < 3; i++) {
+		ask(&asking, "127.0.0.1", bed.address.port);
+		gw_doctor_ask(&asking.doctor, &asking.peers);
+		answer(&asking, "tcp", GW_DOCTOR_OK, "a row");
+		gw_doctor_free(&asking.doctor);
+	}
+	uint64_t end = gw_now_ns() + TIME_MAX;
+	while (gw_replay_cache_clients(bed.service->replay_cache) > 0) {
+		assert_true(gw_now_ns() < end);
+		usleep(1000);
+	}
+	gw_bed_end(&bed);
+}
+
 static void a_key_is_needed(void **state)
 {
 	(void)state;
@@ -465,6 +487,7 @@ int main(void)
 		cmocka_unit_test(both_ways_read_the_same),
 		cmocka_unit_test(other_bytes_are_seen),
 		cmocka_unit_test(another_server_is_seen),
+		cmocka_unit_test(no_server_remembers_it),
 		cmocka_unit_test(a_key_is_needed),
 		cmocka_unit_test(one_transport_is_asked_for),
 		cmocka_unit_test(nobody_and_strangers),

@@ -173,8 +173,9 @@ struct gw_doctor_figures {
  * deadline of all reads. */
 gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_options *options, uint32_t row_bytes,
 				uint64_t measure_ms, struct gw_doctor_reader **out);
-/* NULL is allowed. */
-void gw_doctor_reader_close(struct gw_doctor_reader *reader);
+/* It will not come back: the server need not remember it. To be closed next; NULL is allowed. */
+void gw_doctor_reader_goodbye(struct gw_doctor_reader *reader);
+void gw_doctor_reader_close(struct gw_doctor_reader *reader); /* NULL is allowed */
 const struct gw_endpoint *gw_doctor_reader_endpoint(const struct gw_doctor_reader *reader);
 
 /* Both read region 0, which is not empty. After a failure the reader can only be closed. */

@@ -109,6 +109,12 @@ gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_opti
 	return GW_OK;
 }
 
+void gw_doctor_reader_goodbye(struct gw_doctor_reader *reader)
+{
+	if (reader)
+		gw_endpoint_goodbye(reader->endpoint);
+}
+
 void gw_doctor_reader_close(struct gw_doctor_reader *reader)
 {
 	if (!reader)

@@ -230,6 +230,7 @@ static gw_status doctor_try_way(struct peer *peer, enum way way)
 		tell_unreached(peer, way, status, gw_last_error());
 	else
 		tell_reached(peer, way, reader);
+	gw_doctor_reader_goodbye(reader);
 	gw_doctor_reader_close(reader);
 	return status;
 }
