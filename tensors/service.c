@@ -209,7 +209,7 @@ static gw_status push_rows(struct gw_tensor_table *table, struct gw_shard *shard
 {
 	uint32_t count = push->rows.count;
 	uint64_t square_bytes = push->squares ? count * sizeof(float) : 0;
-	struct gw_row_push_scratch scratch = {0};
+	struct gw_row_push_scratch scratch;
 	struct gw_optimizer optimizer = {.kind = (enum gw_optimizer_kind)push->kind,
 					 .combine = (enum gw_combine)push->combine,
 					 .rate = push->rate,
@@ -229,11 +229,12 @@ static gw_status push_rows(struct gw_tensor_table *table, struct gw_shard *shard
 	if (!numbers)
 		return GW_NO_MEMORY;
 	(void)payload;
+	gw_tensor_table_take_scratch(table, &scratch);
 	const uint8_t *squares = numbers + (size_t)count * 8;
 	status = gw_row_store_push(shard->store, &optimizer, (const void *)numbers, count,
 				   (const void *)(squares + square_bytes), square_bytes ? (const void *)squares : NULL,
 				   &scratch);
-	gw_row_push_scratch_free(&scratch);
+	gw_tensor_table_give_scratch(table, &scratch);
 	gw_free(copy);
 	if (status == GW_OK)
 		atomic_fetch_add_explicit(&shard->counts.pushed, count, memory_order_relaxed);

@@ -327,6 +327,8 @@ void gw_tensor_table_destroy(struct gw_tensor_table *table)
 		shard_unlist(table, shard);
 		gw_shard_leave(table, shard);
 	}
+	while (table->scratch_count > 0)
+		gw_row_push_scratch_free(&table->scratches[--table->scratch_count]);
 	pthread_cond_destroy(&table->changed);
 	pthread_mutex_destroy(&table->lock);
 	gw_free(table);

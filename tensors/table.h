@@ -78,6 +78,10 @@ void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard);
 /* Room for an optimizer's state beside the rows: taken into account once. GW_NO_SPACE. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
+/* What a push works with, kept from one to the next: any thread takes one, and gives it back when it is done. */
+void gw_tensor_table_take_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out);
+void gw_tensor_table_give_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch);
+
 /* *count: how many it deleted: 0 or 1. job "": a kept one. leader: as in struct gw_tensor_delete_call. GW_EXISTS. */
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
 				 uint32_t *count);

@@ -9,6 +9,8 @@
 
 #include "tensors/table.h"
 
+#define GW_TENSOR_SCRATCHES_MAX 16 /* that are kept */
+
 enum gw_shard_state { GW_SHARD_WAITING, GW_SHARD_READY, GW_SHARD_FAILED };
 
 /* A shard as its table has it. */
@@ -41,6 +43,8 @@ struct gw_tensor_table {
 	uint64_t bytes;
 	uint64_t line, births; /* the halves of births: of this process, and so many by now */
 	struct gw_tensor_job jobs[GW_TENSOR_JOBS_MAX];
+	struct gw_row_push_scratch scratches[GW_TENSOR_SCRATCHES_MAX];
+	uint32_t scratch_count;
 	bool stop, started;
 	pthread_t thread;
 };
