@@ -236,6 +236,7 @@ class Job:
             workspace=self.options.workspace,
             silence_ms=round(self.options.silence * 1000),
             log_bytes=self.options.log_bytes,
+            logs_kept=self.options.keep_logs,
             ip_config=text_of(self.hosts),
         )
 

@@ -104,6 +104,7 @@ class LaunchOptions:
     silence: float = 30.0
     fanout: int = 64
     log_bytes: int = 64 << 20
+    keep_logs: int = 100
     ssh_port: int | None = None
     ssh_username: str = ""
     ssh_key: str | None = None
@@ -194,6 +195,9 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--load_timeout", type=seconds, default=3600.0, metavar="S", help="for servers to load (3600)")
     group.add_argument(
         "--log_bytes", type=positive, default=64 << 20, metavar="N", help="a log, then it rotates (64Mi)"
+    )
+    group.add_argument(
+        "--keep_logs", type=natural, default=100, metavar="N", help="jobs whose logs stay on a host; 0: all (100)"
     )
     group.add_argument("--dry_run", action="store_true", help="print what would run on which host, and run nothing")
 

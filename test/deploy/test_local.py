@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -232,6 +233,23 @@ class Local(unittest.TestCase):
         self.assertTrue(wait_for(lambda: self.server() not in (0, first)), "it does not come back")
         os.kill(self.server(), signal.SIGKILL)
         self.ends(process, 1, "host 0 .*the server of part 0 ended with signal 9")
+
+    def test_old_logs_go(self) -> None:
+        """Of all but the last jobs; not of one that still runs, nor what is not a job's."""
+        logs = self.work / "logs"
+        old, running, later = "20200101-000000-aaaaaa", "20200102-000000-000001-bbbbbb", "20990101-000000-cccccc"
+        for name in (old, running, later, "mine", "2020"):
+            (logs / name).mkdir(parents=True)
+            (logs / name / "x.log").write_text("x")
+            (logs / name / ".running").write_text("")
+        with open(logs / running / ".running") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            self.assertEqual(self.launch("--keep_logs", "0", "true").returncode, 0)
+            self.assertEqual(len(list(logs.iterdir())), 6)
+            self.assertEqual(self.launch("--keep_logs", "2", "true").returncode, 0)
+        left = {path.name for path in logs.iterdir()}
+        self.assertEqual(len(left), 5, left)  # its own too
+        self.assertLess({running, later, "mine", "2020"}, left)
 
     def test_an_agent_watches_a_server(self) -> None:
         """One that is not on record any more is told of at once, whoever has its pid now; strange requests fail."""

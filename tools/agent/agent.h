@@ -112,6 +112,10 @@ void gw_agent_record_remove(uint16_t port, pid_t pid);
 json_t *gw_agent_record_read(uint16_t port); /* NULL: none, or its server is gone */
 json_t *gw_agent_records(void);
 
+/* old_logs.c: this job's folder of logs stays while this agent is there; those of jobs before the last `keep` go. */
+gw_status gw_agent_logs_hold(struct gw_agent *agent);
+void gw_agent_logs_remove_old(const struct gw_agent *agent, size_t keep);
+
 /* watch.c: tells "gone" when the server of a port and pid has ended. The loop calls the second, whenever it wakes. */
 gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
 void gw_agent_watch_look(struct gw_agent *agent, bool ended);

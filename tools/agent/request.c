@@ -95,7 +95,14 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	}
 	if (snprintf(agent->logs, sizeof(agent->logs), "%s/logs/%s", agent->workspace, job) >= (int)sizeof(agent->logs))
 		return gw_fail(GW_INVALID, "%s: too long a path", agent->workspace);
-	return status ? status : request_make_folders(agent->logs);
+	json_int_t keep = json_integer_value(json_object_get(request, "logs_kept"));
+	if (!status)
+		status = request_make_folders(agent->logs);
+	if (!status)
+		status = gw_agent_logs_hold(agent);
+	if (!status && keep > 0)
+		gw_agent_logs_remove_old(agent, (size_t)keep);
+	return status;
 }
 
 static gw_status request_key(struct gw_agent *agent, const json_t *request)
