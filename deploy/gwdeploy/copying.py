@@ -1,7 +1,9 @@
 """Copying a graph's parts, the list of hosts and a folder of scripts to all hosts, a few hosts at a time.
 
-    workspace made -> (the program) -> another graph's JSON removed -> the part's files -> scripts, ip config
+    workspace made, another graph's JSON removed -> (the program) -> the part's files; scripts, ip config beside it
     -> verified -> the JSON
+
+Each step is one command on the host: of a small part they are what takes time.
 
 The JSON comes last, by a rename: a copy that was cut off has none and is no graph to anybody. Files travel by rsync
 where both sides have it, else by tar; those of the same size and time cost no bytes. What arrived is verified on the
@@ -14,13 +16,14 @@ import argparse
 import asyncio
 import contextlib
 import ctypes
+import functools
 import os
 import re
 import shlex
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from . import parts, program
@@ -141,7 +144,7 @@ class Target:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_die_with_us,
+            preexec_fn=functools.partial(_die_with, os.getpid()),
             env=dict(os.environ, LC_ALL="C"),
         )
         try:
@@ -185,15 +188,8 @@ class Target:
         graph, part = self.copy_of.graph, self.host.index
         await self._prepare()
         told = await self._send_program()
-        whole = await self._has_config()
-        await self._send_part(by_content=False)
-        if self.copy_of.scripts:
-            await self._send(os.path.dirname(self.copy_of.scripts), [os.path.basename(self.copy_of.scripts)], ".")
-        folder, name = os.path.split(os.path.abspath(self.options.ip_config))
-        await self._send(folder, [name], ".")
-        verified = await self._verify()
-        if not whole:
-            await self._place_config()
+        await _together(self._send_part(by_content=False), self._send_rest())
+        verified = await self._place_config()
         return (
             f"{self.host}: part {part}: {len(graph.parts[part])} files, {graph.sizes[part]} bytes there; "
             f"{self.sent_files} files, {self.sent_bytes} bytes sent by {'rsync' if self.by_rsync else 'tar'}; "
@@ -216,31 +212,22 @@ class Target:
     async def _prepare(self) -> None:
         """The folders, and whether the host has rsync."""
         at, rest = _home_of(self.options.workspace)
-        script = f'{at}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; pwd; '
-        script += "command -v rsync >/dev/null && echo rsync || echo tar"
-        lines = (await self._on_host(script, f"making {self.options.workspace}")).splitlines()
+        config = shlex.quote(f"{self.options.rel_data_path}/{self.copy_of.graph.config_name}")
+        script = f'{at}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; '
+        script += f"cmp -s - {config} || rm -f {config}; pwd; command -v rsync >/dev/null && echo rsync || echo tar"
+        said = await self._on_host(script, f"making {self.options.workspace}", self.copy_of.graph.text)
+        lines = said.splitlines()
         if len(lines) < 2:
             raise DeployError(f"{self.host}: a shell that prints nothing: {lines}")
         self.workspace = lines[-2]
         self.by_rsync = lines[-1] == "rsync" and shutil.which("rsync") is not None and not self.options.with_tar
 
-    @property
-    def _config(self) -> str:
-        return shlex.quote(f"{self.workspace}/{self.options.rel_data_path}/{self.copy_of.graph.config_name}")
-
-    async def _has_config(self) -> bool:
-        """Whether the host has this graph's JSON; another one goes, before files of two graphs lie side by side."""
-        text = self.copy_of.graph.text
-        script = f"if cmp -s - {self._config}; then echo same; else rm -f {self._config}; fi"
-        return (await self._on_host(script, "looking at the part config", text)).strip() == "same"
-
-    async def _place_config(self) -> None:
-        text = self.copy_of.graph.text
-        script = (
-            f"cat >{self._config}.part; [ $(wc -c <{self._config}.part) -eq {len(text)} ]; sync -d {self._config}.part"
-        )
-        script += f" 2>/dev/null || sync; mv -f {self._config}.part {self._config}"
-        await self._on_host(script, "the part config", text, quick=False)
+    async def _send_rest(self) -> None:
+        """The scripts, and the list of hosts."""
+        if self.copy_of.scripts:
+            await self._send(os.path.dirname(self.copy_of.scripts), [os.path.basename(self.copy_of.scripts)], ".")
+        folder, name = os.path.split(os.path.abspath(self.options.ip_config))
+        await self._send(folder, [name], ".")
 
     async def _send_part(self, by_content: bool) -> None:
         graph = self.copy_of.graph
@@ -303,7 +290,7 @@ class Target:
             stdout=writing,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_die_with_us,
+            preexec_fn=functools.partial(_die_with, os.getpid()),
         )
         os.close(writing)
         script = f"set -e; cd {shlex.quote(self.workspace)}/{shlex.quote(to)}; tar -xf -"
@@ -314,7 +301,7 @@ class Target:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_die_with_us,
+            preexec_fn=functools.partial(_die_with, os.getpid()),
         )
         os.close(reading)
         try:
@@ -329,32 +316,48 @@ class Target:
 
     # --- Whether it arrived. ---
 
-    async def _verify(self) -> str:
-        """Reads the part back there; once more after what does not fit its digests was sent again."""
-        if self.options.no_verify:
-            return "not verified"
+    async def _place_config(self) -> str:
+        """The JSON, when the part was read back there; once more after what does not fit its digests was sent again."""
         try:
-            return await self._verify_once()
+            return await self._place_once()
         except DeployError:
+            if self.options.no_verify:
+                raise
             await self._send_part(by_content=True)
-            return await self._verify_once()
+            return await self._place_once()
 
-    async def _verify_once(self) -> str:
-        """By the JSON, which is beside its final name."""
-        text = self.copy_of.graph.text
-        folder = shlex.quote(f"{self.workspace}/{self.options.rel_data_path}")
-        script = (
-            f'{self.copy_of.reach.find_program(optional=True)}; if [ -z "$g" ]; then echo absent; exit 0; fi; '
-            f'c={folder}/.verify.json; trap \'rm -f "$c"\' EXIT; cat >"$c"; '
-            f'"$g" verify --quiet --part {self.host.index} "$c" >&2; echo verified'
-        )
-        said = (await self._on_host(script, "verifying", text, quick=False)).strip()
-        return "verified" if said.endswith("verified") else "not verified: graphwire is not there yet"
+    async def _place_once(self) -> str:
+        """Under another name beside it, by which the part is verified; then renamed."""
+        text, name = self.copy_of.graph.text, shlex.quote(self.copy_of.graph.config_name)
+        script = f"cd {shlex.quote(f'{self.workspace}/{self.options.rel_data_path}')}; c=.verify.json; "
+        script += "trap 'rm -f \"$c\"' EXIT; "
+        script += f'cat >"$c"; [ $(wc -c <"$c") -eq {len(text)} ]; '
+        if self.options.no_verify:
+            script += "said='not verified'; "
+        else:
+            script += f'{self.copy_of.reach.find_program(optional=True)}; said=verified; if [ -n "$g" ]; then '
+            script += f'"$g" verify --quiet --part {self.host.index} "$c" >&2; '
+            script += "else said='not verified: graphwire is not there yet'; fi; "
+        script += f'if ! cmp -s "$c" {name}; then sync -d "$c" 2>/dev/null || sync; mv -f "$c" {name}; fi; echo "$said"'
+        return (await self._on_host(script, "verifying", text, quick=False)).splitlines()[-1]
 
 
-def _die_with_us() -> None:
+async def _together(*of: Coroutine[Any, Any, None]) -> None:
+    """All at once; the first failure ends the others."""
+    tasks = [asyncio.ensure_future(one) for one in of]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _die_with(parent: int) -> None:
     """A new process here ends when we are killed: rsync would go on with its file, however long that is."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it was killed before
 
 
 def _walk(folder: str, name: str) -> list[str]:

@@ -130,6 +130,17 @@ class Copying(OnHosts):
             self.is_whole()
         self.assertTrue(wait_for(lambda: not self.bed.left()), self.bed.left())
 
+    def copier(self) -> int:
+        """The pid of copy_files.py, at a moment when nothing that it has forked is about to be something else."""
+        found: list[int] = []
+
+        def alone() -> bool:
+            found[:] = self.bed.desk.find("python3", "copy_files.py")
+            return len(found) == 1
+
+        self.assertTrue(wait_for(alone), found)
+        return found[0]
+
     def test_the_copier_dies(self) -> None:
         """Killed while files are on their way, which would take long: nothing goes on without it."""
         parts = [self.bed.desk.home / f"g/part{host.index}/node/_N/feat.npy" for host in self.bed.hosts]
@@ -138,8 +149,7 @@ class Copying(OnHosts):
             with Gate(parts) as gate:
                 process = self.bed.desk.start(*self.words(*more))
                 self.assertTrue(gate.held(HOSTS), "nothing is copied")
-                (pid,) = self.bed.desk.find("python3", "copy_files.py")
-                os.kill(pid, 9)
+                os.kill(self.copier(), 9)
                 gone = wait_for(lambda: not self.bed.left() and not self.bed.desk.processes(), 30)
                 self.assertTrue(gone, f"{self.bed.left()} {self.bed.desk.processes()}")
             process.communicate(timeout=HANG_S)
