@@ -208,8 +208,7 @@ static void link_region_opened(struct gw_event *event, const struct gw_completio
 {
 	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, region_opened));
 	link->opens_region = false;
-	if (completion->status == GW_UNSUPPORTED)
-		link->without_late = link->connection;
+	(void)completion; /* who wants to read looks; what cannot be read over this transport is told again at once */
 }
 
 bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation)
@@ -218,7 +217,7 @@ bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation
 		return false;
 	if (gw_endpoint_region(link->endpoint, region, generation))
 		return true;
-	if (!link->opens_region && link->without_late != link->connection)
+	if (!link->opens_region)
 		link->opens_region =
 			gw_endpoint_region_open(link->endpoint, region, generation, &link->region_opened) == GW_OK;
 	return false;

@@ -93,7 +93,6 @@ struct gw_link {
 	uint64_t incarnation;            /* of the server that this link has checked */
 	uint64_t connection;             /* counts connects */
 	bool opens_region;               /* a region that came late is being opened */
-	uint64_t without_late;           /* the connection over which none is to be had */
 	uint64_t away_ns;                /* since when it is not open, though it should be; 0: it is */
 	uint64_t stubborn_ns;            /* since when it fails of what waiting hardly helps; 0: it does not */
 	uint64_t retry_ns, backoff_ns;

@@ -9,6 +9,7 @@
 struct gw_late_entry {
 	struct gw_region region;
 	bool open;           /* may be read */
+	bool refused;        /* verbs: not to be had that way */
 	bool owed;           /* the server waits to hear that it was let go, and has not been told for want of room */
 	const uint8_t *base; /* shm: where it is mapped */
 	void *mapping;       /* shm: what holds it; verbs: its keys */

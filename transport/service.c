@@ -177,9 +177,12 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 			   uint32_t thread)
 {
 	const struct gw_service_upgrade *upgrade = atomic_load(&service->upgrade);
-	if (call->op == GW_OP_UPGRADE)
-		return upgrade ? upgrade->ask(upgrade->context, call, reply, thread)
-			       : gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
+	if (call->op == GW_OP_UPGRADE || call->op == GW_OP_KEYS) {
+		if (!upgrade)
+			return gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
+		gw_handler ask = call->op == GW_OP_UPGRADE ? upgrade->ask : upgrade->keys;
+		return ask(upgrade->context, call, reply, thread);
+	}
 	if (call->op == GW_OP_GOODBYE) {
 		gw_replay_goodbye(service->replay_cache, call->client_uuid);
 		return GW_OK;

@@ -10,6 +10,7 @@
 
 #define GW_SERVICE_KEY_MAX 1024
 #define GW_OP_UPGRADE      0xff00u /* asks for what an RDMA connection needs; answered by the verbs listener */
+#define GW_OP_KEYS         0xff01u /* and for what reads of a late region need */
 
 struct gw_service_counts { /* relaxed, since nobody decides by them */
 	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
@@ -27,7 +28,7 @@ struct gw_service_reads {
 /* Another way to the service, for clients that have said hello over TCP. Both are called by the thread of the client's
  * connection. */
 struct gw_service_upgrade {
-	gw_handler ask;
+	gw_handler ask, keys;                                              /* GW_OP_UPGRADE, GW_OP_KEYS */
 	void (*left)(void *context, uint64_t connection, uint32_t thread); /* the connection has ended */
 	void *context;
 };
@@ -38,6 +39,7 @@ struct gw_late_place {
 	_Atomic uint32_t generation; /* 0: nobody may enter */
 	_Atomic bool withdrawn;      /* and not freed yet */
 	bool published;
+	void *registered;        /* the registrar's; NULL: it has nothing to take back */
 	struct gw_region region; /* this and the rest: for those who use it */
 	struct gw_late_region what;
 	struct gw_late_place *next_free;
@@ -49,7 +51,19 @@ struct gw_late_watcher {
 	struct gw_late_watcher *next;
 };
 
+/* Who makes the memory of late regions readable for devices: one for a service. */
+struct gw_late_registrar {
+	/* By the thread that publishes, before anybody can find the region. NULL, with text: it is not read that way.
+	 */
+	void *(*add)(struct gw_late_registrar *registrar, const struct gw_late_region *region);
+	/* Nobody reads it any more. What was registered is taken back, then `freed` is called: by a thread that may
+	 * take its time. Any thread, under a lock: it neither waits nor fails. */
+	void (*remove)(struct gw_late_registrar *registrar, void *registered);
+};
+
 struct gw_service_late {
+	pthread_mutex_t registering; /* by who publishes, as long as that takes; before `lock` */
+	struct gw_late_registrar *registrar;
 	pthread_mutex_t lock;
 	_Atomic(struct gw_late_place *) places; /* GW_LATE_REGIONS_MAX, once there was one */
 	struct gw_late_place *free;
@@ -156,6 +170,8 @@ void gw_late_holds_end(struct gw_late_holds *holds, struct gw_service *service);
 /* One that the client is to be asked to let go, each once; false: none. */
 bool gw_late_withdrawn(struct gw_late_holds *holds, const struct gw_service *service, uint32_t *id,
 		       uint32_t *generation);
+/* Regions that are published from here on are registered; NULL: nothing is, and nothing will be taken back any more. */
+void gw_late_registrar_set(struct gw_service *service, struct gw_late_registrar *registrar);
 void gw_late_watch(struct gw_service *service, struct gw_late_watcher *watcher);
 void gw_late_unwatch(struct gw_service *service, struct gw_late_watcher *watcher); /* twice is allowed */
 

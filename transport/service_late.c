@@ -1,10 +1,10 @@
 /* Regions that come and go while clients are connected.
  *
- *   publish ─▶ a place in the table, a generation that no region had before
+ *   publish ─▶ registered, where devices read ─▶ a place in the table, a generation that no region had before
  *   enter … leave            around every look at its memory by a thread that serves
  *   hold  … release          from the answer that lets a client map or address it, until the client has let go
  *   withdraw ─▶ nobody enters or holds it any more; listeners are told, so that they ask their clients to let go
- *         └──▶ the last who leaves or releases it: `freed`, and its place is free
+ *         └──▶ the last who leaves or releases it: its place is free ─▶ taken back from devices ─▶ `freed`
  *
  * Who enters counts itself first and looks at the generation then; who withdraws takes the generation away first and
  * looks at the count then (both sequentially consistent): so one of the two sees the other. Places are used again, the
@@ -14,12 +14,14 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/log.h"
 #include "core/base/rng.h"
 #include "transport/service_inside.h"
 
 void gw_service_late_begin(struct gw_service *service)
 {
 	struct gw_service_late *late = &service->late;
+	pthread_mutex_init(&late->registering, NULL);
 	pthread_mutex_init(&late->lock, NULL);
 	late->next_generation = (uint32_t)gw_mix64(service->identity.incarnation) | 1;
 }
@@ -54,20 +56,10 @@ static uint32_t generation_next(struct gw_service_late *late)
 	return late->next_generation;
 }
 
-gw_status gw_service_publish(struct gw_service *service, const struct gw_late_region *region, struct gw_region *out)
+/* Found from here on. */
+static void place_publish(struct gw_service_late *late, struct gw_late_place *place,
+			  const struct gw_late_region *region, struct gw_region *out)
 {
-	struct gw_service_late *late = &service->late;
-	if (!region->rows)
-		return gw_fail(GW_INVALID, "a region that comes late and has no rows");
-	gw_status status = gw_service_region_check(region->base, region->bytes, region->slice_bytes, region->rows);
-	if (status)
-		return status;
-	pthread_mutex_lock(&late->lock);
-	struct gw_late_place *place = place_take(late);
-	if (!place) {
-		pthread_mutex_unlock(&late->lock);
-		return late->places ? GW_LIMIT : GW_NO_MEMORY;
-	}
 	const struct gw_late_place *places = atomic_load(&late->places);
 	uint32_t generation = generation_next(late);
 	place->what = *region;
@@ -83,20 +75,51 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_late_re
 	*out = place->region;
 	atomic_fetch_add(&place->users, 1);
 	atomic_store(&place->generation, generation);
-	pthread_mutex_unlock(&late->lock);
-	return GW_OK;
 }
 
-/* Nobody uses it any more: its memory is the owner's. */
+gw_status gw_service_publish(struct gw_service *service, const struct gw_late_region *region, struct gw_region *out)
+{
+	struct gw_service_late *late = &service->late;
+	if (!region->rows)
+		return gw_fail(GW_INVALID, "a region that comes late and has no rows");
+	gw_status status = gw_service_region_check(region->base, region->bytes, region->slice_bytes, region->rows);
+	if (status)
+		return status;
+	pthread_mutex_lock(&late->registering);
+	pthread_mutex_lock(&late->lock);
+	struct gw_late_place *place = place_take(late);
+	if (!place)
+		status = late->places ? GW_LIMIT : GW_NO_MEMORY;
+	pthread_mutex_unlock(&late->lock);
+	if (place) {
+		/* Nobody can find it yet, and no thread that serves waits for this one. */
+		struct gw_late_registrar *registrar = late->registrar;
+		place->registered = registrar ? registrar->add(registrar, region) : NULL;
+		if (registrar && !place->registered)
+			gw_log(GW_LOG_INFO, "a region of %llu bytes is read by requests over RDMA: %s",
+			       (unsigned long long)region->bytes, gw_last_error());
+		pthread_mutex_lock(&late->lock);
+		place_publish(late, place, region, out);
+		pthread_mutex_unlock(&late->lock);
+	}
+	pthread_mutex_unlock(&late->registering);
+	return status;
+}
+
+/* Nobody uses it any more: its memory is the owner's, at once or when it was taken back. */
 static void place_free(struct gw_service *service, struct gw_late_place *place)
 {
 	struct gw_service_late *late = &service->late;
 	struct gw_late_region what = place->what;
 	pthread_mutex_lock(&late->lock);
+	void *registered = place->registered;
+	place->registered = NULL;
 	place->next_free = late->free;
 	late->free = place;
+	if (registered)
+		late->registrar->remove(late->registrar, registered);
 	pthread_mutex_unlock(&late->lock);
-	if (what.freed)
+	if (what.freed && !registered)
 		what.freed(what.context);
 }
 
@@ -139,6 +162,19 @@ void gw_service_withdraw(struct gw_service *service, const struct gw_region *reg
 	gw_late_leave(service, &places[at]);
 }
 
+void gw_late_registrar_set(struct gw_service *service, struct gw_late_registrar *registrar)
+{
+	struct gw_service_late *late = &service->late;
+	pthread_mutex_lock(&late->registering);
+	pthread_mutex_lock(&late->lock);
+	struct gw_late_place *places = atomic_load(&late->places);
+	for (uint32_t i = 0; places && !registrar && i < GW_LATE_REGIONS_MAX; i++)
+		places[i].registered = NULL;
+	late->registrar = registrar;
+	pthread_mutex_unlock(&late->lock);
+	pthread_mutex_unlock(&late->registering);
+}
+
 void gw_late_watch(struct gw_service *service, struct gw_late_watcher *watcher)
 {
 	pthread_mutex_lock(&service->late.lock);
@@ -166,6 +202,7 @@ void gw_service_late_end(struct gw_service *service)
 			gw_service_withdraw(service, &places[i].region);
 	gw_free(places);
 	pthread_mutex_destroy(&service->late.lock);
+	pthread_mutex_destroy(&service->late.registering);
 }
 
 /* --- What a connection holds. --- */

@@ -9,7 +9,7 @@
  *
  *   memory, mapped   gw_row_copy: the sequence is even, and the same before and after the copy (a seqlock)
  *   landed apart     gw_row_verify: payload and trailer came in any order of bytes; the hash fits both. For reads by a
- *                    device; no backend makes them yet (docs/RDMA.md), and a server of TCP copies as in memory
+ *                    device (transport/verbs/endpoint_rows.c); a server of TCP copies as in memory
  *
  * Neither writes: the reader's mapping is read-only. A torn copy is no error; the reader tries again, a bounded number
  * of times, and then asks the row's owner, who takes the row alone.

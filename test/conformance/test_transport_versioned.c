@@ -40,8 +40,6 @@ static bool payload_is_whole(const uint8_t *payload, uint32_t bytes)
 static void rows_begin(struct one *one, void **state, uint32_t row_bytes, uint32_t row_count, uint64_t landing_bytes)
 {
 	struct bed_options options = {.row_bytes = row_bytes, .row_count = row_count};
-	if (strcmp(((const struct bed_kind *)*state)->scheme, "verbs") == 0)
-		skip();
 	uint8_t *payload = malloc(row_bytes);
 	assert_non_null(payload);
 	gw_one_begin(one, state, &options, landing_bytes);
@@ -51,6 +49,23 @@ static void rows_begin(struct one *one, void **state, uint32_t row_bytes, uint32
 		gw_bed_row_write(&one->bed, i, payload);
 	}
 	free(payload);
+}
+
+/* Words of more than a byte are read over RDMA only where the device says that it reads them in one, which none of the
+ * tests' does: refused by name. The bed is ended then. */
+static bool words_are_refused(struct one *one)
+{
+	const struct gw_row_format *format = &one->region.rows.format;
+	if (strcmp(one->bed.kind->scheme, "verbs") != 0 || format->versioned || format->payload_bytes == 1)
+		return false;
+	struct gw_span span = {0, 0, format->payload_bytes};
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	gw_bed_readv(one->endpoint, &set, &one->region, one->buffer, &span, 1);
+	assert_int_equal(gw_bed_wait(one->group, &set).status, GW_UNSUPPORTED);
+	one->region = one->endpoint->peer.regions[0];
+	gw_one_read_works(one);
+	gw_one_end(one);
+	return true;
 }
 
 static void regions_tell_their_rows(void **state)
@@ -115,6 +130,8 @@ static void rows_land_without_trailers(void **state)
 		uint32_t reads = gw_bed_many(sizes[i].reads);
 		reads = reads ? reads : 1;
 		rows_begin(&one, state, sizes[i].bytes, sizes[i].rows, 100 + (uint64_t)reads * (sizes[i].bytes + 5));
+		if (words_are_refused(&one))
+			continue;
 		for (int form = 0; form < 4; form++)
 			read_rows(&one, &seed, reads, form);
 		gw_one_end(&one);
@@ -165,6 +182,8 @@ static void small_rows_are_read_one_by_one(void **state)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct one one;
 		rows_begin(&one, state, sizes[i], 20, 4096);
+		if (words_are_refused(&one))
+			continue;
 		expect_refused(&one, 0, 2 * sizes[i], GW_INVALID);
 		if (sizes[i] > 1)
 			expect_refused(&one, 1, sizes[i], GW_INVALID);
@@ -306,6 +325,8 @@ static void never_torn(void **state, uint32_t row_bytes, uint32_t row_count, uin
 	uint32_t reads = 0, batch = row_bytes > 4096 ? 4 : BATCH_MAX;
 	_Atomic bool stop = false;
 	rows_begin(&one, state, row_bytes, row_count, (uint64_t)batch * row_bytes);
+	if (words_are_refused(&one))
+		return;
 	struct writer writers[2] = {{&one.bed, &stop, 11, row_count, 0}, {&one.bed, &stop, 12, row_count, 0}};
 	pthread_t threads[2];
 	for (int i = 0; i < 2; i++)
@@ -345,6 +366,8 @@ static void a_write_that_was_acknowledged_is_seen(void **state)
 		uint32_t bytes = sizes[size];
 		uint64_t seed = 5;
 		rows_begin(&one, state, bytes, 7, 4096);
+		if (words_are_refused(&one))
+			continue;
 		for (uint32_t i = 0, n = gw_bed_many(500); i < n; i++) {
 			uint32_t row = (uint32_t)gw_below(&seed, 7);
 			payload_make(payload, bytes, 1000 + i);

@@ -159,7 +159,7 @@ static void malformed_answers(void **state)
 	REFUSED(bad.answer.address_count = 2);
 	REFUSED(bad.answer.address_count = UINT32_MAX);
 	REFUSED(bad.answer.region_count = 2);
-	REFUSED(bad.answer.zero = 1);
+	REFUSED(bad.answer.whole_words = 4);
 	REFUSED(bad.addresses[2].rail = 2);
 	REFUSED(bad.addresses[1].family = 5);
 	REFUSED(bad.places[0].slice_count = 4);
@@ -170,9 +170,69 @@ static void malformed_answers(void **state)
 	REFUSED(bad.places[1].slice_count = 1);
 }
 
+/* --- Keys of late regions. --- */
+
+struct good_keys {
+	struct handshake_region place;
+	uint32_t keys[5];
+	uint32_t more;
+};
+
+static gw_status decode_keys(const struct good_keys *good, uint32_t n, const struct gw_region *region)
+{
+	struct handshake_region place;
+	const uint8_t *keys;
+	uint8_t *bytes = malloc(n ? n : 1); /* exactly that long */
+	memcpy(bytes, good, n);
+	gw_status status = gw_handshake_keys(bytes, n, region, &place, &keys);
+	if (!status) {
+		assert_memory_equal(&place, &good->place, sizeof(place));
+		assert_ptr_equal(keys, bytes + sizeof(place));
+	}
+	free(bytes);
+	return status;
+}
+
+static void keys_of_late_regions(void **state)
+{
+	(void)state;
+	const uint32_t all = sizeof(struct good_keys) - 4;
+	const struct good_keys good = {.place = {0x7f0000001000, 16, 5}, .keys = {1, 2, 3, 4, 5}};
+	for (uint32_t n = 0; n <= sizeof(good); n++)
+		assert_int_equal(decode_keys(&good, n, &regions[0]), n == all ? GW_OK : GW_PROTOCOL);
+	const struct good_keys none = {.place = {0x7f0000001000, 12, 0}};
+	assert_int_equal(decode_keys(&none, sizeof(none.place), &regions[1]), GW_OK);
+	assert_int_equal(decode_keys(&good, all, &regions[1]), GW_PROTOCOL);
+	assert_int_equal(decode_keys(&good, all, &regions[2]), GW_PROTOCOL);
+	struct good_keys bad = good;
+	bad.place.slice_shift = 11;
+	assert_int_equal(decode_keys(&bad, all, &regions[0]), GW_PROTOCOL);
+	bad.place.slice_shift = 64;
+	assert_int_equal(decode_keys(&bad, all, &regions[0]), GW_PROTOCOL);
+	bad = good;
+	bad.place.base = UINT64_MAX - 65536;
+	assert_int_equal(decode_keys(&bad, all, &regions[0]), GW_PROTOCOL);
+}
+
+static void questions_for_keys(void **state)
+{
+	(void)state;
+	const struct handshake_keys_question good = {HANDSHAKE_VERSION, 1, 300, 7};
+	struct handshake_keys_question out;
+	uint8_t longer[sizeof(good) + 1] = {0};
+	memcpy(longer, &good, sizeof(good));
+	for (uint32_t n = 0; n <= sizeof(longer); n++)
+		assert_int_equal(gw_handshake_keys_question(longer, n, &out), n == sizeof(good) ? GW_OK : GW_PROTOCOL);
+	assert_memory_equal(&out, &good, sizeof(good));
+	longer[0]++;
+	assert_int_equal(gw_handshake_keys_question(longer, sizeof(good), &out), GW_VERSION);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_of_late_regions),
+		cmocka_unit_test(questions_for_keys),
 		cmocka_unit_test(questions),
 		cmocka_unit_test(tokens),
 		cmocka_unit_test(slices),

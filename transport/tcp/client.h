@@ -53,6 +53,7 @@ struct client_frame {
 
 struct tcp_client {
 	struct gw_endpoint base;
+	struct tcp_late_reader *late_reader; /* NULL: we let go of what is withdrawn ourselves */
 	struct tcp_io io;
 	struct tcp_loop *loop;
 	struct tcp_client *next, **previous;

@@ -3,7 +3,8 @@
  *   OPEN ─▶ REGION (unix sockets: its descriptor comes along, and is mapped) ─▶ may be read
  *   WITHDRAWN ─▶ reads fail from here on, the mapping goes ─▶ RELEASED
  *
- * Over TCP the server reads for us, and there is nothing to let go. What has to be let go is told even if there is no
+ * Over TCP the server reads for us, and there is nothing to let go; unless it is for a reader (RDMA) that asked for the
+ * region to be held, and lets go itself. What has to be let go is told even if there is no
  * room for it now: with the next bytes that have gone out. Fails by the completion of the open.
  */
 #include <string.h>
@@ -65,6 +66,26 @@ gw_status gw_tcp_region_open(struct gw_endpoint *base, uint32_t id, uint32_t gen
 {
 	struct tcp_client *client = (struct tcp_client *)base;
 	return gw_tcp_client_open_region(client, id, generation, client->loop->local != NULL, cookie);
+}
+
+void gw_tcp_late_reader(struct gw_endpoint *base, struct tcp_late_reader *reader)
+{
+	((struct tcp_client *)base)->late_reader = reader;
+}
+
+gw_status gw_tcp_late_hold(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)
+{
+	return gw_tcp_client_open_region((struct tcp_client *)base, id, generation, true, cookie);
+}
+
+void gw_tcp_late_release(struct gw_endpoint *base, uint32_t id, uint32_t generation)
+{
+	struct tcp_client *client = (struct tcp_client *)base;
+	struct gw_late_entry *entry = gw_late_find(base, id, generation);
+	if (!entry || client->phase != CLIENT_OPEN)
+		return;
+	entry->open = false;
+	entry_release(client, entry);
 }
 
 gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint32_t generation, bool hold,
@@ -147,7 +168,7 @@ gw_status gw_tcp_client_take_region(struct tcp_client *client, const uint8_t *bo
 	if (entry) {
 		entry->base = mapped.base;
 		entry->mapping = mapped.mapping;
-	} else if (client->loop->local) {
+	} else if (client->loop->local || client->late_reader) {
 		late_release(client, &region);
 	}
 	if (frame->note)
@@ -167,6 +188,9 @@ gw_status gw_tcp_client_take_withdrawn(struct tcp_client *client, const uint8_t 
 		return GW_OK; /* let go already */
 	entry->open = false;
 	late_unmap(client, entry);
-	entry_release(client, entry);
+	if (client->late_reader)
+		client->late_reader->withdrawn(client->late_reader, late.id, late.generation);
+	else
+		entry_release(client, entry);
 	return GW_OK;
 }

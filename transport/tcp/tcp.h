@@ -108,6 +108,14 @@ void gw_tcp_clients_end(struct tcp_loop *loop);
 
 /* --- client_late.c --- */
 gw_status gw_tcp_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
+/* Who reads late regions by a way of its own: hears of withdrawals, and lets go when it reads no more. */
+struct tcp_late_reader {
+	void (*withdrawn)(struct tcp_late_reader *reader, uint32_t id, uint32_t generation);
+};
+void gw_tcp_late_reader(struct gw_endpoint *base, struct tcp_late_reader *reader);
+/* As gw_tcp_region_open, and the server keeps the memory until it is released. */
+gw_status gw_tcp_late_hold(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
+void gw_tcp_late_release(struct gw_endpoint *base, uint32_t id, uint32_t generation);
 
 /* --- server.c: accepted connections --- */
 /* Takes the socket in any case; on failure it is closed. Takes the caller's reference to the listener. */

@@ -58,6 +58,7 @@ void gw_verbs_conns_end(struct verbs_endpoint *endpoint)
 	}
 	gw_verbs_stream_end(&endpoint->stream);
 	gw_verbs_reads_silenced(endpoint);
+	gw_verbs_rows_end(endpoint);
 	gw_verbs_undefer(endpoint->loop, &endpoint->deferred);
 	endpoint->established = endpoint->qp_count = 0;
 	endpoint->poller = NULL;
@@ -75,7 +76,8 @@ static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
 		gw_verbs_set_drop(endpoint, set);
 	}
 	gw_fail_text(status, text);
-	gw_verbs_requests_fail(endpoint, status);
+	gw_verbs_late_fail(endpoint, status);
+	gw_verbs_requests_fail(endpoint, gw_fail_text(status, text));
 	if (endpoint->room_wanted)
 		gw_poll_group_room(endpoint->loop->group);
 	endpoint->room_wanted = false;
@@ -119,6 +121,7 @@ void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
 static void endpoint_free(struct verbs_endpoint *endpoint)
 {
 	GW_LIST_REMOVE(endpoint);
+	gw_verbs_late_end(endpoint);
 	gw_note_destroy(endpoint->connecting);
 	gw_free(endpoint->answer_bytes);
 	explicit_bzero(endpoint->key, sizeof(endpoint->key));
@@ -142,6 +145,7 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 	endpoint->base = (struct gw_endpoint){.transport = &gw_transport_verbs, .group = loop->group};
 	endpoint->loop = loop;
 	endpoint->deferred.run = endpoint_run;
+	endpoint->late_reader.withdrawn = gw_verbs_late_withdrawn;
 	endpoint->options = *options;
 	if (options->key) {
 		memcpy(endpoint->key, options->key, options->key_bytes);
@@ -324,6 +328,7 @@ static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	}
 	if (tick_port(endpoint, now_ns))
 		return;
+	gw_verbs_late_pump(endpoint);
 	gw_verbs_requests_tick(endpoint, now_ns);
 	endpoint_tick_liveness(endpoint, now_ns);
 	if (endpoint->phase == ENDPOINT_OPENED)

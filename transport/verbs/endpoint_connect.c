@@ -28,13 +28,23 @@ static void control_wait(struct verbs_endpoint *endpoint, bool wait)
 	endpoint->control_open = wait;
 }
 
-void gw_verbs_hang_up(struct verbs_endpoint *endpoint)
+uint64_t gw_verbs_number(void)
 {
 	static _Atomic uint64_t count;
+	return atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+}
+
+void gw_verbs_control_settle(struct verbs_endpoint *endpoint)
+{
+	control_wait(endpoint, endpoint->openings != NULL);
+}
+
+void gw_verbs_hang_up(struct verbs_endpoint *endpoint)
+{
 	if (endpoint->control)
 		gw_transport_tcp.close(endpoint->control);
 	endpoint->control = NULL;
-	endpoint->dialled = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+	endpoint->dialled = gw_verbs_number();
 	control_wait(endpoint, false);
 }
 
@@ -48,9 +58,11 @@ gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
 	gw_verbs_hang_up(endpoint); /* numbers the attempt */
 	gw_status status = gw_transport_tcp.connect(endpoint->loop->control, &options,
 						    (void *)(uintptr_t)endpoint->dialled, &endpoint->control);
-	if (!status)
-		control_wait(endpoint, true);
-	return status;
+	if (status)
+		return status;
+	gw_tcp_late_reader(endpoint->control, &endpoint->late_reader);
+	control_wait(endpoint, true);
+	return GW_OK;
 }
 
 /* Copies what the hello told. */
@@ -326,6 +338,8 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 		endpoint->places[i].keys = keys;
 		keys += 4ull * place.slice_count;
 	}
+	endpoint->rail = address.rail;
+	endpoint->whole_words = answer->whole_words >> address.rail & 1;
 	endpoint->requests_max =
 		answer->requests_max < ENDPOINT_REQUESTS_MAX ? answer->requests_max : ENDPOINT_REQUESTS_MAX;
 	endpoint->phase = ENDPOINT_CONNECTING;
@@ -343,8 +357,10 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 	struct verbs_endpoint *endpoint = loop->endpoints;
 	while (endpoint && (!endpoint->control || (void *)(uintptr_t)endpoint->dialled != completion->cookie))
 		endpoint = endpoint->next;
-	if (!endpoint)
-		return; /* of one that was closed */
+	if (!endpoint) {
+		gw_verbs_late_completed(loop, completion); /* or of one that was closed */
+		return;
+	}
 	control_wait(endpoint, false);
 	gw_status status = completion->status;
 	if (status)

@@ -8,6 +8,8 @@
  * each other at the server alone share a work request, one scatter element each. A destination that is not registered
  * is read by way of the queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
  *
+ * Rows that change are longer than what is asked for, and land in two places: endpoint_rows.c.
+ *
  * No room is a normal event: what was taken so far is told. A range that does not fit region or destination fails the
  * set before anything of the call is posted. A set that has failed completes when what is in flight for it is over.
  */
@@ -18,8 +20,6 @@
 #include "core/base/list.h"
 #include "transport/reads.h"
 #include "transport/verbs/endpoint.h"
-
-#define BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
 
 void gw_verbs_reads_begin(struct verbs_endpoint *endpoint)
 {
@@ -48,8 +48,29 @@ static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 		endpoint->room_wanted = false;
 		gw_poll_group_room(endpoint->loop->group);
 	}
+	if (frame->stage)
+		gw_verbs_stage_give(endpoint, frame->stage);
+	if (frame->late)
+		gw_verbs_late_read(endpoint, frame->late);
 	set->frames_open--;
 	gw_read_set_settle(&endpoint->loop->completions, set);
+}
+
+static void read_wait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
+{
+	frame->next = NULL;
+	frame->waiting = true;
+	*endpoint->waiting_end = frame;
+	endpoint->waiting_end = &frame->next;
+}
+
+/* All of a frame was posted and has landed. */
+static void frame_landed(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
+{
+	if (frame->stage && !frame->set->status && !gw_verbs_rows_landed(frame))
+		read_wait(endpoint, frame);
+	else
+		frame_end(endpoint, frame);
 }
 
 static void read_unwait(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
@@ -78,6 +99,20 @@ void gw_verbs_set_drop(struct verbs_endpoint *endpoint, struct gw_read_set *set)
 	gw_read_set_settle(&endpoint->loop->completions, set);
 }
 
+void gw_verbs_reads_withdraw(struct verbs_endpoint *endpoint, const struct gw_late_entry *entry)
+{
+	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++) {
+		struct verbs_frame *frame = &endpoint->frames[i];
+		if (!frame->set || frame->late != entry)
+			continue;
+		gw_read_set_fail(frame->set, GW_NOT_FOUND);
+		if (frame->waiting)
+			read_unwait(endpoint, frame);
+		if (!frame->open)
+			frame_end(endpoint, frame);
+	}
+}
+
 uint64_t gw_verbs_dying_since(const struct verbs_endpoint *endpoint)
 {
 	uint64_t since = GW_NO_DEADLINE;
@@ -92,34 +127,19 @@ void gw_verbs_read_done(struct verbs_qp *qp, struct verbs_wr *wr)
 	struct verbs_frame *frame = wr->frame;
 	struct verbs_endpoint *endpoint = qp->owner;
 	if (--frame->open == 0 && !frame->waiting)
-		frame_end(endpoint, frame);
+		frame_landed(endpoint, frame);
 }
 
 void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint)
 {
-	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++)
+	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++) {
 		endpoint->frames[i].open = 0;
+		endpoint->frames[i].stage = NULL; /* goes with all of them */
+		endpoint->frames[i].late = NULL;  /* and there is nobody to be told */
+	}
 }
 
 /* --- Ranges, and pieces of them. --- */
-
-static inline uint32_t read_range_bytes(const struct verbs_frame *frame, uint32_t i)
-{
-	return frame->spans ? frame->spans[i].bytes : frame->gather.row_bytes;
-}
-
-static inline uint64_t range_remote(const struct verbs_frame *frame, uint32_t i)
-{
-	return frame->spans ? frame->spans[i].remote : frame->gather.remote[i];
-}
-
-static inline uint8_t *range_local(const struct verbs_frame *frame, uint32_t i)
-{
-	if (frame->spans)
-		return frame->base + frame->spans[i].local;
-	uint64_t row = frame->gather.rows ? frame->gather.rows[i] : i;
-	return frame->base + frame->gather.local + row * frame->gather.stride;
-}
 
 struct read_piece {
 	uint64_t remote;
@@ -130,13 +150,13 @@ struct read_piece {
 /* Takes the next piece, of at most `most` bytes and within one slice; false: there is none left. */
 static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct read_piece *piece)
 {
-	while (frame->at < frame->n && read_range_bytes(frame, frame->at) == 0)
+	while (frame->at < frame->n && verbs_range_bytes(frame, frame->at) == 0)
 		frame->at++;
 	if (frame->at == frame->n)
 		return false;
-	uint32_t bytes = read_range_bytes(frame, frame->at) - frame->at_done;
-	piece->remote = range_remote(frame, frame->at) + frame->at_done;
-	piece->local = range_local(frame, frame->at) + frame->at_done;
+	uint32_t bytes = verbs_range_bytes(frame, frame->at) - frame->at_done;
+	piece->remote = verbs_range_remote(frame, frame->at) + frame->at_done;
+	piece->local = verbs_range_local(frame, frame->at) + frame->at_done;
 	uint64_t slice_left = (((piece->remote >> shift) + 1) << shift) - piece->remote;
 	most = slice_left < most ? (uint32_t)slice_left : most;
 	if (bytes > most) {
@@ -147,9 +167,9 @@ static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most,
 	frame->at++;
 	frame->at_done = 0;
 	for (; frame->at < frame->n; frame->at++) {
-		uint32_t more = read_range_bytes(frame, frame->at);
-		if (more > most - bytes || range_remote(frame, frame->at) != piece->remote + bytes ||
-		    range_local(frame, frame->at) != piece->local + bytes)
+		uint32_t more = verbs_range_bytes(frame, frame->at);
+		if (more > most - bytes || verbs_range_remote(frame, frame->at) != piece->remote + bytes ||
+		    verbs_range_local(frame, frame->at) != piece->local + bytes)
 			break;
 		bytes += more;
 	}
@@ -160,9 +180,9 @@ static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most,
 /* Whether the next piece begins at this place of the region, in the slice that the one before it lies in. */
 static bool piece_follows(const struct verbs_frame *frame, uint32_t shift, uint64_t remote)
 {
-	if (frame->at == frame->n || read_range_bytes(frame, frame->at) == 0)
+	if (frame->at == frame->n || verbs_range_bytes(frame, frame->at) == 0)
 		return false;
-	return range_remote(frame, frame->at) + frame->at_done == remote && (remote & ((1ull << shift) - 1)) != 0;
+	return verbs_range_remote(frame, frame->at) + frame->at_done == remote && (remote & ((1ull << shift) - 1)) != 0;
 }
 
 /* --- Work requests. --- */
@@ -176,8 +196,7 @@ struct batch {
 	} works[VERBS_POST_MAX];
 };
 
-/* A place for so many bytes in the bounce buffer; false: not now. */
-static bool bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr)
+bool gw_verbs_bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr)
 {
 	uint32_t at = qp->bounce_end % VERBS_BOUNCE_BYTES;
 	uint32_t padding = VERBS_BOUNCE_BYTES - at < bytes ? VERBS_BOUNCE_BYTES - at : 0;
@@ -195,9 +214,9 @@ static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_
 {
 	uint32_t at = frame->at, done = frame->at_done, most = verbs_qp_share(qp)->read_bytes;
 	struct read_piece piece;
-	if (!piece_take(frame, shift, most < BOUNCE_PIECE ? most : BOUNCE_PIECE, &piece))
+	if (!piece_take(frame, shift, most < VERBS_BOUNCE_PIECE ? most : VERBS_BOUNCE_PIECE, &piece))
 		return false;
-	if (!bounce_take(qp, piece.bytes, wr)) {
+	if (!gw_verbs_bounce_take(qp, piece.bytes, wr)) {
 		frame->at = at;
 		frame->at_done = done;
 		return false;
@@ -231,15 +250,16 @@ static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uin
 }
 
 /* Adds one work request of the frame to the batch; false: nothing is left of it, or there is no bounce buffer now. */
-static bool read_build(struct verbs_endpoint *endpoint, struct verbs_qp *qp, struct verbs_frame *frame,
-		       struct batch *batch)
+static bool read_build(struct verbs_qp *qp, struct verbs_frame *frame, struct batch *batch)
 {
 	struct verbs_wr *wr = verbs_qp_next(qp);
 	struct ibv_sge *sges = batch->works[batch->n].sges;
-	uint32_t shift = endpoint->places[frame->region].shift, count;
+	uint32_t shift = frame->place->shift, count;
 	uint64_t remote = 0;
 	*wr = (struct verbs_wr){.work = VERBS_READ, .frame = frame};
-	if (frame->mr)
+	if (__builtin_expect(frame->stage != NULL, 0))
+		count = gw_verbs_rows_build(qp, frame, wr, sges, &remote);
+	else if (frame->mr)
 		count = direct_build(qp, frame, shift, wr, sges, &remote);
 	else
 		count = bounce_build(qp, frame, shift, wr, sges, &remote);
@@ -258,8 +278,8 @@ static bool read_build(struct verbs_endpoint *endpoint, struct verbs_qp *qp, str
 	out->num_sge = (int)count;
 	out->opcode = IBV_WR_RDMA_READ;
 	out->send_flags = signal ? IBV_SEND_SIGNALED : 0;
-	out->wr.rdma.remote_addr = endpoint->places[frame->region].base + remote;
-	memcpy(&out->wr.rdma.rkey, endpoint->places[frame->region].keys + 4 * (remote >> shift), 4);
+	out->wr.rdma.remote_addr = frame->place->base + remote;
+	memcpy(&out->wr.rdma.rkey, frame->place->keys + 4 * (remote >> shift), 4);
 	if (batch->n)
 		batch->works[batch->n - 1].wr.next = out;
 	batch->n++;
@@ -273,13 +293,13 @@ static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_qp *qp)
 	batch.n = 0;
 	while (endpoint->waiting && batch.n < VERBS_POST_MAX && verbs_qp_room(qp)) {
 		struct verbs_frame *frame = endpoint->waiting;
-		if (read_build(endpoint, qp, frame, &batch) && frame->at < frame->n)
+		if (read_build(qp, frame, &batch) && frame->at < frame->n)
 			continue;
 		if (frame->at < frame->n)
 			break;
 		read_unwait(endpoint, frame);
 		if (!frame->open)
-			frame_end(endpoint, frame);
+			frame_landed(endpoint, frame);
 	}
 	if (!batch.n)
 		return false;
@@ -331,9 +351,50 @@ static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buf
 	return status;
 }
 
+/* What a call reads from, and by what it lands. */
+struct read_source {
+	const struct gw_region *region;
+	const struct verbs_place *place;
+	struct gw_late_entry *late; /* the region's, if it came late */
+	struct ibv_mr *mr;
+	bool staged; /* versioned rows */
+};
+
+gw_status gw_verbs_words_check(const struct verbs_endpoint *endpoint, const struct gw_region *region)
+{
+	const struct gw_row_format *format = &region->rows.format;
+	if (region->kind != GW_REGION_VERSIONED || format->versioned || format->payload_bytes == 1 ||
+	    endpoint->whole_words)
+		return GW_OK;
+	return gw_fail(GW_UNSUPPORTED,
+		       "rows of %u bytes that change: the server's RDMA device does not say that it reads them in one; "
+		       "ask for them",
+		       format->payload_bytes);
+}
+
+static gw_status read_source(struct verbs_endpoint *endpoint, const struct gw_region *region,
+			     struct read_source *source)
+{
+	gw_status status = gw_check_region(&endpoint->base, region);
+	if (status)
+		return status;
+	if (region->id < GW_REGIONS_MAX) {
+		source->region = &endpoint->regions[region->id];
+		source->place = &endpoint->places[region->id];
+	} else {
+		source->late = gw_late_find(&endpoint->base, region->id, region->generation);
+		source->region = &source->late->region;
+		source->place = source->late->mapping; /* what it begins with */
+	}
+	if (source->region->kind != GW_REGION_VERSIONED)
+		return GW_OK;
+	source->staged = source->region->rows.format.versioned;
+	return source->staged ? gw_verbs_rows_begin(endpoint) : gw_verbs_words_check(endpoint, source->region);
+}
+
 /* Begins a read call. false: the set has failed, and everything is accepted. */
 static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
-		       struct gw_buffer *buffer, struct ibv_mr **mr)
+		       struct gw_buffer *buffer, struct read_source *source)
 {
 	char text[GW_ADDRESS_MAX];
 	bool fresh = !gw_read_set_private(set)->link;
@@ -348,11 +409,9 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 	else if (set->deadline_ns && set->deadline_ns != GW_NO_DEADLINE && gw_past_ns() >= set->deadline_ns)
 		status = gw_fail(GW_DEADLINE, "the deadline had passed before anything was read");
 	else
-		status = gw_check_region(&endpoint->base, region);
-	if (!status && endpoint->regions[region->id].kind == GW_REGION_VERSIONED)
-		status = gw_fail(GW_UNSUPPORTED, "rows that change are not read over RDMA; use tcp");
+		status = read_source(endpoint, region, source);
 	if (!status)
-		status = read_destination(endpoint, buffer, mr);
+		status = read_destination(endpoint, buffer, &source->mr);
 	if (status)
 		gw_read_set_fail(set, status);
 	return status == GW_OK;
@@ -381,24 +440,28 @@ static size_t read_end(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 }
 
 static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
-				       const struct gw_region *region, struct gw_buffer *buffer, struct ibv_mr *mr)
+				       const struct read_source *source, const struct gw_buffer *buffer)
 {
 	struct verbs_frame *frame = endpoint->free_frames;
 	if (!frame)
 		return NULL;
+	frame->stage = source->staged ? gw_verbs_stage_take(endpoint) : NULL;
+	if (source->staged && !frame->stage)
+		return NULL;
 	endpoint->free_frames = frame->next;
 	/* Field by field, which is a third of clearing it first; the ranges are the caller's to fill in. */
-	frame->next = NULL;
 	frame->set = set;
 	frame->base = buffer->base;
-	frame->mr = mr;
+	frame->mr = source->mr;
 	frame->spans = NULL;
 	frame->at = frame->at_done = frame->open = 0;
-	frame->region = region->id;
-	frame->waiting = true;
+	frame->place = source->place;
+	frame->rows = &source->region->rows;
+	frame->late = source->late;
+	if (frame->late)
+		frame->late->reads++;
 	frame->dying = false;
-	*endpoint->waiting_end = frame;
-	endpoint->waiting_end = &frame->next;
+	read_wait(endpoint, frame);
 	set->frames_open++;
 	endpoint->frames_open++;
 	endpoint->loop->open++;
@@ -409,27 +472,27 @@ static size_t read_call(struct gw_endpoint *base, struct gw_read_set *set, const
 			struct gw_buffer *buffer, const struct gw_reads *reads, bool last)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
-	struct ibv_mr *mr = NULL;
+	struct read_source source = {0};
 	size_t n = reads->n;
 	if (set->done)
 		return n;
-	if (!read_begin(endpoint, set, region, buffer, &mr))
+	if (!read_begin(endpoint, set, region, buffer, &source))
 		return read_end(endpoint, set, n, n, last);
-	gw_status status = gw_check_reads(&endpoint->regions[region->id], buffer, reads);
+	gw_status status = gw_check_reads(source.region, buffer, reads);
 	if (status) {
 		gw_read_set_fail(set, status);
 		return read_end(endpoint, set, n, n, last);
 	}
-	size_t taken = 0;
+	size_t taken = 0, most = source.staged ? STAGE_ROWS : FRAME_RANGES_MAX;
 	while (taken < n) {
-		struct verbs_frame *frame = frame_begin(endpoint, set, region, buffer, mr);
+		struct verbs_frame *frame = frame_begin(endpoint, set, &source, buffer);
 		if (!frame)
 			break;
 		if (reads->gather)
 			frame->gather = gw_gather_from(reads->gather, taken);
 		else
 			frame->spans = reads->spans + taken;
-		frame->n = n - taken < FRAME_RANGES_MAX ? (uint32_t)(n - taken) : FRAME_RANGES_MAX;
+		frame->n = (uint32_t)(n - taken < most ? n - taken : most);
 		taken += frame->n;
 	}
 	gw_verbs_reads_pump(endpoint);

@@ -209,20 +209,6 @@ void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie)
 	}
 }
 
-gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)
-{
-	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
-	struct gw_note *note;
-	gw_status status = gw_note_create(cookie, &note);
-	if (!status)
-		gw_completions_post(&endpoint->loop->completions, note,
-				    gw_fail(GW_UNSUPPORTED,
-					    "region %u of generation %u: what came after the hello is not read over "
-					    "RDMA; use tcp",
-					    id, generation));
-	return status;
-}
-
 void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status)
 {
 	while (endpoint->oldest != endpoint->newest) {

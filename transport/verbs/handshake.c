@@ -49,6 +49,14 @@ gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_tok
 	return GW_OK;
 }
 
+gw_status gw_handshake_keys_question(const uint8_t *bytes, uint32_t n, struct handshake_keys_question *out)
+{
+	if (n != sizeof(*out))
+		return gw_fail(GW_PROTOCOL, "a question for RDMA keys of %u bytes", n);
+	memcpy(out, bytes, sizeof(*out));
+	return handshake_check_version(out->version, "server", "client");
+}
+
 static gw_status check_addresses(const struct handshake_view *view)
 {
 	for (uint32_t i = 0; i < view->answer.address_count; i++) {
@@ -60,6 +68,14 @@ static gw_status check_addresses(const struct handshake_view *view)
 	return GW_OK;
 }
 
+static bool place_fits(const struct handshake_region *place, const struct gw_region *region)
+{
+	return place->slice_shift >= SHIFT_MIN && place->slice_shift <= SHIFT_MAX &&
+	       region->bytes >> place->slice_shift < UINT32_MAX &&
+	       place->slice_count == gw_handshake_slices(region->bytes, place->slice_shift) &&
+	       place->base + region->bytes >= place->base;
+}
+
 /* The keys of one rail. */
 static gw_status check_places(const struct handshake_view *view, const struct gw_region *regions, uint64_t *keys)
 {
@@ -67,10 +83,7 @@ static gw_status check_places(const struct handshake_view *view, const struct gw
 	for (uint32_t i = 0; i < view->answer.region_count; i++) {
 		struct handshake_region place;
 		memcpy(&place, view->places + i * sizeof(place), sizeof(place));
-		if (place.slice_shift < SHIFT_MIN || place.slice_shift > SHIFT_MAX ||
-		    regions[i].bytes >> place.slice_shift >= UINT32_MAX ||
-		    place.slice_count != gw_handshake_slices(regions[i].bytes, place.slice_shift) ||
-		    place.base + regions[i].bytes < place.base)
+		if (!place_fits(&place, &regions[i]))
 			return gw_fail(GW_PROTOCOL, "an RDMA hello whose region %u is malformed", i);
 		*keys += place.slice_count;
 	}
@@ -96,7 +109,7 @@ gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_
 	    answer->chunk_bytes != VERBS_CHUNK_BYTES || answer->port == 0 || answer->port > UINT16_MAX ||
 	    answer->requests_max == 0 || answer->rail_count == 0 || answer->rail_count > VERBS_RAILS_MAX ||
 	    answer->address_count == 0 || answer->address_count > HANDSHAKE_ADDRESSES_MAX ||
-	    answer->region_count != region_count || answer->zero)
+	    answer->region_count != region_count || answer->whole_words >> answer->rail_count)
 		return gw_fail(GW_PROTOCOL, "a malformed answer to the RDMA hello");
 	uint64_t fixed = answer->address_count * sizeof(struct handshake_address) +
 			 answer->region_count * sizeof(struct handshake_region);
@@ -113,4 +126,16 @@ gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_
 		status = gw_fail(GW_PROTOCOL, "an answer to the RDMA hello with %llu bytes of keys",
 				 (unsigned long long)left);
 	return status;
+}
+
+gw_status gw_handshake_keys(const uint8_t *bytes, uint32_t n, const struct gw_region *region,
+			    struct handshake_region *place, const uint8_t **keys)
+{
+	if (n < sizeof(*place))
+		return gw_fail(GW_PROTOCOL, "RDMA keys of %u bytes", n);
+	memcpy(place, bytes, sizeof(*place));
+	if (!place_fits(place, region) || n - sizeof(*place) != 4ull * place->slice_count)
+		return gw_fail(GW_PROTOCOL, "RDMA keys of region %u that do not fit it", region->id);
+	*keys = bytes + sizeof(*place);
+	return GW_OK;
 }

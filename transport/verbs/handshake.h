@@ -6,6 +6,9 @@
  *              ◀────────── REPLY: answer, addresses, regions, keys
  *      connection request with a token ─────────────────▶ no token, no queue pair
  *
+ *      REQUEST GW_OP_KEYS: which late region ───────────▶ one that this TCP connection holds
+ *              ◀────────── REPLY: its place, a key for each slice on the client's rail
+ *
  * The answer: struct handshake_answer; address_count times handshake_address; region_count times handshake_region; then
  * for each rail the keys of all slices of all regions, 4 bytes each. Numbers are little-endian.
  */
@@ -14,7 +17,7 @@
 
 #include "transport/transport.h"
 
-#define HANDSHAKE_VERSION       2u
+#define HANDSHAKE_VERSION       3u
 #define HANDSHAKE_MAGIC         0x52575747u /* "GWWR" in memory */
 #define HANDSHAKE_TOKEN_BYTES   16u
 #define HANDSHAKE_ADDRESSES_MAX 32u
@@ -33,7 +36,8 @@ struct handshake_answer {
 	uint32_t receives, chunk_bytes;
 	uint32_t port; /* of the connection manager */
 	uint32_t requests_max;
-	uint32_t rail_count, address_count, region_count, zero;
+	uint32_t rail_count, address_count, region_count;
+	uint32_t whole_words; /* bit r: the device of rail r reads words of 8 bytes, aligned, in one */
 };
 
 struct handshake_address {
@@ -47,6 +51,11 @@ struct handshake_region {
 	uint64_t base;        /* the region's address at the server */
 	uint32_t slice_shift; /* slices of 1 << slice_shift bytes, the last one shorter */
 	uint32_t slice_count;
+};
+
+/* A late region by id and generation, and the rail that the client reads by. */
+struct handshake_keys_question {
+	uint32_t version, rail, id, generation;
 };
 
 struct handshake_token {
@@ -69,6 +78,11 @@ gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_tok
 /* Checks an answer against the regions of the hello: every slice of every region has a key on every rail. */
 gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_region *regions, uint32_t region_count,
 			      struct handshake_view *out);
+gw_status gw_handshake_keys_question(const uint8_t *bytes, uint32_t n, struct handshake_keys_question *out);
+/* What was told of a late region, checked against what the hello or an OPEN told: *keys, one for each slice, 4 bytes
+ * each, lie in the bytes. */
+gw_status gw_handshake_keys(const uint8_t *bytes, uint32_t n, const struct gw_region *region,
+			    struct handshake_region *place, const uint8_t **keys);
 /* The slices of a region. */
 uint32_t gw_handshake_slices(uint64_t bytes, uint32_t shift);
 

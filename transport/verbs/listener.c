@@ -180,6 +180,7 @@ static gw_status verbs_listener_tell(const struct verbs_cm_listener *cm_listener
 		.rail_count = listener->rail_count,
 		.address_count = listener->address_count,
 		.region_count = service->region_count,
+		.whole_words = listener->whole_words,
 	};
 	memcpy(answer.token, client->token, sizeof(answer.token));
 	size_t addresses = listener->address_count * sizeof(struct handshake_address);
@@ -232,6 +233,15 @@ static gw_status answer_question(void *context, const struct gw_call *call, stru
 	return status;
 }
 
+static gw_status answer_keys(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	struct verbs_listener *listener = context;
+	(void)thread;
+	if (call->listener != listener->tcp)
+		return gw_fail(GW_UNSUPPORTED, "this port of the server offers no RDMA");
+	return gw_verbs_late_mrs_tell(listener, call, reply);
+}
+
 static void connection_left(void *context, uint64_t connection, uint32_t thread)
 {
 	struct verbs_listener *listener = context;
@@ -252,9 +262,13 @@ static void connection_left(void *context, uint64_t connection, uint32_t thread)
 
 static void listener_destroy(struct verbs_listener *listener)
 {
+	gw_verbs_late_mrs_end(listener);
 	for (uint32_t i = 0; i < listener->rail_count; i++)
 		if (listener->rails[i].device)
 			gw_verbs_rail_close(listener, &listener->rails[i]);
+	pthread_cond_destroy(&listener->late.changed);
+	pthread_mutex_destroy(&listener->late.lock);
+	pthread_mutex_destroy(&listener->late.rails_lock);
 	gw_free(listener);
 }
 
@@ -270,6 +284,9 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		return GW_NO_MEMORY;
 	listener->base = (struct gw_listener){&gw_transport_verbs, *address, service};
 	listener->cm_listener_count = group_count;
+	pthread_mutex_init(&listener->late.rails_lock, NULL);
+	pthread_mutex_init(&listener->late.lock, NULL);
+	pthread_cond_init(&listener->late.changed, NULL);
 	atomic_store(&listener->cm_listeners_undrained, group_count);
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < group_count && !status; i++) {
@@ -309,7 +326,8 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		gw_verbs_release(cm_listener->loop);
 		gw_poll_group_wake(groups[i]); /* or sleep where it would not hear of the CM listener's clients */
 	}
-	listener->way = (struct gw_service_upgrade){answer_question, connection_left, listener};
+	listener->way = (struct gw_service_upgrade){answer_question, answer_keys, connection_left, listener};
+	gw_verbs_late_mrs_begin(listener);
 	atomic_store(&service->upgrade, &listener->way);
 	*out = &listener->base;
 	return GW_OK;

@@ -66,6 +66,19 @@ struct verbs_cm_listener {
 	bool rails_gone[VERBS_RAILS_MAX];
 };
 
+/* The MRs of regions that come and go. */
+struct verbs_late_mrs;
+struct verbs_late {
+	struct gw_late_registrar registrar; /* the service's, from when it listens */
+	pthread_mutex_t rails_lock;         /* of MRs and of the rails' domains; held as long as registering takes */
+	struct verbs_late_mrs *first;
+	pthread_mutex_t lock; /* of what follows; held for a moment */
+	pthread_cond_t changed;
+	struct verbs_late_mrs *removed; /* to be deregistered */
+	pthread_t thread;
+	bool started, stop;
+};
+
 struct verbs_listener {
 	struct gw_listener base;
 	struct gw_listener *tcp;
@@ -74,10 +87,12 @@ struct verbs_listener {
 	_Atomic uint32_t cm_listeners_undrained;
 	struct verbs_rail rails[VERBS_RAILS_MAX];
 	uint32_t rail_count;
+	uint32_t whole_words; /* rails: as the answer tells */
 	struct handshake_address addresses[HANDSHAKE_ADDRESSES_MAX];
 	uint32_t address_count;
 	struct handshake_region places[GW_REGIONS_MAX];
 	uint64_t slice_count; /* of all regions */
+	struct verbs_late late;
 	uint32_t cm_listener_count;
 	struct verbs_cm_listener cm_listeners[];
 };
@@ -88,6 +103,20 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener);
 /* Registers every region on every rail. */
 gw_status gw_verbs_rails_register(struct verbs_listener *listener);
 void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
+/* Where clients find memory, and how it is cut. */
+struct handshake_region gw_verbs_place(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes);
+/* Registers slice i of it, for reading only. */
+gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64_t bytes, uint32_t shift, uint64_t i,
+				  struct ibv_mr **out);
+
+/* --- late_mrs.c --- */
+void gw_verbs_late_mrs_begin(struct verbs_listener *listener);
+/* What was published stays, and is not registered any more. Before the rails are closed. */
+void gw_verbs_late_mrs_end(struct verbs_listener *listener);
+/* With rails_lock: a rail takes its MRs along. */
+void gw_verbs_late_mrs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
+/* Answers GW_OP_KEYS. */
+gw_status gw_verbs_late_mrs_tell(struct verbs_listener *listener, const struct gw_call *call, struct gw_reply *reply);
 
 /* --- accepted_client.c --- */
 /* A client asks for a token; its earlier one, and what came of it, ends. */

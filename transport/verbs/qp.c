@@ -188,7 +188,7 @@ static void work_done(struct verbs_qp *qp, struct verbs_wr *wr)
 {
 	verbs_qp_give(qp, wr->bytes);
 	if (wr->bounce_to) {
-		memcpy(wr->bounce_to, qp->bounce.base + wr->bounce_at, wr->bytes);
+		memcpy(wr->bounce_to, qp->bounce.base + wr->bounce_at, wr->bytes - wr->apart);
 		qp->bounce_begin += wr->bounce_held;
 	}
 	if (wr->work == VERBS_READ)

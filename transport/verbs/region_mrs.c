@@ -41,6 +41,9 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 	*number = listener->rail_count;
 	struct verbs_rail *rail = &listener->rails[listener->rail_count++];
 	rail->device = device;
+	/* What the device promises: atomic to processors as well. Less says nothing of reads. */
+	if (device->attr.atomic_cap == IBV_ATOMIC_GLOB)
+		listener->whole_words |= 1u << *number;
 	atomic_init(&rail->cm_listeners_left, listener->cm_listener_count);
 	rail->pd = ibv_alloc_pd(device->context);
 	return rail->pd ? GW_OK : gw_fail_errno(GW_IO, errno, "RDMA protection domain");
@@ -148,6 +151,22 @@ struct registering {
 	struct verbs_rail *rail;
 };
 
+struct handshake_region gw_verbs_place(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes)
+{
+	uint32_t shift = slice_shift(bytes, slice_bytes);
+	return (struct handshake_region){(uintptr_t)base, shift, gw_handshake_slices(bytes, shift)};
+}
+
+gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64_t bytes, uint32_t shift, uint64_t i,
+				  struct ibv_mr **out)
+{
+	uint64_t at = i << shift, left = bytes - at, most = 1ull << shift;
+	/* Registering for reading only does not write to it. */
+	void *memory = (void *)(uintptr_t)(base + at);
+	*out = ibv_reg_mr(pd, memory, left < most ? left : most, IBV_ACCESS_REMOTE_READ);
+	return *out ? GW_OK : gw_verbs_mr_fail(left < most ? left : most, errno);
+}
+
 static gw_status register_slices(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
@@ -157,14 +176,11 @@ static gw_status register_slices(void *context, uint64_t begin, uint64_t end, un
 	for (uint32_t r = 0; r < service->region_count; r++) {
 		const struct handshake_region *place = &work->listener->places[r];
 		for (uint64_t i = begin > first ? begin - first : 0; i < place->slice_count && first + i < end; i++) {
-			uint64_t at = i << place->slice_shift, left = service->regions[r].bytes - at;
-			uint64_t bytes = left < 1ull << place->slice_shift ? left : 1ull << place->slice_shift;
-			/* Registering for reading only does not write to it. */
-			void *memory = (void *)(uintptr_t)(service->bases[r] + at);
-			struct ibv_mr *mr = ibv_reg_mr(work->rail->pd, memory, bytes, IBV_ACCESS_REMOTE_READ);
-			if (!mr)
-				return gw_verbs_mr_fail(bytes, errno);
-			work->rail->mrs[first + i] = mr;
+			gw_status status =
+				gw_verbs_slice_register(work->rail->pd, service->bases[r], service->regions[r].bytes,
+							place->slice_shift, i, &work->rail->mrs[first + i]);
+			if (status)
+				return status;
 		}
 		first += place->slice_count;
 	}
@@ -177,9 +193,7 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 	uint64_t bytes = 0;
 	for (uint32_t r = 0; r < service->region_count; r++) {
 		struct handshake_region *place = &listener->places[r];
-		place->base = (uintptr_t)service->bases[r];
-		place->slice_shift = slice_shift(service->regions[r].bytes, service->slice_bytes[r]);
-		place->slice_count = gw_handshake_slices(service->regions[r].bytes, place->slice_shift);
+		*place = gw_verbs_place(service->bases[r], service->regions[r].bytes, service->slice_bytes[r]);
 		listener->slice_count += place->slice_count;
 		bytes += service->regions[r].bytes;
 	}
@@ -202,6 +216,8 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 
 void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail)
 {
+	pthread_mutex_lock(&listener->late.rails_lock);
+	gw_verbs_late_mrs_rail_close(listener, rail);
 	for (uint64_t i = 0; rail->mrs && i < listener->slice_count; i++)
 		if (rail->mrs[i])
 			ibv_dereg_mr(rail->mrs[i]);
@@ -210,6 +226,7 @@ void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rai
 	if (rail->pd)
 		ibv_dealloc_pd(rail->pd);
 	rail->pd = NULL;
+	pthread_mutex_unlock(&listener->late.rails_lock);
 	if (rail->device)
 		gw_verbs_device_put(rail->device);
 	rail->device = NULL;

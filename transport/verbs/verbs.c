@@ -23,11 +23,12 @@
 #include "transport/tcp/driver.h"
 #include "transport/tcp/tcp.h"
 
-#define TICK_MAX_NS (250 * GW_NS_PER_MS) /* timers, and TCP connections that have ended, are looked at so often */
-#define LOOK_NS     (2 * GW_NS_PER_MS)   /* descriptors, while the loop is busy */
-#define HELLO_NS    (GW_NS_PER_MS) /* a hello under way: TCP's part has steps of its own that no descriptor shows */
-#define EVENTS_MAX  16
-#define SPIN_TURNS  8 /* looks at the completion queues for one look at the clock */
+#define TICK_MAX_NS   (250 * GW_NS_PER_MS) /* timers, and TCP connections that have ended, are looked at so often */
+#define LOOK_NS       (2 * GW_NS_PER_MS)   /* descriptors, while the loop is busy */
+#define HELLO_NS      (GW_NS_PER_MS) /* a hello under way: TCP's part has steps of its own that no descriptor shows */
+#define EVENTS_MAX    16
+#define CONTROL_TURNS 4 /* of TCP's part, before a sleep: those that wait in it are few */
+#define SPIN_TURNS    8 /* looks at the completion queues for one look at the clock */
 
 void gw_verbs_defer(struct verbs_loop *loop, struct verbs_deferred *deferred)
 {
@@ -270,9 +271,21 @@ static bool pollers_poll(struct verbs_loop *loop)
 	return worked;
 }
 
+/* What the TCP part has to send, and its wish to receive, reach the kernel before a sleep on its descriptor. */
+static void control_arm(struct verbs_loop *loop)
+{
+	uint64_t ignored = GW_NO_DEADLINE;
+	for (int i = 0; loop->control && i < CONTROL_TURNS; i++) {
+		if (gw_transport_tcp.wait_fd(loop->control, &ignored) >= 0)
+			return;
+		control_poll(loop);
+	}
+}
+
 /* Before a sleep; true if there is something to do after all. */
 static bool pollers_arm(struct verbs_loop *loop)
 {
+	control_arm(loop);
 	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
 		if (loop->pollers[i])
 			gw_verbs_cqs_arm(loop->pollers[i]);

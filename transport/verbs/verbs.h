@@ -16,9 +16,12 @@
  *      endpoint.c          client: loss, close, deadlines, liveness
  *      endpoint_connect.c  client: hello over TCP, token, queue pairs
  *      endpoint_read.c     client: reads become work requests
+ *      endpoint_rows.c     client: rows that change: where they land, and whether they are whole
+ *      endpoint_late.c     client: regions that came after the hello
  *      endpoint_request.c  client: requests and their replies
  *      listener.c          server: listens, hands out tokens, takes connection requests
  *      region_mrs.c        server: its rails (devices), and the MRs of its regions on them
+ *      late_mrs.c          server: the MRs of regions that come and go
  *      accepted_client.c   server: one client: accepts its queue pairs, answers its requests
  *
  * Everything that belongs to a poll group is one thread's; devices and cached MRs are the process's, behind one lock
@@ -250,7 +253,8 @@ bool gw_verbs_poller_poll(struct verbs_poller *poller);
 enum verbs_work { VERBS_READ, VERBS_PROBE, VERBS_SEND };
 
 struct verbs_wr {
-	enum verbs_work work;
+	uint16_t work;  /* enum verbs_work */
+	uint16_t apart; /* of the bytes, those that do not land in the bounce buffer, if others do */
 	uint32_t bytes;
 	struct verbs_frame *frame; /* READ */
 	uint8_t *bounce_to;        /* READ through the bounce buffer: the destination */

@@ -1,0 +1,290 @@
+/* Late regions at a client: opened and let go over the endpoint's TCP connection, read over RDMA.
+ *
+ *   open ─▶ OPEN over TCP: the server holds the region for us ─▶ GW_OP_KEYS: its place, and the keys of our rail
+ *        ─▶ may be read ─▶ WITHDRAWN over TCP: reads that are not posted fail, no more are
+ *        ─▶ what is in flight has landed ─▶ RELEASED: the server deregisters when it has that of everybody
+ *
+ * So no read of ours ever meets a key that is gone, which would cost the connection and all that is open on it.
+ * A region that the server cannot offer over RDMA, or whose rows the device might tear, is remembered: asking again
+ * costs nothing. Fails by the completion of the open. A server that gives a place away that we still read from breaks
+ * the contract, and is lost.
+ */
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+#include "core/base/list.h"
+#include "transport/tcp/tcp.h"
+#include "transport/verbs/endpoint.h"
+
+/* One region that is being opened. */
+struct verbs_opening {
+	struct verbs_opening *next;
+	uint64_t number; /* the cookie of what is open over TCP */
+	struct gw_note *note;
+	uint32_t id, generation;
+	bool held, asked; /* the server has said so; the keys are asked for */
+};
+
+/* The keys of an open region. */
+struct verbs_late_keys {
+	struct verbs_place place; /* first: endpoint_read.c looks for it there */
+	uint8_t keys[];
+};
+
+static gw_status endpoint_late_gone(uint32_t id, uint32_t generation)
+{
+	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not there; it was deleted", id, generation);
+}
+
+/* --- Letting go. --- */
+
+/* Nothing of it is in flight, and nothing will be. */
+static void endpoint_late_release(struct verbs_endpoint *endpoint, struct gw_late_entry *entry)
+{
+	gw_free(entry->mapping);
+	entry->mapping = NULL;
+	if (!endpoint->control)
+		return;
+	gw_tcp_late_release(endpoint->control, entry->region.id, entry->region.generation);
+	verbs_timer(endpoint->loop, 0); /* sent by the next look at TCP */
+}
+
+void gw_verbs_late_read(struct verbs_endpoint *endpoint, struct gw_late_entry *entry)
+{
+	if (--entry->reads == 0 && !entry->open)
+		endpoint_late_release(endpoint, entry);
+}
+
+void gw_verbs_late_withdrawn(struct tcp_late_reader *reader, uint32_t id, uint32_t generation)
+{
+	struct verbs_endpoint *endpoint =
+		(struct verbs_endpoint *)(void *)((uint8_t *)reader - offsetof(struct verbs_endpoint, late_reader));
+	struct gw_late_entry *entry = gw_late_find(&endpoint->base, id, generation);
+	if (!entry || !entry->open) {
+		gw_tcp_late_release(endpoint->control, id, generation); /* it was to be opened */
+		return;
+	}
+	entry->open = false;
+	entry->reads++; /* ours, so that it stays */
+	endpoint_late_gone(id, generation);
+	gw_verbs_reads_withdraw(endpoint, entry);
+	gw_verbs_late_read(endpoint, entry);
+}
+
+/* --- Opening. --- */
+
+static void opening_end(struct verbs_endpoint *endpoint, struct verbs_opening *opening, gw_status status)
+{
+	struct verbs_opening **at = &endpoint->openings;
+	while (*at != opening)
+		at = &(*at)->next;
+	*at = opening->next;
+	endpoint->opening_count--;
+	if (status && opening->held && endpoint->control)
+		gw_tcp_late_release(endpoint->control, opening->id, opening->generation);
+	gw_completions_post(&endpoint->loop->completions, opening->note, status);
+	endpoint->loop->open--;
+	gw_free(opening);
+	if (endpoint->room_wanted) {
+		endpoint->room_wanted = false;
+		gw_poll_group_room(endpoint->loop->group);
+	}
+}
+
+/* Asks for the keys of those that are held, oldest first, as there is room for questions. */
+void gw_verbs_late_pump(struct verbs_endpoint *endpoint)
+{
+	for (struct verbs_opening *opening = endpoint->openings, *next; opening; opening = next) {
+		struct handshake_keys_question question = {.version = HANDSHAKE_VERSION,
+							   .rail = endpoint->rail,
+							   .id = opening->id,
+							   .generation = opening->generation};
+		next = opening->next;
+		if (!opening->held || opening->asked)
+			continue;
+		gw_status status =
+			gw_transport_tcp.request(endpoint->control, GW_OP_KEYS, NULL, &question, sizeof(question),
+						 GW_NO_DEADLINE, (void *)(uintptr_t)opening->number);
+		if (status == GW_AGAIN)
+			return;
+		opening->asked = !status;
+		if (status)
+			opening_end(endpoint, opening, status);
+	}
+}
+
+/* A place in the table, which the region before it has left. */
+static gw_status endpoint_late_enter(struct verbs_endpoint *endpoint, const struct gw_region *region,
+				     struct gw_late_entry **entry)
+{
+	struct gw_late_entry before;
+	gw_status status = gw_late_add(&endpoint->base, region, entry, &before);
+	if (!before.reads) {
+		gw_free(before.mapping);
+		return status;
+	}
+	(*entry)->open = false;
+	return gw_fail(GW_PROTOCOL, "region %u was given away while it was read", region->id);
+}
+
+static gw_status take_keys(struct verbs_endpoint *endpoint, const struct gw_region *region,
+			   const struct gw_completion *completion)
+{
+	struct gw_late_entry *entry;
+	struct handshake_region place;
+	const uint8_t *keys;
+	gw_status status = gw_handshake_keys(completion->reply, completion->reply_bytes, region, &place, &keys);
+	if (status)
+		return status;
+	struct verbs_late_keys *late = gw_malloc(sizeof(*late) + 4 * (size_t)place.slice_count);
+	if (!late)
+		return GW_NO_MEMORY;
+	memcpy(late->keys, keys, 4 * (size_t)place.slice_count);
+	late->place = (struct verbs_place){place.base, late->keys, place.slice_shift};
+	status = endpoint_late_enter(endpoint, region, &entry);
+	if (status) {
+		gw_free(late);
+		return status;
+	}
+	entry->mapping = late;
+	return GW_OK;
+}
+
+/* Not to be had over RDMA: who asks again is told at once. */
+static gw_status endpoint_late_refuse(struct verbs_endpoint *endpoint, const struct gw_region *region)
+{
+	struct gw_late_entry *entry;
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	if (endpoint_late_enter(endpoint, region, &entry) == GW_OK) {
+		entry->open = false;
+		entry->refused = true;
+	}
+	gw_error_restore(&kept);
+	return GW_UNSUPPORTED;
+}
+
+/* The server holds it, or has answered with its keys. */
+static gw_status opening_goes_on(struct verbs_endpoint *endpoint, struct verbs_opening *opening,
+				 const struct gw_completion *completion)
+{
+	const struct gw_region *region = gw_endpoint_region(endpoint->control, opening->id, opening->generation);
+	if (completion->status && completion->status != GW_UNSUPPORTED)
+		return gw_fail_text(completion->status, completion->text);
+	if (!region)
+		return endpoint_late_gone(opening->id, opening->generation);
+	if (completion->status) {
+		gw_fail_text(completion->status, completion->text);
+		return endpoint_late_refuse(endpoint, region);
+	}
+	if (!opening->held) {
+		opening->held = true;
+		return gw_verbs_words_check(endpoint, region) ? endpoint_late_refuse(endpoint, region) : GW_AGAIN;
+	}
+	return take_keys(endpoint, region, completion);
+}
+
+static struct verbs_opening *opening_find(const struct verbs_endpoint *endpoint, const void *cookie)
+{
+	struct verbs_opening *opening = endpoint->openings;
+	while (opening && (void *)(uintptr_t)opening->number != cookie)
+		opening = opening->next;
+	return opening;
+}
+
+bool gw_verbs_late_completed(struct verbs_loop *loop, const struct gw_completion *completion)
+{
+	struct verbs_endpoint *endpoint = loop->endpoints;
+	while (endpoint && !opening_find(endpoint, completion->cookie))
+		endpoint = endpoint->next;
+	if (!endpoint)
+		return false;
+	struct verbs_opening *opening = opening_find(endpoint, completion->cookie);
+	gw_status status = opening_goes_on(endpoint, opening, completion);
+	if (status != GW_AGAIN)
+		opening_end(endpoint, opening, status);
+	if (status == GW_PROTOCOL)
+		gw_verbs_lose(endpoint, status);
+	else if (endpoint->control)
+		gw_verbs_late_pump(endpoint);
+	gw_verbs_control_settle(endpoint);
+	return true;
+}
+
+static gw_status opening_create(struct verbs_endpoint *endpoint, uint32_t id, uint32_t generation, void *cookie,
+				struct verbs_opening **out)
+{
+	struct verbs_opening *opening = gw_calloc(1, sizeof(*opening));
+	*out = opening;
+	if (!opening)
+		return GW_NO_MEMORY;
+	*opening = (struct verbs_opening){.number = gw_verbs_number(), .id = id, .generation = generation};
+	gw_status status = gw_note_create(cookie, &opening->note);
+	if (!status)
+		status = gw_tcp_late_hold(endpoint->control, id, generation, (void *)(uintptr_t)opening->number);
+	if (!status)
+		return GW_OK;
+	endpoint->room_wanted |= status == GW_AGAIN;
+	gw_note_destroy(opening->note);
+	gw_free(opening);
+	return status;
+}
+
+/* What is known without asking; GW_AGAIN: nothing. */
+static gw_status endpoint_late_known(const struct verbs_endpoint *endpoint, uint32_t id, uint32_t generation)
+{
+	char text[GW_ADDRESS_MAX];
+	const struct gw_late_entry *entry = gw_late_find(&endpoint->base, id, generation);
+	if (endpoint->phase != ENDPOINT_OPENED)
+		return gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text));
+	if (!entry)
+		return GW_AGAIN;
+	if (entry->refused)
+		return gw_fail(GW_UNSUPPORTED, "region %u of generation %u is not read over RDMA", id, generation);
+	return entry->open ? GW_OK : endpoint_late_gone(id, generation);
+}
+
+gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)
+{
+	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
+	struct verbs_opening *opening, **end = &endpoint->openings;
+	gw_status known = endpoint_late_known(endpoint, id, generation);
+	if (known != GW_AGAIN) {
+		struct gw_note *note;
+		gw_status made = gw_note_create(cookie, &note);
+		if (!made)
+			gw_completions_post(&endpoint->loop->completions, note, known);
+		return made;
+	}
+	if (endpoint->opening_count == ENDPOINT_OPENINGS_MAX) {
+		endpoint->room_wanted = true;
+		return gw_fail(GW_AGAIN, "%u regions are being opened", endpoint->opening_count);
+	}
+	gw_status status = opening_create(endpoint, id, generation, cookie, &opening);
+	if (status)
+		return status;
+	while (*end)
+		end = &(*end)->next;
+	*end = opening;
+	endpoint->opening_count++;
+	endpoint->loop->open++;
+	gw_verbs_control_settle(endpoint);
+	return GW_OK;
+}
+
+/* --- The end. --- */
+
+void gw_verbs_late_fail(struct verbs_endpoint *endpoint, gw_status status)
+{
+	while (endpoint->openings)
+		opening_end(endpoint, endpoint->openings, status);
+}
+
+void gw_verbs_late_end(struct verbs_endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < endpoint->base.late.count; i++)
+		if (endpoint->base.late.entries[i])
+			gw_free(endpoint->base.late.entries[i]->mapping);
+	gw_late_free(&endpoint->base);
+}
