@@ -195,7 +195,7 @@ static gw_status bench_gather_run_case(struct gather_arguments *a, const struct 
 {
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * a->spin_us, .queue_pairs = (uint32_t)a->queue_pairs};
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, way->scheme, &options, 1);
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, NULL, way->scheme, &options, 1);
 	if (status == GW_UNSUPPORTED && strcmp(way->scheme, "memory") != 0) {
 		fprintf(a->bench.table, "%s: not measured: %s\n", way->name, gw_last_error());
 		return GW_OK;

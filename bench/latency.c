@@ -141,7 +141,8 @@ static gw_status latency_run_case(struct latency_arguments *a, const struct gw_r
 {
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = spin_ns, .queue_pairs = (uint32_t)a->queue_pairs};
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, gw_arena_bytes(a->table), way->scheme, &options, 1);
+	gw_status status =
+		gw_row_bed_begin(&a->bed, a->table, gw_arena_bytes(a->table), NULL, way->scheme, &options, 1);
 	if (status)
 		return status;
 	a->spin_ns = spin_ns;

@@ -143,8 +143,8 @@ static gw_status matrix_run_way(struct matrix *m, unsigned number)
 	const struct gw_row_way *way = &gw_row_ways[number];
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * m->spec->spin_us, .queue_pairs = m->spec->queue_pairs};
-	gw_status status =
-		gw_row_bed_begin(&m->bed, m->spec->table, gw_arena_bytes(m->spec->table), way->scheme, &options, 1);
+	gw_status status = gw_row_bed_begin(&m->bed, m->spec->table, gw_arena_bytes(m->spec->table), NULL, way->scheme,
+					    &options, 1);
 	if (status == GW_UNSUPPORTED || status == GW_LOCKED_MEMORY) {
 		gw_bench_missing(m->bench, way->name, gw_last_error());
 		return GW_OK;

@@ -109,7 +109,8 @@ static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_addres
 	return status;
 }
 
-gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes, const char *scheme,
+gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes,
+			   const struct gw_region_rows *rows, const char *scheme,
 			   const struct gw_poll_group_options *options, unsigned threads)
 {
 	struct gw_service_identity identity = {.graph_id = 1, .incarnation = 1, .parts = 1};
@@ -123,6 +124,9 @@ gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table,
 	gw_status status = gw_service_create(&identity, NULL, &bed->service);
 	if (!status)
 		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table), NULL,
+					   &id);
+	if (!status && rows)
+		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table), rows,
 					   &id);
 	if (!status)
 		status = gw_service_memory(bed->service, gw_arena_base(table), gw_arena_bytes(table),

@@ -94,7 +94,7 @@ static gw_status measure_server(void *context, double *figure)
 {
 	struct threads_arguments *a = context;
 	const struct gw_poll_group_options options = {.tcp_driver = a->driver};
-	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, "tcp", &options, a->pairs);
+	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, NULL, "tcp", &options, a->pairs);
 	unsigned started = 0;
 	if (status)
 		return status;

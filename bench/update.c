@@ -2,6 +2,7 @@
  *
  *   reads       versioned rows, at random from memory, against a prefetching memcpy at the same stride, and at the bare
  *               one
+ *   ways        the same over each transport, against rows that never change, of the same memory
  *   hash        of one row: ns, against the hash alone
  *   push        gradients for random rows in memory, row-wise Adagrad, against the arithmetic and a hash
  *   step        rows pulled and gradients pushed over TCP, as DGL-KE trains, against a bare loop that does both
@@ -30,7 +31,7 @@
 #define UPDATE_LISTS 64u /* steps with numbers of their own */
 #define UPDATE_WRITE (4u << 20)
 
-static const char *const update_parts[] = {"memory", "step", "mix", "checkpoint", "beside", NULL};
+static const char *const update_parts[] = {"memory", "reads", "step", "mix", "checkpoint", "beside", NULL};
 
 #define A struct gw_update
 static const struct gw_option table[] = {
@@ -38,7 +39,8 @@ static const struct gw_option table[] = {
 	{"row", "BYTES", "bytes of a row, a multiple of 16 (1600)", 0, GW_OPTION_NUMBER(A, row_bytes, 16, 64 << 10)},
 	{"batch", "N", "rows of a step (3000)", 0, GW_OPTION_NUMBER(A, step_rows, 1, 1 << 20)},
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"only", "NAME", "memory, step, mix, checkpoint or beside (all)", 0, GW_OPTION_CHOICE(A, only, update_parts)},
+	{"only", "NAME", "memory, reads, step, mix, checkpoint or beside (all)", 0,
+	 GW_OPTION_CHOICE(A, only, update_parts)},
 	{"folder", "FOLDER", "where checkpoints are written (a temporary one)", 0, GW_OPTION_TEXT(A, folder)},
 	{0},
 };
@@ -356,8 +358,8 @@ static gw_status update_run_memory(struct gw_update *a)
 
 static gw_status update_run_parts(struct gw_update *a)
 {
-	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, run_step, gw_update_mix,
-								   run_checkpoint, run_beside};
+	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, gw_update_ways, run_step,
+								   gw_update_mix,     run_checkpoint, run_beside};
 	gw_status status = GW_OK;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !status; i++) {
 		if (!a->only || strcmp(a->only, update_parts[i]) == 0)

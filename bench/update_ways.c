@@ -1,0 +1,155 @@
+/* Rows that change, read by a client over each transport, against rows of the same memory that never do: the same
+ * gathers of one service in this process, which publishes its rows twice. Of graphwire bench update: see update.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/bare_rows.h"
+#include "bench/row_bed.h"
+#include "bench/update.h"
+#include "core/base/alloc.h"
+#include "core/base/clock.h"
+
+enum ways_region { WAYS_IMMUTABLE, WAYS_VERSIONED };
+
+struct update_ways {
+	struct gw_update *update;
+	struct gw_row_bed bed;
+	struct gw_row_client client;
+	struct gw_buffer *buffer;
+};
+
+/* One batch; GW_AGAIN, were a row torn, is an error: nobody writes. */
+static gw_status ways_gather(struct update_ways *ways, enum ways_region number)
+{
+	const struct gw_update *a = ways->update;
+	const struct gw_region *region = &ways->client.endpoint->peer.regions[number];
+	struct gw_read_set set = {.cookie = ways, .deadline_ns = gw_now_ns() + 60 * GW_NS_PER_SECOND};
+	struct gw_completion completion;
+	size_t taken = 0, got = 0;
+	while (!got) {
+		struct gw_gather rest = {.remote = a->offsets + taken,
+					 .local = taken * a->row_bytes,
+					 .row_bytes = (uint32_t)a->row_bytes,
+					 .stride = (uint32_t)a->row_bytes};
+		if (taken < a->batch)
+			taken += gw_endpoint_gather(ways->client.endpoint, &set, region, ways->buffer, &rest,
+						    a->batch - taken, true);
+		got = gw_poll_group_poll(ways->client.group, &completion, 1, GW_NS_PER_SECOND);
+	}
+	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
+}
+
+static void ways_draw(struct gw_update *a)
+{
+	uint64_t stride = gw_row_store_format(a->store)->stride;
+	for (uint64_t i = 0; i < a->batch; i++)
+		a->offsets[i] = gw_bare_mix(a->next++) % a->rows * stride;
+}
+
+/* GB of payload a second. */
+static gw_status ways_measure(struct update_ways *ways, enum ways_region number, double *figure)
+{
+	struct gw_update *a = ways->update;
+	uint64_t batches = 0, begun = gw_now_ns(), elapsed;
+	gw_status status;
+	do {
+		ways_draw(a);
+		status = ways_gather(ways, number);
+		batches++;
+		elapsed = gw_now_ns() - begun;
+	} while (!status && (double)elapsed < a->seconds * 1e9);
+	*figure = (double)(batches * a->batch * a->row_bytes) / (double)elapsed;
+	return status;
+}
+
+static gw_status ways_measure_immutable(void *context, double *figure)
+{
+	return ways_measure(context, WAYS_IMMUTABLE, figure);
+}
+
+static gw_status ways_measure_versioned(void *context, double *figure)
+{
+	return ways_measure(context, WAYS_VERSIONED, figure);
+}
+
+/* Both ways bring the rows that are there. */
+static gw_status ways_check(struct update_ways *ways)
+{
+	struct gw_update *a = ways->update;
+	const uint8_t *base = gw_arena_base(gw_row_store_arena(a->store));
+	for (int number = WAYS_IMMUTABLE; number <= WAYS_VERSIONED; number++) {
+		ways_draw(a);
+		memset(a->landing, 0, a->batch * a->row_bytes);
+		gw_status status = ways_gather(ways, (enum ways_region)number);
+		if (status)
+			return status;
+		for (uint64_t i = 0; i < a->batch; i++)
+			if (memcmp(a->landing + i * a->row_bytes, base + a->offsets[i], a->row_bytes) != 0)
+				return gw_fail(GW_DIGEST, "the row at %llu is wrong",
+					       (unsigned long long)a->offsets[i]);
+	}
+	return GW_OK;
+}
+
+static gw_status ways_run(struct update_ways *ways, const struct gw_row_way *way)
+{
+	static struct gw_bench_series ceilings, values;
+	struct gw_update *a = ways->update;
+	ceilings = values = (struct gw_bench_series){0};
+	gw_status status = gw_row_client_open(&ways->bed, &ways->client);
+	if (!status)
+		status = gw_buffer_register(ways->client.group, a->landing, a->batch * a->row_bytes, &ways->buffer);
+	if (!status)
+		status = ways_check(ways);
+	if (!status)
+		status = gw_bench_alternate(&a->bench, ways_measure_immutable, ways_measure_versioned, ways, &ceilings,
+					    &values);
+	gw_buffer_release(ways->buffer);
+	gw_row_client_close(&ways->client);
+	if (status)
+		return gw_context(status, "reads over %s", way->name);
+	char title[96], note[160];
+	snprintf(title, sizeof(title), "reads over %s, %llu B", way->name, (unsigned long long)a->row_bytes);
+	snprintf(note, sizeof(note),
+		 "%llu rows of a batch; the ceiling: rows that never change, at the same stride of %u",
+		 (unsigned long long)a->batch, gw_row_store_format(a->store)->stride);
+	const struct gw_bench_result result = {
+		.title = title,
+		.unit = "GB/s",
+		.values = &values,
+		.ceilings = &ceilings,
+		.verified = true,
+		.note = note,
+		.fields = {{"transport", 0, way->name}, {"row_bytes", (double)a->row_bytes, NULL}},
+	};
+	gw_bench_report(&a->bench, &result);
+	return GW_OK;
+}
+
+gw_status gw_update_ways(struct gw_update *a)
+{
+	const struct gw_row_format *format = gw_row_store_format(a->store);
+	const struct gw_region_rows rows = {.format = *format, .seed = gw_row_store_seed(a->store)};
+	static const struct gw_poll_group_options plain;
+	gw_status status = GW_OK;
+	for (unsigned i = 0; i < ROW_WAYS && !status; i++) {
+		const struct gw_row_way *way = &gw_row_ways[i];
+		struct gw_poll_group_options options = plain;
+		struct update_ways ways = {.update = a};
+		options.tcp_driver = way->tcp_driver;
+		if (strcmp(way->scheme, "memory") == 0)
+			continue; /* gw_update_reads, without a service between */
+		status = gw_row_bed_begin(&ways.bed, gw_row_store_arena(a->store), a->rows * format->stride, &rows,
+					  way->scheme, &options, 1);
+		if (status == GW_UNSUPPORTED) {
+			fprintf(a->bench.table, "reads over %s: not measured: %s\n", way->name, gw_last_error());
+			status = GW_OK;
+			continue;
+		}
+		if (status)
+			return status;
+		status = ways_run(&ways, way);
+		gw_row_bed_end(&ways.bed);
+	}
+	return status;
+}
