@@ -125,6 +125,7 @@ static gw_status endpoint_late_enter(struct verbs_endpoint *endpoint, const stru
 		return status;
 	}
 	(*entry)->open = false;
+	(*entry)->mapping = before.mapping; /* frames know it */
 	return gw_fail(GW_PROTOCOL, "region %u was given away while it was read", region->id);
 }
 
