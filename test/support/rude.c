@@ -16,7 +16,8 @@ struct rude *rude_begin(void **state, const struct bed_options *options)
 	rude->group = gw_bed_group(rude->bed.kind);
 	struct gw_connect_options connect = gw_bed_options(&rude->bed);
 	assert_int_equal(gw_buffer_register(rude->group, rude->landing, 4096, &rude->buffer), GW_OK);
-	assert_int_equal(gw_bed_connect(rude->group, &connect, &rude->endpoint), GW_OK);
+	if (gw_bed_connect(rude->group, &connect, &rude->endpoint))
+		fail_msg("%s", gw_last_error());
 	return rude;
 }
 

@@ -433,7 +433,8 @@ void gw_one_begin(struct one *one, void **state, const struct bed_options *optio
 	assert_non_null(one->expected);
 	assert_int_equal(gw_buffer_register(one->group, one->landing, landing_bytes, &one->buffer), GW_OK);
 	struct gw_connect_options connect = gw_bed_options(&one->bed);
-	assert_int_equal(gw_bed_connect(one->group, &connect, &one->endpoint), GW_OK);
+	if (gw_bed_connect(one->group, &connect, &one->endpoint))
+		fail_msg("%s", gw_last_error());
 	assert_int_equal(one->endpoint->state, GW_ENDPOINT_OPEN);
 	one->region = one->endpoint->peer.regions[0];
 }
