@@ -17,6 +17,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 os.environ.setdefault("GRAPHWIRE", str(TOP / "build/release/graphwire"))
+os.environ.setdefault("GRAPHWIRE_DEPLOY", str(TOP / "deploy"))
 os.environ.pop("GRAPHWIRE_JOB", None)
 
 from graphwire.kge import data, store  # noqa: E402

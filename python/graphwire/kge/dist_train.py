@@ -17,7 +17,7 @@ from pathlib import Path
 
 from graphwire.kge.data import DataError
 from graphwire.kge.partition import parts_folder
-from graphwire.kge.store import ProgramError
+from graphwire.kge.store import ProgramError, program
 
 
 def launcher() -> Path:
@@ -47,6 +47,8 @@ def command_of(args: argparse.Namespace, words: Sequence[str]) -> list[str]:
         result += ["--ssh_key", args.ssh_key]
     if args.scheduler != "ssh":
         result += ["--scheduler", args.scheduler]
+    if args.scheduler == "local":
+        result += ["--program", program()]
     return [*result, shlex.join(client)]
 
 
