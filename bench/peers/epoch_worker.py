@@ -92,8 +92,10 @@ class Pyg:
 
     def loss(self, batch):
         rows, edges = batch.x, batch.edge_index
+        sampled = getattr(batch, "num_sampled_nodes", None)  # of pyg-lib: torch-sparse does not tell what each hop has
         for number, layer in enumerate(self.layers):
-            rows, edges, _ = self.trim(number, batch.num_sampled_nodes, batch.num_sampled_edges, rows, edges)
+            if sampled is not None:
+                rows, edges, _ = self.trim(number, sampled, batch.num_sampled_edges, rows, edges)
             rows = layer(rows, edges)
             rows = F.relu(rows) if number < 2 else rows
         return F.cross_entropy(rows[:SEEDS], batch.y[:SEEDS])

@@ -27,7 +27,7 @@ fi
 if [ ! -e "$dir/pyg/ready" ]; then
 	say "PyTorch Geometric 2.8.1 with torch-sparse on torch 2.13.0 into $dir/pyg (twenty minutes: it is compiled)"
 	[ -e "$dir/pyg/bin/pip" ] || python3 -m venv "$dir/pyg"
-	"$dir/pyg/bin/pip" install -q torch==2.13.0 'numpy<2' scipy 'setuptools<80' wheel ninja tqdm torch_geometric==2.8.1
+	"$dir/pyg/bin/pip" install -q torch==2.13.0 'numpy<2' scipy 'setuptools<80' wheel ninja packaging tqdm torch_geometric==2.8.1
 	# One at a time: torch-sparse includes what torch-scatter installs.
 	for package in torch-scatter==2.1.2 torch-sparse==0.6.18; do
 		MAX_JOBS=2 FORCE_CUDA=0 "$dir/pyg/bin/pip" install -q --no-deps --no-build-isolation "$package"
