@@ -48,7 +48,9 @@ def launched(scripts, two_parts, folder, script, *arguments):
     (workspace / "ip_config.txt").write_text("127.0.0.1 30050\n127.0.0.1 30051\n")
     command = " ".join([sys.executable, f"code/{script}", "--graph_name communities --ip_config ip_config.txt",
                         "--num_servers 1", *arguments])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    home = folder / "home"  # where a host keeps what it serves on which port
+    home.mkdir()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HOME": str(home)}
     done = subprocess.run(
         [*OWN_NETWORK, sys.executable, str(TOP / "deploy/launch.py"), "--workspace", str(workspace), "--num_trainers",
          "1", "--num_samplers", "1", "--num_servers", "1", "--num_omp_threads", "1", "--part_config",
