@@ -58,9 +58,9 @@ def table(workers):
         print(f"| {worker.name} | {1 / load:.2f} | {load / load_of_first['load']:.2f} x | {1 / train:.2f} | "
               f"{train / load_of_first['train']:.2f} x | {share:.0%} | " +
               (f"{slower} of {len(own)} |" if worker is not first else "|"))
-    print(f"\n\"of it\": how many times as long as {first.name}'s. The model alone takes "
-          f"{statistics.median((w.median('train', 'seconds') - w.median('train', 'waited')) * 1e3 for w in workers):.0f} "
-          f"ms a batch (median); load of the machine at the end: {os.getloadavg()[0]:.1f}")
+    model = statistics.median(one.median("train", "seconds") - one.median("train", "waited") for one in workers)
+    print(f"\n\"of it\": how many times as long as {first.name}'s. The model alone takes {model * 1e3:.0f} ms a batch "
+          f"(median); load of the machine at the end: {os.getloadavg()[0]:.1f}")
 
 
 def main():

@@ -1,6 +1,6 @@
 """One system in the comparison of epochs: epoch_worker.py graphwire|pyg|dgl DIR [NAME=VALUE…]
 
-The same model for all (three layers of GraphSAGE, mean, 64 wide, one thread of PyTorch) over mini-batches of 1000 seeds,
+The same model for all (three layers of GraphSAGE, mean, 64 wide, one thread of PyTorch) over batches of 1000 seeds,
 fanouts 15, 10, 5, with 128 float32 features and labels. When it is ready it says so, and then answers each line
 
     load N | train N        N mini-batches in the midst of a stream of more
