@@ -21,7 +21,7 @@ import numpy as np
 
 import graphwire
 from graphwire.kge.data import Dataset
-from graphwire.kge.store import ENTITY, TRIPLE, build, run_program
+from graphwire.kge.store import ENTITY, TRIPLE, build, numbers_of, run_program
 
 BLOCK = 1 << 20  # triples at once
 PARTS = "graphwire"
@@ -29,13 +29,6 @@ PARTS = "graphwire"
 
 def parts_folder(data_path: str | Path, dataset: str) -> Path:
     return Path(data_path) / dataset / PARTS
-
-
-def _numbers(graph: graphwire.Graph) -> np.ndarray:
-    """Of each entity its number in the dictionary."""
-    if graph.num_parts == 1:
-        return np.arange(graph.num_nodes(ENTITY))
-    return np.asarray(graph.gather("orig_id", slice(None), ENTITY)).reshape(-1).astype(np.int64)
 
 
 def _write_numbers(path: Path, numbers: np.ndarray) -> None:
@@ -71,7 +64,7 @@ def write_files(graph_folder: Path, top: Path, num_relations: int) -> tuple[int,
     meta = json.loads((graph_folder / "graph.json").read_text(encoding="utf-8"))
     ranges = [range(first, end) for first, end in meta["edge_map"][TRIPLE]]
     with graphwire.open(graph_folder) as graph:
-        numbers = _numbers(graph)
+        numbers = numbers_of(graph)
         book = np.empty(len(numbers), np.int64)
         for part in range(graph.num_parts):
             own = graph.part_range(part, ENTITY)

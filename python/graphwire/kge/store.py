@@ -73,6 +73,13 @@ def build(dataset: Dataset, folder: Path) -> None:
         run_program(*words, "--name", "graph", "--out", folder, "--quiet")
 
 
+def numbers_of(graph: graphwire.Graph) -> np.ndarray:
+    """Of each entity, its number in the dictionary: a partition renumbers them."""
+    if any(feature.name == "orig_id" and not feature.of_edges for feature in graph.features):
+        return np.asarray(graph.gather("orig_id", slice(None), ENTITY)).reshape(-1).astype(np.int64)
+    return np.arange(graph.num_nodes(ENTITY))
+
+
 def _merged(ids: np.ndarray, gradients: np.ndarray, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:
     """As they are, unless one row has more gradients than a push takes of it: then each so many are added up."""
     most = max(1, EACH_BYTES // row_bytes)
@@ -171,9 +178,7 @@ class Store:
 
     def numbers(self) -> np.ndarray:
         """Of each entity, its number in the dictionary."""
-        if any(f.name == "orig_id" and not f.of_edges for f in self.graph.features):
-            return np.asarray(self.graph.gather("orig_id", slice(None), ENTITY)).reshape(-1).astype(np.int64)
-        return np.arange(self.num_entities)
+        return numbers_of(self.graph)
 
     # --- Rows. ---
 
