@@ -177,15 +177,18 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 			   uint32_t thread)
 {
 	const struct gw_service_upgrade *upgrade = atomic_load(&service->upgrade);
-	if (call->op == GW_OP_UPGRADE || call->op == GW_OP_KEYS) {
+	switch (call->op) { /* two of one number do not build */
+	case GW_OP_UPGRADE:
+	case GW_OP_KEYS:
 		if (!upgrade)
 			return gw_fail(GW_UNSUPPORTED, "this server offers no RDMA");
-		gw_handler ask = call->op == GW_OP_UPGRADE ? upgrade->ask : upgrade->keys;
-		return ask(upgrade->context, call, reply, thread);
-	}
-	if (call->op == GW_OP_GOODBYE) {
+		return (call->op == GW_OP_UPGRADE ? upgrade->ask : upgrade->keys)(upgrade->context, call, reply,
+										  thread);
+	case GW_OP_GOODBYE:
 		gw_replay_goodbye(service->replay_cache, call->client_uuid);
 		return GW_OK;
+	default:
+		break;
 	}
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
 		return gw_fail(GW_UNSUPPORTED, "operation %u is not one of this server's", call->op);

@@ -10,7 +10,7 @@
 
 #define GW_SERVICE_KEY_MAX 1024
 #define GW_OP_UPGRADE      0xff00u /* asks for what an RDMA connection needs; answered by the verbs listener */
-#define GW_OP_KEYS         0xff01u /* and for what reads of a late region need */
+#define GW_OP_KEYS         0xff02u /* and for what reads of a late region need */
 
 struct gw_service_counts { /* relaxed, since nobody decides by them */
 	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
