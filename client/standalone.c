@@ -92,6 +92,7 @@ void gw_standalone_close(struct gw_client *client)
 		if (server->listener)
 			gw_listener_stop(server->listener, true);
 		gw_listener_free(server->listener);
+		gw_tensor_table_stop(server->table);
 		if (server->service)
 			gw_service_destroy(server->service);
 		gw_tensor_table_destroy(server->table);

@@ -430,6 +430,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 		gw_picks_free(&server->threads[i].picks);
 	}
 	gw_free(server->threads);
+	gw_tensor_table_stop(server->tensors);
 	if (server->service)
 		gw_service_destroy(server->service);
 	gw_tensor_table_destroy(server->tensors);

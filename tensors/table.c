@@ -7,6 +7,7 @@
  */
 #include "tensors/table.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <string.h>
 
@@ -309,16 +310,23 @@ gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, 
 	return GW_OK;
 }
 
-void gw_tensor_table_destroy(struct gw_tensor_table *table)
+void gw_tensor_table_stop(struct gw_tensor_table *table)
 {
-	if (!table)
+	if (!table || !table->started)
 		return;
 	pthread_mutex_lock(&table->lock);
 	table->stop = true;
 	pthread_cond_signal(&table->changed);
 	pthread_mutex_unlock(&table->lock);
-	if (table->started)
-		pthread_join(table->thread, NULL);
+	pthread_join(table->thread, NULL);
+	table->started = false;
+}
+
+void gw_tensor_table_destroy(struct gw_tensor_table *table)
+{
+	if (!table)
+		return;
+	assert(!table->started);
 	/* The service has ended, and with it the last reader of each. */
 	for (struct gw_shard *shard; (shard = table_take_released(table));)
 		gw_shard_leave(table, shard);

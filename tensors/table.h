@@ -3,8 +3,8 @@
  *   make ─▶ WAITING ─▶ the table's thread fills it ─▶ READY ─▶ delete, or the end of its job ─▶ the last user leaves
  *                                                 └─▶ FAILED: the next who asks is told, and it is gone
  *
- * Threads: every call but create and destroy may be made by any thread at once. No call waits but for a short lock.
- * Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
+ * Threads: every call but create, stop and destroy may be made by any thread at once. No call waits but for a short
+ * lock. Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
  */
 #ifndef GW_TENSORS_TABLE_H
 #define GW_TENSORS_TABLE_H
@@ -20,8 +20,8 @@
 struct gw_tensor_table_options {
 	const struct gw_graph_meta *meta;
 	const struct gw_part *part; /* original ids, and features to copy; outlives the table */
-	struct gw_service
-		*service; /* where filled rows are published, to be read; ends before the table. NULL: nowhere */
+	/* Where filled rows are published, to be read; ends between the table's stop and its end. NULL: nowhere. */
+	struct gw_service *service;
 	uint64_t incarnation;
 	uint64_t bytes_max; /* of all rows and their state; 0: no limit but the machine's */
 	uint32_t lease_ms;  /* a job that was not heard of for so long has ended; 0: none ends */
@@ -53,8 +53,10 @@ struct gw_shard {
 struct gw_tensor_table;
 
 gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out);
-/* Ends its thread, which may be filling one, and frees all tensors. No call may be under way. NULL is
- * allowed. */
+/* Ends its thread, when that has filled what it is filling: before the service ends, which the thread publishes to.
+ * What waits is not filled any more. No call may be under way. NULL is allowed. */
+void gw_tensor_table_stop(struct gw_tensor_table *table);
+/* Frees all tensors of a table that was stopped and whose service has ended. NULL is allowed. */
 void gw_tensor_table_destroy(struct gw_tensor_table *table);
 const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_tensor_table *table);
 
