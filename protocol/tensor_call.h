@@ -4,9 +4,9 @@
  * A tensor has a part on every server, and each part a birth: a number that no other one ever has, of which the upper
  * half is the server process's and the lower half ascends. Part 0 leads:
  *
- *   CREATE at part 0 -> its birth ("leader") -> CREATE at the others, with it -> again, until all rows have their
- * values
- *                    -> COMPLETE at part 0: the births of all parts, kept there for clients that open it later
+ *   CREATE at part 0 -> its birth ("leader")
+ *     -> CREATE at the others, with it -> again, until all rows have their values
+ *     -> COMPLETE at part 0: the births of all parts, kept there for clients that open it later
  *
  * so that rows of one tensor and those of another of its name, created again after a server's end, are never taken for
  * one. All later calls name the birth: a server that ended, or deleted the tensor, knows it no more.
@@ -17,8 +17,8 @@
  *   DELETE:    struct gw_tensor_delete_call -> uint64: how many there were
  *   PULL:      struct gw_tensor_rows_call, rows [count] uint64 -> rows' bytes [count]
  *   UPDATE:    struct gw_tensor_rows_call, rows [count] uint64, bytes [count] -> nothing. Of equal rows the last counts
- *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count] if squares, float32 [count][row] ->
- * nothing
+ *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count] if squares, float32 [count][row]
+ *              -> nothing
  *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
  *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
  *   END_JOB:   char job[GW_JOB_NAME_MAX + 1] -> uint64: how many tensors it had, which are deleted

@@ -233,7 +233,7 @@ static void names_mean_features(void **state)
 {
 	(void)state;
 	struct setup setup;
-	struct part_file file;
+	struct part_file file = {0};
 	memset(&setup, 0, sizeof(setup));
 	gw_fixture_begin(&setup.fixture, 506, SETUP_SCALE, 1);
 	gw_fixture_write(&setup.fixture);

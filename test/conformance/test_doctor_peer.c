@@ -115,7 +115,7 @@ static void a_silent_server_ends_at_the_deadline(void **state)
 	struct gw_doctor_figures figures;
 	gw_bed_begin(&bed, kind, NULL);
 	struct gw_connect_options options = gw_bed_options(&bed);
-	struct gw_doctor_reader *reader;
+	struct gw_doctor_reader *reader = NULL;
 	bool goes_on = kind->one_sided || !kind->network;
 	gw_status status = GW_DEADLINE;
 	/* As long as it takes to open one, which is for the machine to say. */
