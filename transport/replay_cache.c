@@ -14,15 +14,16 @@
 
 #define BUCKETS 1024u
 
-enum replay_state { REPLAY_FREE, REPLAY_RUNS, REPLAY_DONE };
+enum replay_state { REPLAY_FREE, REPLAY_RUNS, REPLAY_LEFT, REPLAY_DONE };
 
 struct gw_replay_entry {
 	struct replay_window *window;
 	uint64_t sequence;
 	enum replay_state state;
 	gw_status status;
-	bool kept;       /* the answer is here; else only that it was applied */
-	uint8_t *answer; /* of the reply, or the error's text */
+	uint64_t progress; /* of one that was left */
+	bool kept;         /* the answer is here; else only that it was applied */
+	uint8_t *answer;   /* of the reply, or the error's text */
 	uint32_t answer_bytes;
 };
 
@@ -215,7 +216,7 @@ static void window_acknowledge(struct gw_replay_cache *cache, struct replay_wind
 		return;
 	for (uint32_t i = 0; i < GW_WINDOW; i++) {
 		struct gw_replay_entry *entry = &window->entries[i];
-		if (entry->state == REPLAY_DONE && entry->sequence < oldest)
+		if (entry->state != REPLAY_RUNS && entry->sequence < oldest)
 			entry_clear(cache, entry);
 	}
 	window->oldest = oldest;
@@ -258,6 +259,8 @@ static gw_status window_enter(struct gw_replay_cache *cache, struct replay_windo
 		return gw_fail(GW_AGAIN, "the call is being applied");
 	if (entry->state == REPLAY_DONE && entry->sequence == once->sequence)
 		return answer_again(entry, reply);
+	bool left = entry->state == REPLAY_LEFT && entry->sequence == once->sequence;
+	*gw_reply_progress(reply) = left ? entry->progress : 0;
 	entry_clear(cache, entry); /* of a late one's end */
 	*entry = (struct gw_replay_entry){.window = window, .sequence = once->sequence, .state = REPLAY_RUNS};
 	window->running++;
@@ -311,10 +314,11 @@ void gw_replay_keep(struct gw_replay_cache *cache, struct gw_replay_entry *entry
 	pthread_mutex_unlock(&cache->lock);
 }
 
-void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entry)
+void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entry, uint64_t progress)
 {
 	pthread_mutex_lock(&cache->lock);
-	entry->state = REPLAY_FREE;
+	entry->state = REPLAY_LEFT;
+	entry->progress = progress;
 	entry->window->running--;
 	pthread_mutex_unlock(&cache->lock);
 }

@@ -3,8 +3,7 @@
  *
  *      hello ─▶ join: the client's window, or a new one ─▶ its number, which the client's calls carry
  *      call {sequence, oldest unacknowledged, window} ─▶ enter ─▶ apply, keep │ answered from memory │ refused
- *      connection ends ─▶ part ─▶ the last of the client's: kept for its reconnect budget, or not at all after a
- * goodbye
+ *      connection ends ─▶ part ─▶ the last of the client's: kept for its reconnect budget; after a goodbye, not at all
  *
  * A call whose window is gone may have been applied or not: it ends with GW_OUTCOME_UNKNOWN and is not applied. One of
  * a window that another life of the server gave was not applied here. Bounded: GW_REPLAY_CLIENTS clients; one that
@@ -39,17 +38,17 @@ uint32_t gw_replay_cache_clients(struct gw_replay_cache *cache);
 
 struct gw_replay_entry;
 
-/* A call of the client begins. *out set: it is to be applied, and the entry is the caller's until gw_replay_keep or
- * gw_replay_leave. Else it was applied, and the reply is the kept one (GW_OK, or the status that it was); or GW_AGAIN:
- * it is being applied, whichever connection and thread it came by; GW_OUTCOME_UNKNOWN; GW_INVALID for a sequence that
- * the client has acknowledged or is not to use yet; GW_LIMIT for a repeat whose reply was too long to keep, and for a
- * client without a window. */
+/* A call of the client begins. *out set: it is to be applied, from the reply's progress on, and the entry is the
+ * caller's until gw_replay_keep or gw_replay_leave. Else it was applied, and the reply is the kept one (GW_OK, or the
+ * status that it was); or GW_AGAIN: it is being applied, whichever connection and thread it came by;
+ * GW_OUTCOME_UNKNOWN; GW_INVALID for a sequence that the client has acknowledged or is not to use yet; GW_LIMIT for a
+ * repeat whose reply was too long to keep, and for a client without a window. */
 gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uuid[16], const struct gw_once *once,
 			  struct gw_reply *reply, struct gw_replay_entry **out);
 /* It was applied: the entry takes the answer, or the status and the text of gw_last_error(). */
 void gw_replay_keep(struct gw_replay_cache *cache, struct gw_replay_entry *entry, gw_status status,
 		    struct gw_reply *reply);
-/* It was not applied, and never will be. */
-void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entry);
+/* It was applied so far (0: not at all), and no further unless it is repeated: which goes on from there. */
+void gw_replay_leave(struct gw_replay_cache *cache, struct gw_replay_entry *entry, uint64_t progress);
 
 #endif

@@ -74,6 +74,16 @@ void *gw_reply_work(struct gw_reply *reply, size_t bytes, void (*end)(void *work
 	return reply->work;
 }
 
+uint64_t *gw_reply_progress(struct gw_reply *reply)
+{
+	return &reply->progress;
+}
+
+void gw_reply_wait(struct gw_reply *reply)
+{
+	reply->waits = true;
+}
+
 static void work_free(struct gw_reply *reply)
 {
 	if (reply->work && reply->work_end)

@@ -187,7 +187,9 @@ struct gw_reply {
 	uint32_t bytes_max;                 /* of the reply */
 	uint64_t taken;                     /* of the service's bytes for replies */
 	bool short_of_room;                 /* the handler waits for some of them */
-	void *work;                         /* the handler's */
+	bool waits;                         /* the last run of it ended since another thread has what it needs */
+	uint64_t progress;
+	void *work; /* the handler's */
 	void (*work_end)(void *work);
 };
 

@@ -23,8 +23,10 @@ static gw_status apply_once(struct gw_task *task)
 	if (!task->replay) {
 		gw_status status =
 			gw_replay_enter(replay_cache, task->call.client_uuid, &task->once, &task->reply, &task->replay);
-		if (!task->replay)
+		if (!task->replay) {
+			task->reply.waits = status == GW_AGAIN; /* for the thread that applies it */
 			return status;
+		}
 	}
 	gw_status status = gw_service_apply(task->service, &task->call, &task->reply, task->thread);
 	if (status != GW_AGAIN) {
@@ -34,8 +36,16 @@ static gw_status apply_once(struct gw_task *task)
 	return status;
 }
 
+uint64_t gw_task_pause_ns(const struct gw_task *task)
+{
+	if (task->reply.short_of_room)
+		return GW_TASK_ROOM_NS;
+	return task->reply.waits ? GW_TASK_WAIT_NS : 0;
+}
+
 gw_status gw_task_run(struct gw_task *task)
 {
+	task->reply.waits = false;
 	gw_status status = task->once.sequence
 				   ? apply_once(task)
 				   : gw_service_apply(task->service, &task->call, &task->reply, task->thread);
@@ -57,7 +67,7 @@ void gw_task_leave(struct gw_task *task)
 		return;
 	task->open = false;
 	if (task->replay)
-		gw_replay_leave(task->service->replay_cache, task->replay);
+		gw_replay_leave(task->service->replay_cache, task->replay, task->reply.progress);
 	task->replay = NULL;
 	gw_reply_leave(&task->reply);
 	atomic_fetch_sub(&task->service->counts.calls_open, 1);

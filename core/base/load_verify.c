@@ -5,11 +5,11 @@
  * A full queue, or no threads at all, makes the caller verify: slower, never stuck.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "core/base/alloc.h"
 #include "core/base/load_job.h"
+#include "core/base/thread.h"
 
 #define QUEUE_CHUNKS 1024u /* 4 GiB that wait to be verified; a power of two */
 
@@ -86,13 +86,9 @@ gw_status gw_verifier_create(const struct gw_load_job *job, struct gw_verifier *
 	verifier->job = job;
 	pthread_mutex_init(&verifier->lock, NULL);
 	pthread_cond_init(&verifier->more, NULL);
-	sigset_t all, old; /* signals are the program's */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (verifier->threads < wanted &&
-	       pthread_create(&verifier->ids[verifier->threads], NULL, verifier_main, verifier) == 0)
+	       gw_thread_start(&verifier->ids[verifier->threads], verifier_main, verifier) == 0)
 		verifier->threads++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	*out = verifier;
 	return GW_OK;
 }

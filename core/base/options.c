@@ -201,3 +201,10 @@ void gw_options_parse(const struct gw_options *options, int argc, char **argv, v
 		exit(2);
 	}
 }
+
+int gw_exit_status(const char *command, gw_status status)
+{
+	if (status != GW_OK)
+		fprintf(stderr, "%s: %s\n", command, gw_last_error());
+	return status == GW_OK ? 0 : 1;
+}

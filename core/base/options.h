@@ -127,6 +127,9 @@ struct gw_options {
  * counts. Call before the program has threads. */
 void gw_options_parse(const struct gw_options *options, int argc, char **argv, void *input);
 
+/* How a command ends that has run: 0, or 1 with its error in one line on stderr. */
+int gw_exit_status(const char *command, gw_status status);
+
 /* Rewrites '_' to '-' in the names of long options ("--num_parts=4"), in place, up to "--". Values are untouched. */
 void gw_options_normalize(int argc, char **argv);
 

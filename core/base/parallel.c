@@ -8,10 +8,11 @@
 #include "core/base/parallel.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+
+#include "core/base/thread.h"
 
 #define THREADS_MAX       256u
 #define CHUNKS_PER_THREAD 8u /* where the caller leaves the grain to us */
@@ -67,25 +68,16 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-/* Makes up to count workers, which take no signals: those are the program's. Except those that a thread can only raise
- * itself: while they are blocked, the kernel ends the process instead of calling the program's handler. Returns how
- * many there are. */
+/* Makes up to count workers. Returns how many there are. */
 static unsigned start_workers(struct parallel_loop *loop, struct parallel_worker *workers, unsigned count)
 {
-	static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
-	sigset_t most, old;
-	sigfillset(&most);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(&most, own[i]);
-	pthread_sigmask(SIG_SETMASK, &most, &old);
 	unsigned started = 0;
 	while (started < count) {
 		workers[started] = (struct parallel_worker){.loop = loop, .thread = started + 1};
-		if (pthread_create(&workers[started].id, NULL, worker_main, &workers[started]) != 0)
+		if (gw_thread_start(&workers[started].id, worker_main, &workers[started]) != 0)
 			break;
 		started++;
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return started;
 }
 

@@ -285,10 +285,13 @@ static void cancels(void **state)
 		gw_bed_readv(one.endpoint, &bystander, &one.region, one.buffer, &small, 1);
 		if (!n)
 			completion = gw_bed_wait(one.group, &set);
-		assert_true(completion.status == GW_CANCELLED || completion.status == GW_OK);
+		if (completion.status != GW_CANCELLED)
+			assert_string_equal(completion.text, "");
 		/* Twice, and after the end, does nothing. */
 		gw_endpoint_cancel(one.endpoint, &set);
-		assert_int_equal(gw_bed_wait(one.group, &set).status, GW_OK);
+		/* The bystander may be the first: another queue pair of a device brought it. */
+		gw_status other = gw_bed_wait(one.group, &set).status;
+		assert_true(other == GW_OK || (completion.status == GW_OK && other == GW_CANCELLED));
 		assert_memory_equal(one.landing, one.bed.memory + 9, 4096);
 		nothing_is_written(&one);
 	}

@@ -32,17 +32,17 @@ static void count_down(void)
 static void *standing_allocate(size_t bytes)
 {
 	count_down();
-	return malloc(bytes);
+	return gw_midst_allocate(bytes);
 }
 
 static void *standing_reallocate(void *old, size_t bytes)
 {
 	count_down();
-	return realloc(old, bytes);
+	return gw_midst_reallocate(old, bytes);
 }
 
 static const struct gw_allocator standing = {
-	.allocate = standing_allocate, .reallocate = standing_reallocate, .release = free};
+	.allocate = standing_allocate, .reallocate = standing_reallocate, .release = gw_midst_release};
 
 /* What is read lands where all lives' reads do. */
 static uint8_t landing[READ_BYTES] __attribute__((aligned(4096)));
@@ -98,6 +98,7 @@ static void *live_on(void *argument)
 	stands_at = 0;
 	if (life->all)
 		gw_midst_stand(midst);
+	gw_midst_outlast(midst);
 	return NULL;
 }
 
@@ -128,6 +129,8 @@ static void children_of_every_moment(void **state)
 	struct bed bed;
 	struct life life = {.bed = &bed, .well = true};
 	gw_bed_begin(&bed, *state, NULL);
+	gw_bed_pause(&bed); /* its threads have started: see fork_midst.c */
+	gw_bed_resume(&bed);
 	for (unsigned long n = 1; !life.all && life.well; n++) {
 		struct gw_midst here = {0};
 		pthread_t thread;

@@ -85,7 +85,7 @@ static void a_full_table_refuses_writers(void **state)
 	while (!window) /* a nanosecond */
 		window = join(cache, GW_REPLAY_CLIENTS, 0);
 	assert_int_equal(enter(cache, GW_REPLAY_CLIENTS, (struct gw_once){1, 1, window}, &entry), GW_OK);
-	gw_replay_leave(cache, entry);
+	gw_replay_leave(cache, entry, 0);
 	assert_int_equal(enter(cache, 5, (struct gw_once){1, 1, 0}, &entry), GW_OK); /* remembered */
 	assert_null(entry);
 	gw_replay_cache_destroy(cache);
@@ -118,7 +118,7 @@ static void calls_that_run_keep_their_window(void **state)
 	assert_int_equal(enter(cache, 1, (struct gw_once){1, 1, window}, &again), GW_AGAIN);
 	/* A number that shares its entry waits for it too. */
 	assert_int_equal(enter(cache, 1, (struct gw_once){1 + GW_WINDOW, 1 + GW_WINDOW, window}, &again), GW_AGAIN);
-	gw_replay_leave(cache, running);
+	gw_replay_leave(cache, running, 0);
 	assert_int_equal(apply(cache, 1, (struct gw_once){1 + GW_WINDOW, 1 + GW_WINDOW, window}, 4), GW_OK);
 	gw_replay_cache_destroy(cache);
 }

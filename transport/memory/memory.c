@@ -451,6 +451,19 @@ static bool memory_woken(const struct memory_state *state, uint64_t timeout_ns)
 	return true;
 }
 
+/* For how long nothing can be done but wait: for other threads, which the deferred requests wait for. */
+static uint64_t memory_pause_ns(const struct memory_state *state, uint64_t end_ns)
+{
+	uint64_t pause_ns = GW_NO_DEADLINE, now_ns = gw_now_ns();
+	for (const struct memory_endpoint *endpoint = state->endpoints; endpoint; endpoint = endpoint->next) {
+		uint64_t waits_ns =
+			endpoint->link.requests ? gw_task_pause_ns(&endpoint->link.requests->task) : pause_ns;
+		pause_ns = waits_ns < pause_ns ? waits_ns : pause_ns;
+	}
+	uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+	return pause_ns < left_ns ? pause_ns : left_ns;
+}
+
 static size_t memory_poll(void *opaque, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct memory_state *state = opaque;
@@ -469,7 +482,7 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 			memory_woken(state, timeout_ns);
 			return 0;
 		}
-		if (memory_woken(state, 0) || gw_now_ns() >= end)
+		if (memory_woken(state, memory_pause_ns(state, end)) || gw_now_ns() >= end)
 			return 0;
 	}
 }

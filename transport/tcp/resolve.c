@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -21,6 +20,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fork.h"
+#include "core/base/thread.h"
 #include "transport/tcp/tcp.h"
 
 struct tcp_resolve {
@@ -67,21 +67,12 @@ static void *resolve_ask(void *argument)
 	return NULL;
 }
 
-/* A detached thread to which no signal is delivered: signals are the program's. */
 static int resolve_start(struct tcp_resolve *resolve)
 {
-	pthread_attr_t attributes;
 	pthread_t thread;
-	sigset_t all, before;
-	int error = pthread_attr_init(&attributes);
-	if (error)
-		return error;
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, &attributes, resolve_ask, resolve);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	int error = gw_thread_start(&thread, resolve_ask, resolve);
+	if (!error)
+		pthread_detach(thread);
 	return error;
 }
 

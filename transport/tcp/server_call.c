@@ -6,7 +6,8 @@
  * So a long call, or any number of them, keeps the others waiting for one run. The frame stays in the input buffer
  * until the answer is there, and nothing behind it is looked at: answers come in the order of the questions. A long
  * reply is sent from the block that its handler filled, behind the output buffer. A call that finds no room for its
- * reply waits in its connection, which is not read from meanwhile, and is tried again when a timer says so.
+ * reply, or waits for another thread, waits in its connection, which is not read from meanwhile, and is tried again
+ * when a timer says so.
  */
 #include <string.h>
 
@@ -78,8 +79,9 @@ static void server_call_run(struct tcp_server *server)
 		return;
 	}
 	server->io.yield = true; /* the loop goes on with us, or with its timer */
-	if (server->task.reply.short_of_room)
-		tcp_loop_timer(server->loop, gw_now_ns() + GW_TASK_ROOM_NS);
+	uint64_t pause_ns = gw_task_pause_ns(&server->task);
+	if (pause_ns)
+		tcp_loop_timer(server->loop, gw_now_ns() + pause_ns);
 	else
 		server_call_queue_add(server);
 }

@@ -237,8 +237,9 @@ static void verbs_client_run(struct verbs_client *client)
 {
 	gw_status status = gw_task_run(&client->task);
 	if (status == GW_AGAIN) {
-		if (client->task.reply.short_of_room)
-			verbs_timer(client->cm_listener->loop, gw_now_ns() + GW_TASK_ROOM_NS);
+		uint64_t pause_ns = gw_task_pause_ns(&client->task);
+		if (pause_ns)
+			verbs_timer(client->cm_listener->loop, gw_now_ns() + pause_ns);
 		else
 			verbs_client_queue_add(client);
 		return;

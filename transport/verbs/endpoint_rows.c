@@ -3,8 +3,9 @@
  *   at the server   [ payload | padding, sequence, hash ]
  *                        │              └──▶ a staging area of the endpoint's: its tail
  *                        └──▶ the row of the result (or the bounce buffer, and then there)
- *   all of a frame has landed ─▶ the hash of each row is compared (gw_row_verify) ─▶ torn ones are read again, a
- * bounded number of times ─▶ what is torn still is listed in the completion, for a PULL
+ *   all of a frame has landed ─▶ the hash of each row is compared (gw_row_verify)
+ *                             ─▶ torn ones are read again, a bounded number of times
+ *                             ─▶ what is torn still is listed in the completion, for a PULL
  *
  * Nothing rests on an order of bytes: a device fetches the cache lines of a row as it likes, while a processor may
  * write them, and rows that are longer than a read, or that cross two slices, come by several reads and queue pairs.

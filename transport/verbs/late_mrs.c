@@ -12,12 +12,12 @@
  * told GW_UNSUPPORTED when they ask for keys: they ask for rows.
  */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/list.h"
 #include "core/base/parallel.h"
+#include "core/base/thread.h"
 #include "transport/verbs/listener.h"
 
 struct verbs_late_mrs {
@@ -94,13 +94,9 @@ static void *late_mrs_run(void *argument)
 /* With the first region; by one thread at a time. */
 static gw_status late_mrs_start(struct verbs_listener *listener)
 {
-	sigset_t all, before;
 	if (listener->late.started)
 		return GW_OK;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&listener->late.thread, NULL, late_mrs_run, listener);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = gw_thread_start(&listener->late.thread, late_mrs_run, listener);
 	if (error)
 		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that deregisters");
 	listener->late.started = true;
