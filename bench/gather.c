@@ -286,8 +286,7 @@ int gw_bench_gather(int argc, char **argv)
 		a->row_bytes[a->row_sizes++] = 512;
 	}
 	gw_status status = bench_gather_run(a);
-	if (status)
-		fprintf(stderr, "graphwire bench gather: %s\n", gw_last_error());
+	int exit_status = gw_exit_status("graphwire bench gather", status);
 	gw_free(a);
-	return status ? 1 : 0;
+	return exit_status;
 }

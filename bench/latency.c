@@ -247,8 +247,7 @@ int gw_bench_latency(int argc, char **argv)
 					.seconds = 30};
 	gw_options_parse(&options, argc, argv, a);
 	gw_status status = latency_run(a);
-	if (status)
-		fprintf(stderr, "graphwire bench latency: %s\n", gw_last_error());
+	int exit_status = gw_exit_status("graphwire bench latency", status);
 	gw_free(a);
-	return status ? 1 : 0;
+	return exit_status;
 }

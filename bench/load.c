@@ -339,7 +339,5 @@ int gw_bench_load(int argc, char **argv)
 	if (a.file_bytes == 0)
 		a.file_bytes = 4096;
 	gw_status status = load_run(&a);
-	if (status)
-		fprintf(stderr, "graphwire bench load: %s\n", gw_last_error());
-	return status ? 1 : 0;
+	return gw_exit_status("graphwire bench load", status);
 }

@@ -440,7 +440,5 @@ int gw_bench_remote(int argc, char **argv)
 	};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = remote_run(&a);
-	if (status)
-		fprintf(stderr, "graphwire bench remote: %s\n", gw_last_error());
-	return status ? 1 : 0;
+	return gw_exit_status("graphwire bench remote", status);
 }

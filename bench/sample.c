@@ -464,7 +464,5 @@ int gw_bench_sample(int argc, char **argv)
 	for (uint32_t hop = 0; hop < a.hops; hop++)
 		a.ceiling_fanouts[hop] = (uint32_t)a.fanouts[hop];
 	gw_status status = bench_sample_run(&a);
-	if (status)
-		fprintf(stderr, "graphwire bench sample: %s\n", gw_last_error());
-	return status ? 1 : 0;
+	return gw_exit_status("graphwire bench sample", status);
 }

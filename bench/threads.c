@@ -209,7 +209,5 @@ int gw_bench_threads(int argc, char **argv)
 				       .seconds = 0.5};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = threads_run(&a);
-	if (status)
-		fprintf(stderr, "graphwire bench threads: %s\n", gw_last_error());
-	return status ? 1 : 0;
+	return gw_exit_status("graphwire bench threads", status);
 }

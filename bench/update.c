@@ -418,7 +418,5 @@ int gw_bench_update(int argc, char **argv)
 					   .server_pin = "core"}};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = update_run(&a);
-	if (status)
-		fprintf(stderr, "graphwire bench update: %s\n", gw_last_error());
-	return status ? 1 : 0;
+	return gw_exit_status("graphwire bench update", status);
 }

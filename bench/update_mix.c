@@ -3,7 +3,7 @@
  *   mix       four clients, 3,000 of 100,000 rows a step, by Zipf's law, against the same steps where each client has
  *             rows of its own: how many rows are read while they are written, so that a request has to fetch them
  *   hot row   three clients that push to one row without a pause, one that reads it: every read must come in time;
- * beside it the same reads while nobody pushes
+ *             beside it the same reads while nobody pushes
  *
  * All gradients are ones, so that whatever a row has been through, it has one value everywhere: one that was torn has
  * two. A client without servers is a table of its own, which its four threads share.
@@ -264,24 +264,24 @@ static gw_status mix_together(struct mix *mix)
 	return GW_OK;
 }
 
-static gw_status mix_measure_hot(void *context, double *figure)
+/* Thousands of reads of the hot row a second, and how long each took, beside what the others do. */
+static gw_status mix_read_beside(struct mix *mix, void *(*others)(void *), bool takes_times, double *figure)
 {
-	struct mix *mix = context;
 	uint64_t done, begun = gw_now_ns();
-	mix->takes_times = true;
-	gw_status status = mix_run(mix, mix_read_hot, mix_push_hot, &done);
+	mix->takes_times = takes_times;
+	gw_status status = mix_run(mix, mix_read_hot, others, &done);
 	*figure = (double)mix->clients[0].done * 1e6 / (double)(gw_now_ns() - begun);
 	return status;
 }
 
+static gw_status mix_measure_hot(void *context, double *figure)
+{
+	return mix_read_beside(context, mix_push_hot, true, figure);
+}
+
 static gw_status mix_measure_quiet(void *context, double *figure)
 {
-	struct mix *mix = context;
-	uint64_t done, begun = gw_now_ns();
-	mix->takes_times = false;
-	gw_status status = mix_run(mix, mix_read_hot, mix_rest, &done);
-	*figure = (double)done * 1e6 / (double)(gw_now_ns() - begun);
-	return status;
+	return mix_read_beside(context, mix_rest, false, figure);
 }
 
 static gw_status mix_hot_row(struct mix *mix)

@@ -5,7 +5,7 @@
  */
 #include "client/background.h"
 
-#include <signal.h>
+#include "core/base/thread.h"
 
 static void *background_run(void *context)
 {
@@ -35,12 +35,7 @@ gw_status gw_background_start(struct gw_background *background, struct gw_client
 	background->ticket.finish = background_finish;
 	background->ticket.job.cancel = background_cancel;
 	pthread_mutex_init(&background->scope.lock, NULL);
-	/* Signals are the program's. */
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&background->thread, NULL, background_run, background);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = gw_thread_start(&background->thread, background_run, background);
 	if (!error)
 		return GW_OK;
 	pthread_mutex_destroy(&background->scope.lock);

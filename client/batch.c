@@ -52,8 +52,7 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 		status = gw_hop_init(&batch->hop, engine, batch->blocks);
 	if (status == GW_OK)
 		batch->has_hop = true;
-	if (status == GW_OK)
-		status = gw_batch_edges_init(&batch->edges, engine);
+	gw_batch_edges_init(&batch->edges, engine);
 	if (status == GW_OK)
 		status = gw_relabel_create(meta, engine->client->dense_bytes_max, &batch->relabel);
 	if (status != GW_OK) {
@@ -144,15 +143,13 @@ static gw_status check_at_seeds(const struct gw_client *client, const struct gw_
 				struct gw_seed_types types)
 {
 	const struct gw_tensor *tensor = spec->fetches[number].tensor;
-	bool found = spec->edges ? tensor->type == spec->edges->etype : tensor->type == spec->ntype;
-	if (types.list_count)
-		found = false;
-	for (uint32_t i = 0; i < types.list_count; i++)
+	uint32_t seeds = spec->edges ? spec->edges->etype : types.list_count ? types.lists[0].type : spec->ntype;
+	bool found = tensor->type == seeds;
+	for (uint32_t i = 1; i < types.list_count; i++)
 		found = found || types.lists[i].type == tensor->type;
 	if (found)
 		return GW_OK;
 	const struct gw_type_info *infos = spec->edges ? client->etypes : client->ntypes;
-	uint32_t seeds = spec->edges ? spec->edges->etype : types.list_count ? types.lists[0].type : spec->ntype;
 	return gw_fail(GW_INVALID, "fetch %u: \"%s\" belongs to %s, the seeds to %s%s", number, tensor->name,
 		       infos[tensor->type].name, infos[seeds].name, types.list_count > 1 ? " and others" : "");
 }
@@ -195,9 +192,39 @@ static gw_status check_to_come(const struct gw_sample_spec *spec)
 	return GW_OK;
 }
 
-gw_status gw_seed_types_check(const struct gw_client *client, struct gw_seed_types types)
+/* Whether there is a list for each edge type of a spec, and no edge type twice. */
+static gw_status check_edge_lists(const struct gw_client *client, const struct gw_sample_spec *spec,
+				  struct gw_seed_types types)
+{
+	uint32_t count = gw_spec_edge_types(spec);
+	if (count > client->meta->num_etypes)
+		return gw_fail(GW_INVALID, "the spec's edges are of %u types: the graph has %u", count,
+			       client->meta->num_etypes);
+	for (uint32_t i = 0; i < count; i++) {
+		gw_status status = gw_edge_seeds_check(client, &spec->edges[i]);
+		if (status != GW_OK)
+			return status;
+		for (uint32_t j = 0; j < i; j++) {
+			if (spec->edges[j].etype == spec->edges[i].etype)
+				return gw_fail(GW_INVALID, "the spec's edges %u and %u are both of %s", j, i,
+					       client->etypes[spec->edges[i].etype].name);
+		}
+		if (i < types.list_count && types.lists[i].type != spec->edges[i].etype)
+			return gw_fail(GW_INVALID, "list %u: seeds of edge type %u, where the spec's are of %s", i,
+				       types.lists[i].type, client->etypes[spec->edges[i].etype].name);
+	}
+	if (types.list_count ? types.list_count != count : count > 1)
+		return gw_fail(GW_INVALID, "%u lists of seeds that are edges of %u types: give one for each, in order",
+			       types.list_count, count);
+	return GW_OK;
+}
+
+gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sample_spec *spec,
+			      struct gw_seed_types types)
 {
 	const struct gw_graph_meta *meta = client->meta;
+	if (spec->edges)
+		return check_edge_lists(client, spec, types);
 	if (types.list_count == 0 || types.list_count > meta->num_ntypes)
 		return gw_fail(GW_INVALID, "%u lists of seeds: give 1 to %u, one for each node type", types.list_count,
 			       meta->num_ntypes);
@@ -220,9 +247,9 @@ gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_s
 	gw_status status = check_to_come(spec);
 	if (status != GW_OK)
 		return status;
-	if (spec->edges && types.list_count)
-		return gw_fail(GW_INVALID, "the seeds are edges, and lists of nodes too: give one of them");
-	if (spec->edges && (status = gw_edge_seeds_check(client, spec->edges)) != GW_OK)
+	if (!spec->edges && spec->edge_type_count)
+		return gw_fail(GW_INVALID, "the spec has no list of the edges of its %u types", spec->edge_type_count);
+	if (spec->edges && (status = check_edge_lists(client, spec, types)) != GW_OK)
 		return status;
 	if (!spec->edges && !types.list_count && spec->ntype >= meta->num_ntypes)
 		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
@@ -268,7 +295,7 @@ static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 	return GW_OK;
 }
 
-/* The types of the seeds that are nodes; those of the spec where there are no lists. */
+/* The types of the seeds; those of the spec where there are no lists. */
 static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
 	uint32_t count = types.list_count ? types.list_count : 1;
@@ -276,12 +303,11 @@ static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *
 		return GW_NO_MEMORY;
 	struct gw_seeds *lists = batch->lists.data;
 	for (uint32_t i = 0; i < count; i++)
-		lists[i] = (struct gw_seeds){.type = types.list_count ? types.lists[i].type : spec->ntype};
-	batch->list_count = spec->edges ? 0 : count;
-	batch->of_edges = spec->edges != NULL;
-	if (spec->edges)
-		batch->edges.spec = *spec->edges;
-	return GW_OK;
+		lists[i] = (struct gw_seeds){.type = types.list_count ? types.lists[i].type
+						     : spec->edges    ? spec->edges->etype
+								      : spec->ntype};
+	batch->list_count = count;
+	return gw_batch_edges_take(&batch->edges, spec->edges, gw_spec_edge_types(spec));
 }
 
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)

@@ -29,10 +29,9 @@ struct gw_batch {
 	struct gw_batch *next_unused;
 	/* What to sample: the spec's copies. */
 	struct gw_blocks_spec spec;
-	bool of_edges;
-	struct gw_batch_edges edges; /* then: the seeds, and what they lead to */
+	struct gw_batch_edges edges; /* of seeds that are edges: what they lead to */
 	bool asking;                 /* about edges */
-	struct gw_vec lists;         /* struct gw_seeds: types, then counts too, of seeds that are nodes */
+	struct gw_vec lists;         /* struct gw_seeds: types, then counts and ids too */
 	uint32_t list_count;
 	struct gw_vec fanouts, fetches, seeds; /* int32_t; struct gw_fetch; int64_t */
 	uint32_t fetch_count;
@@ -73,7 +72,8 @@ void gw_batches_free(struct gw_client *client);
 #define GW_SEEDS_MAX   (1u << 24) /* of one mini-batch */
 #define GW_FETCHES_MAX 256
 
-/* Seeds that a spec is for: lists of nodes, or, with list_count 0, those that the spec itself tells. */
+/* Seeds that a spec is for: lists of nodes, or of the edges that it tells; with list_count 0: of the one type that it
+ * tells. */
 struct gw_seed_types {
 	const struct gw_seeds *lists;
 	uint32_t list_count;
@@ -81,8 +81,16 @@ struct gw_seed_types {
 
 /* Whether a spec can be copied and followed. GW_INVALID, GW_RANGE, GW_LIMIT, GW_UNSUPPORTED. */
 gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types);
-/* Whether lists are of different node types. GW_INVALID, GW_RANGE, GW_LIMIT. */
-gw_status gw_seed_types_check(const struct gw_client *client, struct gw_seed_types types);
+/* Whether lists are of different node types, or one of each edge type of the spec, in its order. GW_INVALID, GW_RANGE,
+ * GW_LIMIT. */
+gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sample_spec *spec,
+			      struct gw_seed_types types);
+
+/* How many edge types the seeds are of; 0: they are nodes. */
+static inline uint32_t gw_spec_edge_types(const struct gw_sample_spec *spec)
+{
+	return !spec->edges ? 0 : spec->edge_type_count ? spec->edge_type_count : 1;
+}
 
 /* Copies a spec into a batch; checks it. What spec.edges points to stays the caller's. */
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types);

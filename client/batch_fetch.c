@@ -24,7 +24,7 @@ static void fill_view(struct gw_batch *batch)
 	view->stream = batch->stream;
 	view->seed_count = batch->seed_count;
 	view->seeds = batch->seeds.data;
-	view->seed_rows = batch->of_edges ? NULL : rows;
+	view->seed_rows = batch->edges.type_count ? NULL : rows;
 	view->hops = batch->spec.hops;
 	view->num_ntypes = meta->num_ntypes;
 	view->blocks = batch->view_blocks;
@@ -34,13 +34,10 @@ static void fill_view(struct gw_batch *batch)
 	view->fetch_count = batch->fetch_count;
 	view->rows = batch->view_rows;
 	view->row_counts = batch->view_row_counts;
-	view->seed_list_count = batch->list_count;
+	view->edge_type_count = batch->edges.type_count;
+	view->edges = batch->edges.type_count ? gw_batch_edges_show(&batch->edges, rows) : NULL;
+	view->seed_list_count = view->edges ? 0 : batch->list_count;
 	view->seed_lists = batch->lists.data;
-	view->edges = NULL;
-	if (batch->of_edges) {
-		gw_batch_edges_show(&batch->edges, rows);
-		view->edges = &batch->edges.view;
-	}
 }
 
 static struct gw_batch *batch_of_gathers(struct gw_fan_in *gathers)
@@ -95,8 +92,8 @@ static gw_status collect_edges(struct gw_batch *batch, struct gw_batch_fetch *wo
 /* The seeds of a type. */
 static const int64_t *seeds_of(const struct gw_batch *batch, uint32_t type, uint64_t *count)
 {
-	*count = batch->of_edges ? batch->seed_count : 0;
-	const int64_t *ids = batch->seeds.data;
+	const int64_t *ids = NULL;
+	*count = 0;
 	const struct gw_seeds *lists = batch->lists.data;
 	for (uint32_t i = 0; i < batch->list_count; i++) {
 		if (lists[i].type != type)

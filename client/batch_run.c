@@ -69,10 +69,10 @@ static void place_lists(struct gw_batch *batch)
 static void batch_sample(struct gw_batch *batch)
 {
 	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
-	const struct gw_seeds *seeds = batch->of_edges ? batch->edges.lists : batch->lists.data;
-	gw_status status =
-		gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed, batch->stream, seeds,
-				      batch->of_edges ? batch->edges.list_count : batch->list_count);
+	bool of_edges = batch->edges.type_count > 0;
+	gw_status status = gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed,
+						 batch->stream, of_edges ? batch->edges.lists.data : batch->lists.data,
+						 of_edges ? batch->edges.list_count : batch->list_count);
 	if (status == GW_OK && lists) {
 		status = gw_blocks_run_memory(batch->blocks, lists);
 		if (status == GW_OK) {
@@ -99,14 +99,10 @@ static void batch_edges_done(struct gw_batch_edges *edges, gw_status status)
 static void batch_ask(struct gw_batch *batch)
 {
 	struct gw_batch_edges *edges = &batch->edges;
-	edges->key = gw_draw_key(batch->seed, batch->stream, GW_DRAW_NEGATIVE, 0, edges->spec.etype);
-	edges->ids = batch->seeds.data;
-	edges->count = batch->seed_count;
-	edges->job = &batch->ticket.job;
 	edges->done = batch_edges_done;
 	edges->owner = batch;
 	batch->asking = true;
-	gw_batch_edges_start(edges);
+	gw_batch_edges_start(edges, &batch->ticket.job, batch->seed, batch->stream, batch->lists.data);
 }
 
 static void batch_start(struct gw_job *job)
@@ -121,7 +117,7 @@ static void batch_start(struct gw_job *job)
 		return;
 	}
 	place_lists(batch);
-	if (batch->of_edges)
+	if (batch->edges.type_count)
 		batch_ask(batch);
 	else
 		batch_sample(batch);
@@ -161,7 +157,7 @@ static void finish_batch(struct gw_ticket *ticket, gw_status status)
 struct sample_call {
 	const struct gw_sample_spec *spec;
 	uint64_t seed, stream;
-	const struct gw_seeds *lists; /* of edges: one list */
+	const struct gw_seeds *lists;
 	uint32_t list_count;
 	bool typed; /* the lists tell the types; else the spec does */
 };
@@ -171,7 +167,7 @@ static gw_status check_call(const struct gw_client *client, const struct sample_
 	gw_status status = GW_OK;
 	*n = 0;
 	if (call->typed)
-		status = gw_seed_types_check(client, (struct gw_seed_types){call->lists, call->list_count});
+		status = gw_seed_types_check(client, call->spec, (struct gw_seed_types){call->lists, call->list_count});
 	for (uint32_t i = 0; i < call->list_count && status == GW_OK; i++) {
 		if (call->lists[i].count > GW_SEEDS_MAX || (*n += call->lists[i].count) > GW_SEEDS_MAX)
 			return gw_fail(GW_LIMIT, "%llu seeds in one mini-batch: at most %u",
@@ -186,11 +182,13 @@ static gw_status batch_take_call(struct gw_batch *batch, const struct sample_cal
 {
 	struct gw_seed_types types = {call->lists, call->typed ? call->list_count : 0};
 	gw_status status = gw_batch_set_spec(batch, call->spec, types);
-	if (status == GW_OK && batch->of_edges)
-		status = gw_edge_seeds_check_ids(batch->engine->client, call->spec->edges);
-	if (status == GW_OK && batch->of_edges)
-		status = gw_edge_seeds_check_count(call->spec->edges, n);
-	if (status == GW_OK && batch->of_edges)
+	uint64_t negatives = 0;
+	for (uint32_t i = 0; i < batch->edges.type_count && status == GW_OK; i++) {
+		status = gw_edge_seeds_check_ids(batch->engine->client, &call->spec->edges[i]);
+		if (status == GW_OK)
+			status = gw_edge_seeds_check_count(&call->spec->edges[i], call->lists[i].count, &negatives);
+	}
+	if (status == GW_OK)
 		status = gw_batch_edges_keep_ids(&batch->edges);
 	if (status == GW_OK)
 		status = gw_vec_reserve(&batch->seeds, n * 8);
@@ -285,13 +283,15 @@ static struct gw_batch *batch_of(const struct gw_minibatch *minibatch)
 /* Of what batches of one node type do not have; theirs is as it was before there were others. */
 static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibatch)
 {
-	const struct gw_edge_batch *edges = minibatch->edges;
-	if (edges) {
+	for (uint32_t i = 0; minibatch->edges && i < minibatch->edge_type_count; i++) {
+		const struct gw_edge_batch *edges = &minibatch->edges[i];
 		uint64_t head[] = {edges->etype, edges->negatives, edges->negatives_each, edges->true_edges};
 		digest = gw_digest_add(digest, head, sizeof(head));
 		digest = gw_digest_add(digest, edges->src_rows, edges->count * 4);
 		digest = gw_digest_add(digest, edges->dst_rows, edges->count * 4);
-		return gw_digest_add(digest, edges->negative_rows, edges->count * edges->negatives_each * 4);
+		digest = gw_digest_add(digest, edges->negative_rows, edges->count * edges->negatives_each * 4);
+		if (minibatch->edge_type_count > 1)
+			digest = gw_digest_add(digest, &edges->count, sizeof(edges->count));
 	}
 	for (uint32_t i = 0; i < minibatch->seed_list_count && minibatch->seed_list_count > 1; i++) {
 		uint64_t head[] = {minibatch->seed_lists[i].type, minibatch->seed_lists[i].count};

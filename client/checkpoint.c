@@ -23,8 +23,9 @@
 #include "protocol/ops.h"
 #include "tensors/array_file.h"
 
-#define SAVE_SLOTS     8u  /* requests under way */
-#define SAVE_PAUSE_MAX 1e9 /* seconds: a time that has a number */
+#define SAVE_SLOTS        8u  /* requests under way */
+#define SAVE_PAUSE_MAX    1e9 /* seconds: a time that has a number */
+#define SAVE_PAUSE_MIN_NS (20 * GW_NS_PER_MS)
 
 /* One SAVE, of which several take turns. */
 struct save_slot {
@@ -139,14 +140,16 @@ static gw_status save_append_state(struct save *save, const uint8_t *state, uint
 	return status;
 }
 
-/* Sleeps as long as the bytes so far should have taken. GW_CANCELLED. */
+/* Sleeps until the bytes so far should have been written, once that is worth it: each sleep costs caches and a wake of
+ * three threads. GW_CANCELLED. */
 static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 {
 	save->bytes += bytes;
 	if (save->bytes_per_second == 0)
 		return gw_cancel_scope_pause(0);
 	double seconds = (double)save->bytes / (double)save->bytes_per_second;
-	return gw_cancel_scope_pause(save->begun_ns + (uint64_t)(fmin(seconds, SAVE_PAUSE_MAX) * 1e9));
+	uint64_t until_ns = save->begun_ns + (uint64_t)(fmin(seconds, SAVE_PAUSE_MAX) * 1e9);
+	return gw_cancel_scope_pause(until_ns < gw_now_ns() + SAVE_PAUSE_MIN_NS ? 0 : until_ns);
 }
 
 /* What a part's state is at the moment; the tensor's optimizer is known from the first part that has one. */
@@ -253,7 +256,7 @@ static gw_status save_part(struct save *save, const struct gw_original_ids *ids)
 		if (status == GW_OK)
 			status = save_rows(save);
 	} while (status == GW_AGAIN);
-	if (status == GW_OK && ids->tensor)
+	if (status == GW_OK && (ids->tensor || ids->text))
 		status = save_ids(save, ids);
 	return status == GW_OK ? save_end_arrays(save) : status;
 }
@@ -277,6 +280,7 @@ static gw_status save_tensor(struct save *save, uint32_t number, const struct gw
 		tensor->parts[p].step = layout->striped ? layout->parts : 1;
 	}
 	status = gw_original_ids_find(save->client, &tensor->plan, &ids);
+	tensor->text_ids = ids.text;
 	for (save->part = 0; save->part < layout->parts && status == GW_OK; save->part++)
 		status = save_part(save, &ids);
 	return status == GW_OK ? status : gw_context(status, "tensor \"%s\"", entry->name);

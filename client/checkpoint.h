@@ -15,15 +15,17 @@ gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const
 
 /* Where rows have numbers of their own beside their ids. */
 struct gw_original_ids {
-	const struct gw_tensor *tensor; /* int64, or NULL: there are none */
-	bool text;                      /* they are strings */
+	const struct gw_tensor *tensor; /* int64, or NULL: there are none, or they are text */
+	bool text;                      /* of nodes, as strings: their digests stand for them */
+	uint32_t ntype;                 /* of these nodes */
 };
 
 /* Of the nodes or edges that a plan's rows go with. */
 gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_plan *plan,
 			       struct gw_original_ids *out);
 
-/* The original ids of rows first to first + n; n <= GW_CHECKPOINT_PIECE. Without any: the ids themselves. */
+/* The original ids of rows first to first + n, or their digests; n <= GW_CHECKPOINT_PIECE. Without any: the ids
+ * themselves. */
 gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
 			       int64_t *out);
 

@@ -8,6 +8,8 @@
 #include "client/remote_call.h"
 #include "client/tensors.h"
 #include "core/base/alloc.h"
+#include "core/base/digest.h"
+#include "core/base/idmap.h"
 #include "protocol/ops.h"
 
 const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan)
@@ -60,11 +62,16 @@ gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_
 	if (plan->placement > GW_PLACE_EDGES)
 		return GW_OK;
 	bool edges = plan->placement == GW_PLACE_EDGES;
-	char *key = gw_format("%s/%s/orig_id.offsets", edges ? "edge" : "node", gw_plan_type_name(client->meta, plan));
-	if (!key)
-		return GW_NO_MEMORY;
-	out->text = gw_meta_array(client->meta, 0, key) != NULL;
-	gw_free(key);
+	if (!edges) {
+		char *key = gw_format("node/%s/orig_id.offsets", gw_plan_type_name(client->meta, plan));
+		if (!key)
+			return GW_NO_MEMORY;
+		out->text = gw_meta_array(client->meta, 0, key) != NULL;
+		out->ntype = plan->type;
+		gw_free(key);
+	}
+	if (out->text)
+		return GW_OK;
 	struct gw_error_kept kept;
 	gw_error_keep(&kept);
 	gw_status status = edges ? gw_edge_tensor(client, plan->type, "orig_id", &out->tensor)
@@ -76,18 +83,34 @@ gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_
 	return status == GW_OK || status == GW_NOT_FOUND ? GW_OK : status;
 }
 
+/* What stands for texts: as good as unique, and looked at where rows are restored by it. */
+static gw_status digest_texts(struct gw_client *client, uint32_t ntype, const int64_t *nodes, uint64_t n, int64_t *out)
+{
+	struct gw_texts *texts;
+	gw_status status = gw_node_texts(client, ntype, "orig_id", nodes, n, &texts);
+	for (uint64_t i = 0; i < n && status == GW_OK; i++) {
+		uint64_t digest =
+			gw_digest(texts->bytes + texts->offsets[i], texts->offsets[i + 1] - texts->offsets[i]);
+		out[i] = digest == GW_HASH_EMPTY ? 0 : (int64_t)digest;
+	}
+	if (status == GW_OK)
+		gw_texts_free(texts);
+	return status;
+}
+
 gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
 			       int64_t *out)
 {
 	for (uint64_t i = 0; i < n; i++)
 		out[i] = (int64_t)(first + i);
-	if (!ids->tensor || n == 0)
+	if ((!ids->tensor && !ids->text) || n == 0)
 		return GW_OK;
 	int64_t *nodes = gw_malloc(n * sizeof(*nodes));
 	if (!nodes)
 		return GW_NO_MEMORY;
 	memcpy(nodes, out, n * sizeof(*nodes));
-	gw_status status = gw_gather(client, ids->tensor, nodes, n, out);
+	gw_status status = ids->text ? digest_texts(client, ids->ntype, nodes, n, out)
+				     : gw_gather(client, ids->tensor, nodes, n, out);
 	gw_free(nodes);
 	return status;
 }

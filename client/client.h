@@ -64,7 +64,8 @@ struct gw_rows {
 	/* Rows that change: the births of the shards that have them, [num_parts]; a place without a generation is none,
 	 * such rows are asked for. Else NULL. */
 	const uint64_t *births;
-	bool striped; /* row i is row i / num_parts of part i % num_parts */
+	_Atomic uint64_t *read; /* likewise: rows that were read without their owner seeing it, which it was not told */
+	bool striped;           /* row i is row i / num_parts of part i % num_parts */
 };
 
 struct gw_client_tensor {

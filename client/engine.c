@@ -1,13 +1,13 @@
 /* Running an engine: inbox, links, completions; and handing it from thread to thread. */
 #include "client/engine.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "client/link.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/futex.h"
+#include "core/base/thread.h"
 
 #define COMPLETIONS_PER_TURN 64
 #define TURN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
@@ -223,12 +223,7 @@ static void *engine_run(void *argument)
 
 gw_status gw_engine_start_thread(struct gw_engine *engine)
 {
-	/* Signals are the program's: none is delivered to a thread it does not know of. */
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&engine->thread, NULL, engine_run, engine);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = gw_thread_start(&engine->thread, engine_run, engine);
 	if (error)
 		return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", engine->number);
 	engine->has_thread = true;

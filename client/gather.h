@@ -1,8 +1,7 @@
 /* Fetching rows by id from their owners into a buffer: the step that a gather consists of, and a mini-batch's last one.
  *
- *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner: rows, or spans of neighbouring
- * rows
- *                                                             -> done
+ *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
+ *                                                             rows, or spans of neighbouring rows
  */
 #ifndef GW_CLIENT_GATHER_H
 #define GW_CLIENT_GATHER_H

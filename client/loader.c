@@ -23,9 +23,10 @@
 struct gw_loader {
 	struct gw_client *client;
 	struct gw_sample_spec spec; /* all that it points to is a copy, but for ids of reverses */
-	struct gw_edge_seeds edges; /* of the spec, or nothing */
-	struct gw_vec fanouts, fetches, negative_ids;
-	struct gw_vec ids;   /* int64_t: of all lists, one behind the other */
+	struct gw_vec fanouts, fetches;
+	struct gw_vec edges;        /* struct gw_edge_seeds: of the spec, or nothing */
+	struct gw_vec negative_ids; /* int64_t: of all of these, one behind the other */
+	struct gw_vec ids;          /* int64_t: of all lists, likewise */
 	struct gw_vec lists; /* struct gw_seeds: their ids are in `ids`, or NULL: every node (edge) of the type */
 	uint32_t list_count;
 	uint64_t id_count, steps, seed, plan;
@@ -40,12 +41,14 @@ struct gw_loader {
 	char (*slot_text)[GW_ERROR_TEXT_MAX];
 };
 
-/* What an epoch's permutation is keyed by: nodes of one type; edges; nodes of several types. */
+/* What an epoch's permutation is keyed by: nodes of one type; edges; nodes of several types; edges of several types.
+ * 3 is of triples. */
 static uint64_t shuffle_key(const struct gw_loader *loader, uint64_t epoch)
 {
+	bool several = loader->list_count > 1;
 	if (loader->spec.edges)
-		return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, 1, loader->spec.edges->etype);
-	return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, loader->list_count > 1 ? 2 : 0, loader->spec.ntype);
+		return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, several ? 4 : 1, loader->spec.edges->etype);
+	return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, several ? 2 : 0, loader->spec.ntype);
 }
 
 static int64_t id_in(const struct gw_seeds *list, uint64_t at)
@@ -160,21 +163,24 @@ static gw_status loader_check_ids(const struct gw_seeds *list, const struct gw_t
 static gw_status check_seeds(const struct gw_client *client, const struct gw_loader_options *options)
 {
 	const struct gw_sample_spec *spec = &options->spec;
-	const struct gw_seeds alone = {.ids = options->ids, .count = options->id_count};
+	const struct gw_type_info *infos = spec->edges ? client->etypes : client->ntypes;
+	const struct gw_seeds alone = {.type = spec->edges ? spec->edges->etype : spec->ntype,
+				       .ids = options->ids,
+				       .count = options->id_count};
+	const struct gw_seeds *lists = options->lists ? options->lists : &alone;
+	uint32_t list_count = options->lists ? options->list_count : 1;
 	uint32_t batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
 	gw_status status = GW_OK;
 	if (options->lists && options->ids)
 		return gw_fail(GW_INVALID, "the seeds are given as ids, and as lists too: give one of them");
-	if (spec->edges) {
-		status = gw_edge_seeds_check_ids(client, spec->edges);
+	for (uint32_t i = 0; i < gw_spec_edge_types(spec) && status == GW_OK; i++) {
+		uint64_t negatives = 0; /* a batch may be of one type alone */
+		status = gw_edge_seeds_check_ids(client, &spec->edges[i]);
 		if (status == GW_OK)
-			status = gw_edge_seeds_check_count(spec->edges, batch_size);
-		return status == GW_OK ? loader_check_ids(&alone, &client->etypes[spec->edges->etype]) : status;
+			status = gw_edge_seeds_check_count(&spec->edges[i], batch_size, &negatives);
 	}
-	if (!options->lists)
-		return loader_check_ids(&alone, &client->ntypes[spec->ntype]);
-	for (uint32_t i = 0; i < options->list_count && status == GW_OK; i++)
-		status = loader_check_ids(&options->lists[i], &client->ntypes[options->lists[i].type]);
+	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
+		status = loader_check_ids(&lists[i], &infos[lists[i].type]);
 	return status;
 }
 
@@ -182,7 +188,7 @@ static gw_status check_options(const struct gw_client *client, const struct gw_l
 {
 	uint32_t world = options->world ? options->world : 1;
 	const struct gw_seed_types types = {options->lists, options->lists ? options->list_count : 0};
-	gw_status status = options->lists ? gw_seed_types_check(client, types) : GW_OK;
+	gw_status status = options->lists ? gw_seed_types_check(client, &options->spec, types) : GW_OK;
 	if (status == GW_OK)
 		status = gw_spec_check(client, &options->spec, types);
 	if (status != GW_OK)
@@ -227,7 +233,7 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 			digest = gw_digest_add(digest, lists[i].ids, lists[i].count * sizeof(int64_t));
 	}
 	if (loader->spec.edges) {
-		const uint64_t edges[] = {1, loader->edges.etype};
+		const uint64_t edges[] = {gw_spec_edge_types(&loader->spec), loader->spec.edges->etype};
 		digest = gw_digest_add(digest, edges, sizeof(edges));
 	}
 	return digest ? digest : 1;
@@ -237,7 +243,10 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_options *options)
 {
 	const struct gw_graph_meta *meta = loader->client->meta;
-	const struct gw_seeds alone = {.type = options->spec.ntype, .ids = options->ids, .count = options->id_count};
+	const struct gw_sample_spec *spec = &loader->spec;
+	const struct gw_seeds alone = {.type = spec->edges ? spec->edges->etype : spec->ntype,
+				       .ids = options->ids,
+				       .count = options->id_count};
 	const struct gw_seeds *from = options->lists ? options->lists : &alone;
 	loader->list_count = options->lists ? options->list_count : 1;
 	gw_status status = copy_in(&loader->lists, from, loader->list_count * sizeof(*from));
@@ -252,8 +261,8 @@ static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_opt
 	int64_t *at = loader->ids.data;
 	for (uint32_t i = 0; i < loader->list_count; i++) {
 		if (!lists[i].ids)
-			lists[i].count = loader->spec.edges ? meta->etypes[loader->edges.etype].count
-							    : meta->ntypes[lists[i].type].count;
+			lists[i].count =
+				spec->edges ? meta->etypes[lists[i].type].count : meta->ntypes[lists[i].type].count;
 		else if (lists[i].count)
 			lists[i].ids = memcpy(at, lists[i].ids, lists[i].count * sizeof(int64_t));
 		at += lists[i].ids ? lists[i].count : 0;
@@ -261,6 +270,32 @@ static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_opt
 	}
 	if (options->lists)
 		loader->spec.ntype = options->lists[0].type;
+	return GW_OK;
+}
+
+/* The spec's edges, and the lists that their negatives are drawn from. */
+static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sample_spec *spec)
+{
+	uint32_t count = gw_spec_edge_types(spec);
+	uint64_t ids = 0;
+	for (uint32_t i = 0; i < count; i++)
+		ids += spec->edges[i].negative_ids ? spec->edges[i].negative_id_count : 0;
+	gw_status status = copy_in(&loader->edges, spec->edges, count * sizeof(struct gw_edge_seeds));
+	if (status == GW_OK)
+		status = gw_vec_reserve(&loader->negative_ids, ids * sizeof(int64_t));
+	if (status != GW_OK)
+		return status;
+	struct gw_edge_seeds *edges = loader->edges.data;
+	int64_t *at = loader->negative_ids.data;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!edges[i].negative_ids)
+			continue;
+		if (edges[i].negative_id_count)
+			memcpy(at, edges[i].negative_ids, edges[i].negative_id_count * sizeof(int64_t));
+		edges[i].negative_ids = at;
+		at += edges[i].negative_id_count;
+	}
+	loader->spec.edges = edges;
 	return GW_OK;
 }
 
@@ -274,16 +309,7 @@ static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_samp
 		status = copy_in(&loader->fetches, spec->fetches, spec->fetch_count * sizeof(struct gw_fetch));
 	loader->spec.fanouts = loader->fanouts.data;
 	loader->spec.fetches = loader->fetches.data;
-	if (status != GW_OK || !spec->edges)
-		return status;
-	loader->edges = *spec->edges;
-	loader->spec.edges = &loader->edges;
-	if (!spec->edges->negative_ids)
-		return GW_OK;
-	status = copy_in(&loader->negative_ids, spec->edges->negative_ids,
-			 spec->edges->negative_id_count * sizeof(int64_t));
-	loader->edges.negative_ids = loader->negative_ids.data;
-	return status;
+	return status == GW_OK && spec->edges ? loader_take_edges(loader, spec) : status;
 }
 
 /* Steps of an epoch of a rank; *most: of the rank that has the most. */
@@ -455,6 +481,7 @@ void gw_loader_close(struct gw_loader *loader)
 	gw_vec_free(&loader->fetches);
 	gw_vec_free(&loader->ids);
 	gw_vec_free(&loader->lists);
+	gw_vec_free(&loader->edges);
 	gw_vec_free(&loader->negative_ids);
 	gw_free(loader->slots);
 	gw_free(loader->slot_status);

@@ -124,11 +124,17 @@ static gw_status restore_choose_way(struct restore *restore)
 	for (uint32_t p = 0; p < restore->index->num_parts; p++)
 		known = known && (restore->tensor->parts[p].there[GW_CHECKPOINT_IDS] ||
 				  (restore->index->num_parts == 1 && plan->placement == GW_PLACE_NODES));
-	if (restore->originals.text || !known || (!restore->originals.tensor && restore->client->meta->num_parts > 1))
+	bool here = restore->originals.tensor || restore->originals.text || restore->client->meta->num_parts == 1;
+	if (!known || !here)
 		return gw_fail(GW_UNSUPPORTED,
 			       "the graph is partitioned in another way than when this was written, and \"%s\" has no "
-			       "original ids that are numbers",
-			       restore->tensor->type);
+			       "original ids%s%s",
+			       restore->tensor->type, here ? " in the checkpoint" : "",
+			       plan->placement == GW_PLACE_EDGES ? " (edges have some where they have data)" : "");
+	if (restore->originals.text != restore->tensor->text_ids)
+		return gw_fail(GW_UNSUPPORTED, "original ids of \"%s\" are text in the %s, and numbers in the %s",
+			       restore->tensor->type, restore->originals.text ? "graph" : "checkpoint",
+			       restore->originals.text ? "checkpoint" : "graph");
 	return GW_OK;
 }
 
@@ -308,6 +314,15 @@ static gw_status restore_parts(struct restore *restore)
 	return status;
 }
 
+static gw_status restore_fail_twice(const struct restore *restore, int64_t original)
+{
+	if (restore->originals.text)
+		return gw_fail(GW_UNSUPPORTED, "original ids of \"%s\": two are the same text, or have one digest",
+			       restore->tensor->type);
+	return gw_fail(GW_UNSUPPORTED, "the original id %lld of \"%s\" is not one row's alone", (long long)original,
+		       restore->tensor->type);
+}
+
 /* The original ids of some rows of the graph. */
 static gw_status restore_fill_map(struct restore *restore)
 {
@@ -323,9 +338,7 @@ static gw_status restore_fill_map(struct restore *restore)
 			if ((uint64_t)originals[i] != GW_HASH_EMPTY)
 				gw_hash_map_put(&restore->map, (uint64_t)originals[i], (uint32_t)(at + i), &is_new);
 			if (!is_new)
-				status =
-					gw_fail(GW_UNSUPPORTED, "the original id %lld of \"%s\" is not one row's alone",
-						(long long)originals[i], restore->tensor->type);
+				status = restore_fail_twice(restore, originals[i]);
 		}
 	}
 	gw_free(originals);

@@ -83,12 +83,19 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 	gw_link_post(pull->link, op);
 }
 
+static void pull_count(const struct gw_pull *pull, uint64_t rows)
+{
+	if (pull->read)
+		atomic_fetch_add_explicit(pull->read, rows, memory_order_relaxed);
+}
+
 /* Goes on with the rows that the read lists as torn. */
 static gw_status pull_take_torn(struct gw_pull *pull, const struct gw_completion *completion)
 {
 	if (completion->torn_count == 0 || completion->torn_count > pull->count)
 		return gw_fail(GW_PROTOCOL, "%u of %llu rows are torn", completion->torn_count,
 			       (unsigned long long)pull->count);
+	pull_count(pull, pull->count - completion->torn_count);
 	pull->count = completion->torn_count;
 	pull->torn = true;
 	for (uint64_t i = 0; i < pull->count; i++) {
@@ -103,6 +110,8 @@ static void pull_read(struct gw_link_op *op, gw_status status, const struct gw_c
 	struct gw_pull *pull = op->owner;
 	bool final = status == GW_OK || status == GW_CANCELLED || status == GW_DEADLINE || status == GW_PEER_LOST ||
 		     status == GW_NO_MEMORY || pull->reads->status != GW_OK;
+	if (status == GW_OK)
+		pull_count(pull, pull->count);
 	if (status == GW_AGAIN && !final) {
 		status = pull_take_torn(pull, completion);
 		final = status != GW_OK;

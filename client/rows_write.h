@@ -1,7 +1,7 @@
 /* Writing rows: updates and pushes, from calls to requests.
  *
- *   gw_update, gw_push -> a job of the client's first engine -> a share for each owner -> its lane -> pieces, one
- * request each, several under way -> all shares done: the job's end
+ *   gw_update, gw_push -> a job of the client's first engine -> a share for each owner -> its lane
+ *                      -> pieces, one request each, several under way -> all shares done: the job's end
  *
  * A lane is a client's way to write to one server: what comes first is sent first, whichever thread it comes from, and
  * a request that was lost with its connection is sent again under its number, which the server applies once. Requests

@@ -1,7 +1,8 @@
 /* Splits: see include/graphwire/split.h.
  *
- *   mask, ids, type -> ids, by the part that owns them (book) -> each part's to its ranks, in their order, up to an
- * even share -> what parts have left over, part after part, to the ranks that have too few
+ *   mask, ids, type -> ids, by the part that owns them (book)
+ *                   -> each part's to its ranks, in their order, up to an even share
+ *                   -> what parts have left over, part after part, to the ranks that have too few
  *
  * Fails on ids that there are not, on options that contradict each other, when a mask cannot be read, and for want of
  * memory.

@@ -275,8 +275,9 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 	const struct gw_tensor_plan *plan = &creation->call.plan;
 	uint32_t hold_ms = creation->state.hold_ms;
 	gw_status status = gw_tensor_plan_check(creation->client->meta, plan);
-	if (status == GW_OK && plan->job[0] && hold_ms)
-		status = gw_tensor_hold_begin(creation->client, hold_ms);
+	bool held = plan->job[0] && hold_ms;
+	if (status == GW_OK && (held || !creation->client->local_group))
+		status = gw_tensor_hold_begin(creation->client, held ? hold_ms : 0);
 	if (status == GW_OK)
 		status = gw_tensor_handle_make(creation->client, plan, creation->births, creation->places, &handle);
 	*out = handle ? &handle->base.tensor : NULL;

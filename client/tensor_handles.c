@@ -36,6 +36,7 @@ static void handle_free(struct gw_tensor_handle *handle)
 	gw_free(handle->base.name);
 	gw_free(handle->births);
 	gw_free(handle->places);
+	gw_free(handle->read);
 	gw_tensor_layout_free(&handle->layout);
 	memset(handle, 0, sizeof(*handle));
 }
@@ -66,17 +67,26 @@ bool gw_tensor_handle_is(const struct gw_client *client, const struct gw_tensor 
 	return false;
 }
 
+/* Handle i of all that were made; NULL: there are not so many. With the lock. */
+static struct gw_tensor_handle *handle_at(struct gw_tensor_handles *handles, size_t i)
+{
+	for (uint32_t b = 0; b < handles->block_count; b++) {
+		size_t used = b + 1 < handles->block_count ? block_room(b) : handles->count;
+		if (i < used)
+			return &handles->blocks[b][i];
+		i -= used;
+	}
+	return NULL;
+}
+
 void gw_tensor_handles_delete(struct gw_client *client, const char *job, const char *name)
 {
 	struct gw_tensor_handles *handles = client->handles;
+	struct gw_tensor_handle *handle;
 	pthread_mutex_lock(&handles->lock);
-	for (uint32_t b = 0; b < handles->block_count; b++) {
-		size_t used = b + 1 < handles->block_count ? block_room(b) : handles->count;
-		for (size_t i = 0; i < used; i++) {
-			struct gw_tensor_handle *handle = &handles->blocks[b][i];
-			if (strcmp(handle->plan.job, job) == 0 && (!name || strcmp(handle->plan.name, name) == 0))
-				atomic_store(&handle->deleted, true);
-		}
+	for (size_t i = 0; (handle = handle_at(handles, i)); i++) {
+		if (strcmp(handle->plan.job, job) == 0 && (!name || strcmp(handle->plan.name, name) == 0))
+			atomic_store(&handle->deleted, true);
 	}
 	pthread_mutex_unlock(&handles->lock);
 }
@@ -84,16 +94,44 @@ void gw_tensor_handles_delete(struct gw_client *client, const char *job, const c
 static struct gw_tensor_handle *handle_find(struct gw_tensor_handles *handles, const struct gw_tensor_plan *plan,
 					    const uint64_t *births, uint32_t parts)
 {
-	for (uint32_t b = 0; b < handles->block_count; b++) {
-		size_t used = b + 1 < handles->block_count ? block_room(b) : handles->count;
-		for (size_t i = 0; i < used; i++) {
-			struct gw_tensor_handle *handle = &handles->blocks[b][i];
-			if (memcmp(handle->births, births, parts * sizeof(*births)) == 0 &&
-			    strcmp(handle->plan.name, plan->name) == 0)
-				return handle;
+	struct gw_tensor_handle *handle = handle_at(handles, 0);
+	for (size_t i = 1; handle && (memcmp(handle->births, births, parts * sizeof(*births)) != 0 ||
+				      strcmp(handle->plan.name, plan->name) != 0);
+	     i++)
+		handle = handle_at(handles, i);
+	return handle;
+}
+
+uint32_t gw_tensor_handles_take_reads(struct gw_client *client, uint32_t part, struct gw_tensor_read *reads,
+				      uint32_t max)
+{
+	struct gw_tensor_handle *handle;
+	uint32_t count = 0;
+	pthread_mutex_lock(&client->handles->lock);
+	for (size_t i = 0; count < max && (handle = handle_at(client->handles, i)); i++) {
+		uint64_t rows = atomic_load(&handle->read[part]);
+		rows = rows < GW_TENSOR_READ_ROWS_MAX ? rows : GW_TENSOR_READ_ROWS_MAX;
+		if (rows == 0)
+			continue;
+		atomic_fetch_sub(&handle->read[part], rows);
+		reads[count++] = (struct gw_tensor_read){.birth = handle->births[part], .rows = rows};
+	}
+	pthread_mutex_unlock(&client->handles->lock);
+	return count;
+}
+
+void gw_tensor_handles_give_reads(struct gw_client *client, uint32_t part, const struct gw_tensor_read *reads,
+				  uint32_t count)
+{
+	struct gw_tensor_handle *handle;
+	pthread_mutex_lock(&client->handles->lock);
+	for (size_t i = 0; (handle = handle_at(client->handles, i)); i++) {
+		for (uint32_t r = 0; r < count; r++) {
+			if (reads[r].birth == handle->births[part])
+				atomic_fetch_add(&handle->read[part], reads[r].rows);
 		}
 	}
-	return NULL;
+	pthread_mutex_unlock(&client->handles->lock);
 }
 
 /* The next free handle; it counts once the caller raises handles->count. */
@@ -129,7 +167,8 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 	handle->base.name = gw_strdup(plan->name);
 	handle->births = gw_calloc(parts, sizeof(*births));
 	handle->places = gw_calloc(parts, sizeof(*handle->places));
-	if (!handle->base.name || !handle->births || !handle->places)
+	handle->read = gw_calloc(parts, sizeof(*handle->read));
+	if (!handle->base.name || !handle->births || !handle->places || !handle->read)
 		return GW_NO_MEMORY;
 	memcpy(handle->births, births, parts * sizeof(*births));
 	memcpy(handle->places, places, parts * sizeof(*places));
@@ -138,6 +177,7 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 					     .step = format.stride,
 					     .row_bytes = handle->layout.row_bytes,
 					     .births = handle->births,
+					     .read = handle->read,
 					     .striped = handle->layout.striped};
 	bool has_type = plan->placement <= GW_PLACE_EDGES;
 	handle->base.tensor = (struct gw_tensor){.name = handle->base.name,

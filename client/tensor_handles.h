@@ -12,6 +12,7 @@ struct gw_tensor_handle {
 	struct gw_tensor_layout layout;
 	uint64_t *births; /* [num_parts] */
 	struct gw_place *places;
+	_Atomic uint64_t *read;     /* [num_parts]: base.rows.read */
 	atomic_bool ready, deleted; /* deleted: by this client */
 };
 
@@ -28,6 +29,14 @@ gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor
 /* This client deletes the tensors of this name, or with name NULL all of the job: whoever uses them is told at once,
  * not when each of its connections has heard of it. Opened again, they are there again. */
 void gw_tensor_handles_delete(struct gw_client *client, const char *job, const char *name);
+
+/* What this client has read of a part's rows by itself, and not told: up to `max` shards, whose counts begin anew.
+ * Returns how many. */
+uint32_t gw_tensor_handles_take_reads(struct gw_client *client, uint32_t part, struct gw_tensor_read *reads,
+				      uint32_t max);
+/* It could not be told: it counts again. */
+void gw_tensor_handles_give_reads(struct gw_client *client, uint32_t part, const struct gw_tensor_read *reads,
+				  uint32_t count);
 
 /* Whether the pointer, which may come from anywhere, is a handle of this client; no lock is taken. */
 bool gw_tensor_handle_is(const struct gw_client *client, const struct gw_tensor *tensor);

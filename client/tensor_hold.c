@@ -1,31 +1,39 @@
-/* Holding a job's tensors: a thread that says so to each server, made with the first tensor. A server that does not
- * hear it is told again the next time: servers do without several of them. */
+/* Holding a job's tensors: a thread that says so to each server, made with the first tensor. It also tells how many
+ * rows of each the client has read by itself, which servers do not see; the last time when the client closes. A server
+ * that does not hear it is told again the next time: servers do without several of them. */
 #include "client/tensor_hold.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/engine.h"
 #include "client/remote_call.h"
+#include "client/tensor_handles.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/thread.h"
 #include "protocol/ops.h"
 #include "protocol/tensor_call.h"
+
+#define READS_MS 60000u               /* servers are told of reads as often, at least */
+#define LAST_NS  (200 * GW_NS_PER_MS) /* for the last of them, when the client closes */
 
 /* One server's. */
 struct hold_call {
 	struct gw_remote_call call;
 	struct gw_vec reply;
+	bool begun;
+	struct gw_tensor_read reads[GW_TENSOR_READS_MAX];
+	uint32_t read_count;
 };
 
 struct gw_tensor_hold {
 	struct gw_client *client;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	uint32_t every_ms; /* 0: not yet */
+	uint32_t every_ms; /* 0: nothing is held */
 	bool stop, started, telling;
 	struct hold_call *calls; /* [num_parts] */
 	pthread_t thread;
@@ -63,62 +71,84 @@ gw_status gw_tensor_hold_create(struct gw_client *client, struct gw_tensor_hold 
 	return GW_OK;
 }
 
-void gw_tensor_hold_destroy(struct gw_tensor_hold *hold)
+/* How often servers are told. Locked. */
+static uint64_t hold_period_ns(const struct gw_tensor_hold *hold)
 {
-	if (!hold)
-		return;
-	pthread_mutex_lock(&hold->lock);
-	hold->stop = true;
-	for (uint32_t p = 0; hold->telling && p < hold->client->meta->num_parts; p++)
-		gw_job_cancel(&hold->calls[p].call.ticket.job);
-	pthread_cond_signal(&hold->changed);
-	pthread_mutex_unlock(&hold->lock);
-	if (hold->started)
-		pthread_join(hold->thread, NULL);
-	pthread_cond_destroy(&hold->changed);
-	pthread_mutex_destroy(&hold->lock);
-	for (uint32_t p = 0; hold->calls && p < hold->client->meta->num_parts; p++)
-		gw_vec_free(&hold->calls[p].reply);
-	gw_free(hold->calls);
-	gw_free(hold);
+	uint32_t every_ms = hold->every_ms && hold->every_ms < READS_MS ? hold->every_ms : READS_MS;
+	return every_ms * GW_NS_PER_MS;
 }
 
-/* Tells all at once; who does not hear it in time is not waited for. */
-static void hold_tell(struct gw_tensor_hold *hold)
+static bool hold_holds(struct gw_tensor_hold *hold)
+{
+	pthread_mutex_lock(&hold->lock);
+	bool holds = hold->every_ms > 0;
+	pthread_mutex_unlock(&hold->lock);
+	return holds;
+}
+
+/* Begins to tell a server that tensors are held, or what was read of its rows, if there is something. */
+static void hold_call_begin(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
 {
 	struct gw_client *client = hold->client;
-	uint32_t parts = client->meta->num_parts;
+	struct hold_call *call = &hold->calls[part];
+	const void *request = client->job;
+	uint32_t bytes = sizeof(client->job);
+	if (op == GW_OP_TENSOR_READS) {
+		call->read_count = gw_tensor_handles_take_reads(client, part, call->reads, GW_TENSOR_READS_MAX);
+		request = call->reads;
+		bytes = call->read_count * (uint32_t)sizeof(call->reads[0]);
+	}
+	call->begun = bytes > 0;
+	if (call->begun)
+		gw_remote_call_begin(&call->call, client, part, op, request, bytes, &call->reply, false);
+}
+
+static void hold_call_end(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
+{
+	struct hold_call *call = &hold->calls[part];
+	gw_status status = call->begun ? gw_remote_call_end(&call->call) : GW_OK;
+	call->begun = false;
+	if (status == GW_OK)
+		return;
+	gw_log(GW_LOG_DEBUG, "part %u could not be told that tensors are held, or read: %s", part, gw_last_error());
+	if (op == GW_OP_TENSOR_READS)
+		gw_tensor_handles_give_reads(hold->client, part, call->reads, call->read_count);
+}
+
+/* Tells all at once; who does not hear it in time is not waited for. last: the client closes. */
+static void hold_tell(struct gw_tensor_hold *hold, uint16_t op, bool last)
+{
+	uint32_t parts = hold->client->meta->num_parts;
 	pthread_mutex_lock(&hold->lock);
-	hold->telling = !hold->stop;
+	hold->telling = last || !hold->stop;
 	for (uint32_t p = 0; p < parts && hold->telling; p++)
-		gw_remote_call_begin(&hold->calls[p].call, client, p, GW_OP_TENSOR_HOLD, client->job,
-				     sizeof(client->job), &hold->calls[p].reply, false);
+		hold_call_begin(hold, p, op);
 	bool telling = hold->telling;
-	uint64_t until = gw_later_ns(gw_now_ns(), hold->every_ms * GW_NS_PER_MS);
+	uint64_t until = gw_later_ns(gw_now_ns(), last ? LAST_NS : hold_period_ns(hold));
 	pthread_mutex_unlock(&hold->lock);
 	for (uint32_t p = 0; p < parts && telling; p++) {
-		if (!gw_job_wait(&hold->calls[p].call.ticket.job, until))
+		if (hold->calls[p].begun && !gw_job_wait(&hold->calls[p].call.ticket.job, until))
 			gw_job_cancel(&hold->calls[p].call.ticket.job);
 	}
 	/* None may be cancelled any more once it has ended. */
 	pthread_mutex_lock(&hold->lock);
 	hold->telling = false;
 	pthread_mutex_unlock(&hold->lock);
-	for (uint32_t p = 0; p < parts && telling; p++) {
-		if (gw_remote_call_end(&hold->calls[p].call) != GW_OK)
-			gw_log(GW_LOG_DEBUG, "part %u could not be told that tensors are held: %s", p, gw_last_error());
-	}
+	for (uint32_t p = 0; p < parts && telling; p++)
+		hold_call_end(hold, p, op);
 }
 
 /* Whether it is to be told again. */
 static bool hold_wait(struct gw_tensor_hold *hold)
 {
 	pthread_mutex_lock(&hold->lock);
-	uint64_t until = gw_later_ns(gw_now_ns(), hold->every_ms * GW_NS_PER_MS);
-	struct timespec end = {.tv_sec = (time_t)(until / GW_NS_PER_SECOND),
-			       .tv_nsec = (long)(until % GW_NS_PER_SECOND)};
-	while (!hold->stop && pthread_cond_timedwait(&hold->changed, &hold->lock, &end) == 0)
-		;
+	uint64_t begun = gw_now_ns(), now = begun, until;
+	while (!hold->stop && now < (until = gw_later_ns(begun, hold_period_ns(hold)))) {
+		struct timespec end = {.tv_sec = (time_t)(until / GW_NS_PER_SECOND),
+				       .tv_nsec = (long)(until % GW_NS_PER_SECOND)};
+		pthread_cond_timedwait(&hold->changed, &hold->lock, &end);
+		now = gw_now_ns();
+	}
 	bool stop = hold->stop;
 	pthread_mutex_unlock(&hold->lock);
 	return !stop;
@@ -127,22 +157,44 @@ static bool hold_wait(struct gw_tensor_hold *hold)
 static void *hold_run(void *argument)
 {
 	struct gw_tensor_hold *hold = argument;
-	while (hold_wait(hold))
-		hold_tell(hold);
+	while (hold_wait(hold)) {
+		if (hold_holds(hold))
+			hold_tell(hold, GW_OP_TENSOR_HOLD, false);
+		hold_tell(hold, GW_OP_TENSOR_READS, false);
+	}
 	return NULL;
+}
+
+void gw_tensor_hold_destroy(struct gw_tensor_hold *hold)
+{
+	if (!hold)
+		return;
+	pthread_mutex_lock(&hold->lock);
+	hold->stop = true;
+	for (uint32_t p = 0; hold->telling && p < hold->client->meta->num_parts; p++)
+		if (hold->calls[p].begun)
+			gw_job_cancel(&hold->calls[p].call.ticket.job);
+	pthread_cond_signal(&hold->changed);
+	pthread_mutex_unlock(&hold->lock);
+	if (hold->started)
+		pthread_join(hold->thread, NULL);
+	if (hold->started)
+		hold_tell(hold, GW_OP_TENSOR_READS, true);
+	pthread_cond_destroy(&hold->changed);
+	pthread_mutex_destroy(&hold->lock);
+	for (uint32_t p = 0; hold->calls && p < hold->client->meta->num_parts; p++)
+		gw_vec_free(&hold->calls[p].reply);
+	gw_free(hold->calls);
+	gw_free(hold);
 }
 
 static gw_status hold_start(struct gw_tensor_hold *hold)
 {
-	sigset_t all, before;
 	if (!hold->calls)
 		hold->calls = gw_calloc(hold->client->meta->num_parts, sizeof(*hold->calls));
 	if (!hold->calls)
 		return GW_NO_MEMORY;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&hold->thread, NULL, hold_run, hold);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = gw_thread_start(&hold->thread, hold_run, hold);
 	if (error)
 		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that holds tensors");
 	hold->started = true;
@@ -154,7 +206,7 @@ gw_status gw_tensor_hold_begin(struct gw_client *client, uint32_t every_ms)
 	struct gw_tensor_hold *hold = client->hold;
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&hold->lock);
-	if (!hold->every_ms || every_ms < hold->every_ms) {
+	if (every_ms && (!hold->every_ms || every_ms < hold->every_ms)) {
 		hold->every_ms = every_ms;
 		pthread_cond_signal(&hold->changed);
 	}

@@ -20,6 +20,7 @@ enum gw_op {
 	GW_OP_TENSOR_SAVE = 25,
 	GW_OP_TENSOR_RESTORE = 26,
 	GW_OP_TENSOR_END_JOB = 27,
+	GW_OP_TENSOR_READS = 28,
 };
 
 #endif

@@ -169,6 +169,22 @@ gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t c
 	return GW_OK;
 }
 
+gw_status gw_tensor_reads_parse(const void *bytes, size_t byte_count, const uint8_t **reads, uint32_t *count)
+{
+	*reads = bytes;
+	*count = (uint32_t)(byte_count / sizeof(struct gw_tensor_read));
+	if (byte_count == 0 || byte_count % sizeof(struct gw_tensor_read) != 0 ||
+	    byte_count / sizeof(struct gw_tensor_read) > GW_TENSOR_READS_MAX)
+		return gw_fail(GW_PROTOCOL, "rows that were read, in %zu bytes", byte_count);
+	for (uint32_t i = 0; i < *count; i++) {
+		uint64_t rows = gw_tensor_number(*reads, 2 * (uint64_t)i + 1);
+		if (rows > GW_TENSOR_READ_ROWS_MAX)
+			return gw_fail(GW_PROTOCOL, "%llu rows of one tensor were read at once",
+				       (unsigned long long)rows);
+	}
+	return GW_OK;
+}
+
 gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1])
 {
 	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name(bytes, byte_count))

@@ -1,4 +1,5 @@
-/* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold, end_job, save, restore.
+/* The calls on tensors: create, complete, list, delete, pull, update, push, count, hold, end_job, reads, save,
+ * restore.
  * Little-endian, 8-byte aligned, structures as they lie in memory.
  *
  * A tensor has a part on every server, and each part a birth: a number that no other one ever has, of which the upper
@@ -22,7 +23,8 @@
  *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
  *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
  *   END_JOB:   char job[GW_JOB_NAME_MAX + 1] -> uint64: how many tensors it had, which are deleted
- *   SAVE:      struct gw_tensor_save_call -> struct gw_tensor_saved, float32 [count][state_floats], rows' bytes
+ *   READS:     struct gw_tensor_read [n] -> nothing: what a client has read by itself. Told now and then, and at its
+ * end SAVE:      struct gw_tensor_save_call -> struct gw_tensor_saved, float32 [count][state_floats], rows' bytes
  * [count]: each row and its optimizer's state of one moment RESTORE:   struct gw_tensor_restore_call, rows [count]
  * uint64, float32 [count][floats] -> nothing: some columns of the state, which is made if there is none. The rows
  * themselves come by UPDATE
@@ -41,6 +43,8 @@
 #define GW_TENSOR_REQUEST_BYTES (640u << 10) /* of the calls that carry rows, at most; a longer row goes alone */
 #define GW_TENSOR_PULL_BYTES    (512u << 10) /* of the reply to a PULL, likewise */
 #define GW_TENSOR_LIST_MAX      256u         /* of one reply */
+#define GW_TENSOR_READS_MAX     64u          /* shards of one READS */
+#define GW_TENSOR_READ_ROWS_MAX (1ull << 40) /* of one shard, in one READS */
 
 /* What a tensor is: the same on all its servers, compared when it is opened. */
 struct gw_tensor_plan {
@@ -85,6 +89,11 @@ struct gw_tensor_list_call {
 struct gw_tensor_listed {
 	struct gw_tensor_plan plan;
 	uint64_t birth, leader, bytes;
+};
+
+/* Rows of a shard that a client read without its server seeing it, since it told last. */
+struct gw_tensor_read {
+	uint64_t birth, rows;
 };
 
 struct gw_tensor_delete_call {
@@ -140,6 +149,8 @@ gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_t
 gw_status gw_tensor_save_parse(const void *bytes, size_t byte_count, struct gw_tensor_save_call *call);
 gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct gw_tensor_restore_call *call,
 				  const uint8_t **rows, const uint8_t **payload);
+/* Pair i of *count: gw_tensor_number(reads, 2 * i) is the birth, and the next the rows. */
+gw_status gw_tensor_reads_parse(const void *bytes, size_t byte_count, const uint8_t **reads, uint32_t *count);
 gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1]);
 
 /* Replies, likewise. *births points into them: none, or one for each of `parts`. */

@@ -69,11 +69,12 @@ static void stats_add_tensor(void *context, const struct gw_shard *shard, uint64
 	for (uint32_t i = 0; shape && i < plan->ndim; i++)
 		json_array_append_new(shape, json_integer((json_int_t)plan->shape[i]));
 	json_t *tensor = json_pack(
-		"{s:s, s:s, s:s, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I}", "name", plan->name, "job", plan->job,
+		"{s:s, s:s, s:s, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "name", plan->name, "job", plan->job,
 		"dtype", gw_dtype_name((gw_dtype)plan->dtype), "shape", shape, "bytes", (json_int_t)bytes, "ready",
 		ready, "written", (json_int_t)atomic_load(&counts->written), "pushed",
 		(json_int_t)atomic_load(&counts->pushed), "pulled", (json_int_t)atomic_load(&counts->pulled), "pulls",
-		(json_int_t)atomic_load(&counts->pulls), "torn", (json_int_t)atomic_load(&counts->torn));
+		(json_int_t)atomic_load(&counts->pulls), "torn", (json_int_t)atomic_load(&counts->torn), "read",
+		(json_int_t)atomic_load(&counts->read));
 	/* Short of memory the list is short as well. */
 	if (tensor && json_array_size(context) < STATS_TENSORS_MAX)
 		json_array_append_new(context, tensor);

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/parallel.h"
+#include "core/base/thread.h"
 #include "protocol/catalog.h"
 #include "server/server.h"
 #include "tensors/features.h"
@@ -296,22 +296,11 @@ const char *gw_server_transports(const struct gw_server *server)
 	return rdma ? "tcp+verbs" : "tcp";
 }
 
-/* Signals are for the thread that waits for them. */
-static int start_quietly(struct gw_server_thread *thread)
-{
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&thread->thread, NULL, server_serve, thread);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
-}
-
 static gw_status start_threads(struct gw_server *server)
 {
 	for (uint32_t i = 0; i < server->options.threads; i++) {
 		struct gw_server_thread *thread = &server->threads[i];
-		int error = start_quietly(thread);
+		int error = gw_thread_start(&thread->thread, server_serve, thread);
 		if (error)
 			return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", i);
 		thread->started = true;

@@ -65,7 +65,8 @@ void gw_checkpoint_part_folder(uint32_t tensor, uint32_t part, char out[GW_CHECK
 struct gw_checkpoint_shape gw_checkpoint_shape_of(const struct gw_checkpoint_tensor *tensor, uint32_t part,
 						  uint32_t array)
 {
-	struct gw_checkpoint_shape shape = {.name = "orig_id", .dtype = GW_INT64, .ndim = 1};
+	struct gw_checkpoint_shape shape = {
+		.name = tensor->text_ids ? "orig_text" : "orig_id", .dtype = GW_INT64, .ndim = 1};
 	struct gw_optimizer_array state[GW_OPTIMIZER_ARRAYS_MAX] = {{0}};
 	uint64_t elements = 1;
 	for (uint32_t i = 1; i < tensor->plan.ndim; i++)
@@ -234,6 +235,8 @@ static gw_status checkpoint_read_part(json_t *json, struct gw_checkpoint_tensor 
 	    (uint64_t)first > all || (rows > 0 && (uint64_t)first + (uint64_t)(rows - 1) * (uint64_t)step >= all))
 		return gw_fail(GW_FORMAT, "part %u: rows, first and step are out of range", number);
 	*part = (struct gw_checkpoint_part){.rows = (uint64_t)rows, .first = (uint64_t)first, .step = (uint64_t)step};
+	if (number == 0)
+		tensor->text_ids = json_object_get(arrays, "orig_text") != NULL;
 	uint32_t state =
 		tensor->trained ? gw_optimizer_arrays(tensor->kind, 1, (struct gw_optimizer_array[3]){{0}}) : 0;
 	for (uint32_t a = 0; a < GW_CHECKPOINT_STATE + state; a++) {

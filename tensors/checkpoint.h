@@ -3,6 +3,7 @@
  *   folder/checkpoint.json
  *          tensor<N>/part<P>/rows.npy             the rows that part P had of tensor N, in its order
  *                            orig_id.npy          their original ids, where the graph has them
+ *                            orig_text.npy        or the digests of these, where they are text
  *                            sum.npy, step.npy .. what an optimizer had of each row
  *
  * Which id a row has: first + i * step, by the layout of the graph at the time; original ids lead to the ids of a graph
@@ -30,6 +31,7 @@ struct gw_checkpoint_part {
 struct gw_checkpoint_tensor {
 	struct gw_tensor_plan plan;        /* job: "" or any other name: of a job, whichever */
 	char type[GW_EDGE_FOLDER_MAX + 1]; /* of nodes or edges; "" */
+	bool text_ids;                     /* GW_CHECKPOINT_IDS are digests of texts */
 	bool trained;
 	enum gw_optimizer_kind kind; /* if trained */
 	struct gw_checkpoint_part *parts;

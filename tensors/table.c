@@ -1,20 +1,18 @@
 /* Keeping tensors: see table.h.
  *
  * One lock, held for a look into a list; what takes long (filling, freeing) happens outside of it, filling in the
- * table's thread, one tensor after another. A shard is freed by its last user: a call that is under way when its tensor
- * is deleted ends well. Clients that read its memory by themselves are such users, all together, from when it is
- * published until the transport says that the last has let go. Bytes count until then.
+ * table's thread (table_thread.c). A shard is freed by its last user: a call that is under way when its tensor is
+ * deleted ends well. Clients that read its memory by themselves are such users, all together, from when it is published
+ * until the transport says that the last has let go. Bytes count until then.
  */
 #include "tensors/table.h"
 
 #include <assert.h>
-#include <signal.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/list.h"
-#include "core/base/log.h"
 #include "core/base/units.h"
 #include "tensors/table_inside.h"
 
@@ -58,31 +56,15 @@ static void shard_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
 	table->shard_count--;
 }
 
-/* Nobody can open it any more; without the lock, since the last reader may be gone already. */
-static void shard_withdraw(const struct gw_tensor_table *table, struct gw_shard *shard)
+void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard)
 {
-	if (shard && gw_entry_of(shard)->region.generation)
-		gw_service_withdraw(table->options.service, &gw_entry_of(shard)->region);
-}
-
-/* Whichever thread was the last to read it must not work for long: freeing is the table's. */
-static void shard_released(void *context)
-{
-	struct gw_table_shard *entry = context;
-	struct gw_tensor_table *table = entry->table;
+	if (!shard)
+		return;
 	pthread_mutex_lock(&table->lock);
-	entry->next_released = table->released;
-	table->released = entry;
-	pthread_cond_signal(&table->changed);
+	struct gw_region region = gw_entry_of(shard)->region;
 	pthread_mutex_unlock(&table->lock);
-}
-
-static struct gw_shard *table_take_released(struct gw_tensor_table *table)
-{
-	struct gw_table_shard *entry = table->released;
-	if (entry)
-		table->released = entry->next_released;
-	return (struct gw_shard *)entry;
+	if (region.generation)
+		gw_service_withdraw(table->options.service, &region);
 }
 
 static struct gw_shard *shard_named(const struct gw_tensor_table *table, const char *job, const char *name)
@@ -150,13 +132,12 @@ gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job
 		pthread_mutex_unlock(&table->lock);
 		if (!shard)
 			return GW_OK;
-		shard_withdraw(table, shard);
+		gw_shard_withdraw(table, shard);
 		gw_shard_leave(table, shard);
 	}
 }
 
-/* One shard of a job that has ended, held by the caller; jobs without any are forgotten. */
-static struct gw_shard *job_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
+struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
 {
 	uint64_t lease_ns = table->options.lease_ms * GW_NS_PER_MS;
 	for (uint32_t i = 0; lease_ns && i < table->job_count; i++) {
@@ -170,126 +151,6 @@ static struct gw_shard *job_take_ended(struct gw_tensor_table *table, uint64_t n
 		i--;
 	}
 	return NULL;
-}
-
-/* --- The thread. --- */
-
-static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *table)
-{
-	struct gw_shard *oldest = NULL; /* new ones come to the front */
-	for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
-		if (gw_entry_of(shard)->state == GW_SHARD_WAITING)
-			oldest = shard;
-	}
-	if (oldest)
-		oldest->refs++;
-	return (struct gw_table_shard *)oldest;
-}
-
-/* Clients may read it by themselves, from here on. Where that cannot be they ask for rows. */
-static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, struct gw_region *out)
-{
-	struct gw_row_store *store = entry->shard.store;
-	const struct gw_row_format *format = gw_row_store_format(store);
-	struct gw_arena *arena = gw_row_store_arena(store);
-	struct gw_region_rows rows = {.format = *format, .seed = gw_row_store_seed(store)};
-	struct gw_late_region region = {.base = gw_arena_base(arena),
-					.bytes = gw_row_store_rows(store) * format->stride,
-					.slice_bytes = gw_arena_slice_bytes(arena),
-					.rows = &rows,
-					.fd = gw_arena_fd(arena),
-					.freed = shard_released,
-					.context = entry};
-	*out = (struct gw_region){0};
-	if (!table->options.service || region.bytes == 0)
-		return;
-	pthread_mutex_lock(&table->lock);
-	entry->shard.refs++; /* the readers' */
-	entry->table = table;
-	pthread_mutex_unlock(&table->lock);
-	if (gw_service_publish(table->options.service, &region, out) == GW_OK)
-		return;
-	gw_log(GW_LOG_INFO, "tensor \"%s\" is read by requests: %s", entry->shard.plan.name, gw_last_error());
-	out->generation = 0;
-	gw_shard_leave(table, &entry->shard);
-}
-
-static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *entry)
-{
-	struct gw_region region = {0};
-	gw_status status = gw_shard_fill(&table->options, entry);
-	if (status == GW_OK)
-		shard_publish(table, entry, &region);
-	pthread_mutex_lock(&table->lock);
-	entry->region = region;
-	bool deleted = !entry->shard.listed;
-	struct gw_table_shard *source = entry->source;
-	entry->source = NULL;
-	entry->state = status == GW_OK ? GW_SHARD_READY : GW_SHARD_FAILED;
-	entry->status = status;
-	if (status != GW_OK)
-		memcpy(entry->text, gw_last_error(), sizeof(entry->text));
-	pthread_mutex_unlock(&table->lock);
-	if (deleted)
-		shard_withdraw(table, &entry->shard);
-	if (source)
-		gw_shard_leave(table, &source->shard);
-	gw_shard_leave(table, &entry->shard);
-}
-
-static void table_wait(struct gw_tensor_table *table)
-{
-	uint32_t lease_ms = table->options.lease_ms;
-	if (!lease_ms) {
-		pthread_cond_wait(&table->changed, &table->lock);
-		return;
-	}
-	uint64_t until = gw_now_ns() + (lease_ms / 8 + 1) * GW_NS_PER_MS;
-	struct timespec end = {.tv_sec = (time_t)(until / GW_NS_PER_SECOND),
-			       .tv_nsec = (long)(until % GW_NS_PER_SECOND)};
-	pthread_cond_timedwait(&table->changed, &table->lock, &end);
-}
-
-static void *table_run(void *argument)
-{
-	struct gw_tensor_table *table = argument;
-	pthread_mutex_lock(&table->lock);
-	while (!table->stop) {
-		struct gw_table_shard *waiting = table_take_waiting(table);
-		struct gw_shard *released = waiting ? NULL : table_take_released(table);
-		struct gw_shard *ended = waiting || released ? NULL : job_take_ended(table, gw_now_ns());
-		if (!waiting && !released && !ended) {
-			table_wait(table);
-			continue;
-		}
-		pthread_mutex_unlock(&table->lock);
-		if (waiting)
-			table_fill(table, waiting);
-		if (ended)
-			gw_log(GW_LOG_INFO, "tensor \"%s\" ends with its job %s", ended->plan.name, ended->plan.job);
-		shard_withdraw(table, ended);
-		gw_shard_leave(table, ended);
-		gw_shard_leave(table, released);
-		pthread_mutex_lock(&table->lock);
-	}
-	pthread_mutex_unlock(&table->lock);
-	return NULL;
-}
-
-/* With the first tensor; the table is locked. */
-static gw_status table_start(struct gw_tensor_table *table)
-{
-	sigset_t all, before;
-	if (table->started)
-		return GW_OK;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&table->thread, NULL, table_run, table);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error)
-		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that fills tensors");
-	table->started = true;
-	return GW_OK;
 }
 
 gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out)
@@ -310,25 +171,13 @@ gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, 
 	return GW_OK;
 }
 
-void gw_tensor_table_stop(struct gw_tensor_table *table)
-{
-	if (!table || !table->started)
-		return;
-	pthread_mutex_lock(&table->lock);
-	table->stop = true;
-	pthread_cond_signal(&table->changed);
-	pthread_mutex_unlock(&table->lock);
-	pthread_join(table->thread, NULL);
-	table->started = false;
-}
-
 void gw_tensor_table_destroy(struct gw_tensor_table *table)
 {
 	if (!table)
 		return;
 	assert(!table->started);
 	/* The service has ended, and with it the last reader of each. */
-	for (struct gw_shard *shard; (shard = table_take_released(table));)
+	for (struct gw_shard *shard; (shard = gw_table_take_released(table));)
 		gw_shard_leave(table, shard);
 	while (table->shards) {
 		struct gw_shard *shard = table->shards;
@@ -349,7 +198,7 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
 
 /* --- Making. All of it with the lock. --- */
 
-static gw_status table_take_bytes(struct gw_tensor_table *table, const char *name, uint64_t bytes)
+gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, uint64_t bytes)
 {
 	char wanted[GW_UNIT_TEXT_MAX], left[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
 	uint64_t bytes_max = table->options.bytes_max;
@@ -402,7 +251,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 			       GW_TENSORS_MAX);
 	gw_status status = gw_tensor_plan_check(meta, plan);
 	if (status == GW_OK)
-		status = table_start(table);
+		status = gw_table_start(table);
 	if (status != GW_OK)
 		return status;
 	struct gw_table_shard *entry = gw_calloc(1, sizeof(*entry));
@@ -416,7 +265,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	if (status == GW_OK)
 		status = table_find_source(table, plan, &entry->source);
 	if (status == GW_OK)
-		status = table_take_bytes(table, plan->name, bytes);
+		status = gw_table_take_bytes(table, plan->name, bytes);
 	if (status != GW_OK) {
 		if (entry->source)
 			entry->source->shard.refs--; /* others hold it: it is listed */
@@ -511,7 +360,7 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 		};
 	}
 	pthread_mutex_unlock(&table->lock);
-	shard_withdraw(table, dropped);
+	gw_shard_withdraw(table, dropped);
 	gw_shard_leave(table, dropped);
 	return status;
 }
@@ -528,7 +377,7 @@ gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_
 	return status;
 }
 
-gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const uint64_t *births,
+gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const void *births,
 				   const uint64_t **kept, struct gw_shard **out)
 {
 	uint32_t parts = table->options.meta->num_parts;
@@ -540,7 +389,7 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 	memcpy(copy, births, parts * sizeof(*copy));
 	pthread_mutex_lock(&table->lock);
 	struct gw_shard *shard = shard_born(table, birth);
-	if (!shard || shard->leader != birth || births[0] != birth) {
+	if (!shard || shard->leader != birth || copy[0] != birth) {
 		status = gw_fail(GW_NOT_FOUND, "the tensor was deleted while it was created");
 	} else {
 		if (!gw_entry_of(shard)->births) {
@@ -575,37 +424,13 @@ gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, st
 	return status;
 }
 
-gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind)
+void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t birth, uint64_t rows)
 {
-	struct gw_table_shard *entry = gw_entry_of(shard);
-	enum gw_optimizer_kind have;
-	if (gw_row_store_trained(shard->store, &have))
-		return have == kind ? GW_OK : gw_row_store_prepare(shard->store, kind); /* which says why not */
-	uint64_t bytes =
-		gw_row_store_state_bytes(kind, gw_row_store_rows(shard->store), gw_row_store_columns(shard->store));
-	gw_status status = GW_OK;
 	pthread_mutex_lock(&table->lock);
-	bool taken = bytes && !entry->state_bytes;
-	if (taken) {
-		status = table_take_bytes(table, shard->plan.name, bytes);
-		if (status == GW_OK) {
-			entry->state_bytes = bytes;
-			entry->bytes += bytes;
-		}
-	}
+	struct gw_shard *shard = shard_born(table, birth);
+	if (shard)
+		atomic_fetch_add_explicit(&shard->counts.read, rows, memory_order_relaxed);
 	pthread_mutex_unlock(&table->lock);
-	if (status == GW_OK)
-		status = gw_row_store_prepare(shard->store, kind);
-	if (status == GW_OK || !taken || gw_row_store_trained(shard->store, &have))
-		return status;
-	pthread_mutex_lock(&table->lock);
-	if (entry->state_bytes) {
-		table->bytes -= entry->state_bytes;
-		entry->bytes -= entry->state_bytes;
-		entry->state_bytes = 0;
-	}
-	pthread_mutex_unlock(&table->lock);
-	return status;
 }
 
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
@@ -623,7 +448,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 	if (shard)
 		shard_unlist(table, shard);
 	pthread_mutex_unlock(&table->lock);
-	shard_withdraw(table, shard);
+	gw_shard_withdraw(table, shard);
 	gw_shard_leave(table, shard);
 	*count = shard != NULL;
 	return status;

@@ -32,6 +32,7 @@ struct gw_tensor_table_options {
 /* What has been done with a shard's rows. */
 struct gw_shard_counts {
 	_Atomic uint64_t written, pushed, pulled; /* rows */
+	_Atomic uint64_t read;                    /* rows that clients read by themselves, as far as they have told */
 	_Atomic uint64_t pulls;                   /* requests for rows */
 	_Atomic uint64_t torn;                    /* rows pulled because a read did not get them whole */
 };
@@ -69,15 +70,17 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
  * client names. Errors as of gw_tensor_table_make. */
 gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_tensor_plan *plan);
 
-/* Notes which births belong to a tensor whose part 0 is here; who comes later gets those of the first. */
-gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const uint64_t *births,
+/* Notes which births ([parts] uint64, wherever they lie) belong to a tensor whose part 0 is here; who comes later gets
+ * those of the first. */
+gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const void *births,
 				   const uint64_t **kept, struct gw_shard **out);
 
 /* The shard of a birth, filled. GW_NOT_FOUND: it is not here any more. It is the caller's to leave. */
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out);
 void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard);
 
-/* Room for an optimizer's state beside the rows: taken into account once. GW_NO_SPACE. */
+/* Room for an optimizer's state beside the rows: taken into account once, and made by the table's thread: GW_AGAIN
+ * until it has. GW_NO_SPACE and the errors of gw_row_store_prepare. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
 /* What a push works with, kept from one to the next: any thread takes one, and gives it back when it is done. */
@@ -97,6 +100,9 @@ gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job
 /* Up to max shards after one, in the order of job and name; job NULL: of all jobs. after_job NULL: from the first. */
 uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, const char *after_job,
 			      const char *after_name, struct gw_tensor_listed *out, uint32_t max);
+
+/* A client tells that it has read so many rows of a shard by itself. One that is gone is no error. */
+void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t birth, uint64_t rows);
 
 /* For statistics: each shard that is listed, with the bytes that it takes; the table is locked meanwhile. */
 void gw_tensor_table_each(struct gw_tensor_table *table,

@@ -1,5 +1,5 @@
-/* What the files of a table of tensors share: table.c, which keeps it; table_list.c, which looks through it; and
- * fill.c, which fills shards. */
+/* What the files of a table of tensors share: table.c, which keeps it; table_thread.c, which does what takes long;
+ * table_list.c, which looks through it; table_state.c, for optimizers; and fill.c, which fills shards. */
 #ifndef GW_TENSORS_TABLE_INSIDE_H
 #define GW_TENSORS_TABLE_INSIDE_H
 
@@ -13,11 +13,16 @@
 
 enum gw_shard_state { GW_SHARD_WAITING, GW_SHARD_READY, GW_SHARD_FAILED };
 
+/* An optimizer's state of a shard, for the table's thread to make. */
+enum gw_state_making { GW_STATE_NONE, GW_STATE_WANTED, GW_STATE_FAILED };
+
 /* A shard as its table has it. */
 struct gw_table_shard {
 	struct gw_shard shard; /* first */
 	enum gw_shard_state state;
-	gw_status status; /* why it failed */
+	enum gw_state_making making;
+	enum gw_optimizer_kind kind; /* that is wanted */
+	gw_status status;            /* why it, or its state, failed */
 	char text[GW_ERROR_TEXT_MAX];
 	uint64_t bytes;                /* taken into account */
 	uint64_t state_bytes;          /* of these, an optimizer's */
@@ -54,7 +59,27 @@ static inline struct gw_table_shard *gw_entry_of(struct gw_shard *shard)
 	return (struct gw_table_shard *)shard;
 }
 
+/* Nobody can open it any more. Not locked: the last reader may be gone already. NULL is allowed. */
+void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard);
+
+/* A shard of a job that has ended, off the list and held by the caller; jobs without any are forgotten. Locked. */
+struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns);
+
+/* A shard that its readers have let go, for the caller to leave; NULL: there is none. Locked. */
+struct gw_shard *gw_table_take_released(struct gw_tensor_table *table);
+
+/* Starts the thread, with the first tensor. Locked. */
+gw_status gw_table_start(struct gw_tensor_table *table);
+
 /* Makes a shard's rows, by the plan, with no lock: its table's thread. */
 gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry);
+
+/* Bytes of a tensor, taken into account. Locked. GW_NO_SPACE. */
+gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, uint64_t bytes);
+
+/* A shard whose state is wanted, held; NULL: there is none. Locked. */
+struct gw_table_shard *gw_table_take_stateless(const struct gw_tensor_table *table);
+/* Makes it, and leaves the shard: its table's thread, with no lock. */
+void gw_shard_make_state(struct gw_tensor_table *table, struct gw_table_shard *entry);
 
 #endif

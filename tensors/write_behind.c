@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/thread.h"
 
 struct gw_write_behind {
 	pthread_t thread;
@@ -36,8 +36,8 @@ gw_status gw_write_all(const char *path, int fd, const void *data, size_t bytes)
 		int flags = got < 0 && errno == EINVAL ? fcntl(fd, F_GETFL) : 0;
 		if (flags > 0 && (flags & O_DIRECT) && fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0)
 			continue;
-		if (got < 0)
-			return gw_fail_errno(GW_IO, errno, "%s: cannot write", path);
+		if (got <= 0) /* nothing of it: nothing would ever be */
+			return gw_fail_errno(GW_IO, got < 0 ? errno : ENOSPC, "%s: cannot write", path);
 		at += (size_t)got;
 	}
 	return GW_OK;
@@ -80,12 +80,7 @@ gw_status gw_write_behind_create(struct gw_write_behind **out)
 		return GW_NO_MEMORY;
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->changed, NULL);
-	/* Signals are the program's. */
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&writer->thread, NULL, behind_run, writer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = gw_thread_start(&writer->thread, behind_run, writer);
 	if (error) {
 		pthread_cond_destroy(&writer->changed);
 		pthread_mutex_destroy(&writer->lock);

@@ -9,31 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <graphwire/graphwire.h>
-
 #include "client/checkpoint.h"
+#include "client/launched.h"
 #include "core/base/clock.h"
-#include "core/base/options.h"
+#include "tools/client_options.h"
 #include "tools/tools.h"
 
-#define SERVERS_MAX 65536
-#define NAMES_MAX   4096
+#define NAMES_MAX 4096
 
 struct checkpoint_command {
-	struct gw_client_options client;
+	struct gw_tool_client client;
 	struct gw_checkpoint_options checkpoint;
 	const char *folder;
 	const char *names[NAMES_MAX];
 	uint32_t name_count;
-	const char *servers[SERVERS_MAX];
 };
-
-static gw_status checkpoint_take_servers(void *input, char *text)
-{
-	struct checkpoint_command *c = input;
-	c->client.servers = c->servers;
-	return gw_split_list(text, SERVERS_MAX, c->servers, &c->client.server_count);
-}
 
 static gw_status checkpoint_take_name(void *input, char *text)
 {
@@ -47,29 +37,24 @@ static gw_status checkpoint_take_name(void *input, char *text)
 static gw_status checkpoint_check(void *input)
 {
 	const struct checkpoint_command *c = input;
-	return c->client.server_count ? GW_OK : gw_fail(GW_INVALID, "whose tensors? --servers names the servers");
+	if (c->client.options.server_count || gw_is_launched())
+		return GW_OK;
+	return gw_fail(GW_INVALID, "whose tensors? --servers names the servers");
 }
 
 #define C struct checkpoint_command
-#define CLIENT_OPTIONS                                                                                                 \
-	{"servers", "ADDR:PORT,...", "one server for each part", 0, GW_OPTION_CALL(checkpoint_take_servers)},          \
-		{"job", "NAME", "whose tensors, besides those that are kept (GRAPHWIRE_JOB; else those alone)", 0,     \
-		 GW_OPTION_TEXT(C, client.job)},                                                                       \
-		{"tensor", "NAME", "only this one; may be repeated", 0, GW_OPTION_CALL(checkpoint_take_name)},         \
-		{"key-file", "FILE", "the servers' key; on loopback it is found", 1,                                   \
-		 GW_OPTION_TEXT(C, client.key_file)},                                                                  \
-		{"insecure", NULL, "use servers on loopback that have no key, too", 1,                                 \
-		 GW_OPTION_FLAG(C, client.insecure)},                                                                  \
+#define WHOSE_OPTIONS                                                                                                  \
+	{"job", "NAME", "whose tensors, besides those that are kept (GRAPHWIRE_JOB; else those alone)", 0,             \
+	 GW_OPTION_TEXT(C, client.options.job)},                                                                       \
 	{                                                                                                              \
-		"timeout", "MS", "the deadline of one request (30000)", 1,                                             \
-			GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)                                           \
+		"tensor", "NAME", "only this one; may be repeated", 0, GW_OPTION_CALL(checkpoint_take_name)            \
 	}
 
 /* Tensors of a job must not end with this command, which without a name would be the only client of their job. */
 static gw_status restore_check_job(const struct checkpoint_command *c)
 {
 	struct gw_checkpoint_index *index;
-	const char *job = c->client.job ? c->client.job : getenv("GRAPHWIRE_JOB");
+	const char *job = c->client.options.job ? c->client.options.job : getenv("GRAPHWIRE_JOB");
 	gw_status status = job && *job ? GW_OK : gw_checkpoint_read(c->folder, &index);
 	if (status || (job && *job))
 		return status;
@@ -86,11 +71,11 @@ static gw_status restore_check_job(const struct checkpoint_command *c)
 static gw_status checkpoint_run(struct checkpoint_command *c, bool restore)
 {
 	struct gw_client *client;
-	c->client.threads = 2;
+	c->client.options.threads = 2;
 	uint64_t begun = gw_now_ns();
 	gw_status status = restore ? restore_check_job(c) : GW_OK;
 	if (!status)
-		status = gw_client_open(&c->client, &client);
+		status = gw_client_open(&c->client.options, &client);
 	if (status)
 		return status;
 	c->checkpoint.names = c->name_count ? c->names : NULL;
@@ -112,15 +97,13 @@ static int checkpoint_main(const struct gw_options *options, int argc, char **ar
 	command = (struct checkpoint_command){0};
 	gw_options_parse(options, argc, argv, &command);
 	gw_status status = checkpoint_run(&command, restore);
-	if (status)
-		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
-	return status ? 1 : 0;
+	return gw_exit_status(argv[0], status);
 }
 
 int gw_tool_checkpoint(int argc, char **argv)
 {
 	static const struct gw_option table[] = {
-		CLIENT_OPTIONS,
+		WHOSE_OPTIONS,
 		{"rate", "BYTES", "at most so many bytes a second, for those who train meanwhile (no limit)", 0,
 		 GW_OPTION_NUMBER(C, checkpoint.bytes_per_second, 1, 1ull << 50)},
 		{"replace", NULL, "an older checkpoint of that name", 0, GW_OPTION_FLAG(C, checkpoint.replace)},
@@ -128,6 +111,8 @@ int gw_tool_checkpoint(int argc, char **argv)
 	};
 	static const struct gw_options options = {
 		.table = table,
+		.common = gw_tool_client_options,
+		.common_offset = offsetof(C, client),
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
 		.argument_missing = "where shall it go? graphwire checkpoint FOLDER",
@@ -144,9 +129,11 @@ int gw_tool_checkpoint(int argc, char **argv)
 
 int gw_tool_restore(int argc, char **argv)
 {
-	static const struct gw_option table[] = {CLIENT_OPTIONS, {0}};
+	static const struct gw_option table[] = {WHOSE_OPTIONS, {0}};
 	static const struct gw_options options = {
 		.table = table,
+		.common = gw_tool_client_options,
+		.common_offset = offsetof(C, client),
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
 		.argument_missing = "which checkpoint? graphwire restore FOLDER",

@@ -6,33 +6,21 @@
  */
 #include <stdio.h>
 
-#include <graphwire/graphwire.h>
-
-#include "core/base/options.h"
+#include "tools/client_options.h"
 #include "tools/tools.h"
 
-#define SERVERS_MAX 65536
-
 struct end_job_command {
-	struct gw_client_options client;
+	struct gw_tool_client client;
 	const char *job;
-	const char *servers[SERVERS_MAX];
 };
-
-static gw_status end_job_take_servers(void *input, char *text)
-{
-	struct end_job_command *c = input;
-	c->client.servers = c->servers;
-	return gw_split_list(text, SERVERS_MAX, c->servers, &c->client.server_count);
-}
 
 static gw_status end_job_run(struct end_job_command *c)
 {
 	struct gw_client *client;
 	uint64_t count = 0;
-	c->client.threads = 1;
-	c->client.transport = "tcp";
-	gw_status status = gw_client_open(&c->client, &client);
+	c->client.options.threads = 1;
+	c->client.options.transport = "tcp";
+	gw_status status = gw_client_open(&c->client.options, &client);
 	if (status)
 		return status;
 	status = gw_tensor_end_job(client, c->job, &count);
@@ -45,19 +33,11 @@ static gw_status end_job_run(struct end_job_command *c)
 int gw_tool_end_job(int argc, char **argv)
 {
 #define C struct end_job_command
-	static const struct gw_option table[] = {
-		{"servers", "ADDR:PORT,...", "one server for each part (as launched)", 0,
-		 GW_OPTION_CALL(end_job_take_servers)},
-		{"key-file", "FILE", "the servers' key; on loopback it is found", 1,
-		 GW_OPTION_TEXT(C, client.key_file)},
-		{"insecure", NULL, "use servers on loopback that have no key, too", 1,
-		 GW_OPTION_FLAG(C, client.insecure)},
-		{"timeout", "MS", "the deadline of one request (30000)", 1,
-		 GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)},
-		{0},
-	};
+	static const struct gw_option table[] = {{0}};
 	static const struct gw_options options = {
 		.table = table,
+		.common = gw_tool_client_options,
+		.common_offset = offsetof(C, client),
 		.argument = "JOB",
 		.argument_to = GW_OPTION_TEXT(C, job),
 		.argument_missing = "which job? graphwire end-job JOB",
@@ -72,7 +52,5 @@ int gw_tool_end_job(int argc, char **argv)
 	command = (struct end_job_command){0};
 	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = end_job_run(&command);
-	if (status)
-		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
-	return status ? 1 : 0;
+	return gw_exit_status(argv[0], status);
 }

@@ -391,8 +391,7 @@ int gw_tool_epoch(int argc, char **argv)
 	};
 	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = epoch_run(&command);
-	if (status)
-		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
+	int exit_status = gw_exit_status(argv[0], status);
 	gw_launched_free(&command.launched);
-	return status ? 1 : 0;
+	return exit_status;
 }

@@ -1,8 +1,7 @@
 /* One client's side of an epoch.
  *
- *   client -> type of the seeds, nodes or edges -> fanouts of every hop and edge type -> tensors to fetch -> seeds from
- * the mask
- *          -> loader
+ *   client -> type of the seeds, nodes or edges -> fanouts of every hop and edge type -> tensors to fetch
+ *          -> seeds from the mask -> loader
  *
  * Fails where a name is not in the graph, when out of memory, or when the client's limits are reached.
  */

@@ -116,9 +116,5 @@ int gw_tool_generate(int argc, char **argv)
 		return 2;
 	}
 	gw_status status = generate(&a);
-	if (status) {
-		fprintf(stderr, "graphwire generate: %s\n", gw_last_error());
-		return 1;
-	}
-	return 0;
+	return gw_exit_status("graphwire generate", status);
 }

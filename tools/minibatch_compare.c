@@ -1,7 +1,7 @@
 /* Whether two mini-batches are the same: counts first, then the arrays that the counts size.
  *
- *   seeds, ends of edges -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids) ->
- * rows fetched
+ *   seeds, ends of edges -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids)
+ *                        -> rows fetched
  *
  * The first difference ends it with GW_DIGEST and a line that says where it is. Nothing is written or kept.
  */
@@ -42,10 +42,9 @@ static gw_status same_bytes(struct comparison *c, const void *left, const void *
 	return bytes == 0 || memcmp(left, right, bytes) == 0 ? GW_OK : differ(c, where);
 }
 
-/* Of seeds that are edges: where their ends are, and their negatives. */
-static gw_status compare_ends(struct comparison *c)
+/* Of seeds that are edges of one type: where their ends are, and their negatives. */
+static gw_status compare_ends(struct comparison *c, const struct gw_edge_batch *l, const struct gw_edge_batch *r)
 {
-	const struct gw_edge_batch *l = c->left->edges, *r = c->right->edges;
 	gw_status status = same_count(c, l->etype, r->etype, "edge types of the seeds");
 	if (!status)
 		status = same_count(c, l->count, r->count, "numbers of edges");
@@ -70,10 +69,10 @@ static gw_status compare_seeds(struct comparison *c)
 	if (!status)
 		status = same_bytes(c, l->seeds, r->seeds, l->seed_count * sizeof *l->seeds, "seeds");
 	if (!status)
-		status = same_count(c, l->edges != NULL, r->edges != NULL, "seeds: edges or nodes");
-	if (!status && l->edges)
-		status = compare_ends(c);
-	else if (!status)
+		status = same_count(c, l->edge_type_count, r->edge_type_count, "edge types of the seeds");
+	for (uint32_t t = 0; !status && t < l->edge_type_count; t++)
+		status = compare_ends(c, &l->edges[t], &r->edges[t]);
+	if (!status && !l->edges)
 		status = same_bytes(c, l->seed_rows, r->seed_rows, l->seed_count * sizeof *l->seed_rows,
 				    "rows of the seeds");
 	return status;

@@ -223,22 +223,25 @@ static void print_tensor(const struct question *question, const json_t *tensor)
 {
 	char name[SHOWN_FIELDS_MAX], job[SHOWN_FIELDS_MAX], dtype[SHOWN_FIELDS_MAX], shape[SHOWN_FIELDS_MAX] = "";
 	char bytes[GW_UNIT_TEXT_MAX], written[GW_UNIT_TEXT_MAX], pushed[GW_UNIT_TEXT_MAX], pulled[GW_UNIT_TEXT_MAX];
+	char read[GW_UNIT_TEXT_MAX];
 	const json_t *dimensions = json_object_get(tensor, "shape");
 	size_t used = 0;
 	for (size_t i = 0; i < json_array_size(dimensions) && used < sizeof(shape); i++)
 		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%s%.0f", i ? "x" : "",
 					 json_number_value(json_array_get(dimensions, i)));
 	const char *whose = json_object_get(tensor, "job") ? text_of(tensor, "job", job) : "-";
-	printf("%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9.0f %9.0f\n", question->text,
+	printf("%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9s %9.0f %9.0f\n", question->text,
 	       text_of(tensor, "name", name), strcmp(whose, "-") == 0 ? "(kept)" : whose,
 	       text_of(tensor, "dtype", dtype), shape, gw_text_bytes(bytes, stat_number_of(tensor, "bytes")),
 	       gw_text_count(written, stat_number_of(tensor, "written")),
 	       gw_text_count(pushed, stat_number_of(tensor, "pushed")),
+	       gw_text_count(read, stat_number_of(tensor, "read")),
 	       gw_text_count(pulled, stat_number_of(tensor, "pulled")), stat_number_of(tensor, "pulls"),
 	       stat_number_of(tensor, "torn"));
 }
 
-/* The tensors of all servers, if there are any; rows and requests as each server counts them. */
+/* The tensors of all servers, if there are any; rows and requests as each server counts them, but for rows that clients
+ * read by themselves, of which they tell once a minute and when they close. */
 static void print_tensors(const struct stat_command *c)
 {
 	bool header = false;
@@ -246,9 +249,9 @@ static void print_tensors(const struct stat_command *c)
 		const json_t *tensors = json_object_get(c->questions[i].stats, "tensors");
 		for (size_t t = 0; t < json_array_size(tensors); t++) {
 			if (!header)
-				printf("\n%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9s %9s\n", "server", "tensor",
-				       "job", "dtype", "shape", "memory", "written", "pushed", "pulled", "pulls",
-				       "torn");
+				printf("\n%-22s %-24s %-24s %-9s %-16s %10s %9s %9s %9s %9s %9s %9s\n", "server",
+				       "tensor", "job", "dtype", "shape", "memory", "written", "pushed", "read",
+				       "pulled", "pulls", "torn");
 			header = true;
 			print_tensor(&c->questions[i], json_array_get(tensors, t));
 		}

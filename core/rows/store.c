@@ -1,6 +1,6 @@
 /* The row store: memory, its filling, and reading and overwriting rows.
  *
- *   take: versioned -> its sequence, by compare-and-swap; one word -> the lock of its stripe
+ *   take: versioned -> its sequence, by compare-and-swap; one word -> the lock of its stripe. Waits, or ends the turn
  *   give: as it was, or with a new payload (and its hash)
  *
  * All rows of a call are checked before the first is touched. Fails for sizes, dtypes and rows that there are not, and
@@ -19,8 +19,8 @@
 
 #define STORE_BYTES_MAX   (1ull << 46) /* as an arena's */
 #define STORE_GRAIN_BYTES (1ull << 20) /* filled by one thread at a time */
-#define STORE_SPINS       64u
-#define STORE_AHEAD       4u /* rows that are asked for before they are taken */
+#define STORE_LOOKS       64u          /* at a row that another thread has */
+#define STORE_AHEAD       4u           /* rows that are asked for before they are taken */
 
 gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, struct gw_row_format *format,
 			       uint64_t *bytes)
@@ -170,19 +170,29 @@ static _Atomic uint32_t *store_stripe(struct gw_row_store *store, uint64_t numbe
 	return &store->stripes[gw_mix64(number) % STORE_STRIPES].taken;
 }
 
-struct row_hold gw_row_store_take(struct gw_row_store *store, uint64_t number)
+/* One look; false: another thread has it. */
+static bool store_try(struct gw_row_store *store, struct row_hold *hold)
 {
-	struct row_hold hold = {.number = number, .row = store_row(store, number)};
-	if (store->format.versioned) {
-		hold.sequence = gw_row_lock(&store->format, hold.row);
-		return hold;
+	if (store->format.versioned)
+		return gw_row_try_lock(&store->format, hold->row, &hold->sequence);
+	return !atomic_exchange_explicit(store_stripe(store, hold->number), 1, memory_order_acquire);
+}
+
+bool gw_row_store_take(struct gw_row_store *store, uint64_t number, struct gw_row_turn *turn, struct row_hold *hold)
+{
+	*hold = (struct row_hold){.number = number, .row = store_row(store, number)};
+	if (!store_pay(turn, store->format.payload_bytes + GW_ROW_TURN_COST))
+		return false;
+	for (uint32_t looks = 0; !store_try(store, hold); looks++) {
+		if (looks < STORE_LOOKS)
+			continue;
+		if (turn) {
+			turn->taken = true;
+			return false;
+		}
+		sched_yield();
 	}
-	_Atomic uint32_t *taken = store_stripe(store, number);
-	for (uint32_t spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire); spins++) {
-		if (spins >= STORE_SPINS)
-			sched_yield();
-	}
-	return hold;
+	return true;
 }
 
 void gw_row_store_give(struct gw_row_store *store, const struct row_hold *hold)
@@ -203,13 +213,21 @@ void gw_row_store_give_new(struct gw_row_store *store, const struct row_hold *ho
 	atomic_store_explicit(store_stripe(store, hold->number), 0, memory_order_release);
 }
 
-gw_status gw_row_store_check(const struct gw_row_store *store, const uint64_t *rows, uint64_t n)
+gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+			     uint64_t n)
 {
+	if (turn) {
+		turn->taken = false;
+		if (turn->checked)
+			return GW_OK;
+	}
 	for (uint64_t i = 0; i < n; i++) {
 		if (rows[i] >= store->rows)
 			return gw_fail(GW_RANGE, "row %llu of %llu", (unsigned long long)rows[i],
 				       (unsigned long long)store->rows);
 	}
+	if (turn)
+		turn->checked = true;
 	return GW_OK;
 }
 
@@ -227,64 +245,79 @@ static uint64_t store_number(const uint64_t *rows, uint64_t first, uint64_t i)
 	return rows ? rows[i] : first + i;
 }
 
-static void store_read_all(struct gw_row_store *store, const uint64_t *rows, uint64_t first, uint64_t n, uint8_t *out)
+static gw_status store_read_all(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+				uint64_t first, uint64_t n, uint8_t *out)
 {
 	uint32_t bytes = store->format.payload_bytes;
-	for (uint64_t i = 0; i < n; i++, out += bytes) {
+	uint64_t i = store_begin(turn);
+	for (; i < n; i++) {
+		struct row_hold hold;
 		if (i + STORE_AHEAD < n)
 			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
 		uint64_t number = store_number(rows, first, i);
 		if (!store->format.versioned) {
-			gw_row_copy(&store->format, store_row(store, number), out);
+			if (!store_pay(turn, bytes + GW_ROW_TURN_COST))
+				break;
+			gw_row_copy(&store->format, store_row(store, number), out + i * bytes);
 			continue;
 		}
-		struct row_hold hold = gw_row_store_take(store, number);
-		memcpy(out, hold.row, bytes);
+		if (!gw_row_store_take(store, number, turn, &hold))
+			break;
+		memcpy(out + i * bytes, hold.row, bytes);
 		gw_row_store_give(store, &hold);
 	}
+	return store_end_turn(turn, i, n);
 }
 
-static void store_write_all(struct gw_row_store *store, const uint64_t *rows, uint64_t first, uint64_t n,
-			    const uint8_t *values)
+static gw_status store_write_all(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+				 uint64_t first, uint64_t n, const uint8_t *values)
 {
-	for (uint64_t i = 0; i < n; i++, values += store->format.payload_bytes) {
+	uint64_t i = store_begin(turn);
+	for (; i < n; i++) {
+		struct row_hold hold;
 		if (i + STORE_AHEAD < n)
 			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
-		struct row_hold hold = gw_row_store_take(store, store_number(rows, first, i));
-		gw_row_store_give_new(store, &hold, values);
+		if (!gw_row_store_take(store, store_number(rows, first, i), turn, &hold))
+			break;
+		gw_row_store_give_new(store, &hold, values + i * store->format.payload_bytes);
 	}
+	return store_end_turn(turn, i, n);
+}
+
+gw_status gw_row_store_read_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows, uint64_t n,
+				 void *out)
+{
+	gw_status status = gw_row_store_check(store, turn, rows, n);
+	return status ? status : store_read_all(store, turn, rows, 0, n, out);
 }
 
 gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out)
 {
-	gw_status status = gw_row_store_check(store, rows, n);
-	if (!status)
-		store_read_all(store, rows, 0, n, out);
-	return status;
+	return gw_row_store_read_turn(store, NULL, rows, n, out);
 }
 
 gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, uint64_t n, void *out)
 {
 	gw_status status = gw_row_store_check_range(store, first, n);
-	if (!status)
-		store_read_all(store, NULL, first, n, out);
-	return status;
+	return status ? status : store_read_all(store, NULL, NULL, first, n, out);
+}
+
+gw_status gw_row_store_write_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+				  uint64_t n, const void *values)
+{
+	gw_status status = gw_row_store_check(store, turn, rows, n);
+	return status ? status : store_write_all(store, turn, rows, 0, n, values);
 }
 
 gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values)
 {
-	gw_status status = gw_row_store_check(store, rows, n);
-	if (!status)
-		store_write_all(store, rows, 0, n, values);
-	return status;
+	return gw_row_store_write_turn(store, NULL, rows, n, values);
 }
 
 gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values)
 {
 	gw_status status = gw_row_store_check_range(store, first, n);
-	if (!status)
-		store_write_all(store, NULL, first, n, values);
-	return status;
+	return status ? status : store_write_all(store, NULL, NULL, first, n, values);
 }
 
 /* Elements that are not zero; the sign of a floating-point zero does not count. */
@@ -301,20 +334,39 @@ static uint64_t store_count_elements(gw_dtype dtype, uint64_t columns, const uin
 	return count;
 }
 
-gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out)
+/* Rows first to n. A row is copied as readers do it; one that is being written is taken. */
+static gw_status store_count(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
+			     uint64_t *out)
 {
-	gw_status status = gw_row_store_check_range(store, first, n);
-	if (status)
-		return status;
 	uint8_t *payload = gw_malloc(store->format.payload_bytes);
 	if (!payload)
 		return GW_NO_MEMORY;
 	*out = 0;
-	for (uint64_t i = 0; i < n; i++) {
-		if (!gw_row_copy(&store->format, store_row(store, first + i), payload))
-			store_read_all(store, NULL, first + i, 1, payload);
+	uint64_t i = first;
+	for (; i < n; i++) {
+		struct row_hold hold;
+		if (!store_pay(turn, store->format.payload_bytes + GW_ROW_TURN_COST))
+			break;
+		if (!gw_row_copy(&store->format, store_row(store, i), payload)) {
+			if (!gw_row_store_take(store, i, turn, &hold))
+				break;
+			memcpy(payload, hold.row, store->format.payload_bytes);
+			gw_row_store_give(store, &hold);
+		}
 		*out += store_count_elements(store->dtype, store->columns, payload);
 	}
 	gw_free(payload);
-	return GW_OK;
+	return store_end_turn(turn, i, n);
+}
+
+gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out)
+{
+	gw_status status = gw_row_store_check_range(store, first, n);
+	return status ? status : store_count(store, NULL, first, first + n, out);
+}
+
+gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t *out)
+{
+	turn->taken = false;
+	return store_count(store, turn, turn->at, store->rows, out);
 }

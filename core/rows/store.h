@@ -8,8 +8,8 @@
  *
  * Threads: all calls but create and destroy may be made by any number of threads at once. Rows are numbered from 0.
  * Each row is taken alone, with its state; a call over many rows is not one moment, but each row is whole. Calls wait
- * for other threads that have the same row, who do not sleep over it: for workers, not for threads that serve
- * connections.
+ * for other threads that have the same row, who do not sleep over it: not for threads that serve connections, which
+ * make the same calls in turns.
  */
 #ifndef GW_ROWS_STORE_H
 #define GW_ROWS_STORE_H
@@ -52,25 +52,50 @@ uint64_t gw_row_store_seed(const struct gw_row_store *store);
 struct gw_arena *gw_row_store_arena(const struct gw_row_store *store); /* base and descriptor; stays the store's */
 uint64_t gw_row_store_bytes(const struct gw_row_store *store);         /* taken: rows and state */
 
+/* --- Turns: for threads that serve others, and neither wait for a row nor work for long at a time ---
+ *
+ * Each call on many rows has a form that takes a turn. It goes on where the last one ended, and does rows, one at
+ * least, until all are done (GW_OK), the turn has cost what it may, or another thread has the next row: GW_AGAIN,
+ * without a text. The arguments are the same each time, though they may have moved. Errors come before the first row.
+ */
+struct gw_row_turn {
+	uint64_t at;   /* rows that are done, of a push: different ones. Before the first turn: 0, or what an earlier
+			  call with the same arguments has done already */
+	uint64_t cost; /* that is left of this turn, to be set before each: bytes, and GW_ROW_TURN_COST for a row */
+	bool taken;    /* GW_AGAIN: another thread has the next row */
+	bool checked;  /* the calls' own, as what follows */
+	uint64_t grouped, groups;
+};
+#define GW_ROW_TURN_COST 128u
+
 /* Copies rows out, one behind the other, each whole: each was taken alone for the copy (PULL). GW_RANGE names the first
  * row that there is not; nothing is copied then. */
 gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out);
 gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, uint64_t n, void *out);
+gw_status gw_row_store_read_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows, uint64_t n,
+				 void *out);
 
 /* Overwrites rows; of equal ones the last in the call counts. GW_RANGE: nothing is written. */
 gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values);
 gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values);
+gw_status gw_row_store_write_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+				  uint64_t n, const void *values);
 
-/* How many elements of rows first to first + n are not zero (-0.0 is zero). GW_RANGE. */
+/* How many elements of rows first to first + n are not zero (-0.0 is zero). GW_RANGE, GW_NO_MEMORY. */
 gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out);
+/* The same of all rows; *out: those of this turn. */
+gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t *out);
 
 /* --- Training --- */
 
 /* Bytes of state that an optimizer needs for these rows, for a budget to be asked before. */
 uint64_t gw_row_store_state_bytes(enum gw_optimizer_kind kind, uint64_t rows, uint64_t columns);
 
+/* GW_UNSUPPORTED: these rows are no floating-point numbers (float64 is not trained either). */
+gw_status gw_row_store_trainable(const struct gw_row_store *store);
+
 /* Makes room for an optimizer's state, zeroed, if there is none yet. GW_EXISTS: there is another optimizer's, and
- * whose; GW_UNSUPPORTED: these rows are no floating-point numbers (float64 is not trained either); GW_NO_MEMORY. */
+ * whose; GW_UNSUPPORTED; GW_NO_MEMORY. */
 gw_status gw_row_store_prepare(struct gw_row_store *store, enum gw_optimizer_kind kind);
 
 /* The optimizer that the store has state of: false as long as there is none. */
@@ -91,14 +116,23 @@ void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);
+/* The scratch is the call's until its last turn. */
+gw_status gw_row_store_push_turn(struct gw_row_store *store, struct gw_row_turn *turn,
+				 const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
+				 const float *gradients, const float *squares, struct gw_row_push_scratch *scratch);
 
 /* Copies of rows and of their state, of one moment for each row: for a checkpoint. state: n rows of
- * gw_optimizer_state_floats, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to be had. */
-gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, float *state);
+ * gw_optimizer_state_floats, wherever they lie, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to
+ * be had. */
+gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, void *state);
+gw_status gw_row_store_save_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
+				 void *rows, void *state);
 
 /* Sets some columns of rows' state, [n][floats], from `first` on. GW_RANGE: rows or columns that there are not;
  * GW_INVALID: there is no state. Nothing has changed then. */
 gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
 				 uint64_t floats, const float *values);
+gw_status gw_row_store_set_state_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+				      uint64_t n, uint64_t first, uint64_t floats, const float *values);
 
 #endif

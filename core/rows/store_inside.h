@@ -46,12 +46,37 @@ struct row_hold {
 	uint8_t *row;
 };
 
-struct row_hold gw_row_store_take(struct gw_row_store *store, uint64_t number);
+/* Takes a row: for a turn, or, where that is NULL, when it can be had. False: the turn ends before it. */
+bool gw_row_store_take(struct gw_row_store *store, uint64_t number, struct gw_row_turn *turn, struct row_hold *hold);
 void gw_row_store_give(struct gw_row_store *store, const struct row_hold *hold); /* as it was */
 void gw_row_store_give_new(struct gw_row_store *store, const struct row_hold *hold, const void *payload);
 
-/* GW_RANGE names the first row that there is not. */
-gw_status gw_row_store_check(const struct gw_row_store *store, const uint64_t *rows, uint64_t n);
+/* Whether a turn has some cost left, of which it pays a row's, or another. */
+static inline bool store_pay(struct gw_row_turn *turn, uint64_t cost)
+{
+	if (!turn)
+		return true;
+	bool pays = turn->cost > 0;
+	turn->cost -= turn->cost < cost ? turn->cost : cost;
+	return pays;
+}
+
+/* Where a turn begins; and what the call returns that ends before row i. */
+static inline uint64_t store_begin(const struct gw_row_turn *turn)
+{
+	return turn ? turn->at : 0;
+}
+
+static inline gw_status store_end_turn(struct gw_row_turn *turn, uint64_t i, uint64_t n)
+{
+	if (turn)
+		turn->at = i;
+	return i < n ? GW_AGAIN : GW_OK;
+}
+
+/* GW_RANGE names the first row that there is not; in a call's first turn. */
+gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+			     uint64_t n);
 gw_status gw_row_store_check_range(const struct gw_row_store *store, uint64_t first, uint64_t n);
 
 /* Asks for the memory of a row that is soon taken. A function that only prefetches is dropped by gcc unless inlined. */

@@ -2,9 +2,10 @@
  *
  *   check -> state -> group equal rows, in the order of the call -> for each group:
  *     combine its gradients (sum, mean), or their squares (row-wise Adagrad) -> take the row -> apply -> give it back
- * new
+ *     new
  *
- * All that can fail comes before the first row: parameters, rows, dtype, memory.
+ * All that can fail comes before the first row: parameters, rows, dtype, memory. In turns, grouping takes some of them
+ * too. Who goes on where another has ended groups anew, and finds the same groups.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 #include "core/rows/store.h"
 #include "core/rows/store_inside.h"
 
-#define PUSH_NONE UINT32_MAX
+#define PUSH_NONE       UINT32_MAX
+#define PUSH_GROUP_COST 64u /* of a turn, for a gradient that is grouped */
 
 /* Gradients for one row, as a list in the order of the call. */
 struct push_group {
@@ -28,7 +30,6 @@ struct push {
 	const struct row_state *state;
 	const uint64_t *rows;
 	const float *gradients, *squares;
-	uint64_t groups_count;
 	struct push_group *groups;
 	uint32_t *next;                  /* [n]: the next gradient for the same row */
 	float *combined, *old, *changed; /* [columns] */
@@ -69,14 +70,19 @@ static gw_status push_make_state(struct gw_row_store *store, enum gw_optimizer_k
 	return GW_OK;
 }
 
-gw_status gw_row_store_prepare(struct gw_row_store *store, enum gw_optimizer_kind kind)
+gw_status gw_row_store_trainable(const struct gw_row_store *store)
 {
 	if (store->dtype != GW_FLOAT32 && store->dtype != GW_FLOAT16 && store->dtype != GW_BFLOAT16)
 		return gw_fail(GW_UNSUPPORTED, "rows of %s are not trained: float32, float16 and bfloat16 are",
 			       gw_dtype_name(store->dtype));
-	if (gw_optimizer_state_floats(kind, store->columns) == 0)
-		return GW_OK;
-	gw_status status = GW_OK;
+	return GW_OK;
+}
+
+gw_status gw_row_store_prepare(struct gw_row_store *store, enum gw_optimizer_kind kind)
+{
+	gw_status status = gw_row_store_trainable(store);
+	if (status || gw_optimizer_state_floats(kind, store->columns) == 0)
+		return status;
 	struct row_state *state = atomic_load(&store->state);
 	if (!state) {
 		pthread_mutex_lock(&store->preparing);
@@ -100,46 +106,53 @@ bool gw_row_store_trained(const struct gw_row_store *store, enum gw_optimizer_ki
 }
 
 /* Room for the lists of n gradients and for a row's numbers; what is in scratch from the last call goes. */
-static gw_status push_make_room(struct push *push, uint64_t n, struct gw_row_push_scratch *scratch)
+static gw_status push_make_room(const struct gw_row_store *store, uint64_t n, struct gw_row_push_scratch *scratch)
 {
-	const struct gw_row_store *store = push->store;
 	gw_status status = scratch->map.keys ? GW_OK : gw_hash_map_create(n, &scratch->map);
 	if (status)
 		return status;
 	gw_hash_map_clear(&scratch->map);
 	status = gw_hash_map_reserve(&scratch->map, n);
 	if (!status)
-		status = gw_vec_reserve(&scratch->numbers, n * (sizeof(*push->groups) + sizeof(*push->next)));
+		status = gw_vec_reserve(&scratch->numbers, n * (sizeof(struct push_group) + sizeof(uint32_t)));
 	if (!status)
 		status = gw_vec_reserve(&scratch->floats,
 					3 * store->columns * sizeof(float) + store->format.payload_bytes);
-	if (status)
-		return status;
+	return status;
+}
+
+static void push_use_room(struct push *push, uint64_t n, const struct gw_row_push_scratch *scratch)
+{
+	uint64_t columns = push->store->columns;
 	push->groups = scratch->numbers.data;
 	push->next = (uint32_t *)(push->groups + n);
 	push->combined = scratch->floats.data;
-	push->old = push->combined + store->columns;
-	push->changed = push->old + store->columns;
-	push->payload = push->changed + store->columns;
-	return GW_OK;
+	push->old = push->combined + columns;
+	push->changed = push->old + columns;
+	push->payload = push->changed + columns;
 }
 
-static void push_group_rows(struct push *push, uint64_t n, struct gw_hash_map *map)
+/* Groups rows on from turn->grouped, as many as the turn may. */
+static gw_status push_group_rows(struct push *push, struct gw_row_turn *turn, bool waits, uint64_t n,
+				 struct gw_hash_map *map)
 {
-	for (uint32_t i = 0; i < n; i++) {
+	uint32_t i = (uint32_t)turn->grouped;
+	for (; i < n && store_pay(waits ? NULL : turn, PUSH_GROUP_COST); i++) {
 		bool is_new;
-		uint32_t number = gw_hash_map_put(map, push->rows[i], (uint32_t)push->groups_count, &is_new);
+		uint32_t number = gw_hash_map_put(map, push->rows[i], (uint32_t)turn->groups, &is_new);
 		struct push_group *group = &push->groups[number];
 		push->next[i] = PUSH_NONE;
 		if (is_new) {
 			*group = (struct push_group){.first = i, .last = i, .count = 1};
-			push->groups_count++;
+			turn->groups++;
 			continue;
 		}
 		push->next[group->last] = i;
 		group->last = i;
 		group->count++;
 	}
+	turn->grouped = i;
+	return i < n ? GW_AGAIN : GW_OK;
 }
 
 static const float *push_gradient(const struct push *push, uint32_t i)
@@ -197,24 +210,29 @@ static const void *push_round(const struct push *push)
 	return halves;
 }
 
-static void push_apply(const struct push *push, const struct push_group *group)
+/* False: the turn ends before it. */
+static bool push_apply(const struct push *push, struct gw_row_turn *turn, const struct push_group *group)
 {
 	struct gw_row_store *store = push->store;
 	const struct gw_optimizer *optimizer = push->optimizer;
 	uint64_t number = push->rows[group->first], columns = store->columns;
 	bool each = optimizer->combine == GW_COMBINE_EACH;
+	struct row_hold hold;
 	const float *gradient = each ? push_gradient(push, group->first) : push_combine(push, group);
 	float squares = 0;
 	if (optimizer->kind == GW_ADAGRAD_ROWS)
 		squares = each ? push_sum_squares(push, group) : gw_optimizer_mean_square(gradient, columns);
 	float *state = push->state ? push->state->base + number * push->state->floats : NULL;
 
-	struct row_hold hold = gw_row_store_take(store, number);
+	if (!gw_row_store_take(store, number, turn, &hold))
+		return false;
+	(void)store_pay(turn, (group->count - 1) * columns * sizeof(float));
 	const float *old = push_load(push, hold.row);
 	gw_optimizer_apply(optimizer, gradient, squares, old, push->changed, state, columns);
 	for (uint32_t i = push->next[group->first]; each && i != PUSH_NONE; i = push->next[i])
 		gw_optimizer_apply(optimizer, push_gradient(push, i), 0, push->changed, push->changed, state, columns);
 	gw_row_store_give_new(store, &hold, push_round(push));
+	return true;
 }
 
 static gw_status push_check(const struct push *push, uint64_t n)
@@ -227,7 +245,53 @@ static gw_status push_check(const struct push *push, uint64_t n)
 	if (push->squares && (push->optimizer->kind != GW_ADAGRAD_ROWS || push->optimizer->combine != GW_COMBINE_EACH))
 		return gw_fail(GW_INVALID, "squares belong to %s, each gradient applied",
 			       gw_optimizer_name(GW_ADAGRAD_ROWS));
-	return gw_row_store_check(push->store, push->rows, n);
+	return gw_row_store_check(push->store, NULL, push->rows, n);
+}
+
+/* A call's first turn: all that can fail. */
+static gw_status push_begin(const struct push *push, struct gw_row_turn *turn, uint64_t n,
+			    struct gw_row_push_scratch *scratch)
+{
+	gw_status status = push_check(push, n);
+	if (!status)
+		status = gw_row_store_prepare(push->store, push->optimizer->kind);
+	if (!status)
+		status = push_make_room(push->store, n, scratch);
+	turn->checked = status == GW_OK;
+	return status;
+}
+
+static gw_status push_turn(struct push *push, struct gw_row_turn *turn, bool waits, uint64_t n,
+			   struct gw_row_push_scratch *scratch)
+{
+	struct gw_row_store *store = push->store;
+	gw_status status = turn->checked ? GW_OK : push_begin(push, turn, n, scratch);
+	if (status)
+		return status;
+	push_use_room(push, n, scratch);
+	if (gw_optimizer_state_floats(push->optimizer->kind, store->columns) > 0)
+		push->state = atomic_load(&store->state);
+	status = push_group_rows(push, turn, waits, n, &scratch->map);
+	if (status)
+		return status;
+	uint64_t i = turn->at;
+	for (; i < turn->groups && (waits || turn->cost); i++) {
+		if (i + 1 < turn->groups)
+			store_prefetch(store, push->rows[push->groups[i + 1].first]);
+		if (!push_apply(push, waits ? NULL : turn, &push->groups[i]))
+			break;
+	}
+	return store_end_turn(turn, i, turn->groups);
+}
+
+gw_status gw_row_store_push_turn(struct gw_row_store *store, struct gw_row_turn *turn,
+				 const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
+				 const float *gradients, const float *squares, struct gw_row_push_scratch *scratch)
+{
+	struct push push = {
+		.store = store, .optimizer = optimizer, .rows = rows, .gradients = gradients, .squares = squares};
+	turn->taken = false;
+	return push_turn(&push, turn, false, n, scratch);
 }
 
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
@@ -236,20 +300,6 @@ gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimize
 {
 	struct push push = {
 		.store = store, .optimizer = optimizer, .rows = rows, .gradients = gradients, .squares = squares};
-	gw_status status = push_check(&push, n);
-	if (!status)
-		status = gw_row_store_prepare(store, optimizer->kind);
-	if (!status)
-		status = push_make_room(&push, n, scratch);
-	if (status)
-		return status;
-	if (gw_optimizer_state_floats(optimizer->kind, store->columns) > 0)
-		push.state = atomic_load(&store->state);
-	push_group_rows(&push, n, &scratch->map);
-	for (uint64_t i = 0; i < push.groups_count; i++) {
-		if (i + 1 < push.groups_count)
-			store_prefetch(store, rows[push.groups[i + 1].first]);
-		push_apply(&push, &push.groups[i]);
-	}
-	return GW_OK;
+	struct gw_row_turn turn = {0};
+	return push_turn(&push, &turn, true, n, scratch);
 }

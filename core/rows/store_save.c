@@ -6,7 +6,8 @@
 #include "core/rows/store.h"
 #include "core/rows/store_inside.h"
 
-gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, float *state)
+gw_status gw_row_store_save_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
+				 void *rows, void *state)
 {
 	const struct row_state *kept = atomic_load(&store->state);
 	gw_status status = gw_row_store_check_range(store, first, n);
@@ -14,20 +15,30 @@ gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t
 		status = gw_fail(GW_INVALID, "these rows have no optimizer's state");
 	if (status)
 		return status;
-	uint8_t *to = rows;
-	for (uint64_t i = 0; i < n; i++, to += store->format.payload_bytes) {
-		struct row_hold hold = gw_row_store_take(store, first + i);
-		memcpy(to, hold.row, store->format.payload_bytes);
+	uint64_t bytes = store->format.payload_bytes, state_bytes = state ? kept->floats * sizeof(float) : 0;
+	uint64_t i = store_begin(turn);
+	if (turn)
+		turn->taken = false;
+	for (; i < n; i++) {
+		struct row_hold hold;
+		if (!gw_row_store_take(store, first + i, turn, &hold))
+			break;
+		memcpy((uint8_t *)rows + i * bytes, hold.row, bytes);
 		if (state)
-			memcpy(state + i * kept->floats, kept->base + (first + i) * kept->floats,
-			       kept->floats * sizeof(float));
+			memcpy((uint8_t *)state + i * state_bytes, kept->base + (first + i) * kept->floats,
+			       state_bytes);
 		gw_row_store_give(store, &hold);
 	}
-	return GW_OK;
+	return store_end_turn(turn, i, n);
 }
 
-gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
-				 uint64_t floats, const float *values)
+gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, void *state)
+{
+	return gw_row_store_save_turn(store, NULL, first, n, rows, state);
+}
+
+gw_status gw_row_store_set_state_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+				      uint64_t n, uint64_t first, uint64_t floats, const float *values)
 {
 	const struct row_state *kept = atomic_load(&store->state);
 	if (!kept)
@@ -35,11 +46,22 @@ gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *row
 	if (first > kept->floats || floats > kept->floats - first)
 		return gw_fail(GW_RANGE, "columns %llu to %llu of a state of %llu", (unsigned long long)first,
 			       (unsigned long long)(first + floats), (unsigned long long)kept->floats);
-	gw_status status = gw_row_store_check(store, rows, n);
-	for (uint64_t i = 0; i < n && !status; i++) {
-		struct row_hold hold = gw_row_store_take(store, rows[i]);
+	gw_status status = gw_row_store_check(store, turn, rows, n);
+	if (status)
+		return status;
+	uint64_t i = store_begin(turn);
+	for (; i < n; i++) {
+		struct row_hold hold;
+		if (!gw_row_store_take(store, rows[i], turn, &hold))
+			break;
 		memcpy(kept->base + rows[i] * kept->floats + first, values + i * floats, floats * sizeof(float));
 		gw_row_store_give(store, &hold);
 	}
-	return status;
+	return store_end_turn(turn, i, n);
+}
+
+gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
+				 uint64_t floats, const float *values)
+{
+	return gw_row_store_set_state_turn(store, NULL, rows, n, first, floats, values);
 }

@@ -47,7 +47,7 @@ GW_API gw_status gw_checkpoint_start(struct gw_client *client, const char *folde
  * are not those of the checkpoint, rows of nodes and edges are found by their original ids. Not beside trainers: they
  * would see some rows restored and others not. GW_EXISTS: there is another tensor of that name, or one trained by
  * another optimizer; GW_DIGEST, GW_FORMAT: the files are not what was written; GW_UNSUPPORTED: other parts, and ids
- * that are text or not unique, or edges without ids; GW_NOT_FOUND. After an error some rows may be restored. */
+ * that are not unique, or edges without ids; GW_NOT_FOUND. After an error some rows may be restored. */
 GW_API gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names,
 			    uint32_t name_count);
 

@@ -84,9 +84,9 @@ GW_API gw_status gw_neighbours_start(struct gw_client *client, const struct gw_n
 
 /* --- Seeds. --- */
 
-/* Nodes of one type. */
+/* Nodes of one type, or edges of one type. */
 struct gw_seeds {
-	uint32_t type; /* a node type */
+	uint32_t type; /* a node type, or an edge type */
 	uint64_t count;
 	const int64_t *ids;
 };
@@ -105,12 +105,12 @@ enum gw_exclude_what {
 	GW_EXCLUDE_REVERSE_IDS = 16, /* of reverse_etype, the edges that reverse_ids has for them */
 };
 
-/* Seeds that are edges. Zero-initialize, then set what differs from the default. */
+/* Seeds that are edges of one type. Zero-initialize, then set what differs from the default. */
 struct gw_edge_seeds {
 	uint32_t etype;
 	/* Negatives: so many for each edge, each with one end drawn again, uniform over its type or over negative_ids.
-	 * Negative j of the edge in slot i of the batch depends on the batch's seed and stream, i and j alone. At most
-	 * 2^24 in a batch. */
+	 * Negative j of the edge in slot i of the batch's edges of this type depends on the batch's seed and stream, i
+	 * and j alone. At most 2^24 in a batch. */
 	enum gw_negatives negatives;
 	uint32_t negatives_each;
 	const int64_t *negative_ids; /* NULL: every node of the type */
@@ -122,17 +122,18 @@ struct gw_edge_seeds {
 	uint64_t reverse_id_count;
 };
 
-/* What a mini-batch of edges holds besides: edge i goes from nodes[source type][src_rows[i]] to
- * nodes[destination type][dst_rows[i]]. */
+/* What a mini-batch holds of the edges of one type that are its seeds: edge i goes from nodes[source type][src_rows[i]]
+ * to nodes[destination type][dst_rows[i]]. */
 struct gw_edge_batch {
 	uint32_t etype;
 	enum gw_negatives negatives;
 	uint32_t negatives_each;
-	uint64_t count;                      /* edges: the batch's seeds */
+	uint64_t count;                      /* edges of this type: seeds of the batch */
 	const uint32_t *src_rows, *dst_rows; /* [count] */
 	const uint32_t *negative_rows;       /* [count * negatives_each]: those of edge i from i * negatives_each on:
 						rows of the destination type, or of the source type */
 	uint64_t true_edges;                 /* negatives that are edges all the same, with no_true_edges */
+	const int64_t *ids;                  /* [count]: the edges themselves, a part of the batch's seeds */
 };
 
 #ifdef __cplusplus

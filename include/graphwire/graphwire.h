@@ -225,20 +225,23 @@ struct gw_sample_spec {
 	bool wide_indices;    /* block indices as int64 instead of int32 */
 	uint32_t fetch_count; /* at most 256 */
 	const struct gw_fetch *fetches;
-	/* The seeds are edges of edges->etype, and ntype means nothing (edges.h). NULL: they are nodes. */
+	/* The seeds are edges of edges->etype, and ntype means nothing (edges.h). NULL: they are nodes. With
+	 * edge_type_count, edges is so many of them, each of another edge type: what each type's negatives are and what
+	 * it excludes; the seeds are lists then (gw_sample_lists, gw_loader_options), one of each, in this order. */
 	const struct gw_edge_seeds *edges;
 	/* Of kinds of sampling that are to come: GW_UNSUPPORTED unless zero. */
 	const char *const *weights;  /* [num_etypes]: features that draw in proportion; NULL: uniform */
 	const char *const *masks;    /* [num_etypes]: features that allow an edge; NULL: all */
 	const int64_t *times;        /* [n]: of the seeds; later edges do not count */
 	enum gw_direction direction; /* GW_OUT: along edges instead of against them */
+	uint32_t edge_type_count;    /* of edges; 0: one */
 };
 
 /* A mini-batch: everything in memory that the library owns and reuses after gw_minibatch_release. */
 struct gw_minibatch {
 	uint64_t epoch, step, stream; /* the loader's; gw_sample: 0, 0, its stream */
 	uint64_t seed_count;
-	const int64_t *seeds;      /* [seed_count]; of a batch of edges: their ids */
+	const int64_t *seeds;      /* [seed_count]; of a batch of edges: their ids, type after type */
 	const uint32_t *seed_rows; /* [seed_count]: each seed's row in nodes[its type]; equal seeds share one. Of a
 				      batch of edges: NULL, see edges */
 	uint32_t hops, num_ntypes;
@@ -252,7 +255,8 @@ struct gw_minibatch {
 	/* The seeds by type: each list is a part of seeds, its rows the same part of seed_rows. Empty for edges. */
 	uint32_t seed_list_count;
 	const struct gw_seeds *seed_lists;
-	const struct gw_edge_batch *edges; /* of edges; NULL: of nodes */
+	const struct gw_edge_batch *edges; /* [edge_type_count]: of edges, in the order of the spec; NULL: of nodes */
+	uint32_t edge_type_count;
 };
 
 /* Samples one mini-batch from n seeds, at most 2^24; none is allowed. Equal seeds share a row. The same (seed, stream,
@@ -268,7 +272,8 @@ GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sampl
 				 uint64_t stream, const int64_t *seeds, uint64_t n, struct gw_minibatch **out,
 				 struct gw_ticket **ticket);
 
-/* gw_sample with seeds of several node types: at most 4,096 lists, each of another type; spec->ntype means nothing.
+/* gw_sample with seeds of several node types: at most 4,096 lists, each of another type; spec->ntype means nothing. Or
+ * with edges of several edge types: a list for each of spec->edges. What one type's edges exclude is excluded for all.
  */
 GW_API gw_status gw_sample_lists(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
 				 uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
@@ -313,7 +318,8 @@ struct gw_loader_options {
 	uint32_t depth; /* batches sampled ahead, at most 256; 0: 4. Each holds its memory */
 	struct gw_loader_state start;
 	/* Instead of ids: seeds of several node types, copied; a list's ids may be NULL: every node of its type. A
-	 * batch has of each type what falls to it. */
+	 * batch has of each type what falls to it, perhaps nothing. So, too, edges of several edge types: a list for
+	 * each of spec.edges. */
 	const struct gw_seeds *lists;
 	uint32_t list_count;
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Each fuzz target replays its corpus (test/fuzz/corpus/TARGET, every crash ever found is in it), then looks for new
-# inputs for FUZZ_SECONDS (20). One target a processor at a time. A crash leaves its input in build/check/fuzz.
+# inputs for FUZZ_SECONDS (20). One target a processor at a time. A crash leaves its input in build/check/fuzz. An input
+# that takes a minute hangs: libFuzzer's clock is the wall's, and a process may wait long for a busy processor.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 build fuzz || exit 1
 export FUZZ_SECONDS=${FUZZ_SECONDS:-20} ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
@@ -9,7 +10,7 @@ one() { # one PROGRAM
 	local target corpus=test/fuzz/corpus/${1##*/} found=build/check/fuzz/${1##*/} status=0
 	target=${1##*/}
 	mkdir -p "$found/new"
-	local limits=(-timeout=10 -rss_limit_mb=2048 -artifact_prefix="$found/" -print_final_stats=1)
+	local limits=(-timeout=60 -rss_limit_mb=2048 -artifact_prefix="$found/" -print_final_stats=1)
 	if [ ! -d "$corpus" ]; then
 		not_ok "$target has no corpus: $corpus"
 		return 1

@@ -14,53 +14,26 @@
 
 /* --- Loaders. --- */
 
-static struct gw_loader *loader_of(struct gw_client *client, const struct gw_loader_options *options)
-{
-	struct gw_loader *loader;
-	if (gw_loader_open(client, options, &loader) != GW_OK)
-		fail_msg("%s", gw_last_error());
-	return loader;
-}
-
-/* One epoch from a start; digests of its batches; returns how many. */
-static uint32_t run_loader(struct gw_client *client, struct gw_loader_options options, struct gw_loader_state start,
-			   uint64_t *digests)
-{
-	options.start = start;
-	struct gw_loader *loader = loader_of(client, &options);
-	struct gw_minibatch *batch;
-	gw_status status;
-	uint32_t n = 0;
-	while ((status = gw_loader_next(loader, &batch, -1)) == GW_OK) {
-		digests[n++] = gw_minibatch_digest(batch);
-		gw_minibatch_release(batch);
-	}
-	if (status != GW_END)
-		fail_msg("batch %u: %s", n, gw_last_error());
-	gw_loader_close(loader);
-	return n;
-}
-
 static void check_loader(const struct ways *ways, const struct gw_loader_options *options)
 {
 	uint64_t expected[EPOCH_MAX], next[EPOCH_MAX], got[EPOCH_MAX];
-	uint32_t n = run_loader(ways->clients[0], *options, (struct gw_loader_state){0}, expected);
+	uint32_t n = ways_run_loader(ways->clients[0], *options, (struct gw_loader_state){0}, expected);
 	assert_in_range(n, 3, EPOCH_MAX);
-	assert_int_equal(run_loader(ways->clients[0], *options, (struct gw_loader_state){.epoch = 1}, next), n);
+	assert_int_equal(ways_run_loader(ways->clients[0], *options, (struct gw_loader_state){.epoch = 1}, next), n);
 	assert_true(memcmp(expected, next, n * sizeof(*next)) != 0);
 	for (uint32_t i = 1; i < ways->count; i++) {
-		assert_int_equal(run_loader(ways->clients[i], *options, (struct gw_loader_state){0}, got), n);
+		assert_int_equal(ways_run_loader(ways->clients[i], *options, (struct gw_loader_state){0}, got), n);
 		assert_memory_equal(got, expected, n * sizeof(*got));
 	}
 	/* From the state after each batch, the rest. */
-	struct gw_loader *loader = loader_of(ways->clients[0], options);
+	struct gw_loader *loader = ways_loader(ways->clients[0], options);
 	for (uint32_t b = 0; b < n; b++) {
 		struct gw_minibatch *batch;
 		struct gw_loader_state state;
 		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
 		gw_minibatch_release(batch);
 		gw_loader_get_state(loader, &state);
-		assert_int_equal(run_loader(ways->clients[2], *options, state, got), n - b - 1);
+		assert_int_equal(ways_run_loader(ways->clients[2], *options, state, got), n - b - 1);
 		assert_memory_equal(got, expected + b + 1, (n - b - 1) * sizeof(*got));
 	}
 	gw_loader_close(loader);
@@ -104,7 +77,7 @@ static void check_shares(struct gw_client *client, const struct gw_loader_option
 		struct gw_loader_options options = *wanted;
 		options.world = world;
 		options.rank = rank;
-		struct gw_loader *loader = loader_of(client, &options);
+		struct gw_loader *loader = ways_loader(client, &options);
 		struct gw_minibatch *batch;
 		struct gw_loader_state at;
 		for (int epoch = 0; epoch < 2; epoch++) {
@@ -127,7 +100,7 @@ static void check_shares(struct gw_client *client, const struct gw_loader_option
 		gw_loader_close(loader);
 		/* The state of a rank that has a step more: this one has none left. */
 		options.start = (struct gw_loader_state){.step = most};
-		loader = loader_of(client, &options);
+		loader = ways_loader(client, &options);
 		if (gw_loader_steps(loader) <= most)
 			assert_int_equal(gw_loader_next(loader, &batch, -1), GW_END);
 		gw_loader_close(loader);
@@ -185,7 +158,7 @@ static struct gw_loader *loader_with_features(struct gw_client *client, struct g
 		.batch_size = 60,
 		.shuffle = true,
 		.last = GW_LAST_SHORT};
-	return loader_of(client, &options);
+	return ways_loader(client, &options);
 }
 
 static void a_restart_costs_no_batch_of_edges(void **state)
@@ -265,7 +238,7 @@ static void any_thread_releases_a_mini_batch(void **state)
 	struct gw_edge_seeds edges = {.etype = FIXTURE_CITES, .negatives = GW_NEGATIVES_SRC, .negatives_each = 1};
 	struct gw_loader_options options = {
 		.spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges}, .batch_size = 20, .last = GW_LAST_SHORT};
-	struct gw_loader *loader = loader_of(ways.clients[2], &options);
+	struct gw_loader *loader = ways_loader(ways.clients[2], &options);
 	pthread_t threads[2];
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, release_held, &held), 0);

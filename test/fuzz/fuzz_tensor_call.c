@@ -57,6 +57,7 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 	struct gw_tensor_saved saved;
 	const uint8_t *births = NULL, *rows = NULL, *payload = NULL;
 	char job[GW_JOB_NAME_MAX + 1];
+	uint32_t count = 0;
 	gw_status status;
 	switch (which) {
 	case 3:
@@ -69,6 +70,10 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 		return gw_tensor_delete_parse(data, size, &delete);
 	case 6: /* and a job's end */
 		return gw_tensor_hold_parse(data, size, job);
+	case 12:
+		status = gw_tensor_reads_parse(data, size, &rows, &count);
+		assert(status != GW_OK || (count <= GW_TENSOR_READS_MAX && rows + count * 16 == data + size));
+		return status;
 	case 9:
 		return gw_tensor_save_parse(data, size, &save);
 	case 10:
@@ -101,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gw_tensor_create_call create;
 	if (size == 0)
 		return 0;
-	uint8_t which = data[0] % 12;
+	uint8_t which = data[0] % 13;
 	data++;
 	size--;
 	if (which == 0 && gw_tensor_create_parse(data, size, &create) == GW_OK)

@@ -146,5 +146,11 @@ done <<'TABLE'
 2 nonsense         nonsense
 TABLE
 
+# What a launcher names stands for --servers, in whatever it started.
+for command in "checkpoint folder" "restore folder --job j" "end-job j"; do
+	read -ra arguments <<<"$command"
+	refuses "launched: $command" 1 nowhere env GRAPHWIRE_IP_CONFIG="$work/nowhere" "$GRAPHWIRE" "${arguments[@]}"
+done
+
 made=$(find . -name 'made*' -o -name '.made*')
 if [ -z "$made" ]; then ok "nothing is written"; else not_ok "something is written: $made"; fi

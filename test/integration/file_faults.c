@@ -1,9 +1,9 @@
 /* To be preloaded (LD_PRELOAD): what befalls files while a program reads them, at the same place each time.
  *
  *   FILE_FAULTS_AT=NAME, FILE_FAULTS_SHRINK=PATH   when a file of that name is mapped, PATH is cut to one page
- *   FILE_FAULTS_LOSE=NAME                          pages of its map, but for the first, cannot be had: a disk that
- * fails FILE_FAULTS_FAIL=NAME                          reading it by pread is EIO behind the first page
- * FILE_FAULTS_DIE=NAME the program is killed (SIGKILL) where it opens it
+ *   FILE_FAULTS_LOSE=NAME   pages of its map, but for the first, cannot be had: a disk that fails
+ *   FILE_FAULTS_FAIL=NAME   reading it by pread is EIO behind the first page
+ *   FILE_FAULTS_DIE=NAME    the program is killed (SIGKILL) where it opens it
  *
  * NAME is the end of a path. System calls are made directly: dlsym may allocate, and the allocator maps memory.
  */

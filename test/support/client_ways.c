@@ -1,6 +1,11 @@
 /* See client_ways.h. */
 #include "test/support/client_ways.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
 const int32_t all_fanouts[2 * GW_FIXTURE_ETYPES] = {4, 3, 5, 2, 2, 2, GW_ALL_NEIGHBOURS, 3};
 
 void ways_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver)
@@ -26,4 +31,30 @@ void ways_end(struct ways *ways)
 		gw_client_close(ways->clients[i]);
 	setup_end(&ways->setup);
 	cluster_offer(NULL);
+}
+
+struct gw_loader *ways_loader(struct gw_client *client, const struct gw_loader_options *options)
+{
+	struct gw_loader *loader;
+	if (gw_loader_open(client, options, &loader) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	return loader;
+}
+
+uint32_t ways_run_loader(struct gw_client *client, struct gw_loader_options options, struct gw_loader_state start,
+			 uint64_t *digests)
+{
+	options.start = start;
+	struct gw_loader *loader = ways_loader(client, &options);
+	struct gw_minibatch *batch;
+	gw_status status;
+	uint32_t n = 0;
+	while ((status = gw_loader_next(loader, &batch, -1)) == GW_OK) {
+		digests[n++] = gw_minibatch_digest(batch);
+		gw_minibatch_release(batch);
+	}
+	if (status != GW_END)
+		fail_msg("batch %u: %s", n, gw_last_error());
+	gw_loader_close(loader);
+	return n;
 }

@@ -3,8 +3,8 @@
  *   node types  paper (string ids; feat float32 [5], label int64, train_mask bool), author (int64 ids; half bfloat16
  *               [2, 2], q int8_row [12]), venue (no edges, nothing but a feature)
  *   edge types  author:writes:paper (transposed; orig_id), paper:written-by:author (its reverse),
- *               paper:cites:paper (by time; weight float32 and its alias table), author:knows:author (fused, 7
- * relations)
+ *               paper:cites:paper (by time; weight float32 and its alias table),
+ *               author:knows:author (fused, 7 relations)
  *
  * Ids, edges and values depend on the seed alone, ranges on the number of parts; with three parts or more, part 1 is
  * empty.

@@ -211,9 +211,5 @@ int gw_tool_partition(int argc, char **argv)
 	struct partition_arguments a = {.plan = {.trainers = 1}};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = partition_command_run(&a);
-	if (status) {
-		fprintf(stderr, "graphwire partition: %s\n", gw_last_error());
-		return 1;
-	}
-	return 0;
+	return gw_exit_status("graphwire partition", status);
 }

@@ -1,0 +1,210 @@
+/* Handlers of the calls on rows: pull, update, push, count. They are run by threads that serve connections, and may be
+ * long: each takes turns, of about TURN_COST, and neither waits for a row that another thread has.
+ *
+ *   first run: parse, find the shard, check lengths ─▶ a turn over some rows ─▶ GW_AGAIN ─▶ a turn … ─▶ the reply
+ *
+ * The shard is held from the first run to the last, so that a call which is under way when its tensor is deleted ends
+ * well. Writes count the rows that they have done in the reply's progress: a client that was lost in the middle, and
+ * repeats the call, has every row written once.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "tensors/service_inside.h"
+
+#define TURN_COST (256u << 10)
+
+static void rows_work_end(void *opaque)
+{
+	struct gw_rows_work *work = opaque;
+	if (!work->table)
+		return;
+	if (work->pushes)
+		gw_tensor_table_give_scratch(work->table, &work->scratch);
+	gw_shard_leave(work->table, work->shard);
+	gw_free(work->copy);
+}
+
+gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *reply, uint64_t birth,
+			     struct gw_rows_work **out)
+{
+	struct gw_rows_work *work = *out = gw_reply_work(reply, sizeof(*work), rows_work_end);
+	if (!work)
+		return GW_NO_MEMORY;
+	work->turn.cost = TURN_COST;
+	if (work->table)
+		return GW_OK;
+	gw_status status = gw_tensor_table_find(table, birth, &work->shard);
+	if (status != GW_OK)
+		return status;
+	work->table = table;
+	work->turn.at = *gw_reply_progress(reply);
+	return GW_OK;
+}
+
+const uint8_t *gw_rows_work_numbers(struct gw_rows_work *work, const uint8_t *bytes, size_t byte_count)
+{
+	if (work->copy || (uintptr_t)bytes % 8 == 0)
+		return work->copy ? work->copy : bytes;
+	work->copy = gw_malloc(byte_count);
+	if (work->copy)
+		memcpy(work->copy, bytes, byte_count);
+	return work->copy;
+}
+
+gw_status gw_rows_work_turned(const struct gw_rows_work *work, struct gw_reply *reply, gw_status status)
+{
+	if (status == GW_AGAIN && work->turn.taken)
+		gw_reply_wait(reply);
+	return status;
+}
+
+static gw_status pull_rows(struct gw_rows_work *work, const uint8_t *rows, uint32_t count, struct gw_reply *reply)
+{
+	struct gw_shard *shard = work->shard;
+	uint64_t bytes = count * shard->layout.row_bytes;
+	uint32_t all;
+	if (bytes > GW_TENSOR_PULL_BYTES && count > 1)
+		return gw_fail(GW_PROTOCOL, "%u rows of %llu bytes were asked for in one call", count,
+			       (unsigned long long)shard->layout.row_bytes);
+	const uint8_t *numbers = gw_rows_work_numbers(work, rows, (size_t)count * 8);
+	if (!numbers || (!work->begun && !gw_reply_extend(reply, (uint32_t)bytes)))
+		return GW_NO_MEMORY;
+	work->begun = true;
+	return gw_row_store_read_turn(shard->store, &work->turn, (const void *)numbers, count,
+				      gw_reply_data(reply, &all));
+}
+
+gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)thread;
+	struct gw_tensor_rows_call pull;
+	struct gw_rows_work *work;
+	const uint8_t *rows = NULL, *payload = NULL;
+	size_t payload_bytes = 0;
+	gw_status status = gw_tensor_rows_parse(call->bytes, call->byte_count, &pull, &rows, &payload, &payload_bytes);
+	if (status == GW_OK && payload_bytes)
+		status = gw_fail(GW_PROTOCOL, "%zu bytes behind the numbers of rows to read", payload_bytes);
+	if (status == GW_OK)
+		status = gw_rows_work_begin(context, reply, pull.birth, &work);
+	if (status == GW_OK)
+		status = gw_rows_work_turned(work, reply, pull_rows(work, rows, pull.count, reply));
+	if (status != GW_OK)
+		return status;
+	struct gw_shard_counts *counts = &work->shard->counts;
+	atomic_fetch_add_explicit(&counts->pulls, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counts->pulled, pull.count, memory_order_relaxed);
+	if (pull.torn)
+		atomic_fetch_add_explicit(&counts->torn, pull.count, memory_order_relaxed);
+	return GW_OK;
+}
+
+static gw_status update_rows(struct gw_rows_work *work, uint32_t count, const uint8_t *rows, size_t payload_bytes,
+			     struct gw_reply *reply)
+{
+	struct gw_shard *shard = work->shard;
+	if (payload_bytes != count * shard->layout.row_bytes)
+		return gw_fail(GW_PROTOCOL, "%u rows of %llu bytes to write in %zu bytes", count,
+			       (unsigned long long)shard->layout.row_bytes, payload_bytes);
+	/* The rows lie right behind the numbers, and need not be aligned. */
+	const uint8_t *numbers = gw_rows_work_numbers(work, rows, (size_t)count * 8);
+	if (!numbers)
+		return GW_NO_MEMORY;
+	gw_status status = gw_row_store_write_turn(shard->store, &work->turn, (const void *)numbers, count,
+						   rows + (size_t)count * 8);
+	*gw_reply_progress(reply) = work->turn.at;
+	return status;
+}
+
+gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)thread;
+	struct gw_tensor_rows_call update;
+	struct gw_rows_work *work;
+	const uint8_t *rows = NULL, *payload = NULL;
+	size_t payload_bytes = 0;
+	gw_status status =
+		gw_tensor_rows_parse(call->bytes, call->byte_count, &update, &rows, &payload, &payload_bytes);
+	if (status == GW_OK)
+		status = gw_rows_work_begin(context, reply, update.birth, &work);
+	if (status == GW_OK)
+		status = gw_rows_work_turned(work, reply, update_rows(work, update.count, rows, payload_bytes, reply));
+	if (status == GW_OK)
+		atomic_fetch_add_explicit(&work->shard->counts.written, update.count, memory_order_relaxed);
+	return status;
+}
+
+static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_push_call *push, const uint8_t *rows,
+			   size_t payload_bytes, struct gw_reply *reply)
+{
+	struct gw_shard *shard = work->shard;
+	uint32_t count = push->rows.count;
+	uint64_t square_bytes = push->squares ? count * sizeof(float) : 0;
+	struct gw_optimizer optimizer = {.kind = (enum gw_optimizer_kind)push->kind,
+					 .combine = (enum gw_combine)push->combine,
+					 .rate = push->rate,
+					 .eps = push->eps,
+					 .beta1 = push->beta1,
+					 .beta2 = push->beta2,
+					 .step = push->step};
+	if (payload_bytes != square_bytes + count * shard->layout.row_elements * sizeof(float))
+		return gw_fail(GW_PROTOCOL, "gradients of %u rows of %llu elements in %zu bytes", count,
+			       (unsigned long long)shard->layout.row_elements, payload_bytes);
+	gw_status status = work->pushes ? GW_OK : gw_shard_prepare(work->table, shard, optimizer.kind);
+	if (status != GW_OK) {
+		if (status == GW_AGAIN)
+			gw_reply_wait(reply);
+		return status;
+	}
+	/* Squares and gradients lie right behind the numbers. */
+	const uint8_t *numbers = gw_rows_work_numbers(work, rows, (size_t)count * 8 + payload_bytes);
+	if (!numbers)
+		return GW_NO_MEMORY;
+	if (!work->pushes)
+		gw_tensor_table_take_scratch(work->table, &work->scratch);
+	work->pushes = true;
+	const uint8_t *squares = numbers + (size_t)count * 8;
+	status = gw_row_store_push_turn(shard->store, &work->turn, &optimizer, (const void *)numbers, count,
+					(const void *)(squares + square_bytes),
+					square_bytes ? (const void *)squares : NULL, &work->scratch);
+	*gw_reply_progress(reply) = work->turn.at;
+	return status;
+}
+
+gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)thread;
+	struct gw_tensor_push_call push;
+	struct gw_rows_work *work;
+	const uint8_t *rows = NULL, *payload = NULL;
+	size_t payload_bytes = 0;
+	gw_status status = gw_tensor_push_parse(call->bytes, call->byte_count, &push, &rows, &payload, &payload_bytes);
+	if (status == GW_OK)
+		status = gw_rows_work_begin(context, reply, push.rows.birth, &work);
+	if (status == GW_OK)
+		status = gw_rows_work_turned(work, reply, push_rows(work, &push, rows, payload_bytes, reply));
+	if (status == GW_OK)
+		atomic_fetch_add_explicit(&work->shard->counts.pushed, push.rows.count, memory_order_relaxed);
+	return status;
+}
+
+gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)thread;
+	struct gw_tensor_rows_call parsed;
+	struct gw_rows_work *work;
+	const uint8_t *rows = NULL, *payload = NULL;
+	size_t payload_bytes = 0;
+	uint64_t found = 0;
+	gw_status status =
+		gw_tensor_rows_parse(call->bytes, call->byte_count, &parsed, &rows, &payload, &payload_bytes);
+	if (status == GW_OK)
+		status = gw_rows_work_begin(context, reply, parsed.birth, &work);
+	if (status != GW_OK)
+		return status;
+	status = gw_row_store_count_turn(work->shard->store, &work->turn, &found);
+	work->found += status == GW_OK || status == GW_AGAIN ? found : 0;
+	status = gw_rows_work_turned(work, reply, status);
+	return status == GW_OK ? gw_tensor_reply_number(reply, work->found) : status;
+}

@@ -1,0 +1,78 @@
+/* The state that an optimizer keeps beside a shard's rows: as much memory as the rows, or more, so the table's thread
+ * makes it.
+ *
+ *   the first push ─▶ its bytes are taken ─▶ WANTED ─▶ the thread makes it ─▶ later pushes find it
+ *                                                  └─▶ FAILED: one of those who ask is told why; the next has it tried
+ *                                                      again
+ */
+#include <string.h>
+
+#include "tensors/table_inside.h"
+
+/* Locked. Asks the thread for an optimizer's state, or tells what became of that. GW_AGAIN: it is not made yet.
+ */
+static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_shard *entry,
+				 enum gw_optimizer_kind kind, uint64_t bytes)
+{
+	if (entry->making == GW_STATE_WANTED)
+		return GW_AGAIN;
+	if (entry->making == GW_STATE_FAILED) {
+		entry->making = GW_STATE_NONE; /* who asks next has it tried again */
+		return gw_fail_text(entry->status, entry->text);
+	}
+	gw_status status = gw_table_take_bytes(table, entry->shard.plan.name, bytes);
+	if (status != GW_OK)
+		return status;
+	entry->state_bytes = bytes;
+	entry->bytes += bytes;
+	entry->kind = kind;
+	entry->making = GW_STATE_WANTED;
+	pthread_cond_signal(&table->changed);
+	return GW_AGAIN;
+}
+
+gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind)
+{
+	enum gw_optimizer_kind have;
+	uint64_t bytes =
+		gw_row_store_state_bytes(kind, gw_row_store_rows(shard->store), gw_row_store_columns(shard->store));
+	/* What needs no memory, or can only fail, is not long. */
+	if (bytes == 0 || gw_row_store_trained(shard->store, &have))
+		return gw_row_store_prepare(shard->store, kind);
+	gw_status status = gw_row_store_trainable(shard->store);
+	if (status != GW_OK)
+		return status;
+	pthread_mutex_lock(&table->lock);
+	/* The thread may have made it since. */
+	status = gw_row_store_trained(shard->store, &have) ? GW_OK
+							   : shard_ask_state(table, gw_entry_of(shard), kind, bytes);
+	pthread_mutex_unlock(&table->lock);
+	return status == GW_OK ? gw_row_store_prepare(shard->store, kind) : status;
+}
+
+struct gw_table_shard *gw_table_take_stateless(const struct gw_tensor_table *table)
+{
+	struct gw_shard *shard = table->shards;
+	while (shard && gw_entry_of(shard)->making != GW_STATE_WANTED)
+		shard = shard->next;
+	if (shard)
+		shard->refs++;
+	return (struct gw_table_shard *)shard;
+}
+
+void gw_shard_make_state(struct gw_tensor_table *table, struct gw_table_shard *entry)
+{
+	gw_status status = gw_row_store_prepare(entry->shard.store, entry->kind);
+	pthread_mutex_lock(&table->lock);
+	entry->making = GW_STATE_NONE;
+	if (status != GW_OK) {
+		entry->making = GW_STATE_FAILED;
+		entry->status = status;
+		memcpy(entry->text, gw_last_error(), sizeof(entry->text));
+		table->bytes -= entry->state_bytes;
+		entry->bytes -= entry->state_bytes;
+		entry->state_bytes = 0;
+	}
+	pthread_mutex_unlock(&table->lock);
+	gw_shard_leave(table, &entry->shard);
+}

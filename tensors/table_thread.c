@@ -1,0 +1,167 @@
+/* The thread of a table of tensors: what takes long, or must not be done where it is found out. One thing after
+ * another:
+ *
+ *   a tensor that waits ─▶ filled (fill.c) ─▶ published, for clients to read by themselves ─▶ READY, or FAILED
+ *   a push that needs an optimizer's state ─▶ made (table_state.c) ─▶ found by the next turn of the push
+ *   memory that its last reader has let go ─▶ left
+ *   a job that was not heard of for the lease ─▶ its tensors off the list, withdrawn, left
+ *
+ * It starts with the first tensor. What cannot be published is read by requests, with a line of the log; what cannot be
+ * filled tells why to the next who asks for it.
+ */
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/thread.h"
+#include "tensors/table_inside.h"
+
+/* Whichever thread was the last to read it must not work for long: freeing is the table's. */
+static void shard_released(void *context)
+{
+	struct gw_table_shard *entry = context;
+	struct gw_tensor_table *table = entry->table;
+	pthread_mutex_lock(&table->lock);
+	entry->next_released = table->released;
+	table->released = entry;
+	pthread_cond_signal(&table->changed);
+	pthread_mutex_unlock(&table->lock);
+}
+
+struct gw_shard *gw_table_take_released(struct gw_tensor_table *table)
+{
+	struct gw_table_shard *entry = table->released;
+	if (entry)
+		table->released = entry->next_released;
+	return (struct gw_shard *)entry;
+}
+
+static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *table)
+{
+	struct gw_shard *oldest = NULL; /* new ones come to the front */
+	for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
+		if (gw_entry_of(shard)->state == GW_SHARD_WAITING)
+			oldest = shard;
+	}
+	if (oldest)
+		oldest->refs++;
+	return (struct gw_table_shard *)oldest;
+}
+
+/* Clients may read it by themselves, from here on. Where that cannot be they ask for rows. */
+static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, struct gw_region *out)
+{
+	struct gw_row_store *store = entry->shard.store;
+	const struct gw_row_format *format = gw_row_store_format(store);
+	struct gw_arena *arena = gw_row_store_arena(store);
+	struct gw_region_rows rows = {.format = *format, .seed = gw_row_store_seed(store)};
+	struct gw_late_region region = {.base = gw_arena_base(arena),
+					.bytes = gw_row_store_rows(store) * format->stride,
+					.slice_bytes = gw_arena_slice_bytes(arena),
+					.rows = &rows,
+					.fd = gw_arena_fd(arena),
+					.freed = shard_released,
+					.context = entry};
+	*out = (struct gw_region){0};
+	if (!table->options.service || region.bytes == 0)
+		return;
+	pthread_mutex_lock(&table->lock);
+	entry->shard.refs++; /* the readers' */
+	entry->table = table;
+	pthread_mutex_unlock(&table->lock);
+	if (gw_service_publish(table->options.service, &region, out) == GW_OK)
+		return;
+	gw_log(GW_LOG_INFO, "tensor \"%s\" is read by requests: %s", entry->shard.plan.name, gw_last_error());
+	out->generation = 0;
+	gw_shard_leave(table, &entry->shard);
+}
+
+static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *entry)
+{
+	struct gw_region region = {0};
+	gw_status status = gw_shard_fill(&table->options, entry);
+	if (status == GW_OK)
+		shard_publish(table, entry, &region);
+	pthread_mutex_lock(&table->lock);
+	entry->region = region;
+	bool deleted = !entry->shard.listed;
+	struct gw_table_shard *source = entry->source;
+	entry->source = NULL;
+	entry->state = status == GW_OK ? GW_SHARD_READY : GW_SHARD_FAILED;
+	entry->status = status;
+	if (status != GW_OK)
+		memcpy(entry->text, gw_last_error(), sizeof(entry->text));
+	pthread_mutex_unlock(&table->lock);
+	if (deleted)
+		gw_shard_withdraw(table, &entry->shard);
+	if (source)
+		gw_shard_leave(table, &source->shard);
+	gw_shard_leave(table, &entry->shard);
+}
+
+static void table_wait(struct gw_tensor_table *table)
+{
+	uint32_t lease_ms = table->options.lease_ms;
+	if (!lease_ms) {
+		pthread_cond_wait(&table->changed, &table->lock);
+		return;
+	}
+	uint64_t until = gw_now_ns() + (lease_ms / 8 + 1) * GW_NS_PER_MS;
+	struct timespec end = {.tv_sec = (time_t)(until / GW_NS_PER_SECOND),
+			       .tv_nsec = (long)(until % GW_NS_PER_SECOND)};
+	pthread_cond_timedwait(&table->changed, &table->lock, &end);
+}
+
+static void *table_run(void *argument)
+{
+	struct gw_tensor_table *table = argument;
+	pthread_mutex_lock(&table->lock);
+	while (!table->stop) {
+		struct gw_table_shard *waiting = table_take_waiting(table);
+		struct gw_table_shard *stateless = waiting ? NULL : gw_table_take_stateless(table);
+		struct gw_shard *released = waiting || stateless ? NULL : gw_table_take_released(table);
+		struct gw_shard *ended = NULL;
+		if (!waiting && !stateless && !released)
+			ended = gw_table_take_ended(table, gw_now_ns());
+		if (!waiting && !stateless && !released && !ended) {
+			table_wait(table);
+			continue;
+		}
+		pthread_mutex_unlock(&table->lock);
+		if (waiting)
+			table_fill(table, waiting);
+		if (stateless)
+			gw_shard_make_state(table, stateless);
+		if (ended)
+			gw_log(GW_LOG_INFO, "tensor \"%s\" ends with its job %s", ended->plan.name, ended->plan.job);
+		gw_shard_withdraw(table, ended);
+		gw_shard_leave(table, ended);
+		gw_shard_leave(table, released);
+		pthread_mutex_lock(&table->lock);
+	}
+	pthread_mutex_unlock(&table->lock);
+	return NULL;
+}
+
+gw_status gw_table_start(struct gw_tensor_table *table)
+{
+	if (table->started)
+		return GW_OK;
+	int error = gw_thread_start(&table->thread, table_run, table);
+	if (error)
+		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that fills tensors");
+	table->started = true;
+	return GW_OK;
+}
+
+void gw_tensor_table_stop(struct gw_tensor_table *table)
+{
+	if (!table || !table->started)
+		return;
+	pthread_mutex_lock(&table->lock);
+	table->stop = true;
+	pthread_cond_signal(&table->changed);
+	pthread_mutex_unlock(&table->lock);
+	pthread_join(table->thread, NULL);
+	table->started = false;
+}

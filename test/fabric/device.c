@@ -1,0 +1,599 @@
+/* The device: memory regions, completion queues, queue pairs, and the thread that does their work. See fabric.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/rng.h"
+#include "test/fabric/fabric.h"
+
+#undef ibv_reg_mr
+#undef ibv_query_port
+
+#define SGES_MAX  16
+#define WORKS_MAX 1024 /* of one queue pair */
+#define MRS_MAX   65536
+#define QPS_MAX   4096
+#define LATE_NS   (50 * GW_NS_PER_MS)
+#define DEVICES   64 /* one after the other */
+#define PIECE_MAX 256
+
+pthread_mutex_t fabric_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct fabric_cq {
+	struct ibv_cq ibv;
+	struct ibv_wc *entries; /* [ibv.cqe] */
+	uint32_t begin, end;
+	bool armed;
+};
+
+struct fabric_channel {
+	struct ibv_comp_channel ibv;
+	struct fabric_cq *told[64]; /* events that nobody has taken */
+	uint32_t count;
+};
+
+struct fabric_work {
+	uint64_t wr_id, remote, posted_ns;
+	uint32_t rkey, sge_count;
+	enum ibv_wr_opcode opcode;
+	bool signalled;
+	struct ibv_sge sges[SGES_MAX];
+};
+
+struct fabric_qp {
+	struct ibv_qp ibv;
+	struct fabric_qp *peer;
+	bool failed;
+	uint32_t work_begin, work_end, receive_begin, receive_end;
+	struct fabric_work works[WORKS_MAX];
+	struct {
+		uint64_t wr_id;
+		struct ibv_sge sge;
+	} receives[WORKS_MAX];
+};
+
+struct fabric_mr {
+	struct ibv_mr ibv;
+	int access;
+};
+
+static struct {
+	struct ibv_device device;
+	struct verbs_context contexts[DEVICES];
+	uint32_t turn; /* which of them is there */
+	bool gone, running;
+	pthread_cond_t posted;
+	struct fabric_mr *mrs[MRS_MAX]; /* by their keys */
+	uint32_t mr_count, next_key;
+	struct fabric_qp *qps[QPS_MAX];
+	uint32_t qp_count, next_qp;
+	uint64_t seed;
+} fabric = {.posted = PTHREAD_COND_INITIALIZER, .next_key = 1, .next_qp = 16};
+
+static void *fabric_calloc(size_t bytes)
+{
+	void *memory = calloc(1, bytes);
+	fabric_must(memory != NULL, "out of memory");
+	return memory;
+}
+
+/* --- Memory regions. --- */
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int access)
+{
+	struct fabric_mr *mr = fabric_calloc(sizeof(*mr));
+	pthread_mutex_lock(&fabric_lock);
+	uint32_t key = fabric.next_key++; /* never twice: an old key is nobody's */
+	fabric_must(key < MRS_MAX, "more keys than the device has");
+	*mr = (struct fabric_mr){
+		.ibv = {.context = pd->context, .pd = pd, .addr = memory, .length = bytes, .lkey = key, .rkey = key},
+		.access = access};
+	fabric.mrs[key] = mr;
+	fabric.mr_count += access & IBV_ACCESS_REMOTE_READ ? 1 : 0;
+	pthread_mutex_unlock(&fabric_lock);
+	return &mr->ibv;
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova, unsigned access)
+{
+	fabric_must(iova == (uintptr_t)memory, "memory at another address");
+	return ibv_reg_mr(pd, memory, bytes, (int)access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	struct fabric_mr *mr = (struct fabric_mr *)ibv;
+	pthread_mutex_lock(&fabric_lock);
+	fabric_must(fabric.mrs[ibv->lkey] == mr, "a memory region that is none is deregistered");
+	fabric.mrs[ibv->lkey] = NULL;
+	fabric.mr_count -= mr->access & IBV_ACCESS_REMOTE_READ ? 1 : 0;
+	pthread_mutex_unlock(&fabric_lock);
+	free(mr);
+	return 0;
+}
+
+unsigned fabric_readable(void)
+{
+	pthread_mutex_lock(&fabric_lock);
+	unsigned count = fabric.mr_count;
+	pthread_mutex_unlock(&fabric_lock);
+	return count;
+}
+
+static bool mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access)
+{
+	const struct fabric_mr *mr = key < MRS_MAX ? fabric.mrs[key] : NULL;
+	if (!mr || (mr->access & access) != access)
+		return false;
+	uint64_t base = (uintptr_t)mr->ibv.addr;
+	return at >= base && bytes <= mr->ibv.length && at - base <= mr->ibv.length - bytes;
+}
+
+/* A word that may lie anywhere. */
+struct fabric_word {
+	uint64_t word;
+} __attribute__((packed, may_alias));
+
+/* As a device reads and writes memory, which no thread sanitizer sees: aligned words are read whole. */
+__attribute__((no_sanitize_thread, no_sanitize("undefined"))) static void copy_piece(uint8_t *to, const uint8_t *from,
+										     uint32_t bytes)
+{
+	uint32_t at = 0;
+	for (; at + 8 <= bytes; at += 8)
+		((volatile struct fabric_word *)(void *)(to + at))->word =
+			((const volatile struct fabric_word *)(const void *)(from + at))->word;
+	for (; at < bytes; at++)
+		((volatile uint8_t *)to)[at] = ((const volatile uint8_t *)from)[at];
+}
+
+/* In pieces, of which any may be the first. */
+static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	uint32_t piece = 8u << gw_mix64(++fabric.seed) % 6, most = bytes / 64 & ~7u;
+	piece = piece < most ? most : piece;
+	uint32_t n = (bytes + piece - 1) / piece, first = n ? (uint32_t)(gw_mix64(++fabric.seed) % n) : 0;
+	for (uint32_t p = 0; p < n; p++) {
+		uint32_t at = (first + p) % n * piece;
+		copy_piece(to + at, from + at, bytes - at < piece ? bytes - at : piece);
+	}
+}
+
+/* --- Completion queues. --- */
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct fabric_channel *channel = fabric_calloc(sizeof(*channel));
+	channel->ibv.context = context;
+	channel->ibv.fd = eventfd(0, EFD_NONBLOCK | EFD_SEMAPHORE | EFD_CLOEXEC);
+	return &channel->ibv;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	close(ibv->fd);
+	free(ibv);
+	return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+			     int vector)
+{
+	struct fabric_cq *cq = fabric_calloc(sizeof(*cq));
+	fabric_must(vector == 0 && cqe > 0, "a completion queue that cannot be");
+	cq->ibv = (struct ibv_cq){.context = context, .channel = channel, .cq_context = cq_context, .cqe = cqe};
+	cq->entries = fabric_calloc((size_t)cqe * sizeof(*cq->entries));
+	return &cq->ibv;
+}
+
+/* Some drivers do not: then another one is made. */
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	(void)cq, (void)cqe;
+	return ENOSYS;
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct fabric_cq *cq = (struct fabric_cq *)ibv;
+	struct fabric_channel *channel = (struct fabric_channel *)ibv->channel;
+	pthread_mutex_lock(&fabric_lock);
+	for (uint32_t i = 0; i < fabric.qp_count; i++)
+		fabric_must(fabric.qps[i]->ibv.send_cq != ibv, "a completion queue in use is destroyed");
+	for (uint32_t i = 0; i < channel->count;) {
+		uint64_t one;
+		if (channel->told[i] != cq) {
+			i++;
+			continue;
+		}
+		channel->told[i] = channel->told[--channel->count];
+		(void)!read(channel->ibv.fd, &one, sizeof(one));
+	}
+	pthread_mutex_unlock(&fabric_lock);
+	free(cq->entries);
+	free(cq);
+	return 0;
+}
+
+static void cq_tell(struct fabric_cq *cq)
+{
+	struct fabric_channel *channel = (struct fabric_channel *)cq->ibv.channel;
+	uint64_t one = 1;
+	cq->armed = false;
+	fabric_must(channel->count < 64, "events that nobody takes");
+	channel->told[channel->count++] = cq;
+	(void)!write(channel->ibv.fd, &one, sizeof(one));
+}
+
+static void cq_push(struct ibv_cq *ibv, struct ibv_wc wc)
+{
+	struct fabric_cq *cq = (struct fabric_cq *)ibv;
+	fabric_must(cq->end - cq->begin < (uint32_t)cq->ibv.cqe, "a completion queue overflows");
+	cq->entries[cq->end++ % (uint32_t)cq->ibv.cqe] = wc;
+	if (cq->armed)
+		cq_tell(cq);
+}
+
+/* What has come before is no event: who arms looks once more. */
+static int fabric_arm(struct ibv_cq *ibv, int solicited)
+{
+	fabric_must(!solicited, "armed for messages that say so alone");
+	pthread_mutex_lock(&fabric_lock);
+	((struct fabric_cq *)ibv)->armed = true;
+	pthread_mutex_unlock(&fabric_lock);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **context)
+{
+	struct fabric_channel *channel = (struct fabric_channel *)ibv;
+	uint64_t one;
+	pthread_mutex_lock(&fabric_lock);
+	bool any = channel->count > 0;
+	if (any) {
+		(void)!read(ibv->fd, &one, sizeof(one));
+		*cq = &channel->told[0]->ibv;
+		*context = (*cq)->cq_context;
+		memmove(channel->told, channel->told + 1, --channel->count * sizeof(struct fabric_cq *));
+	}
+	pthread_mutex_unlock(&fabric_lock);
+	errno = EAGAIN;
+	return any ? 0 : -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
+{
+	(void)cq, (void)n;
+}
+
+/* --- Queue pairs. --- */
+
+struct fabric_qp *fabric_qp_of(struct ibv_qp *qp)
+{
+	return (struct fabric_qp *)qp;
+}
+
+void fabric_connect(struct fabric_qp *a, struct fabric_qp *b)
+{
+	a->peer = b;
+	b->peer = a;
+}
+
+static void work_end(struct fabric_qp *qp, const struct fabric_work *work, enum ibv_wc_status status)
+{
+	if (work->signalled || status != IBV_WC_SUCCESS)
+		cq_push(qp->ibv.send_cq, (struct ibv_wc){.wr_id = work->wr_id, .status = status});
+}
+
+void fabric_qp_fail(struct fabric_qp *qp)
+{
+	qp->failed = true;
+	for (; qp->work_begin != qp->work_end; qp->work_begin++)
+		work_end(qp, &qp->works[qp->work_begin % WORKS_MAX], IBV_WC_WR_FLUSH_ERR);
+	for (; qp->receive_begin != qp->receive_end; qp->receive_begin++) {
+		uint64_t wr_id = qp->receives[qp->receive_begin % WORKS_MAX].wr_id;
+		cq_push(qp->ibv.recv_cq, (struct ibv_wc){.wr_id = wr_id, .status = IBV_WC_WR_FLUSH_ERR});
+	}
+}
+
+static enum ibv_wc_status do_read(const struct fabric_work *work)
+{
+	uint64_t bytes = 0, at = work->remote;
+	for (uint32_t i = 0; i < work->sge_count; i++)
+		bytes += work->sges[i].length;
+	if (bytes && !mr_holds(work->rkey, work->remote, bytes, IBV_ACCESS_REMOTE_READ))
+		return IBV_WC_REM_ACCESS_ERR;
+	for (uint32_t i = 0; i < work->sge_count; i++) {
+		const struct ibv_sge *sge = &work->sges[i];
+		if (!mr_holds(sge->lkey, sge->addr, sge->length, IBV_ACCESS_LOCAL_WRITE))
+			return IBV_WC_LOC_PROT_ERR;
+		copy((uint8_t *)(uintptr_t)sge->addr, (const uint8_t *)(uintptr_t)at, sge->length);
+		at += sge->length;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status do_send(struct fabric_qp *qp, const struct fabric_work *work)
+{
+	struct fabric_qp *peer = qp->peer;
+	const struct ibv_sge *from = &work->sges[0];
+	if (peer->receive_begin == peer->receive_end)
+		return IBV_WC_RNR_RETRY_EXC_ERR;
+	uint32_t at = peer->receive_begin++ % WORKS_MAX;
+	const struct ibv_sge *to = &peer->receives[at].sge;
+	fabric_must(work->sge_count == 1 && from->length <= to->length, "a message longer than its receive");
+	fabric_must(mr_holds(from->lkey, from->addr, from->length, 0), "a message from memory that is not registered");
+	fabric_must(mr_holds(to->lkey, to->addr, to->length, IBV_ACCESS_LOCAL_WRITE), "a receive in no memory");
+	memcpy((void *)(uintptr_t)to->addr, (const void *)(uintptr_t)from->addr, from->length);
+	cq_push(peer->ibv.recv_cq, (struct ibv_wc){.wr_id = peer->receives[at].wr_id, .byte_len = from->length});
+	return IBV_WC_SUCCESS;
+}
+
+/* The next work of a queue pair. */
+static void work_do(struct fabric_qp *qp)
+{
+	struct fabric_work work = qp->works[qp->work_begin++ % WORKS_MAX];
+	enum ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
+	if (qp->peer && !qp->peer->failed)
+		status = work.opcode == IBV_WR_SEND ? do_send(qp, &work) : do_read(&work);
+	work_end(qp, &work, status);
+	if (status != IBV_WC_SUCCESS)
+		fabric_qp_fail(qp);
+}
+
+/* A device does not wait for a processor: what the thread has left lying for long is done now. */
+static void works_catch_up(const struct ibv_cq *cq)
+{
+	for (uint32_t i = 0; i < fabric.qp_count; i++) {
+		struct fabric_qp *qp = fabric.qps[i];
+		while (qp->ibv.send_cq == cq && qp->work_begin != qp->work_end &&
+		       qp->works[qp->work_begin % WORKS_MAX].posted_ns + LATE_NS < gw_now_ns())
+			work_do(qp);
+	}
+}
+
+static int fabric_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct fabric_cq *cq = (struct fabric_cq *)ibv;
+	int got = 0;
+	pthread_mutex_lock(&fabric_lock);
+	works_catch_up(ibv);
+	while (got < n && cq->begin != cq->end)
+		wc[got++] = cq->entries[cq->begin++ % (uint32_t)cq->ibv.cqe];
+	pthread_mutex_unlock(&fabric_lock);
+	return got;
+}
+
+/* The device. It lives as long as the process. */
+static void *device_run(void *argument)
+{
+	(void)argument;
+	pthread_mutex_lock(&fabric_lock);
+	for (;;) {
+		uint32_t first = fabric.qp_count ? (uint32_t)(gw_mix64(++fabric.seed) % fabric.qp_count) : 0;
+		struct fabric_qp *busy = NULL;
+		for (uint32_t i = 0; i < fabric.qp_count && !busy; i++) {
+			struct fabric_qp *qp = fabric.qps[(first + i) % fabric.qp_count];
+			busy = qp->work_begin != qp->work_end ? qp : NULL;
+		}
+		if (!busy) {
+			pthread_cond_wait(&fabric.posted, &fabric_lock);
+			continue;
+		}
+		work_do(busy);
+		/* Others may post, poll and take memory away in between. */
+		pthread_mutex_unlock(&fabric_lock);
+		pthread_mutex_lock(&fabric_lock);
+	}
+	return NULL;
+}
+
+static int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct fabric_qp *qp = fabric_qp_of(ibv);
+	(void)bad;
+	pthread_mutex_lock(&fabric_lock);
+	for (; wr; wr = wr->next) {
+		fabric_must(qp->work_end - qp->work_begin < WORKS_MAX && wr->num_sge <= SGES_MAX, "too much work");
+		struct fabric_work *work = &qp->works[qp->work_end++ % WORKS_MAX];
+		*work = (struct fabric_work){.wr_id = wr->wr_id,
+					     .remote = wr->wr.rdma.remote_addr,
+					     .posted_ns = gw_now_ns(),
+					     .rkey = wr->wr.rdma.rkey,
+					     .sge_count = (uint32_t)wr->num_sge,
+					     .opcode = wr->opcode,
+					     .signalled = wr->send_flags & IBV_SEND_SIGNALED};
+		if (wr->num_sge)
+			memcpy(work->sges, wr->sg_list, (size_t)wr->num_sge * sizeof(struct ibv_sge));
+	}
+	if (qp->failed)
+		fabric_qp_fail(qp);
+	pthread_cond_signal(&fabric.posted);
+	pthread_mutex_unlock(&fabric_lock);
+	return 0;
+}
+
+static int fabric_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct fabric_qp *qp = fabric_qp_of(ibv);
+	(void)bad;
+	pthread_mutex_lock(&fabric_lock);
+	fabric_must(qp->receive_end - qp->receive_begin < WORKS_MAX && wr->num_sge == 1 && !wr->next, "a receive");
+	qp->receives[qp->receive_end % WORKS_MAX].wr_id = wr->wr_id;
+	qp->receives[qp->receive_end++ % WORKS_MAX].sge = wr->sg_list[0];
+	if (qp->failed)
+		fabric_qp_fail(qp);
+	pthread_mutex_unlock(&fabric_lock);
+	return 0;
+}
+
+struct ibv_qp *fabric_qp_create(struct ibv_context *context, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct fabric_qp *qp = fabric_calloc(sizeof(*qp));
+	pthread_t thread;
+	pthread_mutex_lock(&fabric_lock);
+	qp->ibv = (struct ibv_qp){.context = context,
+				  .pd = pd,
+				  .send_cq = init->send_cq,
+				  .recv_cq = init->recv_cq,
+				  .qp_num = fabric.next_qp++};
+	fabric_must(fabric.qp_count < QPS_MAX, "more queue pairs than the device has");
+	fabric.qps[fabric.qp_count++] = qp;
+	if (!fabric.running) {
+		fabric_must(pthread_create(&thread, NULL, device_run, NULL) == 0, "no thread");
+		pthread_detach(thread);
+	}
+	fabric.running = true;
+	pthread_mutex_unlock(&fabric_lock);
+	return &qp->ibv;
+}
+
+void fabric_qp_destroy(struct ibv_qp *ibv)
+{
+	struct fabric_qp *qp = fabric_qp_of(ibv);
+	pthread_mutex_lock(&fabric_lock);
+	uint32_t at = 0;
+	while (fabric.qps[at] != qp)
+		at++;
+	fabric.qps[at] = fabric.qps[--fabric.qp_count];
+	if (qp->peer)
+		qp->peer->peer = NULL;
+	pthread_mutex_unlock(&fabric_lock);
+	free(qp);
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	fabric_must(mask == IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR, "another state than that of an error");
+	pthread_mutex_lock(&fabric_lock);
+	fabric_qp_fail(fabric_qp_of(qp));
+	pthread_mutex_unlock(&fabric_lock);
+	return 0;
+}
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	(void)qp, (void)mask, (void)init;
+	*attr = (struct ibv_qp_attr){.path_mtu = IBV_MTU_4096, .max_rd_atomic = 16};
+	return 0;
+}
+
+/* --- The device itself. --- */
+
+static int fabric_query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *attr, size_t bytes)
+{
+	(void)context;
+	fabric_must(number == 1, "another port than the only one");
+	memset(attr, 0, bytes);
+	attr->max_msg_sz = 1u << 30;
+	attr->active_speed = 32; /* 4 lanes of 25 Gb/s */
+	attr->active_width = 2;
+	return 0;
+}
+
+struct ibv_context *fabric_context(void)
+{
+	struct verbs_context *verbs = &fabric.contexts[fabric.turn];
+	if (fabric.gone)
+		return NULL;
+	if (verbs->sz)
+		return &verbs->context;
+	snprintf(fabric.device.name, sizeof(fabric.device.name), "fabric_0");
+	fabric.device.transport_type = IBV_TRANSPORT_IB;
+	*verbs = (struct verbs_context){.sz = sizeof(*verbs), .query_port = fabric_query_port};
+	verbs->context = (struct ibv_context){.device = &fabric.device,
+					      .num_comp_vectors = 1,
+					      .abi_compat = __VERBS_ABI_IS_EXTENDED,
+					      .async_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+					      .cmd_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+					      .ops = {.poll_cq = fabric_poll,
+						      .req_notify_cq = fabric_arm,
+						      .post_send = fabric_post_send,
+						      .post_recv = fabric_post_recv}};
+	return &verbs->context;
+}
+
+void fabric_remove(void)
+{
+	pthread_mutex_lock(&fabric_lock);
+	for (uint32_t i = 0; i < fabric.qp_count; i++)
+		fabric_qp_fail(fabric.qps[i]);
+	fabric_tell_removed(fabric_context());
+	fabric.gone = true;
+	pthread_mutex_unlock(&fabric_lock);
+}
+
+void fabric_return(void)
+{
+	pthread_mutex_lock(&fabric_lock);
+	fabric_must(++fabric.turn < DEVICES, "too many devices");
+	fabric.gone = false;
+	pthread_mutex_unlock(&fabric_lock);
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	(void)context;
+	*attr = (struct ibv_device_attr){.max_qp_wr = WORKS_MAX,
+					 .max_sge = SGES_MAX,
+					 .max_sge_rd = SGES_MAX,
+					 .max_cqe = 1 << 20,
+					 .max_qp_rd_atom = 16,
+					 .max_qp_init_rd_atom = 16,
+					 .atomic_cap = IBV_ATOMIC_HCA,
+					 .phys_port_cnt = 1};
+	return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct ibv_pd *pd = fabric_calloc(sizeof(*pd));
+	pd->context = context;
+	return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	pthread_mutex_lock(&fabric_lock);
+	for (uint32_t key = 1; key < fabric.next_key; key++)
+		fabric_must(!fabric.mrs[key] || fabric.mrs[key]->ibv.pd != pd, "a domain with memory in it ends");
+	for (uint32_t i = 0; i < fabric.qp_count; i++)
+		fabric_must(fabric.qps[i]->ibv.pd != pd, "a domain with queue pairs in it ends");
+	pthread_mutex_unlock(&fabric_lock);
+	free(pd);
+	return 0;
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	(void)context, (void)event;
+	errno = EAGAIN;
+	return -1;
+}
+
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+	static const char *const names[] = {[IBV_WC_SUCCESS] = "success",
+					    [IBV_WC_LOC_PROT_ERR] = "local protection error",
+					    [IBV_WC_WR_FLUSH_ERR] = "Work Request Flushed Error",
+					    [IBV_WC_REM_ACCESS_ERR] = "remote access error",
+					    [IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
+					    [IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
+					    [IBV_WC_FATAL_ERR] = "fatal error",
+					    [IBV_WC_GENERAL_ERR] = "general error"};
+	const char *name = (size_t)status < sizeof(names) / sizeof(names[0]) ? names[status] : NULL;
+	return name ? name : "unknown";
+}

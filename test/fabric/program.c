@@ -1,0 +1,16 @@
+/* A program that stands on the made-up device: it is about this device alone, and ends where the device is misused. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "test/fabric/fabric.h"
+
+__attribute__((constructor)) static void choose_bed(void)
+{
+	setenv("GRAPHWIRE_TEST_BED", "verbs", 1);
+}
+
+void fabric_end(const char *what)
+{
+	fprintf(stderr, "fabric: %s\n", what);
+	abort();
+}

@@ -1,0 +1,186 @@
+/* See batch_oracle.h. */
+#include "test/support/batch_oracle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/base/rng.h"
+#include "sampler/negatives.h"
+#include "sampler/pick.h"
+
+static const struct gw_edge_type *type_of(const struct batch_oracle *oracle, uint32_t etype)
+{
+	return &oracle->fixture->schema->etypes[etype];
+}
+
+static bool has_edge(const struct gw_fixture_edges *edges, uint64_t src, uint64_t dst)
+{
+	for (uint64_t i = edges->indptr[dst]; i < edges->indptr[dst + 1]; i++) {
+		if (edges->src[i] == src)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t seed_types(const struct batch_oracle *oracle)
+{
+	const struct gw_sample_spec *spec = oracle->spec;
+	return !spec->edges ? 0 : spec->edge_type_count ? spec->edge_type_count : 1;
+}
+
+/* Whether an edge is one that a positive, edge id of the type of `seeds`, excludes. */
+static bool excludes(const struct batch_oracle *oracle, const struct gw_edge_seeds *seeds, uint64_t id, uint32_t etype,
+		     uint64_t edge)
+{
+	const struct gw_fixture_edges *own = &oracle->fixture->edges[seeds->etype];
+	const struct gw_fixture_edges *edges = &oracle->fixture->edges[etype];
+	uint64_t src = edges->src[edge], dst = edges->dst[edge], from = own->src[id], to = own->dst[id];
+	bool turned = src == to && dst == from, of_reverse = etype == seeds->reverse_etype;
+	return (seeds->exclude & GW_EXCLUDE_EDGES && etype == seeds->etype && edge == id) ||
+	       (seeds->exclude & GW_EXCLUDE_ENDS && etype == seeds->etype && src == from && dst == to) ||
+	       (seeds->exclude & GW_EXCLUDE_REVERSE && etype == type_of(oracle, seeds->etype)->reverse && turned) ||
+	       (seeds->exclude & GW_EXCLUDE_REVERSE_TYPE && of_reverse && turned) ||
+	       (seeds->exclude & GW_EXCLUDE_REVERSE_IDS && of_reverse && edge == (uint64_t)seeds->reverse_ids[id]);
+}
+
+/* Whether an edge must not be in the batch, by looking at all of its positives. */
+static bool is_excluded(const struct batch_oracle *oracle, uint32_t etype, uint64_t edge)
+{
+	for (uint32_t t = 0; t < seed_types(oracle); t++) {
+		const struct gw_edge_batch *positives = &oracle->batch->edges[t];
+		for (uint64_t i = 0; i < positives->count; i++) {
+			if (excludes(oracle, &oracle->spec->edges[t], (uint64_t)positives->ids[i], etype, edge))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* One edge type of a hop; returns how many drawn edges were excluded. */
+static uint64_t check_edges(const struct batch_oracle *oracle, uint32_t hop, const struct gw_block_edges *block)
+{
+	const struct gw_edge_type *type = type_of(oracle, block->etype);
+	const struct gw_fixture_edges *edges = &oracle->fixture->edges[block->etype];
+	const struct gw_minibatch *batch = oracle->batch;
+	struct gw_pick_scratch scratch = {0};
+	struct gw_pick_rule rule = {
+		.key = gw_draw_key(oracle->seed, oracle->stream, GW_DRAW_NEIGHBOURS, hop, block->etype),
+		.fanout = oracle->spec->fanouts[(size_t)hop * GW_FIXTURE_ETYPES + block->etype],
+		.replace = oracle->spec->replace,
+	};
+	uint64_t *picks = malloc((edges->count + 4096) * 8), at = 0, dropped = 0;
+	assert_int_equal(block->dst_count, batch->blocks[hop]->dst_counts[type->dst]);
+	for (uint64_t row = 0; row < block->dst_count; row++) {
+		uint64_t node = (uint64_t)batch->nodes[type->dst][row], begin = edges->indptr[node];
+		uint64_t degree = edges->indptr[node + 1] - begin, count = gw_pick_count(&rule, degree);
+		assert_int_equal(gw_pick(&rule, node, degree, &scratch, picks), GW_OK);
+		assert_int_equal(block->indptr[row], at);
+		for (uint64_t j = 0; j < count; j++) {
+			uint64_t edge = begin + picks[j];
+			if (is_excluded(oracle, block->etype, edge)) {
+				dropped++;
+				continue;
+			}
+			int64_t number = oracle->spec->wide_indices ? ((const int64_t *)block->indices)[at]
+								    : ((const int32_t *)block->indices)[at];
+			assert_true((uint64_t)number < batch->blocks[hop]->src_counts[type->src]);
+			assert_int_equal(block->edge_ids[at], edge);
+			assert_int_equal(batch->nodes[type->src][number], edges->src[edge]);
+			at++;
+		}
+	}
+	assert_int_equal(block->edge_count, at);
+	assert_int_equal(block->indptr[block->dst_count], at);
+	gw_pick_scratch_free(&scratch);
+	free(picks);
+	return dropped;
+}
+
+/* All blocks; returns how many drawn edges were excluded. */
+uint64_t batch_oracle_blocks(const struct batch_oracle *oracle)
+{
+	uint64_t dropped = 0, edges = 0;
+	for (uint32_t h = 0; h < oracle->batch->hops; h++) {
+		const struct gw_block *block = oracle->batch->blocks[h];
+		assert_int_equal(block->edges_count, GW_FIXTURE_ETYPES);
+		for (uint32_t i = 0; i < block->edges_count; i++) {
+			dropped += check_edges(oracle, h, &block->edges[i]);
+			edges += block->edges[i].edge_count;
+		}
+	}
+	assert_int_equal(edges, oracle->batch->edge_count);
+	/* No node twice. */
+	for (uint32_t t = 0; t < oracle->batch->num_ntypes; t++) {
+		for (uint64_t i = 0; i < oracle->batch->node_counts[t]; i++) {
+			for (uint64_t j = 0; j < i; j++)
+				assert_true(oracle->batch->nodes[t][i] != oracle->batch->nodes[t][j]);
+		}
+	}
+	return dropped;
+}
+
+/* The negative that the definition gives: the first attempt that is no edge, or the last one. */
+static uint64_t draw_by_definition(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t slot, uint64_t j,
+				   uint64_t *true_edges)
+{
+	const struct gw_edge_seeds *seeds = &oracle->spec->edges[seed_type];
+	const struct gw_edge_type *type = type_of(oracle, seeds->etype);
+	const struct gw_fixture_edges *edges = &oracle->fixture->edges[seeds->etype];
+	bool of_src = seeds->negatives == GW_NEGATIVES_SRC;
+	uint64_t bound = seeds->negative_ids ? seeds->negative_id_count
+					     : oracle->fixture->schema->ntypes[of_src ? type->src : type->dst].count;
+	uint64_t key = gw_draw_key(oracle->seed, oracle->stream, GW_DRAW_NEGATIVE, 0, seeds->etype);
+	uint64_t edge = (uint64_t)oracle->batch->edges[seed_type].ids[slot], node = 0;
+	for (uint32_t attempt = 0; attempt < GW_NEGATIVE_ATTEMPTS; attempt++) {
+		node = gw_negative_draw(key, slot, j, attempt, bound);
+		node = seeds->negative_ids ? (uint64_t)seeds->negative_ids[node] : node;
+		if (!seeds->no_true_edges ||
+		    !has_edge(edges, of_src ? node : edges->src[edge], of_src ? edges->dst[edge] : node))
+			return node;
+	}
+	++*true_edges;
+	return node;
+}
+
+/* The positives and negatives of one type, which begin at seed `first` of the batch. */
+static void check_type(const struct batch_oracle *oracle, uint32_t seed_type, uint64_t first)
+{
+	const struct gw_minibatch *batch = oracle->batch;
+	const struct gw_edge_batch *ends = &batch->edges[seed_type];
+	const struct gw_edge_seeds *seeds = &oracle->spec->edges[seed_type];
+	const struct gw_edge_type *type = type_of(oracle, seeds->etype);
+	const struct gw_fixture_edges *edges = &oracle->fixture->edges[seeds->etype];
+	uint32_t drawn = seeds->negatives == GW_NEGATIVES_SRC ? type->src : type->dst;
+	uint64_t true_edges = 0;
+	assert_int_equal(ends->etype, seeds->etype);
+	assert_int_equal(ends->negatives, seeds->negatives);
+	assert_int_equal(ends->negatives_each, seeds->negatives_each);
+	assert_ptr_equal(ends->ids, batch->seeds + first);
+	for (uint64_t i = 0; i < ends->count; i++) {
+		uint64_t edge = (uint64_t)ends->ids[i];
+		assert_int_equal(batch->nodes[type->src][ends->src_rows[i]], edges->src[edge]);
+		assert_int_equal(batch->nodes[type->dst][ends->dst_rows[i]], edges->dst[edge]);
+		for (uint64_t j = 0; j < seeds->negatives_each; j++)
+			assert_int_equal(batch->nodes[drawn][ends->negative_rows[i * seeds->negatives_each + j]],
+					 draw_by_definition(oracle, seed_type, i, j, &true_edges));
+	}
+	assert_int_equal(ends->true_edges, true_edges);
+}
+
+void batch_oracle_ends(const struct batch_oracle *oracle)
+{
+	const struct gw_minibatch *batch = oracle->batch;
+	uint64_t first = 0;
+	assert_non_null(batch->edges);
+	assert_null(batch->seed_rows);
+	assert_int_equal(batch->seed_list_count, 0);
+	assert_int_equal(batch->edge_type_count, seed_types(oracle));
+	for (uint32_t t = 0; t < seed_types(oracle); t++) {
+		check_type(oracle, t, first);
+		first += batch->edges[t].count;
+	}
+	assert_int_equal(first, batch->seed_count);
+}

@@ -1,0 +1,14 @@
+"""What a run of pytest tells ./check: a line "ok - …" or "not ok - …" for every test."""
+
+from __future__ import annotations
+
+import sys
+
+
+def tell(report, area):
+    if report.when == "call" or report.outcome == "failed":
+        word = "not ok" if report.outcome == "failed" else "ok"
+        if report.outcome == "skipped":
+            print(f"\nnote: skipped {report.nodeid}", file=sys.__stdout__, flush=True)
+        else:
+            print(f"\n{word} - {area}: {report.nodeid.split('/')[-1]}", file=sys.__stdout__, flush=True)

@@ -1,0 +1,139 @@
+/* Rings of io_uring under the locked-memory limit: one that is opened behind others which were closed is there, though
+ * the kernel has not taken those apart yet; where there is no room for another reason, that is told at once. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/uring.h"
+
+#define RINGS_MAX 400
+#define LIMIT     (8u << 20) /* of locked memory: some 150 rings */
+#define ROUNDS    10
+#define ENOUGH    20 /* rings, for the test to mean something */
+#define NO_LIMIT  77 /* a child's status: rings count for nothing here, or others have all the room */
+
+static int ring_open(struct io_uring *ring)
+{
+	struct io_uring_params parameters = {.flags = IORING_SETUP_CQSIZE, .cq_entries = 2048};
+	return gw_uring_init(256, ring, &parameters);
+}
+
+/* The limit holds for those without this privilege. */
+static void limit_memory(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur > LIMIT)
+		setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){LIMIT, LIMIT});
+	if (syscall(SYS_capget, &header, data) != 0)
+		_exit(1);
+	data[0].effective &= ~(1u << CAP_IPC_LOCK);
+	if (syscall(SYS_capset, &header, data) != 0)
+		_exit(1);
+}
+
+static struct io_uring all[RINGS_MAX];
+
+/* As many as there is room for. */
+static uint32_t rings_fill(struct io_uring *rings, int *error)
+{
+	uint32_t n = 0;
+	while (rings + n < all + RINGS_MAX && (*error = ring_open(&rings[n])) == 0)
+		n++;
+	return n;
+}
+
+/* Half of what there is room for, again and again: others may need some meanwhile. */
+static int rings_come_and_go(void)
+{
+	int error = 0;
+	limit_memory();
+	/* Another process' may be on their way. */
+	uint32_t n = rings_fill(all, &error);
+	for (int i = 0; i < 100 && n < ENOUGH; i++) {
+		usleep(10000);
+		n += rings_fill(all + n, &error);
+	}
+	uint32_t half = n / 2;
+	if (n == RINGS_MAX || n < ENOUGH)
+		return NO_LIMIT;
+	for (int round = 0; round < ROUNDS; round++) {
+		while (n)
+			gw_uring_exit(&all[--n]);
+		for (; n < half; n++) {
+			error = ring_open(&all[n]);
+			if (error) {
+				fprintf(stderr, "round %d, ring %u: %s\n", round, n, strerror(-error));
+				return 1;
+			}
+		}
+	}
+	return 0;
+}
+
+/* Before any was closed. */
+static int no_room_is_told(void)
+{
+	int error = 0;
+	limit_memory();
+	uint32_t n = rings_fill(all, &error);
+	return n == RINGS_MAX ? NO_LIMIT : error == -ENOMEM ? 0 : 1;
+}
+
+/* In a child: privileges do not come back. */
+static void in_child(int (*run)(void))
+{
+	int status;
+	fflush(NULL);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		alarm(100);
+		_exit(run());
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_LIMIT)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void closed_rings_make_room(void **state)
+{
+	(void)state;
+	in_child(rings_come_and_go);
+}
+
+static void nobody_waits_for_rings_that_stay(void **state)
+{
+	(void)state;
+	in_child(no_room_is_told);
+}
+
+int main(void)
+{
+	struct io_uring_params parameters = {0};
+	struct io_uring ring;
+	if (io_uring_queue_init_params(2, &ring, &parameters) != 0) {
+		printf("1..0 # SKIP no io_uring here\n");
+		return 0;
+	}
+	io_uring_queue_exit(&ring); /* past what notes it */
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(closed_rings_make_room),
+		cmocka_unit_test(nobody_waits_for_rings_that_stay),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,20 @@
+/* The options of every command that is one client more of a job's servers, as the common table of its options:
+ *   .common = gw_tool_client_options, .common_offset = offsetof(struct arguments, client) */
+#ifndef GW_TOOLS_CLIENT_OPTIONS_H
+#define GW_TOOLS_CLIENT_OPTIONS_H
+
+#include <graphwire/graphwire.h>
+
+#include "core/base/options.h"
+
+#define GW_TOOL_SERVERS_MAX 65536
+
+struct gw_tool_client {
+	struct gw_client_options options;
+	const char *servers[GW_TOOL_SERVERS_MAX]; /* what options.servers points to, once they are named */
+};
+
+/* --servers, --key-file, --insecure, --timeout. */
+extern const struct gw_option gw_tool_client_options[];
+
+#endif
