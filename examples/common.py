@@ -59,14 +59,19 @@ def options(text):
     return parser
 
 
-def parse(parser, arguments=None):
+def read_options(parser, arguments=None):
     """Options with - read as options with _."""
     given = sys.argv[1:] if arguments is None else arguments
     same = []
     for word in given:
         name, equals, value = word.partition("=")
         same.append(name[:2] + name[2:].replace("-", "_") + equals + value if name.startswith("--") else word)
-    args = parser.parse_args(same)
+    return parser.parse_args(same)
+
+
+def parse(parser, arguments=None):
+    """The options of the examples that train."""
+    args = read_options(parser, arguments)
     args.fan_out = [int(count) for count in args.fan_out.split(",")]
     return args
 

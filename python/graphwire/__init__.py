@@ -30,7 +30,7 @@ from graphwire.partition import partition_graph
 from graphwire.tensor import Tensor
 
 if TYPE_CHECKING:
-    from graphwire import nn, optim
+    from graphwire import datasets, nn, optim, pyg
     from graphwire.optim import Embedding
 
 __version__ = "0.1.0"
@@ -52,17 +52,19 @@ __all__ = [
     "PeerError",
     "ResourceError",
     "Tensor",
+    "datasets",
     "nn",
     "open",
     "optim",
     "partition_graph",
+    "pyg",
     "sample",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch is imported when it is first asked for."""
-    if name in ("nn", "optim"):
+    """What needs torch, or few need, is imported when it is first asked for."""
+    if name in ("datasets", "nn", "optim", "pyg"):
         return importlib.import_module(f"graphwire.{name}")
     if name == "Embedding":
         return importlib.import_module("graphwire.optim").Embedding

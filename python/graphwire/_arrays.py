@@ -6,6 +6,8 @@ and the batch goes back to the library when the last array over it is gone, in w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -170,13 +172,18 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
     return np.asarray(rows, dtype=dtype)
 
 
+def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any) -> list[Array]:
+    """Rows of several C tensors, in memory of their own; all of them are under way at once."""
+    arrays = [ids_array(ids, tensor.shape[0]) for tensor, ids in asked]
+    found = [np.empty(*stored_rows(tensor, len(array))) for (tensor, _), array in zip(asked, arrays)]
+    finish(*[partial(lib.gw_gather_start, client.pointer, tensor, ids_pointer(array), len(array), pointer(rows))
+             for (tensor, _), array, rows in zip(asked, arrays, found)])
+    return [public_rows(rows, tensor.dtype, torch) for (tensor, _), rows in zip(asked, found)]
+
+
 def gather(client: Any, tensor: Any, ids: Ids, torch: Any) -> Array:
     """Rows of a C tensor, in memory of their own."""
-    array = ids_array(ids, tensor.shape[0])
-    rows = np.empty(*stored_rows(tensor, len(array)))
-    finish(lambda ticket: lib.gw_gather_start(
-        client.pointer, tensor, ids_pointer(array), len(array), pointer(rows), ticket))
-    return public_rows(rows, tensor.dtype, torch)
+    return gather_all(client, [(tensor, ids)], torch)[0]
 
 
 def public(array: np.ndarray, torch: Any) -> Array:

@@ -105,17 +105,21 @@ def check(status: int) -> None:
         raise error_of(status)
 
 
-def finish(start: Callable[[Any], int]) -> None:
-    """start(ticket) begins an operation; waits for its end. An exception of a signal cancels it first."""
-    ticket = ffi.new("struct gw_ticket **")
+def finish(*starts: Callable[[Any], int]) -> None:
+    """Each start(ticket) begins an operation; waits for the end of all. An exception of a signal, or of one that fails,
+    cancels them first."""
+    tickets = [ffi.new("struct gw_ticket **") for _ in starts]
     try:
-        check(start(ticket))
-        status = lib.GW_AGAIN
-        while status == lib.GW_AGAIN:
-            status = lib.wait_for(ticket, SLICE_MS)
-        check(status)
+        for start, ticket in zip(starts, tickets):
+            check(start(ticket))
+        for ticket in tickets:
+            status = lib.GW_AGAIN
+            while status == lib.GW_AGAIN:
+                status = lib.wait_for(ticket, SLICE_MS)
+            check(status)
     finally:
-        lib.gw_cancel(ticket[0])
+        for ticket in tickets:
+            lib.gw_cancel(ticket[0])
 
 
 def aside(call: Callable[[], Any], undo: Callable[[Any], None] = lambda _: None) -> Any:

@@ -7,7 +7,7 @@ destinations: a layer's output is the next layer's input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
@@ -163,7 +163,8 @@ class Batch:
     Of an EdgeLoader seeds are ids of edges, labels theirs, seed_rows None, and there are besides
     src_rows, dst_rows: [seeds] int64: the ends of each, rows of the edge type's node types;
     negative_rows: [seeds, negatives] int64: rows of the type whose end was redrawn; true_edges: how many of them are
-        edges all the same, with no_true_edges.
+        edges all the same, with no_true_edges; edge_type: of the seeds.
+    Of seeds of several edge types these, seeds and labels are {edge type: …}, and edge_type is None.
 
     The arrays lie in the library's memory, which goes back when the last of them is gone: a batch needs no release.
     """
@@ -176,7 +177,8 @@ class Batch:
         self.src_rows: Array = None
         self.dst_rows: Array = None
         self.negative_rows: Array = None
-        self.true_edges = 0
+        self.true_edges: Any = 0
+        self.edge_type: str | None = None
         self._lease: Lease | None = None
 
     @property
@@ -217,8 +219,20 @@ class Batch:
                         _each(self.labels, change))
         changed.src_rows, changed.dst_rows = _of(self.src_rows, change), _of(self.dst_rows, change)
         changed.negative_rows, changed.true_edges = _of(self.negative_rows, change), self.true_edges
-        changed.epoch, changed.step = self.epoch, self.step
+        changed.epoch, changed.step, changed.edge_type = self.epoch, self.step, self.edge_type
         return changed
+
+    def to_pyg(self, attributes: Mapping[str, str] | None = None) -> Any:
+        """The mini-batch as torch_geometric's Data, or HeteroData where there are several types: each node once, its
+        neighbours drawn once, at the hop that found it, seeds first, as NeighborLoader gives it; with rows of edges.
+
+        attributes: {feature: what it is called there}, as {"feat": "x", "label": "y"}. Labels have batch_size rows.
+        Besides: n_id, e_id, batch_size, num_sampled_nodes, num_sampled_edges; of an EdgeLoader edge_label_index,
+        input_id, negative_index: rows of negatives, [seeds, negatives].
+        """
+        from graphwire.pyg import to_pyg
+
+        return to_pyg(self, attributes)
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
         """The same on another device (torch)."""
@@ -279,8 +293,6 @@ def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
     mini, torch = lease.minibatch, graph._torch
     count = int(mini.seed_count)
     seeds = _arrays.public(window(lease, mini.seeds, (count,), np.int64), torch)
-    if spec.edges is not None:
-        return seeds, None
     rows = _row_numbers(lease, mini.seed_rows, (count,), torch)
     if not spec.several:
         return seeds, rows
@@ -293,23 +305,38 @@ def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
     return found
 
 
+def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
+    """What a batch of edges holds besides; of several edge types, by type."""
+    mini, torch = lease.minibatch, graph._torch
+    parts: dict[str, dict[str, Any]] = {
+        name: {} for name in ("seeds", "src_rows", "dst_rows", "negative_rows", "true_edges")}
+    for i, kind in enumerate(spec.edges.types if spec.edges is not None else ()):
+        edges, etype = mini.edges[i], graph.etypes[kind]
+        count = int(edges.count)
+        parts["seeds"][etype] = _arrays.public(window(lease, edges.ids, (count,), np.int64), torch)
+        parts["src_rows"][etype] = _row_numbers(lease, edges.src_rows, (count,), torch)
+        parts["dst_rows"][etype] = _row_numbers(lease, edges.dst_rows, (count,), torch)
+        parts["negative_rows"][etype] = _row_numbers(
+            lease, edges.negative_rows, (count, int(edges.negatives_each)), torch)
+        parts["true_edges"][etype] = int(edges.true_edges)
+    for name, part in parts.items():
+        setattr(batch, name, part if spec.several else next(iter(part.values())))
+    batch.edge_type = None if spec.several else next(iter(parts["seeds"]))
+
+
 def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     """The arrays over a gw_minibatch."""
     mini, torch = lease.minibatch, graph._torch
     nodes = {ntype: _arrays.public(window(lease, mini.nodes[i], (int(mini.node_counts[i]),), np.int64), torch)
              for i, ntype in enumerate(graph.ntypes)}
-    batch = Batch(*_seeds(graph, lease, spec), nodes, _blocks(graph, lease, spec),
-                  {ntype: {} for ntype in graph.ntypes}, {})
+    seeds, seed_rows = _seeds(graph, lease, spec) if spec.edges is None else (None, None)
+    batch = Batch(seeds, seed_rows, nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
+    if spec.edges is not None:
+        _add_edges(batch, graph, lease, spec)
     if spec.several:
-        batch.labels = {ntype: {} for ntype in batch.seeds}
+        batch.labels = {kind: {} for kind in batch.seeds}
     batch._lease = lease
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
-    if spec.edges is not None:
-        edges, count = mini.edges[0], int(mini.edges.count)
-        batch.src_rows = _row_numbers(lease, edges.src_rows, (count,), torch)
-        batch.dst_rows = _row_numbers(lease, edges.dst_rows, (count,), torch)
-        batch.negative_rows = _row_numbers(lease, edges.negative_rows, (count, int(edges.negatives_each)), torch)
-        batch.true_edges = int(edges.true_edges)
     for i, (tensor, kind, name, at) in enumerate(spec.fetches):
         found = _arrays.public_rows(window(lease, mini.rows[i], *_arrays.stored_rows(tensor, int(mini.row_counts[i]))),
                                     tensor.dtype, torch)

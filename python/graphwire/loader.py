@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
-import numpy as np
-
 from graphwire import _arrays
 from graphwire._arrays import Ids, Lease
 from graphwire._native import SLICE_MS, check, error_of, ffi, finish, lib
 from graphwire.batch import Batch, make_batch
 from graphwire.graph import Etype, Graph
+from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
 
 Fanout = Union[int, Mapping[Etype, int]]
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
-Seeds = Union[Ids, Mapping[str, Union[Ids, None]], None]  # ids; of several node types {node type: ids}
-_EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
 
 
@@ -39,63 +36,6 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
     return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
 
 
-class EdgeSeeds:
-    """gw_edge_seeds: EdgeLoader tells."""
-
-    def __init__(self, graph: Graph, etype: Etype | None, negatives: int, negative_end: str, negative_ids: Ids | None,
-                 no_true_edges: bool, exclude: Sequence[str], reverse_etype: Etype | None, reverse_ids: Ids | None):
-        self.etype = graph.etype_number(etype)
-        if negative_end not in ("src", "dst"):
-            raise ValueError(f'negative_end is "dst" or "src", not {negative_end!r}')
-        unknown = set(exclude) - _EXCLUDE.keys()
-        if unknown:
-            raise ValueError(f"exclude has {', '.join(sorted(unknown))}; there are {', '.join(_EXCLUDE)}")
-        what = sum(getattr(lib, _EXCLUDE[word]) for word in set(exclude))
-        self.pointer = ffi.new("struct gw_edge_seeds *", {"etype": self.etype, "no_true_edges": no_true_edges})
-        if negatives:
-            self.pointer.negatives = lib.GW_NEGATIVES_DST if negative_end == "dst" else lib.GW_NEGATIVES_SRC
-            self.pointer.negatives_each = negatives
-        self._kept = []
-        if negative_ids is not None:
-            end = graph._ends[self.etype][negative_end == "dst"]
-            self._kept.append(_arrays.ids_array(negative_ids, graph._node_counts[end]))
-            self.pointer.negative_ids = _arrays.pointer(self._kept[-1], "int64_t *")
-            self.pointer.negative_id_count = len(self._kept[-1])
-        if reverse_etype is not None:
-            self.pointer.reverse_etype = graph.etype_number(reverse_etype)
-            what |= lib.GW_EXCLUDE_REVERSE_TYPE if reverse_ids is None else lib.GW_EXCLUDE_REVERSE_IDS
-        if reverse_ids is not None:
-            self._kept.append(_arrays.ids_array(reverse_ids, graph.num_edges(reverse_etype)))
-            self.pointer.reverse_ids = _arrays.pointer(self._kept[-1], "int64_t *")
-            self.pointer.reverse_id_count = len(self._kept[-1])
-        self.pointer.exclude = what
-
-
-class NodeSeeds:
-    """Seeds that are nodes: NodeLoader tells. `lists` has them as gw_seeds where they are of several types.
-
-    one: of one mini-batch, which may have none, and where None is no short word for all nodes of a type.
-    """
-
-    def __init__(self, graph: Graph, seeds: Seeds, ntype: str | None, one: bool = False):
-        self.several = isinstance(seeds, Mapping)
-        if self.several and ntype is not None:
-            raise ValueError("ntype is told by the seeds, which are {node type: ids}")
-        given = seeds if isinstance(seeds, Mapping) else {ntype: seeds}
-        self.ntypes = [graph.ntype_number(kind) for kind in given]
-        self.ids = [None if ids is None and not one else
-                    _arrays.ids_array(slice(None) if ids is None else ids, graph._node_counts[number])
-                    for number, ids in zip(self.ntypes, given.values())]
-        if not self.ntypes or (not one and all(ids is not None and not len(ids) for ids in self.ids)):
-            raise ValueError("there are no seeds")
-        # To C, NULL is every node of a type; an empty array's own pointer would be one.
-        self._kept = [ids if ids is None or len(ids) else np.zeros(1, np.int64) for ids in self.ids]
-        self.lists = ffi.new("struct gw_seeds[]", [
-            {"type": number, "count": 0 if ids is None else len(ids),
-             "ids": ffi.NULL if kept is None else _arrays.pointer(kept, "int64_t *")}
-            for number, ids, kept in zip(self.ntypes, self.ids, self._kept)])
-
-
 class Spec:
     """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
 
@@ -107,7 +47,7 @@ class Spec:
             raise ValueError("fanouts: one number for each hop, from the seeds outwards; -1: all neighbours")
         self.wide = index_dtype == "int64"
         self.edges = edges  # what its pointers point to
-        self.several = nodes is not None and nodes.several
+        self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
         self._client = graph._opened()  # the tensors are its
         self._counts = ffi.new("int32_t[]", [count for hop in fanouts for count in self._hop(graph, hop)])
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
@@ -123,18 +63,19 @@ class Spec:
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
         self.pointer = ffi.new("struct gw_sample_spec *", {
-            "ntype": nodes.ntypes[0] if nodes is not None else 0, "hops": len(fanouts), "fanouts": self._counts,
+            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(fanouts), "fanouts": self._counts,
             "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
-            "edges": ffi.NULL if edges is None else edges.pointer})
+            "edges": ffi.NULL if edges is None else edges.pointer,
+            "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
 
     @staticmethod
     def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
                 edges: EdgeSeeds | None) -> list[tuple[str, str, Any]]:
         """Features of the seeds, whose types are the only ones that have any."""
         if nodes is not None:
-            kinds = [graph.ntypes[one] for one in nodes.ntypes]
+            kinds = [graph.ntypes[one] for one in nodes.types]
         else:
-            kinds = [] if edges is None else [graph.etypes[edges.etype]]
+            kinds = [] if edges is None else [graph.etypes[one] for one in edges.types]
 
         def place(kind: Any) -> int:
             name = graph.ntypes[graph.ntype_number(kind)] if edges is None else graph.etypes[graph.etype_number(kind)]
@@ -178,7 +119,7 @@ class _Stream:
 class Loader:
     """What NodeLoader and EdgeLoader share: epochs, states, the end."""
 
-    def __init__(self, graph: Graph, spec: Spec, seeds: np.ndarray | NodeSeeds | None, *, batch_size: int = 1000,
+    def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, *, batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
                  last: str | None = None, depth: int = 4, device: Any = None):
         self.world, self.rank = _arrays.world_of(world, rank)
@@ -190,10 +131,10 @@ class Loader:
         self._options = ffi.new("struct gw_loader_options *", {
             "spec": spec.pointer[0], "batch_size": self.batch_size, "shuffle": shuffle, "seed": seed,
             "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]), "depth": depth})
-        if isinstance(seeds, NodeSeeds):
-            self._options.lists, self._options.list_count = seeds.lists, len(seeds.ntypes)
-        elif seeds is not None:
-            self._options.ids, self._options.id_count = _arrays.pointer(seeds, "int64_t *"), len(seeds)
+        if seeds.several:
+            self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
+        else:
+            self._options.ids, self._options.id_count = seeds.lists[0].ids, seeds.lists[0].count
         self._within = False  # an epoch has begun and not ended
         self._stream: _Stream | None = self._opened({"epoch": 0, "step": 0, "plan": 0})
 
@@ -299,37 +240,41 @@ class NodeLoader(Loader):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, index_dtype=index_dtype)
-        super().__init__(graph, spec, nodes if nodes.several else nodes.ids[0], **options)
+        super().__init__(graph, spec, nodes, **options)
 
 
 class EdgeLoader(Loader):
     """Mini-batches around seed edges, with negatives: to learn links.
 
-    seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. etype: of the seeds.
+    seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. etype: of the seeds. Of several
+        edge types {edge type: ids, or None}: a batch has of each type what falls to it. The options below are for all
+        types then, or {edge type: its own}.
     negatives: so many for each edge, with its "dst" (or "src": negative_end) drawn again, uniformly over its type, or
         over negative_ids. no_true_edges: what is an edge of the type is drawn again, up to 16 times.
     exclude: what is not sampled, so that it does not tell what is to be predicted: "edges" (the batch's own), "ends"
         (all between the same ends), "reverse" (of the type that the graph names as their reverse). reverse_etype: the
-        same of this type; with reverse_ids, [edges of etype], of these edges of it.
-    labels: names of features of the seed edges. The other arguments are NodeLoader's.
+        same of this type; with reverse_ids, [edges of etype], of these edges of it. What one type's edges exclude is
+        excluded for all.
+    labels: names of features of the seed edges, or {edge type: names}. The other arguments are NodeLoader's.
 
     A batch's edge i leads from row src_rows[i] of its source type to row dst_rows[i] of its destination type.
     """
 
-    def __init__(self, graph: Graph, seeds: Ids | None = None, fanouts: Sequence[Fanout] = (10, 10), *,
-                 etype: Etype | None = None, negatives: int = 0, negative_end: str = "dst",
-                 negative_ids: Ids | None = None, no_true_edges: bool = False, exclude: Sequence[str] = (),
-                 reverse_etype: Etype | None = None, reverse_ids: Ids | None = None, features: Names = None,
-                 labels: str | Sequence[str] | None = None, edge_features: Names = None, replace: bool = False,
-                 index_dtype: str = "int64", **options: Any):
-        edges = EdgeSeeds(graph, etype, negatives, negative_end, negative_ids, no_true_edges, exclude, reverse_etype,
-                          reverse_ids)
+    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,
+                 etype: Etype | None = None, negatives: int | Mapping[Etype, int] = 0,
+                 negative_end: str | Mapping[Etype, str] = "dst",
+                 negative_ids: Ids | Mapping[Etype, Ids] | None = None,
+                 no_true_edges: bool | Mapping[Etype, bool] = False,
+                 exclude: Sequence[str] | Mapping[Etype, Sequence[str]] = (),
+                 reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
+                 reverse_ids: Ids | Mapping[Etype, Ids] | None = None, features: Names = None, labels: Names = None,
+                 edge_features: Names = None, replace: bool = False, index_dtype: str = "int64", **options: Any):
+        edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
+                          negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
+                          reverse_etype=reverse_etype, reverse_ids=reverse_ids)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, index_dtype=index_dtype, edges=edges)
-        ids = None if seeds is None else _arrays.ids_array(seeds, graph._edge_counts[edges.etype])
-        if ids is not None and not len(ids):
-            raise ValueError("there are no seeds")
-        super().__init__(graph, spec, ids, **options)
+        super().__init__(graph, spec, edges, **options)
 
 
 def _moved(batches: Iterator[Batch], device: Any) -> Iterator[Batch]:

@@ -133,8 +133,19 @@ def _of_numpy(graph: Any) -> Arrays:
     return arrays
 
 
+def _copied(arrays: Arrays) -> Arrays:
+    """Of a dataset: names may be added, rows stay its."""
+    made = Arrays()
+    for name, value in vars(arrays).items():
+        setattr(made, name, dict(value))
+    return made
+
+
 def arrays_of(graph: Any) -> Arrays:
-    """Of a graph of DGL's or its subset, PyTorch Geometric's Data or HeteroData, a SciPy matrix, NumPy arrays."""
+    """Of a graph of DGL's or its subset, PyTorch Geometric's Data or HeteroData, a dataset, a SciPy matrix, NumPy
+    arrays."""
+    if isinstance(getattr(graph, "arrays", None), Arrays):
+        return _copied(graph.arrays)
     if hasattr(graph, "canonical_etypes"):
         return _of_dgl(graph)
     if hasattr(graph, "edge_stores"):
@@ -179,6 +190,17 @@ def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[s
     return {only: features}
 
 
+def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
+               num_nodes: int | Mapping[str, int] | None) -> Arrays:
+    """The graph's arrays, with what is given besides."""
+    arrays = arrays_of(graph)
+    if num_nodes is not None:
+        arrays.counts.update(num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes})
+    arrays.add_columns(_typed(node_features, next(iter(arrays.counts))),
+                       _typed(edge_features, next(iter(arrays.edges))))
+    return arrays
+
+
 def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
                     node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
@@ -186,7 +208,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0) -> Path:
     """Cuts a graph into parts, and returns their JSON, out/name.json.
 
-    graph: of DGL, PyTorch Geometric (Data, HeteroData) or SciPy; (src, dst), an array of pairs, or
+    graph: of DGL, PyTorch Geometric (Data, HeteroData), SciPy or graphwire.datasets; (src, dst), an array of pairs, or
         {(source type, relation, destination type): either}.
     out: a folder, which is made; a graph that is there is replaced.
     method: "metis" or "random". balance_train: as many nodes of the feature train_mask in each part; balance_edges.
@@ -195,11 +217,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
 
     Raises RuntimeError with the program's line, ValueError where rows do not fit, FileNotFoundError without it.
     """
-    arrays = arrays_of(graph)
-    if num_nodes is not None:
-        arrays.counts.update(num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes})
-    arrays.add_columns(_typed(node_features, next(iter(arrays.counts))),
-                       _typed(edge_features, next(iter(arrays.edges))))
+    arrays = None
+    if getattr(graph, "import_words", None) is None:
+        arrays = _completed(graph, node_features, edge_features, num_nodes)
     out = Path(out)
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
@@ -208,7 +228,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         folder = Path(temporary)
         flags = [f"--{word}" for word, given in (("reverse", reverse), ("undirected", undirected),
                                                 ("transpose", transpose)) if given]
-        _run(["import", *_written(arrays, folder), *flags, "--name", name, "--out", folder / "whole", "--quiet"])
+        words = graph.import_words if arrays is None else _written(arrays, folder)
+        _run(["import", *words, *flags, "--name", name, "--out", folder / "whole", "--quiet"])
         flags = [f"--{word}" for word, given in (("balance-train", balance_train),
                                                 ("balance-edges", balance_edges)) if given]
         if num_trainers_per_machine > 1:

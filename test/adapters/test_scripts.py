@@ -77,3 +77,18 @@ def test_launched_unsupervised(scripts, two_parts, tmp_path):
                     "--num_epochs 1 --batch_size 1000 --num_workers 1")
     assert text.count("parent ends") == 2
     assert float(re.search(r"test acc ([0-9.]+)", text).group(1)) > 0.5
+
+
+@pytest.mark.slow
+def test_what_ranks_do_together(two_parts, tmp_path):
+    """init_func, synchronous optimizers, net_type: dgl_ranks.py, by two trainers."""
+    text = launched(TOP / "test/adapters", two_parts, tmp_path, "dgl_ranks.py")
+    assert sorted(re.findall(r"rank (\d): ok", text)) == ["0", "1"], text
+
+
+@pytest.mark.slow
+def test_pyg_launched(two_parts, tmp_path):
+    """A trainer of PyTorch Geometric's, on two hosts over two servers."""
+    text = launched(TOP / "test/adapters", two_parts, tmp_path, "pyg_trainer.py")
+    found = re.findall(r"rank (\d): 180 nodes, accuracy ([0-9.]+)", text)
+    assert sorted(rank for rank, _ in found) == ["0", "1"] and float(found[0][1]) > 0.7, text

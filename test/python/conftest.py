@@ -16,17 +16,16 @@ import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "test/support"))
+
+from report import tell  # noqa: E402
+
 PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
 UP = re.compile(r"^serving part .* at (\S+): ", re.MULTILINE)
 
 
 def pytest_runtest_logreport(report):
-    if report.when == "call" or report.outcome == "failed":
-        word = "not ok" if report.outcome == "failed" else "ok"
-        if report.outcome == "skipped":
-            print(f"\nnote: skipped {report.nodeid}", file=sys.__stdout__, flush=True)
-        else:
-            print(f"\n{word} - python: {report.nodeid.split('/')[-1]}", file=sys.__stdout__, flush=True)
+    tell(report, "python")
 
 
 def run(*arguments):

@@ -172,3 +172,65 @@ def test_states_and_short_batches(graph):
     shares = [[batch.seeds for batch in opened(rank, 3)] for rank in range(3)]
     assert [len(share) for share in shares] == [4, 3, 3] == [len(opened(rank, 3)) for rank in range(3)]
     assert sorted(torch.cat([seeds for share in shares for seeds in share]).tolist()) == list(range(950))
+
+
+def of_two_types(graph, **options):
+    """Citations 100 to 299 and everything that was written, each with its own negatives."""
+    return graphwire.EdgeLoader(graph, {"cites": range(100, 300), "writes": None}, [{"cites": 4, "writes": 3}],
+                                negatives={"cites": 2, "writes": 3}, negative_end={"cites": "src"},
+                                labels={"cites": "strength"}, batch_size=64, shuffle=True, seed=5, **options)
+
+
+def test_several_edge_types(graph, ends):
+    seen = {"paper:cites:paper": [], "author:writes:paper": []}
+    loader = of_two_types(graph, negative_ids={"writes": [1, 2, 3]}, exclude={"cites": ["edges"]})
+    ends_of = {etype: tuple(map(torch.as_tensor, graph.find_edges(slice(None), etype))) for etype in seen}
+    for batch in loader:
+        assert batch.num_seeds == sum(map(len, batch.seeds.values())) <= 64 and batch.seed_rows is None
+        for etype, ids in batch.seeds.items():
+            src, _, dst = etype.split(":")
+            assert torch.equal(batch.nodes[src][batch.src_rows[etype]], ends_of[etype][0][ids])
+            assert torch.equal(batch.nodes[dst][batch.dst_rows[etype]], ends_of[etype][1][ids])
+            seen[etype] += ids.tolist()
+        cites, writes = batch.negative_rows["paper:cites:paper"], batch.negative_rows["author:writes:paper"]
+        assert (cites.shape[1], writes.shape[1]) == (2, 3)
+        assert set(batch.nodes["paper"][writes.flatten()].tolist()) <= {1, 2, 3}
+        cited = batch.seeds["paper:cites:paper"]
+        assert not set(cited.tolist()) & set(batch.blocks[0]["cites"].edge_ids.tolist())
+        original = graph.gather("orig_id", cited, etype="cites").numpy()
+        assert np.array_equal(batch.y["paper:cites:paper"].numpy(), arrays_of_hetero()["strength"][original])
+        assert torch.equal(batch.to("cpu").negative_rows["author:writes:paper"], writes)
+    assert sorted(seen["paper:cites:paper"]) == list(range(100, 300))
+    assert sorted(seen["author:writes:paper"]) == list(range(900))
+    assert len(loader) == -(-1100 // 64)
+
+
+def test_several_edge_types_over_servers_in_ranks_and_later(graph, hetero2):
+    def digests(where, **options):
+        return [batch.digest() for batch in of_two_types(where, **options)]
+
+    with graphwire.open(hetero2.folder) as alone, graphwire.open(servers=hetero2.addresses, transport="tcp") as served:
+        whole = digests(alone)
+        assert digests(served) == whole == digests(alone)
+        shares = [digests(alone, world=2, rank=rank, last="short") for rank in range(2)]
+        assert [digest for pair in zip(*shares) for digest in pair] == whole
+        loader, later = of_two_types(alone), of_two_types(served)
+        batches = iter(loader)
+        begun = [next(batches).digest() for _ in range(3)]
+        later.load_state_dict(loader.state_dict())
+        assert begun + [batch.digest() for batch in later] == whole
+
+
+@pytest.mark.parametrize("seeds, options, text", [
+    ({"cites": [2000], "writes": None}, {}, "2000"),
+    ({"cites": None}, {"negatives": {"writes": 1}}, "author:writes:paper has no seeds"),
+    ({"cites": None}, {"labels": {"writes": "strength"}}, "author:writes:paper has no seeds"),
+    ({"cites": None, "writes": None}, {"exclude": {"writes": ["nodes"]}}, "exclude has nodes"),
+    ({"cites": None, "nix": None}, {}, "nix"),
+    ({"cites": None}, {"etype": "cites"}, "told by the seeds"),
+    ({"cites": [], "writes": []}, {}, "no seeds"),
+    ({}, {}, "no seeds"),
+])
+def test_several_edge_types_that_do_not_fit(graph, seeds, options, text):
+    with pytest.raises((ValueError, graphwire.GraphwireError, LookupError), match=text):
+        graphwire.EdgeLoader(graph, seeds, [2], **options)

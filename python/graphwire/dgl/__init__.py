@@ -11,5 +11,6 @@ from __future__ import annotations
 from graphwire.dgl import dataloading, distributed
 from graphwire.dgl.host import EID, ETYPE, NID, NTYPE
 from graphwire.dgl.install import install
+from graphwire.dgl.parts import convert_parts
 
-__all__ = ["EID", "ETYPE", "NID", "NTYPE", "dataloading", "distributed", "install"]
+__all__ = ["EID", "ETYPE", "NID", "NTYPE", "convert_parts", "dataloading", "distributed", "install"]

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch.distributed as dist
+
 from graphwire.dgl.install import install
 
 USAGE = "usage: python -m graphwire.dgl SCRIPT [ARGUMENT…]"
@@ -47,6 +49,8 @@ def main() -> None:
     sys.argv = sys.argv[1:]
     sys.path[0] = str(script.resolve().parent)
     runpy.run_path(str(script), run_name="__main__")
+    if dist.is_available() and dist.is_initialized():  # a script that leaves it: its threads may abort the exit
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -41,10 +41,10 @@ class _Alias(ModuleType):
 
 
 def _put(name: str, module: ModuleType) -> None:
-    """sys.modules, and the attribute of its parent."""
+    """sys.modules, and the attribute of its parent; a function of this name stays, as dgl.heterograph in DGL."""
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
-    if parent:
+    if parent and isinstance(vars(sys.modules[parent]).get(last, module), ModuleType):
         setattr(sys.modules[parent], last, module)
 
 

@@ -5,6 +5,7 @@ copy_u, copy_e, u_add_v, e_mul_u, …, u_dot_v; sum, max, min, mean.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from graphwire.dgl.host import missing
@@ -53,23 +54,21 @@ def copy_edge(edge: str, out: str) -> Copy:
     return Copy("e", edge, out)
 
 
-def sum(msg: str, out: str) -> Reduce:
-    return Reduce("sum", msg, out)
+def _reduce(how: str) -> Callable[[str, str], Reduce]:
+    def made(msg: str, out: str) -> Reduce:
+        return Reduce(how, msg, out)
+
+    made.__name__ = how
+    return made
 
 
-def mean(msg: str, out: str) -> Reduce:
-    return Reduce("mean", msg, out)
+sum = _reduce("sum")
+mean = _reduce("mean")
+max = _reduce("max")
+min = _reduce("min")
 
 
-def max(msg: str, out: str) -> Reduce:
-    return Reduce("max", msg, out)
-
-
-def min(msg: str, out: str) -> Reduce:
-    return Reduce("min", msg, out)
-
-
-def _binary(op: str, lhs: str, rhs: str) -> object:
+def _binary(op: str, lhs: str, rhs: str) -> Callable[[str, str, str], Binary]:
     def made(lhs_field: str, rhs_field: str, out: str) -> Binary:
         return Binary(op, lhs, rhs, lhs_field, rhs_field, out)
 

@@ -1,5 +1,5 @@
 """Messages along the edges of one type: apply_edges, update_all. Built-in functions of dgl.function, and functions of
-the script's on edges.src, edges.dst, edges.data; what reduces is built in."""
+the script's on edges.src, edges.dst, edges.data, and on nodes.mailbox."""
 
 from __future__ import annotations
 
@@ -40,8 +40,17 @@ class _Rows:
 
 
 class NodeBatch:
-    def __init__(self, frame: Mapping[str, torch.Tensor]):
-        self.data = frame
+    """What a function of the script's gets of nodes. mailbox: [nodes, edges of each, …], by edge id."""
+
+    def __init__(self, frame: Mapping[str, torch.Tensor], ids: torch.Tensor | None = None,
+                 mailbox: Mapping[str, torch.Tensor] | None = None):
+        self.data, self._ids, self.mailbox = frame, ids, mailbox
+
+    def nodes(self) -> torch.Tensor | None:
+        return self._ids
+
+    def batch_size(self) -> int:
+        return len(next(iter(self.data.values()))) if self._ids is None else len(self._ids)
 
 
 def _side(graph: Any, etype: Canonical, side: str, field: str) -> torch.Tensor:
@@ -84,8 +93,6 @@ def apply_edges(graph: Any, func: Any, etype: Canonical) -> None:
 
 def _reduced(graph: Any, message_func: Any, reduce: Any, etype: Canonical) -> torch.Tensor:
     """[destinations, …]: zeros where no edge ends."""
-    if not isinstance(reduce, Reduce):
-        raise missing("a reduce function of the script's")
     some = graph.adjacency(etype)
     if isinstance(message_func, Copy) and message_func.of == "u" and reduce.how in ("sum", "mean", "max"):
         rows = graph._src_frames[etype[0]][message_func.field]
@@ -109,9 +116,36 @@ def apply_nodes(frame: Any, func: Any) -> None:
             frame[name] = rows
 
 
+def _reduced_by(graph: Any, message_func: Any, function: Any, etype: Canonical) -> dict[str, torch.Tensor]:
+    """The script's own function, called for the nodes of each in-degree together, as DGL does: zeros where no edge
+    ends."""
+    some, frame = graph.adjacency(etype), graph._dst_frames[etype[2]]
+    messages = _messages(graph, message_func, etype)
+    degrees = torch.bincount(some.dst, minlength=some.num_dst)
+    begins, by_node = torch.cumsum(degrees, 0) - degrees, torch.argsort(some.dst, stable=True)
+    out: dict[str, torch.Tensor] = {}
+    for degree in torch.unique(degrees[degrees > 0]).tolist():
+        nodes = torch.nonzero(degrees == degree).flatten()
+        edges = by_node[begins[nodes][:, None] + torch.arange(degree)]
+        batch = NodeBatch(frame.rows_of(nodes), nodes, {name: rows[edges] for name, rows in messages.items()})
+        for name, found in function(batch).items():
+            whole = out.get(name, found.new_zeros(some.num_dst, *found.shape[1:]))
+            out[name] = whole.index_copy(0, nodes, found)
+    return out
+
+
+def _updated(graph: Any, message_func: Any, reduce: Any, etype: Canonical) -> dict[str, torch.Tensor]:
+    if isinstance(reduce, Reduce):
+        return {reduce.out: _reduced(graph, message_func, reduce, etype)}
+    if callable(reduce):
+        return _reduced_by(graph, message_func, reduce, etype)
+    raise missing(f"a reduce function of {type(reduce).__name__}")
+
+
 def update_all(graph: Any, message_func: Any, reduce: Any, apply_node_func: Any, etype: Canonical) -> None:
     frame = graph._dst_frames[etype[2]]
-    frame[reduce.out if isinstance(reduce, Reduce) else ""] = _reduced(graph, message_func, reduce, etype)
+    for name, rows in _updated(graph, message_func, reduce, etype).items():
+        frame[name] = rows
     apply_nodes(frame, apply_node_func)
 
 
@@ -120,9 +154,10 @@ def multi_update_all(graph: Any, functions: Mapping[Any, Any], cross: str, apply
     found: dict[tuple[str, str], list[torch.Tensor]] = {}
     for etype, (message_func, reduce, *_) in functions.items():
         full = graph.to_canonical_etype(etype)
-        found.setdefault((full[2], reduce.out), []).append(_reduced(graph, message_func, reduce, full))
-    for (ntype, name), rows in found.items():
-        every = torch.stack(rows, 1 if cross == "stack" else 0)
+        for name, rows in _updated(graph, message_func, reduce, full).items():
+            found.setdefault((full[2], name), []).append(rows)
+    for (ntype, name), some in found.items():
+        every = torch.stack(some, 1 if cross == "stack" else 0)
         calls: dict[str, Any] = {"sum": lambda x: x.sum(0), "mean": lambda x: x.mean(0), "max": lambda x: x.amax(0),
                  "min": lambda x: x.amin(0), "stack": lambda x: x}
         if cross not in calls:

@@ -218,8 +218,10 @@ class HeteroGraphConv(nn.Module):
         self.mods = nn.ModuleDict({str(name): layer for name, layer in mods.items()})
         self.agg = aggregate
 
-    def _layer(self, etype: tuple[str, str, str]) -> nn.Module | None:
+    def _layer(self, etype: tuple[str, str, str]) -> nn.Module:
         found = self.mod_dict.get(etype, self.mod_dict.get(etype[1]))
+        if found is None:
+            raise KeyError(f"Cannot find module with edge type {etype}")
         return found
 
     def forward(self, g: Any, inputs: Any, mod_args: Mapping[Any, Any] | None = None,
@@ -231,11 +233,10 @@ class HeteroGraphConv(nn.Module):
             sources = targets = inputs
         found: dict[str, list[Tensor]] = {}
         for etype in g.canonical_etypes:
-            layer = self._layer(etype)
             src, relation, dst = etype
-            if layer is None or g.num_edges(etype) == 0 or src not in sources or dst not in targets:
+            if src not in sources or dst not in targets:
                 continue
-            rows = layer(g[etype], (sources[src], targets[dst]), *(mod_args or {}).get(relation, ()),
+            rows = self._layer(etype)(g[etype], (sources[src], targets[dst]), *(mod_args or {}).get(relation, ()),
                          **(mod_kwargs or {}).get(relation, {}))
             found.setdefault(dst, []).append(rows)
         return {ntype: self._one(rows, ntype) for ntype, rows in found.items()}

@@ -1,0 +1,110 @@
+"""Archives: zip, tar (gz, bz2, xz) and single .gz files into a folder, which is there whole or not at all.
+
+Nothing of an archive is believed: members lie inside the folder, are files or folders, and are no more than a limit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+CHUNK = 1 << 20
+
+
+class _Limit:
+    """Bytes that may still be written."""
+
+    def __init__(self, archive: Path, most: int):
+        self._archive, self._left, self._most = archive, most, most
+
+    def copy(self, source: IO[bytes], path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "xb") as out:
+            while block := source.read(CHUNK):
+                self._left -= len(block)
+                if self._left < 0:
+                    raise ValueError(f"{self._archive}: it has more than {self._most} bytes: max_bytes=")
+                out.write(block)
+
+
+def _inside(archive: Path, name: str) -> PurePosixPath:
+    """A member's path below the folder."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or "\0" in name or (path.parts and path.parts[0].endswith(":")):
+        raise ValueError(f"{archive}: {name!r} leads out of the folder")
+    return path
+
+
+def _zip_members(archive: Path) -> Iterator[tuple[str, Any]]:
+    with zipfile.ZipFile(archive) as whole:
+        for info in whole.infolist():
+            if info.is_dir():
+                continue
+            if stat.S_ISLNK(info.external_attr >> 16):
+                raise ValueError(f"{archive}: {info.filename!r} is a link")
+            with whole.open(info) as source:
+                yield info.filename, source
+
+
+def _tar_members(archive: Path) -> Iterator[tuple[str, Any]]:
+    with tarfile.open(archive) as whole:
+        for info in whole:
+            if info.isdir():
+                continue
+            if not info.isfile():
+                raise ValueError(f"{archive}: {info.name!r} is no file and no folder")
+            source = whole.extractfile(info)
+            assert source is not None
+            with source:
+                yield info.name, source
+
+
+def _members(archive: Path) -> Iterator[tuple[str, Any]]:
+    """Name and bytes of each file."""
+    if zipfile.is_zipfile(archive):
+        yield from _zip_members(archive)
+    elif tarfile.is_tarfile(archive):
+        yield from _tar_members(archive)
+    elif archive.name.endswith(".gz"):
+        with gzip.open(archive) as source:
+            yield archive.name[:-len(".gz")], source
+    else:
+        raise ValueError(f"{archive}: not a zip, tar or gz file")
+
+
+def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: int = 1 << 40) -> Path:
+    """The files of an archive in a folder; one that is there is taken as it is.
+
+    Raises ValueError, which names the archive: none, damaged, a member that leads out or is a link, over max_bytes.
+    """
+    archive, folder = Path(archive), Path(folder)
+    if folder.is_dir():
+        return folder
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name}."))
+    limit = _Limit(archive, max_bytes)
+    try:
+        made.chmod(0o755)
+        for name, source in _members(archive):
+            limit.copy(source, made / _inside(archive, name))
+        try:
+            os.rename(made, folder)
+        except OSError:
+            if not folder.is_dir():  # else another process has unpacked it meanwhile
+                raise
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, FileExistsError, NotADirectoryError, RuntimeError,
+            zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise ValueError(f"{archive}: cannot be unpacked: {error}") from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return folder

@@ -1,0 +1,88 @@
+"""What a loader of datasets gives: arrays, or files that `graphwire import` reads by itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from graphwire.fetch import fetch, unpack
+from graphwire.partition import Arrays, partition_graph
+
+SPLITS = ("train", "val", "test")
+
+
+class DatasetError(ValueError):
+    """Files that are not there, or not what they should be; the text says which, and what to do."""
+
+
+class Dataset:
+    """name; arrays: edges and features by type, None where words, of `graphwire import`, name files instead.
+
+    splits: of a set of links, {"train": …, "valid": …, "test": …} as its package has them.
+    """
+
+    def __init__(self, name: str, arrays: Optional[Arrays] = None, words: Optional[list[str]] = None,
+                 splits: Optional[dict[str, Any]] = None):
+        self.name, self.arrays, self.import_words, self.splits = name, arrays, words, splits
+
+    def partition(self, num_parts: int, out: str | os.PathLike, *, name: Optional[str] = None, **options: Any) -> Path:
+        """Its parts; as graphwire.partition_graph(dataset, …), which has the options."""
+        return partition_graph(self, name or self.name, num_parts, out, **options)
+
+    def renamed(self, features: dict[str, str]) -> Dataset:
+        """The same, with other names of features: {"feat": "features"}."""
+        if self.arrays is None:
+            raise DatasetError(f"{self.name}: its files have no features to be renamed")
+        made = Arrays()
+        made.counts, made.edges = self.arrays.counts, self.arrays.edges
+        made.node_features = {(kind, features.get(name, name)): rows
+                              for (kind, name), rows in self.arrays.node_features.items()}
+        made.edge_features = {(etype, features.get(name, name)): rows
+                              for (etype, name), rows in self.arrays.edge_features.items()}
+        return Dataset(self.name, made, None, self.splits)
+
+    def __repr__(self) -> str:
+        if self.arrays is None:
+            return f"<graphwire.datasets.Dataset {self.name}: files>"
+        edges = sum(len(src) for src, _ in self.arrays.edges.values())
+        return f"<graphwire.datasets.Dataset {self.name}: {sum(self.arrays.counts.values())} nodes, {edges} edges>"
+
+
+def masks_of(arrays: Arrays, ntype: str, ids: dict[str, np.ndarray]) -> None:
+    """train_mask, val_mask and test_mask of the ids of each split."""
+    count = arrays.counts[ntype]
+    for split, some in ids.items():
+        if len(some) and not (0 <= some.min() and some.max() < count):
+            raise DatasetError(f"the split {split} names node {int(some.max())} of {count}")
+        mask = np.zeros(count, np.bool_)
+        mask[some] = True
+        arrays.node_features[ntype, f"{split}_mask"] = mask
+
+
+def column(rows: np.ndarray) -> np.ndarray:
+    """[n, 1] as [n]."""
+    return rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
+
+
+def there(folder: Path, download: bool, what: str, get: Callable[[], Any]) -> None:
+    """The folder; what get() makes where it is not there."""
+    if folder.is_dir():
+        return
+    if not download:
+        raise DatasetError(f"{folder} is not there: put {what} there, or leave out download=False")
+    get()
+
+
+def fetched_folder(url: str, root: Path, folder: Path, inner: str) -> None:
+    """An archive's folder `inner` as `folder`. The archive goes when it is unpacked."""
+    archive = fetch(url, root / url.rsplit("/", 1)[1])
+    made = unpack(archive, root / f".{folder.name}.unpacked")
+    os.rename(made / inner if inner else made, folder)
+    if inner:
+        made.rmdir()
+    for path in (archive, archive.with_name(archive.name + ".sha256")):
+        path.unlink(missing_ok=True)

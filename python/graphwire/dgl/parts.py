@@ -1,0 +1,196 @@
+"""A folder that dgl.distributed.partition_graph of DGL itself has written, as a graph of Graphwire's.
+
+    graphwire.dgl.convert_parts("data/ogb-product.json", "parts/")
+
+JSON      graph_name, num_parts, node_map and edge_map: {type: [[begin, end] of each part]}, in ids that number all
+          types of part 0 first; before DGL 0.6 lists of ends. ntypes, etypes: {name: number}; edge types are
+          relations alone before DGL 1.0, and "source:relation:destination" since.
+part-N    graph.dgl, with nodes of other parts around its own (inner_node, inner_edge tell); node_feat.dgl and
+          edge_feat.dgl: "type/name" of its own rows.
+
+The files are read by DGL, which has to be there: any version reads those of the versions before it. Parts are put
+together and cut anew; "orig_id" is a node's id in DGL's parts, within its type.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphwire.dgl import host
+from graphwire.dgl.types import Canonical
+from graphwire.partition import HOMOGENEOUS, Arrays, partition_graph
+
+Ranges = dict[str, np.ndarray]  # {type: [parts, 2]}
+
+
+class PartsError(ValueError):
+    """A folder that is none of DGL's parts, or cannot be read; the text says why."""
+
+
+def _ranges(config: dict[str, Any], word: str, only: str) -> Ranges:
+    """node_map or edge_map."""
+    given = config[word]
+    if isinstance(given, str):
+        raise PartsError(f"{word} is a file: DGL has not renumbered these parts; partition the graph again, with "
+                         "reshuffle=True")
+    if isinstance(given, list):
+        given = {only: given}
+    found = {}
+    for kind, ranges in given.items():
+        rows = np.asarray(ranges, np.int64)
+        if rows.ndim == 1:  # ends alone
+            rows = np.stack([np.concatenate([[0], rows[:-1]]), rows], 1)
+        if rows.shape != (config["num_parts"], 2) or (rows[:, 0] > rows[:, 1]).any():
+            raise PartsError(f"{word}: {kind} has no two ends for each of {config['num_parts']} parts")
+        found[kind] = rows
+    return found
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text())
+        for word in ("graph_name", "num_parts", "node_map", "edge_map", "part-0"):
+            config[word]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PartsError(f"{path}: no JSON of DGL's parts: {error}") from error
+    found: dict[str, Any] = config
+    return found
+
+
+def _named(kind: str) -> Canonical:
+    """A type without edges."""
+    if kind.count(":") == 2:
+        source, relation, target = kind.split(":")
+        return source, relation, target
+    return HOMOGENEOUS
+
+
+class _Numbers:
+    """Homogeneous ids of parts, as ids within a type."""
+
+    def __init__(self, ranges: Ranges):
+        self.ranges = ranges
+        self.counts = {kind: int((rows[:, 1] - rows[:, 0]).sum()) for kind, rows in ranges.items()}
+        self.begins = {kind: np.cumsum(rows[:, 1] - rows[:, 0]) - (rows[:, 1] - rows[:, 0])
+                       for kind, rows in ranges.items()}
+        flat = sorted((int(rows[part, 0]), int(rows[part, 1]), kind, part)
+                      for kind, rows in ranges.items() for part in range(len(rows)) if rows[part, 0] < rows[part, 1])
+        self._starts = np.array([row[0] for row in flat], np.int64)
+        self._ends = np.array([row[1] for row in flat], np.int64)
+        self._shift = np.array([self.begins[kind][part] - start for start, _, kind, part in flat], np.int64)
+        self._kinds = [kind for _, _, kind, _ in flat]
+
+    def of(self, ids: np.ndarray) -> tuple[str, np.ndarray]:
+        """(type, ids within it) of ids that are all of one type."""
+        slot = np.searchsorted(self._starts, ids, side="right") - 1
+        kinds = {self._kinds[number] for number in np.unique(slot)}
+        if len(kinds) != 1 or (slot < 0).any() or (ids >= self._ends[slot]).any():
+            raise PartsError(f"edges of one type end at nodes of {len(kinds)} types, or at none of the ranges")
+        return kinds.pop(), ids + self._shift[slot]
+
+
+def _relation(kind: str) -> str:
+    """Of an edge type's name in either form."""
+    return kind.split(":")[1] if kind.count(":") == 2 else kind
+
+
+class _Parts:
+    """The whole of them, as it is put together."""
+
+    def __init__(self, path: Path):
+        self.path, self.config = path, _config(path)
+        self.nodes = _Numbers(_ranges(self.config, "node_map", "_N"))
+        self.edges = _Numbers(_ranges(self.config, "edge_map", "_E"))
+        self.arrays = Arrays()
+        self.arrays.counts = dict(self.nodes.counts)
+        self._ends: dict[str, tuple[np.ndarray, np.ndarray]] = {
+            kind: (np.empty(count, np.int64), np.empty(count, np.int64)) for kind, count in self.edges.counts.items()}
+        self._types: dict[str, Canonical] = {}
+        self._columns: dict[tuple[bool, str, str], np.ndarray] = {}
+
+    def _file(self, part: int, word: str) -> str:
+        return os.path.join(self.path.parent, self.config[f"part-{part}"][word])
+
+    def read(self, dgl: Any, part: int) -> None:
+        """One part into the arrays."""
+        utils = __import__("dgl.data.utils", fromlist=["load_tensors"])
+        graph = dgl.load_graphs(self._file(part, "part_graph"))[0][0]
+        ids, edge_ids = graph.ndata[dgl.NID].numpy(), graph.edata[dgl.EID].numpy()
+        inner = graph.edata["inner_edge"].numpy().astype(bool)
+        src, dst = (ends.numpy()[inner] for ends in graph.edges(order="eid"))
+        edge_ids = edge_ids[inner]
+        for kind, ranges in self.edges.ranges.items():
+            begin, end = ranges[part]
+            some = (edge_ids >= begin) & (edge_ids < end)
+            self._place(kind, part, edge_ids[some] - begin, (ids[src[some]], ids[dst[some]]), int(end - begin))
+        for of_edges, word in ((False, "node_feats"), (True, "edge_feats")):
+            numbers = self.edges if of_edges else self.nodes
+            for name, rows in utils.load_tensors(self._file(part, word)).items():
+                self._column(of_edges, numbers, part, name, rows.numpy())
+
+    def _place(self, kind: str, part: int, places: np.ndarray, ends: tuple[np.ndarray, np.ndarray], count: int) -> None:
+        if len(places) != count or len(np.unique(places)) != count:
+            raise PartsError(f"{self._file(part, 'part_graph')}: {len(places)} edges of {kind}, and not {count}")
+        if not count:
+            return
+        (source, src), (target, dst) = self.nodes.of(ends[0]), self.nodes.of(ends[1])
+        etype = (source, _relation(kind), target)
+        if self._types.setdefault(kind, etype) != etype:
+            raise PartsError(f"{kind} leads from {source} to {target} in part {part}, and elsewhere in others")
+        at = self.edges.begins[kind][part] + places
+        self._ends[kind][0][at], self._ends[kind][1][at] = src, dst
+
+    def _column(self, of_edges: bool, numbers: _Numbers, part: int, name: str, rows: np.ndarray) -> None:
+        kind, _, name = name.rpartition("/")
+        kind = kind or next(iter(numbers.ranges))
+        if kind not in numbers.ranges:  # the other form of an edge type's name
+            kind = next((word for word in numbers.ranges if _relation(word) == _relation(kind)), kind)
+        if kind not in numbers.ranges:
+            raise PartsError(f"part {part}: {name} is of {kind}, which the parts do not have")
+        begin, end = numbers.ranges[kind][part]
+        if len(rows) != end - begin:
+            raise PartsError(f"part {part}: {name} of {kind} has {len(rows)} rows, and not {end - begin}")
+        whole = self._columns.setdefault((of_edges, kind, name), np.empty(
+            (numbers.counts[kind], *rows.shape[1:]), rows.dtype))
+        whole[numbers.begins[kind][part]:][:len(rows)] = rows
+
+    def whole(self) -> Arrays:
+        for kind, ends in self._ends.items():
+            self.arrays.add_edges(self._types.setdefault(kind, _named(kind)), *ends)
+        for (of_edges, kind, name), rows in self._columns.items():
+            if name == "orig_id":
+                name = "dgl_orig_id"
+            if of_edges:
+                self.arrays.edge_features[self._types[kind], name] = rows
+            else:
+                self.arrays.node_features[kind, name] = rows
+        return self.arrays
+
+
+class _Whole:
+    """What partition_graph takes."""
+
+    def __init__(self, arrays: Arrays):
+        self.arrays = arrays
+
+
+def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, name: str | None = None,
+                  num_parts: int | None = None, **options: Any) -> Path:
+    """A graph of the parts that DGL wrote; its JSON. name, num_parts: None: as they were. options:
+    graphwire.partition_graph's.
+
+    Raises PartsError, MissingError where dgl is not installed, and what partition_graph raises.
+    """
+    parts = _Parts(Path(part_config))
+    dgl = host.dgl()
+    if getattr(dgl, "is_graphwire_subset", False):
+        raise host.missing(f"the format of {parts.config['part-0'].get('part_graph')}")
+    for part in range(parts.config["num_parts"]):
+        parts.read(dgl, part)
+    return partition_graph(_Whole(parts.whole()), name or parts.config["graph_name"],
+                           num_parts or parts.config["num_parts"], out, **options)

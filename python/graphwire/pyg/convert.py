@@ -1,0 +1,116 @@
+"""Between PyTorch Geometric's data and Graphwire's: a mini-batch as Data or HeteroData, and a graph of either."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from typing import Any, Callable, Union
+
+import torch
+from torch_geometric.data import Data, HeteroData
+
+import graphwire
+from graphwire.batch import Batch, Edges
+from graphwire.partition import partition_graph
+from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
+
+
+def to_pyg(batch: Batch, attributes: Mapping[str, str] | None = None) -> Union[Data, HeteroData]:
+    """Batch.to_pyg, which tells."""
+    found = Subgraph(batch, _seed_rows(batch))
+    hetero = len(found.rows) > 1 or len(found.src) > 1
+    data: Any = HeteroData() if hetero else Data()
+    called = dict(attributes or {})
+    for ntype in found.rows:
+        _node_store(data[ntype] if hetero else data, found, ntype, called)
+    for etype in found.src:
+        _edge_store(data[etype] if hetero else data, found, etype, called)
+    _add_seeds(data, batch, found, hetero, called)
+    return data
+
+
+def _seed_rows(batch: Batch) -> dict[str, torch.Tensor]:
+    """Of seeds that are nodes, by type."""
+    if batch.seed_rows is None:
+        return {}
+    if isinstance(batch.seed_rows, dict):
+        return batch.seed_rows
+    ends = [ntype for ntype, count in batch.blocks[-1].num_dst.items() if count]
+    return {ends[0]: batch.seed_rows} if ends else {}
+
+
+def _node_store(store: Any, found: Subgraph, ntype: str, called: Mapping[str, str]) -> None:
+    store.num_nodes, store.n_id = len(found.rows[ntype]), found.nodes(ntype)
+    store.num_sampled_nodes = found.num_nodes[ntype]
+    for name, rows in found.batch.features.get(ntype, {}).items():
+        store[called.get(name, name)] = torch.as_tensor(rows)[found.rows[ntype]]
+
+
+def _edge_store(store: Any, found: Subgraph, etype: EdgeType, called: Mapping[str, str]) -> None:
+    store.edge_index = torch.stack([found.src[etype], found.dst[etype]])
+    store.e_id = found.edge_rows(etype, lambda edges: edges.edge_ids)
+    store.num_sampled_edges = found.num_edges[etype]
+    edges = [block.edges[":".join(etype)] for block in found.batch.blocks if ":".join(etype) in block.edges]
+    names = dict.fromkeys(name for some in edges for name in some.data)
+    for name in names:
+        store[called.get(name, name)] = found.edge_rows(etype, _column(name))
+
+
+def _column(name: str) -> Callable[[Edges], Any]:
+    return lambda edges: edges.data[name]
+
+
+def _add_seeds(data: Any, batch: Batch, found: Subgraph, hetero: bool, called: Mapping[str, str]) -> None:
+    if batch.seed_rows is None:
+        _add_links(data, batch, found, hetero, called)
+        return
+    several = isinstance(batch.seed_rows, dict)
+    for ntype, rows in _seed_rows(batch).items():
+        store = data[ntype] if hetero else data
+        store.batch_size = len(rows)
+        for name, labels in (batch.labels[ntype] if several else batch.labels).items():
+            store[called.get(name, name)] = torch.as_tensor(labels)
+
+
+def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, called: Mapping[str, str]) -> None:
+    """The ends of seed edges, by names of LinkLoader's; rows of seeds stay what they are."""
+    parts: tuple[Any, ...] = (batch.seeds, batch.src_rows, batch.dst_rows, batch.negative_rows, batch.labels)
+    if batch.edge_type is not None:
+        parts = tuple({batch.edge_type: part} for part in parts)
+    for etype in parts[0]:
+        store = data[triple(etype)] if hetero else data
+        ids, src, dst, negatives = (torch.as_tensor(part[etype]) for part in parts[:4])
+        store.input_id, store.edge_label_index = ids, torch.stack([src, dst])
+        if negatives.shape[1]:
+            store.negative_index = negatives
+        for name, labels in parts[4].get(etype, {}).items():
+            store[called.get(name, name)] = torch.as_tensor(labels)
+
+
+def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None, *, name: str = "graph",
+             num_parts: int = 1, method: str = "random", **options: Any) -> graphwire.Graph:
+    """The graph of what PyG has in memory: cut into parts, written and opened.
+
+    out: the folder of its parts; None: one that goes with this process. In one part nodes keep their ids; in several
+    the feature "orig_id" has them. method and options: graphwire.partition_graph's.
+    """
+    temporary = None if out is not None else tempfile.mkdtemp(prefix="graphwire-")
+    folder = os.path.join(temporary, "parts") if temporary else os.fspath(out or "")
+    try:
+        graph = graphwire.open(partition_graph(data, name, num_parts, folder, method=method, **options))
+    except BaseException:
+        if temporary:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    if temporary:
+        weakref.finalize(graph, _removed, temporary, os.getpid())
+    return graph
+
+
+def _removed(folder: str, process: int) -> None:
+    """By the process that made it, and not by its children."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,99 @@
+"""PyTorch Geometric's BaseSampler over a graph: NodeLoader and LinkLoader ask it for the neighbourhood of each batch.
+
+torch's random numbers decide what is drawn, as they decide PyG's shuffling and negatives: torch.manual_seed repeats it.
+The workers of a loader are forks, or get the sampler by pickle: each opens connections of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+import torch
+from torch_geometric.sampler import (
+    BaseSampler,
+    EdgeSamplerInput,
+    HeteroSamplerOutput,
+    NegativeSampling,
+    NodeSamplerInput,
+    NumNeighbors,
+    SamplerOutput,
+)
+from torch_geometric.sampler.base import SubgraphType
+from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
+
+import graphwire
+from graphwire.pyg.stores import GraphStore
+from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
+
+Output = Union[SamplerOutput, HeteroSamplerOutput]
+
+
+class NeighborSampler(BaseSampler):  # type: ignore[misc]
+    """The neighbours of nodes and of the ends of links, as torch_geometric.sampler.NeighborSampler draws them.
+
+    graph_store: a GraphStore, or its graph.
+    num_neighbors: for each hop, from the seeds outwards, -1: all; or {(source, relation, destination): such a list}; or
+        NumNeighbors.
+    replace: with replacement. subgraph_type: "directional" or "bidirectional".
+
+    Seeds of a homogeneous graph come without a type, as PyG has it; with one the batch is heterogeneous. Not there:
+    disjoint, temporal and weighted sampling, "induced".
+    """
+
+    def __init__(self, graph_store: GraphStore | graphwire.Graph,
+                 num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
+                 subgraph_type: str | SubgraphType = "directional"):
+        graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
+        self.graph, self.replace = graph, replace
+        self.subgraph_type = SubgraphType(subgraph_type)
+        if self.subgraph_type == SubgraphType.induced:
+            raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; there are "directional" and '
+                                      '"bidirectional"')
+        self.edge_types = [triple(name) for name in graph.etypes]
+        given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(num_neighbors)
+        self.num_neighbors, values = given, given.get_values(self.edge_types)
+        self._hops = [{etype: int(values[etype][hop]) for etype in self.edge_types}
+                      for hop in range(given.num_hops)]
+
+    def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> Output:
+        return self._directed(node_sample(index, self._sample))
+
+    def sample_from_edges(self, index: EdgeSamplerInput, neg_sampling: NegativeSampling | None = None) -> Output:
+        counts: Any = {ntype: self.graph.num_nodes(ntype) for ntype in self.graph.ntypes}
+        if index.input_type is None:
+            counts = self.graph.num_nodes()
+        return self._directed(edge_sample(index, self._sample, counts, False, None, neg_sampling))
+
+    def _directed(self, out: Output) -> Output:
+        return out.to_bidirectional() if self.subgraph_type == SubgraphType.bidirectional else out
+
+    def _sample(self, seed: Any, seed_time: Any = None, **_: Any) -> Output:
+        """Called back by PyG's node_sample and edge_sample. seed: ids, or {node type: ids}."""
+        if seed_time is not None:
+            raise NotImplementedError("input_time: graphwire.pyg does not sample by time")
+        ntypes = self.graph.ntypes
+        typed = isinstance(seed, Mapping)
+        if not typed and len(ntypes) != 1:
+            raise ValueError(f"seeds of which node type? give (type, ids); there are {', '.join(ntypes)}")
+        seeds = dict(seed) if typed else {ntypes[0]: seed}
+        number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
+        batch = graphwire.sample(self.graph, seeds, self._hops, replace=self.replace, seed=number, stream=stream)
+        found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
+        return _hetero_output(found) if typed else _output(found, ntypes[0], self.edge_types[0])
+
+
+def _ids(found: Subgraph, etype: EdgeType) -> torch.Tensor:
+    return found.edge_rows(etype, lambda edges: edges.edge_ids)
+
+
+def _output(found: Subgraph, ntype: str, etype: EdgeType) -> SamplerOutput:
+    return SamplerOutput(node=found.nodes(ntype), row=found.src[etype], col=found.dst[etype], edge=_ids(found, etype),
+                         num_sampled_nodes=found.num_nodes[ntype], num_sampled_edges=found.num_edges[etype])
+
+
+def _hetero_output(found: Subgraph) -> HeteroSamplerOutput:
+    return HeteroSamplerOutput(
+        node={ntype: found.nodes(ntype) for ntype in found.rows}, row=found.src, col=found.dst,
+        edge={etype: _ids(found, etype) for etype in found.src},
+        num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges)

@@ -1,0 +1,104 @@
+"""Seeds as C takes them: nodes or edges, of one type or of several. Checked and kept while a loader reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Union
+
+import numpy as np
+
+from graphwire import _arrays
+from graphwire._arrays import Ids
+from graphwire._native import ffi, lib
+from graphwire.graph import Etype, Graph
+
+Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids; of several types {type: ids}
+_EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
+
+
+class _Lists:
+    """gw_seeds of each type: `types` their numbers, `ids` their arrays (None: all), `lists` both, for C.
+
+    one: of one mini-batch, which may have none, and where None is no short word for all of a type.
+    """
+
+    def __init__(self, given: Mapping[Any, Any], number: Callable[[Any], int], counts: Sequence[int], one: bool):
+        self.types = [number(kind) for kind in given]
+        self.ids = [None if ids is None and not one else
+                    _arrays.ids_array(slice(None) if ids is None else ids, counts[kind])
+                    for kind, ids in zip(self.types, given.values())]
+        if not self.types or (not one and all(ids is not None and not len(ids) for ids in self.ids)):
+            raise ValueError("there are no seeds")
+        # To C, NULL is all of a type; an empty array's own pointer would be one.
+        self._arrays = [ids if ids is None or len(ids) else np.zeros(1, np.int64) for ids in self.ids]
+        self.lists = ffi.new("struct gw_seeds[]", [
+            {"type": kind, "count": 0 if ids is None else len(ids),
+             "ids": ffi.NULL if kept is None else _arrays.pointer(kept, "int64_t *")}
+            for kind, ids, kept in zip(self.types, self.ids, self._arrays)])
+
+
+class NodeSeeds(_Lists):
+    """Seeds that are nodes: NodeLoader tells."""
+
+    def __init__(self, graph: Graph, seeds: Seeds, ntype: str | None, one: bool = False):
+        self.several = isinstance(seeds, Mapping)
+        if self.several and ntype is not None:
+            raise ValueError("ntype is told by the seeds, which are {node type: ids}")
+        given = seeds if isinstance(seeds, Mapping) else {ntype: seeds}
+        super().__init__(given, graph.ntype_number, graph._node_counts, one)
+
+
+class EdgeSeeds(_Lists):
+    """Seeds that are edges, with gw_edge_seeds of each type at `pointer`: EdgeLoader tells."""
+
+    def __init__(self, graph: Graph, seeds: Seeds, etype: Etype | None, **options: Any):
+        self.several = isinstance(seeds, Mapping)
+        if self.several and etype is not None:
+            raise ValueError("etype is told by the seeds, which are {edge type: ids}")
+        given = seeds if isinstance(seeds, Mapping) else {etype: seeds}
+        super().__init__(given, graph.etype_number, graph._edge_counts, False)
+        by_type = {name: self._by_type(graph, name, option) for name, option in options.items()}
+        self._kept: list[np.ndarray] = []
+        self.pointer = ffi.new("struct gw_edge_seeds[]", len(self.types))
+        for place, kind in enumerate(self.types):
+            self.pointer[place].etype = kind
+            self._fill(graph, self.pointer[place], **{name: option[place] for name, option in by_type.items()})
+
+    def _by_type(self, graph: Graph, name: str, option: Any) -> list[Any]:
+        """An option of each type with seeds: one for all, or {edge type: its own}, None where it is not named."""
+        if not isinstance(option, Mapping):
+            return [option] * len(self.types)
+        found = {graph.etype_number(kind): value for kind, value in option.items()}
+        other = found.keys() - set(self.types)
+        if other:
+            raise ValueError(f"{name}: {graph.etypes[min(other)]} has no seeds")
+        return [found.get(kind) for kind in self.types]
+
+    def _fill(self, graph: Graph, out: Any, negatives: int | None, negative_end: str | None, negative_ids: Ids | None,
+              no_true_edges: bool | None, exclude: Sequence[str] | None, reverse_etype: Etype | None,
+              reverse_ids: Ids | None) -> None:
+        end = negative_end or "dst"
+        if end not in ("src", "dst"):
+            raise ValueError(f'negative_end is "dst" or "src", not {end!r}')
+        words = set(exclude or ())
+        if words - _EXCLUDE.keys():
+            raise ValueError(f"exclude has {', '.join(sorted(words - _EXCLUDE.keys()))}; there are "
+                             f"{', '.join(_EXCLUDE)}")
+        out.exclude = sum(getattr(lib, _EXCLUDE[word]) for word in words)
+        out.no_true_edges = bool(no_true_edges)
+        if negatives:
+            out.negatives = lib.GW_NEGATIVES_DST if end == "dst" else lib.GW_NEGATIVES_SRC
+            out.negatives_each = negatives
+        if negative_ids is not None:
+            some = self._keep(negative_ids, graph._node_counts[graph._ends[out.etype][end == "dst"]])
+            out.negative_ids, out.negative_id_count = _arrays.pointer(some, "int64_t *"), len(some)
+        if reverse_etype is not None:
+            out.reverse_etype = graph.etype_number(reverse_etype)
+            out.exclude |= lib.GW_EXCLUDE_REVERSE_TYPE if reverse_ids is None else lib.GW_EXCLUDE_REVERSE_IDS
+        if reverse_ids is not None:
+            some = self._keep(reverse_ids, graph.num_edges(reverse_etype))
+            out.reverse_ids, out.reverse_id_count = _arrays.pointer(some, "int64_t *"), len(some)
+
+    def _keep(self, ids: Ids, count: int) -> np.ndarray:
+        self._kept.append(_arrays.ids_array(ids, count))
+        return self._kept[-1]

@@ -1,0 +1,80 @@
+"""What trainers of DGL do together, under deploy/launch.py: two ranks over two servers. Prints "rank N: ok"."""
+
+from __future__ import annotations
+
+import dgl
+import torch
+import torch.distributed as dist
+
+dgl.distributed.initialize("ip_config.txt", net_type="socket")
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+g = dgl.distributed.DistGraph("communities")
+nodes = g.num_nodes()
+
+
+def total(number):
+    found = torch.tensor([float(number)])
+    dist.all_reduce(found)
+    return int(found)
+
+
+def test_net_type():
+    """"socket" is TCP, whatever else there is."""
+    import graphwire
+
+    graph = g.ndata["features"]._graph
+    assert isinstance(graph, graphwire.Graph) and {graph.transport(part) for part in range(2)} == {"tcp"}
+
+
+def test_init_func():
+    """Once for each part, by one trainer; all see the rows, of the rank that made them."""
+    calls = []
+
+    def first(shape, dtype):
+        calls.append(shape)
+        return torch.full(shape, float(10 * rank + len(calls)), dtype=dtype)
+
+    made = dgl.distributed.DistTensor((nodes, 3), torch.float32, name="first", init_func=first)
+    assert total(len(calls)) == 2 and len(calls) in (0, 2)
+    book = g.get_partition_book()
+    parts = [made[book.partid2nids(part)] for part in range(2)]
+    assert {float(rows.min() - rows.max()) for rows in parts} == {0.0}
+    assert (parts[1] - parts[0]).unique().tolist() == [1.0]
+    again = dgl.distributed.DistTensor((nodes, 3), torch.float32, name="first", init_func=first)
+    assert torch.equal(again[:], made[:]) and total(len(calls)) == 2
+    dist.barrier()
+
+
+def test_optimizers(kind, theirs):
+    """sync: gradients of a row are averaged over all trainers, as often as it was read."""
+    table = dgl.distributed.DistEmbedding(nodes, 4, name=f"table-{kind}", init_func=torch.ones)
+    optimizer = getattr(dgl.distributed.optim, kind)([table], lr=0.1)
+    expected = torch.nn.Parameter(torch.ones(4, 4))
+    reference = theirs([expected], lr=0.1)
+    read = [torch.tensor([5, 9, 5]), torch.tensor([9, 590])]
+    slopes = [torch.tensor([[1.0], [2.0], [5.0]]), torch.tensor([[4.0], [3.0]])]
+    mean = {0: (1.0 + 5.0) / 2, 1: (2.0 + 4.0) / 2, 2: 3.0, 3: 0.0}  # of rows 5, 9, 590, 7
+    for _ in range(3):
+        optimizer.zero_grad()
+        (table(read[rank]) * slopes[rank]).sum().backward()
+        optimizer.step()
+        expected.grad = torch.tensor([[mean[row]] * 4 for row in range(4)])
+        reference.step()
+        found = table(torch.tensor([5, 9, 590, 7])).detach()
+        assert torch.allclose(found, expected.detach(), atol=1e-5), (found, expected)
+        table.reset_trace()
+        dist.barrier()
+
+
+def main():
+    test_net_type()
+    test_init_func()
+    test_optimizers("SparseAdagrad", torch.optim.Adagrad)
+    test_optimizers("SparseAdam", torch.optim.Adam)
+    g._client.barrier()
+    print(f"rank {rank}: ok", flush=True)
+    dist.destroy_process_group()
+
+
+main()

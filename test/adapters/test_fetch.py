@@ -1,0 +1,224 @@
+"""Files from a server on loopback: whole, resumed after cuts, compared; and archives that mean no good."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import gzip
+import hashlib
+import io
+import socket
+import stat
+import tarfile
+import zipfile
+
+import graphwire.fetch
+import numpy as np
+import pytest
+from graphwire.fetch import FetchError, fetch, unpack
+from web import Web
+
+pytestmark = pytest.mark.slow  # once: they use no dgl
+BODY = np.random.default_rng(7).bytes(3_000_000)
+DIGEST = "sha256:" + hashlib.sha256(BODY).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def direct(monkeypatch):
+    """No proxy, no mirror, no waiting."""
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.delenv("GRAPHWIRE_MIRROR", raising=False)
+    monkeypatch.setattr(graphwire.fetch.time, "sleep", lambda _: None)
+
+
+def left(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_whole_file(tmp_path):
+    with Web({"/a.bin": BODY}) as web:
+        path = fetch(web.url("/a.bin"), tmp_path / "new" / "a.bin", digest=DIGEST)
+        assert path.read_bytes() == BODY and left(path.parent) == ["a.bin"]
+        assert fetch(web.url("/a.bin"), path, digest=DIGEST) == path
+        assert fetch(web.url("/a.bin"), path, digest="md5:" + hashlib.md5(BODY).hexdigest()) == path
+        assert web.asked == [("/a.bin", None)]
+
+
+def test_cut_links_are_resumed(tmp_path):
+    """Three cuts in one call; each attempt asks for what is missing alone."""
+    with Web({"/a.bin": BODY}) as web:
+        for after in (100_000, 100_001, 2_999_999):
+            web.cut("/a.bin", after)
+        path = fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=DIGEST, attempts=1)
+        assert path.read_bytes() == BODY and left(tmp_path) == ["a.bin"]
+        assert [asked for _, asked in web.asked] == [None, "bytes=100000-", "bytes=100001-", "bytes=2999999-"]
+
+
+def test_another_call_goes_on(tmp_path):
+    """What came before a failure is kept; another call, after the server was away, takes the rest."""
+    with Web({"/a.bin": BODY}) as web:
+        web.cut("/a.bin", 1_000_000)
+        for _ in range(3):
+            web.plan("/a.bin", status=503)
+        with pytest.raises(FetchError, match=r"503.*3 attempts.*kept"):
+            fetch(web.url("/a.bin"), tmp_path / "a.bin", attempts=3)
+        assert (tmp_path / "a.bin.part").read_bytes() == BODY[:1_000_000] and not (tmp_path / "a.bin").exists()
+        fetch(web.url("/a.bin"), tmp_path / "a.bin")
+        assert (tmp_path / "a.bin").read_bytes() == BODY and web.asked[-1] == ("/a.bin", "bytes=1000000-")
+        assert left(tmp_path) == ["a.bin", "a.bin.sha256"]
+
+
+def test_another_file_there_is_not_joined(tmp_path):
+    """The file changed between two attempts: nothing of the first is used; nor of another address."""
+    other = BODY[::-1]
+    with Web({"/a.bin": BODY, "/b.bin": BODY}) as web:
+        web.cut("/a.bin", 500_000)
+        web.plan("/a.bin", status=500)
+        with pytest.raises(FetchError):
+            fetch(web.url("/a.bin"), tmp_path / "a.bin", attempts=1)
+        web.files["/a.bin"] = other
+        assert fetch(web.url("/a.bin"), tmp_path / "a.bin").read_bytes() == other
+        web.cut("/b.bin", 500_000)
+        web.plan("/b.bin", status=500)
+        with pytest.raises(FetchError):
+            fetch(web.url("/b.bin"), tmp_path / "c.bin", attempts=1)
+        assert fetch(web.url("/a.bin"), tmp_path / "c.bin").read_bytes() == other and web.asked[-1] == ("/a.bin", None)
+
+
+@pytest.mark.parametrize("ranges, tags", [(False, True), (True, False)])
+def test_servers_that_cannot_resume(ranges, tags, tmp_path):
+    """Without ranges, or without a tag that tells a file from another, it comes from the start; and not for ever."""
+    with Web({"/a.bin": BODY}, ranges, tags) as web:
+        web.cut("/a.bin", 2_000_000)
+        assert fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=DIGEST).read_bytes() == BODY
+        for _ in range(10):
+            web.cut("/a.bin", 1_000_000)
+        with pytest.raises(FetchError, match=r"cut after 1000000 of 3000000 bytes; 2 attempts"):
+            fetch(web.url("/a.bin"), tmp_path / "b.bin", attempts=2)
+        assert len(web.asked) == 2 + 3
+
+
+def test_answers_that_lie(tmp_path):
+    """Another range than was asked for, more bytes than were announced: taken anew, or refused."""
+    with Web({"/a.bin": BODY}) as web:
+        web.cut("/a.bin", 700_000)
+        web.plan("/a.bin", range="bytes 0-2999999/3000000")
+        assert fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=DIGEST).read_bytes() == BODY
+        web.cut("/a.bin", 700_000)
+        web.plan("/a.bin", range="bytes 700000-2999999/2999999")
+        assert fetch(web.url("/a.bin"), tmp_path / "b.bin", digest=DIGEST).read_bytes() == BODY
+        with pytest.raises(FetchError, match="more than the 1000000"):
+            fetch(web.url("/a.bin"), tmp_path / "c.bin", max_bytes=1_000_000)
+        assert not (tmp_path / "c.bin").exists()
+
+
+def test_digests(tmp_path):
+    """Of what comes, of what is there, and of what was there when it came."""
+    with Web({"/a.bin": BODY}) as web:
+        wrong = "sha256:" + 64 * "0"
+        with pytest.raises(FetchError, match="changed on its way"):
+            fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=wrong)
+        assert not [name for name in left(tmp_path) if not name.endswith(".lock")]
+        path = fetch(web.url("/a.bin"), tmp_path / "a.bin")
+        with pytest.raises(FetchError, match="another one"):
+            fetch(web.url("/a.bin"), path, digest=wrong)
+        path.write_bytes(BODY[:-1])
+        with pytest.raises(FetchError, match="damaged"):
+            fetch(web.url("/a.bin"), path)
+        own = tmp_path / "own.bin"
+        own.write_bytes(b"the user's")
+        assert fetch(web.url("/a.bin"), own).read_bytes() == b"the user's"
+        for bad in ("sha256:12", "crc:12345678", "12"):
+            with pytest.raises(ValueError, match="a digest is"):
+                fetch(web.url("/a.bin"), tmp_path / "d.bin", digest=bad)
+
+
+def test_what_is_not_there(tmp_path):
+    with Web({}) as web:
+        with pytest.raises(FetchError, match=r"404.*put it at .*a\.bin"):
+            fetch(web.url("/a.bin"), tmp_path / "a.bin")
+        assert len(web.asked) == 1
+    with socket.socket() as nobody:  # has the port, and does not listen
+        nobody.bind(("127.0.0.1", 0))
+        with pytest.raises(FetchError, match="2 attempts"):
+            fetch(f"http://127.0.0.1:{nobody.getsockname()[1]}/a.bin", tmp_path / "a.bin", attempts=2)
+    with pytest.raises(FetchError, match="begins with http"):
+        fetch("file:///etc/passwd", tmp_path / "a.bin")
+
+
+def test_a_mirror(tmp_path, monkeypatch):
+    """One address in the place of all public ones."""
+    with Web({"/m/data.dgl.ai/dataset/x.zip": BODY}) as web:
+        monkeypatch.setenv("GRAPHWIRE_MIRROR", web.url("/m/"))
+        assert fetch("https://data.dgl.ai/dataset/x.zip", tmp_path / "x.zip").read_bytes() == BODY
+
+
+def test_callers_at_once(tmp_path):
+    """Four threads want one file: it comes once."""
+    with Web({"/a.bin": BODY}) as web, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda _: fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=DIGEST), range(4)))
+        assert {path.read_bytes() for path in paths} == {BODY} and len(web.asked) == 1
+
+
+FILES = {"raw/a.txt": b"one", "raw/deep/b.txt": b"two" * 1000}
+
+
+def zipped(files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, body in files.items():
+            archive.writestr(name, body)
+    return out.getvalue()
+
+
+def tarred(files, mode="w:gz", link=None):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as archive:
+        for name, body in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(body)
+            archive.addfile(info, io.BytesIO(body))
+        if link:
+            info = tarfile.TarInfo(link)
+            info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            archive.addfile(info)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name, body", [
+    ("a.zip", zipped(FILES)), ("a.tar", tarred(FILES, "w")), ("a.tgz", tarred(FILES)),
+    ("a.tar.xz", tarred(FILES, "w:xz"))], ids=["zip", "tar", "gz", "xz"])
+def test_unpacking(name, body, tmp_path):
+    (tmp_path / name).write_bytes(body)
+    folder = unpack(tmp_path / name, tmp_path / "out")
+    assert {path: (folder / path).read_bytes() for path in FILES} == FILES
+    (folder / "raw/a.txt").write_bytes(b"kept")
+    assert (unpack(tmp_path / name, folder) / "raw/a.txt").read_bytes() == b"kept"
+    assert left(tmp_path) == sorted([name, "out"])
+
+
+def test_unpacking_one_file(tmp_path):
+    (tmp_path / "edges.txt.gz").write_bytes(gzip.compress(b"0 1\n"))
+    assert (unpack(tmp_path / "edges.txt.gz", tmp_path / "out") / "edges.txt").read_bytes() == b"0 1\n"
+
+
+def link_in_zip():
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        info = zipfile.ZipInfo("link")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, "/etc/passwd")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name, body, says", [
+    ("a.zip", zipped({"../x": b"1"}), "leads out"), ("b.zip", zipped({"/x": b"1"}), "leads out"),
+    ("c.zip", link_in_zip(), "link"), ("d.tgz", tarred({}, link="x"), "no file and no folder"),
+    ("e.tgz", tarred({"a/../../x": b"1"}), "leads out"), ("f.zip", zipped(FILES)[:-10], "not a zip"),
+    ("g.txt.gz", gzip.compress(BODY)[:1000], "cannot be unpacked"), ("h.zip", zipped({"x": bytes(5000)}), "max_bytes"),
+    ("i.zip", zipped({"x": b"1", "x/y": b"2"}), "cannot be unpacked"), ("j.bin", b"no archive", "not a zip")],
+    ids="abcdefghij")
+def test_archives_that_are_none(name, body, says, tmp_path):
+    (tmp_path / name).write_bytes(body)
+    with pytest.raises(ValueError, match=says):
+        unpack(tmp_path / name, tmp_path / "out", max_bytes=4000)
+    assert left(tmp_path) == [name]

@@ -1,0 +1,165 @@
+"""Folders of parts that DGL itself has written, and examples/partition_graph.py."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+
+import graphwire
+import numpy as np
+import pytest
+from conftest import NODES, TOP, arrays_of_communities
+from graphwire.dgl import convert_parts, host
+from graphwire.dgl.parts import PartsError
+
+ARRAYS = arrays_of_communities()
+of_dgl = pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="DGL writes the parts")
+
+# DGL alone, without Graphwire in its place.
+WRITE = """
+import sys
+import dgl, numpy as np, torch
+a = np.load(sys.argv[1])
+src, dst = torch.from_numpy(a["edges"].T.copy())
+if sys.argv[3] == "typed":
+    g = dgl.heterograph({("paper", "cites", "paper"): (src, dst), ("author", "writes", "paper"): (src % 50, dst)},
+                        {"paper": 600, "author": 50})
+    g.nodes["author"].data["age"] = torch.arange(50)
+    g.edges["writes"].data["order"] = torch.arange(len(src))
+    papers = g.nodes["paper"].data
+else:
+    g = dgl.graph((src, dst), num_nodes=600)
+    g.edata["weight"] = torch.arange(len(src)).float()
+    papers = g.ndata
+papers["features"], papers["number"] = torch.from_numpy(a["features"]), torch.arange(600)
+papers["train_mask"] = torch.from_numpy(a["train_mask"])
+dgl.distributed.partition_graph(g, "web", 3, sys.argv[2], part_method="random", num_hops=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("plain"), "plain")
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("typed"), "typed")
+
+
+def written(folder, kind):
+    """The JSON of parts that DGL wrote."""
+    np.savez(folder / "arrays.npz", **ARRAYS)
+    done = subprocess.run([sys.executable, "-c", WRITE, folder / "arrays.npz", folder / "dgl", kind], text=True,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "dgl" / "web.json"
+
+
+def changed(config, change):
+    """The same with another JSON."""
+    words = json.loads(config.read_text())
+    change(words)
+    path = config.with_name("changed.json")
+    path.write_text(json.dumps(words))
+    return path
+
+
+def check(path, typed):
+    """By the columns that say which node and which edge it was."""
+    paper, cites = ("paper", "cites") if typed else ("_N", "_E")
+    with graphwire.open(path, numpy=True) as graph:
+        number = graph.feature("number", paper)[:]
+        assert np.array_equal(np.sort(number), np.arange(NODES)) and graph.name == "web"
+        assert np.array_equal(graph.feature("features", paper)[:], ARRAYS["features"][number])
+        assert np.array_equal(graph.feature("train_mask", paper)[:], ARRAYS["train_mask"][number])
+        src, dst = graph.find_edges(slice(None), cites)
+        found = np.stack([number[src], number[dst]], 1)
+        assert sorted(map(tuple, found)) == sorted(map(tuple, ARRAYS["edges"]))
+        if typed:
+            order = graph.feature("order", etype="writes")[:]
+            src, dst = graph.find_edges(slice(None), "writes")
+            age = graph.feature("age", "author")[:]
+            assert np.array_equal(age[src], ARRAYS["edges"][order, 0] % 50)
+            assert np.array_equal(number[dst], ARRAYS["edges"][order, 1])
+        else:
+            weight = graph.feature("weight", etype="_E")[:].astype(np.int64)
+            assert np.array_equal(found, ARRAYS["edges"][weight])
+        return graph.num_parts
+
+
+@of_dgl
+@pytest.mark.parametrize("kind", ["plain", "typed"])
+def test_parts_of_dgl(kind, tmp_path, request):
+    """As DGL 1 names edge types, and as those before it; in as many parts as there were, and in others."""
+    config, typed = request.getfixturevalue(kind), kind == "typed"
+    assert check(convert_parts(config, tmp_path / "one", method="random"), typed) == 3
+
+    def older(words):
+        for word in ("edge_map", "etypes"):
+            words[word] = {name.split(":")[1]: value for name, value in words[word].items()}
+
+    assert check(convert_parts(changed(config, older), tmp_path / "two", num_parts=2), typed) == 2
+    if not typed:
+        def oldest(words):
+            words["node_map"] = [end for _, end in words["node_map"]["_N"]]
+            words["edge_map"] = [end for _, end in words["edge_map"]["_N:_E:_N"]]
+
+        assert check(convert_parts(changed(config, oldest), tmp_path / "three", num_parts=1), typed) == 1
+
+
+@of_dgl
+def test_parts_that_do_not_fit(plain, tmp_path):
+    for change, says in ((lambda words: words.update(node_map="map.npy"), "reshuffle"),
+                         (lambda words: words["edge_map"]["_N:_E:_N"][0].__setitem__(1, 5), "5 rows|rows, and not 5"),
+                         (lambda words: words.update(num_parts=4), "each of 4 parts"),
+                         (lambda words: words["node_map"]["_N"].__setitem__(2, [500, 520]), "ranges|rows")):
+        with pytest.raises(PartsError, match=says):
+            convert_parts(changed(plain, change), tmp_path / "out")
+
+
+def test_without_dgl(tmp_path, monkeypatch):
+    """What it would take is said; a file that is no config is, too."""
+    config = tmp_path / "web.json"
+    config.write_text(json.dumps({"graph_name": "web", "num_parts": 1, "node_map": {"_N": [[0, 3]]},
+                                  "edge_map": {"_E": [[0, 2]]}, "part-0": {"part_graph": "part0/graph.dgl"}}))
+    monkeypatch.setattr(host, "_chosen", importlib.import_module("graphwire.dgl.subset"))
+    with pytest.raises(host.MissingError, match=r"part0/graph\.dgl.*install dgl"):
+        convert_parts(config, tmp_path / "out")
+    config.write_text("{}")
+    with pytest.raises(PartsError, match="no JSON of DGL's parts"):
+        convert_parts(config, tmp_path / "out")
+
+
+def example(folder, *arguments):
+    done = subprocess.run([sys.executable, TOP / "examples/partition_graph.py", *map(str, arguments)], cwd=folder,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_example(tmp_path):
+    """Flags of DGL's script, with - and _; balanced as asked."""
+    import test_datasets as sets
+
+    sets.write(tmp_path / "dataset" / "ogbn_products", sets.of_nodes("sales_ranking"))
+    text = example(tmp_path, "--dataset", "ogb-product", "--num-parts", 2, "--balance_train", "--balance_edges",
+                   "--no_download")
+    assert "|V|=60, |E|=600" in text and "train: 30, valid: 10, test: 20" in text
+    with graphwire.open(tmp_path / "data" / "ogb-product.json", numpy=True) as graph:
+        assert graph.num_parts == 2 and graph.name == "ogb-product"
+        orig, train = graph.feature("orig_id")[:], graph.feature("train_mask")[:]
+        assert np.array_equal(graph.feature("labels")[:], sets.A["label"][orig])
+        assert np.allclose(graph.feature("features")[:], sets.A["feat"][orig], atol=1e-6)
+        shares = [int(train[part.start:part.stop].sum()) for part in map(graph.part_range, range(2))]
+        edges = [len(graph.part_edge_range(part)) for part in range(2)]
+    assert max(shares) <= 20 and max(edges) <= 400, (shares, edges)
+
+
+@of_dgl
+def test_the_example_of_dgls_parts(plain, tmp_path):
+    example(tmp_path, "--dataset", plain, "--num_parts", 2, "--part_method", "random")
+    assert check(tmp_path / "data" / "web.json", False) == 2

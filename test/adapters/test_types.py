@@ -1,0 +1,131 @@
+"""Several types through dgl's names, labels with NaN, functions of a script's own, what the subset lacks."""
+
+from __future__ import annotations
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from graphwire.dgl import host
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.install import install
+
+dgl = install()
+of_subset = pytest.mark.skipif(not getattr(dgl, "is_graphwire_subset", False), reason="of the subset alone")
+CITES, WRITES = ("paper", "cites", "paper"), ("author", "writes", "paper")
+
+
+@pytest.fixture(scope="module")
+def g(hetero):
+    """Papers that cite each other, authors who write them, and the reverse of both."""
+    dgl.distributed.initialize("none.txt")
+    graph = dgl.distributed.DistGraph("graph", part_config=str(hetero))
+    yield graph
+    dgl.distributed.exit_client()
+
+
+def check_block(g, block):
+    for etype in block.canonical_etypes:
+        src, dst = block.edges(etype=etype)
+        expected = g.find_edges(block.edges[etype].data[dgl.EID], etype)
+        assert torch.equal(block.srcnodes[etype[0]].data[dgl.NID][src.long()], expected[0])
+        assert torch.equal(block.dstnodes[etype[2]].data[dgl.NID][dst.long()], expected[1])
+
+
+def test_node_loader_of_types(g):
+    """Seeds of two types; every edge of every block is one of the graph, at most as many as the fanout of its type."""
+    sampler = dgl.dataloading.NeighborSampler([{etype: 2 for etype in g.canonical_etypes}, 3])
+    seeds = {"paper": torch.arange(0, 300, 3), "author": torch.arange(100)}
+    seen = {"paper": [], "author": []}
+    loader = dgl.dataloading.DistNodeDataLoader(g, seeds, sampler, batch_size=40, shuffle=True)
+    for inputs, outputs, blocks in loader:
+        for ntype, ids in outputs.items():
+            seen[ntype].append(ids)
+            assert torch.equal(blocks[-1].dstnodes[ntype].data[dgl.NID], ids)
+            assert torch.equal(blocks[0].srcnodes[ntype].data[dgl.NID], inputs[ntype])
+        for block, fanout in zip(blocks, (2, 3)):
+            check_block(g, block)
+            for etype in block.canonical_etypes:
+                if block.num_edges(etype):
+                    assert int(block.in_degrees(etype=etype).max()) <= fanout
+    assert {ntype: sorted(torch.cat(ids).tolist()) for ntype, ids in seen.items()} == {
+        ntype: ids.tolist() for ntype, ids in seeds.items()}
+
+
+def test_hetero_graph_conv_of_types(g):
+    """A layer of each relation, its results added up; beside sums made by hand."""
+    class Sum(torch.nn.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, graph, rows):
+            src, dst = graph.edges()
+            found = rows[1].new_zeros(graph.num_dst_nodes(), rows[1].shape[1])
+            return found.index_add(0, dst.long(), rows[0][src.long()]) * self.factor
+
+    layers = {etype[1]: Sum(10.0**number) for number, etype in enumerate(g.canonical_etypes)}
+    factors = {etype: layers[etype[1]].factor for etype in g.canonical_etypes if etype[2] == "paper"}
+    assert {CITES, WRITES} <= set(factors)
+    sampler = dgl.dataloading.MultiLayerFullNeighborSampler(1)
+    loader = dgl.dataloading.DistNodeDataLoader(g, {"paper": torch.arange(50)}, sampler, batch_size=50)
+    inputs, _, (block,) = next(iter(loader))
+    rows = {ntype: torch.rand(len(ids), 3) for ntype, ids in inputs.items()}
+    expected = {}
+    for etype in [etype for etype in block.canonical_etypes if etype in factors]:
+        src, dst = block.edges(etype=etype)
+        expected[etype] = torch.zeros(50, 3).index_add(0, dst.long(), rows[etype[0]][src.long()]) * factors[etype]
+    for how, found in (("sum", sum(expected.values())), ("max", torch.stack(list(expected.values())).amax(0)),
+                       ("stack", torch.stack(list(expected.values()), 1))):
+        conv = dgl.nn.HeteroGraphConv(layers, aggregate=how)
+        out = conv(block, rows)
+        assert torch.allclose(out["paper"], found, rtol=1e-4) and len(out["author"]) == 0, how
+    with pytest.raises(KeyError):
+        dgl.nn.HeteroGraphConv({"cites": Sum(1.0)})(block, rows)
+
+
+def test_labels_with_nan(tmp_path):
+    """A column of labels as papers100M has it: NaN where nothing is known, kept as it is."""
+    labels = torch.arange(60).float() % 4
+    labels[::3] = float("nan")
+    whole = dgl.graph((torch.arange(60), torch.arange(60).roll(1)), num_nodes=60)
+    whole.ndata["labels"], whole.ndata["train_mask"] = labels, ~torch.isnan(labels)
+    dgl.distributed.partition_graph(whole, "nan", 2, str(tmp_path / "parts"), part_method="random")
+    with graphwire.open(tmp_path / "parts", numpy=True) as graph:
+        found, orig = graph.feature("labels")[:], graph.feature("orig_id")[:]
+        assert np.array_equal(found, labels.numpy()[orig], equal_nan=True) and np.isnan(found).sum() == 20
+    context.close()
+    dgl.distributed.initialize("none.txt")
+    g = dgl.distributed.DistGraph("nan", part_config=str(tmp_path / "parts"))
+    rows = g.ndata["labels"][np.arange(60)]
+    assert len(torch.unique(rows[torch.logical_not(torch.isnan(rows))])) == 4
+    split = dgl.distributed.node_split(g.ndata["train_mask"], g.get_partition_book())
+    assert len(split) == 40 and not torch.isnan(g.ndata["labels"][split]).any()
+    dgl.distributed.exit_client()
+
+
+def test_functions_of_a_script():
+    """A reduce function is called with all messages of nodes of one in-degree; where no edge ends there are zeros."""
+    g = dgl.graph((torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 2, 1, 2, 4])), num_nodes=6)
+    g.ndata["h"] = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0, 32.0], requires_grad=True)
+    shapes = []
+
+    def reduce(nodes):
+        shapes.append(tuple(nodes.mailbox["m"].shape))
+        return {"out": nodes.mailbox["m"].prod(1) + nodes.data["h"]}
+
+    g.update_all(lambda edges: {"m": edges.src["h"] * 3}, reduce)
+    assert g.ndata["out"].tolist() == [0.0, 3 * 12 + 2.0, 6 * 24 + 4.0, 0.0, 3 + 16.0, 0.0]
+    assert sorted(shapes) == [(1, 1), (2, 2)]
+    g.update_all(dgl.function.copy_u("h", "m"), reduce)
+    g.ndata["out"].sum().backward()
+    assert g.ndata["h"].grad is None or g.ndata["h"].grad.shape == (6,)
+
+
+@of_subset
+def test_what_the_subset_lacks():
+    for call, name in ((lambda: dgl.sampling, "dgl.sampling"), (lambda: dgl.data.CoraGraphDataset, "CoraGraphDataset"),
+                       (lambda: dgl.data.load_data(type("A", (), {"dataset": "cora"})), "load_data.*cora"),
+                       (lambda: dgl.nn.GINConv, "GINConv"), (lambda: dgl.dataloading.ShaDowKHopSampler, "ShaDow")):
+        with pytest.raises(host.MissingError, match=f"{name}.*install dgl"):
+            call()
