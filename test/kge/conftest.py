@@ -5,10 +5,7 @@ $GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - 
 
 from __future__ import annotations
 
-import contextlib
 import os
-import random
-import socket
 import sys
 from pathlib import Path
 
@@ -17,19 +14,16 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 os.environ.setdefault("GRAPHWIRE", str(TOP / "build/release/graphwire"))
-os.environ.setdefault("GRAPHWIRE_DEPLOY", str(TOP / "deploy"))
 os.environ.pop("GRAPHWIRE_JOB", None)
 
+sys.path.insert(0, str(TOP / "test/support"))
+
 from graphwire.kge import data, store  # noqa: E402
+from report import tell  # noqa: E402
 
 
 def pytest_runtest_logreport(report):
-    if report.when == "call" or report.outcome == "failed":
-        word = "not ok" if report.outcome == "failed" else "ok"
-        if report.outcome == "skipped":
-            print(f"\nnote: skipped {report.nodeid}", file=sys.__stdout__, flush=True)
-        else:
-            print(f"\n{word} - kge: {report.nodeid.split('/')[-1]}", file=sys.__stdout__, flush=True)
+    tell(report, "kge")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,19 +32,6 @@ def runtime_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runtime")
     folder.chmod(0o700)
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
-
-
-def free_ports(count):
-    """Ports of loopback that nobody has, and that the kernel gives to nobody who connects in between."""
-    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    found = []
-    while len(found) < count:
-        port = random.randrange(first // 2, first)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            if port not in found:
-                found.append(port)
-    return found
 
 
 SIDE = 9  # of the grid

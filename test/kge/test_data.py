@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graphwire.kge import data
 from graphwire.kge.data import DataError, load
 
 
@@ -59,6 +60,18 @@ def test_udd_has_numbers(tmp_path):
     assert found.train.head.dtype == np.int64
 
 
+@pytest.mark.parametrize("block", [1, 7, 245])
+def test_blocks_are_all_of_it(data_path, dataset, monkeypatch, block):
+    monkeypatch.setattr(data, "BLOCK", block)
+    found = []
+    assert len(load(data_path, "wn18", train_to=found.append).train) == 0
+    assert {len(some) for some in found[:-1]} <= {block} and 0 < len(found[-1]) <= block
+    for name in ("head", "relation", "tail"):
+        expected = getattr(dataset.train, name).tolist()
+        assert [number for some in found for number in getattr(some, name).tolist()] == expected
+        assert getattr(load(data_path, "wn18").train, name).tolist() == expected
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("0\t0\n", "line 1: expected 3 columns, not 2"), ("0\t0\t1\n\n0\t1\t0\n", "line 3: '1' is no relation"),
     ("-1\t0\t0\n", "line 1: '-1' is no entity"), ("", "no triples"), ("0\tx\t1\n", "'x' is no relation")])
@@ -91,7 +104,7 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "options", "message"), [
-    (("none",), {}, "there is no built-in dataset none"), (("wn18",), {}, "entities.dict is not there"),
+    (("none",), {}, "there is no built-in dataset none"),
     (("own", "udd_xyz"), {}, "there is no format udd_xyz"), (("own", "csv_hrt"), {}, "there is no format"),
     (("own", "udd_hrt"), {"files": ["a"]}, "not 1 files"),
     (("own", "raw_udd_hrt"), {"files": ["a", "b"]}, "not 2 files"),

@@ -5,18 +5,21 @@ from __future__ import annotations
 import collections
 import os
 import re
+import select
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from conftest import free_ports
+from graphwire.kge import data as kge_data
 from graphwire.kge import flags, local
+from graphwire.kge import partition as kge_partition
 from graphwire.kge.commands import main, num_relations_of
 from graphwire.kge.data import load
 from graphwire.kge.dist_train import command_of
 from graphwire.kge.outputs import new_folder
 from graphwire.kge.store import ProgramError
+from ports import free_ports
 
 OPTIONS = ("--dataset wn18 --model_name TransE_l2 --hidden_dim 16 --gamma 6 --lr 0.5 --batch_size 40 "
            "--neg_sample_size 20 -adv -rc 1e-9 --max_step 300 --log_interval 100 --batch_size_eval 7 --test").split()
@@ -69,6 +72,22 @@ def test_partition_leaves_every_triple_once(cut, dataset):
     assert (top / "graphwire/graph.json").is_file()
 
 
+def test_partition_by_blocks_leaves_the_same_bytes(cut, tmp_path, monkeypatch):
+    """However few triples are in memory at once."""
+    (tmp_path / "wn18").mkdir()
+    for path in (cut[0] / "wn18").iterdir():
+        if path.is_file():
+            (tmp_path / "wn18" / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(kge_data, "BLOCK", 11)
+    monkeypatch.setattr(kge_partition, "BLOCK", 7)
+    assert main(["partition", "--dataset", "wn18", "-k", "2", "--data_path", str(tmp_path)]) == 0
+    for part in (0, 1):
+        for path in (cut[0] / f"wn18/partition_{part}").iterdir():
+            assert (tmp_path / f"wn18/partition_{part}" / path.name).read_bytes() == path.read_bytes()
+    assert main(["partition", "--dataset", "wn18", "-k", "1", "--data_path", str(tmp_path)]) == 0
+    assert rows_of(tmp_path / "wn18/partition_0/local_to_global.txt") == [(i,) for i in range(81)]
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 def test_clients_over_servers_learn_as_one_does(data_path, tmp_path, capfd, parts):
     words = [*OPTIONS, "--data_path", str(data_path), "--save_path", str(tmp_path), "--num_proc", "2"]
@@ -80,6 +99,21 @@ def test_clients_over_servers_learn_as_one_does(data_path, tmp_path, capfd, part
     # Entities are renumbered by a partition: what is left is in the order of the dictionary all the same.
     assert main(["eval", "--dataset", "wn18", "--data_path", str(data_path), "--model_path", str(folder)]) == 0
     assert figures_of(capfd.readouterr().out) == pytest.approx(found, abs=1e-9)
+
+
+def test_matrices_of_640_kb_are_trained_over_servers(data_path, tmp_path, capfd):
+    """TransR's projections, which DGL-KE's distributed mode never pushes: they begin within 1, and leave it."""
+    words = [*OPTIONS, "--data_path", str(data_path), "--num_proc", "2", "--model_name", "TransR", "--hidden_dim",
+             "400", "--gamma", "12", "--lr", "0.05", "--max_step", "30", "--log_interval", "10"]
+    words.remove("--test")
+    local.train_local(flags.parse("train", words), load(data_path, "wn18"), tmp_path, words, 2)
+    out = capfd.readouterr().out
+    for rank in (0, 1):
+        losses = [float(loss) for loss in re.findall(rf"\[{rank}\]\[Train\]\(\d+/30\) average loss: (\S+)", out)]
+        assert len(losses) == 3 and losses[2] < losses[0]
+    matrices = np.load(tmp_path / "wn18_TransRprojection.npy")
+    assert matrices.shape == (5, 400 * 400) and np.isfinite(matrices).all()
+    assert (np.abs(matrices).max(1) > 1.01).all()  # each relation's
 
 
 def test_a_job_meets_checkpoints_and_goes_on(data_path, tmp_path, capfd):
@@ -101,6 +135,18 @@ def test_what_fails_ends_the_others(tmp_path):
     assert slow.poll() is not None
     with pytest.raises(ProgramError, match="graphwire serve"), local.Processes() as processes:
         local.serve(processes, tmp_path / "gone", 0, tmp_path / "log")
+
+
+def test_nothing_outlives_the_command():
+    """Not even where it is killed."""
+    code = ("from graphwire.kge import local\nwith local.Processes() as processes:\n"
+            "    print(processes.start('client 0', ['sleep', '1000']).pid, flush=True)\n    processes.wait()\n")
+    command = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    slow = os.pidfd_open(int(command.stdout.readline()))
+    command.kill()
+    command.communicate()
+    assert select.select([slow], [], [], 100)[0]
+    os.close(slow)
 
 
 def test_every_flag_reaches_the_clients(cut, tmp_path, monkeypatch):

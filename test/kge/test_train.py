@@ -115,7 +115,7 @@ def test_failures_are_one_line(data_path, tmp_path, capfd, monkeypatch):
     assert main([]) == 2 and main(["fly"]) == 2 and main(["--help"]) == 0
     assert main(["train", "--batch_size", "x"]) == 2
     capfd.readouterr()
-    assert main(["train", "--dataset", "wn18", "--data_path", str(tmp_path)]) == 1
+    assert main(["train", "--dataset", "none", "--data_path", str(tmp_path)]) == 1
     assert capfd.readouterr().err.count("\n") == 1
     monkeypatch.setenv("GRAPHWIRE", "/bin/false")
     assert train(data_path, tmp_path) == 1

@@ -12,17 +12,17 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
 from graphwire._native import GraphwireError
 from graphwire.kge import flags
-from graphwire.kge.data import BUILT_IN, DataError, Dataset, load
+from graphwire.kge.data import BUILT_IN, DataError, Dataset, Sink, load
 
 
-def load_of(args: argparse.Namespace) -> Dataset:
+def load_of(args: argparse.Namespace, train_to: Optional[Sink] = None) -> Dataset:
     """The dataset that a command names."""
     return load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
-                has_edge_importance=args.has_edge_importance)
+                has_edge_importance=args.has_edge_importance, train_to=train_to)
 
 
 def results_folder(args: argparse.Namespace) -> Path:
@@ -62,7 +62,7 @@ def num_relations_of(args: argparse.Namespace) -> int:
 def partition(args: argparse.Namespace, _words: Sequence[str]) -> int:
     from graphwire.kge.partition import partition
 
-    partition(args, load_of(args))
+    partition(args, lambda train_to: load_of(args, train_to))
     return 0
 
 

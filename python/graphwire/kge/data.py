@@ -5,7 +5,8 @@
     dataset = load("data", "mine", "raw_udd_htr", files=["train.tsv", "valid.tsv", "test.tsv"])
 
 built_in     <data_path>/<dataset>/entities.dict, relations.dict ("id name"), train.txt, valid.txt, test.txt (names; h
-             r t); Freebase: entity2id.txt, relation2id.txt (a first line with their number), and numbers; h t r
+             r t); Freebase: entity2id.txt, relation2id.txt (a first line with their number), and numbers; h t r. Where
+             they are missing they are fetched (sources.py)
 udd_XYZ      entities, relations, train [valid test]: numbers; XYZ: the order of h, r and t in a line
 raw_udd_XYZ  train [valid test]: names, numbered in the order of first use into entities.tsv and relations.tsv
 
@@ -17,15 +18,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Callable, Optional
 
 import numpy as np
+
+from graphwire.kge.sources import obtain
 
 # Of the graphs with names: the files of entities, relations and the order of a triple's columns.
 BUILT_IN = {name: ("entities.dict", "relations.dict", "hrt") for name in (
     "FB15k", "FB15k-237", "wn18", "wn18rr", "wikidata5m")}
 BUILT_IN["Freebase"] = ("entity2id.txt", "relation2id.txt", "htr")
 SPLITS = ("train", "valid", "test")
+BLOCK = 1 << 18  # triples that are read at once
 ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 
 
@@ -44,6 +48,9 @@ class Triples:
 
     def __len__(self) -> int:
         return len(self.head)
+
+
+Sink = Callable[[Triples], None]  # takes triples block by block
 
 
 @dataclass
@@ -123,9 +130,15 @@ class _Reader:
             raise DataError(f"{word!r} is no {what} of the dictionary")
         return names[word]
 
-    def read(self, path: Path) -> Triples:
+    def _triples(self, columns: list[list[int]], importance: list[float]) -> Triples:
+        head, relation, tail = (np.array(column, dtype=np.int64) for column in columns)
+        return Triples(head, relation, tail, np.array(importance, dtype=np.float32) if self.importance else None)
+
+    def blocks(self, path: Path) -> Iterator[Triples]:
+        """At most BLOCK triples at a time, and at least one in all."""
         columns: list[list[int]] = [[], [], []]
         importance: list[float] = []
+        first = True
         width = 4 if self.importance else 3
         for number, words in _lines(path, self.delimiter):
             try:
@@ -141,19 +154,32 @@ class _Reader:
                         raise DataError(f"an importance is above 0, not {words[3]}")
             except ValueError as error:
                 raise DataError(f"{path}: line {number}: {error}") from error
-        if not columns[0]:
+            if len(columns[0]) == BLOCK:
+                yield self._triples(columns, importance)
+                columns, importance, first = [[], [], []], [], False
+        if columns[0]:
+            yield self._triples(columns, importance)
+        elif first:
             raise DataError(f"{path}: there are no triples")
-        head, relation, tail = (np.array(column, dtype=np.int64) for column in columns)
-        return Triples(head, relation, tail, np.array(importance, dtype=np.float32) if self.importance else None)
+
+    def read(self, path: Path, sink: Optional[Sink] = None) -> Triples:
+        """All triples; with a sink they go there, and what is returned has none."""
+        if sink is not None:
+            for block in self.blocks(path):
+                sink(block)
+            return self._triples([[], [], []], [])
+        blocks = list(self.blocks(path))
+        head, relation, tail = (np.concatenate([getattr(block, name) for block in blocks])
+                                for name in ("head", "relation", "tail"))
+        importances = [block.importance for block in blocks if block.importance is not None]
+        return Triples(head, relation, tail, np.concatenate(importances) if importances else None)
 
 
-def _built_in(folder: Path, name: str) -> Dataset:
+def _built_in(folder: Path, name: str, train_to: Optional[Sink]) -> Dataset:
     entity_name, relation_name, order = BUILT_IN[name]
     entity_file, relation_file = folder / entity_name, folder / relation_name
-    for path in (entity_file, relation_file, folder / "train.txt"):
-        if not path.is_file():
-            raise DataError(f"{path} is not there: {name} has {entity_name}, {relation_name}, train.txt, valid.txt and "
-                            "test.txt; unpack it there")
+    if not all(path.is_file() for path in (entity_file, relation_file, folder / "train.txt")):
+        obtain(folder.parent, name)
     if name == "Freebase":
         counts = _count_lines(entity_file), _count_lines(relation_file)
         reader = _Reader(order, "\t", False, None, None, counts)
@@ -161,13 +187,14 @@ def _built_in(folder: Path, name: str) -> Dataset:
         entities, relations = read_dictionary(entity_file), read_dictionary(relation_file)
         counts = len(entities), len(relations)
         reader = _Reader(order, "\t", False, entities, relations, counts)
-    splits = [reader.read(path) if (path := folder / f"{split}.txt").is_file() else None for split in SPLITS]
+    splits = [reader.read(path, train_to if split == "train" else None)
+              if (path := folder / f"{split}.txt").is_file() else None for split in SPLITS]
     assert splits[0] is not None
     return Dataset(name, folder, *counts, entity_file, relation_file, splits[0], splits[1], splits[2])
 
 
 def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: Sequence[str],
-         importance: bool) -> Dataset:
+         importance: bool, train_to: Optional[Sink]) -> Dataset:
     raw = kind == "raw_udd"
     counts_allowed = (1, 3) if raw else (3, 5)
     if len(files) not in counts_allowed:
@@ -182,7 +209,8 @@ def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: 
     relations: Optional[dict[str, int]] = {} if raw else None
     counts = (0, 0) if raw else (_count_lines(entity_file), _count_lines(relation_file))
     reader = _Reader(order, delimiter, importance, entities, relations, counts, grow=raw)
-    splits: list[Optional[Triples]] = [reader.read(path) for path in (paths if raw else paths[2:])]
+    splits: list[Optional[Triples]] = [reader.read(path, None if i else train_to)
+                                       for i, path in enumerate(paths if raw else paths[2:])]
     if raw:
         assert entities is not None and relations is not None
         counts = len(entities), len(relations)
@@ -194,9 +222,10 @@ def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: 
 
 
 def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter: str = "\t",
-         files: Optional[Sequence[str]] = None, has_edge_importance: bool = False) -> Dataset:
+         files: Optional[Sequence[str]] = None, has_edge_importance: bool = False,
+         train_to: Optional[Sink] = None) -> Dataset:
     """A dataset; raises DataError. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
-    --has_edge_importance say."""
+    --has_edge_importance say. train_to: takes the training triples, which are then not kept here."""
     if len(delimiter) != 1:
         raise DataError(f"--delimiter is one character, not {delimiter!r}")
     if form == "built_in":
@@ -207,10 +236,10 @@ def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter:
             raise DataError("--has_edge_importance: built-in datasets have none; --format udd_hrt or raw_udd_hrt")
         if files:
             raise DataError("--data_files goes with --format udd_hrt or raw_udd_hrt")
-        return _built_in(Path(data_path) / name, name)
+        return _built_in(Path(data_path) / name, name, train_to)
     kind, _, order = form.rpartition("_")
     if kind not in ("udd", "raw_udd") or order not in ORDERS:
         raise DataError(f"there is no format {form}: built_in, udd_XYZ or raw_udd_XYZ with XYZ of {', '.join(ORDERS)}")
     if name in BUILT_IN:
         raise DataError(f"--dataset: {name} is a built-in dataset; give your own another name")
-    return _own(Path(data_path), name, kind, order, delimiter, files or (), has_edge_importance)
+    return _own(Path(data_path), name, kind, order, delimiter, files or (), has_edge_importance, train_to)

@@ -21,12 +21,13 @@ from graphwire.kge.store import ProgramError, program
 
 
 def launcher() -> Path:
-    """deploy/launch.py: $GRAPHWIRE_DEPLOY, or this checkout's."""
-    folder = os.environ.get("GRAPHWIRE_DEPLOY") or str(Path(__file__).resolve().parents[3] / "deploy")
-    path = Path(folder) / "launch.py"
-    if not path.is_file():
-        raise ProgramError(f"{path} is not there: name the deploy folder of a checkout by GRAPHWIRE_DEPLOY")
-    return path
+    """deploy/launch.py: $GRAPHWIRE_DEPLOY's, the one that was installed with this package, or this checkout's."""
+    named, here = os.environ.get("GRAPHWIRE_DEPLOY"), Path(__file__).resolve()
+    folders = [Path(named)] if named else [here.parents[1] / "deploy", here.parents[3] / "deploy"]
+    for folder in folders:
+        if (folder / "launch.py").is_file():
+            return folder / "launch.py"
+    raise ProgramError(f"{folders[0]}/launch.py is not there: name the deploy folder of a checkout by GRAPHWIRE_DEPLOY")
 
 
 def command_of(args: argparse.Namespace, words: Sequence[str]) -> list[str]:

@@ -79,7 +79,7 @@ FLAGS = (
     _flag("--lr", TRAIN, "of the row-wise Adagrad", type=float, default=0.01),
     _flag("--force_sync_interval", TRAIN, "clients wait for each other every so many steps; -1: never", type=int,
           default=-1),
-    _switch("--async_update", TRAIN, "push a step's gradients beside the next step"),
+    _switch("--async_update", TRAIN, "rows of further steps do not wait for this step's push"),
     _switch("--rel_part", ("train",), "with --num_proc: most relations are one client's alone"),
     _flag("-log --log_interval", TRAIN, "steps between two reports", type=int, default=1000),
     # Evaluation.

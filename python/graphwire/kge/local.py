@@ -1,11 +1,12 @@
 """Several clients on this machine, over a server that lives as long as they do: gwke_train --num_proc.
 
-The first client that fails, or the server, ends all of them; so does the end of this process.
+The first client that fails, or the server, ends all of them; so does the end of this process, whatever ends it.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import re
 import signal
@@ -22,6 +23,13 @@ from graphwire.kge.store import ProgramError, build, program, run_program
 
 _SERVING = re.compile(r"^serving part .* at (\S+): ", re.MULTILINE)
 _POLL_SECONDS = 0.05
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """In a new process: it gets SIGTERM when the one that started it has gone."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Processes:
@@ -34,7 +42,8 @@ class Processes:
         return self
 
     def start(self, name: str, words: Sequence[str | Path], **options: object) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([str(word) for word in words], **options)  # type: ignore[call-overload]
+        process = subprocess.Popen(  # type: ignore[call-overload]
+            [str(word) for word in words], preexec_fn=_end_with_parent, **options)
         self._all.append((name, process))
         return process
 

@@ -87,14 +87,21 @@ class Regularizer:
     def active(self) -> bool:
         return self.coefficient > 0 and self.norm > 0
 
+    def _sign_power(self, some: Tensor) -> Tensor:
+        """|x|^(norm-1) with the sign of x; new memory."""
+        if self.norm == 1:
+            return some.sign()
+        if self.norm == 2:
+            return some.clone()
+        return (some.abs() if self.norm == 3 else some.abs().pow_(self.norm - 2)).mul_(some)
+
     @torch.no_grad()
     def __call__(self, rows: list[Tensor]) -> Tensor:
         """The regularization of rows whose gradients are there, to which its own is added."""
         total = torch.zeros(())
         for some in rows:
             assert some.grad is not None
-            power = self.norm - 2  # of |x|; times x it is |x|^(norm-1) with the sign of x
-            sign_power = some.sign() if power == -1 else some if power == 0 else some * some.abs().pow(power)
-            total = total.to(some.device) + (sign_power * some).sum()
+            sign_power = self._sign_power(some)
             some.grad.add_(sign_power, alpha=self.coefficient * self.norm)
+            total = total.to(some.device) + sign_power.mul_(some).sum()
         return total * self.coefficient

@@ -7,21 +7,23 @@
     partition_book.txt   of each entity of the dictionary its part
     relation_count.txt   how many relations there are
 
-A triple is in the part that has its tail. The files are written a block of triples at a time.
+A triple is in the part that has its tail. Triples are read, handed over and written a block at a time: what this
+process keeps is some 40 bytes an entity, and the dictionaries where lines have names.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 from pathlib import Path
+from typing import Callable, Optional
 
 import numpy as np
 
-import graphwire
-from graphwire.kge.data import Dataset
-from graphwire.kge.store import ENTITY, TRIPLE, build, numbers_of, run_program
+from graphwire.kge.data import Dataset, Sink
+from graphwire.kge.store import ENTITY, TRIPLE, TripleFiles, run_program
 
 BLOCK = 1 << 20  # triples at once
 PARTS = "graphwire"
@@ -37,59 +39,90 @@ def _write_numbers(path: Path, numbers: np.ndarray) -> None:
             file.writelines(f"{number}\n" for number in numbers[first:first + BLOCK].tolist())
 
 
-def _write_part(graph: graphwire.Graph, part: int, edges: range, numbers: np.ndarray, folder: Path) -> int:
+class _Parts:
+    """What is read of a graph in parts: array by array and block by block, from its files (docs/FORMAT.md)."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._meta = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
+        self.nodes, self.edges = ([range(first, end) for first, end in self._meta[name][kind]]
+                                  for name, kind in (("node_map", ENTITY), ("edge_map", TRIPLE)))
+
+    def has(self, part: int, key: str) -> bool:
+        return key in self._meta[f"part-{part}"]
+
+    def rows(self, part: int, key: str, first: int = 0, end: Optional[int] = None) -> np.ndarray:
+        """Rows of an array of one element each."""
+        with open(self._folder / self._meta[f"part-{part}"][key]["file"], "rb") as file:
+            np.lib.format.read_magic(file)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            file.seek(first * dtype.itemsize, os.SEEK_CUR)
+            return np.fromfile(file, dtype, (shape[0] if end is None else end) - first)
+
+    def numbers(self) -> np.ndarray:
+        """Of each entity, its number in the dictionary."""
+        key = f"node/{ENTITY}/orig_id"
+        return np.concatenate([self.rows(part, key).astype(np.int64) if self.has(part, key) else np.asarray(own)
+                               for part, own in enumerate(self.nodes)])
+
+
+EDGE = "edge/" + TRIPLE.replace(":", "__")
+
+
+def _write_part(parts: _Parts, part: int, numbers: np.ndarray, folder: Path) -> int:
     """A part's train.txt and local_to_global.txt; how many of its triples have their head in another part."""
-    own = graph.part_range(part, ENTITY)
-    local = np.full(graph.num_nodes(ENTITY), -1, np.int64)
+    own, count = parts.nodes[part], len(parts.edges[part])
+    ends = parts.rows(part, f"node/{ENTITY}/indptr")[1:]
+    local = np.full(len(numbers), -1, np.int32 if len(numbers) < 1 << 31 else np.int64)
     local[own.start:own.stop] = np.arange(len(own))
     known, order, cut = len(own), [np.arange(own.start, own.stop)], 0
     with open(folder / "train.txt", "w", encoding="ascii") as file:
-        for first in range(edges.start, edges.stop, BLOCK):
-            ids = np.arange(first, min(first + BLOCK, edges.stop))
-            head, tail = (np.asarray(ends) for ends in graph.find_edges(ids, TRIPLE))
-            relation = np.asarray(graph.gather("relation", ids, etype=TRIPLE)).reshape(-1)
+        for first in range(0, count, BLOCK):
+            end = min(first + BLOCK, count)
+            head = parts.rows(part, f"{EDGE}/indices", first, end)
+            relation = parts.rows(part, f"{EDGE}/relation", first, end)
+            tail = np.searchsorted(ends, np.arange(first, end), side="right")  # local already
             cut += int(((head < own.start) | (head >= own.stop)).sum())
             new = np.unique(head[local[head] < 0])
             local[new] = known + np.arange(len(new))
             known += len(new)
             order.append(new)
             file.writelines(f"{h}\t{r}\t{t}\n" for h, r, t in zip(
-                local[head].tolist(), relation.tolist(), local[tail].tolist()))
+                local[head].tolist(), relation.tolist(), tail.tolist()))
     _write_numbers(folder / "local_to_global.txt", numbers[np.concatenate(order)])
     return cut
 
 
 def write_files(graph_folder: Path, top: Path, num_relations: int) -> tuple[int, int]:
     """DGL-KE's files of a graph in parts; triples, and those that are cut."""
-    meta = json.loads((graph_folder / "graph.json").read_text(encoding="utf-8"))
-    ranges = [range(first, end) for first, end in meta["edge_map"][TRIPLE]]
-    with graphwire.open(graph_folder) as graph:
-        numbers = numbers_of(graph)
-        book = np.empty(len(numbers), np.int64)
-        for part in range(graph.num_parts):
-            own = graph.part_range(part, ENTITY)
-            book[numbers[own.start:own.stop]] = part
-        cuts = 0
-        for part, edges in enumerate(ranges):
-            folder = top / f"partition_{part}"
-            folder.mkdir(exist_ok=True)
-            cut = _write_part(graph, part, edges, numbers, folder)
-            cuts += cut
-            _write_numbers(folder / "partition_book.txt", book)
-            (folder / "relation_count.txt").write_text(f"{num_relations}\n", encoding="ascii")
-            own = graph.part_range(part, ENTITY)
-            print(f"part {part} has {len(own)} entities and {len(edges)} triples; {cut} heads are in other parts")
-        return graph.num_edges(), cuts
+    parts = _Parts(graph_folder)
+    numbers = parts.numbers()
+    book = np.empty(len(numbers), np.int32)
+    for part, own in enumerate(parts.nodes):
+        book[numbers[own.start:own.stop]] = part
+    cuts = 0
+    for part, edges in enumerate(parts.edges):
+        folder = top / f"partition_{part}"
+        folder.mkdir(exist_ok=True)
+        cut = _write_part(parts, part, numbers, folder)
+        cuts += cut
+        _write_numbers(folder / "partition_book.txt", book)
+        (folder / "relation_count.txt").write_text(f"{num_relations}\n", encoding="ascii")
+        print(f"part {part} has {len(parts.nodes[part])} entities and {len(edges)} triples; {cut} heads are in other "
+              "parts")
+    return sum(map(len, parts.edges)), cuts
 
 
-def partition(args: argparse.Namespace, dataset: Dataset) -> None:
-    """The command."""
+def partition(args: argparse.Namespace, load: Callable[[Sink], Dataset]) -> None:
+    """The command. load: reads the dataset, whose training triples go where it is told."""
     top = Path(args.data_path) / args.dataset
     top.mkdir(parents=True, exist_ok=True)
     parts = parts_folder(args.data_path, args.dataset)
     with tempfile.TemporaryDirectory(dir=top, prefix=".graph-") as scratch:
         whole = Path(scratch) / "whole"
-        build(dataset, whole)
+        files = TripleFiles(Path(scratch))
+        dataset = load(files.add)
+        files.build(dataset.num_entities, whole)
         if args.num_parts == 1:
             run_program("partition", whole, "--num-parts", "1", "--method", "random", "--out", parts, "--replace")
         else:

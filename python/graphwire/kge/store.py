@@ -57,20 +57,63 @@ def run_program(*words: str | Path) -> None:
         raise ProgramError(f"graphwire {words[0]}: {lines[-1]}")
 
 
+class _GrowingArray:
+    """A .npy whose number of rows is known in the end."""
+
+    HEADER = 128
+
+    def __init__(self, path: Path, dtype: str, columns: tuple[int, ...] = ()):
+        self.path, self._dtype, self._columns, self._count = path, dtype, columns, 0
+        self._file = open(path, "wb")
+        self._file.write(bytes(self.HEADER))
+
+    def add(self, rows: np.ndarray) -> None:
+        self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
+        self._count += len(rows)
+
+    def end(self) -> None:
+        """The header, of version 1.0: magic, the text's length, the text padded to whole lines of 64 bytes."""
+        text = repr({"descr": self._dtype, "fortran_order": False, "shape": (self._count, *self._columns)})
+        size = self.HEADER - 10
+        self._file.seek(0)
+        self._file.write(b"\x93NUMPY\x01\x00" + size.to_bytes(2, "little") + text.ljust(size - 1).encode() + b"\n")
+        self._file.close()
+
+
+class TripleFiles:
+    """Triples as the arrays that `graphwire import` takes: added block by block, then built. folder: a scratch one."""
+
+    def __init__(self, folder: Path):
+        self._edges = _GrowingArray(folder / "edges.npy", "<i8", (2,))
+        self._relation = _GrowingArray(folder / "relation.npy", "<i4")
+        self._importance: Optional[_GrowingArray] = None
+
+    def add(self, triples: Triples) -> None:
+        self._edges.add(np.stack([triples.head, triples.tail], 1))
+        self._relation.add(triples.relation)
+        if triples.importance is not None:
+            if self._importance is None:
+                self._importance = _GrowingArray(self._edges.path.with_name("importance.npy"), "<f4")
+            self._importance.add(triples.importance)
+
+    def build(self, num_entities: int, folder: Path) -> None:
+        """Writes a graph of one part. `folder` must not exist."""
+        words: list[str | Path] = ["import", "--edges", f"{TRIPLE}={self._edges.path}", "--num-nodes",
+                                   f"{ENTITY}={num_entities}", "--ids", "dense"]
+        for array in (self._edges, self._relation, self._importance):
+            if array is not None:
+                array.end()
+                if array is not self._edges:
+                    words += ["--edge-feature", f"{TRIPLE}:{array.path.stem}={array.path}"]
+        run_program(*words, "--name", "graph", "--out", folder, "--quiet")
+
+
 def build(dataset: Dataset, folder: Path) -> None:
     """Writes the training triples as a graph of one part. `folder` must not exist."""
-    train = dataset.train
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        arrays = Path(scratch)
-        np.save(arrays / "edges.npy", np.stack([train.head, train.tail], 1))
-        np.save(arrays / "rel.npy", train.relation.astype(np.int32))
-        words: list[str | Path] = [
-            "import", "--edges", f"{TRIPLE}={arrays}/edges.npy", "--num-nodes", f"{ENTITY}={dataset.num_entities}",
-            "--ids", "dense", "--edge-feature", f"{TRIPLE}:relation={arrays}/rel.npy"]
-        if train.importance is not None:
-            np.save(arrays / "importance.npy", train.importance)
-            words += ["--edge-feature", f"{TRIPLE}:importance={arrays}/importance.npy"]
-        run_program(*words, "--name", "graph", "--out", folder, "--quiet")
+        files = TripleFiles(Path(scratch))
+        files.add(dataset.train)
+        files.build(dataset.num_entities, folder)
 
 
 def numbers_of(graph: graphwire.Graph) -> np.ndarray:

@@ -5,7 +5,9 @@
         parts = trainer.step(step)                            # {"pos_loss": …, "neg_loss": …, "loss": …, …}
 
 Nothing waits for other clients. The rows of `staleness` steps ahead are pulled beside the computation, before this
-step's gradients are pushed: 0 pulls each step's rows when the step before is pushed.
+step's gradients are pushed: 0 pulls each step's rows when the step before is pushed. Otherwise the push, too, goes on
+beside the next step, in the thread that pulls and in its turn: it is over before the rows of any further step are
+pulled, so that what a step computes with does not depend on how fast anything is.
 
 What has a gradient of its own, as in DGL-KE: a head or tail, once for the batch; every negative; every triple's
 relation. (Matrices have one for each relation of the batch.)
@@ -48,7 +50,7 @@ class Seconds:
 
 class Trainer:
     """importance: float32 of each triple of `batches`, or None. degree_negatives: the batch's own heads or tails are
-    further negatives of each other, chunk by chunk. async_push: gradients are pushed beside the next step."""
+    further negatives of each other, chunk by chunk. async_push: pulls do not wait for the push of the step before."""
 
     def __init__(self, store: Store, model: Model, loss: Loss, regularizer: Regularizer, batches: Batches, *, lr: float,
                  staleness: int = 1, importance: Optional[np.ndarray] = None, degree_negatives: bool = False,
@@ -58,8 +60,8 @@ class Trainer:
         self.importance = None if importance is None else torch.from_numpy(importance)
         self.seconds = Seconds()
         self._ahead: deque[tuple[int, Future[Pulled]]] = deque()
-        self._puller = ThreadPoolExecutor(1, "graphwire-pull") if staleness else None
-        self._pusher = ThreadPoolExecutor(1, "graphwire-push") if async_push else None
+        self._puller = ThreadPoolExecutor(1, "graphwire-rows") if staleness else None
+        self._pusher = ThreadPoolExecutor(1, "graphwire-push") if async_push else self._puller
         self._pushing: Optional[Future[None]] = None
         self.last_count = 0  # triples of the last step
 
@@ -93,9 +95,10 @@ class Trainer:
         return self._ahead.popleft()[1].result()
 
     def _settle(self) -> None:
-        """Rows that were to be pulled before this step's push have been."""
-        for _, future in self._ahead:
-            future.exception()
+        """Rows that were to be pulled before this step's push have been, or will be: one thread takes its turns."""
+        if self._pusher is not self._puller:
+            for _, future in self._ahead:
+                future.exception()
 
     def _pushed(self) -> None:
         if self._pushing is not None:
@@ -131,14 +134,15 @@ class Trainer:
         def leaf(rows: Tensor) -> Tensor:
             return rows.to(self.device).detach().requires_grad_()
 
-        return {"positive": leaf(entities[:batch.positive_count]), "negative": leaf(entities[batch.negative_rows]),
-                "relation": None if vectors is None else leaf(vectors[batch.relation_rows]),
+        return {"positive": leaf(entities[:batch.positive_count]),
+                "negative": leaf(entities.index_select(0, batch.negative_rows)),
+                "relation": None if vectors is None else leaf(vectors.index_select(0, batch.relation_rows)),
                 "matrix": None if matrices is None else leaf(matrices)}
 
     def _forward(self, batch: Batch, leaves: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
         model, chunks = self.model, batch.chunks
-        heads = leaves["positive"][batch.head_rows.to(self.device)]
-        tails = leaves["positive"][batch.tail_rows.to(self.device)]
+        heads = leaves["positive"].index_select(0, batch.head_rows.to(self.device))
+        tails = leaves["positive"].index_select(0, batch.tail_rows.to(self.device))
         relations = Relations(leaves["relation"], leaves["matrix"], batch.relation_rows.to(self.device))
         others = leaves["negative"].reshape(chunks, -1, model.entity_width)
         known, replaced = (tails, heads) if batch.side == "head" else (heads, tails)
