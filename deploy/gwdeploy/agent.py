@@ -18,7 +18,6 @@ from .ip_config import Host
 from .reach import Reach
 
 Event = dict[str, Any]
-_LINE_MAX = 1 << 20
 _STDERR_LINES = 20
 _FAREWELL_S = 4.5  # an agent ends its processes in two seconds, and itself in two more
 
@@ -36,7 +35,7 @@ class Agent:
         self.closed = asyncio.Event()
         self.leaving = False
         self._on_event = on_event
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Any = None  # see Reach.connect
         self._said: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES)
         self._expected: str | None = None
         self._asked = ""
@@ -47,18 +46,7 @@ class Agent:
     async def open(self) -> None:
         """Connects; the agent has said hello, or it is an error."""
         answer = self._expect("hello", "connect")
-        words = self.reach.agent(self.host, self.keep)
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=_LINE_MAX,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise DeployError(f"{self.host}: {words[0]} cannot be run: {error.strerror}") from None
+        self._process = await self.reach.connect(self.host, self.keep)
         self._reading = asyncio.ensure_future(self._read())
         self.hello = await self._wait(answer, self.reach.timeout_s)
 

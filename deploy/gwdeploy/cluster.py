@@ -20,6 +20,7 @@ from .ip_config import Host
 from .ip_config import read as read_ip_config
 from .options import Parser, add_ssh, positive, reach, seconds
 from .process import how_it_ended
+from .reach import Reach
 
 Record = dict[str, Any]
 _STOP_S = 10.0  # for a server to drain and end; then it is killed
@@ -58,6 +59,7 @@ class Cluster:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.hosts = read_ip_config(options.ip_config, options.scheduler == "local")
+        self._reach = reach(options, len(self.hosts))
         self._limit = asyncio.Semaphore(options.fanout)
 
     async def each(self, work: Any) -> list[Any]:
@@ -65,7 +67,7 @@ class Cluster:
 
         async def one(host: Host) -> Any:
             async with self._limit:
-                asked = Asked(host, self.options)
+                asked = Asked(host, self.options, self._reach)
                 try:
                     await asked.open()
                     return await work(asked)
@@ -84,9 +86,9 @@ class Cluster:
 class Asked:
     """A host that is asked."""
 
-    def __init__(self, host: Host, options: argparse.Namespace) -> None:
+    def __init__(self, host: Host, options: argparse.Namespace, by: Reach) -> None:
         self.host, self.options = host, options
-        self.agent = Agent(host, reach(options), self._on_event)
+        self.agent = Agent(host, by, self._on_event)
         self._lines: dict[str, list[str]] = {}
         self._ends: dict[str, Event] = {}
         self._changed = asyncio.Event()

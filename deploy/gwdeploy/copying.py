@@ -22,11 +22,10 @@ import re
 import shlex
 import shutil
 import signal
-import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from . import parts, program
+from . import parts, program, sockets
 from .errors import DeployError, UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
@@ -84,7 +83,7 @@ class Copy:
         self.graph = parts.read(options.part_config)
         self.scripts = _scripts(options) if options.script_folder else None
         self.bundle = None if options.with_program is None else program.read(options.with_program)
-        self.reach = reach(options)
+        self.reach = reach(options, len(self.hosts))
         _check_relative(options.rel_data_path)
         if len(self.graph.parts) != len(self.hosts):
             raise UsageError(
@@ -107,7 +106,7 @@ class Copy:
     async def run(self, told: Callable[[str], None]) -> list[DeployError]:
         """Copies to all hosts; the failures."""
         limit = asyncio.Semaphore(self.options.fanout)
-        with tempfile.TemporaryDirectory(prefix="gw", dir="/tmp") as folder:
+        with sockets.folder() as folder:
 
             async def one(host: Host) -> DeployError | None:
                 async with limit:

@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from . import slurm
+from . import clustershell, slurm
 from .errors import UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
@@ -92,6 +92,7 @@ class LaunchOptions:
     keep_alive: bool = False
     server_name: str | None = None
     transport: str | None = None
+    mutable: list[str] = dataclasses.field(default_factory=list)
     key_file: str | None = None
     scheduler: str = "ssh"
     dry_run: bool = False
@@ -108,6 +109,7 @@ class LaunchOptions:
     ssh_port: int | None = None
     ssh_username: str = ""
     ssh_key: str | None = None
+    via: str = "auto"
     program: str | None = None
 
     def hosts(self) -> list[Host]:
@@ -124,16 +126,16 @@ class LaunchOptions:
 
     def reach(self) -> Reach:
         """How the hosts are reached."""
-        return reach(self)
+        return reach(self, len(self.hosts()))
 
 
-def reach(options: LaunchOptions | argparse.Namespace) -> Reach:
-    """How hosts are reached, of any command's options."""
+def reach(options: LaunchOptions | argparse.Namespace, hosts: int) -> Reach:
+    """How so many hosts are reached, of any command's options."""
     local = options.scheduler == "local"
     if options.scheduler == "slurm":
         nodes = slurm.allocated()
         return slurm.Slurm(options.workspace, program=options.program, timeout_s=options.timeout, nodes=nodes)
-    return (Local if local else Reach)(
+    return (Local if local else clustershell.choose(options.via, hosts > options.fanout))(
         workspace=options.workspace,
         ssh_port=options.ssh_port,
         user=options.ssh_username,
@@ -149,6 +151,12 @@ def add_ssh(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--ssh_port", type=positive, metavar="N", help="sshd's port (22, or what ~/.ssh/config says)")
     group.add_argument("--ssh_username", default="", metavar="NAME", help="user on the hosts (as here)")
     group.add_argument("--ssh_key", metavar="FILE", help="private key for ssh")
+    group.add_argument(
+        "--via",
+        choices=("auto", "ssh", "clustershell"),
+        default="auto",
+        help="whose loop runs ssh; auto: ClusterShell's, where it is installed and there are more hosts than --fanout",
+    )
     group.add_argument("--timeout", type=seconds, default=30.0, metavar="S", help="for a host to answer (30)")
     group.add_argument("--fanout", type=positive, default=64, metavar="N", help="hosts that are reached at once (64)")
     group.add_argument("--program", metavar="PATH", help="graphwire on the hosts (WORKSPACE/.graphwire/bin, then PATH)")
@@ -182,6 +190,13 @@ def _add_dgl(parser: argparse.ArgumentParser) -> None:
 def _add_own(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("Graphwire's own")
     group.add_argument("--transport", choices=("auto", "tcp", "shm", "verbs"), help="of servers and trainers (auto)")
+    group.add_argument(
+        "--mutable",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="servers that are started serve the feature NAME, or TYPE/NAME, as rows that trainers can write",
+    )
     group.add_argument("--key_file", metavar="FILE", help="the job's key, instead of one made for it")
     group.add_argument("--no_torchrun", action="store_true", help="start Python trainers as any others, with RANK etc.")
     group.add_argument(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import re
 import shlex
+from typing import Any
 
 from .errors import DeployError
 from .ip_config import Host
+
+LINE_MAX = 1 << 20  # of what an agent says
 
 # Where the program may be on a host, in this order, when --program does not say. WORKSPACE is the job's.
 _PLACES = ("WORKSPACE/.graphwire/bin/graphwire", "graphwire")
@@ -90,9 +94,28 @@ class Reach:
         missing = "" if optional else '; [ -n "$g" ] || { echo graphwire: not found >&2; exit 127; }'
         return f"g=; {tries}{missing}"
 
+    def agent_script(self, keep: bool = False) -> str:
+        """The script that becomes an agent."""
+        return f'{self.find_program()}; exec "$g" agent{" --keep" if keep else ""}'
+
     def agent(self, host: Host, keep: bool = False) -> list[str]:
         """The words that run an agent on a host."""
-        return self.shell(host, f'{self.find_program()}; exec "$g" agent{" --keep" if keep else ""}')
+        return self.shell(host, self.agent_script(keep))
+
+    async def connect(self, host: Host, keep: bool = False) -> Any:
+        """Runs an agent on a host: a process, or what looks like one."""
+        words = self.agent(host, keep)
+        try:
+            return await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=LINE_MAX,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise DeployError(f"{host}: {words[0]} cannot be run: {error.strerror}") from None
 
     def failure(self, host: Host, lines: list[str], status: int | None) -> DeployError:
         """Why a connection failed."""

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -52,6 +52,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin yes
 MaxStartups 300
+Subsystem sftp internal-sftp
 LogLevel ERROR
 """
 # What a host does before its first process: run in its new namespaces.
@@ -135,7 +136,7 @@ class Host:
 
     def words(self, command: Sequence[str]) -> list[str]:
         """The words that run a command on this host, in its home."""
-        environment = [f"{name}={value}" for name, value in _ENVIRONMENT.items()]
+        environment = [f"{name}={value}" for name, value in {**_ENVIRONMENT, **self.bed.environment}.items()]
         return ["nsenter", f"--target={self.pid}", "--all", "env", "-i", "-C", HOME, *environment, *command]
 
     def start(self, *command: str, **options: object) -> subprocess.Popen:
@@ -194,10 +195,16 @@ class Host:
 
 
 class Bed:
-    """A few hosts and a desk. seen: a folder that they see as /mnt/seen, wherever it lies here."""
+    """A few hosts and a desk. seen: a folder that they see as /mnt/seen, wherever it lies here. environment: of every
+    command on them, as whoever looks after a cluster would set it."""
 
-    def __init__(self, count: int, tmp: str | None = None, seen: str = "") -> None:
+    def __init__(
+        self, count: int, tmp: str | None = None, seen: str = "", environment: Mapping[str, str] | None = None
+    ) -> None:
         self.seen = seen
+        self.environment = dict(environment or {})
+        if seen:  # an interpreter's own library, which another of its version must not stand in for
+            self.environment.setdefault("LD_LIBRARY_PATH", "/mnt/seen/lib")
         self.folder = Path(tempfile.mkdtemp(prefix="gwbed-", dir=tmp))
         self.switch: subprocess.Popen | None = None
         self.hosts: list[Host] = []
@@ -219,13 +226,18 @@ class Bed:
         host_public = " ".join((self.folder / "host_key.pub").read_text().split()[:2])
         known = "".join(f"{host.address} {host_public}\n" for host in self.hosts)
         for host in [*self.hosts, self.desk]:
-            (host.folder / "sshd_config").write_text(_SSHD)
+            (host.folder / "sshd_config").write_text(_SSHD + self._set_env())
             (host.folder / "authorized_keys").write_text(public)
             shutil.copy(self.folder / "host_key", host.folder / "host_key")
             ssh = host.home / ".ssh"
             ssh.mkdir(mode=0o700)
             shutil.copy(key, ssh / "id_ed25519")
             (ssh / "known_hosts").write_text(known)
+
+    def _set_env(self) -> str:
+        """sshd_config's line for the environment."""
+        words = " ".join(f'"{name}={value}"' for name, value in self.environment.items())
+        return f"SetEnv {words}\n" if words else ""
 
     def _start(self) -> None:
         self.switch = subprocess.Popen(

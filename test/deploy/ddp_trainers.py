@@ -30,19 +30,19 @@ def ask_python() -> tuple[str, str]:
 class Ddp(OnHosts):
     """A trainer on each host; gradients are averaged over the hosts' network, rows come from all servers."""
 
-    environment: list[str]
+    words_before: list[str]
 
     @classmethod
     def setUpClass(cls) -> None:
         """Hosts see that Python as well."""
         cls.seen, packages = ask_python()
         # gloo goes by the host's name to find its network otherwise, and nobody here can resolve it.
-        cls.environment = ["--extra_envs", "GLOO_SOCKET_IFNAME=eth0", f"PYTHONPATH={packages}", "--"]
+        cls.words_before = ["--extra_envs", "GLOO_SOCKET_IFNAME=eth0", f"PYTHONPATH={packages}", "--"]
         super().setUpClass()
 
     def test_two_epochs(self) -> None:
         trainer = f"{PYTHON} /mnt/top/examples/graphsage.py {TRAIN} --metrics metrics.$GRAPHWIRE_JOB"
-        result = self.launch(*self.environment, trainer, timeout=300)
+        result = self.launch(*self.words_before, trainer, timeout=300)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, rf"(?m)^\[trainer-10\.77\.0\.1-0\] .*{HOSTS} servers.*to learn from")
         self.assertRegex(result.stdout, r"test accuracy 0\.\d+")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 _LINE_MAX, _LINES_MAX = 500, 30  # of what a failed test says
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "deploy")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1] / "deploy")]
 sys.dont_write_bytecode = True
 
 

@@ -154,6 +154,22 @@ class Copying(OnHosts):
                 self.assertTrue(gone, f"{self.bed.left()} {self.bed.desk.processes()}")
             process.communicate(timeout=HANG_S)
             self.assertFalse(any((host.home / "new/data/x/rmat.json").exists() for host in self.bed.hosts))
+        self.leaves_what_is_not_its_own()
+
+    def leaves_what_is_not_its_own(self) -> None:
+        """What a killed one left in /tmp goes with the next; what another holds, or another user's, stays."""
+        desk = self.bed.desk
+        self.assertEqual(desk.shell("ls -d /tmp/gw-sockets-* | wc -l").stdout, "1\n")  # the second swept the first's
+        desk.shell("cd /tmp && mkdir gw-sockets-held gw-sockets-others && chown nobody gw-sockets-others")
+        holder = desk.start("flock", "/tmp/gw-sockets-held", "sh", "-c", "echo held; exec sleep 900")
+        assert holder.stdout
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        self.copy()
+        left = desk.shell("cd /tmp && echo gw-sockets-*").stdout
+        for pid in desk.find("sleep 900"):
+            os.kill(pid, 9)
+        holder.communicate(timeout=HANG_S)
+        self.assertEqual(left, "gw-sockets-held gw-sockets-others\n")
 
     def test_damage_is_found_and_mended(self) -> None:
         self.copy()

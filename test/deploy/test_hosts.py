@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bed import HANG_S, HOME, ON_HOST, PROGRAM, SILENCE, Bed, Host, wait_for
@@ -66,6 +66,7 @@ class OnHosts(unittest.TestCase):
 
     count = HOSTS
     seen = ""  # see Bed
+    environment: Mapping[str, str] = {}  # likewise
     bed: Bed
     parts: Path
 
@@ -74,7 +75,7 @@ class OnHosts(unittest.TestCase):
         """The bed, with the parts on it."""
         if os.geteuid() != 0:
             return
-        cls.bed = Bed(cls.count, seen=cls.seen)
+        cls.bed = Bed(cls.count, seen=cls.seen, environment=cls.environment)
         cls.addClassCleanup(cls.bed.end)
         make_graph(cls.bed.folder, cls.count)
         cls.parts = cls.bed.folder / "g"

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -18,6 +17,7 @@ import unittest
 from pathlib import Path
 
 from bed import HANG_S, PROGRAM, SILENCE, TOP, wait_for
+from ports import free_ports
 
 
 def marked(mark: str) -> list[int]:
@@ -31,19 +31,6 @@ def marked(mark: str) -> list[int]:
                         found.append(int(entry))
             except OSError:
                 continue
-    return found
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, and that the kernel gives to nobody who connects in between."""
-    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    found: list[int] = []
-    while len(found) < count:
-        port = random.randrange(first // 2, first)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            if port not in found:
-                found.append(port)
     return found
 
 
@@ -117,11 +104,13 @@ class Local(unittest.TestCase):
 
     def test_stat_and_doctor_find_the_servers_too(self) -> None:
         result = self.launch(
-            "--num_trainers", "1", f"{PROGRAM} stat --json && {PROGRAM} doctor --measure 10 --json >&2"
+            *("--num_trainers", "1", "--mutable", "feat"),
+            f"{PROGRAM} stat --json && {PROGRAM} doctor --measure 10 --json >&2",
         )
         self.assertEqual(result.returncode, 0, result.stderr)
         parts = re.findall(r'"part":(\d)', result.stdout)
         self.assertEqual(sorted(parts), ["0", "0", "1", "1"])
+        self.assertEqual(len(re.findall(r'"tensors":\[{[^]]*feat', result.stdout)), 4, result.stdout)
 
     def test_a_trainer_that_fails_is_named(self) -> None:
         self.fails(

@@ -1,0 +1,127 @@
+"""The guide of DGL's GraphSAGE example (../shared/dgl-scripts/README.md), typed on a desk with four hosts as it is
+printed: partition, copy, launch supervised and unsupervised, standalone. The scripts are DGL's, unmodified.
+
+`./check adapters` runs this (run.py dgl_guide), with its environment's Python in GRAPHWIRE_PYTHON and folders of
+packages beside in GRAPHWIRE_BESIDE; dgl is the subset, or the one that is in them. Addresses are the bed's; scripts
+that launch.py does not start get `-m graphwire.dgl`. The graph is a part of facebook's. GRAPHWIRE_GUIDE, if it is set,
+has everything printed; "whole": of all of facebook.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from bed import TOP, Bed
+from ddp_trainers import HERE, ask_python
+from test_hosts import HOSTS, OnHosts
+
+SHARED = next((up / "shared" for up in TOP.parents if (up / "shared/dgl-scripts").is_dir()), TOP.parent / "shared")
+SCRIPTS = SHARED / "dgl-scripts"
+FACEBOOK = SHARED / "data/facebook/facebook.npz"
+WHOLE = os.environ.get("GRAPHWIRE_GUIDE") == "whole"
+PRINTED = "GRAPHWIRE_GUIDE" in os.environ
+NODES = 22470 if WHOLE else 6000
+MOST_FREQUENT = 0.31  # of the nodes, the share of their most frequent label
+STEP_S = 3000 if WHOLE else 900  # after which a step hangs
+
+
+@unittest.skipUnless(SCRIPTS.is_dir() and FACEBOOK.is_file(), "DGL's scripts and facebook's graph are not there")
+class Guide(OnHosts):
+    """One test after the other: each step stands on what the one before has left on the desk."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Hosts whose python3 has PyTorch; a desk with a checkout of DGL's examples, and the data set."""
+        if os.geteuid() != 0:
+            return
+        seen, packages = ask_python()
+        beside = os.environ.get("GRAPHWIRE_BESIDE", "").replace(f"{TOP}/", "/mnt/top/")
+        cls.bed = Bed(
+            HOSTS,
+            seen=seen,
+            environment={
+                "PATH": "/mnt/seen/bin:/mnt/program:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+                "PYTHONPATH": ":".join(filter(None, (beside, packages))),
+                "GLOO_SOCKET_IFNAME": "eth0",  # nobody here can resolve the hosts' names
+                "DGLBACKEND": "pytorch",
+                "OMP_NUM_THREADS": "1",  # threads that wait by turning round would wait for each other here
+            },
+        )
+        cls.addClassCleanup(cls.bed.end)
+        home = cls.bed.desk.home
+        examples = home / "dgl/examples/pytorch/graphsage"
+        shutil.copytree(SCRIPTS, examples / "experimental")
+        (examples / "experimental/load_graph.py").rename(examples / "load_graph.py")
+        (home / "dgl/tools").symlink_to("/mnt/top/deploy")
+        (examples / "experimental/ip_config.txt").unlink()
+        (examples / "experimental/ip_config.txt").write_text("".join(f"{host.address}\n" for host in cls.bed.hosts))
+        folder = TOP / "test/adapters/ogb_folder.py"
+        dataset = examples / "experimental/dataset/ogbn_products"
+        subprocess.run([HERE, folder, FACEBOOK, dataset, str(NODES)], check=True, timeout=STEP_S)
+        cls.bed.reachable()
+
+    def typed(self, says: str) -> str:
+        """Types the block of the guide that has this in it; what is printed."""
+        blocks = re.findall(r"(?ms)^```bash\n(.*?)^```", (SCRIPTS / "README.md").read_text())
+        (block,) = [block for block in blocks if re.search(says, block)]
+        block = re.sub(r"(?m)^python3 (?=\w)", "python3 -m graphwire.dgl ", block)
+        script = f"set -e; export PYTHONPATH=$PYTHONPATH:..; cd ~/dgl/examples/pytorch/graphsage/experimental\n{block}"
+        result = self.bed.desk.shell(script, timeout=STEP_S)
+        if PRINTED:
+            print(f"$ {block}{result.stdout}", flush=True)
+        self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr[-3000:])
+        self.nothing_left()
+        return result.stdout
+
+    def losses_fall(self, text: str) -> None:
+        """Of all trainers together: the last quarter is below the first."""
+        losses = [float(loss) for loss in re.findall(r"Loss ([0-9.]+)", text)]
+        quarter = max(1, len(losses) // 4)
+        self.assertLess(sum(losses[-quarter:]), sum(losses[:quarter]), text[-3000:])
+
+    def test_1_partition(self) -> None:
+        text = self.typed(r"partition_graph\.py.*--num_parts 4")
+        self.assertRegex(text, rf"\|V\|={NODES}, \|E\|=\d+")
+        self.assertRegex(text, rf"train: {NODES * 6 // 10}, valid: {NODES // 5}, test: {NODES // 5}")
+
+    def test_2_copy(self) -> None:
+        self.typed(r"^mkdir ~/dgl_code")
+        self.typed(r"copy_files\.py")
+        for host in self.bed.hosts:
+            there = host.shell("cd graphsage; ls; ls ogb-product dgl_code").stdout.split()
+            self.assertEqual(
+                there,
+                ["dgl_code", "ip_config.txt", "ogb-product", "dgl_code:", "train_dist.py", "train_dist_unsupervised.py"]
+                + ["ogb-product:", "ogb-product.json", f"part{host.index}"],
+            )
+
+    def test_3_launch_supervised(self) -> None:
+        text = self.typed(r"dgl_code/train_dist\.py (?!.*--num_gpus)")
+        self.assertEqual(text.count("parent ends"), HOSTS)
+        own = [int(count) for count in re.findall(r"part \d, train: (\d+) ", text)]
+        self.assertEqual(sum(own), NODES * 6 // 10)  # no trainer learns from another's nodes
+        self.losses_fall(text)
+        accuracy = [float(found) for found in re.findall(r"Test Acc ([0-9.]+)", text)]
+        self.assertEqual(len(accuracy), HOSTS * 6)
+        self.assertGreater(sum(accuracy[-HOSTS:]) / HOSTS, 0.55 if WHOLE else MOST_FREQUENT + 0.06)
+
+    def test_4_launch_unsupervised(self) -> None:
+        text = self.typed(r"dgl_code/train_dist_unsupervised\.py")
+        self.assertEqual(text.count("parent ends"), HOSTS)
+        self.losses_fall(text)
+        self.assertRegex(text, r"eval acc 0\.\d+; test acc 0\.\d+")
+
+    def test_5_standalone(self) -> None:
+        self.typed(r"partition_graph\.py.*--num_parts 1")
+        self.losses_fall(self.typed(r"train_dist\.py.*--standalone"))
+        text = self.typed(r"train_dist_unsupervised\.py.*--standalone")
+        self.losses_fall(text)
+        self.assertRegex(text, r"eval acc 0\.\d+; test acc 0\.\d+")
+
+
+if __name__ == "__main__":
+    unittest.main()

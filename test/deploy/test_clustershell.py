@@ -1,0 +1,59 @@
+"""Launches by ClusterShell, and where it is not installed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from bed import wait_for
+from test_hosts import OnHosts
+
+ITS_OWN = "-oForwardAgent=no"  # an option of ssh that ClusterShell gives, and nobody else here
+BY_IT = ("--via", "clustershell")
+
+
+class ByClusterShell(OnHosts):
+    """Two hosts."""
+
+    count = 2
+
+    def ssh(self, word: str) -> int:
+        """How many ssh on the desk have the word."""
+        return len(self.bed.desk.find("ssh", word))
+
+    def test_trainers_read_all_parts(self) -> None:
+        result = self.launch(*BY_IT, "--num_trainers", "2", self.epoch("--json"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count('"epoch"'), 4, result.stdout)
+
+    def test_what_fails_is_told(self) -> None:
+        trainer = '[ "$RANK" = 1 ] && echo bad luck && exit 7; exec sleep 900'
+        self.fails(r"host 1 \(10\.77\.0\.2\): trainer 1 ended with status 7: bad luck; log: ", *BY_IT, trainer)
+        key = self.bed.desk.home / ".ssh/id_ed25519"
+        self.addCleanup(key.with_suffix(".away").rename, key)
+        key.rename(key.with_suffix(".away"))
+        self.fails(r"ssh is refused without a password", *BY_IT, "true")
+
+    def test_more_hosts_than_are_reached_at_once(self) -> None:
+        for more, words in (((), 0), (("--fanout", "1"), self.count)):
+            process = self.begun(*more)
+            self.assertEqual((self.ssh("agent"), self.ssh(ITS_OWN)), (self.count, words))
+            os.kill(self.launcher(), signal.SIGKILL)
+            process.communicate()
+            gone = wait_for(lambda: not self.bed.left() and not self.ssh("agent"))
+            self.assertTrue(gone, self.bed.left())
+
+    def test_a_host_that_is_silent(self) -> None:
+        process = self.begun(*BY_IT, "--silence", "5")
+        self.addCleanup(self.bed.mend, self.bed.hosts[1])
+        self.bed.cut(self.bed.hosts[1])
+        self.ends(process, 1, r"host 1 \(10\.77\.0\.2\): silent", sessions=False)
+        self.assertEqual(self.ssh("agent"), 0)
+
+    def test_it_is_not_installed(self) -> None:
+        without = self.bed.desk.run("python3", "-S", *self.words(*BY_IT, "true")[1:])
+        self.assertEqual((without.returncode, len(without.stderr.splitlines())), (2, 1), without.stderr)
+        self.assertIn("ClusterShell is not installed here", without.stderr)
+        by_ssh = self.bed.desk.run("python3", "-S", *self.words("--fanout", "1", "true")[1:])
+        self.assertEqual(by_ssh.returncode, 0, by_ssh.stderr)
+        self.nothing_left()
