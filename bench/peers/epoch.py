@@ -59,6 +59,9 @@ def table(workers):
               f"{train / load_of_first['train']:.2f} x | {share:.0%} | " +
               (f"{slower} of {len(own)} |" if worker is not first else "|"))
     model = statistics.median(one.median("train", "seconds") - one.median("train", "waited") for one in workers)
+    costs = {worker.name: worker.median("load", "processor") * 1e3 for worker in workers}
+    print("\nprocessor time of a batch's loading, without processes of its own: " +
+          ", ".join(f"{name} {cost:.0f} ms" for name, cost in costs.items()))
     print(f"\n\"of it\": how many times as long as {first.name}'s. The model alone takes {model * 1e3:.0f} ms a batch "
           f"(median); load of the machine at the end: {os.getloadavg()[0]:.1f}")
 

@@ -1,13 +1,14 @@
-"""One system in the comparison of epochs: epoch_worker.py graphwire|pyg|dgl DIR [NAME=VALUE…]
+"""One system in the comparison of epochs: epoch_worker.py graphwire|pyg|pyg_stores|dgl DIR [NAME=VALUE…]
 
 The same model for all (three layers of GraphSAGE, mean, 64 wide, one thread of PyTorch) over batches of 1000 seeds,
 fanouts 15, 10, 5, with 128 float32 features and labels. When it is ready it says so, and then answers each line
 
     load N | train N        N mini-batches in the midst of a stream of more
 
-with a JSON object: seconds, the seconds of them that were spent waiting for data, edges a batch. DIR is what setup.sh
-made. servers=A,B: graphwire over two hosts; workers=N: PyTorch Geometric's processes. DGL's place is told by its
-environment (dgl_epoch.sh). One process runs at a time: the others wait for their line.
+with a JSON object: seconds, the seconds of them that were spent waiting for data, the processor's seconds (of this
+process: its threads, not its workers), edges a batch. DIR is what setup.sh made. servers=A,B: graphwire over two hosts;
+workers=N: PyTorch Geometric's processes. DGL's place is told by its environment (dgl_epoch.sh). One process runs at a
+time: the others wait for their line.
 """
 from __future__ import annotations
 
@@ -101,6 +102,28 @@ class Pyg:
         return F.cross_entropy(rows[:SEEDS], batch.y[:SEEDS])
 
 
+class PygStores(Pyg):
+    """PyTorch Geometric's NodeLoader over Graphwire's stores and sampler: no worker processes."""
+
+    def __init__(self, folder):
+        import graphwire.pyg
+        from torch_geometric.loader import NodeLoader
+        from torch_geometric.nn import SAGEConv
+        from torch_geometric.utils import trim_to_layer
+
+        self.graph = graphwire.open(f"{folder}/gw", verify=False)
+        self.stores = graphwire.pyg.stores(self.graph, {"x": "feat", "y": "label"})
+        self.sampler, self.loader = graphwire.pyg.NeighborSampler(self.graph, FANOUTS), NodeLoader
+        self.trim = trim_to_layer
+        self.layers = torch.nn.ModuleList(SAGEConv(*pair) for pair in zip(WIDTHS, WIDTHS[1:]))
+        self.random = np.random.default_rng(7)
+
+    def batches(self, count):
+        seeds = torch.from_numpy(self.random.choice(self.graph.num_nodes(), SEEDS * count, replace=False))
+        yield from self.loader(self.stores, node_sampler=self.sampler, input_nodes=seeds, batch_size=SEEDS,
+                               shuffle=True)
+
+
 class Dgl:
     """DGL's distributed loader, with the seeds of part 0."""
 
@@ -142,7 +165,7 @@ def measured(system, what, count, optimizer):
     stream, waited, edges = system.batches(count + 2 * AHEAD), 0.0, 0
     for number in range(count + AHEAD):
         if number == AHEAD:
-            begun, waited, edges = time.perf_counter(), 0.0, 0
+            begun, used, waited, edges = time.perf_counter(), time.process_time(), 0.0, 0
         before = time.perf_counter()
         batch = next(stream)
         waited += time.perf_counter() - before
@@ -152,19 +175,20 @@ def measured(system, what, count, optimizer):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    seconds = time.perf_counter() - begun
+    seconds, used = time.perf_counter() - begun, time.process_time() - used
     stream.close()
-    return {"what": what, "batches": count, "seconds": seconds, "waited": waited, "edges_per_batch": edges // count}
+    return {"what": what, "batches": count, "seconds": seconds, "waited": waited, "processor": used,
+            "edges_per_batch": edges // count}
 
 
 def main():
     kind, folder = sys.argv[1:3]
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    system = {"graphwire": Graphwire, "pyg": Pyg, "dgl": Dgl}[kind](
+    system = {"graphwire": Graphwire, "pyg": Pyg, "pyg_stores": PygStores, "dgl": Dgl}[kind](
         folder, **dict(word.split("=", 1) for word in sys.argv[3:]))
     optimizer = torch.optim.Adam(system.layers.parameters(), 0.003)
-    print(json.dumps({"ready": kind, "torch": torch.__version__, "sampler": getattr(system, "sampler", kind)}),
+    print(json.dumps({"ready": kind, "torch": torch.__version__, "sampler": str(getattr(system, "sampler", kind))}),
           flush=True)
     for line in sys.stdin:
         what, count = line.split()

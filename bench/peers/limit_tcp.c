@@ -5,8 +5,9 @@
  *   raw     the server streams one hot buffer; the client receives into one hot buffer
  *   rows    the client sends 4-byte row numbers, the server gathers the rows into a hot buffer and sends it, the client
  *           receives in place; DEPTH requests are in flight
- *   marked  as rows, but the client's socket has a low-water mark: it is woken for a megabyte, not for every few
- * segments iov     as rows, but the server sends straight from the table, row by row in an iovec
+ *   marked  as rows, but the client's socket has a low-water mark: it is woken for a megabyte, not for
+ *           every few segments
+ *   iov     as rows, but the server sends straight from the table, row by row in an iovec
  *
  * Three rounds; each prints its rates, their ratio to raw, and what rows would be if copying out of the table and
  * streaming took turns and cost nothing else ("additive bound").

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What lets scripts of other packages run over Graphwire: the tests of test/adapters over the subset of dgl, and then over
-# DGL itself where its wheel can be had. Scripts and data are those in ../shared; without them their tests are skipped.
+# DGL itself where its wheel can be had; the guide of DGL's example on four hosts. Scripts and data are those in ../shared;
+# without them their tests are skipped.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
-extras=(pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl cloudpickle)
+extras=(pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl cloudpickle ogb pandas python-dateutil six)
 dgl=(dgl==1.1.3 'setuptools<70' networkx psutil requests packaging) # its wheel imports setuptools.extern
 beside=$PWD/build/python
 
@@ -17,6 +18,9 @@ install_beside "$beside/extras" "${extras[@]}" || {
 export PYTHONPATH=$beside/extras
 run_pytest test/adapters || status=1
 echo "over the subset of dgl: $SECONDS s"
+GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 GRAPHWIRE_PYTHON=$venv/bin/python GRAPHWIRE_BESIDE=$beside/extras \
+	/usr/bin/python3 test/deploy/run.py dgl_guide || status=1
+echo "and the guide: $SECONDS s"
 PYTHONPATH=$beside/dgl:$beside/extras
 if install_beside "$beside/dgl" "${dgl[@]}" && "$venv/bin/python" -c 'import dgl' >>"$log" 2>&1; then
 	run_pytest test/adapters -m 'not slow' | sed 's/ok - python: /ok - dgl: /'

@@ -7,14 +7,14 @@ export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktra
 
 threaded_regex() {
 	local names
-	mapfile -t names < <({ find test/conformance test/client -name 'test_*.c' ! -name test_transport_reads.c; grep -lE 'thread|parallel' test/{unit,oracle}/test_*.c; } |
+	mapfile -t names < <({ find test/conformance test/client test/fabric -name 'test_*.c' ! -name test_transport_reads.c; grep -lE 'thread|parallel' test/{unit,oracle}/test_*.c; } |
 		xargs -r -n 1 basename | sed 's/\.c$//')
 	local IFS='|'
-	echo "^(${names[*]:-none})\$"
+	echo "^(${names[*]:-none})(_fabric)?\$"
 }
 
 case $1 in
-asan) regex=$(test_regex unit conformance client oracle) ;;
+asan) regex=$(test_regex unit conformance fabric client oracle) ;;
 tsan) regex=$(threaded_regex) ;;
 esac
 # The second driver under mapped memory shows the thread sanitizer nothing that the first does not.

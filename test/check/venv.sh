@@ -20,7 +20,7 @@ python_ready() {
 	build release >/dev/null || { not_ok "the release build fails" && exit 1; }
 	make_venv || { tail -n 5 "$log"; not_ok "the virtual environment could not be made; all of pip's output: $log"; exit 1; }
 	if [ -e "$venv/installed" ] && [ -z "$(find CMakeLists.txt cmake include core transport sampler protocol tensors \
-		client server python -type f -newer "$venv/installed" -not -path '*/__pycache__*' -print -quit)" ]; then
+		client server python deploy -type f -newer "$venv/installed" -not -path '*/__pycache__*' -print -quit)" ]; then
 		return
 	fi
 	touch "$venv/installing"

@@ -1,8 +1,8 @@
 /* What a client can have of a server that does not run.
  *
- *   two clients connect, one that samples by reads and one that samples by requests -> "ready" appears, "go" is
- * awaited: meanwhile the server is stopped -> a whole epoch by reads, compared -> 20,000 rows of its part, one read
- * each, compared
+ *   two clients connect, one that samples by reads and one that samples by requests
+ *   -> "ready" appears, "go" is awaited: meanwhile the server is stopped
+ *   -> a whole epoch by reads, compared -> 20,000 rows of its part, one read each, compared
  *   -> a request ends at its deadline, by name -> reads still work
  *
  * Fails, with status 1 and a line that says where, when any of it is otherwise.
