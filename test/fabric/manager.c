@@ -303,8 +303,9 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
-	struct fabric_id *inside = (struct fabric_id *)id, *listener = ids;
+	struct fabric_id *inside = (struct fabric_id *)id;
 	pthread_mutex_lock(&fabric_lock);
+	struct fabric_id *listener = ids;
 	while (listener && (!listener->listens || listener->port != inside->port))
 		listener = listener->next;
 	if (listener) {
