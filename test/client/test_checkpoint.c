@@ -134,6 +134,20 @@ static void files_hold_the_rows(void **state)
 	must(gw_remove_tree(save_bed_path("files")));
 }
 
+struct both_ids {
+	int64_t *a, *b;
+	uint64_t n;
+};
+
+static uint64_t find_id(void *context, uint64_t row_of_a)
+{
+	const struct both_ids *ids = context;
+	uint64_t k = 0;
+	while (k < ids->n && ids->b[k] != ids->a[row_of_a])
+		k++;
+	return k;
+}
+
 /* Rows by their original ids: of nodes, and of the edges that have some. */
 static void compare_by_original_ids(struct gw_client *one, struct gw_client *other, const struct gw_tensor *a,
 				    const struct gw_tensor *b)
@@ -146,24 +160,12 @@ static void compare_by_original_ids(struct gw_client *one, struct gw_client *oth
 		must(gw_node_tensor(one, a->type, "orig_id", &ids_a));
 		must(gw_node_tensor(other, b->type, "orig_id", &ids_b));
 	}
-	uint64_t n = a->shape[0], moved = 0;
-	uint8_t *rows_a = save_bed_rows(one, a), *rows_b = save_bed_rows(other, b);
-	int64_t *originals_a = (int64_t *)(void *)save_bed_rows(one, ids_a),
-		*originals_b = (int64_t *)(void *)save_bed_rows(other, ids_b);
-	assert_int_equal(b->shape[0], n);
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t k = 0;
-		while (k < n && originals_b[k] != originals_a[i])
-			k++;
-		assert_true(k < n);
-		moved += k != i;
-		assert_memory_equal(rows_a + i * a->row_bytes, rows_b + k * b->row_bytes, a->row_bytes);
-	}
-	assert_true(moved > n / 4);
-	free(rows_a);
-	free(rows_b);
-	free(originals_a);
-	free(originals_b);
+	struct both_ids both = {.a = (int64_t *)(void *)save_bed_rows(one, ids_a),
+				.b = (int64_t *)(void *)save_bed_rows(other, ids_b),
+				.n = b->shape[0]};
+	save_bed_compare_moved(one, other, a, b, find_id, &both);
+	free(both.a);
+	free(both.b);
 }
 
 static void into_other_parts(void **state)

@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "core/base/rng.h"
-#include "test/support/alloc_fault.h"
 #include "test/support/batch_oracle.h"
 #include "test/support/client_setup.h"
 #include "test/support/client_ways.h"
@@ -338,34 +337,23 @@ static void wrong_types_are_named(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Each run has a client of its own: batches keep their memory. */
-static gw_status open_and_sample(void *context)
+static gw_status sample_types(struct gw_client *client)
 {
-	struct gw_client_options options = {.part_config = context, .threads = 1};
 	struct gw_sample_spec spec = spec_of_types();
 	int64_t ids[] = {5, 3, 1};
 	const struct gw_seeds lists[TYPES] = {
 		{FIXTURE_CITES, 3, ids}, {FIXTURE_WRITES, 2, ids}, {FIXTURE_KNOWS, 1, ids}};
-	struct gw_client *client;
 	struct gw_minibatch *batch;
-	gw_status status = gw_client_open(&options, &client);
-	if (status != GW_OK)
-		return status;
-	status = gw_sample_lists(client, &spec, 1, 1, lists, TYPES, &batch);
+	gw_status status = gw_sample_lists(client, &spec, 1, 1, lists, TYPES, &batch);
 	if (status == GW_OK)
 		gw_minibatch_release(batch);
-	gw_client_close(client);
 	return status;
 }
 
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
-	struct gw_fixture fixture;
-	gw_fixture_begin(&fixture, 79, 60, 2);
-	gw_fixture_write(&fixture);
-	assert_true(gw_fault_each(open_and_sample, fixture.folder) > 30);
-	gw_fixture_end(&fixture);
+	assert_true(in_short_memory(79, 60, 2, sample_types) > 30);
 }
 
 int main(void)

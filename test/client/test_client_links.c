@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "core/base/rng.h"
-#include "test/support/alloc_fault.h"
 #include "test/support/batch_oracle.h"
 #include "test/support/client_setup.h"
 #include "test/support/client_ways.h"
@@ -324,11 +323,8 @@ static void wrong_seeds_are_named(void **state)
 	ways_end(&ways);
 }
 
-static struct gw_client *faulty_client;
-
-static gw_status sample_links(void *context)
+static gw_status sample_links(struct gw_client *client)
 {
-	(void)context;
 	int64_t seeds[] = {5, 3, 1};
 	struct gw_edge_seeds edges = {.etype = FIXTURE_CITES,
 				      .negatives = GW_NEGATIVES_DST,
@@ -339,32 +335,16 @@ static gw_status sample_links(void *context)
 				      .exclude = GW_EXCLUDE_EDGES};
 	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges};
 	struct gw_minibatch *batch;
-	gw_status status = gw_sample(faulty_client, &spec, 1, 1, seeds, 3, &batch);
+	gw_status status = gw_sample(client, &spec, 1, 1, seeds, 3, &batch);
 	if (status == GW_OK)
 		gw_minibatch_release(batch);
-	return status;
-}
-
-/* Each run has a client of its own: batches keep their memory. */
-static gw_status open_and_sample(void *context)
-{
-	struct gw_client_options options = {.part_config = context, .threads = 1};
-	gw_status status = gw_client_open(&options, &faulty_client);
-	if (status == GW_OK) {
-		status = sample_links(NULL);
-		gw_client_close(faulty_client);
-	}
 	return status;
 }
 
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
-	struct gw_fixture fixture;
-	gw_fixture_begin(&fixture, 59, 60, 2);
-	gw_fixture_write(&fixture);
-	assert_true(gw_fault_each(open_and_sample, fixture.folder) > 30);
-	gw_fixture_end(&fixture);
+	assert_true(in_short_memory(59, 60, 2, sample_links) > 30);
 }
 
 int main(void)

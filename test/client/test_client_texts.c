@@ -12,7 +12,6 @@
 #include "core/base/rng.h"
 #include "core/base/staging.h"
 #include "core/graph/part.h"
-#include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
 #include "tools/builder/builder.h"
 
@@ -235,33 +234,21 @@ static void long_strings(void **state)
 	assert_int_equal(gw_remove_tree(root), GW_OK);
 }
 
-/* One operation of a client that comes and goes. */
-static gw_status fetch_some(void *context)
+static gw_status fetch_some(struct gw_client *client)
 {
-	const struct gw_client_options *options = context;
 	static const int64_t ids[] = {4, 1, 1, 9, 0};
-	struct gw_client *client;
 	struct gw_texts *texts;
-	gw_status status = gw_client_open(options, &client);
-	if (status != GW_OK)
-		return status;
-	status = gw_node_texts(client, 0, "orig_id", ids, sizeof(ids) / sizeof(ids[0]), &texts);
+	gw_status status = gw_node_texts(client, 0, "orig_id", ids, sizeof(ids) / sizeof(ids[0]), &texts);
 	if (status == GW_OK)
 		assert_memory_equal(texts->bytes, "paper-4paper-1paper-1paper-9", texts->offsets[5]);
 	gw_texts_free(texts);
-	gw_client_close(client);
 	return status;
 }
 
 static void shortage(void **state)
 {
 	(void)state;
-	struct gw_fixture fixture;
-	gw_fixture_begin(&fixture, 74, 20, 1);
-	gw_fixture_write(&fixture);
-	struct gw_client_options alone = {.part_config = fixture.folder, .threads = 1};
-	assert_true(gw_fault_each(fetch_some, &alone) > 50);
-	gw_fixture_end(&fixture);
+	assert_true(in_short_memory(74, 20, 1, fetch_some) > 50);
 }
 
 int main(void)

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "test/support/alloc_fault.h"
+
 void setup_begin(struct setup *setup, uint64_t seed, uint32_t parts, const char *driver)
 {
 	gw_fixture_begin(&setup->fixture, seed, SETUP_SCALE, parts);
@@ -77,6 +79,36 @@ struct gw_loader *open_loader(struct gw_client *client, const struct plan *plan,
 	if (gw_loader_open(client, &options, &loader) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	return loader;
+}
+
+/* What is used, how, and the folder of its graph. */
+struct short_use {
+	gw_status (*use)(struct gw_client *client);
+	const char *folder;
+};
+
+static gw_status open_and_use(void *context)
+{
+	const struct short_use *how = context;
+	struct gw_client_options options = {.part_config = how->folder, .threads = 1};
+	struct gw_client *client;
+	gw_status status = gw_client_open(&options, &client);
+	if (status != GW_OK)
+		return status;
+	status = how->use(client);
+	gw_client_close(client);
+	return status;
+}
+
+uint64_t in_short_memory(uint64_t seed, uint64_t scale, uint32_t parts, gw_status (*use)(struct gw_client *client))
+{
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, seed, scale, parts);
+	gw_fixture_write(&fixture);
+	struct short_use how = {.use = use, .folder = fixture.folder};
+	uint64_t met = gw_fault_each(open_and_use, &how);
+	gw_fixture_end(&fixture);
+	return met;
 }
 
 void expect(gw_status got, gw_status wanted, const char *part_of_text)

@@ -37,6 +37,11 @@ struct gw_loader *open_loader(struct gw_client *client, const struct plan *plan,
 /* The digests of one epoch's batches; returns how many there were. */
 uint32_t run_epoch(struct gw_client *client, const struct plan *plan, uint64_t epoch, uint64_t *digests);
 
+/* A standalone client of a small graph (`scale` nodes of paper, as many parts) comes, is used and goes, once for each
+ * allocation that it makes, which fails: use gives that as an error, or has done without. Returns how many there were.
+ */
+uint64_t in_short_memory(uint64_t seed, uint64_t scale, uint32_t parts, gw_status (*use)(struct gw_client *client));
+
 /* Every part is reached so. */
 void expect_transport(struct gw_client *client, const char *name);
 

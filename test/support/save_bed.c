@@ -94,6 +94,23 @@ uint8_t *save_bed_rows(struct gw_client *client, const struct gw_tensor *tensor)
 	return rows;
 }
 
+void save_bed_compare_moved(struct gw_client *one, struct gw_client *other, const struct gw_tensor *a,
+			    const struct gw_tensor *b, uint64_t (*find)(void *names, uint64_t row_of_a), void *names)
+{
+	uint8_t *rows_a = save_bed_rows(one, a), *rows_b = save_bed_rows(other, b);
+	uint64_t n = a->shape[0], moved = 0;
+	assert_int_equal(b->shape[0], n);
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t k = find(names, i);
+		assert_true(k < n);
+		moved += k != i;
+		assert_memory_equal(rows_a + i * a->row_bytes, rows_b + k * b->row_bytes, a->row_bytes);
+	}
+	assert_true(moved > n / 4);
+	free(rows_a);
+	free(rows_b);
+}
+
 void save_bed_push(struct gw_client *client, const struct gw_tensor *tensor, const struct gw_optimizer *optimizer,
 		   uint64_t key)
 {

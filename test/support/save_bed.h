@@ -31,6 +31,9 @@ void save_bed_open(struct gw_client *client, const struct gw_tensor *tensors[TEN
 int64_t *save_bed_ids(uint64_t n);                                                /* 0, 1, ... */
 uint8_t *save_bed_rows(struct gw_client *client, const struct gw_tensor *tensor); /* all of them */
 void save_bed_check_rows(struct gw_client *client, const struct gw_tensor *tensor, const uint8_t *expected);
+/* Rows of a are those of b that are called so, in another order: find gives the row of b, or n where there is none. */
+void save_bed_compare_moved(struct gw_client *one, struct gw_client *other, const struct gw_tensor *a,
+			    const struct gw_tensor *b, uint64_t (*find)(void *names, uint64_t row_of_a), void *names);
 /* Gradients that follow from the key, for ids of which some are equal. */
 void save_bed_push(struct gw_client *client, const struct gw_tensor *tensor, const struct gw_optimizer *optimizer,
 		   uint64_t key);
