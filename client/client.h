@@ -64,8 +64,11 @@ struct gw_rows {
 	/* Rows that change: the births of the shards that have them, [num_parts]; a place without a generation is none,
 	 * such rows are asked for. Else NULL. */
 	const uint64_t *births;
-	_Atomic uint64_t *read; /* likewise: rows that were read without their owner seeing it, which it was not told */
-	bool striped;           /* row i is row i / num_parts of part i % num_parts */
+	/* Likewise: rows that were read without their owner seeing it, [engine_count][read_stride], of each part. An
+	 * engine's lie in cache lines of their own, and who runs it alone writes them. */
+	_Atomic uint64_t *read;
+	uint32_t read_stride;
+	bool striped; /* row i is row i / num_parts of part i % num_parts */
 };
 
 struct gw_client_tensor {

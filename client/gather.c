@@ -252,7 +252,7 @@ static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	pull->out_local = local;
 	pull->row_bytes = op->row_bytes;
 	pull->reads = &op->reads;
-	pull->read = rows->read ? &rows->read[part] : NULL;
+	pull->read = rows->read ? &rows->read[(size_t)op->engine->number * rows->read_stride + part] : NULL;
 	gw_pull_start(pull, op->engine->part_links[part], link_op);
 }
 

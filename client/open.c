@@ -183,7 +183,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	if (status == GW_OK)
 		status = gw_tensors_build(client);
 	if (status == GW_OK)
-		status = gw_tensor_handles_create(&client->handles);
+		status = gw_tensor_handles_create(client->meta->num_parts, &client->handles);
 	if (status == GW_OK)
 		status = gw_row_lanes_create(client, &client->lanes);
 	if (status == GW_OK)

@@ -83,10 +83,12 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 	gw_link_post(pull->link, op);
 }
 
+/* The engine's own count: nobody else writes it. */
 static void pull_count(const struct gw_pull *pull, uint64_t rows)
 {
 	if (pull->read)
-		atomic_fetch_add_explicit(pull->read, rows, memory_order_relaxed);
+		atomic_store_explicit(pull->read, atomic_load_explicit(pull->read, memory_order_relaxed) + rows,
+				      memory_order_relaxed);
 }
 
 /* Goes on with the rows that the read lists as torn. */

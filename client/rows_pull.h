@@ -18,7 +18,7 @@ struct gw_pull {
 	uint64_t out_local; /* its offset in the op's buffer */
 	uint64_t row_bytes;
 	const struct gw_fan_in *reads; /* what it is a piece of */
-	_Atomic uint64_t *read;        /* counts rows that were read without asking; NULL: nothing does */
+	_Atomic uint64_t *read;        /* the engine's count of rows that were read without asking; NULL: none */
 	/* Its own: */
 	uint64_t at, asked;
 	bool torn;             /* what is asked for was read before */

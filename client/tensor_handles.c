@@ -9,10 +9,12 @@
 
 #define FIRST_BLOCK 64u
 #define BLOCKS_MAX  14u /* some million handles */
+#define LINE_BYTES  64u /* of a cache */
 
 struct gw_tensor_handles {
-	pthread_mutex_t lock; /* of who makes one */
+	pthread_mutex_t lock; /* of who makes one, or looks at what was told */
 	uint32_t count;       /* in the last block */
+	size_t *next_told;    /* [num_parts]: the handle to begin with, telling of reads */
 	_Atomic uint32_t block_count;
 	struct gw_tensor_handle *blocks[BLOCKS_MAX];
 };
@@ -22,11 +24,16 @@ static size_t block_room(uint32_t block)
 	return (size_t)FIRST_BLOCK << block;
 }
 
-gw_status gw_tensor_handles_create(struct gw_tensor_handles **out)
+gw_status gw_tensor_handles_create(uint32_t parts, struct gw_tensor_handles **out)
 {
-	*out = gw_calloc(1, sizeof(**out));
-	if (!*out)
+	struct gw_tensor_handles *handles = gw_calloc(1, sizeof(*handles));
+	if (handles)
+		handles->next_told = gw_calloc(parts, sizeof(*handles->next_told));
+	if (!handles || !handles->next_told) {
+		gw_free(handles);
 		return GW_NO_MEMORY;
+	}
+	*out = handles;
 	pthread_mutex_init(&(*out)->lock, NULL);
 	return GW_OK;
 }
@@ -36,7 +43,8 @@ static void handle_free(struct gw_tensor_handle *handle)
 	gw_free(handle->base.name);
 	gw_free(handle->births);
 	gw_free(handle->places);
-	gw_free(handle->read);
+	gw_free(handle->read_memory);
+	gw_free(handle->told);
 	gw_tensor_layout_free(&handle->layout);
 	memset(handle, 0, sizeof(*handle));
 }
@@ -51,6 +59,7 @@ void gw_tensor_handles_destroy(struct gw_tensor_handles *handles)
 		gw_free(handles->blocks[b]);
 	}
 	pthread_mutex_destroy(&handles->lock);
+	gw_free(handles->next_told);
 	gw_free(handles);
 }
 
@@ -79,6 +88,15 @@ static struct gw_tensor_handle *handle_at(struct gw_tensor_handles *handles, siz
 	return NULL;
 }
 
+/* How many were made. With the lock. */
+static size_t handles_all(const struct gw_tensor_handles *handles)
+{
+	size_t all = handles->count;
+	for (uint32_t b = 0; b + 1 < handles->block_count; b++)
+		all += block_room(b);
+	return all;
+}
+
 void gw_tensor_handles_delete(struct gw_client *client, const char *job, const char *name)
 {
 	struct gw_tensor_handles *handles = client->handles;
@@ -102,21 +120,34 @@ static struct gw_tensor_handle *handle_find(struct gw_tensor_handles *handles, c
 	return handle;
 }
 
+/* What all engines have read of a part by themselves. */
+static uint64_t handle_read(const struct gw_client *client, const struct gw_tensor_handle *handle, uint32_t part)
+{
+	const struct gw_rows *rows = &handle->base.rows;
+	uint64_t read = 0;
+	for (uint32_t e = 0; e < client->engine_count; e++)
+		read += atomic_load_explicit(&rows->read[(size_t)e * rows->read_stride + part], memory_order_relaxed);
+	return read;
+}
+
 uint32_t gw_tensor_handles_take_reads(struct gw_client *client, uint32_t part, struct gw_tensor_read *reads,
 				      uint32_t max)
 {
-	struct gw_tensor_handle *handle;
+	struct gw_tensor_handles *handles = client->handles;
 	uint32_t count = 0;
-	pthread_mutex_lock(&client->handles->lock);
-	for (size_t i = 0; count < max && (handle = handle_at(client->handles, i)); i++) {
-		uint64_t rows = atomic_load(&handle->read[part]);
+	pthread_mutex_lock(&handles->lock);
+	size_t all = handles_all(handles), first = handles->next_told[part];
+	for (size_t i = 0; i < all && count < max; i++) {
+		struct gw_tensor_handle *handle = handle_at(handles, (first + i) % all);
+		uint64_t rows = handle_read(client, handle, part) - handle->told[part];
 		rows = rows < GW_TENSOR_READ_ROWS_MAX ? rows : GW_TENSOR_READ_ROWS_MAX;
 		if (rows == 0)
 			continue;
-		atomic_fetch_sub(&handle->read[part], rows);
+		handle->told[part] += rows;
+		handles->next_told[part] = (first + i + 1) % all;
 		reads[count++] = (struct gw_tensor_read){.birth = handle->births[part], .rows = rows};
 	}
-	pthread_mutex_unlock(&client->handles->lock);
+	pthread_mutex_unlock(&handles->lock);
 	return count;
 }
 
@@ -128,7 +159,7 @@ void gw_tensor_handles_give_reads(struct gw_client *client, uint32_t part, const
 	for (size_t i = 0; (handle = handle_at(client->handles, i)); i++) {
 		for (uint32_t r = 0; r < count; r++) {
 			if (reads[r].birth == handle->births[part])
-				atomic_fetch_add(&handle->read[part], reads[r].rows);
+				handle->told[part] -= reads[r].rows;
 		}
 	}
 	pthread_mutex_unlock(&client->handles->lock);
@@ -153,6 +184,22 @@ static gw_status handle_room(struct gw_tensor_handles *handles, struct gw_tensor
 	return GW_OK;
 }
 
+/* Counts of reads: zero, and each engine's in lines of their own. */
+static gw_status handle_reads_create(const struct gw_client *client, struct gw_tensor_handle *handle)
+{
+	const uint32_t line = LINE_BYTES / sizeof(uint64_t);
+	uint32_t stride = (client->meta->num_parts + line - 1) / line * line;
+	handle->told = gw_calloc(client->meta->num_parts, sizeof(*handle->told));
+	handle->read_memory = gw_calloc((size_t)client->engine_count * stride + line - 1, sizeof(uint64_t));
+	if (!handle->told || !handle->read_memory)
+		return GW_NO_MEMORY;
+	uintptr_t past = (uintptr_t)handle->read_memory % LINE_BYTES;
+	handle->base.rows.read =
+		(_Atomic uint64_t *)(void *)((uint8_t *)handle->read_memory + (past ? LINE_BYTES - past : 0));
+	handle->base.rows.read_stride = stride;
+	return GW_OK;
+}
+
 static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
 			     const struct gw_place *places, struct gw_tensor_handle *handle)
 {
@@ -167,8 +214,7 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 	handle->base.name = gw_strdup(plan->name);
 	handle->births = gw_calloc(parts, sizeof(*births));
 	handle->places = gw_calloc(parts, sizeof(*handle->places));
-	handle->read = gw_calloc(parts, sizeof(*handle->read));
-	if (!handle->base.name || !handle->births || !handle->places || !handle->read)
+	if (!handle->base.name || !handle->births || !handle->places)
 		return GW_NO_MEMORY;
 	memcpy(handle->births, births, parts * sizeof(*births));
 	memcpy(handle->places, places, parts * sizeof(*places));
@@ -177,7 +223,6 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 					     .step = format.stride,
 					     .row_bytes = handle->layout.row_bytes,
 					     .births = handle->births,
-					     .read = handle->read,
 					     .striped = handle->layout.striped};
 	bool has_type = plan->placement <= GW_PLACE_EDGES;
 	handle->base.tensor = (struct gw_tensor){.name = handle->base.name,
@@ -189,7 +234,7 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 						 .writable = true,
 						 .placement = (enum gw_placement)plan->placement};
 	memcpy(handle->base.tensor.shape, plan->shape, sizeof(plan->shape));
-	return GW_OK;
+	return handle_reads_create(client, handle);
 }
 
 gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,

@@ -12,13 +12,14 @@ struct gw_tensor_handle {
 	struct gw_tensor_layout layout;
 	uint64_t *births; /* [num_parts] */
 	struct gw_place *places;
-	_Atomic uint64_t *read;     /* [num_parts]: base.rows.read */
+	void *read_memory;          /* of base.rows.read */
+	uint64_t *told;             /* [num_parts]: rows read, all engines', that owners were told. With the lock */
 	atomic_bool ready, deleted; /* deleted: by this client */
 };
 
 struct gw_tensor_handles;
 
-gw_status gw_tensor_handles_create(struct gw_tensor_handles **out);
+gw_status gw_tensor_handles_create(uint32_t parts, struct gw_tensor_handles **out);
 void gw_tensor_handles_destroy(struct gw_tensor_handles *handles); /* NULL is allowed */
 
 /* The handle of a tensor with these births, and where its rows can be read: the one that is there, or a new one.
@@ -30,11 +31,11 @@ gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor
  * not when each of its connections has heard of it. Opened again, they are there again. */
 void gw_tensor_handles_delete(struct gw_client *client, const char *job, const char *name);
 
-/* What this client has read of a part's rows by itself, and not told: up to `max` shards, whose counts begin anew.
- * Returns how many. */
+/* What this client has read of a part's rows by itself, and not told: up to `max` shards, which count as told. It
+ * begins behind the last one that it took, so that each has its turn. Returns how many. */
 uint32_t gw_tensor_handles_take_reads(struct gw_client *client, uint32_t part, struct gw_tensor_read *reads,
 				      uint32_t max);
-/* It could not be told: it counts again. */
+/* They could not be told, or nobody knows whether they were: they are told again. */
 void gw_tensor_handles_give_reads(struct gw_client *client, uint32_t part, const struct gw_tensor_read *reads,
 				  uint32_t count);
 

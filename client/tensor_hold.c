@@ -1,6 +1,7 @@
 /* Holding a job's tensors: a thread that says so to each server, made with the first tensor. It also tells how many
  * rows of each the client has read by itself, which servers do not see; the last time when the client closes. A server
- * that does not hear it is told again the next time: servers do without several of them. */
+ * that does not hear it is told again the next time: servers do without several of them. One whose answer is lost
+ * counts reads twice, and what is told when the client closes may not arrive: these numbers are for people. */
 #include "client/tensor_hold.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ struct hold_call {
 	struct gw_vec reply;
 	bool begun;
 	struct gw_tensor_read reads[GW_TENSOR_READS_MAX];
-	uint32_t read_count;
+	uint32_t read_count; /* 0 too for a call that tells of none */
 };
 
 struct gw_tensor_hold {
@@ -78,14 +79,6 @@ static uint64_t hold_period_ns(const struct gw_tensor_hold *hold)
 	return every_ms * GW_NS_PER_MS;
 }
 
-static bool hold_holds(struct gw_tensor_hold *hold)
-{
-	pthread_mutex_lock(&hold->lock);
-	bool holds = hold->every_ms > 0;
-	pthread_mutex_unlock(&hold->lock);
-	return holds;
-}
-
 /* Begins to tell a server that tensors are held, or what was read of its rows, if there is something. */
 static void hold_call_begin(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
 {
@@ -93,6 +86,7 @@ static void hold_call_begin(struct gw_tensor_hold *hold, uint32_t part, uint16_t
 	struct hold_call *call = &hold->calls[part];
 	const void *request = client->job;
 	uint32_t bytes = sizeof(client->job);
+	call->read_count = 0;
 	if (op == GW_OP_TENSOR_READS) {
 		call->read_count = gw_tensor_handles_take_reads(client, part, call->reads, GW_TENSOR_READS_MAX);
 		request = call->reads;
@@ -103,28 +97,31 @@ static void hold_call_begin(struct gw_tensor_hold *hold, uint32_t part, uint16_t
 		gw_remote_call_begin(&call->call, client, part, op, request, bytes, &call->reply, false);
 }
 
-static void hold_call_end(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
+/* False: it failed. */
+static bool hold_call_end(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
 {
 	struct hold_call *call = &hold->calls[part];
 	gw_status status = call->begun ? gw_remote_call_end(&call->call) : GW_OK;
 	call->begun = false;
 	if (status == GW_OK)
-		return;
+		return true;
 	gw_log(GW_LOG_DEBUG, "part %u could not be told that tensors are held, or read: %s", part, gw_last_error());
 	if (op == GW_OP_TENSOR_READS)
 		gw_tensor_handles_give_reads(hold->client, part, call->reads, call->read_count);
+	return false;
 }
 
-/* Tells all at once; who does not hear it in time is not waited for. last: the client closes. */
-static void hold_tell(struct gw_tensor_hold *hold, uint16_t op, bool last)
+/* Tells all at once; who does not hear it until then is not waited for. last: the client closes. Returns whether all
+ * heard it, and there is more to tell. */
+static bool hold_tell(struct gw_tensor_hold *hold, uint16_t op, bool last, uint64_t until)
 {
+	bool heard = true, more = false;
 	uint32_t parts = hold->client->meta->num_parts;
 	pthread_mutex_lock(&hold->lock);
 	hold->telling = last || !hold->stop;
 	for (uint32_t p = 0; p < parts && hold->telling; p++)
 		hold_call_begin(hold, p, op);
 	bool telling = hold->telling;
-	uint64_t until = gw_later_ns(gw_now_ns(), last ? LAST_NS : hold_period_ns(hold));
 	pthread_mutex_unlock(&hold->lock);
 	for (uint32_t p = 0; p < parts && telling; p++) {
 		if (hold->calls[p].begun && !gw_job_wait(&hold->calls[p].call.ticket.job, until))
@@ -134,8 +131,19 @@ static void hold_tell(struct gw_tensor_hold *hold, uint16_t op, bool last)
 	pthread_mutex_lock(&hold->lock);
 	hold->telling = false;
 	pthread_mutex_unlock(&hold->lock);
-	for (uint32_t p = 0; p < parts && telling; p++)
-		hold_call_end(hold, p, op);
+	for (uint32_t p = 0; p < parts && telling; p++) {
+		more |= hold->calls[p].begun && hold->calls[p].read_count == GW_TENSOR_READS_MAX;
+		heard &= hold_call_end(hold, p, op);
+	}
+	return heard && more;
+}
+
+/* What is told in turns, as it must not take long; and all of it, at the end. */
+static void hold_tell_last(struct gw_tensor_hold *hold)
+{
+	uint64_t until = gw_later_ns(gw_now_ns(), LAST_NS);
+	while (hold_tell(hold, GW_OP_TENSOR_READS, true, until) && gw_now_ns() < until)
+		;
 }
 
 /* Whether it is to be told again. */
@@ -158,9 +166,13 @@ static void *hold_run(void *argument)
 {
 	struct gw_tensor_hold *hold = argument;
 	while (hold_wait(hold)) {
-		if (hold_holds(hold))
-			hold_tell(hold, GW_OP_TENSOR_HOLD, false);
-		hold_tell(hold, GW_OP_TENSOR_READS, false);
+		pthread_mutex_lock(&hold->lock);
+		uint64_t until = gw_later_ns(gw_now_ns(), hold_period_ns(hold));
+		bool holds = hold->every_ms > 0;
+		pthread_mutex_unlock(&hold->lock);
+		if (holds)
+			hold_tell(hold, GW_OP_TENSOR_HOLD, false, until);
+		hold_tell(hold, GW_OP_TENSOR_READS, false, until);
 	}
 	return NULL;
 }
@@ -179,7 +191,7 @@ void gw_tensor_hold_destroy(struct gw_tensor_hold *hold)
 	if (hold->started)
 		pthread_join(hold->thread, NULL);
 	if (hold->started)
-		hold_tell(hold, GW_OP_TENSOR_READS, true);
+		hold_tell_last(hold);
 	pthread_cond_destroy(&hold->changed);
 	pthread_mutex_destroy(&hold->lock);
 	for (uint32_t p = 0; hold->calls && p < hold->client->meta->num_parts; p++)

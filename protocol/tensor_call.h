@@ -23,11 +23,12 @@
  *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
  *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
  *   END_JOB:   char job[GW_JOB_NAME_MAX + 1] -> uint64: how many tensors it had, which are deleted
- *   READS:     struct gw_tensor_read [n] -> nothing: what a client has read by itself. Told now and then, and at its
- * end SAVE:      struct gw_tensor_save_call -> struct gw_tensor_saved, float32 [count][state_floats], rows' bytes
- * [count]: each row and its optimizer's state of one moment RESTORE:   struct gw_tensor_restore_call, rows [count]
- * uint64, float32 [count][floats] -> nothing: some columns of the state, which is made if there is none. The rows
- * themselves come by UPDATE
+ *   READS:     struct gw_tensor_read [n] -> nothing: what a client has read by itself. Told now and then, and when it
+ *              closes. An estimate: a call whose reply is lost is told again
+ *   SAVE:      struct gw_tensor_save_call -> struct gw_tensor_saved, float32 [count][state_floats], bytes [count]: each
+ *              row and its optimizer's state, of one moment
+ *   RESTORE:   struct gw_tensor_restore_call, rows [count] uint64, float32 [count][floats] -> nothing: some columns of
+ *              the state, which is made if there is none. The rows themselves come by UPDATE
  *
  * Rows are numbers within the part. Every length and number of a peer is checked before it is used.
  */
@@ -91,7 +92,7 @@ struct gw_tensor_listed {
 	uint64_t birth, leader, bytes;
 };
 
-/* Rows of a shard that a client read without its server seeing it, since it told last. */
+/* Rows of a shard that a client read without its server seeing it, since it told last. An estimate: see READS. */
 struct gw_tensor_read {
 	uint64_t birth, rows;
 };

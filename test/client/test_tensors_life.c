@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "client/remote_call.h"
+#include "client/tensor_handles.h"
 #include "core/base/rng.h"
 #include "protocol/ops.h"
 #include "test/support/client_setup.h"
@@ -458,6 +459,157 @@ static void stat_tells_of_tensors(void **state)
 	setup_end(&setup);
 }
 
+#define READERS     4
+#define READER_ROWS 3000 /* rows that each reads, ten at once */
+#define TURNS_MAX   10000
+
+struct reader {
+	pthread_t thread;
+	struct gw_client *client;
+	const struct gw_tensor *tensor;
+};
+
+static void *read_again_and_again(void *argument)
+{
+	struct reader *self = argument;
+	float rows[10 * COLUMNS];
+	for (int i = 0; i < READER_ROWS; i += 10)
+		must(gw_gather(self->client, self->tensor, (int64_t[]){0, 2, 4, 6, 8, 10, 12, 14, 16, 18}, 10, rows));
+	return NULL;
+}
+
+/* What part 0's rows were read by the client itself, until `count` tensors were. */
+static void read_by_itself(struct gw_client *client, const struct gw_tensor *const *tensors, uint32_t count)
+{
+	struct gw_tensor_read reads[8];
+	float row[COLUMNS];
+	for (uint32_t read = 0, turns = 0; read < count; turns++) {
+		assert_true(turns < TURNS_MAX);
+		for (uint32_t i = 0; i < count; i++)
+			must(gw_gather(client, tensors[i], (int64_t[]){0}, 1, row));
+		read = gw_tensor_handles_take_reads(client, 0, reads, 8);
+	}
+}
+
+static void threads_count_what_they_read(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct reader readers[READERS];
+	struct gw_tensor_read read;
+	setup_begin(&setup, 231, PARTS, NULL);
+	struct gw_client *client = open_servers(&setup.cluster, "count", 0);
+	struct gw_tensor_spec spec = striped("counted");
+	const struct gw_tensor *tensor = create(client, &spec);
+	const struct gw_rows *rows = &((const struct gw_client_tensor *)tensor)->rows;
+	/* No line of a cache has counts of two engines. */
+	assert_true(client->engine_count > 1);
+	assert_int_equal((uintptr_t)rows->read % 64, 0);
+	assert_int_equal(rows->read_stride * sizeof(rows->read[0]) % 64, 0);
+	/* Each engine has its own connections, which open the rows' region one by one; calls at once are of several. */
+	for (uint64_t e = 0, turns = 0; e < client->engine_count; turns++) {
+		struct gw_ticket *tickets[2];
+		float row[2][COLUMNS];
+		assert_true(turns < TURNS_MAX);
+		for (int i = 0; i < 2; i++)
+			must(gw_gather_start(client, tensor, (int64_t[]){0}, 1, row[i], &tickets[i]));
+		for (int i = 0; i < 2; i++)
+			must(gw_wait(tickets[i], -1));
+		e += atomic_load(&rows->read[e * rows->read_stride]) > 0;
+	}
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	for (int i = 0; i < READERS; i++) {
+		readers[i] = (struct reader){.client = client, .tensor = tensor};
+		assert_int_equal(pthread_create(&readers[i].thread, NULL, read_again_and_again, &readers[i]), 0);
+	}
+	for (int i = 0; i < READERS; i++)
+		pthread_join(readers[i].thread, NULL);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	assert_int_equal(read.rows, READERS * READER_ROWS);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 0);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 1, &read, 1), 0);
+	/* What could not be told is told later. */
+	read.birth = ((const struct gw_tensor_handle *)tensor)->births[0];
+	read.rows = 7;
+	gw_tensor_handles_give_reads(client, 0, &read, 1);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	assert_int_equal(read.rows, 7);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+#define SEVERAL 5
+
+/* Whoever has a count has his turn, though others count again. */
+static void reads_are_told_in_turns(void **state)
+{
+	(void)state;
+	static const char *const names[SEVERAL] = {"first", "second", "third", "fourth", "fifth"};
+	struct setup setup;
+	const struct gw_tensor *tensors[SEVERAL];
+	uint32_t told[SEVERAL] = {0};
+	float row[COLUMNS];
+	setup_begin(&setup, 232, PARTS, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = PARTS, .threads = 1, .job = "turns"};
+	struct gw_client *client = open_client(&options);
+	for (int i = 0; i < SEVERAL; i++) {
+		struct gw_tensor_spec spec = striped(names[i]);
+		tensors[i] = create(client, &spec);
+	}
+	read_by_itself(client, tensors, SEVERAL);
+	for (int turn = 0; turn < SEVERAL; turn++) {
+		struct gw_tensor_read reads[2];
+		for (int i = 0; i < SEVERAL; i++)
+			must(gw_gather(client, tensors[i], (int64_t[]){0}, 1, row));
+		assert_int_equal(gw_tensor_handles_take_reads(client, 0, reads, 2), 2);
+		for (int i = 0; i < SEVERAL; i++) {
+			uint64_t birth = ((const struct gw_tensor_handle *)tensors[i])->births[0];
+			told[i] += reads[0].birth == birth || reads[1].birth == birth;
+		}
+	}
+	for (int i = 0; i < SEVERAL; i++)
+		assert_int_equal(told[i], 2);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+#define MANY ((int)GW_TENSOR_READS_MAX + 6)
+
+/* A client that closes tells of all tensors, be they more than one call carries. */
+static void all_reads_are_told_at_the_end(void **state)
+{
+	(void)state;
+	struct setup setup;
+	const struct gw_tensor *tensors[MANY];
+	float row[COLUMNS];
+	setup_begin(&setup, 233, PARTS, NULL);
+	struct gw_client *keeper = open_servers(&setup.cluster, "end", 0);
+	int missing = MANY;
+	for (int turn = 0; missing > 0; turn++) {
+		assert_true(turn < 100);
+		struct gw_client *client = open_servers(&setup.cluster, "end", 0);
+		for (int i = 0; i < MANY; i++) {
+			char name[32];
+			snprintf(name, sizeof(name), "of-%d", i);
+			struct gw_tensor_spec spec = striped(name);
+			create(keeper, &spec);
+			tensors[i] = create(client, &spec);
+		}
+		for (int i = 0; i < 4 * MANY; i++)
+			must(gw_gather(client, tensors[i % MANY], (int64_t[]){0}, 1, row));
+		gw_client_close(client);
+		json_t *stats = ask_stats(keeper), *told;
+		size_t index;
+		missing = 0;
+		json_array_foreach(json_object_get(stats, "tensors"), index, told) missing +=
+			json_integer_value(json_object_get(told, "read")) == 0;
+		json_decref(stats);
+	}
+	gw_client_close(keeper);
+	setup_end(&setup);
+}
+
 /* --- Servers that are killed. --- */
 
 struct writer {
@@ -579,6 +731,9 @@ int main(void)
 		cmocka_unit_test(a_job_is_ended_when_somebody_says_so),
 		cmocka_unit_test(memory_has_its_limit),
 		cmocka_unit_test(stat_tells_of_tensors),
+		cmocka_unit_test(threads_count_what_they_read),
+		cmocka_unit_test(reads_are_told_in_turns),
+		cmocka_unit_test(all_reads_are_told_at_the_end),
 		cmocka_unit_test(rows_of_a_killed_server_are_lost),
 		cmocka_unit_test(pushes_over_cut_links_are_applied_once),
 	};

@@ -1,9 +1,12 @@
 /* Rings of io_uring under the locked-memory limit: one that is opened behind others which were closed is there, though
- * the kernel has not taken those apart yet; where there is no room for another reason, that is told at once. */
+ * the kernel has not taken those apart yet; where there is no room for another reason, that is told at once, or, while
+ * others are closed all the time, some seconds later. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -92,6 +95,35 @@ static int no_room_is_told(void)
 	return n == RINGS_MAX ? NO_LIMIT : error == -ENOMEM ? 0 : 1;
 }
 
+static atomic_int closed; /* rings; -1: there are none of this kind here */
+
+/* With the privilege, which a thread has for itself: its rings count for nothing, and make no room. */
+static void *close_rings(void *argument)
+{
+	(void)argument;
+	struct io_uring ring;
+	while (ring_open(&ring) == 0) {
+		gw_uring_exit(&ring);
+		atomic_fetch_add(&closed, 1);
+		usleep(1000);
+	}
+	atomic_store(&closed, -1);
+	return NULL;
+}
+
+static int no_room_is_told_in_the_end(void)
+{
+	pthread_t thread;
+	int error = 0;
+	if (pthread_create(&thread, NULL, close_rings, NULL) != 0)
+		return 1;
+	while (atomic_load(&closed) == 0)
+		usleep(1000);
+	limit_memory();
+	uint32_t n = rings_fill(all, &error);
+	return n == RINGS_MAX || atomic_load(&closed) < 0 ? NO_LIMIT : error == -ENOMEM ? 0 : 1;
+}
+
 /* In a child: privileges do not come back. */
 static void in_child(int (*run)(void))
 {
@@ -122,6 +154,12 @@ static void nobody_waits_for_rings_that_stay(void **state)
 	in_child(no_room_is_told);
 }
 
+static void nobody_waits_for_ever(void **state)
+{
+	(void)state;
+	in_child(no_room_is_told_in_the_end);
+}
+
 int main(void)
 {
 	struct io_uring_params parameters = {0};
@@ -134,6 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(closed_rings_make_room),
 		cmocka_unit_test(nobody_waits_for_rings_that_stay),
+		cmocka_unit_test(nobody_waits_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
