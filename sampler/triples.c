@@ -54,6 +54,9 @@ static gw_status triples_check(const struct gw_triples_options *options)
 	if (options->negative_begin < 0 || options->negative_begin >= options->negative_end)
 		return gw_fail(GW_INVALID, "there is nobody from %lld to %lld to draw negatives from",
 			       (long long)options->negative_begin, (long long)options->negative_end);
+	if (options->other_count > 1ull << 62 || (options->other_count && !options->others))
+		return gw_fail(GW_INVALID, "there are no %llu others to draw negatives from",
+			       (unsigned long long)options->other_count);
 	return GW_OK;
 }
 
@@ -127,6 +130,25 @@ static uint64_t count_of(const struct gw_triples *triples, uint64_t step)
 	return left < triples->batch_size ? left - left % triples->chunk_size : triples->batch_size;
 }
 
+/* Draws the negatives, chunk by chunk. */
+static gw_status fill_negatives(const struct gw_triples *triples, uint64_t step, struct gw_triple_batch *batch,
+				struct triples_numbers *entities, uint32_t *rows)
+{
+	const struct gw_triples_options *options = &triples->options;
+	uint64_t key = gw_draw_key(options->seed, options->stream, GW_DRAW_NEGATIVE, 3, 0);
+	uint64_t own = (uint64_t)options->negative_end - (uint64_t)options->negative_begin;
+	key = gw_mix64(key + step);
+	for (uint64_t i = 0; i < batch->negative_count; i++) {
+		uint64_t drawn = gw_negative_draw(key, i / options->negatives, i % options->negatives, 0,
+						  own + options->other_count);
+		int64_t id = drawn < own ? options->negative_begin + (int64_t)drawn : options->others[drawn - own];
+		if (id < 0)
+			return gw_fail(GW_RANGE, "other %llu has an id below 0", (unsigned long long)(drawn - own));
+		rows[i] = number_of(entities, id);
+	}
+	return GW_OK;
+}
+
 static gw_status fill_rows(const struct gw_triples *triples, uint64_t step, struct gw_triple_batch *batch,
 			   struct triples_numbers *entities, struct triples_numbers *relations, uint32_t *rows)
 {
@@ -141,16 +163,10 @@ static gw_status fill_rows(const struct gw_triples *triples, uint64_t step, stru
 		rows[2 * count + i] = number_of(entities, options->tail[at]);
 	}
 	batch->positive_count = entities->count;
-	uint64_t key = gw_draw_key(options->seed, options->stream, GW_DRAW_NEGATIVE, 3, 0);
-	uint64_t bound = (uint64_t)options->negative_end - (uint64_t)options->negative_begin;
-	key = gw_mix64(key + step);
-	for (uint64_t i = 0; i < batch->negative_count; i++) {
-		uint64_t drawn = gw_negative_draw(key, i / options->negatives, i % options->negatives, 0, bound);
-		rows[3 * count + i] = number_of(entities, options->negative_begin + (int64_t)drawn);
-	}
+	gw_status status = fill_negatives(triples, step, batch, entities, rows + 3 * count);
 	batch->entity_count = entities->count;
 	batch->relation_count = relations->count;
-	return GW_OK;
+	return status;
 }
 
 gw_status gw_triples_batch(const struct gw_triples *triples, uint64_t step, struct gw_triple_batch **out)

@@ -28,9 +28,11 @@ struct gw_triples_options {
 	uint32_t batch_size;                   /* triples of a step, at most 2^24; above chunk_size a multiple of it */
 	uint32_t chunk_size;                   /* neighbouring triples of a batch that share negatives */
 	uint32_t negatives;                    /* of each chunk; at most 2^24 in a batch */
-	/* Whom negatives are drawn from, each as likely: ids from negative_begin to negative_end - 1. */
+	/* Whom negatives are drawn from, each as likely: ids from negative_begin to negative_end - 1, and `others`. */
 	int64_t negative_begin, negative_end;
 	uint64_t seed, stream; /* trainers of a job share the seed, and have a stream each */
+	const int64_t *others; /* [other_count], further ids; the caller's until gw_triples_close */
+	uint64_t other_count;  /* at most 2^62 */
 };
 
 /* GW_INVALID says what is wrong with the options. */
@@ -53,8 +55,8 @@ struct gw_triple_batch {
 	const int64_t *positions;                              /* [count]: where a triple is in the options */
 };
 
-/* The batch of a step, any of them; the caller's. May be called by several threads at once. GW_RANGE: a triple has an
- * id below 0. */
+/* The batch of a step, any of them; the caller's. May be called by several threads at once. GW_RANGE: a triple, or one
+ * of the others, has an id below 0. */
 GW_API gw_status gw_triples_batch(const struct gw_triples *triples, uint64_t step, struct gw_triple_batch **out);
 GW_API void gw_triple_batch_free(struct gw_triple_batch *batch); /* NULL is allowed */
 

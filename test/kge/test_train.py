@@ -59,9 +59,20 @@ def test_what_it_leaves(data_path, tmp_path, capfd):
     assert [row["step"] for row in rows if row["loss"]] == ["200", "400", "600"]
     assert [row["step"] for row in rows if row["MRR"]] == ["300", "600"]
     assert float(rows[-1]["MRR"]) > 0.3
+    assert all(0 < float(row["triples_per_processor_second"]) for row in rows if row["loss"])
+    seconds = [float(row["seconds"]) for row in rows]
+    assert seconds == sorted(seconds)
     entity = np.load(first / "wn18_TransE_l2_entity.npy")
     assert entity.shape == (81, 16) and entity.dtype == np.float32 and np.isfinite(entity).all()
-    assert "[0]Valid average MRR: " in capfd.readouterr().out
+    out = capfd.readouterr().out
+    assert "[0]Valid average MRR: " in out
+    assert len(re.findall(r"^\[0\]\[Train\] 200 steps take \S+ seconds, \d+ triples/s, \d+ triples per processor "
+                          r"second$", out, re.MULTILINE)) == 3
+    shares = re.findall(r"^\[0\]rows: a step waits (\S+)% of its time for them; of (\S+) processor ms a step (\S+)% "
+                        r"pull and (\S+)% push$", out, re.MULTILINE)
+    assert len(shares) == 4  # the last of them: 5 steps of another training
+    for waits, each, pull, push in shares:
+        assert 0 < float(waits) < 100 and float(each) > 0 and 0 < float(pull) + float(push) < 100
 
 
 def test_the_same_seed_is_the_same_training(data_path, tmp_path):
@@ -74,7 +85,7 @@ def test_the_same_seed_is_the_same_training(data_path, tmp_path):
 def test_a_killed_training_goes_on(data_path, tmp_path):
     """Killed at whatever moment it is when a checkpoint has appeared; what it ends with is what one that was left alone
     ends with, bit by bit."""
-    every = ["--model_name", "TransE_l2", "--checkpoint_interval", "20"]
+    every = ["--model_name", "TransE_l2", "--checkpoint_interval", "20", "--log_interval", "10"]
     child = subprocess.Popen([sys.executable, "-m", "graphwire.kge", "train", *OPTIONS, "--data_path", str(data_path),
                               "--save_path", str(tmp_path / "killed"), *every, "--max_step", "1000000"],
                              stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -94,6 +105,10 @@ def test_a_killed_training_goes_on(data_path, tmp_path):
     killed, alone = (np.load(tmp_path / name / "TransE_l2_wn18_0/wn18_TransE_l2_entity.npy")
                      for name in ("killed", "alone"))
     assert np.array_equal(killed, alone)
+    rows = list(csv.DictReader(open(folder / "curve.csv")))
+    assert [int(row["step"]) for row in rows] == sorted({int(row["step"]) for row in rows})
+    seconds = [float(row["seconds"]) for row in rows]
+    assert seconds == sorted(seconds)  # of all of the training, the part before the kill too
 
 
 def checkpoint_step(folder):

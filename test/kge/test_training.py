@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from graphwire.kge.batches import Batches, rounded
+from graphwire.kge.data import Triples
 from graphwire.kge.losses import Loss, Regularizer
 from graphwire.kge.models import Relations, make
 from graphwire.kge.store import EPS, Store, _merged
@@ -139,6 +140,43 @@ def test_many_gradients_of_a_row_are_added_up():
     assert rows[0].tolist() == gradients[1].tolist() and rows[1].tolist() == gradients[4].tolist()
     assert rows[2].tolist() == (gradients[0] + gradients[3] + gradients[6]).tolist()
     assert rows[3].tolist() == (gradients[2] + gradients[5]).tolist()
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_rel_part_gives_most_relations_to_one_client_alone(graph_folder, dataset, world):
+    """--rel_part: at most one relation at each of the borders between clients is shared; without it all of them are."""
+    def shared(by_relation):
+        with graphwire.open(graph_folder) as graph:
+            own = [Store(graph, make("TransE", 4, 1.0), 5, rank=rank, world=world).own_triples(by_relation)
+                   for rank in range(world)]
+        sizes = [len(triples) for triples in own]
+        assert sum(sizes) == len(dataset.train) and max(sizes) - min(sizes) <= 1
+        walked = {(h, r, t) for triples in own
+                  for h, r, t in zip(triples.head.tolist(), triples.relation.tolist(), triples.tail.tolist())}
+        assert len(walked) == len(dataset.train)  # each once
+        clients = [set(triples.relation.tolist()) for triples in own]
+        return sum(sum(relation in some for some in clients) > 1 for relation in range(5))
+
+    assert shared(True) <= world - 1
+    assert shared(False) == 5
+
+
+def test_negatives_are_the_parts_entities_and_the_other_ends_of_its_triples():
+    """What DGL-KE's local_to_global.txt names."""
+    class Part(Store):
+        def __init__(self):
+            pass
+
+        def negative_range(self):
+            return 10, 20
+
+    own = Triples(np.array([12, 3, 25, 3]), np.zeros(4, np.int64), np.array([11, 19, 15, 30]), None)
+    others = Part().negative_others(own)
+    assert others.tolist() == [3, 25, 30]
+    batches = Batches(own.head, own.relation, own.tail, batch_size=4, chunk_size=4, negatives=400, entities=(10, 20),
+                      others=others)
+    drawn = batches[0].entities[batches[0].negative_rows]
+    assert set(drawn.tolist()) == {*range(10, 20), 3, 25, 30}
 
 
 def test_batches_are_rounded_as_dglke_rounds_them():

@@ -12,7 +12,9 @@
 #include "core/base/rng.h"
 #include "test/support/alloc_fault.h"
 
-enum { TRIPLES = 103, ENTITIES = 40, RELATIONS = 5 };
+enum { TRIPLES = 103, ENTITIES = 40, RELATIONS = 5, OTHERS = 3 };
+
+static const int64_t others[OTHERS] = {3, 36, 39};
 
 struct fixture {
 	int64_t head[TRIPLES], relation[TRIPLES], tail[TRIPLES];
@@ -36,7 +38,19 @@ static void fixture_make(struct fixture *fixture)
 						       .negative_begin = 10,
 						       .negative_end = 30,
 						       .seed = 4,
-						       .stream = 2};
+						       .stream = 2,
+						       .others = others,
+						       .other_count = OTHERS};
+}
+
+/* Whether negatives may be drawn from it. */
+static bool is_drawn_from(const struct fixture *fixture, int64_t id)
+{
+	for (uint32_t i = 0; i < OTHERS; i++) {
+		if (others[i] == id)
+			return true;
+	}
+	return id >= fixture->options.negative_begin && id < fixture->options.negative_end;
 }
 
 /* Rows lead back to the triples, ids are unique, and positives come first. */
@@ -60,10 +74,8 @@ static void check_batch(const struct fixture *fixture, const struct gw_triple_ba
 		assert_int_equal(batch->entities[batch->tail_rows[i]], fixture->tail[at]);
 	}
 	assert_int_equal(batch->negative_count, batch->count / batch->chunk_size * fixture->options.negatives);
-	for (uint64_t i = 0; i < batch->negative_count; i++) {
-		int64_t id = batch->entities[batch->negative_rows[i]];
-		assert_true(id >= fixture->options.negative_begin && id < fixture->options.negative_end);
-	}
+	for (uint64_t i = 0; i < batch->negative_count; i++)
+		assert_true(is_drawn_from(fixture, batch->entities[batch->negative_rows[i]]));
 }
 
 static void each_epoch_walks_every_triple_once(void **state)
@@ -192,7 +204,7 @@ static void negatives_are_as_likely_as_any_other(void **state)
 	struct gw_triples *triples;
 	assert_int_equal(gw_triples_open(&fixture.options, &triples), GW_OK);
 	uint32_t counts[ENTITIES] = {0};
-	enum { STEPS = 1000, DRAWS = STEPS * 28, RANGE = 20 };
+	enum { STEPS = 1000, DRAWS = STEPS * 28, RANGE = 20 + OTHERS };
 	for (uint64_t step = 0; step < STEPS; step++) {
 		struct gw_triple_batch *batch;
 		assert_int_equal(gw_triples_batch(triples, step, &batch), GW_OK);
@@ -201,9 +213,11 @@ static void negatives_are_as_likely_as_any_other(void **state)
 		gw_triple_batch_free(batch);
 	}
 	double expected = (double)DRAWS / RANGE, square = 0;
-	for (uint32_t i = 10; i < 30; i++)
-		square += (counts[i] - expected) * (counts[i] - expected) / expected;
-	assert_true(square < 19 + 4 * 6.2); /* chi-square of 19 degrees of freedom: four standard deviations */
+	for (uint32_t i = 0; i < ENTITIES; i++) {
+		if (is_drawn_from(&fixture, i))
+			square += (counts[i] - expected) * (counts[i] - expected) / expected;
+	}
+	assert_true(square < 22 + 4 * 6.6); /* chi-square of 22 degrees of freedom: four standard deviations */
 	gw_triples_close(triples);
 }
 
@@ -212,7 +226,7 @@ static void bad_options_are_refused(void **state)
 	(void)state;
 	struct fixture fixture;
 	fixture_make(&fixture);
-	for (uint32_t c = 0; c < 9; c++) {
+	for (uint32_t c = 0; c < 11; c++) {
 		struct gw_triples_options options = fixture.options;
 		struct gw_triples *triples = (void *)&options;
 		switch (c) {
@@ -240,6 +254,12 @@ static void bad_options_are_refused(void **state)
 		case 7:
 			options.negative_end = 10;
 			break;
+		case 8:
+			options.others = NULL;
+			break;
+		case 9:
+			options.other_count = (1ull << 62) + 1;
+			break;
 		default:
 			options.negative_begin = -1;
 			break;
@@ -260,6 +280,16 @@ static void bad_options_are_refused(void **state)
 		gw_triple_batch_free(batch);
 	}
 	assert_in_range(refused, 1, 2); /* once an epoch of each side, unless it is among the last three */
+	gw_triples_close(triples);
+	fixture.head[17] = 1;
+	static const int64_t bad[] = {-1};
+	fixture.options.others = bad;
+	fixture.options.other_count = 1;
+	fixture.options.negative_end = 11; /* every second draw is the other */
+	struct gw_triple_batch *batch;
+	assert_int_equal(gw_triples_open(&fixture.options, &triples), GW_OK);
+	assert_int_equal(gw_triples_batch(triples, 0, &batch), GW_RANGE);
+	assert_null(batch);
 	gw_triples_close(triples);
 }
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import torch
@@ -47,19 +47,23 @@ class Batch:
 
 
 class Batches:
-    """head, relation, tail: int64 ids, which are kept. entities: (first, end) that negatives are drawn from. stream:
-    another one for each trainer of a job. Raises InvalidError."""
+    """head, relation, tail: int64 ids, which are kept. entities: (first, end) that negatives are drawn from; others:
+    int64 ids that they are drawn from too. stream: another one for each trainer of a job. Raises InvalidError."""
 
     def __init__(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray, *, batch_size: int, chunk_size: int,
-                 negatives: int, entities: tuple[int, int], seed: int = 0, stream: int = 0):
+                 negatives: int, entities: tuple[int, int], others: Optional[np.ndarray] = None, seed: int = 0,
+                 stream: int = 0):
         self._arrays = [np.ascontiguousarray(array, dtype=np.int64) for array in (head, relation, tail)]
         if len({len(array) for array in self._arrays}) != 1:
             raise ValueError("heads, relations and tails are as many")
         pointers = [ffi.from_buffer("int64_t[]", array) for array in self._arrays]
+        self._arrays.append(np.ascontiguousarray([] if others is None else others, dtype=np.int64))
+        pointers.append(ffi.from_buffer("int64_t[]", self._arrays[3]))
         options = ffi.new("struct gw_triples_options *", {
             "count": len(self._arrays[0]), "head": pointers[0], "relation": pointers[1], "tail": pointers[2],
             "batch_size": batch_size, "chunk_size": chunk_size, "negatives": negatives,
-            "negative_begin": entities[0], "negative_end": entities[1], "seed": seed, "stream": stream})
+            "negative_begin": entities[0], "negative_end": entities[1], "others": pointers[3],
+            "other_count": len(self._arrays[3]), "seed": seed, "stream": stream})
         out = ffi.new("struct gw_triples **")
         check(lib.gw_triples_open(options, out))
         self._pointer = ffi.gc(out[0], lib.gw_triples_close)

@@ -25,7 +25,7 @@ from graphwire.kge.losses import Loss, Regularizer
 from graphwire.kge.models import make
 from graphwire.kge.ranking import Known, Ranking, report
 from graphwire.kge.store import POLL_SECONDS, Store
-from graphwire.kge.training import Trainer
+from graphwire.kge.training import WAITS, Trainer
 
 CACHE_BYTES = 1 << 30  # rows of entities that a ranking keeps
 CHECKPOINT = "checkpoint"
@@ -73,6 +73,7 @@ class Client:
         self.model = make(args.model_name, args.hidden_dim, args.gamma, args.double_ent, args.double_rel)
         self.store = Store(graph, self.model, num_relations, seed=args.seed, rank=rank, world=world)
         self.known: Optional[Known] = None
+        self.seconds_before = 0.0  # of training, up to the checkpoint that is gone on from
 
     def run(self) -> Optional[dict[str, float]]:
         """The whole of it; the test set's figures, where they are asked for."""
@@ -110,6 +111,7 @@ class Client:
         if self.rank == 0:
             outputs.write_json(self.folder / "config.json", outputs.config_of(self.args, *self.names))
             self.curve = outputs.Curve(self.folder, step)
+            self.seconds_before = self.curve.seconds
             if restored:
                 print(f"goes on at step {step} of {self.args.max_step}", flush=True)
         return step
@@ -124,8 +126,8 @@ class Client:
             print(f"batch size ({args.batch_size}) is incompatible to the negative sample size "
                   f"({args.neg_sample_size}). Change the batch size to {size}")
         self.batches = Batches(own.head, own.relation, own.tail, batch_size=size, chunk_size=args.neg_sample_size,
-                               negatives=args.neg_sample_size, entities=self.store.negative_range(), seed=args.seed,
-                               stream=self.rank)
+                               negatives=args.neg_sample_size, entities=self.store.negative_range(),
+                               others=self.store.negative_others(own), seed=args.seed, stream=self.rank)
         return Trainer(self.store, self.model, Loss(
             args.loss_genre, margin=args.margin, adversarial=args.neg_adversarial_sampling,
             temperature=args.adversarial_temperature, pairwise=args.pairwise),
@@ -145,9 +147,10 @@ class Client:
         return stop
 
     def _train(self, trainer: Trainer, start: int) -> None:
-        args, began = self.args, time.perf_counter()
+        args, since = self.args, time.perf_counter()
+        began = since - self.seconds_before
         sums: dict[str, float] = {}
-        steps, triples, since = 0, 0, began
+        steps = triples = 0
         for step in range(start, args.max_step):
             stop = self._next_stop(step)
             values = trainer.step(step, stop - 1)
@@ -168,11 +171,18 @@ class Client:
         head = f"[{self.rank}]"
         for name, value in means.items():
             print(f"{head}[Train]({step}/{self.args.max_step}) average {name}: {value}")
-        print(f"{head}[Train] {steps} steps take {seconds:.3f} seconds, {speed:.0f} triples/s")
-        spent, trainer.seconds.spent = trainer.seconds.spent, {}
-        print(head + ", ".join(f"{name}: {value:.3f}" for name, value in spent.items()), flush=True)
+        spent, processor = trainer.seconds.taken()
+        per_processor = speed * seconds / processor["all"]
+        print(f"{head}[Train] {steps} steps take {seconds:.3f} seconds, {speed:.0f} triples/s, {per_processor:.0f} "
+              "triples per processor second")
+        print(head + ", ".join(f"{name}: {value:.3f}" for name, value in spent.items()))
+        waited = sum(spent.get(name, 0.0) for name in WAITS) / sum(spent.values())
+        print(f"{head}rows: a step waits {waited:.1%} of its time for them; of {1e3 * processor['all'] / steps:.2f} "
+              f"processor ms a step {processor['pull'] / processor['all']:.1%} pull and "
+              f"{processor['push'] / processor['all']:.1%} push", flush=True)
         if self.rank == 0:
-            self.curve.add(step=step, seconds=f"{all_seconds:.3f}", triples_per_second=f"{speed:.0f}", **means)
+            self.curve.add(step=step, seconds=f"{all_seconds:.3f}", triples_per_second=f"{speed:.0f}",
+                           triples_per_processor_second=f"{per_processor:.0f}", **means)
 
     def _meet(self, trainer: Trainer, step: int, seconds: float) -> None:
         args = self.args

@@ -144,16 +144,17 @@ class Saved:
 
 # --- The learning curve. ---
 
-CURVE = ("step", "seconds", "triples_per_second", "loss", "pos_loss", "neg_loss", "regularization", "MRR", "MR",
-         "HITS@1", "HITS@3", "HITS@10")
+CURVE = ("step", "seconds", "triples_per_second", "triples_per_processor_second", "loss", "pos_loss", "neg_loss",
+         "regularization", "MRR", "MR", "HITS@1", "HITS@3", "HITS@10")
 
 
 class Curve:
-    """curve.csv, a line at a time; a resumed training goes on at its step."""
+    """curve.csv, a line at a time; a resumed training goes on at its step. seconds: of training, up to there."""
 
     def __init__(self, folder: Path, step: int = 0):
         self.path = folder / "curve.csv"
         rows = [row for row in self._read() if int(row["step"]) <= step]
+        self.seconds = max((float(row["seconds"]) for row in rows), default=0.0)
         with open(self.path, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, CURVE)
             writer.writeheader()

@@ -214,10 +214,17 @@ class Store:
         return order[first:end]
 
     def negative_range(self) -> tuple[int, int]:
-        """Ids of the entities that this client draws negatives from: those of its own part."""
+        """Ids of the entities of this client's own part, from which it draws negatives."""
         part = self.rank * self.graph.num_parts // self.world
         own = self.graph.part_range(part, ENTITY)
         return (own.start, own.stop) if len(own) else (0, self.num_entities)
+
+    def negative_others(self, own: Triples) -> np.ndarray:
+        """Ids of the entities of other parts that are ends of this client's triples, ascending: its negatives too, as
+        in DGL-KE, where a part's negatives are all that its local_to_global.txt names."""
+        first, end = self.negative_range()
+        ends = np.unique(np.concatenate([own.head, own.tail]))
+        return ends[(ends < first) | (ends >= end)]
 
     def numbers(self) -> np.ndarray:
         """Of each entity, its number in the dictionary."""

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Optional
 
 import numpy as np
@@ -33,11 +35,14 @@ Pulled = tuple[Batch, tuple[Tensor, Optional[Tensor], Optional[Tensor]]]
 
 
 class Seconds:
-    """Where the time went, by name."""
+    """Where the training thread's time went, by name; and the processor time of what moves rows, in whichever thread,
+    beside that of the whole process."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
+        self._moved = {"pull": 0.0, "push": 0.0}  # each is written by one thread alone
         self._last = time.perf_counter()
+        self._taken = self._processor()
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()
@@ -46,6 +51,25 @@ class Seconds:
 
     def start(self) -> None:
         self._last = time.perf_counter()
+
+    @contextmanager
+    def moving(self, name: str) -> Iterator[None]:
+        """Around a pull or a push: the processor time of the thread that does it."""
+        began = time.thread_time()
+        yield
+        self._moved[name] += time.thread_time() - began
+
+    def _processor(self) -> dict[str, float]:
+        return {**self._moved, "all": time.process_time()}
+
+    def taken(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Since the last call: seconds by name, and processor seconds: pull, push, and all of the process'."""
+        spent, self.spent = self.spent, {}
+        before, self._taken = self._taken, self._processor()
+        return spent, {name: value - before[name] for name, value in self._taken.items()}
+
+
+WAITS = ("sample", "update")  # of the training thread: for rows, and for its last push
 
 
 class Trainer:
@@ -81,7 +105,8 @@ class Trainer:
 
     def _pull(self, step: int) -> Pulled:
         batch = self.batches[step]
-        return batch, self.store.pull(batch)
+        with self.seconds.moving("pull"):
+            return batch, self.store.pull(batch)
 
     def _rows(self, step: int, last: int) -> Pulled:
         """Of this step; those of the steps ahead are begun."""
@@ -164,11 +189,12 @@ class Trainer:
         def push() -> None:
             store, lr = self.store, self.lr
             ids = torch.cat([batch.entities[:batch.positive_count], batch.entities[batch.negative_rows]])
-            store.push(store.entity, ids, torch.cat([leaves["positive"].grad, leaves["negative"].grad]), lr)
-            if leaves["relation"] is not None:
-                store.push(store.relation, batch.relations[batch.relation_rows], leaves["relation"].grad, lr)
-            if leaves["matrix"] is not None:
-                store.push(store.matrix, batch.relations, leaves["matrix"].grad, lr)
+            with self.seconds.moving("push"):
+                store.push(store.entity, ids, torch.cat([leaves["positive"].grad, leaves["negative"].grad]), lr)
+                if leaves["relation"] is not None:
+                    store.push(store.relation, batch.relations[batch.relation_rows], leaves["relation"].grad, lr)
+                if leaves["matrix"] is not None:
+                    store.push(store.matrix, batch.relations, leaves["matrix"].grad, lr)
 
         self._pushed()
         if self._pusher is None:
