@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .errors import UsageError
+from .errors import DeployError, UsageError
 from .ip_config import Host
 from .reach import LINE_MAX, Reach
 
@@ -42,12 +42,26 @@ class _Loop:
     def __init__(self, user: str, options: str) -> None:
         self._user, self._options = user, options
         self._begun = threading.Event()
+        self._failure: Exception | None = None
         self._port: Any = None
         self.task: Any = None
         threading.Thread(target=self._run, name="ClusterShell", daemon=True).start()
         self._begun.wait()
+        if self._failure:
+            kind = type(self._failure).__name__
+            raise DeployError(f"ClusterShell cannot be used here: {kind}: {self._failure}; --via ssh needs none")
 
     def _run(self) -> None:
+        try:
+            self._begin()
+        except Exception as error:  # a module that is not there, a configuration that is none: whatever it raises
+            self._failure = error
+            return
+        finally:
+            self._begun.set()
+        self.task.resume()
+
+    def _begin(self) -> None:
         from ClusterShell.Event import EventHandler  # type: ignore[import-not-found,unused-ignore]
         from ClusterShell.Task import task_self  # type: ignore[import-not-found,unused-ignore]
 
@@ -69,8 +83,6 @@ class _Loop:
         ):
             self.task.set_info(name, value)
         self._port = self.task.port(handler=Calls())
-        self._begun.set()
-        self.task.resume()
 
     def call(self, what: Callable[[], None]) -> None:
         """Has it done in the loop's thread."""

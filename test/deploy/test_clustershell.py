@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 
-from bed import wait_for
+from bed import HOME, wait_for
 from test_hosts import OnHosts
 
 ITS_OWN = "-oForwardAgent=no"  # an option of ssh that ClusterShell gives, and nobody else here
@@ -56,4 +57,23 @@ class ByClusterShell(OnHosts):
         self.assertIn("ClusterShell is not installed here", without.stderr)
         by_ssh = self.bed.desk.run("python3", "-S", *self.words("--fanout", "1", "true")[1:])
         self.assertEqual(by_ssh.returncode, 0, by_ssh.stderr)
+        self.nothing_left()
+
+    def test_half_of_it_is_installed(self) -> None:
+        """A package without its modules, and a configuration that it cannot read: one line, and no hang."""
+        desk = self.bed.desk
+        package, config = desk.home / "half/ClusterShell", desk.home / ".local/etc/clustershell"
+        for folder in (package, config):
+            folder.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        (config / "defaults.conf").write_text("[task.info]\nfanout: many\n")
+        self.addCleanup(shutil.rmtree, desk.home / ".local")
+        for path, says in (
+            (f"{HOME}/half", "ModuleNotFoundError: No module named 'ClusterShell.Event'"),
+            ("", "ValueError: invalid literal for int.*many"),
+        ):
+            with self.subTest(says=says):
+                result = desk.run("env", f"PYTHONPATH={path}", *self.words(*BY_IT, "true"))
+                self.assertEqual((result.returncode, len(result.stderr.splitlines())), (1, 1), result.stderr)
+                self.assertRegex(result.stderr, f"ClusterShell cannot be used here: {says}.*--via ssh")
         self.nothing_left()
