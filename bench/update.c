@@ -23,6 +23,7 @@
 
 #include "bench/bare_rows.h"
 #include "bench/place.h"
+#include "bench/row_bed.h"
 #include "bench/update.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -41,6 +42,8 @@ static const struct gw_option table[] = {
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
 	{"only", "NAME", "memory, reads, step, mix, checkpoint or beside (all)", 0,
 	 GW_OPTION_CHOICE(A, only, update_parts)},
+	{"transport", "NAME", "reads: shm, epoll, io_uring or verbs only", 0,
+	 GW_OPTION_CHOICE(A, transport, gw_row_options + 1)},
 	{"folder", "FOLDER", "where checkpoints are written (a temporary one)", 0, GW_OPTION_TEXT(A, folder)},
 	{0},
 };

@@ -13,8 +13,9 @@ struct gw_update {
 	struct gw_bench bench;
 	uint64_t rows, row_bytes, batch, step_rows;
 	double seconds;
-	const char *only;   /* a part of it; NULL: all */
-	const char *folder; /* of the checkpoint */
+	const char *only;      /* a part of it; NULL: all */
+	const char *transport; /* of reads; NULL: each */
+	const char *folder;    /* of the checkpoint */
 	struct gw_own_clients_options clients;
 	/* while it runs */
 	struct gw_row_store *store;

@@ -139,6 +139,8 @@ gw_status gw_update_ways(struct gw_update *a)
 		options.tcp_driver = way->tcp_driver;
 		if (strcmp(way->scheme, "memory") == 0)
 			continue; /* gw_update_reads, without a service between */
+		if (a->transport && strcmp(way->option, a->transport) != 0)
+			continue;
 		status = gw_row_bed_begin(&ways.bed, gw_row_store_arena(a->store), a->rows * format->stride, &rows,
 					  way->scheme, &options, 1);
 		if (status == GW_UNSUPPORTED) {
