@@ -31,7 +31,6 @@
 struct save_slot {
 	struct gw_remote_call call;
 	struct gw_tensor_save_call request;
-	struct gw_vec reply;
 	bool open;
 };
 
@@ -42,7 +41,7 @@ struct save {
 	uint64_t bytes_per_second, begun_ns, bytes;
 	struct save_slot slots[SAVE_SLOTS];
 	struct gw_write_behind *writer;
-	struct gw_vec column;
+	struct gw_vec column, reply;
 	/* The part that is written. */
 	uint32_t tensor, part;
 	const struct gw_tensor_handle *handle;
@@ -90,12 +89,20 @@ static gw_status save_end_arrays(struct save *save)
 
 /* --- Rows from a server. --- */
 
+/* What the last call of a slot has brought is needed no more. */
+static void slot_free(struct save_slot *slot)
+{
+	gw_free(slot->call.memory);
+	slot->call.memory = NULL;
+}
+
 static void slot_ask(struct save *save, struct save_slot *slot, uint64_t first, uint32_t count)
 {
+	slot_free(slot);
 	slot->request =
 		(struct gw_tensor_save_call){.birth = save->handle->births[save->part], .first = first, .count = count};
 	gw_remote_call_begin(&slot->call, save->client, save->part, GW_OP_TENSOR_SAVE, &slot->request,
-			     sizeof(slot->request), &slot->reply, false);
+			     sizeof(slot->request), NULL, false);
 	slot->open = true;
 }
 
@@ -105,17 +112,17 @@ static gw_status slot_take(struct save *save, struct save_slot *slot, struct gw_
 	slot->open = false;
 	gw_status status = gw_remote_call_end(&slot->call);
 	if (status == GW_OK)
-		status = gw_tensor_saved_parse(slot->reply.data, slot->call.reply_bytes, slot->request.count,
+		status = gw_tensor_saved_parse(slot->call.kept, slot->call.reply_bytes, slot->request.count,
 					       save->handle->layout.row_bytes, saved, state, rows);
 	return status;
 }
 
 static void slot_drop(struct save_slot *slot)
 {
-	if (!slot->open)
-		return;
-	gw_cancel(&slot->call.ticket);
+	if (slot->open)
+		gw_cancel(&slot->call.ticket);
 	slot->open = false;
+	slot_free(slot);
 }
 
 /* State lies row by row, and goes into a file for each of its arrays. */
@@ -157,7 +164,7 @@ static gw_status save_look(struct save *save)
 {
 	struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
 	struct gw_tensor_saved saved;
-	gw_status status = gw_checkpoint_look(save->client, save->handle, save->part, &save->slots[0].reply, &saved);
+	gw_status status = gw_checkpoint_look(save->client, save->handle, save->part, &save->reply, &saved);
 	if (status != GW_OK)
 		return status;
 	save->state_floats = saved.state_floats;
@@ -348,8 +355,7 @@ gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const
 		status = gw_staging_commit(save.staging);
 	else
 		gw_staging_abort(save.staging);
-	for (uint32_t i = 0; i < SAVE_SLOTS; i++)
-		gw_vec_free(&save.slots[i].reply);
+	gw_vec_free(&save.reply);
 	gw_vec_free(&save.column);
 	gw_checkpoint_free(save.index);
 	gw_tensor_list_free(list);

@@ -4,15 +4,36 @@
 #include <string.h>
 
 #include "client/engine.h"
+#include "core/base/alloc.h"
+
+static gw_status remote_call_keep(struct gw_remote_call *call, const struct gw_completion *completion)
+{
+	if (completion->reply_memory && *completion->reply_memory) {
+		call->memory = *completion->reply_memory;
+		call->kept = completion->reply;
+		*completion->reply_memory = NULL;
+		return GW_OK;
+	}
+	call->kept = call->memory = gw_malloc(completion->reply_bytes);
+	if (call->memory && completion->reply_bytes)
+		memcpy(call->memory, completion->reply, completion->reply_bytes);
+	return call->memory ? GW_OK : GW_NO_MEMORY;
+}
+
+static gw_status remote_call_copy(struct gw_remote_call *call, const struct gw_completion *completion)
+{
+	gw_status status = gw_vec_reserve(call->reply, completion->reply_bytes);
+	if (status == GW_OK && completion->reply_bytes)
+		memcpy(call->reply->data, completion->reply, completion->reply_bytes);
+	return status;
+}
 
 static void remote_call_done(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
 {
 	struct gw_remote_call *call = op->owner;
 	if (status == GW_OK) {
 		call->reply_bytes = completion->reply_bytes;
-		status = gw_vec_reserve(call->reply, completion->reply_bytes);
-		if (status == GW_OK && completion->reply_bytes)
-			memcpy(call->reply->data, completion->reply, completion->reply_bytes);
+		status = call->reply ? remote_call_copy(call, completion) : remote_call_keep(call, completion);
 	}
 	gw_job_end(&call->ticket.job, status);
 }

@@ -119,6 +119,7 @@ static void note_deliver(struct gw_completions *completions, struct gw_completio
 				       : "",
 		.reply = note->reply,
 		.reply_bytes = note->reply_bytes,
+		.reply_memory = note->reply ? &note->memory : NULL,
 	};
 	note->next = completions->delivered;
 	completions->delivered = note;

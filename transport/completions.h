@@ -11,7 +11,7 @@ struct gw_note {
 	struct gw_note *next;
 	void *cookie;
 	gw_status status;
-	uint8_t *memory; /* freed after delivery: the block that holds the reply or the text */
+	uint8_t *memory; /* the block that holds the reply or the text: freed after delivery, unless it was taken */
 	const uint8_t *reply;
 	uint32_t reply_bytes;
 	bool has_text;

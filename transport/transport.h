@@ -89,6 +89,9 @@ struct gw_completion {
 	const char *text;     /* "" or a line; valid until the next poll of this group */
 	const uint8_t *reply; /* requests only; valid until the next poll of this group */
 	uint32_t reply_bytes;
+	/* The memory that the reply lies in: who wants it for longer sets this to NULL, and frees it by gw_free. NULL:
+	 * it is not to be had. */
+	uint8_t **reply_memory;
 	/* Read sets of versioned regions only, with GW_AGAIN: the rows that are not there, each once for each range
 	 * that asked for it; valid until the next poll of this group. */
 	uint32_t torn_count;
