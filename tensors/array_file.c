@@ -21,6 +21,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/digest.h"
+#include "core/base/vec.h"
 #include "core/graph/npy.h"
 
 #define PAGE 4096u /* what O_DIRECT asks of memory and places */
@@ -32,7 +33,8 @@ struct gw_array_out {
 	int fd;
 	struct gw_write_behind *writer; /* the caller's */
 	/* One is filled, while the other one may be under way. */
-	uint8_t *memory, *chunks[2]; /* pages */
+	struct gw_vec memory; /* huge pages: each small one costs a write past the page cache something */
+	uint8_t *chunks[2];   /* of it, at pages */
 	uint32_t filling;
 	size_t chunk_bytes, used;
 };
@@ -79,11 +81,11 @@ void gw_array_out_drop(struct gw_array_out *array)
 	if (!array)
 		return;
 	gw_error_keep(&kept);
-	if (array->memory) /* the writer may be at it */
+	if (array->memory.data) /* the writer may be at it */
 		(void)gw_write_behind_flush(array->writer);
 	if (array->fd >= 0)
 		close(array->fd);
-	gw_free(array->memory);
+	gw_vec_free(&array->memory);
 	gw_digester_destroy(array->digester);
 	gw_free(array->path);
 	gw_free(array);
@@ -104,10 +106,9 @@ static gw_status array_make_chunks(struct gw_array_out *array)
 	array->chunk_bytes = GW_DIGEST_CHUNK;
 	if (array->bytes_wanted < GW_DIGEST_CHUNK)
 		array->chunk_bytes = ((size_t)array->bytes_wanted / PAGE + 1) * PAGE;
-	array->memory = gw_malloc(2 * array->chunk_bytes + PAGE);
-	if (!array->memory)
+	if (gw_vec_reserve(&array->memory, 2 * array->chunk_bytes + PAGE) != GW_OK)
 		return GW_NO_MEMORY;
-	array->chunks[0] = array->memory + (PAGE - (uintptr_t)array->memory % PAGE) % PAGE;
+	array->chunks[0] = (uint8_t *)array->memory.data + (PAGE - (uintptr_t)array->memory.data % PAGE) % PAGE;
 	array->chunks[1] = array->chunks[0] + array->chunk_bytes;
 	return GW_OK;
 }
