@@ -7,8 +7,8 @@
  * Names: a job's tensors are known to its own clients alone (gw_client_options.job); kept ones to all.
  * Writes: of one client, writes of one row take effect in the order of their calls. A write that has returned, or whose
  * ticket has ended well, is seen by every read that begins afterwards, of any client. Nobody ever sees a row that is
- * half written. Each write is applied once, however often connections are lost meanwhile; one that fails may have been
- * applied to some of its rows.
+ * half written. Each write is applied once, however often connections are lost meanwhile; one that fails, or whose
+ * client ends in the midst of it, may have been applied to some of its rows, each of them whole.
  * Loss: rows live in memory. When a server ends, its rows are gone: who touches the tensor gets GW_NOT_FOUND with a
  * text that says so, never zeros; a reader of mapped memory once it has heard of the end. Delete it and create it
  * again.
