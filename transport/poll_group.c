@@ -230,6 +230,11 @@ void gw_poll_group_wake(struct gw_poll_group *group)
 		group->parts[i].transport->wake(group->parts[i].state);
 }
 
+bool gw_poll_group_woken(const struct gw_poll_group *group)
+{
+	return atomic_load_explicit(&group->woken, memory_order_relaxed);
+}
+
 /* Room for one buffer more in the list. */
 static gw_status buffers_room(struct gw_poll_group *group)
 {

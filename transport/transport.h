@@ -295,6 +295,8 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
 			  uint64_t timeout_ns);
 void gw_poll_group_wake(struct gw_poll_group *group);
+/* For backends: whether a wake waits to be heard by a poll. */
+bool gw_poll_group_woken(const struct gw_poll_group *group);
 
 /* For backends: a call that found no room would find some now, so the poll in progress, or the next one that would
  * wait, returns early. Taken by the backend whose poll does so. */

@@ -130,6 +130,7 @@ static gw_status tcp_client_watch(struct tcp_client *client, int fd, short event
 	io->fd = fd;
 	io->watch = events;
 	io->removed = io->readable = io->writable = io->hung_up = false;
+	io->awaited = false;
 	io->low_water = io->low_water_set = 0;
 	gw_status status = client->loop->driver->ops->add(client->loop->driver, io);
 	if (status) {

@@ -6,6 +6,7 @@
  *
  *      io added ── kick ──▶ target ─▶ receive ─▶ received ─▶ target …          all callbacks come from inside run,
  *                        └▶ source ─▶ send ────▶ sent ─────▶ source …          flush and stop_receive, one at a time
+ *      await ─▶ target ─▶ receive ─▶ received            one answer, waited for in the socket itself
  *      remove ──▶ (io_uring: what is under way is cancelled and reaped) ──▶ gone
  *
  * An io may also just watch its socket for readiness (connecting, listening): set `watch` to POLLIN or POLLOUT; `ready`
@@ -49,6 +50,7 @@ struct tcp_io {
 	short watch;             /* POLLIN, POLLOUT, or 0: receive and send */
 	bool receiving, sending; /* the driver holds what target or source gave */
 	bool yield;              /* set by source */
+	bool awaited;            /* its socket is made for gw_tcp_await */
 	/* So many bytes at least are still to come: do not wake for fewer. Set by the connection in `received`, or at
 	 * any time followed by a kick; 0 and 1: wake for every one. TCP's sockets only. */
 	uint32_t low_water;
@@ -113,6 +115,21 @@ static inline void tcp_queue_drop(struct tcp_io_queue *queue, struct tcp_io *io)
  * that it knows of: the mark bounds what the next wake-up finds, not what a receive takes. */
 void gw_tcp_low_water(struct tcp_io *io);
 
+/* --- A socket that is waited for by itself. --- */
+
+#define TCP_AWAIT_NS (4 * 1000000ull) /* the kernel's tick may make it twice that */
+
+enum tcp_awaited {
+	TCP_AWAIT_NOT, /* something else is to be done first: run */
+	TCP_AWAIT_INTERRUPTED,
+	TCP_AWAIT_TOO_LONG,
+	TCP_AWAIT_HANDLED
+};
+
+/* Asks where bytes go and receives them, sleeping for TCP_AWAIT_NS at most: *n, as `received` takes it, and whether
+ * more may have come (*full). The io must be a TCP socket of which no receive is under way. */
+enum tcp_awaited gw_tcp_await(struct tcp_io *io, ssize_t *n, bool *full);
+
 struct tcp_driver;
 
 struct tcp_driver_ops {
@@ -137,6 +154,9 @@ struct tcp_driver_ops {
 	 * sets a timer and takes it back, 0.4 us of kernel time: instead a timer stays set over many sleeps, at the
 	 * earliest time that was asked for, and only an earlier one touches it. */
 	bool (*run)(struct tcp_driver *driver, uint64_t until_ns, bool *woken);
+	/* Waits for bytes of this io alone and handles them: a call of the kernel's less than `run`, which looks at all
+	 * that there is. For TCP_AWAIT_NS at most, since a wake need not end it, nor what happens to other ios. */
+	enum tcp_awaited (*await)(struct tcp_driver *driver, struct tcp_io *io);
 	/* Readable when run has something to do; -1: it has already. */
 	int (*wait_fd)(struct tcp_driver *driver);
 	/* From any thread. */

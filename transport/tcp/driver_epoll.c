@@ -300,6 +300,29 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	return worked;
 }
 
+/* What the set knows of the io stays there: the next run finds an edge that has been answered, or one that is news. */
+static enum tcp_awaited epoll_await(struct tcp_driver *base, struct tcp_io *io)
+{
+	struct epoll_driver *driver = (struct epoll_driver *)base;
+	ssize_t n;
+	bool full;
+	if (driver->queue.first || io->readable || io->removed)
+		return TCP_AWAIT_NOT;
+	enum tcp_awaited outcome = gw_tcp_await(io, &n, &full);
+	if (outcome != TCP_AWAIT_HANDLED)
+		return outcome;
+	io->busy = true;
+	io->kicked = false;
+	io->readable = full;
+	io->events->received(io, n);
+	io->busy = false;
+	if (io->removed)
+		epoll_let_go(driver, io);
+	else if (io->kicked || full)
+		tcp_queue_add(&driver->queue, io);
+	return outcome;
+}
+
 static int epoll_wait_fd(struct tcp_driver *base)
 {
 	const struct epoll_driver *driver = (struct epoll_driver *)base;
@@ -322,6 +345,7 @@ const struct tcp_driver_ops gw_tcp_driver_epoll = {
 	.stop_receive = epoll_stop_receive,
 	.remove = epoll_remove,
 	.run = epoll_run,
+	.await = epoll_await,
 	.wait_fd = epoll_wait_fd,
 	.wake = epoll_wake,
 };

@@ -272,12 +272,20 @@ static void uring_flush(struct tcp_driver *base, struct tcp_io *io)
 		return;
 	}
 	io->busy = true;
-	uring_arm(driver, io);
+	arm_send(driver, io);
 	io->busy = false;
-	if (io->removed && !io->under_way)
+	if (io->removed && !io->under_way) {
 		uring_let_go(driver, io);
-	else if (io->sending)
-		io_uring_submit(&driver->ring); /* a receive alone goes along with the next wait */
+		return;
+	}
+	driver->yielded |= io->yield;
+	io->yield = false;
+	if (io->sending)
+		io_uring_submit(&driver->ring);
+	if (io->receiving)
+		gw_tcp_low_water(io);
+	else
+		tcp_queue_add(&driver->queue, io); /* a receive is armed by the next run, unless it is awaited */
 }
 
 static void uring_stop_receive(struct tcp_driver *base, struct tcp_io *io)
@@ -446,6 +454,30 @@ static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	return worked;
 }
 
+/* What else the ring has under way interrupts the receive when it completes, the descriptor of wakes included, unless
+ * another thread armed it. */
+static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
+{
+	struct uring_driver *driver = (struct uring_driver *)base;
+	ssize_t n;
+	bool full;
+	if (driver->queue.count > io->queued || io->under_way || io->removed || !driver->wake_armed ||
+	    io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring))
+		return TCP_AWAIT_NOT;
+	enum tcp_awaited outcome = gw_tcp_await(io, &n, &full);
+	if (outcome != TCP_AWAIT_HANDLED)
+		return outcome;
+	io->busy = true;
+	io->readable = full;
+	io->events->received(io, n);
+	io->busy = false;
+	if (io->removed && !io->under_way)
+		uring_let_go(driver, io);
+	else if (!io->removed)
+		tcp_queue_add(&driver->queue, io);
+	return outcome;
+}
+
 static int uring_wait_fd(struct tcp_driver *base)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
@@ -469,6 +501,7 @@ const struct tcp_driver_ops gw_tcp_driver_uring = {
 	.stop_receive = uring_stop_receive,
 	.remove = uring_remove,
 	.run = uring_run,
+	.await = uring_await,
 	.wait_fd = uring_wait_fd,
 	.wake = uring_wake,
 };

@@ -2,12 +2,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "transport/tcp/tcp.h"
@@ -74,6 +76,39 @@ void gw_tcp_low_water(struct tcp_io *io)
 	int value = (int)wanted;
 	setsockopt(io->fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof(value));
 	io->low_water_set = wanted;
+}
+
+/* Blocking, with a time limit that the kernel counts in ticks: a timer of its wheel, which costs a tenth of what a sleep
+ * with a limit in nanoseconds does. Whoever must not block says so in each call. */
+static bool await_prepare(struct tcp_io *io)
+{
+	const struct timeval limit = {.tv_usec = TCP_AWAIT_NS / 1000};
+	int flags = fcntl(io->fd, F_GETFL);
+	io->awaited = flags >= 0 && setsockopt(io->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0 &&
+		      fcntl(io->fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+	return io->awaited;
+}
+
+enum tcp_awaited gw_tcp_await(struct tcp_io *io, ssize_t *n, bool *full)
+{
+	if (!io->awaited && !await_prepare(io))
+		return TCP_AWAIT_NOT;
+	size_t pieces = io->events->target(io, io->receive_iov), wanted = 0;
+	if (pieces == 0 || io->removed)
+		return TCP_AWAIT_NOT;
+	for (size_t i = 0; i < pieces; i++)
+		wanted += io->receive_iov[i].iov_len;
+	struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
+	*n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, 0) : recvmsg(io->fd, &message, 0);
+	*full = *n > 0 && (size_t)*n == wanted;
+	if (*n >= 0)
+		return TCP_AWAIT_HANDLED;
+	if (errno == EINTR)
+		return TCP_AWAIT_INTERRUPTED;
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+		return TCP_AWAIT_TOO_LONG;
+	*n = -errno;
+	return TCP_AWAIT_HANDLED;
 }
 
 /* The inode of the socket that listens on the port, or 0. Lines of /proc/net/tcp:

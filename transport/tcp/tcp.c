@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 
 #define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are looked at this often at least */
+#define LONE_MIN_NS (5 * TCP_AWAIT_NS) /* nothing else is due so soon: an answer may be awaited by itself */
 
 gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transport *transport,
 			   const struct tcp_local *local, struct tcp_loop **out)
@@ -108,6 +109,18 @@ static void tcp_take_orders(struct tcp_loop *loop)
 	}
 }
 
+/* One run of the driver, or the wait for the one answer that there is to wait for. */
+static bool tcp_run(struct tcp_loop *loop, uint64_t now_ns, uint64_t until_ns, bool *woken)
+{
+	const struct tcp_driver_ops *driver = loop->driver->ops;
+	struct tcp_io *lone = until_ns > now_ns + LONE_MIN_NS ? gw_tcp_lone(loop) : NULL;
+	enum tcp_awaited outcome = lone ? driver->await(loop->driver, lone) : TCP_AWAIT_NOT;
+	if (outcome == TCP_AWAIT_NOT)
+		return driver->run(loop->driver, until_ns, woken);
+	gw_tcp_lone_ended(loop, outcome);
+	return outcome == TCP_AWAIT_HANDLED;
+}
+
 size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct tcp_loop *loop = state;
@@ -132,7 +145,7 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = spin_ns && now < spin_end;
 		uint64_t wait = spin || loop->calls || until <= now ? 0 : until;
-		bool worked = loop->driver->ops->run(loop->driver, wait, &woken);
+		bool worked = tcp_run(loop, now, wait, &woken);
 		if (loop->calls) { /* a server's: one run for each look at everybody */
 			gw_tcp_servers_call(loop);
 			worked = true;

@@ -59,6 +59,7 @@ struct tcp_loop {
 	uint32_t ios;                         /* added and not gone yet */
 	uint64_t next_timer_ns;               /* nothing is due before */
 	uint32_t turns;                       /* of shm: polls */
+	uint32_t lone_waits, lone_pause;      /* client_lone.c */
 	/* Held while polled, so that the thread that stops a listener may end the connections of a loop that nobody
 	 * polls. */
 	_Atomic bool owned;
@@ -105,6 +106,12 @@ void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie);
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);
 bool gw_tcp_clients_busy(const struct tcp_loop *loop);
 void gw_tcp_clients_end(struct tcp_loop *loop);
+
+/* --- client_lone.c --- */
+/* The io whose short answer is all that the loop waits for, and may be awaited by itself; else NULL. */
+struct tcp_io *gw_tcp_lone(struct tcp_loop *loop);
+/* How that went. */
+void gw_tcp_lone_ended(struct tcp_loop *loop, enum tcp_awaited outcome);
 
 /* --- client_late.c --- */
 gw_status gw_tcp_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
