@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/base/clock.h"
 #include "transport/tcp/client.h"
 
 static uint32_t receive_staged(const struct tcp_client *client)
@@ -314,7 +313,7 @@ void gw_tcp_client_received(struct tcp_io *io, ssize_t n)
 	client->direct = 0;
 	gw_status status = GW_OK;
 	if (n > 0) {
-		client->heard_ns = gw_now_ns();
+		client->heard_ns = tcp_loop_now(client->loop);
 		client->probed = false;
 		uint64_t landed = (uint64_t)n < direct ? (uint64_t)n : direct;
 		if (landed)

@@ -350,7 +350,7 @@ static void server_received(struct tcp_io *io, ssize_t n)
 		return; /* into the buffer's free part, and never looked at */
 	server->in_end += (uint32_t)n;
 	if (server->phase == SERVER_OPEN)
-		server->since_ns = gw_now_ns();
+		server->since_ns = tcp_loop_now(server->loop);
 }
 
 static size_t server_source(struct tcp_io *io, struct iovec *iov)
@@ -382,7 +382,7 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 		return;
 	}
 	if (server->phase == SERVER_OPEN)
-		server->since_ns = gw_now_ns(); /* frames that waited for room are not its silence */
+		server->since_ns = tcp_loop_now(server->loop); /* frames that waited for room are not its silence */
 	uint32_t held = server->out_end - server->out_begin;
 	uint32_t part = (uint64_t)n < held ? (uint32_t)n : held;
 	server->out_begin += part;

@@ -145,16 +145,18 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = spin_ns && now < spin_end;
 		uint64_t wait = spin || loop->calls || until <= now ? 0 : until;
+		loop->now_ns = 0;
 		bool worked = tcp_run(loop, now, wait, &woken);
 		if (loop->calls) { /* a server's: one run for each look at everybody */
 			gw_tcp_servers_call(loop);
 			worked = true;
 		}
 		if (timeout_ns || worked || wait) /* a bare look costs no more than the look */
-			now = gw_now_ns();
+			now = tcp_loop_now(loop);
 		if (worked)
 			spin_end = gw_later_ns(now, spin_ns);
 	}
+	loop->now_ns = 0;
 	atomic_store_explicit(&loop->owned, false, memory_order_release);
 	return n;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/base/clock.h"
 #include "transport/completions.h"
 #include "transport/service_inside.h"
 #include "transport/tcp/driver.h"
@@ -58,6 +59,7 @@ struct tcp_loop {
 	struct tcp_listener *listeners;       /* those that accept here */
 	uint32_t ios;                         /* added and not gone yet */
 	uint64_t next_timer_ns;               /* nothing is due before */
+	uint64_t now_ns;                      /* while polled: when this run began; 0: nobody has looked yet */
 	uint32_t turns;                       /* of shm: polls */
 	uint32_t lone_waits, lone_pause;      /* client_lone.c */
 	/* Held while polled, so that the thread that stops a listener may end the connections of a loop that nobody
@@ -78,6 +80,14 @@ static inline void tcp_loop_timer(struct tcp_loop *loop, uint64_t at_ns)
 {
 	if (at_ns < loop->next_timer_ns)
 		loop->next_timer_ns = at_ns;
+}
+
+/* For the driver's callbacks: one look at the clock serves all that one run brings. */
+static inline uint64_t tcp_loop_now(struct tcp_loop *loop)
+{
+	if (!loop->now_ns)
+		loop->now_ns = gw_now_ns();
+	return loop->now_ns;
 }
 
 /* --- tcp.c: the slots that loops over unix sockets have in common with TCP's --- */
