@@ -2,7 +2,8 @@
  * which spares the look at all sockets (epoll) or the arming of an operation (io_uring).
  *
  *   one read of few bytes open, all of it sent ─▶ await ─▶ received ─▶ its completion
- *                                                  └▶ too long, or somebody wanted the thread: the usual way for a while
+ *                                                  └▶ too long, or somebody wanted the thread: the usual way for a
+ * while
  *
  * The price is that another thread's wake may be heard only when the answer has come, or after TCP_AWAIT_NS. So only
  * reads are waited for like that, which a server answers at once; and where threads do wake each other, or answers take

@@ -78,8 +78,8 @@ void gw_tcp_low_water(struct tcp_io *io)
 	io->low_water_set = wanted;
 }
 
-/* Blocking, with a time limit that the kernel counts in ticks: a timer of its wheel, which costs a tenth of what a sleep
- * with a limit in nanoseconds does. Whoever must not block says so in each call. */
+/* Blocking, with a time limit that the kernel counts in ticks: a timer of its wheel, which costs a tenth of what a
+ * sleep with a limit in nanoseconds does. Whoever must not block says so in each call. */
 static bool await_prepare(struct tcp_io *io)
 {
 	const struct timeval limit = {.tv_usec = TCP_AWAIT_NS / 1000};

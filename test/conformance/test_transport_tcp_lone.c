@@ -1,0 +1,261 @@
+/* A TCP client that waits for one row in its socket's own receive: whose turn that is, and that whatever else can end a
+ * wait ends this one: an answer cut anywhere, the connection's end, a wake, a deadline, an answer that does not come.
+ * The server is a script; what it does while the client sleeps it does once the kernel says that the client sleeps.
+ * Both drivers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "test/support/fake_peer.h"
+#include "test/support/transport_bed.h"
+#include "transport/tcp/client.h"
+
+#define REGION_BYTES (1u << 20)
+#define ROW_BYTES    400u
+#define ANSWER_BYTES (WIRE_HEADER_BYTES + ROW_BYTES)
+#define READS        2u
+#define LONG_NS      (200 * GW_NS_PER_SECOND)
+
+struct scene {
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
+	struct tcp_client *client;
+	struct gw_buffer *buffer;
+	struct gw_read_set reads[READS];
+	int listener, fd;
+	uint8_t landing[REGION_BYTES], answer[ANSWER_BYTES];
+};
+
+static void *say_hello(void *argument)
+{
+	struct scene *scene = argument;
+	scene->fd = gw_fake_accept(scene->listener);
+	return scene->fd >= 0 && gw_fake_welcome(scene->fd, REGION_BYTES) ? scene : NULL;
+}
+
+static struct scene *begin(const struct bed_kind *kind)
+{
+	static struct scene scene;
+	pthread_t thread;
+	void *welcomed;
+	struct gw_connect_options options = {.address = {.scheme = "tcp", .host = "127.0.0.1"},
+					     .deadline_ns = gw_now_ns() + 20 * GW_NS_PER_SECOND};
+	memset(&scene, 0, sizeof(scene));
+	scene.listener = gw_fake_listen(&options.address.port);
+	assert_true(scene.listener >= 0);
+	assert_int_equal(pthread_create(&thread, NULL, say_hello, &scene), 0);
+	scene.group = gw_bed_group(kind);
+	assert_int_equal(gw_buffer_register(scene.group, scene.landing, REGION_BYTES, &scene.buffer), GW_OK);
+	assert_int_equal(gw_bed_connect(scene.group, &options, &scene.endpoint), GW_OK);
+	pthread_join(thread, &welcomed);
+	assert_non_null(welcomed);
+	scene.client = (struct tcp_client *)scene.endpoint;
+	return &scene;
+}
+
+static void end(struct scene *scene)
+{
+	gw_endpoint_close(scene->endpoint);
+	gw_buffer_release(scene->buffer);
+	gw_poll_group_destroy(scene->group);
+	if (scene->fd >= 0)
+		close(scene->fd);
+	close(scene->listener);
+}
+
+static void ask(struct scene *scene, uint32_t i, uint32_t bytes, uint64_t deadline_ns)
+{
+	struct gw_span span = {.bytes = bytes};
+	scene->reads[i] = (struct gw_read_set){.cookie = &scene->reads[i], .deadline_ns = deadline_ns};
+	assert_int_equal(gw_endpoint_readv(scene->endpoint, &scene->reads[i], &scene->endpoint->peer.regions[0],
+					   scene->buffer, &span, 1, true),
+			 1);
+}
+
+/* Takes the question and makes its answer. */
+static void take_question(struct scene *scene, uint8_t seed)
+{
+	struct wire_header header;
+	uint8_t body[64];
+	assert_true(gw_fake_expect(scene->fd, WIRE_GATHER, &header, body, sizeof(body)));
+	header = (struct wire_header){.bytes = ROW_BYTES, .type = WIRE_DATA, .tag = header.tag};
+	memcpy(scene->answer, &header, sizeof(header));
+	for (uint32_t i = 0; i < ROW_BYTES; i++)
+		scene->answer[WIRE_HEADER_BYTES + i] = (uint8_t)(seed + i * 7);
+}
+
+/* --- What happens while the client sleeps. --- */
+
+struct meanwhile {
+	struct scene *scene;
+	long sleeper; /* the thread */
+	void (*act)(struct scene *scene, size_t step);
+	size_t step;
+};
+
+static bool sleeps(long thread)
+{
+	char path[64], state = 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/stat", thread);
+	FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	bool known = fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+	fclose(file);
+	return known && state == 'S';
+}
+
+static void *do_meanwhile(void *argument)
+{
+	struct meanwhile *meanwhile = argument;
+	while (!sleeps(meanwhile->sleeper))
+		sched_yield();
+	meanwhile->act(meanwhile->scene, meanwhile->step);
+	return NULL;
+}
+
+/* Polls once, without an end, while that is done; its completion's status, or GW_AGAIN. */
+static gw_status poll_while(struct scene *scene, void (*act)(struct scene *scene, size_t step), size_t step)
+{
+	struct meanwhile meanwhile = {scene, syscall(SYS_gettid), act, step};
+	struct gw_completion completion;
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, do_meanwhile, &meanwhile), 0);
+	size_t n = gw_poll_group_poll(scene->group, &completion, 1, LONG_NS);
+	pthread_join(thread, NULL);
+	return n ? completion.status : GW_AGAIN;
+}
+
+static void act_wake(struct scene *scene, size_t step)
+{
+	(void)step;
+	gw_poll_group_wake(scene->group);
+}
+
+static void act_answer(struct scene *scene, size_t cut)
+{
+	long sleeper = getpid();
+	assert_true(gw_fake_send(scene->fd, scene->answer, cut));
+	while (!sleeps(sleeper))
+		sched_yield();
+	assert_true(gw_fake_send(scene->fd, scene->answer + cut, ANSWER_BYTES - cut));
+}
+
+static void act_close(struct scene *scene, size_t step)
+{
+	if (step)
+		gw_fake_send(scene->fd, scene->answer, step);
+	close(scene->fd);
+	scene->fd = -1;
+}
+
+/* --- The tests. --- */
+
+static void whose_turn_it_is(void **state)
+{
+	struct scene *scene = begin(*state);
+	struct tcp_loop *loop = scene->client->loop;
+	assert_null(gw_tcp_lone(loop));
+	ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
+	assert_ptr_equal(gw_tcp_lone(loop), &scene->client->io);
+	/* With a wake to be heard, or a second question, it is nobody's. */
+	gw_poll_group_wake(scene->group);
+	assert_null(gw_tcp_lone(loop));
+	struct gw_completion completion;
+	assert_int_equal(gw_poll_group_poll(scene->group, &completion, 1, LONG_NS), 0);
+	assert_ptr_equal(gw_tcp_lone(loop), &scene->client->io);
+	ask(scene, 1, ROW_BYTES, GW_NO_DEADLINE);
+	assert_null(gw_tcp_lone(loop));
+	end(scene);
+
+	scene = begin(*state);
+	loop = scene->client->loop;
+	ask(scene, 0, CLIENT_LOW_WATER_MIN, GW_NO_DEADLINE);
+	assert_null(gw_tcp_lone(loop)); /* a long answer's wake-ups have a mark */
+	end(scene);
+
+	scene = begin(*state);
+	loop = scene->client->loop;
+	ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
+	uint32_t usual = 0;
+	for (int i = 0; i < 1000; i++)
+		usual += !gw_tcp_lone(loop);
+	assert_in_range(usual, 1, 100); /* other connections are looked at now and then */
+	gw_tcp_lone_ended(loop, TCP_AWAIT_HANDLED);
+	assert_int_equal(loop->lone_pause, 0);
+	gw_tcp_lone_ended(loop, TCP_AWAIT_TOO_LONG);
+	for (int i = 0; i < 100; i++)
+		assert_null(gw_tcp_lone(loop));
+	end(scene);
+}
+
+static void answers_cut_everywhere(void **state)
+{
+	struct scene *scene = begin(*state);
+	for (size_t cut = 1; cut <= ANSWER_BYTES; cut += cut < 32 ? 1 : 61) {
+		ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
+		take_question(scene, (uint8_t)cut);
+		assert_int_equal(poll_while(scene, act_answer, cut), GW_OK);
+		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, ROW_BYTES);
+	}
+	assert_true(scene->client->io.awaited);
+	end(scene);
+}
+
+static void a_wake_ends_it(void **state)
+{
+	for (int round = 0; round < 5; round++) {
+		struct scene *scene = begin(*state);
+		struct gw_completion completion;
+		ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
+		take_question(scene, 1);
+		assert_int_equal(poll_while(scene, act_wake, 0), GW_AGAIN);
+		assert_true(scene->client->io.awaited);
+		assert_true(scene->client->loop->lone_pause > 0);
+		/* The wake may end another poll; the answer comes all the same, the usual way. */
+		assert_int_equal(gw_poll_group_poll(scene->group, &completion, 1, 0), 0);
+		assert_int_equal(poll_while(scene, act_answer, 20), GW_OK);
+		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, ROW_BYTES);
+		end(scene);
+	}
+}
+
+static void an_end_ends_it(void **state)
+{
+	for (size_t said = 0; said < ANSWER_BYTES; said += 100) {
+		struct scene *scene = begin(*state);
+		ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
+		take_question(scene, 1);
+		assert_int_equal(poll_while(scene, act_close, said), GW_PEER_LOST);
+		assert_true(scene->client->io.awaited);
+		end(scene);
+	}
+}
+
+static void a_deadline_ends_it(void **state)
+{
+	struct scene *scene = begin(*state);
+	struct gw_completion completion;
+	size_t n = 0;
+	ask(scene, 0, ROW_BYTES, gw_now_ns() + 50 * GW_NS_PER_MS);
+	while (!n)
+		n = gw_poll_group_poll(scene->group, &completion, 1, LONG_NS);
+	assert_int_equal(completion.status, GW_DEADLINE);
+	/* Whoever was disappointed asks less. */
+	assert_true(scene->client->loop->lone_pause > 0);
+	end(scene);
+}
+
+int main(void)
+{
+	static const struct bed_test tests[] = {
+		{BED_TEST(whose_turn_it_is)}, {BED_TEST(answers_cut_everywhere)}, {BED_TEST(a_wake_ends_it)},
+		{BED_TEST(an_end_ends_it)},   {BED_TEST(a_deadline_ends_it)},
+	};
+	return gw_bed_run_tcp("tcp lone row", tests, sizeof(tests) / sizeof(tests[0]));
+}
