@@ -497,6 +497,7 @@ static void threads_count_what_they_read(void **state)
 	struct setup setup;
 	struct reader readers[READERS];
 	struct gw_tensor_read read;
+	const int64_t first = 0;
 	setup_begin(&setup, 231, PARTS, NULL);
 	struct gw_client *client = open_servers(&setup.cluster, "count", 0);
 	struct gw_tensor_spec spec = striped("counted");
@@ -512,7 +513,7 @@ static void threads_count_what_they_read(void **state)
 		float row[2][COLUMNS];
 		assert_true(turns < TURNS_MAX);
 		for (int i = 0; i < 2; i++)
-			must(gw_gather_start(client, tensor, (int64_t[]){0}, 1, row[i], &tickets[i]));
+			must(gw_gather_start(client, tensor, &first, 1, row[i], &tickets[i]));
 		for (int i = 0; i < 2; i++)
 			must(gw_wait(tickets[i], -1));
 		e += atomic_load(&rows->read[e * rows->read_stride]) > 0;
