@@ -183,7 +183,7 @@ class _Download:
         if answer.status == 206:
             found = _RANGE.match(answer.headers.get("Content-Range", ""))
             size = int(found.group(3)) if found and found.group(3) != "*" else None
-            if not have or not found or int(found.group(1)) != have or of["size"] not in (None, size):
+            if not have or not found or int(found.group(1)) != have or of.get("size") not in (None, size):
                 self.part.drop()
                 raise _AgainError(f"the server answers with {answer.headers.get('Content-Range')!r}, not from {have} "
                                   f"on of {of.get('size')}")

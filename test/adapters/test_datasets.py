@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
-import zipfile
 from pathlib import Path
 
 import graphwire
@@ -14,6 +13,7 @@ import graphwire.fetch
 import numpy as np
 import pytest
 import torch
+from archives import zipped
 from graphwire.datasets import DatasetError, edge_list, load, triples
 from graphwire.partition import HOMOGENEOUS
 from web import Web
@@ -61,14 +61,6 @@ def write(folder, files):
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
-
-
-def zipped(files, inner=""):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, body in files.items():
-            archive.writestr(inner + name, body)
-    return out.getvalue()
 
 
 def check_nodes(dataset, edges, feat=A["feat"]):

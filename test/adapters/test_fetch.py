@@ -6,14 +6,15 @@ import concurrent.futures
 import gzip
 import hashlib
 import io
+import json
 import socket
 import stat
-import tarfile
 import zipfile
 
 import graphwire.fetch
 import numpy as np
 import pytest
+from archives import tarred, zipped
 from graphwire.fetch import FetchError, fetch, unpack
 from web import Web
 
@@ -65,6 +66,19 @@ def test_another_call_goes_on(tmp_path):
         fetch(web.url("/a.bin"), tmp_path / "a.bin")
         assert (tmp_path / "a.bin").read_bytes() == BODY and web.asked[-1] == ("/a.bin", "bytes=1000000-")
         assert left(tmp_path) == ["a.bin", "a.bin.sha256"]
+
+
+def test_a_note_without_a_size(tmp_path):
+    """As a server that told none left it, or another version: the rest is asked for all the same."""
+    with Web({"/a.bin": BODY}) as web:
+        web.cut("/a.bin", 1_000_000)
+        web.plan("/a.bin", status=503)
+        with pytest.raises(FetchError):
+            fetch(web.url("/a.bin"), tmp_path / "a.bin", attempts=1)
+        note = tmp_path / "a.bin.part.from"
+        note.write_text(json.dumps({key: json.loads(note.read_text())[key] for key in ("url", "tag")}))
+        assert fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=DIGEST).read_bytes() == BODY
+        assert web.asked[-1] == ("/a.bin", "bytes=1000000-")
 
 
 def test_another_file_there_is_not_joined(tmp_path):
@@ -160,28 +174,6 @@ def test_callers_at_once(tmp_path):
 
 
 FILES = {"raw/a.txt": b"one", "raw/deep/b.txt": b"two" * 1000}
-
-
-def zipped(files):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, body in files.items():
-            archive.writestr(name, body)
-    return out.getvalue()
-
-
-def tarred(files, mode="w:gz", link=None):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:
-        for name, body in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(body)
-            archive.addfile(info, io.BytesIO(body))
-        if link:
-            info = tarfile.TarInfo(link)
-            info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-            archive.addfile(info)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("name, body", [

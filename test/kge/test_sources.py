@@ -4,41 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 import re
-import sys
-import tarfile
-import zipfile
 
 import graphwire.fetch
 import pytest
-from conftest import TOP, grid
+from archives import tarred, zipped
+from conftest import grid
 from graphwire.fetch import FetchError
 from graphwire.kge import sources
 from graphwire.kge.commands import main
 from graphwire.kge.data import BUILT_IN, load
-
-sys.path.append(str(TOP / "test/adapters"))
-
 from web import Web
-
-
-def zipped(members):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in members.items():
-            archive.writestr(name, text)
-    return out.getvalue()
-
-
-def tarred(members):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        for name, text in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(text)
-            archive.addfile(info, io.BytesIO(text.encode()))
-    return out.getvalue()
 
 
 def path_of(name):

@@ -17,7 +17,7 @@ from typing import Optional
 
 from graphwire.fetch import fetch, unpack
 
-FOUR = ("entities.dict", "relations.dict", "train.txt", "valid.txt", "test.txt")
+FILES = ("entities.dict", "relations.dict", "train.txt", "valid.txt", "test.txt")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Source:
         return self.url.rpartition("/")[2]
 
 
-def _of_dgl(name: str, files: tuple[str, ...] = FOUR) -> Source:
+def _of_dgl(name: str, files: tuple[str, ...] = FILES) -> Source:
     """The archives that DGL-KE fetches."""
     return Source(f"https://data.dgl.ai/dataset/{name}.zip", {file: file for file in files})
 
@@ -60,7 +60,7 @@ def _write_numbers(folder: Path, splits: list[str]) -> None:
                     raise ValueError(f"{split}: line {at}: expected head, relation and tail, not {len(words)} words")
                 for kind, word in zip((0, 1, 0), words):
                     numbers[kind].setdefault(word, len(numbers[kind]))
-    for found, name in zip(numbers, FOUR):
+    for found, name in zip(numbers, FILES):
         with open(folder / name, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{number}\t{word}\n" for word, number in found.items())
 
