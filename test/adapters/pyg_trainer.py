@@ -37,6 +37,7 @@ def main():
             right += torch.tensor([float((found == batch.y[:batch.batch_size]).sum()), batch.batch_size])
     dist.all_reduce(right)
     print(f"rank {dist.get_rank()}: {int(right[1])} nodes, accuracy {right[0] / right[1]:.3f}", flush=True)
+    del model  # before its group: as it goes it holds Python's lock, which a thread of the group may wait for
     dist.destroy_process_group()
 
 
