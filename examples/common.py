@@ -180,8 +180,8 @@ class Ranks:
             print(text, flush=True)
 
     def close(self):
-        """Ends the group. What parallel() gave is to be gone by then (del model): a model that is the last to have the
-        group waits, as it goes, for a thread of torch's that may need what the model holds, Python's lock."""
+        """Ends the group. What parallel() gave is to be gone by then (model = None): a model that is the last to have
+        the group waits, as it goes, for a thread of torch's that may need what the model holds, Python's lock."""
         if self.world > 1:
             dist.destroy_process_group()
 

@@ -234,7 +234,7 @@ def main(arguments=None):
         ranks.say(f"a node's own features alone: {own:.4f}; the most frequent class: {frequent:.4f}")
         log.add(frequent=frequent, own=own)
     log.plot()
-    del model  # before its group: Ranks.close tells why
+    model = None  # goes before its group: Ranks.close tells why
     ranks.close()
     return tested
 

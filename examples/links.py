@@ -107,7 +107,7 @@ def main(arguments=None):
           lambda batch: loss_of(scores_of(model, tables, batch, ends, args)),
           lambda: evaluate(plain, tables, test, ends, ranks, args),
           Log(args, ranks, f"links of {graph.name}"), checkpoint)
-    del model  # before its group: Ranks.close tells why
+    model = None  # goes before its group: Ranks.close tells why
     ranks.close()
 
 

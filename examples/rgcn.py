@@ -89,7 +89,7 @@ def main(arguments=None):
                   lambda: {name: evaluate(plain, tables, some, ranks, args) for name, some in tests.items()},
                   Log(args, ranks, f"R-GCN on {graph.name}"), checkpoint)
     ranks.say(f"test accuracy {found.get('test', 0.0):.4f}")
-    del model  # before its group: Ranks.close tells why
+    model = None  # goes before its group: Ranks.close tells why
     ranks.close()
 
 
