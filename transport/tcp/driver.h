@@ -102,7 +102,7 @@ static inline struct tcp_io *tcp_queue_take(struct tcp_io_queue *queue)
 /* If it is there. */
 static inline void tcp_queue_drop(struct tcp_io_queue *queue, struct tcp_io *io)
 {
-	if (!io->queued)
+	if (!io->queued || !queue->first) /* the second never alone: for the analyzer */
 		return;
 	GW_QUEUE_REMOVE(queue->first, queue->end, io, next);
 	queue->count--;
