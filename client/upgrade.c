@@ -107,6 +107,17 @@ static gw_status try_way(struct gw_upgrade *upgrade, enum gw_upgrade_step step, 
 	return status;
 }
 
+/* Why an attempt that nobody waited for came to nothing: the way stays as it is, so that nothing else says it. */
+static void tell_failure(struct gw_upgrade *upgrade)
+{
+	uint32_t part = link_of(upgrade)->server->part;
+	if (upgrade->retry_ns == GW_NO_DEADLINE)
+		gw_log(GW_LOG_INFO, "part %u: %s", part, upgrade->reason);
+	else
+		gw_log(GW_LOG_INFO, "part %u: %s; tried again in %llu s", part, upgrade->reason,
+		       (unsigned long long)(upgrade->hold_ns / GW_NS_PER_SECOND));
+}
+
 static void rdma_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
 {
 	upgrade_give_up(upgrade);
@@ -115,6 +126,8 @@ static void rdma_failed(struct gw_upgrade *upgrade, gw_status status, const char
 	if (status != GW_UNSUPPORTED && status != GW_DIGEST)
 		gw_upgrade_lost(upgrade, gw_now_ns());
 	upgrade_note(upgrade, "no RDMA: ", why);
+	if (upgrade->beside)
+		tell_failure(upgrade);
 	upgrade_stay(upgrade, status);
 }
 
