@@ -15,14 +15,24 @@ c_files() {
 	done | sort
 }
 
-# build PRESET: configures if need be, builds; the preset's name is its folder under build/. The release build goes
-# without tests, as ./quickstart makes it, but here its warnings are errors too.
-build() {
+# configure PRESET: the preset's name is its folder under build/. The release build goes without tests, as ./quickstart
+# makes it, but here its warnings are errors too.
+configure() {
 	if [ "$1" = release ]; then
 		cmake --preset release -DGRAPHWIRE_TESTS=OFF -DGRAPHWIRE_WERROR=ON -DGRAPHWIRE_PYTHON=OFF
 	elif [ ! -e "build/$1/build.ninja" ]; then
 		cmake --preset "$1"
-	fi && cmake --build --preset "$1"
+	fi
+}
+
+# build PRESET: all of it.
+build() { configure "$1" && cmake --build --preset "$1"; }
+
+# build_tests PRESET REGEX: the test programs whose names match, and nothing else.
+build_tests() {
+	local names
+	configure "$1" && mapfile -t names < <(ctest --test-dir "build/$1" -N -R "$2" | sed -n 's/^ *Test *#[0-9]*: *//p') &&
+		cmake --build --preset "$1" --target "${names[@]}"
 }
 
 # run_tests PRESET REGEX: the test programs whose names match, several at a time, each test of theirs as one ok/not ok

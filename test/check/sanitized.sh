@@ -19,4 +19,4 @@ tsan) regex=$(threaded_regex) ;;
 esac
 # The second driver under mapped memory shows the thread sanitizer nothing that the first does not.
 [ "$1" = tsan ] && export GRAPHWIRE_TEST_WITHOUT=shm/io_uring
-build "$1" && run_tests "$1" "$regex"
+build_tests "$1" "$regex" && run_tests "$1" "$regex"
