@@ -1,7 +1,8 @@
 # The steps' Python: a virtual environment with this package installed into it; to be sourced after lib.sh.
 # shellcheck shell=bash
 #
-# The environment lies in build/python/venv and is made again when its list of packages changes. The package is
+# The environment lies in build/python/venv and is made again when its list of packages changes; nothing is compiled
+# ahead, since most of torch is never imported. The package is
 # installed again when a file that goes into it is newer than what was installed.
 packages='torch==2.13.0 numpy cffi pytest mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
 venv=$PWD/build/python/venv
@@ -12,7 +13,7 @@ make_venv() {
 	rm -rf "$venv"
 	mkdir -p "${log%/*}"
 	# shellcheck disable=SC2086 # a list
-	python3 -m venv "$venv" && "$venv/bin/pip" install -q $packages >"$log" 2>&1 && echo "$packages" >"$venv/packages"
+	python3 -m venv "$venv" && "$venv/bin/pip" install -q --no-compile $packages >"$log" 2>&1 && echo "$packages" >"$venv/packages"
 }
 
 # Builds the program and installs the package; ends the step where that fails.
