@@ -103,7 +103,8 @@ gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, st
 					       .graph_id = client->graph_id,
 					       .deadline_ns = deadline_ns,
 					       .liveness_ns = gw_link_patience_ns(client)};
-	uint64_t end = gw_link_budget_end(link, link->away_ns);
+	/* What waits for a link that is away has a budget; beside one that is open nothing has. */
+	uint64_t end = link->away_ns ? gw_link_budget_end(link, link->away_ns) : GW_NO_DEADLINE;
 	if (link->head && end < options->deadline_ns)
 		options->deadline_ns = end;
 	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));

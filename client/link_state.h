@@ -116,7 +116,8 @@ uint64_t gw_link_budget_end(const struct gw_link *link, uint64_t since_ns);
 /* "server host:port: reason"; a transport's own text may begin with the address already. */
 void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX]);
 
-/* Of every connect to the server: key, client and graph. Fails where a key that is there cannot be read. */
+/* Of every connect to the server: key, client and graph; until deadline_ns, or as long as what waits for a link that is
+ * away may wait. Fails where a key that is there cannot be read. */
 gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, struct gw_connect_options *options);
 
 /* A third of an operation's deadline, within limits: so long may a server be silent before it is asked whether it is

@@ -567,6 +567,23 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
+struct ibv_device **ibv_get_device_list(int *count)
+{
+	struct ibv_device **list = fabric_calloc(2 * sizeof(struct ibv_device *));
+	pthread_mutex_lock(&fabric_lock);
+	const struct ibv_context *context = fabric_context();
+	if (context)
+		list[0] = context->device;
+	*count = context != NULL;
+	pthread_mutex_unlock(&fabric_lock);
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
 const char *ibv_get_device_name(struct ibv_device *device)
 {
 	return device->name;
