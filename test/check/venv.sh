@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # The environment lies in build/python/venv and is made again when its list of packages changes; nothing is compiled
-# ahead, since most of torch is never imported. The package is
-# installed again when a file that goes into it is newer than what was installed.
+# ahead, since most of torch is never imported. The package is installed again when a file that goes into it is newer
+# than what was installed.
 packages='torch==2.13.0 numpy cffi pytest mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
 venv=$PWD/build/python/venv
 log=build/python/pip.log
@@ -43,7 +43,7 @@ install_beside() {
 	shift
 	[ "$(cat "$folder/packages" 2>/dev/null)" = "$*" ] && return
 	rm -rf "$folder"
-	"$venv/bin/pip" install -q --no-deps --target "$folder" "$@" >"$log" 2>&1 && echo "$*" >"$folder/packages"
+	"$venv/bin/pip" install -q --no-compile --no-deps --target "$folder" "$@" >"$log" 2>&1 && echo "$*" >"$folder/packages"
 }
 
 # run_pytest FOLDER [ARGUMENT…]: its tests, against what was installed.
