@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 import graphwire
 import numpy as np
 import pytest
@@ -120,6 +122,22 @@ def test_functions_of_a_script():
     g.update_all(dgl.function.copy_u("h", "m"), reduce)
     g.ndata["out"].sum().backward()
     assert g.ndata["h"].grad is None or g.ndata["h"].grad.shape == (6,)
+
+
+@of_subset
+def test_load_data_reads_reddits_files(tmp_path, monkeypatch):
+    folder = tmp_path / "reddit_self_loop"
+    folder.mkdir()
+    np.savez(folder / "reddit_self_loop_graph.npz", row=np.array([0, 1, 2]), col=np.array([1, 2, 2]))
+    np.savez(folder / "reddit_data.npz", feature=np.eye(3), label=np.array([4, 5, 6]), node_types=np.array([1, 2, 3]))
+    monkeypatch.setenv("DGL_DOWNLOAD_DIR", str(tmp_path))
+    arguments = argparse.Namespace(dataset="reddit-self-loop")
+    data = dgl.data.load_data(arguments)
+    assert data[0].num_edges() == 3 and data[0].ndata["label"].tolist() == [4, 5, 6]
+    assert data[0].ndata["train_mask"].tolist() == [True, False, False]
+    arguments.dataset = "reddit"
+    with pytest.raises(FileNotFoundError, match="reddit_graph"):
+        dgl.data.load_data(arguments)
 
 
 @of_subset
