@@ -20,6 +20,7 @@ import functools
 import importlib.util
 import logging
 import shlex
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -170,6 +171,12 @@ class Channel:
                 """The script has ended."""
                 channel._worker = None
                 channel._tell(channel._end, status)
+
+            def ev_close(self, _worker: Any, _timedout: bool) -> None:
+                """It has ended, also where it was given up (abort), of which ev_hup says nothing."""
+                if channel._worker is not None:
+                    channel._worker = None
+                    channel._tell(channel._end, -signal.SIGKILL)
 
         try:
             self._worker = self._there.task.shell(command, nodes=address, handler=Events(), stderr=True, tree=False)

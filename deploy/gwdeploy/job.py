@@ -85,6 +85,7 @@ class Job:
         elif kind == "ended":
             self._on_end(agent, event)
         elif kind == "gone":
+            self._tensors_ended.set()  # its own went with it; the others end theirs by themselves, later
             self.fail(f"{agent.host}: the kept server of part {agent.host.index} has ended")
         elif kind in ("lost", "ending", "failed"):
             self.fail(f"{agent.host}: {event.get('text')}")
@@ -391,7 +392,7 @@ class Job:
     async def _end_tensors(self) -> None:
         """The job's tensors, on servers that stay. Those that cannot be told end them by themselves, later."""
         there = [agent for agent in self.agents if agent.hello and not agent.closed.is_set()]
-        if not self.kept or not self.trainers or len(there) < len(self.hosts):
+        if not self.kept or not self.trainers or len(there) < len(self.hosts) or self._tensors_ended.is_set():
             return
         self._kill_trainers()
         agent = there[0]

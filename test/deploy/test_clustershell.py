@@ -13,6 +13,22 @@ ITS_OWN = "-oForwardAgent=no"  # an option of ssh that ClusterShell gives, and n
 BY_IT = ("--via", "clustershell")
 
 
+# Gives up an agent that does not end by itself, and waits for its end.
+_GIVE_UP = """
+import asyncio
+from gwdeploy import clustershell, ip_config
+
+async def main():
+    reach = clustershell.ClusterShell(workspace="~", program="/mnt/program/graphwire")
+    channel = await reach.connect(ip_config.parse("10.77.0.1")[0])
+    await channel.stdout.readline()
+    channel.kill()
+    print(await asyncio.wait_for(channel.wait(), 60))
+
+asyncio.run(main())
+"""
+
+
 class ByClusterShell(OnHosts):
     """Two hosts."""
 
@@ -50,6 +66,12 @@ class ByClusterShell(OnHosts):
         self.bed.cut(self.bed.hosts[1])
         self.ends(process, 1, r"host 1 \(10\.77\.0\.2\): silent", sessions=False)
         self.assertEqual(self.ssh("agent"), 0)
+
+    def test_what_is_given_up_has_ended(self) -> None:
+        """Or a launch would wait for a lost host's farewell."""
+        result = self.bed.desk.run("env", "PYTHONPATH=/mnt/top/deploy", "python3", "-c", _GIVE_UP)
+        self.assertEqual((result.stdout, result.stderr), ("-9\n", ""))
+        self.nothing_left()
 
     def test_it_is_not_installed(self) -> None:
         without = self.bed.desk.run("python3", "-S", *self.words(*BY_IT, "true")[1:])

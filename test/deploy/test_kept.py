@@ -100,6 +100,9 @@ class Kept(OnHosts):
         _, errors = process.communicate(timeout=HANG_S)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(errors, rf"{host.address}.*kept server of part 1 has ended")
+        # No other server is told of the job's end by somebody who waits for the dead one meanwhile.
+        logs = self.bed.hosts[0].shell("ls -1 w/logs/$(LC_ALL=C ls -1 w/logs | tail -n 1)").stdout.split()
+        self.assertEqual(logs, ["trainer-10.77.0.1-0.log"])
         result = self.bed.desk.run(*self.job())
         self.assertRegex(result.stderr, rf"{host.address}.*has no kept server, and 3 of 4")
         self.cluster("stop", "long_live")

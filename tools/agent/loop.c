@@ -249,18 +249,9 @@ static bool loop_is_silent(const struct gw_agent *agent, uint64_t now)
 	       poll(&heard, 1, 0) == 0;
 }
 
-static void loop_turn(struct gw_agent *agent)
+/* Beats, and whether it is time to end. */
+static void loop_look(struct gw_agent *agent, uint64_t now)
 {
-	uint64_t now = gw_now_ns();
-	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
-		if (p->ended && !p->told)
-			gw_agent_process_tell_end(agent, p);
-	}
-	if (agent->ending) {
-		if (loop_has_ended(agent) || now >= agent->kill_ns)
-			loop_finish(agent);
-		return;
-	}
 	if (loop_is_silent(agent, now))
 		gw_agent_end(agent, "the launcher was silent for too long");
 	else if (agent->silence_ns != GW_NO_DEADLINE && now >= gw_later_ns(agent->told_ns, agent->silence_ns / BEATS))
@@ -269,6 +260,19 @@ static void loop_turn(struct gw_agent *agent)
 		loop_detach(agent);
 	if (agent->released && loop_has_ended(agent))
 		gw_agent_end(agent, NULL); /* the last kept server has ended */
+}
+
+static void loop_turn(struct gw_agent *agent)
+{
+	uint64_t now = gw_now_ns();
+	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
+		if (p->ended && !p->told)
+			gw_agent_process_tell_end(agent, p);
+	}
+	if (!agent->ending)
+		loop_look(agent, now);
+	if (agent->ending && (loop_has_ended(agent) || now >= agent->kill_ns))
+		loop_finish(agent); /* at once, if nothing runs: then no event would wake us before kill_ns */
 }
 
 int gw_agent_loop(struct gw_agent *agent)
