@@ -25,6 +25,9 @@ from .reach import Reach
 Record = dict[str, Any]
 _STOP_S = 10.0  # for a server to drain and end; then it is killed
 _LOOK_S = 0.05
+_SILENCE_S = 30.0
+_DOCTOR_S = 5.0  # that it waits for a server which does not answer (doctor --timeout)
+_WAYS = 3  # to a server, each of which it measures
 _COLUMNS = ("host", "state", "name", "part", "pid", "up", "clients", "memory", "pages", "over", "errors", "last error")
 
 
@@ -46,6 +49,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         if name == "logs":
             command.add_argument("--job", metavar="JOB", help="of this job (the last one)")
             command.add_argument("--lines", type=positive, default=10, metavar="N", help="of each log (10)")
+        if name == "doctor":
+            command.add_argument(
+                "--measure", type=positive, default=800, metavar="MS", help="each way to each server (800)"
+            )
         if name == "status":
             command.add_argument("--watch", type=seconds, metavar="S", help="again, every so many seconds")
         command.add_argument("--json", action="store_true", help="a JSON object for each host and line")
@@ -109,24 +116,26 @@ class Asked:
         """Ends the agent."""
         await self.agent.close()
 
-    async def run(self, name: str, words: Sequence[str]) -> list[str]:
-        """The lines that a command prints on the host."""
+    async def run(self, name: str, words: Sequence[str], work_s: float = 0.0) -> list[str]:
+        """The lines that a command prints on the host; work_s: what it takes where all is well."""
         self.agent.send("start", name=name, argv=list(words), env={})
-        end = time.monotonic() + self.options.timeout
+        limit = self.options.timeout + work_s
+        end = time.monotonic() + limit
         while name not in self._ends:
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), max(0.01, end - time.monotonic()))
             except asyncio.TimeoutError:
-                raise DeployError(f"{self.host}: {name} takes longer than {self.options.timeout:g} s") from None
+                raise DeployError(f"{self.host}: {name} takes longer than {limit:g} s") from None
             if "None" in self._ends:
                 raise DeployError(f"{self.host}: {self._ends['None'].get('text')}")
         return self._lines.get(name, [])
 
-    async def set_up(self) -> None:
-        """What commands need: a folder to run in."""
+    async def set_up(self, work_s: float = 0.0) -> None:
+        """What commands need: a folder to run in. The agent, which hears nothing meanwhile, outlives them."""
+        silence_ms = round(1000 * (_SILENCE_S + self.options.timeout + work_s))
         await self.agent.ask(
-            "setup", "setup", job="cluster", workspace=self.options.workspace, silence_ms=30000, quiet=True
+            "setup", "setup", job="cluster", workspace=self.options.workspace, silence_ms=silence_ms, quiet=True
         )
 
     async def records(self) -> list[Record]:
@@ -184,13 +193,15 @@ class Asked:
     async def doctor(self, servers: Sequence[str]) -> list[str]:
         """The doctor's report, with all servers reached from here."""
         records = await self.records()
-        await self.set_up()
-        words = ["@", "doctor", *[word for server in servers for word in ("--server", server)]]
+        work_s = len(servers) * (_DOCTOR_S + _WAYS * self.options.measure / 1000)
+        await self.set_up(work_s)
+        words = ["@", "doctor", "--measure", str(self.options.measure)]
+        words += [word for server in servers for word in ("--server", server)]
         if records and records[0].get("key"):
             words += ["--key-file", str(records[0]["key_file"])]
         if self.options.json:
             words.append("--json")
-        lines = await self.run("doctor", words)
+        lines = await self.run("doctor", words, work_s)
         end = self._ends["doctor"]
         if not lines and end.get("status") != 0:
             raise DeployError(f"{self.host}: the doctor ended with {how_it_ended(end)}: {end.get('tail')}")

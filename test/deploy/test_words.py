@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from gwdeploy import command, environment, ip_config, process, reach
+from gwdeploy import cluster, command, environment, ip_config, process, reach
 from gwdeploy.errors import DeployError, UsageError
 from gwdeploy.job import new_job
 from gwdeploy.kept import find_kept
@@ -245,6 +245,24 @@ class Kept(unittest.TestCase):
                 self.look(change)
         with self.assertRaisesRegex(DeployError, 'is not "m"'):
             self.look({}, "--server_name", "m")
+
+
+class Doctor(unittest.IsolatedAsyncioTestCase):
+    """cluster.py doctor."""
+
+    async def test_many_servers_have_their_time(self) -> None:
+        """Beyond --timeout; and an agent does not end of the silence meanwhile."""
+        options = cluster.parse(["doctor", "--ip_config", "x", "--timeout", "7", "--measure", "500"])
+        asked = cluster.Asked(ip_config.parse("a")[0], options, reach.Reach("~"))
+        asked.agent.ask = mock.AsyncMock(return_value={"servers": []})  # type: ignore[method-assign]
+        asked.run = mock.AsyncMock(return_value=["well"])  # type: ignore[method-assign]
+        asked._ends["doctor"] = {"status": 0}
+        self.assertEqual(await asked.doctor([f"h{i}:30050" for i in range(64)]), ["well"])
+        _, words, work_s = asked.run.call_args.args
+        self.assertIn("--measure 500", " ".join(words))
+        self.assertGreaterEqual(work_s, 64 * 2 * 0.5)
+        (setup,) = [call for call in asked.agent.ask.call_args_list if call.args[0] == "setup"]
+        self.assertGreater(setup.kwargs["silence_ms"], 1000 * (7 + work_s))
 
 
 class Reach(unittest.TestCase):
