@@ -184,11 +184,11 @@ def _add_dgl(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--extra_envs", action="append", default=[], metavar="A=B", help="for servers and trainers")
     group.add_argument("--keep_alive", action="store_true", help="the servers stay when the trainers have ended")
     group.add_argument("--server_name", metavar="NAME", help="the servers' name; without: any kept ones do")
-    group.add_argument("--verbose", action="store_true", help="say what happens")
 
 
 def _add_own(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("Graphwire's own")
+    group.add_argument("--verbose", action="store_true", help="say what happens")
     group.add_argument("--transport", choices=("auto", "tcp", "shm", "verbs"), help="of servers and trainers (auto)")
     group.add_argument(
         "--mutable",
