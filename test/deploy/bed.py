@@ -2,7 +2,8 @@
 
     bed/                      a temporary folder
       h0/ h1/ ...             seen by its host alone, as /mnt/bed: its home (mounted on HOME), its sshd's keys
-    10.77.0.1, .2, ...        on a bridge, which is in a network namespace of its own
+    10.77.0.1, .2, ...        on a bridge, which is in a network namespace of its own;
+    fd77::1, ::2, ...         the same hosts by IPv6
 
 A host sees this machine's programs and the checkout (/mnt/top), and an empty /tmp, /run and /dev/shm. The last host is
 the desk, which commands are typed on. Needs root. All of it ends with this process: namespaces die with their first
@@ -11,8 +12,8 @@ process, and those are killed with their parent.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -72,7 +73,23 @@ hostname "$NAME"
 ip link set lo up
 cd /
 echo begun
-read -r ready
+read -r plugged
+ip link set eth0 address "$MAC"
+ip addr add "$ADDRESS/16" dev eth0
+ip addr add "$ADDRESS6/64" dev eth0 nodad || echo no IPv6 >&2
+ip link set eth0 up
+echo up
+"""
+# Prints each address ($1 ...) whose sshd says that it is one; at most $0 seconds.
+_ANSWERED = """
+for address; do
+	(until timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/22" && read -r said <&3 && [[ $said == SSH-* ]]' "$address"; do
+		((SECONDS < ${0%.*})) || exit
+		sleep 0.01
+	done 2>/dev/null
+	echo "$address") &
+done
+wait
 """
 
 
@@ -95,6 +112,7 @@ class Host:
 
     def __init__(self, bed: Bed, index: int, name: str, address: str, first: str) -> None:
         self.bed, self.index, self.name, self.address = bed, index, name, address
+        self.address6 = f"fd77::{index + 1:x}"
         self.folder = bed.folder / f"h{index}"
         self.home = self.folder / "home"
         self.home.mkdir(parents=True)
@@ -104,7 +122,7 @@ class Host:
         self._outer: subprocess.Popen | None = None
 
     def begin(self) -> None:
-        """Makes the namespaces; the first process waits for the network."""
+        """Begins to make the namespaces, in which the first process waits for the network."""
         environment = dict(
             os.environ,
             TOP=str(TOP),
@@ -113,6 +131,10 @@ class Host:
             BED=str(self.folder),
             NAME=self.name,
             SEEN=self.bed.seen,
+            ADDRESS=self.address,
+            ADDRESS6=self.address6,
+            # The same after a restart: others would try the old one for as long as they remember it.
+            MAC=f"02:00:00:00:{self.index >> 8:02x}:{self.index & 255:02x}",
         )
         with open(self.folder / "sshd.log", "wb") as log:
             self._outer = subprocess.Popen(
@@ -122,17 +144,28 @@ class Host:
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
-        assert self._outer.stdout
-        if self._outer.stdout.readline() != b"begun\n":
+
+    def _said(self, word: bytes) -> None:
+        assert self._outer and self._outer.stdout
+        if self._outer.stdout.readline() != word:
             raise BedError(f"{self.name}: {(self.folder / 'sshd.log').read_text()}")
+
+    def begun(self) -> None:
+        """Waits for the namespaces."""
+        self._said(b"begun\n")
+        assert self._outer
         children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children").read_text().split()
         self.pid = int(children[0])
 
     def go(self) -> None:
-        """The network is there: the first process starts."""
+        """The network is plugged in: the first process starts."""
         assert self._outer and self._outer.stdin
-        self._outer.stdin.write(b"go\n")
+        self._outer.stdin.write(b"plugged\n")
         self._outer.stdin.close()
+
+    def up(self) -> None:
+        """Waits for its addresses."""
+        self._said(b"up\n")
 
     def words(self, command: Sequence[str]) -> list[str]:
         """The words that run a command on this host, in its home."""
@@ -159,39 +192,46 @@ class Host:
 
     def processes(self) -> dict[int, str]:
         """pid (here) -> command line of all processes of the host but its first."""
-        if not self.pid:
-            return {}
-        found = {}
-        try:
-            mine = os.stat(f"/proc/{self.pid}/ns/pid").st_ino
-        except OSError:
-            return {}
-        for entry in os.listdir("/proc"):
-            if entry.isdigit() and int(entry) != self.pid:
-                try:
-                    if os.stat(f"/proc/{entry}/ns/pid").st_ino == mine:
-                        with open(f"/proc/{entry}/cmdline", "rb") as file:
-                            found[int(entry)] = file.read().replace(b"\0", b" ").decode(errors="replace").strip()
-                except OSError:
-                    continue
-        return {pid: text for pid, text in found.items() if text}  # a zombie has no command line
+        return {pid: text for _, pid, text in processes_of([self])}
 
     def find(self, *words: str) -> list[int]:
         """The pids of processes whose command line has all the words."""
         return [pid for pid, text in self.processes().items() if all(word in text for word in words)]
 
-    def end(self) -> None:
-        """The host dies, with all that runs on it."""
+    def kill(self) -> None:
+        """The host begins to die."""
         if self._outer:
             try:
                 os.kill(self.pid or self._outer.pid, signal.SIGKILL)  # one that did not begin has no pid
             except ProcessLookupError:
                 pass
-            self._outer.wait(20)
+
+    def end(self) -> None:
+        """The host dies, with all that runs on it."""
+        self.kill()
+        if self._outer:
+            self._outer.wait(HANG_S)
             if self._outer.stdout:
                 self._outer.stdout.close()
             self._outer = None
             self.pid = 0
+
+
+def processes_of(hosts: Sequence[Host]) -> list[tuple[Host, int, str]]:
+    """(host, pid here, command line) of all processes of the hosts but their first, in one look."""
+    spaces: dict[int, Host] = {}
+    for host in hosts:
+        with contextlib.suppress(OSError):
+            spaces[os.stat(f"/proc/{host.pid}/ns/pid").st_ino] = host
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                its = spaces.get(os.stat(f"/proc/{entry}/ns/pid").st_ino)
+                if its and int(entry) != its.pid:
+                    text = Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ")
+                    found.append((its, int(entry), text.decode(errors="replace").strip()))
+    return [one for one in found if one[2]]  # a zombie has no command line
 
 
 class Bed:
@@ -224,7 +264,7 @@ class Bed:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=30)
         public = (self.folder / "key.pub").read_text()
         host_public = " ".join((self.folder / "host_key.pub").read_text().split()[:2])
-        known = "".join(f"{host.address} {host_public}\n" for host in self.hosts)
+        known = "".join(f"{host.address},{host.address6} {host_public}\n" for host in self.hosts)
         for host in [*self.hosts, self.desk]:
             (host.folder / "sshd_config").write_text(_SSHD + self._set_env())
             (host.folder / "authorized_keys").write_text(public)
@@ -254,26 +294,25 @@ class Bed:
         assert self.switch.stdout
         if self.switch.stdout.readline() != b"up\n":
             raise BedError("no bridge can be made")
-        for host in [*self.hosts, self.desk]:
-            self.begin(host)
+        self.begin(*self.hosts, self.desk)
 
-    def begin(self, host: Host) -> None:
-        """Starts a host, or starts it again after it died."""
-        host.begin()
-        assert self.switch
-        self.on_switch(f"ip link del {host.link} 2>/dev/null; true")
-        self.on_switch(
-            f"ip link add {host.link} type veth peer name eth0 netns {host.pid} && "
-            f"ip link set {host.link} master br0 up"
-        )
-        # The same hardware address after a restart: others would try the old one for as long as they remember it.
-        mac = f"02:00:00:00:{host.index >> 8:02x}:{host.index & 255:02x}"
-        result = host.shell(
-            f"ip link set eth0 address {mac} && ip addr add {host.address}/16 dev eth0 && ip link set eth0 up"
-        )
-        if result.returncode != 0:
-            raise BedError(f"{host.name}: {result.stderr}")
-        host.go()
+    def begin(self, *hosts: Host) -> None:
+        """Starts hosts side by side, or starts one again after it died."""
+        for host in hosts:
+            host.begin()
+        plug = []
+        for host in hosts:
+            host.begun()
+            plug.append(
+                f"ip link del {host.link} 2>/dev/null; "
+                f"ip link add {host.link} type veth peer name eth0 netns {host.pid} && "
+                f"ip link set {host.link} master br0 up || exit"
+            )
+        self.on_switch("\n".join(plug))
+        for host in hosts:
+            host.go()
+        for host in hosts:
+            host.up()
 
     def on_switch(self, script: str) -> None:
         """Runs a script where the bridge is."""
@@ -284,10 +323,11 @@ class Bed:
             raise BedError(f"{script}: {result.stderr}")
 
     def reachable(self) -> None:
-        """Waits until all hosts answer over ssh."""
+        """Waits until the sshd of every host has said that it is one."""
+        addresses = [host.address for host in self.hosts]
+        answered = self.desk.run("bash", "-c", _ANSWERED, str(HANG_S), *addresses, timeout=2 * HANG_S).stdout.split()
         for host in self.hosts:
-            ready = f"ssh -o BatchMode=yes -o ConnectTimeout=5 {shlex.quote(host.address)} true"
-            if not wait_for(lambda ready=ready: self.desk.shell(ready).returncode == 0):  # type: ignore[misc]
+            if host.address not in answered:
                 raise BedError(f"{host.name} does not answer: {(host.folder / 'sshd.log').read_text()}")
 
     def cut(self, host: Host) -> None:
@@ -300,11 +340,13 @@ class Bed:
 
     def left(self, sessions: bool = True) -> list[str]:
         """What runs on the hosts besides their sshd; or besides its sessions, too, which live while TCP has hope."""
-        found = [(host.name, text) for host in self.hosts for text in host.processes().values()]
-        return [f"{name}: {text}" for name, text in found if sessions or not text.startswith("sshd: ")]
+        found = processes_of(self.hosts)
+        return [f"{host.name}: {text}" for host, _, text in found if sessions or not text.startswith("sshd: ")]
 
     def end(self) -> None:
         """The end of all hosts."""
+        for host in [*self.hosts, self.desk]:
+            host.kill()
         for host in [*self.hosts, self.desk]:
             host.end()
         if self.switch:

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 """Runs the tests of this folder, or those of the files that are named; each is a line "ok - ..." or "not ok - ...".
 
-run.py [--soak] [test_words ...]; --soak: the full counts of what the step `deploy` does a few times.
+run.py [--soak] [--jobs N] [test_words ...]; --soak: the full counts of what the step `deploy` does a few times, one
+after the other. Otherwise classes of tests run side by side, as many as there are processors, each in a process of its
+own: a class makes hosts of its own (bed.py).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import sys
 import time
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 
 _LINE_MAX, _LINES_MAX = 500, 30  # of what a failed test says
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1] / "deploy")]
 sys.dont_write_bytecode = True
@@ -65,15 +71,75 @@ class Lines(unittest.TestResult):
             print(f"note: {self._name(test)} skipped: {reason}", flush=True)
 
 
+def tests_of(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    """The tests in a suite of suites."""
+    for one in suite:
+        if isinstance(one, unittest.TestSuite):
+            yield from tests_of(one)
+        else:
+            yield one
+
+
+def classes_of(suite: unittest.TestSuite) -> list[unittest.TestSuite]:
+    """A suite for each class; what takes long (`weight`, or the number of tests) comes first."""
+    found: dict[type, list[unittest.TestCase]] = {}
+    for test in tests_of(suite):
+        found.setdefault(type(test), []).append(test)
+    order = sorted(found, key=lambda kind: -int(getattr(kind, "weight", len(found[kind]))))
+    return [unittest.TestSuite(found[kind]) for kind in order]
+
+
+def run(suite: unittest.TestSuite) -> bool:
+    """Whether none failed and at least one ran."""
+    result = Lines()
+    suite.run(result)
+    return bool(result.testsRun) and result.wasSuccessful()
+
+
+def begin(suite: unittest.TestSuite) -> int:
+    """Runs a suite in a process of its own, which ends with this one; its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    good = False
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        good = run(suite)
+    finally:
+        sys.stdout.flush()
+        os._exit(0 if good else 1)
+
+
+def side_by_side(suites: list[unittest.TestSuite], jobs: int) -> bool:
+    """Runs them, so many at once; whether all are good."""
+    good, running = True, 0
+    while suites or running:
+        while suites and running < jobs:
+            begin(suites.pop(0))
+            running += 1
+        _, status = os.wait()
+        running -= 1
+        if status:
+            good = False
+            if not os.WIFEXITED(status):
+                print(f"not ok - a process of tests ended with signal {os.WTERMSIG(status)}", flush=True)
+    return good
+
+
 def main(words: list[str]) -> int:
     """Runs them; 0 if none failed and at least one ran."""
+    jobs = len(os.sched_getaffinity(0))
     if "--soak" in words:
         words.remove("--soak")
         os.environ["GRAPHWIRE_SOAK"] = "1"
+        jobs = 1  # its times are figures
+    if "--jobs" in words:
+        at = words.index("--jobs")
+        jobs = int(words[at + 1])
+        del words[at : at + 2]
     names = words or sorted(path.stem for path in HERE.glob("test_*.py"))
-    result = Lines()
-    unittest.defaultTestLoader.loadTestsFromNames(names).run(result)
-    return 0 if result.testsRun and result.wasSuccessful() else 1
+    suites = classes_of(unittest.defaultTestLoader.loadTestsFromNames(names))
+    return 0 if suites and side_by_side(suites, jobs) else 1
 
 
 if __name__ == "__main__":

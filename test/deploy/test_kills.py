@@ -16,7 +16,7 @@ import time
 import unittest
 from pathlib import Path
 
-from bed import HANG_S, wait_for
+from bed import HANG_S, processes_of, wait_for
 from gate import Gate
 from test_copy import COPY
 from test_hosts import OnHosts
@@ -39,6 +39,8 @@ def is_of_job(text: str) -> bool:
 class Kills(OnHosts):
     """A process of the job dies by SIGKILL."""
 
+    weight = 50  # see run.py
+
     @classmethod
     def setUpClass(cls) -> None:
         """The desk has the graph as well, to copy from; hosts have what holds a load."""
@@ -54,10 +56,8 @@ class Kills(OnHosts):
 
     def victims(self) -> list[tuple[int, str]]:
         """Whatever belongs to the job, on the desk and on the hosts."""
-        found = [(pid, f"desk: {text}") for pid, text in self.bed.desk.processes().items()]
-        for host in self.bed.hosts:
-            found += [(pid, f"{host.name}: {text}") for pid, text in host.processes().items()]
-        return found
+        found = processes_of([self.bed.desk, *self.bed.hosts])
+        return [(pid, f"{host.name}: {text}") for host, pid, text in found]
 
     def test_any_process(self) -> None:
         chance = random.Random(SEED)

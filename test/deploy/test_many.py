@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from test_hosts import OnHosts
 
 
@@ -11,13 +9,11 @@ class Many(OnHosts):
     """64 hosts on one machine."""
 
     count = 64
+    weight = 100  # see run.py
 
     def test_launch_and_stop(self) -> None:
-        began = time.monotonic()
         result = self.launch("--num_trainers", "1", "--num_servers", "1", "true", timeout=300)
-        took = time.monotonic() - began
         self.assertEqual(result.returncode, 0, result.stderr)
-        print(f"note: 64 hosts launch and stop in {took:.1f} s", flush=True)
 
     def test_one_of_them_fails(self) -> None:
         self.fails(
