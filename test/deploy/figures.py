@@ -1,7 +1,13 @@
 #!/usr/bin/env python3
-"""Figures of launching and copying on four hosts in namespaces, each beside a no-op or rsync in the same run.
+"""Figures of launching and copying on hosts in namespaces, each beside a no-op, rsync or bare ssh in the same run.
 
-figures.py [REPEATS]: medians. Asserts nothing; ./check soak prints them.
+figures.py [REPEATS] [launches|ends|copies|many ...]: medians; without a name all of them. Asserts nothing; ./check soak
+prints them.
+
+    launches   four hosts x (1 server, 2 trainers): to the first batch, beside a trainer that does nothing
+    ends       from the launch's end, or Ctrl-C, until nothing is left on any host
+    copies     all parts, beside rsync of the same folders
+    many       64 hosts, launched and stopped, beside 64 times `ssh HOST true`, all at once
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from test_hosts import HOSTS, LAUNCH, give_parts, make_graph
 
 DESK_COPY = ["python3", "/mnt/top/deploy/copy_files.py", "--program", ON_HOST]
 SCALE = 16  # of the graph that is copied: some 60 MB
+MANY = 64
 
 
 def timed(run: Callable[[], subprocess.CompletedProcess]) -> float:
@@ -51,10 +58,19 @@ def launches(bed: Bed, repeats: int) -> None:
     print(f"note: ending {HOSTS} kept servers {timed(lambda: bed.desk.run(*stop)):.2f} s")
 
 
+def all_gone(bed: Bed, began: float) -> float:
+    """Seconds until nothing is left."""
+    while bed.left():
+        time.sleep(0.005)
+    return time.monotonic() - began
+
+
 def ends(bed: Bed, repeats: int) -> None:
-    """From Ctrl-C to the end of everything."""
-    took = []
+    """From the launch's own end, and from Ctrl-C, to the end of everything."""
+    own, took = [], []
     for _ in range(repeats):
+        launch(bed.desk, "true")
+        own.append(all_gone(bed, time.monotonic()))
         words = [*LAUNCH, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--ip_config", "ip.txt"]
         process = bed.desk.start(*words, "--num_trainers", "2", "echo running; exec sleep 100")
         assert process.stdout
@@ -63,10 +79,9 @@ def ends(bed: Bed, repeats: int) -> None:
         began = time.monotonic()
         os.kill(bed.desk.find("launch.py")[0], 2)
         process.communicate(timeout=60)
-        while bed.left():
-            time.sleep(0.005)
-        took.append(time.monotonic() - began)
-    print(f"note: from Ctrl-C until nothing is left {statistics.median(took):.2f} s, at most {max(took):.2f} s")
+        took.append(all_gone(bed, began))
+    for what, column in (("the launch's end", own), ("Ctrl-C", took)):
+        print(f"note: from {what} until nothing is left {statistics.median(column):.2f} s, at most {max(column):.2f} s")
 
 
 def bare_copy(bed: Bed) -> subprocess.CompletedProcess:
@@ -84,6 +99,13 @@ def own_copy(bed: Bed, *more: str) -> subprocess.CompletedProcess:
 
 def copies(bed: Bed, repeats: int) -> None:
     """All parts to all hosts, beside rsync of the same folders, four at once."""
+    big = bed.desk.home / "big"
+    big.mkdir()
+    for words in (
+        ["generate", "rmat", "--scale", str(SCALE), "--features", "128", "--out", str(big / "whole")],
+        ["partition", str(big / "whole"), "--num-parts", str(HOSTS), "--method", "random", "--out", str(big / "g")],
+    ):
+        subprocess.run([PROGRAM, *words], check=True, capture_output=True, timeout=300)
     rates = []
     for _ in range(repeats):
         took = []
@@ -98,27 +120,36 @@ def copies(bed: Bed, repeats: int) -> None:
     print(f"note: copy: {plain:.2f} of rsync's rate, with everything verified on the hosts {whole:.2f}")
 
 
-def main(repeats: int) -> None:
-    """All of them."""
-    bed = Bed(HOSTS)
-    try:
-        make_graph(bed.folder, HOSTS)
-        give_parts(bed, bed.folder / "g")
-        big = bed.desk.home / "big"
-        big.mkdir()
-        for words in (
-            ["generate", "rmat", "--scale", str(SCALE), "--features", "128", "--out", str(big / "whole")],
-            ["partition", str(big / "whole"), "--num-parts", str(HOSTS), "--method", "random", "--out", str(big / "g")],
-        ):
-            subprocess.run([PROGRAM, *words], check=True, capture_output=True, timeout=300)
-        bed.reachable()
-        print(f"note: load {os.getloadavg()[0]:.1f}, medians of {repeats}")
-        launches(bed, repeats)
-        ends(bed, repeats)
-        copies(bed, repeats)
-    finally:
-        bed.end()
+def many(bed: Bed, repeats: int) -> None:
+    """All hosts, launched and stopped."""
+    bare = " & ".join(f"ssh -o BatchMode=yes {host.address} true" for host in bed.hosts)
+    rows = [
+        (timed(lambda: launch(bed.desk, "true")), timed(lambda: bed.desk.shell(f"{bare} & wait", timeout=300)))
+        for _ in range(repeats)
+    ]
+    whole, ssh = (statistics.median(column) for column in zip(*rows))
+    print(f"note: {MANY} hosts launch and stop in {whole:.2f} s, {MANY} times ssh alone {ssh:.2f} s")
+
+
+WORK = {"launches": (HOSTS, launches), "ends": (HOSTS, ends), "copies": (HOSTS, copies), "many": (MANY, many)}
+
+
+def main(repeats: int, names: list[str]) -> None:
+    """Those that are named."""
+    print(f"note: load {os.getloadavg()[0]:.1f}, medians of {repeats}")
+    for count in sorted({WORK[name][0] for name in names}):
+        bed = Bed(count)
+        try:
+            make_graph(bed.folder, count)
+            give_parts(bed, bed.folder / "g")
+            bed.reachable()
+            for name in names:
+                if WORK[name][0] == count:
+                    WORK[name][1](bed, repeats)
+        finally:
+            bed.end()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    main(numbers[0] if numbers else 5, [word for word in sys.argv[1:] if not word.isdigit()] or list(WORK))
