@@ -33,7 +33,7 @@ def is_of_job(text: str) -> bool:
     without its process hangs for as long as --timeout allows (test_an_sshd_that_hangs)."""
     if "sshd" in text:
         return "@notty" in text
-    return "sleep 333" not in text or "sleep 900" in text
+    return not text.startswith(("setsid -f", "sleep 333"))
 
 
 class Kills(OnHosts):
@@ -137,9 +137,9 @@ class Kills(OnHosts):
     # --- What they share. ---
 
     def job(self, trainer: str = "exec sleep 900", *more: str) -> subprocess.Popen:
-        """A job whose trainers leave something behind."""
+        """A job whose trainers leave something behind. A child that dies before it is that ends its trainer."""
         return self.bed.desk.start(
-            *self.words("--num_trainers", "2", *more, f"echo running; (setsid sleep 333 &); {trainer}")
+            *self.words("--num_trainers", "2", *more, f"setsid -f sleep 333 || exit; echo running; {trainer}")
         )
 
     def all_run(self, process: subprocess.Popen) -> None:
@@ -157,7 +157,10 @@ class Kills(OnHosts):
         try:
             process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
-            self.fail(f"{text}: the command does not end")
+            left = self.victims()
+            process.kill()  # for those that follow
+            process.communicate()
+            self.fail(f"{text}: the command does not end; there are {left}")
         finally:
             self.is_gone(text)
         took = time.monotonic() - began
