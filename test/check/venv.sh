@@ -4,7 +4,7 @@
 # The environment lies in build/python/venv and is made again when its list of packages changes; nothing is compiled
 # ahead, since most of torch is never imported. The package is installed again when a file that goes into it is newer
 # than what was installed.
-packages='torch==2.13.0 numpy cffi pytest mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
+packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
 venv=$PWD/build/python/venv
 log=build/python/pip.log
 
@@ -46,12 +46,13 @@ install_beside() {
 	"$venv/bin/pip" install -q --no-compile --no-deps --target "$folder" "$@" >"$log" 2>&1 && echo "$*" >"$folder/packages"
 }
 
-# run_pytest FOLDER [ARGUMENT…]: its tests, against what was installed.
+# run_pytest FOLDER [ARGUMENT…]: its tests, against what was installed; files side by side, one on each processor.
 run_pytest() {
 	local tests status=0
 	tests=$(mktemp)
 	GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 \
-		"$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=10 "$@" 2>&1 | tee "$tests"
+		"$venv/bin/python" -m pytest -q -p no:cacheprovider -n "$(nproc)" --dist loadfile \
+		--durations=10 "$@" 2>&1 | tee "$tests"
 	if [ "${PIPESTATUS[0]}" -ne 0 ]; then
 		status=1
 		grep -q '^not ok - ' "$tests" || not_ok "pytest ended early"

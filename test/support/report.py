@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def tell(report, area):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # the process that began this one tells it
     if report.when == "call" or report.outcome == "failed":
         word = "not ok" if report.outcome == "failed" else "ok"
         if report.outcome == "skipped":
