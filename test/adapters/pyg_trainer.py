@@ -1,5 +1,5 @@
 """A trainer of PyTorch Geometric's under deploy/launch.py: the servers are found by the launcher's variables, nodes are
-shared by the ranks, batches come from a worker."""
+shared by the ranks, batches come from a worker. Then links: each rank's own edges, with PyG's negatives."""
 
 from __future__ import annotations
 
@@ -7,8 +7,36 @@ import graphwire
 import torch
 import torch.distributed as dist
 from graphwire.pyg import NeighborSampler, stores
-from torch_geometric.loader import NodeLoader
+from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.nn import GraphSAGE
+
+
+def links(graph, data):
+    """One pass over this rank's edges: ends are rows of their batches, and the loss falls as communities are learnt."""
+    edges = torch.as_tensor(graph.split(None, etype=graph.etypes[0]))
+    ends = torch.stack(graph.find_edges(edges))
+    model = torch.nn.parallel.DistributedDataParallel(GraphSAGE(16, 16, 2, 16))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    losses, seen = [], torch.zeros(1)
+    loader = LinkLoader(data, NeighborSampler(graph, [5, 5]), (None, ends), batch_size=150, shuffle=True,
+                        neg_sampling="binary", num_workers=1)
+    with model.join():
+        for batch in loader:
+            rows = batch.edge_label_index
+            assert torch.equal(batch.n_id[rows[:, :len(batch.input_id)]], ends[:, batch.input_id])
+            found = model(batch.x, batch.edge_index)
+            score = (found[rows[0]] * found[rows[1]]).sum(1)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(score, batch.edge_label.float())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss))
+            seen += len(batch.input_id)
+    dist.all_reduce(seen)
+    quarter = len(losses) // 4
+    fall = sum(losses[:quarter]) / quarter, sum(losses[-quarter:]) / quarter
+    print(f"rank {dist.get_rank()}: {int(seen)} links, loss {fall[0]:.3f} to {fall[1]:.3f}", flush=True)
+    del model
 
 
 def main():
@@ -37,6 +65,7 @@ def main():
             right += torch.tensor([float((found == batch.y[:batch.batch_size]).sum()), batch.batch_size])
     dist.all_reduce(right)
     print(f"rank {dist.get_rank()}: {int(right[1])} nodes, accuracy {right[0] / right[1]:.3f}", flush=True)
+    links(graph, data)
     del model  # before its group: as it goes it holds Python's lock, which a thread of the group may wait for
     dist.destroy_process_group()
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PROGRAM, TOP, runner
+from conftest import PROGRAM, TOP, arrays_of_communities, runner
 
 # A loopback of its own, so that no other's ports are in the way.
 OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
@@ -88,7 +88,10 @@ def test_what_ranks_do_together(two_parts, tmp_path):
 
 @pytest.mark.slow
 def test_pyg_launched(two_parts, tmp_path):
-    """A trainer of PyTorch Geometric's, on two hosts over two servers."""
+    """A trainer of PyTorch Geometric's, on two hosts over two servers: nodes, then links."""
     text = launched(TOP / "test/adapters", two_parts, tmp_path, "pyg_trainer.py")
     found = re.findall(r"rank (\d): 180 nodes, accuracy ([0-9.]+)", text)
     assert sorted(rank for rank, _ in found) == ["0", "1"] and float(found[0][1]) > 0.7, text
+    links = re.findall(r"rank \d: (\d+) links, loss ([0-9.]+) to ([0-9.]+)", text)
+    every = str(len(arrays_of_communities()["edges"]))
+    assert [count for count, *_ in links] == [every, every] and all(float(b) < float(a) for _, a, b in links), text
