@@ -136,6 +136,7 @@ class Loader:
         else:
             self._options.ids, self._options.id_count = seeds.lists[0].ids, seeds.lists[0].count
         self._within = False  # an epoch has begun and not ended
+        self._given: dict[str, int] | None = None  # the state after the last batch given, where one ahead was taken
         self._stream: _Stream | None = self._opened({"epoch": 0, "step": 0, "plan": 0})
 
     def _opened(self, state: Mapping[str, int]) -> _Stream:
@@ -168,15 +169,55 @@ class Loader:
                 lib.gw_minibatch_release(out[0])
         return make_batch(self.graph, lease, self._spec)
 
+    def _still(self, stream: _Stream) -> None:
+        if stream is not self._stream:
+            raise RuntimeError("the loader has been closed, or started again, since this loop began")
+
     def _epoch(self, stream: _Stream) -> Iterator[Batch]:
-        while stream is self._stream:
+        while True:
+            self._still(stream)
             self._within = True
             batch = self._next(stream)
             if batch is None:
                 self._within = False
                 return
             yield batch
-        raise RuntimeError("the loader has been closed, or started again, since this loop began")
+
+    def _moved(self, stream: _Stream) -> Iterator[Batch]:
+        """The batches on the device. To a GPU they are copied on a stream of their own, one ahead."""
+        torch = _arrays.torch_module()
+        if torch is None:
+            raise ValueError("device= needs torch")
+        device, batches = torch.device(self.device), self._epoch(stream)
+        if device.type != "cuda":
+            for batch in batches:
+                yield batch.to(device)
+            return
+        side = torch.cuda.Stream(device)
+
+        def start() -> Batch | None:
+            batch = next(batches, None)
+            if batch is None:
+                return None
+            with torch.cuda.stream(side):
+                return batch.pinned().to(device, non_blocking=True)
+
+        ahead = start()
+        while ahead is not None:
+            self._still(stream)
+            torch.cuda.current_stream(device).wait_stream(side)
+            ready, given = ahead, stream.state()
+            failed: Exception | None = None
+            try:
+                ahead = start()
+            except Exception as error:
+                failed = error  # of the batch behind this one
+            ready.record_stream(torch.cuda.current_stream(device))
+            self._given = given
+            yield ready
+            if failed is not None:
+                raise failed
+        self._given = None
 
     def __iter__(self) -> Iterator[Batch]:
         """One epoch; the rest of one, after load_state_dict. A batch that fails raises, and the loop may be begun
@@ -185,20 +226,19 @@ class Loader:
         if self._within:
             stream = self._stream = self._opened({"epoch": stream.state()["epoch"] + 1, "step": 0, "plan": 0})
             self._within = False
-        batches = self._epoch(stream)
-        if self.device is None:
-            return batches
-        return _moved(batches, self.device)
+        self._given = None
+        return self._epoch(stream) if self.device is None else self._moved(stream)
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader is: {"epoch", "step", "plan"}, after the last batch that it gave."""
-        return self._there().state()
+        state = self._there().state()
+        return state if self._given is None else dict(self._given)
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Goes on from there. Raises InvalidError where the state is that of a loader with another plan: other seeds,
         batch size, world, shuffle seed, graph."""
         self._stream = self._opened({name: int(state[name]) for name in ("epoch", "step", "plan")})
-        self._within = False
+        self._within, self._given = False, None
 
     def close(self) -> None:
         """Ends the sampling ahead; batches that are held stay."""
@@ -275,32 +315,6 @@ class EdgeLoader(Loader):
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, index_dtype=index_dtype, edges=edges)
         super().__init__(graph, spec, edges, **options)
-
-
-def _moved(batches: Iterator[Batch], device: Any) -> Iterator[Batch]:
-    """Batches on a device. To a GPU they are copied on a stream of their own, one ahead."""
-    torch = _arrays.torch_module()
-    if torch is None:
-        raise ValueError("device= needs torch")
-    device = torch.device(device)
-    if device.type != "cuda":
-        for batch in batches:
-            yield batch.to(device)
-        return
-    side = torch.cuda.Stream(device)
-
-    def start(batch: Batch | None) -> Batch | None:
-        if batch is None:
-            return None
-        with torch.cuda.stream(side):
-            return batch.pinned().to(device, non_blocking=True)
-
-    ahead = start(next(batches, None))
-    while ahead is not None:
-        torch.cuda.current_stream(device).wait_stream(side)
-        ready, ahead = ahead, start(next(batches, None))
-        ready.record_stream(torch.cuda.current_stream(device))
-        yield ready
 
 
 def sample(graph: Graph, seeds: Seeds, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,

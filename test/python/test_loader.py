@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -93,9 +94,30 @@ def test_a_loop_left_early_is_an_epoch(rmat):
     assert (first.epoch, first.step, second.epoch, second.step) == (0, 0, 1, 0)
 
 
-def test_a_state_goes_on(rmat):
+@pytest.fixture
+def made_up_gpu(monkeypatch):
+    """torch's names of a GPU where there is none: batches stay where they are, and are taken one ahead all the same."""
+
+    class Stream:
+        def __init__(self, device=None):
+            pass
+
+        def wait_stream(self, other):
+            pass
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(graphwire.Batch, "pinned", lambda batch: batch)
+    monkeypatch.setattr(graphwire.Batch, "to", lambda batch, device, non_blocking=False: batch)
+    monkeypatch.setattr(graphwire.Batch, "record_stream", lambda batch, stream: None)
+
+
+@pytest.mark.parametrize("device", [None, "cuda"])
+def test_a_state_goes_on(rmat, made_up_gpu, device):
     def opened():
-        return graphwire.NodeLoader(rmat, None, [3, 3], features="feat", batch_size=500, shuffle=True, seed=9)
+        return graphwire.NodeLoader(rmat, None, [3, 3], features="feat", batch_size=500, shuffle=True, seed=9,
+                                    device=device)
 
     whole = [batch.digest() for batch in opened()]
     loader, digests = opened(), []
@@ -111,6 +133,34 @@ def test_a_state_goes_on(rmat):
     assert next(iter(other)).epoch == 1
     with pytest.raises(graphwire.InvalidError):
         graphwire.NodeLoader(rmat, None, [3], batch_size=400).load_state_dict(state)
+
+
+@pytest.mark.parametrize("device", [None, "cuda"])
+def test_states_within_an_epoch(rmat, made_up_gpu, device):
+    """After each batch, and behind the last, whatever has been taken ahead."""
+    loader = graphwire.NodeLoader(rmat, range(500), [2], batch_size=100, device=device)
+    for epoch in range(2):
+        states = [loader.state_dict()] + [loader.state_dict() for _ in loader]
+        assert [(state["epoch"], state["step"]) for state in states] == [(epoch, step) for step in range(6)]
+    for batch in loader:
+        if batch.step == 4:
+            break  # the last
+    assert (loader.state_dict()["epoch"], loader.state_dict()["step"]) == (2, 5)
+    assert next(iter(loader)).epoch == 3
+
+
+def test_a_batch_that_fails_loses_none_before_it(rmat, made_up_gpu, monkeypatch):
+    loader = graphwire.NodeLoader(rmat, range(500), [2], batch_size=100, device="cuda")
+    batches = iter(loader)
+    assert next(batches).step == 0
+
+    def fails(stream):
+        raise graphwire.GraphwireError("GW_AGAIN", "made up")
+
+    monkeypatch.setattr(loader, "_next", fails)
+    assert next(batches).step == 1 and loader.state_dict()["step"] == 2
+    with pytest.raises(graphwire.GraphwireError, match="made up"):
+        next(batches)
 
 
 def test_a_closed_loader_says_so(rmat):
