@@ -7,8 +7,10 @@ against the five seconds that it may take. The seed is printed with a failure.
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -34,6 +36,19 @@ def is_of_job(text: str) -> bool:
     if "sshd" in text:
         return "@notty" in text
     return not text.startswith(("setsid -f", "sleep 333"))
+
+
+def is_needed(pid: int, text: str) -> bool:
+    """Whether a job cannot do without it. A child that is about to run another program, and may end with that, has its
+    parent's command line until then; an agent has one from the agent that guards it."""
+    if not re.search(r"launch\.py|^ssh |^sshd: |^\S*graphwire agent|^graphwire serve|sleep 900", text):
+        return False
+    for _ in range(2 if text.endswith("graphwire agent") else 1):
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        parent = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        if parent != text:
+            return True
+    return False
 
 
 class Kills(OnHosts):
@@ -149,8 +164,9 @@ class Kills(OnHosts):
             self.assertIn("running", process.stdout.readline())
 
     def strike(self, process: subprocess.Popen, chance: random.Random, then: object = None) -> float:
-        """Kills a process of the job, one that is still there; how long the end of the others took."""
-        text = self.kill_one(process, chance)
+        """Kills a process of the job, one that is still there; how long the end of the others took. then: what lets it
+        end by itself; else others are killed until one was needed."""
+        text = self.kill_one(process, chance, then is None)
         began = time.monotonic()
         if callable(then):
             then()
@@ -158,8 +174,8 @@ class Kills(OnHosts):
             process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
             left = self.victims()
-            process.kill()  # for those that follow
-            process.communicate()
+            os.kill(self.launcher(), signal.SIGKILL)  # for those that follow
+            process.communicate(timeout=HANG_S)
             self.fail(f"{text}: the command does not end; there are {left}")
         finally:
             self.is_gone(text)
@@ -168,19 +184,20 @@ class Kills(OnHosts):
             self.assertLess(took, END_S, text)
         return took
 
-    def kill_one(self, process: subprocess.Popen, chance: random.Random) -> str:
+    def kill_one(self, process: subprocess.Popen, chance: random.Random, needed: bool) -> str:
         """What it was."""
         while process.poll() is None:
-            victims = [(pid, text) for pid, text in self.victims() if is_of_job(text)]
+            hosts = [self.bed.desk, *self.bed.hosts]
+            victims = [(host, pid, text) for host, pid, text in processes_of(hosts) if is_of_job(text)]
             if not victims:
                 time.sleep(0.01)  # the command is not there yet
                 continue
-            pid, text = chance.choice(victims)
-            try:
+            host, pid, text = chance.choice(victims)
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                enough = not needed or is_needed(pid, text)
                 os.kill(pid, signal.SIGKILL)
-                return text
-            except ProcessLookupError:
-                continue
+                if enough:
+                    return f"{host.name}: {text}"
         return "nothing: it had ended"
 
     def is_gone(self, text: str) -> None:
