@@ -101,6 +101,18 @@ def test_pushing_beside_the_next_step_reaches_the_rows(graph_folder):
     assert np.mean([values["loss"] for values in losses[-5:]]) < np.mean([values["loss"] for values in losses[:5]])
 
 
+@pytest.mark.parametrize("name", ["TransE_l2", "RESCAL", "TransR"])
+def test_rows_for_a_gpu_are_pinned(graph_folder, monkeypatch, name):
+    """With another device than "cpu", which is the processor all the same; what is learnt does not depend on it."""
+    pinned = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda rows: pinned.append(rows) or rows)
+    _, _, _, losses, after = trained(graph_folder, name, 1, device="cpu:0")
+    assert len(pinned) == STEPS * (3 if name == "TransR" else 2)  # entities, vectors, matrices
+    pinned.clear()
+    _, _, _, plain, rows = trained(graph_folder, name, 1)
+    assert not pinned and losses == plain and np.array_equal(after, rows)
+
+
 def test_importance_weighs_triples(graph_folder):
     count = len(graphwire_triples(graph_folder))
     _, _, _, even, _ = trained(graph_folder, "TransE_l2", 0, importance=np.ones(count, np.float32))

@@ -106,7 +106,11 @@ class Trainer:
     def _pull(self, step: int) -> Pulled:
         batch = self.batches[step]
         with self.seconds.moving("pull"):
-            return batch, self.store.pull(batch)
+            entities, vectors, matrices = self.store.pull(batch)
+        if self.device != "cpu":  # a GPU reads it by itself
+            entities = entities.pin_memory()
+            vectors, matrices = (None if rows is None else rows.pin_memory() for rows in (vectors, matrices))
+        return batch, (entities, vectors, matrices)
 
     def _rows(self, step: int, last: int) -> Pulled:
         """Of this step; those of the steps ahead are begun."""
@@ -156,13 +160,17 @@ class Trainer:
 
     def _leaves(self, batch: Batch, entities: Tensor, vectors: Optional[Tensor],
                 matrices: Optional[Tensor]) -> dict[str, Any]:
-        def leaf(rows: Tensor) -> Tensor:
-            return rows.to(self.device).detach().requires_grad_()
+        def there(rows: Tensor) -> Tensor:
+            return rows.to(self.device, non_blocking=True)
 
+        def leaf(rows: Tensor, at: Optional[Tensor] = None) -> Tensor:
+            return (rows if at is None else rows.index_select(0, there(at))).detach().requires_grad_()
+
+        entities = there(entities)
         return {"positive": leaf(entities[:batch.positive_count]),
-                "negative": leaf(entities.index_select(0, batch.negative_rows)),
-                "relation": None if vectors is None else leaf(vectors.index_select(0, batch.relation_rows)),
-                "matrix": None if matrices is None else leaf(matrices)}
+                "negative": leaf(entities, batch.negative_rows),
+                "relation": None if vectors is None else leaf(there(vectors), batch.relation_rows),
+                "matrix": None if matrices is None else leaf(there(matrices))}
 
     def _forward(self, batch: Batch, leaves: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
         model, chunks = self.model, batch.chunks
