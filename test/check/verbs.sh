@@ -61,6 +61,7 @@ wait "$hosts" || status=1
 hosts=''
 
 awk '
+/^# start / { last = $NF; sub(/.*\//, "", last) }
 /^# begin / { program = $NF; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
 /# SKIP/ { skipped++; next }
 /^ok [0-9]+ - / { sub(/^ok [0-9]+ - /, ""); print "ok - verbs " program ": " $0; good++ }
@@ -72,7 +73,7 @@ awk '
 }
 END {
 	if (began && !ended) print "not ok - verbs " program ": the guest ended before it did"
-	if (!began) print "not ok - verbs: the guest did not begin"
+	if (!began) print "not ok - verbs: " (last ? "nothing ended; the last that the guest started is " last : "the guest did not begin")
 	if (skipped) print "note: " skipped " skipped"
 }' "$one"
 awk -v scenarios="$(find test/faults -name '[0-9]*.sh' | wc -l)" '
