@@ -15,7 +15,7 @@ together='test_client test_tensor_writes test_transport_calls test_transport_def
 choosing='test_client_ways test_arena_numa'                                    # the same, but free to choose
 alone='test_transport_verbs'                                                   # takes the device away, and brings it back
 actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_late' # the doctor, who takes it away last; of two hosts
-limit=600 # seconds for one program; the guests have three times that: a machine that is busy otherwise slows them down
+limit=1200 whole=2700 # seconds for one program, and for each boot: a machine that is busy otherwise slows guests down
 
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words
@@ -37,7 +37,7 @@ faults() {
 	trap 'kill "$pair" 2>/dev/null; wait "$pair"; exit 130' INT TERM
 	trap - EXIT
 	for try in 1 2 3; do
-		test/guest/pair -n faults -t $((3 * limit)) "bash '$PWD/test/faults/host_a.sh'" \
+		test/guest/pair -n faults -t $whole "bash '$PWD/test/faults/host_a.sh'" \
 			"bash '$PWD/test/faults/host_b.sh'" >"$two" 2>&1 &
 		pair=$!
 		wait "$pair"
@@ -51,7 +51,7 @@ hosts=$!
 words=''
 for program in $together; do words+=" '$PWD/build/dev/test/$program'"; done
 for program in $choosing; do words+=" 'env GRAPHWIRE_TEST_BED= $PWD/build/dev/test/$program'"; done
-test/guest/run -n check -t $((3 * limit)) -- env GRAPHWIRE_TEST_BED=verbs CMOCKA_MESSAGE_OUTPUT=TAP CI= bash -c "
+test/guest/run -n check -t $whole -- env GRAPHWIRE_TEST_BED=verbs CMOCKA_MESSAGE_OUTPUT=TAP CI= bash -c "
 	'$PWD/test/guest/each' -t $limit -j 2 $words
 	together=\$?
 	'$PWD/test/guest/each' -t $limit '$PWD/build/dev/test/$alone' \
