@@ -8,7 +8,7 @@ import graphwire
 import numpy as np
 import pytest
 import torch
-from conftest import NODES, SCRIPTS, arrays_of_communities, runner
+from conftest import NODES, arrays_of_communities, runner
 from graphwire.dgl.install import install
 
 dgl = install()
@@ -135,16 +135,14 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_scripts_own_partitioning(tmp_path):
+def test_the_scripts_own_partitioning(scripts, tmp_path):
     """partition_graph.py, unmodified, of Reddit's files, and train_dist.py on what it made: over the subset."""
-    if not SCRIPTS.is_dir():
-        pytest.skip("DGL's scripts are not there")
     reddit = tmp_path / "raw" / "reddit_self_loop"
     reddit.mkdir(parents=True)
     kinds = np.select([FEATURES["train_mask"], FEATURES["val_mask"]], [1, 2], 3)
     np.savez(reddit / "reddit_data.npz", feature=FEATURES["features"], label=FEATURES["labels"], node_types=kinds)
     np.savez(reddit / "reddit_self_loop_graph.npz", row=ARRAYS["edges"][:, 0], col=ARRAYS["edges"][:, 1])
-    text = runner(SCRIPTS / "partition_graph.py", "--dataset", "reddit", "--num_parts", 2, "--balance_train",
+    text = runner(scripts / "partition_graph.py", "--dataset", "reddit", "--num_parts", 2, "--balance_train",
                   "--balance_edges", "--undirected", folder=tmp_path,
                   environment={**os.environ, "DGL_DOWNLOAD_DIR": str(tmp_path / "raw")})
     assert f"|V|={NODES}, |E|={len(ARRAYS['edges'])}" in text and "train: 300, valid: 120, test: 180" in text

@@ -9,8 +9,9 @@ import graphwire
 import numpy as np
 import pytest
 import torch
-from conftest import DATA, Servers
+from conftest import Servers
 from graphwire.pyg import NeighborSampler, from_pyg, stores
+from shared import given
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.nn import GraphSAGE
@@ -357,9 +358,7 @@ def test_both_directions_and_edge_rows(graph):
 
 @functools.cache
 def cora():
-    if not (DATA / "cora").is_dir():
-        pytest.skip("cora is not there")
-    with np.load(DATA / "cora/cora.npz") as found:
+    with np.load(given("data/cora/cora.npz")) as found:
         words = torch.from_numpy(found["x"].astype(np.float32))
         torch.manual_seed(0)
         x, scale, _ = torch.svd_lowrank(words / words.sum(1, keepdim=True).clamp(min=1), 64)  # for speed

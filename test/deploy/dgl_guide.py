@@ -17,11 +17,9 @@ import unittest
 
 from bed import TOP, Bed
 from ddp_trainers import HERE, ask_python
+from shared import given
 from test_hosts import HOSTS, OnHosts
 
-SHARED = next((up / "shared" for up in TOP.parents if (up / "shared/dgl-scripts").is_dir()), TOP.parent / "shared")
-SCRIPTS = SHARED / "dgl-scripts"
-FACEBOOK = SHARED / "data/facebook/facebook.npz"
 WHOLE = os.environ.get("GRAPHWIRE_GUIDE") == "whole"
 PRINTED = "GRAPHWIRE_GUIDE" in os.environ
 NODES = 22470 if WHOLE else 6000
@@ -29,7 +27,6 @@ MOST_FREQUENT = 0.31  # of the nodes, the share of their most frequent label
 STEP_S = 3000 if WHOLE else 900  # after which a step hangs
 
 
-@unittest.skipUnless(SCRIPTS.is_dir() and FACEBOOK.is_file(), "DGL's scripts and facebook's graph are not there")
 class Guide(OnHosts):
     """One test after the other: each step stands on what the one before has left on the desk."""
 
@@ -38,6 +35,7 @@ class Guide(OnHosts):
         """Hosts whose python3 has PyTorch; a desk with a checkout of DGL's examples, and the data set."""
         if os.geteuid() != 0:
             return
+        cls.scripts, facebook = given("dgl-scripts"), given("data/facebook/facebook.npz")
         seen, packages = ask_python()
         beside = os.environ.get("GRAPHWIRE_BESIDE", "").replace(f"{TOP}/", "/mnt/top/")
         cls.bed = Bed(
@@ -54,19 +52,19 @@ class Guide(OnHosts):
         cls.addClassCleanup(cls.bed.end)
         home = cls.bed.desk.home
         examples = home / "dgl/examples/pytorch/graphsage"
-        shutil.copytree(SCRIPTS, examples / "experimental")
+        shutil.copytree(cls.scripts, examples / "experimental")
         (examples / "experimental/load_graph.py").rename(examples / "load_graph.py")
         (home / "dgl/tools").symlink_to("/mnt/top/deploy")
         (examples / "experimental/ip_config.txt").unlink()
         (examples / "experimental/ip_config.txt").write_text("".join(f"{host.address}\n" for host in cls.bed.hosts))
         folder = TOP / "test/adapters/ogb_folder.py"
         dataset = examples / "experimental/dataset/ogbn_products"
-        subprocess.run([HERE, folder, FACEBOOK, dataset, str(NODES)], check=True, timeout=STEP_S)
+        subprocess.run([HERE, folder, facebook, dataset, str(NODES)], check=True, timeout=STEP_S)
         cls.bed.reachable()
 
     def typed(self, says: str) -> str:
         """Types the block of the guide that has this in it; what is printed."""
-        blocks = re.findall(r"(?ms)^```bash\n(.*?)^```", (SCRIPTS / "README.md").read_text())
+        blocks = re.findall(r"(?ms)^```bash\n(.*?)^```", (self.scripts / "README.md").read_text())
         (block,) = [block for block in blocks if re.search(says, block)]
         block = re.sub(r"(?m)^python3 (?=\w)", "python3 -m graphwire.dgl ", block)
         script = f"set -e; export PYTHONPATH=$PYTHONPATH:..; cd ~/dgl/examples/pytorch/graphsage/experimental\n{block}"

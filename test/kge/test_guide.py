@@ -22,9 +22,9 @@ from graphwire.kge import data
 sys.path.insert(0, str(TOP / "test/deploy"))
 
 from bed import HOME, Bed, wait_for
+from shared import find
 
 HOSTS = 4
-SHARED = TOP.parent / "shared/data/fb15k-237"
 BLOCKS = re.compile(r"^```(?:sh)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FEWER = ((r"--num_client_proc 16", "--num_client_proc 1"), (r"--max_step 500", "--max_step 12"),
          (r"--log_interval 100", "--log_interval 6"), (r"\b10\.0\.0\.", "10.77.0."))
@@ -34,8 +34,9 @@ FIGURE = re.compile(r"Test average (\S+): (\S+)")
 def write_data(folder):
     """FB15k/ as the dataset of the name is laid out."""
     folder.mkdir(parents=True)
-    if SHARED.is_dir():
-        splits = {name: gzip.open(SHARED / f"{name}.tsv.gz", "rt").read().splitlines()
+    real = find("data/fb15k-237")
+    if real:
+        splits = {name: gzip.open(real / f"{name}.tsv.gz", "rt").read().splitlines()
                   for name in ("train", "valid", "test")}
         splits["test"] = splits["test"][:200]
         triples = [line.split("\t") for lines in splits.values() for line in lines]

@@ -8,16 +8,16 @@ import sys
 import pytest
 import torch
 from conftest import TOP
+from shared import given
 
-DATA = TOP.parent / "shared/data"
 sys.path.insert(0, str(TOP / "bench"))
 
 
-@pytest.mark.skipif(not (DATA / "tolokers").exists(), reason="no ../shared/data/tolokers")
 def test_tolokers():
     few = {"splits": 1, "epochs": 8, "hidden": 16, "fan_out": "10,10", "lr": 0.01, "threads": 1, "at_least": 0.65}
+    data = given("data/tolokers").parent
     words = [f"--{name}={value}" for name, value in few.items()]
-    done = subprocess.run([sys.executable, TOP / "bench/accuracy.py", "tolokers", DATA, *words], capture_output=True,
+    done = subprocess.run([sys.executable, TOP / "bench/accuracy.py", "tolokers", data, *words], capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 from conftest import TOP, run
+from shared import given
 
 SAGE, RGCN, LINKS = (TOP / f"examples/{name}.py" for name in ("graphsage", "rgcn", "links"))
-CORA = TOP.parent / "shared/data/cora/cora.npz"
 SMALL = ("--fan_out", "4,3", "--batch_size", "300", "--num_hidden", "16", "--log_every", "0")
 
 
@@ -147,10 +147,9 @@ def test_links(tmp_path):
     assert after > 2 * before, out
 
 
-@pytest.mark.skipif(not CORA.exists(), reason="no ../shared/data/cora")
 def test_cora(tmp_path):
     """The public split: 0.79 to 0.82 is what two layers of GraphSAGE are known to reach (10 seeds: 0.794)."""
-    run("import", "--from", CORA, "--out", tmp_path / "cora", "--quiet")
+    run("import", "--from", given("data/cora/cora.npz"), "--out", tmp_path / "cora", "--quiet")
     arguments = ("--part_config", tmp_path / "cora", "--fan_out=-1,-1", "--num_epochs", 40, "--batch_size", 140, "--lr",
                  0.01, "--eval_every", 10, "--weight-decay", 5e-4, "--input_dropout", 0.5, "--normalize",
                  "--log_every", 0)
