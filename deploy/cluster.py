@@ -16,7 +16,7 @@ from gwdeploy.main import run
 
 def show(lines: Sequence[str]) -> None:
     """Prints them at once."""
-    print(*lines, sep="\n", flush=True)
+    print("".join(f"{line}\n" for line in lines), end="", flush=True)
 
 
 async def status(cluster: Cluster, options: argparse.Namespace) -> list[Any]:

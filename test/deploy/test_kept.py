@@ -144,7 +144,7 @@ class Kept(OnHosts):
             self.bed.reachable()
 
     def test_zz_stop(self) -> None:
-        self.cluster("stop", "nobody", status=1)
+        self.assertRegex(self.cluster("stop", "nobody", status=1), r"\Acluster: no host has a server .*\n\Z")
         self.still_there()
         text = self.cluster("stop", "long_live")
         self.assertEqual(text.count("has ended"), HOSTS)
