@@ -11,6 +11,7 @@
 #include "core/base/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
+#include "test/support/must.h"
 #include "test/support/partition_run.h"
 #include "test/support/scratch.h"
 
@@ -18,12 +19,6 @@
 
 static struct gw_fixture fixture;
 static char scratch[64], folder[128];
-
-static void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
-}
 
 static gw_status short_of_memory(unsigned long *opened)
 {

@@ -9,16 +9,11 @@
 #include <cmocka.h>
 
 #include "test/support/client_setup.h"
+#include "test/support/must.h"
 #include "test/support/part_files.h"
 
 #define PARTS   3
 #define COLUMNS 5 /* of paper's feat */
-
-static void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
-}
 
 static struct gw_client *open_servers(const struct cluster *cluster)
 {

@@ -12,6 +12,7 @@
 #include "core/base/rng.h"
 #include "core/base/staging.h"
 #include "test/support/client_setup.h"
+#include "test/support/must.h"
 #include "test/support/relay.h"
 
 #define PARTS    2
@@ -22,12 +23,6 @@
 #define HOT      40 /* rows that every call writes, some several times */
 #define CUTS     12
 #define LONG     (640u << 10) /* bytes of a relation of TransR at 400 columns */
-
-static void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
-}
 
 /* How clients reach the servers. */
 static const struct way {

@@ -13,6 +13,7 @@
 
 #include "core/base/rng.h"
 #include "test/support/client_setup.h"
+#include "test/support/must.h"
 
 #define PARTS   3
 #define COLUMNS 7
@@ -66,12 +67,6 @@ static const struct gw_tensor *create(struct gw_client *client, const struct gw_
 	if (gw_tensor_create(client, spec, &tensor) != GW_OK)
 		fail_msg("%s: %s", spec->name, gw_last_error());
 	return tensor;
-}
-
-static void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
 }
 
 static struct gw_tensor_spec spec_of(struct gw_client *client, const char *name, enum gw_placement placement)

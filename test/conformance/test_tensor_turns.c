@@ -14,6 +14,7 @@
 #include "protocol/ops.h"
 #include "tensors/service.h"
 #include "test/support/graph_fixture.h"
+#include "test/support/must.h"
 #include "test/support/part_files.h"
 #include "test/support/transport_bed.h"
 
@@ -38,12 +39,6 @@ struct desk {
 	uint32_t request_bytes;
 	uint64_t held_sequence; /* of the row that is taken */
 };
-
-static void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
-}
 
 static void pause_a_little(void)
 {

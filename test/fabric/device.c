@@ -1,4 +1,4 @@
-/* The device: memory regions, completion queues, queue pairs, and the thread that does their work. See fabric.h. */
+/* The device: completion queues, queue pairs, and the thread that does their work. See fabric.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +10,13 @@
 #include "core/base/rng.h"
 #include "test/fabric/fabric.h"
 
-#undef ibv_reg_mr
 #undef ibv_query_port
 
 #define SGES_MAX  16
 #define WORKS_MAX 1024 /* of one queue pair */
-#define MRS_MAX   65536
 #define QPS_MAX   4096
 #define LATE_NS   (50 * GW_NS_PER_MS)
 #define DEVICES   64 /* one after the other */
-#define PIECE_MAX 256
 
 pthread_mutex_t fabric_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -56,111 +53,16 @@ struct fabric_qp {
 	} receives[WORKS_MAX];
 };
 
-struct fabric_mr {
-	struct ibv_mr ibv;
-	int access;
-};
-
 static struct {
 	struct ibv_device device;
 	struct verbs_context contexts[DEVICES];
 	uint32_t turn; /* which of them is there */
 	bool gone, running;
 	pthread_cond_t posted;
-	struct fabric_mr *mrs[MRS_MAX]; /* by their keys */
-	uint32_t mr_count, next_key;
 	struct fabric_qp *qps[QPS_MAX];
 	uint32_t qp_count, next_qp;
 	uint64_t seed;
-} fabric = {.posted = PTHREAD_COND_INITIALIZER, .next_key = 1, .next_qp = 16};
-
-static void *fabric_calloc(size_t bytes)
-{
-	void *memory = calloc(1, bytes);
-	fabric_must(memory != NULL, "out of memory");
-	return memory;
-}
-
-/* --- Memory regions. --- */
-
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int access)
-{
-	struct fabric_mr *mr = fabric_calloc(sizeof(*mr));
-	pthread_mutex_lock(&fabric_lock);
-	uint32_t key = fabric.next_key++; /* never twice: an old key is nobody's */
-	fabric_must(key < MRS_MAX, "more keys than the device has");
-	*mr = (struct fabric_mr){
-		.ibv = {.context = pd->context, .pd = pd, .addr = memory, .length = bytes, .lkey = key, .rkey = key},
-		.access = access};
-	fabric.mrs[key] = mr;
-	fabric.mr_count += access & IBV_ACCESS_REMOTE_READ ? 1 : 0;
-	pthread_mutex_unlock(&fabric_lock);
-	return &mr->ibv;
-}
-
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova, unsigned access)
-{
-	fabric_must(iova == (uintptr_t)memory, "memory at another address");
-	return ibv_reg_mr(pd, memory, bytes, (int)access);
-}
-
-int ibv_dereg_mr(struct ibv_mr *ibv)
-{
-	struct fabric_mr *mr = (struct fabric_mr *)ibv;
-	pthread_mutex_lock(&fabric_lock);
-	fabric_must(fabric.mrs[ibv->lkey] == mr, "a memory region that is none is deregistered");
-	fabric.mrs[ibv->lkey] = NULL;
-	fabric.mr_count -= mr->access & IBV_ACCESS_REMOTE_READ ? 1 : 0;
-	pthread_mutex_unlock(&fabric_lock);
-	free(mr);
-	return 0;
-}
-
-unsigned fabric_readable(void)
-{
-	pthread_mutex_lock(&fabric_lock);
-	unsigned count = fabric.mr_count;
-	pthread_mutex_unlock(&fabric_lock);
-	return count;
-}
-
-static bool mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access)
-{
-	const struct fabric_mr *mr = key < MRS_MAX ? fabric.mrs[key] : NULL;
-	if (!mr || (mr->access & access) != access)
-		return false;
-	uint64_t base = (uintptr_t)mr->ibv.addr;
-	return at >= base && bytes <= mr->ibv.length && at - base <= mr->ibv.length - bytes;
-}
-
-/* A word that may lie anywhere. */
-struct fabric_word {
-	uint64_t word;
-} __attribute__((packed, may_alias));
-
-/* As a device reads and writes memory, which no thread sanitizer sees: aligned words are read whole. */
-__attribute__((no_sanitize_thread, no_sanitize("undefined"))) static void copy_piece(uint8_t *to, const uint8_t *from,
-										     uint32_t bytes)
-{
-	uint32_t at = 0;
-	for (; at + 8 <= bytes; at += 8)
-		((volatile struct fabric_word *)(void *)(to + at))->word =
-			((const volatile struct fabric_word *)(const void *)(from + at))->word;
-	for (; at < bytes; at++)
-		((volatile uint8_t *)to)[at] = ((const volatile uint8_t *)from)[at];
-}
-
-/* In pieces, of which any may be the first. */
-static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
-{
-	uint32_t piece = 8u << gw_mix64(++fabric.seed) % 6, most = bytes / 64 & ~7u;
-	piece = piece < most ? most : piece;
-	uint32_t n = (bytes + piece - 1) / piece, first = n ? (uint32_t)(gw_mix64(++fabric.seed) % n) : 0;
-	for (uint32_t p = 0; p < n; p++) {
-		uint32_t at = (first + p) % n * piece;
-		copy_piece(to + at, from + at, bytes - at < piece ? bytes - at : piece);
-	}
-}
+} fabric = {.posted = PTHREAD_COND_INITIALIZER, .next_qp = 16};
 
 /* --- Completion queues. --- */
 
@@ -304,13 +206,13 @@ static enum ibv_wc_status do_read(const struct fabric_work *work)
 	uint64_t bytes = 0, at = work->remote;
 	for (uint32_t i = 0; i < work->sge_count; i++)
 		bytes += work->sges[i].length;
-	if (bytes && !mr_holds(work->rkey, work->remote, bytes, IBV_ACCESS_REMOTE_READ))
+	if (bytes && !fabric_mr_holds(work->rkey, work->remote, bytes, IBV_ACCESS_REMOTE_READ))
 		return IBV_WC_REM_ACCESS_ERR;
 	for (uint32_t i = 0; i < work->sge_count; i++) {
 		const struct ibv_sge *sge = &work->sges[i];
-		if (!mr_holds(sge->lkey, sge->addr, sge->length, IBV_ACCESS_LOCAL_WRITE))
+		if (!fabric_mr_holds(sge->lkey, sge->addr, sge->length, IBV_ACCESS_LOCAL_WRITE))
 			return IBV_WC_LOC_PROT_ERR;
-		copy((uint8_t *)(uintptr_t)sge->addr, (const uint8_t *)(uintptr_t)at, sge->length);
+		fabric_copy((uint8_t *)(uintptr_t)sge->addr, (const uint8_t *)(uintptr_t)at, sge->length);
 		at += sge->length;
 	}
 	return IBV_WC_SUCCESS;
@@ -325,8 +227,9 @@ static enum ibv_wc_status do_send(struct fabric_qp *qp, const struct fabric_work
 	uint32_t at = peer->receive_begin++ % WORKS_MAX;
 	const struct ibv_sge *to = &peer->receives[at].sge;
 	fabric_must(work->sge_count == 1 && from->length <= to->length, "a message longer than its receive");
-	fabric_must(mr_holds(from->lkey, from->addr, from->length, 0), "a message from memory that is not registered");
-	fabric_must(mr_holds(to->lkey, to->addr, to->length, IBV_ACCESS_LOCAL_WRITE), "a receive in no memory");
+	fabric_must(fabric_mr_holds(from->lkey, from->addr, from->length, 0),
+		    "a message from memory that is not registered");
+	fabric_must(fabric_mr_holds(to->lkey, to->addr, to->length, IBV_ACCESS_LOCAL_WRITE), "a receive in no memory");
 	memcpy((void *)(uintptr_t)to->addr, (const void *)(uintptr_t)from->addr, from->length);
 	cq_push(peer->ibv.recv_cq, (struct ibv_wc){.wr_id = peer->receives[at].wr_id, .byte_len = from->length});
 	return IBV_WC_SUCCESS;
@@ -558,8 +461,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	pthread_mutex_lock(&fabric_lock);
-	for (uint32_t key = 1; key < fabric.next_key; key++)
-		fabric_must(!fabric.mrs[key] || fabric.mrs[key]->ibv.pd != pd, "a domain with memory in it ends");
+	fabric_must(!fabric_mr_in(pd), "a domain with memory in it ends");
 	for (uint32_t i = 0; i < fabric.qp_count; i++)
 		fabric_must(fabric.qps[i]->ibv.pd != pd, "a domain with queue pairs in it ends");
 	pthread_mutex_unlock(&fabric_lock);

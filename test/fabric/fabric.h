@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 /* The device is taken away: its queue pairs fail, and who is bound to it is told. Nobody binds to it from then on. */
 void fabric_remove(void);
@@ -31,6 +32,13 @@ extern pthread_mutex_t fabric_lock; /* of everything */
 
 /* The device as it is bound to; NULL: taken away. With the lock. */
 struct ibv_context *fabric_context(void);
+
+/* Whether a memory region of this key is there for these bytes, and allows such access; whether a domain has any. With
+ * the lock. */
+bool fabric_mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access);
+bool fabric_mr_in(const struct ibv_pd *pd);
+/* Copies in pieces, of which any may be the first. With the lock. */
+void fabric_copy(uint8_t *to, const uint8_t *from, uint32_t bytes);
 
 struct fabric_qp;
 struct fabric_qp *fabric_qp_of(struct ibv_qp *qp);
@@ -50,6 +58,13 @@ static inline void fabric_must(bool good, const char *what)
 {
 	if (!good)
 		fabric_end(what);
+}
+
+static inline void *fabric_calloc(size_t bytes)
+{
+	void *memory = calloc(1, bytes);
+	fabric_must(memory != NULL, "out of memory");
+	return memory;
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/rng.h"
 #include "test/support/client_setup.h"
+#include "test/support/must.h"
 
 #define PARTS   2
 #define WIDE    400u /* float32: rows of 1,600 bytes */
@@ -29,12 +30,6 @@ static const struct soak_way {
 static const struct soak_way *way;
 static uint64_t wanted, seconds;
 static struct setup setup;
-
-static void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
-}
 
 static struct gw_client *open_way(void)
 {

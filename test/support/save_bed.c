@@ -15,12 +15,6 @@
 struct setup save_bed;
 char save_bed_scratch[64];
 
-void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
-}
-
 const char *save_bed_path(const char *name)
 {
 	static char paths[4][160];

@@ -4,6 +4,7 @@
 #define GW_TEST_SAVE_BED_H
 
 #include "test/support/client_setup.h"
+#include "test/support/must.h"
 
 #define SAVE_BED_PARTS   3
 #define SAVE_BED_COLUMNS 700 /* with an optimizer's state some sixty rows to a request */
@@ -18,7 +19,6 @@ extern char save_bed_scratch[64];
 int save_bed_begin(void **state);
 int save_bed_end(void **state);
 
-void must(gw_status status);
 /* A name below the scratch folder; the last four stay. */
 const char *save_bed_path(const char *name);
 /* Standalone, and of the servers over TCP; jobs "kept-job" and "served-job". */

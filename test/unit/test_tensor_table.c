@@ -11,6 +11,7 @@
 
 #include "tensors/table.h"
 #include "test/support/graph_fixture.h"
+#include "test/support/must.h"
 #include "test/support/part_files.h"
 
 #define ROUNDS  20
@@ -23,12 +24,6 @@ struct desk {
 	struct gw_service *service;
 	struct gw_tensor_table *table;
 };
-
-static void must(gw_status status)
-{
-	if (status != GW_OK)
-		fail_msg("%s", gw_last_error());
-}
 
 static void desk_serve(struct desk *desk)
 {

@@ -1,0 +1,243 @@
+/* What servers tell of tensors (stat): what they are, what is written, and the reads that clients do by themselves,
+ * which they count and tell of: each once, in turns, the last when they close. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "client/remote_call.h"
+#include "client/tensor_handles.h"
+#include "protocol/ops.h"
+#include "test/support/striped.h"
+
+#define PARTS 2
+
+static json_t *ask_stats(struct gw_client *client)
+{
+	struct gw_vec reply = {0};
+	size_t bytes;
+	must(gw_remote_call(client, 0, GW_OP_STATS, NULL, 0, &reply, &bytes));
+	json_t *stats = json_loadb(reply.data, bytes, 0, NULL);
+	gw_vec_free(&reply);
+	return stats;
+}
+
+#define TOLD_READS 50
+
+/* Reads of two rows by somebody who tells of them at his end, which does not wait for long. */
+static void read_and_close(const struct setup *setup)
+{
+	struct gw_client *reader = striped_client(&setup->cluster, "told", 0);
+	const struct gw_tensor *tensor;
+	float rows[2 * STRIPED_COLUMNS];
+	must(gw_tensor_open(reader, "told-of", GW_OF_JOB, &tensor));
+	for (int i = 0; i < TOLD_READS; i++)
+		must(gw_gather(reader, tensor, (int64_t[]){0, 2}, 2, rows));
+	gw_client_close(reader);
+}
+
+static void stat_tells_of_tensors(void **state)
+{
+	(void)state;
+	struct setup setup;
+	setup_begin(&setup, 228, PARTS, NULL);
+	struct gw_client *client = striped_client(&setup.cluster, "told", 0);
+	struct gw_tensor_spec spec = striped_spec("told-of");
+	const struct gw_tensor *tensor = striped_create(client, &spec);
+	const struct gw_optimizer add = {.kind = GW_SGD, .rate = 1};
+	float rows[3 * STRIPED_COLUMNS] = {0};
+	must(gw_update(client, tensor, (int64_t[]){0, 2, 4}, 3, rows)); /* all of them part 0's */
+	must(gw_push(client, tensor, (int64_t[]){0, 2}, 2, rows, &add));
+	json_t *stats = ask_stats(client);
+	const json_t *told = json_array_get(json_object_get(stats, "tensors"), 0);
+	assert_string_equal(json_string_value(json_object_get(told, "name")), "told-of");
+	assert_string_equal(json_string_value(json_object_get(told, "job")), "told");
+	assert_string_equal(json_string_value(json_object_get(told, "dtype")), "float32");
+	assert_int_equal(json_integer_value(json_object_get(told, "written")), 3);
+	assert_int_equal(json_integer_value(json_object_get(told, "pushed")), 2);
+	assert_true(json_integer_value(json_object_get(told, "bytes")) >= STRIPED_ROWS / PARTS * STRIPED_COLUMNS * 4);
+	assert_int_equal(json_array_size(json_object_get(stats, "tensors")), 1);
+	assert_int_equal(json_integer_value(json_object_get(told, "read")), 0);
+	json_int_t pulled = json_integer_value(json_object_get(told, "pulled"));
+	json_decref(stats);
+	/* A row is pulled or read; how many are pulled before their region is open depends on chance. */
+	json_int_t read = 0, most = 0;
+	while (read == 0) {
+		read_and_close(&setup);
+		stats = ask_stats(client);
+		told = json_array_get(json_object_get(stats, "tensors"), 0);
+		read = json_integer_value(json_object_get(told, "read"));
+		most += 2 * TOLD_READS;
+		assert_true(read + json_integer_value(json_object_get(told, "pulled")) - pulled <= most);
+		json_decref(stats);
+	}
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+#define READERS     4
+#define READER_ROWS 3000 /* rows that each reads, ten at once */
+#define TURNS_MAX   10000
+
+struct reader {
+	pthread_t thread;
+	struct gw_client *client;
+	const struct gw_tensor *tensor;
+};
+
+static void *read_again_and_again(void *argument)
+{
+	struct reader *self = argument;
+	float rows[10 * STRIPED_COLUMNS];
+	for (int i = 0; i < READER_ROWS; i += 10)
+		must(gw_gather(self->client, self->tensor, (int64_t[]){0, 2, 4, 6, 8, 10, 12, 14, 16, 18}, 10, rows));
+	return NULL;
+}
+
+/* What part 0's rows were read by the client itself, until `count` tensors were. */
+static void read_by_itself(struct gw_client *client, const struct gw_tensor *const *tensors, uint32_t count)
+{
+	struct gw_tensor_read reads[8];
+	float row[STRIPED_COLUMNS];
+	for (uint32_t read = 0, turns = 0; read < count; turns++) {
+		assert_true(turns < TURNS_MAX);
+		for (uint32_t i = 0; i < count; i++)
+			must(gw_gather(client, tensors[i], (int64_t[]){0}, 1, row));
+		read = gw_tensor_handles_take_reads(client, 0, reads, 8);
+	}
+}
+
+static void threads_count_what_they_read(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct reader readers[READERS];
+	struct gw_tensor_read read;
+	const int64_t first = 0;
+	setup_begin(&setup, 231, PARTS, NULL);
+	struct gw_client *client = striped_client(&setup.cluster, "count", 0);
+	struct gw_tensor_spec spec = striped_spec("counted");
+	const struct gw_tensor *tensor = striped_create(client, &spec);
+	const struct gw_rows *rows = &((const struct gw_client_tensor *)tensor)->rows;
+	/* No line of a cache has counts of two engines. */
+	assert_true(client->engine_count > 1);
+	assert_int_equal((uintptr_t)rows->read % 64, 0);
+	assert_int_equal(rows->read_stride * sizeof(rows->read[0]) % 64, 0);
+	/* Each engine has its own connections, which open the rows' region one by one; calls at once are of several. */
+	for (uint64_t e = 0, turns = 0; e < client->engine_count; turns++) {
+		struct gw_ticket *tickets[2];
+		float row[2][STRIPED_COLUMNS];
+		assert_true(turns < TURNS_MAX);
+		for (int i = 0; i < 2; i++)
+			must(gw_gather_start(client, tensor, &first, 1, row[i], &tickets[i]));
+		for (int i = 0; i < 2; i++)
+			must(gw_wait(tickets[i], -1));
+		e += atomic_load(&rows->read[e * rows->read_stride]) > 0;
+	}
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	for (int i = 0; i < READERS; i++) {
+		readers[i] = (struct reader){.client = client, .tensor = tensor};
+		assert_int_equal(pthread_create(&readers[i].thread, NULL, read_again_and_again, &readers[i]), 0);
+	}
+	for (int i = 0; i < READERS; i++)
+		pthread_join(readers[i].thread, NULL);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	assert_int_equal(read.rows, READERS * READER_ROWS);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 0);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 1, &read, 1), 0);
+	/* What could not be told is told later. */
+	read.birth = ((const struct gw_tensor_handle *)tensor)->births[0];
+	read.rows = 7;
+	gw_tensor_handles_give_reads(client, 0, &read, 1);
+	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	assert_int_equal(read.rows, 7);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+#define SEVERAL 5
+
+/* Whoever has a count has his turn, though others count again. */
+static void reads_are_told_in_turns(void **state)
+{
+	(void)state;
+	static const char *const names[SEVERAL] = {"first", "second", "third", "fourth", "fifth"};
+	struct setup setup;
+	const struct gw_tensor *tensors[SEVERAL];
+	uint32_t told[SEVERAL] = {0};
+	float row[STRIPED_COLUMNS];
+	setup_begin(&setup, 232, PARTS, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = PARTS, .threads = 1, .job = "turns"};
+	struct gw_client *client = open_client(&options);
+	for (int i = 0; i < SEVERAL; i++) {
+		struct gw_tensor_spec spec = striped_spec(names[i]);
+		tensors[i] = striped_create(client, &spec);
+	}
+	read_by_itself(client, tensors, SEVERAL);
+	for (int turn = 0; turn < SEVERAL; turn++) {
+		struct gw_tensor_read reads[2];
+		for (int i = 0; i < SEVERAL; i++)
+			must(gw_gather(client, tensors[i], (int64_t[]){0}, 1, row));
+		assert_int_equal(gw_tensor_handles_take_reads(client, 0, reads, 2), 2);
+		for (int i = 0; i < SEVERAL; i++) {
+			uint64_t birth = ((const struct gw_tensor_handle *)tensors[i])->births[0];
+			told[i] += reads[0].birth == birth || reads[1].birth == birth;
+		}
+	}
+	for (int i = 0; i < SEVERAL; i++)
+		assert_int_equal(told[i], 2);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
+#define MANY ((int)GW_TENSOR_READS_MAX + 6)
+
+/* A client that closes tells of all tensors, be they more than one call carries. */
+static void all_reads_are_told_at_the_end(void **state)
+{
+	(void)state;
+	struct setup setup;
+	const struct gw_tensor *tensors[MANY];
+	float row[STRIPED_COLUMNS];
+	setup_begin(&setup, 233, PARTS, NULL);
+	struct gw_client *keeper = striped_client(&setup.cluster, "end", 0);
+	int missing = MANY;
+	for (int turn = 0; missing > 0; turn++) {
+		assert_true(turn < 100);
+		struct gw_client *client = striped_client(&setup.cluster, "end", 0);
+		for (int i = 0; i < MANY; i++) {
+			char name[32];
+			snprintf(name, sizeof(name), "of-%d", i);
+			struct gw_tensor_spec spec = striped_spec(name);
+			striped_create(keeper, &spec);
+			tensors[i] = striped_create(client, &spec);
+		}
+		for (int i = 0; i < 4 * MANY; i++)
+			must(gw_gather(client, tensors[i % MANY], (int64_t[]){0}, 1, row));
+		gw_client_close(client);
+		json_t *stats = ask_stats(keeper), *told;
+		size_t index;
+		missing = 0;
+		json_array_foreach(json_object_get(stats, "tensors"), index, told) missing +=
+			json_integer_value(json_object_get(told, "read")) == 0;
+		json_decref(stats);
+	}
+	gw_client_close(keeper);
+	setup_end(&setup);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stat_tells_of_tensors),
+		cmocka_unit_test(threads_count_what_they_read),
+		cmocka_unit_test(reads_are_told_in_turns),
+		cmocka_unit_test(all_reads_are_told_at_the_end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
