@@ -15,7 +15,7 @@ together='test_client test_tensor_writes test_transport_calls test_transport_def
 choosing='test_client_ways test_arena_numa'                                    # the same, but free to choose
 alone='test_transport_verbs'                                                   # takes the device away, and brings it back
 actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_late' # the doctor, who takes it away last; of two hosts
-limit=1200 whole=2700 # seconds for one program, and for each boot: a machine that is busy otherwise slows guests down
+limit=1200 whole=2700 # seconds for one program, and for a boot, within the step's 2800: a busy machine slows guests down
 
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words

@@ -18,7 +18,7 @@ import time
 import unittest
 from pathlib import Path
 
-from bed import HANG_S, processes_of, wait_for
+from bed import HANG_S, Host, processes_of, wait_for
 from gate import Gate
 from test_copy import COPY
 from test_hosts import OnHosts
@@ -69,10 +69,13 @@ class Kills(OnHosts):
         for host in cls.bed.hosts:
             shutil.copy(held, host.folder)
 
-    def victims(self) -> list[tuple[int, str]]:
+    def there(self) -> list[tuple[Host, int, str]]:
         """Whatever belongs to the job, on the desk and on the hosts."""
-        found = processes_of([self.bed.desk, *self.bed.hosts])
-        return [(pid, f"{host.name}: {text}") for host, pid, text in found]
+        return processes_of([self.bed.desk, *self.bed.hosts])
+
+    def words_of_all(self) -> list[str]:
+        """The same, to be read."""
+        return [f"{host.name}: {pid} {text}" for host, pid, text in self.there()]
 
     def test_any_process(self) -> None:
         chance = random.Random(SEED)
@@ -173,7 +176,7 @@ class Kills(OnHosts):
         try:
             process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
-            left = self.victims()
+            left = self.words_of_all()
             os.kill(self.launcher(), signal.SIGKILL)  # for those that follow
             process.communicate(timeout=HANG_S)
             self.fail(f"{text}: the command does not end; there are {left}")
@@ -187,8 +190,7 @@ class Kills(OnHosts):
     def kill_one(self, process: subprocess.Popen, chance: random.Random, needed: bool) -> str:
         """What it was."""
         while process.poll() is None:
-            hosts = [self.bed.desk, *self.bed.hosts]
-            victims = [(host, pid, text) for host, pid, text in processes_of(hosts) if is_of_job(text)]
+            victims = [(host, pid, text) for host, pid, text in self.there() if is_of_job(text)]
             if not victims:
                 time.sleep(0.01)  # the command is not there yet
                 continue
@@ -202,8 +204,8 @@ class Kills(OnHosts):
 
     def is_gone(self, text: str) -> None:
         """Nothing is left, neither on the hosts nor on the desk."""
-        gone = wait_for(lambda: not self.victims())
-        self.assertTrue(gone, f"{text}: leaves {self.victims()}")
+        gone = wait_for(lambda: not self.there())
+        self.assertTrue(gone, f"{text}: leaves {self.words_of_all()}")
 
     def is_whole(self, index: int) -> None:
         """A host has its part, all of it, and nothing else."""
