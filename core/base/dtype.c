@@ -17,7 +17,7 @@ static const struct {
 static const char *const descriptors[GW_DTYPE_COUNT] = {
 	[GW_UINT8] = "|u1",    [GW_INT8] = "|i1",    [GW_BOOL] = "|b1",     [GW_UINT16] = "<u2",  [GW_FLOAT16] = "<f2",
 	[GW_BFLOAT16] = "<u2", [GW_INT32] = "<i4",   [GW_UINT32] = "<u4",   [GW_FLOAT32] = "<f4", [GW_INT64] = "<i8",
-	[GW_UINT64] = "<u8",   [GW_FLOAT64] = "<f8", [GW_INT8_ROW] = "|u1",
+	[GW_UINT64] = "<u8",   [GW_FLOAT64] = "<f8", [GW_INT8_ROW] = "|u1", [GW_INT16] = "<i2",
 };
 
 uint32_t gw_dtype_bytes(gw_dtype dtype)

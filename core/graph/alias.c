@@ -81,6 +81,8 @@ static bool alias_decode(gw_dtype dtype, const void *weights, uint64_t i, struct
 		return decode_unsigned(((const uint64_t *)weights)[i], out);
 	case GW_INT8:
 		return decode_signed(((const int8_t *)weights)[i], out);
+	case GW_INT16:
+		return decode_signed(((const int16_t *)weights)[i], out);
 	case GW_INT32:
 		return decode_signed(((const int32_t *)weights)[i], out);
 	case GW_INT64:

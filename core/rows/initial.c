@@ -31,7 +31,7 @@ static bool initial_fits(gw_dtype dtype, double value)
 	} ranges[GW_DTYPE_COUNT] = {
 		[GW_UINT8] = {0, 0x1p8},        [GW_INT8] = {-0x1p7, 0x1p7},    [GW_BOOL] = {0, 2},
 		[GW_UINT16] = {0, 0x1p16},      [GW_INT32] = {-0x1p31, 0x1p31}, [GW_UINT32] = {0, 0x1p32},
-		[GW_INT64] = {-0x1p63, 0x1p63}, [GW_UINT64] = {0, 0x1p64},
+		[GW_INT64] = {-0x1p63, 0x1p63}, [GW_UINT64] = {0, 0x1p64},      [GW_INT16] = {-0x1p15, 0x1p15},
 	};
 	return value == trunc(value) && value >= ranges[dtype].min && value < ranges[dtype].end;
 }

@@ -47,7 +47,8 @@ typedef enum gw_status {
 		GW_STATUS_COUNT
 } gw_status;
 
-/* X(name, text, bytes of one element). Text is the name in mygraph.json. */
+/* X(name, text, bytes of one element). Text is the name in mygraph.json; a value never changes its meaning between
+ * versions. */
 #define GW_DTYPE_LIST(X)                                                                                               \
 	X(GW_UINT8, "uint8", 1)                                                                                        \
 	X(GW_INT8, "int8", 1)                                                                                          \
@@ -61,7 +62,8 @@ typedef enum gw_status {
 	X(GW_INT64, "int64", 8)                                                                                        \
 	X(GW_UINT64, "uint64", 8)                                                                                      \
 	X(GW_FLOAT64, "float64", 8)                                                                                    \
-	X(GW_INT8_ROW, "int8_row", 1) /* a row is {float32 scale, float32 offset, int8[d]}, padded to 4 bytes */
+	X(GW_INT8_ROW, "int8_row", 1) /* a row is {float32 scale, float32 offset, int8[d]}, padded to 4 bytes */       \
+	X(GW_INT16, "int16", 2)
 
 typedef enum gw_dtype {
 #define GW_DTYPE_ENUM(name, text, bytes) name,

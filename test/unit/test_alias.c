@@ -117,14 +117,15 @@ static void test_other_dtypes(void **state)
 	const int8_t i8[] = {1, 2, 0, 5};
 	const uint16_t u16[] = {1, 2, 0, 5}, half[] = {0x3c00, 0x4000, 0x8000, 0x4500}, /* 1, 2, -0, 5 */
 		brain[] = {0x3f80, 0x4000, 0, 0x40a0};
+	const int16_t i16[] = {1, 2, 0, 5};
 	const int32_t i32[] = {1, 2, 0, 5};
 	const uint32_t u32[] = {1, 2, 0, 5};
 	const int64_t i64[] = {1, 2, 0, 5};
 	const struct {
 		gw_dtype dtype;
 		const void *weights;
-	} cases[] = {{GW_UINT8, u8},  {GW_INT8, i8},      {GW_UINT16, u16},     {GW_INT32, i32},    {GW_UINT32, u32},
-		     {GW_INT64, i64}, {GW_FLOAT16, half}, {GW_BFLOAT16, brain}, {GW_UINT64, wanted}};
+	} cases[] = {{GW_UINT8, u8},   {GW_INT8, i8},   {GW_UINT16, u16},   {GW_INT16, i16},      {GW_INT32, i32},
+		     {GW_UINT32, u32}, {GW_INT64, i64}, {GW_FLOAT16, half}, {GW_BFLOAT16, brain}, {GW_UINT64, wanted}};
 	uint32_t table[8], first[8];
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(gw_alias_build(indptr, 1, cases[i].dtype, cases[i].weights, 1, table), GW_OK);

@@ -238,12 +238,14 @@ static void numpy_edges(void **state)
 {
 	(void)state;
 	static const int32_t by_row[] = {3, 0, 1, 2, 3, 1}, by_column[] = {3, 1, 3, 0, 2, 1};
+	static const int16_t narrow[] = {3, 0, 1, 2, 3, 1};
 	static const uint64_t src[] = {3, 1, 3}, dst[] = {0, 2, 1};
 	const uint64_t rows[] = {3, 2}, columns[] = {2, 3};
+	import_bed_npy(&bed, "narrow.npy", GW_INT16, 2, rows, narrow);
 	import_bed_npy(&bed, "rows.npy", GW_INT32, 2, rows, by_row);
 	import_bed_npy(&bed, "columns.npy", GW_INT32, 2, columns, by_column);
-	static const char *const files[] = {"rows.npy", "columns.npy"};
-	for (int i = 0; i < 2; i++) {
+	static const char *const files[] = {"rows.npy", "columns.npy", "narrow.npy"};
+	for (int i = 0; i < 3; i++) {
 		import_bed_word(&bed, GW_IMPORT_EDGES, "@%s", files[i]);
 		import_bed_open(&bed);
 		import_bed_check_edges(&bed, EDGES, 3, src, dst, NULL, false);

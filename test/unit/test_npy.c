@@ -89,6 +89,7 @@ static void test_accepted(void **state)
 		{"{\"shape\":(7,),\"descr\":\"|i1\",\"fortran_order\":False}", GW_INT8, 1, 7},
 		{"{'descr': '<u8', 'fortran_order': True, 'shape': (3,), }", GW_UINT64, 1, 24},
 		{"{'descr': '<i4', 'fortran_order': False, 'shape': (3L, 2L), }", GW_INT32, 2, 24},
+		{"{'descr': '<i2', 'fortran_order': False, 'shape': (5,), }", GW_INT16, 1, 10},
 		{"{ 'fortran_order' : False , 'shape' : ( ) , 'descr' : '<f2' }", GW_FLOAT16, 0, 2},
 		{"{'descr': '<f8', 'fortran_order': False, 'shape': (18446744073709551615, 0), }", GW_FLOAT64, 2, 0},
 	};

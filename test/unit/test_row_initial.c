@@ -248,6 +248,8 @@ static void what_no_row_can_begin_with(void **state)
 		{GW_INITIAL_CONSTANT, GW_UINT8, 256, 0, GW_INVALID},
 		{GW_INITIAL_CONSTANT, GW_INT8, -128, 0, GW_OK},
 		{GW_INITIAL_CONSTANT, GW_INT8, -129, 0, GW_INVALID},
+		{GW_INITIAL_CONSTANT, GW_INT16, -0x1p15, 0, GW_OK},
+		{GW_INITIAL_CONSTANT, GW_INT16, 0x1p15, 0, GW_INVALID},
 		{GW_INITIAL_CONSTANT, GW_INT64, -0x1p63, 0, GW_OK},
 		{GW_INITIAL_CONSTANT, GW_INT64, 0x1p63, 0, GW_INVALID},
 		{GW_INITIAL_CONSTANT, GW_BOOL, 2, 0, GW_INVALID},
@@ -269,9 +271,12 @@ static void what_no_row_can_begin_with(void **state)
 	}
 	struct gw_row_initial initial = {.how = GW_INITIAL_CONSTANT, .low = -3};
 	int64_t words[2];
+	int16_t halves[3];
 	int8_t bytes[3];
 	gw_row_initial_write(&initial, GW_INT64, 2, 0, words);
 	gw_row_initial_write(&initial, GW_INT8, 3, 0, bytes);
+	gw_row_initial_write(&initial, GW_INT16, 3, 0, halves);
+	assert_true(halves[0] == -3 && halves[2] == -3);
 	assert_true(words[0] == -3 && words[1] == -3 && bytes[0] == -3 && bytes[2] == -3);
 }
 

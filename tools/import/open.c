@@ -306,8 +306,8 @@ static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struc
 
 static bool is_integer(gw_dtype dtype)
 {
-	return dtype == GW_UINT8 || dtype == GW_INT8 || dtype == GW_UINT16 || dtype == GW_INT32 || dtype == GW_UINT32 ||
-	       dtype == GW_INT64 || dtype == GW_UINT64;
+	return dtype == GW_UINT8 || dtype == GW_INT8 || dtype == GW_UINT16 || dtype == GW_INT16 || dtype == GW_INT32 ||
+	       dtype == GW_UINT32 || dtype == GW_INT64 || dtype == GW_UINT64;
 }
 
 static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *file)

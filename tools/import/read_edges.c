@@ -37,6 +37,8 @@ static gw_status import_widen(void *context, uint64_t begin, uint64_t end, unsig
 		WIDEN(int8_t);
 	case GW_UINT16:
 		WIDEN(uint16_t);
+	case GW_INT16:
+		WIDEN(int16_t);
 	case GW_INT32:
 		WIDEN(int32_t);
 	case GW_UINT32:
