@@ -1,14 +1,24 @@
 /* Mutual challenge-response with HMAC-SHA256 (RFC 2104, FIPS 198-1). The role keeps a proof from being sent back to
  * its maker; the nonces keep an old one from being used again; version and incarnation bind it to this server
- * and this protocol. Fails only when OpenSSL or the kernel's random source does. */
+ * and this protocol. Fails only when OpenSSL or the kernel's random source does.
+ *
+ * OpenSSL lets a fork cut its locks in two: a child whose parent was within one of them waits for it for ever. So it is
+ * used under a lock of ours that forks take, and what it keeps for the thread, which takes its locks when the thread
+ * ends, goes at once. */
 #include "transport/auth.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "core/base/fork.h"
+
+static pthread_mutex_t openssl = PTHREAD_MUTEX_INITIALIZER;
+static struct gw_fork_guard guard = {.lock = &openssl, .order = 9}; /* the last: nothing else is taken within it */
 
 gw_status gw_nonce_make(uint8_t nonce[GW_NONCE_BYTES])
 {
@@ -34,10 +44,13 @@ gw_status gw_proof_make(const struct gw_auth *auth, enum gw_auth_role role, uint
 	at += 8;
 	memcpy(at, auth->client_uuid, 16);
 	unsigned bytes = 0;
-	if (!HMAC(EVP_sha256(), auth->key, (int)auth->key_bytes, message, sizeof(message), proof, &bytes) ||
-	    bytes != GW_PROOF_BYTES)
-		return gw_fail(GW_IO, "HMAC-SHA256 failed in OpenSSL");
-	return GW_OK;
+	gw_fork_guard(&guard);
+	pthread_mutex_lock(&openssl);
+	const uint8_t *made =
+		HMAC(EVP_sha256(), auth->key, (int)auth->key_bytes, message, sizeof(message), proof, &bytes);
+	OPENSSL_thread_stop();
+	pthread_mutex_unlock(&openssl);
+	return made && bytes == GW_PROOF_BYTES ? GW_OK : gw_fail(GW_IO, "HMAC-SHA256 failed in OpenSSL");
 }
 
 bool gw_proof_check(const struct gw_auth *auth, enum gw_auth_role role, const uint8_t proof[GW_PROOF_BYTES])

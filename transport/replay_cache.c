@@ -225,17 +225,17 @@ static void window_acknowledge(struct gw_replay_cache *cache, struct replay_wind
 static gw_status window_check(const struct gw_replay_cache *cache, const struct replay_window *window,
 			      const struct gw_once *once)
 {
+	/* A number that another server gave, or none, says that nothing was applied by this one. */
+	if (once->window != (window ? window->number : 0) && (once->window & ~(uint64_t)UINT32_MAX) == cache->life)
+		return gw_fail(GW_OUTCOME_UNKNOWN,
+			       "call %llu may have been applied or not: the server has not heard of this client for "
+			       "longer than its reconnect budget",
+			       (unsigned long long)once->sequence);
 	if (!window)
 		return gw_fail(GW_LIMIT,
 			       "the server remembers the calls of %u clients, and has no place for more: no "
 			       "call of this one is applied that must not be applied twice",
 			       GW_REPLAY_CLIENTS);
-	/* A number that another server gave, or none, says that nothing was applied by this one. */
-	if (once->window != window->number && (once->window & ~(uint64_t)UINT32_MAX) == cache->life)
-		return gw_fail(GW_OUTCOME_UNKNOWN,
-			       "call %llu may have been applied or not: the server has not heard of this client for "
-			       "longer than its reconnect budget",
-			       (unsigned long long)once->sequence);
 	if (once->oldest > once->sequence || once->sequence - once->oldest >= GW_WINDOW)
 		return gw_fail(GW_INVALID, "call %llu while call %llu is open: %u may be",
 			       (unsigned long long)once->sequence, (unsigned long long)once->oldest, GW_WINDOW);

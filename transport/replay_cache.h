@@ -42,7 +42,7 @@ struct gw_replay_entry;
  * caller's until gw_replay_keep or gw_replay_leave. Else it was applied, and the reply is the kept one (GW_OK, or the
  * status that it was); or GW_AGAIN: it is being applied, whichever connection and thread it came by;
  * GW_OUTCOME_UNKNOWN; GW_INVALID for a sequence that the client has acknowledged or is not to use yet; GW_LIMIT for a
- * repeat whose reply was too long to keep, and for a client without a window. */
+ * repeat whose reply was too long to keep, and for a client without a place, whose call had no window here. */
 gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uuid[16], const struct gw_once *once,
 			  struct gw_reply *reply, struct gw_replay_entry **out);
 /* It was applied: the entry takes the answer, or the status and the text of gw_last_error(). */

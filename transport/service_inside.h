@@ -53,8 +53,8 @@ struct gw_late_watcher {
 
 /* Who makes the memory of late regions readable for devices: one for a service. */
 struct gw_late_registrar {
-	/* By the thread that publishes, before anybody can find the region. NULL, with text: it is not read that way.
-	 */
+	/* By the thread that publishes, before anybody can find the region; or by the one that sets the registrar,
+	 * before anybody can ask it. NULL, with text: it is not read that way. */
 	void *(*add)(struct gw_late_registrar *registrar, const struct gw_late_region *region);
 	/* Nobody reads it any more. What was registered is taken back, then `freed` is called: by a thread that may
 	 * take its time. Any thread, under a lock: it neither waits nor fails. */
@@ -170,7 +170,8 @@ void gw_late_holds_end(struct gw_late_holds *holds, struct gw_service *service);
 /* One that the client is to be asked to let go, each once; false: none. */
 bool gw_late_withdrawn(struct gw_late_holds *holds, const struct gw_service *service, uint32_t *id,
 		       uint32_t *generation);
-/* Regions that are published from here on are registered; NULL: nothing is, and nothing will be taken back any more. */
+/* Regions are registered: those that are published, before this returns, and those that will be; NULL: nothing is, and
+ * nothing will be taken back any more. Before clients may ask for what the registrar knows. */
 void gw_late_registrar_set(struct gw_service *service, struct gw_late_registrar *registrar);
 void gw_late_watch(struct gw_service *service, struct gw_late_watcher *watcher);
 void gw_late_unwatch(struct gw_service *service, struct gw_late_watcher *watcher); /* twice is allowed */

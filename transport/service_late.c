@@ -77,6 +77,17 @@ static void place_publish(struct gw_service_late *late, struct gw_late_place *pl
 	atomic_store(&place->generation, generation);
 }
 
+/* With `registering`. */
+static void *region_register(const struct gw_service_late *late, const struct gw_late_region *region)
+{
+	struct gw_late_registrar *registrar = late->registrar;
+	void *registered = registrar ? registrar->add(registrar, region) : NULL;
+	if (registrar && !registered)
+		gw_log(GW_LOG_INFO, "a region of %llu bytes is read by requests over RDMA: %s",
+		       (unsigned long long)region->bytes, gw_last_error());
+	return registered;
+}
+
 gw_status gw_service_publish(struct gw_service *service, const struct gw_late_region *region, struct gw_region *out)
 {
 	struct gw_service_late *late = &service->late;
@@ -93,11 +104,7 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_late_re
 	pthread_mutex_unlock(&late->lock);
 	if (place) {
 		/* Nobody can find it yet, and no thread that serves waits for this one. */
-		struct gw_late_registrar *registrar = late->registrar;
-		place->registered = registrar ? registrar->add(registrar, region) : NULL;
-		if (registrar && !place->registered)
-			gw_log(GW_LOG_INFO, "a region of %llu bytes is read by requests over RDMA: %s",
-			       (unsigned long long)region->bytes, gw_last_error());
+		place->registered = region_register(late, region);
 		pthread_mutex_lock(&late->lock);
 		place_publish(late, place, region, out);
 		pthread_mutex_unlock(&late->lock);
@@ -162,6 +169,21 @@ void gw_service_withdraw(struct gw_service *service, const struct gw_region *reg
 	gw_late_leave(service, &places[at]);
 }
 
+/* One that was published when nobody registered. Held meanwhile: its end comes after this, and takes it back. */
+static void place_register(struct gw_service *service, struct gw_late_place *place)
+{
+	struct gw_service_late *late = &service->late;
+	uint32_t id = GW_REGIONS_MAX + (uint32_t)(place - atomic_load(&late->places));
+	uint32_t generation = atomic_load(&place->generation);
+	if (!generation || !gw_late_enter(service, id, generation))
+		return;
+	void *registered = region_register(late, &place->what);
+	pthread_mutex_lock(&late->lock);
+	place->registered = registered;
+	pthread_mutex_unlock(&late->lock);
+	gw_late_leave(service, place);
+}
+
 void gw_late_registrar_set(struct gw_service *service, struct gw_late_registrar *registrar)
 {
 	struct gw_service_late *late = &service->late;
@@ -172,6 +194,8 @@ void gw_late_registrar_set(struct gw_service *service, struct gw_late_registrar 
 		places[i].registered = NULL;
 	late->registrar = registrar;
 	pthread_mutex_unlock(&late->lock);
+	for (uint32_t i = 0; places && registrar && i < GW_LATE_REGIONS_MAX; i++)
+		place_register(service, &places[i]);
 	pthread_mutex_unlock(&late->registering);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "client/tensor_handles.h"
 #include "test/support/client_setup.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"
@@ -135,6 +136,31 @@ static void written_rows_are_everybodys(void **state)
 	end(&setup);
 }
 
+#define TURNS_MAX 10000
+
+/* Clients read them by themselves over every transport, also one that listened only after they were there. */
+static void they_are_read_one_sided(void **state)
+{
+	(void)state;
+	struct setup setup;
+	struct gw_tensor_read read;
+	const int64_t first = 0;
+	float row[COLUMNS];
+	begin(&setup, 507);
+	struct gw_client *client = open_servers(&setup.cluster);
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	uint32_t turns = 0;
+	do {
+		assert_true(turns++ < TURNS_MAX);
+		must(gw_gather(client, feat, &first, 1, row));
+	} while (gw_tensor_handles_take_reads(client, 0, &read, 1) == 0);
+	/* Deleted, it is gone for them too. */
+	must(gw_tensor_delete(client, "node/paper/feat", GW_KEPT));
+	expect(gw_gather(client, feat, &first, 1, row), GW_NOT_FOUND, "gone");
+	gw_client_close(client);
+	end(&setup);
+}
+
 static void what_is_not_meant_stays_as_it_is(void **state)
 {
 	(void)state;
@@ -256,6 +282,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(they_begin_with_the_files_rows),
 		cmocka_unit_test(written_rows_are_everybodys),
+		cmocka_unit_test(they_are_read_one_sided),
 		cmocka_unit_test(what_is_not_meant_stays_as_it_is),
 		cmocka_unit_test(a_server_that_ends_loses_what_was_written),
 		cmocka_unit_test(servers_must_agree),

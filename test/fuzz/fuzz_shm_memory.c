@@ -1,5 +1,6 @@
-/* Any bytes as what a server of mapped memory tells, with descriptors of every kind: refused as the peer's fault, or
- * every region can be read from its first byte to its last, and no descriptor is left open. */
+/* Any bytes as what a server of mapped memory tells, with descriptors of every kind, at the hello and of a region that
+ * comes later: refused as the peer's fault, or every region can be read from its first byte to its last, and no
+ * descriptor is left open. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -41,7 +42,28 @@ static void give(struct tcp_fd_passing *fd_passing, const int *fds, uint32_t whi
 	}
 }
 
+/* A late region: mapped as of this length and as of another one, as two clients of a process do, and let go. */
+static void map_late(int fd, uint64_t bytes, uint64_t other)
+{
+	void *mappings[3];
+	const uint8_t *bases[3];
+	const uint64_t lengths[3] = {bytes, bytes, other};
+	volatile uint8_t seen = 0;
+	for (int i = 0; i < 3; i++) {
+		gw_status status = gw_shm_map_late(fd, lengths[i], &mappings[i], &bases[i]);
+		assert(!status == (mappings[i] != NULL));
+	}
+	assert(!mappings[0] == !mappings[1]);
+	for (int i = 0; i < 3; i++) {
+		if (!mappings[i])
+			continue;
+		seen = seen ^ bases[i][0] ^ bases[i][lengths[i] - 1];
+		gw_shm_unmap_late(mappings[i]);
+	}
+}
+
 /* Two bytes say which descriptors come (three bits each, from below), eight how long the regions are; the body follows.
+ * The highest bit: one descriptor of a late region, whose length those eight are; and another length follows.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -58,6 +80,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&which, data, sizeof(which));
 	memcpy(lengths, data + sizeof(which), sizeof(lengths));
 	data += sizeof(which) + sizeof(lengths);
+	if (which >> 15) {
+		uint64_t bytes, other = 0;
+		memcpy(&bytes, lengths, sizeof(bytes));
+		if (size >= sizeof(which) + sizeof(lengths) + sizeof(other))
+			memcpy(&other, data, sizeof(other));
+		map_late(fds[which % KINDS], bytes, other);
+		return 0;
+	}
 	uint32_t n = (uint32_t)(size - sizeof(which) - sizeof(lengths)), count = which >> 13 & 3;
 	for (uint32_t i = 0; i < count; i++)
 		regions[i] = (struct gw_region){.id = i, .bytes = lengths[i]};

@@ -1,5 +1,5 @@
-/* Any bytes as the RDMA hello of either side: refused as the peer's fault, or an answer in which every slice of every
- * region has a key on every rail. */
+/* Any bytes as the RDMA hello of either side, or as what is asked and told of a late region: refused as the peer's
+ * fault, or an answer in which every slice of every region has a key, of the hello on every rail. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -46,11 +46,31 @@ static void use_answer(const uint8_t *data, uint32_t n, const struct gw_region *
 	}
 }
 
+static void use_keys(const uint8_t *data, uint32_t n, const struct gw_region *region)
+{
+	struct handshake_region place;
+	const uint8_t *keys;
+	if (gw_handshake_keys(data, n, region, &place, &keys))
+		return;
+	assert((region->bytes > 0) == (place.slice_count > 0));
+	if (!region->bytes)
+		return;
+	uint64_t last = (region->bytes - 1) >> place.slice_shift;
+	volatile uint32_t key;
+	uint32_t first_key, last_key;
+	assert(last < place.slice_count);
+	memcpy(&first_key, keys, 4);
+	memcpy(&last_key, keys + 4 * last, 4);
+	key = first_key ^ last_key;
+	(void)key;
+}
+
 /* The first byte says how many regions there are, the 8 behind it how long they are; the hello follows. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gw_region regions[4] = {0};
 	struct handshake_question question;
+	struct handshake_keys_question keys_question;
 	struct handshake_token token;
 	if (size < 9 || size > 1 << 20)
 		return 0;
@@ -65,7 +85,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(question.qps > 0);
 	if (gw_handshake_token(data, n, &token) == GW_OK)
 		assert(token.magic == HANDSHAKE_MAGIC);
+	if (gw_handshake_keys_question(data, n, &keys_question) == GW_OK)
+		assert(keys_question.version == HANDSHAKE_VERSION);
 	use_answer(data, n, regions, count);
+	for (uint32_t i = 0; i < count; i++)
+		use_keys(data, n, &regions[i]);
 	return 0;
 }
 #endif

@@ -1,4 +1,7 @@
-/* Proofs: made from the same key and the same exchange they are the same; nothing of either may differ by a bit. */
+/* Proofs: made from the same key and the same exchange they are the same; nothing of either may differ by a bit. A fork
+ * waits until one is made. */
+#include <openssl/crypto.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "test/support/fork_midst.h"
 #include "transport/auth.h"
 
 static uint8_t key[40];
@@ -94,13 +98,68 @@ static void nonces_differ(void **state)
 	}
 }
 
+static struct gw_midst midst;
+static atomic_bool stands; /* in OpenSSL's next allocation */
+
+static void *openssl_allocate(size_t bytes, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	if (atomic_exchange(&stands, false))
+		gw_midst_stand(&midst);
+	return gw_midst_allocate(bytes);
+}
+
+static void *openssl_reallocate(void *old, size_t bytes, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return gw_midst_reallocate(old, bytes);
+}
+
+static void openssl_release(void *memory, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	gw_midst_release(memory);
+}
+
+static void *prove(void *argument)
+{
+	struct gw_auth auth = exchange();
+	uint8_t proof[GW_PROOF_BYTES];
+	(void)argument;
+	atomic_store(&stands, true);
+	gw_status status = gw_proof_make(&auth, GW_AUTH_CLIENT, proof);
+	gw_midst_outlast(&midst);
+	return status == GW_OK ? NULL : &midst;
+}
+
+/* OpenSSL's locks are not those of a thread that the child does not have. */
+static void a_fork_waits_for_a_proof(void **state)
+{
+	struct gw_auth auth = exchange();
+	uint8_t proof[GW_PROOF_BYTES];
+	pthread_t thread;
+	void *failed = NULL;
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, prove, NULL), 0);
+	pid_t child = gw_midst_fork(&midst);
+	if (child == 0)
+		gw_midst_exit(atomic_load(&midst.released) && gw_proof_make(&auth, GW_AUTH_SERVER, proof) == GW_OK);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	assert_true(gw_midst_child_well(child));
+}
+
 int main(void)
 {
+	if (!CRYPTO_set_mem_functions(openssl_allocate, openssl_reallocate, openssl_release))
+		return 1; /* before OpenSSL allocates anything */
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_proof_is_of_one_role),
-		cmocka_unit_test(every_bit_of_a_proof_counts),
-		cmocka_unit_test(every_bit_of_the_exchange_counts),
-		cmocka_unit_test(nonces_differ),
+		cmocka_unit_test(a_proof_is_of_one_role),           cmocka_unit_test(every_bit_of_a_proof_counts),
+		cmocka_unit_test(every_bit_of_the_exchange_counts), cmocka_unit_test(nonces_differ),
+		cmocka_unit_test(a_fork_waits_for_a_proof),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

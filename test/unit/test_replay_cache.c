@@ -91,6 +91,33 @@ static void a_full_table_refuses_writers(void **state)
 	gw_replay_cache_destroy(cache);
 }
 
+/* One whose window has ended, and who finds no place when it comes back: the open call may have been applied. */
+static void a_full_table_tells_what_it_cannot_know(void **state)
+{
+	(void)state;
+	struct gw_replay_cache *cache, *other;
+	struct gw_replay_entry *entry;
+	const uint32_t late = GW_REPLAY_CLIENTS;
+	assert_int_equal(gw_replay_cache_create(1, &cache), GW_OK);
+	assert_int_equal(gw_replay_cache_create(2, &other), GW_OK);
+	uint64_t window = join(cache, late, 1), elsewhere = join(other, late, 1);
+	assert_int_equal(apply(cache, late, (struct gw_once){1, 1, window}, 4), GW_OK);
+	part(cache, late);
+	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
+		while (!join(cache, i, 0)) /* the last takes its place, after a nanosecond */
+			;
+	}
+	assert_int_equal(join(cache, late, 0), 0);
+	assert_int_equal(enter(cache, late, (struct gw_once){1, 1, window}, &entry), GW_OUTCOME_UNKNOWN);
+	assert_null(entry);
+	/* What another life of the server gave, or nobody, says that nothing was applied by this one. */
+	assert_int_equal(enter(cache, late, (struct gw_once){1, 1, elsewhere}, &entry), GW_LIMIT);
+	assert_int_equal(enter(cache, late, (struct gw_once){1, 1, 0}, &entry), GW_LIMIT);
+	assert_null(entry);
+	gw_replay_cache_destroy(other);
+	gw_replay_cache_destroy(cache);
+}
+
 /* Who never made a numbered call gives its place to one who is there. */
 static void readers_make_room(void **state)
 {
@@ -213,6 +240,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_table_refuses_writers),
+		cmocka_unit_test(a_full_table_tells_what_it_cannot_know),
 		cmocka_unit_test(readers_make_room),
 		cmocka_unit_test(calls_that_run_keep_their_window),
 		cmocka_unit_test(who_goes_while_it_comes_is_not_forgotten),

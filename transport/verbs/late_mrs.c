@@ -1,6 +1,7 @@
 /* The memory regions (MRs) of late regions: of tensors, which come and go while clients read others.
  *
  *   publish ─▶ every slice is registered on every rail, by the thread that publishes ─▶ clients can find the region
+ *   listen  ─▶ so is what was published before, by the thread that listens ─▶ clients can connect
  *   a client asks over TCP (GW_OP_KEYS), when it holds the region ─▶ its place and the keys of one rail
  *   withdrawn, and the last client has let go ─▶ our thread deregisters ─▶ `freed`: the memory is its owner's
  *

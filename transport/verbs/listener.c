@@ -299,6 +299,8 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		status = gw_verbs_rails_find(listener);
 	if (!status)
 		status = gw_verbs_rails_register(listener);
+	if (!status) /* before clients can connect, who would wait for it */
+		gw_verbs_late_mrs_begin(listener);
 	for (uint32_t i = 0; i < group_count && !status; i++)
 		status = cm_listener_open(&listener->cm_listeners[i]);
 	if (!status)
@@ -327,7 +329,6 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		gw_poll_group_wake(groups[i]); /* or sleep where it would not hear of the CM listener's clients */
 	}
 	listener->way = (struct gw_service_upgrade){answer_question, answer_keys, connection_left, listener};
-	gw_verbs_late_mrs_begin(listener);
 	atomic_store(&service->upgrade, &listener->way);
 	*out = &listener->base;
 	return GW_OK;
