@@ -30,7 +30,7 @@
 /* One SAVE, of which several take turns. */
 struct save_slot {
 	struct gw_remote_call call;
-	struct gw_tensor_save_call request;
+	struct gw_tensor_range_call request;
 	bool open;
 };
 
@@ -99,9 +99,9 @@ static void slot_free(struct save_slot *slot)
 static void slot_ask(struct save *save, struct save_slot *slot, uint64_t first, uint32_t count)
 {
 	slot_free(slot);
-	slot->request =
-		(struct gw_tensor_save_call){.birth = save->handle->births[save->part], .first = first, .count = count};
-	gw_remote_call_begin(&slot->call, save->client, save->part, GW_OP_TENSOR_SAVE, &slot->request,
+	slot->request = (struct gw_tensor_range_call){
+		.birth = save->handle->births[save->part], .first = first, .count = count};
+	gw_remote_call_begin(&slot->call, gw_client_engine(save->client), save->part, GW_OP_TENSOR_SAVE, &slot->request,
 			     sizeof(slot->request), NULL, false);
 	slot->open = true;
 }

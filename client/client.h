@@ -64,6 +64,7 @@ struct gw_rows {
 	/* Rows that change: the births of the shards that have them, [num_parts]; a place without a generation is none,
 	 * such rows are asked for. Else NULL. */
 	const uint64_t *births;
+	const char *name; /* likewise: the tensor's */
 	/* Likewise: rows that were read without their owner seeing it, [engine_count][read_stride], of each part. An
 	 * engine's lie in cache lines of their own, and who runs it alone writes them. */
 	_Atomic uint64_t *read;
@@ -107,6 +108,7 @@ struct gw_engine {
 	_Atomic uint32_t cancels;       /* wishes not yet told */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
+	uint32_t jobs_bounded; /* those that GW_JOBS_MAX is about */
 	uint64_t jobs_ended;
 	_Atomic uint32_t owner;   /* 1: somebody runs it */
 	atomic_bool watches;      /* it is looked after while it is idle: see WATCH_NS */
@@ -158,6 +160,7 @@ struct gw_client {
 	void *_Atomic spare_call; /* of gather_call.c */
 	/* Tensors that change. */
 	char job[GW_JOB_NAME_MAX + 1];
+	bool shares_job; /* it was given: other clients may be of it */
 	struct gw_tensor_handles *handles;
 	struct gw_row_lanes *lanes;
 	struct gw_tensor_hold *hold;

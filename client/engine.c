@@ -55,11 +55,12 @@ static void take_inbox(struct gw_engine *engine)
 			engine->jobs->previous = job;
 		engine->jobs = job;
 		engine->jobs_open++;
+		engine->jobs_bounded += !job->is_boundless;
 		/* A wish that came before the start may have been counted off by an earlier look already: here is the
 		 * last place that sees it. */
 		if (atomic_load(&job->cancel_wanted))
 			gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
-		else if (engine->jobs_open > GW_JOBS_MAX)
+		else if (!job->is_boundless && engine->jobs_bounded > GW_JOBS_MAX)
 			gw_job_end(job, gw_fail(GW_LIMIT,
 						"more than %d operations at once in one thread of the "
 						"client: wait for some of them",

@@ -12,7 +12,7 @@
 #include "client/client.h"
 #include "client/job.h"
 
-#define GW_JOBS_MAX 16384 /* operations of one engine at once */
+#define GW_JOBS_MAX 16384 /* operations of one engine at once, but for those that are boundless */
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number);
 gw_status gw_engine_start_thread(struct gw_engine *engine);

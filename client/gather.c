@@ -243,6 +243,7 @@ static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 		      uint64_t first, uint64_t local)
 {
 	struct gw_pull *pull = &op->pulls[link_op - op->link_ops];
+	pull->name = rows->name;
 	pull->birth = rows->births[part];
 	pull->rows = (uint64_t *)op->remote.data + first;
 	pull->to = (uint32_t *)op->rows.data + first;

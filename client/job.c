@@ -38,6 +38,7 @@ static void job_leave_engine(struct gw_job *job)
 	if (job->next)
 		job->next->previous = job->previous;
 	engine->jobs_open--;
+	engine->jobs_bounded -= !job->is_boundless;
 	engine->jobs_ended++;
 }
 

@@ -33,6 +33,7 @@ struct gw_job {
 	void (*cancel)(struct gw_job *job); /* runs in the engine, once, only while the job waits: makes it end soon */
 	/* NULL: a thread of its own works on it (background.h), ends it, and is told by whoever cancels. */
 	struct gw_engine *engine;
+	bool is_boundless; /* as many as there are may be open: it waits for its turn, and takes nothing meanwhile */
 	/* The engine's: */
 	struct gw_job *next_in_inbox;
 	struct gw_job *next, *previous; /* jobs that wait for events */

@@ -192,6 +192,9 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		map_parts(client, &client->engines[i]);
 		status = gw_engine_start_thread(&client->engines[i]);
 	}
+	/* Nobody's but this process's, tensors of a standalone client end with it. */
+	if (status == GW_OK && client->shares_job && !client->local_group)
+		status = gw_tensor_hold_begin(client, true, 0);
 	return status;
 }
 

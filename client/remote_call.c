@@ -56,12 +56,12 @@ static void remote_call_finish(struct gw_ticket *ticket, gw_status status)
 	(void)status;
 }
 
-void gw_remote_call_begin(struct gw_remote_call *call, struct gw_client *client, uint32_t part, uint16_t op,
+void gw_remote_call_begin(struct gw_remote_call *call, struct gw_engine *engine, uint32_t part, uint16_t op,
 			  const void *request, uint32_t request_bytes, struct gw_vec *reply, bool soon)
 {
 	*call = (struct gw_remote_call){
 		.ticket = {.job = {.start = remote_call_start, .cancel = remote_call_cancel},
-			   .client = client,
+			   .client = engine->client,
 			   .finish = remote_call_finish},
 		.op = {.form = GW_LINK_REQUEST,
 		       .call = op,
@@ -72,7 +72,7 @@ void gw_remote_call_begin(struct gw_remote_call *call, struct gw_client *client,
 		.part = part,
 		.reply = reply,
 	};
-	gw_engine_submit(gw_client_engine(client), &call->ticket.job, soon);
+	gw_engine_submit(engine, &call->ticket.job, soon);
 }
 
 gw_status gw_remote_call_end(struct gw_remote_call *call)
@@ -84,7 +84,7 @@ gw_status gw_remote_call(struct gw_client *client, uint32_t part, uint16_t op, c
 			 uint32_t request_bytes, struct gw_vec *reply, size_t *bytes)
 {
 	struct gw_remote_call call;
-	gw_remote_call_begin(&call, client, part, op, request, request_bytes, reply, true);
+	gw_remote_call_begin(&call, gw_client_engine(client), part, op, request, request_bytes, reply, true);
 	gw_status status = gw_remote_call_end(&call);
 	*bytes = call.reply_bytes;
 	return status;

@@ -15,10 +15,10 @@ struct gw_remote_call {
 	uint8_t *memory;     /* that it lies in: the caller's, to be freed by gw_free, also if the call failed */
 };
 
-/* Begins a call: its memory, the request's and the reply's stay the caller's until gw_remote_call_end, which waits for
- * it and returns its status. reply NULL: see `kept`, for replies that are too long to be copied. soon: that comes at
- * once. gw_job_cancel(&call->ticket.job) makes it end soon. */
-void gw_remote_call_begin(struct gw_remote_call *call, struct gw_client *client, uint32_t part, uint16_t op,
+/* Begins a call over the engine's link: its memory, the request's and the reply's stay the caller's until
+ * gw_remote_call_end, which waits for it and returns its status. reply NULL: see `kept`, for replies that are too long
+ * to be copied. soon: that comes at once. gw_job_cancel(&call->ticket.job) makes it end soon. */
+void gw_remote_call_begin(struct gw_remote_call *call, struct gw_engine *engine, uint32_t part, uint16_t op,
 			  const void *request, uint32_t request_bytes, struct gw_vec *reply, bool soon);
 gw_status gw_remote_call_end(struct gw_remote_call *call);
 

@@ -15,6 +15,7 @@
 
 #include "client/checkpoint.h"
 #include "client/remote_call.h"
+#include "client/rows_write.h"
 #include "core/base/alloc.h"
 #include "core/base/idmap.h"
 #include "core/base/vec.h"
@@ -229,6 +230,25 @@ static gw_status restore_name(struct restore *restore, const struct gw_checkpoin
 
 /* --- State. --- */
 
+/* Has room for the state made at all parts, however long that takes: nobody else waits for it. */
+static gw_status restore_make_state(struct restore *restore)
+{
+	const struct gw_tensor_layout *layout = &restore->handle->layout;
+	gw_status status = GW_OK;
+	for (uint32_t part = 0; part < layout->parts && restore->state_floats && status == GW_OK; part++) {
+		const struct gw_tensor_push_call call = {.rows = {.birth = restore->handle->births[part]},
+							 .kind = (uint32_t)restore->kind};
+		size_t bytes = 0;
+		bool there = gw_tensor_layout_count(layout, part) == 0;
+		while (!there && status == GW_OK) {
+			status = gw_remote_call(restore->client, part, GW_OP_TENSOR_PUSH, &call, sizeof(call),
+						&restore->reply, &bytes);
+			there = bytes == 0;
+		}
+	}
+	return status;
+}
+
 /* Columns first to first + floats of the state of some rows of one part: one request. */
 static gw_status restore_send_state(struct restore *restore, uint32_t part, const uint32_t *which, uint32_t count,
 				    uint64_t first, uint64_t floats)
@@ -238,7 +258,7 @@ static gw_status restore_send_state(struct restore *restore, uint32_t part, cons
 					      .kind = (uint32_t)restore->kind,
 					      .first = first,
 					      .floats = floats};
-	size_t bytes = sizeof(call) + count * (8 + (size_t)floats * sizeof(float)), reply_bytes;
+	size_t bytes = sizeof(call) + count * (8 + (size_t)floats * sizeof(float));
 	gw_status status = gw_vec_reserve(&restore->request, bytes);
 	if (status != GW_OK)
 		return status;
@@ -251,8 +271,8 @@ static gw_status restore_send_state(struct restore *restore, uint32_t part, cons
 	}
 	for (uint32_t i = 0; i < count; i++, to += floats * sizeof(float))
 		memcpy(to, restore->state + which[i] * restore->state_floats + first, floats * sizeof(float));
-	return gw_remote_call(restore->client, part, GW_OP_TENSOR_RESTORE, restore->request.data, (uint32_t)bytes,
-			      &restore->reply, &reply_bytes);
+	return gw_numbered_call(restore->client, part, GW_OP_TENSOR_RESTORE, restore->request.data, (uint32_t)bytes,
+				NULL);
 }
 
 /* The state of n rows, to the parts that have them: as many rows a request as fit, or one row in several. */
@@ -397,6 +417,8 @@ static gw_status restore_tensor(struct gw_client *client, const char *folder, co
 		status = restore_look_for_state(&restore);
 	if (status == GW_OK)
 		status = restore_make_room(&restore);
+	if (status == GW_OK)
+		status = restore_make_state(&restore);
 	if (status == GW_OK)
 		status = restore_passes(&restore);
 	if (status == GW_OK && restore.restored != rows)

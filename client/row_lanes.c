@@ -6,6 +6,7 @@
 #include "client/engine.h"
 #include "client/link.h"
 #include "client/rows_write_inside.h"
+#include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/list.h"
@@ -13,6 +14,7 @@
 #include "tensors/combine.h"
 
 #define LANE_DEPTH       4u         /* requests under way to one server; fewer than its window has places */
+#define LANE_LOOK_MAX    64u        /* shares that are looked at behind one that waits for its optimizer's state */
 #define PIECE_KEPT_BYTES (1u << 20) /* a request's memory that is kept for the next */
 
 /* A request under way, or the place for one: rows of one shard, from `low` to `high`. */
@@ -22,6 +24,7 @@ struct lane_piece {
 	struct gw_write_share *share;
 	struct gw_vec request;
 	uint64_t birth, low, high;
+	bool asks; /* whether the optimizer's state is there: it has no rows */
 	bool busy;
 };
 
@@ -47,14 +50,15 @@ static void call_end_one(struct gw_write_call *call)
 	if (--call->open > 0)
 		return;
 	if (call->status != GW_OK)
-		gw_fail_text(call->status, call->text);
+		gw_fail_text(call->status, call->ticket.job.text);
 	gw_job_end(&call->ticket.job, call->status);
 }
 
 /* A share that has nothing more to send, and whose requests have ended, leaves; a flush when it is first. */
 static bool share_is_over(const struct write_lane *lane, const struct gw_write_share *share)
 {
-	return share->at == share->end && share->carried == 0 && (share->call->handle || lane->head == share);
+	return share->at == share->end && share->carried == 0 &&
+	       (!gw_write_is_flush(share->call) || lane->head == share);
 }
 
 static void share_leave(struct write_lane *lane, struct gw_write_share *share)
@@ -70,7 +74,7 @@ static void call_fail(struct gw_write_call *call, gw_status status)
 	struct gw_row_lanes *lanes = call->ticket.client->lanes;
 	if (call->status == GW_OK) {
 		call->status = status;
-		memcpy(call->text, gw_last_error(), sizeof(call->text));
+		memcpy(call->ticket.job.text, gw_last_error(), sizeof(call->ticket.job.text));
 	}
 	call->open++; /* until all are told */
 	for (uint32_t p = 0; p < lanes->count; p++) {
@@ -168,12 +172,41 @@ static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write
 	return GW_OK;
 }
 
+/* Whether the server has the state that it was asked for. */
+static gw_status piece_take_state(const struct lane_piece *piece, gw_status status,
+				  const struct gw_completion *completion)
+{
+	enum gw_tensor_state_known *known = &piece->share->call->handle->states[piece->lane->part];
+	*known = GW_STATE_UNKNOWN;
+	if (status == GW_OK && completion->reply_bytes == 0)
+		*known = GW_STATE_THERE;
+	return status;
+}
+
+static gw_status call_take_reply(const struct gw_write_call *call, const struct gw_completion *completion)
+{
+	uint32_t bytes = call->number ? sizeof(*call->number) : 0;
+	if (!call->op)
+		return GW_OK;
+	if (completion->reply_bytes != bytes)
+		return gw_fail(GW_PROTOCOL, "a reply of %u bytes where %u were expected", completion->reply_bytes,
+			       bytes);
+	if (bytes)
+		memcpy(call->number, completion->reply, bytes);
+	return GW_OK;
+}
+
 static void lane_piece_done(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
 {
-	(void)completion;
 	struct lane_piece *piece = (struct lane_piece *)op;
 	struct write_lane *lane = piece->lane;
 	struct gw_write_share *share = piece->share;
+	if (piece->asks)
+		status = piece_take_state(piece, status, completion);
+	else if (status == GW_OK)
+		status = call_take_reply(share->call, completion);
+	if (share->call->handle)
+		status = gw_tensor_name_gone(status, share->call->handle->base.name);
 	piece->busy = false;
 	share->carried--;
 	if (piece->request.capacity > PIECE_KEPT_BYTES)
@@ -233,25 +266,67 @@ static uint64_t lane_oldest(const struct write_lane *lane)
 	return oldest;
 }
 
+/* Asks whether the state that a push needs is there, which has it made. It takes a while, in which a push would hold up
+ * what comes behind it on its connection. */
+static gw_status lane_take_question(struct lane_piece *piece, const struct gw_write_share *share)
+{
+	const struct gw_tensor_handle *handle = share->call->handle;
+	piece->birth = handle->births[piece->lane->part];
+	piece->low = UINT64_MAX; /* no rows */
+	piece->high = 0;
+	piece->asks = true;
+	gw_status status = lane_piece_make(piece, share, share->at, false);
+	if (status == GW_OK)
+		handle->states[piece->lane->part] = GW_STATE_ASKED_FOR;
+	return status;
+}
+
+/* The next rows of a share, up to *end. GW_AGAIN: they have to wait. */
+static gw_status lane_take_rows(const struct write_lane *lane, struct lane_piece *piece,
+				const struct gw_write_share *share, uint64_t *end)
+{
+	const struct gw_write_call *call = share->call;
+	bool combined = false;
+	piece->asks = false;
+	if (call->is_push && call->optimizer.kind != GW_SGD && call->handle->states[lane->part] == GW_STATE_UNKNOWN)
+		return lane_take_question(piece, share);
+	gw_status status = lane_piece_end(share, end, &combined);
+	if (status != GW_OK)
+		return status;
+	uint64_t birth = call->handle->births[lane->part];
+	if (lane_carries(lane, birth, call->keys[share->at], call->keys[*end - 1]))
+		return GW_AGAIN;
+	piece->birth = birth;
+	piece->low = call->keys[share->at];
+	piece->high = call->keys[*end - 1];
+	return lane_piece_make(piece, share, *end, combined);
+}
+
+static void lane_take_request(struct lane_piece *piece, const struct gw_write_share *share, uint64_t *end)
+{
+	const struct gw_write_call *call = share->call;
+	*end = share->end;
+	piece->birth = 0; /* no rows */
+	piece->asks = false;
+	piece->op.call = call->op;
+	piece->op.request = call->request;
+	piece->op.request_bytes = call->request_bytes;
+}
+
 /* Sends the next piece of a share; false: it has to wait. */
 static bool lane_send(struct write_lane *lane, struct gw_write_share *share)
 {
-	const struct gw_write_call *call = share->call;
 	struct lane_piece *piece = lane_free_piece(lane);
 	uint64_t oldest = lane_oldest(lane), end = share->at;
-	bool combined = false;
+	gw_status status = GW_OK;
 	if (!piece || lane->sequence + 1 - oldest >= GW_WINDOW)
 		return false;
-	gw_status status = lane_piece_end(share, &end, &combined);
-	if (status == GW_OK) {
-		uint64_t birth = call->handle->births[lane->part];
-		if (lane_carries(lane, birth, call->keys[share->at], call->keys[end - 1]))
-			return false;
-		piece->birth = birth;
-		piece->low = call->keys[share->at];
-		piece->high = call->keys[end - 1];
-		status = lane_piece_make(piece, share, end, combined);
-	}
+	if (share->call->op)
+		lane_take_request(piece, share, &end);
+	else
+		status = lane_take_rows(lane, piece, share, &end);
+	if (status == GW_AGAIN)
+		return false;
 	if (status != GW_OK) {
 		call_fail(share->call, status);
 		return true;
@@ -262,6 +337,28 @@ static bool lane_send(struct write_lane *lane, struct gw_write_share *share)
 	return true;
 }
 
+static bool share_waits_for_state(const struct write_lane *lane, const struct gw_write_share *share)
+{
+	const struct gw_tensor_handle *handle = share->call->handle;
+	return handle && handle->states[lane->part] == GW_STATE_ASKED_FOR;
+}
+
+/* The share to be sent next: the first, or, while it and others of its tensor wait for an optimizer's state, the first
+ * of another tensor. Requests pass nobody. */
+static struct gw_write_share *lane_next(const struct write_lane *lane)
+{
+	struct gw_write_share *share = lane->head;
+	while (share && share->at == share->end)
+		share = share->next;
+	for (uint32_t looked = 0; share && looked < LANE_LOOK_MAX; looked++, share = share->next) {
+		if (looked > 0 && share->call->op)
+			return NULL;
+		if (share->at < share->end && !share_waits_for_state(lane, share))
+			return share;
+	}
+	return NULL;
+}
+
 /* One step: something leaves, or is sent. Shares are sent in their order, each whole before the next begins. */
 static bool lane_step(struct write_lane *lane)
 {
@@ -269,9 +366,7 @@ static bool lane_step(struct write_lane *lane)
 		share_leave(lane, lane->head);
 		return true;
 	}
-	struct gw_write_share *share = lane->head;
-	while (share && share->at == share->end)
-		share = share->next;
+	struct gw_write_share *share = lane_next(lane);
 	return share && lane_send(lane, share);
 }
 
@@ -297,7 +392,7 @@ void gw_row_lanes_take(struct gw_row_lanes *lanes, struct gw_write_call *call)
 		struct write_lane *lane = &lanes->lanes[p];
 		struct gw_write_share *share = &call->shares[p];
 		share->call = call;
-		if (call->handle && share->at == share->end)
+		if (!gw_write_is_flush(call) && share->at == share->end)
 			continue;
 		call->open++;
 		share->queued = true;

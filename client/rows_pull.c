@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "protocol/ops.h"
 #include "protocol/tensor_call.h"
@@ -29,7 +30,7 @@ void gw_pulls_free(struct gw_pull *pulls, uint64_t room)
 static void pull_end(struct gw_pull *pull, struct gw_link_op *op, gw_status status)
 {
 	op->owner = pull->owner;
-	pull->done(op, status, NULL);
+	pull->done(op, gw_tensor_name_gone(status, pull->name), NULL);
 }
 
 static void pull_ask(struct gw_pull *pull, struct gw_link_op *op);

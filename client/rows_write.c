@@ -96,6 +96,7 @@ static gw_status call_make(struct gw_client *client, uint64_t n, struct gw_write
 	call->ticket.finish = call_finish;
 	call->ticket.job.start = write_call_start;
 	call->ticket.job.cancel = write_call_cancel;
+	call->ticket.job.is_boundless = true; /* lanes send few requests at a time */
 	*out = call;
 	return GW_OK;
 }
@@ -198,6 +199,22 @@ gw_status gw_flush(struct gw_client *client)
 		status = call_make(client, 0, &call);
 	if (status != GW_OK)
 		return status;
+	gw_engine_submit(&client->engines[0], &call->ticket.job, true);
+	return gw_ticket_finish(&call->ticket);
+}
+
+gw_status gw_numbered_call(struct gw_client *client, uint32_t part, uint16_t op, const void *request,
+			   uint32_t request_bytes, uint64_t *number)
+{
+	struct gw_write_call *call;
+	gw_status status = call_make(client, 0, &call);
+	if (status != GW_OK)
+		return status;
+	call->op = op;
+	call->request = request;
+	call->request_bytes = request_bytes;
+	call->number = number;
+	call->shares[part].end = 1;
 	gw_engine_submit(&client->engines[0], &call->ticket.job, true);
 	return gw_ticket_finish(&call->ticket);
 }

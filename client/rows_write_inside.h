@@ -17,20 +17,28 @@ struct gw_write_share {
 
 struct gw_write_call {
 	struct gw_ticket ticket;               /* first: the job */
-	const struct gw_tensor_handle *handle; /* NULL: a flush */
+	const struct gw_tensor_handle *handle; /* NULL: a flush, or a request */
 	const int64_t *ids;
 	uint64_t n;
 	const uint8_t *rows; /* values, or gradients */
 	uint64_t row_bytes;  /* of one of them */
 	bool is_push;
 	struct gw_optimizer optimizer;
-	uint64_t *keys; /* [n]: rows of the owner, ascending; of an update each once */
+	uint16_t op; /* of a request to one owner; 0: none */
+	const void *request;
+	uint32_t request_bytes;
+	uint64_t *number; /* takes its reply; NULL: that is empty */
+	uint64_t *keys;   /* [n]: rows of the owner, ascending; of an update each once */
 	uint32_t *order;
-	uint32_t open; /* shares that are queued, and who holds it besides */
-	gw_status status;
-	char text[GW_ERROR_TEXT_MAX];
+	uint32_t open;                  /* shares that are queued, and who holds it besides */
+	gw_status status;               /* once it has failed, with the job's text */
 	struct gw_write_share shares[]; /* [num_parts] */
 };
+
+static inline bool gw_write_is_flush(const struct gw_write_call *call)
+{
+	return !call->handle && !call->op;
+}
 
 /* Queues the shares of a call that was dealt out; its job ends with the last of them, perhaps before this returns. */
 void gw_row_lanes_take(struct gw_row_lanes *lanes, struct gw_write_call *call);

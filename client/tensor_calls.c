@@ -4,19 +4,20 @@
 
 #include "client/gather_call.h"
 #include "client/remote_call.h"
+#include "client/rows_write.h"
 #include "client/tensor_handles.h"
 #include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "protocol/ops.h"
 
-#define PART_PIECE 65536u /* rows for which ids are made at once */
+#define PART_PIECE  65536u      /* rows for which ids are made at once */
+#define COUNT_BYTES (16u << 20) /* of rows that one request counts; a longer row goes alone */
 
 /* --- Deleting. --- */
 
 gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_lifetime lifetime)
 {
 	struct gw_tensor_delete_call call = {0};
-	struct gw_vec reply = {0};
 	uint64_t found = 0;
 	gw_status status = gw_client_check(client);
 	if (status != GW_OK)
@@ -30,14 +31,10 @@ gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_l
 	gw_tensor_handles_delete(client, call.job, name);
 	/* Part 0 last: until then nobody takes what is left for a tensor that can be created. */
 	for (uint32_t p = client->meta->num_parts; p-- > 0 && status == GW_OK;) {
-		size_t bytes = 0;
-		status = gw_remote_call(client, p, GW_OP_TENSOR_DELETE, &call, sizeof(call), &reply, &bytes);
-		if (status == GW_OK && bytes != 8)
-			status = gw_fail(GW_PROTOCOL, "a deleted tensor in %zu bytes", bytes);
-		if (status == GW_OK)
-			found += gw_tensor_number(reply.data, 0);
+		uint64_t deleted = 0;
+		status = gw_numbered_call(client, p, GW_OP_TENSOR_DELETE, &call, sizeof(call), &deleted);
+		found += deleted;
 	}
-	gw_vec_free(&reply);
 	if (status == GW_OK && found == 0)
 		status = gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", name);
 	return status;
@@ -46,7 +43,6 @@ gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_l
 gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t *count)
 {
 	char name[GW_JOB_NAME_MAX + 1] = {0};
-	struct gw_vec reply = {0};
 	*count = 0;
 	gw_status status = gw_client_check(client);
 	if (status != GW_OK)
@@ -60,18 +56,14 @@ gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t 
 	/* A part that cannot be asked does not keep the others. */
 	struct gw_error_kept kept;
 	for (uint32_t p = client->meta->num_parts; p-- > 0;) {
-		size_t bytes = 0;
-		gw_status one = gw_remote_call(client, p, GW_OP_TENSOR_END_JOB, name, sizeof(name), &reply, &bytes);
-		if (one == GW_OK && bytes != 8)
-			one = gw_fail(GW_PROTOCOL, "a job's end in %zu bytes", bytes);
-		uint64_t found = one == GW_OK ? gw_tensor_number(reply.data, 0) : 0;
+		uint64_t found = 0;
+		gw_status one = gw_numbered_call(client, p, GW_OP_TENSOR_END_JOB, name, sizeof(name), &found);
 		*count = found > *count ? found : *count;
 		if (one != GW_OK && status == GW_OK) {
 			status = one;
 			gw_error_keep(&kept);
 		}
 	}
-	gw_vec_free(&reply);
 	if (status != GW_OK)
 		gw_error_restore(&kept);
 	return status;
@@ -192,22 +184,81 @@ static gw_status writable_check(struct gw_client *client, const struct gw_tensor
 	return status;
 }
 
+/* A part's rows are counted range by range, so that each request is soon done; those of all parts side by side. */
+struct count {
+	struct gw_remote_call call;
+	struct gw_tensor_range_call range;
+	struct gw_vec reply;
+	bool open;
+};
+
+static gw_status count_take(struct count *count, uint64_t *out)
+{
+	count->open = false;
+	gw_status status = gw_remote_call_end(&count->call);
+	if (status == GW_OK && count->call.reply_bytes != 8)
+		status = gw_fail(GW_PROTOCOL, "a count in %zu bytes", count->call.reply_bytes);
+	if (status == GW_OK)
+		*out += gw_tensor_number(count->reply.data, 0);
+	return status;
+}
+
+/* Rows first to first + n of every part, as far as it has them: all that was begun is waited for. */
+static gw_status count_range(struct gw_client *client, const struct gw_tensor_handle *handle, struct count *counts,
+			     uint64_t first, uint64_t n, uint64_t *out)
+{
+	struct gw_error_kept kept;
+	gw_status status = GW_OK;
+	for (uint32_t p = 0; p < client->meta->num_parts; p++) {
+		struct count *count = &counts[p];
+		uint64_t rows = gw_tensor_layout_count(&handle->layout, p);
+		if (first > 0 && first >= rows)
+			continue;
+		count->range = (struct gw_tensor_range_call){.birth = handle->births[p],
+							     .first = first,
+							     .count = (uint32_t)(rows - first < n ? rows - first : n)};
+		gw_remote_call_begin(&count->call, gw_client_engine(client), p, GW_OP_TENSOR_COUNT, &count->range,
+				     sizeof(count->range), &count->reply, true);
+		count->open = true;
+	}
+	for (uint32_t p = 0; p < client->meta->num_parts; p++) {
+		gw_status one = counts[p].open ? count_take(&counts[p], out) : GW_OK;
+		if (one == GW_OK || status != GW_OK)
+			continue;
+		status = one;
+		gw_error_keep(&kept);
+	}
+	if (status != GW_OK)
+		gw_error_restore(&kept);
+	return status;
+}
+
 gw_status gw_tensor_count_nonzero(struct gw_client *client, const struct gw_tensor *tensor, uint64_t *out)
 {
-	struct gw_vec reply = {0};
+	const struct gw_tensor_handle *handle = (const struct gw_tensor_handle *)tensor;
+	uint64_t found = 0, most = 0;
 	*out = 0;
 	gw_status status = writable_check(client, tensor);
-	for (uint32_t p = 0; status == GW_OK && p < client->meta->num_parts; p++) {
-		size_t bytes = 0;
-		struct gw_tensor_rows_call call = {.birth = ((const struct gw_tensor_handle *)tensor)->births[p]};
-		status = gw_remote_call(client, p, GW_OP_TENSOR_COUNT, &call, sizeof(call), &reply, &bytes);
-		if (status == GW_OK && bytes != 8)
-			status = gw_fail(GW_PROTOCOL, "a count in %zu bytes", bytes);
-		if (status == GW_OK)
-			*out += gw_tensor_number(reply.data, 0);
+	if (status != GW_OK)
+		return status;
+	uint32_t parts = client->meta->num_parts;
+	struct count *counts = gw_calloc(parts, sizeof(*counts));
+	if (!counts)
+		return GW_NO_MEMORY;
+	for (uint32_t p = 0; p < parts; p++) {
+		uint64_t rows = gw_tensor_layout_count(&handle->layout, p);
+		most = rows > most ? rows : most;
 	}
-	gw_vec_free(&reply);
-	return status;
+	uint64_t first = 0, n = COUNT_BYTES / tensor->row_bytes + 1;
+	do {
+		status = count_range(client, handle, counts, first, n, &found);
+		first += n;
+	} while (status == GW_OK && first < most);
+	for (uint32_t p = 0; p < parts; p++)
+		gw_vec_free(&counts[p].reply);
+	gw_free(counts);
+	*out = status == GW_OK ? found : 0;
+	return gw_tensor_name_gone(status, tensor->name);
 }
 
 /* --- Rows of a part. --- */

@@ -277,7 +277,7 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 	gw_status status = gw_tensor_plan_check(creation->client->meta, plan);
 	bool held = plan->job[0] && hold_ms;
 	if (status == GW_OK && (held || !creation->client->local_group))
-		status = gw_tensor_hold_begin(creation->client, held ? hold_ms : 0);
+		status = gw_tensor_hold_begin(creation->client, held, held ? hold_ms : 0);
 	if (status == GW_OK)
 		status = gw_tensor_handle_make(creation->client, plan, creation->births, creation->places, &handle);
 	*out = handle ? &handle->base.tensor : NULL;

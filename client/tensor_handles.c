@@ -42,6 +42,7 @@ static void handle_free(struct gw_tensor_handle *handle)
 {
 	gw_free(handle->base.name);
 	gw_free(handle->births);
+	gw_free(handle->states);
 	gw_free(handle->places);
 	gw_free(handle->read_memory);
 	gw_free(handle->told);
@@ -213,8 +214,9 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 	handle->plan = *plan;
 	handle->base.name = gw_strdup(plan->name);
 	handle->births = gw_calloc(parts, sizeof(*births));
+	handle->states = gw_calloc(parts, sizeof(*handle->states));
 	handle->places = gw_calloc(parts, sizeof(*handle->places));
-	if (!handle->base.name || !handle->births || !handle->places)
+	if (!handle->base.name || !handle->births || !handle->states || !handle->places)
 		return GW_NO_MEMORY;
 	memcpy(handle->births, births, parts * sizeof(*births));
 	memcpy(handle->places, places, parts * sizeof(*places));
@@ -223,6 +225,7 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 					     .step = format.stride,
 					     .row_bytes = handle->layout.row_bytes,
 					     .births = handle->births,
+					     .name = handle->base.name,
 					     .striped = handle->layout.striped};
 	bool has_type = plan->placement <= GW_PLACE_EDGES;
 	handle->base.tensor = (struct gw_tensor){.name = handle->base.name,

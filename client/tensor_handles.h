@@ -6,11 +6,15 @@
 #include "client/client.h"
 #include "tensors/plan.h"
 
+/* What is known of an optimizer's state beside a part's rows. */
+enum gw_tensor_state_known { GW_STATE_UNKNOWN, GW_STATE_ASKED_FOR, GW_STATE_THERE };
+
 struct gw_tensor_handle {
 	struct gw_client_tensor base; /* first: what callers hold */
 	struct gw_tensor_plan plan;
 	struct gw_tensor_layout layout;
-	uint64_t *births; /* [num_parts] */
+	uint64_t *births;                   /* [num_parts] */
+	enum gw_tensor_state_known *states; /* [num_parts]: the first engine's, which writes */
 	struct gw_place *places;
 	void *read_memory;          /* of base.rows.read */
 	uint64_t *told;             /* [num_parts]: rows read, all engines', that owners were told. With the lock */

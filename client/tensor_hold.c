@@ -1,7 +1,9 @@
-/* Holding a job's tensors: a thread that says so to each server, made with the first tensor. It also tells how many
- * rows of each the client has read by itself, which servers do not see; the last time when the client closes. A server
- * that does not hear it is told again the next time: servers do without several of them. One whose answer is lost
- * counts reads twice, and what is told when the client closes may not arrive: these numbers are for people. */
+/* Holding a job's tensors: a thread that says so to each server, as often as servers answer that they want to hear it.
+ * It is made when the client opens, or, where nobody else can be of its job, with the first tensor. It also tells how
+ * many rows of each the client has read by itself, which servers do not see; the last time when the client closes. All
+ * of it goes over the first engine, which is connected to all servers from the start. A server that does not hear it is
+ * told again the next time: servers do without several of them. One whose answer is lost counts reads twice, and what
+ * is told when the client closes may not arrive: these numbers are for people. */
 #include "client/tensor_hold.h"
 
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #include "protocol/tensor_call.h"
 
 #define READS_MS 60000u               /* servers are told of reads as often, at least */
+#define FIRST_MS 1000u                /* while no server has said how often it wants to hear of a job */
 #define LAST_NS  (200 * GW_NS_PER_MS) /* for the last of them, when the client closes */
 
 /* One server's. */
@@ -34,7 +37,8 @@ struct gw_tensor_hold {
 	struct gw_client *client;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	uint32_t every_ms; /* 0: nothing is held */
+	bool holds;
+	uint32_t every_ms; /* that servers want to hear so; 0: none has said it yet */
 	bool stop, started, telling;
 	struct hold_call *calls; /* [num_parts] */
 	pthread_t thread;
@@ -49,6 +53,7 @@ gw_status gw_client_choose_job(struct gw_client *client, const char *job)
 			return gw_fail(GW_INVALID, "job \"%.80s\": letters, digits and \"._-:/\", at most %d", job,
 				       GW_JOB_NAME_MAX);
 		memcpy(client->job, job, strlen(job) + 1);
+		client->shares_job = true;
 		return GW_OK;
 	}
 	size_t used = (size_t)snprintf(client->job, sizeof(client->job), "client-");
@@ -75,8 +80,9 @@ gw_status gw_tensor_hold_create(struct gw_client *client, struct gw_tensor_hold 
 /* How often servers are told. Locked. */
 static uint64_t hold_period_ns(const struct gw_tensor_hold *hold)
 {
-	uint32_t every_ms = hold->every_ms && hold->every_ms < READS_MS ? hold->every_ms : READS_MS;
-	return every_ms * GW_NS_PER_MS;
+	if (hold->every_ms)
+		return hold->every_ms * GW_NS_PER_MS;
+	return (hold->holds ? FIRST_MS : READS_MS) * GW_NS_PER_MS;
 }
 
 /* Begins to tell a server that tensors are held, or what was read of its rows, if there is something. */
@@ -94,15 +100,34 @@ static void hold_call_begin(struct gw_tensor_hold *hold, uint32_t part, uint16_t
 	}
 	call->begun = bytes > 0;
 	if (call->begun)
-		gw_remote_call_begin(&call->call, client, part, op, request, bytes, &call->reply, false);
+		gw_remote_call_begin(&call->call, &client->engines[0], part, op, request, bytes, &call->reply, false);
+}
+
+/* With the lock. */
+static void hold_at_least(struct gw_tensor_hold *hold, uint64_t every_ms)
+{
+	if (every_ms && (!hold->every_ms || every_ms < hold->every_ms))
+		hold->every_ms = every_ms < READS_MS ? (uint32_t)every_ms : READS_MS;
+}
+
+/* How often a server wants to hear it. */
+static void hold_take_reply(struct gw_tensor_hold *hold, const struct hold_call *call)
+{
+	uint64_t every_ms = call->call.reply_bytes == sizeof(every_ms) ? gw_tensor_number(call->reply.data, 0) : 0;
+	pthread_mutex_lock(&hold->lock);
+	hold_at_least(hold, every_ms ? every_ms : READS_MS);
+	pthread_mutex_unlock(&hold->lock);
 }
 
 /* False: it failed. */
 static bool hold_call_end(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
 {
 	struct hold_call *call = &hold->calls[part];
-	gw_status status = call->begun ? gw_remote_call_end(&call->call) : GW_OK;
+	bool begun = call->begun;
+	gw_status status = begun ? gw_remote_call_end(&call->call) : GW_OK;
 	call->begun = false;
+	if (status == GW_OK && begun && op == GW_OP_TENSOR_HOLD)
+		hold_take_reply(hold, call);
 	if (status == GW_OK)
 		return true;
 	gw_log(GW_LOG_DEBUG, "part %u could not be told that tensors are held, or read: %s", part, gw_last_error());
@@ -162,18 +187,25 @@ static bool hold_wait(struct gw_tensor_hold *hold)
 	return !stop;
 }
 
+/* first: nothing was read yet. */
+static void hold_tell_all(struct gw_tensor_hold *hold, bool first)
+{
+	pthread_mutex_lock(&hold->lock);
+	uint64_t until = gw_later_ns(gw_now_ns(), hold_period_ns(hold));
+	bool holds = hold->holds;
+	pthread_mutex_unlock(&hold->lock);
+	if (holds)
+		hold_tell(hold, GW_OP_TENSOR_HOLD, false, until);
+	if (!first)
+		hold_tell(hold, GW_OP_TENSOR_READS, false, until);
+}
+
 static void *hold_run(void *argument)
 {
 	struct gw_tensor_hold *hold = argument;
-	while (hold_wait(hold)) {
-		pthread_mutex_lock(&hold->lock);
-		uint64_t until = gw_later_ns(gw_now_ns(), hold_period_ns(hold));
-		bool holds = hold->every_ms > 0;
-		pthread_mutex_unlock(&hold->lock);
-		if (holds)
-			hold_tell(hold, GW_OP_TENSOR_HOLD, false, until);
-		hold_tell(hold, GW_OP_TENSOR_READS, false, until);
-	}
+	hold_tell_all(hold, true);
+	while (hold_wait(hold))
+		hold_tell_all(hold, false);
 	return NULL;
 }
 
@@ -213,15 +245,14 @@ static gw_status hold_start(struct gw_tensor_hold *hold)
 	return GW_OK;
 }
 
-gw_status gw_tensor_hold_begin(struct gw_client *client, uint32_t every_ms)
+gw_status gw_tensor_hold_begin(struct gw_client *client, bool holds, uint32_t every_ms)
 {
 	struct gw_tensor_hold *hold = client->hold;
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&hold->lock);
-	if (every_ms && (!hold->every_ms || every_ms < hold->every_ms)) {
-		hold->every_ms = every_ms;
-		pthread_cond_signal(&hold->changed);
-	}
+	hold->holds |= holds;
+	hold_at_least(hold, every_ms);
+	pthread_cond_signal(&hold->changed);
 	if (!hold->started)
 		status = hold_start(hold);
 	pthread_mutex_unlock(&hold->lock);

@@ -1,5 +1,6 @@
-/* A client that has tensors of a job is heard of by all servers from time to time, so that they keep them; and tells
- * them what it has read of any tensor by itself. */
+/* A client of a job is heard of by all servers from time to time, so that they keep what the job has, be it this
+ * client's work or another's; and tells them what it has read of any tensor by itself. One whose job is its own alone
+ * begins with its first tensor. */
 #ifndef GW_CLIENT_TENSOR_HOLD_H
 #define GW_CLIENT_TENSOR_HOLD_H
 
@@ -14,7 +15,8 @@ gw_status gw_tensor_hold_create(struct gw_client *client, struct gw_tensor_hold 
 /* Ends the thread: before the engines lose theirs. NULL is allowed. */
 void gw_tensor_hold_destroy(struct gw_tensor_hold *hold);
 
-/* From now on the servers hear of it at least that often, and now and then of what it reads. 0: only of that. */
-gw_status gw_tensor_hold_begin(struct gw_client *client, uint32_t every_ms);
+/* From now on the servers hear now and then of what it reads; and, if it holds its job's tensors, of that, as often as
+ * they want: every_ms, as far as it is known (0: not yet). */
+gw_status gw_tensor_hold_begin(struct gw_client *client, bool holds, uint32_t every_ms);
 
 #endif

@@ -191,6 +191,11 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 	return GW_OK;
 }
 
+gw_status gw_tensor_name_gone(gw_status status, const char *name)
+{
+	return status == GW_NOT_FOUND ? gw_context(status, "tensor \"%s\"", name) : status;
+}
+
 const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number)
 {
 	return number < client->tensor_count ? &client->tensors[number].tensor : NULL;

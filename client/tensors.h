@@ -13,4 +13,8 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 /* Whether a tensor is one of this client's, and its rows short enough to fetch. GW_INVALID, GW_LIMIT. */
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor);
 
+/* What became of a call on a tensor's rows: a server that has them no more knows them by a number alone, so that its
+ * GW_NOT_FOUND gets the name here. */
+gw_status gw_tensor_name_gone(gw_status status, const char *name);
+
 #endif

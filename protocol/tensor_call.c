@@ -123,10 +123,10 @@ gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_t
 	return rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, payload_bytes);
 }
 
-gw_status gw_tensor_save_parse(const void *bytes, size_t byte_count, struct gw_tensor_save_call *call)
+gw_status gw_tensor_range_parse(const void *bytes, size_t byte_count, struct gw_tensor_range_call *call)
 {
 	if (byte_count != sizeof(*call))
-		return call_too_short("a call that saves rows", byte_count);
+		return call_too_short("a call on a range of rows", byte_count);
 	memcpy(call, bytes, sizeof(*call));
 	return GW_OK;
 }

@@ -19,14 +19,16 @@
  *   PULL:      struct gw_tensor_rows_call, rows [count] uint64 -> rows' bytes [count]
  *   UPDATE:    struct gw_tensor_rows_call, rows [count] uint64, bytes [count] -> nothing. Of equal rows the last counts
  *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count] if squares, float32 [count][row]
- *              -> nothing
- *   COUNT:     struct gw_tensor_rows_call -> uint64: elements that are not zero
- *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> nothing: a client of the job is there
+ *              -> nothing. Of no rows: whether the optimizer's state is there, which is made if it is not -> nothing:
+ *              it is, and no push waits for it; uint64 0: not yet, to be asked again
+ *   COUNT:     struct gw_tensor_range_call -> uint64: elements of these rows that are not zero
+ *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> uint64: a client of the job is there, and is to say so again after so
+ *              many milliseconds; 0: need not. Told by each client that belongs to a job, from its opening on
  *   END_JOB:   char job[GW_JOB_NAME_MAX + 1] -> uint64: how many tensors it had, which are deleted
  *   READS:     struct gw_tensor_read [n] -> nothing: what a client has read by itself. Told now and then, and when it
  *              closes. An estimate: a call whose reply is lost is told again
- *   SAVE:      struct gw_tensor_save_call -> struct gw_tensor_saved, float32 [count][state_floats], bytes [count]: each
- *              row and its optimizer's state, of one moment
+ *   SAVE:      struct gw_tensor_range_call -> struct gw_tensor_saved, float32 [count][state_floats], bytes [count].
+ *              Each row and its optimizer's state are of one moment
  *   RESTORE:   struct gw_tensor_restore_call, rows [count] uint64, float32 [count][floats] -> nothing: some columns of
  *              the state, which is made if there is none. The rows themselves come by UPDATE
  *
@@ -119,9 +121,10 @@ struct gw_tensor_push_call {
 	uint32_t padding;
 };
 
-struct gw_tensor_save_call {
+/* Rows first to first + count. */
+struct gw_tensor_range_call {
 	uint64_t birth, first;
-	uint32_t count, padding; /* 0: only the head is asked for */
+	uint32_t count, padding; /* SAVE: 0: only the head is asked for */
 };
 
 struct gw_tensor_saved {
@@ -147,7 +150,7 @@ gw_status gw_tensor_rows_parse(const void *bytes, size_t byte_count, struct gw_t
 			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
 gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push_call *call,
 			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
-gw_status gw_tensor_save_parse(const void *bytes, size_t byte_count, struct gw_tensor_save_call *call);
+gw_status gw_tensor_range_parse(const void *bytes, size_t byte_count, struct gw_tensor_range_call *call);
 gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct gw_tensor_restore_call *call,
 				  const uint8_t **rows, const uint8_t **payload);
 /* Pair i of *count: gw_tensor_number(reads, 2 * i) is the birth, and the next the rows. */

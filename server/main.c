@@ -127,7 +127,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, server.connections, 1, CONNECTIONS_MAX)},
 	{"tensor-memory", "BYTES", "what tensors that clients create may take (no limit)", 0,
 	 GW_OPTION_NUMBER(A, server.tensor_memory, 1, INT64_MAX)},
-	{"tensor-lease", "SECONDS", "how long a job's tensors stay when none of its clients is heard (300)", 0,
+	{"tensor-lease", "SECONDS", "how long a job's tensors stay after its last client (300)", 0,
 	 GW_OPTION_CALL(take_tensor_lease)},
 	{"mutable", "NAME",
 	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; may be "

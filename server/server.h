@@ -37,7 +37,7 @@ struct gw_server_options {
 	/* Features that are served as rows that change: words of gw_feature_is_meant. */
 	const char *mutable_features[GW_SERVER_MUTABLE_MAX];
 	uint32_t mutable_count;
-	uint32_t tensor_lease_ms; /* how long a job's tensors stay when none of its clients is heard; 0: 300,000 */
+	uint32_t tensor_lease_ms; /* how long a job's tensors stay after its last client; 0: 300,000 */
 };
 
 struct gw_server_thread {

@@ -105,10 +105,9 @@ static gw_status answer_delete(void *context, const struct gw_call *call, struct
 static gw_status answer_hold(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	(void)thread;
-	(void)reply;
 	char job[GW_JOB_NAME_MAX + 1];
 	gw_status status = gw_tensor_hold_parse(call->bytes, call->byte_count, job);
-	return status == GW_OK ? gw_tensor_table_hold(context, job) : status;
+	return status == GW_OK ? gw_tensor_reply_number(reply, gw_tensor_table_hold(context, job)) : status;
 }
 
 static gw_status answer_end_job(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)

@@ -13,6 +13,7 @@ struct gw_rows_work {
 	uint64_t found;        /* COUNT */
 	uint64_t state_floats; /* SAVE: of a row */
 	bool begun;            /* the reply has its length */
+	bool asked;            /* PUSH of no rows: once before */
 	bool pushes;           /* the scratch is the table's, to be given back */
 	struct gw_row_push_scratch scratch;
 };

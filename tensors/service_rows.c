@@ -135,6 +135,19 @@ gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, str
 	return status;
 }
 
+/* Whether the optimizer's state is there, looked at twice: who is told that it is not asks again, and others on its
+ * connection have their turn meanwhile. */
+static gw_status push_ask(struct gw_rows_work *work, enum gw_optimizer_kind kind, struct gw_reply *reply)
+{
+	gw_status status = gw_shard_prepare(work->table, work->shard, kind);
+	if (status == GW_AGAIN && !work->asked) {
+		work->asked = true;
+		gw_reply_wait(reply);
+		return status;
+	}
+	return status == GW_AGAIN ? gw_tensor_reply_number(reply, 0) : status;
+}
+
 static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_push_call *push, const uint8_t *rows,
 			   size_t payload_bytes, struct gw_reply *reply)
 {
@@ -151,6 +164,8 @@ static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_pus
 	if (payload_bytes != square_bytes + count * shard->layout.row_elements * sizeof(float))
 		return gw_fail(GW_PROTOCOL, "gradients of %u rows of %llu elements in %zu bytes", count,
 			       (unsigned long long)shard->layout.row_elements, payload_bytes);
+	if (count == 0)
+		return push_ask(work, optimizer.kind, reply);
 	gw_status status = work->pushes ? GW_OK : gw_shard_prepare(work->table, shard, optimizer.kind);
 	if (status != GW_OK) {
 		if (status == GW_AGAIN)
@@ -192,18 +207,15 @@ gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struc
 gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	(void)thread;
-	struct gw_tensor_rows_call parsed;
+	struct gw_tensor_range_call range;
 	struct gw_rows_work *work;
-	const uint8_t *rows = NULL, *payload = NULL;
-	size_t payload_bytes = 0;
 	uint64_t found = 0;
-	gw_status status =
-		gw_tensor_rows_parse(call->bytes, call->byte_count, &parsed, &rows, &payload, &payload_bytes);
+	gw_status status = gw_tensor_range_parse(call->bytes, call->byte_count, &range);
 	if (status == GW_OK)
-		status = gw_rows_work_begin(context, reply, parsed.birth, &work);
+		status = gw_rows_work_begin(context, reply, range.birth, &work);
 	if (status != GW_OK)
 		return status;
-	status = gw_row_store_count_turn(work->shard->store, &work->turn, &found);
+	status = gw_row_store_count_turn(work->shard->store, &work->turn, range.first, range.count, &found);
 	work->found += status == GW_OK || status == GW_AGAIN ? found : 0;
 	status = gw_rows_work_turned(work, reply, status);
 	return status == GW_OK ? gw_tensor_reply_number(reply, work->found) : status;

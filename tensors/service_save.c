@@ -7,7 +7,7 @@
 
 #include "tensors/service_inside.h"
 
-static gw_status answer_save_rows(struct gw_rows_work *work, const struct gw_tensor_save_call *call,
+static gw_status answer_save_rows(struct gw_rows_work *work, const struct gw_tensor_range_call *call,
 				  struct gw_reply *reply)
 {
 	struct gw_shard *shard = work->shard;
@@ -38,9 +38,9 @@ static gw_status answer_save_rows(struct gw_rows_work *work, const struct gw_ten
 gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	(void)thread;
-	struct gw_tensor_save_call save;
+	struct gw_tensor_range_call save;
 	struct gw_rows_work *work;
-	gw_status status = gw_tensor_save_parse(call->bytes, call->byte_count, &save);
+	gw_status status = gw_tensor_range_parse(call->bytes, call->byte_count, &save);
 	if (status == GW_OK)
 		status = gw_rows_work_begin(context, reply, save.birth, &work);
 	return status == GW_OK ? gw_rows_work_turned(work, reply, answer_save_rows(work, &save, reply)) : status;

@@ -85,29 +85,39 @@ static struct gw_shard *shard_born(const struct gw_tensor_table *table, uint64_t
 
 /* --- Jobs. --- */
 
-static gw_status job_heard(struct gw_tensor_table *table, const char *job)
+/* Locked, both. NULL: it is not known. */
+static struct gw_tensor_job *job_find(struct gw_tensor_table *table, const char *job)
 {
-	uint32_t i = 0;
-	if (!job[0])
-		return GW_OK;
-	while (i < table->job_count && strcmp(table->jobs[i].name, job) != 0)
-		i++;
-	if (i == GW_TENSOR_JOBS_MAX)
-		return gw_fail(GW_LIMIT, "%d jobs have tensors here already: end one of them", GW_TENSOR_JOBS_MAX);
-	if (i == table->job_count) {
-		table->job_count++;
-		memcpy(table->jobs[i].name, job, strlen(job) + 1);
+	for (uint32_t i = 0; i < table->job_count; i++) {
+		if (strcmp(table->jobs[i].name, job) == 0)
+			return &table->jobs[i];
 	}
-	table->jobs[i].heard_ns = gw_now_ns();
+	return NULL;
+}
+
+static gw_status job_heard(struct gw_tensor_table *table, const char *name)
+{
+	struct gw_tensor_job *job = job_find(table, name);
+	if (!name[0])
+		return GW_OK;
+	if (!job && table->job_count == GW_TENSOR_JOBS_MAX)
+		return gw_fail(GW_LIMIT, "%d jobs have tensors here already: end one of them", GW_TENSOR_JOBS_MAX);
+	if (!job) {
+		job = &table->jobs[table->job_count++];
+		memcpy(job->name, name, strlen(name) + 1);
+	}
+	job->heard_ns = gw_now_ns();
 	return GW_OK;
 }
 
-gw_status gw_tensor_table_hold(struct gw_tensor_table *table, const char *job)
+uint32_t gw_tensor_table_hold(struct gw_tensor_table *table, const char *name)
 {
 	pthread_mutex_lock(&table->lock);
-	gw_status status = job_heard(table, job);
+	struct gw_tensor_job *job = job_find(table, name);
+	if (job)
+		job->heard_ns = gw_now_ns();
 	pthread_mutex_unlock(&table->lock);
-	return status;
+	return gw_table_hold_ms(table);
 }
 
 /* A shard of the job, off the list, for the caller to withdraw and leave; NULL: it has none. */
@@ -139,10 +149,11 @@ gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job
 
 struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
 {
-	uint64_t lease_ns = table->options.lease_ms * GW_NS_PER_MS;
-	for (uint32_t i = 0; lease_ns && i < table->job_count; i++) {
+	/* The last client may have been there for as long without a word. */
+	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_hold_ms(table)) * GW_NS_PER_MS;
+	for (uint32_t i = 0; last_ns && i < table->job_count; i++) {
 		struct gw_tensor_job *job = &table->jobs[i];
-		if (now_ns < job->heard_ns + lease_ns)
+		if (now_ns < job->heard_ns + last_ns)
 			continue;
 		struct gw_shard *shard = job_take(table, job->name);
 		if (shard)
@@ -321,7 +332,9 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 	}
 	if (!shard && call->open)
 		return gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", call->plan.name);
-	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
+	gw_status status = job_heard(table, call->plan.job); /* first: what is added must be some job's */
+	if (status == GW_OK)
+		status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
 	if (status != GW_OK)
 		return status;
 	if (gw_entry_of(shard)->state == GW_SHARD_FAILED) {
@@ -329,9 +342,6 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 		*dropped = shard;
 		return gw_fail_text(gw_entry_of(shard)->status, gw_entry_of(shard)->text);
 	}
-	status = job_heard(table, call->plan.job);
-	if (status != GW_OK)
-		return status;
 	shard->refs++;
 	*out = shard;
 	return GW_OK;
@@ -353,7 +363,7 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 			.birth = entry->shard.birth,
 			.leader = entry->shard.leader,
 			.ready = entry->state == GW_SHARD_READY,
-			.hold_ms = entry->shard.plan.job[0] ? table->options.lease_ms / 4 : 0,
+			.hold_ms = entry->shard.plan.job[0] ? gw_table_hold_ms(table) : 0,
 			.births = entry->births ? table->options.meta->num_parts : 0,
 			.region = entry->region.id,
 			.generation = entry->region.generation,

@@ -24,7 +24,7 @@ struct gw_tensor_table_options {
 	struct gw_service *service;
 	uint64_t incarnation;
 	uint64_t bytes_max; /* of all rows and their state; 0: no limit but the machine's */
-	uint32_t lease_ms;  /* a job that was not heard of for so long has ended; 0: none ends */
+	uint32_t lease_ms;  /* a job without a client for so long has ended; 0: none ends */
 	enum gw_huge_policy huge;
 	int numa;
 };
@@ -91,8 +91,9 @@ void gw_tensor_table_give_scratch(struct gw_tensor_table *table, struct gw_row_p
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
 				 uint32_t *count);
 
-/* A client of the job was heard. GW_LIMIT. */
-gw_status gw_tensor_table_hold(struct gw_tensor_table *table, const char *job);
+/* A client of the job `name` is there: what the job has here stays. Returns after how many milliseconds it is to be
+ * heard again; 0: it need not. A job that has nothing here is not noted, so that any number of them may be there. */
+uint32_t gw_tensor_table_hold(struct gw_tensor_table *table, const char *name);
 
 /* Deletes all that a job has; *count of them. GW_INVALID: kept ones are no job's. */
 gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job, uint32_t *count);

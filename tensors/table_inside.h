@@ -59,6 +59,12 @@ static inline struct gw_table_shard *gw_entry_of(struct gw_shard *shard)
 	return (struct gw_table_shard *)shard;
 }
 
+/* How often each client of a job is to be heard of. */
+static inline uint32_t gw_table_hold_ms(const struct gw_tensor_table *table)
+{
+	return table->options.lease_ms / 4;
+}
+
 /* Nobody can open it any more. Not locked: the last reader may be gone already. NULL is allowed. */
 void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard);
 

@@ -1,13 +1,14 @@
 /* The thread of a table of tensors: what takes long, or must not be done where it is found out. One thing after
  * another:
  *
- *   a tensor that waits ─▶ filled (fill.c) ─▶ published, for clients to read by themselves ─▶ READY, or FAILED
  *   a push that needs an optimizer's state ─▶ made (table_state.c) ─▶ found by the next turn of the push
+ *   a tensor that waits ─▶ filled (fill.c) ─▶ published, for clients to read by themselves ─▶ READY, or FAILED
  *   memory that its last reader has let go ─▶ left
  *   a job that was not heard of for the lease ─▶ its tensors off the list, withdrawn, left
  *
- * It starts with the first tensor. What cannot be published is read by requests, with a line of the log; what cannot be
- * filled tells why to the next who asks for it.
+ * State comes first: a push waits within its operation's deadline, and who creates a tensor may wait for longer. The
+ * thread starts with the first tensor. What cannot be published is read by requests, with a line of the log; what
+ * cannot be filled tells why to the next who asks for it.
  */
 #include <string.h>
 
@@ -117,8 +118,8 @@ static void *table_run(void *argument)
 	struct gw_tensor_table *table = argument;
 	pthread_mutex_lock(&table->lock);
 	while (!table->stop) {
-		struct gw_table_shard *waiting = table_take_waiting(table);
-		struct gw_table_shard *stateless = waiting ? NULL : gw_table_take_stateless(table);
+		struct gw_table_shard *stateless = gw_table_take_stateless(table);
+		struct gw_table_shard *waiting = stateless ? NULL : table_take_waiting(table);
 		struct gw_shard *released = waiting || stateless ? NULL : gw_table_take_released(table);
 		struct gw_shard *ended = NULL;
 		if (!waiting && !stateless && !released)
@@ -128,10 +129,10 @@ static void *table_run(void *argument)
 			continue;
 		}
 		pthread_mutex_unlock(&table->lock);
-		if (waiting)
-			table_fill(table, waiting);
 		if (stateless)
 			gw_shard_make_state(table, stateless);
+		if (waiting)
+			table_fill(table, waiting);
 		if (ended)
 			gw_log(GW_LOG_INFO, "tensor \"%s\" ends with its job %s", ended->plan.name, ended->plan.job);
 		gw_shard_withdraw(table, ended);

@@ -334,7 +334,7 @@ static uint64_t store_count_elements(gw_dtype dtype, uint64_t columns, const uin
 	return count;
 }
 
-/* Rows first to n. A row is copied as readers do it; one that is being written is taken. */
+/* Rows first to first + n. A row is copied as readers do it; one that is being written is taken. */
 static gw_status store_count(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
 			     uint64_t *out)
 {
@@ -342,13 +342,13 @@ static gw_status store_count(struct gw_row_store *store, struct gw_row_turn *tur
 	if (!payload)
 		return GW_NO_MEMORY;
 	*out = 0;
-	uint64_t i = first;
+	uint64_t i = store_begin(turn);
 	for (; i < n; i++) {
 		struct row_hold hold;
 		if (!store_pay(turn, store->format.payload_bytes + GW_ROW_TURN_COST))
 			break;
-		if (!gw_row_copy(&store->format, store_row(store, i), payload)) {
-			if (!gw_row_store_take(store, i, turn, &hold))
+		if (!gw_row_copy(&store->format, store_row(store, first + i), payload)) {
+			if (!gw_row_store_take(store, first + i, turn, &hold))
 				break;
 			memcpy(payload, hold.row, store->format.payload_bytes);
 			gw_row_store_give(store, &hold);
@@ -359,14 +359,16 @@ static gw_status store_count(struct gw_row_store *store, struct gw_row_turn *tur
 	return store_end_turn(turn, i, n);
 }
 
-gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out)
+gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
+				  uint64_t *out)
 {
 	gw_status status = gw_row_store_check_range(store, first, n);
-	return status ? status : store_count(store, NULL, first, first + n, out);
+	if (turn)
+		turn->taken = false;
+	return status ? status : store_count(store, turn, first, n, out);
 }
 
-gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t *out)
+gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out)
 {
-	turn->taken = false;
-	return store_count(store, turn, turn->at, store->rows, out);
+	return gw_row_store_count_turn(store, NULL, first, n, out);
 }

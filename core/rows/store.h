@@ -83,8 +83,9 @@ gw_status gw_row_store_write_turn(struct gw_row_store *store, struct gw_row_turn
 
 /* How many elements of rows first to first + n are not zero (-0.0 is zero). GW_RANGE, GW_NO_MEMORY. */
 gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out);
-/* The same of all rows; *out: those of this turn. */
-gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t *out);
+/* *out: those of this turn. */
+gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
+				  uint64_t *out);
 
 /* --- Training --- */
 

@@ -166,7 +166,7 @@ GW_API gw_status gw_gather(struct gw_client *client, const struct gw_tensor *ten
 			   void *out);
 
 /* The same in the background. ids and out are the library's until gw_wait or gw_cancel has ended the ticket. A thread
- * of the client has at most 16,384 operations at once: one more ends with GW_LIMIT. */
+ * of the client has at most 16,384 operations at once, writes apart: one more ends with GW_LIMIT. */
 GW_API gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids,
 				 uint64_t n, void *out, struct gw_ticket **ticket);
 

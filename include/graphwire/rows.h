@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 /* What rows are at first. Random values are a function of seed, the row's original id and the column alone, the same on
- * every machine: however a graph is partitioned, its rows begin alike. */
+ * every machine: however a graph is partitioned, its rows begin alike. Rows without original ids go by their own: those
+ * of edges whose type has none (FORMAT.md: it has no data), which depend on the partition. */
 enum gw_initial {
 	GW_INITIAL_ZERO,
 	GW_INITIAL_CONSTANT, /* `low` */

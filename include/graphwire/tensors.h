@@ -5,13 +5,15 @@
  *                     -> gw_flush -> gw_tensor_delete, or the job's end
  *
  * Names: a job's tensors are known to its own clients alone (gw_client_options.job); kept ones to all.
+ * Lifetime: each client of a job, from its opening to its end, holds all tensors of the job, whether it has opened them
+ * or not. Servers keep them for a while after the last (serve --tensor-lease, 300 s), so that one may come back.
  * Writes: of one client, writes of one row take effect in the order of their calls. A write that has returned, or whose
  * ticket has ended well, is seen by every read that begins afterwards, of any client. Nobody ever sees a row that is
  * half written. Each write is applied once, however often connections are lost meanwhile; one that fails, or whose
  * client ends in the midst of it, may have been applied to some of its rows, each of them whole.
  * Loss: rows live in memory. When a server ends, its rows are gone: who touches the tensor gets GW_NOT_FOUND with a
- * text that says so, never zeros; a reader of mapped memory once it has heard of the end. Delete it and create it
- * again.
+ * text that says so and names it, never zeros; a reader of mapped memory once it has heard of the end. Delete it and
+ * create it again.
  */
 #ifndef GRAPHWIRE_TENSORS_H
 #define GRAPHWIRE_TENSORS_H
@@ -41,7 +43,7 @@ enum gw_placement {
 };
 
 enum gw_lifetime {
-	GW_OF_JOB, /* until the job is ended, or no client of it was heard of for as long as the servers say */
+	GW_OF_JOB, /* until the job is ended, or has had no client for as long as the servers say */
 	GW_KEPT,   /* until it is deleted, or the servers end */
 };
 
@@ -56,7 +58,7 @@ struct gw_tensor_spec {
 	enum gw_initial initial;
 	double low, high; /* of the initial values */
 	uint64_t seed;    /* of random ones: a function of seed, original id and column alone, so that they are the
-			     same however the graph is partitioned */
+			     same however the graph is partitioned; but for edges without original ids (rows.h) */
 	const struct gw_tensor *from; /* GW_INITIAL_COPY: a feature or tensor of the same placement, dtype and shape */
 	enum gw_lifetime lifetime;
 };
@@ -75,14 +77,15 @@ GW_API gw_status gw_tensor_open(struct gw_client *client, const char *name, enum
 				const struct gw_tensor **out);
 
 /* Deletes a tensor and frees its memory. Calls that are under way end well, or with GW_NOT_FOUND, as do all later ones:
- * those of other clients once they have heard of it, which a read of mapped memory may precede. GW_NOT_FOUND: there is
- * none of this name. */
+ * those of other clients once they have heard of it, which a read of mapped memory may precede. Each server does it
+ * once, after this client's writes, as with writes over lost connections: one that others have created since stays.
+ * GW_NOT_FOUND: there is none of this name. */
 GW_API gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_lifetime lifetime);
 
 /* Ends a job: deletes its tensors on all servers, so that they need not be waited for as long as servers hold them for
  * its clients to come back. job NULL: the client's own. Whatever starts jobs on servers that outlive them calls this
- * when one is over; a client of the job that is still there has lost its tensors, and may create others. *count: how
- * many there were. */
+ * when one is over; a client of the job that is still there has lost its tensors, and may create others. Done once, as
+ * gw_tensor_delete. *count: how many there were. */
 GW_API gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t *count);
 
 /* A tensor as the servers know it. */
@@ -118,7 +121,8 @@ GW_API gw_status gw_update(struct gw_client *client, const struct gw_tensor *ten
 			   const void *rows);
 
 /* The same in the background. ids and rows are the library's until gw_wait or gw_cancel has ended the ticket. Any
- * number may be under way: each has the operation's deadline from when those before it are written. */
+ * number may be under way: each has the operation's deadline from when those before it are written, and takes 1.2 KiB,
+ * 40 bytes for each part and 12 for each id, until its ticket is ended. */
 GW_API gw_status gw_update_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids,
 				 uint64_t n, const void *rows, struct gw_ticket **ticket);
 
@@ -140,10 +144,12 @@ GW_API gw_status gw_tensor_part_write(struct gw_client *client, const struct gw_
 
 /* Trains rows: the optimizer (rows.h has the formulas) runs where they are. gradients: float32, [n] rows of as many
  * elements as the tensor's, whose dtype is a floating-point one. The first push decides the tensor's kind of optimizer,
- * whose state takes memory of its own. Equal ids of one call change their row as one, whatever `combine` is.
- * GW_INVALID: the optimizer makes no sense; GW_EXISTS: the tensor has state of another kind; GW_NO_SPACE: no memory for
- * its state; GW_LIMIT: equal ids with more than 9 MiB of gradients, each of which is to be applied (GW_COMBINE_EACH;
- * those of GW_ADAGRAD_ROWS are added up then, and applied as their sum); else as gw_update. */
+ * whose state takes memory of its own, and waits within its deadline until that is made, as do later writes of the
+ * tensor, and nothing else; one that passes does not stop this, and a later push finds the state. Equal ids of one call
+ * change their row as one, whatever `combine` is. GW_INVALID: the optimizer makes no sense; GW_EXISTS: the tensor has
+ * state of another kind; GW_NO_SPACE: no memory for its state; GW_LIMIT: equal ids with more than 9 MiB of gradients,
+ * each of which is to be applied (GW_COMBINE_EACH; those of GW_ADAGRAD_ROWS are added up then, and applied as their
+ * sum); else as gw_update. */
 GW_API gw_status gw_push(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			 const float *gradients, const struct gw_optimizer *optimizer);
 GW_API gw_status gw_push_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,

@@ -1,6 +1,6 @@
 /* Calls about edges against the edge list that the graph was made of: ends, ids of pairs, degrees, neighbours, in
- * memory, over both drivers of TCP and from mapped memory, in one part and in three; calls in the background; every
- * wrong argument; and memory that is short. */
+ * memory, over both drivers of TCP, from mapped memory and over RDMA, in one part and in three; calls in the
+ * background; every wrong argument; and memory that is short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -41,6 +41,8 @@ static void with_each_way(uint64_t seed, void (*body)(struct gw_client *client, 
 		};
 		for (size_t i = w ? 2 : 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 			struct gw_client *client = open_client(&ways[i]);
+			if (ways[i].servers)
+				expect_transport(client, cluster_is_rdma() ? "verbs" : offers[w] ? offers[w] : "tcp");
 			body(client, &setup);
 			gw_client_close(client);
 		}

@@ -231,13 +231,54 @@ static void all_reads_are_told_at_the_end(void **state)
 	setup_end(&setup);
 }
 
+#define WIDE_ROWS    13 /* of the longest that there may be */
+#define WIDE_COLUMNS (GW_TENSOR_ROW_BYTES_MAX / sizeof(float))
+
+static uint64_t requests_of(const struct setup *setup, uint32_t part)
+{
+	struct gw_service_counters counters;
+	gw_service_counters(setup->cluster.servers[part]->service, &counters);
+	return counters.requests;
+}
+
+/* However large a tensor is, no request of a count is long. */
+static void counts_are_many_requests(void **state)
+{
+	(void)state;
+	struct setup setup;
+	const struct gw_tensor *tensor;
+	uint64_t found = 0, before[PARTS], ones = 0;
+	setup_begin(&setup, 231, PARTS, NULL);
+	struct gw_client *client = striped_client(&setup.cluster, "wide", 0);
+	const struct gw_tensor_spec spec = {.name = "wide",
+					    .dtype = GW_FLOAT32,
+					    .placement = GW_PLACE_STRIPED,
+					    .ndim = 2,
+					    .shape = {WIDE_ROWS, WIDE_COLUMNS}};
+	float *row = calloc(WIDE_COLUMNS, sizeof(*row));
+	must(gw_tensor_create(client, &spec, &tensor));
+	for (int64_t id = 0; id < WIDE_ROWS; id++) {
+		row[id] = row[WIDE_COLUMNS - 1] = 1;
+		ones += (uint64_t)id + 2;
+		must(gw_update(client, tensor, &id, 1, row));
+	}
+	for (uint32_t p = 0; p < PARTS; p++)
+		before[p] = requests_of(&setup, p);
+	must(gw_tensor_count_nonzero(client, tensor, &found));
+	assert_int_equal(found, ones);
+	for (uint32_t p = 0; p < PARTS; p++)
+		assert_true(requests_of(&setup, p) >= before[p] + 2);
+	free(row);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stat_tells_of_tensors),
-		cmocka_unit_test(threads_count_what_they_read),
-		cmocka_unit_test(reads_are_told_in_turns),
-		cmocka_unit_test(all_reads_are_told_at_the_end),
+		cmocka_unit_test(stat_tells_of_tensors),    cmocka_unit_test(threads_count_what_they_read),
+		cmocka_unit_test(reads_are_told_in_turns),  cmocka_unit_test(all_reads_are_told_at_the_end),
+		cmocka_unit_test(counts_are_many_requests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

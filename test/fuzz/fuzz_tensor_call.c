@@ -52,7 +52,7 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 	struct gw_tensor_list_call list;
 	struct gw_tensor_delete_call delete;
 	struct gw_tensor_state state;
-	struct gw_tensor_save_call save;
+	struct gw_tensor_range_call range;
 	struct gw_tensor_restore_call restore;
 	struct gw_tensor_saved saved;
 	const uint8_t *births = NULL, *rows = NULL, *payload = NULL;
@@ -74,8 +74,8 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 		status = gw_tensor_reads_parse(data, size, &rows, &count);
 		assert(status != GW_OK || (count <= GW_TENSOR_READS_MAX && rows + count * 16 == data + size));
 		return status;
-	case 9:
-		return gw_tensor_save_parse(data, size, &save);
+	case 9: /* to save, or to count */
+		return gw_tensor_range_parse(data, size, &range);
 	case 10:
 		status = gw_tensor_restore_parse(data, size, &restore, &rows, &payload);
 		assert(status != GW_OK || (payload == rows + (size_t)restore.rows.count * 8 &&

@@ -12,5 +12,10 @@
 struct gw_tensor_spec striped_spec(const char *name);
 const struct gw_tensor *striped_create(struct gw_client *client, const struct gw_tensor_spec *spec);
 struct gw_client *striped_client(const struct cluster *cluster, const char *job, int64_t timeout_ms);
+void striped_read(struct gw_client *client, const struct gw_tensor *tensor, float *rows); /* all of them */
+/* Reads a row until it is gone. Each connection has to hear of it: memory that is mapped can be read until then. */
+void striped_expect_gone(struct gw_client *client, const struct gw_tensor *tensor, int64_t id);
+/* Between two looks at what others do. */
+void striped_pause(void);
 
 #endif

@@ -1,6 +1,7 @@
-/* The end of a table of tensors whose thread is at work: nothing of the service is touched once that has ended, which
- * the address sanitizer sees. */
+/* A table of tensors by itself: its end while its thread is at work, when nothing of the service is touched once that
+ * has ended, which the address sanitizer sees; its limit of jobs; and what the thread does first. */
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"
+#include "transport/service_inside.h"
 
 #define ROUNDS  20
 #define TENSORS 3
@@ -37,8 +39,7 @@ static void desk_serve(struct desk *desk)
 	must(gw_tensor_table_create(&options, &desk->table));
 }
 
-/* Creates or finds one: whether its rows have their values. */
-static bool desk_make(struct desk *desk, int number)
+static struct gw_tensor_create_call call_of(int number)
 {
 	struct gw_tensor_create_call call = {.plan = {.shape = {20000, 16},
 						      .high = 1,
@@ -46,25 +47,58 @@ static bool desk_make(struct desk *desk, int number)
 						      .ndim = 2,
 						      .placement = GW_PLACE_EVEN,
 						      .initial = GW_INITIAL_NORMAL}};
-	struct gw_tensor_state tensor;
-	struct gw_shard *shard;
-	const uint64_t *births;
 	snprintf(call.plan.name, sizeof(call.plan.name), "t%d", number);
-	must(gw_tensor_table_make(desk->table, &call, &tensor, &births, &shard));
-	gw_shard_leave(desk->table, shard);
+	return call;
+}
+
+/* Creates or finds one, which is the caller's to leave: whether its rows have their values. */
+static bool desk_hold(struct desk *desk, int number, struct gw_shard **shard)
+{
+	struct gw_tensor_create_call call = call_of(number);
+	struct gw_tensor_state tensor;
+	const uint64_t *births;
+	must(gw_tensor_table_make(desk->table, &call, &tensor, &births, shard));
 	return tensor.ready;
+}
+
+static bool desk_make(struct desk *desk, int number)
+{
+	struct gw_shard *shard;
+	bool ready = desk_hold(desk, number, &shard);
+	gw_shard_leave(desk->table, shard);
+	return ready;
+}
+
+static void desk_begin(struct desk *desk)
+{
+	char config[160];
+	*desk = (struct desk){0};
+	gw_fixture_begin(&desk->fixture, 5, 50, 1);
+	gw_fixture_write(&desk->fixture);
+	snprintf(config, sizeof(config), "%s", desk->fixture.folder);
+	must(gw_meta_read(config, &desk->meta));
+	part_open(desk->meta, 0, false, &desk->part);
+}
+
+static void desk_close(struct desk *desk)
+{
+	gw_tensor_table_stop(desk->table);
+	gw_service_destroy(desk->service);
+	gw_tensor_table_destroy(desk->table);
+}
+
+static void desk_end(struct desk *desk)
+{
+	gw_part_close(desk->part);
+	gw_meta_destroy(desk->meta);
+	gw_fixture_end(&desk->fixture);
 }
 
 static void a_table_stops_before_its_service_ends(void **state)
 {
 	(void)state;
-	struct desk desk = {0};
-	char config[160];
-	gw_fixture_begin(&desk.fixture, 5, 50, 1);
-	gw_fixture_write(&desk.fixture);
-	snprintf(config, sizeof(config), "%s", desk.fixture.folder);
-	must(gw_meta_read(config, &desk.meta));
-	part_open(desk.meta, 0, false, &desk.part);
+	struct desk desk;
+	desk_begin(&desk);
 	for (int round = 0; round < ROUNDS; round++) {
 		desk_serve(&desk);
 		for (int i = 0; i < TENSORS; i++)
@@ -72,13 +106,116 @@ static void a_table_stops_before_its_service_ends(void **state)
 		while (!desk_make(&desk, 0)) /* then the thread is at the next */
 			sched_yield();
 		gw_tensor_table_stop(desk.table);
-		gw_tensor_table_stop(desk.table); /* has nothing more to do */
-		gw_service_destroy(desk.service);
-		gw_tensor_table_destroy(desk.table);
+		desk_close(&desk); /* whose stop has nothing more to do */
 	}
-	gw_part_close(desk.part);
-	gw_meta_destroy(desk.meta);
-	gw_fixture_end(&desk.fixture);
+	desk_end(&desk);
+}
+
+/* Stands where the table's thread publishes what it has filled. */
+struct gate {
+	struct gw_late_registrar registrar; /* first */
+	struct gw_shard *trained;           /* by a push that waits for its state */
+	sem_t come, go;
+	uint32_t published;
+	bool made; /* its state, when the third was published */
+};
+
+static void *gate_add(struct gw_late_registrar *registrar, const struct gw_late_region *region)
+{
+	struct gate *gate = (struct gate *)registrar;
+	enum gw_optimizer_kind kind;
+	(void)region;
+	gate->published++;
+	if (gate->published == 2) {
+		sem_post(&gate->come);
+		sem_wait(&gate->go);
+	} else if (gate->published == 3) {
+		gate->made = gw_row_store_trained(gate->trained->store, &kind);
+		sem_post(&gate->come);
+	}
+	gw_fail(GW_UNSUPPORTED, "a gate registers nothing");
+	return NULL;
+}
+
+/* It has a deadline: who creates a tensor can wait longer. */
+static void a_push_waits_for_one_tensor_at_most(void **state)
+{
+	(void)state;
+	struct desk desk;
+	struct gate gate = {.registrar = {.add = gate_add}};
+	sem_init(&gate.come, 0, 0);
+	sem_init(&gate.go, 0, 0);
+	desk_begin(&desk);
+	desk_serve(&desk);
+	gw_late_registrar_set(desk.service, &gate.registrar);
+	while (!desk_hold(&desk, 0, &gate.trained)) {
+		gw_shard_leave(desk.table, gate.trained);
+		sched_yield();
+	}
+	desk_make(&desk, 1);
+	desk_make(&desk, 2);
+	sem_wait(&gate.come);
+	assert_int_equal(gw_shard_prepare(desk.table, gate.trained, GW_ADAGRAD), GW_AGAIN);
+	sem_post(&gate.go);
+	sem_wait(&gate.come);
+	assert_true(gate.made);
+	gw_shard_leave(desk.table, gate.trained);
+	gw_late_registrar_set(desk.service, NULL);
+	desk_close(&desk);
+	desk_end(&desk);
+	sem_destroy(&gate.come);
+	sem_destroy(&gate.go);
+}
+
+/* It is told so, and nothing of what it asked for stays. */
+static void a_job_too_many_leaves_no_tensor(void **state)
+{
+	(void)state;
+	struct desk desk;
+	struct gw_tensor_listed listed;
+	struct gw_tensor_create_call call = call_of(0);
+	struct gw_tensor_state tensor;
+	struct gw_shard *shard;
+	const uint64_t *births;
+	desk_begin(&desk);
+	desk_serve(&desk);
+	call.plan.shape[0] = 1;
+	for (int i = 0; i < GW_TENSOR_JOBS_MAX; i++) {
+		snprintf(call.plan.job, sizeof(call.plan.job), "job%d", i);
+		must(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard));
+		gw_shard_leave(desk.table, shard);
+	}
+	uint64_t bytes = gw_tensor_table_bytes(desk.table);
+	snprintf(call.plan.job, sizeof(call.plan.job), "another");
+	assert_int_equal(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard), GW_LIMIT);
+	assert_null(shard);
+	assert_int_equal(gw_tensor_table_list(desk.table, "another", NULL, NULL, &listed, 1), 0);
+	assert_int_equal(gw_tensor_table_bytes(desk.table), bytes);
+	desk_close(&desk);
+	desk_end(&desk);
+}
+
+/* Clients of jobs without tensors say that they are there as all do. */
+static void jobs_without_tensors_take_no_place(void **state)
+{
+	(void)state;
+	struct desk desk;
+	struct gw_tensor_create_call call = call_of(0);
+	struct gw_tensor_state tensor;
+	struct gw_shard *shard;
+	const uint64_t *births;
+	desk_begin(&desk);
+	desk_serve(&desk);
+	for (int i = 0; i < GW_TENSOR_JOBS_MAX; i++) {
+		char job[GW_JOB_NAME_MAX + 1];
+		snprintf(job, sizeof(job), "job%d", i);
+		gw_tensor_table_hold(desk.table, job);
+	}
+	snprintf(call.plan.job, sizeof(call.plan.job), "another");
+	must(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard));
+	gw_shard_leave(desk.table, shard);
+	desk_close(&desk);
+	desk_end(&desk);
 }
 
 static void a_table_without_tensors_stops(void **state)
@@ -98,6 +235,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_stops_before_its_service_ends),
 		cmocka_unit_test(a_table_without_tensors_stops),
+		cmocka_unit_test(a_push_waits_for_one_tensor_at_most),
+		cmocka_unit_test(a_job_too_many_leaves_no_tensor),
+		cmocka_unit_test(jobs_without_tensors_take_no_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,230 @@
+/* The first push to a tensor while its server is long in making room for the optimizer's state: whatever else the
+ * client has to do with that server, over the same connection, is done meanwhile. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/support/scratch.h"
+#include "test/support/striped.h"
+#include "transport/service_inside.h"
+
+#define JOB "states"
+
+static const struct gw_optimizer adagrad = {.kind = GW_ADAGRAD, .rate = 1, .eps = 1e-10f};
+
+/* Stands where the server's thread that fills tensors and makes states publishes a tensor. */
+struct gate {
+	struct gw_late_registrar registrar; /* first */
+	atomic_bool shut;
+	sem_t come, go;
+};
+
+static void *gate_add(struct gw_late_registrar *registrar, const struct gw_late_region *region)
+{
+	struct gate *gate = (struct gate *)registrar;
+	(void)region;
+	if (atomic_load(&gate->shut)) {
+		sem_post(&gate->come);
+		sem_wait(&gate->go);
+	}
+	gw_fail(GW_UNSUPPORTED, "a gate registers nothing");
+	return NULL;
+}
+
+struct bench {
+	struct setup setup;
+	struct gate gate;
+	struct gw_client *client, *other;
+	pthread_t thread; /* that creates, and waits behind the gate */
+	uint64_t connections;
+};
+
+/* So far: a client gives one up that has not answered for long. */
+static uint64_t connections_of(const struct bench *bench)
+{
+	struct gw_service_counters counters;
+	gw_service_counters(bench->setup.cluster.servers[0]->service, &counters);
+	return counters.connections_total;
+}
+
+static void *create_behind_the_gate(void *argument)
+{
+	struct bench *bench = argument;
+	struct gw_tensor_spec spec = striped_spec("late");
+	const struct gw_tensor *tensor;
+	must(gw_tensor_create(bench->other, &spec, &tensor));
+	return NULL;
+}
+
+static struct gw_client *open_one(const struct bench *bench)
+{
+	struct gw_client_options options = {
+		.servers = bench->setup.cluster.list, .server_count = 1, .threads = 1, .transport = "tcp", .job = JOB};
+	return open_client(&options);
+}
+
+static void bench_begin(struct bench *bench)
+{
+	*bench = (struct bench){.gate.registrar.add = gate_add};
+	sem_init(&bench->gate.come, 0, 0);
+	sem_init(&bench->gate.go, 0, 0);
+	setup_begin(&bench->setup, 241, 1, NULL);
+	gw_late_registrar_set(bench->setup.cluster.servers[0]->service, &bench->gate.registrar);
+	bench->client = open_one(bench);
+	bench->other = open_one(bench);
+}
+
+/* From here on nothing is filled and no state is made. */
+static void bench_shut(struct bench *bench)
+{
+	atomic_store(&bench->gate.shut, true);
+	assert_int_equal(pthread_create(&bench->thread, NULL, create_behind_the_gate, bench), 0);
+	sem_wait(&bench->gate.come);
+	bench->connections = connections_of(bench);
+}
+
+static void bench_open(struct bench *bench)
+{
+	assert_int_equal(connections_of(bench), bench->connections);
+	atomic_store(&bench->gate.shut, false);
+	sem_post(&bench->gate.go);
+	pthread_join(bench->thread, NULL);
+}
+
+static void bench_end(struct bench *bench)
+{
+	gw_client_close(bench->other);
+	gw_client_close(bench->client);
+	gw_late_registrar_set(bench->setup.cluster.servers[0]->service, NULL);
+	setup_end(&bench->setup);
+	sem_destroy(&bench->gate.come);
+	sem_destroy(&bench->gate.go);
+}
+
+static void others_pass_a_push_that_waits(void **state)
+{
+	(void)state;
+	struct bench bench;
+	struct gw_ticket *first, *second;
+	uint64_t count;
+	float row[STRIPED_COLUMNS] = {2, 2, 2, 2, 2}, read[STRIPED_COLUMNS];
+	bench_begin(&bench);
+	struct gw_tensor_spec trained = striped_spec("trained"), written = striped_spec("written");
+	const struct gw_tensor *table = striped_create(bench.client, &trained);
+	const struct gw_tensor *rows = striped_create(bench.client, &written);
+	const struct gw_tensor *feat = node_tensor(bench.client, "paper", "feat");
+	uint8_t *features = calloc(1, feat->row_bytes);
+	bench_shut(&bench);
+	must(gw_push_start(bench.client, table, (int64_t[]){3}, 1, row, &adagrad, &first));
+	must(gw_update_start(bench.client, table, (int64_t[]){3}, 1, row, &second));
+	/* Another feature and another tensor; the same one too, as far as it is read. */
+	must(gw_gather(bench.client, feat, (int64_t[]){0}, 1, features));
+	assert_int_equal(gw_wait(first, 0), GW_AGAIN);
+	must(gw_update(bench.client, rows, (int64_t[]){1}, 1, row));
+	must(gw_gather(bench.client, rows, (int64_t[]){1}, 1, read));
+	assert_memory_equal(read, row, sizeof(row));
+	must(gw_gather(bench.client, table, (int64_t[]){3}, 1, read));
+	assert_true(read[0] == 0);
+	must(gw_tensor_count_nonzero(bench.client, table, &count));
+	assert_int_equal(count, 0);
+	assert_int_equal(gw_wait(first, 0), GW_AGAIN);
+	assert_int_equal(gw_wait(second, 0), GW_AGAIN);
+	bench_open(&bench);
+	/* One row's writes take effect in the order of their calls. */
+	must(gw_wait(first, -1));
+	must(gw_wait(second, -1));
+	must(gw_gather(bench.client, table, (int64_t[]){3}, 1, read));
+	assert_memory_equal(read, row, sizeof(row));
+	free(features);
+	bench_end(&bench);
+}
+
+static char saved_folder[80];
+
+struct restorer {
+	struct gw_client *client;
+	atomic_bool ended;
+	gw_status status;
+};
+
+static void *restore_it(void *argument)
+{
+	struct restorer *self = argument;
+	self->status = gw_restore(self->client, saved_folder, NULL, 0);
+	atomic_store(&self->ended, true);
+	return NULL;
+}
+
+static void others_pass_a_restore_that_waits(void **state)
+{
+	(void)state;
+	struct bench bench;
+	pthread_t thread;
+	float row[STRIPED_COLUMNS] = {2, 2, 2, 2, 2}, read[STRIPED_COLUMNS];
+	bench_begin(&bench);
+	struct gw_tensor_table *tensors = bench.setup.cluster.servers[0]->tensors;
+	struct gw_tensor_spec spec = striped_spec("trained");
+	const struct gw_tensor *table = striped_create(bench.client, &spec);
+	must(gw_push(bench.client, table, (int64_t[]){3}, 1, row, &adagrad));
+	must(gw_gather(bench.client, table, (int64_t[]){3}, 1, row));
+	char scratch[64];
+	gw_scratch_make_in_memory("states", scratch);
+	snprintf(saved_folder, sizeof(saved_folder), "%s/saved", scratch);
+	must(gw_checkpoint(bench.client, saved_folder, NULL));
+	must(gw_tensor_delete(bench.client, "trained", GW_OF_JOB));
+	table = striped_create(bench.client, &spec);
+	const struct gw_tensor *feat = node_tensor(bench.client, "paper", "feat");
+	uint8_t *features = calloc(1, feat->row_bytes);
+	bench_shut(&bench);
+	struct restorer restorer = {.client = bench.client};
+	uint64_t bytes = gw_tensor_table_bytes(tensors);
+	assert_int_equal(pthread_create(&thread, NULL, restore_it, &restorer), 0);
+	while (gw_tensor_table_bytes(tensors) == bytes) /* then the state is wanted */
+		striped_pause();
+	must(gw_gather(bench.client, feat, (int64_t[]){0}, 1, features));
+	assert_false(atomic_load(&restorer.ended));
+	bench_open(&bench);
+	pthread_join(thread, NULL);
+	assert_int_equal(restorer.status, GW_OK);
+	must(gw_gather(bench.client, table, (int64_t[]){3}, 1, read));
+	assert_memory_equal(read, row, sizeof(row));
+	free(features);
+	bench_end(&bench);
+}
+
+/* A push that has waited for too long fails; the state is made all the same. */
+static void a_push_waits_within_its_deadline(void **state)
+{
+	(void)state;
+	struct bench bench;
+	float row[STRIPED_COLUMNS] = {2, 2, 2, 2, 2}, read[STRIPED_COLUMNS];
+	bench_begin(&bench);
+	struct gw_tensor_spec spec = striped_spec("trained");
+	struct gw_client *hasty = striped_client(&bench.setup.cluster, JOB, patient_ms(2000));
+	const struct gw_tensor *table = striped_create(hasty, &spec);
+	bench_shut(&bench);
+	expect(gw_push(hasty, table, (int64_t[]){3}, 1, row, &adagrad), GW_DEADLINE, "deadline");
+	must(gw_gather(bench.client, striped_create(bench.client, &spec), (int64_t[]){3}, 1, read));
+	assert_true(read[0] == 0);
+	bench_open(&bench);
+	must(gw_push(bench.client, striped_create(bench.client, &spec), (int64_t[]){3}, 1, row, &adagrad));
+	gw_client_close(hasty);
+	bench_end(&bench);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(others_pass_a_push_that_waits),
+		cmocka_unit_test(others_pass_a_restore_that_waits),
+		cmocka_unit_test(a_push_waits_within_its_deadline),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
