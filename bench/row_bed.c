@@ -110,7 +110,7 @@ static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_addres
 }
 
 gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes,
-			   const struct gw_region_rows *rows, const char *scheme,
+			   const struct gw_row_bed_changing *changing, const char *scheme,
 			   const struct gw_poll_group_options *options, unsigned threads)
 {
 	struct gw_service_identity identity = {.graph_id = 1, .incarnation = 1, .parts = 1};
@@ -125,12 +125,18 @@ gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table,
 	if (!status)
 		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table), NULL,
 					   &id);
-	if (!status && rows)
-		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table), rows,
-					   &id);
+	if (!status && changing)
+		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table),
+					   &changing->rows, &id);
 	if (!status)
 		status = gw_service_memory(bed->service, gw_arena_base(table), gw_arena_bytes(table),
 					   gw_arena_fd(table));
+	if (!status && changing)
+		status = gw_service_expose(bed->service, gw_arena_base(changing->bare), changing->bare_bytes,
+					   gw_arena_slice_bytes(changing->bare), NULL, &id);
+	if (!status && changing)
+		status = gw_service_memory(bed->service, gw_arena_base(changing->bare), gw_arena_bytes(changing->bare),
+					   gw_arena_fd(changing->bare));
 	if (!status)
 		status = listen_and_serve(bed, &address);
 	if (status) {

@@ -28,6 +28,13 @@ struct gw_row_server {
 	bool serving;
 };
 
+/* The table's rows as rows that change, and the same rows without their trailers: regions 1 and 2 of a bed. */
+struct gw_row_bed_changing {
+	struct gw_region_rows rows;
+	const struct gw_arena *bare;
+	uint64_t bare_bytes;
+};
+
 struct gw_row_bed {
 	struct gw_poll_group_options options; /* of both sides */
 	struct gw_service *service;
@@ -50,10 +57,10 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out);
 const char *gw_row_pages(const struct gw_arena *arena);
 
 /* Serves the table's first bytes at "tcp", "verbs", "shm" or "memory" by so many threads (memory, shm: they have
- * nothing to do), on odd processors; rows: and once more, as rows that change (NULL: not). The options are both sides'.
+ * nothing to do), on odd processors; changing: and what that says besides (NULL: nothing). The options are both sides'.
  * The bed must not move while it serves. On failure nothing is left. */
 gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes,
-			   const struct gw_region_rows *rows, const char *scheme,
+			   const struct gw_row_bed_changing *changing, const char *scheme,
 			   const struct gw_poll_group_options *options, unsigned threads);
 void gw_row_bed_end(struct gw_row_bed *bed); /* after its clients */
 

@@ -2,12 +2,14 @@
  *
  *   reads       versioned rows, at random from memory, against a prefetching memcpy at the same stride, and at the bare
  *               one
- *   ways        the same over each transport, against rows that never change, of the same memory
+ *   ways        the same over each transport, against rows that never change, of the same memory, and at the bare
+ *               stride
  *   hash        of one row: ns, against the hash alone
  *   push        gradients for random rows in memory, row-wise Adagrad, against the arithmetic and a hash
  *   step        rows pulled and gradients pushed over TCP, as DGL-KE trains, against a bare loop that does both
  *   mix         several clients that pull and push the same rows, and one row that all want
- *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes; and steps beside one
+ *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and beside fio's; and
+ *               steps beside one
  *
  * Reads and pushes are checked before anything is measured. The first three are update_memory.c, the mix is
  * update_mix.c.
@@ -22,11 +24,13 @@
 #include <unistd.h>
 
 #include "bench/bare_rows.h"
+#include "bench/fio.h"
 #include "bench/place.h"
 #include "bench/row_bed.h"
 #include "bench/update.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/digest.h"
 #include "core/base/staging.h"
 
 #define UPDATE_LISTS 64u /* steps with numbers of their own */
@@ -159,6 +163,11 @@ static gw_status measure_checkpoint(void *context, double *figure)
 static gw_status measure_write(void *context, double *figure)
 {
 	struct gw_update *a = context;
+	double fio;
+	if (gw_bench_fio_write(a->folder, (uint64_t)a->checkpoint_bytes, GW_DIGEST_CHUNK, &fio) == GW_OK)
+		gw_bench_series_add(&a->fio, fio);
+	else
+		snprintf(a->no_fio, sizeof(a->no_fio), "%s", gw_last_error());
 	char *path = gw_format("%s/graphwire-bench-write", a->folder);
 	if (!path)
 		return GW_NO_MEMORY;
@@ -189,6 +198,16 @@ static gw_status update_train_one(struct gw_update *a)
 	return gw_push(a->served, a->tensor, &id, 1, a->gradients, &gw_update_optimizer);
 }
 
+/* In blocks as long as a checkpoint's, and past the page cache as those. */
+static void update_compare_fio(const struct gw_update *a, double rate, char *text, size_t room)
+{
+	double fio = gw_bench_series_median(&a->fio);
+	if (fio > 0)
+		snprintf(text, room, "fio: %.4g GB/s, ratio %.3f", fio, rate / fio);
+	else
+		snprintf(text, room, "without fio's: %s", a->no_fio);
+}
+
 static gw_status run_checkpoint(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
@@ -198,18 +217,21 @@ static gw_status run_checkpoint(struct gw_update *a)
 		status = gw_bench_alternate(&a->bench, measure_write, measure_checkpoint, a, &ceilings, &values);
 	if (status)
 		return status;
-	char title[96];
+	char title[96], note[400], fio[240];
+	double rate = gw_bench_series_median(&values);
+	update_compare_fio(a, rate, fio, sizeof(fio));
+	snprintf(note, sizeof(note),
+		 "rows and state, synced; the ceiling: a write and sync of as many bytes to the same folder; %s", fio);
 	snprintf(title, sizeof(title), "checkpoint of %.3g GB over TCP", a->checkpoint_bytes * 1e-9);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "GB/s",
-		.values = &values,
-		.ceilings = &ceilings,
-		.verified = true,
-		.note = "rows and state, synced; the ceiling: a write and sync of as many "
-			"bytes to the same folder"};
+	const struct gw_bench_result result = {.title = title,
+					       .unit = "GB/s",
+					       .values = &values,
+					       .ceilings = &ceilings,
+					       .verified = true,
+					       .note = note,
+					       .fields = {{"fio_gb_per_s", gw_bench_series_median(&a->fio), NULL}}};
 	gw_bench_report(&a->bench, &result);
-	a->checkpoint_rate = gw_bench_series_median(&values) * 1e9;
+	a->checkpoint_rate = rate * 1e9;
 	return GW_OK;
 }
 

@@ -33,7 +33,9 @@ struct gw_update {
 	int64_t *ids;
 	uint32_t *bare_numbers;
 	double checkpoint_bytes, checkpoint_rate;
-	struct gw_client *writer; /* of checkpoints beside steps */
+	struct gw_bench_series fio; /* its writes of as many bytes */
+	char no_fio[200];           /* why there are none */
+	struct gw_client *writer;   /* of checkpoints beside steps */
 };
 
 static inline uint32_t gw_update_columns(const struct gw_update *a)

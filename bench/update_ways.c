@@ -1,5 +1,6 @@
-/* Rows that change, read by a client over each transport, against rows of the same memory that never do: the same
- * gathers of one service in this process, which publishes its rows twice. Of graphwire bench update: see update.c. */
+/* Rows that change, read by a client over each transport, against rows of the same memory that never do, and against
+ * such rows at their bare stride: the same gathers of one service in this process. Of graphwire bench update: see
+ * update.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,13 +10,14 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 
-enum ways_region { WAYS_IMMUTABLE, WAYS_VERSIONED };
+enum ways_region { WAYS_IMMUTABLE, WAYS_VERSIONED, WAYS_BARE };
 
 struct update_ways {
 	struct gw_update *update;
 	struct gw_row_bed bed;
 	struct gw_row_client client;
 	struct gw_buffer *buffer;
+	struct gw_bench_series bare; /* reads at the stride without trailers */
 };
 
 /* One batch; GW_AGAIN, were a row torn, is an error: nobody writes. */
@@ -39,9 +41,9 @@ static gw_status ways_gather(struct update_ways *ways, enum ways_region number)
 	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
 }
 
-static void ways_draw(struct gw_update *a)
+static void ways_draw(struct gw_update *a, enum ways_region number)
 {
-	uint64_t stride = gw_row_store_format(a->store)->stride;
+	uint64_t stride = number == WAYS_BARE ? a->row_bytes : gw_row_store_format(a->store)->stride;
 	for (uint64_t i = 0; i < a->batch; i++)
 		a->offsets[i] = gw_bare_mix(a->next++) % a->rows * stride;
 }
@@ -53,7 +55,7 @@ static gw_status ways_measure(struct update_ways *ways, enum ways_region number,
 	uint64_t batches = 0, begun = gw_now_ns(), elapsed;
 	gw_status status;
 	do {
-		ways_draw(a);
+		ways_draw(a, number);
 		status = ways_gather(ways, number);
 		batches++;
 		elapsed = gw_now_ns() - begun;
@@ -64,7 +66,13 @@ static gw_status ways_measure(struct update_ways *ways, enum ways_region number,
 
 static gw_status ways_measure_immutable(void *context, double *figure)
 {
-	return ways_measure(context, WAYS_IMMUTABLE, figure);
+	struct update_ways *ways = context;
+	double bare;
+	gw_status status = ways_measure(ways, WAYS_BARE, &bare);
+	if (status)
+		return status;
+	gw_bench_series_add(&ways->bare, bare);
+	return ways_measure(ways, WAYS_IMMUTABLE, figure);
 }
 
 static gw_status ways_measure_versioned(void *context, double *figure)
@@ -72,13 +80,13 @@ static gw_status ways_measure_versioned(void *context, double *figure)
 	return ways_measure(context, WAYS_VERSIONED, figure);
 }
 
-/* Both ways bring the rows that are there. */
+/* Each region brings the rows that are there. */
 static gw_status ways_check(struct update_ways *ways)
 {
 	struct gw_update *a = ways->update;
-	const uint8_t *base = gw_arena_base(gw_row_store_arena(a->store));
-	for (int number = WAYS_IMMUTABLE; number <= WAYS_VERSIONED; number++) {
-		ways_draw(a);
+	for (int number = WAYS_IMMUTABLE; number <= WAYS_BARE; number++) {
+		const uint8_t *base = gw_arena_base(number == WAYS_BARE ? a->bare : gw_row_store_arena(a->store));
+		ways_draw(a, (enum ways_region)number);
 		memset(a->landing, 0, a->batch * a->row_bytes);
 		gw_status status = ways_gather(ways, (enum ways_region)number);
 		if (status)
@@ -109,10 +117,13 @@ static gw_status ways_run(struct update_ways *ways, const struct gw_row_way *way
 	if (status)
 		return gw_context(status, "reads over %s", way->name);
 	char title[96], note[160];
+	double bare = gw_bench_series_median(&ways->bare), bare_ratio = gw_bench_series_median(&values) / bare;
 	snprintf(title, sizeof(title), "reads over %s, %llu B", way->name, (unsigned long long)a->row_bytes);
 	snprintf(note, sizeof(note),
-		 "%llu rows of a batch; the ceiling: rows that never change, at the same stride of %u",
-		 (unsigned long long)a->batch, gw_row_store_format(a->store)->stride);
+		 "%llu rows of a batch; the ceiling: rows that never change, at the same stride of %u; at %llu: %.4g "
+		 "GB/s, ratio %.3f",
+		 (unsigned long long)a->batch, gw_row_store_format(a->store)->stride, (unsigned long long)a->row_bytes,
+		 bare, bare_ratio);
 	const struct gw_bench_result result = {
 		.title = title,
 		.unit = "GB/s",
@@ -120,7 +131,10 @@ static gw_status ways_run(struct update_ways *ways, const struct gw_row_way *way
 		.ceilings = &ceilings,
 		.verified = true,
 		.note = note,
-		.fields = {{"transport", 0, way->name}, {"row_bytes", (double)a->row_bytes, NULL}},
+		.fields = {{"transport", 0, way->name},
+			   {"row_bytes", (double)a->row_bytes, NULL},
+			   {"plain_stride_gb_per_s", bare, NULL},
+			   {"plain_stride_ratio", bare_ratio, NULL}},
 	};
 	gw_bench_report(&a->bench, &result);
 	return GW_OK;
@@ -129,7 +143,9 @@ static gw_status ways_run(struct update_ways *ways, const struct gw_row_way *way
 gw_status gw_update_ways(struct gw_update *a)
 {
 	const struct gw_row_format *format = gw_row_store_format(a->store);
-	const struct gw_region_rows rows = {.format = *format, .seed = gw_row_store_seed(a->store)};
+	const struct gw_row_bed_changing changing = {.rows = {.format = *format, .seed = gw_row_store_seed(a->store)},
+						     .bare = a->bare,
+						     .bare_bytes = a->rows * a->row_bytes};
 	static const struct gw_poll_group_options plain;
 	gw_status status = GW_OK;
 	for (unsigned i = 0; i < ROW_WAYS && !status; i++) {
@@ -141,7 +157,7 @@ gw_status gw_update_ways(struct gw_update *a)
 			continue; /* gw_update_reads, without a service between */
 		if (a->transport && strcmp(way->option, a->transport) != 0)
 			continue;
-		status = gw_row_bed_begin(&ways.bed, gw_row_store_arena(a->store), a->rows * format->stride, &rows,
+		status = gw_row_bed_begin(&ways.bed, gw_row_store_arena(a->store), a->rows * format->stride, &changing,
 					  way->scheme, &options, 1);
 		if (status == GW_UNSUPPORTED) {
 			fprintf(a->bench.table, "reads over %s: not measured: %s\n", way->name, gw_last_error());

@@ -1,7 +1,8 @@
-"""The layers of graphwire.nn and its sparse optimizers beside DGL's, with the same weights, to 1e-5.
+"""The layers of graphwire.nn and its sparse optimizers beside DGL's, with the same weights: values, and gradients of
+inputs and weights, to 1e-5.
 
 dgl_layers.py PARTS      PARTS: a graph's folder. Run by DGL's Python, with the package on PYTHONPATH:
-                         bench/peers/run layers
+                         bench/peers/run layers; test/adapters runs it where DGL is
 
 Prints a line for each; status 1 where one differs.
 """
@@ -17,14 +18,24 @@ from graphwire import nn
 from graphwire.batch import Block, Edges
 
 SRC, DST, EDGES, WIDE, OUT = 60, 35, 400, 7, 5
-failed = 0
+different = []
 
 
-def told(name, found, expected, limit=1e-5):
-    global failed
-    apart = (found - expected).abs().max().item()
-    failed |= apart > limit
-    print(f"{'ok' if apart <= limit else 'not ok'} - {name}: {apart:.1e} apart")
+def apart(found, expected):
+    """The greatest difference."""
+    return (found - expected).abs().max().item()
+
+
+def share_apart(found, expected):
+    """The same of sums of many numbers, whose rounding grows with them: a share of the greatest where that is above 1."""
+    return apart(found, expected) / max(1.0, expected.abs().max().item())
+
+
+def told(name, found, limit=1e-5):
+    """What is this far apart."""
+    if found > limit:
+        different.append(name)
+    print(f"{'ok' if found <= limit else 'not ok'} - {name}: {found:.1e} apart")
 
 
 def random_edges(seed, etype="a:r:a"):
@@ -39,52 +50,70 @@ def block_of(edges):
     return dgl.create_block((edges.indices, edges.dst), num_src_nodes=SRC, num_dst_nodes=DST)
 
 
+class Weights:
+    """Pairs of weights, ours and DGL's, which get our values; turned: DGL's is the transpose of ours."""
+
+    def __init__(self):
+        self.pairs = []
+
+    def copy(self, ours, theirs, turned=False):
+        with torch.no_grad():
+            theirs.copy_(ours.T if turned else ours)
+        self.pairs.append((ours, theirs, turned))
+
+    def told(self, name, found, expected, *inputs):
+        """Values, and the gradients of a sum with unequal factors."""
+        told(name, apart(found, expected))
+        factors = torch.linspace(-1, 1, found.numel()).view_as(found)
+        ours = torch.autograd.grad((found * factors).sum(), [*inputs, *(pair[0] for pair in self.pairs)])
+        theirs = torch.autograd.grad((expected * factors).sum(), [*inputs, *(pair[1] for pair in self.pairs)])
+        turned = [False] * len(inputs) + [pair[2] for pair in self.pairs]
+        told(f"{name}, gradients", max(share_apart(a.T if turn else a, b) for a, b, turn in zip(ours, theirs, turned)))
+
+
 def sage(edges, x):
-    ours, theirs = nn.SAGEConv(WIDE, OUT), dglnn.SAGEConv(WIDE, OUT, "mean")
-    with torch.no_grad():
-        theirs.fc_neigh.weight.copy_(ours.lin_neigh.weight)
-        theirs.fc_self.weight.copy_(ours.lin_self.weight)
-        if theirs.fc_self.bias is not None:
-            theirs.fc_self.bias.copy_(ours.lin_neigh.bias)
-        else:
-            theirs.bias.copy_(ours.lin_neigh.bias)
-    told("SAGEConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])))
+    ours, theirs, weights = nn.SAGEConv(WIDE, OUT), dglnn.SAGEConv(WIDE, OUT, "mean"), Weights()
+    weights.copy(ours.lin_neigh.weight, theirs.fc_neigh.weight)
+    weights.copy(ours.lin_self.weight, theirs.fc_self.weight)
+    weights.copy(ours.lin_neigh.bias, theirs.bias if theirs.fc_self.bias is None else theirs.fc_self.bias)
+    weights.told("SAGEConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])), x)
 
 
 def graph_conv(edges, x):
     for norm in ("both", "right", "none"):
         ours, theirs = nn.GraphConv(WIDE, OUT, norm), dglnn.GraphConv(WIDE, OUT, norm, allow_zero_in_degree=True)
-        with torch.no_grad():
-            theirs.weight.copy_(ours.lin.weight.T)
-        told(f"GraphConv {norm}", ours(edges, x), theirs(block_of(edges), (x, x[:DST])))
-        weight = torch.rand(EDGES)
-        told(f"GraphConv {norm}, weighted", ours(edges, x, weight),
-             theirs(block_of(edges), (x, x[:DST]), edge_weight=weight))
+        weights = Weights()
+        weights.copy(ours.lin.weight, theirs.weight, turned=True)
+        weights.copy(ours.bias, theirs.bias)
+        weights.told(f"GraphConv {norm}", ours(edges, x), theirs(block_of(edges), (x, x[:DST])), x)
+        factor = torch.rand(EDGES, requires_grad=True)
+        weights.told(f"GraphConv {norm}, weighted", ours(edges, x, factor),
+                     theirs(block_of(edges), (x, x[:DST]), edge_weight=factor), x, factor)
 
 
 def gat(edges, x):
     ours, theirs = nn.GATConv(WIDE, OUT, 3), dglnn.GATConv(WIDE, OUT, 3, allow_zero_in_degree=True)
-    with torch.no_grad():
-        theirs.fc.weight.copy_(ours.lin.weight)
-        theirs.attn_l.copy_(ours.att_src)
-        theirs.attn_r.copy_(ours.att_dst)
-    told("GATConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])).flatten(1))
+    weights = Weights()
+    weights.copy(ours.lin.weight, theirs.fc.weight)
+    weights.copy(ours.att_src, theirs.attn_l)
+    weights.copy(ours.att_dst, theirs.attn_r)
+    weights.copy(ours.bias, theirs.bias)
+    weights.told("GATConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])).flatten(1), x)
 
 
 def rel_graph_conv(x):
     names = ["a:r:a", "a:s:a", "a:t:a"]
     block = Block({"a": SRC}, {"a": DST}, {name: random_edges(i, name) for i, name in enumerate(names)})
-    ours = nn.RelGraphConv(WIDE, OUT, names, num_bases=2)
-    theirs = dglnn.RelGraphConv(WIDE, OUT, 3, "basis", 2)
-    with torch.no_grad():
-        theirs.linear_r.W.copy_(ours.bases)
-        theirs.linear_r.coeff.copy_(ours.coeff)
-        theirs.loop_weight.copy_(ours.loop)
-        theirs.h_bias.copy_(ours.bias)
+    ours, theirs, weights = nn.RelGraphConv(WIDE, OUT, names, num_bases=2), dglnn.RelGraphConv(
+        WIDE, OUT, 3, "basis", 2), Weights()
+    weights.copy(ours.bases, theirs.linear_r.W)
+    weights.copy(ours.coeff, theirs.linear_r.coeff)
+    weights.copy(ours.loop, theirs.loop_weight)
+    weights.copy(ours.bias, theirs.h_bias)
     src, dst = (torch.cat([getattr(edges, end) for edges in block.edges.values()]) for end in ("indices", "dst"))
     whole = dgl.create_block((src, dst), num_src_nodes=SRC, num_dst_nodes=DST)
     kinds = torch.arange(3).repeat_interleave(EDGES)
-    told("RelGraphConv", ours(block, {"a": x})["a"], theirs(whole, x, kinds))
+    weights.told("RelGraphConv", ours(block, {"a": x})["a"], theirs(whole, x, kinds), x)
 
 
 def hetero_conv(x):
@@ -92,19 +121,20 @@ def hetero_conv(x):
     edges = {f"a:{name}:a": random_edges(i, f"a:{name}:a") for i, name in enumerate(names)}
     ours = nn.HeteroConv({etype: nn.GraphConv(WIDE, OUT) for etype in edges})
     layers = {name: dglnn.GraphConv(WIDE, OUT, allow_zero_in_degree=True) for name in names}
+    weights = Weights()
     for name, layer in zip(names, ours.layers):
-        with torch.no_grad():
-            layers[name].weight.copy_(layer.lin.weight.T)
+        weights.copy(layer.lin.weight, layers[name].weight, turned=True)
+        weights.copy(layer.bias, layers[name].bias)
     whole = dgl.create_block({tuple(etype.split(":")): (some.indices, some.dst) for etype, some in edges.items()},
                              num_src_nodes={"a": SRC}, num_dst_nodes={"a": DST})
     theirs = dglnn.HeteroGraphConv(layers)
-    told("HeteroConv", ours(Block({"a": SRC}, {"a": DST}, edges), {"a": x})["a"],
-         theirs(whole, ({"a": x}, {"a": x[:DST]}))["a"])
+    weights.told("HeteroConv", ours(Block({"a": SRC}, {"a": DST}, edges), {"a": x})["a"],
+                 theirs(whole, ({"a": x}, {"a": x[:DST]}))["a"], x)
 
 
 def sparse_adam(parts):
     """Rows that are touched in some steps only. DGL computes 1 - beta2^t in float32, which is the larger error of the
-    two: both are held against float64 as well."""
+    two: both are held against float64 as well, ours to 1e-6."""
     with graphwire.open(parts) as graph:
         table = graphwire.Embedding(graph, "table", 4, rows=50, seed=2)
         theirs = dgl.nn.NodeEmbedding(50, 4, "table", init_func=lambda rows: rows.copy_(table.weight))
@@ -125,23 +155,24 @@ def sparse_adam(parts):
             v[ids] = 0.999 * v[ids] + 0.001 * factor.double() ** 2
             t = steps[ids]
             exact[ids] -= 0.05 * (m[ids] / (1 - 0.9**t)) / ((v[ids] / (1 - 0.999**t)).sqrt() + 1e-8)
-        told("SparseAdam beside float64", table.weight, exact, 1e-6)
-        told("SparseAdam of DGL beside float64", theirs.weight, exact, 1e-5)
-        told("SparseAdam", table.weight, theirs.weight)
+        told("SparseAdam beside float64", apart(table.weight, exact), 1e-6)
+        told("SparseAdam of DGL beside float64", apart(theirs.weight, exact))
+        told("SparseAdam", apart(table.weight, theirs.weight))
 
 
-def main():
+def compare(parts):
+    """What differs."""
     torch.manual_seed(1)
-    x = torch.randn(SRC, WIDE)
+    x = torch.randn(SRC, WIDE, requires_grad=True)
     edges = random_edges(0)
     sage(edges, x)
     graph_conv(edges, x)
     gat(edges, x)
     rel_graph_conv(x)
     hetero_conv(x)
-    sparse_adam(sys.argv[1])
-    sys.exit(failed)
+    sparse_adam(parts)
+    return different
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(bool(compare(sys.argv[1])))
