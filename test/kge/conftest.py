@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 TOP = Path(__file__).resolve().parents[2]
 os.environ.setdefault("GRAPHWIRE", str(TOP / "build/release/graphwire"))
@@ -75,3 +76,18 @@ def graph_folder(dataset, tmp_path_factory):
     folder = tmp_path_factory.mktemp("graph") / "whole"
     store.build(dataset, folder)
     return folder
+
+
+@pytest.fixture
+def pinned_rows(monkeypatch):
+    """The tensors that were made in pinned memory, which is ordinary memory here: there is no GPU that asks for it."""
+    found, empty = [], torch.empty
+
+    def recorded(*shape, pin_memory=False, **more):
+        rows = empty(*shape, **more)
+        if pin_memory:
+            found.append(rows)
+        return rows
+
+    monkeypatch.setattr(torch, "empty", recorded)
+    return found

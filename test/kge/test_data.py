@@ -26,9 +26,9 @@ def test_freebase_has_numbers_in_another_order(tmp_path):
     folder = tmp_path / "Freebase"
     folder.mkdir()
     write(folder, entity2id="3\n/m/a\t0\n/m/b\t1\n/m/c\t2\n", relation2id="2\nr\t0\ns\t1\n", train="0\t2\t1\n1\t0\t0\n",
-          valid="2\t2\t1\n")
+          valid="2\t2\t1\n", test="1\t1\t0\n")
     found = load(tmp_path, "Freebase")
-    assert (found.num_entities, found.num_relations, found.test) == (3, 2, None)
+    assert (found.num_entities, found.num_relations, len(found.test)) == (3, 2, 1)
     assert [found.train.head.tolist(), found.train.relation.tolist(), found.train.tail.tolist()] == [
         [0, 1], [1, 0], [2, 0]]
     write(folder, train="0\t3\t1\n")
@@ -91,7 +91,7 @@ def test_bad_importance_is_refused(tmp_path, importance, message):
 def test_bad_dictionaries_are_refused(data_path, tmp_path):
     folder = tmp_path / "wn18"
     folder.mkdir()
-    for name in ("relations.dict", "train.txt"):
+    for name in ("relations.dict", "train.txt", "valid.txt", "test.txt"):
         (folder / name).write_bytes((data_path / "wn18" / name).read_bytes())
     for text, message in (("0\ta\n2\tb\n", "not those from 0 to 1"), ("0\ta\n1\ta\n", "line 2: 'a' is there twice"),
                           ("a\t0\n", "line 1: expected a number"), ("0\ta\n", "is no entity of the dictionary")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -60,8 +61,20 @@ def test_abbreviations():
     assert flags.parse("dist_train", ["--ip_config", "x", "--num_client_proc", "16"]).num_client_proc == 16
 
 
+def test_names_may_be_shortened():
+    """As in DGL-KE's own scripts; flags of Graphwire's own do not make its names ambiguous."""
+    args = flags.parse("train", "--model TransE_l1 --regularization_coef=1e-7 --no_save --max_ste 5 --s x".split())
+    assert (args.model_name, args.regularization_coef, args.no_save_emb, args.max_step, args.save_path) == (
+        "TransE_l1", 1e-7, True, 5, "x")  # --save_path, and not --seed, --staleness
+    assert flags.parse("eval", "--batch_size 16 --model_p x".split()).batch_size_eval == 16
+    assert flags.parse("dist_train", "--ip x --ssh k --num_c 2 --model RotatE -de".split()).num_client_proc == 2
+    assert flags.parse("partition", "--num 3".split()).num_parts == 3
+    assert flags.parse("predict", "--form h_r_t --top 3".split()).topK == 3
+    assert flags.parse("train", "--stale 2 --see 3".split()).staleness == 2
+
+
 @pytest.mark.parametrize(("command", "words", "message"), [
-    ("train", "--nonsense", "unrecognized"), ("train", "--max_ste 5", "unrecognized"),
+    ("train", "--nonsense", "unrecognized"), ("train", "--eval 5", "ambiguous.*--eval_interval, --eval_percent"),
     ("train", "--model_name ConvE", "invalid choice"), ("train", "--max_step 0", "1 or more"),
     ("train", "-pw", "pairwise goes with"), ("train", "-pw -adv --loss_genre Hinge", "not both"),
     ("train", "-a 2", "-a goes with -adv"), ("train", "-m 2", "-m goes with"),
@@ -75,6 +88,11 @@ def test_abbreviations():
     ("train", "--ip_config x", "unrecognized"), ("dist_train", "", "--ip_config"),
     ("dist_train", "--ip_config x --num_proc 2", "unrecognized"),
     ("dist_train", "--ip_config x --rel_part", "unrecognized"),
+    ("dist_train", "--ip_config x --format udd_hrt", "--format udd_hrt needs --data_files"),
+    ("train", "--delimiter ,", "--delimiter goes with"), ("partition", "-k 2 --delimiter ,", "--delimiter goes with"),
+    ("partition", "-k 2 --method random --memory 1Gi", "--memory goes with"),
+    ("predict", "--format h_r_t --entity_mfile e", "go with --raw_data"),
+    ("predict", "--format h_r_t --rel_mfile r", "go with --raw_data"),
     ("eval", "--lr 1", "unrecognized"), ("partition", "", "-k"), ("predict", "", "--format"),
     ("emb_sim", "--format *", "--emb_file"), ("predict", "--format h_r_t --exec_mode pairwise", "invalid choice"),
     ("predict", "--format h_r_t --gpu 7", "this machine"),
@@ -82,6 +100,35 @@ def test_abbreviations():
 def test_what_cannot_be_honoured_is_refused(command, words, message):
     with pytest.raises(flags.UsageError, match=message):
         flags.parse(command, words.split())
+
+
+@pytest.mark.parametrize(("command", "words", "clients"), [
+    ("train", "", "num_proc"), ("eval", "", "num_proc"), ("dist_train", "--ip_config x ", "num_client_proc")])
+def test_every_gpu_has_a_client(monkeypatch, command, words, clients):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    for count, expected in ((1, 3), (2, 3), (6, 6)):
+        args = flags.parse(command, f"{words}--gpu 0 1 2 --{clients} {count}".split())
+        assert getattr(args, clients) == expected
+    assert getattr(flags.parse(command, f"{words}--gpu 1".split()), clients) == 1
+    with pytest.raises(flags.UsageError, match=f"--{clients} is a multiple of the 3 of --gpu, not 4"):
+        flags.parse(command, f"{words}--gpu 0 1 2 --{clients} 4".split())
+
+
+@pytest.mark.parametrize("command", flags.COMMANDS)
+@pytest.mark.parametrize("package", ["gwke", "dglke"])
+def test_every_script_is_its_command(monkeypatch, capsys, package, command):
+    """What is installed under both names, started as the console script starts it."""
+    name = f"{package}_{command}"
+    [entry] = [one for one in metadata.distribution("graphwire").entry_points if one.name == name]
+    assert entry.group == "console_scripts"
+    monkeypatch.setattr("sys.argv", [f"/usr/bin/{name}", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        entry.load()()
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"usage: gwke_{command} ")
+    for flag in flags.FLAGS:
+        assert command not in flag.commands or flag.names[0] in said
 
 
 def test_no_two_flags_of_a_command_share_a_name():

@@ -1,8 +1,7 @@
 """docs/KGE.md, "Several hosts": what DGL-KE's guide types, on four hosts in namespaces with an sshd each
 (test/deploy/bed.py). Addresses are the bed's; clients and steps are fewer.
 
-The data is fb15k-237, where it lies in ../shared, under the name that the guide gives it, with a short test set; else
-the grid.
+The data is fb15k-237 of ../shared, under the name that the guide gives it, with a short test set.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import MOVES, TOP, grid
+from conftest import TOP
 from graphwire.kge import data
 
 sys.path.insert(0, str(TOP / "test/deploy"))
 
 from bed import HOME, Bed, wait_for
-from shared import find
+from shared import given
 
 HOSTS = 4
 BLOCKS = re.compile(r"^```(?:sh)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -34,19 +33,12 @@ FIGURE = re.compile(r"Test average (\S+): (\S+)")
 def write_data(folder):
     """FB15k/ as the dataset of the name is laid out."""
     folder.mkdir(parents=True)
-    real = find("data/fb15k-237")
-    if real:
-        splits = {name: gzip.open(real / f"{name}.tsv.gz", "rt").read().splitlines()
-                  for name in ("train", "valid", "test")}
-        splits["test"] = splits["test"][:200]
-        triples = [line.split("\t") for lines in splits.values() for line in lines]
-        names, relations = ({name: i for i, name in enumerate(sorted(found))} for found in (
-            {line[i] for line in triples for i in (0, 2)}, {line[1] for line in triples}))
-    else:
-        lines = ["\t".join(line) for line in grid()]
-        splits = {"train": lines[60:], "valid": lines[:30], "test": lines[30:60]}
-        names = {name: i for i, name in enumerate(sorted({line[0] for line in grid()} | {line[2] for line in grid()}))}
-        relations = {name: i for i, name in enumerate(MOVES)}
+    real = given("data/fb15k-237")
+    splits = {name: gzip.open(real / f"{name}.tsv.gz", "rt").read().splitlines() for name in ("train", "valid", "test")}
+    splits["test"] = splits["test"][:200]
+    triples = [line.split("\t") for lines in splits.values() for line in lines]
+    names, relations = ({name: i for i, name in enumerate(sorted(found))} for found in (
+        {line[i] for line in triples for i in (0, 2)}, {line[1] for line in triples}))
     for name, lines in splits.items():
         (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
     data.write_dictionary(folder / "entities.dict", names)

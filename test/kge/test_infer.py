@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from graphwire.kge import best
 from graphwire.kge.commands import main
+from graphwire.kge.data import read_dictionary
 from graphwire.kge.outputs import Saved
 
 NAMES = {"TransE_l2": (), "RotatE": ("-de",), "TransR": ("--lr", "0.1"), "RESCAL": (), "SimplE": ()}
@@ -54,6 +55,21 @@ def test_eval_of_several_processes_is_the_same(data_path, models, capfd):
                   ["--eval_percent", "0.3"], ["--neg_sample_size_eval", "20"]):
         assert main([*command, *words]) == 0
         assert figures_of(capfd.readouterr().out) != texts[0]
+
+
+@pytest.mark.parametrize("words", ["--eval_percent 0.3", "--neg_sample_size_eval 20",
+                                   "--no_eval_filter --neg_deg_sample_eval"])
+def test_what_is_drawn_does_not_depend_on_the_seed(data_path, tmp_path, capfd, words):
+    """The figures that training prints are those of eval with the same flags."""
+    command = ["--dataset", "wn18", "--data_path", str(data_path), *words.split()]
+    assert main(["train", *command, *"--seed 5 --hidden_dim 8 --max_step 2 --batch_size 40 --neg_sample_size 20 "
+                 "--test --save_path".split(), str(tmp_path)]) == 0
+    trained = figures_of(capfd.readouterr().out)
+    command = ["eval", *command, "--model_path", str(tmp_path / "TransE_wn18_0")]
+    assert main(command) == 0
+    assert figures_of(capfd.readouterr().out) == trained
+    assert main(command[:-2 - len(words.split())] + command[-2:]) == 0
+    assert figures_of(capfd.readouterr().out) != trained
 
 
 def formula(saved, h, r, t, gamma):
@@ -127,6 +143,13 @@ def test_predictions_by_name(data_path, models, tmp_path, capfd):
     header, lines = table(out)
     assert header == ["head", "rel", "tail", "score"] and len(lines) == 3
     assert all(line[0] == "p44" and line[1] == "right" and line[2].startswith("p") for line in lines)
+    (tmp_path / "e").write_text((data_path / "wn18/entities.dict").read_text().replace("p44", "centre"))
+    (tmp_path / "q").write_text((data_path / "wn18/relations.dict").read_text().replace("right", "east"))
+    (tmp_path / "h").write_text("centre\n")
+    (tmp_path / "r").write_text("east\n")
+    renamed = ["--raw_data", "--entity_mfile", str(tmp_path / "e"), "--rel_mfile", str(tmp_path / "q")]
+    assert main([*command, *renamed, "--data_path", str(tmp_path / "gone")]) == 0
+    assert table(out)[1] == [["centre", "east", *line[2:]] for line in lines]
     assert main(command) == 1
     assert "names need --raw_data" in capfd.readouterr().err
     (tmp_path / "h").write_text("nobody\n")
@@ -134,6 +157,41 @@ def test_predictions_by_name(data_path, models, tmp_path, capfd):
     assert "line 1" in capfd.readouterr().err
     assert main([*command[:-2], "--data_files", str(tmp_path / "h")]) == 1
     assert "takes 2, not 1" in capfd.readouterr().err
+
+
+# What DGL-KE itself writes into config.json, and nothing else.
+DGLKE_FIELDS = ("dataset model emb_size max_train_step batch_size neg_sample_size lr gamma double_ent double_rel "
+                "neg_adversarial_sampling adversarial_temperature regularization_coef regularization_norm emap_file "
+                "rmap_file").split()
+
+
+@pytest.mark.parametrize("name", ["TransE_l2", "RotatE", "TransR"])
+def test_a_folder_of_dglke_is_read(data_path, models, tmp_path, capfd, name):
+    """By eval, predict and emb_sim, as one that was trained here."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for path in models[name].glob("*.npy"):
+        np.save(theirs / path.name, np.load(path))
+    config = json.loads((models[name] / "config.json").read_text())
+    (theirs / "config.json").write_text(json.dumps({field: config[field] for field in DGLKE_FIELDS}))
+    assert len(DGLKE_FIELDS) == 16
+    assert {path.name for path in theirs.iterdir()} == {
+        "config.json", f"wn18_{name}_entity.npy", f"wn18_{name}_relation.npy",
+        *(["wn18_TransRprojection.npy"] if name == "TransR" else [])}
+    (tmp_path / "h").write_text("p44\n")
+    said = []
+    for folder in (models[name], theirs):
+        out = tmp_path / "out.tsv"
+        assert main(["eval", "--dataset", "wn18", "--data_path", str(data_path), "--model_path", str(folder)]) == 0
+        figures = figures_of(capfd.readouterr().out)
+        assert main(["predict", "--data_path", str(data_path / "wn18"), "--model_path", str(folder), "--format",
+                     "h_*_*", "--data_files", str(tmp_path / "h"), "--raw_data", "--output", str(out)]) == 0
+        predicted = out.read_text()
+        assert main(["emb_sim", "--emb_file", str(folder / f"wn18_{name}_entity.npy"), "--format", "*", "--output",
+                     str(out)]) == 0
+        said.append((figures, predicted, out.read_text()))
+        capfd.readouterr()
+    assert said[0] == said[1] and len(said[0][0]) == 5
 
 
 SIMILAR = {
@@ -168,6 +226,22 @@ def test_likenesses_are_those_of_brute_force(tmp_path, monkeypatch, kind, form, 
     assert np.allclose([float(line[2]) for line in lines], [score for group in expected for score in group], atol=2e-5)
     for a, b, score in lines:
         assert float(score) == pytest.approx(SIMILAR[kind](wide[int(a)], wide[int(b)]), abs=2e-5)
+
+
+def test_likenesses_by_name(data_path, models, tmp_path, capfd):
+    (tmp_path / "l").write_text("p44\np00\n")
+    command = ["emb_sim", "--emb_file", str(models["RESCAL"] / "wn18_RESCAL_entity.npy"), "--format", "l_*",
+               "--data_files", str(tmp_path / "l"), "--exec_mode", "batch_left", "--topK", "3", "--output",
+               str(tmp_path / "out.tsv"), "--mfile", str(data_path / "wn18/entities.dict")]
+    assert main([*command, "--raw_data"]) == 0 and not capfd.readouterr().err
+    named = table(tmp_path / "out.tsv")[1]
+    numbers = read_dictionary(data_path / "wn18/entities.dict")
+    (tmp_path / "l").write_text("".join(f"{numbers[name]}\n" for name in ("p44", "p00")))
+    assert main(command) == 0  # as DGL-KE's own scripts have it: numbers, and a file of names that nothing asks for
+    assert "--mfile" in (said := capfd.readouterr().err) and "is not read" in said and said.count("\n") == 1
+    found = table(tmp_path / "out.tsv")[1]
+    assert [line[0] for line in named] == ["p44"] * 3 + ["p00"] * 3 and len(found) == 6
+    assert [[str(numbers[left]), str(numbers[right]), score] for left, right, score in named] == found
 
 
 def test_what_is_no_input_is_refused(models, tmp_path, capfd):

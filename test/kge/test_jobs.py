@@ -88,6 +88,20 @@ def test_partition_by_blocks_leaves_the_same_bytes(cut, tmp_path, monkeypatch):
     assert rows_of(tmp_path / "wn18/partition_0/local_to_global.txt") == [(i,) for i in range(81)]
 
 
+def test_partition_without_metis(cut, tmp_path, capfd):
+    """What METIS would need and does not get is told, with what to do; random takes any size."""
+    (tmp_path / "wn18").mkdir()
+    for path in (cut[0] / "wn18").iterdir():
+        if path.is_file():
+            (tmp_path / "wn18" / path.name).write_bytes(path.read_bytes())
+    command = ["partition", "--dataset", "wn18", "-k", "2", "--data_path", str(tmp_path)]
+    assert main([*command, "--memory", "1Ki"]) == 1
+    assert "--memory allows 1" in (said := capfd.readouterr().err) and "--method random" in said
+    assert main([*command, "--method", "random"]) == 0
+    cuts = [int(re.search(r"and (\d+) edge cuts", out).group(1)) for out in (capfd.readouterr().out, cut[1])]
+    assert cuts[0] > 2 * cuts[1]
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 def test_clients_over_servers_learn_as_one_does(data_path, tmp_path, capfd, parts):
     words = [*OPTIONS, "--data_path", str(data_path), "--save_path", str(tmp_path), "--num_proc", "2"]

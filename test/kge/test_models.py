@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from graphwire.kge import models
 from graphwire.kge.models import NAMES, Relations, make
 
 WIDTH, GAMMA, RELATIONS = 6, 12.0, 3
@@ -107,6 +108,33 @@ def test_entities_in_the_place_of_others_score_as_their_triples(name, side):
         assert (one.grad is None) == (other.grad is None)
         if one.grad is not None:
             assert torch.allclose(one.grad, other.grad, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("elements", [1, 2 * 4 * 3, 1 << 18])  # blocks of a query; of two, the last of one; of all
+def test_blocks_of_pairs_are_no_other_pairs(elements, monkeypatch):
+    monkeypatch.setitem(models.BLOCK_ELEMENTS, "cpu", elements)
+    model = make("RotatE", WIDTH, GAMMA, double_ent=True)
+    random = np.random.default_rng(5)
+    queries, others = leaves(random.normal(size=(2, 3, 2 * WIDTH)), random.normal(size=(2, 4, 2 * WIDTH)))
+    again = leaves(queries.detach().numpy(), others.detach().numpy())
+    weights = torch.from_numpy(random.normal(size=(2, 3, 4)))
+    scores = model.compare(queries, others)
+    real, imaginary = (again[0].unsqueeze(2) - again[1].unsqueeze(1)).chunk(2, -1)
+    expected = GAMMA - torch.hypot(real, imaginary).sum(-1)
+    assert torch.allclose(scores, expected)
+    (scores * weights).sum().backward()
+    (expected * weights).sum().backward()
+    assert torch.allclose(queries.grad, again[0].grad) and torch.allclose(others.grad, again[1].grad)
+
+
+@pytest.mark.parametrize("name", ["TransE_l2", "DistMult", "ComplEx", "SimplE", "RotatE"])
+def test_no_row_is_kept_for_each_pair(name):
+    model = make(name, 64, GAMMA, *DOUBLED.get(name, (False, False)))
+    queries, others = torch.rand(1, 30, model.entity_width), torch.rand(1, 40, model.entity_width)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda some: kept.append(some.numel()) or some, lambda some: some):
+        model.compare(queries.requires_grad_(), others.requires_grad_())
+    assert max(kept) <= 40 * model.entity_width  # not 30 * 40 * width
 
 
 @pytest.mark.parametrize("name", ["TransE_l2", "TransE_l1", "RotatE", "TransR"])

@@ -69,6 +69,19 @@ def test_some_candidates(dataset, rows, filtered):
                                            candidates=counted.tolist()) for side in (0, 1)]
 
 
+def test_heads_and_tails_of_the_batch_as_candidates(dataset, rows):
+    """--neg_deg_sample_eval: those that are ends of many triples are there often."""
+    test, size = dataset.test, 7
+    found = ranking_of(dataset, rows, filtered=False, degree_candidates=True, batch_size=size).ranks(test)
+    for i, (h, r, t) in enumerate(zip(test.head, test.relation, test.tail)):
+        batch = slice(i // size * size, i // size * size + size)
+        for side, ends in ((0, test.head[batch]), (1, test.tail[batch])):
+            among = [*range(dataset.num_entities), *ends.tolist()]
+            assert found[i, side] == brute(dataset, rows, int(h), int(r), int(t), side, filtered=False,
+                                           candidates=among)
+    assert (found != ranking_of(dataset, rows, filtered=False, batch_size=size).ranks(test)).any()
+
+
 def test_any_number_of_clients_and_blocks_find_the_same(dataset, monkeypatch):
     random = np.random.default_rng(3)
     rows = (random.normal(size=(dataset.num_entities, WIDTH)).astype(np.float32),

@@ -78,6 +78,18 @@ def test_files_that_are_there_stay(web, tmp_path):
     assert len(load(tmp_path, "wn18").test) == 1
 
 
+@pytest.mark.parametrize("name", ["test.txt", "valid.txt"])
+def test_a_set_that_is_missing_is_fetched(web, data_path, tmp_path, capfd, name):
+    """It would not be evaluated, or its triples not be known to the filter."""
+    (tmp_path / "wn18").mkdir()
+    for path in (data_path / "wn18").iterdir():
+        if path.is_file() and path.name != name:
+            (tmp_path / "wn18" / path.name).write_bytes(path.read_bytes())
+    found = load(tmp_path, "wn18")
+    assert (len(found.valid), len(found.test)) == (30, 30)
+    assert f"wn18 has no {name}: fetching https://" in capfd.readouterr().out
+
+
 def test_a_digest_that_differs_is_refused(web, tmp_path):
     web.files[path_of("wikidata5m")] = tarred({"other.txt": "x"})
     with pytest.raises(FetchError, match="changed on its way"):

@@ -62,6 +62,7 @@ def test_what_it_leaves(data_path, tmp_path, capfd):
     assert all(0 < float(row["triples_per_processor_second"]) for row in rows if row["loss"])
     seconds = [float(row["seconds"]) for row in rows]
     assert seconds == sorted(seconds)
+    assert (first / "curve.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     entity = np.load(first / "wn18_TransE_l2_entity.npy")
     assert entity.shape == (81, 16) and entity.dtype == np.float32 and np.isfinite(entity).all()
     out = capfd.readouterr().out
@@ -124,6 +125,20 @@ def test_other_options_do_not_go_on(data_path, tmp_path, capfd):
     assert "its --lr was 0.5, not 0.3" in capfd.readouterr().err
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--resume", str(tmp_path / "gone")) == 1
     assert "there is no training to go on with" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("flag", "what"), [("--test", "no test set"), ("--valid", "no validation set")])
+def test_a_set_that_is_not_there_is_told_before_training(data_path, tmp_path, monkeypatch, capfd, flag, what):
+    """By gwke_train, and by each client of gwke_dist_train."""
+    words = ["--dataset", "grid", "--data_path", str(tmp_path), "--format", "raw_udd_hrt", "--data_files", "train.txt",
+             "--max_step", "1", "--save_path", str(tmp_path / "ckpts"), flag]
+    (tmp_path / "train.txt").write_bytes((data_path / "wn18/train.txt").read_bytes())
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    for command in (["train"], ["client", "dist_train", "-", "--ip_config", "x"]):
+        assert main([*command, *words]) == 1
+        assert f"{flag}: grid has {what}\n" in capfd.readouterr().err
+        assert not (tmp_path / "ckpts").exists()
 
 
 def test_failures_are_one_line(data_path, tmp_path, capfd, monkeypatch):

@@ -84,9 +84,13 @@ def dense(model, batches, tables, staleness):
 
 
 @pytest.mark.parametrize(("name", "staleness"), [
-    ("TransE_l2", 0), ("TransE_l2", 1), ("TransE_l2", 3), ("DistMult", 0), ("RotatE", 1), ("TransR", 0), ("RESCAL", 1)])
+    ("TransE_l2", 0), ("TransE_l2", 1), ("TransE_l2", 3), ("TransE_l1", 1), ("DistMult", 0), ("ComplEx", 1),
+    ("RotatE", 1), ("TransR", 0), ("RESCAL", 1), ("SimplE", 0)])
 def test_losses_are_those_of_a_dense_loop(graph_folder, name, staleness):
     model, batches, tables, losses, after = trained(graph_folder, name, staleness)
+    for table, bound in zip(tables, (model.initial, model.initial, 1.0 if name == "TransR" else model.initial)):
+        assert table is None or 0.9 * bound < np.abs(table).max() <= bound  # as DGL-KE: (gamma + 2) / hidden_dim
+    assert model.initial == (6.0 + 2.0) / 8
     expected, table = dense(model, batches, tables, staleness)
     for step, (values, (loss, norm)) in enumerate(zip(losses, expected)):
         assert values["loss"] == pytest.approx(loss, rel=1e-5, abs=1e-5), step
@@ -102,15 +106,13 @@ def test_pushing_beside_the_next_step_reaches_the_rows(graph_folder):
 
 
 @pytest.mark.parametrize("name", ["TransE_l2", "RESCAL", "TransR"])
-def test_rows_for_a_gpu_are_pinned(graph_folder, monkeypatch, name):
+def test_rows_for_a_gpu_are_pinned(graph_folder, pinned_rows, name):
     """With another device than "cpu", which is the processor all the same; what is learnt does not depend on it."""
-    pinned = []
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda rows: pinned.append(rows) or rows)
     _, _, _, losses, after = trained(graph_folder, name, 1, device="cpu:0")
-    assert len(pinned) == STEPS * (3 if name == "TransR" else 2)  # entities, vectors, matrices
-    pinned.clear()
+    assert len(pinned_rows) == STEPS * (3 if name == "TransR" else 2)  # entities, vectors, matrices
+    pinned_rows.clear()
     _, _, _, plain, rows = trained(graph_folder, name, 1)
-    assert not pinned and losses == plain and np.array_equal(after, rows)
+    assert not pinned_rows and losses == plain and np.array_equal(after, rows)
 
 
 def test_importance_weighs_triples(graph_folder):

@@ -31,22 +31,20 @@ CACHE_BYTES = 1 << 30  # rows of entities that a ranking keeps
 CHECKPOINT = "checkpoint"
 
 
-def sampled(triples: Triples, share: float, seed: int) -> Triples:
-    """A share of triples, drawn once; the same for every client."""
+def sampled(triples: Triples, share: float) -> Triples:
+    """A share of triples, drawn once; the same for every client and command, whatever --seed a training has."""
     if share >= 1:
         return triples
-    at = np.random.default_rng([seed, len(triples)]).integers(0, len(triples), max(1, int(len(triples) * share)))
+    at = np.random.default_rng([0, len(triples)]).integers(0, len(triples), max(1, int(len(triples) * share)))
     return Triples(triples.head[at], triples.relation[at], triples.tail[at])
 
 
 def candidates_of(args: argparse.Namespace, dataset: Dataset) -> Optional[np.ndarray]:
-    """Whom --neg_sample_size_eval ranks against, by the dictionary's numbers; None: everybody."""
+    """Whom --neg_sample_size_eval ranks against, by the dictionary's numbers; None: everybody. The same for every
+    client and command."""
     if args.neg_sample_size_eval < 0 or args.neg_sample_size_eval >= dataset.num_entities:
         return None
-    draw = np.random.default_rng([getattr(args, "seed", 0), 1])
-    if args.neg_deg_sample_eval:
-        ends = np.concatenate([dataset.train.head, dataset.train.tail])
-        return ends[draw.integers(0, len(ends), args.neg_sample_size_eval)]
+    draw = np.random.default_rng([0, 1])
     if args.no_eval_filter:
         return draw.integers(0, dataset.num_entities, args.neg_sample_size_eval)
     return draw.choice(dataset.num_entities, args.neg_sample_size_eval, replace=False)
@@ -89,7 +87,8 @@ class Client:
             print(f"training takes {time.perf_counter() - began} seconds", flush=True)
             self._write()
         figures = None
-        if self.args.test and self.dataset is not None and self.dataset.test is not None:
+        if self.args.test:
+            assert self.dataset is not None and self.dataset.test is not None
             figures = self._evaluate(self.dataset.test, "test")
             if self.rank == 0:
                 print_figures("Test", figures)
@@ -118,7 +117,7 @@ class Client:
 
     def _trainer(self) -> Trainer:
         args = self.args
-        own = self.store.own_triples(getattr(args, "rel_part", False) and self.world > 1)
+        own = self.store.own_triples(getattr(args, "rel_part", False) and self.world > 1, args.has_edge_importance)
         if not len(own):
             raise ValueError(f"client {self.rank} of {self.world} has no triples: fewer clients")
         size = rounded(args.batch_size, args.neg_sample_size)
@@ -193,9 +192,9 @@ class Client:
                 self.store.step[[0]] = np.array([[step]], np.int64)
                 self.graph.checkpoint(self.folder / CHECKPOINT, self.store.names, replace=True)
             self.store.barrier()
-        valid = self.dataset.valid if self.dataset is not None else None
-        if args.valid and step % args.eval_interval == 0 and valid is not None:
-            figures = self._evaluate(valid, f"valid{step}")
+        if args.valid and step % args.eval_interval == 0:
+            assert self.dataset is not None and self.dataset.valid is not None
+            figures = self._evaluate(self.dataset.valid, f"valid{step}")
             if self.rank == 0:
                 for name, value in figures.items():
                     print(f"[0]Valid average {name}: {value}", flush=True)
@@ -218,11 +217,11 @@ class Client:
             self.known = Known(dataset)
         order = np.empty(self.store.num_entities, np.int64)
         order[self.store.numbers()] = np.arange(self.store.num_entities)
-        triples = sampled(triples, args.eval_percent, args.seed)
+        triples = sampled(triples, args.eval_percent)
         ranking = Ranking(
             self.model, self._entity_rows(order), self.store.relations_of, dataset.num_entities, self.known,
-            batch_size=args.batch_size_eval, candidates=candidates_of(args, dataset), mean_ties=args.mean_ties,
-            device=self.device)
+            batch_size=args.batch_size_eval, candidates=candidates_of(args, dataset),
+            degree_candidates=args.neg_deg_sample_eval, mean_ties=args.mean_ties, device=self.device)
         ranks = ranking.ranks(triples, self.rank, self.world)
         if self.world > 1:
             ranks = self._collected(ranks, what)

@@ -25,6 +25,14 @@ def load_of(args: argparse.Namespace, train_to: Optional[Sink] = None) -> Datase
                 has_edge_importance=args.has_edge_importance, train_to=train_to)
 
 
+def check_sets(args: argparse.Namespace, dataset: Dataset) -> None:
+    """What a training is to evaluate is there, and is known before it begins."""
+    if args.valid and dataset.valid is None:
+        raise DataError(f"--valid: {dataset.name} has no validation set")
+    if args.test and dataset.test is None:
+        raise DataError(f"--test: {dataset.name} has no test set")
+
+
 def results_folder(args: argparse.Namespace) -> Path:
     """A new one; with --resume that one, if its training was of the same options."""
     from graphwire.kge.outputs import new_folder
@@ -72,6 +80,7 @@ def train(args: argparse.Namespace, words: Sequence[str]) -> int:
     from graphwire.kge.store import build
 
     dataset = load_of(args)
+    check_sets(args, dataset)
     folder = results_folder(args)
     print(f"{dataset.name}: {dataset.num_entities} entities, {dataset.num_relations} relations, {len(dataset.train)} "
           f"triples; results: {folder}", flush=True)
@@ -96,9 +105,11 @@ def client(words: Sequence[str]) -> int:
     command, place, *rest = words
     args = flags.parse(command, rest)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    folder = Path(args.resume or "") if rank else results_folder(args) if place == "-" else Path(place)
     evaluates = args.test or args.valid or command == "train"
     dataset = load_of(args) if evaluates else None
+    if dataset is not None:
+        check_sets(args, dataset)
+    folder = Path(args.resume or "") if rank else results_folder(args) if place == "-" else Path(place)
     num_relations = dataset.num_relations if dataset is not None else num_relations_of(args)
     with graphwire.open() as graph:
         Client(args, graph, num_relations, folder, dataset, names_of(args), rank, world).run()

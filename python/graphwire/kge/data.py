@@ -6,7 +6,7 @@
 
 built_in     <data_path>/<dataset>/entities.dict, relations.dict ("id name"), train.txt, valid.txt, test.txt (names; h
              r t); Freebase: entity2id.txt, relation2id.txt (a first line with their number), and numbers; h t r. Where
-             they are missing they are fetched (sources.py)
+             one is missing it is fetched (sources.py)
 udd_XYZ      entities, relations, train [valid test]: numbers; XYZ: the order of h, r and t in a line
 raw_udd_XYZ  train [valid test]: names, numbered in the order of first use into entities.tsv and relations.tsv
 
@@ -178,7 +178,8 @@ class _Reader:
 def _built_in(folder: Path, name: str, train_to: Optional[Sink]) -> Dataset:
     entity_name, relation_name, order = BUILT_IN[name]
     entity_file, relation_file = folder / entity_name, folder / relation_name
-    if not all(path.is_file() for path in (entity_file, relation_file, folder / "train.txt")):
+    split_files = [folder / f"{split}.txt" for split in SPLITS]
+    if not all(path.is_file() for path in (entity_file, relation_file, *split_files)):
         obtain(folder.parent, name)
     if name == "Freebase":
         counts = _count_lines(entity_file), _count_lines(relation_file)
@@ -187,10 +188,8 @@ def _built_in(folder: Path, name: str, train_to: Optional[Sink]) -> Dataset:
         entities, relations = read_dictionary(entity_file), read_dictionary(relation_file)
         counts = len(entities), len(relations)
         reader = _Reader(order, "\t", False, entities, relations, counts)
-    splits = [reader.read(path, train_to if split == "train" else None)
-              if (path := folder / f"{split}.txt").is_file() else None for split in SPLITS]
-    assert splits[0] is not None
-    return Dataset(name, folder, *counts, entity_file, relation_file, splits[0], splits[1], splits[2])
+    train, valid, test = (reader.read(path, None if i else train_to) for i, path in enumerate(split_files))
+    return Dataset(name, folder, *counts, entity_file, relation_file, train, valid, test)
 
 
 def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: Sequence[str],

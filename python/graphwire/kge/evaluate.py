@@ -14,7 +14,6 @@ import torch
 
 from graphwire.kge.client import candidates_of, print_figures, sampled
 from graphwire.kge.data import DataError, Dataset, Triples, load
-from graphwire.kge.models import Relations
 from graphwire.kge.outputs import Saved
 from graphwire.kge.ranking import Known, Ranking, report
 
@@ -24,26 +23,18 @@ def _ranks(args: argparse.Namespace, rank: int, world: int) -> np.ndarray:
     torch.set_num_threads(args.num_thread)
     dataset, saved = _opened(args)
     gpu = args.gpu[rank % len(args.gpu)]
-
-    def relations_of(ids: np.ndarray) -> Relations:
-        found, places = np.unique(ids, return_inverse=True)
-        vectors = torch.from_numpy(np.asarray(saved.relation[ids], np.float32)) if saved.model.has_vectors else None
-        matrices = None if saved.matrix is None else torch.from_numpy(np.asarray(saved.matrix[found], np.float32))
-        device = "cpu" if gpu < 0 else f"cuda:{gpu}"
-        return Relations(None if vectors is None else vectors.to(device),
-                         None if matrices is None else matrices.to(device), torch.from_numpy(places).to(device))
-
     ranking = Ranking(
-        saved.model, lambda ids: torch.from_numpy(np.asarray(saved.entity[ids], np.float32)), relations_of,
-        dataset.num_entities, None if args.no_eval_filter else Known(dataset), batch_size=args.batch_size_eval,
-        candidates=candidates_of(args, dataset), mean_ties=args.mean_ties, device="cpu" if gpu < 0 else f"cuda:{gpu}")
+        saved.model, saved.entity_rows, saved.relations_of, dataset.num_entities,
+        None if args.no_eval_filter else Known(dataset), batch_size=args.batch_size_eval,
+        candidates=candidates_of(args, dataset), degree_candidates=args.neg_deg_sample_eval, mean_ties=args.mean_ties,
+        device="cpu" if gpu < 0 else f"cuda:{gpu}")
     return ranking.ranks(_test_of(args, dataset), rank, world)
 
 
 def _test_of(args: argparse.Namespace, dataset: Dataset) -> Triples:
     if dataset.test is None:
         raise DataError(f"{dataset.name} has no test set")
-    return sampled(dataset.test, args.eval_percent, 0)
+    return sampled(dataset.test, args.eval_percent)
 
 
 def _opened(args: argparse.Namespace) -> tuple[Dataset, Saved]:

@@ -88,13 +88,15 @@ FLAGS = (
     _switch("--test", TRAIN, "evaluate the test set in the end"),
     _flag("--batch_size_eval", SCORED, "triples that are ranked at once", type=int, default=8),
     _flag("--neg_sample_size_eval", SCORED, "candidates of a ranking; -1: all entities", type=int, default=-1),
-    _switch("--neg_deg_sample_eval", SCORED, "candidates by their degree; only with --no_eval_filter"),
+    _switch("--neg_deg_sample_eval", SCORED,
+            "the other heads or tails of the batch are candidates too; only with --no_eval_filter"),
     _flag("--eval_percent", SCORED, "the share of the triples that is evaluated, 1 for all", type=float, default=1.0),
     _switch("--no_eval_filter", SCORED, "known triples stay among the candidates"),
     # Where it runs.
     _flag("--num_proc", ("train", "eval"), "clients on this machine", type=int, default=1),
     _flag("--num_thread", SCORED, "threads that a client computes with", type=int, default=1),
-    _flag("--gpu", SCORED, "devices, -1: none; the clients take them in turn", type=int, nargs="+", default=[-1]),
+    _flag("--gpu", SCORED, "devices, -1: none; the clients take them in turn, and are at least as many", type=int,
+          nargs="+", default=[-1]),
     _switch("--mix_cpu_gpu", SCORED, "rows in memory, computation on --gpu: what is always done with --gpu"),
     _flag("--path", ("dist_train",), "the workspace on every host, where logs and results go"),
     _flag("--ip_config", ("dist_train",), 'the hosts: "address port servers" a line; servers: threads of a server',
@@ -125,6 +127,9 @@ FLAGS = (
     _flag("--emb_file", ("emb_sim",), "the rows, .npy", required=True),
     _flag("--gpu", INFER, "device, -1: none", type=int, default=-1),
     # Graphwire's own.
+    _flag("--method", ("partition",), "metis cuts few triples; random takes any size", True, default="metis",
+          choices=("metis", "random")),
+    _flag("--memory", ("partition",), "that METIS may take, as 20Gi; without: what is free", True),
     _flag("--seed", TRAIN, "of rows, batches and negatives: the same seed, the same training (one client)", True,
           type=int, default=0),
     _flag("--staleness", TRAIN, "pull rows so many steps ahead", True, type=int, default=1),
@@ -138,13 +143,22 @@ FLAGS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, without guessing at shortened names, and with exceptions."""
+    """argparse, with exceptions. Names may be shortened, as DGL-KE's may: to what only one of its flags begins with,
+    whatever Graphwire's own flags are called."""
 
     def __init__(self, command: str):
-        super().__init__(f"gwke_{command}", allow_abbrev=False)
+        super().__init__(f"gwke_{command}")
+        self._own: list[argparse.Action] = []
         for flag in FLAGS:
             if command in flag.commands:
-                self.add_argument(*flag.names, help=flag.help.replace("%", "%%"), **flag.options)
+                action = self.add_argument(*flag.names, help=flag.help.replace("%", "%%"), **flag.options)
+                if flag.own:
+                    self._own.append(action)
+
+    def _get_option_tuples(self, option_string: str) -> list[Any]:
+        """argparse's: what a shortened name may stand for; one of each flag."""
+        found = {id(some[0]): some for some in super()._get_option_tuples(option_string)}
+        return [some for some in found.values() if some[0] not in self._own] or list(found.values())
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}; {self.prog} --help")
@@ -169,12 +183,26 @@ def _positive(args: argparse.Namespace, *names: str) -> None:
 def _check(command: str, args: argparse.Namespace) -> None:
     _positive(args, "num_parts", "hidden_dim", "max_step", "batch_size", "neg_sample_size", "log_interval",
               "eval_interval", "batch_size_eval", "num_proc", "num_thread", "num_client_proc", "topK")
+    if command in DATA:
+        _check_data(args)
+    if command == "partition" and args.memory and args.method == "random":
+        raise ValueError("--memory goes with --method metis")
     if command in SCORED:
         _check_scored(args)
     if command in TRAIN:
         _check_train(command, args)
     if command in INFER and args.gpu >= 0:
         _check_gpus([args.gpu])
+    if command == "predict" and not args.raw_data and (args.entity_mfile or args.rel_mfile):
+        raise ValueError("--entity_mfile and --rel_mfile go with --raw_data")
+
+
+def _check_data(args: argparse.Namespace) -> None:
+    built_in = args.format == "built_in"
+    if not built_in and not args.data_files:
+        raise ValueError(f"--format {args.format} needs --data_files")
+    if built_in and args.delimiter != "\t":
+        raise ValueError("--delimiter goes with --format udd_XYZ or raw_udd_XYZ")
 
 
 def _check_gpus(gpus: Sequence[int]) -> None:
@@ -199,6 +227,11 @@ def _check_scored(args: argparse.Namespace) -> None:
         raise ValueError("--gpu is -1, or names devices")
     if args.gpu != [-1]:
         _check_gpus(args.gpu)
+    if len(args.gpu) > 1:
+        clients = "num_client_proc" if hasattr(args, "num_client_proc") else "num_proc"
+        setattr(args, clients, max(getattr(args, clients), len(args.gpu)))
+        if getattr(args, clients) % len(args.gpu):
+            raise ValueError(f"--{clients} is a multiple of the {len(args.gpu)} of --gpu, not {getattr(args, clients)}")
 
 
 def _check_train(command: str, args: argparse.Namespace) -> None:

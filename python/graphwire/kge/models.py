@@ -13,6 +13,7 @@ with a row for each triple, matrices once for each relation with the triples' pl
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, cast
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 
 NAMES = ("TransE", "TransE_l1", "TransE_l2", "TransR", "RESCAL", "DistMult", "ComplEx", "RotatE", "SimplE")
 TINY = 1e-30  # under a root, so that its slope is 0 and not infinite where the distance is 0
+BLOCK_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 26}  # of what pairs of rows are computed in: fits a processor's cache
 
 
 class Relations(NamedTuple):
@@ -29,10 +31,9 @@ class Relations(NamedTuple):
     matrices: Any  # [relations, rows * columns]
     places: Any  # [triples]: of a triple's relation in `matrices`
 
-    def part(self, first: int, count: int) -> Relations:
-        """Those of triples first to first + count."""
-        return Relations(None if self.vectors is None else self.vectors[first:first + count], self.matrices,
-                         None if self.places is None else self.places[first:first + count])
+    def to(self, device: str) -> Relations:
+        """The same on a device."""
+        return Relations(*(None if some is None else some.to(device) for some in self))
 
 
 class Model:
@@ -159,6 +160,46 @@ class ComplEx(Halves):
         return torch.cat([real * cos - imaginary * sin, real * sin + imaginary * cos], -1)
 
 
+class _Lengths(torch.autograd.Function):
+    """Σ |q - o| of all pairs, of complex [chunks, n, width] and [chunks, m, width], the real halves first. Block by
+    block, forth and back: n · m · width elements fit no cache, and autograd would keep several times as many."""
+
+    @staticmethod
+    def _blocks(queries: Tensor, others: Tensor) -> Iterator[tuple[int, slice, Tensor, Tensor]]:
+        """(chunk, some of its queries, their real and imaginary differences [some, m, width / 2]), in turn."""
+        half = others.shape[-1] // 2
+        elements = max(1, others.shape[1] * half)
+        size = min(max(1, BLOCK_ELEMENTS[queries.device.type] // elements), max(1, queries.shape[1]))
+        real, imaginary = queries.new_empty(2, size, others.shape[1], half)
+        for chunk, entities in enumerate(others):
+            for first in range(0, queries.shape[1], size):
+                some = slice(first, min(first + size, queries.shape[1]))
+                rows, count = queries[chunk, some].unsqueeze(1), some.stop - first
+                yield (chunk, some, torch.sub(rows[..., :half], entities[:, :half], out=real[:count]),
+                       torch.sub(rows[..., half:], entities[:, half:], out=imaginary[:count]))
+
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, others: Tensor) -> Tensor:
+        ctx.save_for_backward(queries, others)
+        lengths = queries.new_empty(*queries.shape[:2], others.shape[1])
+        for chunk, some, real, imaginary in _Lengths._blocks(queries, others):
+            torch.sum(real.square_().addcmul_(imaginary, imaginary).sqrt_(), -1, out=lengths[chunk, some])
+        return lengths
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        queries, others = ctx.saved_tensors
+        of_queries, of_others = torch.empty_like(queries), torch.zeros_like(others)
+        half = others.shape[-1] // 2
+        for chunk, some, real, imaginary in _Lengths._blocks(queries, others):
+            slopes = (real * real).addcmul_(imaginary, imaginary).clamp_min_(TINY).rsqrt_()
+            slopes.mul_(gradients[0][chunk, some].unsqueeze(-1))
+            for at, part in ((slice(0, half), real.mul_(slopes)), (slice(half, None), imaginary.mul_(slopes))):
+                of_queries[chunk, some, at] = part.sum(1)
+                of_others[chunk, :, at] -= part.sum(0)
+        return of_queries, of_others
+
+
 class RotatE(Model):
     """gamma - Σ |h · e^(iφ) - t|, of complex numbers, φ = r · π / initial. Sun, Deng, Nie, Tang: "RotatE: Knowledge
     graph embedding by relational rotation in complex space", ICLR 2019. Entities have the double width (-de)."""
@@ -176,16 +217,12 @@ class RotatE(Model):
         real, imaginary = known.chunk(2, -1)
         return torch.cat([real * cos - imaginary * sin, real * sin + imaginary * cos], -1)
 
-    def _length(self, difference: Tensor) -> Tensor:
-        real, imaginary = difference.chunk(2, -1)
-        return (real.square() + imaginary.square()).clamp_min(TINY).sqrt().sum(-1)
-
     def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
-        return self.gamma - self._length(self.query("tail", heads, relations) - tails)
+        real, imaginary = (self.query("tail", heads, relations) - tails).chunk(2, -1)
+        return self.gamma - (real.square() + imaginary.square()).clamp_min(TINY).sqrt().sum(-1)
 
     def compare(self, queries: Tensor, others: Tensor) -> Tensor:
-        return self.gamma - torch.stack([self._length(query.unsqueeze(1) - other.unsqueeze(0))
-                                         for query, other in zip(queries, others)])
+        return self.gamma - cast(Tensor, _Lengths.apply(queries, others))
 
 
 class SimplE(Halves):

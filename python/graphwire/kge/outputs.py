@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from graphwire.kge.data import DataError
-from graphwire.kge.models import Model, make
+from graphwire.kge.models import Model, Relations, make
 from graphwire.kge.store import Store
 
 BLOCK_BYTES = 16 << 20
@@ -82,6 +84,10 @@ def save(folder: Path, dataset: str, store: Store) -> None:
                    lambda numbers: np.asarray(store.matrix[numbers]))
 
 
+def _read(rows: np.ndarray, ids: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.asarray(rows[ids], dtype=np.float32))
+
+
 class Saved:
     """A model on disk, of this program or DGL-KE's: its rows are mapped, not read. Raises DataError."""
 
@@ -131,6 +137,14 @@ class Saved:
                         bool(of("double_rel")))
         except ValueError as error:
             raise DataError(f"{self.folder}: {error}") from error
+
+    def entity_rows(self, ids: np.ndarray) -> Tensor:
+        return _read(self.entity, ids)
+
+    def relations_of(self, ids: np.ndarray) -> Relations:
+        found, places = np.unique(ids, return_inverse=True)
+        return Relations(_read(self.relation, ids) if self.model.has_vectors else None,
+                         None if self.matrix is None else _read(self.matrix, found), torch.from_numpy(places))
 
     def _check(self) -> None:
         model = self.model

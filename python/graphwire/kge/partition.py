@@ -8,7 +8,8 @@
     relation_count.txt   how many relations there are
 
 A triple is in the part that has its tail. Triples are read, handed over and written a block at a time: what this
-process keeps is some 40 bytes an entity, and the dictionaries where lines have names.
+process keeps is some 40 bytes an entity, and the dictionaries where lines have names. METIS takes more (docs/KGE.md);
+--method random does not.
 """
 
 from __future__ import annotations
@@ -123,10 +124,9 @@ def partition(args: argparse.Namespace, load: Callable[[Sink], Dataset]) -> None
         files = TripleFiles(Path(scratch))
         dataset = load(files.add)
         files.build(dataset.num_entities, whole)
-        if args.num_parts == 1:
-            run_program("partition", whole, "--num-parts", "1", "--method", "random", "--out", parts, "--replace")
-        else:
-            run_program("partition", whole, "--num-parts", str(args.num_parts), "--out", parts, "--replace")
+        method = "random" if args.num_parts == 1 else args.method
+        run_program("partition", whole, "--num-parts", str(args.num_parts), "--method", method,
+                    *(["--memory", args.memory] if args.memory else []), "--out", parts, "--replace")
     triples, cuts = write_files(parts, top, dataset.num_relations)
     print(f"there are {triples} edges in the graph and {cuts} edge cuts for {args.num_parts} partitions.")
     print(f"{1 - cuts / (2 * triples):.1%} of the rows of triples' ends are in the triples' own parts")

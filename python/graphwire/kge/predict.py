@@ -34,17 +34,10 @@ class Predictor:
             self.model.gamma = 0.0  # of the score alone: the initial range keeps the training's
 
     def _rows(self, ids: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.asarray(self.saved.entity[ids], dtype=np.float32)).to(self.device)
+        return self.saved.entity_rows(ids).to(self.device)
 
     def _relations(self, ids: np.ndarray) -> Relations:
-        found, places = np.unique(ids, return_inverse=True)
-        saved, matrices = self.saved, None
-        if saved.matrix is not None:
-            matrices = torch.from_numpy(np.asarray(saved.matrix[found], dtype=np.float32)).to(self.device)
-        vectors = None
-        if self.model.has_vectors:
-            vectors = torch.from_numpy(np.asarray(saved.relation[ids], dtype=np.float32)).to(self.device)
-        return Relations(vectors, matrices, torch.from_numpy(places).to(self.device))
+        return self.saved.relations_of(ids).to(self.device)
 
     def _of(self, scores: Tensor) -> Tensor:
         return (logsigmoid(scores) if self.logsigmoid else scores).cpu()

@@ -47,15 +47,18 @@ class Known:
 
 
 class Ranking:
-    """entity_rows(ids), relations_of(ids): rows of the model. candidates: ids to be ranked among, None: all entities.
-    blocks of them are read again for each batch of triples, so batch_size decides how often."""
+    """entity_rows(ids), relations_of(ids): rows of the model, wherever they are: what computes with them takes them to
+    `device`. candidates: ids to be ranked among, None: all entities. Blocks of them are read again for each batch of
+    triples, so batch_size decides how often. degree_candidates: the heads or tails of the batch are candidates too,
+    each as often as it is there; where nothing is known."""
 
     def __init__(self, model: Model, entity_rows: Callable[[np.ndarray], Tensor],
                  relations_of: Callable[[np.ndarray], Relations], num_entities: int, known: Optional[Known], *,
-                 batch_size: int = 8, candidates: Optional[np.ndarray] = None, mean_ties: bool = False,
-                 device: str = "cpu"):
+                 batch_size: int = 8, candidates: Optional[np.ndarray] = None, degree_candidates: bool = False,
+                 mean_ties: bool = False, device: str = "cpu"):
         self.model, self.entity_rows, self.relations_of = model, entity_rows, relations_of
         self.known, self.batch_size, self.mean_ties, self.device = known, batch_size, mean_ties, device
+        self.degree_candidates = degree_candidates
         self.candidates = np.arange(num_entities) if candidates is None else np.unique(candidates)
         if known is None and candidates is not None:
             self.candidates = candidates  # drawn with replacement; each counts
@@ -64,22 +67,27 @@ class Ranking:
     def _one_side(self, side: str, known_ids: np.ndarray, relations: np.ndarray, answers: np.ndarray) -> np.ndarray:
         model = self.model
         known = self.entity_rows(known_ids).to(self.device)
-        of_relations = self.relations_of(relations)
+        of_relations = self.relations_of(relations).to(self.device)
         answer_rows = self.entity_rows(answers).to(self.device)
         among = model.bounded(model.against(side, known, of_relations, answer_rows.unsqueeze(0))[0])
         own = among.diagonal().unsqueeze(1)
         above, equal = np.zeros(len(answers), np.int64), np.zeros(len(answers), np.int64)
-        size = max(1, BLOCK_ELEMENTS // (len(answers) * model.entity_width))
-        for first in range(0, len(self.candidates), size):
-            ids = self.candidates[first:first + size]
-            rows = self.entity_rows(ids).to(self.device)
-            scores = model.bounded(model.against(side, known, of_relations, rows.unsqueeze(0))[0])
+
+        def count(ids: np.ndarray, scores: Tensor) -> None:
             more, same = (scores > own).cpu(), (scores == own).cpu()
             triples, places = self._left_out(side, known_ids, relations, answers, ids)
             more[triples, places] = False
             same[triples, places] = False
-            above += more.sum(1).numpy()
-            equal += same.sum(1).numpy()
+            above[:] += more.sum(1).numpy()
+            equal[:] += same.sum(1).numpy()
+
+        if self.degree_candidates:
+            count(answers, among)
+        size = max(1, BLOCK_ELEMENTS // (len(answers) * model.entity_width))
+        for first in range(0, len(self.candidates), size):
+            ids = self.candidates[first:first + size]
+            rows = self.entity_rows(ids).to(self.device)
+            count(ids, model.bounded(model.against(side, known, of_relations, rows.unsqueeze(0))[0]))
         return above + 1 + (equal / 2 if self.mean_ties else equal)
 
     def _left_out(self, side: str, known_ids: np.ndarray, relations: np.ndarray, answers: np.ndarray,

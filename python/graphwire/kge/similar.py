@@ -16,6 +16,7 @@ from torch import Tensor
 
 from graphwire.kge.best import Best, Names, blocks, write_table
 from graphwire.kge.data import DataError
+from graphwire.kge.store import warn
 
 FORMATS = {"l_r": (True, True), "l_*": (True, False), "*_r": (False, True), "*": (False, False)}
 DISTANCES = ("l2", "l1")
@@ -84,6 +85,8 @@ def emb_sim(args: argparse.Namespace) -> None:
         raise DataError(f"{args.emb_file}: expected rows of floats, not {rows.dtype} {rows.shape}")
     if args.raw_data and not args.mfile:
         raise DataError("--raw_data needs --mfile, the names of the rows")
+    if args.mfile and not args.raw_data:
+        warn(f"--mfile {args.mfile} is not read: it goes with --raw_data")
     names, files = Names(args.mfile if args.raw_data else None, len(rows)), list(args.data_files or ())
     given = FORMATS[args.format]
     if len(files) != sum(given):

@@ -68,7 +68,9 @@ def _write_numbers(folder: Path, splits: list[str]) -> None:
 def obtain(data_path: str | Path, name: str) -> Path:
     """The dataset's folder; files that are there are left alone."""
     source, top = SOURCES[name], Path(data_path)
-    print(f"{name} is not there: fetching it from {source.url}", flush=True)
+    folder = top / name
+    missing = [file for file in (FILES if source.numbered else source.names.values()) if not (folder / file).exists()]
+    print(f"{folder} has no {', '.join(missing)}: fetching {source.url}", flush=True)
     archive = fetch(source.url, top / source.archive, digest=source.digest)
     with tempfile.TemporaryDirectory(dir=top, prefix=f".{name}-") as scratch:
         unpacked = unpack(archive, Path(scratch) / "all")
@@ -82,7 +84,6 @@ def obtain(data_path: str | Path, name: str) -> Path:
             os.rename(members[member], ready / file)
         if source.numbered:
             _write_numbers(ready, list(source.names.values()))
-        folder = top / name
         folder.mkdir(exist_ok=True)
         for path in ready.iterdir():
             if not (folder / path.name).exists():

@@ -26,7 +26,7 @@ from torch import Tensor
 
 import graphwire
 from graphwire.kge.batches import Batch
-from graphwire.kge.data import Dataset, Triples
+from graphwire.kge.data import DataError, Dataset, Triples
 from graphwire.kge.models import Model, Relations
 
 ENTITY, TRIPLE = "entity", "entity:triple:entity"
@@ -192,20 +192,21 @@ class Store:
 
     # --- Triples. ---
 
-    def own_triples(self, by_relation: bool = False) -> Triples:
+    def own_triples(self, by_relation: bool = False, importance: bool = False) -> Triples:
         """This client's share of the training triples; no two clients' differ by more than one. by_relation: the
-        clients share the triples of all parts so that most relations are one client's alone."""
+        clients share the triples of all parts so that most relations are one client's alone. importance: theirs too,
+        which has to be there (DataError)."""
+        if importance and not any(some.of_edges and some.name == "importance" for some in self.graph.features):
+            raise DataError("--has_edge_importance: the graph's triples have none: gwke_partition "
+                            "--has_edge_importance makes parts with it")
         if by_relation:
             ids = self._by_relation()
         else:
             ids = np.asarray(self.graph.split(None, etype=TRIPLE, world=self.world, rank=self.rank))
         head, tail = (np.asarray(ends) for ends in self.graph.find_edges(ids, TRIPLE))
         relation = np.asarray(self.graph.gather("relation", ids, etype=TRIPLE)).reshape(-1).astype(np.int64)
-        names = [feature.name for feature in self.graph.features if feature.of_edges]
-        importance = None
-        if "importance" in names:
-            importance = np.asarray(self.graph.gather("importance", ids, etype=TRIPLE)).reshape(-1)
-        return Triples(head, relation, tail, importance)
+        weights = np.asarray(self.graph.gather("importance", ids, etype=TRIPLE)).reshape(-1) if importance else None
+        return Triples(head, relation, tail, weights)
 
     def _by_relation(self) -> np.ndarray:
         relation = np.asarray(self.graph.gather("relation", slice(None), etype=TRIPLE)).reshape(-1)
@@ -232,11 +233,18 @@ class Store:
 
     # --- Rows. ---
 
-    def pull(self, batch: Batch) -> tuple[Tensor, Optional[Tensor], Optional[Tensor]]:
-        """Rows of a batch's entities, its relations' vectors, and their matrices."""
-        return (torch.as_tensor(self.entity[batch.entities]),
-                None if self.relation is None else torch.as_tensor(self.relation[batch.relations]),
-                None if self.matrix is None else torch.as_tensor(self.matrix[batch.relations]))
+    def pull(self, batch: Batch, pinned: bool = False) -> tuple[Tensor, Optional[Tensor], Optional[Tensor]]:
+        """Rows of a batch's entities, its relations' vectors, and their matrices. pinned: into memory that a GPU reads
+        by itself."""
+        def rows(tensor: Any, ids: Tensor) -> Any:
+            if tensor is None:
+                return None
+            if pinned:
+                return tensor.gather(ids, torch.empty(len(ids), *tensor.shape[1:], pin_memory=True))
+            return torch.as_tensor(tensor[ids])
+
+        return rows(self.entity, batch.entities), rows(self.relation, batch.relations), rows(
+            self.matrix, batch.relations)
 
     def push(self, tensor: Any, ids: Tensor, gradients: Tensor, lr: float) -> None:
         """Row-wise Adagrad where the rows are; every gradient of a row counts by itself in its sum of squares."""

@@ -106,11 +106,7 @@ class Trainer:
     def _pull(self, step: int) -> Pulled:
         batch = self.batches[step]
         with self.seconds.moving("pull"):
-            entities, vectors, matrices = self.store.pull(batch)
-        if self.device != "cpu":  # a GPU reads it by itself
-            entities = entities.pin_memory()
-            vectors, matrices = (None if rows is None else rows.pin_memory() for rows in (vectors, matrices))
-        return batch, (entities, vectors, matrices)
+            return batch, self.store.pull(batch, pinned=self.device != "cpu")
 
     def _rows(self, step: int, last: int) -> Pulled:
         """Of this step; those of the steps ahead are begun."""
