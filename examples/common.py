@@ -1,4 +1,4 @@
-"""What the examples share: options, the graph, the ranks, checkpoints, progress.
+"""What the examples share: options, the graph, the ranks, checkpoints, progress, inference layer by layer.
 
 Options are written with - or _ alike and have the names that DGL's examples use. A script is distributed where it is
 started as a rank (RANK and WORLD_SIZE, as torchrun sets them), and reads servers where it is given them; without either
@@ -19,8 +19,10 @@ import uuid
 from pathlib import Path
 
 import graphwire
+import numpy as np
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 
 DEFAULT_PORT = 30050
 
@@ -140,10 +142,14 @@ class Ranks:
             dist.init_process_group("nccl" if gpu else "gloo", init_method=args.init_method or "env://",
                                     world_size=self.world, rank=self.rank)
         self.seed = args.seed
-        name = [os.environ.get("GRAPHWIRE_JOB") or f"example-{uuid.uuid4().hex}"]
+        self.job = self.of_first(os.environ.get("GRAPHWIRE_JOB") or f"example-{uuid.uuid4().hex}")
+
+    def of_first(self, thing):
+        """What the first rank gave, on every rank."""
+        things = [thing]
         if self.world > 1:
-            dist.broadcast_object_list(name)
-        self.job = name[0]
+            dist.broadcast_object_list(things)
+        return things[0]
 
     def random(self, epoch, step):
         """Random numbers of a step depend on where it is, so that a job which goes on draws what it would have."""
@@ -157,8 +163,20 @@ class Ranks:
         return torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=some_unused)
 
     def joined(self, model):
-        """Around an epoch: ranks may have unequal numbers of steps."""
+        """Around an epoch: ranks may have unequal numbers of steps, and have the same model after it."""
         return model.join() if self.world > 1 else contextlib.nullcontext()
+
+    def together(self, optimizer, steps):
+        """After an epoch: every rank has the optimizer of one that made the most steps, as joined() sees to for the
+        model. Its moments would differ for good."""
+        every = [steps] * self.world
+        if self.world > 1:
+            dist.all_gather_object(every, steps)
+        if min(every) < max(every):
+            first = every.index(max(every))
+            state = [optimizer.state_dict() if self.rank == first else None]
+            dist.broadcast_object_list(state, first)
+            optimizer.load_state_dict(state[0])
 
     def share(self, count):
         """This rank's of `count` things."""
@@ -220,12 +238,12 @@ def inputs_of(batch, tables, args):
     return features, {ntype: table(batch.nodes[ntype], batch.seeds.device) for ntype, table in tables.items()}
 
 
-def train(args, ranks, loader, optimizers, loss_of, evaluate, log, checkpoint):
-    """Epochs of equal steps for all ranks, up to --num_epochs. Returns what `evaluate` found last."""
-    found = {}
-    while (epoch := loader.state_dict()["epoch"]) < args.num_epochs:
+def train(args, ranks, loader, optimizers, loss_of, evaluate, checkpoint):
+    """Epochs of equal steps for all ranks, up to --num_epochs. Returns what `evaluate` found last, this job or the one
+    that it goes on from."""
+    while (epoch := (state := loader.state_dict())["epoch"]) < args.num_epochs:
         begun, total = time.time(), torch.zeros(2)
-        for batch in loader:
+        for batch in progress(loader):
             ranks.random(batch.epoch, batch.step)
             loss = loss_of(batch)
             optimizers[0].zero_grad()
@@ -238,16 +256,114 @@ def train(args, ranks, loader, optimizers, loss_of, evaluate, log, checkpoint):
             checkpoint.step(batch)
         total = ranks.sum(total)
         figures = {"loss": float(total[0] / total[1])}
-        text = f"epoch {epoch}: {in_words(figures)}, {time.time() - begun:.2f} s"
+        text = f"{epoch_of(state)}: {in_words(figures)}, {time.time() - begun:.2f} s"
         if (epoch + 1) % args.eval_every == 0 or epoch + 1 == args.num_epochs:
-            found = evaluate()
-            figures.update(found)
-            text += f"; {in_words(found)}"
+            checkpoint.found = evaluate()
+            figures.update(checkpoint.found)
+            text += f"; {in_words(checkpoint.found)}"
         ranks.say(text)
-        log.add(epoch=epoch, **figures)
+        checkpoint.log.add(epoch=epoch, **figures)
         checkpoint.save()
-    log.plot()
-    return found
+    checkpoint.log.plot()
+    return checkpoint.found
+
+
+@torch.no_grad()
+def inference(model, graph, ranks, args, features, ntypes, first):
+    """What the last of model.layers gives for all nodes of `ntypes`: {node type: tensor of the servers}, of types that
+    edges lead to.
+
+    One layer for all nodes, then the next; each rank a share of the nodes, with all neighbours. What lies between is in
+    tensors too. first(batch): what the first layer takes; model.layer(number, block, rows): what a layer gives.
+    """
+    model.eval()
+    rows = {}
+    for number in range(len(model.layers)):
+        found = {}
+        for ntype in ntypes if number == len(model.layers) - 1 else graph.ntypes:
+            share = ranks.share(graph.num_nodes(ntype))
+            for batch in graphwire.NodeLoader(graph, share, [-1], ntype=ntype, batch_size=args.batch_size_eval,
+                                              features=None if number else features, world=1, rank=0,
+                                              device=ranks.device) if len(share) else ():
+                if number == 0:
+                    near = first(batch)
+                else:
+                    near = {kind: tensor[batch.nodes[kind]].to(ranks.device) for kind, tensor in rows.items()}
+                out = model.layer(number, batch.blocks[0], near)
+                if ntype in out:
+                    if ntype not in found:
+                        found[ntype] = graph.create_tensor(f"layer{number}/{ntype}", (0, out[ntype].shape[1]),
+                                                           ntype=ntype)
+                    found[ntype][batch.seeds] = out[ntype][batch.seed_rows]
+        ranks.barrier()
+        for ntype in graph.ntypes:  # of types that have fewer nodes than there are ranks
+            if ntype not in found and any(t["name"] == f"layer{number}/{ntype}" for t in graph.tensors):
+                found[ntype] = graph.open_tensor(f"layer{number}/{ntype}")
+        forget(graph, ranks, rows)
+        rows = found
+    model.train()
+    return rows
+
+
+def forget(graph, ranks, tensors):
+    """Deletes tensors, once every rank is done with them."""
+    ranks.barrier()
+    for tensor in tensors.values() if ranks.rank == 0 else ():
+        graph.delete_tensor(tensor.name)
+    ranks.barrier()
+
+
+def fitted(model, x, y, steps, tested):
+    """Scores of `tested`, by a model of rows alone that learns the classes y of the rows x."""
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(steps):
+        some = torch.randint(len(x), (min(len(x), 5000),))
+        loss = F.cross_entropy(model(x[some]), y[some])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        return model(tested)
+
+
+def write_rows(path, graph, ntype, tensor, count):
+    """A tensor's rows, one for each node of a type, as a .npy file, `count` at a time.
+
+    A node's row is that of its original id, where these are 0 to nodes - 1, each once; else that of the graph's id.
+    Returns which.
+    """
+    nodes = graph.num_nodes(ntype)
+    blocks = [slice(begin, min(begin + count, nodes)) for begin in range(0, nodes, count)]
+    seen = np.zeros(nodes, bool)
+    original = graph.feature("orig_id", ntype) if ntype in columns(graph, "orig_id") else None
+    for block in blocks if original is not None else ():
+        ids = original[block].numpy()
+        seen[ids[(ids >= 0) & (ids < nodes)]] = True
+    path = Path(path)
+    unfinished = path.with_name(f"{path.name}.tmp")
+    out = np.lib.format.open_memmap(unfinished, "w+", np.float32, (nodes, tensor.shape[1]))
+    by_original = bool(seen.all())
+    for block in blocks:
+        out[original[block].numpy() if by_original else block] = tensor[block].numpy()
+    out.flush()
+    os.replace(unfinished, path)
+    return "original ids" if by_original else "the graph's ids"
+
+
+def progress(loader):
+    """Its batches, with a bar on a terminal where tqdm is installed."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return loader
+    return tqdm(loader, total=len(loader), disable=None, leave=False, desc="training")
+
+
+def epoch_of(state):
+    """Which epoch a loader is about to give, and of one that a killed job had begun, from where: its figures are those
+    of the rest."""
+    return f"epoch {state['epoch']}" + (f" from step {state['step']}" if state["step"] else "")
 
 
 def in_words(figures):
@@ -261,8 +377,13 @@ class Log:
 
     def __init__(self, args, ranks, title):
         self.args, self.ranks, self.title, self.lines, self.start = args, ranks, title, [], time.time()
-        if ranks.rank == 0 and args.metrics and not (args.checkpoint and Path(args.checkpoint).exists()):
-            Path(args.metrics).write_text("")
+
+    def begin(self, lines=()):
+        """From nothing; or from the lines that a checkpoint has, which are all that the file holds then."""
+        self.lines = list(lines)
+        self.start = time.time() - max((line["seconds"] for line in self.lines), default=0)
+        if self.ranks.rank == 0 and self.args.metrics:
+            Path(self.args.metrics).write_text("".join(json.dumps(line) + "\n" for line in self.lines))
 
     def add(self, **values):
         line = {"seconds": round(time.time() - self.start, 3), **values}
@@ -293,27 +414,36 @@ class Log:
 
 
 class Checkpoint:
-    """Model, optimizer and loader in one file of the first rank, replaced as a whole; the same for all ranks.
+    """Model, optimizer, loader and log in one file of the first rank, replaced as a whole; the same for all ranks.
 
     tables: a graph, whose tensors are saved too, in a folder that the file names. Its ranks have equal steps, and wait
-    for each other.
+    for each other. found: figures that the job keeps, by name.
     """
 
-    def __init__(self, args, ranks, model, optimizer, loader, tables=None):
-        self.tables = tables
+    def __init__(self, args, ranks, model, optimizer, loader, log, tables=None):
+        self.tables, self.log, self.found = tables, log, {}
         self.path, self.every, self.ranks = args.checkpoint, args.checkpoint_every, ranks
         self.model, self.optimizer, self.loader = model, optimizer, loader
 
     def load(self):
-        """Goes on from the file, where there is one; says whether it does."""
-        if not self.path or not Path(self.path).exists():
+        """Begins the log; goes on from the first rank's file, where it has one, and says whether it does."""
+        saved = None
+        if self.path and self.ranks.rank == 0 and Path(self.path).exists():
+            saved = torch.load(self.path, map_location="cpu")
+        saved = self.ranks.of_first(saved)
+        if saved is None:
+            self.log.begin()
             return False
-        saved = torch.load(self.path, map_location="cpu")
+        parts = {"world", "model", "optimizer", "loader", "lines", "found"}
+        if not isinstance(saved, dict) or not parts <= saved.keys():
+            raise SystemExit(f"{self.path} is no checkpoint of this example, or one of an older version")
         if saved["world"] != self.ranks.world:
             raise SystemExit(f"{self.path} is of {saved['world']} trainers, and these are {self.ranks.world}")
         self.model.load_state_dict(saved["model"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.loader.load_state_dict(saved["loader"])
+        self.log.begin(saved["lines"])
+        self.found = saved["found"]
         if self.tables is not None:
             if self.ranks.rank == 0:
                 self.tables.restore(saved["tables"])
@@ -338,7 +468,7 @@ class Checkpoint:
     def _write(self):
         state = self.loader.state_dict()
         saved = {"world": self.ranks.world, "model": self.model.state_dict(), "loader": state,
-                 "optimizer": self.optimizer.state_dict()}
+                 "optimizer": self.optimizer.state_dict(), "lines": self.log.lines, "found": self.found}
         if self.tables is not None:
             saved["tables"] = f"{self.path}.tables-{state['epoch']}-{state['step']}"
             self.tables.checkpoint(saved["tables"], replace=True)

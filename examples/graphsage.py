@@ -15,16 +15,21 @@ import time
 import graphwire
 import torch
 import torch.nn.functional as F
-from common import Checkpoint, Log, begin, columns, labelled, options
+from common import (
+    Checkpoint,
+    Log,
+    begin,
+    columns,
+    epoch_of,
+    fitted,
+    forget,
+    inference,
+    labelled,
+    options,
+    progress,
+)
 from graphwire.nn import HeteroConv, SAGEConv
 from torch import nn
-
-try:
-    from tqdm import tqdm
-except ImportError:
-
-    def tqdm(batches, **_):
-        return batches
 
 
 class SAGE(nn.Module):
@@ -74,52 +79,10 @@ def features_of(batch, args):
     return found
 
 
-@torch.no_grad()
-def inference(model, graph, ranks, args, features):
-    """Scores of all nodes of the target type: a tensor of the servers, [nodes, classes].
-
-    One layer for all nodes, then the next; each rank a share of the nodes. What lies between is in tensors too.
-    """
-    model.eval()
-    rows = {}
-    for number in range(len(model.layers)):
-        found = {}
-        for ntype in [model.target] if number == len(model.layers) - 1 else graph.ntypes:
-            share = ranks.share(graph.num_nodes(ntype))
-            for batch in graphwire.NodeLoader(graph, share, [-1], ntype=ntype, batch_size=args.batch_size_eval,
-                                              features=None if number else features, world=1, rank=0,
-                                              device=ranks.device) if len(share) else ():
-                if number == 0:
-                    near = model.first(features_of(batch, args), batch.blocks[0].num_src)
-                else:
-                    near = {kind: tensor[batch.nodes[kind]].to(ranks.device) for kind, tensor in rows.items()}
-                out = model.layer(number, batch.blocks[0], near)
-                if ntype in out:
-                    if ntype not in found:
-                        found[ntype] = graph.create_tensor(f"layer{number}/{ntype}", (0, out[ntype].shape[1]),
-                                                           ntype=ntype)
-                    found[ntype][batch.seeds] = out[ntype][batch.seed_rows]
-        ranks.barrier()
-        for ntype in graph.ntypes:  # of types that have fewer nodes than there are ranks
-            if ntype not in found and any(t["name"] == f"layer{number}/{ntype}" for t in graph.tensors):
-                found[ntype] = graph.open_tensor(f"layer{number}/{ntype}")
-        forget(graph, ranks, rows)
-        rows = found
-    model.train()
-    return rows[model.target]
-
-
-def forget(graph, ranks, tensors):
-    """Deletes tensors, once every rank is done with them."""
-    ranks.barrier()
-    for tensor in tensors.values() if ranks.rank == 0 else ():
-        graph.delete_tensor(tensor.name)
-    ranks.barrier()
-
-
 def evaluate(model, graph, ranks, args, features, labels, parts):
     """Accuracy on val and test."""
-    scores = inference(model, graph, ranks, args, features)
+    scores = inference(model, graph, ranks, args, features, [model.target], lambda batch: model.first(
+        features_of(batch, args), batch.blocks[0].num_src))[model.target]
     right = torch.zeros(2)
     for i, name in enumerate(("val", "test")):
         ids = parts[name][ranks.share(len(parts[name]))]
@@ -137,27 +100,18 @@ def baselines(graph, args, target, labels, parts, classes):
     x, y = graph.gather(args.feature, train, target).float(), labels[train]
     model = nn.Sequential(nn.Linear(x.shape[1], args.num_hidden), nn.ReLU(), nn.Dropout(args.dropout),
                           nn.Linear(args.num_hidden, classes))
-    optimizer = torch.optim.Adam(model.parameters(), 0.01)
-    for _ in range(args.baseline_steps):
-        some = torch.randint(len(train), (min(len(train), 5000),))
-        loss = F.cross_entropy(model(x[some]), y[some])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    model.eval()
-    with torch.no_grad():
-        own = model(graph.gather(args.feature, test, target).float()).argmax(1)
+    own = fitted(model, x, y, args.baseline_steps, graph.gather(args.feature, test, target).float()).argmax(1)
     return (labels[test] == frequent).float().mean().item(), (own == labels[test]).float().mean().item()
 
 
 def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
     """One epoch, or the rest of one. Returns the mean loss and accuracy of all ranks, and the share of time that this
     one waited for data."""
-    total = torch.zeros(3)  # loss, right, seeds
+    total, steps = torch.zeros(3), 0  # loss, right, seeds
     waited, begun = 0.0, time.time()
     with ranks.joined(model):
         before = time.time()
-        for batch in tqdm(loader, total=len(loader), disable=None, leave=False, desc="training"):
+        for batch in progress(loader):
             waited += time.time() - before
             ranks.random(batch.epoch, batch.step)
             rows = model(batch.blocks, features_of(batch, args))[batch.seed_rows]
@@ -165,6 +119,7 @@ def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            steps += 1
             right = int((rows.argmax(1) == batch.y).sum())
             total += torch.tensor([loss.item() * len(rows), right, len(rows)])
             if args.log_every and (batch.step + 1) % args.log_every == 0:
@@ -172,6 +127,7 @@ def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
                           f"accuracy {right / len(rows):.4f}")
             checkpoint.step(batch)
             before = time.time()
+    ranks.together(optimizer, steps)
     total = ranks.sum(total)
     spent = max(time.time() - begun, 1e-9)
     return float(total[0] / total[2]), float(total[1] / total[2]), waited / spent
@@ -209,25 +165,25 @@ def main(arguments=None):
                                   batch_size=args.batch_size, shuffle=True, seed=args.seed, last="short",
                                   device=ranks.device)
     log = Log(args, ranks, f"GraphSAGE on {graph.name}")
-    checkpoint = Checkpoint(args, ranks, plain, optimizer, loader)
+    checkpoint = Checkpoint(args, ranks, plain, optimizer, loader, log)
     if checkpoint.load():
         ranks.say(f"going on from {args.checkpoint}: {loader.state_dict()}")
 
-    best, tested = -1.0, 0.0
-    while (epoch := loader.state_dict()["epoch"]) < args.num_epochs:
+    while (epoch := (state := loader.state_dict())["epoch"]) < args.num_epochs:
         begun = time.time()
         loss, accuracy, waited = train_epoch(loader, model, ranks, args, optimizer, checkpoint)
         figures = {"loss": loss, "train": accuracy}
-        text = (f"epoch {epoch}: loss {loss:.4f}, accuracy {accuracy:.4f}, {time.time() - begun:.2f} s, "
+        text = (f"{epoch_of(state)}: loss {loss:.4f}, accuracy {accuracy:.4f}, {time.time() - begun:.2f} s, "
                 f"{waited:.0%} of it waiting for data")
         if (epoch + 1) % args.eval_every == 0 or epoch + 1 == args.num_epochs:
             figures["val"], figures["test"] = evaluate(plain, graph, ranks, args, features, labels, parts)
-            if figures["val"] > best:
-                best, tested = figures["val"], figures["test"]
+            if figures["val"] > checkpoint.found.get("val", -1):
+                checkpoint.found = {name: figures[name] for name in ("val", "test")}
             text += f"; val {figures['val']:.4f}, test {figures['test']:.4f}"
         ranks.say(text)
         log.add(epoch=epoch, **figures)
         checkpoint.save()
+    tested = checkpoint.found.get("test", 0.0)
     ranks.say(f"test accuracy {tested:.4f} where val was best")
     if args.baselines and ranks.rank == 0:
         frequent, own = baselines(graph, args, target, labels, parts, classes)

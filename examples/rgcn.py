@@ -81,13 +81,14 @@ def main(arguments=None):
 
     learned = loader("train_mask", shuffle=True)  # equal steps for all ranks
     tests = {name: loader(f"{name}_mask", last="short") for name in ("val", "test")}
-    checkpoint = Checkpoint(args, ranks, plain, optimizer, learned, tables=graph if tables else None)
+    log = Log(args, ranks, f"R-GCN on {graph.name}")
+    checkpoint = Checkpoint(args, ranks, plain, optimizer, learned, log, tables=graph if tables else None)
     if checkpoint.load():
         ranks.say(f"going on from {args.checkpoint}: {learned.state_dict()}")
     found = train(args, ranks, learned, [optimizer, sparse],
                   lambda batch: F.cross_entropy(scores_of(model, tables, batch, args), batch.y.long()),
                   lambda: {name: evaluate(plain, tables, some, ranks, args) for name, some in tests.items()},
-                  Log(args, ranks, f"R-GCN on {graph.name}"), checkpoint)
+                  checkpoint)
     ranks.say(f"test accuracy {found.get('test', 0.0):.4f}")
     model = None  # goes before its group: Ranks.close tells why
     ranks.close()

@@ -1,7 +1,8 @@
 """Ids that go in, and arrays that come out: torch tensors where torch is there, else NumPy arrays.
 
-What comes out of a mini-batch lies in the library's memory, without a copy; each array holds a reference to its lease,
-and the batch goes back to the library when the last array over it is gone, in whichever thread that is.
+What comes out of a mini-batch lies in the library's memory, without a copy where the type stays (public_rows tells);
+each array holds a reference to its lease, and the batch goes back to the library when the last array over it is gone,
+in whichever thread that is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Ids = Any  # a tensor, array, list, range or slice of integers
 _STORED = {
     "GW_UINT8": "u1", "GW_INT8": "i1", "GW_BOOL": "?", "GW_UINT16": "<u2", "GW_FLOAT16": "<f2", "GW_BFLOAT16": "<u2",
     "GW_INT32": "<i4", "GW_UINT32": "<u4", "GW_FLOAT32": "<f4", "GW_INT64": "<i8", "GW_UINT64": "<u8",
-    "GW_FLOAT64": "<f8", "GW_INT8_ROW": "i1"}
+    "GW_FLOAT64": "<f8", "GW_INT8_ROW": "i1", "GW_INT16": "<i2"}
 # torch 1.13 has no unsigned types but uint8: the next wider signed one. 64 bits are kept as they are.
 _SIGNED = {"GW_UINT16": np.int32, "GW_UINT32": np.int64}
 
@@ -104,10 +105,12 @@ class Lease:
     def __init__(self, minibatch: Any, client: Any):
         self.minibatch = minibatch
         self.client = client  # stays open until then
+        client.take()
         self._release = lib.gw_minibatch_release
 
     def __del__(self) -> None:
         self._release(self.minibatch)
+        self.client.give()
 
 
 class _Window:
@@ -184,6 +187,27 @@ def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any) -> lis
 def gather(client: Any, tensor: Any, ids: Ids, torch: Any) -> Array:
     """Rows of a C tensor, in memory of their own."""
     return gather_all(client, [(tensor, ids)], torch)[0]
+
+
+def gather_into(client: Any, tensor: Any, ids: Ids, out: Array, torch: Any) -> None:
+    """Rows of a C tensor, in memory of the caller's."""
+    array = ids_array(ids, tensor.shape[0])
+    name, dtype = dtype_name(tensor.dtype), public_dtype(tensor.dtype, torch)
+    if name == "GW_INT8_ROW" or (name == "GW_BFLOAT16" if torch is None else name in _SIGNED):
+        raise TypeError(f"rows of {name[3:].lower()} come out converted to {dtype}: not into memory that is there")
+    if out.dtype != dtype:
+        raise TypeError(f"out is of {out.dtype}, and the rows are of {dtype}")
+    shape = (len(array), *public_shape(tensor)[1:])
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out has shape {tuple(out.shape)}, not {shape}")
+    if torch is None:
+        fit, address = out.flags.c_contiguous and out.flags.writeable, out.ctypes.data
+    else:
+        fit, address = out.is_contiguous() and out.device.type == "cpu", out.data_ptr()
+    if not fit:
+        raise ValueError("out is contiguous memory of the host that can be written")
+    finish(partial(lib.gw_gather_start, client.pointer, tensor, ids_pointer(array), len(array),
+                   ffi.cast("void *", address)))
 
 
 def public(array: np.ndarray, torch: Any) -> Array:

@@ -166,7 +166,8 @@ class Batch:
         edges all the same, with no_true_edges; edge_type: of the seeds.
     Of seeds of several edge types these, seeds and labels are {edge type: …}, and edge_type is None.
 
-    The arrays lie in the library's memory, which goes back when the last of them is gone: a batch needs no release.
+    The arrays, but for row numbers, lie in the library's memory, which goes back when the last of them is gone: a batch
+    needs no release. Features of types that torch lacks are copies too; see Feature.
     """
 
     def __init__(self, seeds: Any, seed_rows: Any, nodes: dict[str, Array], blocks: list[Block],

@@ -26,16 +26,28 @@ Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst
 
 
 class _Client:
-    """A gw_client, closed when nobody refers to it any more."""
+    """A gw_client, closed when nobody refers to it any more and the last loader and mini-batch of it are gone: objects
+    that are garbage together, as a cycle, end in any order."""
 
     def __init__(self, options: Mapping[str, Any]):
         self._close = lib.gw_client_close
+        self._users: list[None] = []  # one for each; a list, since its append and pop are atomic
         self.pid = os.getpid()
         self.pointer = aside(lambda: _open(options), lib.gw_client_close)
 
+    def take(self) -> None:
+        """It stays open until give()."""
+        self._users.append(None)
+
+    def give(self) -> None:
+        try:
+            self._users.pop()
+        except IndexError:  # the client's own, or of users that outlived it the last
+            self._close(self.pointer)
+
     def __del__(self) -> None:
         if hasattr(self, "pointer"):
-            self._close(self.pointer)
+            self.give()
 
 
 def _open(options: Mapping[str, Any]) -> Any:
@@ -125,6 +137,7 @@ class Graph:
         ways = sorted({self.transport(part) for part in range(self.num_parts)})
         self._where = "standalone" if ways == ["memory"] else f"{self.num_parts} servers by {', '.join(ways)}"
         self._ends = [(int(graph.etypes[i].src), int(graph.etypes[i].dst)) for i in range(graph.num_etypes)]
+        self._reverses = [int(graph.etypes[i].reverse) for i in range(graph.num_etypes)]
 
     # --- Lifetime. ---
 
@@ -181,6 +194,12 @@ class Graph:
         src, dst = self._ends[self.etype_number(etype)]
         return self.ntypes[src], self.ntypes[dst]
 
+    def reverse(self, etype: Etype | None = None) -> str | None:
+        """The edge type that holds the same edges turned round, as the graph names it: itself where each edge is there
+        both ways; None where it names none. Raises NotFoundError, which lists the types."""
+        number = self._reverses[self.etype_number(etype)]
+        return self.etypes[number] if number < len(self.etypes) else None
+
     def num_nodes(self, ntype: str | None = None) -> int:
         """Nodes of a type, over all parts; without a type, of all types."""
         return sum(self._node_counts) if ntype is None else self._node_counts[self.ntype_number(ntype)]
@@ -190,13 +209,14 @@ class Graph:
         return sum(self._edge_counts) if etype is None else self._edge_counts[self.etype_number(etype)]
 
     def part_range(self, part: int, ntype: str | None = None) -> range:
-        """The ids of a node type that a part owns."""
+        """The ids of a node type that a part owns. Raises OutOfRangeError for a part that there is not, NotFoundError
+        for a type."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
         check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), part, begin, end))
         return range(begin[0], end[0])
 
     def part_edge_range(self, part: int, etype: Etype | None = None) -> range:
-        """The ids of an edge type that a part owns: edges are where they end."""
+        """The ids of an edge type that a part owns: edges are where they end. Errors as part_range's."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
         check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), part, begin, end))
         return range(begin[0], end[0])
@@ -252,30 +272,40 @@ class Graph:
     # --- Edges. ---
 
     def in_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
-        """[len(ids)] int64: edges that end at nodes of the type that `etype` leads to."""
+        """[len(ids)] int64: edges that end at nodes of the type that `etype` leads to. Errors as find_edges'."""
         return edges.degrees(self, ids, etype, False)
 
     def out_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
         """[len(ids)] int64: edges that start at nodes of the type that `etype` leads from. Raises GraphwireError
-        (GW_UNSUPPORTED) where the edge type is not stored by source (graphwire import --transpose)."""
+        (GW_UNSUPPORTED) where the edge type is not stored by source (graphwire import --transpose); else errors as
+        find_edges'."""
         return edges.degrees(self, ids, etype, True)
 
     def find_edges(self, ids: Ids, etype: Etype | None = None) -> tuple[Array, Array]:
-        """Sources and destinations of edges, [len(ids)] int64 each."""
+        """Sources and destinations of edges, [len(ids)] int64 each.
+
+        Raises OutOfRangeError, which names the first id that there is not; NotFoundError for an edge type; PeerError
+        and DeadlineError where a server cannot be asked; ResourceError for 2^32 ids or more, or as many edges.
+        """
         return edges.find_edges(self, ids, etype)
 
     def edge_ids(self, src: Ids, dst: Ids, etype: Etype | None = None) -> EdgeList:
-        """All edges from src[i] to dst[i], parallel ones too: those of question i, by ascending id."""
+        """All edges from src[i] to dst[i], parallel ones too: those of question i, by ascending id. Raises ValueError
+        where src and dst differ in length; else errors as find_edges', of ids of nodes."""
         return edges.edge_ids(self, src, dst, etype)
 
     def has_edges(self, src: Ids, dst: Ids, etype: Etype | None = None) -> Array:
-        """[len(src)] bool: is there an edge from src[i] to dst[i]?"""
+        """[len(src)] bool: is there an edge from src[i] to dst[i]? Errors as edge_ids'."""
         return edges.has_edges(self, src, dst, etype)
 
     def neighbours(self, ids: Ids, etype: Etype | None = None, fanout: int = -1, *, out_edges: bool = False,
                    replace: bool = False, seed: int = 0, stream: int = 0) -> EdgeList:
         """The edges that end at ids[i] (out_edges: start there): all of them, or a sample of `fanout`, which is the one
-        that the first hop of a mini-batch with the same seed and stream takes."""
+        that the first hop of a mini-batch with the same seed and stream takes.
+
+        Raises InvalidError for a fanout that makes no sense; GraphwireError (GW_UNSUPPORTED) for out_edges where the
+        edge type is not stored by source; else errors as find_edges', of ids of nodes.
+        """
         return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream)
 
     def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
@@ -285,6 +315,10 @@ class Graph:
 
         what: the name of a mask, a mask, or ids; None: all of the type. world, rank: None: torch.distributed's, else
         one trainer. The calculation is the same on all ranks, which say nothing to each other.
+
+        Raises ValueError for a rank that is none of the world; NotFoundError for a type or a mask's name; InvalidError
+        for a feature that is no mask; IndexError for a mask of another length; OutOfRangeError for an id that there is
+        not; PeerError and DeadlineError where a mask cannot be read.
         """
         return edges.split(self, what, ntype, etype, *_arrays.world_of(world, rank))
 
@@ -298,7 +332,8 @@ class Graph:
         shape: (rows, …); rows: 0 for as many as ntype or etype has. ntype, etype: row i lies with node or edge i;
             without them place: "even" (equal shares of neighbouring rows) or "striped".
         dtype: "float32", "float16", "bfloat16", "float64", "bool" or an integer type. initial: "zeros", a number,
-            ("uniform", low, high), ("normal", mean, deviation); random ones depend on seed and original id alone.
+            ("uniform", low, high), ("normal", mean, deviation); random ones depend on seed and original id alone (of
+            edges that have none, on the id, which depends on the partition).
         kept: stays when the job has ended, until it is deleted.
 
         Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs.

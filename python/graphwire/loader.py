@@ -105,6 +105,7 @@ class _Stream:
         out = ffi.new("struct gw_loader **")
         check(lib.gw_loader_open(client.pointer, options, out))
         self.pointer = out[0]
+        client.take()
 
     def state(self) -> dict[str, int]:
         state = ffi.new("struct gw_loader_state *")
@@ -114,6 +115,7 @@ class _Stream:
     def __del__(self) -> None:
         if hasattr(self, "pointer"):
             self._close(self.pointer)
+            self.client.give()
 
 
 class Loader:
@@ -270,8 +272,11 @@ class NodeLoader(Loader):
         batch before is used.
 
     len(loader): this rank's batches in an epoch. The same seed gives the same batches over every transport and in every
-    language. Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds
-    that are too few for one step.
+    language.
+
+    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds that are
+    too few for one step, NotFoundError for a type or a feature, ValueError for other options. A batch raises PeerError
+    or DeadlineError where a server cannot be asked.
     """
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,
@@ -298,6 +303,8 @@ class EdgeLoader(Loader):
     labels: names of features of the seed edges, or {edge type: names}. The other arguments are NodeLoader's.
 
     A batch's edge i leads from row src_rows[i] of its source type to row dst_rows[i] of its destination type.
+
+    Raises what NodeLoader does, of edges; GraphwireError (GW_UNSUPPORTED) for "reverse" where the graph names none.
     """
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,

@@ -8,12 +8,14 @@
 
 Pushes of several trainers are applied as they come. With sync=True every rank's gradients of a step are combined in the
 order of the ranks and pushed as one, so that the same job gives the same bytes again; all ranks must step then.
+They meet over gloo, whatever torch.distributed was initialized with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import torch
 import torch.distributed as dist
@@ -29,6 +31,9 @@ class Embedding:
     rows: None: one for each node of ntype, or edge of etype. initial: as Graph.create_tensor's; None: uniform in
     ±1/sqrt(width). Every rank may make it: the first creates it. Not a parameter of a module: a module's state_dict
     does not hold it, `weight` reads it.
+
+    Raises ValueError without a number of rows, or with two; else as Graph.create_tensor. Rows that are read raise what
+    Feature's do, and NotFoundError where a server took some along when it ended.
     """
 
     def __init__(self, graph: Graph, name: str, width: int, *, rows: int | None = None, ntype: str | None = None,
@@ -61,18 +66,31 @@ class Embedding:
         return len(self.tensor)
 
 
+_beside: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # {the group of all ranks: a reference to the one beside it}
+
+
+def _over_gloo() -> Any:
+    """A group that takes what lies in the processor's memory, as nccl's does not. All ranks make it, in their first
+    step; it is torch's, and goes with destroy_process_group."""
+    group = _beside[dist.group.WORLD]() if dist.group.WORLD in _beside else None
+    if group is None:
+        group = dist.new_group(backend="gloo")
+        _beside[dist.group.WORLD] = ref(group)
+    return group
+
+
 def _of_all_ranks(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Every rank's, in the order of the ranks."""
-    world = dist.get_world_size()
+    world, group = dist.get_world_size(), _over_gloo()
     counts = [torch.zeros(1, dtype=torch.int64) for _ in range(world)]
-    dist.all_gather(counts, torch.tensor([len(ids)]))
+    dist.all_gather(counts, torch.tensor([len(ids)]), group)
     most = max(int(count) for count in counts)
     found = []
     for own in (ids, gradients):
         padded = own.new_zeros(most, *own.shape[1:])
         padded[:len(own)] = own
         every = [torch.empty_like(padded) for _ in range(world)]
-        dist.all_gather(every, padded)
+        dist.all_gather(every, padded, group)
         found.append(torch.cat([some[:int(count)] for some, count in zip(every, counts)]))
     return found[0], found[1]
 
@@ -105,7 +123,7 @@ class _Sparse:
             if len(ids) and (not self.sync or dist.get_rank() == 0):
                 table.tensor.push(ids, gradients, kind=self.kind, lr=self.lr, combine=self.combine, **self.options)
         if self.sync:
-            dist.barrier()
+            dist.barrier(_over_gloo())
 
 
 class SparseSGD(_Sparse):

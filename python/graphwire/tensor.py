@@ -80,6 +80,16 @@ class Tensor:
         client, tensor = self._there()
         return _arrays.gather(client, tensor, ids, self._graph._torch)
 
+    def gather(self, ids: Ids, out: Array) -> Array:
+        """Rows into memory that is there, such as pinned memory that a GPU reads by itself; returns it.
+
+        out: [len(ids), …] of the tensor's dtype, contiguous, of the host; a tensor (without torch, an array). Raises
+        ValueError and TypeError where it is not; errors as Feature's, and what it holds then is undefined.
+        """
+        client, tensor = self._there()
+        _arrays.gather_into(client, tensor, ids, out, self._graph._torch)
+        return out
+
     def __setitem__(self, ids: Ids, rows: Any) -> None:
         """Overwrites rows: [len(ids), …], or what broadcasts to it. Of equal ids the last counts. Raises
         OutOfRangeError, and nothing is written then."""

@@ -25,7 +25,7 @@ from shared import given  # noqa: E402
 
 PROGRAM, Servers, run = graphs.PROGRAM, graphs.Servers, graphs.run
 pytest_runtest_logreport = graphs.pytest_runtest_logreport
-runtime_folder, hetero = graphs.runtime_folder, graphs.hetero
+runtime_folder, hetero, hetero2 = graphs.runtime_folder, graphs.hetero, graphs.hetero2
 
 
 def pytest_configure(config):

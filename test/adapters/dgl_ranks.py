@@ -9,7 +9,7 @@ import torch.distributed as dist
 dgl.distributed.initialize("ip_config.txt", net_type="socket")
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
-g = dgl.distributed.DistGraph("communities")
+g = dgl.distributed.DistGraph("communities", "no_part_config.json")  # as DGL's guide has it: launched, not opened
 nodes = g.num_nodes()
 
 
@@ -46,6 +46,64 @@ def test_init_func():
     dist.barrier()
 
 
+def test_random_rows():
+    """Trainers of different seeds have the rows of the one who came first."""
+    torch.manual_seed(rank)
+    for init in (torch.rand, torch.randn):
+        made = dgl.distributed.DistTensor((nodes, 3), torch.float32, name=init.__name__, init_func=init)
+        rows = [None] * world
+        dist.all_gather_object(rows, made[:])
+        assert torch.equal(*rows) and len(rows[0].unique()) > nodes
+
+
+def test_objects_that_not_all_have():
+    """Who still has an object takes part as who has none; where nobody has, the tensor is made anew."""
+    def make(value):
+        return dgl.distributed.DistTensor((nodes,), torch.float32, "some", lambda shape, _: torch.full(shape, value))
+
+    made = make(1.0)
+    if rank:
+        del made
+    again = make(2.0)
+    assert (again[:] == 1).all()
+    made = again = None
+    again = make(3.0)
+    assert (again[:] == 3).all()
+    dist.barrier()
+
+
+def test_what_was_written_before_a_barrier():
+    """Is read by all behind it."""
+    rows = dgl.distributed.DistTensor((nodes,), torch.int64, name="written")
+    for turn in range(1, 21):
+        if turn % world == rank:
+            rows[torch.arange(nodes)] = torch.full((nodes,), turn)
+        g.barrier()
+        assert (rows[:] == turn).all()
+        g.barrier()
+
+
+def test_async_optimizers(kind, theirs):
+    """sync=False: each trainer's own, averaged among themselves alone, and nobody waits: one steps more often."""
+    table = dgl.distributed.DistEmbedding(nodes, 4, name=f"async-{kind}", init_func=torch.ones)
+    optimizer = getattr(dgl.distributed.optim, kind)([table], lr=0.1, sync=False)
+    read = [torch.tensor([5, 9, 5]), torch.tensor([9, 590])][rank]
+    slopes = [torch.tensor([[1.0], [4.0], [5.0]]), torch.tensor([[4.0], [3.0]])][rank]
+    for _ in range(3 if rank == 0 else 2):
+        optimizer.zero_grad()
+        (table(read) * slopes).sum().backward()
+        optimizer.step()
+    dist.barrier()
+    for row, gradient, steps in ((5, 3.0, 3), (9, 4.0, 5), (590, 3.0, 2), (7, 0.0, 0)):
+        expected = torch.nn.Parameter(torch.ones(1, 4))
+        reference = theirs([expected], lr=0.1)
+        for _ in range(steps):
+            expected.grad = torch.full((1, 4), gradient)
+            reference.step()
+        assert torch.allclose(table.weight[row], expected.detach(), atol=1e-5), row
+    dist.barrier()
+
+
 def test_optimizers(kind, theirs):
     """sync: gradients of a row are averaged over all trainers, as often as it was read."""
     table = dgl.distributed.DistEmbedding(nodes, 4, name=f"table-{kind}", init_func=torch.ones)
@@ -70,8 +128,12 @@ def test_optimizers(kind, theirs):
 def main():
     test_net_type()
     test_init_func()
-    test_optimizers("SparseAdagrad", torch.optim.Adagrad)
-    test_optimizers("SparseAdam", torch.optim.Adam)
+    test_random_rows()
+    test_objects_that_not_all_have()
+    test_what_was_written_before_a_barrier()
+    for kind, theirs in (("SparseAdagrad", torch.optim.Adagrad), ("SparseAdam", torch.optim.Adam)):
+        test_optimizers(kind, theirs)
+        test_async_optimizers(kind, theirs)
     g._client.barrier()
     print(f"rank {rank}: ok", flush=True)
     dist.destroy_process_group()

@@ -159,6 +159,76 @@ def test_ogb_links(tmp_path):
         load("ogbl-collab", tmp_path, download=False)
 
 
+def check_edges(arrays, etype, both, name=None, rows=None):
+    """The edges of A, for a set of both directions each with the same backwards behind it; a column of theirs."""
+    expected = np.stack([A["edge"], A["edge"][:, ::-1]], 1).reshape(-1, 2) if both else A["edge"]
+    assert np.array_equal(np.stack(arrays.edges[etype], 1), expected)
+    if name is not None:
+        found = arrays.edge_features[etype, name]
+        assert np.allclose(found, np.repeat(rows, 2, axis=0) if both else rows, atol=1e-6)
+
+
+def test_ogb_proteins(tmp_path):
+    """Labels of several columns, a species of each node, features of edges; nodes have none."""
+    files = of_nodes("species")
+    del files["raw/node-feat.csv.gz"], files["raw/node_year.csv.gz"]
+    labels, rows = (A["feat"] > 0).astype(np.int64), np.repeat(A["feat"], 5, axis=0)
+    write(tmp_path / "ogbn_proteins", {**files, "raw/node-label.csv.gz": csv(labels),
+                                       "raw/node_species.csv.gz": csv(A["year"]), "raw/edge-feat.csv.gz": csv(rows)})
+    found = load("ogbn-proteins", tmp_path, download=False).arrays
+    check_edges(found, HOMOGENEOUS, True, "feat", rows)
+    assert {name for _, name in found.node_features} == {"label", "species", "train_mask", "val_mask", "test_mask"}
+    assert np.array_equal(found.node_features["_N", "label"], labels)
+    assert np.array_equal(found.node_features["_N", "species"], A["year"])
+
+
+# Sets of links: the split's folder, both directions?, the columns of nodes and of edges.
+LINKS = {"ogbl-ppa": ("throughput", True, "node-feat", None), "ogbl-ddi": ("target", True, None, None),
+         "ogbl-citation2": ("time", False, "node_year", None), "ogbl-wikikg2": ("time", False, None, "edge_reltype"),
+         "ogbl-biokg": ("random", False, None, "edge_reltype"), "ogbl-vessel": ("random", False, "node_feat", None)}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_ogb_sets_of_links(name, tmp_path):
+    split, both, of_nodes_, of_edges = LINKS[name]
+    folder, etype = tmp_path / name.replace("-", "_"), HOMOGENEOUS
+    every = of_nodes("time")
+    files = {f"raw/{word}.csv.gz": every[f"raw/{word}.csv.gz"] for word in ("edge", "num-node-list", "num-edge-list")}
+    if name == "ogbl-biokg":
+        etype = ("protein", "protein-protein_activation", "protein")
+        files = {"raw/num-node-dict.csv.gz": gzip.compress(b"protein\n60\n"),
+                 "raw/triplet-type-list.csv.gz": gzip.compress(",".join(etype).encode() + b"\n"),
+                 f"raw/relations/{'___'.join(etype)}/edge.csv.gz": csv(A["edge"]),
+                 f"raw/relations/{'___'.join(etype)}/edge_reltype.csv.gz": csv(A["weight"])}
+    elif name == "ogbl-vessel":
+        out = io.BytesIO()
+        np.savez(out, edge_index=A["edge"].T, node_feat=A["feat"], num_nodes_list=np.array([NODES]),
+                 num_edges_list=np.array([EDGES]))
+        files = {"raw/data.npz": out.getvalue()}
+    elif of_nodes_ is not None:
+        files[f"raw/{of_nodes_}.csv.gz"] = every[f"raw/{of_nodes_}.csv.gz"]
+    elif of_edges is not None:
+        files["raw/edge_reltype.csv.gz"] = csv(A["weight"])
+    write(folder, files)
+    (folder / "split" / split).mkdir(parents=True)
+    for number, word in enumerate(("train", "valid", "test")):
+        part = A["edge"][number::3]
+        links = {"head": part[:, 0], "tail": part[:, 1], "relation": A["weight"][number::3],
+                 "head_type": ["protein"] * len(part)} if of_edges else {"edge": torch.from_numpy(part)}
+        torch.save(links, folder / "split" / split / f"{word}.pt")
+    dataset = load(name, tmp_path, download=False)
+    found = dataset.arrays
+    assert list(found.edges) == [etype] and found.counts == {etype[0]: NODES}
+    check_edges(found, etype, both, *(("reltype", A["weight"]) if of_edges else ()))
+    assert len(found.node_features) == (of_nodes_ is not None)
+    for (_, column), rows in found.node_features.items():
+        assert np.allclose(rows, A[column], atol=1e-6)
+    valid = dataset.splits["valid"]
+    heads = valid["head"] if of_edges else valid["edge"][:, 0].numpy()
+    assert np.array_equal(heads, A["edge"][1::3, 0])
+    assert not of_edges or valid["head_type"] == ["protein"] * len(heads)
+
+
 class Run:
     """What a pickle could do."""
 

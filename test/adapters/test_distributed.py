@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+
+import graphwire
 import numpy as np
 import pytest
 import torch
@@ -206,6 +209,37 @@ def test_tensors(g):
     assert of_edges.part_policy.get_part_size() == len(of_edges.local_partition)
 
 
+@pytest.mark.parametrize("first", [torch.ones, torch.rand, torch.randn])
+def test_a_name_that_exists_is_referenced(g, first):
+    """Whatever it began with: shape and dtype are compared, as in DGL."""
+    tensor = dgl.distributed.DistTensor((NODES, 3), torch.float32, "there", first)
+    torch.manual_seed(torch.initial_seed() + 1)
+    for again in (dgl.distributed.DistTensor((NODES, 3), torch.float32, "there"),
+                  dgl.distributed.DistTensor((NODES, 3), torch.float32, "there", torch.zeros),
+                  dgl.distributed.DistTensor((NODES, 3), torch.float32, "there", first),
+                  dgl.distributed.DistTensor((NODES, 3), torch.float32, "there", lambda shape, dtype: 1 / 0),
+                  pickle.loads(pickle.dumps(tensor))):
+        assert torch.equal(again[:], tensor[:]) and again.count_nonzero() > NODES
+    for shape, dtype in (((NODES, 2), torch.float32), ((NODES, 3), torch.float64), ((NODES,), torch.float32)):
+        with pytest.raises(graphwire.GraphwireError, match=r"there.* exists with"):
+            dgl.distributed.DistTensor(shape, dtype, "there", first)
+
+
+def test_all_trainers_meet_for_an_init_func(g, monkeypatch):
+    """As often, whether this one has an object of the tensor or not: objects are not collected everywhere at once."""
+    met, counts = [], []
+    monkeypatch.setattr(context, "barrier", lambda: met.append(1))
+    objects = []
+    for held in (False, True, False):  # the first time; with an object; without, while another trainer has one
+        if not held:
+            context._tensors.pop("node/_N/met", None)
+        objects.append(dgl.distributed.DistTensor((NODES,), torch.float32, "met", lambda shape, _: torch.ones(shape)))
+        counts.append(len(met))
+        met.clear()
+    assert len(set(counts)) == 1 and objects[2].count_nonzero() == NODES
+    objects[0]._owner = objects[1]._owner = False
+
+
 def test_tensors_go_with_their_objects(g):
     names = {tensor["name"] for tensor in g.graph.tensors}
     one = dgl.distributed.DistTensor((NODES,), torch.float32, "passing")
@@ -352,17 +386,44 @@ def test_edge_loader(g):
         steps += 1
         if steps == 3:
             break
-    own = dgl.dataloading.as_edge_prediction_sampler(dgl.dataloading.NeighborSampler([2]))
-    if dgl.dataloading.NeighborSampler.__module__.startswith("graphwire"):
-        for inputs, positive, blocks in dgl.dataloading.DistEdgeDataLoader(g, torch.arange(40), own, batch_size=40):
-            blocks_hold(g, inputs, positive.ndata[dgl.NID], blocks)
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_edge_prediction_samplers(g, ours):
+    """DGL's own where it is installed, and Graphwire's; each mode of exclude."""
+    import graphwire.dgl
+
+    dataloading = graphwire.dgl.dataloading if ours else dgl.dataloading
+    seeds = torch.arange(3, EDGES, 97)
+    turned = torch.arange(EDGES).roll(5)
+    for exclude, gone in ((None, []), ("self", seeds), ("reverse_id", torch.cat([seeds, turned[seeds]])),
+                          (lambda ids: ids + 1, seeds + 1)):
+        sampler = dataloading.as_edge_prediction_sampler(
+            dataloading.NeighborSampler([-1]), exclude=exclude, reverse_eids=turned,
+            negative_sampler=dataloading.negative_sampler.Uniform(2))
+        loader = dgl.dataloading.DistEdgeDataLoader(g, seeds, sampler, batch_size=len(seeds))
+        ((inputs, positive, negative, blocks),) = loader
+        nodes = positive.ndata[dgl.NID]
+        blocks_hold(g, inputs, nodes, blocks)
+        assert torch.equal(positive.edata[dgl.EID], seeds) and negative.num_edges() == 2 * len(seeds)
+        every = dgl.distributed.in_subgraph(g, nodes).edata[dgl.EID]
+        assert set(blocks[0].edata[dgl.EID].tolist()) == set(every.tolist()) - {int(one) for one in gone}
+        assert exclude is None or set(every.tolist()) & {int(one) for one in gone}
+    plain = dataloading.as_edge_prediction_sampler(dataloading.NeighborSampler([2]))
+    for inputs, positive, blocks in dgl.dataloading.DistEdgeDataLoader(g, torch.arange(40), plain, batch_size=40):
+        blocks_hold(g, inputs, positive.ndata[dgl.NID], blocks)
+    with pytest.raises(TypeError, match=r"exclude.*told already"):
+        dgl.dataloading.DistEdgeDataLoader(g, torch.arange(40), plain, exclude="self")
 
 
 def test_global_negatives_are_no_edges(g):
+    """DGL's own class where it is installed, and Graphwire's."""
     from graphwire.dgl.dataloading.negative_sampler import GlobalUniform
 
-    src, dst = GlobalUniform(2)(g, torch.arange(100))
-    assert 150 < len(src) <= 200 and not (src == dst).any() and not g.has_edges_between(src, dst).any()
+    for sampler in (GlobalUniform, dgl.dataloading.negative_sampler.GlobalUniform):
+        src, dst = sampler(2)(g, torch.arange(100))
+        assert 150 < len(src) <= 200 and not (src == dst).any() and not g.has_edges_between(src, dst).any()
+        assert len(torch.unique(torch.stack([src, dst]), dim=1)[0]) == len(src)
 
 
 def test_blocks_train_layers(g):
@@ -376,6 +437,58 @@ def test_blocks_train_layers(g):
     out = layers[1](blocks[1], torch.relu(layers[0](blocks[0], x)))
     out.sum().backward()
     assert out.shape == (20, 3) and x.grad.abs().sum() > 0
+
+
+GUIDE = """
+import dgl
+import torch as th
+from dgl.distributed import DistDataLoader
+
+dgl.distributed.initialize('ip_config.txt')
+g = dgl.distributed.DistGraph('communities', 'part_config.json')
+pb = g.get_partition_book()
+train_nid = dgl.distributed.node_split(g.ndata['train_mask'], pb, force_even=True)
+
+sampler = NeighborSampler(g, [10, 25],
+                          dgl.distributed.sample_neighbors,
+                          device)
+dataloader = DistDataLoader(
+    dataset=train_nid.numpy(),
+    batch_size=batch_size,
+    collate_fn=sampler.sample_blocks,
+    shuffle=True,
+    drop_last=False)
+for step, blocks in enumerate(dataloader):
+    load_subtensor(g, blocks[0].srcdata[dgl.NID], blocks[-1].dstdata[dgl.NID])
+"""
+
+
+def test_the_snippet_of_dgls_guide(g, two_parts, tmp_path, monkeypatch):
+    """Chapter 7: the JSON is DistGraph's second argument, the module's loader, a sampler of the script's own that takes
+    fanouts from the seeds on. dgl_ranks.py does so under a launcher."""
+    class NeighborSampler:
+        def __init__(self, graph, fanouts, sample_neighbors, device):
+            self.g, self.fanouts, self.sample_neighbors = graph, fanouts, sample_neighbors
+
+        def sample_blocks(self, seeds):
+            seeds, blocks = torch.as_tensor(seeds), []
+            for fanout in self.fanouts:
+                block = dgl.to_block(self.sample_neighbors(self.g, seeds, fanout, replace=True), seeds)
+                seeds = block.srcdata[dgl.NID]
+                blocks.insert(0, block)
+            return blocks
+
+    def load_subtensor(graph, inputs, seeds):
+        seen.append(seeds)
+        assert graph.ndata["features"][inputs].shape == (len(inputs), 16)
+
+    seen = []
+    (tmp_path / "part_config.json").symlink_to(two_parts / "communities.json")
+    monkeypatch.chdir(tmp_path)
+    exec(GUIDE, {"NeighborSampler": NeighborSampler, "load_subtensor": load_subtensor, "device": "cpu",
+                 "batch_size": 64})
+    assert len(seen) == 5
+    assert torch.equal(torch.sort(torch.cat(seen))[0], torch.nonzero(g.ndata["train_mask"][:]).flatten())
 
 
 def test_no_other_module_holds_an_original():
@@ -403,8 +516,10 @@ def test_submodules_are_ours():
 
     assert DistGraph is dgl.distributed.DistGraph and SparseAdam is dgl.distributed.optim.SparseAdam
     assert SparseAdagrad is dgl.distributed.optim.SparseAdagrad
-    with pytest.raises(ImportError):
-        from dgl.distributed.kvstore import KVServer  # noqa: F401
+    for line in ("from dgl.distributed.kvstore import KVServer", "from dgl.distributed import KVServer",
+                 "import dgl.distributed.context"):
+        with pytest.raises(ImportError, match=r"dgl.distributed.*(KVServer|context) is not in Graphwire: docs/DGL.md"):
+            exec(line)
 
 
 def test_barriers(g):

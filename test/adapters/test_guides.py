@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from conftest import TOP
 from graphwire.dgl import host
 
+of_dgl = pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="DGL's names are DGL's to tell")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -50,7 +52,43 @@ def test_dgl_names():
             assert word != "missing", name
 
 
-@pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="DGL's names are DGL's to tell")
+# The named arguments of what argv names in a module, and of its methods.
+ARGUMENTS = """
+import importlib, inspect, json, sys
+
+def arguments(call):
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [name for name, one in inspect.signature(call).parameters.items() if one.kind not in kinds]
+
+dgl, found = importlib.import_module(sys.argv[1]), {}
+for name in sys.argv[2:]:
+    value = dgl
+    for word in name.split("."):
+        value = getattr(value, word)
+    found[name] = arguments(value)
+    for method, call in inspect.getmembers(value, inspect.isfunction) if isinstance(value, type) else ():
+        if not method.startswith("_") or method == "__call__":
+            found[f"{name}.{method}"] = arguments(call)
+print(json.dumps(found))
+"""
+
+
+@of_dgl
+def test_what_is_the_same_has_the_same_arguments():
+    """DGL's, in DGL's order, of functions, classes and methods; Graphwire's may have more behind them."""
+    names = [name for name, word in names_of_dgl_guide().items() if word == "same"]
+    theirs, ours = [json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True,
+                                              text=True, check=True).stdout.splitlines()[-1])
+                    for module in ("dgl", "graphwire.dgl")]
+    assert len(theirs) > 40
+    lacking = {name for name in theirs if name not in ours}
+    assert {name.rpartition(".")[2] for name in lacking} == {"assign_lazy_features"}
+    other = {name: (words, ours[name]) for name, words in theirs.items()
+             if name in ours and ours[name][:len(words)] != words}
+    assert not other
+
+
+@of_dgl
 def test_the_table_is_whole():
     """Every class and function of dgl.distributed has its line."""
     code = ("import dgl.distributed as d\nfor name, value in vars(d).items():\n"

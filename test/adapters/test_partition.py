@@ -114,6 +114,35 @@ def test_dgl_graph_book_and_part(tmp_path):
         dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_ntypes=torch.arange(NODES))
 
 
+def test_metis_balances_what_it_is_told(tmp_path):
+    """Two halves with few edges between: a cut that is not told has all of the training in one part, and of the edges
+    nine in ten; one that is told does not."""
+    random = np.random.default_rng(4)
+    dense, sparse = random.integers(0, 100, (1800, 2)), random.integers(100, 200, (200, 2))
+    ring = np.stack([np.arange(200), np.roll(np.arange(200), 1)], 1)
+    edges = np.concatenate([dense, sparse, ring])
+    shares = {}
+    for told in (False, True):
+        path = graphwire.partition_graph(edges, "web", 2, tmp_path / str(told), num_nodes=200, undirected=True,
+                                         node_features={"train_mask": np.arange(200) < 100}, balance_train=told,
+                                         balance_edges=told)
+        with graphwire.open(path, numpy=True) as graph:
+            train = graph.feature("train_mask")[:]
+            shares[told] = [max(sum(train[part.start:part.stop]) for part in map(graph.part_range, range(2))) / 100,
+                            max(len(graph.part_edge_range(part)) for part in range(2)) / graph.num_edges()]
+    assert min(shares[False]) > 0.8 and max(shares[True]) < 0.6, shares
+
+
+def test_options_that_there_are_not(tmp_path):
+    """A misspelt one is no option; ids that stay as they were cannot be had."""
+    graph = dgl.graph((torch.tensor([0, 1]), torch.tensor([1, 0])))
+    with pytest.raises(TypeError, match="balance_edge"):
+        dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_edge=True)
+    with pytest.raises(dgl.DGLError, match="reshuffle=False"):
+        dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), reshuffle=False)
+    assert not (tmp_path / "x").exists()
+
+
 def test_what_does_not_fit(tmp_path, monkeypatch):
     edges = ARRAYS["edges"]
     for wrong, error, says in (

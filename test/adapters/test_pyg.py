@@ -39,9 +39,15 @@ def graph(request, two_parts):
         yield opened
 
 
-@pytest.fixture
-def papers(hetero):
-    with graphwire.open(hetero) as opened:
+@pytest.fixture(params=["folder", "servers"])
+def papers(request, hetero):
+    """The graph of several types; of two servers in two parts."""
+    if request.param == "folder":
+        opened = graphwire.open(hetero)
+    else:
+        servers = request.getfixturevalue("hetero2")
+        opened = graphwire.open(servers.folder, servers.addresses)
+    with opened:
         yield opened
 
 

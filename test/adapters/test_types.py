@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import graphwire
 import numpy as np
 import pytest
 import torch
+from conftest import run
 from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.install import install
@@ -86,6 +88,67 @@ def test_hetero_graph_conv_of_types(g):
         dgl.nn.HeteroGraphConv({"cites": Sum(1.0)})(block, rows)
 
 
+def test_edge_prediction_of_types(g):
+    """Neither the batch's edges nor those of the reverse types, which have the same ids."""
+    assert g.canonical_etypes[1:] and ("paper", "rev_writes", "author") in g.canonical_etypes
+    turned = {"writes": "rev_writes", "rev_writes": "writes", "cites": "rev_cites", "rev_cites": "cites"}
+    seeds = {"writes": torch.arange(0, 900, 9), "cites": torch.arange(5)}
+    for exclude, types in (("self", ("writes", "cites")),
+                           ("reverse_types", ("writes", "rev_writes", "cites", "rev_cites"))):
+        sampler = dgl.dataloading.as_edge_prediction_sampler(
+            dgl.dataloading.MultiLayerFullNeighborSampler(1), exclude=exclude, reverse_etypes=turned,
+            negative_sampler=dgl.dataloading.negative_sampler.Uniform(1))
+        loader = dgl.dataloading.DistEdgeDataLoader(g, seeds, sampler, batch_size=105)
+        ((_, positive, negative, (block,)),) = loader
+        check_block(g, block)
+        nodes = positive.ndata[dgl.NID]
+        every = dgl.distributed.in_subgraph(g, nodes)
+        for etype in g.canonical_etypes:
+            gone = seeds[etype[1].replace("rev_", "")] if etype[1] in types else []
+            found = set(every.edges[etype].data[dgl.EID].tolist()) - {int(one) for one in gone}
+            assert set(block.edges[etype].data[dgl.EID].tolist()) == found, (exclude, etype)
+        for etype, ids in seeds.items():
+            assert torch.equal(positive.edges[etype].data[dgl.EID], ids) and negative.num_edges(etype) == len(ids)
+
+
+def test_the_book_of_types(hetero, tmp_path):
+    """Homogeneous ids number all types of part 0, then those of part 1: beside lists made by hand."""
+    run("partition", hetero, "--num-parts", 3, "--method", "random", "--out", tmp_path / "parts")
+    config = str(tmp_path / "parts" / "graph.json")
+    books = [dgl.distributed.load_partition_book(config, part)[0] for part in range(3)]
+    book = books[0]
+    for kinds, ids_of, part_of, to_homo, from_homo, offset in (
+        (book.ntypes, "partid2nids", "nid2partid", book.map_to_homo_nid, book.map_to_per_ntype, "local_ntype_offset"),
+        (book.canonical_etypes, "partid2eids", "eid2partid", book.map_to_homo_eid, book.map_to_per_etype,
+         "local_etype_offset"),
+    ):
+        every = [(part, kind, int(one)) for part in range(3) for kind in kinds
+                 for one in getattr(book, ids_of)(part, kind)]
+        for number, kind in enumerate(kinds):
+            homogeneous = torch.tensor([i for i, (_, other, _) in enumerate(every) if other == kind])
+            own = torch.tensor([one for _, other, one in every if other == kind])
+            assert torch.equal(torch.sort(own)[0], torch.arange(len(own)))
+            assert torch.equal(to_homo(own, kind), homogeneous)
+            assert [ids.tolist() for ids in from_homo(homogeneous)] == [[number] * len(own), own.tolist()]
+            parts = [part for part, other, _ in every if other == kind]
+            assert getattr(book, part_of)(own, kind).tolist() == parts
+            assert getattr(book, part_of)(homogeneous).tolist() == parts  # without a type: homogeneous ids
+        for part in range(3):
+            sizes = [len(getattr(book, ids_of)(part, kind)) for kind in kinds]
+            assert list(getattr(books[part], offset)) == [0, *np.cumsum(sizes)]
+
+
+def test_layers_of_types_allow_nodes_without_edges():
+    """A node has edges of some relations and none of others: HeteroGraphConv says so to its layers."""
+    g = dgl.heterograph({CITES: ([0, 1], [1, 0]), WRITES: ([0], [1])}, {"paper": 3, "author": 1})
+    rows = {"paper": torch.rand(3, 4), "author": torch.rand(1, 4)}
+    for layer, shape in ((lambda: dgl.nn.GraphConv(4, 2), (3, 2)), (lambda: dgl.nn.GATConv(4, 2, 3), (3, 3, 2))):
+        with pytest.raises(dgl.DGLError, match="0-in-degree"):
+            layer()(g["cites"], rows["paper"])
+        out = dgl.nn.HeteroGraphConv({"cites": layer(), "writes": layer()})(g, rows)
+        assert out["paper"].shape == shape and not out["paper"][2].any()  # no edge, and no bias yet
+
+
 def test_labels_with_nan(tmp_path):
     """A column of labels as papers100M has it: NaN where nothing is known, kept as it is."""
     labels = torch.arange(60).float() % 4
@@ -103,6 +166,25 @@ def test_labels_with_nan(tmp_path):
     assert len(torch.unique(rows[torch.logical_not(torch.isnan(rows))])) == 4
     split = dgl.distributed.node_split(g.ndata["train_mask"], g.get_partition_book())
     assert len(split) == 40 and not torch.isnan(g.ndata["labels"][split]).any()
+    dgl.distributed.exit_client()
+
+
+def test_exit_client_forgets_tensors(two_parts):
+    """Objects of before are none of the graph's that is opened next: its tensors begin anew and go with their own."""
+    def make():
+        dgl.distributed.initialize("none.txt")
+        g = dgl.distributed.DistGraph("communities", part_config=str(two_parts / "communities.json"))
+        return g, dgl.distributed.DistTensor((g.num_nodes(),), torch.float32, "mine", lambda size, _: torch.ones(size))
+
+    context.close()
+    _, before = make()
+    dgl.distributed.exit_client()
+    g, after = make()
+    assert after.count_nonzero() == g.num_nodes()
+    del before
+    assert after.count_nonzero() == g.num_nodes()
+    del after
+    assert not g.graph.tensors
     dgl.distributed.exit_client()
 
 
@@ -147,3 +229,16 @@ def test_what_the_subset_lacks():
                        (lambda: dgl.nn.GINConv, "GINConv"), (lambda: dgl.dataloading.ShaDowKHopSampler, "ShaDow")):
         with pytest.raises(host.MissingError, match=f"{name}.*install dgl"):
             call()
+
+
+@of_subset
+@pytest.mark.parametrize(("line", "name"), [
+    ("import dgl.sampling", "dgl.sampling"), ("from dgl import sampling", "dgl.sampling"),
+    ("from dgl.nn import GINConv", "dgl.nn.GINConv"), ("from dgl.nn.pytorch.conv import GINConv", "conv.GINConv"),
+    ("from dgl.dataloading import ShaDowKHopSampler", "dgl.dataloading.ShaDowKHopSampler"),
+    ("import dgl.frame", "dgl.frame"), ("import dgl.dataloading.loaders", "dgl.dataloading.loaders")])
+def test_imports_of_what_the_subset_lacks(line, name):
+    """Say so, as attributes do; and a file of Graphwire's own is no module of dgl's."""
+    with pytest.raises(ImportError, match=f"{name} is not in Graphwire's subset of dgl: install dgl"):
+        exec(line)
+    assert line.split()[1] in ("dgl", "dgl.nn", "dgl.nn.pytorch.conv", "dgl.dataloading") or name not in sys.modules

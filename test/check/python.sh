@@ -20,6 +20,22 @@ checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file python/
 export GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1
 run_pytest test/python || status=1
 
+# The wheel brings the library along, and names what else it needs.
+empty=$(mktemp -d)
+if python3 -m venv --without-pip "$empty/venv" &&
+	"$venv/bin/pip" --python "$empty/venv/bin/python" install -q --no-compile "$wheel"/*.whl >"$log" 2>&1 &&
+	"$GRAPHWIRE" generate rmat --scale 8 --features 4 --out "$empty/graph" --quiet >/dev/null &&
+	"$empty/venv/bin/python" -I -c '
+import sys, graphwire
+batch = next(iter(graphwire.NodeLoader(graphwire.open(sys.argv[1]), None, [3], features="feat")))
+sys.exit(batch.x.shape[1] != 4 or not graphwire.__file__.startswith(sys.prefix))' "$empty/graph"; then
+	ok "the wheel installs into an empty environment, and works there"
+else
+	not_ok "the wheel does not install into an empty environment, or not work there; pip's output: $log"
+	status=1
+fi
+rm -rf "$empty"
+
 checked "the package works from the build tree" env PYTHONPATH=python \
 	GRAPHWIRE_BUILD=build/wheel "$venv/bin/python" \
 	-c 'import graphwire, sys; sys.exit("site-packages" in graphwire.__file__)'
@@ -35,7 +51,7 @@ if PYTHON=$venv/bin/python timeout 400 ./quickstart --rmat --dir "$quick/graph" 
 	grep -q '^  test accuracy [01]' "$quick/out" && grep -q "^  a node's own features alone" "$quick/out"; then
 	ok "quickstart trains two trainers over its servers:$(grep '^  epoch 0' "$quick/out")"
 else
-	tail -n 15 "$quick/out" "$quick"/graph/*.log
+	tail -n 15 "$quick"/graph/*.log "$quick/out"
 	not_ok "quickstart does not train"
 	status=1
 fi

@@ -2,11 +2,13 @@
 # shellcheck shell=bash
 #
 # The environment lies in build/python/venv and is made again when its list of packages changes; nothing is compiled
-# ahead, since most of torch is never imported. The package is installed again when a file that goes into it is newer
-# than what was installed.
+# ahead, since most of torch is never imported. The package's wheel is built into build/python/wheel, and installed, when
+# a file that goes into it is newer than what was installed.
 packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
 venv=$PWD/build/python/venv
+wheel=$PWD/build/python/wheel
 log=build/python/pip.log
+export PYTHONFAULTHANDLER=1 # a process that dies of a signal tells where it was
 
 make_venv() {
 	[ "$(cat "$venv/packages" 2>/dev/null)" = "$packages" ] && return
@@ -20,17 +22,19 @@ make_venv() {
 python_ready() {
 	build release >/dev/null || { not_ok "the release build fails" && exit 1; }
 	make_venv || { tail -n 5 "$log"; not_ok "the virtual environment could not be made; all of pip's output: $log"; exit 1; }
-	if [ -e "$venv/installed" ] && [ -z "$(find CMakeLists.txt cmake include core transport sampler protocol tensors \
+	if [ -e "$venv/installed" ] && [ -e "$wheel" ] && [ -z "$(find CMakeLists.txt cmake include core transport sampler protocol tensors \
 		client server python deploy -type f -newer "$venv/installed" -not -path '*/__pycache__*' -print -quit)" ]; then
 		return
 	fi
 	touch "$venv/installing"
-	if "$venv/bin/pip" install -q --force-reinstall --no-deps ./python >"$log" 2>&1; then
+	rm -rf "$wheel"
+	if "$venv/bin/pip" wheel -q --no-deps -w "$wheel" ./python >"$log" 2>&1 &&
+		"$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel"/*.whl >>"$log" 2>&1; then
 		mv "$venv/installing" "$venv/installed"
-		ok "pip install ./python"
+		ok "pip wheel ./python, and its installation"
 	else
 		tail -n 20 "$log"
-		not_ok "pip install ./python; all of its output: $log"
+		not_ok "pip wheel ./python, and its installation; all of its output: $log"
 		exit 1
 	fi
 	echo "installed after $SECONDS s"
@@ -51,7 +55,7 @@ run_pytest() {
 	local tests status=0
 	tests=$(mktemp)
 	GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 \
-		"$venv/bin/python" -m pytest -q -p no:cacheprovider -n "$(nproc)" --dist loadfile \
+		"$venv/bin/python" -m pytest -q -p no:cacheprovider -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile \
 		--durations=10 "$@" 2>&1 | tee "$tests"
 	if [ "${PIPESTATUS[0]}" -ne 0 ]; then
 		status=1

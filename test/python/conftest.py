@@ -138,7 +138,7 @@ def arrays_of_hetero():
 
 @pytest.fixture(scope="session")
 def hetero(tmp_path_factory):
-    """The heterogeneous graph's folder, of one part; ids stay."""
+    """The heterogeneous graph's folder, of one part, with out-edges; ids stay."""
     folder = tmp_path_factory.mktemp("hetero")
     arrays = arrays_of_hetero()
     for name in ("cites", "writes"):
@@ -148,7 +148,7 @@ def hetero(tmp_path_factory):
         np.save(folder / f"{name}.npy", array)
     of_papers = [f"paper:{name}={folder}/{name}.npy" for name in arrays if name not in ("age", "strength")]
     run("import", "--edges", f"paper:cites:paper={folder}/cites.npy", "--edges",
-        f"author:writes:paper={folder}/writes.npy", "--reverse", "--num-nodes", "paper=300",
+        f"author:writes:paper={folder}/writes.npy", "--reverse", "--transpose", "--num-nodes", "paper=300",
         "--num-nodes", "author=100",
         "--node-feature", f"author:age={folder}/age.npy",
         *[word for feature in of_papers for word in ("--node-feature", feature)],

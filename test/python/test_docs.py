@@ -1,26 +1,66 @@
-"""docs/PYTHON.md and README.md: every block of Python is run, in its order. docs/api: Sphinx builds it, and it tells of
-every name."""
+"""docs/PYTHON.md and README.md: every block is run, in its order. docs/api: Sphinx builds it, and it tells of every
+name."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import graphwire
-from conftest import TOP
+import numpy as np
+from conftest import PROGRAM, TOP
 
+sys.path.insert(0, str(TOP / "test/adapters"))
+
+from ogb_folder import main as write_ogb_folder
+
+GUIDE = (TOP / "docs/PYTHON.md").read_text()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FEWER = " --num_epochs 1 --fan_out 4,3 --log_every 0"
 
 
-def test_the_snippets(parts, tmp_path):
-    (tmp_path / "parts").symlink_to(parts)
-    blocks = BLOCK.findall((TOP / "docs/PYTHON.md").read_text())
-    assert len(blocks) > 8
-    done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True,
-                          text=True)
-    assert done.returncode == 0, done.stderr
-    assert "epoch 2: loss" in done.stdout
+def write_products(folder):
+    """A set of 200 nodes where that of ogbn-products is looked for."""
+    random = np.random.default_rng(0)
+    np.savez(folder / "small.npz", src=random.integers(0, 200, 900), dst=random.integers(0, 200, 900), x_dim=8,
+             x_indptr=np.arange(0, 402, 2), x_indices=random.integers(0, 8, 400), y=random.integers(0, 5, 200))
+    write_ogb_folder(folder / "small.npz", folder / "dataset/ogbn_products")
+
+
+def test_the_guide(servers, tmp_path):
+    """One Python runs it all: commands of the shell by the way. Installing is the step's own; epochs are fewer."""
+    (tmp_path / "examples").symlink_to(TOP / "examples")
+    write_products(tmp_path)
+    (tmp_path / "ip_config.txt").write_text("".join(
+        "{} {}\n".format(*address.rsplit(":", 1)) for address in servers.addresses))
+    script, typed = ["import subprocess"], TYPED.findall(GUIDE)
+    assert {kind for kind, _ in typed} == {"sh", "python"} and len(typed) > 12
+    for kind, text in typed:
+        if kind == "python":
+            script.append(text)
+        elif not text.startswith("pip install ./python "):
+            text = re.sub(r"(examples/graphsage.py .*)", rf"\1{FEWER}", text)
+            script.append(f"subprocess.run(['bash', '-euc', {text!r}], check=True)")
+    setting = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{Path(PROGRAM).parent}:{os.environ['PATH']}",
+               "PET_STANDALONE": "1"}  # torchrun takes a free port
+    done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(script)], cwd=tmp_path, env=setting,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "epoch 2: loss" in done.stdout and done.stdout.count("test accuracy") == 2
+
+
+def test_the_build_trees_words():
+    """The command is a build of several minutes: what it names is there."""
+    preset, option = re.search(r"`cmake --preset (\w+) -D(\w+)=ON && cmake --build --preset \1`", GUIDE).groups()
+    presets = json.loads((TOP / "CMakePresets.json").read_text())
+    for kind in ("configurePresets", "buildPresets"):
+        assert preset in {one["name"] for one in presets[kind]}
+    assert f"option({option} " in (TOP / "CMakeLists.txt").read_text()
 
 
 def test_readme(parts, servers, tmp_path):

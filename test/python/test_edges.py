@@ -54,9 +54,27 @@ def test_neighbours(graph, ends):
     assert len(graph.neighbours([], "cites")) == 0
 
 
-def test_out_degrees_need_a_transpose(graph):
-    with pytest.raises(graphwire.GraphwireError, match="--transpose"):
-        graph.out_degrees([1], "cites")
+def test_edges_that_start_at_nodes(graph, hetero2):
+    with graphwire.open(servers=hetero2.addresses) as served:
+        for where in (graph, served):
+            src, dst = (ids.numpy() for ids in where.find_edges(slice(None), "writes"))
+            degrees = where.out_degrees(range(100), "writes").numpy()
+            assert np.array_equal(degrees, np.bincount(src, minlength=100))
+            whole = where.neighbours([7, 3, 7], "writes", out_edges=True)
+            some = where.neighbours([7, 3, 7], "writes", 2, out_edges=True, seed=4)
+            for i, node in enumerate([7, 3, 7]):
+                for found, count in ((whole.of(i), degrees[node]), (some.of(i), 2)):
+                    ids = found.edge_ids.tolist()
+                    assert len(set(ids)) == len(ids) == count and set(src[ids]) == {node} == set(found.src.tolist())
+                    assert np.array_equal(found.dst.numpy(), dst[ids])
+
+
+def test_out_edges_need_a_transpose(whole):
+    with graphwire.open(whole) as graph:
+        with pytest.raises(graphwire.GraphwireError, match="--transpose"):
+            graph.out_degrees([1])
+        with pytest.raises(graphwire.GraphwireError, match="--transpose"):
+            graph.neighbours([1], out_edges=True)
 
 
 @pytest.mark.parametrize("world", [1, 3])
@@ -155,6 +173,37 @@ def test_reverses_by_id(graph, ends):
 def test_errors(graph, options, text):
     with pytest.raises((ValueError, graphwire.GraphwireError), match=text):
         graphwire.EdgeLoader(graph, None, [2], etype="cites", negatives=1, **options)
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda g: g.part_range(9, "paper"), graphwire.OutOfRangeError, "part 9"),
+    (lambda g: g.part_edge_range(9, "cites"), graphwire.OutOfRangeError, "part 9"),
+    (lambda g: g.part_range(0, "nix"), graphwire.NotFoundError, "nix"),
+    (lambda g: g.find_edges([1], "nix"), graphwire.NotFoundError, "nix"),
+    (lambda g: g.in_degrees([300], "cites"), graphwire.OutOfRangeError, "300"),
+    (lambda g: g.out_degrees([100], "writes"), graphwire.OutOfRangeError, "100"),
+    (lambda g: g.edge_ids([300], [0], "cites"), graphwire.OutOfRangeError, "source 300"),
+    (lambda g: g.has_edges([0], [300], "cites"), graphwire.OutOfRangeError, "destination 300"),
+    (lambda g: g.neighbours([300], "cites"), graphwire.OutOfRangeError, "300"),
+    (lambda g: g.neighbours([0], "cites", -5), graphwire.InvalidError, "fanout -5"),
+    (lambda g: g.split(None, "paper", world=2, rank=2), ValueError, "rank 2"),
+    (lambda g: g.split("nix", "paper"), graphwire.NotFoundError, "nix"),
+    (lambda g: g.split("year", "paper"), graphwire.InvalidError, "no mask"),
+    (lambda g: g.split(np.ones(3, bool), "paper"), IndexError, "mask"),
+    (lambda g: g.split([300], "paper"), graphwire.OutOfRangeError, "300"),
+    (lambda g: graphwire.EdgeLoader(g, [2000], [2], etype="cites"), graphwire.OutOfRangeError, "2000"),
+    (lambda g: graphwire.EdgeLoader(g, None, [-5], etype="cites"), graphwire.InvalidError, "fanout -5"),
+    (lambda g: graphwire.NodeLoader(g, None, [2], ntype="paper", labels="nix"), graphwire.NotFoundError, "nix"),
+])
+def test_errors_are_those_that_docstrings_tell(graph, call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(graph)
+
+
+def test_a_reverse_that_the_graph_does_not_name(whole):
+    with graphwire.open(whole) as graph, pytest.raises(graphwire.GraphwireError, match="names no reverse") as error:
+        graphwire.EdgeLoader(graph, None, [2], exclude=["reverse"])
+    assert error.value.status == "GW_UNSUPPORTED"
 
 
 def test_states_and_short_batches(graph):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import graphwire
 import numpy as np
 import pytest
 import torch
-from conftest import arrays_of_hetero
+from conftest import arrays_of_hetero, run
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,18 @@ def test_types(graph):
     assert graph.transport(0) == "memory"
     with pytest.raises(IndexError):
         graph.transport(1)
+
+
+def test_reverses(graph, whole, tmp_path):
+    assert graph.reverse("cites") == "paper:rev_cites:paper" and graph.reverse("rev_cites") == "paper:cites:paper"
+    assert graph.reverse(("author", "writes", "paper")) == "paper:rev_writes:author"
+    with pytest.raises(graphwire.NotFoundError, match="nix"):
+        graph.reverse("nix")
+    (tmp_path / "edges.tsv").write_text("0\t1\n1\t2\n")
+    run("import", "--from", tmp_path / "edges.tsv", "--undirected", "--out", tmp_path / "both", "--quiet")
+    with graphwire.open(tmp_path / "both") as both, graphwire.open(whole) as one_way:
+        assert both.reverse() == both.etypes[0]
+        assert one_way.reverse() is None
 
 
 def test_rows_are_those_that_went_in(graph):
@@ -69,6 +83,61 @@ def test_numpy_instead_of_torch(hetero):
         batch = graphwire.sample(graph, [1], [5], ntype="paper", features={"paper": "feat"})
         assert isinstance(batch.blocks[0]["cites"].indices, np.ndarray)
         assert batch.blocks[0]["cites"].edge_index.shape[0] == 2
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # importing it fails
+import graphwire
+import numpy as np
+from graphwire._arrays import torch_module
+assert torch_module() is None
+graph = graphwire.open(sys.argv[1])
+feat, label = graph.feature("feat"), graph.gather("label", slice(None))
+assert feat.dtype == np.float32 and type(label) is np.ndarray
+train = graph.split("train_mask")
+assert np.array_equal(np.sort(train), np.flatnonzero(graph.gather("train_mask", slice(None))))
+loader = graphwire.NodeLoader(graph, train, [3, 2], features="feat", labels="label", batch_size=500, shuffle=True)
+for batch in loader:
+    assert np.array_equal(batch.x, feat[batch.nodes["_N"]]) and np.array_equal(batch.y, label[batch.seeds])
+    assert np.array_equal(batch.nodes["_N"][batch.seed_rows], batch.seeds)
+    block = batch.blocks[0].only
+    src, dst = graph.find_edges(block.edge_ids)
+    assert np.array_equal(batch.nodes["_N"][block.edge_index], np.stack([src, dst]))
+    assert graph.has_edges(src, dst).all() and block.in_degrees.sum() == block.num_edges
+links = graphwire.EdgeLoader(graph, range(600), [2], negatives=3, exclude=["ends"], batch_size=200)
+for batch in links:
+    src, dst = graph.find_edges(batch.seeds)
+    assert np.array_equal(batch.nodes["_N"][np.stack([batch.src_rows, batch.dst_rows])], np.stack([src, dst]))
+    assert batch.negative_rows.shape == (200, 3) and batch.negative_rows.dtype == np.int64
+around = graph.neighbours(train[:9])
+assert np.array_equal(np.diff(around.offsets), graph.in_degrees(train[:9]))
+assert np.isin(around.edge_ids, graph.edge_ids(around.src, around.dst).edge_ids).all()
+for dtype in ("float32", "bfloat16", "int64", "uint16", "bool"):
+    tensor = graph.create_tensor(dtype, (10, 2), dtype)
+    tensor[[3, 4]] = np.ones((2, 2))
+    tensor[5] = 1
+    assert type(tensor[:]) is np.ndarray and tensor[:].sum() == 6 == tensor.count_nonzero()
+tensor = graph.open_tensor("float32")
+tensor.push([3, 3], np.ones((2, 2)), kind="sgd", lr=0.25)
+assert tensor[[3, 4]].tolist() == [[0.5, 0.5], [1, 1]]
+graph.checkpoint(sys.argv[2])
+tensor[:] = 0
+graph.restore(sys.argv[2])
+assert tensor[3].tolist() == [0.5, 0.5]
+try:
+    next(iter(graphwire.NodeLoader(graph, train, [2], device="cpu")))
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_numpy_alone(parts, tmp_path):
+    """Where torch is not installed."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, parts, tmp_path / "saved"], capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "device= needs torch\n"
 
 
 @pytest.mark.parametrize("call, kind, text", [

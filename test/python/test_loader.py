@@ -218,6 +218,26 @@ def test_the_last_user_may_be_autograds_thread(rmat):
     assert torch.allclose(weight.grad[:, 0], expected, rtol=1e-4, atol=1e-3)
 
 
+def test_what_is_garbage_together_ends_in_order(whole):
+    """Python ends the objects of a cycle as they were made: it would close the client under its loader."""
+    graph = graphwire.open(whole)
+    gc.collect()  # it is of an older generation than what follows
+    loader = graphwire.NodeLoader(graph, None, [5], batch_size=256)
+    order = []
+
+    def told(owner, name):
+        close = owner._close
+        owner._close = lambda pointer: (order.append(name), close(pointer))
+
+    told(graph._client, "client")
+    told(loader._stream, "loader")
+    cycle = [graph, loader]
+    cycle.append(cycle)
+    del graph, loader, cycle
+    gc.collect()
+    assert order == ["loader", "client"]
+
+
 def test_to_a_device(rmat):
     loader = graphwire.NodeLoader(rmat, range(100), [5], features="feat", labels="label", batch_size=50, device="cpu")
     for batch in loader:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from graphwire import nn
 from graphwire.batch import Block, Edges
+from shared import imported
 
 SRC, DST, EDGES, WIDE, OUT = 40, 25, 200, 6, 4
 
@@ -51,7 +52,7 @@ def same(found, expected, *inputs):
 
 
 def geometric():
-    return pytest.importorskip("torch_geometric.nn")
+    return imported("torch_geometric.nn")
 
 
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -105,55 +104,76 @@ def test_a_server_that_comes_back_costs_a_pause(parts, own_servers):
 
 
 INTERRUPTED = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 import graphwire
-graph = graphwire.open(sys.argv[2], sys.argv[3].split(","), transport="tcp", timeout=None, reconnect=None)
+folder, addresses, processes, saved = sys.argv[1], *(word.split(",") for word in sys.argv[2:4]), sys.argv[4]
+way = {"transport": "tcp", "timeout": None, "reconnect": None}
+graph = graphwire.open(folder, addresses, **way)
+nodes, rows = range(4096), [[1.0, 1.0]] * 4096
+tensor, other = (graph.create_tensor(name, (4096, 2)) for name in ("tensor", "other"))
+graph.create_tensor("deleted", 4096)
+graph.checkpoint(saved, ["tensor"])
+table = graphwire.Embedding(graph, "table", 2, rows=4096)
+optimizer = graphwire.optim.SparseAdam([table])
+table(nodes).sum().backward()
 loader = graphwire.NodeLoader(graph, None, [5], features="feat", batch_size=100, depth=1)
 batches = iter(loader)
 next(batches)
-for process in sys.argv[4].split(","):
-    os.kill(int(process), signal.SIGSTOP)
-def forever():
-    if sys.argv[1] == "gather":
-        while True:
-            graph.gather("feat", range(4096))
-    if sys.argv[1] == "loader":
-        while True:
-            next(batches)
-    if sys.argv[1] == "degrees":
-        while True:
-            graph.in_degrees(range(4096))
+
+def loaded():
+    for _ in batches:  # the first may be here already
+        pass
+
+waits = {
+    "gather": lambda: graph.gather("feat", nodes), "loader": loaded,
+    "sample": lambda: graphwire.sample(graph, nodes, [5]), "in_degrees": lambda: graph.in_degrees(nodes),
+    "find_edges": lambda: graph.find_edges(nodes), "edge_ids": lambda: graph.edge_ids(nodes, nodes),
+    "has_edges": lambda: graph.has_edges(nodes, nodes), "neighbours": lambda: graph.neighbours(nodes),
+    "split": lambda: graph.split("train_mask"), "read": lambda: tensor[nodes],
+    "write": lambda: tensor.__setitem__(nodes, rows), "step": optimizer.step,
+    "push": lambda: tensor.push(nodes, rows, kind="sgd", lr=1.0), "count_nonzero": tensor.count_nonzero,
+    "create_tensor": lambda: graph.create_tensor("created", 4096), "tensors": lambda: graph.tensors,
+    "delete_tensor": lambda: graph.delete_tensor("deleted"), "checkpoint": lambda: graph.checkpoint(saved + "2"),
+    "restore": lambda: graph.restore(saved), "open": lambda: graphwire.open(servers=addresses, **way)}
+BEGUN = {"finish": "status", "_next": "status", "aside": "thread"}  # set when the function of this name waits
+
+def interrupt():
     while True:
-        graphwire.open(servers=sys.argv[3].split(","), transport="tcp", timeout=None, reconnect=None)
-try:
-    print("waiting", flush=True)
-    forever()
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-for process in sys.argv[4].split(","):
-    os.kill(int(process), signal.SIGCONT)
-if sys.argv[1] != "open":
-    graph.gather("feat", range(4096))
-print("goes on", flush=True)
-"""
+        frame = sys._current_frames()[threading.main_thread().ident]
+        while frame is not None:
+            if BEGUN.get(frame.f_code.co_name) in frame.f_locals:
+                return os.kill(os.getpid(), signal.SIGINT)
+            frame = frame.f_back
+        time.sleep(0.001)
 
-
-@pytest.mark.parametrize("what", ["gather", "loader", "degrees", "open"])
-def test_an_interrupt_ends_a_wait(parts, own_servers, what):
-    """Servers are stopped, and nothing else would end the wait. The signal may come before it or within."""
-    ids = ",".join(str(process.pid) for process in own_servers.processes)
-    waiting = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, what, parts, ",".join(own_servers.addresses), ids],
-        stdout=subprocess.PIPE, text=True)
+for process in processes:
+    os.kill(int(process), signal.SIGSTOP)
+for name, call in waits.items():
+    beside = threading.Thread(target=interrupt, daemon=True)
     try:
-        assert waiting.stdout.readline() == "waiting\n"
-        waiting.send_signal(signal.SIGINT)
-        assert waiting.stdout.readline() == "interrupted\n"
-        assert waiting.stdout.readline() == "goes on\n"
-        assert waiting.wait() == 0
-    finally:
-        waiting.kill()
-        waiting.wait()
+        beside.start()
+        call()
+        sys.exit(f"{name} did not wait")
+    except KeyboardInterrupt:
+        print(name, flush=True)
+    beside.join()
+for process in processes:
+    os.kill(int(process), signal.SIGCONT)
+graph.gather("feat", nodes)
+other[nodes] = rows
+print("goes on" if other[:].all() else "forgets")
+"""
+WAITS = ("gather loader sample in_degrees find_edges edge_ids has_edges neighbours split read write step push "
+         "count_nonzero create_tensor tensors delete_tensor checkpoint restore open").split()
+
+
+def test_an_interrupt_ends_a_wait(parts, own_servers, tmp_path):
+    """Servers are stopped, and nothing else would end the wait. The signal comes when the main thread is within it."""
+    ids = ",".join(str(process.pid) for process in own_servers.processes)
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, parts, ",".join(own_servers.addresses), ids,
+                           tmp_path / "saved"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [*WAITS, "goes on"]
 
 
 def _work(graph, pipe):
@@ -169,6 +189,7 @@ def test_another_process_opens_its_own(parts, servers, method, where):
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(graph, theirs))
         process.start()
+        theirs.close()  # or nobody would notice its end
         found = ours.recv()
         process.join()
         loader = graphwire.NodeLoader(graph, range(1000), [5], features="feat", batch_size=100, shuffle=True)

@@ -9,6 +9,7 @@ import graphwire
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from graphwire import optim
 
 
@@ -20,7 +21,7 @@ def graph(request, parts, servers):
             opened.delete_tensor(tensor["name"], kept=tensor["kept"])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int64", "bool", "uint8"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int64", "int16", "bool", "uint8"])
 def test_rows_are_what_was_written(graph, dtype):
     tensor = graph.create_tensor("some", (100, 3), dtype)
     assert tensor.shape == (100, 3) and str(tensor.dtype) == f"torch.{dtype}"
@@ -35,6 +36,45 @@ def test_rows_are_what_was_written(graph, dtype):
     assert not tensor[51:].any()
     tensor[[4, 4]] = [[1, 1, 1], [0, 1, 0]]  # the last counts
     assert tensor[4].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+def test_rows_into_memory_that_is_there(graph, dtype):
+    tensor = graph.create_tensor("some", (100, 3), dtype)
+    tensor[:] = torch.arange(300).reshape(100, 3) % 7
+    out = torch.ones(4, 3, dtype=tensor.dtype)
+    ids = torch.tensor([99, 0, 50, 0])
+    assert tensor.gather(ids, out) is out and torch.equal(out, tensor[ids])
+    whole = torch.ones(6, 3, dtype=tensor.dtype)
+    tensor.gather([1, 2], whole[2:4])  # a view: nothing beside it
+    assert torch.equal(whole[2:4], tensor[[1, 2]]) and (whole[[0, 1, 4, 5]] == 1).all()
+    assert tensor.gather([], torch.empty(0, 3, dtype=tensor.dtype)).shape == (0, 3)
+    with pytest.raises(graphwire.OutOfRangeError):
+        tensor.gather([100, 1, 2, 3], out)
+
+
+@pytest.mark.parametrize("out, kind, text", [
+    (torch.empty(2, 3, dtype=torch.float64), TypeError, "out is of torch.float64, and the rows are of torch.float32"),
+    (np.empty((2, 3), np.float32), TypeError, "out is of float32, and the rows are of torch.float32"),
+    (torch.empty(3, 3), ValueError, "shape (3, 3), not (2, 3)"),
+    (torch.empty(3, 2).T, ValueError, "contiguous"),
+    (torch.empty(2, 3, device="meta"), ValueError, "of the host"),
+])
+def test_memory_that_is_not_fit_for_rows(parts, out, kind, text):
+    with graphwire.open(parts) as graph, pytest.raises(kind) as error:
+        graph.create_tensor("some", (100, 3)).gather([0, 1], out)
+    assert text in str(error.value)
+
+
+def test_numpy_rows_into_memory_that_is_there(parts):
+    with graphwire.open(parts, numpy=True) as graph:
+        out = np.empty((2, 3), np.float32)
+        assert np.array_equal(graph.create_tensor("a", (9, 3), initial=2.5).gather([8, 1], out), np.full((2, 3), 2.5))
+        out.flags.writeable = False
+        with pytest.raises(ValueError, match="can be written"):
+            graph.open_tensor("a").gather([8, 1], out)
+        with pytest.raises(TypeError, match="bfloat16 come out converted"):
+            graph.create_tensor("b", (9, 3), "bfloat16").gather([8, 1], out)
 
 
 def test_numpy_writes_bfloat16(parts):
@@ -88,7 +128,9 @@ def test_initial_values(graph):
 OPTIMIZERS = [
     (lambda tables: optim.SparseSGD(tables, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)),
     (lambda tables: optim.SparseAdagrad(tables, lr=0.1), lambda p: torch.optim.Adagrad(p, lr=0.1)),
-    (lambda tables: optim.SparseAdam(tables, lr=0.1), lambda p: torch.optim.Adam(p, lr=0.1))]
+    (lambda tables: optim.SparseAdagrad(tables, lr=0.1, eps=0.5), lambda p: torch.optim.Adagrad(p, lr=0.1, eps=0.5)),
+    (lambda tables: optim.SparseAdam(tables, lr=0.1), lambda p: torch.optim.Adam(p, lr=0.1)),
+    (lambda tables: optim.SparseAdam(tables, lr=0.1, eps=0.5), lambda p: torch.optim.Adam(p, lr=0.1, eps=0.5))]
 
 
 @pytest.mark.parametrize("ours, theirs", OPTIMIZERS)
@@ -107,6 +149,39 @@ def test_optimizers_are_torchs(graph, ours, theirs):
         ((plain[ids] - target) ** 2).sum().backward()
         other.step()
         assert torch.allclose(table.weight, plain, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("eps", [1e-8, 0.05])  # the second tells where it stands
+def test_adam_with_given_steps_is_torchs_sparse_one(graph, eps):
+    """Rows that are touched in some steps only, some of them twice."""
+    tensor = graph.create_tensor("t", (20, 4), initial=("normal", 0, 1), seed=3)
+    table = torch.nn.Embedding.from_pretrained(torch.as_tensor(tensor[:]).clone(), freeze=False, sparse=True)
+    other = torch.optim.SparseAdam(table.parameters(), lr=0.05, eps=eps)
+    random = torch.Generator().manual_seed(2)
+    for step in range(1, 13):
+        ids = torch.cat([torch.randperm(20, generator=random)[:7], torch.tensor([3, 3, 7])])
+        factor = torch.randn(10, 4, generator=random)
+        tensor.push(ids, factor, kind="adam", lr=0.05, eps=eps, step=step)
+        other.zero_grad()
+        (table(ids) * factor).sum().backward()
+        other.step()
+        assert torch.allclose(tensor[:], table.weight, atol=1e-6, rtol=1e-6)
+
+
+def test_adagrad_of_whole_rows_is_dgl_kes(graph):
+    """Of equal ids all squares are added first, and then each gradient is applied by the same sum."""
+    tensor = graph.create_tensor("t", (20, 4), initial=("normal", 0, 1), seed=3)
+    rows, sums = torch.as_tensor(tensor[:]).double(), torch.zeros(20, dtype=torch.float64)
+    random = torch.Generator().manual_seed(3)
+    for _ in range(8):
+        ids = torch.cat([torch.randperm(20, generator=random)[:7], torch.tensor([3, 3, 7])])
+        gradients = torch.randn(10, 4, generator=random)
+        tensor.push(ids, gradients, kind="adagrad_rows", lr=0.1, eps=1e-10, combine="each")
+        for i, g in zip(ids.tolist(), gradients.double()):
+            sums[i] += (g * g).mean()
+        for i, g in zip(ids.tolist(), gradients.double()):
+            rows[i] -= 0.1 * g / (sums[i].sqrt() + 1e-10)
+        assert torch.allclose(tensor[:].double(), rows, atol=1e-6)
 
 
 def test_adam_counts_the_steps_of_each_row(graph):
@@ -199,13 +274,65 @@ def test_processes_share_a_jobs_tensors(parts, servers, method):
         assert pickle.loads(pickle.dumps(tensor))[1].tolist() == [1, 1]
 
 
-def test_a_killed_server_takes_its_rows_along(parts, own_servers):
-    graph = graphwire.open(parts, own_servers.addresses)
-    tensor = graph.create_tensor("t", (10, 2))
-    tensor[:] = 1
+def _rank(graph, rank, meet, pipe):
+    dist.Backend.register_backend("refusing", lambda store, rank, size, timeout: dist.ProcessGroup(rank, size),
+                                  devices=["cpu"])
+    dist.init_process_group("refusing", init_method=f"file://{meet}", rank=rank, world_size=2)
+    with pytest.raises(RuntimeError):
+        dist.all_reduce(torch.ones(1))
+    table = optim.Embedding(graph, "t", 2, rows=8, initial=0.0)
+    one, other = (optim.SparseSGD([table], lr=1.0, sync=True) for _ in range(2))
+    for optimizer in (one, other, one):
+        (table([rank, 5]) * (rank + 1)).sum().backward()
+        optimizer.step()
+    pipe.send(table.weight[:, 0].tolist())
+
+
+def test_ranks_combine_over_gloo(parts, servers, tmp_path):
+    """Where torch.distributed was initialized with what takes no tensors of the processor, as nccl."""
+    context = multiprocessing.get_context("fork")
+    with graphwire.open(parts, servers.addresses) as graph:
+        ranks = []
+        for rank in range(2):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_rank, args=(graph, rank, tmp_path / "meet", theirs))
+            process.start()
+            theirs.close()
+            ranks.append((process, ours))
+        for process, ours in ranks:
+            assert ours.recv() == [-3, -6, 0, 0, 0, -9, 0, 0]
+            process.join()
+
+
+def test_a_killed_server_takes_its_rows_along(parts, own_servers, tmp_path):
+    """Who touches them is told so, and goes on from a checkpoint: rows, and what the optimizer remembers."""
+    graph = graphwire.open(parts, own_servers.addresses, transport="tcp")
+
+    def opened():
+        return optim.Embedding(graph, "job/rows", 2, rows=10, seed=1)
+
+    def step(table):
+        (table(range(10)) ** 2).sum().backward()
+        optim.SparseAdam([table], lr=0.1).step()
+
+    table = opened()
+    step(table)
+    saved = table.weight
+    graph.checkpoint(tmp_path / "saved")
+    step(table)
+    expected = table.weight
     own_servers.end(0)
     own_servers.start(0)
-    with pytest.raises(graphwire.GraphwireError, match="t"):
-        tensor[:]
-    graph.delete_tensor("t")
-    assert not graph.create_tensor("t", (10, 2))[:].any()
+    gradients = torch.ones(1, 2)
+    for touch in (lambda: table.weight, lambda: table.tensor.__setitem__(0, 1),
+                  lambda: table.tensor.push([0], gradients, kind="adam", lr=1.0)):
+        with pytest.raises(graphwire.NotFoundError, match=r'tensor "job/rows": .* is gone: .* was started again'):
+            touch()
+    with pytest.raises(graphwire.NotFoundError, match=r'tensor "job/rows": part . has rows of another .*: delete it'):
+        graph.restore(tmp_path / "saved")
+    graph.delete_tensor("job/rows")
+    graph.restore(tmp_path / "saved")
+    again = opened()
+    assert torch.equal(again.weight, saved)
+    step(again)
+    assert torch.equal(again.weight, expected)

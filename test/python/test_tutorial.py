@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import TOP
+from shared import need_root
 
 sys.path.insert(0, str(TOP / "test/deploy"))
 
@@ -32,6 +33,7 @@ def python_on_host():
 
 @pytest.fixture
 def bed():
+    need_root("hosts in namespaces")
     from bed import Bed
 
     made = Bed(2, seen=os.path.realpath(sys.base_prefix))
@@ -50,7 +52,6 @@ def bed():
         made.end()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="hosts in namespaces need root")
 def test_the_tutorial(bed):
     found = []
     for kind, text in BLOCK.findall((TOP / "docs/TUTORIAL.md").read_text()):

@@ -1,12 +1,14 @@
-"""What tests read that is no part of a checkout, and lies beside it in shared/: DGL's scripts, real graphs. A test that
-asks for what is not there is skipped; in CI it fails.
+"""What tests need that is no part of a checkout: scripts and real graphs, which lie beside it in shared/, packages and
+root. A test that asks for what is not there is skipped; in CI it fails.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import unittest
 from pathlib import Path
+from types import ModuleType
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -27,6 +29,22 @@ def given(path: str) -> Path:
     found = find(path)
     if found is not None:
         return found
-    if os.environ.get("CI") == "true":
-        raise AssertionError(f"there is no shared/{path} above this checkout")
-    raise unittest.SkipTest(f"no shared/{path}")
+    raise lacking(f"there is no shared/{path} above this checkout")
+
+
+def imported(name: str) -> ModuleType:
+    """A module that a test cannot do without."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise lacking(f"{name} cannot be imported: {error}") from error
+
+
+def need_root(what: str) -> None:
+    if os.geteuid() != 0:
+        raise lacking(f"{what} need root")
+
+
+def lacking(what: str) -> Exception:
+    """What a test ends with that lacks something."""
+    return AssertionError(what) if os.environ.get("CI") == "true" else unittest.SkipTest(what)

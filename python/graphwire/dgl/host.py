@@ -26,6 +26,11 @@ def missing(name: str) -> MissingError:
     return MissingError(f"{name} is not in Graphwire's subset of dgl: install dgl")
 
 
+def not_here(name: str) -> AttributeError:
+    """Of dgl.distributed, which is Graphwire's whether dgl is installed or not."""
+    return AttributeError(f"{name} is not in Graphwire: docs/DGL.md lists what is")
+
+
 def is_installed() -> bool:
     """Whether there is a dgl besides the subset."""
     there = sys.modules.get("dgl")

@@ -1,13 +1,17 @@
 """Puts Graphwire's distributed part under dgl's names, before a script imports it.
 
 install() -> dgl, the installed one or the subset: dgl.distributed and its submodules are graphwire.dgl.distributed, and
-what other modules of dgl took from the original is replaced there. left_over() lists what still holds an original.
+what other modules of dgl took from the original is replaced there. left_over() lists what still holds an original. To
+import what Graphwire lacks is an ImportError that names it.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +42,29 @@ class _Alias(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._of, name)
+
+
+class _Lacking(importlib.abc.MetaPathFinder):
+    """Asked for modules that are not imported yet: there is none more under dgl, so it says what is lacking. `from
+    dgl.nn import X` asks for dgl.nn.X where dgl.nn has no X, and would tell nothing of that AttributeError's text; and
+    no file of Graphwire's is imported twice, by a name under dgl too."""
+
+    def __init__(self, modules: dict[str, str]):
+        self._modules = modules  # Graphwire's, by what they are called in DGL
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+                  ) -> ModuleSpec | None:
+        parent, _, last = fullname.rpartition(".")
+        for name, ours in self._modules.items():
+            if parent == ours:
+                found = PathFinder.find_spec(fullname, path)
+                if found is not None:
+                    return found
+                parent = name
+            if parent == name or parent.startswith(f"{name}."):
+                error = host.not_here if f"{parent}.".startswith("dgl.distributed.") else host.missing
+                raise ModuleNotFoundError(str(error(f"{parent}.{last}")))  # without name=: Python would drop the text
+        return None
 
 
 def _put(name: str, module: ModuleType) -> None:
@@ -94,13 +121,16 @@ def install() -> Any:
     if getattr(dgl, "is_graphwire_installed", False):
         return dgl
     sys.modules["dgl"] = dgl
+    ours = {"dgl.distributed": "graphwire.dgl.distributed"}
     if getattr(dgl, "is_graphwire_subset", False):
         for name, of in _SUBSET.items():
             module = importlib.import_module(f"graphwire.dgl.subset.{of}") if of else dgl
             _put(f"dgl.{name}", _Alias(f"dgl.{name}", module))
         _put("dgl.dataloading", importlib.import_module("graphwire.dgl.dataloading"))
         _put("dgl.dataloading.negative_sampler", importlib.import_module("graphwire.dgl.dataloading.negative_sampler"))
+        ours = {**ours, "dgl.dataloading": "graphwire.dgl.dataloading", "dgl": "graphwire.dgl.subset"}
     _put_distributed()
     _replace_names()
+    sys.meta_path.insert(0, _Lacking(ours))
     dgl.is_graphwire_installed = True
     return dgl

@@ -70,17 +70,30 @@ class DistEdgeDataLoader(DistDataLoader):
     def __init__(self, g: Any, eids: Any, graph_sampler: Any, device: Any = None, **named: Any):
         self.device = _only_cpu(device)
         options = {name: named.pop(name) for name in _EDGE_OPTIONS if name in named}
+        around = _edge_sampler(graph_sampler)
+        if around is not None and options:
+            raise TypeError(f"DistEdgeDataLoader({', '.join(options)}): as_edge_prediction_sampler was told already")
         if named.pop("g_sampling", None) is not None:
             raise NotImplementedError("DistEdgeDataLoader(g_sampling=…): sampling is around the loader's own graph")
-        if not isinstance(graph_sampler, EdgePredictionSampler):
-            graph_sampler = EdgePredictionSampler(_Simple(graph_sampler), **options)
-        self.collator = _Collator(g, graph_sampler.sample)
+        if around is None:
+            around = EdgePredictionSampler(_Simple(graph_sampler), **options)
+        self.collator = _Collator(g, around.sample)
         super().__init__(_dataset(eids, "eids"), named.pop("batch_size", 1), collate_fn=self.collator, **named)
 
 
 def _is_dgl(sampler: Any) -> bool:
     """DGL's own samplers: their sample() marks columns as lazy, which a DistGraph has none of."""
     return type(sampler).__module__.split(".")[0] == "dgl"
+
+
+def _edge_sampler(sampler: Any) -> Any:
+    """What as_edge_prediction_sampler made, DGL's as Graphwire's own; None: a sampler of nodes."""
+    if isinstance(sampler, EdgePredictionSampler):
+        return sampler
+    if not _is_dgl(sampler) or not hasattr(sampler, "negative_sampler"):
+        return None
+    return EdgePredictionSampler(_Simple(sampler.sampler), sampler.exclude, sampler.reverse_eids,
+                                 sampler.reverse_etypes, sampler.negative_sampler, sampler.prefetch_labels)
 
 
 class _Simple:

@@ -44,14 +44,6 @@ class GlobalUniform(_Negatives):
         self.k, self.exclude_self_loops, self.replace = k, exclude_self_loops, replace
 
     def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
-        wanted = len(eids) * self.k
-        count = wanted + wanted // 4 + 10  # some are edges
-        src = torch.randint(g.num_nodes(etype[0]), (count,))
-        dst = torch.randint(g.num_nodes(etype[2]), (count,))
-        if self.exclude_self_loops and etype[0] == etype[2]:
-            src, dst = src[src != dst], dst[src != dst]
-        if not self.replace and len(src):
-            pairs = torch.unique(torch.stack([src, dst]), dim=1)
-            src, dst = pairs[:, torch.randperm(pairs.shape[1])]
-        free = ~torch.as_tensor(g.has_edges_between(src, dst, etype))
-        return src[free][:wanted], dst[free][:wanted]
+        found: Pair = g.global_uniform_negative_sampling(len(eids) * self.k, self.exclude_self_loops, self.replace,
+                                                         etype)
+        return found

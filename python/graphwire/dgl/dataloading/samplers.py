@@ -16,7 +16,14 @@ from graphwire.dgl.dataloading.blocks import sample_blocks
 from graphwire.dgl.dataloading.exclude import exclude_ids
 
 
-class BlockSampler:
+class Sampler:
+    """sample(g, indices) -> a mini-batch."""
+
+    def sample(self, g: Any, indices: Any) -> Any:
+        raise NotImplementedError
+
+
+class BlockSampler(Sampler):
     """What scripts derive samplers of their own from: sample_blocks(g, seed_nodes, exclude_eids)."""
 
     def __init__(self, prefetch_node_feats: Any = None, prefetch_labels: Any = None, prefetch_edge_feats: Any = None,
@@ -40,9 +47,6 @@ class BlockSampler:
                 ids = block.edges[etype].data[host.EID]
                 block.edges[etype].data[name] = g.edges[etype].data[name][ids]
         return inputs, outputs, blocks
-
-
-Sampler = BlockSampler
 
 
 def _named(kinds: Sequence[Any], names: Any) -> list[tuple[Any, str]]:
@@ -79,7 +83,7 @@ class MultiLayerFullNeighborSampler(NeighborSampler):
         super().__init__([-1] * num_layers, **named)
 
 
-class EdgePredictionSampler:
+class EdgePredictionSampler(Sampler):
     """as_edge_prediction_sampler tells."""
 
     def __init__(self, sampler: Any, exclude: Any = None, reverse_eids: Any = None, reverse_etypes: Any = None,

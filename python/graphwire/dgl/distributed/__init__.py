@@ -27,6 +27,7 @@ from graphwire.dgl.distributed.sampling import (
 )
 from graphwire.dgl.distributed.split import edge_split, node_split
 from graphwire.dgl.distributed.tensor import DistTensor
+from graphwire.dgl.host import not_here
 
 SparseNodeEmbedding = DistEmbedding
 __all__ = [
@@ -44,4 +45,4 @@ def __getattr__(name: str) -> Any:
         return getattr(loaders, name)
     if name.startswith("__"):
         raise AttributeError(name)
-    raise AttributeError(f"dgl.distributed.{name} is not in Graphwire: docs/DGL.md lists what is")
+    raise not_here(f"dgl.distributed.{name}")

@@ -101,15 +101,15 @@ class Context:
 
     # --- Tensors of DistTensor objects. ---
 
-    def has(self, name: str) -> bool:
-        """Whether this process has made the tensor, and some object refers to it."""
-        return name in self._tensors
+    def wanted(self, name: str) -> None:
+        """An object will refer to a tensor: no barrier deletes it."""
+        self._dropped.discard(name)
 
     def made(self, name: str, persistent: bool) -> None:
         """An object refers to a tensor."""
         count, kept = self._tensors.get(name, (0, False))
         self._tensors[name] = (count + 1, kept or persistent)
-        self._dropped.discard(name)
+        self.wanted(name)
 
     def dropped(self, graph: graphwire.Graph, name: str) -> None:
         """The object is gone: with the last one goes what is not persistent; with several trainers at a barrier."""
@@ -185,6 +185,8 @@ class Context:
     def close(self) -> None:
         self.graph = self.dist_graph = None
         self.initialized = False
+        self._tensors.clear()
+        self._dropped.clear()
 
 
 context = Context()

@@ -209,6 +209,23 @@ class DistGraph(Types):
         """What DGL's NeighborSampler calls. exclude_edges are dropped after the draw (DGL 1.1.3 forgets them)."""
         return sampling.frontier_of(self, seed_nodes, fanout, edge_dir, prob, replace, exclude_edges)
 
+    def global_uniform_negative_sampling(self, num_samples: int, exclude_self_loops: bool = True, replace: bool = False,
+                                         etype: Any = None, redundancy: float | None = None
+                                         ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of DGL's GlobalUniform: at most num_samples pairs that are no edges, evenly drawn; equal ones with replace.
+        redundancy: how many more are drawn, of num_samples, since some are edges."""
+        src_type, _, dst_type = etype = self.to_canonical_etype(etype)
+        count = num_samples + int(num_samples * (0.25 if redundancy is None else redundancy)) + 10
+        src = torch.randint(self.num_nodes(src_type), (count,))
+        dst = torch.randint(self.num_nodes(dst_type), (count,))
+        if exclude_self_loops and src_type == dst_type:
+            src, dst = src[src != dst], dst[src != dst]
+        if not replace and len(src):
+            pairs = torch.unique(torch.stack([src, dst]), dim=1)
+            src, dst = pairs[:, torch.randperm(pairs.shape[1])]
+        free = ~torch.as_tensor(self.has_edges_between(src, dst, etype))
+        return src[free][:num_samples], dst[free][:num_samples]
+
     # --- Parts, trainers. ---
 
     def rank(self) -> int:

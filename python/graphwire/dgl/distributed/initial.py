@@ -1,7 +1,8 @@
 """First values of tensors that trainers make: DGL's init_func, a callable on (shape, dtype).
 
 known() -> one that the servers draw by themselves; else filled(): the first trainer calls it once for each part and
-writes the rows, and the others wait until they are written: all trainers make such a tensor, as in DGL.
+writes the rows, and the others wait until they are written: all trainers make such a tensor, as in DGL, each time that
+it has an init_func to be called.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def seed_of(name: str) -> int:
-    """Of random first values: torch.manual_seed's, another one for each name, the same in every trainer."""
+    """Of random first values: torch.manual_seed's, another one for each name. That of the trainer that comes first."""
     return (torch.initial_seed() ^ zlib.crc32(name.encode())) % 2**63
 
 
@@ -36,11 +37,12 @@ def known(function: Callable[..., Any] | None, dtype: torch.dtype) -> Any:
 
 
 def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, function: Callable[..., Any] | None) -> Any:
-    """The tensor, with what the function returned. One that is there already is taken as it is."""
+    """The tensor, with what the function returned. One that is there already is taken as it is. Which it is does not
+    depend on what this process has: objects may be collected in one trainer and not in another."""
     assert function is not None
     full = policy.get_data_name(name).replace("~", "/")
-    if context.has(full):
-        return create()
+    context.barrier()  # deletes what no trainer has any more
+    context.wanted(full)
     if context.rank == 0:
         there = any(tensor["name"] == full for tensor in context.open(None, None).tensors)
         data = create()

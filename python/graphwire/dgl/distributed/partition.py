@@ -43,9 +43,13 @@ def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canon
 def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_hops: int = 1,
                     part_method: str = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
-                    graph_formats: Any = None, **_: Any) -> Any:
+                    graph_formats: Any = None, reshuffle: bool = True) -> Any:
     """dgl.distributed.partition_graph: out_path/graph_name.json. return_mapping: (original node ids, original edge ids)
-    by new id, {type: ids} where there are several types; edges get a feature "orig_eid" then."""
+    by new id, {type: ids} where there are several types; edges get a feature "orig_eid" then. reshuffle: of versions
+    before 1.0; ids of a part are always contiguous."""
+    if not reshuffle:
+        raise host.error_type()("partition_graph(reshuffle=False): ids of a part are contiguous, as in DGL since 1.0; "
+                                'the feature "orig_id" has those of before')
     edge_features = None
     if return_mapping:
         edge_features = {etype: {"orig_eid": np.arange(g.num_edges(etype))} for etype in g.canonical_etypes}

@@ -2,8 +2,9 @@
 
 DistTensor(shape, dtype, name) -> t[ids] -> t[ids] = rows
 
-Creating is no barrier: the first trainer creates, the others open. An init_func is called once for each part, by one
-trainer that all agree on, and those who come wait for it.
+Creating is no barrier: the first trainer creates, the others open. What has the name already is taken where shape and
+dtype are the same, whatever it began with. An init_func is called once for each part, by one trainer that all agree on,
+and those who come wait for it.
 """
 
 from __future__ import annotations
@@ -83,8 +84,17 @@ class DistTensor:
         known = initial.known(init_func, dtype)
 
         def create() -> Any:
-            return graph.create_tensor(policy.get_data_name(name).replace("~", "/"), (0, *shape[1:]), dtype,
-                                       initial="zeros" if known is None else known, seed=initial.seed_of(name), **where)
+            full = policy.get_data_name(name).replace("~", "/")
+            try:
+                return graph.create_tensor(full, (0, *shape[1:]), dtype, initial="zeros" if known is None else known,
+                                           seed=initial.seed_of(name), **where)
+            except graphwire.GraphwireError as error:
+                if error.status != "GW_EXISTS":
+                    raise
+                there = graph.open_tensor(full)  # a name says the type of nodes or edges; first values may differ
+                if (tuple(there.shape), there.dtype) != (shape, dtype):
+                    raise
+                return there
 
         self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func)
         self._owner = not persistent

@@ -121,6 +121,9 @@ class GraphConv(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    def set_allow_zero_in_degree(self, set_value: bool) -> None:
+        self._allow = set_value
+
     def forward(self, graph: Any, feat: Rows, weight: Tensor | None = None,
                 edge_weight: Tensor | None = None) -> Tensor:
         _refuse_lonely(graph, self._allow)
@@ -174,6 +177,9 @@ class GATConv(nn.Module):
                                                    if isinstance(part, nn.Linear)]):
             nn.init.xavier_normal_(weight, gain=gain)
 
+    def set_allow_zero_in_degree(self, set_value: bool) -> None:
+        self._allow = set_value
+
     def forward(self, graph: Any, feat: Rows, edge_weight: Tensor | None = None, get_attention: bool = False) -> Any:
         if edge_weight is not None:
             raise missing("GATConv.forward(edge_weight=…)")
@@ -217,6 +223,10 @@ class HeteroGraphConv(nn.Module):
         self.mod_dict = mods
         self.mods = nn.ModuleDict({str(name): layer for name, layer in mods.items()})
         self.agg = aggregate
+        for layer in self.mods.values():  # a node has edges of some relations, and none of others
+            allow = getattr(layer, "set_allow_zero_in_degree", None)
+            if callable(allow):
+                allow(True)
 
     def _layer(self, etype: tuple[str, str, str]) -> nn.Module:
         found = self.mod_dict.get(etype, self.mod_dict.get(etype[1]))
