@@ -283,7 +283,7 @@ static gw_status save_tensor(struct save *save, uint32_t number, const struct gw
 	const struct gw_tensor_layout *layout = &save->handle->layout;
 	for (uint32_t p = 0; p < layout->parts; p++) {
 		tensor->parts[p].rows = gw_tensor_layout_count(layout, p);
-		tensor->parts[p].first = gw_tensor_layout_id(layout, p, 0);
+		tensor->parts[p].first = tensor->parts[p].rows ? gw_tensor_layout_id(layout, p, 0) : 0;
 		tensor->parts[p].step = layout->striped ? layout->parts : 1;
 	}
 	status = gw_original_ids_find(save->client, &tensor->plan, &ids);

@@ -230,7 +230,8 @@ static gw_status checkpoint_read_part(json_t *json, struct gw_checkpoint_tensor 
 			   "arrays", &arrays) != 0)
 		return checkpoint_bad("\"parts\"", &error);
 	uint64_t all = tensor->plan.shape[0];
-	/* The last row's id is one of the tensor's. */
+	/* The last row's id is one of the tensor's. Of a part without rows `first` means nothing, and may be beyond. */
+	first = rows > 0 ? first : 0;
 	if (rows < 0 || first < 0 || step < 1 || (uint64_t)rows > all || (uint64_t)step > GW_PARTS_MAX ||
 	    (uint64_t)first > all || (rows > 0 && (uint64_t)first + (uint64_t)(rows - 1) * (uint64_t)step >= all))
 		return gw_fail(GW_FORMAT, "part %u: rows, first and step are out of range", number);

@@ -25,20 +25,6 @@ static void change_file(const char *name, off_t at, const char *bytes)
 	close(fd);
 }
 
-static void change_json(const char *from, const char *to)
-{
-	static char text[1 << 16];
-	FILE *file = fopen(save_bed_path("bad/checkpoint.json"), "r+");
-	assert_non_null(file);
-	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-	char *at = strstr(text, from);
-	assert_non_null(at);
-	rewind(file);
-	assert_int_equal(ftruncate(fileno(file), 0), 0);
-	fprintf(file, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-	fclose(file);
-}
-
 static void damaged_files(void **state)
 {
 	(void)state;
@@ -69,7 +55,7 @@ static void damaged_files(void **state)
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		must(gw_remove_tree(save_bed_path("bad")));
 		must(gw_checkpoint(client, save_bed_path("bad"), NULL));
-		change_json(changes[i].from, changes[i].to);
+		save_bed_change_json("bad", changes[i].from, changes[i].to);
 		expect(gw_restore(client, save_bed_path("bad"), NULL, 0), changes[i].status, changes[i].told);
 	}
 	must(gw_remove_tree(save_bed_path("bad")));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -142,6 +143,22 @@ void save_bed_check_rows(struct gw_client *client, const struct gw_tensor *tenso
 	uint8_t *rows = save_bed_rows(client, tensor);
 	assert_memory_equal(rows, expected, tensor->shape[0] * tensor->row_bytes);
 	free(rows);
+}
+
+void save_bed_change_json(const char *folder, const char *from, const char *to)
+{
+	static char text[1 << 16];
+	char name[64];
+	snprintf(name, sizeof(name), "%s/checkpoint.json", folder);
+	FILE *file = fopen(save_bed_path(name), "r+");
+	assert_non_null(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	char *at = strstr(text, from);
+	assert_non_null(at);
+	rewind(file);
+	assert_int_equal(ftruncate(fileno(file), 0), 0);
+	fprintf(file, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+	fclose(file);
 }
 
 int save_bed_begin(void **state)
