@@ -32,8 +32,9 @@ gw_status gw_original_ids_read(struct gw_client *client, const struct gw_origina
 /* The name of the type that a plan's rows go with; "" for none. */
 const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan);
 
-/* Creates or opens what a plan says, as gw_tensor_create does by a spec. */
-gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan,
+/* Creates or opens what a plan says, as gw_tensor_create does by a spec. restored: its rows are written next, so that a
+ * copy begins with zeros, whatever became of its source. */
+gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan, bool restored,
 				   const struct gw_tensor **out);
 
 /* Whether a name is among those wanted; none wanted: all are. */

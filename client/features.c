@@ -17,7 +17,7 @@ static gw_status feature_open(struct gw_client *client, const struct gw_client_t
 	gw_status status = gw_client_check(client);
 	if (status == GW_OK)
 		status = gw_feature_plan(client->meta, feature->changes, &plan);
-	return status == GW_OK ? gw_tensor_create_planned(client, &plan, out) : status;
+	return status == GW_OK ? gw_tensor_create_planned(client, &plan, false, out) : status;
 }
 
 static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t type, const char *name,

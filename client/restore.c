@@ -88,7 +88,7 @@ static gw_status restore_open_tensor(struct restore *restore)
 		return status;
 	status = gw_tensor_open(restore->client, plan.name, lifetime, &opened);
 	if (status == GW_NOT_FOUND)
-		status = gw_tensor_create_planned(restore->client, &plan, &opened);
+		status = gw_tensor_create_planned(restore->client, &plan, true, &opened);
 	if (status != GW_OK)
 		return status;
 	restore->handle = (const struct gw_tensor_handle *)opened;

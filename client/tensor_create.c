@@ -155,6 +155,7 @@ static gw_status creation_lead(struct creation *creation)
 		return status;
 	uint32_t parts = creation->client->meta->num_parts;
 	creation->births[0] = creation->call.leader = creation->state.birth;
+	creation->call.restored = creation->state.restored;
 	creation->complete = creation->state.births != 0;
 	for (uint32_t p = 0; p < parts && creation->complete; p++)
 		creation->births[p] = gw_tensor_number(births, p);
@@ -309,10 +310,10 @@ gw_status gw_tensor_create(struct gw_client *client, const struct gw_tensor_spec
 	return status == GW_OK ? creation_do(&creation, out) : status;
 }
 
-gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan,
+gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan, bool restored,
 				   const struct gw_tensor **out)
 {
-	struct creation creation = {.client = client, .call.plan = *plan};
+	struct creation creation = {.client = client, .call = {.plan = *plan, .restored = restored}};
 	*out = NULL;
 	gw_status status = gw_tensor_plan_check(client->meta, plan);
 	return status == GW_OK ? creation_do(&creation, out) : status;

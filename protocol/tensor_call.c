@@ -53,7 +53,7 @@ gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw
 	if (byte_count != sizeof(*call))
 		return call_too_short("a call that creates a tensor", byte_count);
 	memcpy(call, bytes, sizeof(*call));
-	if (call->open > 1 || call->padding != 0)
+	if (call->open > 1 || call->restored > 1)
 		return gw_fail(GW_PROTOCOL, "a call that creates a tensor, with invalid numbers");
 	return plan_parse(&call->plan, !call->open);
 }
@@ -200,7 +200,7 @@ gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t p
 		return call_too_short("a tensor's state", byte_count);
 	memcpy(state, bytes, sizeof(*state));
 	if ((state->births != 0 && state->births != parts) ||
-	    byte_count - sizeof(*state) != (size_t)state->births * 8 || state->ready > 1)
+	    byte_count - sizeof(*state) != (size_t)state->births * 8 || state->ready > 1 || state->restored > 1)
 		return gw_fail(GW_PROTOCOL, "a tensor's state with %u births in %zu bytes", state->births, byte_count);
 	*births = (const uint8_t *)bytes + sizeof(*state);
 	return plan_parse(&state->plan, true);

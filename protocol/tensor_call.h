@@ -65,7 +65,8 @@ struct gw_tensor_create_call {
 	struct gw_tensor_plan plan;
 	uint64_t leader; /* the birth at part 0; 0: this is part 0 */
 	uint32_t open;   /* 1: only the name, job and leader count, and nothing is created */
-	uint32_t padding;
+	uint32_t
+		restored; /* 1: its rows come from a checkpoint: a copy begins with zeros, and its source need not be */
 };
 
 struct gw_tensor_state {
@@ -75,7 +76,7 @@ struct gw_tensor_state {
 	uint32_t hold_ms;            /* a client that holds it is to be heard of as often; 0: need not */
 	uint32_t births;             /* that follow: none until it is complete */
 	uint32_t region, generation; /* where clients may read the rows by themselves; generation 0: nowhere */
-	uint32_t padding;
+	uint32_t restored;           /* as it was created: whoever completes it creates the other parts likewise */
 };
 
 struct gw_tensor_complete_call {

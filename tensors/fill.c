@@ -118,7 +118,9 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 	};
 	gw_status status = GW_OK;
 	fill_find_ids(options, plan, &source);
-	if (plan->initial == GW_INITIAL_COPY)
+	if (plan->initial == GW_INITIAL_COPY && entry->restored)
+		store.initial.how = GW_INITIAL_ZERO;
+	else if (plan->initial == GW_INITIAL_COPY)
 		status = fill_find_rows(options, entry, &source);
 	if (status == GW_OK)
 		status = gw_row_store_create(&store, &entry->shard.store);

@@ -273,7 +273,8 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	if (status == GW_OK)
 		status = gw_row_store_measure((gw_dtype)plan->dtype, gw_tensor_layout_count(&entry->shard.layout, part),
 					      entry->shard.layout.row_elements, &format, &bytes);
-	if (status == GW_OK)
+	entry->restored = call->restored != 0;
+	if (status == GW_OK && !entry->restored)
 		status = table_find_source(table, plan, &entry->source);
 	if (status == GW_OK)
 		status = gw_table_take_bytes(table, plan->name, bytes);
@@ -367,6 +368,7 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 			.births = entry->births ? table->options.meta->num_parts : 0,
 			.region = entry->region.id,
 			.generation = entry->region.generation,
+			.restored = entry->restored,
 		};
 	}
 	pthread_mutex_unlock(&table->lock);

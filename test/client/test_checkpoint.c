@@ -184,6 +184,75 @@ static void parts_without_rows(void **state)
 	}
 }
 
+/* Copies of a tensor whose name comes later, and of a feature. */
+enum { COPY, FEATURE, SOURCE, COPIES };
+static const char *const copy_names[COPIES] = {"a/copy", "m/feature", "z/source"};
+
+static void create_copies(struct gw_client *client, const struct gw_tensor *tensors[COPIES])
+{
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	for (int t = SOURCE; t >= 0; t--) {
+		struct gw_tensor_spec spec = {.name = copy_names[t],
+					      .dtype = GW_FLOAT32,
+					      .type = feat->type,
+					      .ndim = 2,
+					      .shape = {0, feat->shape[1]},
+					      .initial = t == SOURCE ? GW_INITIAL_NORMAL : GW_INITIAL_COPY,
+					      .high = 1,
+					      .seed = 5};
+		if (t != SOURCE)
+			spec.from = t == COPY ? tensors[SOURCE] : feat;
+		must(gw_tensor_create(client, &spec, &tensors[t]));
+	}
+}
+
+static void restore_copies(struct gw_client *client, const char *one, uint8_t *const rows[COPIES])
+{
+	must(gw_restore(client, save_bed_path("copies"), one ? &one : NULL, one ? 1 : 0));
+	for (int t = 0; t < COPIES; t++) {
+		const struct gw_tensor *tensor;
+		if (one && strcmp(one, copy_names[t]) != 0)
+			continue;
+		must(gw_tensor_open(client, copy_names[t], GW_OF_JOB, &tensor));
+		save_bed_check_rows(client, tensor, rows[t]);
+	}
+}
+
+static void copies_need_no_source(void **state)
+{
+	(void)state;
+	for (int standalone = 0; standalone < 2; standalone++) {
+		struct gw_client *client =
+			standalone ? save_bed_open_folder(save_bed.fixture.folder) : save_bed_open_servers();
+		const struct gw_tensor *tensors[COPIES];
+		uint8_t *then[COPIES];
+		create_copies(client, tensors);
+		save_bed_fill(client, tensors[COPY], 1);
+		save_bed_fill(client, tensors[FEATURE], 2);
+		for (int t = 0; t < COPIES; t++)
+			then[t] = save_bed_rows(client, tensors[t]);
+		must(gw_checkpoint(client, save_bed_path("copies"), NULL));
+
+		for (int t = 0; t < COPIES; t++)
+			must(gw_tensor_delete(client, copy_names[t], GW_OF_JOB));
+		restore_copies(client, NULL, then);
+		create_copies(client, tensors); /* as the same script would: they are what it asks for */
+		save_bed_check_rows(client, tensors[COPY], then[COPY]);
+
+		for (int t = 0; t < COPIES; t++)
+			must(gw_tensor_delete(client, copy_names[t], GW_OF_JOB));
+		restore_copies(client, copy_names[COPY], then);
+		save_bed_change_json("copies", "node/paper/feat", "node/paper/gone");
+		restore_copies(client, copy_names[FEATURE], then);
+		must(gw_tensor_delete(client, copy_names[COPY], GW_OF_JOB));
+		must(gw_tensor_delete(client, copy_names[FEATURE], GW_OF_JOB));
+		for (int t = 0; t < COPIES; t++)
+			free(then[t]);
+		gw_client_close(client);
+		must(gw_remove_tree(save_bed_path("copies")));
+	}
+}
+
 struct both_ids {
 	int64_t *a, *b;
 	uint64_t n;
@@ -327,9 +396,13 @@ static void commands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_and_back),      cmocka_unit_test(before_any_training),
-		cmocka_unit_test(files_hold_the_rows), cmocka_unit_test(parts_without_rows),
-		cmocka_unit_test(into_other_parts),    cmocka_unit_test(commands),
+		cmocka_unit_test(there_and_back),
+		cmocka_unit_test(before_any_training),
+		cmocka_unit_test(files_hold_the_rows),
+		cmocka_unit_test(parts_without_rows),
+		cmocka_unit_test(copies_need_no_source),
+		cmocka_unit_test(into_other_parts),
+		cmocka_unit_test(commands),
 	};
 	return cmocka_run_group_tests_name("checkpoint", tests, save_bed_begin, save_bed_end);
 }

@@ -218,6 +218,38 @@ static void jobs_without_tensors_take_no_place(void **state)
 	desk_end(&desk);
 }
 
+/* A copy that is restored is zeros, and looks for no source; who opens it is told, so as to create the other parts
+ * alike. */
+static void a_restored_copy_has_no_source(void **state)
+{
+	(void)state;
+	struct desk desk;
+	struct gw_tensor_create_call call = call_of(0);
+	struct gw_tensor_state tensor = {0};
+	struct gw_shard *shard = NULL;
+	const uint64_t *births;
+	uint64_t nonzero = 1;
+	desk_begin(&desk);
+	desk_serve(&desk);
+	call.plan.initial = GW_INITIAL_COPY;
+	snprintf(call.plan.source, sizeof(call.plan.source), "+nowhere");
+	assert_int_equal(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard), GW_NOT_FOUND);
+	call.restored = 1;
+	while (!tensor.ready) {
+		gw_shard_leave(desk.table, shard);
+		must(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard));
+		assert_int_equal(tensor.restored, 1);
+		call.open = 1;
+		call.restored = 0;
+		sched_yield();
+	}
+	must(gw_row_store_count_nonzero(shard->store, 0, call.plan.shape[0], &nonzero));
+	assert_int_equal(nonzero, 0);
+	gw_shard_leave(desk.table, shard);
+	desk_close(&desk);
+	desk_end(&desk);
+}
+
 static void a_table_without_tensors_stops(void **state)
 {
 	(void)state;
@@ -237,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_table_without_tensors_stops),
 		cmocka_unit_test(a_push_waits_for_one_tensor_at_most),
 		cmocka_unit_test(a_job_too_many_leaves_no_tensor),
+		cmocka_unit_test(a_restored_copy_has_no_source),
 		cmocka_unit_test(jobs_without_tensors_take_no_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
