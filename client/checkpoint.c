@@ -219,6 +219,8 @@ static gw_status save_rows(struct save *save)
 			status = save->state_floats == 0
 					 ? GW_AGAIN
 					 : gw_fail(GW_PROTOCOL, "part %u: state that changes its shape", save->part);
+		if (status == GW_OK && !rows)
+			status = gw_fail(GW_PROTOCOL, "part %u: no rows, though their state is known", save->part);
 		if (status == GW_OK)
 			status = gw_array_out_append(save->arrays[GW_CHECKPOINT_ROWS], rows,
 						     count * save->handle->layout.row_bytes);

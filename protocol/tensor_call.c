@@ -158,12 +158,16 @@ gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t c
 	if (byte_count < sizeof(*saved))
 		return call_too_short("saved rows", byte_count);
 	memcpy(saved, bytes, sizeof(*saved));
+	bool head = byte_count == sizeof(*saved) && count > 0 && saved->state_floats > 0;
+	*state = *rows = NULL;
 	/* A row has at most three numbers for each of its bytes, and a reply is not that long. */
 	if (saved->kind > GW_ADAM || saved->state_floats > 3 * row_bytes + 3 ||
-	    byte_count - sizeof(*saved) != count * (saved->state_floats * sizeof(float) + row_bytes))
+	    (!head && byte_count - sizeof(*saved) != count * (saved->state_floats * sizeof(float) + row_bytes)))
 		return gw_fail(GW_PROTOCOL,
 			       "%u saved rows of %llu bytes, with %llu numbers of state each, in %zu bytes", count,
 			       (unsigned long long)row_bytes, (unsigned long long)saved->state_floats, byte_count);
+	if (head)
+		return GW_OK;
 	*state = (const uint8_t *)bytes + sizeof(*saved);
 	*rows = *state + count * saved->state_floats * sizeof(float);
 	return GW_OK;

@@ -28,7 +28,8 @@
  *   READS:     struct gw_tensor_read [n] -> nothing: what a client has read by itself. Told now and then, and when it
  *              closes. An estimate: a call whose reply is lost is told again
  *   SAVE:      struct gw_tensor_range_call -> struct gw_tensor_saved, float32 [count][state_floats], bytes [count].
- *              Each row and its optimizer's state are of one moment
+ *              Each row and its optimizer's state are of one moment. The head alone, with state: state has come in the
+ *              midst of it, or makes the reply too long: to be asked again
  *   RESTORE:   struct gw_tensor_restore_call, rows [count] uint64, float32 [count][floats] -> nothing: some columns of
  *              the state, which is made if there is none. The rows themselves come by UPDATE
  *
@@ -163,7 +164,7 @@ gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t p
 				const uint8_t **births);
 gw_status gw_tensor_listed_parse(const void *bytes, size_t byte_count, struct gw_tensor_listed *out, uint32_t *count);
 
-/* *state and *rows point into the reply to a SAVE of so many rows of so many bytes. */
+/* *state and *rows point into the reply to a SAVE of so many rows of so many bytes; NULL: it is the head alone. */
 gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t count, uint64_t row_bytes,
 				struct gw_tensor_saved *saved, const uint8_t **state, const uint8_t **rows);
 

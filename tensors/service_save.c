@@ -1,38 +1,65 @@
 /* The calls that a checkpoint is made of and restored by: rows with their optimizer's state, and state alone.
  *
- * A SAVE's reply is as long as its rows and their state: a piece of GW_TENSOR_PULL_BYTES, or one row. What a peer sends
- * is checked as in service.c.
+ * A SAVE's reply is as long as its rows and their state: a piece of GW_TENSOR_PULL_BYTES, or one row. Where state has
+ * come since the client counted on none, its head alone says so. What a peer sends is checked as in service.c.
  */
 #include <string.h>
 
 #include "tensors/service_inside.h"
 
+/* What an optimizer has of each row, at the moment. */
+static struct gw_tensor_saved save_head(const struct gw_shard *shard)
+{
+	enum gw_optimizer_kind kind = GW_SGD;
+	struct gw_tensor_saved saved = {0};
+	if (gw_row_store_trained(shard->store, &kind))
+		saved.state_floats = gw_optimizer_state_floats(kind, shard->layout.row_elements);
+	saved.kind = (uint32_t)kind;
+	return saved;
+}
+
+/* The reply is this head, with room for so many bytes behind it. */
+static gw_status save_begin(struct gw_reply *reply, const struct gw_tensor_saved *saved, uint64_t bytes)
+{
+	uint32_t all;
+	gw_reply_data(reply, &all);
+	gw_reply_shrink(reply, all);
+	uint8_t *out = gw_reply_extend(reply, (uint32_t)(sizeof(*saved) + bytes));
+	if (!out)
+		return GW_NO_MEMORY;
+	memcpy(out, saved, sizeof(*saved));
+	return GW_OK;
+}
+
 static gw_status answer_save_rows(struct gw_rows_work *work, const struct gw_tensor_range_call *call,
 				  struct gw_reply *reply)
 {
 	struct gw_shard *shard = work->shard;
-	struct gw_tensor_saved saved = {0};
-	enum gw_optimizer_kind kind = GW_SGD;
-	if (!work->begun && gw_row_store_trained(shard->store, &kind))
-		work->state_floats = gw_optimizer_state_floats(kind, shard->layout.row_elements);
-	saved.state_floats = work->state_floats; /* as it was in the first turn */
-	saved.kind = (uint32_t)kind;
+	struct gw_tensor_saved saved = save_head(shard);
 	uint64_t state_bytes = saved.state_floats * sizeof(float), row_bytes = shard->layout.row_bytes;
 	uint64_t bytes = call->count * (state_bytes + row_bytes);
-	if (bytes > GW_TENSOR_PULL_BYTES && call->count > 1)
-		return gw_fail(GW_PROTOCOL, "%u rows of %llu bytes, state included, were asked for in one call",
-			       call->count, (unsigned long long)(state_bytes + row_bytes));
+	gw_status status = GW_OK;
+	if (call->count > 1 && call->count * row_bytes > GW_TENSOR_PULL_BYTES)
+		return gw_fail(GW_PROTOCOL, "%u rows of %llu bytes were asked for in one call", call->count,
+			       (unsigned long long)row_bytes);
 	if (!work->begun) {
-		uint8_t *out = gw_reply_extend(reply, (uint32_t)(sizeof(saved) + bytes));
-		if (!out)
-			return GW_NO_MEMORY;
-		memcpy(out, &saved, sizeof(saved));
+		bool fits = call->count <= 1 || bytes <= GW_TENSOR_PULL_BYTES;
+		status = save_begin(reply, &saved, fits ? bytes : 0);
+		if (status != GW_OK || !fits)
+			return status;
+		work->state_floats = saved.state_floats;
 		work->begun = true;
 	}
 	uint32_t all;
+	state_bytes = work->state_floats * sizeof(float);
 	uint8_t *state = gw_reply_data(reply, &all) + sizeof(saved), *rows = state + call->count * state_bytes;
-	return gw_row_store_save_turn(shard->store, &work->turn, call->first, call->count, rows,
-				      state_bytes ? state : NULL);
+	status = gw_row_store_save_turn(shard->store, &work->turn, call->first, call->count, rows,
+					state_bytes ? state : NULL);
+	/* Looked at behind the copy: a row that was pushed before it was copied has state, which is not in the copy. */
+	saved = save_head(shard);
+	if ((status == GW_OK || status == GW_AGAIN) && saved.state_floats != work->state_floats)
+		status = save_begin(reply, &saved, 0);
+	return status;
 }
 
 gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)

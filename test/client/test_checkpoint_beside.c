@@ -88,6 +88,63 @@ static void beside_a_trainer(void **state)
 	must(gw_remove_tree(save_bed_path("beside")));
 }
 
+/* A row of the first part is taken while that is written, and the tensor is trained for the first time meanwhile: what
+ * is written has the optimizer's state, with which training goes on as it would have. */
+static void trained_in_the_midst(void **state)
+{
+	(void)state;
+	struct gw_client *client = save_bed_open_servers();
+	struct gw_tensor_spec spec = {.name = "midst",
+				      .dtype = GW_FLOAT32,
+				      .placement = GW_PLACE_EVEN,
+				      .ndim = 2,
+				      .shape = {600, SAVE_BED_COLUMNS}};
+	const struct gw_tensor *tensor;
+	struct gw_tensor_listed listed;
+	struct gw_service_counters counters;
+	struct gw_shard *shard;
+	struct gw_ticket *ticket;
+	const struct gw_server *server = save_bed.cluster.servers[0];
+	must(gw_tensor_create(client, &spec, &tensor));
+	assert_int_equal(gw_tensor_table_list(server->tensors, "served-job", NULL, NULL, &listed, 1), 1);
+	must(gw_tensor_table_find(server->tensors, listed.birth, &shard));
+	const struct gw_row_format *format = gw_row_store_format(shard->store);
+	uint8_t *row = (uint8_t *)gw_arena_base(gw_row_store_arena(shard->store)) + 100 * (uint64_t)format->stride;
+	uint64_t sequence, waits;
+	assert_true(gw_row_try_lock(format, row, &sequence));
+	gw_service_counters(server->service, &counters);
+	waits = counters.deferred;
+	must(gw_checkpoint_start(client, save_bed_path("midst"), NULL, &ticket));
+	do {
+		usleep(100);
+		gw_service_counters(server->service, &counters);
+	} while (counters.deferred < waits + 3);
+
+	int64_t *ids = save_bed_ids(600); /* all but the one that is taken */
+	float *gradients = calloc(600 * SAVE_BED_COLUMNS, sizeof(float));
+	for (uint64_t i = 0; i < 600 * SAVE_BED_COLUMNS; i++)
+		gradients[i] = (float)(i % 7) - 3;
+	ids[100] = 99;
+	must(gw_push(client, tensor, ids, 600, gradients, &save_bed_optimizers[0]));
+	gw_row_unlock(format, row, sequence);
+	gw_shard_leave(server->tensors, shard);
+	must(gw_wait(ticket, -1));
+	uint8_t *then = save_bed_rows(client, tensor);
+	must(gw_push(client, tensor, ids, 600, gradients, &save_bed_optimizers[0]));
+	uint8_t *later = save_bed_rows(client, tensor);
+	must(gw_restore(client, save_bed_path("midst"), NULL, 0));
+	save_bed_check_rows(client, tensor, then);
+	must(gw_push(client, tensor, ids, 600, gradients, &save_bed_optimizers[0]));
+	save_bed_check_rows(client, tensor, later);
+	free(ids);
+	free(gradients);
+	free(then);
+	free(later);
+	must(gw_tensor_delete(client, "midst", GW_OF_JOB));
+	gw_client_close(client);
+	must(gw_remove_tree(save_bed_path("midst")));
+}
+
 /* What it was told is copied; what it wrote is what the call in the foreground writes. */
 static void in_the_background(void **state)
 {
@@ -170,6 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(beside_a_trainer),
+		cmocka_unit_test(trained_in_the_midst),
 		cmocka_unit_test(in_the_background),
 		cmocka_unit_test(cancelled),
 	};

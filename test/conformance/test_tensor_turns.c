@@ -286,6 +286,43 @@ static void a_row_that_is_taken_stops_nobody(void **state)
 	desk_end(&desk);
 }
 
+static void expect_head_alone(struct gw_completion answer, uint64_t state_floats, uint32_t kind)
+{
+	struct gw_tensor_saved saved;
+	assert_int_equal(answer.status, GW_OK);
+	assert_int_equal(answer.reply_bytes, sizeof(saved));
+	memcpy(&saved, answer.reply, sizeof(saved));
+	assert_int_equal(saved.state_floats, state_floats);
+	assert_int_equal(saved.kind, kind);
+}
+
+/* Rows are being saved when they are trained for the first time, those too that are not copied yet: they are not saved
+ * without their state. Nor are more rows with state than a reply has room for. */
+static void state_that_comes_in_the_midst_is_not_left_out(void **state)
+{
+	struct desk desk;
+	struct {
+		struct gw_tensor_push_call call;
+		uint64_t row;
+		float gradients[COLUMNS];
+	} push;
+	desk_begin(&desk, state);
+	push.call = (struct gw_tensor_push_call){.rows = rows_of(&desk, 1), .kind = GW_ADAM, .rate = 1, .eps = 1};
+	push.row = FEW - 1;
+	memset(push.gradients, 0, sizeof(push.gradients));
+	uint64_t before = counters_of(&desk).deferred;
+	desk_take(&desk);
+	request_range(&desk, 0, FEW);
+	desk_ask(&desk, GW_OP_TENSOR_SAVE, 0, 0);
+	await_deferred(&desk, before, 3);
+	assert_int_equal(gw_one_call(&desk.one, GW_OP_TENSOR_PUSH, 0, &push, sizeof(push)).status, GW_OK);
+	desk_give(&desk);
+	expect_head_alone(gw_bed_wait(desk.group, &desk), gw_optimizer_state_floats(GW_ADAM, COLUMNS), GW_ADAM);
+	desk_ask(&desk, GW_OP_TENSOR_SAVE, 0, 0);
+	expect_head_alone(gw_bed_wait(desk.group, &desk), gw_optimizer_state_floats(GW_ADAM, COLUMNS), GW_ADAM);
+	desk_end(&desk);
+}
+
 /* 9 MB of gradients: the handler has run some 40 times before they are pushed, each once. */
 static void a_long_push_is_many_turns(void **state)
 {
@@ -340,6 +377,7 @@ int main(void)
 	static const struct bed_test tests[] = {
 		{BED_TEST(a_row_that_is_taken_stops_nobody)},
 		{BED_TEST(a_long_push_is_many_turns)},
+		{BED_TEST(state_that_comes_in_the_midst_is_not_left_out)},
 		{BED_TEST(a_client_lost_in_the_middle_pushes_once)},
 	};
 	return gw_bed_run("tensor turns", tests, sizeof(tests) / sizeof(tests[0]));

@@ -83,7 +83,8 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 		return status;
 	case 11:
 		status = gw_tensor_saved_parse(data, size, 3, 20, &saved, &payload, &rows);
-		assert(status != GW_OK || (payload + 3 * saved.state_floats * 4 == rows && rows + 60 == data + size));
+		assert(status != GW_OK || (!rows && !payload && size == sizeof(saved)) ||
+		       (payload + 3 * saved.state_floats * 4 == rows && rows + 60 == data + size));
 		return status;
 	default:
 		status = gw_tensor_state_parse(data, size, PARTS, &state, &births);
