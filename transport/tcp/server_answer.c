@@ -159,6 +159,8 @@ static uint8_t *answer_gather_rows(struct tcp_answer *answer, uint8_t *to, const
 static bool gather_long_row(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	uint32_t bytes = answer->rows->format.payload_bytes, room = out_bytes - *out_end;
+	if (room == 0)
+		return false; /* before the row is looked at: what is torn is listed once */
 	if (!answer->long_row) {
 		answer->long_row = gw_malloc(bytes);
 		if (!answer->long_row)

@@ -1,0 +1,109 @@
+/* The answer to a read of rows that change, gathered into a small buffer: whatever room is left of that, and whatever
+ * comes in pieces, a row that is torn is told once, and the rest is what lies in the region. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/support/must.h"
+#include "transport/tcp/server_answer.h"
+
+#define ROWS      3
+#define ROW_BYTES 1000
+#define TORN      1 /* the row that is being written */
+
+struct desk {
+	struct gw_service *service;
+	struct gw_region_rows rows;
+	uint8_t *memory;
+	uint8_t body[WIRE_READ_BYTES + 4 * ROWS];
+};
+
+static void desk_begin(struct desk *desk)
+{
+	const struct gw_service_identity identity = {.parts = 1, .incarnation = 5};
+	uint8_t payload[ROW_BYTES];
+	uint32_t region;
+	*desk = (struct desk){.rows.seed = 3};
+	must(gw_row_format_init(ROW_BYTES, &desk->rows.format));
+	uint32_t stride = desk->rows.format.stride;
+	desk->memory = aligned_alloc(64, (ROWS * (size_t)stride + 63) & ~(size_t)63);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		memset(payload, (int)i + 1, ROW_BYTES);
+		gw_row_make(&desk->rows.format, desk->rows.seed, i, desk->memory + i * stride, payload);
+	}
+	must(gw_service_create(&identity, NULL, &desk->service));
+	must(gw_service_expose(desk->service, desk->memory, (uint64_t)ROWS * stride, 0, &desk->rows, &region));
+	struct wire_read read = {.region = region,
+				 .generation = desk->service->regions[region].generation,
+				 .count = ROWS,
+				 .length = ROW_BYTES,
+				 .width = 4};
+	memcpy(desk->body, &read, sizeof(read));
+	for (uint32_t i = 0; i < ROWS; i++)
+		memcpy(desk->body + WIRE_READ_BYTES + 4 * (size_t)i, &(uint32_t){i * stride}, 4);
+}
+
+static void desk_end(struct desk *desk)
+{
+	gw_service_destroy(desk->service);
+	free(desk->memory);
+}
+
+/* All of the answer, through a buffer of which `used` bytes are others' at first and each time. */
+static void answer_through(struct desk *desk, uint32_t out_bytes, uint32_t used)
+{
+	struct tcp_answer answer = {0};
+	uint8_t *out = malloc(out_bytes), got[ROWS * ROW_BYTES], torn[WIRE_HEADER_BYTES + 4];
+	uint32_t done = 0, out_end = used, torn_end = 0;
+	bool all = false;
+	must(gw_tcp_answer_begin(&answer, desk->service, WIRE_GATHER, desk->body, sizeof(desk->body)));
+	while (!all) {
+		uint32_t begun = out_end;
+		all = gw_tcp_answer_gather(&answer, out, &out_end, out_bytes);
+		assert_true(done + out_end - begun <= sizeof(got));
+		memcpy(got + done, out + begun, out_end - begun);
+		done += out_end - begun;
+		/* Full: emptied. A row that is no longer than the buffer waits for all of it. */
+		out_end = begun == out_end && begun == used ? 0 : used;
+	}
+	assert_int_equal(done, ROWS * ROW_BYTES);
+	for (uint32_t i = 0; i < ROWS * ROW_BYTES; i++)
+		assert_true(i / ROW_BYTES == TORN || got[i] == i / ROW_BYTES + 1);
+	assert_int_equal(answer.torn_count, 1);
+	must(gw_tcp_answer_close(&answer, 1, torn, &torn_end, sizeof(torn)));
+	assert_int_equal(torn_end, sizeof(torn));
+	assert_int_equal(torn[WIRE_HEADER_BYTES], TORN);
+	gw_tcp_answer_end(&answer);
+	gw_service_reads_end(desk->service, &answer.reads);
+	free(out);
+}
+
+static void a_torn_row_is_told_once(void **state)
+{
+	(void)state;
+	struct desk desk;
+	uint64_t sequence;
+	desk_begin(&desk);
+	uint8_t *row = desk.memory + (size_t)TORN * desk.rows.format.stride;
+	assert_true(gw_row_try_lock(&desk.rows.format, row, &sequence));
+	/* Shorter than a row, as long, and longer; full at the beginning; full where a row ends. */
+	for (uint32_t out_bytes = 1; out_bytes <= 2 * ROW_BYTES + 1; out_bytes += out_bytes < 20 ? 1 : 83) {
+		answer_through(&desk, out_bytes, 0);
+		answer_through(&desk, out_bytes, out_bytes / 2);
+		answer_through(&desk, out_bytes, out_bytes);
+	}
+	answer_through(&desk, ROW_BYTES / 2, 0);
+	answer_through(&desk, ROW_BYTES, 0);
+	gw_row_unlock(&desk.rows.format, row, sequence);
+	desk_end(&desk);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_told_once)};
+	return cmocka_run_group_tests_name("tcp answer", tests, NULL, NULL);
+}
