@@ -419,6 +419,13 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 
 /* --- Using. --- */
 
+gw_status gw_table_fail_gone(void)
+{
+	return gw_fail(GW_NOT_FOUND,
+		       "the tensor is gone: it was deleted, its job has ended, or the server was started again since: "
+		       "delete it, and create it again");
+}
+
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out)
 {
 	gw_status status = GW_OK;
@@ -427,10 +434,7 @@ gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, st
 	if (shard && gw_entry_of(shard)->state == GW_SHARD_READY)
 		shard->refs++;
 	else
-		status = gw_fail(
-			GW_NOT_FOUND,
-			"the tensor is gone: it was deleted, its job has ended, or the server was started again "
-			"since: delete it, and create it again");
+		status = gw_table_fail_gone();
 	pthread_mutex_unlock(&table->lock);
 	*out = status == GW_OK ? shard : NULL;
 	return status;

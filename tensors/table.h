@@ -80,7 +80,7 @@ gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, st
 void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard);
 
 /* Room for an optimizer's state beside the rows: taken into account once, and made by the table's thread: GW_AGAIN
- * until it has. GW_NO_SPACE and the errors of gw_row_store_prepare. */
+ * until it has. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of gw_row_store_prepare. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
 /* What a push works with, kept from one to the next: any thread takes one, and gives it back when it is done. */

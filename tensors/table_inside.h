@@ -84,6 +84,9 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 /* Bytes of a tensor, taken into account. Locked. GW_NO_SPACE. */
 gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, uint64_t bytes);
 
+/* GW_NOT_FOUND: a shard is not here any more. */
+gw_status gw_table_fail_gone(void);
+
 /* A shard whose state is wanted, held; NULL: there is none. Locked. */
 struct gw_table_shard *gw_table_take_stateless(const struct gw_tensor_table *table);
 /* Makes it, and leaves the shard: its table's thread, with no lock. */

@@ -10,10 +10,12 @@
 #include "tensors/table_inside.h"
 
 /* Locked. Asks the thread for an optimizer's state, or tells what became of that. GW_AGAIN: it is not made yet.
- */
+ * GW_NOT_FOUND: the tensor was deleted, and the thread does not look at it any more. */
 static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_shard *entry,
 				 enum gw_optimizer_kind kind, uint64_t bytes)
 {
+	if (!entry->shard.listed)
+		return gw_table_fail_gone();
 	if (entry->making == GW_STATE_WANTED)
 		return GW_AGAIN;
 	if (entry->making == GW_STATE_FAILED) {

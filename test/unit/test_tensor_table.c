@@ -116,8 +116,8 @@ struct gate {
 	struct gw_late_registrar registrar; /* first */
 	struct gw_shard *trained;           /* by a push that waits for its state */
 	sem_t come, go;
-	uint32_t published;
-	bool made; /* its state, when the third was published */
+	uint32_t published, shut_at; /* how many there are; the one that is held up, until `go` */
+	bool made;                   /* its state, when the one after that was published */
 };
 
 static void *gate_add(struct gw_late_registrar *registrar, const struct gw_late_region *region)
@@ -126,10 +126,10 @@ static void *gate_add(struct gw_late_registrar *registrar, const struct gw_late_
 	enum gw_optimizer_kind kind;
 	(void)region;
 	gate->published++;
-	if (gate->published == 2) {
+	if (gate->published == gate->shut_at) {
 		sem_post(&gate->come);
 		sem_wait(&gate->go);
-	} else if (gate->published == 3) {
+	} else if (gate->published == gate->shut_at + 1) {
 		gate->made = gw_row_store_trained(gate->trained->store, &kind);
 		sem_post(&gate->come);
 	}
@@ -142,7 +142,7 @@ static void a_push_waits_for_one_tensor_at_most(void **state)
 {
 	(void)state;
 	struct desk desk;
-	struct gate gate = {.registrar = {.add = gate_add}};
+	struct gate gate = {.registrar = {.add = gate_add}, .shut_at = 2};
 	sem_init(&gate.come, 0, 0);
 	sem_init(&gate.go, 0, 0);
 	desk_begin(&desk);
@@ -160,6 +160,42 @@ static void a_push_waits_for_one_tensor_at_most(void **state)
 	sem_wait(&gate.come);
 	assert_true(gate.made);
 	gw_shard_leave(desk.table, gate.trained);
+	gw_late_registrar_set(desk.service, NULL);
+	desk_close(&desk);
+	desk_end(&desk);
+	sem_destroy(&gate.come);
+	sem_destroy(&gate.go);
+}
+
+/* The thread looks at deleted tensors no more: whoever still holds one need not wait for its state. */
+static void a_deleted_tensor_gets_no_state(void **state)
+{
+	(void)state;
+	struct desk desk;
+	struct gate gate = {.registrar = {.add = gate_add}, .shut_at = 3};
+	struct gw_shard *shards[2];
+	uint32_t count;
+	sem_init(&gate.come, 0, 0);
+	sem_init(&gate.go, 0, 0);
+	desk_begin(&desk);
+	desk_serve(&desk);
+	gw_late_registrar_set(desk.service, &gate.registrar);
+	for (int i = 0; i < 2; i++) {
+		while (!desk_hold(&desk, i, &shards[i])) {
+			gw_shard_leave(desk.table, shards[i]);
+			sched_yield();
+		}
+	}
+	desk_make(&desk, 2);
+	sem_wait(&gate.come); /* from here on the thread makes nothing */
+	assert_int_equal(gw_shard_prepare(desk.table, shards[0], GW_ADAGRAD), GW_AGAIN);
+	must(gw_tensor_table_delete(desk.table, "", "t0", 0, &count));
+	must(gw_tensor_table_delete(desk.table, "", "t1", 0, &count));
+	assert_int_equal(gw_shard_prepare(desk.table, shards[0], GW_ADAGRAD), GW_NOT_FOUND);
+	assert_int_equal(gw_shard_prepare(desk.table, shards[1], GW_ADAGRAD), GW_NOT_FOUND);
+	sem_post(&gate.go);
+	for (int i = 0; i < 2; i++)
+		gw_shard_leave(desk.table, shards[i]);
 	gw_late_registrar_set(desk.service, NULL);
 	desk_close(&desk);
 	desk_end(&desk);
@@ -268,6 +304,7 @@ int main(void)
 		cmocka_unit_test(a_table_stops_before_its_service_ends),
 		cmocka_unit_test(a_table_without_tensors_stops),
 		cmocka_unit_test(a_push_waits_for_one_tensor_at_most),
+		cmocka_unit_test(a_deleted_tensor_gets_no_state),
 		cmocka_unit_test(a_job_too_many_leaves_no_tensor),
 		cmocka_unit_test(a_restored_copy_has_no_source),
 		cmocka_unit_test(jobs_without_tensors_take_no_place),
