@@ -26,6 +26,7 @@ struct lane_piece {
 	uint64_t birth, low, high;
 	bool asks; /* whether the optimizer's state is there: it has no rows */
 	bool busy;
+	bool failed; /* it may still come to the server, late, as long as that is not told that it has ended here */
 };
 
 struct write_lane {
@@ -208,6 +209,7 @@ static void lane_piece_done(struct gw_link_op *op, gw_status status, const struc
 	if (share->call->handle)
 		status = gw_tensor_name_gone(status, share->call->handle->base.name);
 	piece->busy = false;
+	piece->failed = status != GW_OK;
 	share->carried--;
 	if (piece->request.capacity > PIECE_KEPT_BYTES)
 		gw_vec_free(&piece->request);
@@ -240,18 +242,18 @@ static void lane_piece_post(struct lane_piece *piece, struct gw_write_share *sha
 static struct lane_piece *lane_free_piece(struct write_lane *lane)
 {
 	for (uint32_t i = 0; i < LANE_DEPTH; i++)
-		if (!lane->pieces[i].busy)
+		if (!lane->pieces[i].busy && !lane->pieces[i].failed)
 			return &lane->pieces[i];
 	return NULL;
 }
 
 /* Whether a request under way carries one of these rows: then they wait, since requests under way take effect in any
- * order. */
+ * order. One that failed counts as such, until the next request says that it has ended (`oldest`). */
 static bool lane_carries(const struct write_lane *lane, uint64_t birth, uint64_t low, uint64_t high)
 {
 	for (uint32_t i = 0; i < LANE_DEPTH; i++) {
 		const struct lane_piece *piece = &lane->pieces[i];
-		if (piece->busy && piece->birth == birth && piece->low <= high && low <= piece->high)
+		if ((piece->busy || piece->failed) && piece->birth == birth && piece->low <= high && low <= piece->high)
 			return true;
 	}
 	return false;
@@ -264,6 +266,14 @@ static uint64_t lane_oldest(const struct write_lane *lane)
 		if (lane->pieces[i].busy && lane->pieces[i].op.once.sequence < oldest)
 			oldest = lane->pieces[i].op.once.sequence;
 	return oldest;
+}
+
+/* What the next request says is over need not be waited for. */
+static void lane_forget_failed(struct write_lane *lane, uint64_t oldest)
+{
+	for (uint32_t i = 0; i < LANE_DEPTH; i++)
+		if (lane->pieces[i].op.once.sequence < oldest)
+			lane->pieces[i].failed = false;
 }
 
 /* Asks whether the state that a push needs is there, which has it made. It takes a while, in which a push would hold up
@@ -316,9 +326,10 @@ static void lane_take_request(struct lane_piece *piece, const struct gw_write_sh
 /* Sends the next piece of a share; false: it has to wait. */
 static bool lane_send(struct write_lane *lane, struct gw_write_share *share)
 {
-	struct lane_piece *piece = lane_free_piece(lane);
 	uint64_t oldest = lane_oldest(lane), end = share->at;
 	gw_status status = GW_OK;
+	lane_forget_failed(lane, oldest);
+	struct lane_piece *piece = lane_free_piece(lane);
 	if (!piece || lane->sequence + 1 - oldest >= GW_WINDOW)
 		return false;
 	if (share->call->op)

@@ -222,6 +222,18 @@ static void window_acknowledge(struct gw_replay_cache *cache, struct replay_wind
 	window->oldest = oldest;
 }
 
+/* Whether a call before this one is being applied. A connection has one task at a time: it came by another one, which
+ * the client may have given up, and the call with it. */
+static bool window_runs_before(const struct replay_window *window, uint64_t sequence)
+{
+	for (uint32_t i = 0; window->running > 0 && i < GW_WINDOW; i++) {
+		const struct gw_replay_entry *entry = &window->entries[i];
+		if (entry->state == REPLAY_RUNS && entry->sequence < sequence)
+			return true;
+	}
+	return false;
+}
+
 static gw_status window_check(const struct gw_replay_cache *cache, const struct replay_window *window,
 			      const struct gw_once *once)
 {
@@ -259,6 +271,8 @@ static gw_status window_enter(struct gw_replay_cache *cache, struct replay_windo
 		return gw_fail(GW_AGAIN, "the call is being applied");
 	if (entry->state == REPLAY_DONE && entry->sequence == once->sequence)
 		return answer_again(entry, reply);
+	if (window_runs_before(window, once->sequence))
+		return gw_fail(GW_AGAIN, "a call before this one is being applied");
 	bool left = entry->state == REPLAY_LEFT && entry->sequence == once->sequence;
 	*gw_reply_progress(reply) = left ? entry->progress : 0;
 	entry_clear(cache, entry); /* of a late one's end */

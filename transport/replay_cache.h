@@ -5,6 +5,9 @@
  *      call {sequence, oldest unacknowledged, window} ─▶ enter ─▶ apply, keep │ answered from memory │ refused
  *      connection ends ─▶ part ─▶ the last of the client's: kept for its reconnect budget; after a goodbye, not at all
  *
+ * Calls of a client are applied in their order as far as they have come: one that its client gave up in the midst of
+ * it, with its connection, ends or is left before a later one begins.
+ *
  * A call whose window is gone may have been applied or not: it ends with GW_OUTCOME_UNKNOWN and is not applied. One of
  * a window that another life of the server gave was not applied here. Bounded: GW_REPLAY_CLIENTS clients; one that
  * finds no place may read, and its numbered calls are refused. Nothing that may be asked for again is given up for
@@ -40,9 +43,10 @@ struct gw_replay_entry;
 
 /* A call of the client begins. *out set: it is to be applied, from the reply's progress on, and the entry is the
  * caller's until gw_replay_keep or gw_replay_leave. Else it was applied, and the reply is the kept one (GW_OK, or the
- * status that it was); or GW_AGAIN: it is being applied, whichever connection and thread it came by;
- * GW_OUTCOME_UNKNOWN; GW_INVALID for a sequence that the client has acknowledged or is not to use yet; GW_LIMIT for a
- * repeat whose reply was too long to keep, and for a client without a place, whose call had no window here. */
+ * status that it was); or GW_AGAIN: it is being applied, whichever connection and thread it came by, or
+ * one before it still is, by a connection that the client may have given up; GW_OUTCOME_UNKNOWN; GW_INVALID for a
+ * sequence that the client has acknowledged or is not to use yet; GW_LIMIT for a repeat whose reply was too long to
+ * keep, and for a client without a place, whose call had no window here. */
 gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uuid[16], const struct gw_once *once,
 			  struct gw_reply *reply, struct gw_replay_entry **out);
 /* It was applied: the entry takes the answer, or the status and the text of gw_last_error(). */

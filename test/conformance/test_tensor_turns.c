@@ -286,6 +286,50 @@ static void a_row_that_is_taken_stops_nobody(void **state)
 	desk_end(&desk);
 }
 
+/* A client gives a push up in the midst of it, and writes one of its rows by another connection: what it wrote last is
+ * what stays, though the server has not heard yet that the first connection is given up. */
+static void a_write_waits_for_those_before_it(void **state)
+{
+	struct desk desk;
+	struct gw_connect_options connect;
+	struct gw_endpoint *other;
+	struct gw_completion answer;
+	struct {
+		struct gw_tensor_rows_call call;
+		uint64_t row;
+		float values[COLUMNS];
+	} update = {.row = FEW - 1};
+	desk_begin(&desk, state);
+	connect = gw_bed_options(&desk.one.bed);
+	connect.client_uuid[0] = 10;
+	must(gw_bed_connect(desk.group, &connect, &other));
+	uint64_t window = desk.endpoint->peer.window, before = counters_of(&desk).deferred;
+	assert_int_equal(other->peer.window, window);
+	request_push(&desk, FEW);
+	desk_take(&desk);
+	desk_ask(&desk, GW_OP_TENSOR_PUSH, 1, window);
+	await_deferred(&desk, before, 3);
+	while (value_of(&desk, HELD - 1) == 0)
+		await_deferred(&desk, counters_of(&desk).deferred, 1);
+
+	struct gw_once once = {2, 2, window};
+	update.call = rows_of(&desk, 1);
+	for (int c = 0; c < COLUMNS; c++)
+		update.values[c] = 9;
+	must(gw_endpoint_request(other, GW_OP_TENSOR_UPDATE, &once, &update, sizeof(update), GW_NO_DEADLINE, &update));
+	await_deferred(&desk, counters_of(&desk).deferred, 20);
+	desk_give(&desk);
+	for (int ended = 0; ended < 2;) {
+		if (gw_poll_group_poll(desk.group, &answer, 1, GW_NS_PER_MS) == 0)
+			continue;
+		assert_int_equal(answer.status, GW_OK);
+		ended++;
+	}
+	assert_true(value_of(&desk, FEW - 2) == 1 && value_of(&desk, FEW - 1) == 9);
+	gw_endpoint_close(other);
+	desk_end(&desk);
+}
+
 static void expect_head_alone(struct gw_completion answer, uint64_t state_floats, uint32_t kind)
 {
 	struct gw_tensor_saved saved;
@@ -377,6 +421,7 @@ int main(void)
 	static const struct bed_test tests[] = {
 		{BED_TEST(a_row_that_is_taken_stops_nobody)},
 		{BED_TEST(a_long_push_is_many_turns)},
+		{BED_TEST(a_write_waits_for_those_before_it)},
 		{BED_TEST(state_that_comes_in_the_midst_is_not_left_out)},
 		{BED_TEST(a_client_lost_in_the_middle_pushes_once)},
 	};

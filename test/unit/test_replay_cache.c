@@ -150,6 +150,27 @@ static void calls_that_run_keep_their_window(void **state)
 	gw_replay_cache_destroy(cache);
 }
 
+/* It came by a connection that was given up, and goes on there for a while: what comes after it waits. */
+static void calls_wait_for_those_before_them(void **state)
+{
+	(void)state;
+	struct gw_replay_cache *cache;
+	struct gw_replay_entry *first, *third, *other;
+	assert_int_equal(gw_replay_cache_create(1, &cache), GW_OK);
+	uint64_t window = join(cache, 1, 0);
+	join(cache, 2, 0);
+	assert_int_equal(enter(cache, 1, (struct gw_once){1, 1, window}, &first), GW_OK);
+	for (uint64_t oldest = 1; oldest <= 2; oldest++)
+		assert_int_equal(enter(cache, 1, (struct gw_once){2, oldest, window}, &other), GW_AGAIN);
+	assert_int_equal(apply(cache, 2, (struct gw_once){2, 2, 0}, 4), GW_OK); /* another client's */
+	gw_replay_leave(cache, first, 3);
+	assert_int_equal(enter(cache, 1, (struct gw_once){3, 2, window}, &third), GW_OK);
+	assert_int_equal(apply(cache, 1, (struct gw_once){2, 2, window}, 4), GW_OK); /* which was before */
+	gw_replay_leave(cache, third, 0);
+	assert_int_equal(enter(cache, 1, (struct gw_once){1, 1, window}, &other), GW_INVALID);
+	gw_replay_cache_destroy(cache);
+}
+
 /* Threads of a server: one connection of the client ends while the next one comes. */
 #define COMINGS 4
 #define TURNS   50000
@@ -243,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_full_table_tells_what_it_cannot_know),
 		cmocka_unit_test(readers_make_room),
 		cmocka_unit_test(calls_that_run_keep_their_window),
+		cmocka_unit_test(calls_wait_for_those_before_them),
 		cmocka_unit_test(who_goes_while_it_comes_is_not_forgotten),
 		cmocka_unit_test(long_answers_are_not_kept),
 		cmocka_unit_test(shortages),
