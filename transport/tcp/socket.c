@@ -98,6 +98,8 @@ enum tcp_awaited gw_tcp_await(struct tcp_io *io, ssize_t *n, bool *full)
 		return TCP_AWAIT_NOT;
 	for (size_t i = 0; i < pieces; i++)
 		wanted += io->receive_iov[i].iov_len;
+	/* The mark of a long answer before this one would keep us asleep over a short one. */
+	gw_tcp_low_water(io);
 	struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
 	*n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, 0) : recvmsg(io->fd, &message, 0);
 	*full = *n > 0 && (size_t)*n == wanted;
