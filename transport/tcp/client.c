@@ -470,7 +470,7 @@ static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 	char text[GW_ADDRESS_MAX];
 	if (client_queued(client) == 0)
 		return;
-	uint64_t due = client->heard_ns + client->liveness_ns * (client->probed ? 2 : 1);
+	uint64_t due = (client->probed ? client->probed_ns : client->heard_ns) + client->liveness_ns;
 	if (now_ns < due) {
 		tcp_loop_timer(client->loop, due);
 		return;
@@ -483,7 +483,8 @@ static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 		return;
 	}
 	client->probed = true;
-	tcp_loop_timer(client->loop, client->heard_ns + 2 * client->liveness_ns);
+	client->probed_ns = now_ns;
+	tcp_loop_timer(client->loop, now_ns + client->liveness_ns);
 	/* A peer that trickles may leave many probes behind it: then an older one serves. */
 	if (client_queued(client) < CLIENT_QUEUE - 1)
 		gw_tcp_client_send(client, WIRE_PING, NULL, 0);

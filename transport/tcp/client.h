@@ -71,6 +71,7 @@ struct tcp_client {
 	uint64_t dial_deadline_ns;  /* of the address dialled */
 	struct gw_note *connecting; /* until the outcome is known */
 	uint64_t connect_deadline_ns, liveness_ns, heard_ns;
+	uint64_t probed_ns; /* if probed: since then the answer may come */
 	uint64_t graph_id, budget_ns;
 	struct gw_auth auth;
 	bool must_prove; /* a key */

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 
 #define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are looked at this often at least */
+#define TIMER_LOOKS 8                  /* at the sockets, before timers say that nothing came */
 #define LONE_MIN_NS (5 * TCP_AWAIT_NS) /* nothing else is due so soon: an answer may be awaited by itself */
 
 gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transport *transport,
@@ -121,6 +122,18 @@ static bool tcp_run(struct tcp_loop *loop, uint64_t now_ns, uint64_t until_ns, b
 	return outcome == TCP_AWAIT_HANDLED;
 }
 
+/* Timers are due. What came in time may lie in the sockets still, where this thread was held up: it is taken first, as
+ * far as a few looks go (an answer may take two: one for its header). */
+static void tcp_timers(struct tcp_loop *loop, uint64_t now_ns, bool *woken)
+{
+	bool worked = true;
+	for (int looks = 0; worked && looks < TIMER_LOOKS; looks++) {
+		loop->now_ns = 0;
+		worked = loop->driver->ops->run(loop->driver, 0, woken);
+	}
+	tcp_tick(loop, now_ns);
+}
+
 size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct tcp_loop *loop = state;
@@ -132,7 +145,7 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 	for (;;) {
 		tcp_take_orders(loop);
 		if (now >= loop->next_timer_ns)
-			tcp_tick(loop, now);
+			tcp_timers(loop, now, &woken);
 		/* Waiting completions are handed out at once, but sockets are looked at between two polls. */
 		if (first && !gw_completions_empty(&loop->completions))
 			loop->driver->ops->run(loop->driver, 0, &woken);

@@ -1,0 +1,169 @@
+/* A TCP client and time: what came in time counts, however late it is looked at; and a server is lost only when it had
+ * the time to say that it is there, and did not. The server is a script that is played in the client's own thread, and
+ * clocks are put forward: nothing here waits. Both drivers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <linux/sockios.h>
+
+#include "core/base/clock.h"
+#include "test/support/fake_peer.h"
+#include "test/support/transport_bed.h"
+#include "transport/tcp/client.h"
+
+#define REGION_BYTES (1u << 20)
+#define LONG_NS      (30 * GW_NS_PER_SECOND)
+
+struct scene {
+	struct gw_poll_group *group;
+	struct gw_endpoint *endpoint;
+	struct tcp_client *client;
+	struct gw_buffer *buffer;
+	struct gw_read_set reads;
+	int listener, fd;
+	uint8_t landing[REGION_BYTES], answer[WIRE_HEADER_BYTES + REGION_BYTES];
+};
+
+static void *say_hello(void *argument)
+{
+	struct scene *scene = argument;
+	scene->fd = gw_fake_accept(scene->listener);
+	return scene->fd >= 0 && gw_fake_welcome(scene->fd, REGION_BYTES) ? scene : NULL;
+}
+
+static struct scene *begin(const struct bed_kind *kind)
+{
+	static struct scene scene;
+	pthread_t thread;
+	void *welcomed;
+	struct gw_connect_options options = {.address = {.scheme = "tcp", .host = "127.0.0.1"},
+					     .deadline_ns = gw_now_ns() + 60 * GW_NS_PER_SECOND,
+					     .liveness_ns = LONG_NS};
+	memset(&scene, 0, sizeof(scene));
+	scene.listener = gw_fake_listen(&options.address.port);
+	assert_true(scene.listener >= 0);
+	assert_int_equal(pthread_create(&thread, NULL, say_hello, &scene), 0);
+	scene.group = gw_bed_group(kind);
+	assert_int_equal(gw_buffer_register(scene.group, scene.landing, REGION_BYTES, &scene.buffer), GW_OK);
+	assert_int_equal(gw_bed_connect(scene.group, &options, &scene.endpoint), GW_OK);
+	pthread_join(thread, &welcomed);
+	assert_non_null(welcomed);
+	scene.client = (struct tcp_client *)scene.endpoint;
+	return &scene;
+}
+
+static void end(struct scene *scene)
+{
+	gw_endpoint_close(scene->endpoint);
+	gw_buffer_release(scene->buffer);
+	gw_poll_group_destroy(scene->group);
+	close(scene->fd);
+	close(scene->listener);
+}
+
+static void ask(struct scene *scene, uint32_t bytes, uint64_t deadline_ns)
+{
+	struct gw_span span = {.bytes = bytes};
+	struct wire_header header;
+	uint8_t body[64];
+	scene->reads = (struct gw_read_set){.cookie = &scene->reads, .deadline_ns = deadline_ns};
+	assert_int_equal(gw_endpoint_readv(scene->endpoint, &scene->reads, &scene->endpoint->peer.regions[0],
+					   scene->buffer, &span, 1, true),
+			 1);
+	assert_true(gw_fake_expect(scene->fd, WIRE_GATHER, &header, body, sizeof(body)));
+	header = (struct wire_header){.bytes = bytes, .type = WIRE_DATA, .tag = header.tag};
+	memcpy(scene->answer, &header, sizeof(header));
+	for (uint32_t i = 0; i < bytes; i++)
+		scene->answer[WIRE_HEADER_BYTES + i] = (uint8_t)(bytes + i * 7);
+}
+
+/* Until all of it has come to the client's socket, which nobody looks at meanwhile. */
+static void say(struct scene *scene, const void *bytes, size_t n)
+{
+	int left = 1;
+	assert_true(gw_fake_send(scene->fd, bytes, n));
+	while (left)
+		assert_int_equal(ioctl(scene->fd, SIOCOUTQ, &left), 0);
+}
+
+static gw_status wait_end(struct scene *scene)
+{
+	struct gw_completion completion;
+	while (gw_poll_group_poll(scene->group, &completion, 1, LONG_NS) == 0)
+		;
+	return completion.status;
+}
+
+/* A thread that was held up past a deadline, over an answer that had come before. */
+static void what_came_in_time_counts(void **state)
+{
+	static const uint32_t sizes[] = {0, 400, 30000}; /* the last one lands in place, its header before it */
+	struct scene *scene = begin(*state);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint64_t deadline = gw_now_ns() + 5 * GW_NS_PER_MS;
+		ask(scene, sizes[i], deadline);
+		say(scene, scene->answer, WIRE_HEADER_BYTES + sizes[i]);
+		while (gw_now_ns() <= deadline)
+			;
+		assert_int_equal(wait_end(scene), GW_OK);
+		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, sizes[i]);
+	}
+	/* What had not come is late. */
+	ask(scene, 400, gw_now_ns() + 5 * GW_NS_PER_MS);
+	say(scene, scene->answer, 100);
+	assert_int_equal(wait_end(scene), GW_DEADLINE);
+	end(scene);
+}
+
+/* As if nothing had been polled for so long. */
+static void let_time_pass(struct scene *scene, uint64_t ns)
+{
+	scene->client->heard_ns -= ns;
+	scene->client->probed_ns -= ns;
+	tcp_loop_timer(scene->client->loop, 0);
+}
+
+static void look(struct scene *scene)
+{
+	struct gw_completion completion;
+	for (int looks = 0; looks < 4; looks++)
+		assert_int_equal(gw_poll_group_poll(scene->group, &completion, 1, 0), 0);
+}
+
+/* A thread that was held up for longer than a server may be silent: the server is asked, and may answer. */
+static void a_server_that_is_asked_has_time_to_answer(void **state)
+{
+	struct wire_header ping;
+	struct scene *scene = begin(*state);
+	ask(scene, 400, GW_NO_DEADLINE);
+	look(scene);
+	let_time_pass(scene, 2 * LONG_NS);
+	look(scene);
+	assert_true(gw_fake_expect(scene->fd, WIRE_PING, &ping, NULL, 0));
+	assert_true(gw_fake_send(scene->fd, scene->answer, WIRE_HEADER_BYTES + 400));
+	assert_int_equal(wait_end(scene), GW_OK);
+	assert_true(gw_fake_frame(scene->fd, WIRE_PONG, ping.tag, NULL, 0));
+	while (client_queued(scene->client))
+		look(scene);
+	/* One that does not is lost. */
+	ask(scene, 400, GW_NO_DEADLINE);
+	let_time_pass(scene, 2 * LONG_NS);
+	look(scene);
+	assert_true(gw_fake_expect(scene->fd, WIRE_PING, &ping, NULL, 0));
+	let_time_pass(scene, 2 * LONG_NS);
+	assert_int_equal(wait_end(scene), GW_PEER_LOST);
+	end(scene);
+}
+
+int main(void)
+{
+	static const struct bed_test tests[] = {
+		{BED_TEST(what_came_in_time_counts)},
+		{BED_TEST(a_server_that_is_asked_has_time_to_answer)},
+	};
+	return gw_bed_run_tcp("tcp time", tests, sizeof(tests) / sizeof(tests[0]));
+}
