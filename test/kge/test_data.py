@@ -51,6 +51,15 @@ def test_raw_numbers_names_in_the_order_of_first_use(tmp_path, order):
     assert (tmp_path / "relations.tsv").read_text() == "0\tx\n1\ty\n"
 
 
+def test_a_name_with_a_tab_is_refused(tmp_path):
+    """No dictionary could be read that has it: its columns are between tabs."""
+    write(tmp_path, train="a,r,b\na,r,b\tc\n", tabs="a\tr\tb\n")
+    with pytest.raises(DataError, match=r"train\.txt: line 2: 'b\\tc' has a tab"):
+        load(tmp_path, "own", "raw_udd_hrt", delimiter=",", files=["train.txt"])
+    assert not list(tmp_path.glob("*.tsv"))
+    assert len(load(tmp_path, "own", "raw_udd_hrt", files=["tabs.txt"]).train) == 1
+
+
 def test_udd_has_numbers(tmp_path):
     write(tmp_path, e="0\ta\n1\tb\n", r="0\tx\n", train="0,0,1\n", valid="1,0,0\n", test="1,0,1\n")
     found = load(tmp_path, "own", "udd_hrt", delimiter=",", files=[

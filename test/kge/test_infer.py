@@ -244,6 +244,19 @@ def test_likenesses_by_name(data_path, models, tmp_path, capfd):
     assert [[str(numbers[left]), str(numbers[right]), score] for left, right, score in named] == found
 
 
+@pytest.mark.parametrize("odd", ["a\u2028b", "a\x85b", "a\x0cb", "a\x1eb", "a\rb"])
+def test_a_name_ends_at_the_end_of_its_line(tmp_path, odd):
+    """And not where Python's text has other ends of lines."""
+    np.save(tmp_path / "rows.npy", np.eye(2, dtype=np.float32) + 1)
+    (tmp_path / "names").write_bytes(f"0\t{odd}\n1\tb\n".encode())
+    (tmp_path / "l").write_bytes(f"b\r\n{odd}\n".encode())
+    out = tmp_path / "out.tsv"
+    assert main(["emb_sim", "--emb_file", str(tmp_path / "rows.npy"), "--format", "l_*", "--data_files",
+                 str(tmp_path / "l"), "--raw_data", "--mfile", str(tmp_path / "names"), "--exec_mode", "batch_left",
+                 "--topK", "1", "--output", str(out)]) == 0
+    assert out.read_bytes().decode() == f"left\tright\tscore\nb\tb\t1.00000\n{odd}\t{odd}\t1.00000\n"
+
+
 def test_what_is_no_input_is_refused(models, tmp_path, capfd):
     (tmp_path / "bad.npy").write_bytes(b"x")
     np.save(tmp_path / "flat.npy", np.zeros(3))

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire.kge.data import DataError, read_dictionary
+from graphwire.kge.data import DataError, lines_of, read_dictionary
 
 BLOCK = 1024  # rows of a side of a block
 
@@ -56,11 +56,7 @@ class Names:
     def read(self, path: str | Path) -> np.ndarray:
         """A list of them, one a line; raises DataError."""
         found = []
-        try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from error
-        for line, word in enumerate(lines, 1):
+        for line, word in lines_of(path):
             if self.numbers is not None:
                 number = self.numbers.get(word, -1)
             else:

@@ -68,16 +68,19 @@ class Dataset:
     test: Optional[Triples]
 
 
-def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Number and columns of each line that is not empty."""
+def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line. They end at "\\n" alone: a name may have what else str.splitlines ends one at."""
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
             for number, line in enumerate(file, 1):
-                line = line.rstrip("\r\n")
-                if line:
-                    yield number, line.split(delimiter)
+                yield number, line.rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Number and columns of each line that is not empty."""
+    return ((number, line.split(delimiter)) for number, line in lines_of(path) if line)
 
 
 def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
@@ -124,10 +127,12 @@ class _Reader:
             if not word.isdecimal() or int(word) >= count:
                 raise DataError(f"{word!r} is no {what}: expected a number below {count}")
             return int(word)
-        if self.grow:
-            return names.setdefault(word, len(names))
         if word not in names:
-            raise DataError(f"{word!r} is no {what} of the dictionary")
+            if not self.grow:
+                raise DataError(f"{word!r} is no {what} of the dictionary")
+            if "\t" in word:
+                raise DataError(f"{word!r} has a tab, which ends a name in the dictionaries: give it another name")
+            names[word] = len(names)
         return names[word]
 
     def _triples(self, columns: list[list[int]], importance: list[float]) -> Triples:
