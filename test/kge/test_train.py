@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from graphwire.kge.commands import main
 from graphwire.kge.data import DataError
-from graphwire.kge.outputs import Saved, new_folder
+from graphwire.kge.outputs import Curve, Saved, new_folder
 
 OPTIONS = ("--dataset wn18 --hidden_dim 16 --gamma 6 --lr 0.5 --batch_size 40 --neg_sample_size 20 -adv -rc 1e-9 "
            "--max_step 600 --log_interval 200 --batch_size_eval 16").split()
@@ -165,6 +165,45 @@ def test_broken_models_are_refused(data_path, tmp_path):
         Saved(folder)
     with pytest.raises(DataError, match=r"config\.json is not there"):
         Saved(tmp_path)
+
+
+def steps_of(folder):
+    return [int(row["step"]) for row in csv.DictReader(open(folder / "curve.csv"))]
+
+
+def test_a_curve_leaves_out_what_is_not_whole(tmp_path):
+    """A kill cuts the last line wherever it likes, the header too."""
+    curve = Curve(tmp_path)
+    for step in (5, 10, 15):
+        curve.add(step=step, seconds=f"{step / 8:.3f}", triples_per_second="7", loss=0.25, **{"HITS@10": 0.125})
+    whole = (tmp_path / "curve.csv").read_bytes()
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
+    for cut in range(len(whole) + 1):
+        (tmp_path / "curve.csv").write_bytes(whole[:cut])
+        again = Curve(tmp_path, 20)
+        lines = sum(cut >= end for end in ends)
+        assert steps_of(tmp_path) == [5, 10, 15][:max(0, lines - 1)], cut
+        assert again.seconds == [0, 0, 0.625, 1.25, 1.875][lines]
+    (tmp_path / "curve.csv").write_bytes(whole[:ends[1] + 3] + whole[ends[1]:] + b"\0" * 9 + b"\r\n")
+    curve.draw()
+    assert (tmp_path / "curve.png").is_file()
+    assert Curve(tmp_path, 20).seconds == 1.875 and steps_of(tmp_path) == [5, 15]  # lines that went on after a cut
+    Curve(tmp_path, 5)
+    assert steps_of(tmp_path) == [5] and [path.suffix for path in tmp_path.iterdir()].count(".part") == 0
+
+
+def test_a_curve_is_there_before_it_is_written_anew(tmp_path, monkeypatch):
+    """Whatever ends the process meanwhile."""
+    Curve(tmp_path).add(step=5, seconds="1.000")
+    whole = (tmp_path / "curve.csv").read_bytes()
+
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(csv.DictWriter, "writerows", ended)
+    with pytest.raises(KeyboardInterrupt):
+        Curve(tmp_path, 5)
+    assert (tmp_path / "curve.csv").read_bytes() == whole
 
 
 def test_folders_are_numbered(tmp_path):

@@ -15,10 +15,12 @@ A fourth column of udd and raw_udd is a triple's importance, with has_edge_impor
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable, Optional, TextIO
 
 import numpy as np
 
@@ -66,6 +68,18 @@ class Dataset:
     train: Triples
     valid: Optional[Triples]
     test: Optional[Triples]
+
+
+@contextmanager
+def written(path: Path) -> Iterator[TextIO]:
+    """A file to write text to; it is there whole or not at all, even where others write the same one."""
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:

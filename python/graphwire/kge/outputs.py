@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire.kge.data import DataError
+from graphwire.kge.data import DataError, written
 from graphwire.kge.models import Model, Relations, make
 from graphwire.kge.store import Store
 
@@ -56,9 +56,8 @@ def write_rows(path: Path, count: int, width: int, read: Callable[[np.ndarray], 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """It is there whole or not at all."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(values, indent=4) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    with written(path) as file:
+        file.write(json.dumps(values, indent=4) + "\n")
 
 
 def config_of(args: Any, entity_file: str, relation_file: str) -> dict[str, Any]:
@@ -162,6 +161,18 @@ CURVE = ("step", "seconds", "triples_per_second", "triples_per_processor_second"
          "regularization", "MRR", "MR", "HITS@1", "HITS@3", "HITS@10")
 
 
+def _numbers(row: Mapping[str, str]) -> bool:
+    """Whether a line of the curve is one: a kill, or what was written after it, may have left half of one."""
+    try:
+        int(row["step"])
+        float(row["seconds"])
+        for word in row.values():
+            float(word or 0)
+    except (KeyError, ValueError):
+        return False
+    return True
+
+
 class Curve:
     """curve.csv, a line at a time; a resumed training goes on at its step. seconds: of training, up to there."""
 
@@ -169,15 +180,17 @@ class Curve:
         self.path = folder / "curve.csv"
         rows = [row for row in self._read() if int(row["step"]) <= step]
         self.seconds = max((float(row["seconds"]) for row in rows), default=0.0)
-        with open(self.path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, CURVE)
+        with written(self.path) as file:
+            writer = csv.DictWriter(file, CURVE, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)
 
-    def _read(self) -> Iterator[dict[str, str]]:
-        if self.path.is_file():
-            with open(self.path, newline="", encoding="utf-8") as file:
-                yield from csv.DictReader(file)
+    def _read(self) -> list[dict[str, str]]:
+        """Its lines that are whole."""
+        text = self.path.read_bytes().decode(errors="replace") if self.path.is_file() else ""
+        names, *lines = [line.rstrip("\r").split(",") for line in text.split("\n")[:-1]] or [[]]
+        rows = [dict(zip(names, words)) for words in lines if len(words) == len(names)]
+        return [row for row in rows if _numbers(row)]
 
     def add(self, **values: Any) -> None:
         with open(self.path, "a", newline="", encoding="utf-8") as file:
@@ -192,10 +205,10 @@ class Curve:
         matplotlib.use("Agg")
         from matplotlib import pyplot
 
-        rows = list(self._read())
+        rows = self._read()
         figure, axes = pyplot.subplots()
         for name, axis in (("loss", axes), ("MRR", axes.twinx())):
-            points = [(int(row["step"]), float(row[name])) for row in rows if row[name]]
+            points = [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
             if points:
                 axis.plot(*zip(*points), label=name, color="C0" if name == "loss" else "C1", marker=".")
                 axis.set_ylabel(name)
