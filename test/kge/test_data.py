@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from graphwire.kge import data
@@ -49,6 +51,29 @@ def test_raw_numbers_names_in_the_order_of_first_use(tmp_path, order):
     assert found.train.head.tolist() == [int(names["b"]), int(names["c"])]
     assert found.train.tail.tolist() == [int(names["a"]), int(names["b"])]
     assert (tmp_path / "relations.tsv").read_text() == "0\tx\n1\ty\n"
+
+
+def test_a_dictionary_that_is_right_is_left_alone(tmp_path):
+    """Others may read it, or be writing the same one: it is renamed into its place, and only where it is another."""
+    write(tmp_path, train="b\tr\ta\n", more="b\tr\ta\nb\ts\ta\n")
+    load(tmp_path, "own", "raw_udd_hrt", files=["train.txt"])
+    for name in ("entities.tsv", "relations.tsv"):
+        os.utime(tmp_path / name, (1, 1))
+    before = (tmp_path / "relations.tsv").stat()
+    with open(tmp_path / "relations.tsv") as reader:
+        load(tmp_path, "own", "raw_udd_hrt", files=["more.txt"])
+        assert reader.read() == "0\tr\n"
+    assert (tmp_path / "entities.tsv").stat().st_mtime == 1
+    after = (tmp_path / "relations.tsv").stat()
+    assert after.st_mtime != 1 and after.st_mode == before.st_mode
+    assert (tmp_path / "relations.tsv").read_text() == "0\tr\n1\ts\n"
+    (tmp_path / "relations.tsv").write_bytes(b"0\t\xff\n")
+    load(tmp_path, "own", "raw_udd_hrt", files=["train.txt"])
+    assert (tmp_path / "relations.tsv").read_text() == "0\tr\n"
+    with pytest.raises(UnicodeEncodeError):
+        data.write_dictionary(tmp_path / "relations.tsv", {"x": 0, "\ud800": 1})
+    assert (tmp_path / "relations.tsv").read_text() == "0\tr\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"train.txt", "more.txt", "entities.tsv", "relations.tsv"}
 
 
 def test_a_name_with_a_tab_is_refused(tmp_path):

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Callable, Optional, TextIO
 
@@ -97,6 +98,15 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     return ((number, line.split(delimiter)) for number, line in lines_of(path) if line)
 
 
+def _holds(path: Path, lines: Iterator[str]) -> bool:
+    """Whether a file has these lines, and no others."""
+    try:
+        with open(path, encoding="utf-8", newline="\n") as file:
+            return all(there == line for there, line in zip_longest(file, lines))
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
     """Names and their numbers, of lines "number name"; each number from 0 on is there once."""
     path = Path(path)
@@ -113,8 +123,13 @@ def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
 
 
 def write_dictionary(path: Path, names: dict[str, int], delimiter: str = "\t") -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{number}{delimiter}{name}\n" for name, number in names.items())
+    """One that is there with the same names is left alone."""
+    def lines() -> Iterator[str]:
+        return (f"{number}{delimiter}{name}\n" for name, number in names.items())
+
+    if not _holds(path, lines()):
+        with written(path) as file:
+            file.writelines(lines())
 
 
 def _count_lines(path: Path) -> int:
