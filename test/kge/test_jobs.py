@@ -115,6 +115,29 @@ def test_clients_over_servers_learn_as_one_does(data_path, tmp_path, capfd, part
     assert figures_of(capfd.readouterr().out) == pytest.approx(found, abs=1e-9)
 
 
+@pytest.mark.parametrize("evaluates", [[], ["--test"], ["--valid"]])
+def test_clients_read_triples_where_they_evaluate(data_path, tmp_path, capfd, evaluates):
+    """Nothing is left of the files when the clients begin: those that only train have what they need in the server."""
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt").write_bytes((data_path / f"wn18/{split}.txt").read_bytes())
+    words = ["--dataset", "grid", "--format", "raw_udd_hrt", "--data_files", "train.txt", "valid.txt", "test.txt",
+             "--data_path", str(tmp_path), "--num_proc", "2", "--max_step", "3", "--hidden_dim", "8",
+             *evaluates]
+    args, folder = flags.parse("train", words), tmp_path / "results"
+    folder.mkdir()
+    dataset = load(tmp_path, "grid", "raw_udd_hrt", files=args.data_files)
+    for path in [*tmp_path.glob("*.txt"), *tmp_path.glob("*.tsv")]:
+        path.unlink()
+    if evaluates:
+        with pytest.raises(ProgramError, match=r"client \d ended with status 1"):
+            local.train_local(args, dataset, folder, words)
+        assert "train.txt is not there" in capfd.readouterr().err
+    else:
+        local.train_local(args, dataset, folder, words)
+        assert np.load(folder / "grid_TransE_relation.npy").shape == (5, 8)
+        assert not list(tmp_path.glob("*.tsv"))
+
+
 def test_matrices_of_640_kb_are_trained_over_servers(data_path, tmp_path, capfd):
     """TransR's projections, which DGL-KE's distributed mode never pushes: they begin within 1, and leave it."""
     words = [*OPTIONS, "--data_path", str(data_path), "--num_proc", "2", "--model_name", "TransR", "--hidden_dim",

@@ -97,20 +97,21 @@ def train(args: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def client(words: Sequence[str]) -> int:
-    """A process of a job: client train|dist_train FOLDER|- FLAGS, in the environment of a launcher. -: the first client
-    makes the folder of the results."""
+    """A process of a job, in the environment of a launcher: client train FOLDER RELATIONS FLAGS, with the folder of the
+    results and the number of relations; client dist_train - FLAGS, where the first client makes the folder."""
     import graphwire
     from graphwire.kge.client import Client
 
     command, place, *rest = words
+    num_relations = int(rest.pop(0)) if command == "train" else None
     args = flags.parse(command, rest)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    evaluates = args.test or args.valid or command == "train"
-    dataset = load_of(args) if evaluates else None
+    dataset = load_of(args) if args.test or args.valid else None
     if dataset is not None:
         check_sets(args, dataset)
     folder = Path(args.resume or "") if rank else results_folder(args) if place == "-" else Path(place)
-    num_relations = dataset.num_relations if dataset is not None else num_relations_of(args)
+    if num_relations is None:
+        num_relations = num_relations_of(args) if dataset is None else dataset.num_relations
     with graphwire.open() as graph:
         Client(args, graph, num_relations, folder, dataset, names_of(args), rank, world).run()
     return 0

@@ -109,5 +109,5 @@ def train_local(args: argparse.Namespace, dataset: Dataset, folder: Path, words:
             run_program("partition", graph, "--num-parts", str(num_parts), "--out", top / "parts")
             graph = top / "parts"
         servers = [serve(processes, graph, part, top / f"server{part}.log") for part in range(num_parts)]
-        clients(processes, args.num_proc, ["train", str(folder), *words], graph, servers)
+        clients(processes, args.num_proc, ["train", str(folder), str(dataset.num_relations), *words], graph, servers)
         processes.wait()
