@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -255,6 +256,45 @@ def test_a_name_ends_at_the_end_of_its_line(tmp_path, odd):
                  str(tmp_path / "l"), "--raw_data", "--mfile", str(tmp_path / "names"), "--exec_mode", "batch_left",
                  "--topK", "1", "--output", str(out)]) == 0
     assert out.read_bytes().decode() == f"left\tright\tscore\nb\tb\t1.00000\n{odd}\t{odd}\t1.00000\n"
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["TransE_l2", "RESCAL"])
+def test_rows_that_are_no_numbers_are_an_error(data_path, models, tmp_path, capfd, name, bad):
+    """By eval, predict and emb_sim: each sorts by scores, and NaN was above all others, or had the first rank."""
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    for path in models[name].iterdir():
+        if path.is_file():
+            (folder / path.name).write_bytes(path.read_bytes())
+    entities = folder / f"wn18_{name}_entity.npy"
+    rows = np.load(entities)
+    rows[7] = bad
+    np.save(entities, rows)
+    (tmp_path / "h").write_text("3\n")
+    (tmp_path / "r").write_text("1\n")
+    (tmp_path / "t").write_text("7\n")
+    some = [str(tmp_path / letter) for letter in "hrt"]
+    out = ["--output", str(tmp_path / "out.tsv")]
+    evaluate = ["eval", "--dataset", "wn18", "--data_path", str(data_path), "--model_path", str(folder)]
+    predict = ["predict", "--model_path", str(folder), *out]
+    similar = ["emb_sim", "--emb_file", str(entities), *out]
+    triple = "the score of head 3, relation 1, tail 7 is no finite number: "
+    some_triple = r"the score of head \d+, relation \d, tail \d+ is no finite number: "
+    for words, says in (
+            (evaluate, some_triple), ([*evaluate, "--num_proc", "2"], some_triple),
+            ([*predict, "--format", "h_r_t", "--data_files", *some], triple),
+            ([*predict, "--format", "h_r_t", "--data_files", *some, "--score_func", "logsigmoid"], triple),
+            ([*predict, "--format", "h_r_t", "--data_files", *some, "--exec_mode", "triplet_wise"], triple),
+            ([*predict, "--format", "h_r_*", "--data_files", *some[:2], "--exec_mode", "batch_tail"], triple),
+            ([*similar, "--format", "l_*", "--data_files", some[0]], "the cosine of 3 and 7 is no finite number: "),
+            ([*similar, "--format", "l_r", "--data_files", some[0], some[2], "--exec_mode", "pairwise", "--sim_func",
+              "l1"], "the l1 of 3 and 7 is no finite number: ")):
+        assert main(words) == 1, words
+        assert re.fullmatch(f"gwke_{words[0]}: {says}.*\n", capfd.readouterr().err), words
+    assert not (tmp_path / "out.tsv").exists()
+    (tmp_path / "t").write_text("8\n")
+    assert main([*predict, "--format", "h_r_t", "--data_files", *some]) == 0  # what does not need that row
 
 
 def test_what_is_no_input_is_refused(models, tmp_path, capfd):

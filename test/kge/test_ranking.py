@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from graphwire.kge.data import Triples
+from graphwire.kge.data import DataError, Triples
 from graphwire.kge.models import Relations, make
 from graphwire.kge.ranking import Known, Ranking, report
 
@@ -94,6 +94,28 @@ def test_any_number_of_clients_and_blocks_find_the_same(dataset, monkeypatch):
         assert (sum((part > 0).astype(int) for part in parts) == 1).all()
     monkeypatch.setattr("graphwire.kge.ranking.BLOCK_ELEMENTS", 4 * WIDTH * 5)  # five candidates at a time
     assert np.array_equal(ranking_of(dataset, rows, batch_size=4).ranks(dataset.test), whole)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["DistMult", "TransE_l2", "SimplE"])
+@pytest.mark.parametrize("whose", ["entity", "candidate", "relation"])
+def test_scores_that_are_no_numbers_have_no_rank(dataset, name, bad, whose):
+    """Nothing is above NaN: every rank would be the first. SimplE's bounds do not hide it either."""
+    random = np.random.default_rng(3)
+    rows = [random.normal(size=(count, WIDTH)).astype(np.float32)
+            for count in (dataset.num_entities, dataset.num_relations)]
+    test = Triples(dataset.test.head[:1], dataset.test.relation[:1], dataset.test.tail[:1])
+    h, r, t = (int(some[0]) for some in (test.head, test.relation, test.tail))
+    other = next(i for i in range(dataset.num_entities) if i not in (h, t))
+    place, at, triple = {"entity": (0, h, f"head {h}, relation {r}, tail {t}"),
+                         "candidate": (0, other, f"head {other}, relation {r}, tail {t}"),
+                         "relation": (1, r, f"head {h}, relation {r}, tail {t}")}[whose]
+    rows[place][at, 1] = bad
+    model = make(name, WIDTH, 1.0)
+    ranking = Ranking(model, lambda ids: torch.from_numpy(rows[0][ids]),
+                      lambda ids: Relations(torch.from_numpy(rows[1][ids]), None, None), dataset.num_entities, None)
+    with pytest.raises(DataError, match=f"^the score of {triple} is no finite number: "):
+        ranking.ranks(test)
 
 
 def test_figures():

@@ -152,6 +152,15 @@ def test_failures_are_one_line(data_path, tmp_path, capfd, monkeypatch):
     assert "graphwire import" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--test"], ["--valid", "--eval_interval", "4"]])
+def test_a_training_that_came_to_nothing_says_so(data_path, tmp_path, capfd, words):
+    """Steps so long that rows overflow: no MRR of 1."""
+    assert train(data_path, tmp_path, "--model_name", "DistMult", "--lr", "1e30", "--max_step", "8", *words) == 1
+    said = capfd.readouterr()
+    assert re.fullmatch(r"gwke_train: the score of head \d+, relation \d, tail \d+ is no finite number: .*\n", said.err)
+    assert "MRR" not in said.out and not (tmp_path / "DistMult_wn18_0/test.json").exists()
+
+
 def test_broken_models_are_refused(data_path, tmp_path):
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--max_step", "3") == 0
     folder = tmp_path / "TransE_l2_wn18_0"

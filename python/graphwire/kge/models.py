@@ -13,15 +13,34 @@ with a row for each triple, matrices once for each relation with the triples' pl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from graphwire.kge.data import DataError
 
 NAMES = ("TransE", "TransE_l1", "TransE_l2", "TransR", "RESCAL", "DistMult", "ComplEx", "RotatE", "SimplE")
 TINY = 1e-30  # under a root, so that its slope is 0 and not infinite where the distance is 0
 BLOCK_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 26}  # of what pairs of rows are computed in: fits a processor's cache
+
+
+def check_finite(scores: Tensor, what: str, ids: Sequence[Any], why: str) -> None:
+    """Raises DataError where a score is no finite number: whatever sorts by it would take it for the best. what: text
+    with a place for each of ids, which are arrays that broadcast to the scores."""
+    if not scores.numel() or all(math.isfinite(bound) for bound in scores.aminmax()):  # NaN is both
+        return
+    at = tuple((~scores.isfinite()).nonzero()[0].tolist())
+    numbers = [int(np.broadcast_to(np.asarray(some), scores.shape)[at]) for some in ids]
+    raise DataError(f"{what.format(*numbers)} is no finite number: {why}")
+
+
+def check_scores(scores: Tensor, heads: Any, relations: Any, tails: Any) -> None:
+    """Of triples."""
+    check_finite(scores, "the score of head {}, relation {}, tail {}", (heads, relations, tails),
+                 "the model's rows have NaN or infinity, or are too large; train it with a smaller --lr")
 
 
 class Relations(NamedTuple):

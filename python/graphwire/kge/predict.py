@@ -8,6 +8,7 @@ RotatE's phases too, and so predicts with other relations than it trained: here 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
@@ -18,7 +19,7 @@ from torch.nn.functional import logsigmoid
 
 from graphwire.kge.best import BLOCK, Best, Names, blocks, write_table
 from graphwire.kge.data import DataError
-from graphwire.kge.models import Relations
+from graphwire.kge.models import Relations, check_scores
 from graphwire.kge.outputs import Saved
 
 FORMATS = ("h_r_t", "h_r_*", "h_*_t", "*_r_t", "h_*_*", "*_r_*", "*_*_t")
@@ -39,7 +40,8 @@ class Predictor:
     def _relations(self, ids: np.ndarray) -> Relations:
         return self.saved.relations_of(ids).to(self.device)
 
-    def _of(self, scores: Tensor) -> Tensor:
+    def _of(self, scores: Tensor, ids: Sequence[Tensor]) -> Tensor:
+        check_scores(scores, *ids)
         return (logsigmoid(scores) if self.logsigmoid else scores).cpu()
 
     @torch.no_grad()
@@ -51,10 +53,9 @@ class Predictor:
         best = Best(1, k, 3)
         for first, some in blocks(heads):
             at = slice(first, first + len(some))
-            scores = self._of(self.model.score(self._rows(some), self._relations(relations[at]),
-                                               self._rows(tails[at])))
+            scores = self.model.score(self._rows(some), self._relations(relations[at]), self._rows(tails[at]))
             ids = [torch.from_numpy(array[at]).unsqueeze(0) for array in (heads, relations, tails)]
-            best.add(0, scores.unsqueeze(0), ids)
+            best.add(0, self._of(scores.unsqueeze(0), ids), ids)
         return best
 
     @torch.no_grad()
@@ -67,9 +68,10 @@ class Predictor:
             for first, some in [(i, heads[i:i + size]) for i in range(0, len(heads), size)]:
                 rows, of_relation = self._rows(some), self._relations(np.full(len(some), relation))
                 for tail_first, other in blocks(tails):
-                    scores = self._of(self.model.against("tail", rows, of_relation, self._rows(other).unsqueeze(0))[0])
                     ids = [torch.from_numpy(some).unsqueeze(1), torch.tensor([[int(relation)]]),
                            torch.from_numpy(other).unsqueeze(0)]
+                    scores = self._of(self.model.against("tail", rows, of_relation, self._rows(other).unsqueeze(0))[0],
+                                      ids)
                     if mode == "batch_head":
                         best.add(first, scores, ids)
                     elif mode == "batch_tail":

@@ -6,7 +6,8 @@
 
 A triple's rank is 1 + those candidates that score as high or higher: ties count against it, as DGL-KE counts them;
 mean_ties puts it in the middle of them. Candidates that make a known triple are left out (no_eval_filter: they stay).
-The batches are those of the whole list whoever ranks them, so that any number of clients find the same figures.
+The batches are those of the whole list whoever ranks them, so that any number of clients find the same figures. A score
+that is NaN or infinite is a DataError: nothing is above NaN, and every rank would be the first.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from graphwire.kge.data import Dataset, Triples
-from graphwire.kge.models import Model, Relations
+from graphwire.kge.models import Model, Relations, check_scores
 
 BLOCK_ELEMENTS = 1 << 24  # of scores' intermediates: bounds memory
 
@@ -69,7 +70,14 @@ class Ranking:
         known = self.entity_rows(known_ids).to(self.device)
         of_relations = self.relations_of(relations).to(self.device)
         answer_rows = self.entity_rows(answers).to(self.device)
-        among = model.bounded(model.against(side, known, of_relations, answer_rows.unsqueeze(0))[0])
+
+        def scores_of(ids: np.ndarray, rows: Tensor) -> Tensor:
+            scores = model.against(side, known, of_relations, rows.unsqueeze(0))[0]
+            ends = (ids, known_ids[:, None]) if side == "head" else (known_ids[:, None], ids)
+            check_scores(scores, ends[0], relations[:, None], ends[1])
+            return model.bounded(scores)
+
+        among = scores_of(answers, answer_rows)
         own = among.diagonal().unsqueeze(1)
         above, equal = np.zeros(len(answers), np.int64), np.zeros(len(answers), np.int64)
 
@@ -87,7 +95,7 @@ class Ranking:
         for first in range(0, len(self.candidates), size):
             ids = self.candidates[first:first + size]
             rows = self.entity_rows(ids).to(self.device)
-            count(ids, model.bounded(model.against(side, known, of_relations, rows.unsqueeze(0))[0]))
+            count(ids, scores_of(ids, rows))
         return above + 1 + (equal / 2 if self.mean_ties else equal)
 
     def _left_out(self, side: str, known_ids: np.ndarray, relations: np.ndarray, answers: np.ndarray,

@@ -9,6 +9,7 @@ The file is mapped, and read block by block.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from graphwire.kge.best import Best, Names, blocks, write_table
 from graphwire.kge.data import DataError
+from graphwire.kge.models import check_finite
 from graphwire.kge.store import warn
 
 FORMATS = {"l_r": (True, True), "l_*": (True, False), "*_r": (False, True), "*": (False, False)}
@@ -46,6 +48,11 @@ class Similar:
     def _of(self, ids: np.ndarray) -> Tensor:
         return torch.from_numpy(np.asarray(self.rows[ids], dtype=np.float32)).to(self.device)
 
+    def _checked(self, scores: Tensor, ids: Sequence[Tensor]) -> Tensor:
+        check_finite(scores, f"the {self.kind} of {{}} and {{}}", ids,
+                     "their rows have NaN or infinity, are too large, or all 0")
+        return scores.cpu()
+
     def pairwise(self, left: np.ndarray, right: np.ndarray, k: int) -> Best:
         """The best of pairs (left[i], right[i])."""
         if len(left) != len(right):
@@ -54,8 +61,9 @@ class Similar:
         for first, some in blocks(left):
             other = right[first:first + len(some)]
             x, y = self._of(some), self._of(other)
-            scores = torch.cat([likeness(x[i:i + 1], y[i:i + 1], self.kind).reshape(1) for i in range(len(some))]).cpu()
-            best.add(0, scores.unsqueeze(0), [torch.from_numpy(ids).unsqueeze(0) for ids in (some, other)])
+            scores = torch.cat([likeness(x[i:i + 1], y[i:i + 1], self.kind) for i in range(len(some))], 1)
+            ids = [torch.from_numpy(numbers).unsqueeze(0) for numbers in (some, other)]
+            best.add(0, self._checked(scores, ids), ids)
         return best
 
     def combined(self, left: np.ndarray, right: np.ndarray, k: int, each: bool) -> Best:
@@ -64,8 +72,8 @@ class Similar:
         for first, some in blocks(left):
             x = self._of(some)
             for _, other in blocks(right):
-                scores = likeness(x, self._of(other), self.kind).cpu()
                 ids = [torch.from_numpy(some).unsqueeze(1), torch.from_numpy(other).unsqueeze(0)]
+                scores = self._checked(likeness(x, self._of(other), self.kind), ids)
                 if each:
                     best.add(first, scores, ids)
                 else:
