@@ -14,8 +14,19 @@ from pathlib import Path
 
 import cffi
 
-# What Python adds: gw_wait that forgets a ticket which has ended, in the same breath. A signal's exception may come
-# between a call and the assignment of its result, and its handler must know whether there is something to cancel.
+# What Python adds. A signal's exception may come between a call and the assignment of its result, and between any two
+# lines of its handler, but not within C: gw_wait that forgets a ticket which has ended in the same breath, and one call
+# that ends all that have not.
+TYPES = """
+struct tickets {
+	size_t count;
+	struct gw_ticket *each[];
+};
+"""
+CALLS = """
+gw_status wait_for(struct gw_ticket **ticket, int64_t timeout_ms);
+void cancel_tickets(struct tickets *tickets);
+"""
 HELPERS = """
 static gw_status wait_for(struct gw_ticket **ticket, int64_t timeout_ms)
 {
@@ -23,6 +34,14 @@ static gw_status wait_for(struct gw_ticket **ticket, int64_t timeout_ms)
 	if (status != GW_AGAIN)
 		*ticket = NULL;
 	return status;
+}
+
+static void cancel_tickets(struct tickets *tickets)
+{
+	for (size_t i = 0; i < tickets->count; i++) {
+		gw_cancel(tickets->each[i]);
+		tickets->each[i] = NULL;
+	}
 }
 """
 SYSTEM = ("stdbool.h", "stddef.h", "stdint.h")
@@ -48,8 +67,8 @@ def headers(include: str) -> str:
 def main() -> None:
     compiler, include, out = sys.argv[1:]
     ffi = cffi.FFI()
-    ffi.cdef(declarations(compiler, include) + "gw_status wait_for(struct gw_ticket **, int64_t);")
-    ffi.set_source("graphwire._c", "#include <graphwire/graphwire.h>\n" + HELPERS, py_limited_api=True)
+    ffi.cdef(declarations(compiler, include) + TYPES + CALLS)
+    ffi.set_source("graphwire._c", "#include <graphwire/graphwire.h>\n" + TYPES + HELPERS, py_limited_api=True)
     ffi.emit_c_code(out)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._native import ffi, finish, lib
+from graphwire._native import Owner, ffi, finish, lib
 
 Array = Any  # torch.Tensor, or numpy.ndarray
 Ids = Any  # a tensor, array, list, range or slice of integers
@@ -97,20 +97,18 @@ def ids_pointer(ids: np.ndarray) -> Any:
     return ffi.from_buffer("int64_t[]", ids)
 
 
-class Lease:
-    """A mini-batch that was taken from the library, and goes back when the last array over it is gone."""
+class Lease(Owner):
+    """A mini-batch, which a call writes into `cell`, and which goes back to the library when the last array over it is
+    gone."""
 
-    __slots__ = ("__weakref__", "_release", "client", "minibatch")
+    __slots__ = ()
 
-    def __init__(self, minibatch: Any, client: Any):
-        self.minibatch = minibatch
-        self.client = client  # stays open until then
-        client.take()
-        self._release = lib.gw_minibatch_release
+    def __init__(self, client: Any):
+        super().__init__(client, "struct gw_minibatch **", lib.gw_minibatch_release)
 
-    def __del__(self) -> None:
-        self._release(self.minibatch)
-        self.client.give()
+    @property
+    def minibatch(self) -> Any:
+        return self.cell[0]
 
 
 class _Window:

@@ -107,53 +107,63 @@ def check(status: int) -> None:
 
 def finish(*starts: Callable[[Any], int]) -> None:
     """Each start(ticket) begins an operation; waits for the end of all. An exception of a signal, or of one that fails,
-    cancels them first."""
-    tickets = [ffi.new("struct gw_ticket **") for _ in starts]
+    cancels them first: in one call of C, which no second signal divides, or, where that comes before the call, when the
+    tickets go, and they go before what the caller's frame holds."""
+    tickets = ffi.gc(ffi.new("struct tickets *", {"count": len(starts), "each": len(starts)}), lib.cancel_tickets)
+    each = tickets.each
     try:
-        for start, ticket in zip(starts, tickets):
-            check(start(ticket))
-        for ticket in tickets:
+        for i, start in enumerate(starts):
+            check(start(each + i))
+        for i in range(len(starts)):
             status = lib.GW_AGAIN
             while status == lib.GW_AGAIN:
-                status = lib.wait_for(ticket, SLICE_MS)
+                status = lib.wait_for(each + i, SLICE_MS)
             check(status)
     finally:
-        for ticket in tickets:
-            lib.gw_cancel(ticket[0])
+        ffi.release(tickets)
 
 
-def aside(call: Callable[[], Any], undo: Callable[[Any], None] = lambda _: None) -> Any:
+class Owner:
+    """What a call makes, and the client that it needs until it is released. There before the call, which writes into
+    `cell`: a signal's exception may come at any line, and finds everything with somebody who gives it back, once.
+
+    kind: of the cell; close: the call that takes what is in it, NULL too.
+    """
+
+    __slots__ = ("__weakref__", "_close", "cell", "client")
+
+    def __init__(self, client: Any, kind: str, close: Callable[[Any], None]):
+        self._close, self.client = close, client  # the library's names may be gone before the last owner
+        self.cell = ffi.new(kind)
+        client.take(self.cell)
+
+    def __del__(self) -> None:
+        cell = getattr(self, "cell", None)
+        if cell is not None:
+            try:
+                self._close(cell[0])
+            finally:
+                self.client.give(cell)
+
+
+def aside(call: Callable[[], Any]) -> Any:
     """Runs a call that cannot be cancelled. The main thread waits for it beside, so that a signal ends the wait; then
-    the call goes on alone, and undo(result) takes back what it makes."""
+    the call goes on alone: it holds all that it reads, and its result goes when it ends."""
     if threading.current_thread() is not threading.main_thread():
         return call()
     result: list[Any] = []
     failure: list[BaseException] = []
-    lock, left = threading.Lock(), [False]
 
     def run() -> None:
         try:
-            made = call()
+            result.append(call())
         except BaseException as error:
             failure.append(error)
-            return
-        with lock:
-            if not left[0]:
-                result.append(made)
-                return
-        undo(made)
 
     thread = threading.Thread(target=run, name="graphwire", daemon=True)
     thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(SLICE_MS / 1000)
-    except BaseException:
-        with lock:
-            left[0] = True
-        for made in result:
-            undo(made)
-        raise
+    while thread.is_alive():
+        thread.join(SLICE_MS / 1000)
     if failure:
         raise failure[0]
     return result[0]

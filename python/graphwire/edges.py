@@ -119,7 +119,7 @@ def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world
     count = (graph._node_counts if etype is None else graph._edge_counts)[number]
     options = ffi.new("struct gw_split_options *", {
         "of_edges": etype is not None, "type": number, "world": world, "rank": rank})
-    array = None
+    kept: list[np.ndarray] = []  # by the call, which may outlive this one
     if isinstance(what, str):
         options.mask_tensor = graph.feature(what, ntype, etype=etype).pointer()
     elif what is not None:
@@ -127,6 +127,8 @@ def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world
         if not len(array):
             return _copied(graph, ffi.NULL, 0)
         options.ids, options.id_count = _arrays.pointer(array, "int64_t *"), len(array)
+        kept.append(array)
+        del array
 
     def call() -> Any:
         out = ffi.new("struct gw_rank_ids **")
@@ -135,7 +137,6 @@ def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world
             return _copied(graph, out[0].ids, out[0].count)
         finally:
             lib.gw_rank_ids_free(out[0])
+            kept.clear()
 
-    found = aside(call)
-    del array  # was the call's until now
-    return found
+    return aside(call)

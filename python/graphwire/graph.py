@@ -10,6 +10,7 @@ array over a mini-batch of it are gone.
 from __future__ import annotations
 
 import os
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,26 +32,36 @@ class _Client:
 
     def __init__(self, options: Mapping[str, Any]):
         self._close = lib.gw_client_close
-        self._users: list[None] = []  # one for each; a list, since its append and pop are atomic
         self.pid = os.getpid()
-        self.pointer = aside(lambda: _open(options), lib.gw_client_close)
+        self._cell = ffi.new("struct gw_client **")  # C writes it
+        self._users = {self._cell}  # its own, and a cell of each user; add and discard are atomic
+        self._left = [None]  # for the one who closes it
+        aside(lambda: _open(options, self._cell))
 
-    def take(self) -> None:
-        """It stays open until give()."""
-        self._users.append(None)
+    @property
+    def pointer(self) -> Any:
+        return self._cell[0]
 
-    def give(self) -> None:
-        try:
-            self._users.pop()
-        except IndexError:  # the client's own, or of users that outlived it the last
+    def take(self, user: Any) -> None:
+        """It stays open until give() of the same."""
+        self._users.add(user)
+
+    def give(self, user: Any) -> None:
+        """Of who took nothing, it changes nothing."""
+        self._users.discard(user)
+        if not self._users:
+            try:
+                self._left.pop()
+            except IndexError:
+                return
             self._close(self.pointer)
 
     def __del__(self) -> None:
-        if hasattr(self, "pointer"):
-            self.give()
+        if hasattr(self, "_left"):
+            self.give(self._cell)
 
 
-def _open(options: Mapping[str, Any]) -> Any:
+def _open(options: Mapping[str, Any], out: Any) -> None:
     """gw_client_open. The strings live as long as this call."""
     given = ffi.new("struct gw_client_options *")
     kept: list[Any] = []
@@ -64,9 +75,7 @@ def _open(options: Mapping[str, Any]) -> Any:
             setattr(given, name, kept[-1])
         elif value is not None:
             setattr(given, name, value)
-    client = ffi.new("struct gw_client **")
-    check(lib.gw_client_open(given, client))
-    return client[0]
+    check(lib.gw_client_open(given, out))
 
 
 def _milliseconds(seconds: float | None) -> int:
@@ -125,6 +134,7 @@ class Graph:
     def __init__(self, options: Mapping[str, Any], numpy: bool = False):
         self._options = dict(options)
         self._torch = None if numpy else _arrays.torch_module()
+        self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)
         graph = lib.gw_client_graph(self._client.pointer)
         self.name = text(graph.name)
@@ -159,7 +169,11 @@ class Graph:
         if self._client is None:
             raise ValueError(f"the graph {self.name} is closed")
         if self._client.pid != os.getpid():  # a child's: its parent's threads are not here
-            self._client = _Client(self._options)
+            # One lock for each process: a fork copies those that are held, by threads that are not here.
+            with self._opening.setdefault(os.getpid(), threading.Lock()):
+                if self._client is not None and self._client.pid != os.getpid():
+                    self._client = _Client(self._options)
+            return self._opened()
         return self._client
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from graphwire import _arrays
 from graphwire._arrays import Ids, Lease
-from graphwire._native import SLICE_MS, check, error_of, ffi, finish, lib
+from graphwire._native import SLICE_MS, Owner, check, error_of, ffi, finish, lib
 from graphwire.batch import Batch, make_batch
 from graphwire.graph import Etype, Graph
 from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
@@ -96,26 +96,24 @@ class Spec:
         return counts
 
 
-class _Stream:
+class _Stream(Owner):
     """A gw_loader, closed when nobody refers to it any more."""
 
+    __slots__ = ("spec",)
+
     def __init__(self, client: Any, spec: Spec, options: Any):
-        self._close = lib.gw_loader_close
-        self.client, self.spec = client, spec  # what it reads until it is closed
-        out = ffi.new("struct gw_loader **")
-        check(lib.gw_loader_open(client.pointer, options, out))
-        self.pointer = out[0]
-        client.take()
+        self.spec = spec  # what it reads until it is closed
+        super().__init__(client, "struct gw_loader **", lib.gw_loader_close)
+        check(lib.gw_loader_open(client.pointer, options, self.cell))
+
+    @property
+    def pointer(self) -> Any:
+        return self.cell[0]
 
     def state(self) -> dict[str, int]:
         state = ffi.new("struct gw_loader_state *")
         lib.gw_loader_get_state(self.pointer, state)
         return {"epoch": int(state.epoch), "step": int(state.step), "plan": int(state.plan)}
-
-    def __del__(self) -> None:
-        if hasattr(self, "pointer"):
-            self._close(self.pointer)
-            self.client.give()
 
 
 class Loader:
@@ -155,20 +153,14 @@ class Loader:
 
     def _next(self, stream: _Stream) -> Batch | None:
         """The next batch; None at the end of an epoch."""
-        out = ffi.new("struct gw_minibatch **")
-        lease = None
-        try:
-            status = lib.GW_AGAIN
-            while status == lib.GW_AGAIN:
-                status = lib.gw_loader_next(stream.pointer, out, SLICE_MS)
-            if status == lib.GW_END:
-                return None
-            if status != lib.GW_OK:
-                raise error_of(status)
-            lease = Lease(out[0], self._client)
-        finally:
-            if lease is None:
-                lib.gw_minibatch_release(out[0])
+        lease = Lease(self._client)
+        status = lib.GW_AGAIN
+        while status == lib.GW_AGAIN:
+            status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
+        if status == lib.GW_END:
+            return None
+        if status != lib.GW_OK:
+            raise error_of(status)
         return make_batch(self.graph, lease, self._spec)
 
     def _still(self, stream: _Stream) -> None:
@@ -332,20 +324,14 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Sequence[Fanout], *, seed: int =
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                 replace=replace, index_dtype=index_dtype)
-    out = ffi.new("struct gw_minibatch **")
+    lease = Lease(client)
 
     def start(ticket: Any) -> int:
         if nodes.several:
             return lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, stream, nodes.lists, len(nodes.ids),
-                                             out, ticket)
+                                             lease.cell, ticket)
         return lib.gw_sample_start(client.pointer, spec.pointer, seed, stream, nodes.lists[0].ids,
-                                   nodes.lists[0].count, out, ticket)
+                                   nodes.lists[0].count, lease.cell, ticket)
 
-    lease = None
-    try:
-        finish(start)
-        lease = Lease(out[0], client)
-    finally:
-        if lease is None:
-            lib.gw_minibatch_release(out[0])
+    finish(start)
     return make_batch(graph, lease, spec)
