@@ -14,6 +14,7 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -111,28 +112,35 @@ def open(
     reconnect: seconds to try to reach a server that went away; None: no limit.
     insecure: believe servers on loopback that prove no key.
     verify: standalone: compare digests while loading.
-    job: whose tensors are seen and created; None: GRAPHWIRE_JOB, which launchers set, else this process's own and its
-        children's.
+    job: whose tensors are seen and created. None: GRAPHWIRE_JOB, which deploy/launch.py sets, else a name that is made
+        up here, and shared with children and with who unpickles the graph: ranks that torchrun alone has started do not
+        have it in common, and are refused tensors (Graph.create_tensor).
     numpy: arrays come as NumPy's even where torch is installed.
 
     Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError.
     """
     if isinstance(servers, str):
         servers = [server.strip() for server in servers.split(",") if server.strip()]
+    job = job or os.environ.get("GRAPHWIRE_JOB")
     return Graph({
         "part_config": None if part_config is None else os.fspath(part_config),
         "servers": [str(server) for server in servers or ()],
         "key_file": None if key_file is None else os.fspath(key_file), "transport": transport,
         "neighbours": neighbours, "threads": threads, "timeout_ms": _milliseconds(timeout),
         "reconnect_ms": _milliseconds(reconnect), "insecure": insecure, "no_verify": not verify,
-        "job": job or os.environ.get("GRAPHWIRE_JOB") or f"python-{uuid.uuid4().hex}"}, numpy)
+        "job": job or f"python-{uuid.uuid4().hex}"}, numpy, None if job else os.getpid())
 
 
 class Graph:
-    """An opened graph; see `open`. A context manager: leaving it closes it."""
+    """An opened graph; see `open`. A context manager: leaving it closes it.
 
-    def __init__(self, options: Mapping[str, Any], numpy: bool = False):
-        self._options = dict(options)
+    name, graph_id, num_parts; ntypes, etypes: names of the node types, and "src:rel:dst" of the edge types; standalone:
+    this process reads the parts itself.
+    """
+
+    def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
+        self._options, self._job_of = dict(options), job_of  # the process that made the job's name up
+        self._shares: WeakValueDictionary[int, Any] = WeakValueDictionary()  # what split() gave one of several ranks
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)
@@ -145,7 +153,8 @@ class Graph:
         self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
         self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
         ways = sorted({self.transport(part) for part in range(self.num_parts)})
-        self._where = "standalone" if ways == ["memory"] else f"{self.num_parts} servers by {', '.join(ways)}"
+        self.standalone = ways == ["memory"]
+        self._where = "standalone" if self.standalone else f"{self.num_parts} servers by {', '.join(ways)}"
         self._ends = [(int(graph.etypes[i].src), int(graph.etypes[i].dst)) for i in range(graph.num_etypes)]
         self._reverses = [int(graph.etypes[i].reverse) for i in range(graph.num_etypes)]
 
@@ -162,7 +171,7 @@ class Graph:
         self.close()
 
     def __reduce__(self) -> Any:
-        return Graph, (self._options, self._torch is None)
+        return Graph, (self._options, self._torch is None, self._job_of)
 
     def _opened(self) -> _Client:
         """The client of this process."""
@@ -330,11 +339,19 @@ class Graph:
         what: the name of a mask, a mask, or ids; None: all of the type. world, rank: None: torch.distributed's, else
         one trainer. The calculation is the same on all ranks, which say nothing to each other.
 
+        A loader divides its seeds among the ranks as well: give it these with world=1, rank=0, or else the seeds of all
+        ranks, and no split. One that would divide a share again refuses the array that this returns; of what is made
+        of that (a part of it, a list, a copy) it cannot know.
+
         Raises ValueError for a rank that is none of the world; NotFoundError for a type or a mask's name; InvalidError
         for a feature that is no mask; IndexError for a mask of another length; OutOfRangeError for an id that there is
         not; PeerError and DeadlineError where a mask cannot be read.
         """
-        return edges.split(self, what, ntype, etype, *_arrays.world_of(world, rank))
+        world, rank = _arrays.world_of(world, rank)
+        share = edges.split(self, what, ntype, etype, world, rank)
+        if world > 1:
+            self._shares[id(share)] = share
+        return share
 
     # --- Tensors that change. ---
 
@@ -350,7 +367,9 @@ class Graph:
             edges that have none, on the id, which depends on the partition).
         kept: stays when the job has ended, until it is deleted.
 
-        Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs.
+        Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs;
+        ValueError for a shape, dtype, place or initial that there is not, and where torch.distributed has several ranks
+        that would have one each: of a graph that is read standalone, or whose job has no name that they share.
         """
         return tensor.create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
                              seed=seed, kept=kept)

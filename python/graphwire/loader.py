@@ -122,7 +122,11 @@ class Loader:
     def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, *, batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
                  last: str | None = None, depth: int = 4, device: Any = None):
+        given = world is not None or rank is not None
         self.world, self.rank = _arrays.world_of(world, rank)
+        if seeds.of_rank and self.world > 1 and not given:
+            raise ValueError("the seeds are one rank's share already, of Graph.split, and the loader would divide them "
+                             f"among {self.world} ranks again: give it world=1, rank=0, or the seeds of all ranks")
         self.last = last or ("short" if self.world == 1 else "wrap")
         if self.last not in _LAST:
             raise ValueError(f"last is one of {', '.join(_LAST)}, not {self.last!r}")
@@ -255,7 +259,8 @@ class NodeLoader(Loader):
     features: names of features to fetch for every node of a batch, or {node type: names}; labels: the same for the
         seeds; edge_features: {edge type: names}, for every edge.
     batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
-    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, else one.
+    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, else one. The
+        loader divides the seeds among them: for seeds that are one rank's share (Graph.split) world=1, rank=0.
     last: the last step of an epoch: "wrap" (filled from the start of the order: equal steps for all ranks), "drop", or
         "short": the last batch may be, and with several ranks some may have a step less than others (DDP: join); None:
         "short" for one trainer, "wrap" for several.
@@ -267,7 +272,8 @@ class NodeLoader(Loader):
     language.
 
     Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds that are
-    too few for one step, NotFoundError for a type or a feature, ValueError for other options. A batch raises PeerError
+    too few for one step, NotFoundError for a type or a feature, ValueError for other options, and for a share of
+    Graph.split that would be divided again. A batch raises PeerError
     or DeadlineError where a server cannot be asked.
     """
 

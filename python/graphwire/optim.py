@@ -22,14 +22,15 @@ import torch.distributed as dist
 
 from graphwire._arrays import Ids
 from graphwire.graph import Etype, Graph
-from graphwire.tensor import Initial, Tensor
+from graphwire.tensor import Initial, Tensor, shared
 
 
 class Embedding:
     """A table of rows, [rows, width] float32, in a graph's tensors.
 
     rows: None: one for each node of ntype, or edge of etype. initial: as Graph.create_tensor's; None: uniform in
-    ±1/sqrt(width). Every rank may make it: the first creates it. Not a parameter of a module: a module's state_dict
+    ±1/sqrt(width). Every rank of a job may make it: the first creates it; ranks that have no job's name in common are
+    refused, as Graph.create_tensor tells. Not a parameter of a module: a module's state_dict
     does not hold it, `weight` reads it.
 
     Raises ValueError without a number of rows, or with two; else as Graph.create_tensor. Rows that are read raise what
@@ -103,7 +104,7 @@ class _Sparse:
     def __init__(self, embeddings: Sequence[Embedding], lr: float, *, combine: str = "sum", sync: bool = False,
                  **options: Any):
         self.embeddings, self.lr, self.combine, self.options = list(embeddings), lr, combine, options
-        self.sync = sync and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+        self.sync = sync
 
     def zero_grad(self) -> None:
         """Forgets the rows that were read, and their gradients."""
@@ -111,18 +112,22 @@ class _Sparse:
             table.pending.clear()
 
     def step(self) -> None:
-        """Returns when the rows are changed: a read that begins afterwards, in any process, sees it."""
+        """Returns when the rows are changed: a read that begins afterwards, in any process, sees it. Raises ValueError
+        with sync=True for tables that the ranks do not share."""
+        together = self.sync and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
         for table in self.embeddings:
+            if together:
+                shared(table.tensor._graph, table.tensor.kept)  # it may have been made before the group
             touched = [(ids, rows.grad.detach().cpu()) for ids, rows in table.pending if rows.grad is not None]
             table.pending.clear()
             width = table.tensor.shape[1]
             ids = torch.cat([ids for ids, _ in touched] or [torch.empty(0, dtype=torch.int64)])
             gradients = torch.cat([gradient for _, gradient in touched] or [torch.empty(0, width)])
-            if self.sync:
+            if together:
                 ids, gradients = _of_all_ranks(ids, gradients)
-            if len(ids) and (not self.sync or dist.get_rank() == 0):
+            if len(ids) and (not together or dist.get_rank() == 0):
                 table.tensor.push(ids, gradients, kind=self.kind, lr=self.lr, combine=self.combine, **self.options)
-        if self.sync:
+        if together:
             dist.barrier(_over_gloo())
 
 

@@ -37,6 +37,11 @@ class _Lists:
             for kind, ids, kept in zip(self.types, self.ids, self._arrays)])
 
 
+def _of_rank(graph: Graph, given: Mapping[Any, Any]) -> bool:
+    """Are some of the seeds one rank's share already, as Graph.split gave it?"""
+    return any(ids is not None and graph._shares.get(id(ids)) is ids for ids in given.values())
+
+
 class NodeSeeds(_Lists):
     """Seeds that are nodes: NodeLoader tells."""
 
@@ -46,6 +51,7 @@ class NodeSeeds(_Lists):
             raise ValueError("ntype is told by the seeds, which are {node type: ids}")
         given = seeds if isinstance(seeds, Mapping) else {ntype: seeds}
         super().__init__(given, graph.ntype_number, graph._node_counts, one)
+        self.of_rank = _of_rank(graph, given)
 
 
 class EdgeSeeds(_Lists):
@@ -57,6 +63,7 @@ class EdgeSeeds(_Lists):
             raise ValueError("etype is told by the seeds, which are {edge type: ids}")
         given = seeds if isinstance(seeds, Mapping) else {etype: seeds}
         super().__init__(given, graph.etype_number, graph._edge_counts, False)
+        self.of_rank = _of_rank(graph, given)
         by_type = {name: self._by_type(graph, name, option) for name, option in options.items()}
         self._kept: list[np.ndarray] = []
         self.pointer = ffi.new("struct gw_edge_seeds[]", len(self.types))

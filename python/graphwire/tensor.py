@@ -4,7 +4,7 @@ create_tensor (every trainer: the first creates, the others open) -> t[ids], t[i
 
 Rows live in memory: when a server ends, its rows are gone, and who touches the tensor gets NotFoundError. A read that
 begins after a write has returned sees it, in any process. Processes share the tensors of a job: open(job=…), or the
-launcher's GRAPHWIRE_JOB.
+GRAPHWIRE_JOB of deploy/launch.py. torchrun alone names no job, and its ranks would have a tensor each: that is refused.
 """
 
 from __future__ import annotations
@@ -159,9 +159,24 @@ def open_tensor(graph: Graph, name: str, kept: bool) -> Tensor:
     return Tensor(graph, name, kept, _open(client, name, kept), client)
 
 
+def shared(graph: Graph, kept: bool) -> None:
+    """Refuses tensors that each rank would have for itself, without a word."""
+    world, _ = _arrays.world_of(None, None)
+    if world == 1:
+        return
+    if graph.standalone:
+        raise ValueError(f"a standalone graph's tensors are this process's own, and {world} ranks are to share them: "
+                         "open it over servers")
+    if not kept and graph._job_of == os.getpid():
+        raise ValueError(f"the job's name was made up in this process, and {world} ranks are to share its tensors: "
+                         "graphwire.open(job=…), the same for all of them, or GRAPHWIRE_JOB, which deploy/launch.py "
+                         "sets")
+
+
 def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str | None, etype: Etype | None,
                   place: str, initial: Initial, seed: int, kept: bool) -> Tensor:
     """Graph.create_tensor, which tells."""
+    shared(graph, kept)
     client = graph._opened()
     shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
     if not 1 <= len(shape) <= lib.GW_DIMS_MAX:

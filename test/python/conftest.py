@@ -110,6 +110,15 @@ def hetero2(hetero, tmp_path_factory):
 
 
 @pytest.fixture
+def first_of_two(monkeypatch):
+    """As if torch.distributed had two ranks, of which this is the first."""
+    import torch.distributed as dist
+
+    for name, value in (("is_initialized", True), ("get_world_size", 2), ("get_rank", 0)):
+        monkeypatch.setattr(dist, name, lambda value=value: value)
+
+
+@pytest.fixture
 def own_servers(parts, tmp_path, monkeypatch):
     """Servers of one test, to be stopped and killed; in a runtime folder of their own: a host serves a part once."""
     runtime = tmp_path / "runtime"

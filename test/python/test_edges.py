@@ -95,6 +95,21 @@ def test_a_share_lies_on_the_ranks_part(parts):
             assert set(graph.split(world=2, rank=rank).tolist()) == set(own)
 
 
+def test_a_share_is_not_divided_again(graph, first_of_two):
+    """A loader takes world and rank from torch.distributed too: of a rank's share it would train half."""
+    papers, cites = graph.split("train_mask", "paper"), graph.split(etype="cites")
+    assert (len(papers), len(cites)) == (50, 1000)
+    for kind, share, of in ((graphwire.NodeLoader, papers, {"ntype": "paper"}),
+                            (graphwire.NodeLoader, {"paper": papers}, {}),
+                            (graphwire.EdgeLoader, cites, {"etype": "cites"})):
+        with pytest.raises(ValueError, match="world=1, rank=0"):
+            kind(graph, share, [2], batch_size=10, **of)
+        loader = kind(graph, share, [2], batch_size=10, world=1, rank=0, **of)
+        assert sum(batch.num_seeds for batch in loader) == len(share if kind is graphwire.EdgeLoader else papers)
+    assert len(graphwire.NodeLoader(graph, graph.feature("train_mask", "paper")[:], [2], ntype="paper",
+                                    batch_size=10)) == 5  # of ten
+
+
 @pytest.mark.parametrize("end", ["src", "dst"])
 def test_batches_of_edges(graph, ends, end):
     loader = graphwire.EdgeLoader(graph, range(100, 500), [4, 3], etype="cites", negatives=5, negative_end=end,

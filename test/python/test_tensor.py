@@ -274,6 +274,48 @@ def test_processes_share_a_jobs_tensors(parts, servers, method):
         assert pickle.loads(pickle.dumps(tensor))[1].tolist() == [1, 1]
 
 
+def test_ranks_without_a_common_job_are_refused(parts, servers, first_of_two, monkeypatch):
+    """torchrun names no job: each rank would make its own name, and have a tensor for itself."""
+    monkeypatch.delenv("GRAPHWIRE_JOB", raising=False)
+    with graphwire.open(parts, servers.addresses) as graph:
+        for make in (lambda: graph.create_tensor("t", 4), lambda: optim.Embedding(graph, "t", 2, rows=4)):
+            with pytest.raises(ValueError, match="job=") as error:
+                make()
+            assert "2 ranks" in str(error.value)
+        assert graph.create_tensor("t", 4, kept=True)[:].sum() == 0  # all ranks see it
+        graph.delete_tensor("t", kept=True)
+    with graphwire.open(parts, servers.addresses, job="common") as graph:
+        assert len(optim.Embedding(graph, "t", 2, rows=4)) == 4
+    monkeypatch.setenv("GRAPHWIRE_JOB", "launched")
+    with graphwire.open(parts, servers.addresses) as graph:
+        assert len(graph.create_tensor("t", 4)) == 4
+    with graphwire.open(parts) as graph, pytest.raises(ValueError, match="standalone"):
+        graph.create_tensor("t", 4, kept=True)
+
+
+def test_a_group_that_comes_later(parts, request, monkeypatch):
+    """Whether ranks combine is decided by the step: the group may be made after the optimizer. What was made before
+    it, and is not shared, is refused then."""
+    with graphwire.open(parts) as graph:
+        table = optim.Embedding(graph, "t", 2, rows=4, initial=0.0)
+        optimizer = optim.SparseSGD([table], lr=1.0, sync=True)
+        table([1]).sum().backward()
+        optimizer.step()
+        assert table.weight[1].tolist() == [-1, -1]
+        request.getfixturevalue("first_of_two")
+        table([1]).sum().backward()
+        with pytest.raises(ValueError, match="standalone"):
+            optimizer.step()
+        optimizer.zero_grad()
+        monkeypatch.setattr(optim, "shared", lambda graph, kept: None)
+        monkeypatch.setattr(optim, "_of_all_ranks", lambda ids, rows: (torch.cat([ids, ids]), torch.cat([rows, rows])))
+        monkeypatch.setattr(optim, "_over_gloo", lambda: None)
+        monkeypatch.setattr(dist, "barrier", lambda group: None)
+        table([1]).sum().backward()
+        optimizer.step()
+        assert table.weight[1].tolist() == [-3, -3]
+
+
 def _rank(graph, rank, meet, pipe):
     dist.Backend.register_backend("refusing", lambda store, rank, size, timeout: dist.ProcessGroup(rank, size),
                                   devices=["cpu"])
