@@ -8,7 +8,10 @@ import graphwire
 import numpy as np
 import pytest
 import torch
-from conftest import NODES, arrays_of_communities
+from conftest import NODES, arrays_of_communities, run
+from graphwire.dgl.dataloading import DistNodeDataLoader
+from graphwire.dgl.distributed import initial
+from graphwire.dgl.distributed.book import book_of
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.install import install, left_over
 
@@ -138,6 +141,26 @@ def test_shares_of_any_number_of_trainers(g, world, force_even, monkeypatch):
 
 
 @pytest.mark.parametrize("edge_dir", ["in", "out"])
+@pytest.mark.parametrize("parts", [3, 4, 5, 6])
+def test_shares_of_fewer_trainers_than_parts(communities, parts, tmp_path, monkeypatch):
+    """force_even=False: each id has one trainer, which takes whole parts, its own among them, where it is alone there."""
+    run("partition", communities, "--num-parts", parts, "--method", "random", "--out", tmp_path / "p")
+    with graphwire.open(tmp_path / "p") as graph:
+        monkeypatch.setattr(context, "graph", graph)
+        book = book_of(graph, 0)
+        for world in range(1, 6):
+            monkeypatch.setattr(type(context), "world", world)
+            shares = [dgl.distributed.node_split(torch.ones(NODES, dtype=torch.bool), book, rank=rank, force_even=False)
+                      for rank in range(world)]
+            assert torch.equal(torch.sort(torch.cat(shares))[0], torch.arange(NODES)), (parts, world)
+            if world > parts:
+                continue
+            for rank, share in enumerate(shares):
+                has = [part for part in range(parts) if torch.isin(book.partid2nids(part), share).all()]
+                assert context.part_of(rank, parts) in has and len(share) == sum(
+                    len(book.partid2nids(part)) for part in has), (parts, world, rank)
+
+
 def test_frontiers_have_all_nodes_and_real_edges(g, edge_dir):
     seeds = torch.tensor([3, 500, 42])
     for replace in (False, True):

@@ -1,7 +1,8 @@
 """node_split and edge_split: a trainer's own share of nodes or edges.
 
 Shares are as even as they can be with any number of trainers, and each trainer takes what its own part has first;
-force_even=False: what the own part has, and no more.
+force_even=False: what the own part has, and no more; with fewer trainers than parts, what the parts from its own to the
+next trainer's have.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: boo
     if force_even:
         share: torch.Tensor = torch.as_tensor(graph.split(ids, world=context.world, rank=rank, **kind))
         return torch.sort(share)[0]
-    near = [part for part in range(graph.num_parts) if _trainer_at(part, graph.num_parts, rank)]
+    near = [part for part in range(graph.num_parts) if _trainers_part(part, graph.num_parts) ==
+            context.part_of(rank, graph.num_parts)]
     own = torch.cat([policy.ids_of(part) for part in near] or [torch.empty(0, dtype=torch.int64)])
     if ids is not None:
         own = own[torch.isin(own, ids, assume_unique=True)]
@@ -65,10 +67,10 @@ def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: boo
     return own[len(own) * mine // len(beside):len(own) * (mine + 1) // len(beside)]
 
 
-def _trainer_at(part: int, parts: int, rank: int) -> bool:
-    """Whether a part's own trainers include the rank. A part without trainers goes to the one before it."""
-    return part == context.part_of(rank, parts) or (
-        context.world < parts and part * context.world // parts == rank)
+def _trainers_part(part: int, parts: int) -> int:
+    """The part whose trainers take a part's ids: its own, or where it has no trainers the next one before it that has
+    some. Part 0 always does."""
+    return max(at for at in (context.part_of(rank, parts) for rank in range(context.world)) if at <= part)
 
 
 def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, ntype: str = "_N",
