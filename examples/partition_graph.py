@@ -57,7 +57,8 @@ def tell(dataset):
 def main():
     args = read_options(options())
     chosen = {"method": args.part_method, "balance_train": args.balance_train, "balance_edges": args.balance_edges,
-              "num_trainers_per_machine": args.num_trainers_per_machine, "undirected": args.undirected}
+              "num_trainers_per_machine": args.num_trainers_per_machine, "undirected": args.undirected,
+              "transpose": True}  # out-edges too, as DGL's parts have them
     start = time.time()
     if args.dataset.endswith(".json"):
         print(graphwire.dgl.convert_parts(args.dataset, args.output, num_parts=args.num_parts, **chosen))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import NODES, arrays_of_communities, runner
+from graphwire.dgl.distributed.context import context
 from graphwire.dgl.install import install
 
 dgl = install()
@@ -112,6 +113,33 @@ def test_dgl_graph_book_and_part(tmp_path):
         dgl.distributed.load_partition_book(path, 2)
     with pytest.raises(NotImplementedError, match="balance_ntypes"):
         dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_ntypes=torch.arange(NODES))
+
+
+@pytest.mark.parametrize(("formats", "out"), [(None, True), (["csr", "coo", "csc"], True), ("csc", False),
+                                              (["csc", "coo"], False)])
+def test_out_edges(tmp_path, formats, out):
+    """DGL's parts have them, unless graph_formats names what has none: out_degrees, and edge_dir="out"."""
+    path = str(tmp_path / "data" / "web.json")
+    dgl.distributed.partition_graph(graph_of_dgl(), "web", 2, str(tmp_path / "data"), part_method="random",
+                                    graph_formats=formats)
+    context.close()
+    dgl.distributed.initialize("none.txt")
+    try:
+        g = dgl.distributed.DistGraph("web", part_config=path)
+        orig, nodes = g.ndata["orig_id"][:].numpy(), torch.arange(NODES)
+        assert np.array_equal(g.in_degrees().numpy(), np.bincount(ARRAYS["edges"][:, 1], minlength=NODES)[orig])
+        if not out:
+            with pytest.raises(graphwire.GraphwireError):
+                g.out_degrees()
+            return
+        degrees = np.bincount(ARRAYS["edges"][:, 0], minlength=NODES)[orig]
+        assert np.array_equal(g.out_degrees().numpy(), degrees)
+        frontier = dgl.distributed.sample_neighbors(g, nodes, -1, edge_dir="out")
+        assert sorted(frontier.edata[dgl.EID].tolist()) == list(range(g.num_edges()))
+        frontier = dgl.distributed.sample_neighbors(g, nodes, 2, edge_dir="out")
+        assert np.array_equal(frontier.out_degrees().numpy(), degrees.clip(max=2))
+    finally:
+        dgl.distributed.exit_client()
 
 
 def test_metis_balances_what_it_is_told(tmp_path):

@@ -78,6 +78,8 @@ def check(path, typed):
         src, dst = graph.find_edges(slice(None), cites)
         found = np.stack([number[src], number[dst]], 1)
         assert sorted(map(tuple, found)) == sorted(map(tuple, ARRAYS["edges"]))
+        degrees = graph.out_degrees(np.arange(NODES), cites)  # DGL's parts have out-edges
+        assert np.array_equal(degrees, np.bincount(ARRAYS["edges"][:, 0], minlength=NODES)[number])
         if typed:
             order = graph.feature("order", etype="writes")[:]
             src, dst = graph.find_edges(slice(None), "writes")
@@ -162,6 +164,7 @@ def test_the_example(tmp_path):
         assert np.allclose(graph.feature("features")[:], sets.A["feat"][orig], atol=1e-6)
         shares = [int(train[part.start:part.stop].sum()) for part in map(graph.part_range, range(2))]
         edges = [len(graph.part_edge_range(part)) for part in range(2)]
+        assert graph.out_degrees(np.arange(60)).sum() == 600  # what DGL's parts have: out-edges
     assert max(shares) <= 18 and max(edges) <= 360, (shares, edges)
 
 

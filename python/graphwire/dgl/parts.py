@@ -182,7 +182,7 @@ class _Whole:
 def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, name: str | None = None,
                   num_parts: int | None = None, **options: Any) -> Path:
     """A graph of the parts that DGL wrote; its JSON. name, num_parts: None: as they were. options:
-    graphwire.partition_graph's.
+    graphwire.partition_graph's; out-edges are kept, as DGL keeps them, unless transpose=False.
 
     Raises PartsError, MissingError where dgl is not installed, and what partition_graph raises.
     """
@@ -193,4 +193,4 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
     for part in range(parts.config["num_parts"]):
         parts.read(dgl, part)
     return partition_graph(_Whole(parts.whole()), name or parts.config["graph_name"],
-                           num_parts or parts.config["num_parts"], out, **options)
+                           num_parts or parts.config["num_parts"], out, **{"transpose": True, **options})

@@ -1,6 +1,7 @@
 """dgl.distributed.partition_graph, load_partition_book, load_partition: of graphs that lie on disk.
 
-Parts are in Graphwire's format (docs/FORMAT.md), which keeps no halo: num_hops and graph_formats mean nothing here.
+Parts are in Graphwire's format (docs/FORMAT.md), which keeps no halo: num_hops means nothing here. graph_formats says
+whether out-edges are kept besides in-edges.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ def _balances_train(g: Any, balance_ntypes: Any) -> bool:
     return True
 
 
+def _keeps_out_edges(graph_formats: Any) -> bool:
+    """Whether out-edges are asked for: by all formats, None, or by csr among those named."""
+    if graph_formats is None:
+        return True
+    return "csr" in ([graph_formats] if isinstance(graph_formats, str) else list(graph_formats))
+
+
 def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canonical, torch.Tensor]]:
     with graphwire.open(path) as graph:
         nodes = {ntype: torch.as_tensor(graph.feature("orig_id", ntype)[:]) for ntype in types.ntypes}
@@ -45,8 +53,9 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
                     graph_formats: Any = None, reshuffle: bool = True) -> Any:
     """dgl.distributed.partition_graph: out_path/graph_name.json. return_mapping: (original node ids, original edge ids)
-    by new id, {type: ids} where there are several types; edges get a feature "orig_eid" then. reshuffle: of versions
-    before 1.0; ids of a part are always contiguous."""
+    by new id, {type: ids} where there are several types; edges get a feature "orig_eid" then. graph_formats: without
+    "csr" among those named there are no out-edges. reshuffle: of versions before 1.0; ids of a part are always
+    contiguous."""
     if not reshuffle:
         raise host.error_type()("partition_graph(reshuffle=False): ids of a part are contiguous, as in DGL since 1.0; "
                                 'the feature "orig_id" has those of before')
@@ -56,7 +65,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     path = of_arrays.partition_graph(
         g, graph_name, num_parts, out_path, method=part_method, balance_train=_balances_train(g, balance_ntypes),
         balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
-        edge_features=edge_features)
+        edge_features=edge_features, transpose=_keeps_out_edges(graph_formats))
     if not return_mapping:
         return None
     nodes, edges = _orig(path, Types(g.ntypes, g.canonical_etypes))
