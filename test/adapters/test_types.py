@@ -206,6 +206,24 @@ def test_functions_of_a_script():
     assert g.ndata["h"].grad is None or g.ndata["h"].grad.shape == (6,)
 
 
+def test_numbers_of_pairs_beyond_int32():
+    """Ids of int32 whose pair, as one number, is none: from a matrix of SciPy's, whose ids DGL widens, and a graph's own
+    int32, which stays."""
+    sparse = pytest.importorskip("scipy.sparse")
+    src, dst = np.array([70_000, 5, 70_000], np.int32), np.array([69_999, 70_001, 5], np.int32)
+    matrix = sparse.coo_matrix((np.ones(3), (src, dst)), shape=(70_002, 70_002))
+    both = sorted({*zip(src.tolist(), dst.tolist()), *zip(dst.tolist(), src.tolist())})
+    wide = dgl.from_scipy(matrix)
+    narrow = dgl.graph((torch.from_numpy(src), torch.from_numpy(dst)), num_nodes=70_002)
+    assert (wide.idtype, narrow.idtype) == (torch.int64, torch.int32)
+    assert dgl.graph((src, dst)).idtype == torch.int64 and dgl.from_scipy(matrix, idtype=torch.int32).idtype == torch.int32
+    for graph in (wide, narrow):
+        found = dgl.to_bidirected(graph)
+        assert sorted(zip(*(ends.tolist() for ends in found.edges()))) == both and found.idtype == graph.idtype
+        assert graph.has_edges_between(src.tolist(), dst.tolist()).all()
+        assert graph.edge_ids([70_000], [5]).tolist() == [2]
+
+
 @of_subset
 def test_load_data_reads_reddits_files(tmp_path, monkeypatch):
     folder = tmp_path / "reddit_self_loop"

@@ -19,13 +19,14 @@ from graphwire.dgl.types import Canonical, Types
 
 
 def as_ids(ids: Any, device: Any = None) -> torch.Tensor:
-    """Ids as int64 (int32 stays)."""
+    """Ids as int64. A tensor of int32 stays, as in DGL; NumPy's int32, which SciPy's matrices have, does not."""
     tensor = torch.as_tensor(ids, device=device)
     if tensor.dim() == 0:
         tensor = tensor[None]
     if tensor.dtype == torch.bool:
         return torch.nonzero(tensor).flatten()
-    return tensor if tensor.dtype in (torch.int64, torch.int32) else tensor.to(torch.int64)
+    stays = tensor.dtype == torch.int32 and isinstance(ids, torch.Tensor)
+    return tensor if stays else tensor.to(torch.int64)
 
 
 class DGLGraph(Types):

@@ -202,8 +202,10 @@ def _homogeneous(g: DGLGraph, src: torch.Tensor, dst: torch.Tensor) -> DGLGraph:
 def to_bidirected(g: DGLGraph, copy_ndata: bool = False, readonly: Any = None) -> DGLGraph:
     """Every edge in both directions, each once."""
     some = g.adjacency()
-    pairs = torch.unique(torch.cat([some.src * some.num_dst + some.dst, some.dst * some.num_dst + some.src]))
-    made = _homogeneous(g, torch.div(pairs, max(1, some.num_dst), rounding_mode="floor"), pairs % max(1, some.num_dst))
+    src, dst = (ids.to(torch.int64) for ids in some.pairs)  # a pair as one number is larger than int32
+    pairs = torch.unique(torch.cat([src * some.num_dst + dst, dst * some.num_dst + src]))
+    src = torch.div(pairs, max(1, some.num_dst), rounding_mode="floor")
+    made = _homogeneous(g, src.to(some.dtype), (pairs % max(1, some.num_dst)).to(some.dtype))
     if copy_ndata:
         made.ndata.update(g.ndata)
     return made
