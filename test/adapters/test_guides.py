@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -71,6 +72,19 @@ for name in sys.argv[2:]:
             found[f"{name}.{method}"] = arguments(call)
 print(json.dumps(found))
 """
+
+
+@pytest.mark.slow
+def test_the_backend_is_told_before_dgl_is_imported(tmp_path):
+    """As scripts do, in their first lines: which are after the import of dgl here. What is set stays."""
+    (tmp_path / "dgl").mkdir()
+    (tmp_path / "dgl/__init__.py").write_text("import os\nprint(os.environ.get('DGLBACKEND'))\n")
+    clean = {name: value for name, value in os.environ.items() if name != "DGLBACKEND"}
+    for given, backend in (({}, "pytorch"), ({"DGLBACKEND": "mxnet"}, "mxnet")):
+        done = subprocess.run([sys.executable, "-c", "from graphwire.dgl import host; host.dgl()"], text=True,
+                              capture_output=True, check=True, env={**clean, **given, "PYTHONPATH": os.pathsep.join(
+                                  [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])})
+        assert done.stdout.split() == [backend]
 
 
 @of_dgl

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -44,6 +45,7 @@ def dgl() -> Any:
     global _chosen
     if _chosen is None:
         if is_installed():
+            os.environ.setdefault("DGLBACKEND", "pytorch")  # scripts set it before they import dgl; this is before them
             try:
                 _chosen = importlib.import_module("dgl")
             except Exception as error:  # its wheel is for another PyTorch or NumPy: OSError, ImportError, …
