@@ -186,6 +186,16 @@ def test_all_neighbours(g):
 
 
 def test_the_order_of_arguments_of_the_method(g):
+def test_names_of_columns_of_older_versions(g):
+    """Before fanout, or by keyword: of the edges' types, and of their ids."""
+    seeds, call = torch.tensor([0, 17]), dgl.distributed.sample_etype_neighbors
+    degrees = int(g.in_degrees(seeds).clamp(max=2).sum())
+    for frontier in (call(g, seeds, dgl.ETYPE, 2), call(g, seeds, dgl.ETYPE, dgl.EID, 2),
+                     call(g, seeds, dgl.ETYPE, 2, "in", None, False, True), call(g, seeds, 2, etype_sorted=False),
+                     call(g, seeds, etype_field=dgl.ETYPE, eid_field=dgl.EID, fanout=2)):
+        assert frontier.num_edges() == degrees
+
+
     """DistGraph.sample_neighbors has exclude_edges where the function has replace."""
     seeds = torch.tensor([0, 17])
     full = dgl.distributed.in_subgraph(g, seeds)

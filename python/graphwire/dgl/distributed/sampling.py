@@ -114,11 +114,11 @@ def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob
 
 def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, **named: Any) -> Any:
     """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted); older versions
-    have the name of the edges' types before fanout."""
-    if arguments and isinstance(arguments[0], str):
+    have names of columns before fanout: of the edges' types, and of their ids."""
+    while arguments and isinstance(arguments[0], str):
         arguments = arguments[1:]
-    named.pop("etype_sorted", None)
-    named.pop("etype_field", None)
+    for name in ("etype_sorted", "etype_field", "eid_field"):
+        named.pop(name, None)
     return frontier_of(g, nodes, *arguments[:4], **named)
 
 
