@@ -303,6 +303,41 @@ def test_init_func_is_called_once_for_each_part(g):
 
 
 @pytest.mark.parametrize("kind", ["SparseAdam", "SparseAdagrad"])
+def test_an_init_func_that_fails_leaves_no_tensor(g):
+    """The name is free: no zeros are found under it."""
+    names = {tensor["name"] for tensor in g.graph.tensors}
+    for function, error in ((lambda shape, dtype: torch.ones(3), ValueError), (lambda shape, dtype: 1 / 0,
+                                                                              ZeroDivisionError)):
+        with pytest.raises(error):
+            dgl.distributed.DistTensor((NODES, 2), torch.float32, "failing", function)
+        assert {tensor["name"] for tensor in g.graph.tensors} == names
+    made = dgl.distributed.DistTensor((NODES, 2), torch.float32, "failing", lambda shape, dtype: torch.ones(shape))
+    assert made.count_nonzero() == 2 * NODES
+    made[0] = torch.zeros(1, 2)
+    again = dgl.distributed.DistTensor((NODES, 2), torch.float32, "failing", lambda shape, dtype: 1 / 0)
+    assert again.count_nonzero() == 2 * NODES - 2  # what was there before stays
+
+
+@pytest.mark.parametrize("function", [None, torch.zeros, torch.ones, torch.rand, torch.randn])
+def test_known_functions_run_in_the_servers(g, function, monkeypatch):
+    """No rows are made here, and nobody waits: not for these, which the servers draw by themselves."""
+    def fail(*_):
+        raise AssertionError("in Python")
+
+    assert initial.known(function, torch.float32) is not None
+    monkeypatch.setattr(initial, "filled", fail)
+    monkeypatch.setattr(context, "barrier", fail)
+    monkeypatch.setattr(graphwire.Tensor, "__setitem__", fail)
+    made = dgl.distributed.DistTensor((NODES, 2), torch.float32, init_func=function)
+    rows = made[:]
+    if function in (torch.rand, torch.randn):
+        assert len(rows.unique()) > NODES and made.count_nonzero() > NODES
+        assert (rows.min() >= 0) == (function is torch.rand)
+    else:
+        assert (rows == (1 if function is torch.ones else 0)).all()
+    assert initial.known(lambda shape, dtype: torch.zeros(shape), torch.float32) is None
+
+
 def test_optimizers_against_torch(g, kind):
     """Rows of equal ids are averaged, as DGL does; beside that torch's dense optimizer on the rows that are read."""
     start = torch.randn(NODES, 4)

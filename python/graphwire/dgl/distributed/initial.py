@@ -7,11 +7,13 @@ it has an init_func to be called.
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from typing import Any, Callable
 
 import torch
 
+import graphwire
 from graphwire.dgl.distributed.book import PartitionPolicy
 from graphwire.dgl.distributed.context import context
 
@@ -37,17 +39,24 @@ def known(function: Callable[..., Any] | None, dtype: torch.dtype) -> Any:
 
 
 def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, function: Callable[..., Any] | None) -> Any:
-    """The tensor, with what the function returned. One that is there already is taken as it is. Which it is does not
-    depend on what this process has: objects may be collected in one trainer and not in another."""
+    """The tensor, with what the function returned; none is left where the function failed. One that is there already is
+    taken as it is. Which it is does not depend on what this process has: objects may be collected in one trainer and
+    not in another."""
     assert function is not None
     full = policy.get_data_name(name).replace("~", "/")
     context.barrier()  # deletes what no trainer has any more
     context.wanted(full)
     if context.rank == 0:
-        there = any(tensor["name"] == full for tensor in context.open(None, None).tensors)
+        graph = context.open(None, None)
+        there = any(tensor["name"] == full for tensor in graph.tensors)
         data = create()
         if not there:
-            _fill(data, policy, function)
+            try:
+                _fill(data, policy, function)
+            except BaseException:
+                with contextlib.suppress(graphwire.GraphwireError):  # what the function raised is what is told
+                    graph.delete_tensor(full)
+                raise
         context.barrier()
         return data
     context.barrier()
