@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import graphwire
 import numpy as np
@@ -140,7 +141,6 @@ def test_shares_of_any_number_of_trainers(g, world, force_even, monkeypatch):
         dgl.distributed.node_split(mask, rank=world)
 
 
-@pytest.mark.parametrize("edge_dir", ["in", "out"])
 @pytest.mark.parametrize("parts", [3, 4, 5, 6])
 def test_shares_of_fewer_trainers_than_parts(communities, parts, tmp_path, monkeypatch):
     """force_even=False: each id has one trainer, which takes whole parts, its own among them, where it is alone there."""
@@ -161,6 +161,7 @@ def test_shares_of_fewer_trainers_than_parts(communities, parts, tmp_path, monke
                     len(book.partid2nids(part)) for part in has), (parts, world, rank)
 
 
+@pytest.mark.parametrize("edge_dir", ["in", "out"])
 def test_frontiers_have_all_nodes_and_real_edges(g, edge_dir):
     seeds = torch.tensor([3, 500, 42])
     for replace in (False, True):
@@ -185,7 +186,6 @@ def test_all_neighbours(g):
         assert frontier.num_edges() == int(g.in_degrees(seeds).sum())
 
 
-def test_the_order_of_arguments_of_the_method(g):
 def test_names_of_columns_of_older_versions(g):
     """Before fanout, or by keyword: of the edges' types, and of their ids."""
     seeds, call = torch.tensor([0, 17]), dgl.distributed.sample_etype_neighbors
@@ -196,6 +196,7 @@ def test_names_of_columns_of_older_versions(g):
         assert frontier.num_edges() == degrees
 
 
+def test_the_order_of_arguments_of_the_method(g):
     """DistGraph.sample_neighbors has exclude_edges where the function has replace."""
     seeds = torch.tensor([0, 17])
     full = dgl.distributed.in_subgraph(g, seeds)
@@ -302,7 +303,6 @@ def test_init_func_is_called_once_for_each_part(g):
     assert ones.count_nonzero() == 2 * NODES  # drawn by the servers
 
 
-@pytest.mark.parametrize("kind", ["SparseAdam", "SparseAdagrad"])
 def test_an_init_func_that_fails_leaves_no_tensor(g):
     """The name is free: no zeros are found under it."""
     names = {tensor["name"] for tensor in g.graph.tensors}
@@ -338,6 +338,7 @@ def test_known_functions_run_in_the_servers(g, function, monkeypatch):
     assert initial.known(lambda shape, dtype: torch.zeros(shape), torch.float32) is None
 
 
+@pytest.mark.parametrize("kind", ["SparseAdam", "SparseAdagrad"])
 def test_optimizers_against_torch(g, kind):
     """Rows of equal ids are averaged, as DGL does; beside that torch's dense optimizer on the rows that are read."""
     start = torch.randn(NODES, 4)
@@ -377,6 +378,28 @@ def test_collates_get_lists_of_ids_or_pairs(g):
     loader = dgl.distributed.DistDataLoader(torch.arange(10), 4, shuffle=True, drop_last=True)
     epochs = [sorted(one for items in loader for one in items) for _ in range(3)]
     assert all(len(set(epoch)) == 8 for epoch in epochs)
+
+
+def test_seeds_by_type_stay_arrays(g):
+    """{type: ids} as 16 bytes an id at most, not as a pair of Python's each; batches have pairs all the same."""
+    ids = {"a": torch.arange(200_000), "b": np.arange(7, dtype=np.int32), "c": [5, torch.tensor(6)], "d": []}
+    tracemalloc.start()
+    loader = DistNodeDataLoader(g, ids, dgl.dataloading.NeighborSampler([2]), batch_size=3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 * 200_000 and loader.expected_idxs == -(-200_009 // 3)
+    assert len(loader.dataset) == 200_009 and loader.dataset[200_001] == ("b", 1) and loader.dataset[-1] == ("c", 6)
+    got = []
+    loader.collate_fn, loader.batch_size = got.append, 100_005
+    list(loader)
+    assert got[0][0] == ("a", 0) and [pair for items in got for pair in items][200_000:] == [
+        *[("b", one) for one in range(7)], ("c", 5), ("c", 6)]
+    assert all(type(one) is int for items in got for _, one in items)
+    loader.shuffle = True
+    got.clear()
+    list(loader)
+    assert sorted(pair for items in got for pair in items) == sorted(
+        (kind, int(one)) for kind, some in ids.items() for one in some)
 
 
 def test_samplers_are_threads(g, monkeypatch):

@@ -9,16 +9,14 @@ from typing import Any
 import torch
 
 from graphwire.dgl.dataloading.samplers import EdgePredictionSampler
-from graphwire.dgl.distributed.dataloader import DistDataLoader
+from graphwire.dgl.distributed.dataloader import DistDataLoader, Pairs
 
 _EDGE_OPTIONS = ("exclude", "reverse_eids", "reverse_etypes", "negative_sampler")
 
 
 def _dataset(ids: Any, what: str) -> Any:
-    """Ids, or [(type, id)] for {type: ids}."""
-    if isinstance(ids, Mapping):
-        return [(kind, int(one)) for kind, some in ids.items() for one in some]
-    return torch.as_tensor(ids)
+    """Ids, or pairs (type, id) for {type: ids}."""
+    return Pairs(ids) if isinstance(ids, Mapping) else torch.as_tensor(ids)
 
 
 def _grouped(items: list[Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable
 
@@ -19,6 +19,27 @@ import torch
 from graphwire.dgl.distributed.context import context
 
 _numbers = itertools.count()
+
+
+class Pairs:
+    """(type, id) of {type: ids}, type by type: a pair is made when a batch has it."""
+
+    def __init__(self, ids: Mapping[Any, Any]):
+        self._kinds = list(ids)
+        every = [torch.as_tensor(some, dtype=torch.int64).reshape(-1).cpu() for some in ids.values()]
+        self._ids = torch.cat([*every, torch.empty(0, dtype=torch.int64)])
+        self._ends = torch.tensor([len(some) for some in every], dtype=torch.int64).cumsum(0)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, number: int) -> tuple[Any, int]:
+        return self.at(torch.tensor([range(len(self))[number]]))[0]
+
+    def at(self, numbers: torch.Tensor) -> list[tuple[Any, int]]:
+        """The pairs of these numbers."""
+        kinds = torch.searchsorted(self._ends, numbers, right=True).tolist()
+        return [(self._kinds[kind], one) for kind, one in zip(kinds, self._ids[numbers].tolist())]
 
 
 class DistDataLoader:
@@ -42,9 +63,11 @@ class DistDataLoader:
         self._number, self._epoch = next(_numbers), 0
         self._pool: ThreadPoolExecutor | None = None
         self._batches: Iterator[Any] | None = None
-        pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray)) and isinstance(dataset[0], tuple)
+        self._typed = dataset if isinstance(dataset, Pairs) else None
+        pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
+            dataset[0], tuple)
         self._pairs = [(kind, int(item)) for kind, item in dataset] if pairs else None
-        self._ids = None if pairs else torch.as_tensor(np.asarray(dataset), dtype=torch.int64)
+        self._ids = None if pairs or self._typed is not None else torch.as_tensor(np.asarray(dataset), dtype=torch.int64)
 
     @property
     def expected_idxs(self) -> int:
@@ -57,8 +80,10 @@ class DistDataLoader:
     def _collate(self, epoch: int, step: int, order: torch.Tensor) -> Any:
         """One batch; what it draws depends on where it is, whichever thread makes it."""
         chosen = order[step * self.batch_size:(step + 1) * self.batch_size]
-        if self._pairs is not None:
-            items: list[Any] = [self._pairs[i] for i in chosen.tolist()]
+        if self._typed is not None:
+            items: list[Any] = self._typed.at(chosen)
+        elif self._pairs is not None:
+            items = [self._pairs[i] for i in chosen.tolist()]
         else:
             assert self._ids is not None
             items = self._ids[chosen].tolist()
