@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import multiprocessing
 import pickle
 from pathlib import Path
 
@@ -104,6 +105,39 @@ def test_ogb_from_its_address(tmp_path, monkeypatch):
         assert [asked for _, asked in web.asked] == [None, "bytes=1000-", "bytes=4000-"]
         check_nodes(load("ogbn-arxiv", tmp_path), A["edge"])
         assert len(web.asked) == 3 and [path.name for path in tmp_path.iterdir()] == ["ogbn_arxiv"]
+
+
+def load_at_once(name, root, start, pipe):
+    start.wait()
+    try:
+        load(name, root)
+    except Exception as error:
+        pipe.send(f"{type(error).__name__}: {error}")
+    pipe.send("")
+
+
+@pytest.mark.parametrize("name", ["ogbn-arxiv", "Cora"])
+def test_processes_that_load_at_once(name, tmp_path, monkeypatch):
+    """One fetches and unpacks; the other waits, and finds the folder. Nothing else is left."""
+    files, folder = ({"/snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip": zipped(of_nodes("time"), "arxiv/")},
+                     "ogbn_arxiv") if name != "Cora" else (
+        {f"/github.com/kimiyoung/planetoid/raw/master/data/{file}": body for file, body in planetoid("Cora")[0].items()},
+        "Cora")
+    context = multiprocessing.get_context("fork")
+    with Web(files) as web:
+        monkeypatch.setenv("GRAPHWIRE_MIRROR", web.url())
+        start, loaders = context.Barrier(4), []
+        for _ in range(4):
+            ours, theirs = context.Pipe()
+            loaders.append((context.Process(target=load_at_once, args=(name, tmp_path / "new", start, theirs)), ours))
+            loaders[-1][0].start()
+        assert [ours.recv() for _, ours in loaders] == [""] * 4
+        for process, _ in loaders:
+            process.join()
+        assert len(web.asked) == len(files)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [folder]
+    assert sorted(path.name for path in (tmp_path / "new" / folder).iterdir() if not path.name.startswith("R")) == (
+        ["raw"] if name == "Cora" else ["raw", "split"])
 
 
 def test_ogb_binary(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from graphwire.fetch import fetch, unpack
+from graphwire.fetch import _alone, fetch, unpack
 from graphwire.partition import Arrays, partition_graph
 
 SPLITS = ("train", "val", "test")
@@ -69,12 +69,16 @@ def column(rows: np.ndarray) -> np.ndarray:
 
 
 def there(folder: Path, download: bool, what: str, get: Callable[[], Any]) -> None:
-    """The folder; what get() makes where it is not there."""
+    """The folder; what get() makes where it is not there. Processes that want it at once wait for the one that makes
+    it."""
     if folder.is_dir():
         return
     if not download:
         raise DatasetError(f"{folder} is not there: put {what} there, or leave out download=False")
-    get()
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        if not folder.is_dir():
+            get()
 
 
 def fetched_folder(url: str, root: Path, folder: Path, inner: str) -> None:

@@ -90,10 +90,13 @@ def _edges(graph: Any) -> np.ndarray:
 def load(name: str, root: Path, download: bool) -> Dataset:
     """The public split: 20 nodes a class for training, 500 for validation, 1,000 for the test."""
     raw, prefix = root / name / "raw", f"ind.{name.lower()}"
-    there(raw, download, f"{prefix}.x, … of {ADDRESS}", lambda: [
-        fetch(f"{ADDRESS}/{prefix}.{part}", root / name / f".raw/{prefix}.{part}") for part in PARTS])
-    if not raw.is_dir():
+
+    def get() -> None:
+        for part in PARTS:
+            fetch(f"{ADDRESS}/{prefix}.{part}", root / name / f".raw/{prefix}.{part}")
         (root / name / ".raw").rename(raw)
+
+    there(raw, download, f"{prefix}.x, … of {ADDRESS}", get)
     _, tx, allx, y, ty, ally, graph, test = [_read(raw / f"{prefix}.{part}") for part in PARTS]
     try:
         features = np.concatenate([allx, _stretched(tx, test)])
