@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 import graphwire
+from graphwire.optim import _over_gloo
 
 # Arguments that some version of dgl.distributed.initialize takes, and that mean nothing here.
 _IGNORED = {"num_servers", "num_workers", "max_queue_size", "num_worker_threads", "use_graphbolt"}
@@ -89,9 +90,9 @@ class Context:
         if self.world == 1:
             return
         if dist.is_available() and dist.is_initialized():
-            dist.barrier()
-            if dist.get_backend() == "gloo":
-                self._delete_dropped()
+            group = None if dist.get_backend() == "gloo" else _over_gloo()  # nccl exchanges no objects without a GPU
+            dist.barrier(group)
+            self._delete_dropped(group)
             return
         self._barriers += 1
         store = self._own_store()
@@ -126,10 +127,10 @@ class Context:
         else:
             self._dropped.add(name)
 
-    def _delete_dropped(self) -> None:
+    def _delete_dropped(self, group: Any) -> None:
         """Deletes what no trainer has an object of any more."""
         every: list[Any] = [None] * self.world
-        dist.all_gather_object(every, sorted(self._dropped))
+        dist.all_gather_object(every, sorted(self._dropped), group=group)
         everywhere = set.intersection(*map(set, every))
         if not everywhere or self.graph is None:
             return
@@ -138,7 +139,7 @@ class Context:
                 with contextlib.suppress(graphwire.NotFoundError):
                     self.graph.delete_tensor(name)
         self._dropped -= everywhere
-        dist.barrier()
+        dist.barrier(group)
 
     def _own_store(self) -> Any:
         """torchrun's store, for barriers before torch.distributed is initialized."""

@@ -1,0 +1,89 @@
+"""Two trainers over two servers, forked here: barriers, and tensors that one of them makes. Over gloo, and where
+torch.distributed was initialized with what takes nothing that lies in the processor's memory, as nccl."""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+
+import graphwire
+import pytest
+import torch
+import torch.distributed as dist
+from conftest import NODES, Servers
+from graphwire.dgl.distributed.context import context
+from graphwire.dgl.install import install
+
+dgl = install()
+
+
+@pytest.fixture(scope="module")
+def graph(two_parts, tmp_path_factory):
+    servers = Servers(two_parts, 2, tmp_path_factory.mktemp("servers"))
+    with graphwire.open(two_parts, servers.addresses) as opened:
+        yield opened
+    servers.close()
+
+
+def tensor(name, init_func=None):
+    return dgl.distributed.DistTensor((NODES,), torch.float32, name, init_func)
+
+
+def creating_is_no_barrier(rank):
+    """The first trainer makes a tensor and writes, alone; the other opens it behind the barrier."""
+    made = tensor("alone") if rank == 0 else None
+    if rank == 0:
+        made[torch.arange(NODES)] = torch.arange(NODES).float()
+    context.barrier()
+    made = tensor("alone") if made is None else made
+    assert torch.equal(made[:], torch.arange(NODES).float())
+    context.barrier()
+
+
+def dropped_tensors_go(rank):
+    """At the barrier behind which nobody has an object; what one still has stays, with its rows."""
+    both, one = tensor("both", torch.ones), tensor("one", torch.ones)
+    context.barrier()
+    del both
+    if rank == 0:
+        del one
+    context.barrier()
+    assert {"both", "one"} & {found["name"].rpartition("/")[2] for found in context.graph.tensors} == {"one"}
+    one = tensor("one")
+    assert (one[:] == 1).all() and not tensor("both")[:].any()
+    context.barrier()
+
+
+def _rank(work, graph, rank, backend, meet, pipe):
+    try:
+        dist.Backend.register_backend("refusing", lambda store, rank, size, timeout: dist.ProcessGroup(rank, size),
+                                      devices=["cpu"])
+        dist.init_process_group(backend, init_method=f"file://{meet}", rank=rank, world_size=2)
+        if backend != "gloo":
+            with pytest.raises(RuntimeError):
+                dist.barrier()
+        context.close()
+        dgl.distributed.initialize("none.txt")
+        context.standalone, context.graph = False, graph
+        dgl.distributed.DistGraph("communities")
+        work(rank)
+        pipe.send("")
+    except BaseException:
+        pipe.send(traceback.format_exc())
+        raise
+
+
+@pytest.mark.parametrize("backend", ["gloo", "refusing"])
+@pytest.mark.parametrize("work", [creating_is_no_barrier, dropped_tensors_go])
+def test_ranks(work, backend, graph, tmp_path):
+    forked, ranks = multiprocessing.get_context("fork"), []
+    for rank in range(2):
+        ours, theirs = forked.Pipe()
+        ranks.append((forked.Process(target=_rank, args=(work, graph, rank, backend, tmp_path / "meet", theirs)), ours))
+        ranks[-1][0].start()
+        theirs.close()
+    said = [ours.recv() if ours.poll(120) else "nothing after two minutes" for _, ours in ranks]
+    for process, _ in ranks:
+        process.kill() if any(said) else None
+        process.join()
+    assert said == ["", ""], "\n".join(said)
