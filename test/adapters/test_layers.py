@@ -1,18 +1,115 @@
-"""graphwire.nn and the sparse optimizers beside DGL's own, with the same weights: bench/peers/dgl_layers.py."""
+"""graphwire.nn and the sparse optimizers beside DGL's own, with the same weights: bench/peers/dgl_layers.py; and
+RelGraphConv of the subset of dgl beside both."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 
+import numpy as np
 import pytest
+import torch
 from conftest import TOP
+from graphwire import nn
+from graphwire.batch import Block, Edges
 from graphwire.dgl import host
 
 sys.path.insert(0, str(TOP / "bench/peers"))
+of_dgl = pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="beside DGL's own layers")
+subset = importlib.import_module("graphwire.dgl.subset")
+layers = importlib.import_module("graphwire.dgl.subset.nn")
+SRC, DST, EDGES, RELATIONS = 50, 30, 240, 4
 
 
-@pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="beside DGL's own layers")
+@of_dgl
 def test_layers_are_dgls(communities):
     from dgl_layers import compare
 
     assert compare(communities) == []
+
+
+def edges_of_relations():
+    """Sources, destinations and relations; of one relation there are none."""
+    random = np.random.default_rng(6)
+    src, dst = torch.from_numpy(random.integers(0, SRC, EDGES)), torch.from_numpy(random.integers(0, DST, EDGES))
+    kinds = torch.from_numpy(random.integers(0, RELATIONS, EDGES))
+    return src, dst, torch.where(kinds == 2, 3, kinds)
+
+
+def apart(ours, theirs, x):
+    """How far values, and gradients of rows and weights of equal names, are from each other."""
+    parameters = dict(theirs[1].named_parameters())
+    assert {name: one.shape for name, one in ours[1].named_parameters()} == {
+        name: one.shape for name, one in parameters.items()}
+    factors = torch.linspace(-1, 1, ours[0].numel()).view_as(ours[0])
+    gradients = [dict(zip(["x", *parameters], torch.autograd.grad((out * factors).sum(), [
+        x, *[dict(layer.named_parameters())[name] for name in parameters]]))) for out, layer in (ours, theirs)]
+    return max((ours[0] - theirs[0]).abs().max().item(), *[
+        (one - gradients[1][name]).abs().max().item() / max(1.0, one.abs().max().item())
+        for name, one in gradients[0].items()])
+
+
+@of_dgl
+@pytest.mark.parametrize("options", [
+    {}, {"regularizer": "basis", "num_bases": 2}, {"regularizer": "bdd", "num_bases": 2}, {"regularizer": "basis"},
+    {"bias": False, "self_loop": False}, {"layer_norm": True, "activation": torch.relu, "dropout": 0.5}])
+def test_rel_graph_conv_is_dgls(options):
+    """A state_dict of DGL's loads, and values and gradients are its own, over a block and over a graph."""
+    import dgl
+
+    src, dst, kinds = edges_of_relations()
+    x, norm = torch.randn(SRC, 8, requires_grad=True), torch.rand(EDGES, 1)
+    theirs, ours = (module.RelGraphConv(8, 6, RELATIONS, **options) for module in (dgl.nn, layers))
+    ours.load_state_dict(theirs.state_dict())
+    theirs.eval(), ours.eval()
+    for make, sizes in (("create_block", (SRC, DST)), ("graph", ())):
+        both = [getattr(module, make)((src, dst), *sizes, **({} if sizes else {"num_nodes": SRC}))
+                for module in (subset, dgl)]
+        for arguments in ((kinds,), (kinds, norm)):
+            found = [(layer(graph, x, *arguments), layer) for layer, graph in zip((ours, theirs), both)]
+            assert apart(*found, x) < 1e-5, (make, options)
+    order = torch.argsort(kinds)
+    both = [module.graph((src[order], dst[order]), num_nodes=SRC) for module in (subset, dgl)]
+    found = [layer(graph, x, kinds[order], presorted=True) for layer, graph in zip((ours, theirs), both)]
+    assert torch.allclose(*found, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_bases", [None, 2])
+def test_rel_graph_conv_is_graphwires(num_bases):
+    """Of the subset, beside graphwire.nn's, which has edges of each type by themselves."""
+    src, dst, kinds = edges_of_relations()
+    names = [f"a:r{number}:a" for number in range(RELATIONS)]
+    found = {}
+    for number, name in enumerate(names):
+        some = torch.nonzero(kinds == number).flatten()
+        some = some[torch.argsort(dst[some], stable=True)]
+        indptr = torch.searchsorted(dst[some], torch.arange(DST + 1))
+        found[name] = Edges(name, ("a", "a"), (SRC, DST), (indptr, src[some], some))
+    x = torch.randn(SRC, 8, requires_grad=True)
+    theirs = nn.RelGraphConv(8, 6, names, num_bases=num_bases)
+    ours = layers.RelGraphConv(8, 6, RELATIONS, "basis" if num_bases else None, num_bases)
+    ours.load_state_dict({"linear_r.W": theirs.bases, "loop_weight": theirs.loop, "h_bias": theirs.bias,
+                          **({"linear_r.coeff": theirs.coeff} if num_bases else {})})
+    out = ours(subset.create_block((src, dst), SRC, DST), x, kinds)
+    expected = theirs(Block({"a": SRC}, {"a": DST}, found), {"a": x})["a"]
+    assert torch.allclose(out, expected, atol=1e-5)
+    factors = torch.linspace(-1, 1, out.numel()).view_as(out)
+    for one, other in ((x, x), (ours.linear_r.W, theirs.bases), (ours.loop_weight, theirs.loop),
+                       (ours.h_bias, theirs.bias)):
+        gradients = [torch.autograd.grad((rows * factors).sum(), of, retain_graph=True)[0]
+                     for rows, of in ((out, one), (expected, other))]
+        assert torch.allclose(*gradients, atol=1e-4)
+
+
+def test_what_rel_graph_conv_refuses():
+    with pytest.raises(ValueError, match="divisible"):
+        layers.RelGraphConv(8, 6, 4, "bdd", 4)
+    with pytest.raises(ValueError, match="Supported regularizer"):
+        layers.RelGraphConv(8, 6, 4, "magic")
+    with pytest.raises(ValueError, match="num_bases"):
+        layers.TypedLinear(8, 6, 4, "basis")
+    g = subset.graph((torch.tensor([0]), torch.tensor([1])))
+    with pytest.raises(subset.DGLError, match="type is 4, and there are 4"):
+        layers.RelGraphConv(8, 6, 4)(g, torch.ones(2, 8), torch.tensor([4]))
+    none = subset.graph((torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)), num_nodes=2)
+    assert layers.RelGraphConv(8, 6, 4)(none, torch.ones(2, 8), torch.empty(0, dtype=torch.int64)).shape == (2, 6)

@@ -1,4 +1,4 @@
-"""dgl.nn's layers by their names and arguments: SAGEConv, GraphConv, GATConv, HeteroGraphConv.
+"""dgl.nn's layers by their names and arguments: SAGEConv, GraphConv, GATConv, RelGraphConv, HeteroGraphConv.
 
 layer(graph, rows) -> rows of the destinations. Parameters have DGL's names, so that its state_dicts load. Sums run in
 one pass over the block (graphwire.nn.aggregate).
@@ -6,6 +6,7 @@ one pass over the block (graphwire.nn.aggregate).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Callable
 
@@ -213,6 +214,99 @@ class GATConv(nn.Module):
             return out
         by_id = torch.empty_like(share).index_copy(0, edges.edge_ids, share)
         return out, by_id[..., None]
+
+
+class TypedLinear(nn.Module):
+    """x · W of each row's type. regularizer: None; "basis": W of a type is coeff[type] · W, num_bases matrices; "bdd": W
+    of a type has num_bases blocks on its diagonal."""
+
+    def __init__(self, in_size: int, out_size: int, num_types: int, regularizer: str | None = None,
+                 num_bases: int | None = None):
+        super().__init__()
+        if regularizer not in (None, "basis", "bdd"):
+            raise ValueError(f'Supported regularizer options: "basis", "bdd", but got {regularizer}')
+        if regularizer is not None and num_bases is None:
+            raise ValueError(f'Missing "num_bases" for {regularizer} regularization.')
+        self.in_size, self.out_size, self.num_types = in_size, out_size, num_types
+        self.regularizer, self.num_bases = regularizer, num_bases
+        if regularizer == "bdd":
+            assert num_bases is not None
+            if in_size % num_bases or out_size % num_bases:
+                raise ValueError("Input and output sizes must be divisible by num_bases.")
+            self.W = nn.Parameter(torch.empty(num_types, in_size * out_size // num_bases))
+        elif regularizer == "basis":
+            self.W = nn.Parameter(torch.empty(num_bases, in_size, out_size))
+            self.coeff = nn.Parameter(torch.empty(num_types, num_bases))
+        else:
+            self.W = nn.Parameter(torch.empty(num_types, in_size, out_size))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        width = self.in_size // self.num_bases if self.regularizer == "bdd" and self.num_bases else self.in_size
+        nn.init.uniform_(self.W, -1 / math.sqrt(width), 1 / math.sqrt(width))
+        if self.regularizer == "basis":
+            nn.init.xavier_uniform_(self.coeff, gain=nn.init.calculate_gain("relu"))
+
+    def get_weight(self) -> Tensor:
+        return torch.einsum("tb,bio->tio", self.coeff, self.W) if self.regularizer == "basis" else self.W
+
+    def forward(self, x: Tensor, x_type: Any, sorted_by_type: bool = False) -> Tensor:
+        kinds = torch.as_tensor(x_type, device=x.device)
+        order = None if sorted_by_type else torch.argsort(kinds, stable=True)
+        rows = x if order is None else x.index_select(0, order)
+        weight, counts = self.get_weight(), torch.bincount(kinds, minlength=self.num_types)
+        if len(counts) > self.num_types:
+            raise DGLError(f"a row's type is {len(counts) - 1}, and there are {self.num_types} types")
+        found = [self._of_one(some, weight[kind]) for kind, some in enumerate(rows.split(counts.tolist())) if len(some)]
+        if not found:
+            return x.new_zeros(0, self.out_size)
+        every = torch.cat(found)
+        return every if order is None else torch.empty_like(every).index_copy(0, order, every)
+
+    def _of_one(self, rows: Tensor, weight: Tensor) -> Tensor:
+        if self.regularizer != "bdd":
+            return rows @ weight
+        blocks = weight.view(self.num_bases, -1, self.out_size // self.num_bases)  # type: ignore[operator, arg-type]
+        return torch.einsum("nbi,bio->nbo", rows.view(len(rows), *blocks.shape[:2]), blocks).flatten(1)
+
+
+class RelGraphConv(nn.Module):
+    """R-GCN over a graph of one type, whose edges have a number of a relation each: forward(graph, rows, etypes, norm).
+
+    regularizer: None, "basis", "bdd", with num_bases (num_rels where that is None). norm: a factor of each edge.
+    """
+
+    def __init__(self, in_feat: int, out_feat: int, num_rels: int, regularizer: str | None = None,
+                 num_bases: int | None = None, bias: bool = True, activation: Callable[..., Any] | None = None,
+                 self_loop: bool = True, dropout: float = 0.0, layer_norm: bool = False):
+        super().__init__()
+        if regularizer is not None and num_bases is None:
+            num_bases = num_rels
+        self.linear_r = TypedLinear(in_feat, out_feat, num_rels, regularizer, num_bases)
+        self.bias, self.activation, self.self_loop, self.layer_norm = bias, activation, self_loop, layer_norm
+        if bias:
+            self.h_bias = nn.Parameter(torch.zeros(out_feat))
+        if layer_norm:
+            self.layer_norm_weight = nn.LayerNorm(out_feat)
+        if self_loop:
+            self.loop_weight = nn.Parameter(torch.empty(in_feat, out_feat))
+            nn.init.xavier_uniform_(self.loop_weight, gain=nn.init.calculate_gain("relu"))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, g: Any, feat: Tensor, etypes: Any, norm: Tensor | None = None, *,
+                presorted: bool = False) -> Tensor:
+        src, dst = g.adjacency().pairs
+        messages = self.linear_r(feat.index_select(0, src), etypes, presorted)
+        if norm is not None:
+            messages = messages * norm.view(len(messages), 1)
+        rows = messages.new_zeros(g.num_dst_nodes(), messages.shape[1]).index_add(0, dst, messages)
+        if self.layer_norm:
+            rows = self.layer_norm_weight(rows)
+        if self.bias:
+            rows = rows + self.h_bias
+        if self.self_loop:
+            rows = rows + feat[:g.num_dst_nodes()] @ self.loop_weight
+        return self.dropout(rows if self.activation is None else self.activation(rows))
 
 
 class HeteroGraphConv(nn.Module):
