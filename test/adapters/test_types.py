@@ -138,6 +138,43 @@ def test_the_book_of_types(hetero, tmp_path):
             assert list(getattr(books[part], offset)) == [0, *np.cumsum(sizes)]
 
 
+def test_a_part_of_types(hetero, tmp_path):
+    """As DGL gives it: a homogeneous graph of the part's nodes and edges, by homogeneous ids, with the numbers of types;
+    behind its own nodes those that its edges start at; features by type."""
+    run("partition", hetero, "--num-parts", 3, "--method", "random", "--out", tmp_path / "parts")
+    config = str(tmp_path / "parts" / "graph.json")
+    seen = {etype: [] for etype in dgl.distributed.load_partition_book(config, 0)[0].canonical_etypes}
+    with graphwire.open(config) as whole:
+        for part in range(3):
+            local, nodes, edges, book, _, ntypes, etypes = dgl.distributed.load_partition(config, part)
+            assert (ntypes, etypes) == (book.ntypes, book.canonical_etypes)
+            own = int(local.ndata["inner_node"].sum())
+            assert torch.equal(local.ndata[dgl.NID][:own], book.partid2nids(part)) and not local.ndata["inner_node"][
+                own:].any()
+            assert torch.equal(local.edata[dgl.EID], book.partid2eids(part)) and local.edata["inner_edge"].all()
+            assert (local.ndata[dgl.NTYPE].dtype, local.edata[dgl.ETYPE].dtype) == (torch.int16, torch.int32)
+            kinds, ids = book.map_to_per_ntype(local.ndata[dgl.NID])
+            edge_kinds, edge_ids = book.map_to_per_etype(local.edata[dgl.EID])
+            assert torch.equal(local.ndata[dgl.NTYPE].long(), kinds)
+            assert torch.equal(local.edata[dgl.ETYPE].long(), edge_kinds)
+            src, dst = local.edges()
+            assert (dst < own).all() and set(src[src >= own].tolist()) == set(range(own, local.num_nodes()))
+            for number, etype in enumerate(etypes):
+                mine = edge_kinds == number
+                expected = whole.find_edges(edge_ids[mine], etype)
+                for ends, others, ntype in zip((src[mine], dst[mine]), expected, etype[::2]):
+                    assert (kinds[ends] == ntypes.index(ntype)).all() and torch.equal(ids[ends], others)
+                seen[etype].append(edge_ids[mine])
+            for feature in whole.features:
+                of, kind = (edges, book.partid2eids) if feature.of_edges else (nodes, book.partid2nids)
+                rows = of[f"{feature.type}/{feature.name}"]
+                assert torch.equal(torch.as_tensor(feature[kind(part, feature.type)]), rows)
+            assert len(nodes) + len(edges) == len(whole.features)
+        assert not dgl.distributed.load_partition(config, 0, load_feats=False)[1]
+        for etype, ids in seen.items():
+            assert torch.equal(torch.sort(torch.cat(ids))[0], torch.arange(whole.num_edges(etype)))
+
+
 def test_layers_of_types_allow_nodes_without_edges():
     """A node has edges of some relations and none of others: HeteroGraphConv says so to its layers."""
     g = dgl.heterograph({CITES: ([0, 1], [1, 0]), WRITES: ([0], [1])}, {"paper": 3, "author": 1})

@@ -91,15 +91,23 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     return book, text["graph_name"], dict(text["ntypes"]), {etype: number for number, etype in enumerate(canonical)}
 
 
+def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sources and destinations of a part's edges, type by type; of several types by homogeneous ids."""
+    found: list[list[torch.Tensor]] = [[], []]
+    for etype in book.canonical_etypes:
+        for ends, ids, ntype in zip(found, graph.find_edges(book.partid2eids(part_id, etype), etype), etype[::2]):
+            ends.append(book.map_to_homo_nid(ids, ntype))
+    return torch.cat(found[0]), torch.cat(found[1])
+
+
 def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> Any:
     """(graph, node features, edge features, book, name, node types, edge types) of one part. The graph has the part's
-    nodes and edges, and behind them the nodes of other parts that its edges start at; homogeneous graphs only."""
+    nodes and edges, and behind them the nodes of other parts that its edges start at. Of several types it is homogeneous,
+    as DGL's: NID and EID are ids that number all types, NTYPE and ETYPE the types' numbers; features stay by type."""
     book, name, ntypes, etypes = load_partition_book(part_config, part_id)
-    if not book.is_homogeneous:
-        raise NotImplementedError("load_partition: of a graph with one node type and one edge type")
     own, edges = book.partid2nids(part_id), book.partid2eids(part_id)
     with graphwire.open(part_config) as graph:
-        src, dst = (torch.as_tensor(ids) for ids in graph.find_edges(edges))
+        src, dst = _ends(graph, book, part_id)
         away = torch.unique(src[book.nid2partid(src) != part_id])
         nodes = torch.cat([own, away])
         order = torch.argsort(nodes)
@@ -108,8 +116,12 @@ def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> A
         made.ndata[host.NID], made.edata[host.EID] = nodes, edges
         made.ndata["inner_node"] = (torch.arange(len(nodes)) < len(own)).to(torch.uint8)
         made.edata["inner_edge"] = torch.ones(len(edges), dtype=torch.uint8)
+        if not book.is_homogeneous:
+            made.ndata[host.NTYPE] = book.map_to_per_ntype(nodes)[0].to(torch.int16)
+            made.edata[host.ETYPE] = book.map_to_per_etype(edges)[0].to(torch.int32)
         features: list[dict[str, torch.Tensor]] = [{}, {}]
         for feature in graph.features if load_feats else ():
-            rows = torch.as_tensor(feature[edges if feature.of_edges else own])
+            ids = book.partid2eids if feature.of_edges else book.partid2nids
+            rows = torch.as_tensor(feature[ids(part_id, feature.type)])
             features[feature.of_edges][f"{feature.type}/{feature.name}"] = rows
     return made, features[0], features[1], book, name, list(ntypes), list(etypes)
