@@ -87,14 +87,24 @@ struct gw_checkpoint_shape gw_checkpoint_shape_of(const struct gw_checkpoint_ten
 	return shape;
 }
 
-/* --- Writing. --- */
+/* --- Writing. ---
+ *
+ * jansson says by NULL that it is out of memory, and what takes NULL fails in its turn. Whatever was not added is
+ * noted: a reader would take what is missing for what was never there. */
 
 static json_t *checkpoint_hex(uint64_t number)
 {
 	return json_sprintf("%016" PRIx64, number);
 }
 
-static json_t *checkpoint_print_arrays(const struct gw_checkpoint_tensor *tensor, uint32_t number, uint32_t part)
+static void checkpoint_add(json_t *array, json_t *value, bool *failed)
+{
+	if (json_array_append_new(array, value) != 0)
+		*failed = true;
+}
+
+static json_t *checkpoint_print_arrays(const struct gw_checkpoint_tensor *tensor, uint32_t number, uint32_t part,
+				       bool *failed)
 {
 	json_t *arrays = json_object();
 	char folder[GW_CHECKPOINT_PATH_MAX];
@@ -103,26 +113,29 @@ static json_t *checkpoint_print_arrays(const struct gw_checkpoint_tensor *tensor
 		if (!tensor->parts[part].there[a])
 			continue;
 		struct gw_checkpoint_shape shape = gw_checkpoint_shape_of(tensor, part, a);
-		json_object_set_new(arrays, shape.name,
-				    json_pack("{s:o, s:s, s:o}", "file", json_sprintf("%s/%s.npy", folder, shape.name),
-					      "dtype", gw_dtype_name(shape.dtype), "digest",
-					      checkpoint_hex(tensor->parts[part].digests[a])));
+		json_t *array =
+			json_pack("{s:o, s:s, s:o}", "file", json_sprintf("%s/%s.npy", folder, shape.name), "dtype",
+				  gw_dtype_name(shape.dtype), "digest", checkpoint_hex(tensor->parts[part].digests[a]));
+		if (json_object_set_new(arrays, shape.name, array) != 0)
+			*failed = true;
 	}
 	return arrays;
 }
 
-static json_t *checkpoint_print_tensor(const struct gw_checkpoint_index *checkpoint, uint32_t number)
+static json_t *checkpoint_print_tensor(const struct gw_checkpoint_index *checkpoint, uint32_t number, bool *failed)
 {
 	const struct gw_checkpoint_tensor *tensor = &checkpoint->tensors[number];
 	const struct gw_tensor_plan *plan = &tensor->plan;
 	json_t *shape = json_array(), *parts = json_array();
 	for (uint32_t i = 0; i < plan->ndim; i++)
-		json_array_append_new(shape, json_integer((json_int_t)plan->shape[i]));
+		checkpoint_add(shape, json_integer((json_int_t)plan->shape[i]), failed);
 	for (uint32_t p = 0; p < checkpoint->num_parts; p++) {
 		const struct gw_checkpoint_part *part = &tensor->parts[p];
-		json_array_append_new(parts, json_pack("{s:I, s:I, s:I, s:o}", "rows", (json_int_t)part->rows, "first",
-						       (json_int_t)part->first, "step", (json_int_t)part->step,
-						       "arrays", checkpoint_print_arrays(tensor, number, p)));
+		json_t *arrays = checkpoint_print_arrays(tensor, number, p, failed);
+		checkpoint_add(parts,
+			       json_pack("{s:I, s:I, s:I, s:o}", "rows", (json_int_t)part->rows, "first",
+					 (json_int_t)part->first, "step", (json_int_t)part->step, "arrays", arrays),
+			       failed);
 	}
 	json_t *initial =
 		json_pack("{s:s, s:f, s:f, s:o, s:s}", "kind", checkpoint_initials[plan->initial], "low", plan->low,
@@ -135,19 +148,19 @@ static json_t *checkpoint_print_tensor(const struct gw_checkpoint_index *checkpo
 
 gw_status gw_checkpoint_write(const struct gw_checkpoint_index *checkpoint, const char *folder)
 {
+	bool failed = false;
 	json_t *tensors = json_array();
 	for (uint32_t t = 0; checkpoint->tensors && t < checkpoint->count; t++)
-		json_array_append_new(tensors, checkpoint_print_tensor(checkpoint, t));
+		checkpoint_add(tensors, checkpoint_print_tensor(checkpoint, t, &failed), &failed);
 	json_t *root = json_pack("{s:s, s:s, s:o, s:I, s:o}", "format", GW_CHECKPOINT_FORMAT, "graph_name",
 				 checkpoint->graph_name, "graph_id", checkpoint_hex(checkpoint->graph_id), "num_parts",
 				 (json_int_t)checkpoint->num_parts, "tensors", tensors);
 	char *path = gw_format("%s/checkpoint.json", folder);
-	gw_status status = root && path ? GW_OK : gw_fail(GW_NO_MEMORY, "no memory for checkpoint.json");
-	/* What could not be added for want of memory is missing, and a reader would say so: better now. */
-	if (status == GW_OK && json_array_size(json_object_get(root, "tensors")) != checkpoint->count)
-		status = gw_fail(GW_NO_MEMORY, "no memory for checkpoint.json");
+	gw_status status = root && path && !failed ? GW_OK : gw_fail(GW_NO_MEMORY, "no memory for checkpoint.json");
+	errno = 0;
 	if (status == GW_OK && json_dump_file(root, path, JSON_INDENT(2)) != 0)
-		status = gw_fail_errno(GW_IO, errno, "%s: cannot write", path);
+		status = errno ? gw_fail_errno(GW_IO, errno, "%s: cannot write", path)
+			       : gw_fail(GW_NO_MEMORY, "no memory for checkpoint.json");
 	json_decref(root);
 	gw_free(path);
 	return status;
