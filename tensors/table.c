@@ -1,7 +1,7 @@
 /* Keeping tensors: see table.h.
  *
- * One lock, held for a look into a list; what takes long (filling, freeing) happens outside of it, filling in the
- * table's thread (table_thread.c). A shard is freed by its last user: a call that is under way when its tensor is
+ * One lock, held for a look into a list; what takes long (filling, freeing) happens outside of it, in the
+ * table's threads (table_thread.c). A shard is freed by its last user: a call that is under way when its tensor is
  * deleted ends well. Clients that read its memory by themselves are such users, all together, from when it is published
  * until the transport says that the last has let go. Bytes count until then.
  */
@@ -186,7 +186,7 @@ void gw_tensor_table_destroy(struct gw_tensor_table *table)
 {
 	if (!table)
 		return;
-	assert(!table->started);
+	assert(!table->filler.started && !table->keeper.started);
 	/* The service has ended, and with it the last reader of each. */
 	for (struct gw_shard *shard; (shard = gw_table_take_released(table));)
 		gw_shard_leave(table, shard);
@@ -292,7 +292,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	entry->shard.next = table->shards;
 	table->shards = &entry->shard;
 	table->shard_count++;
-	pthread_cond_signal(&table->changed);
+	pthread_cond_broadcast(&table->changed);
 	*out = &entry->shard;
 	return GW_OK;
 }

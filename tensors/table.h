@@ -1,6 +1,6 @@
 /* The tensors of one part: what a server, or a standalone client's part, has of each. A tensor's rows here are a shard.
  *
- *   make ─▶ WAITING ─▶ the table's thread fills it ─▶ READY ─▶ delete, or the end of its job ─▶ the last user leaves
+ *   make ─▶ WAITING ─▶ the table's filler fills it ─▶ READY ─▶ delete, or the end of its job ─▶ the last user leaves
  *                                                 └─▶ FAILED: the next who asks is told, and it is gone
  *
  * Threads: every call but create, stop and destroy may be made by any thread at once. No call waits but for a short
@@ -54,7 +54,7 @@ struct gw_shard {
 struct gw_tensor_table;
 
 gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out);
-/* Ends its thread, when that has filled what it is filling: before the service ends, which the thread publishes to.
+/* Ends its threads, when one has filled what it is filling: before the service ends, which they publish to.
  * What waits is not filled any more. No call may be under way. NULL is allowed. */
 void gw_tensor_table_stop(struct gw_tensor_table *table);
 /* Frees all tensors of a table that was stopped and whose service has ended. NULL is allowed. */
@@ -79,7 +79,7 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out);
 void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard);
 
-/* Room for an optimizer's state beside the rows: taken into account once, and made by the table's thread: GW_AGAIN
+/* Room for an optimizer's state beside the rows: taken into account once, and made by the table's keeper: GW_AGAIN
  * until it has. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of gw_row_store_prepare. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 

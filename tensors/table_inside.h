@@ -1,5 +1,6 @@
-/* What the files of a table of tensors share: table.c, which keeps it; table_thread.c, which does what takes long;
- * table_list.c, which looks through it; table_state.c, for optimizers; and fill.c, which fills shards. */
+/* What the files of a table of tensors share: table.c, which keeps it; table_thread.c, whose threads (filler and
+ * keeper) do what takes long; table_list.c, which looks through it; table_state.c, for optimizers; and fill.c, which
+ * fills shards. */
 #ifndef GW_TENSORS_TABLE_INSIDE_H
 #define GW_TENSORS_TABLE_INSIDE_H
 
@@ -13,7 +14,7 @@
 
 enum gw_shard_state { GW_SHARD_WAITING, GW_SHARD_READY, GW_SHARD_FAILED };
 
-/* An optimizer's state of a shard, for the table's thread to make. */
+/* An optimizer's state of a shard, for the keeper to make. */
 enum gw_state_making { GW_STATE_NONE, GW_STATE_WANTED, GW_STATE_FAILED };
 
 /* A shard as its table has it. */
@@ -39,20 +40,25 @@ struct gw_tensor_job {
 	uint64_t heard_ns;
 };
 
+struct gw_table_thread {
+	pthread_t id;
+	bool started;
+};
+
 struct gw_tensor_table {
 	struct gw_tensor_table_options options;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* something waits to be filled, or stop */
+	pthread_cond_t changed; /* there is something to do for a thread, or stop */
 	struct gw_shard *shards;
 	uint32_t shard_count, job_count;
-	struct gw_table_shard *released; /* that no reader has any more: the thread leaves them */
+	struct gw_table_shard *released; /* that no reader has any more: the keeper leaves them */
 	uint64_t bytes;
 	uint64_t line, births; /* the halves of births: of this process, and so many by now */
 	struct gw_tensor_job jobs[GW_TENSOR_JOBS_MAX];
 	struct gw_row_push_scratch scratches[GW_TENSOR_SCRATCHES_MAX];
 	uint32_t scratch_count;
-	bool stop, started;
-	pthread_t thread;
+	bool stop;
+	struct gw_table_thread filler, keeper;
 };
 
 static inline struct gw_table_shard *gw_entry_of(struct gw_shard *shard)
@@ -75,10 +81,10 @@ struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now
 /* A shard that its readers have let go, for the caller to leave; NULL: there is none. Locked. */
 struct gw_shard *gw_table_take_released(struct gw_tensor_table *table);
 
-/* Starts the thread, with the first tensor. Locked. */
+/* Starts the threads, with the first tensor. Locked. */
 gw_status gw_table_start(struct gw_tensor_table *table);
 
-/* Makes a shard's rows, by the plan, with no lock: its table's thread. */
+/* Makes a shard's rows, by the plan, with no lock: the filler. */
 gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry);
 
 /* Bytes of a tensor, taken into account. Locked. GW_NO_SPACE. */
@@ -89,7 +95,7 @@ gw_status gw_table_fail_gone(void);
 
 /* A shard whose state is wanted, held; NULL: there is none. Locked. */
 struct gw_table_shard *gw_table_take_stateless(const struct gw_tensor_table *table);
-/* Makes it, and leaves the shard: its table's thread, with no lock. */
+/* Makes it, and leaves the shard: the keeper, with no lock. */
 void gw_shard_make_state(struct gw_tensor_table *table, struct gw_table_shard *entry);
 
 #endif

@@ -1,7 +1,7 @@
-/* The state that an optimizer keeps beside a shard's rows: as much memory as the rows, or more, so the table's thread
- * makes it.
+/* The state that an optimizer keeps beside a shard's rows: as much memory as the rows, or more, so the table's keeper
+ * (table_thread.c) makes it.
  *
- *   the first push ─▶ its bytes are taken ─▶ WANTED ─▶ the thread makes it ─▶ later pushes find it
+ *   the first push ─▶ its bytes are taken ─▶ WANTED ─▶ the keeper makes it ─▶ later pushes find it
  *                                                  └─▶ FAILED: one of those who ask is told why; the next has it tried
  *                                                      again
  */
@@ -9,8 +9,8 @@
 
 #include "tensors/table_inside.h"
 
-/* Locked. Asks the thread for an optimizer's state, or tells what became of that. GW_AGAIN: it is not made yet.
- * GW_NOT_FOUND: the tensor was deleted, and the thread does not look at it any more. */
+/* Locked. Asks the keeper for an optimizer's state, or tells what became of that. GW_AGAIN: it is not made yet.
+ * GW_NOT_FOUND: the tensor was deleted, and the keeper does not look at it any more. */
 static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_shard *entry,
 				 enum gw_optimizer_kind kind, uint64_t bytes)
 {
@@ -29,7 +29,7 @@ static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_
 	entry->bytes += bytes;
 	entry->kind = kind;
 	entry->making = GW_STATE_WANTED;
-	pthread_cond_signal(&table->changed);
+	pthread_cond_broadcast(&table->changed);
 	return GW_AGAIN;
 }
 
@@ -45,7 +45,7 @@ gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard
 	if (status != GW_OK)
 		return status;
 	pthread_mutex_lock(&table->lock);
-	/* The thread may have made it since. */
+	/* The keeper may have made it since. */
 	status = gw_row_store_trained(shard->store, &have) ? GW_OK
 							   : shard_ask_state(table, gw_entry_of(shard), kind, bytes);
 	pthread_mutex_unlock(&table->lock);

@@ -1,14 +1,15 @@
-/* The thread of a table of tensors: what takes long, or must not be done where it is found out. One thing after
- * another:
+/* The threads of a table of tensors: what takes long, or must not be done where it is found out. Each does one thing
+ * after another:
  *
- *   a push that needs an optimizer's state ─▶ made (table_state.c) ─▶ found by the next turn of the push
- *   a tensor that waits ─▶ filled (fill.c) ─▶ published, for clients to read by themselves ─▶ READY, or FAILED
- *   memory that its last reader has let go ─▶ left
- *   a job that was not heard of for the lease ─▶ its tensors off the list, withdrawn, left
+ *   filler: a tensor that waits ─▶ filled (fill.c) ─▶ published, for clients to read by themselves ─▶ READY, or FAILED
+ *   keeper: a push that needs an optimizer's state ─▶ made (table_state.c) ─▶ found by the next turn of the push
+ *           memory that its last reader has let go ─▶ left
+ *           a job that was not heard of for the lease ─▶ its tensors off the list, withdrawn, left
  *
- * State comes first: a push waits within its operation's deadline, and who creates a tensor may wait for longer. The
- * thread starts with the first tensor. What cannot be published is read by requests, with a line of the log; what
- * cannot be filled tells why to the next who asks for it.
+ * Two, since a large tensor takes minutes to fill: who creates it waits for as long as that goes on, but a push waits
+ * within its operation's deadline. Of the keeper's things state comes first, for the same reason. They start with the
+ * first tensor. What cannot be published is read by requests, with a line of the log; what cannot be filled tells why
+ * to the next who asks for it.
  */
 #include <string.h>
 
@@ -25,7 +26,7 @@ static void shard_released(void *context)
 	pthread_mutex_lock(&table->lock);
 	entry->next_released = table->released;
 	table->released = entry;
-	pthread_cond_signal(&table->changed);
+	pthread_cond_broadcast(&table->changed);
 	pthread_mutex_unlock(&table->lock);
 }
 
@@ -113,26 +114,39 @@ static void table_wait(struct gw_tensor_table *table)
 	pthread_cond_timedwait(&table->changed, &table->lock, &end);
 }
 
-static void *table_run(void *argument)
+static void *table_fill_all(void *argument)
+{
+	struct gw_tensor_table *table = argument;
+	pthread_mutex_lock(&table->lock);
+	while (!table->stop) {
+		struct gw_table_shard *waiting = table_take_waiting(table);
+		if (!waiting) {
+			pthread_cond_wait(&table->changed, &table->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&table->lock);
+		table_fill(table, waiting);
+		pthread_mutex_lock(&table->lock);
+	}
+	pthread_mutex_unlock(&table->lock);
+	return NULL;
+}
+
+static void *table_keep(void *argument)
 {
 	struct gw_tensor_table *table = argument;
 	pthread_mutex_lock(&table->lock);
 	while (!table->stop) {
 		struct gw_table_shard *stateless = gw_table_take_stateless(table);
-		struct gw_table_shard *waiting = stateless ? NULL : table_take_waiting(table);
-		struct gw_shard *released = waiting || stateless ? NULL : gw_table_take_released(table);
-		struct gw_shard *ended = NULL;
-		if (!waiting && !stateless && !released)
-			ended = gw_table_take_ended(table, gw_now_ns());
-		if (!waiting && !stateless && !released && !ended) {
+		struct gw_shard *released = stateless ? NULL : gw_table_take_released(table);
+		struct gw_shard *ended = stateless || released ? NULL : gw_table_take_ended(table, gw_now_ns());
+		if (!stateless && !released && !ended) {
 			table_wait(table);
 			continue;
 		}
 		pthread_mutex_unlock(&table->lock);
 		if (stateless)
 			gw_shard_make_state(table, stateless);
-		if (waiting)
-			table_fill(table, waiting);
 		if (ended)
 			gw_log(GW_LOG_INFO, "tensor \"%s\" ends with its job %s", ended->plan.name, ended->plan.job);
 		gw_shard_withdraw(table, ended);
@@ -144,25 +158,35 @@ static void *table_run(void *argument)
 	return NULL;
 }
 
+static gw_status table_start_one(struct gw_tensor_table *table, struct gw_table_thread *thread, void *(*run)(void *))
+{
+	if (thread->started)
+		return GW_OK;
+	int error = gw_thread_start(&thread->id, run, table);
+	if (error)
+		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that fills tensors, or keeps them");
+	thread->started = true;
+	return GW_OK;
+}
+
 gw_status gw_table_start(struct gw_tensor_table *table)
 {
-	if (table->started)
-		return GW_OK;
-	int error = gw_thread_start(&table->thread, table_run, table);
-	if (error)
-		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that fills tensors");
-	table->started = true;
-	return GW_OK;
+	gw_status status = table_start_one(table, &table->keeper, table_keep);
+	return status == GW_OK ? table_start_one(table, &table->filler, table_fill_all) : status;
 }
 
 void gw_tensor_table_stop(struct gw_tensor_table *table)
 {
-	if (!table || !table->started)
+	if (!table)
 		return;
 	pthread_mutex_lock(&table->lock);
 	table->stop = true;
-	pthread_cond_signal(&table->changed);
+	pthread_cond_broadcast(&table->changed);
 	pthread_mutex_unlock(&table->lock);
-	pthread_join(table->thread, NULL);
-	table->started = false;
+	struct gw_table_thread *threads[] = {&table->filler, &table->keeper};
+	for (int i = 0; i < 2; i++) {
+		if (threads[i]->started)
+			pthread_join(threads[i]->id, NULL);
+		threads[i]->started = false;
+	}
 }

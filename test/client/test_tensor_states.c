@@ -1,7 +1,6 @@
 /* The first push to a tensor while its server is long in making room for the optimizer's state: whatever else the
  * client has to do with that server, over the same connection, is done meanwhile. */
 #include <pthread.h>
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,38 +10,18 @@
 
 #include <cmocka.h>
 
+#include "core/rows/store_inside.h"
 #include "test/support/scratch.h"
 #include "test/support/striped.h"
-#include "transport/service_inside.h"
 
 #define JOB "states"
 
 static const struct gw_optimizer adagrad = {.kind = GW_ADAGRAD, .rate = 1, .eps = 1e-10f};
 
-/* Stands where the server's thread that fills tensors and makes states publishes a tensor. */
-struct gate {
-	struct gw_late_registrar registrar; /* first */
-	atomic_bool shut;
-	sem_t come, go;
-};
-
-static void *gate_add(struct gw_late_registrar *registrar, const struct gw_late_region *region)
-{
-	struct gate *gate = (struct gate *)registrar;
-	(void)region;
-	if (atomic_load(&gate->shut)) {
-		sem_post(&gate->come);
-		sem_wait(&gate->go);
-	}
-	gw_fail(GW_UNSUPPORTED, "a gate registers nothing");
-	return NULL;
-}
-
 struct bench {
 	struct setup setup;
-	struct gate gate;
-	struct gw_client *client, *other;
-	pthread_t thread; /* that creates, and waits behind the gate */
+	struct gw_client *client;
+	struct gw_shard *shard; /* whose state is not made */
 	uint64_t connections;
 };
 
@@ -54,15 +33,6 @@ static uint64_t connections_of(const struct bench *bench)
 	return counters.connections_total;
 }
 
-static void *create_behind_the_gate(void *argument)
-{
-	struct bench *bench = argument;
-	struct gw_tensor_spec spec = striped_spec("late");
-	const struct gw_tensor *tensor;
-	must(gw_tensor_create(bench->other, &spec, &tensor));
-	return NULL;
-}
-
 static struct gw_client *open_one(const struct bench *bench)
 {
 	struct gw_client_options options = {
@@ -72,40 +42,35 @@ static struct gw_client *open_one(const struct bench *bench)
 
 static void bench_begin(struct bench *bench)
 {
-	*bench = (struct bench){.gate.registrar.add = gate_add};
-	sem_init(&bench->gate.come, 0, 0);
-	sem_init(&bench->gate.go, 0, 0);
+	*bench = (struct bench){0};
 	setup_begin(&bench->setup, 241, 1, NULL);
-	gw_late_registrar_set(bench->setup.cluster.servers[0]->service, &bench->gate.registrar);
 	bench->client = open_one(bench);
-	bench->other = open_one(bench);
 }
 
-/* From here on nothing is filled and no state is made. */
+/* From here on the server is at the state of "trained", the only tensor that will have some, and does not come to its
+ * end. */
 static void bench_shut(struct bench *bench)
 {
-	atomic_store(&bench->gate.shut, true);
-	assert_int_equal(pthread_create(&bench->thread, NULL, create_behind_the_gate, bench), 0);
-	sem_wait(&bench->gate.come);
+	struct gw_tensor_table *tensors = bench->setup.cluster.servers[0]->tensors;
+	struct gw_tensor_listed listed;
+	assert_int_equal(gw_tensor_table_list(tensors, JOB, JOB, "tr", &listed, 1), 1);
+	assert_string_equal(listed.plan.name, "trained");
+	must(gw_tensor_table_find(tensors, listed.birth, &bench->shard));
+	pthread_mutex_lock(&bench->shard->store->preparing);
 	bench->connections = connections_of(bench);
 }
 
 static void bench_open(struct bench *bench)
 {
 	assert_int_equal(connections_of(bench), bench->connections);
-	atomic_store(&bench->gate.shut, false);
-	sem_post(&bench->gate.go);
-	pthread_join(bench->thread, NULL);
+	pthread_mutex_unlock(&bench->shard->store->preparing);
+	gw_shard_leave(bench->setup.cluster.servers[0]->tensors, bench->shard);
 }
 
 static void bench_end(struct bench *bench)
 {
-	gw_client_close(bench->other);
 	gw_client_close(bench->client);
-	gw_late_registrar_set(bench->setup.cluster.servers[0]->service, NULL);
 	setup_end(&bench->setup);
-	sem_destroy(&bench->gate.come);
-	sem_destroy(&bench->gate.go);
 }
 
 static void others_pass_a_push_that_waits(void **state)
