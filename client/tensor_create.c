@@ -3,8 +3,9 @@
  *   spec -> plan -> part 0: create, or what is there -> complete? -> the other parts: those that it names
  *                                                         else    -> the other parts: create -> all filled -> complete
  *
- * Creating is repeated until all rows have their values: each call has its deadline, the whole has none. Calls run
- * twice without harm. A part that is not there though the tensor was complete was lost with its server.
+ * Creating is repeated until all rows have their values: each call has its deadline, the whole has none; the log says
+ * how far it is after a second, and every five. Calls run twice without harm. A part that is not there though the
+ * tensor was complete was lost with its server.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +18,14 @@
 #include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/units.h"
 #include "protocol/ops.h"
 
 #define PAUSE_MIN_NS (100000ull)
 #define PAUSE_MAX_NS (20 * GW_NS_PER_MS)
+#define TELL_NS      (1000 * GW_NS_PER_MS) /* what is filled sooner is nobody's news */
+#define TELL_EACH_NS (5000 * GW_NS_PER_MS)
 
 /* A tensor that is being created, or opened. */
 struct creation {
@@ -31,7 +36,11 @@ struct creation {
 	bool complete;
 	struct gw_vec reply;
 	struct gw_tensor_state state; /* of the part asked last */
-	uint64_t pause_ns;
+	uint64_t pause_ns, begun_ns, tell_ns;
+	/* Of the round under way: rows that have their values; parts that are at it, and some of them by number. */
+	uint64_t filled;
+	uint32_t waiting;
+	char names[64];
 };
 
 /* --- From spec to plan. --- */
@@ -164,15 +173,43 @@ static gw_status creation_lead(struct creation *creation)
 	return GW_OK;
 }
 
+/* Notes how far the part is that was asked. */
+static void creation_note(struct creation *creation, uint32_t part)
+{
+	size_t used = creation->waiting ? strlen(creation->names) : 0;
+	creation->filled += creation->state.filled;
+	if (creation->state.ready)
+		return;
+	if (used + 16 < sizeof(creation->names))
+		snprintf(creation->names + used, sizeof(creation->names) - used, "%s%u", used ? ", " : "", part);
+	else if (creation->names[used - 1] != '.')
+		snprintf(creation->names + used, sizeof(creation->names) - used, " ...");
+	creation->waiting++;
+}
+
+static void creation_tell(struct creation *creation)
+{
+	char after[GW_UNIT_TEXT_MAX];
+	const struct gw_tensor_plan *plan = &creation->call.plan;
+	uint64_t now = gw_now_ns();
+	if (now < creation->tell_ns)
+		return;
+	creation->tell_ns = now + TELL_EACH_NS;
+	double share = plan->shape[0] ? (double)creation->filled / (double)plan->shape[0] : 1;
+	gw_log(GW_LOG_WARN, "tensor \"%s\": after %s %.0f %% of %llu rows have their values; waiting for part%s %s",
+	       plan->name, gw_text_duration(after, (double)(now - creation->begun_ns) / (double)GW_NS_PER_SECOND),
+	       share < 1 ? 100 * share : 100, (unsigned long long)plan->shape[0], creation->waiting == 1 ? "" : "s",
+	       creation->names);
+}
+
 /* Goes round the parts until each is filled. */
 static gw_status creation_fill(struct creation *creation)
 {
 	uint32_t parts = creation->client->meta->num_parts;
 	const uint8_t *births = NULL;
 	gw_status status = GW_OK;
-	bool filled = false;
-	while (!filled && status == GW_OK) {
-		filled = true;
+	do {
+		creation->filled = creation->waiting = 0;
 		for (uint32_t p = 0; p < parts && status == GW_OK; p++) {
 			creation->call.open = p == 0; /* there it was made before */
 			status = creation_ask(creation, p, &births);
@@ -181,11 +218,13 @@ static gw_status creation_fill(struct creation *creation)
 			if (creation->births[p] && creation->births[p] != creation->state.birth)
 				return lost_with(creation, p, GW_OK);
 			creation->births[p] = creation->state.birth;
-			filled = filled && creation->state.ready;
+			creation_note(creation, p);
 		}
-		if (!filled && status == GW_OK)
+		if (creation->waiting && status == GW_OK) {
+			creation_tell(creation);
 			creation_pause(creation);
-	}
+		}
+	} while (creation->waiting && status == GW_OK);
 	return status;
 }
 
@@ -288,6 +327,8 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 static gw_status creation_do(struct creation *creation, const struct gw_tensor **out)
 {
 	creation->pause_ns = PAUSE_MIN_NS;
+	creation->begun_ns = gw_now_ns();
+	creation->tell_ns = creation->begun_ns + TELL_NS;
 	uint32_t parts = creation->client->meta->num_parts;
 	creation->births = gw_calloc(parts, sizeof(uint64_t));
 	creation->places = gw_calloc(parts, sizeof(*creation->places));

@@ -73,6 +73,7 @@ struct gw_tensor_create_call {
 struct gw_tensor_state {
 	struct gw_tensor_plan plan;
 	uint64_t birth, leader;
+	uint64_t filled;             /* rows of this part that have their values so far, for who waits */
 	uint32_t ready;              /* 1: all rows of this part have their values */
 	uint32_t hold_ms;            /* a client that holds it is to be heard of as often; 0: need not */
 	uint32_t births;             /* that follow: none until it is complete */

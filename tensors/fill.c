@@ -115,6 +115,7 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 			    .original = fill_original,
 			    .copy = fill_copy,
 			    .context = &source},
+		.filled = &entry->filled,
 	};
 	gw_status status = GW_OK;
 	fill_find_ids(options, plan, &source);

@@ -369,6 +369,8 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 			.region = entry->region.id,
 			.generation = entry->region.generation,
 			.restored = entry->restored,
+			.filled = atomic_load_explicit(&((struct gw_table_shard *)(uintptr_t)entry)->filled,
+						       memory_order_relaxed),
 		};
 	}
 	pthread_mutex_unlock(&table->lock);

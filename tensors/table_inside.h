@@ -21,7 +21,8 @@ enum gw_state_making { GW_STATE_NONE, GW_STATE_WANTED, GW_STATE_FAILED };
 struct gw_table_shard {
 	struct gw_shard shard; /* first */
 	enum gw_shard_state state;
-	bool restored; /* from a checkpoint: a copy of nothing */
+	bool restored;           /* from a checkpoint: a copy of nothing */
+	_Atomic uint64_t filled; /* rows, while it is */
 	enum gw_state_making making;
 	enum gw_optimizer_kind kind; /* that is wanted */
 	gw_status status;            /* why it, or its state, failed */

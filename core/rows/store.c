@@ -41,6 +41,7 @@ gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, 
 struct fill_job {
 	const struct gw_row_store *store;
 	const struct gw_row_initial *initial;
+	_Atomic uint64_t *filled;
 };
 
 static gw_status store_fill(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -55,6 +56,8 @@ static gw_status store_fill(void *context, uint64_t begin, uint64_t end, unsigne
 			return status;
 		gw_row_make(&store->format, store->seed, number, row, row);
 	}
+	if (job->filled)
+		atomic_fetch_add_explicit(job->filled, end - begin, memory_order_relaxed);
 	return GW_OK;
 }
 
@@ -89,7 +92,7 @@ static gw_status store_build(struct gw_row_store *store, const struct gw_row_sto
 		return status;
 	store->base = gw_arena_base(store->arena);
 	uint64_t grain = STORE_GRAIN_BYTES / store->format.stride + 1;
-	struct fill_job job = {.store = store, .initial = &options->initial};
+	struct fill_job job = {.store = store, .initial = &options->initial, .filled = options->filled};
 	return gw_parallel_for(options->threads, options->rows, grain, store_fill, &job);
 }
 

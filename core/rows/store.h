@@ -14,6 +14,8 @@
 #ifndef GW_ROWS_STORE_H
 #define GW_ROWS_STORE_H
 
+#include <stdatomic.h>
+
 #include "core/base/arena.h"
 #include "core/base/idmap.h"
 #include "core/base/row.h"
@@ -32,6 +34,7 @@ struct gw_row_store_options {
 	int numa;         /* as gw_arena_options.numa */
 	unsigned threads; /* that fill; 0: as many as there are processors */
 	struct gw_row_initial initial;
+	_Atomic uint64_t *filled; /* counts the rows that have their values, for who waits; NULL: nobody does */
 };
 
 /* What a store of these rows takes: the format, and the bytes of its rows. GW_INVALID, GW_LIMIT, GW_UNSUPPORTED. */

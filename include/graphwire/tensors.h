@@ -65,10 +65,10 @@ struct gw_tensor_spec {
 
 /* Creates a tensor, or opens the one that has this name. Every trainer may call it at once, without a barrier: one
  * creates, the others wait until each row has its value. Waits for as long as that goes on, also beyond the operation's
- * deadline. *out is the client's, valid until that is closed; opened twice it is the same.
- * GW_EXISTS: there is another one of this name, and in what it differs; GW_NO_SPACE: a server's memory for tensors
- * (serve --tensor-memory) does not suffice; GW_LIMIT: a row of more than GW_TENSOR_ROW_BYTES_MAX; GW_INVALID says what
- * is wrong with the spec; GW_NOT_FOUND: a server that had rows of it has ended. */
+ * deadline, and says in the log how far it is. *out is the client's, valid until that is closed; opened twice it is the
+ * same. GW_EXISTS: there is another one of this name, and in what it differs; GW_NO_SPACE: a server's memory for
+ * tensors (serve --tensor-memory) does not suffice; GW_LIMIT: a row of more than GW_TENSOR_ROW_BYTES_MAX; GW_INVALID
+ * says what is wrong with the spec; GW_NOT_FOUND: a server that had rows of it has ended. */
 GW_API gw_status gw_tensor_create(struct gw_client *client, const struct gw_tensor_spec *spec,
 				  const struct gw_tensor **out);
 
