@@ -29,10 +29,16 @@ struct way {
 };
 
 static const struct way ways[] = {
-	{"memory", NULL, NULL, 1},          {"memory, 8 threads", NULL, NULL, 8},
-	{"epoll", "tcp", "epoll", 1},       {"epoll, 8 threads", "tcp", "epoll", 8},
-	{"io_uring", "tcp", "io_uring", 2}, {"shm", "shm", NULL, 2},
-	{"verbs", "verbs", NULL, 2},
+	{"memory", NULL, NULL, 1},
+	{"memory, 8 threads", NULL, NULL, 8},
+	{"epoll", "tcp", "epoll", 1},
+	{"epoll, 8 threads", "tcp", "epoll", 8},
+	{"io_uring", "tcp", "io_uring", 1},
+	{"io_uring, 8 threads", "tcp", "io_uring", 8},
+	{"shm", "shm", NULL, 1},
+	{"shm, 8 threads", "shm", NULL, 8},
+	{"verbs", "verbs", NULL, 1},
+	{"verbs, 8 threads", "verbs", NULL, 8},
 };
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
