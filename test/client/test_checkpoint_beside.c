@@ -88,59 +88,95 @@ static void beside_a_trainer(void **state)
 	must(gw_remove_tree(save_bed_path("beside")));
 }
 
-/* A row of the first part is taken while that is written, and the tensor is trained for the first time meanwhile: what
- * is written has the optimizer's state, with which training goes on as it would have. */
-static void trained_in_the_midst(void **state)
+#define MIDST      600
+#define MIDST_HELD 100 /* a row of the first part */
+
+static const struct gw_tensor *create_midst(struct gw_client *client, const char *name)
 {
-	(void)state;
-	struct gw_client *client = save_bed_open_servers();
-	struct gw_tensor_spec spec = {.name = "midst",
+	const struct gw_tensor *tensor;
+	struct gw_tensor_spec spec = {.name = name,
 				      .dtype = GW_FLOAT32,
 				      .placement = GW_PLACE_EVEN,
 				      .ndim = 2,
-				      .shape = {600, SAVE_BED_COLUMNS}};
-	const struct gw_tensor *tensor;
+				      .shape = {MIDST, SAVE_BED_COLUMNS}};
+	must(gw_tensor_create(client, &spec, &tensor));
+	return tensor;
+}
+
+/* All rows but the one that is taken; other gradients each time. */
+static void push_midst(struct gw_client *client, const struct gw_tensor *tensor, int time)
+{
+	int64_t *ids = save_bed_ids(MIDST);
+	float *gradients = calloc((size_t)MIDST * SAVE_BED_COLUMNS, sizeof(float));
+	for (int i = 0; i < MIDST * SAVE_BED_COLUMNS; i++)
+		gradients[i] = (float)(i % (7 + 4 * time)) - 3;
+	ids[MIDST_HELD] = MIDST_HELD - 1;
+	must(gw_push(client, tensor, ids, MIDST, gradients, &save_bed_optimizers[0]));
+	free(ids);
+	free(gradients);
+}
+
+/* A row of the first part is taken while that is written, and the tensor is trained for the first time meanwhile. Each
+ * row is written as it was before or as it was afterwards, then with what the optimizer has of it: training goes on
+ * from there as it would have. */
+static void trained_in_the_midst(void **state)
+{
+	(void)state;
+	struct gw_client *client = save_bed_open_servers(), *trainer = save_bed_open_servers();
+	const struct gw_tensor *tensor = create_midst(client, "midst"), *other = create_midst(client, "other");
+	const char *one_name = "midst";
+	const struct gw_checkpoint_options options = {.names = &one_name, .name_count = 1};
 	struct gw_tensor_listed listed;
 	struct gw_service_counters counters;
 	struct gw_shard *shard;
 	struct gw_ticket *ticket;
 	const struct gw_server *server = save_bed.cluster.servers[0];
-	must(gw_tensor_create(client, &spec, &tensor));
 	assert_int_equal(gw_tensor_table_list(server->tensors, "served-job", NULL, NULL, &listed, 1), 1);
+	assert_string_equal(listed.plan.name, "midst");
 	must(gw_tensor_table_find(server->tensors, listed.birth, &shard));
 	const struct gw_row_format *format = gw_row_store_format(shard->store);
-	uint8_t *row = (uint8_t *)gw_arena_base(gw_row_store_arena(shard->store)) + 100 * (uint64_t)format->stride;
+	uint8_t *row = (uint8_t *)gw_arena_base(gw_row_store_arena(shard->store)) + MIDST_HELD * (size_t)format->stride;
 	uint64_t sequence, waits;
 	assert_true(gw_row_try_lock(format, row, &sequence));
 	gw_service_counters(server->service, &counters);
 	waits = counters.deferred;
-	must(gw_checkpoint_start(client, save_bed_path("midst"), NULL, &ticket));
+	must(gw_checkpoint_start(client, save_bed_path("midst"), &options, &ticket));
 	do {
 		usleep(100);
 		gw_service_counters(server->service, &counters);
 	} while (counters.deferred < waits + 3);
-
-	int64_t *ids = save_bed_ids(600); /* all but the one that is taken */
-	float *gradients = calloc(600 * SAVE_BED_COLUMNS, sizeof(float));
-	for (uint64_t i = 0; i < 600 * SAVE_BED_COLUMNS; i++)
-		gradients[i] = (float)(i % 7) - 3;
-	ids[100] = 99;
-	must(gw_push(client, tensor, ids, 600, gradients, &save_bed_optimizers[0]));
+	/* By a connection of its own: the one that waits for the row is held up. */
+	push_midst(trainer, create_midst(trainer, "midst"), 0);
 	gw_row_unlock(format, row, sequence);
 	gw_shard_leave(server->tensors, shard);
 	must(gw_wait(ticket, -1));
-	uint8_t *then = save_bed_rows(client, tensor);
-	must(gw_push(client, tensor, ids, 600, gradients, &save_bed_optimizers[0]));
-	uint8_t *later = save_bed_rows(client, tensor);
+
+	float *then[2], *later[2], *saved, *on; /* trained in the midst, and not */
+	then[0] = (float *)(void *)save_bed_rows(client, tensor);
+	then[1] = (float *)(void *)save_bed_rows(client, other);
+	push_midst(client, tensor, 1);
+	push_midst(client, other, 1);
+	later[0] = (float *)(void *)save_bed_rows(client, tensor);
+	later[1] = (float *)(void *)save_bed_rows(client, other);
 	must(gw_restore(client, save_bed_path("midst"), NULL, 0));
-	save_bed_check_rows(client, tensor, then);
-	must(gw_push(client, tensor, ids, 600, gradients, &save_bed_optimizers[0]));
-	save_bed_check_rows(client, tensor, later);
-	free(ids);
-	free(gradients);
-	free(then);
-	free(later);
+	saved = (float *)(void *)save_bed_rows(client, tensor);
+	push_midst(client, tensor, 1);
+	on = (float *)(void *)save_bed_rows(client, tensor);
+	for (size_t i = 0; i < MIDST; i++) {
+		size_t at = i * SAVE_BED_COLUMNS, bytes = SAVE_BED_COLUMNS * sizeof(float);
+		int before = memcmp(saved + at, then[0] + at, bytes) != 0;
+		assert_memory_equal(saved + at, then[before] + at, bytes);
+		assert_memory_equal(on + at, later[before] + at, bytes);
+	}
+	for (int i = 0; i < 2; i++) {
+		free(then[i]);
+		free(later[i]);
+	}
+	free(saved);
+	free(on);
 	must(gw_tensor_delete(client, "midst", GW_OF_JOB));
+	must(gw_tensor_delete(client, "other", GW_OF_JOB));
+	gw_client_close(trainer);
 	gw_client_close(client);
 	must(gw_remove_tree(save_bed_path("midst")));
 }
