@@ -337,6 +337,36 @@ static bool take_turns(void **state)
 	return turns;
 }
 
+/* Whoever waits for a long call hears that its server lives, though nothing is answered before the call is. */
+static void a_long_call_gives_signs_of_life(void **state)
+{
+	struct rude *rude = rude_begin(state, NULL);
+	struct wire_region regions[3];
+	struct wire_header answer;
+	uint8_t body[8];
+	int fd = rude_enter(rude, regions);
+	for (uint64_t tag = 1; tag < 4; tag += 2) {
+		atomic_store(&rude->bed.release, false);
+		assert_true(rude_call(fd, BED_OP_DEFER, tag, "abc", 3));
+		assert_true(gw_fake_frame(fd, WIRE_PING, tag + 1, NULL, 0));
+		for (int signs = 0; signs < 3; signs++) {
+			assert_true(gw_fake_expect(fd, WIRE_PONG, &answer, NULL, 0));
+			assert_int_equal(answer.tag, 0);
+		}
+		atomic_store(&rude->bed.release, true);
+		do
+			assert_true(gw_fake_receive(fd, &answer, sizeof(answer)));
+		while (answer.type == WIRE_PONG && answer.tag == 0);
+		assert_int_equal(answer.type, WIRE_REPLY);
+		assert_int_equal(answer.bytes, 3);
+		assert_true(gw_fake_receive(fd, body, 3));
+		assert_true(gw_fake_expect(fd, WIRE_PONG, &answer, NULL, 0));
+		assert_int_equal(answer.tag, tag + 1);
+	}
+	close(fd);
+	rude_end(rude);
+}
+
 int main(void)
 {
 	static const struct bed_test tests[] = {
@@ -350,6 +380,7 @@ int main(void)
 		{BED_TEST(a_client_leaves_at_each_state)},
 		{BED_TEST(a_long_request_behind_reads)},
 		{BED_TEST(costly_requests_take_turns)},
+		{BED_TEST(a_long_call_gives_signs_of_life)},
 	};
 	return gw_bed_run_tcp("tcp server", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -159,11 +159,39 @@ static void a_server_that_is_asked_has_time_to_answer(void **state)
 	end(scene);
 }
 
+/* A call that takes long: its server says unasked that it lives, between whatever answers. */
+static void a_sign_of_life_is_taken_for_one(void **state)
+{
+	struct wire_header header;
+	struct gw_completion completion;
+	uint8_t body[64];
+	struct scene *scene = begin(*state);
+	assert_int_equal(gw_endpoint_request(scene->endpoint, 1, NULL, "abc", 3, GW_NO_DEADLINE, scene), GW_OK);
+	assert_true(gw_fake_expect(scene->fd, WIRE_REQUEST, &header, body, sizeof(body)));
+	for (int i = 0; i < 5; i++) {
+		let_time_pass(scene, LONG_NS - GW_NS_PER_SECOND);
+		uint64_t heard = scene->client->heard_ns;
+		assert_true(gw_fake_frame(scene->fd, WIRE_PONG, 0, NULL, 0));
+		while (scene->client->heard_ns == heard)
+			assert_int_equal(gw_poll_group_poll(scene->group, &completion, 1, GW_NS_PER_MS), 0);
+		assert_int_equal(scene->client->phase, CLIENT_OPEN);
+	}
+	assert_true(gw_fake_frame(scene->fd, WIRE_REPLY, header.tag, "reply", 5));
+	assert_true(gw_fake_frame(scene->fd, WIRE_PONG, 0, NULL, 0));
+	while (gw_poll_group_poll(scene->group, &completion, 1, LONG_NS) == 0)
+		;
+	assert_int_equal(completion.status, GW_OK);
+	assert_int_equal(completion.reply_bytes, 5);
+	assert_memory_equal(completion.reply, "reply", 5);
+	end(scene);
+}
+
 int main(void)
 {
 	static const struct bed_test tests[] = {
 		{BED_TEST(what_came_in_time_counts)},
 		{BED_TEST(a_server_that_is_asked_has_time_to_answer)},
+		{BED_TEST(a_sign_of_life_is_taken_for_one)},
 	};
 	return gw_bed_run_tcp("tcp time", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -121,7 +121,8 @@ static gw_status begin_body(struct tcp_client *client)
 	client->in_body = true;
 	if (header->type == WIRE_ERROR && header->tag == 0)
 		return GW_OK;
-	if (header->type == WIRE_WITHDRAWN && header->tag == 0 && client->phase == CLIENT_OPEN)
+	bool unasked = header->type == WIRE_WITHDRAWN || header->type == WIRE_PONG;
+	if (unasked && header->tag == 0 && client->phase == CLIENT_OPEN)
 		return GW_OK;
 	if (client->phase != CLIENT_OPEN)
 		return header->type == WIRE_CHALLENGE || header->type == WIRE_WELCOME || header->type == WIRE_MEMORY
@@ -239,6 +240,8 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 	gw_status status = GW_OK;
 	if (client->header.type == WIRE_WITHDRAWN)
 		return gw_tcp_client_take_withdrawn(client, body);
+	if (client->header.type == WIRE_PONG && client->header.tag == 0)
+		return GW_OK; /* it is heard, which is all */
 	if (client->header.type == WIRE_REGION)
 		status = gw_tcp_client_take_region(client, body);
 	if (!status)

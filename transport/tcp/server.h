@@ -35,6 +35,7 @@ struct tcp_server {
 	bool drained;      /* FINISHING: all that was asked is answered, and ends with the last byte */
 	uint64_t since_ns; /* HELLO, PROOF: accepted; OPEN: the last progress inside a frame; FINISHING: its begin */
 	uint64_t calls_ns; /* that handlers took in this turn */
+	uint64_t said_ns;  /* calling: the last sign of life */
 	struct tcp_server *newer, *older; /* strangers */
 	struct gw_auth auth;
 	uint64_t budget_ns, window;       /* of the client's numbered calls */

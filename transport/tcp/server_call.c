@@ -7,12 +7,15 @@
  * until the answer is there, and nothing behind it is looked at: answers come in the order of the questions. A long
  * reply is sent from the block that its handler filled, behind the output buffer. A call that finds no room for its
  * reply, or waits for another thread, waits in its connection, which is not read from meanwhile, and is tried again
- * when a timer says so.
+ * when a timer says so. Probes wait behind it in the same order: so a client that is owed the answer of a long call
+ * hears now and then, unasked, that its server lives.
  */
 #include <string.h>
 
 #include "core/base/clock.h"
 #include "transport/tcp/server.h"
+
+#define ALIVE_NS (100 * GW_NS_PER_MS) /* between two signs of life: a client's patience is ten times that, and more */
 
 static void server_call_queue_add(struct tcp_server *server)
 {
@@ -69,6 +72,18 @@ static void server_call_reply(struct tcp_server *server, gw_status status)
 	server->replying = true;
 }
 
+/* A sign of life, if there was none for a while. What waits to be sent is one, or tells that nobody listens. */
+static void server_call_alive(struct tcp_server *server)
+{
+	struct wire_header pong = {.type = WIRE_PONG};
+	uint64_t now = gw_now_ns();
+	if (server->out_end > server->out_begin || now < server->said_ns + ALIVE_NS)
+		return;
+	server->said_ns = now;
+	gw_tcp_server_answer(server, &pong, NULL);
+	server->loop->driver->ops->kick(server->loop->driver, &server->io);
+}
+
 /* One run of the handler. The input buffer may have moved since the last. */
 static void server_call_run(struct tcp_server *server)
 {
@@ -78,6 +93,7 @@ static void server_call_run(struct tcp_server *server)
 		server_call_reply(server, status);
 		return;
 	}
+	server_call_alive(server);
 	server->io.yield = true; /* the loop goes on with us, or with its timer */
 	uint64_t pause_ns = gw_task_pause_ns(&server->task);
 	if (pause_ns)
@@ -100,6 +116,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 	server->tag = header->tag;
 	server->calling = true;
 	uint64_t begun = gw_now_ns();
+	server->said_ns = begun;
 	gw_task_begin(&server->task, server->service, &call, &once, server->thread, WIRE_HEADER_BYTES,
 		      limit > held ? limit - held : 0);
 	server_call_run(server);

@@ -16,7 +16,7 @@
  *              ◀──────────────────────────── WITHDRAWN (tag 0, at any time: to those who hold it)
  *      RELEASED ───────────────────────────▶
  *      PING ───────────────────────────────▶
- *              ◀──────────────────────────── PONG
+ *              ◀──────────────────────────── PONG (tag 0: unasked, while a call takes long)
  *
  * Answers come in the order of their questions and carry their tag. An ERROR with tag 0 is the last frame of a
  * connection: the server refuses this client or found the protocol broken. The header, and the first 12 bytes of HELLO
