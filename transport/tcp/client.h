@@ -62,7 +62,9 @@ struct tcp_client {
 	bool io_added, io_gone;
 	bool send_broken; /* what the peer still says is read, then it is lost */
 	bool room_wanted;
-	bool late_owed; /* RELEASED frames that found no room */
+	bool late_owed;                               /* RELEASED frames that found no room: for entries, */
+	struct wire_late unwanted[CLIENT_FRAMES_MAX]; /* and for regions that came and have no entry */
+	uint32_t unwanted_count;
 	bool probed;
 	/* Dialling. */
 	struct gw_address address;

@@ -14,31 +14,47 @@
 #include "transport/late_regions.h"
 #include "transport/tcp/client.h"
 
-static void late_release(struct tcp_client *client, const struct gw_region *region)
-{
-	struct wire_late late = {.id = region->id, .generation = region->generation};
-	gw_tcp_client_send(client, WIRE_RELEASED, &late, sizeof(late));
-}
-
 /* Whether RELEASED has gone into the output buffer; else it goes with gw_tcp_client_late_sent. */
-static bool late_room(struct tcp_client *client)
+static bool late_release(struct tcp_client *client, const struct wire_late *late)
 {
 	gw_status status;
-	return gw_tcp_client_reserve(client, sizeof(struct wire_late), &status) != NULL;
+	if (client->late_owed || !gw_tcp_client_reserve(client, sizeof(*late), &status)) {
+		client->late_owed = true;
+		return false;
+	}
+	gw_tcp_client_send(client, WIRE_RELEASED, late, sizeof(*late));
+	return true;
+}
+
+static struct wire_late late_of(const struct gw_region *region)
+{
+	return (struct wire_late){.id = region->id, .generation = region->generation};
 }
 
 static void entry_release(struct tcp_client *client, struct gw_late_entry *entry)
 {
-	entry->owed = !late_room(client);
-	if (entry->owed)
-		client->late_owed = true;
-	else
-		late_release(client, &entry->region);
+	struct wire_late late = late_of(&entry->region);
+	entry->owed = !late_release(client, &late);
+}
+
+/* A region came that has found no place here. Who has no room for what it owes has none for another question either,
+ * and no more are open than the list is long. */
+static gw_status unwanted_release(struct tcp_client *client, const struct gw_region *region)
+{
+	struct wire_late late = late_of(region);
+	if (late_release(client, &late))
+		return GW_OK;
+	if (client->unwanted_count == CLIENT_FRAMES_MAX)
+		return gw_fail(GW_LIMIT, "%u regions are to be let go", client->unwanted_count);
+	client->unwanted[client->unwanted_count++] = late;
+	return GW_OK;
 }
 
 void gw_tcp_client_late_sent(struct tcp_client *client)
 {
 	client->late_owed = false;
+	while (client->unwanted_count && late_release(client, &client->unwanted[client->unwanted_count - 1]))
+		client->unwanted_count--;
 	for (uint32_t i = 0; i < client->base.late.count; i++) {
 		struct gw_late_entry *entry = client->base.late.entries[i];
 		if (entry && entry->owed)
@@ -168,13 +184,11 @@ gw_status gw_tcp_client_take_region(struct tcp_client *client, const uint8_t *bo
 	if (entry) {
 		entry->base = mapped.base;
 		entry->mapping = mapped.mapping;
-	} else if (client->loop->local || client->late_reader) {
-		late_release(client, &region);
 	}
 	if (frame->note)
 		gw_completions_post(&client->loop->completions, frame->note, status);
 	frame->note = NULL;
-	return GW_OK;
+	return !entry && (client->loop->local || client->late_reader) ? unwanted_release(client, &region) : GW_OK;
 }
 
 gw_status gw_tcp_client_take_withdrawn(struct tcp_client *client, const uint8_t *body)

@@ -244,7 +244,7 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 		return GW_OK; /* it is heard, which is all */
 	if (client->header.type == WIRE_REGION)
 		status = gw_tcp_client_take_region(client, body);
-	if (!status)
+	if (!status && client->phase != CLIENT_LOST)
 		receive_answered(client); /* PONG too */
 	return status;
 }
