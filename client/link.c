@@ -361,10 +361,11 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 	op->open = false;
 	op->cancelled = false;
 	op->away = false;
-	/* Nobody waited: what the link has been away until now, and how rarely it was tried, is not on this read's
+	/* Nobody waited: what the link has been away until now, why, and how rarely it was tried, is not on this read's
 	 * account. */
 	if (!link->head && link->away_ns) {
 		link->away_ns = gw_now_ns();
+		link->stubborn_ns = 0;
 		if (link->retry_ns > link->away_ns + GW_BACKOFF_MIN_NS)
 			link->retry_ns = link->away_ns + GW_BACKOFF_MIN_NS;
 	}

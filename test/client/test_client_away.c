@@ -10,16 +10,20 @@
 
 #include <cmocka.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
+#include "test/support/client_inside.h"
 #include "test/support/line.h"
 
 /* --- What is said. --- */
 
-static atomic_uint said_away, said_back, said_else;
+static atomic_uint said_away, said_back, said_else, said_refused;
 
 static void hear(void *context, enum gw_log_level level, const char *line)
 {
 	(void)context;
+	if (strstr(line, "no key to prove") && strstr(line, "trying again"))
+		atomic_fetch_add(&said_refused, 1);
 	if (level > GW_LOG_WARN)
 		return;
 	if (strstr(line, "waiting for it"))
@@ -51,6 +55,7 @@ static void forget_what_was_said(void)
 	atomic_store(&said_away, 0);
 	atomic_store(&said_back, 0);
 	atomic_store(&said_else, 0);
+	atomic_store(&said_refused, 0);
 }
 
 /* --- Silent. --- */
@@ -200,6 +205,43 @@ static void another_key_is_told_soon(void **state)
 	setup_end(&setup);
 }
 
+/* One attempt of an operation that waits is refused, and it goes on waiting. */
+static void expect_to_wait(struct gw_client *client)
+{
+	struct gw_ticket *ticket;
+	int64_t id = 0;
+	uint8_t row[64];
+	forget_what_was_said();
+	assert_int_equal(gw_gather_start(client, node_tensor(client, "paper", "feat"), &id, 1, row, &ticket), GW_OK);
+	clock_begin();
+	while (!atomic_load(&said_refused)) {
+		expect(gw_wait(ticket, 5), GW_AGAIN, "");
+		clock_check();
+	}
+	gw_cancel(ticket);
+}
+
+/* What was refused long ago, to somebody who has left since, is not held against the next operation. */
+static void a_refusal_is_not_final_for_an_old_one(void **state)
+{
+	(void)state;
+	struct setup setup;
+	cluster_use_own_runtime_folder();
+	setup_begin(&setup, 61, 1, NULL);
+	struct gw_client_options options = patient(&setup.cluster);
+	struct gw_client *client = open_client(&options);
+	cluster_kill(&setup.cluster, 0);
+	setup.cluster.insecure = true; /* it has no key to prove */
+	cluster_revive(&setup.cluster, 0);
+	gw_log_level_set(GW_LOG_INFO);
+	expect_to_wait(client);
+	client_failed_long_ago(client, 10 * GW_NS_PER_SECOND);
+	expect_to_wait(client);
+	gw_log_level_set(GW_LOG_WARN);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 /* The gather ends with the first of two links that fail; the other one may tell of its server's last change in the next
  * gather. */
 static void until_both_have_told(struct gw_client *client)
@@ -289,6 +331,7 @@ int main(void)
 		cmocka_unit_test(a_silent_link_fails_no_operation),      cmocka_unit_test(waiting_is_said_once),
 		cmocka_unit_test(opening_says_what_it_waits_for),        cmocka_unit_test(another_key_is_told_soon),
 		cmocka_unit_test(another_part_or_graph_is_told_at_once), cmocka_unit_test(own_shortages_are_told_soon),
+		cmocka_unit_test(a_refusal_is_not_final_for_an_old_one),
 	};
 	return cmocka_run_group_tests(tests, listen_to_the_log, NULL);
 }

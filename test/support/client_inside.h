@@ -9,4 +9,7 @@
 uint64_t client_registrations(const struct gw_client *client);
 uint32_t client_buffers(const struct gw_client *client);
 
+/* As if so much time had passed since the client's links began to fail. No operation is open. */
+void client_failed_long_ago(struct gw_client *client, uint64_t ns);
+
 #endif
