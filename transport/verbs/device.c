@@ -37,11 +37,14 @@ static int watch_fd = -1;                  /* epoll: the channel and every devic
 static uint32_t users;
 static struct verbs_device *devices;
 
+/* The channel's memory stays: it is the library's, whose state the child may not touch. */
 static void device_forget(void)
 {
 	if (watch_fd >= 0)
 		close(watch_fd);
 	watch_fd = -1;
+	if (channel)
+		close(channel->fd);
 	channel = NULL;
 	users = 0;
 	devices = NULL;
