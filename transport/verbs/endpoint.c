@@ -216,7 +216,11 @@ static void qp_failed(struct verbs_endpoint *endpoint, const struct verbs_qp *qp
 			gw_verbs_doubt_resolve(endpoint, GW_PEER_LOST);
 		return;
 	}
-	gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_qp_reason(qp)));
+	gw_status status = gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_qp_reason(qp));
+	if (endpoint->phase == ENDPOINT_CONNECTING)
+		gw_verbs_address_failed(endpoint, status);
+	else
+		gw_verbs_lose(endpoint, status);
 }
 
 bool gw_verbs_failed(struct verbs_endpoint *endpoint)

@@ -147,6 +147,9 @@ void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status);
 /* Begins a hello over TCP; its outcome comes to gw_verbs_control_completed. Ends the one before it. */
 gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns);
 void gw_verbs_hang_up(struct verbs_endpoint *endpoint);
+/* CONNECTING: this address does not work, says gw_last_error(). The next one is tried with a new token, unless it was
+ * the last. */
+void gw_verbs_address_failed(struct verbs_endpoint *endpoint, gw_status status);
 /* A number that no other question over TCP has, of this process. */
 uint64_t gw_verbs_number(void);
 /* Whether TCP has to be looked at all the time: while something is awaited. */

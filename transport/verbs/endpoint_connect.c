@@ -94,8 +94,7 @@ static void connect_ask(struct verbs_endpoint *endpoint)
 
 /* --- Queue pairs. --- */
 
-/* This address does not work: the next one is tried with a new token, unless it was the last. */
-static void address_failed(struct verbs_endpoint *endpoint, gw_status status)
+void gw_verbs_address_failed(struct verbs_endpoint *endpoint, gw_status status)
 {
 	if (endpoint->phase != ENDPOINT_CONNECTING)
 		return;
@@ -306,7 +305,7 @@ static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_ev
 		break;
 	}
 	if (status && endpoint->phase == ENDPOINT_CONNECTING)
-		address_failed(endpoint, status);
+		gw_verbs_address_failed(endpoint, status);
 	else if (status)
 		gw_verbs_lose(endpoint, status);
 }
@@ -377,7 +376,7 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 	if (!status)
 		status = take_answer(endpoint, completion->reply, completion->reply_bytes);
 	if (status && endpoint->phase == ENDPOINT_CONNECTING)
-		address_failed(endpoint, status);
+		gw_verbs_address_failed(endpoint, status);
 	else if (status)
 		gw_verbs_lose(endpoint, status);
 }
