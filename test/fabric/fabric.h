@@ -23,6 +23,8 @@
 void fabric_remove(void);
 /* Another one is there in its place. */
 void fabric_return(void);
+/* So many queue pairs that ask for a connection fail instead, as where an address leads nowhere. */
+void fabric_fail_connects(unsigned count);
 /* How many memory regions are there now, of those that others may read. */
 unsigned fabric_readable(void);
 

@@ -30,6 +30,7 @@ struct fabric_id {
 
 static struct fabric_id *ids;
 static uint16_t next_port = 20000;
+static unsigned connects_failing;
 
 /* --- Events. With the lock. --- */
 
@@ -301,6 +302,13 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 
 /* --- Connections. --- */
 
+void fabric_fail_connects(unsigned count)
+{
+	pthread_mutex_lock(&fabric_lock);
+	connects_failing = count;
+	pthread_mutex_unlock(&fabric_lock);
+}
+
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
 	struct fabric_id *inside = (struct fabric_id *)id;
@@ -308,7 +316,10 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	struct fabric_id *listener = ids;
 	while (listener && (!listener->listens || listener->port != inside->port))
 		listener = listener->next;
-	if (listener) {
+	if (connects_failing) {
+		connects_failing--;
+		fabric_qp_fail(fabric_qp_of(id->qp));
+	} else if (listener) {
 		struct fabric_id *asks = id_make(listener->id.channel, listener->id.context);
 		id_address(&asks->id);
 		id_bind(&asks->id, false);

@@ -8,8 +8,8 @@
  * keeps nobody waiting, and is ended when others need the memory. Deferred calls of the loop's clients take turns, one
  * run for each look at the completion queues.
  *
- * Ends on a failed or disconnected queue pair, a malformed message, its TCP connection's end, a removed device, or when
- * its queue pairs do not come in time.
+ * Ends on a failed or disconnected queue pair, a malformed message, a request that is longer than its share of memory,
+ * silence inside a request, its TCP connection's end, a removed device, or when its queue pairs do not come in time.
  */
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -281,6 +281,32 @@ static gw_status verbs_client_settle(struct verbs_client *client)
 	return gw_verbs_stream_next(&client->stream);
 }
 
+static const struct gw_service_limits *limits_of(const struct verbs_client *client)
+{
+	return &client->cm_listener->listener->base.service->limits;
+}
+
+/* Memory for a request in pieces, within the client's share. */
+static gw_status request_begin(struct verbs_client *client, const struct verbs_message *message)
+{
+	if (client->stream.pages.bytes + message->total > limits_of(client)->bytes_per_client)
+		return gw_fail(GW_LIMIT, "a request of %u bytes is above this server's memory for one client",
+			       message->total);
+	client->request = gw_malloc(message->total);
+	if (!client->request)
+		return GW_NO_MEMORY;
+	client->request_bytes = message->total;
+	client->request_tag = message->tag;
+	client->request_done = 0;
+	return GW_OK;
+}
+
+/* Whether pieces are still to come. */
+static bool is_inside_request(const struct verbs_client *client)
+{
+	return client->request && client->request_done < client->request_bytes;
+}
+
 /* Another piece of a request. */
 static gw_status take_piece(struct verbs_client *client, const struct verbs_message *message, const uint8_t *body)
 {
@@ -292,20 +318,17 @@ static gw_status take_piece(struct verbs_client *client, const struct verbs_mess
 		verbs_client_answer(client, message, body);
 		return GW_OK;
 	}
-	if (!client->request) {
-		client->request = gw_malloc(message->total);
-		if (!client->request)
-			return GW_NO_MEMORY;
-		client->request_bytes = message->total;
-		client->request_tag = message->tag;
-		client->request_done = 0;
-	}
+	gw_status status = client->request ? GW_OK : request_begin(client, message);
+	if (status)
+		return status;
 	if (message->tag != client->request_tag || message->total != client->request_bytes ||
 	    message->bytes > client->request_bytes - client->request_done)
 		return gw_fail(GW_PROTOCOL, "an RDMA request whose pieces do not fit together");
 	memcpy(client->request + client->request_done, body, message->bytes);
 	client->request_done += message->bytes;
-	gw_status status = gw_verbs_stream_next(&client->stream);
+	client->piece_ns = gw_now_ns();
+	verbs_timer(client->cm_listener->loop, client->piece_ns + limits_of(client)->idle_ms * GW_NS_PER_MS);
+	status = gw_verbs_stream_next(&client->stream);
 	if (!status && client->request_done == client->request_bytes)
 		verbs_client_answer(client, message, client->request);
 	return status;
@@ -370,8 +393,25 @@ bool gw_verbs_client_busy(const struct verbs_client *client)
 	return client->calling || client->replying || client->stream.send_begin != client->stream.send_end;
 }
 
+/* Silent inside a request; whether it was ended for that. */
+static bool tick_request(struct verbs_client *client, uint64_t now_ns)
+{
+	if (!is_inside_request(client))
+		return false;
+	uint64_t due = client->piece_ns + limits_of(client)->idle_ms * GW_NS_PER_MS;
+	if (now_ns < due) {
+		verbs_timer(client->cm_listener->loop, due);
+		return false;
+	}
+	gw_log(GW_LOG_INFO, "an RDMA client is silent inside a request of %u bytes: ended", client->request_bytes);
+	gw_verbs_client_end(client);
+	return true;
+}
+
 void gw_verbs_client_tick(struct verbs_client *client, uint64_t now_ns)
 {
+	if (tick_request(client, now_ns))
+		return;
 	if (client->calling)
 		verbs_client_queue_add(client);
 	if (!client->replying || !gw_task_stalls(&client->task, client->replied_ns, now_ns))

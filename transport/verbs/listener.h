@@ -39,6 +39,7 @@ struct verbs_client {
 	uint8_t *request;
 	uint32_t request_bytes, request_done;
 	uint64_t request_tag;
+	uint64_t piece_ns; /* when the last one came */
 	/* The request that is being answered; held: a message of one piece, which stays where it was received. */
 	bool calling, held;
 	struct gw_task task;
@@ -128,7 +129,8 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 void gw_verbs_client_end(struct verbs_client *client);
 /* Whether something that the client asked for is not sent yet. */
 bool gw_verbs_client_busy(const struct verbs_client *client);
-/* A call that is short of room tries again; a reply that is not read while others are ends the client. */
+/* A call that is short of room tries again; a reply that is not read while others are ends the client, and so does
+ * silence inside a request. */
 void gw_verbs_client_tick(struct verbs_client *client, uint64_t now_ns);
 
 #endif

@@ -1,0 +1,160 @@
+/* Clients over a made-up device (fabric.h): those that fall silent or ask for too much inside a request, addresses of
+ * the server's that lead nowhere, and what a forked child keeps open. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "test/fabric/fabric.h"
+#include "test/support/transport_bed.h"
+#include "test/support/verbs_one.h"
+#include "transport/service_inside.h"
+
+static const char *awaited;
+static atomic_uint heard; /* lines of the log that hold it */
+
+static void hear(void *context, enum gw_log_level level, const char *line)
+{
+	(void)context;
+	(void)level;
+	if (awaited && strstr(line, awaited))
+		atomic_fetch_add(&heard, 1);
+}
+
+static int listen_to_the_log(void **state)
+{
+	(void)state;
+	gw_log_sink_set(hear, NULL);
+	gw_log_level_set(GW_LOG_INFO);
+	return 0;
+}
+
+/* --- Requests in pieces. --- */
+
+/* More pieces than the server has receives for: they go on only while the client is polled. */
+static void begin_request(struct one *one, uint32_t bytes)
+{
+	uint8_t *request = calloc(1, bytes);
+	assert_non_null(request);
+	assert_int_equal(gw_endpoint_request(one->endpoint, BED_OP_ECHO, NULL, request, bytes, GW_NO_DEADLINE, one),
+			 GW_OK);
+	free(request);
+}
+
+static void set_idle_ms(struct one *one, uint32_t idle_ms)
+{
+	gw_bed_pause(&one->bed);
+	one->bed.service->limits.idle_ms = idle_ms;
+	gw_bed_resume(&one->bed);
+}
+
+static void silence_inside_a_request_ends_it(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	set_idle_ms(&one, 50); /* connections have had more time to be made */
+	awaited = "silent inside a request";
+	atomic_store(&heard, 0);
+	begin_request(&one, 2 << 20);
+	uint64_t end = gw_now_ns() + 60 * GW_NS_PER_SECOND;
+	while (!atomic_load(&heard) && gw_now_ns() < end)
+		usleep(1000);
+	assert_int_equal(atomic_load(&heard), 1);
+	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_PEER_LOST);
+	set_idle_ms(&one, 10000);
+	verbs_connect_again(&one);
+	gw_one_end(&one);
+}
+
+static void requests_count_from_their_first_piece(void **state)
+{
+	struct bed_options options = {.limits = {.bytes_per_client = 4u << 20}};
+	struct one one;
+	gw_one_begin(&one, state, &options, 4096);
+	awaited = "above this server's memory for one client";
+	atomic_store(&heard, 0);
+	begin_request(&one, 1 << 20);
+	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_OK);
+	begin_request(&one, 5 << 20);
+	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_PEER_LOST);
+	assert_int_equal(atomic_load(&heard), 1);
+	verbs_connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* --- Addresses. --- */
+
+/* The first one's queue pair dies before anybody answers: the second is tried, as after any other failure of an
+ * address. */
+static void a_queue_pair_that_fails_early_is_its_address(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct verbs_listener *listener = (struct verbs_listener *)one.bed.listener;
+	gw_bed_pause(&one.bed);
+	listener->addresses[1] = listener->addresses[0];
+	listener->address_count = 2;
+	gw_bed_resume(&one.bed);
+	fabric_fail_connects(1);
+	verbs_connect_again(&one);
+	assert_int_equal(verbs_inside(&one)->address_at, 1);
+	/* After the last one there is none. */
+	fabric_fail_connects(100);
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	gw_endpoint_close(one.endpoint);
+	assert_int_equal(gw_bed_connect(one.group, &connect, &one.endpoint), GW_PEER_LOST);
+	fabric_fail_connects(0);
+	verbs_connect_again(&one);
+	gw_one_end(&one);
+}
+
+/* --- Forks. --- */
+
+static int descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+	if (!folder)
+		return -1;
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static void a_child_keeps_no_descriptor_of_the_devices(void **state)
+{
+	(void)state;
+	int before = descriptors(), status = 0;
+	assert_int_equal(gw_verbs_begin(), GW_OK);
+	assert_true(descriptors() > before);
+	pid_t child = gw_bed_fork();
+	if (child == 0)
+		_exit(descriptors() == before ? 0 : 1);
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	gw_verbs_end();
+	assert_int_equal(descriptors(), before);
+}
+
+int main(void)
+{
+	void *state = (void *)(uintptr_t)verbs_kind();
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(silence_inside_a_request_ends_it, state),
+		cmocka_unit_test_prestate(requests_count_from_their_first_piece, state),
+		cmocka_unit_test_prestate(a_queue_pair_that_fails_early_is_its_address, state),
+		cmocka_unit_test(a_child_keeps_no_descriptor_of_the_devices),
+	};
+	if (!gw_bed_possible(verbs_kind()))
+		return 0;
+	return cmocka_run_group_tests_name("clients over a made-up device", tests, listen_to_the_log, NULL);
+}
