@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+from graphwire.kge import flags
 from graphwire.kge.commands import main
 from graphwire.kge.data import DataError
 from graphwire.kge.outputs import Curve, Saved, new_folder
@@ -125,6 +126,67 @@ def test_other_options_do_not_go_on(data_path, tmp_path, capfd):
     assert "its --lr was 0.5, not 0.3" in capfd.readouterr().err
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--resume", str(tmp_path / "gone")) == 1
     assert "there is no training to go on with" in capfd.readouterr().err
+
+
+OTHERS = (  # every flag that makes a training another one
+    "--dataset wn18rr,--format udd_hrt,--data_files x,--delimiter ;,--has_edge_importance,--model_name TransE_l1,"
+    "--hidden_dim 8,-g 5,-de,-dr,--loss_genre Logistic,-m 2,-pw,-adv,-a 2,-rc 1e-8,-rn 2,--batch_size 60,"
+    "--neg_sample_size 10,--neg_deg_sample,--lr 0.3,--async_update,--rel_part,--seed 4,--staleness 0").split(",")
+
+
+def test_every_flag_makes_another_training_or_may_change():
+    config = vars(flags.parse("train", []))
+    found = set()
+    for words in OTHERS:
+        args = flags.Parser("train").parse_args(words.split())
+        [other] = [name for name in config if config[name] != getattr(args, name)]
+        [said] = flags.changed(config, args)
+        assert said == f"its --{other} was {config[other]!r}, not {getattr(args, other)!r}"
+        found.add(other)
+        assert flags.changed({name: config[name] for name in config if name != other}, args) == [said]
+    assert not found & flags.MAY_CHANGE and found | flags.MAY_CHANGE == set(config)
+    free = ("--data_path d --max_step 9 --force_sync_interval 3 --log_interval 2 --valid --eval_interval 3 --test "
+            "--batch_size_eval 3 --neg_sample_size_eval 4 --no_eval_filter --neg_deg_sample_eval --eval_percent 0.5 "
+            "--num_thread 2 --save_path s --no_save_emb --checkpoint_interval 3 --resume r --mean_ties").split()
+    assert not flags.changed(config, flags.parse("train", free))
+    dist = flags.parse("dist_train", "--ip_config x --path y --ssh_key z --scheduler local".split())
+    assert not flags.changed(config, dist) and not flags.changed(vars(dist), flags.parse("train", []))
+    assert flags.changed(config | {"rel_part": True}, dist) == ["its --rel_part was True, not False"]
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    ([], "its --neg_adversarial_sampling was True, not False"),
+    (["-adv", "-a", "2", "-rn", "2"], "its --adversarial_temperature was 1.0, not 2.0; its --regularization_norm was "
+     "3, not 2"),
+    (["-adv", "--num_proc", "2"], "it had 1 client, not 2"), (["-adv", "--eval_percent", "0.5"], None)])
+def test_another_training_does_not_go_on(data_path, tmp_path, capfd, words, says):
+    """Each option that differs is told, with both values."""
+    options = [word for word in OPTIONS if word != "-adv"]
+    command = ["train", *options, "--data_path", str(data_path), "--save_path", str(tmp_path), "--max_step", "4",
+               "--checkpoint_interval", "2"]
+    assert main([*command, "-adv"]) == 0
+    folder = tmp_path / "TransE_wn18_0"
+    config = (folder / "config.json").read_text()
+    capfd.readouterr()
+    assert main([*command, *words, "--max_step", "6", "--resume", str(folder)]) == (1 if says else 0)
+    said = capfd.readouterr()
+    assert said.err == (f"gwke_train: --resume {folder}: {says}\n" if says else "")
+    assert ("goes on at step 4 of 6" in said.out) == (says is None)
+    assert ((folder / "config.json").read_text() == config) == bool(says)
+
+
+def test_clients_of_several_hosts_are_counted(data_path, tmp_path, monkeypatch, capfd):
+    """Whichever hosts they are on: by all of them, and not by --num_client_proc."""
+    assert train(data_path, tmp_path, "--max_step", "3") == 0
+    folder = tmp_path / "TransE_wn18_0"
+    config = json.loads((folder / "config.json").read_text())
+    assert config["num_clients"] == 1
+    (folder / "config.json").write_text(json.dumps(config | {"num_clients": 3}))
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert main(["client", "dist_train", "-", *OPTIONS, "--data_path", str(data_path), "--ip_config", "x", "--resume",
+                 str(folder), "--num_client_proc", "3"]) == 1
+    assert f"--resume {folder}: it had 3 clients, not 4\n" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("flag", "what"), [("--test", "no test set"), ("--valid", "no validation set")])

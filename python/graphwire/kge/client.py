@@ -108,7 +108,8 @@ class Client:
         self.store.create()
         step = int(np.asarray(self.store.step[:])[0, 0]) if restored or self.world > 1 else 0
         if self.rank == 0:
-            outputs.write_json(self.folder / "config.json", outputs.config_of(self.args, *self.names))
+            outputs.write_json(self.folder / "config.json", outputs.config_of(
+                self.args, *self.names, self.world))
             self.curve = outputs.Curve(self.folder, step)
             self.seconds_before = self.curve.seconds
             if restored:

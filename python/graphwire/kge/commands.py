@@ -33,8 +33,8 @@ def check_sets(args: argparse.Namespace, dataset: Dataset) -> None:
         raise DataError(f"--test: {dataset.name} has no test set")
 
 
-def results_folder(args: argparse.Namespace) -> Path:
-    """A new one; with --resume that one, if its training was of the same options."""
+def results_folder(args: argparse.Namespace, num_clients: int) -> Path:
+    """A new one; with --resume that one, if its training was of the same options and of as many clients."""
     from graphwire.kge.outputs import new_folder
 
     if not args.resume:
@@ -44,10 +44,11 @@ def results_folder(args: argparse.Namespace) -> Path:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"--resume {folder}: there is no training to go on with: {error}") from error
-    for name in ("model_name", "dataset", "hidden_dim", "gamma", "double_ent", "double_rel", "batch_size",
-                 "neg_sample_size", "lr", "seed", "loss_genre", "regularization_coef", "regularization_norm"):
-        if config.get(name) != getattr(args, name):
-            raise DataError(f"--resume {folder}: its --{name} was {config.get(name)}, not {getattr(args, name)}")
+    others, clients = flags.changed(config, args), config.get("num_clients", num_clients)
+    if clients != num_clients:
+        others.append(f"it had {clients} client{'' if clients == 1 else 's'}, not {num_clients}")
+    if others:
+        raise DataError(f"--resume {folder}: {'; '.join(others)}")
     return folder
 
 
@@ -81,7 +82,7 @@ def train(args: argparse.Namespace, words: Sequence[str]) -> int:
 
     dataset = load_of(args)
     check_sets(args, dataset)
-    folder = results_folder(args)
+    folder = results_folder(args, args.num_proc)
     print(f"{dataset.name}: {dataset.num_entities} entities, {dataset.num_relations} relations, {len(dataset.train)} "
           f"triples; results: {folder}", flush=True)
     if args.num_proc > 1:
@@ -109,7 +110,7 @@ def client(words: Sequence[str]) -> int:
     dataset = load_of(args) if args.test or args.valid else None
     if dataset is not None:
         check_sets(args, dataset)
-    folder = Path(args.resume or "") if rank else results_folder(args) if place == "-" else Path(place)
+    folder = Path(args.resume or "") if rank else results_folder(args, world) if place == "-" else Path(place)
     if num_relations is None:
         num_relations = num_relations_of(args) if dataset is None else dataset.num_relations
     with graphwire.open() as graph:

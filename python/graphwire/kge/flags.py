@@ -8,7 +8,7 @@ one that it cannot honour as it was started, is refused (UsageError): nothing is
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from graphwire.kge.losses import GENRES
@@ -250,6 +250,25 @@ def _check_train(command: str, args: argparse.Namespace) -> None:
         raise ValueError("--staleness and --checkpoint_interval are 0 or more")
     if command == "train" and args.rel_part and args.num_proc == 1:
         raise ValueError("--rel_part needs --num_proc above 1")
+
+
+# Of a training that goes on: where its data lies, how long it takes, what it reports and evaluates, where it runs, what
+# it leaves. The number of clients is compared by itself: num_client_proc is that of a host.
+MAY_CHANGE = frozenset((
+    "data_path", "max_step", "force_sync_interval", "log_interval", "checkpoint_interval", "resume",
+    "valid", "eval_interval", "test", "batch_size_eval", "neg_sample_size_eval", "neg_deg_sample_eval", "eval_percent",
+    "no_eval_filter", "mean_ties", "num_proc", "num_thread", "gpu", "mix_cpu_gpu", "save_path", "no_save_emb"))
+
+
+def changed(config: Mapping[str, Any], args: argparse.Namespace) -> list[str]:
+    """What makes `args` another training than that of a config.json, flag by flag. What either does not have is its
+    default there: train and dist_train differ in a few flags, and all that dist_train alone has may change."""
+    found = []
+    for name, default in vars(Parser("train").parse_args([])).items():
+        was, now = config.get(name, default), getattr(args, name, default)
+        if name not in MAY_CHANGE and was != now:
+            found.append(f"its --{name} was {was!r}, not {now!r}")
+    return found
 
 
 def _default(flag: Flag) -> str:

@@ -60,12 +60,12 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
         file.write(json.dumps(values, indent=4) + "\n")
 
 
-def config_of(args: Any, entity_file: str, relation_file: str) -> dict[str, Any]:
-    """config.json: DGL-KE's fields, and every flag under its own name."""
+def config_of(args: Any, entity_file: str, relation_file: str, num_clients: int) -> dict[str, Any]:
+    """config.json: DGL-KE's fields, every flag under its own name, and the number of clients on all hosts."""
     flags = {name: value for name, value in vars(args).items() if isinstance(
         value, (str, int, float, bool, list, type(None)))}
     return {**flags, "model": args.model_name, "emb_size": args.hidden_dim, "max_train_step": args.max_step,
-            "emap_file": entity_file, "rmap_file": relation_file}
+            "emap_file": entity_file, "rmap_file": relation_file, "num_clients": num_clients}
 
 
 def save(folder: Path, dataset: str, store: Store) -> None:
