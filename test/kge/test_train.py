@@ -175,6 +175,17 @@ def test_another_training_does_not_go_on(data_path, tmp_path, capfd, words, says
     assert ((folder / "config.json").read_text() == config) == bool(says)
 
 
+def test_a_folder_without_a_checkpoint_is_begun_anew(data_path, tmp_path, capfd):
+    """And says so, whether a checkpoint was asked for or not."""
+    assert train(data_path, tmp_path, "--max_step", "3") == 0
+    folder = tmp_path / "TransE_wn18_0"
+    assert "has no checkpoint" not in capfd.readouterr().out
+    assert train(data_path, tmp_path, "--max_step", "4", "--resume", str(folder)) == 0
+    said = [line for line in capfd.readouterr().out.splitlines() if "checkpoint" in line]
+    assert said == [f"{folder} has no checkpoint (--checkpoint_interval): begins at step 0 of 4"]
+    assert steps_of(folder) == [4]
+
+
 def test_clients_of_several_hosts_are_counted(data_path, tmp_path, monkeypatch, capfd):
     """Whichever hosts they are on: by all of them, and not by --num_client_proc."""
     assert train(data_path, tmp_path, "--max_step", "3") == 0

@@ -114,6 +114,9 @@ class Client:
             self.seconds_before = self.curve.seconds
             if restored:
                 print(f"goes on at step {step} of {self.args.max_step}", flush=True)
+            elif self.args.resume:
+                print(f"{self.folder} has no checkpoint (--checkpoint_interval): begins at step 0 of "
+                      f"{self.args.max_step}", flush=True)
         return step
 
     def _trainer(self) -> Trainer:
