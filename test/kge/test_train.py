@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import graphwire
 import numpy as np
 import pytest
 from graphwire.kge import flags
@@ -111,6 +112,32 @@ def test_a_killed_training_goes_on(data_path, tmp_path):
     assert [int(row["step"]) for row in rows] == sorted({int(row["step"]) for row in rows})
     seconds = [float(row["seconds"]) for row in rows]
     assert seconds == sorted(seconds)  # of all of the training, the part before the kill too
+
+
+def test_a_checkpoint_has_the_validation_of_its_step(data_path, tmp_path, monkeypatch):
+    """Ended right after each checkpoint, before a step more is taken, a training goes on with what it had validated."""
+    words = ["--model_name", "TransE_l2", "--checkpoint_interval", "5", "--valid", "--eval_interval", "5",
+             "--log_interval", "10", "--max_step", "20"]
+    assert train(data_path, tmp_path / "alone", *words) == 0
+    whole = graphwire.Graph.checkpoint
+
+    def ended(*arguments, **options):
+        whole(*arguments, **options)
+        raise OSError("ended")
+
+    folder = tmp_path / "ended/TransE_l2_wn18_0"
+    with monkeypatch.context() as patched:
+        patched.setattr(graphwire.Graph, "checkpoint", ended)
+        assert train(data_path, tmp_path / "ended", *words) == 1
+        for step in (5, 10, 15):
+            assert checkpoint_step(folder) == step
+            assert train(data_path, tmp_path / "ended", *words, "--resume", str(folder)) == 1
+    assert train(data_path, tmp_path / "ended", *words, "--resume", str(folder)) == 0
+    curves = [[(row["step"], row["loss"], row["MRR"]) for row in csv.DictReader(open(
+        tmp_path / name / "TransE_l2_wn18_0/curve.csv")) if row["MRR"]] for name in ("alone", "ended")]
+    assert len(curves[0]) == 4 and curves[0] == curves[1]
+    assert np.array_equal(*(np.load(tmp_path / name / "TransE_l2_wn18_0/wn18_TransE_l2_entity.npy")
+                            for name in ("alone", "ended")))
 
 
 def checkpoint_step(folder):

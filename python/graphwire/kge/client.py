@@ -188,14 +188,10 @@ class Client:
                            triples_per_processor_second=f"{per_processor:.0f}", **means)
 
     def _meet(self, trainer: Trainer, step: int, seconds: float) -> None:
+        """Validates, then writes the checkpoint: what goes on from it has all that its step had to tell."""
         args = self.args
         trainer.flush()
         self.store.barrier()
-        if args.checkpoint_interval and step % args.checkpoint_interval == 0:
-            if self.rank == 0:
-                self.store.step[[0]] = np.array([[step]], np.int64)
-                self.graph.checkpoint(self.folder / CHECKPOINT, self.store.names, replace=True)
-            self.store.barrier()
         if args.valid and step % args.eval_interval == 0:
             assert self.dataset is not None and self.dataset.valid is not None
             figures = self._evaluate(self.dataset.valid, f"valid{step}")
@@ -203,6 +199,11 @@ class Client:
                 for name, value in figures.items():
                     print(f"[0]Valid average {name}: {value}", flush=True)
                 self.curve.add(step=step, seconds=f"{seconds:.3f}", **figures)
+            self.store.barrier()
+        if args.checkpoint_interval and step % args.checkpoint_interval == 0:
+            if self.rank == 0:
+                self.store.step[[0]] = np.array([[step]], np.int64)
+                self.graph.checkpoint(self.folder / CHECKPOINT, self.store.names, replace=True)
             self.store.barrier()
 
     # --- After. ---
