@@ -88,6 +88,30 @@ def test_partition_by_blocks_leaves_the_same_bytes(cut, tmp_path, monkeypatch):
     assert rows_of(tmp_path / "wn18/partition_0/local_to_global.txt") == [(i,) for i in range(81)]
 
 
+def test_parts_of_a_former_run_are_removed(cut, tmp_path, capfd):
+    """What this command has left there, and nothing else."""
+    top = tmp_path / "wn18"
+    top.mkdir()
+    for path in (cut[0] / "wn18").iterdir():
+        if path.is_file():
+            (top / path.name).write_bytes(path.read_bytes())
+    assert main(["partition", "--dataset", "wn18", "-k", "5", "--data_path", str(tmp_path)]) == 0
+    (top / "partition_3/notes.txt").write_text("mine")
+    (top / "partition_4/train.txt").unlink()
+    (top / "partition_2").rename(top / "partition_02")
+    (top / "partition_2").symlink_to("partition_02")
+    (top / "partition_9").mkdir()
+    for path in (top / "partition_1").iterdir():
+        (top / "partition_9" / path.name).write_bytes(path.read_bytes())
+    capfd.readouterr()
+    assert main(["partition", "--dataset", "wn18", "-k", "1", "--data_path", str(tmp_path)]) == 0
+    assert {path.name for path in top.glob("partition_*")} == {
+        "partition_0", "partition_02", "partition_2", "partition_3", "partition_4"}
+    assert [len(list((top / f"partition_{part}").iterdir())) for part in ("0", "02", "3", "4")] == [4, 4, 5, 3]
+    assert [line for line in capfd.readouterr().out.splitlines() if "former" in line] == [
+        "partition_1 is of a former run: removed", "partition_9 is of a former run: removed"]
+
+
 def test_partition_without_metis(cut, tmp_path, capfd):
     """What METIS would need and does not get is told, with what to do; random takes any size."""
     (tmp_path / "wn18").mkdir()

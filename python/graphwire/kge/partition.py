@@ -28,6 +28,7 @@ from graphwire.kge.store import ENTITY, TRIPLE, TripleFiles, run_program
 
 BLOCK = 1 << 20  # triples at once
 PARTS = "graphwire"
+FILES = {"train.txt", "local_to_global.txt", "partition_book.txt", "relation_count.txt"}  # of a part, for DGL-KE
 
 
 def parts_folder(data_path: str | Path, dataset: str) -> Path:
@@ -94,6 +95,19 @@ def _write_part(parts: _Parts, part: int, numbers: np.ndarray, folder: Path) -> 
     return cut
 
 
+def _remove_beyond(top: Path, num_parts: int) -> None:
+    """Removes what a run with more parts has left: folders of exactly the files that this command writes."""
+    for folder in sorted(top.glob("partition_*")):
+        number = folder.name.partition("_")[2]
+        if not number.isdecimal() or str(int(number)) != number or int(number) < num_parts or folder.is_symlink():
+            continue
+        if folder.is_dir() and {path.name for path in folder.iterdir()} == FILES:
+            for name in FILES:
+                (folder / name).unlink()
+            folder.rmdir()
+            print(f"{folder.name} is of a former run: removed")
+
+
 def write_files(graph_folder: Path, top: Path, num_relations: int) -> tuple[int, int]:
     """DGL-KE's files of a graph in parts; triples, and those that are cut."""
     parts = _Parts(graph_folder)
@@ -101,6 +115,7 @@ def write_files(graph_folder: Path, top: Path, num_relations: int) -> tuple[int,
     book = np.empty(len(numbers), np.int32)
     for part, own in enumerate(parts.nodes):
         book[numbers[own.start:own.stop]] = part
+    _remove_beyond(top, len(parts.edges))
     cuts = 0
     for part, edges in enumerate(parts.edges):
         folder = top / f"partition_{part}"
