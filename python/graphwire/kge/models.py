@@ -286,8 +286,8 @@ class RESCAL(DistMult):
 
 class TransR(Model):
     """gamma - ‖h · M + r - t · M‖₁, a matrix M for each relation. Lin, Liu, Sun, Liu, Zhu: "Learning entity and
-    relation embeddings for knowledge graph completion", AAAI 2015. (DGL-KE subtracts r from negative tails' heads, and
-    its distributed mode never pushes M: here neither.)"""
+    relation embeddings for knowledge graph completion", AAAI 2015. (DGL-KE subtracts r from the heads of negative
+    tails, and its distributed mode never pushes M. Here r is added to them, and M is pushed, as all rows are.)"""
 
     has_matrices = True
 
