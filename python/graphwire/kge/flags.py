@@ -2,7 +2,8 @@
 own.
 
 One table; docs/KGE.md prints it, and a test holds it against DGL-KE's list. A flag that a command does not know, and
-one that it cannot honour as it was started, is refused (UsageError): nothing is ignored.
+one that it cannot honour as it was started, is refused (UsageError). Two are ignored as DGL-KE ignores them:
+--eval_interval without --valid, and --data_path of predict without --raw_data.
 """
 
 from __future__ import annotations
