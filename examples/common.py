@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -42,10 +41,11 @@ def options(text):
     train.add_argument("--num_epochs", type=int, default=20)
     train.add_argument("--batch_size", type=int, default=1000)
     train.add_argument("--fan_out", default="10,10", help="neighbours of each hop, from the seeds outwards; -1: all")
+    train.add_argument("--num_layers", type=int, help="as many as fan_out has hops, which is the default")
     train.add_argument("--num_hidden", type=int, default=64)
     train.add_argument("--dropout", type=float, default=0.5)
     train.add_argument("--lr", type=float, default=0.003)
-    train.add_argument("--num_gpus", type=int, default=-1, help="GPUs of this host; -1: the processor")
+    train.add_argument("--num_gpus", type=int, default=-1, help="GPUs of this host that are used; -1: the processor")
     train.add_argument("--num_workers", type=int, default=0, help="threads that sample; 0: one per processor")
     train.add_argument("--seed", type=int, default=0)
     train.add_argument("--init_method", help="how ranks meet: torch.distributed's (default: env://)")
@@ -75,6 +75,21 @@ def parse(parser, arguments=None):
     """The options of the examples that train."""
     args = read_options(parser, arguments)
     args.fan_out = [int(count) for count in args.fan_out.split(",")]
+    if args.num_layers and args.num_layers != len(args.fan_out):
+        raise SystemExit(f"{args.num_layers} layers need as many numbers in --fan_out, not {len(args.fan_out)}")
+    first = int(os.environ.get("RANK", 0)) == 0
+    if args.plot and first:
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError as error:  # now, and not when everything has been computed
+            raise SystemExit(f"--plot needs matplotlib: {error}") from error
+    several, launched = int(os.environ.get("WORLD_SIZE", 1)) > 1, "GRAPHWIRE_IP_CONFIG" in os.environ
+    if args.standalone and (several or launched):
+        if not args.part_config:
+            raise SystemExit("--standalone reads the parts itself: --part_config")
+        if first:
+            print("--standalone: every process reads the parts and trains for itself; servers and trainers that a "
+                  "launcher has started are ignored", file=sys.stderr, flush=True)
     return args
 
 
@@ -132,7 +147,10 @@ class Ranks:
 
     def __init__(self, args):
         self.world, self.rank = 1, 0
-        gpu = args.num_gpus > 0 and torch.cuda.is_available()
+        gpu = args.num_gpus > 0
+        if gpu and not torch.cuda.is_available():
+            raise SystemExit(f"--num_gpus {args.num_gpus}: PyTorch {torch.__version__} sees no GPU; -1 trains on the "
+                             "processor")
         self.device = torch.device("cpu")
         if gpu:
             self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % args.num_gpus)
@@ -174,7 +192,7 @@ class Ranks:
             dist.all_gather_object(every, steps)
         if min(every) < max(every):
             first = every.index(max(every))
-            state = [optimizer.state_dict() if self.rank == first else None]
+            state = [on_processor(optimizer.state_dict()) if self.rank == first else None]
             dist.broadcast_object_list(state, first)
             optimizer.load_state_dict(state[0])
 
@@ -202,6 +220,15 @@ class Ranks:
         the group waits, as it goes, for a thread of torch's that may need what the model holds, Python's lock."""
         if self.world > 1:
             dist.destroy_process_group()
+
+
+def on_processor(state):
+    """The same with its tensors in the processor's memory: a rank's GPU is none of the others'."""
+    if isinstance(state, torch.Tensor):
+        return state.cpu()
+    if isinstance(state, dict):
+        return {name: on_processor(value) for name, value in state.items()}
+    return type(state)(map(on_processor, state)) if isinstance(state, (list, tuple)) else state
 
 
 class Inputs(torch.nn.Module):
@@ -239,8 +266,8 @@ def inputs_of(batch, tables, args):
 
 
 def train(args, ranks, loader, optimizers, loss_of, evaluate, checkpoint):
-    """Epochs of equal steps for all ranks, up to --num_epochs. Returns what `evaluate` found last, this job or the one
-    that it goes on from."""
+    """Epochs of equal steps for all ranks, up to --num_epochs. evaluate: called with the number of epochs that were
+    trained. Returns what it found last, in this job or the one that it goes on from."""
     while (epoch := (state := loader.state_dict())["epoch"]) < args.num_epochs:
         begun, total = time.time(), torch.zeros(2)
         for batch in progress(loader):
@@ -258,7 +285,7 @@ def train(args, ranks, loader, optimizers, loss_of, evaluate, checkpoint):
         figures = {"loss": float(total[0] / total[1])}
         text = f"{epoch_of(state)}: {in_words(figures)}, {time.time() - begun:.2f} s"
         if (epoch + 1) % args.eval_every == 0 or epoch + 1 == args.num_epochs:
-            checkpoint.found = evaluate()
+            checkpoint.found = evaluate(epoch + 1)
             figures.update(checkpoint.found)
             text += f"; {in_words(checkpoint.found)}"
         ranks.say(text)
@@ -352,12 +379,19 @@ def write_rows(path, graph, ntype, tensor, count):
 
 
 def progress(loader):
-    """Its batches, with a bar on a terminal where tqdm is installed."""
+    """Its batches, with a bar of the first rank on a terminal, where tqdm is installed."""
     try:
         from tqdm import tqdm
     except ImportError:
         return loader
-    return tqdm(loader, total=len(loader), disable=None, leave=False, desc="training")
+    return tqdm(loader, total=len(loader), disable=True if loader.rank else None, leave=False, desc="training")
+
+
+def at_epoch(loader, epoch):
+    """The loader, which gives this epoch next. What evaluation draws depends on how far training is, and not on how
+    often this process has evaluated: a job that goes on finds what it would have."""
+    loader.load_state_dict({"epoch": epoch, "step": 0, "plan": 0})
+    return loader
 
 
 def epoch_of(state):
@@ -416,12 +450,13 @@ class Log:
 class Checkpoint:
     """Model, optimizer, loader and log in one file of the first rank, replaced as a whole; the same for all ranks.
 
-    tables: a graph, whose tensors are saved too, in a folder that the file names. Its ranks have equal steps, and wait
-    for each other. found: figures that the job keeps, by name.
+    tables: {node type: Embedding} of a graph; saved too, in a folder beside the file, which names it. Ranks that have
+    some have equal steps, and wait for each other. found: figures that the job keeps, by name.
     """
 
-    def __init__(self, args, ranks, model, optimizer, loader, log, tables=None):
-        self.tables, self.log, self.found = tables, log, {}
+    def __init__(self, args, ranks, model, optimizer, loader, log, graph=None, tables=None):
+        self.graph, self.tables = graph, [table.tensor.name for table in (tables or {}).values()]
+        self.log, self.found = log, {}
         self.path, self.every, self.ranks = args.checkpoint, args.checkpoint_every, ranks
         self.model, self.optimizer, self.loader = model, optimizer, loader
 
@@ -444,9 +479,9 @@ class Checkpoint:
         self.loader.load_state_dict(saved["loader"])
         self.log.begin(saved["lines"])
         self.found = saved["found"]
-        if self.tables is not None:
+        if self.tables:
             if self.ranks.rank == 0:
-                self.tables.restore(saved["tables"])
+                self.graph.restore(Path(self.path).with_name(Path(saved["tables"]).name), self.tables)
             self.ranks.barrier()
         return True
 
@@ -458,23 +493,24 @@ class Checkpoint:
     def save(self):
         if not self.path:
             return
-        if self.tables is not None:
+        if self.tables:
             self.ranks.barrier()
         if self.ranks.rank == 0:
             self._write()
-        if self.tables is not None:
+        if self.tables:
             self.ranks.barrier()
 
     def _write(self):
         state = self.loader.state_dict()
         saved = {"world": self.ranks.world, "model": self.model.state_dict(), "loader": state,
                  "optimizer": self.optimizer.state_dict(), "lines": self.log.lines, "found": self.found}
-        if self.tables is not None:
-            saved["tables"] = f"{self.path}.tables-{state['epoch']}-{state['step']}"
-            self.tables.checkpoint(saved["tables"], replace=True)
-        with tempfile.NamedTemporaryFile(dir=Path(self.path).absolute().parent, delete=False) as file:
-            torch.save(saved, file)
-        os.replace(file.name, self.path)
+        if self.tables:
+            folder = Path(f"{self.path}.tables-{state['epoch']}-{state['step']}")
+            saved["tables"] = folder.name
+            self.graph.checkpoint(folder, self.tables, replace=True)
+        unfinished = f"{self.path}.tmp"  # of a job that was killed too
+        torch.save(saved, unfinished)
+        os.replace(unfinished, self.path)
         for old in Path(self.path).absolute().parent.glob(f"{Path(self.path).name}.tables-*"):
-            if old.name != Path(saved.get("tables", "")).name:
+            if old.name != saved.get("tables"):
                 shutil.rmtree(old)

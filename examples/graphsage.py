@@ -135,7 +135,8 @@ def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
 
 def main(arguments=None):
     parser = options(__doc__.split("\n")[0])
-    parser.add_argument("--num_layers", type=int, help="default: as many as fan_out has hops")
+    parser.add_argument("--n_classes", type=int, help="default: as many as the labels tell")
+    parser.add_argument("--close_profiler", action="store_true", help="of DGL's script; changes nothing: there is none")
     parser.add_argument("--batch_size_eval", type=int, default=10000)
     parser.add_argument("--ntype", help="the node type that has labels; default: the first that has")
     parser.add_argument("--feature", default="feat")
@@ -151,9 +152,9 @@ def main(arguments=None):
     labels = graph.feature(args.label, target)[:].long()
     parts = {name: torch.nonzero(graph.feature(f"{name}_mask", target)[:]).flatten()
              for name in ("train", "val", "test")}
-    classes = int(labels.max()) + 1
-    if args.num_layers and args.num_layers != len(fanouts):
-        raise SystemExit(f"{args.num_layers} layers need as many numbers in --fan_out, not {len(fanouts)}")
+    classes = args.n_classes or int(labels.max()) + 1
+    if classes <= int(labels.max()):
+        raise SystemExit(f"--n_classes {classes}: the labels go up to {int(labels.max())}")
     ranks.say(f"{graph}: {len(parts['train'])} nodes of {target} to learn from, {classes} classes")
 
     torch.manual_seed(args.seed)  # every rank starts from the same weights

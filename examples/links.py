@@ -23,6 +23,7 @@ from common import (
     Checkpoint,
     Inputs,
     Log,
+    at_epoch,
     begin,
     columns,
     fitted,
@@ -164,6 +165,10 @@ def main(arguments=None):
                         "original id is i, where these are 0 to nodes - 1, else of the graph's node i; of several node "
                         "types NAME_TYPE.npy")
     parser.add_argument("--label", default="label", help="of nodes, for the linear model's accuracy")
+    for flag, why in (("neg_share", "each edge has negatives of its own"),
+                      ("remove_edge", "a batch's edges are left out always")):
+        parser.add_argument(f"--{flag}", action="store_true", help=f"of DGL's script; changes nothing: {why}")
+    parser.add_argument("--n_classes", type=int, help="of DGL's script; changes nothing: links have no classes")
     parser.add_argument("--reverse_etype", help="the edge type of the reverses, where the graph does not name it")
     args, ranks, graph = begin(parser, arguments)
     etype = graph.etypes[graph.etype_number(args.etype)]
@@ -184,14 +189,17 @@ def main(arguments=None):
     learned = loader(targets, shuffle=True, negatives=args.num_negs)  # equal steps for all ranks
     test = loader(held, negatives=args.num_ranked, last="short")
     log = Log(args, ranks, f"links of {graph.name}")
-    checkpoint = Checkpoint(args, ranks, plain, optimizer, learned, log, tables=graph if tables else None)
+    checkpoint = Checkpoint(args, ranks, plain, optimizer, learned, log, graph, tables)
+
+    def found_after(epochs):
+        return evaluate(plain, tables, at_epoch(test, epochs), ends, ranks, args)
+
     if checkpoint.load():
         ranks.say(f"going on from {args.checkpoint}: {learned.state_dict()}")
     else:
-        ranks.say(f"untrained: {in_words(evaluate(plain, tables, test, ends, ranks, args))}")
+        ranks.say(f"untrained: {in_words(found_after(0))}")
     train(args, ranks, learned, [optimizer, sparse],
-          lambda batch: loss_of(scores_of(model, tables, batch, ends, args)),
-          lambda: evaluate(plain, tables, test, ends, ranks, args), checkpoint)
+          lambda batch: loss_of(scores_of(model, tables, batch, ends, args)), found_after, checkpoint)
     embed(plain, tables, graph, ranks, args, widths)
     model = None  # goes before its group: Ranks.close tells why
     ranks.close()

@@ -12,7 +12,19 @@ from __future__ import annotations
 import graphwire
 import torch
 import torch.nn.functional as F
-from common import Checkpoint, Inputs, Log, begin, columns, input_options, inputs_of, labelled, options, train
+from common import (
+    Checkpoint,
+    Inputs,
+    Log,
+    at_epoch,
+    begin,
+    columns,
+    input_options,
+    inputs_of,
+    labelled,
+    options,
+    train,
+)
 from graphwire.nn import RelGraphConv
 from torch import nn
 
@@ -82,12 +94,13 @@ def main(arguments=None):
     learned = loader("train_mask", shuffle=True)  # equal steps for all ranks
     tests = {name: loader(f"{name}_mask", last="short") for name in ("val", "test")}
     log = Log(args, ranks, f"R-GCN on {graph.name}")
-    checkpoint = Checkpoint(args, ranks, plain, optimizer, learned, log, tables=graph if tables else None)
+    checkpoint = Checkpoint(args, ranks, plain, optimizer, learned, log, graph, tables)
     if checkpoint.load():
         ranks.say(f"going on from {args.checkpoint}: {learned.state_dict()}")
     found = train(args, ranks, learned, [optimizer, sparse],
                   lambda batch: F.cross_entropy(scores_of(model, tables, batch, args), batch.y.long()),
-                  lambda: {name: evaluate(plain, tables, some, ranks, args) for name, some in tests.items()},
+                  lambda epoch: {name: evaluate(plain, tables, at_epoch(some, epoch), ranks, args)
+                                 for name, some in tests.items()},
                   checkpoint)
     ranks.say(f"test accuracy {found.get('test', 0.0):.4f}")
     model = None  # goes before its group: Ranks.close tells why

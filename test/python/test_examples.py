@@ -7,6 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import graphwire
 import numpy as np
@@ -79,33 +80,46 @@ def test_two_ranks_over_servers(parts, servers, tmp_path):
     assert losses[1] < losses[0]
 
 
-@pytest.mark.parametrize("script, size", [(SAGE, 300), (RGCN, 12)])
-def test_a_killed_job_goes_on(whole, hetero, tmp_path, script, size):
-    """The same weights and rows, byte for byte, as of a job that nobody killed."""
-    arguments = ("--part_config", whole if script == SAGE else hetero, *SMALL[:-2], "--batch_size", size, "--log_every",
-                 1, "--num_epochs", 3, "--checkpoint_every", 2)
-    end(start(script, *arguments, "--checkpoint", tmp_path / "whole"))
-    more = ("--checkpoint", tmp_path / "killed", "--metrics", tmp_path / "metrics", "--plot", tmp_path / "curve.png")
-    killed = start(script, *arguments, *more)
-    for line in killed.stdout:
+@pytest.mark.parametrize("script, world, options", [
+    (SAGE, 1, ["--batch_size", 300]), (RGCN, 1, ["--batch_size", 12]), (RGCN, 2, ["--batch_size", 8, "--sync"]),
+    (LINKS, 1, ["--batch_size", 150, "--etype", "cites", "--num_ranked", 20])])
+def test_a_killed_job_goes_on(whole, hetero, hetero2, tmp_path, script, world, options):
+    """The same weights, rows and figures, byte for byte, as of a job that nobody killed."""
+    def job(name, meet, *more):
+        arguments = [*SMALL[:-2], *options, "--log_every", 1, "--num_epochs", 3, "--checkpoint_every", 2,
+                     "--eval_every", 1, "--checkpoint", tmp_path / name, "--metrics", tmp_path / f"{name}.metrics"]
+        if world > 1:
+            arguments += ["--servers", ",".join(hetero2.addresses), "--init_method", f"file://{tmp_path}/{meet}"]
+        else:
+            arguments += ["--part_config", whole if script == SAGE else hetero]
+        return [start(script, *arguments, *more, world=world, rank=rank) for rank in range(world)]
+
+    end(*job("whole", "first"))
+    plot = ("--plot", tmp_path / "curve.png")
+    killed = job("killed", "second", *plot)
+    for line in killed[0].stdout:
         if line.startswith("epoch 1 step 4"):
             break
-    killed.kill()
-    killed.communicate()
-    out = end(start(script, *arguments, *more))
-    assert "going on from" in out
-    assert [line["epoch"] for line in figures(tmp_path / "metrics")] == [0, 1, 2]
+    for process in killed:
+        process.kill()
+    for process in killed:
+        process.communicate()
+    out = end(*job("killed", "third", *plot))
+    assert "going on from" in out and "epoch 0" not in out
+    evaluated = [[{name: value for name, value in line.items() if name not in ("loss", "train")}
+                  for line in figures(tmp_path / f"{name}.metrics")] for name in ("whole", "killed")]
+    assert evaluated[0] == evaluated[1] and [line["epoch"] for line in evaluated[0]] == [0, 1, 2]
     expected, found = (torch.load(tmp_path / name) for name in ("whole", "killed"))
-    assert found["loader"] == expected["loader"]
+    assert found["loader"] == expected["loader"] and found["found"] == expected["found"]
     for name, weights in expected["model"].items():
         assert torch.equal(found["model"][name], weights), name
-    again = end(start(script, *arguments, *more))  # nothing is left to do: it says what was found
-    assert accuracy(again) == accuracy(out) > 0 and len(figures(tmp_path / "metrics")) == 3
-    if script == RGCN:
+    again = end(*job("killed", "fourth", *plot))  # nothing is left to do: it says what was found
+    assert accuracy(again) == accuracy(out) > 0 and len(figures(tmp_path / "killed.metrics")) == 3
+    if script != SAGE:
         rows = []
         for saved in (expected, found):
             with graphwire.open(hetero) as graph:
-                graph.restore(saved["tables"])
+                graph.restore(tmp_path / saved["tables"])
                 rows.append(graph.open_tensor("embedding/author")[:])
         assert torch.equal(*rows)
         assert len(list(tmp_path.glob("killed.tables-*"))) == 1  # older ones go
@@ -166,6 +180,78 @@ def test_a_killed_job_without_sync_goes_on(hetero2, tmp_path):
     found = losses("killed")
     assert len(found) == 6 and found[-1] < 0.7 * found[0]
     assert abs(found[-1] - last[0]) < 2 * (max(last) - min(last)), (found, last)
+
+
+def test_a_checkpoint_is_of_this_job(hetero2, tmp_path, monkeypatch):
+    """Tensors that others keep on the same servers are neither saved nor taken back; and the file goes on from
+    wherever one stands."""
+    arguments = ("--servers", ",".join(hetero2.addresses), *SMALL, "--batch_size", 20, "--checkpoint")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with graphwire.open(servers=hetero2.addresses) as graph:
+        other = graph.create_tensor("others", 10, kept=True)
+        try:
+            other[:] = 1
+            end(start(RGCN, *arguments, "job", "--num_epochs", 1))
+            other[:] = 2
+            monkeypatch.chdir(tmp_path)
+            assert "going on from" in end(start(RGCN, *arguments, "here/job", "--num_epochs", 2))
+            assert (other[:] == 2).all()
+        finally:
+            graph.delete_tensor("others", kept=True)
+
+
+def test_what_a_kill_leaves_goes(whole, tmp_path, monkeypatch):
+    """A checkpoint that was half written stays under one name, and the next takes it."""
+    from common import Checkpoint
+    from test_inference import ARGS
+
+    ranks = SimpleNamespace(rank=0, world=1, barrier=lambda: None, of_first=lambda thing: thing)
+    args = SimpleNamespace(checkpoint=str(tmp_path / "job"), checkpoint_every=1, metrics=None, plot=None)
+    model = torch.nn.Linear(2, 2)
+    save = torch.save
+
+    def killed(what, where):
+        save(what, where)
+        raise KeyboardInterrupt
+
+    with graphwire.open(whole) as graph:
+        loader = graphwire.NodeLoader(graph, None, [2], batch_size=ARGS.batch_size_eval)
+        checkpoint = Checkpoint(args, ranks, model, torch.optim.Adam(model.parameters()), loader,
+                                SimpleNamespace(lines=[]))
+        monkeypatch.setattr(torch, "save", killed)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                checkpoint.save()
+        assert len(list(tmp_path.iterdir())) == 1
+        monkeypatch.setattr(torch, "save", save)
+        checkpoint.save()
+    assert [path.name for path in tmp_path.iterdir()] == ["job"]
+
+
+def test_only_the_first_rank_has_a_bar(whole, monkeypatch):
+    from common import progress
+
+    asked = []
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=lambda loader, **options: asked.append(options)))
+    with graphwire.open(whole) as graph:
+        for rank in range(2):
+            progress(graphwire.NodeLoader(graph, None, [2], world=2, rank=rank))
+    assert [options["disable"] for options in asked] == [None, True]  # None: where there is no terminal
+
+
+def test_an_optimizer_of_a_gpu_is_sent_from_the_processor(monkeypatch):
+    """Its tensors are asked for there; what has none stays."""
+    from common import on_processor
+
+    moved = []
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: moved.append(tensor) or tensor)
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    assert on_processor(state) == state and len(moved) == 6  # steps and two moments of two parameters
 
 
 def test_an_epoch_that_was_begun_is_said():
@@ -249,11 +335,41 @@ def test_cora(tmp_path):
     (("--graph_name", "other"), "the graph is rmat, not other"),
     (("--label", "absent"), 'no node type has "absent"'),
     (("--num_layers", "3"), "3 layers"),
+    (("--n_classes", "3"), "--n_classes 3: the labels go up to 4"),
+    (("--num_gpus", "2"), "--num_gpus 2: PyTorch"),
 ])
 def test_what_does_not_fit_is_said(whole, arguments, text):
     process = start(SAGE, "--part_config", whole, *SMALL, *arguments)
     _, err = process.communicate()
     assert process.returncode == 1 and text in err
+
+
+def test_dgls_options_are_taken(whole, hetero):
+    """All of its two GraphSAGE scripts', as its README gives them."""
+    shared = ("--graph_name", "rmat", "--part_config", whole, "--num_servers", 1, "--num_clients", 1, "--id", 0,
+              "--local_rank", 0, "--standalone", "--num_layers", 2, "--num_epochs", 1, "--log_every", 0, "--fan_out",
+              "4,3", "--batch_size", 2000, "--batch_size_eval", 3000, "--eval_every", 1, "--num_workers", 1)
+    assert accuracy(end(start(SAGE, *shared, "--n_classes", 5, "--close_profiler"))) > 0
+    end(start(LINKS, *shared, "--n_classes", 5, "--num_negs", 1, "--neg_share", "--remove_edge", "--test_share", 0.01))
+
+
+def test_standalone_under_a_launcher_is_said(whole):
+    environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "0", "GRAPHWIRE_IP_CONFIG": "nowhere"}
+    words = ["--standalone", *SMALL, "--num_epochs", "1"]
+    printed = []
+    for more in (["--part_config", str(whole)], []):
+        process = Script(SAGE, [*words, *more], environment)
+        printed.append((*process.communicate(), process.returncode))
+    assert printed[0][2] == 0 and "a launcher has started are ignored" in printed[0][1]
+    assert printed[1][2] == 1 and "--standalone reads the parts itself: --part_config" in printed[1][1]
+
+
+def test_a_plot_without_matplotlib_is_refused_at_the_beginning(whole, tmp_path):
+    script = ("import sys\nsys.modules['matplotlib'] = None\nsys.path.insert(0, sys.argv.pop(1))\n"
+              "from graphsage import main\nmain()")
+    done = subprocess.run([sys.executable, "-c", script, SAGE.parent, "--part_config", whole, *SMALL, "--num_epochs",
+                           "1", "--plot", tmp_path / "curve.png"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("--plot needs matplotlib") and not done.stdout
 
 
 def test_a_file_that_is_no_checkpoint_is_said(whole, tmp_path):
