@@ -9,7 +9,9 @@ load_state_dict() go on within an epoch, in another process too, byte for byte.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Union
 
 from graphwire import _arrays
@@ -155,11 +157,13 @@ class Loader:
     def __len__(self) -> int:
         return int(lib.gw_loader_steps(self._there().pointer))
 
-    def _next(self, stream: _Stream) -> Batch | None:
-        """The next batch; None at the end of an epoch."""
+    def _next(self, stream: _Stream, left: threading.Event | None = None) -> Batch | None:
+        """The next batch; None at the end of an epoch, and when the loop that it would be for has been left."""
         lease = Lease(self._client)
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:
+            if left is not None and left.is_set():
+                return None
             status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
         if status == lib.GW_END:
             return None
@@ -182,47 +186,53 @@ class Loader:
             yield batch
 
     def _moved(self, stream: _Stream) -> Iterator[Batch]:
-        """The batches on the device. To a GPU they are copied on a stream of their own, one ahead."""
+        """The batches on the device. To a GPU they are copied on a stream of their own, one ahead, by a thread beside:
+        the copy into pinned memory that comes before takes a processor as long as the rows are, while the trainer has
+        the batch before."""
         torch = _arrays.torch_module()
         if torch is None:
             raise ValueError("device= needs torch")
-        device, batches = torch.device(self.device), self._epoch(stream)
+        device = torch.device(self.device)
         if device.type != "cuda":
-            for batch in batches:
+            for batch in self._epoch(stream):
                 yield batch.to(device)
             return
-        side = torch.cuda.Stream(device)
+        side, left = torch.cuda.Stream(device), threading.Event()
 
-        def start() -> Batch | None:
-            batch = next(batches, None)
-            if batch is None:
-                return None
-            with torch.cuda.stream(side):
-                return batch.pinned().to(device, non_blocking=True)
+        def start() -> tuple[Batch | None, dict[str, int]]:
+            """The next batch, on its way, and where the loader is behind it."""
+            batch = self._next(stream, left)
+            if batch is not None:
+                with torch.cuda.stream(side):
+                    batch = batch.pinned().to(device, non_blocking=True)
+            return batch, stream.state()
 
-        ahead = start()
-        while ahead is not None:
-            self._still(stream)
-            torch.cuda.current_stream(device).wait_stream(side)
-            ready, given = ahead, stream.state()
-            failed: Exception | None = None
+        with ThreadPoolExecutor(1, "graphwire") as beside:
             try:
-                ahead = start()
-            except Exception as error:
-                failed = error  # of the batch behind this one
-            ready.record_stream(torch.cuda.current_stream(device))
-            self._given = given
-            yield ready
-            if failed is not None:
-                raise failed
-        self._given = None
+                self._still(stream)
+                self._within = True
+                ahead = beside.submit(start)
+                while True:
+                    ready, state = ahead.result()
+                    self._still(stream)
+                    if ready is None:
+                        break
+                    torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
+                    ahead = beside.submit(start)
+                    ready.record_stream(torch.cuda.current_stream(device))
+                    self._given = state
+                    yield ready
+                    self._still(stream)
+            finally:
+                left.set()
+        self._within, self._given = False, None
 
     def __iter__(self) -> Iterator[Batch]:
         """One epoch; the rest of one, after load_state_dict. A batch that fails raises, and the loop may be begun
         again: with the next epoch."""
         stream = self._there()
         if self._within:
-            stream = self._stream = self._opened({"epoch": stream.state()["epoch"] + 1, "step": 0, "plan": 0})
+            stream = self._stream = self._opened({"epoch": self.state_dict()["epoch"] + 1, "step": 0, "plan": 0})
             self._within = False
         self._given = None
         return self._epoch(stream) if self.device is None else self._moved(stream)

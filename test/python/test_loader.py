@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import signal
 import threading
 import weakref
 
@@ -151,16 +152,53 @@ def test_states_within_an_epoch(rmat, made_up_gpu, device):
 
 def test_a_batch_that_fails_loses_none_before_it(rmat, made_up_gpu, monkeypatch):
     loader = graphwire.NodeLoader(rmat, range(500), [2], batch_size=100, device="cuda")
-    batches = iter(loader)
-    assert next(batches).step == 0
+    whole, asked = loader._next, []
 
-    def fails(stream):
-        raise graphwire.GraphwireError("GW_AGAIN", "made up")
+    def fails(*arguments):
+        asked.append(1)
+        if len(asked) == 3:
+            raise graphwire.GraphwireError("GW_AGAIN", "made up")
+        return whole(*arguments)
 
     monkeypatch.setattr(loader, "_next", fails)
+    batches = iter(loader)
+    assert next(batches).step == 0
     assert next(batches).step == 1 and loader.state_dict()["step"] == 2
     with pytest.raises(graphwire.GraphwireError, match="made up"):
         next(batches)
+    assert next(iter(loader)).epoch == 1
+
+
+def test_copies_to_a_gpu_overlap(rmat, made_up_gpu, monkeypatch):
+    """The trainer has a batch while the next one is copied into pinned memory, which is work of a processor."""
+    used, waited = threading.Event(), []
+
+    def pinned(batch):
+        if batch.step > 0:
+            waited.append(used.wait(10))
+        return batch
+
+    monkeypatch.setattr(graphwire.Batch, "pinned", pinned)
+    loader = graphwire.NodeLoader(rmat, range(300), [2], batch_size=100, device="cuda")
+    assert [used.set() or batch.step for batch in loader] == [0, 1, 2] and waited == [True, True]
+
+
+def test_a_loop_that_is_left_ends_what_is_ahead(parts, own_servers, made_up_gpu):
+    """Though servers are silent and the wait for them has no limit."""
+    graph = graphwire.open(parts, own_servers.addresses, transport="tcp", timeout=None, reconnect=None)
+    loader = graphwire.NodeLoader(graph, None, [2], features="feat", batch_size=100, device="cuda", depth=1)
+    before = threading.active_count()
+    with pytest.raises(RuntimeError, match="the trainer's"):
+        for _ in loader:
+            for process in own_servers.processes:
+                process.send_signal(signal.SIGSTOP)
+            raise RuntimeError("the trainer's")
+    assert threading.active_count() == before
+    for process in own_servers.processes:
+        process.send_signal(signal.SIGCONT)
+    assert next(iter(loader)).epoch == 1
+    loader.close()
+    graph.close()
 
 
 def test_a_closed_loader_says_so(rmat):
