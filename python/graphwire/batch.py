@@ -117,7 +117,10 @@ class Block:
         self.num_src, self.num_dst, self.edges = num_src, num_dst, edges
 
     def __getitem__(self, etype: Any) -> Edges:
-        """The edges of a type: "src:rel:dst", ("src", "rel", "dst"), or "rel" where that is unique."""
+        """The edges of a type: "src:rel:dst", ("src", "rel", "dst"), or "rel" where that is unique.
+
+        Raises KeyError, which lists those of the block: types that no fanout names are not there.
+        """
         name = etype if isinstance(etype, str) else ":".join(etype)
         if name in self.edges:
             return self.edges[name]
@@ -129,7 +132,7 @@ class Block:
 
     @property
     def only(self) -> Edges:
-        """The edges, where there is one edge type."""
+        """The edges, where there is one edge type. Raises ValueError, which lists them, where there are several."""
         if len(self.edges) != 1:
             raise ValueError(f"the block has {len(self.edges)} edge types: name one of {', '.join(self.edges)}")
         return next(iter(self.edges.values()))
@@ -194,13 +197,15 @@ class Batch:
     @property
     def x(self) -> Any:
         """The features, where each node type has at most one: a tensor where there is one node type, else
-        {node type: tensor}."""
+        {node type: tensor}. Raises ValueError where a type has several, and where there are none (the loader's
+        features=)."""
         only = _one_of_each(self.features, "features", "features")
         return next(iter(only.values())) if len(self.nodes) == 1 else only
 
     @property
     def y(self) -> Any:
-        """The labels, where the loader was given one name; of seeds of several types {node type: labels}."""
+        """The labels, where the loader was given one name; of seeds of several types {node type: labels}. Raises
+        ValueError where there are several of a type, and where there are none (the loader's labels=)."""
         if isinstance(self.seeds, dict):
             return _one_of_each(self.labels, "labels", "labels")
         if len(self.labels) != 1:
@@ -209,7 +214,7 @@ class Batch:
 
     def digest(self) -> int:
         """XXH3-64 over everything that the batch holds: equal batches have equal digests, in every language and over
-        every transport. Not of a batch that was moved to a device."""
+        every transport. Raises ValueError for a batch that was moved to a device."""
         if self._lease is None:
             raise ValueError("a batch that was moved has no digest: take it before")
         return int(lib.gw_minibatch_digest(self._lease.minibatch))

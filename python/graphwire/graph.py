@@ -213,7 +213,7 @@ class Graph:
         return int(number[0])
 
     def ends(self, etype: Etype | None = None) -> tuple[str, str]:
-        """The node types that an edge type leads from and to."""
+        """The node types that an edge type leads from and to. Raises NotFoundError, which lists the types."""
         src, dst = self._ends[self.etype_number(etype)]
         return self.ntypes[src], self.ntypes[dst]
 
@@ -224,11 +224,13 @@ class Graph:
         return self.etypes[number] if number < len(self.etypes) else None
 
     def num_nodes(self, ntype: str | None = None) -> int:
-        """Nodes of a type, over all parts; without a type, of all types."""
+        """Nodes of a type, over all parts; without a type, of all types. Raises NotFoundError, which lists the types.
+        """
         return sum(self._node_counts) if ntype is None else self._node_counts[self.ntype_number(ntype)]
 
     def num_edges(self, etype: Etype | None = None) -> int:
-        """Edges of a type, over all parts; without a type, of all types."""
+        """Edges of a type, over all parts; without a type, of all types. Raises NotFoundError, which lists the types.
+        """
         return sum(self._edge_counts) if etype is None else self._edge_counts[self.etype_number(etype)]
 
     def part_range(self, part: int, ntype: str | None = None) -> range:
@@ -245,7 +247,7 @@ class Graph:
         return range(begin[0], end[0])
 
     def transport(self, part: int) -> str:
-        """How a part is reached: "memory", "shm", "verbs", "tcp"."""
+        """How a part is reached: "memory", "shm", "verbs", "tcp". Raises IndexError for a part that there is not."""
         way = lib.gw_part_transport(self._opened().pointer, part)
         if way == ffi.NULL:
             raise IndexError(f"the graph has {self.num_parts} parts, and no part {part}")
@@ -273,7 +275,13 @@ class Graph:
         return self.feature(name, ntype, etype=etype)[ids]
 
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
-        """Strings of nodes: "orig_id" for the ids that they had in the input, where these were text."""
+        """Strings of nodes, one for each of ids: "orig_id" for the ids that they had in the input, where these were
+        text.
+
+        Raises NotFoundError for a type, and where it has no such strings (ids that were numbers are the feature
+        "orig_id"); OutOfRangeError, which names the first id that there is not; ResourceError for 4 GiB of text or
+        more; PeerError and DeadlineError where a server cannot be asked.
+        """
         number = self.ntype_number(ntype)
         client = self._opened()
         array = _arrays.ids_array(ids, self._node_counts[number])
@@ -290,7 +298,6 @@ class Graph:
                 lib.gw_texts_free(out[0])
 
         return aside(call)
-
 
     # --- Edges. ---
 
@@ -387,19 +394,32 @@ class Graph:
         """Writes tensors, and what their optimizers remember, into a folder of this machine, whole or not at all.
 
         names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. Ctrl-C ends the wait;
-        what writes goes on until the program ends. Raises GraphwireError (GW_EXISTS) where the folder is there, without
-        replace.
+        what writes goes on until the program ends.
+
+        Raises GraphwireError: GW_EXISTS where the folder is there, without replace, or is no checkpoint; GW_NO_SPACE
+        and GW_IO; NotFoundError for a name, and for a tensor that is deleted meanwhile; PeerError and DeadlineError
+        where a server cannot be asked.
         """
         tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
 
     def restore(self, folder: str | os.PathLike, names: Sequence[str] | None = None) -> None:
         """Creates the tensors of a checkpoint, or overwrites those that are there; optimizers go on where they were.
-        Not beside trainers. The graph may be in other parts than it was."""
+        Not beside trainers. The graph may be in other parts than it was.
+
+        names: None: all that it has.
+
+        Raises NotFoundError where there is no checkpoint, where it has no tensor of a name, and where a server has
+        ended and took rows of a tensor along (delete it before); GraphwireError: GW_EXISTS where there is another
+        tensor of the name, or one that another optimizer trains, GW_DIGEST and GW_FORMAT for files that are not what
+        was written, GW_UNSUPPORTED for other parts where nodes have no original ids; PeerError and DeadlineError where
+        a server cannot be asked.
+        """
         tensor.restore(self, os.fspath(folder), names)
 
     @property
     def tensors(self) -> list[Mapping[str, Any]]:
-        """The tensors of this job and the kept ones: name, kept, dtype, shape, bytes."""
+        """The tensors of this job and the kept ones: name, kept, dtype, shape, bytes. Raises PeerError and
+        DeadlineError where a server cannot be asked."""
         return tensor.list_tensors(self)
 
 
@@ -442,6 +462,9 @@ class Feature:
         return _arrays.gather(self._graph._opened(), self.pointer(), ids, self._graph._torch)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """All rows. Raises TypeError for bfloat16 beside torch, which NumPy has no type for; else as feature[:]."""
+        if str(self.dtype) == "torch.bfloat16":
+            raise TypeError(f"{self!r}: NumPy has no bfloat16; take feature[:].float(), or open(…, numpy=True)")
         rows = np.asarray(self[:])
         return rows if dtype is None else rows.astype(dtype)
 

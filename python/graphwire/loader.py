@@ -335,7 +335,12 @@ class EdgeLoader(Loader):
 def sample(graph: Graph, seeds: Seeds, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
            replace: bool = False, index_dtype: str = "int64") -> Batch:
-    """One mini-batch around `seeds`; the arguments are NodeLoader's. (seed, stream, seeds) decide what is drawn."""
+    """One mini-batch around `seeds`, which may be none; the arguments are NodeLoader's. (seed, stream, seeds) decide
+    what is drawn.
+
+    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, NotFoundError for a
+    type or a feature, ValueError for other arguments, PeerError or DeadlineError where a server cannot be asked.
+    """
     client = graph._opened()
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,

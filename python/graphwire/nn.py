@@ -10,6 +10,10 @@ an edge get what their neighbours' part is for no neighbours: zeros.
 Sums over neighbours are embedding bags: gathered and summed in one pass over the block as it lies in memory, without an
 array of messages. Equal to the layers of the same names in DGL and PyTorch Geometric (GraphConv: DGL's; PyTorch
 Geometric calls it GCNConv, where the self loops are in the graph).
+
+Errors: ValueError for an aggregator or norm that there is not, for a block of several edge types where one is meant,
+for one tensor of rows where the types differ, and for fewer rows than the block has; KeyError for an edge type or rows
+of a node type that a RelGraphConv was not given (HeteroConv leaves those out).
 """
 
 from __future__ import annotations
@@ -44,10 +48,15 @@ def _pair(edges: Edges, x: Rows) -> tuple[Tensor, Tensor]:
     return x[0], x[1][:edges.num_dst]
 
 
-def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """[num_dst, d]: the sum, mean or max of each destination's neighbours' rows. weight: [edges], "sum" only."""
+def _known(how: str) -> None:
     if how not in ("sum", "mean", "max"):
         raise ValueError(f"neighbours are aggregated by sum, mean or max, not {how!r}")
+
+
+def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """[num_dst, d]: the sum, mean or max of each destination's neighbours' rows. weight: [edges], "sum" only. Raises
+    ValueError for another word."""
+    _known(how)
     if edges.num_edges == 0:
         return x.new_zeros(edges.num_dst, x.shape[1]) + 0 * x[:0].sum()
     indptr = edges.indptr.to(edges.indices.dtype)
@@ -69,11 +78,13 @@ def edge_softmax(edges: Edges, scores: Tensor) -> Tensor:
 class SAGEConv(nn.Module):
     """out = lin_self(x_dst) + lin_neigh(aggregated neighbours).
 
-    in_feats: width of x, or of (sources, destinations). aggregator: "mean", "sum", "max".
+    in_feats: width of x, or of (sources, destinations). aggregator: "mean", "sum", "max". Raises ValueError for
+    another one, and in forward as the module tells.
     """
 
     def __init__(self, in_feats: int | tuple[int, int], out_feats: int, aggregator: str = "mean", bias: bool = True):
         super().__init__()
+        _known(aggregator)
         src, dst = (in_feats, in_feats) if isinstance(in_feats, int) else in_feats
         self.aggregator = aggregator
         self.lin_neigh = nn.Linear(src, out_feats, bias=bias)
@@ -98,7 +109,8 @@ class GraphConv(nn.Module):
 
     norm: "both": c = 1 / sqrt(out-degree of the source · in-degree of the destination), degrees in the block;
         "right": 1 / in-degree; "none": 1.
-    edge_weight, in forward: [edges], a factor of each edge.
+    edge_weight, in forward: [edges], a factor of each edge. Raises ValueError for another norm, and in forward for a
+    block of several edge types.
     """
 
     def __init__(self, in_feats: int, out_feats: int, norm: str = "both", bias: bool = True):
@@ -130,7 +142,7 @@ class GATConv(nn.Module):
     """Attention: out = Σ softmax(leaky_relu(a_src · W x_src + a_dst · W x_dst)) · W x_src, for each head.
 
     Returns [num_dst, heads · out_feats], or with concat=False the heads' mean, [num_dst, out_feats].
-    feat_drop, attn_drop: dropout of the rows and of the attention.
+    feat_drop, attn_drop: dropout of the rows and of the attention. forward raises ValueError as the module tells.
     """
 
     def __init__(self, in_feats: int, out_feats: int, heads: int = 1, *, feat_drop: float = 0.0,
@@ -164,13 +176,17 @@ class RelGraphConv(nn.Module):
     """R-GCN: out = Σ over edge types r of aggregated neighbours · W_r, + x_dst · W_self + b.
 
     etypes: the graph's edge types, which have a weight each; num_bases: W_r = Σ_b coeff[r, b] · bases[b].
-    aggregator: "sum" (DGL's) or "mean" (PyTorch Geometric's), within an edge type.
+    aggregator: "sum" (DGL's) or "mean" (PyTorch Geometric's), or "max", within an edge type.
     forward(block, {node type: rows}) -> {node type: rows of its destinations}, for each type that has some.
+
+    Raises ValueError for another aggregator; in forward KeyError for an edge type that is not among etypes, and for a
+    node type without rows.
     """
 
     def __init__(self, in_feats: int, out_feats: int, etypes: Sequence[str], *, num_bases: int | None = None,
                  aggregator: str = "sum", self_loop: bool = True, bias: bool = True):
         super().__init__()
+        _known(aggregator)
         self.etypes = {etype: number for number, etype in enumerate(etypes)}
         self.aggregator = aggregator
         self.bases = nn.Parameter(torch.empty(num_bases or len(self.etypes), in_feats, out_feats))
@@ -204,7 +220,8 @@ class HeteroConv(nn.Module):
     """A layer for each edge type, and how their results at a node type become one.
 
     layers: {edge type: a layer over Edges and a pair of rows}; aggregator: "sum", "mean", "max" or "cat".
-    forward(block, {node type: rows}) -> {node type: rows of its destinations}, for types that an edge type leads to.
+    forward(block, {node type: rows}) -> {node type: rows of its destinations}, for types that an edge type leads to;
+    edge types without a layer, or without rows of an end, are left out. Raises ValueError for another aggregator.
     """
 
     def __init__(self, layers: Mapping[str, nn.Module], aggregator: str = "sum"):

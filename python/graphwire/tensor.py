@@ -74,7 +74,8 @@ class Tensor:
         return self.shape[0]
 
     def __getitem__(self, ids: Ids) -> Array:
-        """Rows, [len(ids), …]; of one integer, its row. Errors as Feature's."""
+        """Rows, [len(ids), …]; of one integer, its row. Errors as Feature's; NotFoundError where the tensor is gone:
+        deleted, or with a server that ended."""
         if isinstance(ids, (int, np.integer)):
             return self[[int(ids)]][0]
         client, tensor = self._there()
@@ -124,7 +125,8 @@ class Tensor:
             ticket))
 
     def count_nonzero(self) -> int:
-        """Elements that are not zero, over all parts."""
+        """Elements that are not zero, over all parts. Raises NotFoundError where the tensor is gone: deleted, or with
+        a server that ended; PeerError and DeadlineError where a server cannot be asked."""
         client, tensor = self._there()
         out = ffi.new("uint64_t *")
         aside(lambda: check(lib.gw_tensor_count_nonzero(client.pointer, tensor, out)))

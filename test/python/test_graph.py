@@ -155,12 +155,38 @@ def test_numpy_alone(parts, tmp_path):
     (lambda g: graphwire.NodeLoader(g, ntype="paper", rank=2, world=2), ValueError, "world"),
     (lambda g: graphwire.NodeLoader(g, ntype="paper", batch_size=301, last="drop"), graphwire.InvalidError, ""),
     (lambda g: graphwire.NodeLoader(g, [0, 300], ntype="paper"), graphwire.OutOfRangeError, "300"),
+    (lambda g: g.ends("nix"), graphwire.NotFoundError, "paper:cites:paper"),
+    (lambda g: g.num_nodes("nix"), graphwire.NotFoundError, "author"),
+    (lambda g: g.transport(1), IndexError, "no part 1"),
+    (lambda g: g.node_texts([1], "paper"), graphwire.NotFoundError, "are numbers"),
+    (lambda g: g.node_texts([1], "nix"), graphwire.NotFoundError, "nix"),
+    (lambda g: g.restore("absent"), graphwire.NotFoundError, "absent"),
+    (lambda g: g.checkpoint("absent", ["nix"]), graphwire.NotFoundError, "no tensors"),
+    (lambda g: graphwire.sample(g, [300], [2], ntype="paper"), graphwire.OutOfRangeError, "300"),
+    (lambda g: graphwire.sample(g, [1], [-5], ntype="paper"), graphwire.InvalidError, "fanout -5"),
+    (lambda g: graphwire.sample(g, [1], [2], ntype="nix"), graphwire.NotFoundError, "nix"),
+    (lambda g: graphwire.sample(g, [1], [2], ntype="paper").x, ValueError, "features="),
+    (lambda g: graphwire.sample(g, [1], [2], ntype="paper", features={"paper": ["feat", "year"]}).x, ValueError,
+     "several features"),
+    (lambda g: graphwire.sample(g, [1], [2], ntype="paper").y, ValueError, "labels="),
+    (lambda g: graphwire.sample(g, [1], [2], ntype="paper").blocks[0].only, ValueError, "4 edge types"),
+    (lambda g: graphwire.sample(g, [1], [{"cites": 2}], ntype="paper").blocks[0]["writes"], KeyError, "cites"),
+    (lambda g: graphwire.nn.SAGEConv(8, 4, "median"), ValueError, "median"),
+    (lambda g: graphwire.nn.RelGraphConv(8, 4, g.etypes, aggregator="median"), ValueError, "median"),
 ])
 def test_errors_carry_the_line(graph, call, kind, text):
     with pytest.raises(kind) as error:
         call(graph)
     assert text in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_rows_that_numpy_has_no_type_for(graph):
+    feature = graph.feature("feat", "paper")
+    assert np.asarray(feature).dtype == np.float32
+    feature.dtype = torch.bfloat16
+    with pytest.raises(TypeError, match="NumPy has no bfloat16"):
+        np.asarray(feature)
 
 
 def test_an_absent_graph():
