@@ -232,31 +232,31 @@ def threads():
 
 @pytest.mark.parametrize("where", ["standalone", "servers"])
 def test_nothing_grows(parts, servers, where):
-    """10,000 small batches, then 1,000 loaders opened, begun and closed: after the first of either nothing more."""
+    """20,000 small batches, and 1,000 loaders opened, begun and closed: the second half of either takes nothing beyond
+    the first. A mebibyte would be 100 bytes for each batch, or 2 KiB for each loader."""
     with graphwire.open(parts, servers.addresses if where == "servers" else None) as graph:
         loader = graphwire.NodeLoader(graph, range(2500), [2], features="feat", batch_size=1, depth=8)
 
-        def epochs(count):
-            for _ in range(count):
+        def epochs():
+            for _ in range(4):
                 for batch in loader:
                     assert batch.x.shape[1] == 16
 
-        def opened(count):
-            for number in range(count):
+        def opened():
+            for number in range(500):
                 with graphwire.NodeLoader(graph, range(100), [2], features="feat", batch_size=10, depth=2,
                                           seed=number) as other:
                     next(iter(other))
 
-        epochs(1)
-        opened(50)
-        gc.collect()
-        before = resident(), descriptors(), threads()
-        epochs(4)
-        opened(1000)
-        gc.collect()
-        after = resident(), descriptors(), threads()
-        assert after[1:] == before[1:]
-        assert after[0] < before[0] + (16 << 20)  # 1,600 bytes for each batch would be as much
+        def after(work):
+            work()
+            gc.collect()
+            return resident(), descriptors(), threads()
+
+        for work in (epochs, opened):
+            first, second = after(work), after(work)
+            assert second[1:] == first[1:]
+            assert second[0] < first[0] + (1 << 20), (work.__name__, second[0] - first[0])
 
 
 def test_graphs_leave_nothing(parts, servers):
