@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# What the other steps need, installed where it is missing.
-exec "$(dirname "$0")/../../deploy/packages.sh" build check
+# What the other steps need, installed where it is missing; train: the oldest torch, under which the package is tried.
+exec "$(dirname "$0")/../../deploy/packages.sh" build check train
