@@ -1,5 +1,6 @@
 """docs/TUTORIAL.md, typed on a desk: files are saved as they say, commands run in their order, on two hosts in
-namespaces with an sshd each (test/deploy/bed.py). Python and the checkout are where the tutorial has them."""
+namespaces with an sshd each (test/deploy/bed.py). Nothing is fetched: a venv gets what this interpreter has, and its
+pip looks whether that is what it is asked for. The checkout is where the tutorial has it."""
 
 from __future__ import annotations
 
@@ -17,6 +18,17 @@ sys.path.insert(0, str(TOP / "test/deploy"))
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ACCURACY = re.compile(r"(\d) trainers, .*test accuracy ([01]\.\d+) of 1800 people")
 ON_HOST = "/mnt/program"
+VENV = """#!/bin/sh
+[ "${1:-} ${2:-}" = "-m venv" ] || exec /usr/bin/python3 "$@"
+/usr/bin/python3 "$@" && ln -sf ~/stands-in/python ~/stands-in/pip "$3/bin/"
+"""
+PIP = """#!/bin/sh
+[ "$1" = install ] && shift || exit 2
+for word; do
+    case $word in */*) test -f "$word/pyproject.toml" ;; *) "${0%/*}/python" -c "import $word" ;; esac || exit 1
+    echo "pip has $word"
+done
+"""
 
 
 def python_on_host():
@@ -39,9 +51,11 @@ def bed():
     made = Bed(2, seen=os.path.realpath(sys.base_prefix))
     try:
         for host in [*made.hosts, made.desk]:
-            (host.home / "venv/bin").mkdir(parents=True)
-            (host.home / "venv/bin/python").write_text(python_on_host())
-            (host.home / "venv/bin/python").chmod(0o755)
+            folder = host.home / ("stands-in" if host is made.desk else "venv/bin")
+            folder.mkdir(parents=True)
+            for name, script in (("python", python_on_host()), ("python3", VENV), ("pip", PIP)):
+                (folder / name).write_text(script)
+                (folder / name).chmod(0o755)
             (host.home / "graphwire").symlink_to("/mnt/top")
         for host in made.hosts:
             (host.home / "social/.graphwire/bin").mkdir(parents=True)
@@ -53,17 +67,19 @@ def bed():
 
 
 def test_the_tutorial(bed):
-    found = []
+    found, installed = [], 0
     for kind, text in BLOCK.findall((TOP / "docs/TUTORIAL.md").read_text()):
         if kind == "python":
             name = text.split("\n")[0].removeprefix("# ")
             (bed.desk.home / "desk" / name).write_text(text)
             continue
         folder = "~/desk" if (bed.desk.home / "desk").exists() else "~"
-        setting = f"set -eu; export PATH={ON_HOST}:$PATH OMP_NUM_THREADS=1; cd {folder}\n"
+        setting = f"set -eu; export PATH=~/stands-in:{ON_HOST}:$PATH OMP_NUM_THREADS=1; cd {folder}\n"
         done = bed.desk.shell(setting + text, timeout=1200)
         assert done.returncode == 0, f"{text}{done.stdout}{done.stderr}"
         found += ACCURACY.findall(done.stdout)
+        installed += done.stdout.count("pip has ")
+    assert installed == 2
     assert [trainers for trainers, _ in found] == ["1", "2"]
     assert all(float(accuracy) > 0.8 for _, accuracy in found), found
     from bed import wait_for
