@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import graphwire
 import pytest
-from conftest import TOP
+from conftest import PROGRAM, TOP
 from graphwire.dgl import host
 
 of_dgl = pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="DGL's names are DGL's to tell")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]  # no other's ports in the way
 
 
 def run_blocks(text, folder):
@@ -27,6 +32,82 @@ def run_blocks(text, folder):
 def test_pyg(tmp_path):
     count, text = run_blocks((TOP / "docs/PYG.md").read_text(), tmp_path)
     assert count == 6 and text.count("y=[") == 3 and "torch.Size([100])" in text
+
+
+def commands_of_dgl_guide():
+    """Every line of docs/DGL.md that is to be typed."""
+    blocks = COMMANDS.findall((TOP / "docs/DGL.md").read_text())
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def typed(folder, word, *filled):
+    """The line of the guide that begins with this, typed in the folder. filled: in the place of each "…", then (what is
+    printed, what is typed for it)."""
+    (line,) = [line for line in commands_of_dgl_guide() if line.startswith(word)]
+    dots = [one for one in filled if isinstance(one, str)]
+    assert line.count("…") == len(dots)
+    for one in dots:
+        line = line.replace("…", one, 1)
+    for printed, own in [one for one in filled if not isinstance(one, str)]:
+        assert line.count(printed) == 1, line
+        line = line.replace(printed, own)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("DGL_", "GRAPHWIRE_DGL"))}
+    done = subprocess.run([*OWN_NETWORK, "sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=300, env={
+        **clean, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+        "HOME": str(folder)})
+    assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def test_all_commands_of_the_guide_are_typed():
+    """By the tests below: a new one wants a test."""
+    assert [line.split(" …")[0].split(" --")[0] for line in commands_of_dgl_guide()] == [
+        "python3 -m graphwire.dgl train_dist.py", "deploy/launch.py", "python3 -m graphwire.dgl partition_graph.py",
+        "python examples/partition_graph.py"]
+
+
+@pytest.mark.slow
+def test_a_script_of_the_guide_runs(scripts, two_parts, tmp_path):
+    """Standalone, and launched on two hosts that are this machine."""
+    shutil.copytree(two_parts, tmp_path / "data")
+    (tmp_path / "code").mkdir()
+    shutil.copy(scripts / "train_dist.py", tmp_path / "code")
+    shutil.copy(scripts / "train_dist.py", tmp_path)
+    (tmp_path / "ip_config.txt").write_text("127.0.0.1 30050\n127.0.0.1 30051\n")
+    options = "--num_epochs 1 --batch_size 100 --log_every 1 --close_profiler"
+    text = typed(tmp_path, "python3 -m graphwire.dgl train_dist.py", f"--num_workers 0 {options}",
+                 ("data/g.json", "data/communities.json"))
+    assert "train: 300 (local" in text and text.count("parent ends") == 1
+    text = typed(tmp_path, "deploy/launch.py",
+                 f"--workspace {tmp_path} --num_trainers 1 --num_samplers 1 --num_servers 1 --part_config "
+                 f"data/communities.json --ip_config ip_config.txt --scheduler local --program {PROGRAM}",
+                 f"--num_workers 1 {options}", ("deploy/launch.py", f"{sys.executable} {TOP}/deploy/launch.py"),
+                 ("--graph_name g ", "--graph_name communities "))
+    assert text.count("train: 150 (local") == 2 and text.count("parent ends") == 2
+
+
+@pytest.mark.slow
+def test_the_partitioning_of_the_guide(scripts, tmp_path):
+    """Of a set as the package ogb lays it out."""
+    import test_datasets as sets
+
+    for name in ("partition_graph.py", "load_graph.py"):
+        shutil.copy(scripts / name, tmp_path)
+    sets.write(tmp_path / "dataset" / "ogbn_products", sets.of_nodes("sales_ranking"))
+    text = typed(tmp_path, "python3 -m graphwire.dgl partition_graph.py")
+    assert f"|V|={sets.NODES}, |E|={2 * sets.EDGES}" in text
+    with graphwire.open(tmp_path / "data" / "ogb-product.json") as graph:
+        assert graph.num_parts == 4 and graph.num_edges() == 2 * sets.EDGES
+
+
+@of_dgl
+def test_the_conversion_of_the_guide(tmp_path):
+    code = ("import dgl, torch; g = dgl.rand_graph(60, 300); g.ndata['features'] = torch.rand(60, 3); "
+            "dgl.distributed.partition_graph(g, 'ogb-product', 2, 'dgl_data', part_method='random')")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
+    typed(tmp_path, "python examples", ("examples/", f"{TOP}/examples/"))
+    with graphwire.open(tmp_path / "data" / "ogb-product.json") as graph:
+        assert graph.num_parts == 4 and graph.num_edges() == 300
 
 
 def names_of_dgl_guide():
@@ -53,13 +134,14 @@ def test_dgl_names():
             assert word != "missing", name
 
 
-# The named arguments of what argv names in a module, and of its methods.
+# The named arguments of what argv names in a module, and of its methods, with their defaults: null where there is none.
 ARGUMENTS = """
 import importlib, inspect, json, sys
 
 def arguments(call):
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [name for name, one in inspect.signature(call).parameters.items() if one.kind not in kinds]
+    return [(name, None if one.default is inspect.Parameter.empty else repr(one.default))
+            for name, one in inspect.signature(call).parameters.items() if one.kind not in kinds]
 
 dgl, found = importlib.import_module(sys.argv[1]), {}
 for name in sys.argv[2:]:
@@ -87,19 +169,46 @@ def test_the_backend_is_told_before_dgl_is_imported(tmp_path):
         assert done.stdout.split() == [backend]
 
 
+def arguments_of(word):
+    """[DGL's, Graphwire's] {name: [(argument, default)]} of what the table calls so."""
+    names = [name for name, other in names_of_dgl_guide().items() if other == word]
+    return [json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True,
+                                      text=True, check=True).stdout.splitlines()[-1])
+            for module in ("dgl", "graphwire.dgl")]
+
+
 @of_dgl
 def test_what_is_the_same_has_the_same_arguments():
-    """DGL's, in DGL's order, of functions, classes and methods; Graphwire's may have more behind them."""
-    names = [name for name, word in names_of_dgl_guide().items() if word == "same"]
-    theirs, ours = [json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True,
-                                              text=True, check=True).stdout.splitlines()[-1])
-                    for module in ("dgl", "graphwire.dgl")]
+    """DGL's, in DGL's order, of functions, classes and methods, with DGL's defaults; Graphwire's may have more behind
+    them."""
+    theirs, ours = arguments_of("same")
     assert len(theirs) > 40
     lacking = {name for name in theirs if name not in ours}
     assert {name.rpartition(".")[2] for name in lacking} == {"assign_lazy_features"}
-    other = {name: (words, ours[name]) for name, words in theirs.items()
-             if name in ours and ours[name][:len(words)] != words}
+    other = {name: (words, ours[name]) for name, words in theirs.items() if name in ours and [
+        word for word, _ in ours[name][:len(words)]] != [word for word, _ in words]}
     assert not other
+    assert different_defaults(theirs, ours) == {("distributed.DistEmbedding.__call__", "device"): "'cpu'"}
+
+
+def different_defaults(theirs, ours):
+    """{(name, argument): Graphwire's default} where DGL has another; where DGL has none there may be one."""
+    return {(name, word): dict(ours[name]).get(word, "it has no such argument") for name, words in theirs.items()
+            if name in ours for word, default in words
+            if default is not None and dict(ours[name]).get(word, "it has no such argument") != default}
+
+
+@of_dgl
+def test_what_is_other_has_defaults_that_the_guide_explains():
+    """Of the table's other lines: each difference is one that is meant."""
+    no = "it has no such argument"
+    assert different_defaults(*arguments_of("other")) == {
+        ("distributed.initialize", "max_queue_size"): no, ("distributed.initialize", "num_worker_threads"): no,
+        ("distributed.initialize", "net_type"): "None",  # by position and by keyword as any version; see the table
+        ("distributed.DistGraph.in_degrees", "v"): "slice(None, None, None)",  # dgl.ALL is taken too
+        ("distributed.DistGraph.out_degrees", "u"): "slice(None, None, None)",
+        **{("distributed.sample_etype_neighbors", word): no
+           for word in ("edge_dir", "prob", "replace", "etype_sorted")}}  # in any version's order
 
 
 @of_dgl
