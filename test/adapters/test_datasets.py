@@ -94,17 +94,23 @@ def test_ogb_nodes(tmp_path):
 
 
 def test_ogb_from_its_address(tmp_path, monkeypatch):
-    """The archive comes over a link that is cut twice, and is unpacked; the second time the folder is there."""
-    body = zipped(of_nodes("time"), "arxiv/")
-    where = "/snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+    """The archive comes over a link that is cut twice, and is unpacked; the second time the folder is there. Another
+    arxiv.zip than OGB's is refused."""
+    body = zipped(of_nodes("sales_ranking"), "products/")
+    where = "/snap.stanford.edu/ogb/data/nodeproppred/products.zip"
+    edges = np.stack([A["edge"], A["edge"][:, ::-1]], 1).reshape(-1, 2)
     with Web({where: body}) as web:
         monkeypatch.setenv("GRAPHWIRE_MIRROR", web.url())
         web.cut(where, 1000)
         web.cut(where, 4000)
-        check_nodes(load("ogbn-arxiv", tmp_path), A["edge"])
+        check_nodes(load("ogbn-products", tmp_path), edges)
         assert [asked for _, asked in web.asked] == [None, "bytes=1000-", "bytes=4000-"]
-        check_nodes(load("ogbn-arxiv", tmp_path), A["edge"])
-        assert len(web.asked) == 3 and [path.name for path in tmp_path.iterdir()] == ["ogbn_arxiv"]
+        check_nodes(load("ogbn-products", tmp_path), edges)
+        assert len(web.asked) == 3 and [path.name for path in tmp_path.iterdir()] == ["ogbn_products"]
+        web.files[where.replace("products", "arxiv")] = zipped(of_nodes("time"), "arxiv/")
+        with pytest.raises(graphwire.fetch.FetchError, match="changed on its way"):
+            load("ogbn-arxiv", tmp_path)
+        assert not (tmp_path / "ogbn_arxiv").exists()
 
 
 def load_at_once(name, root, start, pipe):
@@ -116,11 +122,11 @@ def load_at_once(name, root, start, pipe):
     pipe.send("")
 
 
-@pytest.mark.parametrize("name", ["ogbn-arxiv", "Cora"])
+@pytest.mark.parametrize("name", ["ogbn-products", "Cora"])
 def test_processes_that_load_at_once(name, tmp_path, monkeypatch):
     """One fetches and unpacks; the other waits, and finds the folder. Nothing else is left."""
-    files, folder = ({"/snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip": zipped(of_nodes("time"), "arxiv/")},
-                     "ogbn_arxiv") if name != "Cora" else (
+    files, folder = ({"/snap.stanford.edu/ogb/data/nodeproppred/products.zip": zipped(
+        of_nodes("sales_ranking"), "products/")}, "ogbn_products") if name != "Cora" else (
         {f"/github.com/kimiyoung/planetoid/raw/master/data/{file}": body for file, body in planetoid("Cora")[0].items()},
         "Cora")
     context = multiprocessing.get_context("fork")

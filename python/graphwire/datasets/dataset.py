@@ -81,9 +81,9 @@ def there(folder: Path, download: bool, what: str, get: Callable[[], Any]) -> No
             get()
 
 
-def fetched_folder(url: str, root: Path, folder: Path, inner: str) -> None:
+def fetched_folder(url: str, root: Path, folder: Path, inner: str, digest: Optional[str] = None) -> None:
     """An archive's folder `inner` as `folder`. The archive goes when it is unpacked."""
-    archive = fetch(url, root / url.rsplit("/", 1)[1])
+    archive = fetch(url, root / url.rsplit("/", 1)[1], digest=digest)
     made = unpack(archive, root / f".{folder.name}.unpacked")
     os.rename(made / inner if inner else made, folder)
     if inner:
