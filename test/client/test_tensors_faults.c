@@ -1,5 +1,6 @@
-/* Tensors when memory is short: each allocation of a life from creation to deletion fails in turn, at the client or in
- * its table. The call that meets it fails with GW_NO_MEMORY or does without; made again it succeeds; nothing leaks. */
+/* Tensors when memory is short: each allocation of a life from creation to deletion fails in turn, at a standalone
+ * client or in its table, and in the calling thread of a client of servers. The call that meets it fails with
+ * GW_NO_MEMORY or does without; made again it succeeds; nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
+#include "test/support/must.h"
 
 #define PARTS   2
 #define ROWS    40
@@ -96,20 +98,22 @@ static gw_status life_delete(struct life *life)
 	return status == GW_NOT_FOUND ? GW_OK : status; /* what failed may have deleted it in part, or whole */
 }
 
-/* What is left when all of it has been freed, compared with the beginning. */
-static long live(unsigned long n, bool *hit)
+static struct life *life_begin(const struct gw_client_options *options)
 {
-	static gw_status (*const steps[])(struct life *) = {life_create, life_copy,  life_update, life_push,
-							    life_read,   life_part,  life_flush,  life_count,
-							    life_list,   life_delete};
 	struct life *life = calloc(1, sizeof(*life));
-	struct gw_client_options options = {.part_config = fixture.folder, .threads = 1};
-	life->client = open_client(&options);
+	life->client = open_client(options);
 	for (int i = 0; i < ROWS; i++)
 		life->ids[i] = i;
 	for (int i = 0; i < ROWS * COLUMNS; i++)
 		life->rows[i] = (float)(i + 1);
-	gw_fault_begin(n);
+	return life;
+}
+
+static void life_go(struct life *life, unsigned long n)
+{
+	static gw_status (*const steps[])(struct life *) = {life_create, life_copy,  life_update, life_push,
+							    life_read,   life_part,  life_flush,  life_count,
+							    life_list,   life_delete};
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		gw_status status = steps[i](life);
 		if (status == GW_NO_MEMORY)
@@ -117,6 +121,15 @@ static long live(unsigned long n, bool *hit)
 		if (status != GW_OK)
 			fail_msg("allocation %lu, step %zu: %s", n, i, gw_last_error());
 	}
+}
+
+/* What is left when all of it has been freed, compared with the beginning. */
+static long live(unsigned long n, bool *hit)
+{
+	struct gw_client_options options = {.part_config = fixture.folder, .threads = 1};
+	struct life *life = life_begin(&options);
+	gw_fault_begin(n);
+	life_go(life, n);
 	*hit = gw_fault_hit();
 	gw_client_close(life->client);
 	free(life);
@@ -138,6 +151,36 @@ static void every_allocation_may_fail(void **state)
 	assert_true(n > 50);
 }
 
+/* What is wrong then is the client's affair: servers, and their other clients, notice nothing. */
+static void every_allocation_of_a_caller_may_fail(void **state)
+{
+	(void)state;
+	static struct setup setup;
+	bool hit = true;
+	unsigned long n = 1;
+	gw_fault_begin(GW_FAULT_NEVER);
+	setup_begin(&setup, 233, PARTS, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = PARTS, .threads = 1, .job = "faults"};
+	for (; hit; n += cluster_is_rdma() ? 7 : gw_fault_step(n)) {
+		uint64_t count;
+		struct life *life = life_begin(&options);
+		gw_fault_here(n);
+		life_go(life, n);
+		hit = gw_fault_here(GW_FAULT_NEVER);
+		must(gw_tensor_end_job(life->client, NULL, &count));
+		gw_client_close(life->client);
+		free(life);
+	}
+	struct life *life = life_begin(&options);
+	life_go(life, 0);
+	gw_client_close(life->client);
+	free(life);
+	setup_end(&setup);
+	gw_fault_end();
+	assert_true(n > 30);
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -155,6 +198,7 @@ static int end(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail),
+					   cmocka_unit_test(every_allocation_of_a_caller_may_fail)};
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -19,8 +19,24 @@ static atomic_bool hit;
 static unsigned long fail_at;
 static bool fail_all_after;
 
+static _Thread_local unsigned long here_count, here_fail_at;
+static _Thread_local bool here_hit;
+
+bool gw_fault_here(unsigned long n)
+{
+	bool was_hit = here_hit;
+	here_count = 0;
+	here_fail_at = n;
+	here_hit = false;
+	return was_hit;
+}
+
 static bool must_fail(void)
 {
+	if (here_fail_at != GW_FAULT_NEVER && ++here_count == here_fail_at) {
+		here_hit = true;
+		return true;
+	}
 	unsigned long number = atomic_fetch_add(&count, 1) + 1;
 	bool fails = fail_at != GW_FAULT_NEVER && (number == fail_at || (fail_all_after && number > fail_at));
 	if (fails)

@@ -24,6 +24,11 @@ void gw_fault_begin_from(unsigned long n);
  * (negative: blocks from before begin were freed in between). */
 long gw_fault_end(void);
 
+/* Between begin (GW_FAULT_NEVER) and end: the n-th allocation of the calling thread from here on fails, and none of any
+ * other thread, which are servers' in the same process, say. GW_FAULT_NEVER: none. Whether one has failed since the
+ * last call. */
+bool gw_fault_here(unsigned long n);
+
 bool gw_fault_hit(void);            /* whether an allocation has been made to fail since begin */
 unsigned long gw_fault_count(void); /* allocations asked for since begin */
 
