@@ -35,8 +35,11 @@ static uint64_t connections_of(const struct bench *bench)
 
 static struct gw_client *open_one(const struct bench *bench)
 {
-	struct gw_client_options options = {
-		.servers = bench->setup.cluster.list, .server_count = 1, .threads = 1, .transport = "tcp", .job = JOB};
+	struct gw_client_options options = {.servers = bench->setup.cluster.list,
+					    .server_count = 1,
+					    .threads = 1,
+					    .transport = cluster_is_rdma() ? "verbs" : "tcp",
+					    .job = JOB};
 	return open_client(&options);
 }
 

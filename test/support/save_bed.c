@@ -35,7 +35,7 @@ struct gw_client *save_bed_open_servers(void)
 {
 	struct gw_client_options options = {.servers = save_bed.cluster.list,
 					    .server_count = SAVE_BED_PARTS,
-					    .transport = "tcp",
+					    .transport = cluster_is_rdma() ? "verbs" : "tcp",
 					    .threads = 2,
 					    .job = "served-job"};
 	return open_client(&options);

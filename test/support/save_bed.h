@@ -21,7 +21,8 @@ int save_bed_end(void **state);
 
 /* A name below the scratch folder; the last four stay. */
 const char *save_bed_path(const char *name);
-/* Standalone, and of the servers over TCP; jobs "kept-job" and "served-job". */
+/* Standalone, and of the servers over TCP, or over RDMA where a test is taken there; jobs "kept-job" and "served-job".
+ */
 struct gw_client *save_bed_open_folder(const char *folder);
 struct gw_client *save_bed_open_servers(void);
 
