@@ -19,7 +19,8 @@ bool gw_fake_receive(int fd, void *bytes, size_t n);
 bool gw_fake_closed(int fd, int ms);
 
 bool gw_fake_frame(int fd, uint8_t type, uint64_t tag, const void *body, uint32_t n);
-/* Receives a frame of the type; the body's first max bytes go to `body`, all of them must fit. */
+/* Receives a frame of the type, signs of life before it aside; the body's first max bytes go to `body`, all of them
+ * must fit. */
 bool gw_fake_expect(int fd, uint8_t type, struct wire_header *header, void *body, uint32_t max);
 
 /* The server's hello up to and including WELCOME with one region of region_bytes. */
