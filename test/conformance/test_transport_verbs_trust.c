@@ -206,24 +206,37 @@ static void a_refusal_on_the_last_queue_pair(void **state)
 	gw_one_end(&one);
 }
 
+/* What became of a request whose deadline is long before the end of the doubt, which is the read's. *in_time: nobody
+ * was held up for so long that the two were looked at together. */
+static gw_status request_in_doubt(struct one *one, bool *in_time)
+{
+	int request;
+	gw_bed_pause(&one->bed); /* nobody answers the hello that would tell */
+	refuse_key(one, true);
+	uint64_t deadline = gw_now_ns() + 500 * GW_NS_PER_MS;
+	struct gw_span span = {0, 0, 4096};
+	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
+	assert_int_equal(gw_endpoint_request(one->endpoint, BED_OP_ECHO, 0, "x", 1, deadline, &request), GW_OK);
+	gw_bed_readv(one->endpoint, &set, &one->region, one->buffer, &span, 1);
+	gw_status status = gw_bed_wait(one->group, &request).status;
+	*in_time = gw_now_ns() < deadline + GW_NS_PER_SECOND;
+	gw_one_expect_failure(one, &set, GW_PEER_LOST);
+	refuse_key(one, false);
+	gw_bed_resume(&one->bed);
+	verbs_connect_again(one);
+	return status;
+}
+
 /* While a refused key is being looked into, deadlines are kept. */
 static void deadlines_in_doubt(void **state)
 {
 	struct one one;
-	int request;
+	gw_status status = GW_OK;
+	bool in_time = false;
 	gw_one_begin(&one, state, NULL, 1 << 20);
-	gw_bed_pause(&one.bed); /* nobody answers the hello that would tell */
-	refuse_key(&one, true);
-	uint64_t deadline = gw_now_ns() + 500 * GW_NS_PER_MS;
-	struct gw_span span = {0, 0, 4096};
-	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
-	assert_int_equal(gw_endpoint_request(one.endpoint, BED_OP_ECHO, 0, "x", 1, deadline, &request), GW_OK);
-	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
-	assert_int_equal(gw_bed_wait(one.group, &request).status, GW_DEADLINE);
-	gw_one_expect_failure(&one, &set, GW_PEER_LOST);
-	refuse_key(&one, false);
-	gw_bed_resume(&one.bed);
-	verbs_connect_again(&one);
+	for (int tries = 0; tries < 20 && !in_time; tries++)
+		status = request_in_doubt(&one, &in_time);
+	assert_int_equal(status, GW_DEADLINE);
 	gw_one_end(&one);
 }
 
