@@ -15,7 +15,7 @@ ip link set eth0 up
 more 10
 trained "a link that goes down and up, at either host, costs no batch"
 
-train --timeout 10000 --reconnect 10000
+train --timeout 30000 --reconnect 30000
 on_a 'ip link set eth0 down'
 gives_up 'server 10\.0\.3\.1:7000: ' "a link that stays down is an error by name"
 on_a 'ip link set eth0 up; ends KILL; device_away; device_back' || not_ok "the other host's device is made again"

@@ -4,13 +4,13 @@
 # shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all
-train --timeout 20000
+train --timeout 40000
 comes_by verbs
 on_a mute_rdma || not_ok "RDMA is muted"
 comes_by tcp
 more 10
 trained "RDMA that falls silent costs no batch"
-train --timeout 20000
+train --timeout 40000
 comes_by tcp
 on_a netem
 comes_by verbs
