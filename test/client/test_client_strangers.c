@@ -137,11 +137,9 @@ static void open_to_stranger(const void *says, size_t bytes, int64_t timeout_ms,
 	assert_int_equal(pthread_create(&stranger.thread, NULL, answer_all, &stranger), 0);
 	const char *list[] = {stranger.text};
 	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = timeout_ms};
-	struct gw_client *client;
 	clock_begin();
-	expect(gw_client_open(&options, &client), wanted, text);
+	expect_no_client(options, wanted, text);
 	clock_check();
-	assert_null(client);
 	shutdown(stranger.listen_fd, SHUT_RDWR);
 	pthread_join(stranger.thread, NULL);
 	close(stranger.listen_fd);
@@ -223,6 +221,19 @@ static void the_key_decides_who_comes_in(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* The budget for a server to come back is short here: where it is over before the server has been met once, that is
+ * asked for again. */
+static gw_status gather_one(struct gw_client *client)
+{
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	int64_t id = 0;
+	uint8_t row[64];
+	gw_status status = GW_PEER_LOST;
+	for (int tries = 0; tries < 100 && status == GW_PEER_LOST; tries++)
+		status = gw_gather(client, feat, &id, 1, row);
+	return status;
+}
+
 /* A server ends and takes its key along; somebody without a key takes its port, with the same graph's name. */
 static void nobody_takes_the_place_of_a_server_that_had_a_key(void **state)
 {
@@ -238,24 +249,21 @@ static void nobody_takes_the_place_of_a_server_that_had_a_key(void **state)
 						    .reconnect_ms = patient_ms(4 * SHORT_MS),
 						    .insecure = insecure};
 		struct gw_client *client = open_client(&options);
-		const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
 		struct gw_service_counters counters;
-		int64_t id = 0;
-		uint8_t row[64];
-		assert_int_equal(gw_gather(client, feat, &id, 1, row), GW_OK);
+		assert_int_equal(gather_one(client), GW_OK);
 		cluster_kill(cluster, 0);
 		cluster->insecure = true;
 		cluster_revive(cluster, 0);
 		/* One engine has known the server, the other one has not. */
 		for (int i = 0; i < 2; i++)
-			expect(gw_gather(client, feat, &id, 1, row), GW_REFUSED, "no key to prove");
+			expect(gather_one(client), GW_REFUSED, "no key to prove");
 		gw_service_counters(cluster->servers[0]->service, &counters);
 		assert_int_equal(counters.reads + counters.requests, 0);
 		cluster_kill(cluster, 0);
 		cluster->insecure = false;
 		cluster_revive(cluster, 0);
 		for (int i = 0; i < 2; i++)
-			assert_int_equal(gw_gather(client, feat, &id, 1, row), GW_OK);
+			assert_int_equal(gather_one(client), GW_OK);
 		gw_client_close(client);
 	}
 	setup_end(&setup);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/clock.h"
 #include "test/support/alloc_fault.h"
 
 void setup_begin(struct setup *setup, uint64_t seed, uint32_t parts, const char *driver)
@@ -126,6 +127,19 @@ void expect_no_client(struct gw_client_options options, gw_status wanted, const 
 		status = gw_client_open(&options, &client);
 	expect(status, wanted, part_of_text);
 	assert_null(client);
+}
+
+void watch_begin(struct watch *watch)
+{
+	*watch = (struct watch){.looked_ns = gw_now_ns()};
+}
+
+void watch_look(struct watch *watch)
+{
+	uint64_t now = gw_now_ns();
+	if (now - watch->looked_ns > watch->worst_ns)
+		watch->worst_ns = now - watch->looked_ns;
+	watch->looked_ns = now;
 }
 
 int64_t patient_ms(int64_t ms)

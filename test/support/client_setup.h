@@ -45,6 +45,14 @@ uint64_t in_short_memory(uint64_t seed, uint64_t scale, uint32_t parts, gw_statu
 /* Every part is reached so. */
 void expect_transport(struct gw_client *client, const char *name);
 
+/* How long this thread was held up at most between two looks: whatever had to happen in that time may not have
+ * happened, nor what other threads of ours were to do. */
+struct watch {
+	uint64_t looked_ns, worst_ns;
+};
+void watch_begin(struct watch *watch);
+void watch_look(struct watch *watch);
+
 /* So many milliseconds; ten times as many in a guest, which is slow. */
 int64_t patient_ms(int64_t ms);
 
