@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A server among strangers and shortages: sockets that say nothing, few descriptors, many clients that leave, a runtime
-# folder that is none, an output that is full, and an end while clients are busy.
+# A server among strangers and shortages: sockets that say nothing, few descriptors, many clients that leave or are killed,
+# a runtime folder that is none, an output that is full, and an end while clients are busy.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -145,6 +145,37 @@ else
 	not_ok "what 300 clients took is given back: $before, $during, now $(resident) KiB"
 fi
 ends storm TERM
+
+# --- Clients that are killed while they read: what the server has for them is as it was before. ---
+start bereft 1024 --part-config graph --part 0 --insecure
+stat_bereft() { "$GRAPHWIRE" stat --json --insecure "${address[bereft]}" >bereft.json; }
+has_read() { stat_bereft && [ "$(value reads bereft.json)" -ge "$1" ]; }
+held() { stat_bereft && echo "$(value connections bereft.json) connections, $(value reply_bytes bereft.json) bytes"; }
+as_before() { [ "$(held)" = "$held_before" ]; }
+held_before=$(held)
+rounds=0
+while [ "$rounds" -lt 5 ] && as_before; do
+	readers=()
+	python3 clients.py "${address[bereft]##*:}" 20 busy "$version" >readers.out 2>&1 &
+	readers+=($!)
+	for seed in 1 2; do
+		"$GRAPHWIRE" epoch --part-config graph --servers "${address[bereft]}" --transport tcp --insecure --batch-size 1 \
+			--seed "$seed" >epoch.out 2>&1 &
+		readers+=($!)
+	done
+	started+=("${readers[@]}")
+	within 60 has_read $(($(value reads bereft.json) + 1000)) || not_ok "clients read: $(tail -n 1 readers.out epoch.out)"
+	kill -KILL "${readers[@]}"
+	wait "${readers[@]}" 2>/dev/null
+	within 60 as_before || break
+	rounds=$((rounds + 1))
+done
+if [ "$rounds" -eq 5 ] && [ "$held_before" = "1 connections, 0 bytes" ]; then
+	ok "nothing is left of clients that were killed while they read"
+else
+	not_ok "nothing is left of clients that were killed while they read: $held_before, after $rounds rounds $(held)"
+fi
+ends bereft TERM
 
 # --- A runtime folder that is none: needed for the key of loopback, and for nothing else. ---
 rm -rf "$folder" && : >"$folder"
