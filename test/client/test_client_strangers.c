@@ -97,6 +97,57 @@ static void statuses_that_are_no_answers_are_not_believed(void **state)
 	line_end(&line);
 }
 
+/* --- Slow. --- */
+
+static gw_status answer_never(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+{
+	(void)context;
+	(void)call;
+	(void)thread;
+	return gw_reply_work(reply, 1, NULL) ? GW_AGAIN : GW_NO_MEMORY;
+}
+
+/* Samples from a server that works on it for ever. *told: the process was not held up for so long that the server's
+ * signs of life may have come too late. Returns whether it was done over one connection. */
+static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec, bool *told)
+{
+	struct gw_minibatch *batch;
+	struct gw_ticket *ticket;
+	struct watch watch;
+	gw_status status;
+	uint64_t before = atomic_load(&line->relay.accepted);
+	watch_begin(&watch);
+	assert_int_equal(gw_sample_start(line->client, spec, 1, 1, line->ids, 10, &batch, &ticket), GW_OK);
+	while ((status = gw_wait(ticket, 5)) == GW_AGAIN)
+		watch_look(&watch);
+	expect(status, GW_DEADLINE, "operation's deadline");
+	bool one = atomic_load(&line->relay.accepted) == before;
+	*told = one || watch.worst_ns < SHORT_MS * 1000000ull;
+	return one;
+}
+
+/* What takes a living server longer than an operation's time is late, and no reason to look for it anew. */
+static void a_server_at_work_is_not_lost(void **state)
+{
+	(void)state;
+	struct line line;
+	struct plan plan;
+	bool one = false, told = false;
+	if (cluster_is_rdma()) /* a relay is TCP's */
+		skip();
+	line_begin(&line, SETUP_SCALE,
+		   (struct gw_client_options){.timeout_ms = 16 * SHORT_MS,
+					      .reconnect_ms = LONG_MS,
+					      .neighbours = "requests",
+					      .transport = "tcp"});
+	make_plan(line.client, &plan, false, false);
+	answer_samples(line.setup.cluster.servers[0], answer_never);
+	for (int tries = 0; tries < 20 && !told; tries++)
+		one = sample_for_ever(&line, &plan.spec, &told);
+	assert_true(one);
+	line_end(&line);
+}
+
 /* --- Strangers. --- */
 
 struct stranger {
@@ -274,6 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_takes_no_more_memory_than_its_reply),
 		cmocka_unit_test(statuses_that_are_no_answers_are_not_believed),
+		cmocka_unit_test(a_server_at_work_is_not_lost),
 		cmocka_unit_test(strangers_are_named),
 		cmocka_unit_test(the_key_decides_who_comes_in),
 		cmocka_unit_test(nobody_takes_the_place_of_a_server_that_had_a_key),
