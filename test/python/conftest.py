@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,12 @@ def run(*arguments):
     done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def stopped(process):
+    """Are all of its threads?"""
+    states = [path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{process}/task").glob("*/stat")]
+    return set(states) == {"T"}
 
 
 class Servers:
@@ -57,6 +64,18 @@ class Servers:
                 continue
             raise AssertionError(f"the server ended with {ended}: {log.read_text()}")
         self.addresses[part] = up.group(1)
+
+    def stop(self):
+        """Until go_on() they do nothing. A thread that runs as the signal comes may answer yet."""
+        for process in self.processes:
+            process.send_signal(signal.SIGSTOP)
+        for process in self.processes:
+            while not stopped(process.pid):
+                time.sleep(0.001)
+
+    def go_on(self):
+        for process in self.processes:
+            process.send_signal(signal.SIGCONT)
 
     def end(self, part):
         self.processes[part].kill()
@@ -126,8 +145,7 @@ def own_servers(parts, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     started = Servers(parts, 2, tmp_path)
     yield started
-    for process in started.processes:
-        process.send_signal(signal.SIGCONT)
+    started.go_on()
     started.close()
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
-import signal
 import sys
 import threading
 import weakref
@@ -64,8 +62,7 @@ def test_within_a_handler(parts, own_servers):
     out = torch.full((100, 2), -1.0)
     client, pointer = tensor._there()
     ids = np.arange(100)
-    for process in own_servers.processes:
-        os.kill(process.pid, signal.SIGSTOP)
+    own_servers.stop()
 
     def begin(ticket):
         return _native.lib.gw_gather_start(client.pointer, pointer, graphwire._arrays.ids_pointer(ids), 100,
@@ -94,8 +91,7 @@ def test_within_a_handler(parts, own_servers):
     finally:
         sys.settrace(before)
     gc.collect()
-    for process in own_servers.processes:
-        os.kill(process.pid, signal.SIGCONT)
+    own_servers.go_on()
     assert tensor[:].sum() == 200
     tensor[[1]] = 5
     assert tensor[1].tolist() == [5, 5] and (out == -1).all()

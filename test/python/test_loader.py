@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import signal
 import threading
 import weakref
 
@@ -190,12 +189,10 @@ def test_a_loop_that_is_left_ends_what_is_ahead(parts, own_servers, made_up_gpu)
     before = threading.active_count()
     with pytest.raises(RuntimeError, match="the trainer's"):
         for _ in loader:
-            for process in own_servers.processes:
-                process.send_signal(signal.SIGSTOP)
+            own_servers.stop()
             raise RuntimeError("the trainer's")
     assert threading.active_count() == before
-    for process in own_servers.processes:
-        process.send_signal(signal.SIGCONT)
+    own_servers.go_on()
     assert next(iter(loader)).epoch == 1
     loader.close()
     graph.close()

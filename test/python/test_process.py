@@ -106,6 +106,7 @@ def test_a_server_that_comes_back_costs_a_pause(parts, own_servers):
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import graphwire
+from conftest import stopped
 folder, addresses, processes, saved = sys.argv[1], *(word.split(",") for word in sys.argv[2:4]), sys.argv[4]
 way = {"transport": "tcp", "timeout": None, "reconnect": None}
 graph = graphwire.open(folder, addresses, **way)
@@ -148,6 +149,8 @@ def interrupt():
 
 for process in processes:
     os.kill(int(process), signal.SIGSTOP)
+while not all(map(stopped, processes)):
+    time.sleep(0.001)
 for name, call in waits.items():
     beside = threading.Thread(target=interrupt, daemon=True)
     try:
@@ -170,8 +173,9 @@ WAITS = ("gather loader sample in_degrees find_edges edge_ids has_edges neighbou
 def test_an_interrupt_ends_a_wait(parts, own_servers, tmp_path):
     """Servers are stopped, and nothing else would end the wait. The signal comes when the main thread is within it."""
     ids = ",".join(str(process.pid) for process in own_servers.processes)
+    setting = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, parts, ",".join(own_servers.addresses), ids,
-                           tmp_path / "saved"], capture_output=True, text=True)
+                           tmp_path / "saved"], capture_output=True, text=True, env=setting)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [*WAITS, "goes on"]
 
