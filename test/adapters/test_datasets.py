@@ -125,10 +125,12 @@ def load_at_once(name, root, start, pipe):
 @pytest.mark.parametrize("name", ["ogbn-products", "Cora"])
 def test_processes_that_load_at_once(name, tmp_path, monkeypatch):
     """One fetches and unpacks; the other waits, and finds the folder. Nothing else is left."""
-    files, folder = ({"/snap.stanford.edu/ogb/data/nodeproppred/products.zip": zipped(
-        of_nodes("sales_ranking"), "products/")}, "ogbn_products") if name != "Cora" else (
-        {f"/github.com/kimiyoung/planetoid/raw/master/data/{file}": body for file, body in planetoid("Cora")[0].items()},
-        "Cora")
+    if name == "Cora":
+        where, folder = "/github.com/kimiyoung/planetoid/raw/master/data/", "Cora"
+        files = {where + file: body for file, body in planetoid("Cora")[0].items()}
+    else:
+        where, folder = "/snap.stanford.edu/ogb/data/nodeproppred/products.zip", "ogbn_products"
+        files = {where: zipped(of_nodes("sales_ranking"), "products/")}
     context = multiprocessing.get_context("fork")
     with Web(files) as web:
         monkeypatch.setenv("GRAPHWIRE_MIRROR", web.url())

@@ -143,7 +143,7 @@ def test_shares_of_any_number_of_trainers(g, world, force_even, monkeypatch):
 
 @pytest.mark.parametrize("parts", [3, 4, 5, 6])
 def test_shares_of_fewer_trainers_than_parts(communities, parts, tmp_path, monkeypatch):
-    """force_even=False: each id has one trainer, which takes whole parts, its own among them, where it is alone there."""
+    """force_even=False: each id has one trainer, which takes whole parts, its own among them, where it is alone."""
     run("partition", communities, "--num-parts", parts, "--method", "random", "--out", tmp_path / "p")
     with graphwire.open(tmp_path / "p") as graph:
         monkeypatch.setattr(context, "graph", graph)

@@ -52,9 +52,10 @@ def typed(folder, word, *filled):
         assert line.count(printed) == 1, line
         line = line.replace(printed, own)
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("DGL_", "GRAPHWIRE_DGL"))}
-    done = subprocess.run([*OWN_NETWORK, "sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=300, env={
-        **clean, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
-        "HOME": str(folder)})
+    environment = {**clean, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+                   "HOME": str(folder)}
+    done = subprocess.run([*OWN_NETWORK, "sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=300,
+                          env=environment)
     assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
     return done.stdout
 

@@ -139,8 +139,8 @@ def test_the_book_of_types(hetero, tmp_path):
 
 
 def test_a_part_of_types(hetero, tmp_path):
-    """As DGL gives it: a homogeneous graph of the part's nodes and edges, by homogeneous ids, with the numbers of types;
-    behind its own nodes those that its edges start at; features by type."""
+    """As DGL gives it: a homogeneous graph of the part's nodes and edges, by homogeneous ids, with the numbers of
+    types; behind its own nodes those that its edges start at; features by type."""
     run("partition", hetero, "--num-parts", 3, "--method", "random", "--out", tmp_path / "parts")
     config = str(tmp_path / "parts" / "graph.json")
     seen = {etype: [] for etype in dgl.distributed.load_partition_book(config, 0)[0].canonical_etypes}
@@ -244,8 +244,8 @@ def test_functions_of_a_script():
 
 
 def test_numbers_of_pairs_beyond_int32():
-    """Ids of int32 whose pair, as one number, is none: from a matrix of SciPy's, whose ids DGL widens, and a graph's own
-    int32, which stays."""
+    """Ids of int32 whose pair, as one number, is none: from a matrix of SciPy's, whose ids DGL widens, and a graph's
+    own int32, which stays."""
     sparse = pytest.importorskip("scipy.sparse")
     src, dst = np.array([70_000, 5, 70_000], np.int32), np.array([69_999, 70_001, 5], np.int32)
     matrix = sparse.coo_matrix((np.ones(3), (src, dst)), shape=(70_002, 70_002))
@@ -253,7 +253,8 @@ def test_numbers_of_pairs_beyond_int32():
     wide = dgl.from_scipy(matrix)
     narrow = dgl.graph((torch.from_numpy(src), torch.from_numpy(dst)), num_nodes=70_002)
     assert (wide.idtype, narrow.idtype) == (torch.int64, torch.int32)
-    assert dgl.graph((src, dst)).idtype == torch.int64 and dgl.from_scipy(matrix, idtype=torch.int32).idtype == torch.int32
+    assert dgl.graph((src, dst)).idtype == torch.int64
+    assert dgl.from_scipy(matrix, idtype=torch.int32).idtype == torch.int32
     for graph in (wide, narrow):
         found = dgl.to_bidirected(graph)
         assert sorted(zip(*(ends.tolist() for ends in found.edges()))) == both and found.idtype == graph.idtype

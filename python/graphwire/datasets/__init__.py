@@ -7,12 +7,12 @@ load() knows the sets by name (names() lists them): Planetoid's, OGB's of nodes 
 lists as "snap:NAME". What is not there is fetched (graphwire.fetch), unless download=False. edge_list() and triples()
 take files of one's own. Features are called "feat" and "label", splits "train_mask", "val_mask", "test_mask".
 
-What is compared: arxiv.zip of OGB's with a digest that is written here. No publisher of these sets tells digests, and so
-any other file is compared with itself alone: the sha256 that it had when it came is written beside it, NAME.sha256, and
-holds when that file is fetched again. One that changed on the disk since is an error; one that was altered on its way
-here is not noticed (OGB's addresses are http://). Planetoid's and SNAP's files keep their record; an archive goes once
-it is unpacked, its record with it, and a zip's members are compared with the CRC-32 that it has of them. The files of a
-folder that is there are read as they are.
+What is compared: arxiv.zip of OGB's with a digest that is written here. No publisher of these sets tells digests, and
+so any other file is compared with itself alone: the sha256 that it had when it came is written beside it, NAME.sha256,
+and holds when that file is fetched again. One that changed on the disk since is an error; one that was altered on its
+way here is not noticed (OGB's addresses are http://). Planetoid's and SNAP's files keep their record; an archive goes
+once it is unpacked, its record with it, and a zip's members are compared with the CRC-32 that it has of them. The files
+of a folder that is there are read as they are.
 """
 
 from __future__ import annotations

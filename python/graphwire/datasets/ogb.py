@@ -22,8 +22,8 @@ ALLOWED = 1 << 20  # of a file of numbers of nodes or edges
 
 
 class _Set(NamedTuple):
-    """archive: its name, and that of the folder in it; split: the folder of its split. more: further columns. digest: of
-    the archive, where it is known for certain."""
+    """archive: its name, and that of the folder in it; split: the folder of its split. more: further columns.
+    digest: of the archive, where it is known for certain."""
 
     archive: str
     split: str

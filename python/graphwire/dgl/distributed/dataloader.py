@@ -67,7 +67,8 @@ class DistDataLoader:
         pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
             dataset[0], tuple)
         self._pairs = [(kind, int(item)) for kind, item in dataset] if pairs else None
-        self._ids = None if pairs or self._typed is not None else torch.as_tensor(np.asarray(dataset), dtype=torch.int64)
+        plain = not pairs and self._typed is None
+        self._ids = torch.as_tensor(np.asarray(dataset), dtype=torch.int64) if plain else None
 
     @property
     def expected_idxs(self) -> int:

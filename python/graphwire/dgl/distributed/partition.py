@@ -102,8 +102,9 @@ def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tup
 
 def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> Any:
     """(graph, node features, edge features, book, name, node types, edge types) of one part. The graph has the part's
-    nodes and edges, and behind them the nodes of other parts that its edges start at. Of several types it is homogeneous,
-    as DGL's: NID and EID are ids that number all types, NTYPE and ETYPE the types' numbers; features stay by type."""
+    nodes and edges, and behind them the nodes of other parts that its edges start at. Of several types it is
+    homogeneous, as DGL's: NID and EID are ids that number all types, NTYPE and ETYPE the types' numbers; features stay
+    by type."""
     book, name, ntypes, etypes = load_partition_book(part_config, part_id)
     own, edges = book.partid2nids(part_id), book.partid2eids(part_id)
     with graphwire.open(part_config) as graph:

@@ -217,8 +217,8 @@ class GATConv(nn.Module):
 
 
 class TypedLinear(nn.Module):
-    """x · W of each row's type. regularizer: None; "basis": W of a type is coeff[type] · W, num_bases matrices; "bdd": W
-    of a type has num_bases blocks on its diagonal."""
+    """x · W of each row's type. regularizer: None; "basis": W of a type is coeff[type] · W, num_bases matrices; "bdd":
+    W of a type has num_bases blocks on its diagonal."""
 
     def __init__(self, in_size: int, out_size: int, num_types: int, regularizer: str | None = None,
                  num_bases: int | None = None):
@@ -229,12 +229,11 @@ class TypedLinear(nn.Module):
             raise ValueError(f'Missing "num_bases" for {regularizer} regularization.')
         self.in_size, self.out_size, self.num_types = in_size, out_size, num_types
         self.regularizer, self.num_bases = regularizer, num_bases
-        if regularizer == "bdd":
-            assert num_bases is not None
+        if regularizer == "bdd" and num_bases is not None:
             if in_size % num_bases or out_size % num_bases:
                 raise ValueError("Input and output sizes must be divisible by num_bases.")
             self.W = nn.Parameter(torch.empty(num_types, in_size * out_size // num_bases))
-        elif regularizer == "basis":
+        elif regularizer == "basis" and num_bases is not None:
             self.W = nn.Parameter(torch.empty(num_bases, in_size, out_size))
             self.coeff = nn.Parameter(torch.empty(num_types, num_bases))
         else:
