@@ -1,135 +1,151 @@
 """DGL's own training script over Graphwire, and over DGL: accuracy, and the time that it prints for its batches.
 
-  python bench/peers/dgl_scripts.py SCRIPTS cora|facebook DATA [RUNS]
+  python bench/peers/dgl_scripts.py SCRIPTS cora|facebook DATA [ROUNDS] [--samplers N] [--splits N]
 
 SCRIPTS has DGL's train_dist.py, DATA cora/cora.npz or facebook/facebook.npz. This Python has torch, graphwire, and DGL
-1.1.3 with what the script imports. Each of RUNS (10) rounds trains twice, in turn: one server and one trainer with no
-samplers, on a loopback network of their own; the script draws other weights and batches each time. Over Graphwire it
-is unmodified, started by deploy/launch.py; over DGL one line is another, since its initialize() has lost arguments.
-Prints a JSON object for each run, and the means. Needs root.
+1.1.3 with what the script imports. Each of ROUNDS (10) rounds trains twice, in turn: one server and one trainer with
+--samplers (0) on a loopback network of their own; the script draws other weights and batches each time, and round r
+trains on split r modulo --splits (1; the first is Cora's public one, others are drawn, of the same sizes). Over
+Graphwire the script is unmodified, started by deploy/launch.py; over DGL one line is another, since its initialize()
+has lost arguments.
+
+Without samplers the floor that both share is timed too (dgl_times.py): dgl.to_block and the collate function's own
+lines, which are DGL's and the script's on both sides. Prints a JSON object for each run, the means, how many times as
+long DGL samples and copies (with the floor and without), and in how many rounds Graphwire's epochs were the faster.
+Needs root.
 """
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import re
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from dgl_bed import SYSTEMS, factors, job, prepare, rounds
 
-TOP = Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
 TRAINING = {"cora": "--num_epochs 100 --batch_size 1000 --lr 0.01 --eval_every 100",
             "facebook": "--num_epochs 30 --batch_size 1000 --lr 0.01 --eval_every 30"}
-SCRIPT = "python code/train_dist.py --graph_name g --ip_config ip_config.txt --num_servers 1 --num_workers 0 " \
-         "--close_profiler --log_every 1000 "
-OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-PARTITION = """
-import sys
-import numpy as np, torch
-{install}
-import dgl
-with np.load(sys.argv[1]) as arrays:
-    ends = torch.from_numpy(arrays["src"]), torch.from_numpy(arrays["dst"])
-    graph = dgl.graph(ends, num_nodes=len(arrays["labels"]))
-    for name in ("features", "labels", "train_mask", "val_mask", "test_mask"):
-        graph.ndata[name] = torch.from_numpy(arrays[name])
-dgl.distributed.partition_graph(graph, "g", 1, "data", part_method="random")
-"""
-DGL_JOB = """(DGL_ROLE=server DGL_SERVER_ID=0 {script}) >server.log 2>&1 & server=$!
-DGL_ROLE=client RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 {script}; status=$?
-kill $server 2>/dev/null; wait; exit $status"""
-DGL_ENVIRONMENT = {
-    "DGL_DIST_MODE": "distributed", "DGL_CONF_PATH": "data/g.json", "DGL_IP_CONFIG": "ip_config.txt",
-    "DGL_GRAPH_FORMAT": "csc", "DGL_NUM_SERVER": "1", "DGL_NUM_CLIENT": "1", "DGL_NUM_SAMPLER": "0",
-    "DGL_KEEP_ALIVE": "0"}
+SCRIPT = "train_dist.py --graph_name g --ip_config ip_config.txt --num_servers 1 --close_profiler --log_every 1000"
 
 
-def arrays_of(task, data):
+def masks_of(task, given, count, seed):
+    """Masks of training, validation and test. Of Cora split 0 is the public one."""
+    random = np.random.default_rng(seed + 1)
+    masks = np.zeros((3, count), bool)
+    if task == "cora":
+        splits = [given[name] for name in ("train_idx", "val_idx", "test_idx")]
+        if seed:
+            splits = np.split(random.permutation(count), np.cumsum([len(ids) for ids in splits]))[:3]
+    else:
+        splits = np.split(random.permutation(count), [count * 6 // 10, count * 8 // 10])
+    for mask, ids in zip(masks, splits):
+        mask[ids] = True
+    return masks
+
+
+def arrays_of(task, data, seed):
     """Edges in both directions, and columns as the script names them. Facebook's rows are projected into 100."""
-    random = np.random.default_rng(1)
     with np.load(Path(data, task, f"{task}.npz")) as given:
         labels = given["y"].astype(np.int64)
-        masks = np.zeros((3, len(labels)), bool)
         if task == "cora":
             src, dst, rows = given["src"], given["dst"], given["x"].astype(np.float32)
             rows /= np.maximum(1, rows.sum(1, keepdims=True))
-            for mask, name in zip(masks, ("train_idx", "val_idx", "test_idx")):
-                mask[given[name]] = True
         else:
             src, dst = (np.concatenate(pair) for pair in ((given["src"], given["dst"]), (given["dst"], given["src"])))
             ends = given["x_indptr"]
-            projected = random.standard_normal((int(given["x_dim"]), 100))
+            projected = np.random.default_rng(0).standard_normal((int(given["x_dim"]), 100))
             rows = np.add.reduceat(projected[given["x_indices"]], ends[:-1]) / np.sqrt(np.diff(ends))[:, None]
-            cuts = [len(labels) * 6 // 10, len(labels) * 8 // 10]
-            for mask, ids in zip(masks, np.split(random.permutation(len(labels)), cuts)):
-                mask[ids] = True
+        masks = masks_of(task, given, len(labels), seed)
     return {"src": src.astype(np.int64), "dst": dst.astype(np.int64), "features": rows.astype(np.float32),
             "labels": labels, **dict(zip(("train_mask", "val_mask", "test_mask"), masks))}
 
 
-def run(words, folder, **environment):
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=1800,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "DGLBACKEND": "pytorch", "GRAPHWIRE": PROGRAM,
-                               **environment})
-    if done.returncode:
-        sys.exit(f"{folder.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout
-
-
-def prepare(folder, system, scripts, arrays):
-    """A workspace with one part, the list of hosts, and the script."""
-    (folder / "code").mkdir(parents=True)
+def script_of(system, scripts):
+    """What is run: the script itself; over DGL, but for that line."""
     text = Path(scripts, "train_dist.py").read_text()
     if system == "DGL":
-        text = text.replace("initialize(args.ip_config, args.num_servers, num_workers=args.num_workers)",
-                            "initialize(args.ip_config)")
-    (folder / "code/train_dist.py").write_text(text)
-    (folder / "ip_config.txt").write_text("127.0.0.1 30050\n")
-    np.savez(folder / "arrays.npz", **arrays)
-    install = "from graphwire.dgl import install; install()" if system == "Graphwire" else ""
-    run([sys.executable, "-c", PARTITION.format(install=install), "arrays.npz"], folder)
+        line = "initialize(args.ip_config, args.num_servers, num_workers=args.num_workers)"
+        assert line in text
+        text = text.replace(line, "initialize(args.ip_config)")
+    return text
 
 
-def train(folder, system, task):
-    script = SCRIPT.replace("python", sys.executable, 1) + TRAINING[task]
-    if system == "DGL":
-        text = run([*OWN_NETWORK, "sh", "-c", DGL_JOB.format(script=script)], folder, **DGL_ENVIRONMENT)
-    else:
-        text = run([*OWN_NETWORK, sys.executable, str(TOP / "deploy/launch.py"), "--workspace", str(folder),
-                    "--num_trainers", "1", "--num_samplers", "0", "--num_servers", "1", "--num_omp_threads", "1",
-                    "--part_config", "data/g.json", "--ip_config", "ip_config.txt", "--scheduler", "local",
-                    "--program", PROGRAM, script], folder, HOME=str(folder))
+def train(folder, system, task, samplers):
+    times = folder / "site/times.json"
+    times.unlink(missing_ok=True)
+    text = job(folder, system, f"{SCRIPT} --num_workers {samplers} {TRAINING[task]}", samplers)
+    shutil.rmtree(folder / "logs", ignore_errors=True)
     epochs = [list(map(float, found)) for found in re.findall(
         r"Epoch Time\(s\): ([0-9.]+), sample\+data_copy: ([0-9.]+)", text)]
-    return {"system": system, "accuracy": float(re.findall(r"Test Acc ([0-9.]+)", text)[-1]),
-            "epoch_s": statistics.median(one[0] for one in epochs),
-            "sample_copy_s": statistics.median(one[1] for one in epochs)}
+    found = {"system": system, "accuracy": float(re.findall(r"Test Acc ([0-9.]+)", text)[-1]),
+             "epoch_s": statistics.median(one[0] for one in epochs),
+             "sample_copy_s": statistics.median(one[1] for one in epochs)}
+    if samplers == 0:
+        parts = json.loads(times.read_text())["epochs"]
+        assert len(parts) == len(epochs)
+        found["floor_s"] = statistics.median(one["collate"] - one["neighbours"] - one["rows"] for one in parts)
+        found |= {f"{word}_s": statistics.median(one[word] for one in parts) for word in parts[0]}
+    return {name: value if isinstance(value, str) else round(value, 6) for name, value in found.items()}
+
+
+def told(task, samplers, found):
+    """The means, and what the rounds say of each other."""
+    def every(system, word):
+        return [one[word] for one in found[system]]
+
+    for system in SYSTEMS:
+        scores = every(system, "accuracy")
+        print(f"{task}, {system}: accuracy {statistics.mean(scores):.4f} +- "
+              f"{statistics.stdev(scores) if len(scores) > 1 else 0:.4f}; medians of an epoch "
+              f"{statistics.median(every(system, 'epoch_s')):.3f} s, of it sampling and copying "
+              f"{statistics.median(every(system, 'sample_copy_s')):.4f} s")
+        if samplers == 0:
+            print(f"  of that the shared floor {statistics.median(every(system, 'floor_s')):.4f} s (dgl.to_block "
+                  f"{statistics.median(every(system, 'to_block_s')):.4f} s), neighbours "
+                  f"{statistics.median(every(system, 'neighbours_s')):.4f} s, rows "
+                  f"{statistics.median(every(system, 'rows_s')):.4f} s")
+    print(f"DGL over Graphwire, medians of rounds (least to most), {samplers} samplers: sampling and copying "
+          f"{factors(*(every(system, 'sample_copy_s') for system in SYSTEMS))}")
+    if samplers == 0:
+        bare = [[whole - floor for whole, floor in zip(every(system, "sample_copy_s"), every(system, "floor_s"))]
+                for system in SYSTEMS]
+        print(f"  without the floor {factors(*bare)}")
+    ends = [every(system, "epoch_s") for system in SYSTEMS]
+    print(f"  end to end, an epoch {factors(*ends)}: Graphwire faster in {sum(a < b for a, b in zip(*ends))} of "
+          f"{len(ends[0])} rounds")
 
 
 def main():
-    scripts, task, data = sys.argv[1:4]
-    found = {"Graphwire": [], "DGL": []}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scripts")
+    parser.add_argument("task", choices=TRAINING)
+    parser.add_argument("data")
+    parser.add_argument("rounds", nargs="?", type=int, default=10)
+    parser.add_argument("--samplers", type=int, default=0)
+    parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--epochs", type=int, help="fewer, for a try")
+    args = parser.parse_args()
+    if args.epochs:
+        TRAINING[args.task] += f" --num_epochs {args.epochs} --eval_every {args.epochs}"
+    found = {system: [] for system in SYSTEMS}
     with tempfile.TemporaryDirectory(prefix="gwdgl-") as place:
-        arrays = arrays_of(task, data)
-        for system in found:
-            prepare(Path(place, system), system, scripts, arrays)
-        for number in range(int(sys.argv[4]) if len(sys.argv) > 4 else 10):
-            for system in list(found)[:: 1 if number % 2 else -1]:
-                found[system].append(train(Path(place, system), system, task))
-                print(json.dumps({"task": task, "run": number, **found[system][-1]}), flush=True)
-                shutil.rmtree(Path(place, system, "logs"), ignore_errors=True)
-    for system, runs in found.items():
-        scores = [one["accuracy"] for one in runs]
-        print(f"{task}, {system}: accuracy {statistics.mean(scores):.4f} +- "
-              f"{statistics.stdev(scores) if len(scores) > 1 else 0:.4f}; medians of an epoch "
-              f"{statistics.median(one['epoch_s'] for one in runs):.3f} s, of it sampling and copying "
-              f"{statistics.median(one['sample_copy_s'] for one in runs):.3f} s")
+        for seed in range(min(args.splits, args.rounds)):
+            arrays = arrays_of(args.task, args.data, seed)
+            for system in SYSTEMS:
+                folder = Path(place, f"{system}{seed}")
+                prepare(folder, system, "train_dist.py", script_of(system, args.scripts), arrays)
+                shutil.copy(Path(__file__).with_name("dgl_times.py"), folder / "site/sitecustomize.py")
+        for number, systems in rounds(args.rounds):
+            for system in systems:
+                seed = number % args.splits
+                found[system].append(train(Path(place, f"{system}{seed}"), system, args.task, args.samplers))
+                print(json.dumps({"task": args.task, "round": number, "split": seed, "samplers": args.samplers,
+                                  **found[system][-1]}), flush=True)
+    told(args.task, args.samplers, found)
 
 
 if __name__ == "__main__":
