@@ -334,16 +334,19 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	make_plan(line.client, &plan, false, false);
 	struct gw_loader *loader = NULL;
 	struct gw_minibatch *batch;
+	char first_text[GW_ERROR_TEXT_MAX];
 	gw_status first, second;
 	do { /* once more where we are held up until its deadline */
 		gw_loader_close(loader);
 		begun_ns = gw_now_ns();
 		loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
 		first = gw_loader_next(loader, &batch, 0);
+		snprintf(first_text, sizeof(first_text), "%s", gw_last_error());
 		second = gw_loader_next(loader, &batch, 20);
 		asked_ns = gw_now_ns();
 	} while (asked_ns - begun_ns >= (uint64_t)timeout_ms * GW_NS_PER_MS);
 	assert_int_equal(first, GW_AGAIN);
+	assert_non_null(strstr(first_text, "0 ms"));
 	expect(second, GW_AGAIN, "20 ms");
 	/* Its own deadline is another matter: that batch has failed, and the next one is the next one. */
 	expect(gw_loader_next(loader, &batch, -1), GW_DEADLINE, "step 0");
