@@ -49,7 +49,7 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 	if (batch->view_blocks && batch->view_node_counts && batch->view_nodes)
 		status = gw_blocks_create(meta, &batch->blocks);
 	if (status == GW_OK)
-		status = gw_hop_init(&batch->hop, engine, batch->blocks);
+		status = gw_hop_init(&batch->hop, engine);
 	if (status == GW_OK)
 		batch->has_hop = true;
 	gw_batch_edges_init(&batch->edges, engine);

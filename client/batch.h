@@ -95,6 +95,11 @@ static inline uint32_t gw_spec_edge_types(const struct gw_sample_spec *spec)
 /* Copies a spec into a batch; checks it. What spec.edges points to stays the caller's. */
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types);
 
+/* A step of the job: the current hop's frontiers are what batch->hop is about to ask for; once that is done, its edges
+ * are the hop's blocks (client/batch_hop.c). */
+gw_status gw_batch_hop_begin(struct gw_batch *batch);
+gw_status gw_batch_hop_merge(struct gw_batch *batch);
+
 /* The last step of the job, once the blocks are there: the fetches, and then its end (client/batch_fetch.c). */
 void gw_batch_fetch(struct gw_batch *batch);
 

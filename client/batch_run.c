@@ -2,7 +2,7 @@
  *
  *   start -> [edges: ends, negatives (client/batch_edges.c)] -> seeds
  *         -> [all lists in memory] gw_blocks_run_memory -----------------+
- *         -> [else] hop 0 -> ... -> hop n - 1 (client/hop.c) ------------+-> fetches (client/batch_fetch.c) -> end
+ *         -> [else] hop 0 -> ... -> hop n - 1 (client/batch_hop.c) ------+-> fetches (client/batch_fetch.c) -> end
  */
 #include "client/batch.h"
 
@@ -26,7 +26,7 @@ static void hop_done(struct gw_hop *hop, gw_status status)
 {
 	struct gw_batch *batch = hop->owner;
 	if (status == GW_OK)
-		status = gw_blocks_hop_end(batch->blocks);
+		status = gw_batch_hop_merge(batch);
 	if (status != GW_OK) {
 		batch_end(batch, status);
 		return;
@@ -40,16 +40,14 @@ static void hop_done(struct gw_hop *hop, gw_status status)
 
 static void batch_start_hop(struct gw_batch *batch)
 {
-	gw_status status = gw_blocks_hop_begin(batch->blocks);
+	gw_status status = gw_batch_hop_begin(batch);
 	if (status != GW_OK) {
 		batch_end(batch, status);
 		return;
 	}
 	batch->hop.done = hop_done;
 	batch->hop.owner = batch;
-	const int32_t *fanouts = batch->spec.fanouts;
-	gw_hop_start(&batch->hop, &batch->ticket.job,
-		     fanouts + (size_t)batch->hop_number * batch->engine->client->meta->num_etypes);
+	gw_hop_start(&batch->hop, &batch->ticket.job);
 }
 
 /* The lists' seeds lie one behind the other. */

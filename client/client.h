@@ -102,6 +102,7 @@ struct gw_engine {
 	struct gw_link **part_links;       /* [num_parts], once the parts are known */
 	const struct gw_adjacency **lists; /* [num_parts]: of gw_local_lists_of_all */
 	struct gw_slab slab;               /* what replies land in */
+	struct gw_hop *spare_hop;          /* of the last list of in-edges, for the next; or NULL */
 	struct gw_vec buffers;             /* struct gw_buffer *: gw_buffer_alloc's, by address */
 	uint32_t buffer_count;
 	_Atomic(struct gw_job *) inbox; /* newest first */

@@ -1,4 +1,4 @@
-/* Splitting a frontier by owner, asking each owner, merging the answers: see hop.h. The ways themselves are in
+/* Splitting nodes by owner, asking each owner, merging the answers: see hop.h. The ways themselves are in
  * hop_reads.c and hop_request.c. */
 #include "client/hop.h"
 
@@ -9,8 +9,6 @@
 #include "client/local_lists.h"
 #include "core/base/alloc.h"
 #include "core/graph/book.h"
-
-#define MERGE_ROWS 512 /* destinations merged at a time: what the picks prefetch stays in the cache */
 
 static uint32_t parts_of(const struct gw_hop *hop)
 {
@@ -27,11 +25,10 @@ static struct gw_hop_source *source_of(const struct gw_hop *hop, uint32_t etype,
 	return &hop->sources[(size_t)etype * parts_of(hop) + part];
 }
 
-gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine, struct gw_blocks *blocks)
+gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine)
 {
 	memset(hop, 0, sizeof(*hop));
 	hop->engine = engine;
-	hop->blocks = blocks;
 	const struct gw_graph_meta *meta = engine->client->meta;
 	hop->shares = gw_calloc((size_t)meta->num_ntypes * meta->num_parts, sizeof(*hop->shares));
 	hop->sources = gw_calloc((size_t)meta->num_etypes * meta->num_parts, sizeof(*hop->sources));
@@ -92,8 +89,7 @@ void gw_hop_free(struct gw_hop *hop)
 	gw_free(hop->is_split);
 }
 
-/* Splits the frontier of a node type by owner. */
-static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *frontier, uint64_t n)
+static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *nodes, uint64_t n)
 {
 	const uint64_t *starts = hop->engine->client->meta->ntypes[ntype].starts;
 	uint32_t parts = parts_of(hop);
@@ -103,7 +99,7 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *f
 	for (uint32_t p = 0; p < parts; p++)
 		hop_share_of(hop, ntype, p)->count = 0;
 	for (uint64_t i = 0; i < n; i++) {
-		owners[i] = gw_book_owner(starts, parts, frontier[i]);
+		owners[i] = gw_book_owner(starts, parts, nodes[i]);
 		hop_share_of(hop, ntype, owners[i])->count++;
 	}
 	for (uint32_t p = 0; p < parts; p++) {
@@ -117,8 +113,8 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *f
 	}
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_hop_share *share = hop_share_of(hop, ntype, owners[i]);
-		((uint64_t *)share->rows.data)[share->count] = frontier[i] - starts[owners[i]];
-		((uint64_t *)share->vertices.data)[share->count++] = frontier[i];
+		((uint64_t *)share->rows.data)[share->count] = nodes[i] - starts[owners[i]];
+		((uint64_t *)share->vertices.data)[share->count++] = nodes[i];
 	}
 	return GW_OK;
 }
@@ -172,12 +168,11 @@ static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *c
 static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
 			     uint64_t n)
 {
-	struct gw_pick_rule rule = gw_blocks_rule(hop->blocks, etype);
 	for (uint32_t p = 0; p < parts_of(hop); p++) {
 		struct gw_hop_source *source = source_of(hop, etype, p);
 		if (source->way != GW_HOP_MEMORY || source->share->count == 0)
 			continue;
-		uint64_t own[MERGE_ROWS], count = 0;
+		uint64_t own[GW_HOP_RUN], count = 0;
 		for (uint64_t i = 0; i < n; i++) {
 			if (owners[i] == p)
 				own[count++] = vertices[i];
@@ -188,17 +183,19 @@ static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t 
 		if (count == 0)
 			continue;
 		gw_status status = gw_picks_from_memory(&source->picks, &hop->engine->client->adjacencies[p][etype],
-							&rule, own, count);
+							&source->rule, own, count);
 		if (status != GW_OK)
 			return status;
 	}
 	return GW_OK;
 }
 
-static gw_status merge_run(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
-			   uint64_t n)
+gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const uint64_t *nodes, uint64_t n,
+		      struct gw_hop_edges *edges)
 {
-	gw_status status = pick_mapped(hop, etype, owners, vertices, n);
+	const struct gw_edge_type *type = &hop->engine->client->meta->etypes[etype];
+	const uint32_t *owners = (const uint32_t *)hop->owners[type->dst].data + first;
+	gw_status status = pick_mapped(hop, etype, owners, nodes, n);
 	if (status != GW_OK)
 		return status;
 	uint64_t edge_bound = 0;
@@ -212,44 +209,19 @@ static gw_status merge_run(struct gw_hop *hop, uint32_t etype, const uint32_t *o
 	    gw_vec_reserve(&hop->neighbours, edge_bound * 8) != GW_OK)
 		return GW_NO_MEMORY;
 
-	const uint64_t *edge_starts = hop->engine->client->meta->etypes[etype].starts;
 	uint64_t at = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
 		struct hop_cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
 		uint32_t *count = (uint32_t *)hop->counts.data + i;
-		take_one(&cursor, edge_starts[owners[i]], count, (uint64_t *)hop->edges.data + at,
+		take_one(&cursor, type->starts[owners[i]], count, (uint64_t *)hop->edges.data + at,
 			 (uint64_t *)hop->neighbours.data + at);
 		source->taken_dst = cursor.dst;
 		source->taken_edges = cursor.edge;
 		at += *count;
 	}
-	return gw_blocks_add(hop->blocks, n, hop->counts.data, hop->edges.data, hop->neighbours.data, 0);
-}
-
-static gw_status merge_type(struct gw_hop *hop, uint32_t etype)
-{
-	uint32_t dst = hop->engine->client->meta->etypes[etype].dst;
-	gw_status status = gw_blocks_edges_begin(hop->blocks, etype);
-	uint64_t n;
-	gw_blocks_frontier(hop->blocks, etype, &n);
-	for (uint64_t i = 0; i < n && status == GW_OK; i += MERGE_ROWS) {
-		uint64_t run = n - i < MERGE_ROWS ? n - i : MERGE_ROWS;
-		uint64_t vertices[MERGE_ROWS];
-		memcpy(vertices, gw_blocks_frontier(hop->blocks, etype, &n) + i, run * sizeof(vertices[0]));
-		status = merge_run(hop, etype, (const uint32_t *)hop->owners[dst].data + i, vertices, run);
-	}
-	return status == GW_OK ? gw_blocks_edges_end(hop->blocks) : status;
-}
-
-static gw_status hop_merge(struct gw_hop *hop)
-{
-	gw_status status = GW_OK;
-	for (uint32_t e = 0; e < hop->engine->client->meta->num_etypes && status == GW_OK; e++) {
-		if (source_of(hop, e, 0)->active)
-			status = merge_type(hop, e);
-	}
-	return status;
+	*edges = (struct gw_hop_edges){at, hop->counts.data, hop->edges.data, hop->neighbours.data};
+	return GW_OK;
 }
 
 /* --- The course of a hop. --- */
@@ -262,7 +234,7 @@ static struct gw_hop *hop_of(struct gw_fan_in *answers)
 static void hop_answered(struct gw_fan_in *answers, gw_status status)
 {
 	struct gw_hop *hop = hop_of(answers);
-	hop->done(hop, status == GW_OK ? hop_merge(hop) : status);
+	hop->done(hop, status);
 }
 
 static void hop_cancel_link_ops(struct gw_fan_in *answers)
@@ -284,42 +256,44 @@ void gw_hop_cancel(struct gw_hop *hop)
 	gw_fan_in_cancel(&hop->answers);
 }
 
-static gw_status hop_prepare(struct gw_hop *hop, const int32_t *fanouts)
+void gw_hop_begin(struct gw_hop *hop)
 {
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
 	memset(hop->is_split, 0, meta->num_ntypes * sizeof(*hop->is_split));
-	gw_status status = GW_OK;
-	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++) {
-		uint32_t dst = meta->etypes[e].dst;
-		for (uint32_t p = 0; p < meta->num_parts; p++) {
-			struct gw_hop_source *source = source_of(hop, e, p);
-			source->active = fanouts[e] != 0;
-			source->taken_dst = 0;
-			source->taken_edges = 0;
-			source->picks.dst_count = 0;
-			source->picks.edge_count = 0;
-		}
-		if (fanouts[e] == 0 || hop->is_split[dst])
-			continue;
-		uint64_t n;
-		const uint64_t *frontier = gw_blocks_frontier(hop->blocks, e, &n);
-		status = hop_split(hop, dst, frontier, n);
-		hop->is_split[dst] = true;
+	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
+		struct gw_hop_source *source = &hop->sources[i];
+		source->active = false;
+		source->taken_dst = 0;
+		source->taken_edges = 0;
+		source->picks.dst_count = 0;
+		source->picks.edge_count = 0;
 	}
-	return status;
 }
 
-void gw_hop_start(struct gw_hop *hop, struct gw_job *job, const int32_t *fanouts)
+gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_pick_rule *rule, const uint64_t *nodes,
+		      uint64_t n)
+{
+	uint32_t ntype = hop->engine->client->meta->etypes[etype].dst;
+	for (uint32_t p = 0; p < parts_of(hop); p++) {
+		source_of(hop, etype, p)->active = true;
+		source_of(hop, etype, p)->rule = *rule;
+	}
+	if (hop->is_split[ntype])
+		return GW_OK;
+	hop->is_split[ntype] = true;
+	return hop_split(hop, ntype, nodes, n);
+}
+
+void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 {
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
 	gw_fan_in_begin(&hop->answers, job, hop_cancel_link_ops, hop_answered);
-	gw_status status = hop_prepare(hop, fanouts);
+	gw_status status = GW_OK;
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++) {
 		for (uint32_t p = 0; p < meta->num_parts && status == GW_OK && hop->answers.status == GW_OK; p++) {
 			struct gw_hop_source *source = source_of(hop, e, p);
 			if (!source->active || source->share->count == 0)
 				continue;
-			source->rule = gw_blocks_rule(hop->blocks, e);
 			source->way = choose_way(hop->engine, source);
 			if (source->way == GW_HOP_MAPPED)
 				status = pick_at_once(hop->engine, source);

@@ -1,13 +1,13 @@
-/* The parts of a hop, shared by the ways: one owner's share of a frontier, and the picks of one edge type there. */
+/* The parts of a hop, shared by the ways: one owner's share of the nodes, and the picks of one edge type there. */
 #ifndef GW_CLIENT_HOP_SOURCE_H
 #define GW_CLIENT_HOP_SOURCE_H
 
 #include "client/fan_in.h"
 #include "client/landing.h"
 #include "client/link.h"
-#include "sampler/blocks.h"
+#include "sampler/pick.h"
 
-/* GW_HOP_MEMORY: lists that stay, picked from run by run when the hop is merged. GW_HOP_MAPPED: lists that go when
+/* GW_HOP_MEMORY: lists that stay, picked from run by run when they are taken. GW_HOP_MAPPED: lists that go when
  * their server does, picked from at once. */
 enum gw_hop_way { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
 
@@ -16,7 +16,7 @@ struct gw_hop_share {
 	struct gw_hop_source *sources; /* the hop's: [num_etypes][num_parts] */
 	uint32_t ntype, part;
 	uint64_t count;
-	struct gw_vec rows;     /* uint64_t: local rows, in the order of the frontier */
+	struct gw_vec rows;     /* uint64_t: local rows, in their order */
 	struct gw_vec vertices; /* uint64_t: global ids */
 	/* By reads: the degree records, read once for all edge types. */
 	struct gw_link_op link_op;

@@ -1,14 +1,15 @@
-/* Degrees and neighbours of nodes, by reads alone: no code of a server runs for them.
+/* Degrees of nodes and their out-edges, by reads alone: no code of a server runs for them. In-edges: neighbours_in.c.
  *
  *   ids -> records (two neighbouring offsets) from their owners -> degrees: done
  *                                                               -> positions: a pure function of (key, node)
- *   positions, PIECE at a time -> the other ends, and the ids of out-edges, from their owners -> a list of edges
+ *   positions, PIECE at a time -> destinations, and the edges' ids, from their owners -> a list of edges
  *
- * One operation with one deadline. Offsets and ids are a peer's: offsets must ascend and fit their part, an end must be
- * a node. Fails as a gather does; where parts store offsets in different widths; for lists that are not stored.
+ * One operation with one deadline. Offsets and ids are a peer's: offsets must ascend and fit their part, a destination
+ * must be a node. Fails as a gather does; where parts store offsets in different widths; for lists that are not stored.
  */
+#include "client/neighbours.h"
+
 #include <stdio.h>
-#include <string.h>
 
 #include "client/edge_list.h"
 #include "client/engine.h"
@@ -28,7 +29,7 @@ struct neighbours_call {
 	struct gw_pick_rule rule;
 	const int64_t *ids;
 	uint64_t n;
-	int64_t *degrees; /* where they go; NULL: neighbours are wanted */
+	int64_t *degrees; /* where they go; NULL: out-edges are wanted */
 	struct gw_edge_list **out, *list;
 	/* Where the lists lie. */
 	uint32_t columns, column;
@@ -56,7 +57,7 @@ static void neighbours_end(struct neighbours_call *call, gw_status status)
 	gw_job_end(&call->ticket.job, status);
 }
 
-/* --- The second step: the other ends, and ids of out-edges. --- */
+/* --- The second step: destinations, and ids of out-edges. --- */
 
 static gw_status fetch_start(struct neighbours_call *call, const struct gw_place *places, uint32_t width,
 			     void (*done)(struct gw_gather_op *op, gw_status status))
@@ -103,11 +104,9 @@ static void eids_fetched(struct gw_gather_op *op, gw_status status)
 
 static gw_status take_ends(struct neighbours_call *call)
 {
-	const struct gw_edge_type *type = type_of(call);
-	bool in = call->spec.direction == GW_IN;
-	uint64_t count = call->ticket.client->meta->ntypes[in ? type->src : type->dst].count;
+	uint64_t count = call->ticket.client->meta->ntypes[type_of(call)->dst].count;
 	uint8_t width = (uint8_t)call->ends[0].element_bytes;
-	int64_t *out = gw_edge_list_fill(in ? call->list->src : call->list->dst) + call->done;
+	int64_t *out = gw_edge_list_fill(call->list->dst) + call->done;
 	for (uint64_t i = 0; i < call->piece; i++) {
 		uint64_t id = gw_load_id(call->landing.data, width, i);
 		if (id >= count)
@@ -115,9 +114,6 @@ static gw_status take_ends(struct neighbours_call *call)
 				       (unsigned long long)count);
 		out[i] = (int64_t)id;
 	}
-	if (in) /* positions over all parts are the ids of in-edges */
-		memcpy(gw_edge_list_fill(call->list->edge_ids) + call->done,
-		       (const int64_t *)call->positions.data + call->done, call->piece * 8);
 	return GW_OK;
 }
 
@@ -126,15 +122,10 @@ static void ends_fetched(struct gw_gather_op *op, gw_status status)
 	struct neighbours_call *call = op->owner;
 	if (status == GW_OK)
 		status = take_ends(call);
-	if (status == GW_OK && call->spec.direction == GW_OUT) {
+	if (status == GW_OK)
 		status = fetch_start(call, call->eids, 8, eids_fetched);
-		if (status == GW_OK)
-			return;
-	}
 	if (status != GW_OK)
 		neighbours_end(call, status);
-	else
-		piece_done(call);
 }
 
 static void fetch_piece(struct neighbours_call *call)
@@ -198,10 +189,9 @@ static gw_status begin_list(struct neighbours_call *call)
 
 static gw_status pick_positions(struct neighbours_call *call)
 {
-	bool in = call->spec.direction == GW_IN;
 	struct gw_pick_scratch scratch = {0};
 	uint64_t *offsets = gw_edge_list_offsets(call->list), at = 0;
-	int64_t *asked = gw_edge_list_fill(in ? call->list->dst : call->list->src);
+	int64_t *asked = gw_edge_list_fill(call->list->src);
 	gw_status status = GW_OK;
 	for (uint64_t i = 0; i < call->n && status == GW_OK; i++) {
 		uint32_t part;
@@ -302,12 +292,12 @@ static gw_status find_lists(struct neighbours_call *call)
 	call->node_starts = rows_of->starts;
 	snprintf(key, sizeof(key), "node/%s/%s", rows_of->name, in ? "indptr" : "out_indptr");
 	gw_status status = gw_places_find(client, key, &call->offsets);
-	if (status == GW_OK && !in) {
+	if (status == GW_OK && call->out) {
 		snprintf(key, sizeof(key), "edge/%s/out/eid", type->folder);
 		status = gw_places_find(client, key, &call->eids);
 	}
 	snprintf(key, sizeof(key), "edge/%s/%s", type->folder, in ? "indices" : "out/indices");
-	if (status == GW_OK)
+	if (status == GW_OK && call->out)
 		status = gw_places_find(client, key, &call->ends);
 	call->edge_starts = gw_calloc(meta->num_parts + 1, sizeof(*call->edge_starts));
 	if (status != GW_OK || !call->edge_starts)
@@ -347,6 +337,14 @@ static gw_status neighbours_submit(struct gw_client *client, const struct neighb
 		status = neighbours_check(client, wanted);
 	if (status != GW_OK)
 		return status;
+	if (wanted->out && wanted->spec.direction == GW_IN) {
+		const struct gw_list_call list = {.etype = wanted->spec.etype,
+						  .rule = wanted->rule,
+						  .ids = wanted->ids,
+						  .n = wanted->n,
+						  .out = wanted->out};
+		return gw_neighbours_in(client, &list, soon, ticket);
+	}
 	struct neighbours_call *call = gw_malloc(sizeof(*call));
 	if (!call)
 		return GW_NO_MEMORY;

@@ -266,6 +266,55 @@ static void neighbours_are_those_of_the_edge_list(void **state)
 	with_each_way(19, check_neighbours);
 }
 
+/* More ids than are asked about at once, in no order and again and again: the same picks wherever an id stands. */
+static void check_many(struct gw_client *client, const struct setup *setup)
+{
+	const struct gw_fixture_edges *edges = &setup->fixture.edges[FIXTURE_CITES];
+	const struct gw_edge_type *type = &setup->fixture.schema->etypes[FIXTURE_CITES];
+	uint64_t nodes = setup->fixture.schema->ntypes[type->dst].count;
+	int64_t *ids = malloc(QUESTIONS * sizeof(*ids));
+	for (uint64_t i = 0; i < QUESTIONS; i++)
+		ids[i] = (int64_t)(gw_mix64(i) % nodes);
+	for (int32_t fanout = GW_ALL_NEIGHBOURS; fanout < 4; fanout += 4) {
+		struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES, .fanout = fanout};
+		struct gw_pick_rule rule = {.key = gw_draw_key(5, 6, GW_DRAW_NEIGHBOURS, 0, FIXTURE_CITES),
+					    .fanout = fanout};
+		struct gw_pick_scratch scratch = {0};
+		struct gw_edge_list *list;
+		assert_int_equal(gw_neighbours(client, &spec, 5, 6, ids, QUESTIONS, &list), GW_OK);
+		uint64_t at = 0, *picks = malloc((edges->count + 100) * 8);
+		for (uint64_t i = 0; i < QUESTIONS; i++) {
+			uint64_t first = edges->indptr[ids[i]], degree = edges->indptr[ids[i] + 1] - first;
+			uint64_t count = gw_pick_count(&rule, degree);
+			assert_int_equal(list->offsets[i], at);
+			assert_int_equal(gw_pick(&rule, (uint64_t)ids[i], degree, &scratch, picks), GW_OK);
+			for (uint64_t j = 0; j < count; j++, at++) {
+				assert_int_equal(list->edge_ids[at], first + picks[j]);
+				assert_int_equal(list->src[at], edges->src[first + picks[j]]);
+				assert_int_equal(list->dst[at], ids[i]);
+			}
+		}
+		assert_int_equal(list->offsets[QUESTIONS], at);
+		assert_int_equal(list->edge_count, at);
+		gw_edge_list_free(list);
+		gw_pick_scratch_free(&scratch);
+		free(picks);
+	}
+	ids[QUESTIONS - 2] = (int64_t)nodes; /* found when the others have been asked about */
+	struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES, .fanout = 3};
+	struct gw_edge_list *list;
+	assert_int_equal(gw_neighbours(client, &spec, 5, 6, ids, QUESTIONS, &list), GW_RANGE);
+	assert_non_null(strstr(gw_last_error(), "position 39998"));
+	assert_null(list);
+	free(ids);
+}
+
+static void many_ids_are_asked_about_in_pieces(void **state)
+{
+	(void)state;
+	with_each_way(23, check_many);
+}
+
 /* A node's sample is the one that a mini-batch takes in its first hop. */
 static void a_sampled_hop_is_a_mini_batchs_first(void **state)
 {
@@ -403,6 +452,11 @@ static gw_status ask_everything(void *context)
 	if (status != GW_OK)
 		return status;
 	gw_edge_list_free(list);
+	spec.direction = GW_IN;
+	status = gw_neighbours(faulty_client, &spec, 0, 0, ids, 3, &list);
+	if (status != GW_OK)
+		return status;
+	gw_edge_list_free(list);
 	return gw_out_degrees(faulty_client, FIXTURE_WRITES, ids, 3, degrees);
 }
 
@@ -426,6 +480,7 @@ int main(void)
 		cmocka_unit_test(ends_are_those_of_the_edge_list),
 		cmocka_unit_test(pairs_have_the_edges_of_the_edge_list),
 		cmocka_unit_test(neighbours_are_those_of_the_edge_list),
+		cmocka_unit_test(many_ids_are_asked_about_in_pieces),
 		cmocka_unit_test(a_sampled_hop_is_a_mini_batchs_first),
 		cmocka_unit_test(tickets_give_the_same),
 		cmocka_unit_test(wrong_questions_are_named),
