@@ -79,15 +79,20 @@ gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_tur
 			     uint64_t n);
 gw_status gw_row_store_check_range(const struct gw_row_store *store, uint64_t first, uint64_t n);
 
-/* Asks for the memory of a row that is soon taken. A function that only prefetches is dropped by gcc unless inlined. */
+/* Asks for memory that is soon written. A function that only prefetches is dropped by gcc unless inlined. */
 #define ROW_PREFETCH_MAX 2048u
+static inline __attribute__((always_inline)) void prefetch_bytes(const void *memory, uint64_t bytes)
+{
+	const uint8_t *from = memory;
+	for (uint64_t at = 0; at < bytes && at < ROW_PREFETCH_MAX; at += 64)
+		__builtin_prefetch(from + at, 1);
+	__builtin_prefetch(from + bytes - 1, 1);
+}
+
+/* Asks for a row that is soon taken. */
 static inline __attribute__((always_inline)) void store_prefetch(const struct gw_row_store *store, uint64_t number)
 {
-	const uint8_t *row = store_row(store, number);
-	uint32_t bytes = store->format.stride < ROW_PREFETCH_MAX ? store->format.stride : ROW_PREFETCH_MAX;
-	for (uint32_t at = 0; at < bytes; at += 64)
-		__builtin_prefetch(row + at, 1);
-	__builtin_prefetch(row + store->format.stride - 1, 1);
+	prefetch_bytes(store_row(store, number), store->format.stride);
 }
 
 #endif

@@ -261,6 +261,14 @@ static gw_status push_begin(const struct push *push, struct gw_row_turn *turn, u
 	return status;
 }
 
+/* What the next row needs: the row, and what its optimizer remembers of it. */
+static inline __attribute__((always_inline)) void push_prefetch(const struct push *push, uint64_t number)
+{
+	store_prefetch(push->store, number);
+	if (push->state)
+		prefetch_bytes(push->state->base + number * push->state->floats, push->state->floats * sizeof(float));
+}
+
 static gw_status push_turn(struct push *push, struct gw_row_turn *turn, bool waits, uint64_t n,
 			   struct gw_row_push_scratch *scratch)
 {
@@ -277,7 +285,7 @@ static gw_status push_turn(struct push *push, struct gw_row_turn *turn, bool wai
 	uint64_t i = turn->at;
 	for (; i < turn->groups && (waits || turn->cost); i++) {
 		if (i + 1 < turn->groups)
-			store_prefetch(store, push->rows[push->groups[i + 1].first]);
+			push_prefetch(push, push->rows[push->groups[i + 1].first]);
 		if (!push_apply(push, waits ? NULL : turn, &push->groups[i]))
 			break;
 	}

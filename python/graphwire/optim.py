@@ -80,6 +80,11 @@ def _over_gloo() -> Any:
     return group
 
 
+def _joined(parts: list[torch.Tensor], none: torch.Tensor) -> torch.Tensor:
+    """One after another; a lone one as it is, without a copy."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts or [none])
+
+
 def _of_all_ranks(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Every rank's, in the order of the ranks."""
     world, group = dist.get_world_size(), _over_gloo()
@@ -121,8 +126,8 @@ class _Sparse:
             touched = [(ids, rows.grad.detach().cpu()) for ids, rows in table.pending if rows.grad is not None]
             table.pending.clear()
             width = table.tensor.shape[1]
-            ids = torch.cat([ids for ids, _ in touched] or [torch.empty(0, dtype=torch.int64)])
-            gradients = torch.cat([gradient for _, gradient in touched] or [torch.empty(0, width)])
+            ids = _joined([ids for ids, _ in touched], torch.empty(0, dtype=torch.int64))
+            gradients = _joined([gradient for _, gradient in touched], torch.empty(0, width))
             if together:
                 ids, gradients = _of_all_ranks(ids, gradients)
             if len(ids) and (not together or dist.get_rank() == 0):

@@ -15,7 +15,7 @@ import torch
 
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.embedding import DistEmbedding
-from graphwire.optim import _of_all_ranks
+from graphwire.optim import _joined, _of_all_ranks
 
 
 class DistSparseGradOptimizer:
@@ -38,8 +38,8 @@ class DistSparseGradOptimizer:
         shared = self._sync and context.world > 1
         for table in self._params:
             traced = [(ids, rows.grad.detach().cpu()) for ids, rows in table._trace if rows.grad is not None]
-            ids = torch.cat([ids for ids, _ in traced] or [torch.empty(0, dtype=torch.int64)])
-            gradients = torch.cat([gradient for _, gradient in traced] or [torch.empty(0, table.embedding_dim)])
+            ids = _joined([ids for ids, _ in traced], torch.empty(0, dtype=torch.int64))
+            gradients = _joined([gradient for _, gradient in traced], torch.empty(0, table.embedding_dim))
             if shared:
                 ids, gradients = _of_all_ranks(ids, gradients)
             if len(ids) and (not shared or context.rank == 0):
