@@ -1,13 +1,21 @@
-"""What dgl_scripts.py and dgl_embeddings.py share: a workspace of each system, one part of a graph, and a script of
-DGL's run over it by one server and one trainer on a loopback network of their own: over Graphwire by deploy/launch.py,
-over DGL 1.1.3 as its launcher would start it. Needs root.
+"""What dgl_scripts.py and dgl_embeddings.py share: a workspace of each system, a graph in parts, and a script of DGL's
+run over it. Needs root.
+
+  job            one part, one server and one trainer on a loopback network of their own: over Graphwire by
+                 deploy/launch.py, over DGL 1.1.3 as its launcher would start it
+  job_on_hosts   two parts, a server and a trainer on each of the two hosts of two_hosts.sh, shared memory a host's own;
+                 over both systems as a launcher would start it
 """
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
+import shutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +35,8 @@ with np.load(sys.argv[1]) as arrays:
     for name in arrays.files:
         if name not in ("src", "dst"):
             graph.ndata[name] = torch.from_numpy(arrays[name])
-dgl.distributed.partition_graph(graph, "g", 1, "data", part_method="random")
+parts = int(sys.argv[2])
+dgl.distributed.partition_graph(graph, "g", parts, "data", part_method="metis" if parts > 1 else "random")
 """
 # The server ends with its clients. One that does not is killed: DGL's handler of SIGTERM may wait for ever.
 DGL_JOB = """(DGL_ROLE=server DGL_SERVER_ID=0 {script}) >server.log 2>&1 & server=$!
@@ -36,46 +45,113 @@ for i in $(seq 100); do kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill -9 $server 2>/dev/null; wait; exit $status"""
 
 
-def _dgl_environment(samplers):
+# A host of two: its server, and once that is there (DGL's trainers wait by themselves), its trainer.
+HOST_JOB = """mount -t tmpfs -o size=8G tmpfs /dev/shm || exit 1
+{server} >server$RANK.log 2>&1 & server=$!
+{ready}
+{trainer}; status=$?
+{end}
+for i in $(seq 100); do kill -0 $server 2>/dev/null || break; sleep 0.1; done
+kill -9 $server 2>/dev/null; wait; exit $status"""
+HOSTS = ("10.77.0.1", "10.77.0.2")
+
+
+def _dgl_environment(trainers, samplers):
     return {
         "DGL_DIST_MODE": "distributed", "DGL_CONF_PATH": "data/g.json", "DGL_IP_CONFIG": "ip_config.txt",
-        "DGL_GRAPH_FORMAT": "csc", "DGL_NUM_SERVER": "1", "DGL_NUM_CLIENT": str(1 + samplers),
+        "DGL_GRAPH_FORMAT": "csc", "DGL_NUM_SERVER": "1", "DGL_NUM_CLIENT": str(trainers * (1 + samplers)),
         "DGL_NUM_SAMPLER": str(samplers), "DGL_KEEP_ALIVE": "0"}
+
+
+def _environment(folder, more):
+    path = os.pathsep.join(filter(None, [str(folder / "site"), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "OMP_NUM_THREADS": "1", "DGLBACKEND": "pytorch", "GRAPHWIRE": PROGRAM, "PYTHONPATH": path,
+            **more}
 
 
 def run(words, folder, **environment):
     """What a command prints; its failure ends the comparison."""
-    path = os.pathsep.join(filter(None, [str(folder / "site"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=1800,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "DGLBACKEND": "pytorch", "GRAPHWIRE": PROGRAM,
-                               "PYTHONPATH": path, **environment})
+                          env=_environment(folder, environment))
     if done.returncode:
         sys.exit(f"{folder.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout
 
 
-def prepare(folder, system, script, text, arrays):
-    """A workspace with one part, the list of hosts, and the script. site/ comes first where its Pythons import from."""
+def prepare(folder, system, script, text, arrays, hosts=("127.0.0.1",)):
+    """A workspace with a part for each host, the list of hosts, and the script. site/ comes first where its Pythons
+    import from."""
     for name in ("code", "site"):
         (folder / name).mkdir(parents=True)
     (folder / "code" / script).write_text(text)
-    (folder / "ip_config.txt").write_text("127.0.0.1 30050\n")
+    (folder / "ip_config.txt").write_text("".join(f"{host} 30050\n" for host in hosts))
     np.savez(folder / "arrays.npz", **arrays)
     install = "from graphwire.dgl import install; install()" if system == "Graphwire" else ""
-    run([sys.executable, "-c", PARTITION.format(install=install), "arrays.npz"], folder)
+    run([sys.executable, "-c", PARTITION.format(install=install), "arrays.npz", str(len(hosts))], folder)
 
 
 def job(folder, system, script, samplers):
     """Runs code/SCRIPT with its arguments; what it prints."""
     command = f"{sys.executable} code/{script}"
     if system == "DGL":
-        return run([*OWN_NETWORK, "sh", "-c", DGL_JOB.format(script=command)], folder, **_dgl_environment(samplers))
+        return run([*OWN_NETWORK, "sh", "-c", DGL_JOB.format(script=command)], folder, **_dgl_environment(1, samplers))
     seen = [f"GRAPHWIRE_BUILD={os.environ['GRAPHWIRE_BUILD']}"] if "GRAPHWIRE_BUILD" in os.environ else []
     return run([*OWN_NETWORK, sys.executable, str(TOP / "deploy/launch.py"), "--workspace", str(folder),
                 "--num_trainers", "1", "--num_samplers", str(samplers), "--num_servers", "1", "--num_omp_threads", "1",
                 "--part_config", "data/g.json", "--ip_config", "ip_config.txt", "--scheduler", "local",
                 *[word for one in seen for word in ("--extra_envs", one)], "--program", PROGRAM, command],
                folder, HOME=str(folder))
+
+
+@contextlib.contextmanager
+def two_hosts() -> Iterator[None]:
+    """The network of job_on_hosts."""
+    program = str(Path(__file__).with_name("two_hosts.sh"))
+    subprocess.run([program, "down"], check=True)
+    subprocess.run([program, "up"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([program, "down"], check=True)
+
+
+def _host_job(folder, system, script, rank):
+    """What a host runs, and its environment."""
+    environment = {"RANK": str(rank), "WORLD_SIZE": str(len(HOSTS)), "LOCAL_RANK": "0", "MASTER_ADDR": HOSTS[0],
+                   "MASTER_PORT": "29500", "GLOO_SOCKET_IFNAME": f"gwv{rank}"}
+    if system == "DGL":
+        command = f"{sys.executable} code/{script}"
+        return HOST_JOB.format(server=f"(DGL_ROLE=server DGL_SERVER_ID={rank} {command})", ready=":",
+                               trainer=f"DGL_ROLE=client {command}", end=":"), {
+                                   **environment, **_dgl_environment(len(HOSTS), 0)}
+    runtime = folder / f"runtime{rank}"
+    shutil.rmtree(runtime, ignore_errors=True)
+    runtime.mkdir(mode=0o700)
+    server = (f"{shlex.quote(PROGRAM)} serve --part-config data/g.json --part {rank} --insecure "
+              f"--listen {HOSTS[rank]}:30050")
+    ready = f"until grep -q '^serving part' server{rank}.log; do kill -0 $server || exit 1; sleep 0.1; done"
+    return HOST_JOB.format(server=server, ready=ready, end="kill $server",
+                           trainer=f"{sys.executable} -m graphwire.dgl code/{script}"), {
+        **environment, "GRAPHWIRE_PART_CONFIG": str(folder / "data/g.json"), "GRAPHWIRE_JOB": "peers",
+        "GRAPHWIRE_IP_CONFIG": str(folder / "ip_config.txt"), "XDG_RUNTIME_DIR": str(runtime)}
+
+
+def job_on_hosts(folder, system, script):
+    """Runs code/SCRIPT by a trainer on each host; what the first one prints."""
+    jobs = []
+    for rank in reversed(range(len(HOSTS))):
+        text, environment = _host_job(folder, system, script, rank)
+        words = ["ip", "netns", "exec", f"gwh{rank}", "unshare", "-m", "bash", "-c", text]
+        if rank == 0:
+            printed = run(words, folder, **environment)
+            continue
+        with open(folder / f"trainer{rank}.log", "w") as log:
+            jobs.append(subprocess.Popen(words, cwd=folder, stdout=log, stderr=log,
+                                         env=_environment(folder, environment)))
+    for one in jobs:
+        if one.wait(timeout=300):
+            sys.exit(f"{folder.name}: a trainer ended with {one.returncode}: its log is in {folder}")
+    return printed
 
 
 def rounds(count):

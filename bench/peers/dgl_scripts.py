@@ -1,13 +1,14 @@
 """DGL's own training script over Graphwire, and over DGL: accuracy, and the time that it prints for its batches.
 
-  python bench/peers/dgl_scripts.py SCRIPTS cora|facebook DATA [ROUNDS] [--samplers N] [--splits N]
+  python bench/peers/dgl_scripts.py SCRIPTS cora|facebook DATA [ROUNDS] [--samplers N] [--splits N] [--hosts 2]
 
 SCRIPTS has DGL's train_dist.py, DATA cora/cora.npz or facebook/facebook.npz. This Python has torch, graphwire, and DGL
 1.1.3 with what the script imports. Each of ROUNDS (10) rounds trains twice, in turn: one server and one trainer with
---samplers (0) on a loopback network of their own; the script draws other weights and batches each time, and round r
-trains on split r modulo --splits (1; the first is Cora's public one, others are drawn, of the same sizes). Over
-Graphwire the script is unmodified, started by deploy/launch.py; over DGL one line is another, since its initialize()
-has lost arguments.
+--samplers (0) on a loopback network of their own; or with --hosts 2 a part, a server and a trainer on each of two hosts
+(network namespaces, see two_hosts.sh), without samplers. The script draws other weights and batches each time, and
+round r trains on split r modulo --splits (1; the first is Cora's public one, others are drawn, of the same sizes). Over
+Graphwire the script is unmodified, started by deploy/launch.py, on two hosts as that would start it; over DGL one line
+is another, since its initialize() has lost arguments.
 
 Without samplers the floor that both share is timed too (dgl_times.py): dgl.to_block and the collate function's own
 lines, which are DGL's and the script's on both sides. Prints a JSON object for each run, the means, how many times as
@@ -17,6 +18,7 @@ Needs root.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 import shutil
@@ -25,7 +27,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from dgl_bed import SYSTEMS, factors, job, prepare, rounds
+from dgl_bed import HOSTS, SYSTEMS, factors, job, job_on_hosts, prepare, rounds, two_hosts
 
 TRAINING = {"cora": "--num_epochs 100 --batch_size 1000 --lr 0.01 --eval_every 100",
             "facebook": "--num_epochs 30 --batch_size 1000 --lr 0.01 --eval_every 30"}
@@ -74,10 +76,11 @@ def script_of(system, scripts):
     return text
 
 
-def train(folder, system, task, samplers):
+def train(folder, system, task, samplers, hosts):
     times = folder / "site/times.json"
     times.unlink(missing_ok=True)
-    text = job(folder, system, f"{SCRIPT} --num_workers {samplers} {TRAINING[task]}", samplers)
+    script = f"{SCRIPT} --num_workers {samplers} {TRAINING[task]}"
+    text = job_on_hosts(folder, system, script) if hosts > 1 else job(folder, system, script, samplers)
     shutil.rmtree(folder / "logs", ignore_errors=True)
     epochs = [list(map(float, found)) for found in re.findall(
         r"Epoch Time\(s\): ([0-9.]+), sample\+data_copy: ([0-9.]+)", text)]
@@ -127,24 +130,30 @@ def main():
     parser.add_argument("rounds", nargs="?", type=int, default=10)
     parser.add_argument("--samplers", type=int, default=0)
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--hosts", type=int, choices=(1, 2), default=1)
     parser.add_argument("--epochs", type=int, help="fewer, for a try")
     args = parser.parse_args()
     if args.epochs:
         TRAINING[args.task] += f" --num_epochs {args.epochs} --eval_every {args.epochs}"
+    if args.hosts > 1 and args.samplers:
+        parser.error("--hosts 2 is without samplers")
     found = {system: [] for system in SYSTEMS}
-    with tempfile.TemporaryDirectory(prefix="gwdgl-") as place:
+    network = two_hosts() if args.hosts > 1 else contextlib.nullcontext()
+    with network, tempfile.TemporaryDirectory(prefix="gwdgl-") as place:
         for seed in range(min(args.splits, args.rounds)):
             arrays = arrays_of(args.task, args.data, seed)
             for system in SYSTEMS:
                 folder = Path(place, f"{system}{seed}")
-                prepare(folder, system, "train_dist.py", script_of(system, args.scripts), arrays)
+                prepare(folder, system, "train_dist.py", script_of(system, args.scripts), arrays,
+                        *([HOSTS] if args.hosts > 1 else []))
                 shutil.copy(Path(__file__).with_name("dgl_times.py"), folder / "site/sitecustomize.py")
         for number, systems in rounds(args.rounds):
             for system in systems:
                 seed = number % args.splits
-                found[system].append(train(Path(place, f"{system}{seed}"), system, args.task, args.samplers))
+                folder = Path(place, f"{system}{seed}")
+                found[system].append(train(folder, system, args.task, args.samplers, args.hosts))
                 print(json.dumps({"task": args.task, "round": number, "split": seed, "samplers": args.samplers,
-                                  **found[system][-1]}), flush=True)
+                                  "hosts": args.hosts, **found[system][-1]}), flush=True)
     told(args.task, args.samplers, found)
 
 

@@ -11,6 +11,7 @@ what DGL hands to a process of a sampler is pickled, and its times would be that
 import argparse
 import atexit
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -56,8 +57,8 @@ def _watch(dgl):
 
 
 def _write():
-    """Not by DGL's server, which runs the script too."""
-    if _epochs:
+    """Not by DGL's server, which runs the script too; of several trainers by the first."""
+    if _epochs and os.environ.get("RANK", "0") == "0":
         Path(__file__).with_name("times.json").write_text(json.dumps({"epochs": _epochs}))
 
 
