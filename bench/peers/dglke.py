@@ -1,11 +1,11 @@
-"""DGL-KE 0.1.2 and gwke_train in the same minutes: triples a second of one client with one thread, and how the loss falls.
+"""DGL-KE 0.1.2 and gwke_train in the same minutes: triples a second of a client with one thread, and how the loss falls.
 
   python3 bench/peers/dglke.py DIR PYTHON38 DATA [ROUNDS]
 
-DGL-KE stands on DGL 0.4.3, whose wheels end with Python 3.8: PYTHON38 is one, and DIR/dglke gets an environment of it with
-torch 1.7.1. DATA: fb15k-237 of ../shared/data. This Python has graphwire. Each of ROUNDS (3) rounds trains twice, in turn:
-TransE_l2, 400 elements, batches of 1,000 with 200 negatives, 500 steps, with the flags of DGL-KE's guide. Prints a JSON
-object for each run (the first 100 steps are not counted), and the medians.
+DGL-KE stands on DGL 0.4.3, whose wheels end with Python 3.8: PYTHON38 is one, and DIR/dglke gets an environment of it
+with torch 1.7.1. DATA: fb15k-237 of ../shared/data. This Python has graphwire. Each of ROUNDS (3) rounds trains twice,
+in turn: TransE_l2, 400 elements, batches of 1,000 with 200 negatives, 500 steps, with the flags of DGL-KE's guide.
+Prints a JSON object for each run (the first 100 steps are not counted), and the medians.
 """
 from __future__ import annotations
 
