@@ -35,7 +35,8 @@ static gw_status merge_type(struct gw_batch *batch, uint32_t etype)
 		struct gw_hop_edges edges;
 		status = gw_hop_take(&batch->hop, etype, i, nodes, run, &edges);
 		if (status == GW_OK)
-			status = gw_blocks_add(batch->blocks, run, edges.counts, edges.ids, edges.neighbours, 0);
+			status = gw_blocks_add(batch->blocks, run, edges.counts, edges.positions, edges.neighbours,
+					       edges.start);
 	}
 	return status == GW_OK ? gw_blocks_edges_end(batch->blocks) : status;
 }

@@ -190,6 +190,28 @@ static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t 
 	return GW_OK;
 }
 
+static bool one_owner(const uint32_t *owners, uint64_t n)
+{
+	uint64_t i = 1;
+	while (i < n && owners[i] == owners[0])
+		i++;
+	return i >= n;
+}
+
+/* A run of one owner's is taken as it lies there. */
+static void take_run(struct gw_hop_source *source, uint64_t start, uint64_t n, struct gw_hop_edges *edges)
+{
+	*edges = (struct gw_hop_edges){
+		.counts = (const uint32_t *)source->picks.counts.data + source->taken_dst,
+		.positions = (const uint64_t *)source->picks.positions.data + source->taken_edges,
+		.neighbours = (const uint64_t *)source->picks.neighbours.data + source->taken_edges,
+		.start = start};
+	for (uint64_t i = 0; i < n; i++)
+		edges->count += edges->counts[i];
+	source->taken_dst += n;
+	source->taken_edges += edges->count;
+}
+
 gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const uint64_t *nodes, uint64_t n,
 		      struct gw_hop_edges *edges)
 {
@@ -198,6 +220,10 @@ gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const 
 	gw_status status = pick_mapped(hop, etype, owners, nodes, n);
 	if (status != GW_OK)
 		return status;
+	if (n > 0 && one_owner(owners, n)) {
+		take_run(source_of(hop, etype, owners[0]), type->starts[owners[0]], n, edges);
+		return GW_OK;
+	}
 	uint64_t edge_bound = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
@@ -220,7 +246,7 @@ gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const 
 		source->taken_edges = cursor.edge;
 		at += *count;
 	}
-	*edges = (struct gw_hop_edges){at, hop->counts.data, hop->edges.data, hop->neighbours.data};
+	*edges = (struct gw_hop_edges){at, hop->counts.data, hop->edges.data, hop->neighbours.data, 0};
 	return GW_OK;
 }
 

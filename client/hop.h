@@ -53,8 +53,9 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job);
 struct gw_hop_edges {
 	uint64_t count;
 	const uint32_t *counts;     /* [n]: of each node */
-	const uint64_t *ids;        /* [count]: global edge ids */
+	const uint64_t *positions;  /* [count]: global edge ids less start */
 	const uint64_t *neighbours; /* [count]: global ids of sources: a peer's word, unchecked */
+	uint64_t start;
 };
 
 /* After done: the edges of the next n nodes (at most GW_HOP_RUN), the first of which was number `first` in want. */

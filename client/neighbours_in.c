@@ -108,7 +108,7 @@ static gw_status list_add(struct in_call *call, uint64_t first, uint64_t n, cons
 	for (uint64_t i = 0; i < edges->count; i++) {
 		src[i] = (int64_t)edges->neighbours[i];
 		most = edges->neighbours[i] > most ? edges->neighbours[i] : most;
-		ids[i] = (int64_t)edges->ids[i];
+		ids[i] = (int64_t)(edges->start + edges->positions[i]);
 	}
 	if (edges->count && most >= count)
 		return gw_fail(GW_PROTOCOL, "a list has node %llu of %llu", (unsigned long long)most,

@@ -1,4 +1,4 @@
-"""DGL-KE 0.1.2 and gwke_train in the same minutes: triples a second of a client with one thread, and how the loss falls.
+"""DGL-KE 0.1.2 and gwke_train in the same minutes: triples a second of one client and thread, and how the loss falls.
 
   python3 bench/peers/dglke.py DIR PYTHON38 DATA [ROUNDS]
 

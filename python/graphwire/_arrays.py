@@ -116,13 +116,13 @@ class _Window:
 
     __slots__ = ("__array_interface__", "lease")
 
-    def __init__(self, lease: Lease, address: int, shape: tuple[int, ...], dtype: np.dtype):
+    def __init__(self, lease: Any, address: int, shape: tuple[int, ...], dtype: np.dtype):
         self.lease = lease
         self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str}
 
 
-def window(lease: Lease, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array over a lease's memory."""
+def window(lease: Any, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array over memory that is somebody's, a Lease's or what ffi.gc frees, for as long as there is an array."""
     kind = np.dtype(dtype)
     if 0 in shape:
         return np.empty(shape, kind)

@@ -43,16 +43,18 @@ def _copied(graph: Graph, pointer: Any, count: int) -> Array:
     return _arrays.public(array, graph._torch)
 
 
+def _free(out: Any, free: Callable[[Any], None] = lib.gw_edge_list_free) -> None:
+    free(out[0])
+
+
 def _list(graph: Graph, start: Callable[[Any, Any], int]) -> EdgeList:
-    """What start(out, ticket) makes, as arrays of their own."""
-    out = ffi.new("struct gw_edge_list **")
-    try:
-        finish(lambda ticket: start(out, ticket))
-        found = out[0]
-        return EdgeList(_copied(graph, found.offsets, found.question_count + 1), *[
-            _copied(graph, part, found.edge_count) for part in (found.src, found.dst, found.edge_ids)])
-    finally:
-        lib.gw_edge_list_free(out[0])
+    """What start(out, ticket) makes, as arrays over its memory, which goes with the last of them."""
+    out = ffi.gc(ffi.new("struct gw_edge_list **"), _free)
+    finish(lambda ticket: start(out, ticket))
+    found = out[0]
+    return EdgeList(*[_arrays.public(_arrays.window(out, part, (count,), np.int64), graph._torch) for part, count in (
+        (found.offsets, found.question_count + 1), (found.src, found.edge_count), (found.dst, found.edge_count),
+        (found.edge_ids, found.edge_count))])
 
 
 def _output(graph: Graph, count: int, start: Callable[[Any, Any], int], rows: int = 1) -> list[Array]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import arrays_of_hetero
+from graphwire import edges
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,22 @@ def test_neighbours(graph, ends):
     some = graph.neighbours(range(100), "cites", 3, seed=4, stream=9)
     assert torch.equal(some.edge_ids, batch.blocks[0]["cites"].edge_ids)
     assert len(graph.neighbours([], "cites")) == 0
+
+
+def test_arrays_outlive_their_list(hetero, ends, monkeypatch):
+    """They lie in its memory, which goes with the last of them; the graph may be closed before."""
+    freed, free = [], edges._free
+    monkeypatch.setattr(edges, "_free", lambda out: freed.append(free(out)))
+    with graphwire.open(hetero) as graph:
+        kept = [graph.neighbours([node], "cites").edge_ids for node in range(300)]
+    assert not freed
+    for node, ids in enumerate(kept):
+        assert ids.tolist() == np.flatnonzero(ends[1] == node).tolist()
+    some = sum(map(bool, map(len, kept)))
+    del kept[:150], ids
+    assert 0 < len(freed) < some
+    kept.clear()
+    assert len(freed) == 300
 
 
 def test_edges_that_start_at_nodes(graph, hetero2):
