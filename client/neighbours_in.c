@@ -33,14 +33,14 @@ struct in_call {
 	gw_status failed;   /* the first failure, its text being this thread's */
 };
 
-static const struct gw_graph_meta *meta_of(const struct in_call *call)
+static const struct gw_graph_meta *in_call_meta(const struct in_call *call)
 {
 	return call->ticket.client->meta;
 }
 
 /* --- A hop of the engine's. --- */
 
-static gw_status hop_borrow(struct gw_engine *engine, struct gw_hop **out)
+static gw_status in_hop_borrow(struct gw_engine *engine, struct gw_hop **out)
 {
 	*out = engine->spare_hop;
 	engine->spare_hop = NULL;
@@ -57,7 +57,7 @@ static gw_status hop_borrow(struct gw_engine *engine, struct gw_hop **out)
 	return status;
 }
 
-static void hop_return(struct gw_engine *engine, struct gw_hop *hop, bool keep)
+static void in_hop_return(struct gw_engine *engine, struct gw_hop *hop, bool keep)
 {
 	if (hop && keep && !engine->spare_hop) {
 		engine->spare_hop = hop;
@@ -69,7 +69,7 @@ static void hop_return(struct gw_engine *engine, struct gw_hop *hop, bool keep)
 
 /* --- The list. --- */
 
-static gw_status list_begin(struct in_call *call)
+static gw_status in_list_begin(struct in_call *call)
 {
 	uint64_t fanout = call->rule.fanout == GW_FANOUT_ALL ? 8 : (uint64_t)call->rule.fanout;
 	call->room = call->n * fanout < ROOM_FIRST ? call->n * fanout : ROOM_FIRST;
@@ -81,7 +81,7 @@ static gw_status list_begin(struct in_call *call)
 	return status;
 }
 
-static gw_status list_make_room(struct in_call *call, uint64_t edges)
+static gw_status in_list_make_room(struct in_call *call, uint64_t edges)
 {
 	if (edges > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "the edges of %llu nodes in one call: at most 2^32 - 1",
@@ -95,11 +95,11 @@ static gw_status list_make_room(struct in_call *call, uint64_t edges)
 	return status;
 }
 
-static gw_status list_add(struct in_call *call, uint64_t first, uint64_t n, const struct gw_hop_edges *edges)
+static gw_status in_list_add(struct in_call *call, uint64_t first, uint64_t n, const struct gw_hop_edges *edges)
 {
-	uint64_t count = meta_of(call)->ntypes[meta_of(call)->etypes[call->etype].src].count;
+	uint64_t count = in_call_meta(call)->ntypes[in_call_meta(call)->etypes[call->etype].src].count;
 	uint64_t at = call->list->edge_count, *offsets = gw_edge_list_offsets(call->list);
-	gw_status status = list_make_room(call, at + edges->count);
+	gw_status status = in_list_make_room(call, at + edges->count);
 	if (status != GW_OK)
 		return status;
 	int64_t *src = gw_edge_list_fill(call->list->src) + at, *dst = gw_edge_list_fill(call->list->dst) + at;
@@ -128,13 +128,13 @@ static void in_call_step(struct in_call *call);
 
 static void in_call_end(struct in_call *call, gw_status status)
 {
-	hop_return(call->ticket.job.engine, call->hop, call->most <= ROOM_KEPT);
+	in_hop_return(call->ticket.job.engine, call->hop, call->most <= ROOM_KEPT);
 	if (status == GW_OK && call->list->edge_count < call->room - call->room / 4)
 		(void)gw_edge_list_resize(call->list, call->list->edge_count); /* else it has more room than it needs */
 	gw_job_end(&call->ticket.job, status);
 }
 
-static gw_status piece_take(struct in_call *call)
+static gw_status in_piece_take(struct in_call *call)
 {
 	uint64_t before = call->list->edge_count;
 	gw_status status = GW_OK;
@@ -143,7 +143,7 @@ static gw_status piece_take(struct in_call *call)
 		struct gw_hop_edges edges;
 		status = gw_hop_take(call->hop, call->etype, i, (const uint64_t *)call->ids + call->at + i, n, &edges);
 		if (status == GW_OK)
-			status = list_add(call, call->at + i, n, &edges);
+			status = in_list_add(call, call->at + i, n, &edges);
 	}
 	uint64_t edges = call->list->edge_count - before;
 	call->most = edges > call->most ? edges : call->most;
@@ -151,20 +151,20 @@ static gw_status piece_take(struct in_call *call)
 	return status;
 }
 
-static void piece_done(struct gw_hop *hop, gw_status status)
+static void in_piece_done(struct gw_hop *hop, gw_status status)
 {
 	struct in_call *call = hop->owner;
 	call->asking = false;
 	if (status == GW_OK)
-		status = piece_take(call);
+		status = in_piece_take(call);
 	call->failed = status;
 	if (!call->stepping)
 		in_call_step(call);
 }
 
-static gw_status check_ids(const struct in_call *call)
+static gw_status in_piece_check(const struct in_call *call)
 {
-	uint64_t count = meta_of(call)->ntypes[meta_of(call)->etypes[call->etype].dst].count;
+	uint64_t count = in_call_meta(call)->ntypes[in_call_meta(call)->etypes[call->etype].dst].count;
 	for (uint64_t i = call->at; i < call->at + call->piece; i++) {
 		if ((uint64_t)call->ids[i] >= count)
 			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld",
@@ -173,12 +173,12 @@ static gw_status check_ids(const struct in_call *call)
 	return GW_OK;
 }
 
-static gw_status piece_start(struct in_call *call)
+static gw_status in_piece_start(struct in_call *call)
 {
 	uint64_t left = call->n - call->at;
 	call->piece = left < PIECE ? left : PIECE;
 	gw_hop_begin(call->hop);
-	gw_status status = check_ids(call);
+	gw_status status = in_piece_check(call);
 	if (status == GW_OK)
 		status = gw_hop_want(call->hop, call->etype, &call->rule, (const uint64_t *)call->ids + call->at,
 				     call->piece);
@@ -193,7 +193,7 @@ static void in_call_step(struct in_call *call)
 {
 	call->stepping = true;
 	while (call->failed == GW_OK && !call->asking && call->at < call->n) {
-		gw_status status = piece_start(call);
+		gw_status status = in_piece_start(call);
 		if (status != GW_OK)
 			call->failed = status;
 	}
@@ -205,11 +205,11 @@ static void in_call_step(struct in_call *call)
 static void in_call_start(struct gw_job *job)
 {
 	struct in_call *call = (struct in_call *)job;
-	call->failed = hop_borrow(job->engine, &call->hop);
+	call->failed = in_hop_borrow(job->engine, &call->hop);
 	if (call->failed == GW_OK)
-		call->failed = list_begin(call);
+		call->failed = in_list_begin(call);
 	if (call->failed == GW_OK) {
-		call->hop->done = piece_done;
+		call->hop->done = in_piece_done;
 		call->hop->owner = call;
 	}
 	in_call_step(call);
