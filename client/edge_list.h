@@ -4,8 +4,7 @@
 
 #include <graphwire/edges.h>
 
-/* A list with room for so many questions and edges; the caller fills its arrays,
- * all of them. */
+/* A list with room for so many questions and edges; the caller fills all of its arrays. */
 gw_status gw_edge_list_create(uint64_t questions, uint64_t edges, struct gw_edge_list **out);
 
 /* Room for another number of edges, at least edge_count. GW_NO_MEMORY leaves the list as it is, or with more room. */
