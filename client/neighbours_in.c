@@ -14,7 +14,7 @@
 
 #define PIECE      16384u     /* ids asked about at once: one request's */
 #define ROOM_FIRST (1u << 22) /* edges, at most, that a list has room for before any is known */
-#define ROOM_KEPT  (1u << 20) /* edges of a piece: a hop that had more is not kept for the next call */
+#define EDGES_KEPT (1u << 20) /* of a piece: a hop that had more is not kept for the next call */
 
 struct in_call {
 	struct gw_ticket ticket; /* first: the job */
@@ -128,7 +128,7 @@ static void in_call_step(struct in_call *call);
 
 static void in_call_end(struct in_call *call, gw_status status)
 {
-	in_hop_return(call->ticket.job.engine, call->hop, call->most <= ROOM_KEPT);
+	in_hop_return(call->ticket.job.engine, call->hop, call->most <= EDGES_KEPT);
 	if (status == GW_OK && call->list->edge_count < call->room - call->room / 4)
 		(void)gw_edge_list_resize(call->list, call->list->edge_count); /* else it has more room than it needs */
 	gw_job_end(&call->ticket.job, status);

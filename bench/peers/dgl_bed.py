@@ -12,6 +12,7 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -137,21 +138,26 @@ def _host_job(folder, system, script, rank):
 
 
 def job_on_hosts(folder, system, script):
-    """Runs code/SCRIPT by a trainer on each host; what the first one prints."""
+    """Runs code/SCRIPT by a trainer on each host; what the first one prints. Nothing of it outlives a failure."""
     jobs = []
-    for rank in reversed(range(len(HOSTS))):
-        text, environment = _host_job(folder, system, script, rank)
-        words = ["ip", "netns", "exec", f"gwh{rank}", "unshare", "-m", "bash", "-c", text]
-        if rank == 0:
-            printed = run(words, folder, **environment)
-            continue
-        with open(folder / f"trainer{rank}.log", "w") as log:
-            jobs.append(subprocess.Popen(words, cwd=folder, stdout=log, stderr=log,
-                                         env=_environment(folder, environment)))
-    for one in jobs:
-        if one.wait(timeout=300):
-            sys.exit(f"{folder.name}: a trainer ended with {one.returncode}: its log is in {folder}")
-    return printed
+    try:
+        for rank in range(len(HOSTS)):
+            text, environment = _host_job(folder, system, script, rank)
+            with open(folder / f"trainer{rank}.log", "w") as log:
+                jobs.append(subprocess.Popen(
+                    ["ip", "netns", "exec", f"gwh{rank}", "unshare", "-m", "bash", "-c", text], cwd=folder, stdout=log,
+                    stderr=log, env=_environment(folder, environment), start_new_session=True))
+        ends = [one.wait(timeout=1800) for one in jobs]
+    finally:
+        for one in jobs:
+            if one.poll() is None:
+                os.killpg(one.pid, signal.SIGKILL)
+                one.wait()
+    logs = [(folder / f"trainer{rank}.log").read_text() for rank in range(len(HOSTS))]
+    for rank, end in enumerate(ends):
+        if end:
+            sys.exit(f"{folder.name}: the trainer of host {rank} ended with {end}: {logs[rank][-2000:]}")
+    return logs[0]
 
 
 def rounds(count):

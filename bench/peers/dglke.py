@@ -14,6 +14,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -64,7 +65,12 @@ def main():
     parser.add_argument("data", type=Path)
     parser.add_argument("rounds", nargs="?", type=int, default=3)
     args = parser.parse_args()
+    if not shutil.which(args.python38):
+        parser.error(f"{args.python38}: no such program; DGL-KE wants a Python 3.8")
+    if not (args.data / "train.tsv.gz").exists():
+        parser.error(f"{args.data}: no train.tsv.gz there")
     folder = args.dir.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
     commands = {"DGL-KE": [environment(folder, args.python38)],
                 "Graphwire": [sys.executable, "-m", "graphwire.kge", "train"]}
     write_data(folder / "fb15k237", args.data)

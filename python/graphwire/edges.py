@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class EdgeList:
     """Edges as answers to questions: those of question i are [offsets[i], offsets[i + 1]).
 
-    offsets: [questions + 1] int64; src, dst, edge_ids: [edges] int64, global ids.
+    offsets: [questions + 1] int64; src, dst, edge_ids: [edges] int64, global ids; all over one memory of the
+    library's, which goes with the last of them.
     """
 
     def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):

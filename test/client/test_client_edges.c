@@ -460,6 +460,23 @@ static gw_status ask_everything(void *context)
 	return gw_out_degrees(faulty_client, FIXTURE_WRITES, ids, 3, degrees);
 }
 
+/* By a client of its own, so that what a client keeps for its next call is made too. */
+static gw_status ask_once(void *options)
+{
+	struct gw_client *client;
+	gw_status status = gw_client_open(options, &client);
+	if (status != GW_OK)
+		return status;
+	const int64_t ids[] = {5, 3, 1};
+	struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES, .fanout = 2};
+	struct gw_edge_list *list;
+	status = gw_neighbours(client, &spec, 0, 0, ids, 3, &list);
+	if (status == GW_OK)
+		gw_edge_list_free(list);
+	gw_client_close(client);
+	return status;
+}
+
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
@@ -471,6 +488,7 @@ static void short_memory_is_an_error(void **state)
 	assert_int_equal(ask_everything(NULL), GW_OK);
 	assert_true(gw_fault_each(ask_everything, NULL) > 10);
 	gw_client_close(faulty_client);
+	assert_true(gw_fault_each(ask_once, &options) > 10);
 	gw_fixture_end(&fixture);
 }
 
