@@ -21,6 +21,7 @@ import graphwire
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # before there is a group: Ranks.close tells why
 import torch.nn.functional as F
 
 DEFAULT_PORT = 30050
@@ -216,8 +217,10 @@ class Ranks:
             print(text, flush=True)
 
     def close(self):
-        """Ends the group. What parallel() gave is to be gone by then (model = None): a model that is the last to have
-        the group waits, as it goes, for a thread of torch's that may need what the model holds, Python's lock."""
+        """Ends the group and its threads, of which one that asks for Python's lock as the interpreter goes would abort
+        the program. Nobody else may have the group by then: not torch.distributed.nn.functional, which keeps the one it
+        finds as it is imported, and not what parallel() gave (model = None), which would wait, as it goes, for such a
+        thread, and hold the lock."""
         if self.world > 1:
             dist.destroy_process_group()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import graphwire
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # before there is a group, as in docs/TUTORIAL.md
 from graphwire.pyg import NeighborSampler, stores
 from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.nn import GraphSAGE

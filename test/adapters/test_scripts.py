@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from conftest import PROGRAM, TOP, arrays_of_communities, runner
+from group_threads import counted, left
 
 # A loopback of its own, so that no other's ports are in the way.
 OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
@@ -50,7 +51,7 @@ def launched(scripts, two_parts, folder, script, *arguments):
                         "--num_servers 1", *arguments])
     home = folder / "home"  # where a host keeps what it serves on which port
     home.mkdir()
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HOME": str(home)}
+    environment = counted({**os.environ, "OMP_NUM_THREADS": "1", "HOME": str(home)})
     done = subprocess.run(
         [*OWN_NETWORK, sys.executable, str(TOP / "deploy/launch.py"), "--workspace", str(workspace), "--num_trainers",
          "1", "--num_samplers", "1", "--num_servers", "1", "--num_omp_threads", "1", "--part_config",
@@ -58,6 +59,7 @@ def launched(scripts, two_parts, folder, script, *arguments):
          command],
         capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert left(done.stdout).count(0) >= 2 and not any(left(done.stdout)), done.stdout
     return done.stdout
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import TOP, run
+from group_threads import counted, left
 from scripts import Script
 from shared import given
 
@@ -24,7 +25,7 @@ SMALL = ("--fan_out", "4,3", "--batch_size", "300", "--num_hidden", "16", "--log
 
 def start(script, *arguments, world=1, rank=0, own_python=False):
     """own_python: as a user starts it; else forked, which is sooner."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = counted({**os.environ, "OMP_NUM_THREADS": "1"})
     if world > 1:
         environment.update(WORLD_SIZE=str(world), RANK=str(rank))
     words = list(map(str, arguments))
@@ -35,10 +36,11 @@ def start(script, *arguments, world=1, rank=0, own_python=False):
 
 
 def end(*processes):
-    """What the first one printed; all must end well."""
+    """What the first one printed; all must end well, and leave no thread of a process group."""
     printed = [process.communicate() for process in processes]
     for process, (out, err) in zip(processes, printed):
         assert process.returncode == 0, out + err
+        assert not any(left(out)), out
     return printed[0][0]
 
 
@@ -74,8 +76,8 @@ def test_two_ranks_over_servers(parts, servers, tmp_path):
     config.write_text("# part 0, part 1\n" + "".join(
         "{} {}\n".format(*address.rsplit(":", 1)) for address in servers.addresses))
     out = end(*[start(SAGE, "--ip_config", config, *SMALL, "--num_epochs", 2, "--eval_every", 1, "--init_method",
-                      f"file://{tmp_path}/meet", world=2, rank=rank) for rank in range(2)])
-    assert "2 servers" in out and out.count("val ") == 3
+                      f"file://{tmp_path}/meet", world=2, rank=rank, own_python=True) for rank in range(2)])
+    assert "2 servers" in out and out.count("val ") == 3 and left(out) == [0]
     losses = [float(line.split("loss ")[1].split(",")[0]) for line in out.splitlines() if line.startswith("epoch")]
     assert losses[1] < losses[0]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import TOP
+from group_threads import AT_EXIT, left
 from shared import need_root
 
 sys.path.insert(0, str(TOP / "test/deploy"))
@@ -33,8 +34,9 @@ done
 
 def python_on_host():
     """What is ~/venv/bin/python there: this interpreter, which may lie in a home or folder that hosts do not see."""
-    packages = [path for path in (*os.environ.get("PYTHONPATH", "").split(":"), *sys.path) if "packages" in path or
-                Path(path, "graphwire").is_dir()]
+    packages = [str(AT_EXIT)]
+    packages += [path for path in (*os.environ.get("PYTHONPATH", "").split(":"), *sys.path) if "packages" in path or
+                 Path(path, "graphwire").is_dir()]
     packages = [f"/mnt/top/{Path(path).relative_to(TOP)}" if Path(path).is_relative_to(TOP) else path
                 for path in packages]
     interpreter = Path(os.path.realpath(sys.executable)).relative_to(os.path.realpath(sys.base_prefix))
@@ -67,7 +69,7 @@ def bed():
 
 
 def test_the_tutorial(bed):
-    found, installed = [], 0
+    found, installed, threads = [], 0, []
     for kind, text in BLOCK.findall((TOP / "docs/TUTORIAL.md").read_text()):
         if kind == "python":
             name = text.split("\n")[0].removeprefix("# ")
@@ -78,8 +80,10 @@ def test_the_tutorial(bed):
         done = bed.desk.shell(setting + text, timeout=1200)
         assert done.returncode == 0, f"{text}{done.stdout}{done.stderr}"
         found += ACCURACY.findall(done.stdout)
+        threads += left(done.stdout)
         installed += done.stdout.count("pip has ")
     assert installed == 2
+    assert len(threads) >= 3 and not any(threads), threads
     assert [trainers for trainers, _ in found] == ["1", "2"]
     assert all(float(accuracy) > 0.8 for _, accuracy in found), found
     from bed import wait_for

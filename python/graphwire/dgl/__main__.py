@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
+import torch.distributed.nn.functional  # noqa: F401, before there is a group: it keeps the one it finds, for ever
 
 from graphwire.dgl.install import install
 
