@@ -1,4 +1,5 @@
-/* What every call asks of a client: whether it is this process's, an engine, and facts of the graph. */
+/* What every call asks of a client: whether it is this process's, an engine, and facts of the graph; and what it says
+ * of an id that there is not. */
 #include "client/client.h"
 
 #include "core/base/fork.h"
@@ -28,6 +29,12 @@ gw_status gw_client_check(const struct gw_client *client)
 	if (!gw_client_is_inherited(client))
 		return GW_OK;
 	return gw_fail(GW_INVALID, "the client was opened before this process was forked: open one in each process");
+}
+
+gw_status gw_fail_id(const char *what, int64_t id, uint64_t position, uint64_t count)
+{
+	return gw_fail(GW_RANGE, "%s %lld at position %llu: ids run from 0 to %lld", what, (long long)id,
+		       (unsigned long long)position, (long long)count - 1);
 }
 
 const struct gw_graph_info *gw_client_graph(const struct gw_client *client)

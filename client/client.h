@@ -177,4 +177,7 @@ gw_status gw_client_check(const struct gw_client *client);
 /* The engine for the next lone call. */
 struct gw_engine *gw_client_engine(struct gw_client *client);
 
+/* GW_RANGE: the id at a position of what the caller gave is none of `count`. what: "id", or what it is the id of. */
+gw_status gw_fail_id(const char *what, int64_t id, uint64_t position, uint64_t count) __attribute__((cold));
+
 #endif

@@ -295,9 +295,7 @@ static gw_status check_questions(const struct gw_edges_op *op)
 	for (uint64_t i = 0; i < op->n; i++) {
 		for (uint32_t k = 0; k < (ends ? 1u : 2u); k++) {
 			if ((uint64_t)op->questions[k][i] >= counts[k])
-				return gw_fail(GW_RANGE, "%s %lld at position %llu: ids run from 0 to %lld",
-					       ends ? "edge" : what[k], (long long)op->questions[k][i],
-					       (unsigned long long)i, (long long)counts[k] - 1);
+				return gw_fail_id(ends ? "edge" : what[k], op->questions[k][i], i, counts[k]);
 		}
 	}
 	return GW_OK;

@@ -114,8 +114,7 @@ static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows
 	memset(op->cursors, 0, parts * sizeof(*op->cursors));
 	for (uint64_t i = piece->first; i < piece->end; i++) {
 		if ((uint64_t)ids[i] >= count)
-			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld", (long long)ids[i],
-				       (unsigned long long)i, (long long)count - 1);
+			return gw_fail_id("id", ids[i], i, count);
 		uint32_t owner = striped ? (uint32_t)((uint64_t)ids[i] % parts)
 					 : gw_book_owner(rows->starts, parts, (uint64_t)ids[i]);
 		owners[i] = owner;

@@ -167,8 +167,7 @@ static gw_status in_piece_check(const struct in_call *call)
 	uint64_t count = in_call_meta(call)->ntypes[in_call_meta(call)->etypes[call->etype].dst].count;
 	for (uint64_t i = call->at; i < call->at + call->piece; i++) {
 		if ((uint64_t)call->ids[i] >= count)
-			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld",
-				       (long long)call->ids[i], (unsigned long long)i, (long long)count - 1);
+			return gw_fail_id("id", call->ids[i], i, count);
 	}
 	return GW_OK;
 }

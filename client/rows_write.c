@@ -30,8 +30,7 @@ static gw_status call_deal(struct gw_write_call *call)
 	for (uint64_t i = 0; i < call->n; i++) {
 		uint64_t id = (uint64_t)call->ids[i];
 		if (id >= layout->rows)
-			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld",
-				       (long long)call->ids[i], (unsigned long long)i, (long long)layout->rows - 1);
+			return gw_fail_id("id", call->ids[i], i, layout->rows);
 		/* By owner and row at once: a row's number among all that owners have, one after another. */
 		uint32_t owner = gw_tensor_layout_owner(layout, id);
 		call->keys[i] = layout->starts[owner] + gw_tensor_layout_row(layout, owner, id);

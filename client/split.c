@@ -119,8 +119,7 @@ static gw_status split_collect(struct split_work *work, struct gw_client *client
 	}
 	for (uint64_t i = 0; i < n; i++) {
 		if ((uint64_t)options->ids[i] >= work->count)
-			return gw_fail(GW_RANGE, "id %lld at position %llu: ids run from 0 to %lld",
-				       (long long)options->ids[i], (unsigned long long)i, (long long)work->count - 1);
+			return gw_fail_id("id", options->ids[i], i, work->count);
 		((int64_t *)work->ids.data)[work->n++] = options->ids[i];
 	}
 	return GW_OK;
