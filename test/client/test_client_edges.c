@@ -1,6 +1,6 @@
 /* Calls about edges against the edge list that the graph was made of: ends, ids of pairs, degrees, neighbours, in
  * memory, over both drivers of TCP, from mapped memory and over RDMA, in one part and in three; calls in the
- * background; every wrong argument; and memory that is short. */
+ * background; every wrong argument; a server that lies; and memory that is short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -432,6 +432,65 @@ static void wrong_questions_are_named(void **state)
 	setup_end(&setup);
 }
 
+/* --- A server that lies. --- */
+
+/* Every id of an array says that it is one beyond all. The thread sanitizer does not see that nothing is asked
+ * meanwhile. */
+__attribute__((no_sanitize_thread)) static void spoil(const void *ids, uint64_t count, uint8_t width)
+{
+	volatile uint8_t *bytes = (volatile uint8_t *)(uintptr_t)ids;
+	for (uint64_t i = 0; i < count * width; i++)
+		bytes[i] = 0xff;
+}
+
+static void expect_no_list(struct gw_client *client, struct gw_neighbours_spec spec, const char *text)
+{
+	int64_t ids[40];
+	struct gw_edge_list *list;
+	for (int64_t i = 0; i < 40; i++)
+		ids[i] = i;
+	expect(gw_neighbours(client, &spec, 5, 6, ids, 40, &list), GW_PROTOCOL, text);
+	assert_null(list);
+	spec.etype = FIXTURE_WRITTEN_BY;
+	spec.direction = GW_IN;
+	assert_int_equal(gw_neighbours(client, &spec, 5, 6, ids, 40, &list), GW_OK); /* what is true is still there */
+	gw_edge_list_free(list);
+}
+
+/* Files are checked as they are loaded; a peer may say what it likes. */
+static void neighbours_that_do_not_exist_are_not_believed(void **state)
+{
+	(void)state;
+	static const char *const ways[] = {"reads", "requests"};
+	for (size_t w = 0; w < 2; w++) {
+		struct setup setup;
+		setup_begin(&setup, 24, 1, NULL);
+		const struct gw_part *part = setup.cluster.servers[0]->part;
+		const struct gw_adjacency *in = gw_part_adjacency(part, FIXTURE_CITES);
+		const struct gw_adjacency *out = gw_part_out_adjacency(part, FIXTURE_WRITES);
+		struct gw_client_options options = {
+			.servers = setup.cluster.list, .server_count = 1, .threads = 1, .neighbours = ways[w]};
+		struct gw_client *client = open_client(&options);
+		int32_t fanouts[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = 3};
+		struct gw_sample_spec hop = {.hops = 1, .fanouts = fanouts};
+		struct gw_minibatch *batch;
+		int64_t seed = 7;
+		spoil(in->indices, in->edges, in->index_bytes);
+		for (int32_t fanout = GW_ALL_NEIGHBOURS; fanout < 4; fanout += 4) {
+			struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES, .fanout = fanout};
+			expect_no_list(client, spec, "a list has node");
+		}
+		expect(gw_sample(client, &hop, 5, 6, &seed, 1, &batch), GW_RANGE, "is out of range");
+		struct gw_neighbours_spec spec = {.etype = FIXTURE_WRITES, .fanout = 3, .direction = GW_OUT};
+		spoil(out->eid, out->edges, sizeof(*out->eid));
+		expect_no_list(client, spec, "a list of out-edges has edge");
+		spoil(out->indices, out->edges, out->index_bytes);
+		expect_no_list(client, spec, "a list has node");
+		gw_client_close(client);
+		setup_end(&setup);
+	}
+}
+
 /* --- Memory that is short. --- */
 
 static struct gw_client *faulty_client;
@@ -502,6 +561,7 @@ int main(void)
 		cmocka_unit_test(a_sampled_hop_is_a_mini_batchs_first),
 		cmocka_unit_test(tickets_give_the_same),
 		cmocka_unit_test(wrong_questions_are_named),
+		cmocka_unit_test(neighbours_that_do_not_exist_are_not_believed),
 		cmocka_unit_test(short_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
