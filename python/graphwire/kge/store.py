@@ -126,11 +126,10 @@ def numbers_of(graph: graphwire.Graph) -> np.ndarray:
 def _merged(ids: np.ndarray, gradients: np.ndarray, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:
     """As they are, unless one row has more gradients than a push takes of it: then each so many are added up."""
     most = max(1, EACH_BYTES // row_bytes)
-    if len(ids) <= most:
+    ascending = np.sort(ids)
+    if not (ascending[most:] == ascending[:-most]).any():  # nobody stands at both ends of so many and one
         return ids, gradients
     found, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
-    if counts.max() <= most:
-        return ids, gradients
     order = np.argsort(inverse, kind="stable")
     turn = np.empty(len(ids), np.int64)
     turn[order] = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
