@@ -18,8 +18,8 @@ struct gw_bare_rows {
 	double seconds;     /* how long to measure */
 };
 
-/* A number's own hash: which row comes next. Every loop counts on from where it was, and no run reads the rows of
- * another. */
+/* A number's own hash: which row comes next. Every loop counts on from where it was, and no run draws the numbers
+ * of another. */
 uint64_t gw_bare_mix(uint64_t x);
 
 /* Keeps the calling thread on the n-th processor that the process may use, counted round: clients run on even ones,

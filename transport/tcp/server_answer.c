@@ -86,7 +86,7 @@ GW_PREFETCHES void prefetch(const struct tcp_answer *answer, uint32_t i)
 				  gw_wire_length(&answer->ranges, i));
 }
 
-/* Of a row of many lines the first one alone: prefetches of all of them fill the places that a core has for lines on
+/* Of a range of many lines the first one alone: prefetches of all of them fill the places that a core has for lines on
  * their way (16, say), and wait there; the copy asks for the others, many at once. */
 GW_PREFETCHES void prefetch_first(const struct tcp_answer *answer, uint32_t i)
 {
@@ -94,8 +94,8 @@ GW_PREFETCHES void prefetch_first(const struct tcp_answer *answer, uint32_t i)
 		__builtin_prefetch(answer->from + gw_wire_offset(&answer->ranges, i));
 }
 
-/* Whole rows while they fit: the innermost loop of a server. Returns where the next byte goes. */
-static uint8_t *gather_rows(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
+/* Whole ranges of one length, while they fit: the innermost loop of a server. Returns where the next byte goes. */
+static uint8_t *gather_alike(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
 {
 	const struct wire_ranges *ranges = &answer->ranges;
 	uint32_t i = answer->next, bytes = ranges->read.length, last = ranges->read.count;
@@ -273,14 +273,13 @@ void gw_tcp_answer_end(struct tcp_answer *answer)
 bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	const struct wire_ranges *ranges = &answer->ranges;
-	bool rows = !ranges->lengths && ranges->read.length > LINE_BYTES;
+	bool alike = !ranges->lengths && ranges->read.length > LINE_BYTES;
+	uint8_t *(*gather)(struct tcp_answer *, uint8_t *, const uint8_t *) = alike ? gather_alike : gather_ranges;
 	if (answer->rows)
 		return answer->gathered || gather_versioned(answer, out, out_end, out_bytes);
 	while (answer->next < ranges->read.count) {
 		if (!answer->next_done)
-			*out_end = (uint32_t)((rows ? gather_rows : gather_ranges)(answer, out + *out_end,
-										   out + out_bytes) -
-					      out);
+			*out_end = (uint32_t)(gather(answer, out + *out_end, out + out_bytes) - out);
 		if (answer->next == ranges->read.count)
 			break;
 		uint32_t room = out_bytes - *out_end;
