@@ -1,0 +1,70 @@
+"""Graphs and checkpoints that earlier versions wrote are read as those versions read them (test/formats)."""
+
+import json
+import shutil
+import subprocess
+
+import graphwire
+import pytest
+from conftest import PROGRAM, TOP, Servers
+from format_data import GRAPHS, checkpoint_account, graph_account
+
+VERSIONS = sorted(path for path in (TOP / "test/formats").iterdir() if path.is_dir())
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda path: path.name)
+def version(request):
+    return request.param
+
+
+def expected(version):
+    return json.loads((version / "expect.json").read_text())
+
+
+def differences(found, wanted):
+    """The entries of `wanted` that `found` has not; a later version may know more."""
+    return {name: (found.get(name), value) for name, value in wanted.items() if found.get(name) != value}
+
+
+def test_there_are_versions():
+    assert [version.name for version in VERSIONS][:1] == ["0.1"]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_graph_of_an_earlier_version_is_read(version, name):
+    assert differences(graph_account(version / name), expected(version)[name]) == {}
+
+
+def test_a_checkpoint_of_an_earlier_version_is_restored(version):
+    found = checkpoint_account(version / "two", version / "checkpoint")
+    assert differences(found, expected(version)["checkpoint"]) == {}
+
+
+def test_the_program_verifies_serves_and_partitions_them(version, tmp_path):
+    for name in GRAPHS:
+        done = subprocess.run([PROGRAM, "verify", version / name], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    servers = Servers(version / "two", 2, tmp_path)
+    try:
+        done = subprocess.run([PROGRAM, "epoch", "--part-config", version / "two", "--check", "--fanouts", "3,2",
+                               "--servers", ",".join(servers.addresses)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    finally:
+        servers.close()
+    done = subprocess.run([PROGRAM, "partition", version / "one", "--num-parts", "2", "--method", "random", "--out",
+                           tmp_path / "two"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    again = graph_account(tmp_path / "two")
+    assert again["edges _N:_E:_N"] == expected(version)["two"]["edges _N:_E:_N"]
+
+
+def test_the_account_notices_a_changed_byte(version, tmp_path):
+    shutil.copytree(version / "one", tmp_path / "one")
+    path = tmp_path / "one/part0/node/_N/feat.npy"
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(graphwire.GraphwireError, match="digest"):
+        graph_account(tmp_path / "one")
+    found = differences(graph_account(tmp_path / "one", verify=False), expected(version)["one"])
+    assert list(found) == ["feature _N/feat"]

@@ -1,0 +1,84 @@
+"""What a reader finds in the graphs and the checkpoint of a folder of test/formats, as {name: digest or value}.
+
+test/formats/make writes the folder and this account of it; test/python/test_formats.py takes the account again, with
+the code as it is now, and compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import graphwire
+import numpy as np
+
+GRAPHS = ("one", "two", "types", "knowledge")
+TENSORS = {"nodes": {"kind": "adam", "lr": 0.1}, "edges": {"kind": "adagrad", "lr": 0.5}, "striped": None}
+
+
+def digest(*arrays):
+    """SHA-256 of types, shapes and bytes."""
+    found = hashlib.sha256()
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        found.update(f"{array.dtype.str}{array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def opened(folder, **options):
+    return graphwire.open(folder, numpy=True, **options)
+
+
+def graph_account(folder, **options):
+    """Counts, edges, rows of features, texts, mini-batches."""
+    graph = opened(folder, **options)
+    found = {"graph_id": f"{graph.graph_id:016x}", "parts": graph.num_parts}
+    for ntype in graph.ntypes:
+        found[f"nodes {ntype}"] = [len(graph.part_range(part, ntype)) for part in range(graph.num_parts)]
+    for etype in graph.etypes:
+        found[f"edges {etype}"] = [len(graph.part_edge_range(part, etype)) for part in range(graph.num_parts)]
+        found[f"ends {etype}"] = digest(*graph.find_edges(slice(None), etype))
+        found[f"reverse {etype}"] = graph.reverse(etype)
+    for feature in graph.features:
+        found[f"feature {feature.type}/{feature.name}"] = digest(feature[:])
+    for ntype in graph.ntypes:
+        try:
+            texts = "\n".join(graph.node_texts(slice(None), ntype))
+        except graphwire.NotFoundError:
+            continue
+        found[f"texts {ntype}"] = hashlib.sha256(texts.encode()).hexdigest()
+    seeds = {ntype: None for ntype in graph.ntypes}
+    loader = graphwire.NodeLoader(graph, seeds, [3, 2], batch_size=16, shuffle=True, seed=5)
+    found["batches"] = [f"{batch.digest():016x}" for batch in loader]
+    loader = graphwire.EdgeLoader(graph, {etype: None for etype in graph.etypes}, [2], batch_size=32, negatives=2,
+                                  exclude=["edges"], seed=7)
+    found["edge batches"] = [f"{batch.digest():016x}" for batch in loader]
+    return found
+
+
+def step(tensor, options, number):
+    """One push, to every third row."""
+    ids = np.arange(0, len(tensor), 3)
+    shape = (len(ids), *tensor.shape[1:])
+    gradients = (np.arange(np.prod(shape)) * (36 + number) % 101 - 50).reshape(shape).astype(np.float32) / 64
+    tensor.push(ids, gradients, **options)
+
+
+def checkpoint_account(parts, folder):
+    """Restored rows, and what one more step of their optimizers makes of them."""
+    graph = opened(parts)
+    graph.restore(folder)
+    found = {"tensors": sorted([one["name"], one["kept"], one["dtype"], list(one["shape"])] for one in graph.tensors)}
+    for name, options in TENSORS.items():
+        tensor = graph.open_tensor(name, kept=name == "striped")
+        found[f"rows {name}"] = digest(tensor[:])
+        if options is not None:
+            step(tensor, options, 2)
+            found[f"rows {name}, a step later"] = digest(tensor[:])
+    return found
+
+
+def account(folder):
+    found = {name: graph_account(folder / name) for name in GRAPHS}
+    found["checkpoint"] = checkpoint_account(folder / "two", folder / "checkpoint")
+    return found
