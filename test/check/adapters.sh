@@ -3,17 +3,10 @@
 # DGL itself where its wheel can be had; the guide of DGL's example on four hosts. Scripts and data are those in ../shared;
 # without them their tests are skipped.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
-extras=(pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl cloudpickle ogb pandas python-dateutil six)
-dgl=(dgl==1.1.3 'setuptools<70' networkx psutil requests packaging) # its wheel imports setuptools.extern
-beside=$PWD/build/python
 
 status=0
 python_ready
-install_beside "$beside/extras" "${extras[@]}" || {
-	tail -n 5 "$log"
-	not_ok "there is no ${extras[*]}; all of pip's output: $log"
-	exit 1
-}
+extras_ready || exit 1
 
 export PYTHONPATH=$beside/extras
 run_pytest test/adapters || status=1
@@ -22,7 +15,7 @@ GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1 GRAPHWIRE_PYTHON=$venv/
 	/usr/bin/python3 test/deploy/run.py dgl_guide || status=1
 echo "and the guide: $SECONDS s"
 PYTHONPATH=$beside/dgl:$beside/extras
-if install_beside "$beside/dgl" "${dgl[@]}" && "$venv/bin/python" -c 'import dgl' >>"$log" 2>&1; then
+if dgl_ready; then
 	run_pytest test/adapters -m 'not slow' | sed 's/ok - python: /ok - dgl: /'
 	[ "${PIPESTATUS[0]}" -eq 0 ] || status=1
 else

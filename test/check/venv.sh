@@ -7,6 +7,7 @@
 packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
 venv=$PWD/build/python/venv
 wheel=$PWD/build/python/wheel
+beside=$PWD/build/python
 log=build/python/pip.log
 export PYTHONFAULTHANDLER=1 # a process that dies of a signal tells where it was
 
@@ -48,6 +49,21 @@ install_beside() {
 	[ "$(cat "$folder/packages" 2>/dev/null)" = "$*" ] && return
 	rm -rf "$folder"
 	"$venv/bin/pip" install -q --no-compile --no-deps --target "$folder" "$@" >"$log" 2>&1 && echo "$*" >"$folder/packages"
+}
+
+# Packages that scripts of others import, beside the environment.
+extras_ready() {
+	install_beside "$beside/extras" pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl cloudpickle ogb pandas python-dateutil six || {
+		tail -n 5 "$log"
+		not_ok "packages of scripts could not be installed; all of pip's output: $log"
+		return 1
+	}
+}
+
+# DGL itself, beside the environment; fails where it has no wheel for this Python. Its wheel imports setuptools.extern.
+dgl_ready() {
+	install_beside "$beside/dgl" dgl==1.1.3 'setuptools<70' networkx psutil requests packaging &&
+		PYTHONPATH=$beside/dgl:$beside/extras "$venv/bin/python" -c 'import dgl' >>"$log" 2>&1
 }
 
 # run_pytest FOLDER [ARGUMENT…]: its tests, against what was installed; files side by side, one on each processor.
