@@ -68,3 +68,60 @@ for socket in "$work/nobody" "relative" "@$(printf '%0200d' 0)"; do
 	holds "and says so in the log" grep -q 'NOTIFY_SOCKET=.*: the service manager does not know' log
 	ends "it ends as ever"
 done
+
+# Keys as service managers and orchestrators give them: root's file, which an access control list (systemd's credentials:
+# mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read. The server has
+# the unit's restrictions: another user, no capabilities, no new privileges, a runtime folder of its own.
+if [ "$(id -u)" -ne 0 ]; then
+	echo "# not root: keys that root gives to another user are not tried"
+	exit
+fi
+user=61234
+chmod 755 "$work"
+mkdir -m 700 unit && chown $user:$user unit
+confined=(env -i "PATH=$PATH" "XDG_RUNTIME_DIR=$work/unit" setpriv --reuid "$user" --regid "$user" --groups "$user"
+	--bounding-set -all --inh-caps -all --no-new-privs --)
+head -c 32 /dev/urandom >key
+
+# key WHAT OWNER MODE [ACL]: the key file as it is given to the server.
+key() {
+	setfacl -b key && chown "$1" key && chmod "$2" key && { [ -z "${3:-}" ] || setfacl -m "$3" key; }
+}
+
+takes() { # takes WHAT: a server with this key serves, and a client with it reads
+	: >log
+	"${confined[@]}" "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 --key-file key >log 2>&1 </dev/null &
+	server=$!
+	started+=("$server")
+	if ! within 100 grep -q '^serving part' log; then
+		not_ok "$1: $(tail -n 1 log)"
+		return
+	fi
+	address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+	holds "$1" "${confined[@]}" "$GRAPHWIRE" stat "$address" --key-file key
+	kill "$server"
+	wait "$server"
+}
+
+refuses_key() { # refuses_key WHAT PATTERN
+	refuses "$1" 1 "$2" "${confined[@]}" "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 --key-file key
+}
+
+if "${confined[@]}" "$GRAPHWIRE" --version >/dev/null 2>&1; then
+	key root:root 400 "u:$user:r"
+	takes "a unit's credential: root's file with a list that names the user"
+	key root:$user 440
+	takes "a pod's secret: root's file that a group may read"
+	key $user:$user 400
+	takes "a file of the user's own"
+	key root:root 444
+	refuses_key "root's file that every user may read" 'key: every user has access'
+	key root:$user 460
+	refuses_key "a file that its group may write" 'key: its group may write'
+	key $user:$user 440
+	refuses_key "a user's own file that a group may read" 'key: its group may read it, and root does not own it'
+	key nobody:$user 440
+	refuses_key "a file of a third user" 'key: user [0-9]* owns it, neither root nor user'
+else
+	echo "# another user cannot run $GRAPHWIRE: keys that root gives to another user are not tried"
+fi
