@@ -174,11 +174,23 @@ static void io_uring_is_forbidden(void **state)
 	host->doctor.probe = &probe;
 	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "sysctl -w kernel.io_uring_disabled=0");
 	expect(host, "io_uring_disabled", GW_DOCTOR_WARNING, "= 2", "sysctl -w kernel.io_uring_disabled=0");
+	doctor_host_put(host, "/proc/sys/kernel/io_uring_disabled", "0\n");
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "seccompProfile");
+	doctor_host_remove(host, "/proc/sys/kernel/io_uring_disabled"); /* before Linux 6.6 */
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "seccompProfile");
+	probe.io_uring_error = ENOMEM;
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "ulimit -l unlimited");
 	probe.io_uring_error = ENOSYS;
 	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "seccomp");
 	probe.io_uring_error = 0;
 	expect(host, "io_uring", GW_DOCTOR_WARNING, "without registered buffers", "ulimit -l unlimited");
 	probe.io_uring_buffers = true;
+	expect(host, "io_uring", GW_DOCTOR_OK, "works", NULL);
+	probe.processors = 4;
+	probe.io_uring_rings = 1;
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "1 of 4 threads: the limit of locked memory",
+	       "ulimit -l unlimited");
+	probe.io_uring_rings = 4;
 	expect(host, "io_uring", GW_DOCTOR_OK, "works", NULL);
 	doctor_host_put(host, "/proc/sys/kernel/io_uring_disabled", "1\n");
 	doctor_host_put(host, "/proc/sys/kernel/io_uring_group", "27\n");
