@@ -69,6 +69,48 @@ for socket in "$work/nobody" "relative" "@$(printf '%0200d' 0)"; do
 	ends "it ends as ever"
 done
 
+# Whether a server is ready can be asked for without a word on the terminal, before it listens and after.
+refuses_ready() { # refuses_ready WHAT ADDRESS
+	"$GRAPHWIRE" stat --ready --timeout 1000 "$2" >out 2>err
+	holds "$1" test $? -eq 1 -a ! -s out -a ! -s err
+}
+refuses_ready "nobody listens: not ready" 127.0.0.1:1
+serves "it serves" "$work/nobody"
+address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+holds "it is ready" "$GRAPHWIRE" stat --ready "$address"
+"$GRAPHWIRE" stat --ready "$address" >out 2>&1
+holds "and nothing is printed" test ! -s out
+ends "it ends"
+refuses_ready "and is not ready any more" "$address"
+
+# Process 1 of a container gets no signal that it has no handler for. A client that waits for a server, and a server.
+if unshare --pid --fork true 2>/dev/null; then
+	first() { # first NAME COMMAND…: runs it as process 1; its process is in $first when NAME.log has a line
+		local name=$1
+		shift
+		: >"$name.log"
+		unshare --pid --fork --kill-child --mount-proc "$@" >"$name.log" 2>&1 </dev/null &
+		started+=($!)
+		unshared=$!
+		within 100 test -s "$name.log" || echo "# $name says nothing"
+		first=$(tr -d ' ' <"/proc/$unshared/task/$unshared/children")
+	}
+	for signal in INT TERM HUP; do
+		first waits "$GRAPHWIRE" epoch --part-config parts --servers 127.0.0.1:1 --insecure
+		kill -$signal "$first"
+		if within 50 gone "$first"; then ok "SIG$signal ends a command that waits, as process 1"; else
+			not_ok "SIG$signal does not end a command that waits, as process 1: $(tail -n 1 waits.log)"
+		fi
+	done
+	first serves "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0
+	holds "it serves as process 1" grep -q '^serving part' serves.log
+	kill "$first"
+	wait "$unshared"
+	holds "and ends on SIGTERM with status 0" test $? -eq 0
+else
+	echo "# no PID namespace: signals to process 1 are not tried"
+fi
+
 # Keys as service managers and orchestrators give them: root's file, which an access control list (systemd's credentials:
 # mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read. The server has
 # the unit's restrictions: another user, no capabilities, no new privileges, a runtime folder of its own.
