@@ -73,6 +73,21 @@ static gw_status open_groups(struct gw_server *server)
 	return GW_OK;
 }
 
+/* The address that clients are told: numbers, since a host may know its own name as a loopback address (Debian writes
+ * 127.0.1.1 into /etc/hosts), which no other host reaches. */
+static gw_status name_address(struct gw_server *server)
+{
+	const char *host = server->options.listen.host;
+	gw_status status = gw_port_bound(server->reservation, &server->bound);
+	if (status == GW_OK && gw_address_is_loopback(&server->bound) &&
+	    !gw_address_is_loopback(&server->options.listen))
+		gw_log(GW_LOG_WARN,
+		       "%s is %s on this host: clients on other hosts cannot connect; correct the line of %s in "
+		       "/etc/hosts, or listen on an address of this host",
+		       host, server->bound.host, host);
+	return status;
+}
+
 /* The kernel closes the sockets of a process that was killed a little after its end: a user who starts it again at once
  * finds its own port taken. */
 static gw_status reserve_port(struct gw_server *server)
@@ -84,6 +99,8 @@ static gw_status reserve_port(struct gw_server *server)
 		struct timespec step = {.tv_nsec = LINGER_STEP_NS};
 		nanosleep(&step, NULL);
 	}
+	if (status == GW_OK)
+		return name_address(server);
 	if (status != GW_BUSY)
 		return status;
 	/* The kernel names who listens there, and not who has reserved it. */
@@ -283,9 +300,7 @@ static gw_status listen_all(struct gw_server *server)
 
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
 {
-	struct gw_address address = server->listener->address;
-	snprintf(address.scheme, sizeof(address.scheme), "tcp"); /* clients choose the rest */
-	return gw_address_text(&address, text);
+	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
 }
 
 const char *gw_server_transports(const struct gw_server *server)

@@ -111,6 +111,32 @@ else
 	echo "# no PID namespace: signals to process 1 are not tried"
 fi
 
+# A host that knows its own name as a loopback address (Debian's 127.0.1.1): the ready line tells the numbers, and a line of
+# the log the way out.
+head -c 32 /dev/urandom >name.key && chmod 600 name.key
+printf '127.0.0.1 localhost\n127.0.1.1 trainer-7\n' >hosts
+if unshare -n -m sh -c "mount --bind '$work/hosts' /etc/hosts && ip link set lo up" 2>/dev/null; then
+	named() { # named NAME: serves at this name, until it says that it serves
+		: >named.log
+		unshare -n -m sh -c "mount --bind '$work/hosts' /etc/hosts && ip link set lo up && exec '$GRAPHWIRE' serve --part-config \
+			parts --part 0 --listen $1:30050 --key-file name.key" >named.log 2>&1 </dev/null &
+		named=$!
+		started+=("$named")
+		within 100 grep -q '^serving part' named.log || echo "# $(tail -n 1 named.log)"
+	}
+	named trainer-7
+	holds "a name of loopback: the ready line has its numbers" grep -q '^serving part .* at 127.0.1.1:30050: ' named.log
+	holds "and a warning names /etc/hosts" grep -q 'warn: trainer-7 is 127.0.1.1 on this host: .*/etc/hosts' named.log
+	kill "$named"
+	wait "$named"
+	named localhost
+	holds "localhost is meant so" test "$(grep -c warn: named.log)" -eq 0
+	kill "$named"
+	wait "$named"
+else
+	echo "# no namespaces: a host's own name is not tried"
+fi
+
 # Keys as service managers and orchestrators give them: root's file, which an access control list (systemd's credentials:
 # mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read. The server has
 # the unit's restrictions: another user, no capabilities, no new privileges, a runtime folder of its own.
