@@ -22,17 +22,24 @@
 #define LOCK_NS            (5 * GW_NS_PER_SECOND) /* for others to do what they hold the lock for: no time */
 #define OTHERWISE          "set XDG_RUNTIME_DIR to a folder of this user, here and for clients on this host"
 
-/* The folder of keys: made if `make` is set, and checked in any case. */
-static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
+/* Its path, whether or not it exists. */
+static bool folder_path(char path[GW_RUNTIME_PATH_MAX])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	int n = runtime && *runtime == '/'
 			? snprintf(path, GW_RUNTIME_PATH_MAX, "%s/graphwire", runtime)
 			: snprintf(path, GW_RUNTIME_PATH_MAX, "/tmp/graphwire-%u", (unsigned)geteuid());
-	if (n < 0 || n >= GW_RUNTIME_PATH_MAX - 32)
+	return n >= 0 && n < GW_RUNTIME_PATH_MAX - 32;
+}
+
+/* The folder of keys: made if `make` is set, and checked in any case. */
+static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
+{
+	if (!folder_path(path))
 		return gw_fail(GW_INVALID, "XDG_RUNTIME_DIR is too long");
 	if (make && mkdir(path, 0700) != 0 && errno != EEXIST)
-		return gw_fail_errno(GW_IO, errno, "%s: cannot make the folder of keys", path);
+		return gw_fail_errno(errno == ENOSPC || errno == EDQUOT ? GW_NO_SPACE : GW_IO, errno,
+				     "%s: cannot make the folder of keys; %s", path, OTHERWISE);
 	struct stat st;
 	if (lstat(path, &st) != 0) {
 		if (errno == ENOENT)
@@ -166,7 +173,8 @@ gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 	ssize_t n = write(fd, key, GW_KEY_BYTES);
 	int error = n < 0 ? errno : ENOSPC;
 	if (close(fd) != 0 || n != GW_KEY_BYTES)
-		status = gw_fail_errno(GW_IO, error, "%s: cannot write the key", temporary);
+		status = gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error,
+				       "%s: cannot write the key: free space there, or %s", temporary, OTHERWISE);
 	else if (rename(temporary, path) != 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot name the key", path);
 	if (status)
@@ -180,6 +188,15 @@ gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 	uint32_t bytes;
 	gw_status status = path_find(path, port, false);
 	return status ? status : file_read(path, check_own, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
+}
+
+char *gw_secret_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX])
+{
+	if (folder_path(path))
+		sprintf(path + strlen(path), "/key-%u", port);
+	else
+		path[0] = '\0';
+	return path;
 }
 
 void gw_secret_remove(uint16_t port)

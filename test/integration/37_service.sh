@@ -137,6 +137,25 @@ else
 	echo "# no namespaces: a host's own name is not tried"
 fi
 
+# A client whose session has another runtime folder finds no key, and says where it looked; a full one is named.
+serves "it serves, with a key of its own" "$work/nobody"
+address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+mkdir -m 700 other
+refuses "another runtime folder: the client says where it looked for the key" 1 \
+	"other/graphwire/key-${address##*:} does not exist: .*XDG_RUNTIME_DIR" \
+	env XDG_RUNTIME_DIR="$work/other" "$GRAPHWIRE" stat "$address"
+ends "it ends"
+mkdir full
+if mount -t tmpfs -o size=4k,mode=700 none full 2>/dev/null; then
+	mkdir -m 700 full/graphwire
+	head -c 4096 /dev/zero >full/taken
+	refuses "a full runtime folder is named" 1 "full/graphwire/(key|part)-.*No space left" \
+		env XDG_RUNTIME_DIR="$work/full" "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0
+	umount full
+else
+	echo "# no mounts: a full runtime folder is not tried"
+fi
+
 # Keys as service managers and orchestrators give them: root's file, which an access control list (systemd's credentials:
 # mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read. The server has
 # the unit's restrictions: another user, no capabilities, no new privileges, a runtime folder of its own.
