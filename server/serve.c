@@ -15,9 +15,12 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/base/thread.h"
+#include "core/base/units.h"
 #include "protocol/catalog.h"
+#include "server/footprint.h"
 #include "server/server.h"
 #include "tensors/features.h"
 
@@ -187,6 +190,27 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
+/* Arrays that do not fit are refused by the load. What fits barely is ended by the kernel later, when clients connect.
+ */
+static void warn_of_little_memory(const struct gw_server *server)
+{
+	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
+	char need[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX];
+	uint64_t bytes = 0;
+	for (uint32_t a = 0; a < part->count; a++)
+		bytes += gw_array_meta_bytes(&part->arrays[a]);
+	struct gw_memory memory;
+	gw_memory_read("", server->options.numa >= 0 ? server->options.numa : -1, &memory);
+	uint64_t footprint = gw_server_footprint(bytes, server->options.threads, 0);
+	if (bytes > memory.available || footprint <= memory.available)
+		return;
+	gw_log(GW_LOG_WARN,
+	       "%s of memory are available in the %s, and a server of this part takes %s with its threads and %u "
+	       "connections: the kernel may end it when clients connect (graphwire doctor --bytes %llu)",
+	       gw_text_bytes(available, (double)memory.available), memory.bound_by,
+	       gw_text_bytes(need, (double)footprint), GW_SERVER_CONNECTIONS_USUAL, (unsigned long long)bytes);
+}
+
 static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
@@ -197,6 +221,7 @@ static gw_status server_load(struct gw_server *server)
 			  .numa = server->options.numa,
 			  .shareable = true},
 	};
+	warn_of_little_memory(server);
 	gw_status status = gw_part_open(server->meta, server->options.part, &options, &server->part);
 	return status == GW_OK ? gw_catalog_print(server->part, 0, &server->catalog) : status;
 }
