@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/limits.h"
 #include "core/base/log.h"
 #include "core/base/options.h"
 #include "core/base/parallel.h"
@@ -200,7 +201,7 @@ static gw_status choose_limits(struct gw_server_options *options)
 	if (files.rlim_cur < least)
 		return gw_fail(GW_LIMIT,
 			       "the limit of open files is %llu, and a server with %u threads and %u connections needs "
-			       "%llu: raise it (ulimit -n), or give fewer --threads or --connections",
+			       "%llu: raise it (" GW_FILES_HINT "), or give fewer --threads or --connections",
 			       (unsigned long long)files.rlim_cur, options->threads,
 			       options->connections ? options->connections : UNPROVEN_MIN, (unsigned long long)least);
 	uint64_t left = files.rlim_cur - kept;
@@ -213,7 +214,7 @@ static gw_status choose_limits(struct gw_server_options *options)
 	left -= options->unproven;
 	options->connections = left < CONNECTIONS_MAX ? (uint32_t)left : CONNECTIONS_MAX;
 	if (options->connections < CONNECTIONS_FEW)
-		gw_log(GW_LOG_WARN, "at most %u connections: the limit of open files is %llu (ulimit -n)",
+		gw_log(GW_LOG_WARN, "at most %u connections: the limit of open files is %llu (" GW_FILES_HINT ")",
 		       options->connections, (unsigned long long)files.rlim_cur);
 	return GW_OK;
 }

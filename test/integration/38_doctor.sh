@@ -65,6 +65,28 @@ if unshare -m true 2>/dev/null; then
 	fi
 fi
 
+# --- Limits: the doctor knows before, and the server is refused with the same limit and its file. ---
+holds "a small graph" "$GRAPHWIRE" generate rmat --scale 8 --out little --quiet
+little=(serve --part-config little --part 0 --listen 127.0.0.1:0)
+if [ -d /sys/fs/cgroup/pids ]; then group=/sys/fs/cgroup/pids/gw-test-$$; else group=/sys/fs/cgroup/gw-test-$$; fi
+if mkdir "$group" 2>/dev/null && [ -w "$group/pids.max" ]; then
+	within_group=(bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group")
+	echo 6 >"$group/pids.max"
+	"${within_group[@]}" "$GRAPHWIRE" doctor >doctor.txt
+	holds "a group of six threads is no problem yet" test $? -eq 0
+	holds "warns, and names the group's file" grep -qE "^ +warning +threads +.*may have 6, has [0-9].*/gw-test-$$/pids.max" doctor.txt
+	holds "and the command for units and containers" grep -q 'fix: .*TasksMax=.*docker update --pids-limit' doctor.txt
+	refuses "a server with more threads is refused so" 1 "cannot start thread .* limit of 6 .*/gw-test-$$/pids.max.*TasksMax=" \
+		"${within_group[@]}" "$GRAPHWIRE" "${little[@]}" --threads 8
+	within 50 rmdir "$group"
+else
+	echo "# no group of processes can be made: its limit is not tried"
+fi
+(ulimit -f 64 && "$GRAPHWIRE" doctor --bytes 1Mi | cat) >doctor.txt
+holds "files of at most 64 KiB are a problem for shared memory" grep -qE '^ +problem +file size +soft 64.0 KiB' doctor.txt
+refuses "which a server is refused with" 1 'files and shared memory are limited to 4096: .*LimitFSIZE=infinity' \
+	bash -c 'ulimit -f 4; exec "$0" "$@" 2> >(cat >&2)' "$GRAPHWIRE" "${little[@]}"
+
 # --- A server. ---
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >good.key
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >wrong.key

@@ -3,7 +3,8 @@
  *      command.c  the command: options, the table of checks, the exit status
  *      report.c   findings: kept, printed for people and as JSON
  *      files.c    /proc and /sys under a root: numbers, words, limits, folders
- *      memory.c   memory, locked memory, pages, limits of the process
+ *      memory.c   memory, locked memory, pages, address space, open files
+ *      limits.c   limits that containers, units and pods set
  *      kernel.c   NUMA nodes and processors, io_uring, sealed memory
  *      rdma.c     RDMA of this host: modules, device files, devices, their nodes
  *      port.c     ports of the devices: state, MTU, addresses
@@ -117,6 +118,12 @@ void gw_doctor_transparent(struct gw_doctor *doctor);
 void gw_doctor_overcommit(struct gw_doctor *doctor);
 void gw_doctor_address_space(struct gw_doctor *doctor);
 void gw_doctor_open_files(struct gw_doctor *doctor);
+void gw_doctor_swap(struct gw_doctor *doctor);
+void gw_doctor_huge_group(struct gw_doctor *doctor);
+void gw_doctor_file_size(struct gw_doctor *doctor);
+void gw_doctor_dev_shm(struct gw_doctor *doctor);
+void gw_doctor_threads(struct gw_doctor *doctor);
+void gw_doctor_rdma_group(struct gw_doctor *doctor);
 void gw_doctor_nodes(struct gw_doctor *doctor);
 void gw_doctor_processors(struct gw_doctor *doctor);
 void gw_doctor_io_uring(struct gw_doctor *doctor);

@@ -15,6 +15,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/limits.h"
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/tcp/tcp.h"
@@ -138,7 +139,7 @@ static void accept_ready(struct tcp_io *io)
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			if (!listener->short_of_descriptors)
 				gw_log(GW_LOG_WARN,
-				       "listener at %s: %s; clients wait until some leave (raise ulimit -n)",
+				       "listener at %s: %s; clients wait until some leave (" GW_FILES_HINT ")",
 				       gw_address_text(&listener->base.address, text), strerror(errno));
 			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
