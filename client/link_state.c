@@ -56,12 +56,17 @@ void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op)
 
 /* --- Connecting. --- */
 
+/* A standalone client has no server: its parts are this process's. A reason of the transport's has the address already,
+ * in front ("ADDRESS: the key ...") or later ("connect to ADDRESS: ..."). */
 void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
 {
 	char address[GW_ADDRESS_MAX];
-	gw_address_text(&link->server->address, address);
-	if (strncmp(reason, address, strlen(address)) == 0)
-		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
+	size_t n = strlen(gw_address_text(&link->server->address, address));
+	const char *at = strstr(reason, address);
+	if (strcmp(link->server->address.scheme, "memory") == 0)
+		snprintf(text, GW_ERROR_TEXT_MAX, "%s", at == reason && reason[n] == ':' ? reason + n + 2 : reason);
+	else if (at)
+		snprintf(text, GW_ERROR_TEXT_MAX, "%.*sserver %s", (int)(at - reason), reason, at);
 	else
 		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
 }
