@@ -367,11 +367,14 @@ class NodeLoader(Loader):
     features: names of features to fetch for every node of a batch, or {node type: names}; labels: the same for the
         seeds; edge_features: {edge type: names}, for every edge.
     batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
-    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, else one. The
-        loader divides the seeds among them: for seeds that are one rank's share (Graph.split) world=1, rank=0.
-    last: the last step of an epoch: "wrap" (filled from the start of the order: equal steps for all ranks), "drop", or
-        "short": the last batch may be, and with several ranks some may have a step less than others (DDP: join); None:
-        "short" for one trainer, "wrap" for several.
+    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, as they are when
+        a loop begins, else one. The loader divides the seeds among them (graphwire.pyg's never do), and they are the
+        same on each: the ranks compare them in their first loops, which they begin together. world=1: nothing is
+        divided or compared, for seeds that are one rank's share (Graph.split) and for a loop of one rank alone. Both
+        given: divided, and not compared.
+    last: the last step of an epoch: "wrap" (equal steps and ceil(seeds / world) seeds for each rank, less than `world`
+        of all repeated from the start of the order), "drop", or "short": the last batch may be, and with several ranks
+        some may have a step less than others (DDP: join); None: "short" for one trainer, "wrap" for several.
     replace: sample with replacement. index_dtype: "int64" or "int32", of the blocks' indices.
     depth: batches sampled ahead. device: where the batches go (torch); to a GPU through pinned memory, copied while the
         batch before is used.
@@ -381,8 +384,9 @@ class NodeLoader(Loader):
 
     Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds that are
     too few for one step, NotFoundError for a type or a feature, ValueError for other options, and for a share of
-    Graph.split that would be divided again. A batch raises PeerError
-    or DeadlineError where a server cannot be asked.
+    Graph.split that would be divided again. A loop raises ValueError where ranks divide seeds that are not the same on
+    each, or do not all begin it, within 30 s on every rank; a batch PeerError or DeadlineError where a server cannot be
+    asked. UserWarning: ranks have unequal numbers of steps.
     """
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,

@@ -190,7 +190,8 @@ def meet_in_threads(draw, world):
     def work(rank):
         time.sleep(delays[rank])
         try:
-            ranks._agree(ranks._Meeting(store, "m/", world, rank), '{"seed": 2}' if other and not rank else '{"seed": 1}')
+            text = '{"seed": 2}' if other and rank == 0 else '{"seed": 1}'
+            ranks._agree(ranks._Meeting(store, "m/", world, rank), text)
             ends[rank] = "agreed"
         except ValueError as error:
             ends[rank] = "differ" if "the loaders of ranks" in str(error) else "late"
