@@ -160,10 +160,10 @@ def test_a_loader_is_compared_once(whole, tmp_path, backend):
     def work(graph, rank, join):
         join()
         store = dist.distributed_c10d._get_default_store()
-        before = store.num_keys()
         loaders = [graphwire.NodeLoader(graph, None, [2], batch_size=1000 + number) for number in range(3)]
         seeds = [set(seeds_of(loader)) for loader in loaders]
-        left = store.num_keys() - before if rank == 0 else 0  # the first rank leaves last
+        kept = [store.add(f"graphwire/loaders/{number}/{key}", 0) for number in range(3)
+                for key in ("here", "left", "at/0", "at/1")] if rank == 0 else []  # the first rank leaves last
         dist.distributed_c10d._get_default_store = lambda: pytest.fail("asked again")
         assert [set(seeds_of(loader)) for loader in loaders] == seeds
         child = os.fork()
@@ -175,10 +175,10 @@ def test_a_loader_is_compared_once(whole, tmp_path, backend):
             finally:
                 os._exit(status)
         assert os.waitpid(child, 0)[1] == 0
-        return seeds, left
+        return seeds, kept
 
-    (one, left), (two, _) = in_ranks(work, whole, tmp_path / "meet", backend=backend)
-    assert left == 0 and all(len(first & second) == 0 for first, second in zip(one, two))
+    (one, kept), (two, _) = in_ranks(work, whole, tmp_path / "meet", backend=backend)
+    assert kept == [0] * 12 and all(len(first & second) == 0 for first, second in zip(one, two))
 
 
 def meet_in_threads(draw, world):
