@@ -9,6 +9,7 @@ that a rank loops over meets the first of each other rank. A group without a sto
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -94,9 +95,11 @@ class _Meeting:
         return True
 
     def forget(self, others: Iterable[str] = ()) -> None:
+        """What was said, once nobody reads it any more."""
         keys = [f"{word}/{rank}" for rank in range(self.world) for word in ("says", "at")]
-        for key in [*keys, "here", "left", *others]:
-            self.store.delete_key(self._prefix + key)
+        with contextlib.suppress(RuntimeError):  # some stores cannot
+            for key in [*keys, "here", "left", *others]:
+                self.store.delete_key(self._prefix + key)
 
 
 def _meeting(group: Any, name: str) -> _Meeting | None:
@@ -147,17 +150,22 @@ def _agree(meeting: _Meeting, text: str) -> None:
     meeting.add(same, 1)
     if not _all_here(meeting, meeting.say(text), until):
         raise ValueError(f"{_who_is_missing(meeting)}. {WAY_OUT}")
-    until = time.monotonic() + LEAVE_SECONDS
     if meeting.add(same, 0) == meeting.world:
-        if meeting.rank:
-            meeting.add("left", 1)
-        elif meeting.wait(lambda: meeting.add("left", 0) == meeting.world - 1, until):
-            meeting.forget([same])  # the first rank is the last to leave: the store may be in its process
+        if _last_to_leave(meeting):
+            meeting.forget([same])
         return
     difference = _difference(meeting, text)
-    meeting.add("left", 1)
-    meeting.wait(lambda: meeting.add("left", 0) >= meeting.world, until)
+    _last_to_leave(meeting)
     raise ValueError(f"{difference}. {WAY_OUT}")
+
+
+def _last_to_leave(meeting: _Meeting) -> bool:
+    """The first rank, in whose process the store may be, waits until the others have read all that they need."""
+    if meeting.rank == 0:
+        return meeting.wait(lambda: meeting.add("left", 0) == meeting.world - 1, time.monotonic() + LEAVE_SECONDS)
+    with contextlib.suppress(RuntimeError):  # its answer may be lost: the first rank has heard it, and may be gone
+        meeting.add("left", 1)
+    return False
 
 
 def _all_here(meeting: _Meeting, here: int, until: float) -> bool:
