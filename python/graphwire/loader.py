@@ -367,9 +367,9 @@ class NodeLoader(Loader):
     features: names of features to fetch for every node of a batch, or {node type: names}; labels: the same for the
         seeds; edge_features: {edge type: names}, for every edge.
     batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
-    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, as they are when
-        a loop begins, else one. The loader divides the seeds among them (graphwire.pyg's never do), and they are the
-        same on each: the ranks compare them in their first loops, which they begin together. world=1: nothing is
+    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, as they are
+        when a loop begins, else one. The loader divides the seeds among them (graphwire.pyg's never do), and they are
+        the same on each: the ranks compare them in their first loops, which they begin together. world=1: nothing is
         divided or compared, for seeds that are one rank's share (Graph.split) and for a loop of one rank alone. Both
         given: divided, and not compared.
     last: the last step of an epoch: "wrap" (equal steps and ceil(seeds / world) seeds for each rank, less than `world`
