@@ -176,7 +176,7 @@ class Loader:
 
     @property
     def last(self) -> str:
-        return self._last or ("short" if self.world == 1 else "wrap")
+        return self._last if self._last is not None else "short" if self.world == 1 else "wrap"
 
     def _opened(self, state: Mapping[str, int]) -> _Stream:
         """A stream, divided among the ranks that there are now."""
