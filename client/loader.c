@@ -75,6 +75,24 @@ static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, c
 	}
 }
 
+/* Where a batch's seeds lie in the epoch's order: from *begin, around the order's end; returns how many there are. The
+ * last step of GW_LAST_WRAP has what is left of the ranks' equal shares, rank after rank. */
+static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, uint64_t *begin)
+{
+	uint64_t size = loader->batch_size, before = step * loader->world * size;
+	*begin = before + loader->rank * size;
+	if (loader->last == GW_LAST_WRAP) {
+		uint64_t share = (loader->id_count + loader->world - 1) / loader->world, left = share - step * size;
+		if (left < size) {
+			*begin = before + loader->rank * left;
+			return left;
+		}
+	}
+	if (loader->last == GW_LAST_SHORT && *begin + size > loader->id_count)
+		return loader->id_count - *begin;
+	return size;
+}
+
 /* The seeds of a batch, in the engine. */
 static gw_status fill_seeds(struct gw_batch *batch)
 {
@@ -82,10 +100,7 @@ static gw_status fill_seeds(struct gw_batch *batch)
 	const struct gw_seeds *lists = loader->lists.data;
 	bool several = loader->list_count > 1;
 	uint64_t epoch = batch->number / loader->steps, step = batch->number % loader->steps;
-	uint64_t global = step * loader->world + loader->rank, begin = global * loader->batch_size;
-	uint64_t n = loader->batch_size;
-	if (loader->last == GW_LAST_SHORT && begin + n > loader->id_count)
-		n = loader->id_count - begin;
+	uint64_t global = step * loader->world + loader->rank, begin, n = place_in_order(loader, step, &begin);
 	if (gw_vec_reserve(&batch->seeds, n * 8) != GW_OK ||
 	    (several && gw_vec_reserve(&batch->positions, n * 8) != GW_OK))
 		return GW_NO_MEMORY;

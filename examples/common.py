@@ -15,6 +15,7 @@ import shutil
 import sys
 import time
 import uuid
+import warnings
 from pathlib import Path
 
 import graphwire
@@ -183,6 +184,7 @@ class Ranks:
 
     def joined(self, model):
         """Around an epoch: ranks may have unequal numbers of steps, and have the same model after it."""
+        warnings.filterwarnings("ignore", ".*ranks have unequal numbers of steps")  # which are no harm here
         return model.join() if self.world > 1 else contextlib.nullcontext()
 
     def together(self, optimizer, steps):

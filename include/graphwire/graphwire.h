@@ -293,8 +293,11 @@ GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
 /* --- The loader. --- */
 
 enum gw_last_batch {
-	GW_LAST_WRAP,  /* the last step is filled from the start of the permutation: every rank gets full batches */
-	GW_LAST_DROP,  /* the last, short step is left out */
+	/* Every rank gets ceil(seeds / world) seeds of an epoch in equal steps, the last of which may be short. The
+	 * world * ceil(seeds / world) - seeds that are missing, less than world, are repeated from the start of the
+	 * order. With one rank nothing is repeated. */
+	GW_LAST_WRAP,
+	GW_LAST_DROP,  /* the last step is left out, unless every rank's batch is full */
 	GW_LAST_SHORT, /* the last batch may be short; with several ranks, some may have one step less than others */
 };
 

@@ -279,6 +279,29 @@ def test_samplers_are_threads(g, monkeypatch):
         list(dgl.distributed.DistDataLoader(torch.arange(10), 4, collate_fn=fail))
 
 
+@pytest.mark.parametrize("samplers", ["0", "2"])
+def test_loops_over_one_loader_are_independent(g, monkeypatch, samplers):
+    """Side by side and within each other: each has all ids once. next(loader) goes on with the last one."""
+    monkeypatch.setenv("DGL_NUM_SAMPLER", samplers)
+    nodes, sampler = torch.arange(100), dgl.dataloading.NeighborSampler([2])
+    loaders = [dgl.distributed.DistDataLoader(nodes, 20, shuffle=True, collate_fn=torch.tensor),
+               dgl.dataloading.DistNodeDataLoader(g, nodes, sampler, batch_size=20, shuffle=True),
+               dgl.dataloading.DistEdgeDataLoader(g, nodes, sampler, batch_size=20, shuffle=True)]
+    for loader, ids in zip(loaders, (lambda found: found, lambda found: found[1],
+                                     lambda found: found[1].edata[dgl.EID])):
+        halves = zip(*[(ids(one), ids(two)) for one, two in zip(loader, loader)])
+        assert [sorted(torch.cat(half).tolist()) for half in halves] == [nodes.tolist()] * 2
+        for _ in loader:
+            inner = [ids(batch) for batch in loader]
+            assert sorted(torch.cat(inner).tolist()) == nodes.tolist()
+        first, last = iter(loader), iter(loader)
+        some = [next(last), next(loader), *last]
+        assert sorted(torch.cat([ids(batch) for batch in some]).tolist()) == nodes.tolist()
+        assert len(list(first)) == len(loader) == 5
+        with pytest.raises(StopIteration):
+            next(loader)
+
+
 def blocks_hold(g, inputs, outputs, blocks):
     """Blocks are edges of the graph, and fit into each other."""
     assert torch.equal(blocks[0].srcdata[dgl.NID], inputs) and torch.equal(blocks[-1].dstdata[dgl.NID], outputs)

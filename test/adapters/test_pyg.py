@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import pickle
+import warnings
 
 import graphwire
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from conftest import Servers
 from graphwire.pyg import NeighborSampler, from_pyg, stores
+from rank_forks import in_ranks
 from shared import given
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
@@ -402,3 +405,48 @@ def test_accuracy():
                             shuffle=True)
         sampled = trained(lambda: ((batch, slice(batch.batch_size)) for batch in loader), 40)
     assert whole > 0.7 and sampled > whole - 0.04, (whole, sampled)
+
+
+def test_loops_over_one_loader_are_independent(graph):
+    """Also where its workers stay, which PyG's own loops take from each other."""
+    nodes, links = torch.arange(200), torch.stack(graph.find_edges(torch.arange(200)))
+    data, sampler = stores(graph, "features"), NeighborSampler(graph, [2])
+    for named in ({}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}):
+        loaders = [graphwire.pyg.NodeLoader(data, sampler, nodes, batch_size=50, shuffle=True, **named),
+                   graphwire.pyg.LinkLoader(data, sampler, (None, links), batch_size=50, shuffle=True, **named)]
+        if "persistent_workers" not in named:
+            loaders.append(NodeLoader(data, sampler, nodes, batch_size=50, shuffle=True, **named))
+        for loader in loaders:
+            halves = list(zip(*[(one.input_id, two.input_id) for one, two in zip(loader, loader)]))
+            assert [sorted(torch.cat(half).tolist()) for half in halves] == [nodes.tolist()] * 2
+            assert len(list(loader)) == len(loader) == 4
+
+
+def rank_of_pyg(graph, rank, join):
+    """What graphwire.pyg's loaders say, of unequal batches and of none."""
+    join()
+    data, sampler, texts = stores(graph, "features"), NeighborSampler(graph, [2]), []
+    for count in (100, 101, 20):
+        own = torch.arange(count).tensor_split(2)[rank] if count > 20 else torch.arange(20 - 20 * rank)
+        for _ in range(2):
+            loader = graphwire.pyg.NodeLoader(data, sampler, own, batch_size=10, num_workers=rank)
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                if rank:
+                    dist.barrier()
+                batches = iter(loader)
+                seen = [next(batches, None)]
+                if rank == 0:
+                    dist.barrier()
+                dist.barrier()
+                seen = [batch.input_id for batch in [*seen, *batches] if batch is not None]
+            assert sum(map(len, seen)) == len(own)  # nothing is divided
+            texts.append([str(one.message) for one in found if "graphwire" in str(one.message)])
+    return texts
+
+
+def test_ranks_hear_of_unequal_batches(two_parts, tmp_path):
+    for texts in in_ranks(rank_of_pyg, two_parts, tmp_path / "meet"):
+        assert [len(found) for found in texts] == [0, 0, 1, 0, 1, 0]
+        assert "6 steps on rank 0, 5 steps on rank 1" in texts[2][0] and "model.join()" in texts[2][0]
+        assert "2 steps on rank 0, 0 steps on rank 1" in texts[4][0]

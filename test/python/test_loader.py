@@ -113,6 +113,106 @@ def made_up_gpu(monkeypatch):
     monkeypatch.setattr(graphwire.Batch, "record_stream", lambda batch, stream: None)
 
 
+def loaders_of(graph, device):
+    """A loader of each kind, of five batches."""
+    return (graphwire.NodeLoader(graph, range(500), [2], batch_size=100, shuffle=True, device=device),
+            graphwire.EdgeLoader(graph, range(500), [2], batch_size=100, shuffle=True, device=device))
+
+
+@pytest.mark.parametrize("device", [None, "cpu", "cuda"])
+def test_loops_are_independent(rmat, made_up_gpu, device):
+    """Side by side, within each other, begun in the middle: each is an epoch, as one after another."""
+    for loader, alone in zip(loaders_of(rmat, device), loaders_of(rmat, device)):
+        epochs = [[batch.digest() for batch in alone] if device != "cpu" else [batch.seeds.tolist() for batch in alone]
+                  for _ in range(12)]
+
+        def digest(batch):
+            return batch.seeds.tolist() if device == "cpu" else batch.digest()
+
+        pairs = [(digest(one), digest(two)) for one, two in zip(loader, loader)]
+        assert [list(half) for half in zip(*pairs)] == epochs[:2]
+        assert len(loader) == 5
+        found = [digest(batch) for batch in loader]
+        assert found == epochs[2]
+        first, second = iter(loader), iter(loader)  # the epoch is that of the first batch
+        begun = [digest(next(second)), digest(next(second))]
+        rest = [digest(batch) for batch in first]
+        assert rest == epochs[4] and begun + [digest(batch) for batch in second] == epochs[3]
+        within = [[digest(inner) for inner in loader] for outer in loader]  # one around five
+        assert within == epochs[6:11]
+        assert [digest(batch) for batch in loader] == epochs[11]
+
+
+@pytest.mark.parametrize("device", [None, "cuda"])
+def test_a_state_is_the_last_loops(rmat, made_up_gpu, device):
+    loader, _ = loaders_of(rmat, device)
+
+    def place():
+        return loader.state_dict()["epoch"], loader.state_dict()["step"]
+
+    first, second = iter(loader), iter(loader)
+    assert place() == (0, 0)
+    next(first), next(first)
+    assert place() == (0, 2)
+    next(second)
+    assert place() == (1, 1)
+    next(first)
+    assert place() == (1, 1)
+    state = loader.state_dict()
+    rest = [batch.seeds.tolist() for batch in second]
+    assert place() == (2, 0)
+    next(first)
+    assert place() == (2, 0)
+    loader.load_state_dict(state)
+    with pytest.raises(RuntimeError, match="started again"):
+        next(first)
+    assert [batch.seeds.tolist() for batch in loader] == rest and place() == (2, 0)
+
+
+@pytest.mark.parametrize("device", [None, "cuda"])
+def test_loops_that_end_in_their_middle(rmat, made_up_gpu, device):
+    """Left, dropped, failed, or a generator's: the next one is the next epoch, and what they had is free."""
+    loader, _ = loaders_of(rmat, device)
+    for _ in loader:
+        break
+    kept = iter(loader)
+    stream = weakref.ref(loader._loop.stream)
+    assert next(kept).epoch == 1
+    for epoch in range(2, 4):
+        with pytest.raises(RuntimeError, match="the trainer's"):
+            for batch in loader:
+                assert batch.epoch == epoch
+                raise RuntimeError("the trainer's")
+    assert {batch.epoch for batch in (batch for batch in loader)} == {4}
+    assert [batch.step for batch in kept] == [1, 2, 3, 4]
+    del kept
+    gc.collect()
+    assert stream() is None
+    never = iter(loader)
+    assert next(iter(loader)).epoch == 5 and next(never).epoch == 6
+
+
+def test_threads_loop_over_one_loader(rmat):
+    """Each an epoch of its own, none twice."""
+    loader, alone = (graphwire.NodeLoader(rmat, range(300), [2], batch_size=50, shuffle=True) for _ in range(2))
+    expected = [[batch.digest() for batch in alone] for _ in range(24)]
+    found, lock = [], threading.Lock()
+
+    def work():
+        for _ in range(6):
+            epoch = [(batch.epoch, batch.digest()) for batch in loader]
+            with lock:
+                found.append(epoch)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [[digest for _, digest in epoch] for epoch in sorted(found)] == expected
+    assert loader.state_dict()["epoch"] == 24 and loader.state_dict()["step"] == 0
+
+
 @pytest.mark.parametrize("device", [None, "cuda"])
 def test_a_state_goes_on(rmat, made_up_gpu, device):
     def opened():

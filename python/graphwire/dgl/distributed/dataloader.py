@@ -3,6 +3,9 @@
 DGL_NUM_SAMPLER (launch.py --num_samplers) threads call the function ahead, so that sampling and fetching, which run
 without the GIL, go on while the trainer computes. Without samplers it is called when the batch is asked for. Batches
 come in order.
+
+A loader divides nothing: its ids are this trainer's share, of node_split or edge_split. Shares may differ by one, and
+make unequal numbers of steps: the ranks tell each other how many they have, and warn (graphwire/ranks.py).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 import torch
 
 from graphwire.dgl.distributed.context import context
+from graphwire.ranks import Steps
 
 _numbers = itertools.count()
 
@@ -45,7 +49,12 @@ class Pairs:
 class DistDataLoader:
     """dgl.distributed.DistDataLoader.
 
-    dataset: ids, or a list of (type, id); collate_fn gets a list of them, as integers. queue_size: batches ahead.
+    dataset: ids, or a list of (type, id), of this trainer alone: nothing is divided among the ranks. collate_fn gets a
+        list of them, as integers. queue_size: batches ahead.
+
+    iter(loader) is an epoch of its own, whatever other loops are under way; next(loader) goes on with the epoch that
+    was begun last. In its first loop that records gradients, ranks of torch.distributed that have unequal numbers of
+    steps are warned of, once: DistributedDataParallel would wait for ever.
     """
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
@@ -60,7 +69,9 @@ class DistDataLoader:
         self.collate_fn = collate_fn or (lambda items: items)
         self.num_workers = context.samplers
         self.queue_size = queue_size or max(4, 4 * self.num_workers)
-        self._number, self._epoch = next(_numbers), 0
+        self._number, self._epochs = next(_numbers), itertools.count()
+        self._steps = Steps("graphwire.dgl", "drop_last=True helps where the shares have equally many whole batches; "
+                            "docs/DGL.md, Unequal steps.")
         self._pool: ThreadPoolExecutor | None = None
         self._batches: Iterator[Any] | None = None
         self._typed = dataset if isinstance(dataset, Pairs) else None
@@ -95,6 +106,10 @@ class DistDataLoader:
             context.at(None)
 
     def _epoch_of(self, epoch: int) -> Iterator[Any]:
+        kind = f"{type(self).__name__}/{self.batch_size}/{int(self.shuffle)}/{int(self.drop_last)}"
+        return self._steps.watched(self._batches_of(epoch), self.expected_idxs, kind)
+
+    def _batches_of(self, epoch: int) -> Iterator[Any]:
         order = torch.randperm(len(self.dataset)) if self.shuffle else torch.arange(len(self.dataset))
         if not self.num_workers:
             for step in range(self.expected_idxs):
@@ -114,10 +129,9 @@ class DistDataLoader:
             for future in ahead:
                 future.cancel()
 
-    def __iter__(self) -> DistDataLoader:
-        self._batches = self._epoch_of(self._epoch)
-        self._epoch += 1
-        return self
+    def __iter__(self) -> Iterator[Any]:
+        batches = self._batches = self._epoch_of(next(self._epochs))
+        return batches
 
     def __next__(self) -> Any:
         if self._batches is None:
