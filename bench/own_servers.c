@@ -23,6 +23,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/signals.h"
 #include "core/base/staging.h"
 
 #define READY_MS  120000
@@ -49,8 +50,7 @@ static void end_all_and_die(int number)
 			kill_and_wait(atomic_load(&own->pids[i]));
 	}
 	gw_staging_cleanup();
-	signal(number, SIG_DFL);
-	raise(number);
+	gw_die_of_signal(number);
 }
 
 static void servers_catch_signals(void)

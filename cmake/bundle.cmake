@@ -28,7 +28,7 @@ set_target_properties(bundle-cmd PROPERTIES OUTPUT_NAME graphwire RUNTIME_OUTPUT
 
 add_library(bundle-library SHARED EXCLUDE_FROM_ALL ${library_objects} cmake/bundle/newer_calls.c)
 target_link_libraries(bundle-library PRIVATE ${BUNDLE_crypto} ${BUNDLE_uring} ${BUNDLE_xxhash} PkgConfig::jansson ${bundle_system})
-target_link_options(bundle-library PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libgraphwire.map
+target_link_options(bundle-library PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libgraphwire.map -Wl,-z,nodelete
                     -Wl,--no-undefined -Wl,--exclude-libs,ALL)
 set_target_properties(bundle-library PROPERTIES OUTPUT_NAME graphwire VERSION ${PROJECT_VERSION} SOVERSION 0
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bundle/lib BUILD_RPATH "$ORIGIN")

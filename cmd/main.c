@@ -6,6 +6,7 @@
 
 #include "bench/bench.h"
 #include "core/base/filemap.h"
+#include "core/base/signals.h"
 #include "core/base/staging.h"
 #include "server/server.h"
 #include "tools/tools.h"
@@ -107,13 +108,12 @@ static int cmd_finish(const char *name, int result)
 	return 1;
 }
 
-/* Half-written folders go before the process does; then the signal does what it always does, so that a shell sees it.
- * A command that ends in another way on signals (a server that drains) sets handlers of its own. */
+/* Half-written folders go before the process does. A command that ends in another way on signals (a server that drains)
+ * sets handlers of its own. */
 static void clean_up_and_die(int number)
 {
 	gw_staging_cleanup();
-	signal(number, SIG_DFL);
-	raise(number);
+	gw_die_of_signal(number);
 }
 
 /* A signal that our parent has told us to ignore (nohup; a shell's background job) stays ignored. A file that

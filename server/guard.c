@@ -39,23 +39,32 @@ static gw_status name_holder(int fd, const struct gw_server *server)
 		       *holder ? holder : "by a process that is starting");
 }
 
+/* With the folder's path: a full one, or one that another session has, is known by it. */
+static gw_status guard_failed(const char *name, int error)
+{
+	char path[GW_RUNTIME_PATH_MAX];
+	if (gw_runtime_folder_find(path) != GW_OK)
+		path[0] = '\0';
+	return gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error, "%s/%s", path, name);
+}
+
 /* Opens and locks the file; the folder is locked, so that nobody removes it in between. */
 static gw_status guard_take(struct gw_server *server, int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return gw_fail_errno(GW_IO, errno, "%s of the runtime folder", name);
+		return guard_failed(name, errno);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		gw_status status = errno == EWOULDBLOCK ? name_holder(fd, server)
-							: gw_fail_errno(GW_IO, errno, "%s of the runtime folder", name);
+		gw_status status = errno == EWOULDBLOCK ? name_holder(fd, server) : guard_failed(name, errno);
 		close(fd);
 		return status;
 	}
 	char text[GW_ADDRESS_MAX + 64], address[GW_ADDRESS_MAX];
 	int n = snprintf(text, sizeof(text), "pid %ld at %s", (long)getpid(),
 			 gw_address_text(&server->options.listen, address));
+	errno = ENOSPC; /* of a write that is cut short */
 	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
-		gw_status status = gw_fail_errno(GW_IO, errno, "%s of the runtime folder", name);
+		gw_status status = guard_failed(name, errno);
 		close(fd);
 		return status;
 	}

@@ -15,9 +15,12 @@
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/base/thread.h"
+#include "core/base/units.h"
 #include "protocol/catalog.h"
+#include "server/footprint.h"
 #include "server/server.h"
 #include "tensors/features.h"
 
@@ -73,6 +76,21 @@ static gw_status open_groups(struct gw_server *server)
 	return GW_OK;
 }
 
+/* The address that clients are told: numbers, since a host may know its own name as a loopback address (Debian writes
+ * 127.0.1.1 into /etc/hosts), which no other host reaches. */
+static gw_status name_address(struct gw_server *server)
+{
+	const char *host = server->options.listen.host;
+	gw_status status = gw_port_bound(server->reservation, &server->bound);
+	if (status == GW_OK && gw_address_is_loopback(&server->bound) &&
+	    !gw_address_is_loopback(&server->options.listen))
+		gw_log(GW_LOG_WARN,
+		       "%s is %s on this host: clients on other hosts cannot connect; correct the line of %s in "
+		       "/etc/hosts, or listen on an address of this host",
+		       host, server->bound.host, host);
+	return status;
+}
+
 /* The kernel closes the sockets of a process that was killed a little after its end: a user who starts it again at once
  * finds its own port taken. */
 static gw_status reserve_port(struct gw_server *server)
@@ -84,6 +102,8 @@ static gw_status reserve_port(struct gw_server *server)
 		struct timespec step = {.tv_nsec = LINGER_STEP_NS};
 		nanosleep(&step, NULL);
 	}
+	if (status == GW_OK)
+		return name_address(server);
 	if (status != GW_BUSY)
 		return status;
 	/* The kernel names who listens there, and not who has reserved it. */
@@ -170,6 +190,27 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
+/* Arrays that do not fit are refused by the load. What fits barely is ended by the kernel later, when clients connect.
+ */
+static void warn_of_little_memory(const struct gw_server *server)
+{
+	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
+	char need[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX];
+	uint64_t bytes = 0;
+	for (uint32_t a = 0; a < part->count; a++)
+		bytes += gw_array_meta_bytes(&part->arrays[a]);
+	struct gw_memory memory;
+	gw_memory_read("", server->options.numa >= 0 ? server->options.numa : -1, &memory);
+	uint64_t footprint = gw_server_footprint(bytes, server->options.threads, 0);
+	if (bytes > memory.available || footprint <= memory.available)
+		return;
+	gw_log(GW_LOG_WARN,
+	       "%s of memory are available in the %s, and a server of this part takes %s with its threads and %u "
+	       "connections: the kernel may end it when clients connect (graphwire doctor --bytes %llu)",
+	       gw_text_bytes(available, (double)memory.available), memory.bound_by,
+	       gw_text_bytes(need, (double)footprint), GW_SERVER_CONNECTIONS_USUAL, (unsigned long long)bytes);
+}
+
 static gw_status server_load(struct gw_server *server)
 {
 	struct gw_part_options options = {
@@ -180,6 +221,7 @@ static gw_status server_load(struct gw_server *server)
 			  .numa = server->options.numa,
 			  .shareable = true},
 	};
+	warn_of_little_memory(server);
 	gw_status status = gw_part_open(server->meta, server->options.part, &options, &server->part);
 	return status == GW_OK ? gw_catalog_print(server->part, 0, &server->catalog) : status;
 }
@@ -283,9 +325,7 @@ static gw_status listen_all(struct gw_server *server)
 
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
 {
-	struct gw_address address = server->listener->address;
-	snprintf(address.scheme, sizeof(address.scheme), "tcp"); /* clients choose the rest */
-	return gw_address_text(&address, text);
+	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
 }
 
 const char *gw_server_transports(const struct gw_server *server)

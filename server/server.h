@@ -58,7 +58,8 @@ struct gw_server {
 	struct gw_listener *listener, *local; /* local: of clients that map our memory; or NULL */
 	struct gw_server_thread *threads;
 	uint64_t incarnation, started_ns;
-	int reservation; /* of the port, until the listener has it; -1: none */
+	int reservation;         /* of the port, until the listener has it; -1: none */
+	struct gw_address bound; /* what options.listen stands for on this host, in numbers */
 	int guard_fd;
 	char *catalog;      /* JSON */
 	uint8_t key[1024];  /* until it is published */

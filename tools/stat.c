@@ -42,7 +42,7 @@ struct stat_command {
 	uint8_t key[KEY_BYTES_MAX];
 	uint32_t key_bytes;
 	uint64_t timeout_ms;
-	bool insecure, json;
+	bool insecure, json, ready;
 	struct gw_launched launched; /* in place of addresses, where a launcher named the servers */
 };
 
@@ -64,6 +64,8 @@ static const struct gw_option table[] = {
 	{"timeout", "MS", "how long to wait for answers (5000)", 0,
 	 GW_OPTION_NUMBER(struct stat_command, timeout_ms, 1, 3600000)},
 	{"json", NULL, "one JSON object a server and line", 0, GW_OPTION_FLAG(struct stat_command, json)},
+	{"ready", NULL, "print nothing: exit status 0 if all servers answer, 1 if one is still loading or away", 0,
+	 GW_OPTION_FLAG(struct stat_command, ready)},
 	{0},
 };
 
@@ -274,9 +276,21 @@ static void stat_print_json(const struct stat_command *c)
 	}
 }
 
+/* For probes, which run again and again: the status alone. */
+static int show_ready(const struct stat_command *c)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (!c->questions[i].stats)
+			return 1;
+	}
+	return 0;
+}
+
 static int show(const struct stat_command *c, const char *program)
 {
 	int status = 0;
+	if (c->ready)
+		return show_ready(c);
 	if (c->json) {
 		stat_print_json(c);
 	} else {
@@ -308,7 +322,8 @@ int gw_tool_stat(int argc, char **argv)
 		.doc = "Ask servers what they are and have done.\n\nExamples:\n"
 		       "  graphwire stat 127.0.0.1:30050\n"
 		       "  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json\n"
-		       "  graphwire stat      # a job's own servers, where deploy/launch.py started it"
+		       "  graphwire stat      # a job's own servers, where deploy/launch.py started it\n"
+		       "  graphwire stat --ready --timeout 1000 127.0.0.1:30050 && echo serving"
 		       "\vExit status: 0 all answered, 1 some did not (one line on stderr for each), 2 bad options."};
 	struct stat_command command = {.timeout_ms = 5000};
 	int result = 1;

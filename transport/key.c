@@ -1,6 +1,7 @@
-/* Shared secrets in files. A server on loopback makes one for its port; clients of the same user find it there. The
- * folder must be this user's and closed to others, and files are created closed, so that no other user of the host
- * can plant or read a key. Fails on a folder or file that others own or may read, naming it. */
+/* Keys in files. A server on loopback makes one for its port; clients of the same user find it there. The folder must
+ * be this user's and closed to others, and files are created closed, so that no other user of the host can plant or
+ * read a key. A key that a command names (--key-file) may also be root's, and readable to a group that root chose.
+ * Fails on a folder or file that other users own or may read, and names it. */
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -21,17 +22,24 @@
 #define LOCK_NS            (5 * GW_NS_PER_SECOND) /* for others to do what they hold the lock for: no time */
 #define OTHERWISE          "set XDG_RUNTIME_DIR to a folder of this user, here and for clients on this host"
 
-/* The folder of keys: made if `make` is set, and checked in any case. */
-static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
+/* Its path, whether or not it exists. */
+static bool folder_path(char path[GW_RUNTIME_PATH_MAX])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	int n = runtime && *runtime == '/'
 			? snprintf(path, GW_RUNTIME_PATH_MAX, "%s/graphwire", runtime)
 			: snprintf(path, GW_RUNTIME_PATH_MAX, "/tmp/graphwire-%u", (unsigned)geteuid());
-	if (n < 0 || n >= GW_RUNTIME_PATH_MAX - 32)
+	return n >= 0 && n < GW_RUNTIME_PATH_MAX - 32;
+}
+
+/* The folder of keys: made if `make` is set, and checked in any case. */
+static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
+{
+	if (!folder_path(path))
 		return gw_fail(GW_INVALID, "XDG_RUNTIME_DIR is too long");
 	if (make && mkdir(path, 0700) != 0 && errno != EEXIST)
-		return gw_fail_errno(GW_IO, errno, "%s: cannot make the folder of keys", path);
+		return gw_fail_errno(errno == ENOSPC || errno == EDQUOT ? GW_NO_SPACE : GW_IO, errno,
+				     "%s: cannot make the folder of keys; %s", path, OTHERWISE);
 	struct stat st;
 	if (lstat(path, &st) != 0) {
 		if (errno == ENOENT)
@@ -92,8 +100,37 @@ static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool m
 	return status;
 }
 
-/* Reads a whole file of min to max bytes that this user owns and only this user may read. */
-static gw_status file_read(const char *path, uint8_t *key, uint32_t min, uint32_t max, uint32_t *bytes)
+/* A key that a server made lies in this user's folder: only this user may own and read it. */
+static gw_status check_own(const char *path, const struct stat *st)
+{
+	if (st->st_uid != geteuid())
+		return gw_fail(GW_REFUSED, "key file %s: user %u owns it; chown it to user %u", path,
+			       (unsigned)st->st_uid, (unsigned)geteuid());
+	return st->st_mode & 077 ? gw_fail(GW_REFUSED, "key file %s: others may read it; chmod 600 it", path) : GW_OK;
+}
+
+/* A key that somebody named may come from a service manager or an orchestrator, which gives root's file to one user: by
+ * an access control list, whose mask stands in the group's bits of the mode (systemd's credentials), or by a group
+ * (a Kubernetes Secret with fsGroup). Root decides there who reads it. Nobody but root and this user may have put
+ * another key in its place. */
+static gw_status check_named(const char *path, const struct stat *st)
+{
+	if (st->st_uid != geteuid() && st->st_uid != 0)
+		return gw_fail(GW_REFUSED, "key file %s: user %u owns it, neither root nor user %u; chown it", path,
+			       (unsigned)st->st_uid, (unsigned)geteuid());
+	if (st->st_mode & 07)
+		return gw_fail(GW_REFUSED, "key file %s: every user has access to it; chmod o= it", path);
+	if (st->st_mode & 020)
+		return gw_fail(GW_REFUSED, "key file %s: its group may write it; chmod g-w it", path);
+	if ((st->st_mode & 070) && st->st_uid != 0)
+		return gw_fail(GW_REFUSED, "key file %s: its group may read it, and root does not own it; chmod 600 it",
+			       path);
+	return GW_OK;
+}
+
+/* Reads a whole file of min to max bytes. */
+static gw_status file_read(const char *path, gw_status (*check)(const char *, const struct stat *), uint8_t *key,
+			   uint32_t min, uint32_t max, uint32_t *bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
@@ -104,11 +141,8 @@ static gw_status file_read(const char *path, uint8_t *key, uint32_t min, uint32_
 	ssize_t n = 0;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		status = gw_fail(GW_INVALID, "key file %s: not a regular file", path);
-	else if (st.st_uid != geteuid())
-		status = gw_fail(GW_REFUSED, "key file %s: user %u owns it; chown it to user %u", path,
-				 (unsigned)st.st_uid, (unsigned)geteuid());
-	else if (st.st_mode & 077)
-		status = gw_fail(GW_REFUSED, "key file %s: others may read it; chmod 600 it", path);
+	else if ((status = check(path, &st)) != GW_OK)
+		;
 	else if ((n = read(fd, buffer, sizeof(buffer))) < 0)
 		status = gw_fail_errno(GW_IO, errno, "key file %s", path);
 	else if (n < (ssize_t)min || n > (ssize_t)max)
@@ -139,7 +173,8 @@ gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 	ssize_t n = write(fd, key, GW_KEY_BYTES);
 	int error = n < 0 ? errno : ENOSPC;
 	if (close(fd) != 0 || n != GW_KEY_BYTES)
-		status = gw_fail_errno(GW_IO, error, "%s: cannot write the key", temporary);
+		status = gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error,
+				       "%s: cannot write the key: free space there, or %s", temporary, OTHERWISE);
 	else if (rename(temporary, path) != 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot name the key", path);
 	if (status)
@@ -152,7 +187,16 @@ gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 	char path[GW_RUNTIME_PATH_MAX];
 	uint32_t bytes;
 	gw_status status = path_find(path, port, false);
-	return status ? status : file_read(path, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
+	return status ? status : file_read(path, check_own, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
+}
+
+char *gw_secret_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX])
+{
+	if (folder_path(path))
+		sprintf(path + strlen(path), "/key-%u", port);
+	else
+		path[0] = '\0';
+	return path;
 }
 
 void gw_secret_remove(uint16_t port)
@@ -164,7 +208,7 @@ void gw_secret_remove(uint16_t port)
 
 gw_status gw_secret_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
 {
-	return file_read(path, key, KEY_FILE_BYTES_MIN, KEY_FILE_BYTES_MAX, key_bytes);
+	return file_read(path, check_named, key, KEY_FILE_BYTES_MIN, KEY_FILE_BYTES_MAX, key_bytes);
 }
 
 gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8_t found[GW_KEY_BYTES])

@@ -166,6 +166,8 @@ gw_status gw_runtime_folder_lock(int folder);
 #define GW_KEY_BYTES 32
 gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
 gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
+/* Where it was looked for, as text: "" if the folder has no path. Returns the buffer. */
+char *gw_secret_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX]);
 void gw_secret_remove(uint16_t port);
 /* A key file given by the user: its whole content, 16 to 1024 bytes; refused when others own it or may
  * read it. */

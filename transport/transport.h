@@ -324,6 +324,8 @@ gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8
  * when gw_listen has succeeded, or on the way out; gw_port_yield comes right before gw_listen. */
 gw_status gw_port_reserve(struct gw_address *address, int *reservation);
 void gw_port_yield(int reservation);
+/* The address that a reservation is bound to, in numbers: what the name that was given stands for on this host. */
+gw_status gw_port_bound(int reservation, struct gw_address *out);
 
 /* The client ends, and its numbered calls are all answered: the server need not remember them. Told as far as it can
  * be told without waiting; the endpoint is to be closed next. */

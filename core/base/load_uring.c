@@ -69,9 +69,8 @@ static gw_status make_ring(struct loader *loader)
 		error = gw_uring_init(loader->job->options.queue_depth, &loader->ring, &parameters);
 	}
 	if (error)
-		return gw_fail_errno(GW_UNSUPPORTED, -error,
-				     "io_uring is refused (sysctl -w kernel.io_uring_disabled=0; a container needs a "
-				     "seccomp profile that allows it)");
+		return gw_fail_errno(GW_UNSUPPORTED, -error, "io_uring is refused (%s)",
+				     gw_uring_remedy(-error, gw_uring_switch("")));
 	return GW_OK;
 }
 

@@ -19,6 +19,8 @@
 #define MLOCK_ONFAULT 1
 #endif
 
+#define RINGS_MAX 64u /* tried at once */
+
 /* ---- looking ---- */
 
 /* A limit does not bind who has CAP_IPC_LOCK outside any user namespace; only trying to pass it tells. Nothing is
@@ -35,6 +37,24 @@ static uint64_t read_locked_limit(uint64_t page_bytes)
 	bool passed = mlock2(memory, bytes, MLOCK_ONFAULT) == 0;
 	munmap(memory, bytes);
 	return passed ? UINT64_MAX : limit.rlim_cur;
+}
+
+/* A server has a ring for each of its threads, and the limit of locked memory may have room for some of them only. */
+static void try_rings(struct gw_probe *out)
+{
+	struct io_uring rings[RINGS_MAX];
+	uint32_t wanted = out->processors < RINGS_MAX ? out->processors : RINGS_MAX;
+	int error = 0;
+	while (out->io_uring_rings < wanted && !error) {
+		struct io_uring_params parameters = {.flags = IORING_SETUP_CQSIZE,
+						     .cq_entries = 8 * GW_URING_SOCKET_ENTRIES};
+		error = gw_uring_init(GW_URING_SOCKET_ENTRIES, &rings[out->io_uring_rings], &parameters);
+		out->io_uring_rings += !error;
+	}
+	for (uint32_t i = 0; i < out->io_uring_rings; i++)
+		gw_uring_exit(&rings[i]);
+	if (out->io_uring_rings == wanted)
+		out->io_uring_rings = out->processors;
 }
 
 static void try_io_uring(struct gw_probe *out)
@@ -57,6 +77,8 @@ static void try_io_uring(struct gw_probe *out)
 	gw_uring_exit(&ring);
 	if (page != MAP_FAILED)
 		munmap(page, out->page_bytes);
+	if (!out->io_uring_error)
+		try_rings(out);
 }
 
 static bool try_collapse(uint64_t huge_bytes)
@@ -95,6 +117,7 @@ void gw_probe_read(struct gw_probe *out)
 	if (gw_sysfile_read(text, sizeof(text), "/sys/kernel/mm/transparent_hugepage/shmem_enabled"))
 		gw_sysfile_choice(text, out->thp_shared, sizeof(out->thp_shared));
 	out->collapse = try_collapse(out->huge_bytes);
+	out->io_uring_switch = gw_uring_switch("");
 	try_io_uring(out);
 	gw_memory_read("", -1, &out->memory);
 	gw_numa_nodes_read("", &out->nodes);
@@ -169,17 +192,21 @@ static void judge_io_uring(const struct gw_probe *probe, struct gw_finding *find
 {
 	char buffer[128];
 	finding->what = "io_uring";
-	finding->ok = probe->io_uring_error == 0 && probe->io_uring_buffers;
+	bool enough = probe->io_uring_rings >= probe->processors;
+	finding->ok = probe->io_uring_error == 0 && probe->io_uring_buffers && enough;
 	if (probe->io_uring_error)
 		probe_note(finding->found, "refused: %s", strerror_r(probe->io_uring_error, buffer, sizeof(buffer)));
+	else if (!enough)
+		probe_note(finding->found,
+			   "works for %u of %u threads: the limit of locked memory has no room for more",
+			   probe->io_uring_rings, probe->processors);
 	else
 		probe_note(finding->found, "%s",
 			   probe->io_uring_buffers ? "works" : "works, without registered buffers");
-	if (probe->io_uring_error)
-		probe_note(finding->remedy, "sysctl -w kernel.io_uring_disabled=0 (a container: a seccomp profile that "
-					    "allows it)");
-	else if (!finding->ok)
-		probe_note(finding->remedy, "ulimit -l unlimited");
+	if (!finding->ok)
+		probe_note(finding->remedy, "%s",
+			   gw_uring_remedy(probe->io_uring_error ? probe->io_uring_error : ENOMEM,
+					   probe->io_uring_switch));
 }
 
 static void judge_open_files(const struct gw_probe *probe, struct gw_finding *finding)

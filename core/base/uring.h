@@ -53,4 +53,14 @@ static inline int io_uring_submit_and_wait_timeout(struct io_uring *ring, struct
 int gw_uring_init(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters);
 void gw_uring_exit(struct io_uring *ring);
 
+/* Entries of the ring that drives a thread's sockets; eight times as many completions. */
+#define GW_URING_SOCKET_ENTRIES 256u
+
+/* kernel.io_uring_disabled under this root, 0 to 2; -1 where the kernel (before 6.6) has no such switch. */
+int gw_uring_switch(const char *root);
+
+/* What lets this process use io_uring, after a ring failed with this errno value: a command, or what a container has to
+ * be given. */
+const char *gw_uring_remedy(int error, int switched);
+
 #endif

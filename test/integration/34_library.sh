@@ -24,6 +24,31 @@ if readelf -d "$library" | grep 'NEEDED' | grep -qE 'jemalloc|tcmalloc|metis'; t
 else
 	ok "the library brings no allocator of its own"
 fi
+# A program that unloads the library while one of its threads still looks up a name goes on: the code stays mapped.
+cat >unload.c <<'C'
+#include <dlfcn.h>
+#include <graphwire/graphwire.h>
+int main(int count, char **given)
+{
+	void *library = dlopen(given[count - 1], RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return 3;
+	const char *(*last_error)(void) = (const char *(*)(void))dlsym(library, "gw_last_error");
+	gw_status (*open_client)(const struct gw_client_options *, struct gw_client **) =
+		(gw_status (*)(const struct gw_client_options *, struct gw_client **))dlsym(library, "gw_client_open");
+	const char *servers[] = {"nosuch-host.invalid:1"};
+	struct gw_client_options options = {.servers = servers, .server_count = 1, .timeout_ms = 1, .reconnect_ms = 1};
+	struct gw_client *client = 0;
+	if (open_client(&options, &client) == GW_OK || dlclose(library) != 0)
+		return 4;
+	return last_error()[0] == 0; /* its code, after it was unloaded */
+}
+C
+if cc -I"$top/include" unload.c -o unload -ldl; then
+	holds "the library stays mapped when a program unloads it" ./unload "$library"
+else
+	not_ok "a program that unloads the library does not compile"
+fi
 # C++ and a strict C compiler take the header.
 printf '#include <graphwire/graphwire.h>\nint main(void) { return gw_last_error()[0]; }\n' >header.c
 holds "the header in strict C" cc -std=c11 -pedantic -Wall -Wextra -Werror -I"$top/include" -c header.c -o header.o

@@ -62,3 +62,51 @@ if [ "$bytes" -gt 0 ] && [ "$over" -le $((bytes / 20 + 65536)) ]; then
 else
 	not_ok "a server takes $over KiB besides arrays of $bytes KiB"
 fi
+
+# In a memory group with the limit that the doctor advises the server loads, and clients end nothing.
+if [ -d /sys/fs/cgroup/memory ]; then
+	group=/sys/fs/cgroup/memory/gw-test-$$ limit=memory.limit_in_bytes events=memory.oom_control
+else
+	group=/sys/fs/cgroup/gw-test-$$ limit=memory.max events=memory.events
+fi
+if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
+	within_group() { (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@"); }
+	kill "$server"
+	wait "$server" 2>/dev/null
+	arrays=$(find graph/part0 -name '*.npy' -printf '%s\n' | awk '{ sum += $1 } END { print sum }')
+	echo 67108864 >"$group/$limit"
+	advised=$(within_group "$GRAPHWIRE" doctor --bytes "$arrays" | sed -n 's/.*MemoryMax=\([0-9]*\).*/\1/p' | head -n 1)
+	echo "$advised" >"$group/$limit"
+	within_group "$GRAPHWIRE" doctor --bytes "$arrays" >doctor.txt
+	holds "the doctor has no objection to the limit that it advised" test "$(grep -cE '^ +problem +memory' doctor.txt)" -eq 0
+	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
+		--threads 2) >serve.log 2>&1 </dev/null &
+	server=$!
+	started+=("$server")
+	within 100 grep -q '^serving part' serve.log || not_ok "a server within the advised limit: $(tail -n 1 serve.log)"
+	address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' serve.log)
+	clients=() served=0
+	for number in 1 2 3 4; do
+		"$GRAPHWIRE" epoch --servers "$address" --transport tcp --threads 4 --seed $number --steps 5 >/dev/null 2>&1 &
+		clients+=($!)
+	done
+	for client in "${clients[@]}"; do wait "$client" && served=$((served + 1)); done
+	holds "four clients are served within it" test $served -eq 4
+	holds "and the kernel ended nothing" test "$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)" = 0
+	kill "$server"
+	wait "$server" 2>/dev/null
+	# A limit with room for the arrays alone: the server says before it loads that this is too little.
+	echo $((arrays + 12582912)) >"$group/$limit"
+	: >serve.log
+	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
+		--threads 2) >serve.log 2>&1 </dev/null &
+	server=$!
+	started+=("$server")
+	within 100 test -s serve.log
+	holds "too little memory is named before the load" grep -q 'warn: .*the kernel may end it when clients connect' serve.log
+	kill "$server"
+	wait "$server" 2>/dev/null
+	within 50 rmdir "$group"
+else
+	echo "# no memory group can be made: the advised limit is not tried"
+fi

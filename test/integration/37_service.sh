@@ -68,3 +68,147 @@ for socket in "$work/nobody" "relative" "@$(printf '%0200d' 0)"; do
 	holds "and says so in the log" grep -q 'NOTIFY_SOCKET=.*: the service manager does not know' log
 	ends "it ends as ever"
 done
+
+# Whether a server is ready can be asked for without a word on the terminal, before it listens and after.
+refuses_ready() { # refuses_ready WHAT ADDRESS
+	"$GRAPHWIRE" stat --ready --timeout 1000 "$2" >out 2>err
+	holds "$1" test $? -eq 1 -a ! -s out -a ! -s err
+}
+refuses_ready "nobody listens: not ready" 127.0.0.1:1
+serves "it serves" "$work/nobody"
+address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+holds "it is ready" "$GRAPHWIRE" stat --ready "$address"
+"$GRAPHWIRE" stat --ready "$address" >out 2>&1
+holds "and nothing is printed" test ! -s out
+ends "it ends"
+refuses_ready "and is not ready any more" "$address"
+
+# Process 1 of a container gets no signal that it has no handler for. A client that waits for a server, and a server.
+if unshare --pid --fork true 2>/dev/null; then
+	first() { # first NAME COMMAND…: runs it as process 1; its process is in $first when NAME.log has a line
+		local name=$1
+		shift
+		: >"$name.log"
+		unshare --pid --fork --kill-child --mount-proc "$@" >"$name.log" 2>&1 </dev/null &
+		started+=($!)
+		unshared=$!
+		within 100 test -s "$name.log" || echo "# $name says nothing"
+		first=$(tr -d ' ' <"/proc/$unshared/task/$unshared/children")
+	}
+	for signal in INT TERM HUP; do
+		first waits "$GRAPHWIRE" epoch --part-config parts --servers 127.0.0.1:1 --insecure
+		kill -$signal "$first"
+		if within 50 gone "$first"; then ok "SIG$signal ends a command that waits, as process 1"; else
+			not_ok "SIG$signal does not end a command that waits, as process 1: $(tail -n 1 waits.log)"
+		fi
+	done
+	first serves "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0
+	holds "it serves as process 1" grep -q '^serving part' serves.log
+	kill "$first"
+	wait "$unshared"
+	holds "and ends on SIGTERM with status 0" test $? -eq 0
+else
+	echo "# no PID namespace: signals to process 1 are not tried"
+fi
+
+# A host that knows its own name as a loopback address (Debian's 127.0.1.1): the ready line tells the numbers, and a line of
+# the log the way out.
+head -c 32 /dev/urandom >name.key && chmod 600 name.key
+printf '127.0.0.1 localhost\n127.0.1.1 trainer-7\n' >hosts
+if unshare -n -m sh -c "mount --bind '$work/hosts' /etc/hosts && ip link set lo up" 2>/dev/null; then
+	named() { # named NAME: serves at this name, until it says that it serves
+		: >named.log
+		unshare -n -m sh -c "mount --bind '$work/hosts' /etc/hosts && ip link set lo up && exec '$GRAPHWIRE' serve --part-config \
+			parts --part 0 --listen $1:30050 --key-file name.key" >named.log 2>&1 </dev/null &
+		named=$!
+		started+=("$named")
+		within 100 grep -q '^serving part' named.log || echo "# $(tail -n 1 named.log)"
+	}
+	named trainer-7
+	holds "a name of loopback: the ready line has its numbers" grep -q '^serving part .* at 127.0.1.1:30050: ' named.log
+	holds "and a warning names /etc/hosts" grep -q 'warn: trainer-7 is 127.0.1.1 on this host: .*/etc/hosts' named.log
+	kill "$named"
+	wait "$named"
+	named localhost
+	holds "localhost is meant so" test "$(grep -c warn: named.log)" -eq 0
+	kill "$named"
+	wait "$named"
+else
+	echo "# no namespaces: a host's own name is not tried"
+fi
+
+# A client whose session has another runtime folder finds no key, and says where it looked; a full one is named.
+serves "it serves, with a key of its own" "$work/nobody"
+address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+mkdir -m 700 other
+refuses "another runtime folder: the client says where it looked for the key" 1 \
+	"other/graphwire/key-${address##*:} does not exist: .*XDG_RUNTIME_DIR" \
+	env XDG_RUNTIME_DIR="$work/other" "$GRAPHWIRE" stat "$address"
+ends "it ends"
+mkdir full
+if mount -t tmpfs -o size=4k,mode=700 none full 2>/dev/null; then
+	mkdir -m 700 full/graphwire
+	head -c 4096 /dev/zero >full/taken
+	refuses "a full runtime folder is named" 1 "full/graphwire/(key|part)-.*No space left" \
+		env XDG_RUNTIME_DIR="$work/full" "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0
+	umount full
+else
+	echo "# no mounts: a full runtime folder is not tried"
+fi
+
+# Keys as service managers and orchestrators give them: root's file, which an access control list (systemd's credentials:
+# mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read. The server has
+# the unit's restrictions: another user, no capabilities, no new privileges, a runtime folder of its own.
+if [ "$(id -u)" -ne 0 ]; then
+	echo "# not root: keys that root gives to another user are not tried"
+	exit
+fi
+user=61234
+chmod 755 "$work"
+mkdir -m 700 unit && chown $user:$user unit
+confined=(env -i "PATH=$PATH" "XDG_RUNTIME_DIR=$work/unit" setpriv --reuid "$user" --regid "$user" --groups "$user"
+	--bounding-set -all --inh-caps -all --no-new-privs --)
+head -c 32 /dev/urandom >key
+
+# key WHAT OWNER MODE [ACL]: the key file as it is given to the server.
+key() {
+	setfacl -b key && chown "$1" key && chmod "$2" key && { [ -z "${3:-}" ] || setfacl -m "$3" key; }
+}
+
+takes() { # takes WHAT: a server with this key serves, and a client with it reads
+	: >log
+	"${confined[@]}" "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 --key-file key >log 2>&1 </dev/null &
+	server=$!
+	started+=("$server")
+	if ! within 100 grep -q '^serving part' log; then
+		not_ok "$1: $(tail -n 1 log)"
+		return
+	fi
+	address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+	holds "$1" "${confined[@]}" "$GRAPHWIRE" stat "$address" --key-file key
+	kill "$server"
+	wait "$server"
+}
+
+refuses_key() { # refuses_key WHAT PATTERN
+	refuses "$1" 1 "$2" "${confined[@]}" "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 --key-file key
+}
+
+if "${confined[@]}" "$GRAPHWIRE" --version >/dev/null 2>&1; then
+	key root:root 400 "u:$user:r"
+	takes "a unit's credential: root's file with a list that names the user"
+	key root:$user 440
+	takes "a pod's secret: root's file that a group may read"
+	key $user:$user 400
+	takes "a file of the user's own"
+	key root:root 444
+	refuses_key "root's file that every user may read" 'key: every user has access'
+	key root:$user 460
+	refuses_key "a file that its group may write" 'key: its group may write'
+	key $user:$user 440
+	refuses_key "a user's own file that a group may read" 'key: its group may read it, and root does not own it'
+	key nobody:$user 440
+	refuses_key "a file of a third user" 'key: user [0-9]* owns it, neither root nor user'
+else
+	echo "# another user cannot run $GRAPHWIRE: keys that root gives to another user are not tried"
+fi

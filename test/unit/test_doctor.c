@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "core/base/parallel.h"
+#include "server/footprint.h"
 #include "test/support/doctor_host.h"
 #include "test/support/sandbox.h"
 
@@ -64,13 +66,27 @@ static void memory_is_asked_for(void **state)
 {
 	struct doctor_host *host = *state;
 	expect(host, "memory", GW_DOCTOR_OK, "32.0 GiB available of 64.0 GiB", NULL);
-	host->doctor.bytes = 32 * GIB;
+	host->doctor.bytes = 31 * GIB;
 	expect(host, "memory", GW_DOCTOR_OK, "32.0 GiB", NULL);
+	/* The arrays fit, and what a server takes besides does not. */
+	host->doctor.bytes = 32 * GIB;
+	doctor_has(expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs,
+		   "when clients connect");
 	host->doctor.bytes = 33 * GIB;
-	expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition");
+	doctor_has(expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs, "refused");
 	assert_int_equal(gw_doctor_worst(&host->doctor), GW_DOCTOR_PROBLEM);
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", "10737418240\n"); /* 10 GiB, nothing used */
-	expect(host, "memory", GW_DOCTOR_PROBLEM, "control group's limit of 10.0 GiB", "MemoryMax=35433480192");
+	const struct gw_doctor_finding *finding =
+		expect(host, "memory", GW_DOCTOR_PROBLEM, "control group's limit of 10.0 GiB", "MemoryMax=");
+	uint64_t limit = strtoull(strstr(finding->fix, "MemoryMax=") + strlen("MemoryMax="), NULL, 10);
+	assert_in_range(limit, gw_server_footprint(33 * GIB, gw_processors(), 0), 34 * GIB);
+	/* What is advised is enough. */
+	char text[32];
+	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)limit);
+	doctor_host_put(host, "/proc/meminfo", "MemTotal: 68719476736 kB\nMemAvailable: 68719476736 kB\n");
+	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", text);
+	expect(host, "memory", GW_DOCTOR_OK, "control group's limit", NULL);
+	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", "10737418240\n");
 	/* Memory that is in the pool already serves. */
 	struct gw_probe probe = {.hugetlb_free = 33 * 512};
 	host->doctor.probe = &probe;
@@ -174,11 +190,23 @@ static void io_uring_is_forbidden(void **state)
 	host->doctor.probe = &probe;
 	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "sysctl -w kernel.io_uring_disabled=0");
 	expect(host, "io_uring_disabled", GW_DOCTOR_WARNING, "= 2", "sysctl -w kernel.io_uring_disabled=0");
+	doctor_host_put(host, "/proc/sys/kernel/io_uring_disabled", "0\n");
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "seccompProfile");
+	doctor_host_remove(host, "/proc/sys/kernel/io_uring_disabled"); /* before Linux 6.6 */
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "seccompProfile");
+	probe.io_uring_error = ENOMEM;
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "ulimit -l unlimited");
 	probe.io_uring_error = ENOSYS;
 	expect(host, "io_uring", GW_DOCTOR_WARNING, "refused", "seccomp");
 	probe.io_uring_error = 0;
 	expect(host, "io_uring", GW_DOCTOR_WARNING, "without registered buffers", "ulimit -l unlimited");
 	probe.io_uring_buffers = true;
+	expect(host, "io_uring", GW_DOCTOR_OK, "works", NULL);
+	probe.processors = 4;
+	probe.io_uring_rings = 1;
+	expect(host, "io_uring", GW_DOCTOR_WARNING, "1 of 4 threads: the limit of locked memory",
+	       "ulimit -l unlimited");
+	probe.io_uring_rings = 4;
 	expect(host, "io_uring", GW_DOCTOR_OK, "works", NULL);
 	doctor_host_put(host, "/proc/sys/kernel/io_uring_disabled", "1\n");
 	doctor_host_put(host, "/proc/sys/kernel/io_uring_group", "27\n");

@@ -2,6 +2,7 @@
  * or planted is refused. */
 #include <dirent.h>
 #include <errno.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -187,22 +188,70 @@ static void what_others_own_is_refused(void **state)
 	assert_int_equal(mode_of(place->file), 0600);
 }
 
-static void open_files_are_refused(void **state)
+/* Whatever the mode, a file is read or refused by name. */
+static void expect_read(struct place *place, bool wanted)
 {
-	static const mode_t modes[] = {0601, 0602, 0604, 0610, 0620, 0640, 0644, 0660, 0666, 0777};
-	struct place *place = *state;
 	uint8_t key[1024];
 	uint32_t bytes;
+	if (wanted)
+		assert_int_equal(gw_secret_read(place->file, key, &bytes), GW_OK);
+	else
+		expect_error(gw_secret_read(place->file, key, &bytes), GW_REFUSED, place->file);
+}
+
+/* Every mode of a file, by owner: of this user alone, and of root, who may let a group read. */
+static void modes_of_files(void **state)
+{
+	struct place *place = *state;
+	uint8_t key[1024];
 	assert_int_equal(mkdir(place->folder, 0700), 0);
 	put(place->file, GW_KEY_BYTES, 0600);
-	assert_int_equal(gw_secret_find(7, key), GW_OK);
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		assert_int_equal(chmod(place->file, modes[i]), 0);
-		expect_error(gw_secret_find(7, key), GW_REFUSED, place->file);
-		expect_error(gw_secret_read(place->file, key, &bytes), GW_REFUSED, place->file);
+	bool root = geteuid() == 0;
+	for (mode_t mode = 0; mode < 01000; mode++) {
+		assert_int_equal(chmod(place->file, mode), 0);
+		if (!root && !(mode & 0400))
+			continue; /* this user cannot open it */
+		expect_read(place, !(mode & 027) && (root || !(mode & 070)));
+		gw_status status = gw_secret_find(7, key); /* a server's own is nobody else's */
+		assert_int_equal(status, mode & 077 ? GW_REFUSED : GW_OK);
 	}
-	assert_int_equal(chmod(place->file, 0400), 0);
-	assert_int_equal(gw_secret_read(place->file, key, &bytes), GW_OK);
+}
+
+/* As another user, what an orchestrator gives: root's file, readable to one group or through an access control list,
+ * whose mask the group's bits show. */
+static void keys_that_root_gives_to_a_user(void **state)
+{
+	static const struct {
+		uid_t owner;
+		gid_t group;
+		mode_t mode;
+		bool read;
+	} files[] = {
+		{0, NOBODY, 0440, true},      {0, NOBODY, 0640, true},       {0, NOBODY, 0460, false},
+		{0, NOBODY, 0444, false},     {0, NOBODY, 0441, false},      {NOBODY, NOBODY, 0400, true},
+		{NOBODY, NOBODY, 0600, true}, {NOBODY, NOBODY, 0440, false}, {NOBODY, NOBODY, 0640, false},
+		{1, NOBODY, 0440, false},     {1, NOBODY, 0460, false},
+	};
+	struct place *place = *state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(mkdir(place->folder, 0755), 0);
+	assert_int_equal(chmod(place->root, 0755), 0);
+	put(place->file, GW_KEY_BYTES, 0600);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		assert_int_equal(chown(place->file, files[i].owner, files[i].group), 0);
+		assert_int_equal(chmod(place->file, files[i].mode), 0);
+		gid_t groups[64];
+		int count = getgroups(64, groups);
+		assert_true(count >= 0);
+		assert_int_equal(setgroups(0, NULL), 0);
+		assert_int_equal(setegid(NOBODY), 0);
+		assert_int_equal(seteuid(NOBODY), 0);
+		expect_read(place, files[i].read);
+		assert_int_equal(seteuid(0), 0);
+		assert_int_equal(setegid(0), 0);
+		assert_int_equal(setgroups((size_t)count, groups), 0);
+	}
 }
 
 static void lengths(void **state)
@@ -307,7 +356,8 @@ int main(void)
 		EACH(open_folders_are_refused),
 		EACH(what_is_no_folder_is_refused),
 		EACH(what_others_own_is_refused),
-		EACH(open_files_are_refused),
+		EACH(modes_of_files),
+		EACH(keys_that_root_gives_to_a_user),
 		EACH(lengths),
 		EACH(what_is_no_file_is_refused),
 		EACH(planted_links_are_not_followed),

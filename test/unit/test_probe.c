@@ -271,7 +271,7 @@ static int probe_io_uring(void *context)
 	char line[1024];
 	gw_probe_missing(findings, count, line, sizeof(line));
 	*(int *)context = probe.io_uring_error;
-	return probe.io_uring_error == EPERM && strstr(line, "io_uring_disabled") ? 0 : 1;
+	return probe.io_uring_error == EPERM && strstr(line, "seccomp") ? 0 : 1;
 }
 
 static void test_io_uring_refused(void **state)
@@ -321,6 +321,7 @@ static void test_judgement(void **state)
 				  .thp_shared = "never",
 				  .collapse = true,
 				  .io_uring_buffers = true,
+				  .io_uring_rings = 8,
 				  .memory = {.total = 64 * GIB, .available = 32 * GIB, .cgroup_limit = UINT64_MAX},
 				  .nodes = {.count = 2, .numbers = {0, 1}},
 				  .hugetlb_pages = 1024,
@@ -337,6 +338,7 @@ static void test_judgement(void **state)
 	probe.locked_bytes_max = 8 << 20;
 	probe.collapse = false;
 	probe.io_uring_error = EPERM;
+	probe.io_uring_switch = 2;
 	probe.open_files_max = 256;
 	count = gw_probe_findings(&probe, 40 * GIB, findings);
 	gw_probe_missing(findings, count, line, sizeof(line));

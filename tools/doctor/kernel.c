@@ -8,6 +8,7 @@
 
 #include "core/base/processors.h"
 #include "core/base/sysfile.h"
+#include "core/base/uring.h"
 #include "tools/doctor/doctor.h"
 
 #define NODES_SHOWN 8u
@@ -99,28 +100,27 @@ void gw_doctor_io_uring(struct gw_doctor *doctor)
 		return;
 	}
 	int error = doctor->probe->io_uring_error;
-	if (!error && doctor->probe->io_uring_buffers) {
+	bool enough = doctor->probe->io_uring_rings >= doctor->probe->processors;
+	if (!error && doctor->probe->io_uring_buffers && enough) {
 		gw_doctor_value(finding, "works, with registered buffers");
 		return;
 	}
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-	if (!error) {
+	gw_doctor_fix(finding, "%s", gw_uring_remedy(error ? error : ENOMEM, gw_uring_switch(doctor->root)));
+	if (error) {
+		gw_doctor_value(finding, "refused: %s", strerror_r(error, text, sizeof(text)));
+		gw_doctor_costs(finding,
+				"TCP runs on epoll, which takes about a tenth more time a row, and parts load by "
+				"pread");
+	} else if (!enough) {
+		gw_doctor_value(finding, "works for %u of %u threads: the limit of locked memory has no room for more",
+				doctor->probe->io_uring_rings, doctor->probe->processors);
+		gw_doctor_costs(finding,
+				"the other threads serve TCP by epoll, which takes about a tenth more time a row");
+	} else {
 		gw_doctor_value(finding, "works, without registered buffers");
 		gw_doctor_costs(finding, "loading a part maps its pages for every read");
-		gw_doctor_fix(finding, "ulimit -l unlimited");
-		return;
 	}
-	gw_doctor_value(finding, "refused: %s", strerror_r(error, text, sizeof(text)));
-	gw_doctor_costs(finding,
-			"TCP runs on epoll, which takes about a tenth more time a row, and parts load by pread");
-	if (error == ENOMEM)
-		gw_doctor_fix(finding, "ulimit -l unlimited");
-	else if (error == ENOSYS)
-		gw_doctor_fix(finding, "a kernel with CONFIG_IO_URING, or a container whose seccomp profile allows it "
-				       "(docker run --security-opt seccomp=unconfined)");
-	else
-		gw_doctor_fix(finding, "sudo sysctl -w kernel.io_uring_disabled=0 (a container: docker run "
-				       "--security-opt seccomp=unconfined, or a profile that allows it)");
 }
 
 void gw_doctor_io_uring_switch(struct gw_doctor *doctor)

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/parallel.h"
+#include "server/footprint.h"
 #include "tools/doctor/doctor.h"
 
 #define MIB            (1ull << 20)
@@ -10,12 +12,25 @@
 #define LOCKED_MIN     (64 * MIB) /* below this not even a client's landing memory is registered whole */
 #define PAGES_UNASKED  512u       /* of 2 MiB, proposed where nobody said how many bytes */
 #define OPEN_FILES_MIN 1024u
+#define GROUP_SLACK    (8 * MIB)
+#define GROUP_STEP     (16 * MIB)
 
 static const char *text_of_limit(char text[GW_UNIT_TEXT_MAX], uint64_t bytes)
 {
 	if (bytes == UINT64_MAX)
 		return "unlimited";
 	return gw_text_bytes(text, (double)bytes);
+}
+
+/* Rounded up: what the group holds besides differs from one moment to the next. */
+static void fix_group(struct gw_doctor_finding *finding, uint64_t least)
+{
+	unsigned long long limit = (least + GROUP_SLACK + GROUP_STEP - 1) / GROUP_STEP * GROUP_STEP;
+	gw_doctor_fix(
+		finding,
+		"sudo systemctl set-property UNIT MemoryMax=%llu (a container: docker update --memory %llu NAME); or "
+		"more parts",
+		limit, limit);
 }
 
 void gw_doctor_memory(struct gw_doctor *doctor)
@@ -36,17 +51,22 @@ void gw_doctor_memory(struct gw_doctor *doctor)
 				text_of_limit(total, memory.cgroup_limit));
 	/* Pages in the pool are taken already, and serve us all the same. */
 	uint64_t pool = doctor->probe ? doctor->probe->hugetlb_free * GW_HUGETLB_BYTES : 0;
-	if (doctor->bytes <= memory.available || doctor->bytes <= pool)
+	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
+	need -= doctor->bytes <= pool ? doctor->bytes : 0;
+	if (need <= memory.available)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
-	gw_doctor_costs(finding, "%s do not fit: loading them is refused",
-			gw_text_bytes(wanted, (double)doctor->bytes));
+	if (doctor->bytes > memory.available && doctor->bytes > pool)
+		gw_doctor_costs(finding, "%s do not fit: loading them is refused",
+				gw_text_bytes(wanted, (double)doctor->bytes));
+	else
+		gw_doctor_costs(finding,
+				"a server takes %s besides, with its threads and %u connections: the kernel may end it "
+				"when clients connect",
+				gw_text_bytes(wanted, (double)(need - (doctor->bytes <= pool ? 0 : doctor->bytes))),
+				GW_SERVER_CONNECTIONS_USUAL);
 	if (group)
-		gw_doctor_fix(finding,
-			      "sudo systemctl set-property UNIT MemoryMax=%llu (a container: docker update "
-			      "--memory %llu NAME); or more parts",
-			      (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available),
-			      (unsigned long long)(memory.cgroup_limit + doctor->bytes - memory.available));
+		fix_group(finding, memory.cgroup_limit + need - memory.available);
 	else
 		gw_doctor_fix(finding, "graphwire partition GRAPH --num-parts MORE --out parts/");
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "transport/tcp/tcp.h"
@@ -83,6 +84,25 @@ gw_status gw_port_reserve(struct gw_address *address, int *reservation)
 	if (status == GW_OK)
 		set_reuse(*reservation, 0);
 	return status;
+}
+
+gw_status gw_port_bound(int reservation, struct gw_address *out)
+{
+	union {
+		struct sockaddr_storage room;
+		struct sockaddr any;
+	} bound = {0};
+	socklen_t bytes = sizeof(bound);
+	char port[8];
+	*out = (struct gw_address){.scheme = "tcp"};
+	if (getsockname(reservation, &bound.any, &bytes) != 0)
+		return gw_fail_errno(GW_IO, errno, "the address of a port");
+	int error = getnameinfo(&bound.any, bytes, out->host, sizeof(out->host), port, sizeof(port),
+				NI_NUMERICHOST | NI_NUMERICSERV);
+	if (error)
+		return gw_fail(GW_IO, "the address of a port: %s", gai_strerror(error));
+	out->port = (uint16_t)strtoul(port, NULL, 10);
+	return GW_OK;
 }
 
 void gw_port_yield(int reservation)

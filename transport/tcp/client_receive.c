@@ -149,6 +149,19 @@ static gw_status begin_body(struct tcp_client *client)
 	return client->reply ? GW_OK : GW_NO_MEMORY;
 }
 
+/* On loopback a server leaves a key in its user's runtime folder, and this client found none in its own. */
+static gw_status key_is_wanted(const struct tcp_client *client, const char *name)
+{
+	char path[GW_RUNTIME_PATH_MAX];
+	if (!client->must_prove || !*gw_secret_place(client->address.port, path))
+		return gw_fail(GW_REFUSED, "%s: " WIRE_KEY_WANTED ", and none was given; give the key file that it has",
+			       name);
+	return gw_fail(GW_REFUSED,
+		       "%s: " WIRE_KEY_WANTED ", and %s does not exist: give the key file that the server has, or set "
+		       "XDG_RUNTIME_DIR here as it is set for the server",
+		       name, path);
+}
+
 static gw_status receive_take_error(struct tcp_client *client, const uint8_t *body)
 {
 	char text[GW_ADDRESS_MAX], said[WIRE_ERROR_TEXT + 1];
@@ -165,7 +178,10 @@ static gw_status receive_take_error(struct tcp_client *client, const uint8_t *bo
 		bool known = status == GW_VERSION || status == GW_WRONG_GRAPH;
 		if (client->phase != CLIENT_OPEN && !known)
 			status = GW_REFUSED;
-		return gw_fail(status, "%s: %s", gw_tcp_client_name(client, text), said);
+		gw_tcp_client_name(client, text);
+		if (client->phase != CLIENT_OPEN && !client->auth.key_bytes && strstr(said, WIRE_KEY_WANTED))
+			return key_is_wanted(client, text);
+		return gw_fail(status, "%s: %s", text, said);
 	}
 	struct client_frame *frame = client_oldest(client);
 	gw_fail(status, "%s: %s", gw_tcp_client_name(client, text), said);
@@ -352,8 +368,7 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	if (status)
 		return gw_context(status, "%s", text);
 	if (challenge.key_wanted && !client->auth.key_bytes)
-		return gw_fail(GW_REFUSED,
-			       "%s: the server wants a key, and none was given; give the key file that it has", text);
+		return key_is_wanted(client, text);
 	if (!challenge.key_wanted && client->auth.key_bytes)
 		return gw_fail(GW_REFUSED, "%s: a key was given, but the server has none to prove", text);
 	if (!challenge.key_wanted && client->must_prove)

@@ -28,9 +28,8 @@
 #include "transport/tcp/driver.h"
 #include "transport/tcp/fd_passing.h"
 
-#define RING_ENTRIES 256
-#define BATCH_MAX    64
-#define TURN_BYTES   (1u << 20) /* sent at once in one turn of an io */
+#define BATCH_MAX  64
+#define TURN_BYTES (1u << 20) /* sent at once in one turn of an io */
 
 /* What an operation is, in the low bits of its user data beside the io. */
 enum operation { OP_CANCEL, OP_RECEIVE, OP_SEND, OP_POLL, OP_WAKE, OP_TIMER, OP_MASK = 7 };
@@ -62,12 +61,15 @@ static int try_out(struct io_uring *ring)
 
 static gw_status uring_missing(int error)
 {
+	const char *remedy = gw_uring_remedy(error, gw_uring_switch(""));
 	if (error == EPERM || error == EACCES)
-		return gw_fail_errno(GW_UNSUPPORTED, error,
-				     "io_uring is forbidden here (sysctl kernel.io_uring_disabled, or seccomp)");
+		return gw_fail_errno(GW_UNSUPPORTED, error, "io_uring is forbidden here (%s)", remedy);
 	if (error == ENOSYS || error == EINVAL)
 		return gw_fail_errno(GW_UNSUPPORTED, error,
 				     "this kernel lacks io_uring features (Linux 5.19 or newer has them)");
+	if (error == ENOMEM)
+		return gw_fail(GW_LOCKED_MEMORY, "the limit of locked memory has no room for a ring of io_uring (%s)",
+			       remedy);
 	return gw_fail_errno(GW_UNSUPPORTED, error, "no io_uring");
 }
 
@@ -80,9 +82,9 @@ static gw_status uring_open(bool spins, struct tcp_driver **out)
 	driver->base.ops = &gw_tcp_driver_uring;
 	tcp_queue_begin(&driver->queue);
 	unsigned flags = IORING_SETUP_CQSIZE | (spins ? IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG : 0);
-	struct io_uring_params parameters = {.flags = flags, .cq_entries = 8 * RING_ENTRIES};
+	struct io_uring_params parameters = {.flags = flags, .cq_entries = 8 * GW_URING_SOCKET_ENTRIES};
 	gw_status status;
-	int error = -gw_uring_init(RING_ENTRIES, &driver->ring, &parameters);
+	int error = -gw_uring_init(GW_URING_SOCKET_ENTRIES, &driver->ring, &parameters);
 	if (error) {
 		status = uring_missing(error);
 		goto free_driver;

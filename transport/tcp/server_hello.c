@@ -91,8 +91,7 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	}
 	status = gw_nonce_make(server->auth.server_nonce);
 	if (!status && server->service->key_bytes && !hello.key_offered)
-		status = gw_fail(GW_REFUSED,
-				 "the server wants a key, and none was given; give the key file that it has");
+		status = gw_fail(GW_REFUSED, WIRE_KEY_WANTED ", and none was given; give the key file that it has");
 	if (status) {
 		gw_tcp_server_refuse(server, status);
 		return;

@@ -39,9 +39,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-end
 #define WIRE_HEADER_BYTES  16u
 #define WIRE_NONCE_BYTES   32u
 #define WIRE_PROOF_BYTES   32u
-#define WIRE_RANGES_MAX    (16u << 10) /* of one read frame */
-#define WIRE_PAYLOAD_MAX   (16u << 20) /* bytes that a read frame of several ranges may ask for */
-#define WIRE_READ_BYTES    32u         /* of a read's body, in front of the offsets */
+#define WIRE_RANGES_MAX    (16u << 10)              /* of one read frame */
+#define WIRE_PAYLOAD_MAX   (16u << 20)              /* bytes that a read frame of several ranges may ask for */
+#define WIRE_READ_BYTES    32u                      /* of a read's body, in front of the offsets */
+#define WIRE_KEY_WANTED    "the server wants a key" /* in a refusal: the client adds where it looked for one */
 #define WIRE_ERROR_TEXT    512u
 #define WIRE_REQUEST_BYTES 24u /* struct gw_once, in front of a request's bytes */
 #define WIRE_REGION_BYTES  32u

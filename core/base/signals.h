@@ -1,0 +1,21 @@
+/* The end of a handler that has cleaned up: the signal ends the process, so that a shell sees which it was. */
+#ifndef GW_BASE_SIGNALS_H
+#define GW_BASE_SIGNALS_H
+
+#include <signal.h>
+#include <unistd.h>
+
+/* Safe in a signal handler. The kernel drops signals without a handler that go to process 1 (of a container): there the
+ * process ends with the status that a shell would report. */
+static inline _Noreturn void gw_die_of_signal(int number)
+{
+	sigset_t signals;
+	signal(number, SIG_DFL);
+	sigemptyset(&signals);
+	sigaddset(&signals, number);
+	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+	raise(number);
+	_exit(128 + number);
+}
+
+#endif
