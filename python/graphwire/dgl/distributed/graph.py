@@ -135,6 +135,11 @@ class DistGraph(Types):
     number_of_nodes = num_nodes
     number_of_edges = num_edges
 
+    @property
+    def keeps_edge_ids(self) -> bool:
+        """Are edge ids those of the graph that was cut, as in DGL with one part? False: they are new ones."""
+        return False
+
     # --- Data. ---
 
     @property
