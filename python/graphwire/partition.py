@@ -229,7 +229,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         flags = [f"--{word}" for word, given in (("reverse", reverse), ("undirected", undirected),
                                                 ("transpose", transpose)) if given]
         words = graph.import_words if arrays is None else _written(arrays, folder)
-        _run(["import", *words, *flags, "--name", name, "--out", folder / "whole", "--quiet"])
+        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"])
         flags = [f"--{word}" for word, given in (("balance-train", balance_train),
                                                 ("balance-edges", balance_edges)) if given]
         if num_trainers_per_machine > 1:

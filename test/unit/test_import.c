@@ -154,7 +154,7 @@ static void undirected(void **state)
 	/* 0-1 and its turn, the loop once, 2-0 and its turn */
 	static const uint64_t all_src[] = {0, 1, 2, 1, 0}, all_dst[] = {1, 1, 0, 0, 2};
 	import_bed_check_edges(&bed, EDGES, 5, all_src, all_dst, NULL, false);
-	const int64_t *rows = import_bed_array(&bed, EDGE("orig_id"));
+	const uint32_t *rows = import_bed_array(&bed, EDGE("orig_id"));
 	const float *weight = import_bed_array(&bed, EDGE("weight"));
 	for (int i = 0; i < 5; i++)
 		assert_true(weight[i] == (float)(5 + rows[i]));
@@ -181,7 +181,7 @@ static void triples(void **state)
 	assert_true(import_bed_string_is(&bed, EDGE("rel.names"), 0, "likes"));
 	assert_true(import_bed_string_is(&bed, EDGE("rel.names"), 1, "knows it"));
 	assert_true(import_bed_string_is(&bed, NODE("orig_id"), 3, "\"d\"@en"));
-	const int64_t *rows = import_bed_array(&bed, EDGE("orig_id"));
+	const uint32_t *rows = import_bed_array(&bed, EDGE("orig_id"));
 	const uint8_t *rels = import_bed_array(&bed, EDGE("rel"));
 	const uint8_t *train = import_bed_array(&bed, EDGE("train_mask")),
 		      *val = import_bed_array(&bed, EDGE("val_mask")),
