@@ -314,7 +314,7 @@ class EdgeLoader(Loader):
     A batch's edge i leads from row src_rows[i] of its source type to row dst_rows[i] of its destination type.
 
     Raises what NodeLoader does, of edges; GraphwireError (GW_UNSUPPORTED) for "reverse" where the graph names none. A
-    batch raises InvalidError where reverse_ids names an edge that is no reverse, and OutOfRangeError where it names none.
+    batch raises InvalidError where reverse_ids names an edge that is no reverse, OutOfRangeError where it names none.
     """
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,

@@ -100,24 +100,24 @@ def test_a_map_in_other_ids_is_refused(parts, tmp_path):
     every, turned = pairs_of(g, range(100)), right_map(g, whole, 50)
     usual = torch.cat([torch.arange(50, 100), torch.arange(50)])
     sampler = dataloading.MultiLayerFullNeighborSampler(1)
-    for name, sample in ways(g, sampler, exclude="reverse_id", reverse_eids=usual):
-        with pytest.raises(ValueError, match="reverse_eids.*leave reverse_eids out"):
+    for _, sample in ways(g, sampler, exclude="reverse_id", reverse_eids=usual):
+        with pytest.raises(ValueError, match=r"reverse_eids.*leave reverse_eids out"):
             sample(torch.arange(100))
     for _ in range(30):
         edge, other = (int(one) for one in random.integers(0, 100, 2))
         some = turned.clone()
         some[edge] = other
-        for name, sample in ways(g, sampler, exclude="reverse_id", reverse_eids=some):
+        for _, sample in ways(g, sampler, exclude="reverse_id", reverse_eids=some):
             if every[other] == every[edge][::-1]:
                 assert other not in sample(torch.tensor([edge]))[-1][0].edata[dgl.EID].tolist()
                 continue
-            with pytest.raises(ValueError, match=f"edge {edge} leads from {every[edge][0]} to {every[edge][1]}, and edge "
-                                                 f"{other}, "):
+            src, dst = every[edge]
+            with pytest.raises(ValueError, match=f"edge {edge} leads from {src} to {dst}, and edge {other}, "):
                 sample(torch.tensor([edge]))
     for outside in (-1, 100, 1 << 40):
         some = turned.clone()
         some[3] = outside
-        for name, sample in ways(g, sampler, exclude="reverse_id", reverse_eids=some):
+        for _, sample in ways(g, sampler, exclude="reverse_id", reverse_eids=some):
             sample(torch.tensor([4, 5]))
             with pytest.raises(ValueError, match=rf"reverse_eids\[3\] is {outside}, and .* has 100 edges"):
                 sample(torch.tensor([4, 3]))
@@ -152,7 +152,7 @@ def test_reverse_types(parts, tmp_path):
         return
     for options, text in (({"exclude": "reverse_types", "reverse_etypes": {"buys": "knows"}}, "knows.*leads from user"),
                           ({"exclude": "reverse_id"}, "buys.*reverse_types")):
-        for name, sample in ways(g, dataloading.MultiLayerFullNeighborSampler(1), **options):
+        for _, sample in ways(g, dataloading.MultiLayerFullNeighborSampler(1), **options):
             with pytest.raises(ValueError, match=text):
                 sample({"buys": torch.tensor([1])})
 

@@ -215,7 +215,8 @@ def test_reverses_are_held_against_the_ends(doubled):
     right = [next(j for j in range(60) if (src[j], dst[j]) == (dst[i], src[i])) for i in range(60)]
     batches = list(graphwire.EdgeLoader(doubled, None, [-1], reverse_ids=right, batch_size=7))
     for batch in batches:
-        assert not {right[edge] for edge in batch.seeds.tolist()} & set(batch.blocks[0][doubled.etypes[0]].edge_ids.tolist())
+        there = set(batch.blocks[0]["_E"].edge_ids.tolist())
+        assert not {right[edge] for edge in batch.seeds.tolist()} & there
     assert len(batches) == 9
     random = np.random.default_rng(3)
     for _ in range(40):
@@ -223,15 +224,17 @@ def test_reverses_are_held_against_the_ends(doubled):
         loader = graphwire.EdgeLoader(doubled, [edge], [-1], batch_size=1,
                                       reverse_ids=[*right[:edge], other, *right[edge + 1:]])
         if (src[other], dst[other]) == (dst[edge], src[edge]):
-            assert other not in next(iter(loader)).blocks[0][doubled.etypes[0]].edge_ids.tolist()
+            assert other not in next(iter(loader)).blocks[0]["_E"].edge_ids.tolist()
             continue
-        with pytest.raises(graphwire.InvalidError, match=f"edge {edge} of .*{src[edge]} to {dst[edge]}, and edge {other}"):
+        ends = f"{src[edge]} to {dst[edge]}"
+        with pytest.raises(graphwire.InvalidError, match=f"edge {edge} of .* from {ends}, and edge {other} of "):
             next(iter(loader))
 
 
 @pytest.mark.parametrize("options, text", [
     ({"negative_end": "left"}, "negative_end"), ({"exclude": ["nodes"]}, "exclude has nodes"),
-    ({"reverse_etype": "writes"}, "reverse"), ({"reverse_ids": range(2000)}, "which edge type"), ({"labels": "absent"}, "absent")])
+    ({"reverse_etype": "writes"}, "reverse"), ({"reverse_ids": range(2000)}, "which edge type"),
+    ({"labels": "absent"}, "absent")])
 def test_errors(graph, options, text):
     with pytest.raises((ValueError, graphwire.GraphwireError), match=text):
         graphwire.EdgeLoader(graph, None, [2], etype="cites", negatives=1, **options)

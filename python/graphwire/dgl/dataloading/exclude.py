@@ -3,8 +3,8 @@
     the batch's edges -> they alone ("self"), their reverses too ("reverse_id", "reverse_types"), or a function's choice
 
 A graph that keeps its users' edge ids (DistGraph.keeps_edge_ids) takes reverse_eids, and equal ids of two types, at
-their word, as DGL does. In one that was renumbered those would be other edges: there the reverses are the edges that lead
-from an edge's destination to its source, all of them, and reverse_eids that disagree are refused.
+their word, as DGL does. In one that was renumbered those would be other edges: there the reverses are the edges that
+lead from an edge's destination to its source, all of them, and reverse_eids that disagree are refused.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def _and_mapped(g: Any, found: ByType, reverse_eids: Any) -> ByType:
 def _mapped(g: Any, etype: Canonical, ids: torch.Tensor, reverse_eids: Any) -> torch.Tensor:
     if reverse_eids is None:
         return _turned(g, etype, ids, etype)
-    named = (reverse_eids if isinstance(reverse_eids, DistTensor) else torch.as_tensor(reverse_eids))[ids].to(torch.int64)
+    rows = reverse_eids if isinstance(reverse_eids, DistTensor) else torch.as_tensor(reverse_eids)
+    named = rows[ids].to(torch.int64)
     if g.keeps_edge_ids:
         return named
     _check(g, etype, ids, named)
@@ -84,8 +85,8 @@ def _check(g: Any, etype: Canonical, ids: torch.Tensor, named: torch.Tensor) -> 
     outside = torch.nonzero((named < 0) | (named >= g.num_edges(etype))).flatten()
     if len(outside):
         at = int(outside[0])
-        raise ValueError(f"exclude='reverse_id': reverse_eids[{int(ids[at])}] is {int(named[at])}, and {':'.join(etype)} "
-                         f"has {g.num_edges(etype)} edges; {way_out}")
+        raise ValueError(f"exclude='reverse_id': reverse_eids[{int(ids[at])}] is {int(named[at])}, and "
+                         f"{':'.join(etype)} has {g.num_edges(etype)} edges; {way_out}")
     src, dst = g.find_edges(torch.cat([ids, named]), etype)
     count = len(ids)
     wrong = torch.nonzero((src[:count] != dst[count:]) | (dst[:count] != src[count:])).flatten()
@@ -113,8 +114,8 @@ def _and_typed(g: Any, found: ByType, reverse_etypes: Any) -> ByType:
 def _turned(g: Any, etype: Canonical, ids: torch.Tensor, other: Canonical) -> torch.Tensor:
     """Ids of all edges of `other` that lead from the destination of one of these edges to its source."""
     if (etype[0], etype[2]) != (other[2], other[0]):
-        raise ValueError(f"exclude: {':'.join(other)} leads from {other[0]} to {other[2]}, so that none of its edges is "
-                         f"the reverse of one of {':'.join(etype)}: name the edge type that has those in reverse_etypes, "
-                         "with exclude='reverse_types'")
+        raise ValueError(f"exclude: {':'.join(other)} leads from {other[0]} to {other[2]}, so that none of its edges "
+                         f"is the reverse of one of {':'.join(etype)}: name the edge type that has those in "
+                         "reverse_etypes, with exclude='reverse_types'")
     src, dst = g.find_edges(ids, etype)
     return torch.as_tensor(g.graph.edge_ids(dst, src, other).edge_ids)
