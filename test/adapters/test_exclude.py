@@ -56,7 +56,7 @@ def ways(g, sampler, **options):
 def right_map(g, whole, edges):
     """Each edge's reverse, by the ids that g has."""
     ids = torch.arange(2 * edges)
-    users = ids if g.keeps_edge_ids else g.edata["place"][:]  # the user's id of each
+    users = ids if g.keeps_edge_ids() else g.edata["place"][:]  # the user's id of each
     here = torch.empty_like(users)
     here[users] = ids
     return here[(users + edges) % (2 * edges)]
@@ -84,7 +84,7 @@ def test_no_reverse_stays(parts, tmp_path):
                 ends = {every[one] for one in seeds.tolist()}
                 by_ends = {one for one in there if every[one][::-1] in ends} | set(seeds.tolist())
                 by_map = {*seeds.tolist(), *turned[seeds].tolist()}
-                gone = by_map if g.keeps_edge_ids and reverse_eids is not None else by_ends
+                gone = by_map if g.keeps_edge_ids() and reverse_eids is not None else by_ends
                 assert left == there - gone, (name, reverse_eids is None)
                 assert by_map <= by_ends and not left & by_map
 
@@ -95,7 +95,7 @@ def test_a_map_in_other_ids_is_refused(parts, tmp_path):
     whole = doubled(random)
     whole.edata["place"] = torch.arange(100)
     g = opened(whole, parts, tmp_path)
-    if g.keeps_edge_ids:
+    if g.keeps_edge_ids():
         pytest.skip("they are the user's own ids")
     every, turned = pairs_of(g, range(100)), right_map(g, whole, 50)
     usual = torch.cat([torch.arange(50, 100), torch.arange(50)])
@@ -142,13 +142,13 @@ def test_reverse_types(parts, tmp_path):
                 own = set(seeds.get(etype, torch.empty(0)).tolist())
                 of_other = seeds.get(other[etype], torch.empty(0, dtype=torch.int64)).tolist()
                 turned = {every[other[etype]][one][::-1] for one in of_other}
-                gone = own | (set(of_other) if g.keeps_edge_ids else {
+                gone = own | (set(of_other) if g.keeps_edge_ids(etype) else {
                     one for one in range(40) if every[etype][one] in turned})
                 left = set(there.edges[etype].data[dgl.EID].tolist()) - gone
                 assert set(block.edges[etype].data[dgl.EID].tolist()) == left, (name, types, etype)
             assert torch.equal(torch.sort(block.edges["knows"].data[dgl.EID])[0],
                                torch.sort(there.edges["knows"].data[dgl.EID])[0])
-    if g.keeps_edge_ids:
+    if g.keeps_edge_ids(BUYS):
         return
     for options, text in (({"exclude": "reverse_types", "reverse_etypes": {"buys": "knows"}}, "knows.*leads from user"),
                           ({"exclude": "reverse_id"}, "buys.*reverse_types")):

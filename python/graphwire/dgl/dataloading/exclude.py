@@ -72,7 +72,7 @@ def _mapped(g: Any, etype: Canonical, ids: torch.Tensor, reverse_eids: Any) -> t
         return _turned(g, etype, ids, etype)
     rows = reverse_eids if isinstance(reverse_eids, DistTensor) else torch.as_tensor(reverse_eids)
     named = rows[ids].to(torch.int64)
-    if g.keeps_edge_ids:
+    if g.keeps_edge_ids(etype):
         return named
     _check(g, etype, ids, named)
     return _turned(g, etype, ids, etype)
@@ -106,7 +106,8 @@ def _and_typed(g: Any, found: ByType, reverse_etypes: Any) -> ByType:
     for etype, ids in found.items():
         if etype in turned:
             other = turned[etype]
-            theirs = ids if g.keeps_edge_ids else _turned(g, etype, ids, other)
+            kept = g.keeps_edge_ids(etype) and g.keeps_edge_ids(other)
+            theirs = ids if kept else _turned(g, etype, ids, other)
             both[other] = torch.cat([both[other], theirs]) if other in both else theirs
     return both
 
@@ -118,4 +119,5 @@ def _turned(g: Any, etype: Canonical, ids: torch.Tensor, other: Canonical) -> to
                          f"is the reverse of one of {':'.join(etype)}: name the edge type that has those in "
                          "reverse_etypes, with exclude='reverse_types'")
     src, dst = g.find_edges(ids, etype)
-    return torch.as_tensor(g.graph.edge_ids(dst, src, other).edge_ids)
+    found: torch.Tensor = g.edges_between(dst, src, other)
+    return found
