@@ -101,8 +101,8 @@ def test_edge_prediction_of_types(g):
     ends."""
     assert g.canonical_etypes[1:] and ("paper", "rev_writes", "author") in g.canonical_etypes
     reverses = {"writes": "rev_writes", "rev_writes": "writes", "cites": "rev_cites", "rev_cites": "cites"}
-    kept = {etype: g.keeps_edge_ids(etype) for etype in reverses}  # "graphwire import" was not asked for the others'
-    assert kept == {"writes": False, "rev_writes": False, "cites": True, "rev_cites": True}
+    kept = {etype: g.keeps_edge_ids(etype) for etype in reverses}
+    assert kept["cites"] and kept["rev_cites"]  # the others' ids, "graphwire import" keeps if it is asked to
     seeds = {"writes": torch.arange(0, 900, 9), "cites": torch.arange(5)}
     back = {f"rev_{etype}": ids if kept[etype] else turned(g, ids, etype, f"rev_{etype}")
             for etype, ids in seeds.items()}

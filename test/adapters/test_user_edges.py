@@ -89,6 +89,7 @@ def test_ends_and_columns(both):
             assert same_ends(whole, etype, torch.as_tensor(ids).long(), *dgl.distributed.find_edges(g, ids, etype))
             for name, column in whole.edges[etype].data.items():
                 assert torch.equal(g.edges[etype].data[name][ids], column[torch.as_tensor(ids).long()])
+        assert torch.equal(g.edges[etype].data["orig_id"][:], torch.arange(whole.num_edges(etype)))
         for name, column in whole.edges[etype].data.items():
             tensor = g.edges[etype].data[name]
             for piece in (slice(None), slice(3, 20), slice(1, 25, 4)):
@@ -109,8 +110,8 @@ def test_tensors_of_edges(both):
     for etype in each(whole):
         count, policy = whole.num_edges(etype), g.get_edge_partition_policy(etype)
         first = torch.rand(count, 2)
-        tensor = dgl.distributed.DistTensor((count, 2), torch.float32, "t" + etype[1], lambda shape, dtype: first,
-                                            policy)
+        tensor = dgl.distributed.DistTensor((count, 2), torch.float32, "t" + etype[1],
+                                            lambda shape, dtype, first=first: first, policy)
         expected = first.clone()
         assert torch.equal(tensor[:], expected)
         for _ in range(6):
@@ -334,7 +335,7 @@ def test_graphs_that_do_not_know(parts, tmp_path, monkeypatch):
             g = dgl.distributed.DistGraph("old", part_config=str(tmp_path / ("one" if parts == 1 else "two")))
     assert [str(one.message).split(" are")[0] for one in told] == ["edge ids of _N:_E:_N"] * (parts == 1)
     assert not g.keeps_edge_ids() and book_of(g.graph, 0).num_partitions() == parts
-    src, dst = g.find_edges(torch.arange(4))
+    _, dst = g.find_edges(torch.arange(4))
     assert parts == 2 or dst.tolist() == [0, 1, 2, 3]
     frontier = dgl.distributed.in_subgraph(g, torch.arange(4))
     assert [ends.tolist() for ends in frontier.edges()] == [ends.tolist() for ends in

@@ -61,7 +61,8 @@ def block_of(g: Any, block: graphwire.Block) -> Any:
     made = host.dgl().create_block(data, dict(block.num_src), dict(block.num_dst))
     for etype in g.canonical_etypes:
         edges = block.edges.get(":".join(etype))
-        made.edges[etype].data[host.EID] = none if edges is None else edges.data.get("orig_id", edges.edge_ids).long()
+        ids = none if edges is None else torch.as_tensor(edges.data.get("orig_id", edges.edge_ids))
+        made.edges[etype].data[host.EID] = ids.to(torch.int64)
     return made
 
 

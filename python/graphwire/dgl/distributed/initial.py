@@ -41,8 +41,8 @@ def known(function: Callable[..., Any] | None, dtype: torch.dtype) -> Any:
 def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, function: Callable[..., Any] | None,
            rows_of: Callable[[Any], Any]) -> Any:
     """The tensor, with what the function returned for a part's ids in the rows that rows_of has for these; no tensor is
-    left where the function failed. One that is there already is taken as it is. Which it is does not depend on what this
-    process has: objects may be collected in one trainer and not in another."""
+    left where the function failed. One that is there already is taken as it is. Which it is does not depend on what
+    this process has: objects may be collected in one trainer and not in another."""
     assert function is not None
     full = policy.get_data_name(name).replace("~", "/")
     context.barrier()  # deletes what no trainer has any more

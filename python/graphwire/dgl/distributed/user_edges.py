@@ -2,9 +2,9 @@
 
     a script's ids -> positions -> native calls -> positions -> a script's ids
 
-DGL keeps edge ids in one part and gives new ones in several. The graph's own are always new: positions. In one part each
-id that enters or leaves graphwire.dgl is translated here, by arrays of the graph's that are fetched row by row
-(graphwire.edge_ids); in several parts, and in a graph without these arrays, ids are positions.
+DGL keeps edge ids in one part and gives new ones in several. The graph's own are always new: positions. In one part
+each id that enters or leaves graphwire.dgl is translated here, by arrays of the graph's that are fetched row by row
+(graphwire.edge_ids). In several parts, and in a graph without these arrays, ids are positions.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ class UserEdges:
 
     def __init__(self, graph: graphwire.Graph):
         self._ids = EdgeIds(graph)
+        self._kept: dict[Canonical, bool] = {}
 
     def keeps(self, etype: Canonical) -> bool:
         """Are ids of this type those that its edges had before the graph was cut?"""
-        return self._ids.translates(":".join(etype))
+        if etype not in self._kept:
+            self._kept[etype] = self._ids.translates(":".join(etype))
+        return self._kept[etype]
 
     def positions(self, etype: Canonical, ids: Any) -> Any:
         """What native calls take for a script's ids: [len(ids)] int64, or ids as they are."""
@@ -48,6 +51,6 @@ def tell_lost(edges: UserEdges, etypes: Sequence[Canonical]) -> None:
     lost = [":".join(etype) for etype in etypes if not edges.keeps(etype)]
     if lost and not _told:
         _told = True
-        warnings.warn(f"edge ids of {', '.join(lost)} are new ones, although the graph is in one part: its files do not "
-                      "tell the edges' own ids. Cut the graph again with this version's partition_graph or graphwire "
-                      "import --edge-ids", stacklevel=3)
+        warnings.warn(f"edge ids of {', '.join(lost)} are new ones, although the graph is in one part: its files have "
+                      "no own id for each edge. Cut the graph again with partition_graph, or graphwire import "
+                      "--edge-ids, of this version, without --undirected", stacklevel=3)
