@@ -123,6 +123,14 @@ def test_a_map_in_other_ids_is_refused(parts, tmp_path):
                 sample(torch.tensor([4, 3]))
 
 
+def test_a_map_of_fractions_is_refused(parts, tmp_path):
+    g = opened(doubled(np.random.default_rng(4)), parts, tmp_path)
+    for _, sample in ways(g, dataloading.MultiLayerFullNeighborSampler(1), exclude="reverse_id",
+                          reverse_eids=torch.arange(100) + 0.7):
+        with pytest.raises(TypeError, match="integers, not float32"):
+            sample(torch.tensor([1]))
+
+
 def test_reverse_types(parts, tmp_path):
     """Edge e of one type is edge e of the other turned round; both are seeds, or one of them."""
     random = np.random.default_rng(20 + parts)

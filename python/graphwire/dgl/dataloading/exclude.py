@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 import torch
 
+from graphwire import _arrays
 from graphwire.dgl.distributed.graph import DistGraph
 from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.types import Canonical
@@ -36,7 +37,7 @@ def exclude_ids(g: Any, mode: Any, eids: Any, reverse_eids: Any, reverse_etypes:
         return eids
     if mode not in ("reverse_id", "reverse_types"):
         raise ValueError(f"unsupported mode {mode}: None, self, reverse_id, reverse_types")
-    found = {etype: torch.as_tensor(ids, dtype=torch.int64) for etype, ids in _by_type(g, eids).items()}
+    found = {etype: _int64(g, etype, ids) for etype, ids in _by_type(g, eids).items()}
     both = _and_mapped(g, found, reverse_eids) if mode == "reverse_id" else _and_typed(g, found, reverse_etypes)
     return both if isinstance(eids, Mapping) or len(both) > 1 else next(iter(both.values()))
 
@@ -58,6 +59,11 @@ def _by_type(g: Any, given: Any) -> dict[Canonical, Any]:
     return {g.to_canonical_etype(None): given}
 
 
+def _int64(g: Any, etype: Canonical, ids: Any) -> torch.Tensor:
+    """Ids as the package takes them anywhere."""
+    return torch.from_numpy(_arrays.ids_array(ids, g.num_edges(etype)))
+
+
 def _and_mapped(g: Any, found: ByType, reverse_eids: Any) -> ByType:
     """Edges, and what reverse_eids has for them."""
     maps = None if reverse_eids is None else _by_type(g, reverse_eids)
@@ -71,7 +77,7 @@ def _mapped(g: Any, etype: Canonical, ids: torch.Tensor, reverse_eids: Any) -> t
     if reverse_eids is None:
         return _turned(g, etype, ids, etype)
     rows = reverse_eids if isinstance(reverse_eids, DistTensor) else torch.as_tensor(reverse_eids)
-    named = rows[ids].to(torch.int64)
+    named = _int64(g, etype, rows[ids])
     if g.keeps_edge_ids(etype):
         return named
     _check(g, etype, ids, named)
