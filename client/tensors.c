@@ -74,7 +74,7 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
-/* An array of edges that no feature is: a row for each original id, of a graph in one part. */
+/* Of a graph in one part: a row for each original id, and so for no edge. */
 static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
@@ -98,7 +98,7 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 					    .ndim = array->ndim,
 					    .shape = {array->shape[0]},
 					    .row_bytes = row_bytes,
-					    .placement = GW_PLACE_EDGES};
+					    .placement = GW_PLACE_EVEN};
 	return gw_places_find(client, key, &tensor->rows.places);
 }
 

@@ -215,6 +215,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     node_features, edge_features: besides those of the graph: {name: rows}, or {type: {name: rows}}.
     num_nodes: where the greatest id does not tell. reverse, undirected, transpose: as `graphwire import` has them.
 
+    The feature "orig_id" has the ids that nodes had, and of each edge its row or column in the graph that is given.
+
     Raises RuntimeError with the program's line, ValueError where rows do not fit, FileNotFoundError without it.
     """
     arrays = None

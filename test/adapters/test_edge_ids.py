@@ -49,7 +49,7 @@ def one_type(seed, attributes=True):
 
 @pytest.fixture
 def both(tmp_path):
-    """Calls check with the graph of data, in so many parts, from its folder and over servers; without a warning."""
+    """Calls check with the graph of data, in so many parts, from its folder, and over servers by sockets and mapped."""
 
     def each(check, data, parts=1, **options):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -59,8 +59,9 @@ def both(tmp_path):
             check(graph)
         servers = Servers(folder, parts, tmp_path)
         try:
-            with graphwire.open(folder, servers.addresses, transport="tcp") as graph:
-                check(graph)
+            for transport in ("tcp", "shm"):
+                with graphwire.open(folder, servers.addresses, transport=transport) as graph:
+                    check(graph)
         finally:
             servers.close()
 
@@ -305,6 +306,10 @@ def test_hidden_and_refused(tmp_path):
         with pytest.raises(graphwire.NotFoundError) as error:
             graph.feature("no_such", etype="_E")
         assert "orig_id" in str(error.value) and "inverse" not in str(error.value)
+        for call in (lambda: graphwire.sample(graph, [1], [3], edge_features="orig_id.inverse"),
+                     lambda: graphwire.EdgeLoader(graph, None, [3], labels="orig_id.inverse", batch_size=10)):
+            with pytest.raises(graphwire.InvalidError, match="go with no nodes or edges"):
+                call()
     with pytest.raises(RuntimeError, match="uses that name itself"):
         graphwire.partition_graph((*data.edge_index,), "g", 1, tmp_path / "g", method="random",
                                   edge_features={"orig_id.inverse": np.zeros(900)})

@@ -203,10 +203,7 @@ static const struct gw_option table[] = {
 	{.help = "Structure:", .group = 5},
 	{"undirected", NULL, "store every edge in both directions", 5, GW_OPTION_FLAG(A, import.undirected)},
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 5, GW_OPTION_FLAG(A, import.reverse)},
-	{"edge-ids", NULL,
-	 "keep which row of the input each edge was, as orig_id, in types without edge features too (they have it "
-	 "anyway "
-	 "with features)",
+	{"edge-ids", NULL, "keep which row of the input each edge was, as orig_id; edges with features have it anyway",
 	 5, GW_OPTION_FLAG(A, import.edge_ids)},
 	{"transpose", NULL, "store out-edges too", 5, GW_OPTION_FLAG(A, import.transpose)},
 	{.help = "Output:", .group = 6},
