@@ -76,7 +76,8 @@ gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_
 	gw_error_keep(&kept);
 	gw_status status = edges ? gw_edge_tensor(client, plan->type, "orig_id", &out->tensor)
 				 : gw_node_tensor(client, plan->type, "orig_id", &out->tensor);
-	if (status == GW_OK && out->tensor->dtype == GW_INT64 && out->tensor->ndim == 1)
+	bool numbers = status == GW_OK && out->tensor->ndim == 1;
+	if (numbers && (out->tensor->dtype == GW_INT64 || (edges && out->tensor->dtype == GW_UINT32)))
 		return GW_OK;
 	out->tensor = NULL;
 	gw_error_restore(&kept);
@@ -98,6 +99,16 @@ static gw_status digest_texts(struct gw_client *client, uint32_t ntype, const in
 	return status;
 }
 
+/* n numbers of 4 bytes, at the beginning of out, to 8 bytes each: from the last on, none is overwritten unread. */
+static void widen(int64_t *out, uint64_t n)
+{
+	for (uint64_t i = n; i-- > 0;) {
+		uint32_t number;
+		memcpy(&number, (const char *)out + i * sizeof(number), sizeof(number));
+		out[i] = number;
+	}
+}
+
 gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
 			       int64_t *out)
 {
@@ -111,6 +122,8 @@ gw_status gw_original_ids_read(struct gw_client *client, const struct gw_origina
 	memcpy(nodes, out, n * sizeof(*nodes));
 	gw_status status = ids->text ? digest_texts(client, ids->ntype, nodes, n, out)
 				     : gw_gather(client, ids->tensor, nodes, n, out);
+	if (status == GW_OK && !ids->text && ids->tensor->dtype == GW_UINT32)
+		widen(out, n);
 	gw_free(nodes);
 	return status;
 }

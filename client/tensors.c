@@ -74,6 +74,34 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
+/* Of a graph in one part: a row for each original id, and so for no edge. */
+static gw_status add_inverse(struct gw_client *client, uint32_t etype)
+{
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, client->meta->etypes[etype].folder);
+	const struct gw_array_meta *array = gw_meta_array(client->meta, 0, key);
+	if (!array)
+		return GW_OK;
+	struct gw_client_tensor *tensor = &client->tensors[client->tensor_count];
+	tensor->name = gw_strdup(GW_INVERSE_NAME);
+	if (!tensor->name)
+		return GW_NO_MEMORY;
+	client->tensor_count++;
+	uint64_t row_bytes = gw_array_meta_row_bytes(array);
+	tensor->starts[1] = array->shape[0];
+	tensor->rows.starts = tensor->starts;
+	tensor->rows.row_bytes = tensor->rows.step = row_bytes;
+	tensor->tensor = (struct gw_tensor){.name = tensor->name,
+					    .of_edges = true,
+					    .type = etype,
+					    .dtype = array->dtype,
+					    .ndim = array->ndim,
+					    .shape = {array->shape[0]},
+					    .row_bytes = row_bytes,
+					    .placement = GW_PLACE_EVEN};
+	return gw_places_find(client, key, &tensor->rows.places);
+}
+
 static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array)
 {
 	const struct gw_graph_meta *meta = client->meta;
@@ -147,6 +175,9 @@ gw_status gw_tensors_build(struct gw_client *client)
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
 		status = add_tensor(client, &part->arrays[i]);
+	client->feature_count = client->tensor_count;
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
+		status = add_inverse(client, e);
 	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
 		status = build_node_places(client, t);
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
@@ -198,5 +229,5 @@ gw_status gw_tensor_name_gone(gw_status status, const char *name)
 
 const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number)
 {
-	return number < client->tensor_count ? &client->tensors[number].tensor : NULL;
+	return number < client->feature_count ? &client->tensors[number].tensor : NULL;
 }

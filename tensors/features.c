@@ -12,7 +12,7 @@
 /* Arrays that carry the graph's structure, or that rows of a fixed length cannot be read from. */
 static bool is_structure(const char *name)
 {
-	static const char *const exact[] = {"indptr", "out_indptr", "indices"};
+	static const char *const exact[] = {"indptr", "out_indptr", "indices", GW_INVERSE_NAME};
 	static const char *const endings[] = {".alias", ".offsets", ".bytes"};
 	for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
 		if (strcmp(name, exact[i]) == 0)

@@ -28,7 +28,7 @@ gw_status gw_name_check(const char *what, const char *name)
 bool gw_name_is_taken(bool edge, const char *name)
 {
 	static const char *const of_nodes[] = {"indptr", "out_indptr", NULL},
-				 *const of_edges[] = {"indices", "rel", "orig_id", NULL},
+				 *const of_edges[] = {"indices", "rel", "orig_id", GW_INVERSE_NAME, NULL},
 				 *const tails[] = {".alias", ".offsets", ".bytes"};
 	size_t length = strlen(name);
 	for (const char *const *taken = edge ? of_edges : of_nodes; *taken; taken++) {

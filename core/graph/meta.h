@@ -76,8 +76,12 @@ struct gw_graph_meta {
 /* GW_INVALID unless name matches [A-Za-z0-9_.+-]{1,64} and is neither "." nor "..". what: "node type", "feature". */
 gw_status gw_name_check(const char *what, const char *name);
 
-/* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id, what ends in .alias, .offsets or
- * .bytes), so that a feature or a time column should have another. */
+/* The array of an edge type that leads from original ids to edges: core/graph/inverse.h. */
+#define GW_INVERSE_TAIL ".inverse"
+#define GW_INVERSE_NAME "orig_id" GW_INVERSE_TAIL
+
+/* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id and orig_id.inverse, what ends in
+ * .alias, .offsets or .bytes), so that a feature or a time column should have another. */
 bool gw_name_is_taken(bool edge, const char *name);
 
 /* A graph with room for its types and their starts, all zero but out_column and reverse, which are GW_TYPE_NONE; parts

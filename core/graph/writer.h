@@ -39,6 +39,17 @@ gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *
 gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
 			uint64_t id_space);
 
+/* What ids of the input, of edges, are written as, where all of them are below id_space. */
+static inline gw_dtype gw_edge_origin_dtype(uint64_t id_space)
+{
+	return id_space < UINT32_MAX ? GW_UINT32 : GW_INT64;
+}
+
+/* Such ids, in that type. Each is below id_space: GW_RANGE
+ * names the one that is not. */
+gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids,
+				 uint64_t count, uint64_t id_space);
+
 /* Strings as two arrays, <key>.offsets (uint64 [count + 1]) and <key>.bytes (uint8). */
 gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *offsets,
 			    uint64_t count, const char *bytes);

@@ -147,7 +147,12 @@ struct gw_tensor {
 
 /* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are; GW_RANGE: no such type. A feature that
  * servers serve as rows that change (serve --mutable) is opened: it is a kept tensor (tensors.h) by the name of
- * "node/<type>/<name>" or "edge/<type>/<name>", and fails as gw_tensor_open does. */
+ * "node/<type>/<name>" or "edge/<type>/<name>", and fails as gw_tensor_open does.
+ *
+ * An edge's id is its position in the graph. "orig_id" of an edge type (uint32 or int64; absent where edges have none)
+ * has the row of the input that each edge was. "orig_id.inverse" (uint32 or uint64; only of a graph in one part) leads
+ * back: row r has the first edge whose orig_id is r; its shape[0] is num_edges where no two edges share an id.
+ * gw_tensor_at does not list it. */
 GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
 				const struct gw_tensor **out);
 GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name,

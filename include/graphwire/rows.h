@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /* What rows are at first. Random values are a function of seed, the row's original id and the column alone, the same on
- * every machine: however a graph is partitioned, its rows begin alike. Rows without original ids go by their own: those
- * of edges whose type has none (FORMAT.md: it has no data), which depend on the partition. */
+ * every machine: however a graph is partitioned, its rows begin alike. Rows without original ids go by the graph's ids,
+ * which depend on the partition: those of edges without data that were imported without --edge-ids (FORMAT.md). */
 enum gw_initial {
 	GW_INITIAL_ZERO,
 	GW_INITIAL_CONSTANT, /* `low` */

@@ -58,7 +58,7 @@ struct gw_tensor_spec {
 	enum gw_initial initial;
 	double low, high; /* of the initial values */
 	uint64_t seed;    /* of random ones: a function of seed, original id and column alone, so that they are the
-			     same however the graph is partitioned; but for edges without original ids (rows.h) */
+			     same however the graph is partitioned; edges without original ids: see rows.h */
 	const struct gw_tensor *from; /* GW_INITIAL_COPY: a feature or tensor of the same placement, dtype and shape */
 	enum gw_lifetime lifetime;
 };

@@ -234,7 +234,8 @@ class Batch:
 
         attributes: {feature: what it is called there}, as {"feat": "x", "label": "y"}. Labels have batch_size rows.
         Besides: n_id, e_id, batch_size, num_sampled_nodes, num_sampled_edges; of an EdgeLoader edge_label_index,
-        input_id, negative_index: rows of negatives, [seeds, negatives].
+        input_id, negative_index: rows of negatives, [seeds, negatives]. e_id and an EdgeLoader's input_id are the
+        graph's ids of edges; graphwire.EdgeIds leads to those that they had before.
         """
         from graphwire.pyg import to_pyg
 

@@ -408,13 +408,15 @@ class EdgeLoader(Loader):
         over negative_ids. no_true_edges: what is an edge of the type is drawn again, up to 16 times.
     exclude: what is not sampled, so that it does not tell what is to be predicted: "edges" (the batch's own), "ends"
         (all between the same ends), "reverse" (of the type that the graph names as their reverse). reverse_etype: the
-        same of this type; with reverse_ids, [edges of etype], of these edges of it. What one type's edges exclude is
-        excluded for all.
+        same of this type; with reverse_ids, [edges of etype], of these edges of it, each of which leads from its edge's
+        destination to its source (reverse_etype may be left out where the graph has one edge type). What one type's
+        edges exclude is excluded for all.
     labels: names of features of the seed edges, or {edge type: names}. The other arguments are NodeLoader's.
 
     A batch's edge i leads from row src_rows[i] of its source type to row dst_rows[i] of its destination type.
 
-    Raises what NodeLoader does, of edges; GraphwireError (GW_UNSUPPORTED) for "reverse" where the graph names none.
+    Raises what NodeLoader does, of edges; GraphwireError (GW_UNSUPPORTED) for "reverse" where the graph names none. A
+    batch raises InvalidError where reverse_ids names an edge that is no reverse, OutOfRangeError where it names none.
     """
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,

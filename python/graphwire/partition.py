@@ -215,6 +215,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     node_features, edge_features: besides those of the graph: {name: rows}, or {type: {name: rows}}.
     num_nodes: where the greatest id does not tell. reverse, undirected, transpose: as `graphwire import` has them.
 
+    The feature "orig_id" has the ids that nodes had, and of each edge its row or column in the graph that is given.
+
     Raises RuntimeError with the program's line, ValueError where rows do not fit, FileNotFoundError without it.
     """
     arrays = None
@@ -229,7 +231,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         flags = [f"--{word}" for word, given in (("reverse", reverse), ("undirected", undirected),
                                                 ("transpose", transpose)) if given]
         words = graph.import_words if arrays is None else _written(arrays, folder)
-        _run(["import", *words, *flags, "--name", name, "--out", folder / "whole", "--quiet"])
+        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"])
         flags = [f"--{word}" for word, given in (("balance-train", balance_train),
                                                 ("balance-edges", balance_edges)) if given]
         if num_trainers_per_machine > 1:

@@ -99,7 +99,7 @@ class EdgeSeeds(_Lists):
         if negative_ids is not None:
             some = self._keep(negative_ids, graph._node_counts[graph._ends[out.etype][end == "dst"]])
             out.negative_ids, out.negative_id_count = _arrays.pointer(some, "int64_t *"), len(some)
-        if reverse_etype is not None:
+        if reverse_etype is not None or reverse_ids is not None:
             out.reverse_etype = graph.etype_number(reverse_etype)
             out.exclude |= lib.GW_EXCLUDE_REVERSE_TYPE if reverse_ids is None else lib.GW_EXCLUDE_REVERSE_IDS
         if reverse_ids is not None:

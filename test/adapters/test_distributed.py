@@ -333,9 +333,23 @@ def test_node_loader_takes_fanouts_from_the_first_layer(g):
         assert torch.equal(blocks[0].in_degrees().to(torch.int64), g.in_degrees(outputs))
 
 
+def reverses_of(g):
+    """Of each edge its reverse in the arrays, whose second half is the first turned round; "weight" is an edge's place
+    there."""
+    orig = g.edata["weight"][:].long()
+    return torch.argsort(orig)[(orig + EDGES // 2) % EDGES]
+
+
+def between_turned_ends(g, ids):
+    """The edges that lead from the destination of one of these to its source."""
+    src, dst = (ends.tolist() for ends in g.find_edges(torch.arange(EDGES)))
+    pairs = {(dst[edge], src[edge]) for edge in ids.tolist()}
+    return {edge for edge in range(EDGES) if (src[edge], dst[edge]) in pairs}
+
+
 def test_edge_loader(g):
     """No edge of the batch, and none that is its reverse, in what is sampled around it; negatives share the sources."""
-    reverse = torch.randperm(EDGES)  # any: what it names is left out
+    reverse = reverses_of(g)
     sampler = dgl.dataloading.NeighborSampler([-1, -1])
     loader = dgl.dataloading.DistEdgeDataLoader(
         g, torch.arange(0, EDGES, 7), sampler, batch_size=50, exclude="reverse_id", reverse_eids=reverse,
@@ -364,9 +378,10 @@ def test_edge_prediction_samplers(g, ours):
 
     dataloading = graphwire.dgl.dataloading if ours else dgl.dataloading
     seeds = torch.arange(3, EDGES, 97)
-    turned = torch.arange(EDGES).roll(5)
-    for exclude, gone in ((None, []), ("self", seeds), ("reverse_id", torch.cat([seeds, turned[seeds]])),
-                          (lambda ids: ids + 1, seeds + 1)):
+    turned = reverses_of(g)
+    both = {*seeds.tolist(), *between_turned_ends(g, seeds)}
+    assert both >= {*seeds.tolist(), *turned[seeds].tolist()}
+    for exclude, gone in ((None, []), ("self", seeds), ("reverse_id", both), (lambda ids: ids + 1, seeds + 1)):
         sampler = dataloading.as_edge_prediction_sampler(
             dataloading.NeighborSampler([-1]), exclude=exclude, reverse_eids=turned,
             negative_sampler=dataloading.negative_sampler.Uniform(2))
@@ -466,8 +481,7 @@ def test_no_other_module_holds_an_original():
         assert left_over() == []
         return
     collators = ("Collator", "EdgeCollator", "NodeCollator")  # they call any graph's methods, and ours has those
-    helpers = ("_find_exclude_eids", "_find_exclude_eids_with_reverse_id", "_find_exclude_eids_with_reverse_types",
-               "_remove_kwargs_dist")
+    helpers = ("_find_exclude_eids_with_reverse_id", "_find_exclude_eids_with_reverse_types", "_remove_kwargs_dist")
     assert left_over() == sorted([*[f"dgl.dataloading.{name}" for name in collators],
                                   *[f"dgl.dataloading.dist_dataloader.{name}" for name in collators + helpers]])
     import dgl.dataloading.dataloader as dataloader

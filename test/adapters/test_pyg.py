@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from conftest import Servers
+from graphwire.edge_ids import EdgeIds
 from graphwire.pyg import NeighborSampler, from_pyg, stores
 from rank_forks import in_ranks
 from shared import given
@@ -52,6 +53,16 @@ def papers(request, hetero):
         opened = graphwire.open(servers.folder, servers.addresses)
     with opened:
         yield opened
+
+
+def positions(graph, etype, e_id):
+    """The edges that PyG's loaders call by the ids which they had before, where these are known."""
+    ids = EdgeIds(graph)
+    return ids.to_position(etype, e_id) if ids.translates(etype) else e_id
+
+
+def as_they_are(graph, etype, e_id):
+    return e_id
 
 
 def check_edges(graph, etype, edge_ids, src, dst):
@@ -170,10 +181,10 @@ def test_equal_seeds(graph):
     assert batch.num_sampled_nodes[0] == 6 and sum(batch.num_sampled_edges) == len(batch.e_id)
 
 
-def check_papers(graph, batch, fanouts):
+def check_papers(graph, batch, fanouts, ids=positions):
     for etype in batch.edge_types:
         store = batch[etype]
-        check_edges(graph, etype, store.e_id, batch[etype[0]].n_id[store.edge_index[0]],
+        check_edges(graph, etype, ids(graph, etype, store.e_id), batch[etype[0]].n_id[store.edge_index[0]],
                     batch[etype[2]].n_id[store.edge_index[1]])
         check_fanouts(graph, etype, store, batch[etype[2]], fanouts[etype] if isinstance(fanouts, dict) else fanouts)
     assert torch.equal(batch["paper"].x, graph.feature("feat", "paper")[batch["paper"].n_id])
@@ -283,7 +294,7 @@ def test_to_pyg(papers):
     assert len(loader) == 5
     for batch in loader:
         data = batch.to_pyg({"feat": "x", "age": "x", "label": "y"})
-        check_papers(papers, data, [3, 2])
+        check_papers(papers, data, [3, 2], as_they_are)
         size = data["paper"].batch_size
         assert size == len(batch.seeds) and torch.equal(data["paper"].n_id[:size], batch.seeds)
         assert torch.equal(data["paper"].y, papers.feature("label", "paper")[batch.seeds])
@@ -309,7 +320,7 @@ def test_to_pyg_of_links_of_several_types(papers):
                               batch_size=1100, features={"paper": "feat", "author": "age"}) as links:
         batch = next(iter(links))
     data = batch.to_pyg({"feat": "x", "age": "x"})
-    check_papers(papers, data, [2, 2])
+    check_papers(papers, data, [2, 2], as_they_are)
     for etype in (CITES, WRITES):
         (src, dst), ids = data[etype].edge_label_index, data[etype].input_id
         check_edges(papers, etype, ids, data[etype[0]].n_id[src], data[etype[2]].n_id[dst])

@@ -42,10 +42,10 @@ def stopped(process):
 
 
 class Servers:
-    """One server for each part of a graph, on free ports of loopback."""
+    """One server for each part of a graph, on free ports of loopback. words: further ones of `graphwire serve`."""
 
-    def __init__(self, folder, parts, log_folder):
-        self.folder, self.log_folder = folder, log_folder
+    def __init__(self, folder, parts, log_folder, *words):
+        self.folder, self.log_folder, self.words = folder, log_folder, words
         self.processes, self.addresses = [None] * parts, ["127.0.0.1:0"] * parts
         for part in range(parts):
             self.start(part)
@@ -56,7 +56,7 @@ class Servers:
         with open(log, "w") as out:
             self.processes[part] = subprocess.Popen(
                 [PROGRAM, "serve", "--part-config", str(self.folder), "--part", str(part), "--listen",
-                 self.addresses[part]], stdout=out, stderr=out)
+                 self.addresses[part], *self.words], stdout=out, stderr=out)
         while not (up := UP.search(log.read_text())):
             try:
                 ended = self.processes[part].wait(0.02)

@@ -199,9 +199,42 @@ def test_reverses_by_id(graph, ends):
         assert not gone & set(batch.blocks[0]["rev_cites"].edge_ids.tolist())
 
 
+@pytest.fixture(scope="module")
+def doubled(tmp_path_factory):
+    """30 edges and the same turned round, behind them."""
+    src, dst = np.random.default_rng(2).integers(0, 12, (2, 30))
+    both = np.concatenate([src, dst]), np.concatenate([dst, src])
+    with graphwire.open(graphwire.partition_graph(both, "doubled", 2, tmp_path_factory.mktemp("doubled"))) as opened:
+        yield opened
+
+
+def test_reverses_are_held_against_the_ends(doubled):
+    """Any id whose ends are turned will do; a batch with another one is refused, and names it. Without reverse_etype
+    the only type is meant."""
+    src, dst = (ends.tolist() for ends in doubled.find_edges(slice(None)))
+    right = [next(j for j in range(60) if (src[j], dst[j]) == (dst[i], src[i])) for i in range(60)]
+    batches = list(graphwire.EdgeLoader(doubled, None, [-1], reverse_ids=right, batch_size=7))
+    for batch in batches:
+        there = set(batch.blocks[0]["_E"].edge_ids.tolist())
+        assert not {right[edge] for edge in batch.seeds.tolist()} & there
+    assert len(batches) == 9
+    random = np.random.default_rng(3)
+    for _ in range(40):
+        edge, other = (int(number) for number in random.integers(0, 60, 2))
+        loader = graphwire.EdgeLoader(doubled, [edge], [-1], batch_size=1,
+                                      reverse_ids=[*right[:edge], other, *right[edge + 1:]])
+        if (src[other], dst[other]) == (dst[edge], src[edge]):
+            assert other not in next(iter(loader)).blocks[0]["_E"].edge_ids.tolist()
+            continue
+        ends = f"{src[edge]} to {dst[edge]}"
+        with pytest.raises(graphwire.InvalidError, match=f"edge {edge} of .* from {ends}, and edge {other} of "):
+            next(iter(loader))
+
+
 @pytest.mark.parametrize("options, text", [
     ({"negative_end": "left"}, "negative_end"), ({"exclude": ["nodes"]}, "exclude has nodes"),
-    ({"reverse_etype": "writes"}, "reverse"), ({"labels": "absent"}, "absent")])
+    ({"reverse_etype": "writes"}, "reverse"), ({"reverse_ids": range(2000)}, "which edge type"),
+    ({"labels": "absent"}, "absent")])
 def test_errors(graph, options, text):
     with pytest.raises((ValueError, graphwire.GraphwireError), match=text):
         graphwire.EdgeLoader(graph, None, [2], etype="cites", negatives=1, **options)

@@ -125,6 +125,38 @@ def test_initial_values(graph):
     assert abs(normal.mean() - 3) < 0.02 and abs(normal.std() - 0.5) < 0.02
 
 
+def edge_rows(graph, table):
+    """Of edges, by original id."""
+    rows = torch.empty(table.shape)
+    rows[graph.feature("orig_id", etype="_E")[:]] = table[:]
+    return rows
+
+
+def test_rows_of_edges_are_the_same_in_other_parts(tmp_path):
+    """They begin by the edge's original id, be it 4 bytes or a node's 8; trained, they are restored by it."""
+    random = np.random.default_rng(0)
+    ends = random.integers(0, 40, (2, 300))
+    began = trained = None
+    for parts in (1, 2, 3):
+        config = graphwire.partition_graph(ends, "g", parts, tmp_path / str(parts), method="random", num_nodes=400)
+        with graphwire.open(config) as graph:
+            initial = {"initial": ("normal", 0, 1), "seed": 4}
+            table = graph.create_tensor("edges", (0, 3), etype="_E", **initial)
+            rows = edge_rows(graph, table)
+            began = rows if began is None else began
+            assert torch.equal(rows, began)
+            nodes = graph.create_tensor("nodes", (0, 3), ntype="_N", **initial)
+            orig = graph.feature("orig_id")[:]
+            assert torch.equal(nodes[torch.argsort(orig)[:300]], rows)
+            if trained is None:
+                table[:] = torch.randn(300, 3)
+                trained = edge_rows(graph, table)
+                graph.checkpoint(tmp_path / "saved", ["edges"])
+            else:
+                graph.restore(tmp_path / "saved")
+                assert torch.equal(edge_rows(graph, table), trained)
+
+
 OPTIMIZERS = [
     (lambda tables: optim.SparseSGD(tables, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)),
     (lambda tables: optim.SparseAdagrad(tables, lr=0.1), lambda p: torch.optim.Adagrad(p, lr=0.1)),

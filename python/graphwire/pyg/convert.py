@@ -94,8 +94,9 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
              num_parts: int = 1, method: str = "random", **options: Any) -> graphwire.Graph:
     """The graph of what PyG has in memory: cut into parts, written and opened.
 
-    out: the folder of its parts; None: one that goes with this process. In one part nodes keep their ids; in several
-    the feature "orig_id" has them. method and options: graphwire.partition_graph's.
+    out: the folder of its parts; None: one that goes with this process. In one part nodes keep their ids, and so do
+    edges in what PyG's loaders give; in several the features "orig_id" have them. method and options:
+    graphwire.partition_graph's.
     """
     temporary = None if out is not None else tempfile.mkdtemp(prefix="graphwire-")
     folder = os.path.join(temporary, "parts") if temporary else os.fspath(out or "")

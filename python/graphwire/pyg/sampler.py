@@ -23,6 +23,7 @@ from torch_geometric.sampler.base import SubgraphType
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
 import graphwire
+from graphwire.pyg.edges import EdgePermutations, edge_ids
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 
@@ -39,6 +40,10 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     Seeds of a homogeneous graph come without a type, as PyG has it; with one the batch is heterogeneous. Not there:
     disjoint, temporal and weighted sampling, "induced".
+
+    Edges of what sample_from_nodes and sample_from_edges return are the graph's, and edge_permutation leads to the ids
+    that they had before, where the graph is in one part: PyG's loaders apply it, so that a batch's e_id are columns of
+    the edge_index that the graph was made of. In several parts e_id are the graph's ids; a UserWarning says so once.
     """
 
     def __init__(self, graph_store: GraphStore | graphwire.Graph,
@@ -51,6 +56,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
             raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; there are "directional" and '
                                       '"bidirectional"')
         self.edge_types = [triple(name) for name in graph.etypes]
+        self._permutations = EdgePermutations(edge_ids(graph), graph)
         given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(num_neighbors)
         self.num_neighbors, values = given, given.get_values(self.edge_types)
         self._hops = [{etype: int(values[etype][hop]) for etype in self.edge_types}
@@ -65,6 +71,12 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
             counts = self.graph.num_nodes()
         return self._directed(edge_sample(index, self._sample, counts, False, None, neg_sampling))
 
+    @property
+    def edge_permutation(self) -> EdgePermutations | None:
+        """{(source, relation, destination): from the graph's ids of edges to those that they had}; None: there is no
+        type whose edges have such ids. edge_permutation[edges] of a homogeneous graph."""
+        return self._permutations or None
+
     def _directed(self, out: Output) -> Output:
         return out.to_bidirectional() if self.subgraph_type == SubgraphType.bidirectional else out
 
@@ -76,6 +88,9 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         typed = isinstance(seed, Mapping)
         if not typed and len(ntypes) != 1:
             raise ValueError(f"seeds of which node type? give (type, ids); there are {', '.join(ntypes)}")
+        if not typed and len(self.edge_types) != 1:
+            raise ValueError(f"a graph of {len(self.edge_types)} edge types is heterogeneous: give seeds as "
+                             f'("{ntypes[0]}", ids)')
         seeds = dict(seed) if typed else {ntypes[0]: seed}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
         batch = graphwire.sample(self.graph, seeds, self._hops, replace=self.replace, seed=number, stream=stream)

@@ -18,6 +18,7 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 import graphwire
 from graphwire import _arrays
+from graphwire.pyg.edges import edge_ids
 from graphwire.pyg.subgraph import triple
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
@@ -126,8 +127,12 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return [NodeAttr(ntype if self._typed else None, attribute) for ntype, attribute in self._rows]
 
     def edge_rows(self, names: Names | Mapping[Any, Names]) -> Any:
-        """A transform for PyG's loaders that adds features of the edges of a batch, by their ids: names as of nodes;
-        of several edge types {edge type: names}."""
+        """A transform for PyG's loaders that adds features of the edges of a batch, by their e_id: names as of nodes;
+        of several edge types {edge type: names}. Not for what batch.to_pyg() makes, whose e_id are the graph's.
+
+        Raises ValueError for a feature that changes (serve --mutable) of edges that share ids: both directions of an
+        undirected graph.
+        """
         return _EdgeRows(self._graph, names)
 
 
@@ -163,31 +168,43 @@ class _EdgeRows:
             raise ValueError(f"names: give {{edge type: names}} of {', '.join(graph.etypes)}")
         self._features = [(graph.etypes[graph.etype_number(etype)], attribute, graph.feature(feature, etype=etype))
                           for etype, some in given.items() for attribute, feature in _pairs(some).items()]
+        self._ids = edge_ids(graph)
+        for etype, _, feature in self._features:
+            if feature.pointer().writable and self._ids.is_known(etype) and not self._ids.translates(etype):
+                raise ValueError(f"{etype}: both directions of an edge have one e_id, and {feature.name} changes in "
+                                 "each by itself: graphwire.NodeLoader(…, edge_features=…) has the rows of both")
 
     def __call__(self, data: Any) -> Any:
         stores = [data[tuple(etype.split(":"))] if isinstance(data, pyg.HeteroData) else data
                   for etype, _, _ in self._features]
-        rows = _gather(self._graph, [(feature, store.e_id) for store, (_, _, feature) in zip(stores, self._features)])
+        rows = _gather(self._graph, [(feature, self._positions(etype, store.e_id))
+                                     for store, (etype, _, feature) in zip(stores, self._features)])
         for store, (_, attribute, _), found in zip(stores, self._features, rows):
             store[attribute] = found
         return data
 
 
+    def _positions(self, etype: str, ids: Any) -> Any:
+        """Of edges that share an id the first: their rows are those of one row of the input."""
+        return self._ids.to_position(etype, ids) if self._ids.is_known(etype) else ids
+
+
 class GraphStore(pyg.GraphStore):  # type: ignore[misc]
     """Edges by (source type, relation, destination type); the type of a homogeneous graph is None.
 
-    A whole edge type is read as "coo", in the order of the edges' ids, or "csc": for LinkLoader without ids of links,
-    and graphs that fit into memory. Edges do not change.
+    A whole edge type is read as "coo", in the order of the edges' ids, or "csc", by destination: for LinkLoader without
+    ids of links, and graphs that fit into memory. In one part the ids are those that edges had before, unless both
+    directions of an edge share one: then, and in several parts, they are the graph's. Edges do not change.
     """
 
     def __init__(self, graph: graphwire.Graph, hetero: bool | None = None):
         super().__init__()
-        self.graph, self._typed = graph, _is_typed(graph, hetero)
+        self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
-        """Ids ascend with destinations, so that no sorting is needed for "csc"."""
+        """The graph's ids ascend with destinations, so that no sorting is needed for "csc"."""
         graph = self.graph
-        return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, True,
+        return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, not self._ids.translates(name),
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]
 
     def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
@@ -195,7 +212,10 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         name = edge_attr.edge_type
         if edge_attr.layout == EdgeLayout.CSR or (name is not None and ":".join(name) not in graph.etypes):
             return None
-        src, dst = (torch.as_tensor(ends) for ends in graph.find_edges(slice(None), name))
+        ids: Any = slice(None)
+        if edge_attr.layout == EdgeLayout.COO and self._ids.translates(name):
+            ids = self._ids.to_position(name, ids)
+        src, dst = (torch.as_tensor(ends) for ends in graph.find_edges(ids, name))
         if edge_attr.layout == EdgeLayout.COO:
             return src, dst
         counts = torch.bincount(dst, minlength=graph.num_nodes(graph.ends(name)[1]))

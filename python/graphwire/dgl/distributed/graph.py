@@ -22,6 +22,7 @@ from graphwire.dgl.distributed.book import (
 )
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
+from graphwire.dgl.distributed.user_edges import UserEdges, tell_lost
 from graphwire.dgl.types import Types
 
 
@@ -94,6 +95,9 @@ class DistGraph(Types):
         super().__init__(types.ntypes, types.canonical_etypes)
         self._book = book_of(self.graph, context.part_of(context.rank, self.graph.num_parts))
         self._client = context.client
+        self._user_edges = UserEdges(self.graph)
+        if self.graph.num_parts == 1 and context.rank == 0:
+            tell_lost(self._user_edges, [etype for etype in self.canonical_etypes if self.num_edges(etype)])
         self._ndata: dict[Any, dict[str, DistTensor]] = {ntype: {} for ntype in self.ntypes}
         self._edata: dict[Any, dict[str, DistTensor]] = {etype: {} for etype in self.canonical_etypes}
         for feature in self.graph.features:
@@ -135,6 +139,10 @@ class DistGraph(Types):
     number_of_nodes = num_nodes
     number_of_edges = num_edges
 
+    def keeps_edge_ids(self, etype: Any = None) -> bool:
+        """Are edge ids those of the graph that was cut, as in DGL with one part? False: they are new ones."""
+        return self._user_edges.keeps(self.to_canonical_etype(etype))
+
     # --- Data. ---
 
     @property
@@ -167,7 +175,9 @@ class DistGraph(Types):
 
     def find_edges(self, edges: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Sources and destinations of edges."""
-        found: tuple[torch.Tensor, torch.Tensor] = self.graph.find_edges(edges, self.to_canonical_etype(etype))
+        etype = self.to_canonical_etype(etype)
+        positions = self._user_edges.positions(etype, edges)
+        found: tuple[torch.Tensor, torch.Tensor] = self.graph.find_edges(positions, etype)
         return found
 
     def _degrees(self, ids: Any, out_edges: bool) -> Any:
@@ -188,6 +198,12 @@ class DistGraph(Types):
 
     def has_edges_between(self, u: Any, v: Any, etype: Any = None) -> Any:
         return self.graph.has_edges(u, v, self.to_canonical_etype(etype))
+
+    def edges_between(self, u: Any, v: Any, etype: Any = None) -> torch.Tensor:
+        """Ids of all edges from u[i] to v[i], parallel ones too: those of the first pair first, each pair's in no
+        order."""
+        etype = self.to_canonical_etype(etype)
+        return self._user_edges.of(etype, self.graph.edge_ids(u, v, etype).edge_ids)
 
     def edge_subgraph(self, edges: Any, relabel_nodes: bool = True, store_ids: bool = True,
                       output_device: Any = None) -> Any:

@@ -43,7 +43,7 @@ class DistSparseGradOptimizer:
             if shared:
                 ids, gradients = _of_all_ranks(ids, gradients)
             if len(ids) and (not shared or context.rank == 0):
-                table.weight._data.push(ids, gradients, kind=self.kind, lr=self._lr, combine="mean", **self._options)
+                table.weight.push(ids, gradients, kind=self.kind, lr=self._lr, combine="mean", **self._options)
         if self._clean_grad:
             for table in self._params:
                 table.reset_trace()

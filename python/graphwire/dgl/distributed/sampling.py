@@ -54,11 +54,17 @@ def fanouts_by_type(g: Any, fanout: Any) -> dict[Canonical, int]:
     return given
 
 
-def _excluded(found: EdgeList, eids: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The edges but those of these ids."""
-    src, dst, ids = found.src, found.dst, found.edge_ids
+def _among(ids: torch.Tensor, few: torch.Tensor) -> torch.Tensor:
+    """Which ids are some of a few; torch.isin would sort all of them."""
+    few = torch.sort(few)[0]
+    return few[torch.searchsorted(few, ids).clamp(max=len(few) - 1)] == ids
+
+
+def _excluded(found: EdgeList, ids: torch.Tensor, eids: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The edges, of these ids, but those of eids."""
+    src, dst = found.src, found.dst
     if eids is not None and len(eids):
-        stay = ~torch.isin(ids, _int64(eids))
+        stay = ~_among(ids, _int64(eids))
         src, dst, ids = src[stay], dst[stay], ids[stay]
     return src, dst, ids
 
@@ -87,7 +93,7 @@ def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any
             continue
         found = g.graph.neighbours(ids, etype, counts[etype], out_edges=edge_dir == "out", replace=replace, seed=seed,
                                    stream=stream)
-        edges[etype] = _excluded(found, exclude.get(etype))
+        edges[etype] = _excluded(found, g._user_edges.of(etype, found.edge_ids), exclude.get(etype))
     return graph_of(g, edges)
 
 

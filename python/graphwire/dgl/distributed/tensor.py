@@ -18,6 +18,7 @@ import graphwire
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.host import error_type
 
 InitFunc = Callable[[Any, torch.dtype], torch.Tensor]
@@ -80,6 +81,7 @@ class DistTensor:
         graph = context.open(None, None)
         self._graph = graph
         policy = self._part_policy
+        self._user_edges = None if policy.is_node else UserEdges(graph)
         where = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
         known = initial.known(init_func, dtype)
 
@@ -96,7 +98,8 @@ class DistTensor:
                     raise
                 return there
 
-        self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func)
+        self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func,
+                                                                            self._rows)
         self._owner = not persistent
         context.made(self._data.name, persistent)
 
@@ -107,22 +110,32 @@ class DistTensor:
         made._data, made._part_policy, made._graph = feature, policy, feature._graph
         made._tensor_name, made._persistent, made._owner, made._gdata = feature.name, True, False, True
         made._init_func = None
+        made._user_edges = None if policy.is_node else UserEdges(feature._graph)
         return made
 
     def __del__(self) -> None:
         if getattr(self, "_owner", False):
             context.dropped(self._graph, self._data.name)
 
+    def _rows(self, idx: Any) -> Any:
+        """Ids, as the tensor's owners have them."""
+        ids = rows_of(idx, self._part_policy.get_size())
+        return ids if self._user_edges is None else self._user_edges.positions(self._part_policy.type_name, ids)
+
     def __getitem__(self, idx: Any) -> torch.Tensor:
-        return torch.as_tensor(self._data[rows_of(idx, len(self))])
+        return torch.as_tensor(self._data[self._rows(idx)])
 
     def __setitem__(self, idx: Any, val: Any) -> None:
         if not isinstance(self._data, graphwire.Tensor):
             raise error_type()(f"{self.name} is a feature of the graph, which does not change: make a DistTensor")
-        ids = rows_of(idx, len(self))
+        ids = self._rows(idx)
         if isinstance(val, torch.Tensor):
             val = val.detach()
         self._data[ids] = val
+
+    def push(self, idx: Any, gradients: torch.Tensor, **options: Any) -> None:
+        """Trains rows where they are: graphwire.Tensor.push tells."""
+        self._data.push(self._rows(idx), gradients, **options)
 
     def __len__(self) -> int:
         return int(self._data.shape[0])
