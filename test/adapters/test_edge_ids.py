@@ -315,6 +315,18 @@ def test_hidden_and_refused(tmp_path):
                                   edge_features={"orig_id.inverse": np.zeros(900)})
 
 
+def test_names_are_taken_where_they_mean_something(tmp_path):
+    """A feature that the builder takes is there: what the format means of edges is free for nodes, and the reverse."""
+    given = {"indices": np.arange(60.0), "orig_id.inverse": np.arange(60.0), "rel": np.arange(60.0)}
+    config = graphwire.partition_graph((*one_type(15).edge_index,), "g", 1, tmp_path / "g", method="random",
+                                       num_nodes=60, node_features=given, edge_features={"indptr": np.arange(900.0)})
+    with graphwire.open(config) as graph:
+        for name, rows in given.items():
+            assert np.array_equal(graph.feature(name)[:].numpy(), rows)
+        own = EdgeIds(graph).to_original(None, slice(None))
+        assert torch.equal(graph.feature("indptr", etype="_E")[:], own.double())
+
+
 def test_numpy_arrays(tmp_path):
     data = one_type(14)
     from_pyg(data, tmp_path / "parts").close()

@@ -59,7 +59,7 @@ static uint32_t *fetch_all(struct gw_client *client, const struct gw_tensor *ten
 	uint32_t *found = malloc(2 * rows * sizeof(*found)), *out = malloc(rows * sizeof(*out));
 	assert_int_equal(tensor->dtype, GW_UINT32);
 	for (uint64_t i = 0; i < 2 * rows; i++)
-		ids[i] = (int64_t)(i < rows ? rows - 1 - i : gw_mix64(i) % rows);
+		ids[i] = (int64_t)(i < rows ? rows - 1 - i : gw_mix64(i) % (rows ? rows : 1));
 	assert_int_equal(gw_gather(client, tensor, ids, 2 * rows, found), GW_OK);
 	for (uint64_t i = 0; i < 2 * rows; i++)
 		out[ids[i]] = found[i];

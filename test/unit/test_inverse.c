@@ -121,7 +121,7 @@ static void check_one(uint64_t edges, enum ids kind, unsigned threads)
 	assert_int_equal(array != NULL, whole);
 	assert_int_equal(rows, whole ? found : 0);
 	assert_int_equal(array ? array->rows : 0, rows);
-	for (uint64_t id = 0; id < rows; id++)
+	for (uint64_t id = 0; array && id < rows; id++)
 		assert_int_equal(((const uint32_t *)array->data)[id], first[id]);
 	assert_int_equal(gw_inverse_check(loops.part, 0, threads), GW_OK);
 	free(first);

@@ -312,10 +312,11 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 /* Written by others, or made again, or the second half of strings. */
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
-	if (key->out || strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0 ||
-	    split_rows_ends_with(key->name, ".bytes"))
+	if (key->out || split_rows_ends_with(key->name, ".bytes"))
 		return true;
 	if (key->edge && (strcmp(key->name, "indices") == 0 || strcmp(key->name, GW_INVERSE_NAME) == 0))
+		return true;
+	if (!key->edge && (strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0))
 		return true;
 	return split->plan->trainers > 1 && strcmp(key->name, GW_PLAN_TRAINER_ID) == 0;
 }
