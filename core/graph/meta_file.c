@@ -181,7 +181,7 @@ gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
 		status = meta_file_read_file(path, &text, &bytes, &foreign);
 	if (status == GW_OK) {
 		status = gw_meta_parse(text, bytes, path, out);
-		if (status == GW_FORMAT)
+		if (status == GW_FORMAT || status == GW_DIGEST)
 			gw_advise(status, "edited or damaged? Copy it or build the graph again");
 	}
 	if (status == GW_OK && !(folder = folder_of(path)))
