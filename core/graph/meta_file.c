@@ -39,6 +39,7 @@ static gw_status meta_file_read_file(const char *path, char **text, size_t *byte
 	*text = NULL;
 	*foreign = false;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
+	*foreign = fd < 0 && errno == ENXIO; /* a socket */
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
 	gw_status status = GW_OK;
