@@ -9,9 +9,11 @@
  */
 #include "client/checkpoint.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "client/cancel_scope.h"
@@ -306,6 +308,8 @@ static gw_status save_all(struct save *save, const struct gw_tensor_list *list, 
 	gw_status status = gw_checkpoint_make(save->client->meta->num_parts, chosen, &save->index);
 	if (status != GW_OK)
 		return status;
+	if (getrandom(&save->index->save, sizeof(save->index->save), 0) != sizeof(save->index->save))
+		return gw_fail_errno(GW_IO, errno, "no random number for the checkpoint");
 	save->index->graph_id = save->client->graph_id;
 	snprintf(save->index->graph_name, sizeof(save->index->graph_name), "%s", save->client->meta->graph_name);
 	for (uint32_t i = 0, number = 0; i < list->count && status == GW_OK; i++) {
@@ -328,7 +332,7 @@ static gw_status save_check_folder(const char *folder, bool replace)
 	struct gw_checkpoint_index *old;
 	gw_status status = gw_checkpoint_read(folder, &old);
 	gw_checkpoint_free(old);
-	if (status == GW_NOT_FOUND || status == GW_FORMAT || status == GW_VERSION)
+	if (status == GW_NOT_FOUND || status == GW_FORMAT || status == GW_DIGEST || status == GW_VERSION)
 		return gw_fail(GW_EXISTS, "%s: it is there, and no checkpoint: remove it", folder);
 	return status;
 }
