@@ -558,3 +558,8 @@ gw_status gw_checkpoint_read(const char *folder, struct gw_checkpoint_index **ou
 	gw_free(path);
 	return status;
 }
+
+gw_status gw_checkpoint_owned(const char *folder, struct gw_owned **out)
+{
+	return gw_json_owned(folder, "checkpoint.json", CHECKPOINT_JSON_MAX, out);
+}

@@ -12,6 +12,7 @@
 #ifndef GW_TENSORS_CHECKPOINT_H
 #define GW_TENSORS_CHECKPOINT_H
 
+#include "core/base/owned.h"
 #include "core/rows/optimizer.h"
 #include "tensors/plan.h"
 
@@ -56,6 +57,8 @@ gw_status gw_checkpoint_write(const struct gw_checkpoint_index *checkpoint, cons
 gw_status gw_checkpoint_read(const char *folder, struct gw_checkpoint_index **out);
 /* The same from text, for fuzzing. */
 gw_status gw_checkpoint_parse(const char *text, size_t bytes, struct gw_checkpoint_index **out);
+/* The files of the checkpoint in a folder; fails as gw_json_owned does. */
+gw_status gw_checkpoint_owned(const char *folder, struct gw_owned **out);
 
 /* Folder of a part's arrays, below the checkpoint's; name, dtype and shape of an array of it. */
 #define GW_CHECKPOINT_PATH_MAX 64

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/digest.h"
+#include "core/base/regular.h"
 
 #define MEMBER "\"" GW_JSON_DIGEST_KEY "\": \""
 #define DIGITS 16
@@ -94,6 +96,80 @@ gw_status gw_json_only(const json_t *object, const char *what, const char *const
 			return gw_fail(GW_FORMAT, "\"%.200s\" is a key that %s does not have", key, what);
 	}
 	return GW_OK;
+}
+
+/* --- Files that a JSON names. --- */
+
+bool gw_json_file_is_inside(const char *file)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/";
+	size_t length = strlen(file);
+	bool good = length > 4 && strcmp(file + length - 4, ".npy") == 0 && strspn(file, alphabet) == length;
+	for (const char *part = file; good; part++) {
+		size_t bytes = strcspn(part, "/");
+		good = bytes > 0 && !(bytes == 1 && part[0] == '.') && !(bytes == 2 && memcmp(part, "..", 2) == 0);
+		part += bytes;
+		if (*part == '\0')
+			break;
+	}
+	return good;
+}
+
+static gw_status json_own_file(const char *file, struct gw_owned *owned)
+{
+	gw_status status = gw_owned_add(owned, file);
+	char *digests = gw_format("%.*s.xxh", (int)strlen(file) - 4, file);
+	if (status == GW_OK)
+		status = digests ? gw_owned_add(owned, digests) : GW_NO_MEMORY;
+	gw_free(digests);
+	return status;
+}
+
+/* Every "file" of an object, at any depth, which jansson has limited. */
+static gw_status json_own_files(const json_t *value, struct gw_owned *owned)
+{
+	gw_status status = GW_OK;
+	const char *key;
+	json_t *member;
+	for (size_t i = 0; status == GW_OK && i < json_array_size(value); i++)
+		status = json_own_files(json_array_get(value, i), owned);
+	json_object_foreach((json_t *)value, key, member)
+	{
+		if (status != GW_OK)
+			break;
+		if (json_is_string(member) && strcmp(key, "file") == 0 &&
+		    gw_json_file_is_inside(json_string_value(member)))
+			status = json_own_file(json_string_value(member), owned);
+		else if (!json_is_string(member))
+			status = json_own_files(member, owned);
+	}
+	return status;
+}
+
+gw_status gw_json_owned(const char *folder, const char *name, uint64_t bytes_max, struct gw_owned **out)
+{
+	json_error_t error;
+	json_t *root = NULL;
+	size_t bytes = 0;
+	char *text = NULL, *path = gw_format("%s/%s", folder, name);
+	*out = NULL;
+	gw_status status = path ? gw_regular_read(path, bytes_max, &text, &bytes) : GW_NO_MEMORY;
+	if (status == GW_OK && !(root = json_loadb(text, bytes, 0, &error)))
+		status = gw_fail(GW_FORMAT, "%s: line %d: %s", path, error.line, error.text);
+	if (status == GW_OK)
+		status = gw_owned_create(out);
+	if (status == GW_OK)
+		status = gw_owned_add(*out, name);
+	if (status == GW_OK)
+		status = json_own_files(root, *out);
+	json_decref(root);
+	gw_free(text);
+	gw_free(path);
+	if (status != GW_OK) {
+		gw_owned_destroy(*out);
+		*out = NULL;
+	}
+	return status;
 }
 
 /* --- The file's own digest. --- */

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "core/base/owned.h"
 #include "core/base/status.h"
 
 #define GW_JSON_DIGEST_KEY  "json_digest"
@@ -36,6 +37,13 @@ gw_status gw_json_minor(const json_t *object, uint64_t *out);
 
 /* Has the object no keys but these? what: whose they are, for the error's text. */
 gw_status gw_json_only(const json_t *object, const char *what, const char *const *keys, size_t count);
+
+/* Is the path that of an .npy file below the JSON's folder: relative, without steps that climb or odd characters? */
+bool gw_json_file_is_inside(const char *file);
+
+/* What belongs to the JSON <folder>/<name>: itself, and each "file" that it names, whatever its version, with its
+ * digests. GW_FORMAT: it is no JSON; GW_NOT_FOUND, GW_LIMIT (longer than bytes_max), GW_IO, GW_NO_MEMORY. */
+gw_status gw_json_owned(const char *folder, const char *name, uint64_t bytes_max, struct gw_owned **out);
 
 /* Puts the digest in its place: the text has the member "json_digest": "…" once, written so, with 16 characters in it.
  * False where it has not; the text is unchanged then. */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "core/base/dtype.h"
+#include "core/base/owned.h"
 #include "core/base/status.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
@@ -125,8 +126,9 @@ gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 gw_status gw_meta_read(const char *config, struct gw_graph_meta **out);
 
 /* May the folder be replaced by a graph? GW_EXISTS unless it is absent, empty, or holds a graph: --replace must not
- * take away what a wrong --out names. */
-gw_status gw_meta_check_replaceable(const char *folder);
+ * take away what a wrong --out names. *owned: the files of the graph there, or NULL where there is none; owned may be
+ * NULL. Nothing else in the folder goes with them. */
+gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned);
 
 /* From and to the JSON text, for the wire and for fuzzing; *text is to be freed with gw_free. */
 gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out);

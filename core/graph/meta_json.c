@@ -283,25 +283,6 @@ static gw_status check_columns(const json_t *root, const struct gw_graph_meta *m
 	return status;
 }
 
-/* A path below the JSON's folder that ends in .npy: no absolute ones, none that climb, no odd characters. */
-static gw_status json_check_file(const char *file)
-{
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/";
-	size_t length = strlen(file);
-	bool good = length > 4 && strcmp(file + length - 4, ".npy") == 0 && strspn(file, alphabet) == length;
-	for (const char *part = file; good; part++) {
-		size_t bytes = strcspn(part, "/");
-		good = bytes > 0 && !(bytes == 1 && part[0] == '.') && !(bytes == 2 && memcmp(part, "..", 2) == 0);
-		part += bytes;
-		if (*part == '\0')
-			break;
-	}
-	if (!good)
-		return gw_fail(GW_FORMAT,
-			       "\"file\": \"%.200s\" is not the path of an .npy file below the JSON's folder", file);
-	return GW_OK;
-}
-
 static bool is_newer(const struct gw_graph_meta *meta)
 {
 	return meta->minor > GW_FORMAT_MINOR;
@@ -317,8 +298,9 @@ static gw_status read_array(const json_t *value, const char *key, bool newer, st
 	if (!json_is_object(value))
 		return gw_fail(GW_FORMAT, "not an object");
 	gw_status status = gw_json_text(value, "file", 4096, file);
-	if (status == GW_OK)
-		status = json_check_file(*file);
+	if (status == GW_OK && !gw_json_file_is_inside(*file))
+		status = gw_fail(GW_FORMAT,
+				 "\"file\": \"%.200s\" is not the path of an .npy file below the JSON's folder", *file);
 	if (status == GW_OK)
 		status = gw_json_text(value, "dtype", 32, &dtype);
 	if (status == GW_OK)

@@ -148,6 +148,55 @@ static void a_file_of_another_save(void **state)
 	must(gw_remove_tree(save_bed_path("newer")));
 }
 
+static void put_file(const char *name, const char *text)
+{
+	FILE *file = fopen(save_bed_path(name), "w");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A checkpoint that takes another one's place leaves what it has not written; one that cannot does nothing. */
+static void what_replace_takes_away(void **state)
+{
+	(void)state;
+	struct gw_client *client = save_bed_open_folder(save_bed.fixture.folder);
+	const struct gw_tensor *tensors[TENSORS];
+	const char *words = save_bed_names[WORDS];
+	const struct gw_checkpoint_options all = {.replace = true},
+					   one = {.replace = true, .names = &words, .name_count = 1};
+	save_bed_create(client, tensors);
+	must(gw_checkpoint(client, save_bed_path("last"), NULL));
+	put_file("last/model.pt", "weights");
+	put_file("last/tensor3/part0/notes.txt", "notes");
+	assert_int_equal(mkdir(save_bed_path("last/logs"), 0700), 0);
+	put_file("last/logs/loss.csv", "1.5");
+	must(gw_checkpoint(client, save_bed_path("last"), &one));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(access(save_bed_path("last/model.pt"), F_OK), 0);
+		assert_int_equal(access(save_bed_path("last/tensor3/part0/notes.txt"), F_OK), 0);
+		assert_int_equal(access(save_bed_path("last/logs/loss.csv"), F_OK), 0);
+		assert_int_equal(access(save_bed_path("last/tensor0/part0/rows.npy"), F_OK), 0);
+		assert_int_equal(access(save_bed_path("last/tensor1"), F_OK), i - 1); /* of more tensors */
+		must(gw_restore(client, save_bed_path("last"), NULL, 0));
+		if (i == 0)
+			must(gw_checkpoint(client, save_bed_path("last"), &all));
+	}
+	/* In the way of a new file; and where nobody can tell what is whose. */
+	must(gw_checkpoint(client, save_bed_path("last"), &one));
+	assert_int_equal(mkdir(save_bed_path("last/tensor1"), 0700), 0);
+	assert_int_equal(mkdir(save_bed_path("last/tensor1/part0"), 0700), 0);
+	put_file("last/tensor1/part0/rows.npy", "mine");
+	expect(gw_checkpoint(client, save_bed_path("last"), &all), GW_EXISTS, "move it elsewhere");
+	must(gw_checkpoint(client, save_bed_path("last"), &one));
+	change_file("last/checkpoint.json", 20, "!");
+	expect(gw_checkpoint(client, save_bed_path("last"), &one), GW_EXISTS, "no checkpoint that can be replaced");
+	assert_int_equal(access(save_bed_path("last/model.pt"), F_OK), 0);
+	assert_int_equal(access(save_bed_path("last/tensor1/part0/rows.npy"), F_OK), 0);
+	gw_client_close(client);
+	must(gw_remove_tree(save_bed_path("last")));
+}
+
 /* A pipe by the name of a file is not waited for. */
 static void pipes(void **state)
 {
@@ -224,6 +273,7 @@ int main(void)
 		cmocka_unit_test(damaged_files),
 		cmocka_unit_test(a_file_of_another_save),
 		cmocka_unit_test(pipes),
+		cmocka_unit_test(what_replace_takes_away),
 		cmocka_unit_test(what_cannot_be_done),
 	};
 	return cmocka_run_group_tests_name("checkpoint, damaged", tests, save_bed_begin, save_bed_end);
