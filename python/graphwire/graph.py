@@ -412,8 +412,8 @@ class Graph:
         Raises NotFoundError where there is no checkpoint, where it has no tensor of a name, and where a server has
         ended and took rows of a tensor along (delete it before); GraphwireError: GW_EXISTS where there is another
         tensor of the name, or one that another optimizer trains, GW_DIGEST and GW_FORMAT for files that are not what
-        was written, or not of one save, GW_VERSION for those of a newer major version, GW_UNSUPPORTED for other parts where nodes have no original ids; PeerError and DeadlineError where
-        a server cannot be asked.
+        was written, or not of one save, GW_VERSION for those of a newer major version, GW_UNSUPPORTED for other parts
+        where nodes have no original ids; PeerError and DeadlineError where a server cannot be asked.
         """
         tensor.restore(self, os.fspath(folder), names)
 
