@@ -262,3 +262,11 @@ void gw_client_close(struct gw_client *client)
 	gw_free(client);
 	gw_error_restore(&kept);
 }
+
+gw_status gw_part_config_check(const char *part_config)
+{
+	struct gw_graph_meta *meta;
+	gw_status status = gw_meta_read(part_config, &meta);
+	gw_meta_destroy(meta);
+	return status;
+}

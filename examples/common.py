@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -516,6 +517,7 @@ class Checkpoint:
         unfinished = f"{self.path}.tmp"  # of a job that was killed too
         torch.save(saved, unfinished)
         os.replace(unfinished, self.path)
-        for old in Path(self.path).absolute().parent.glob(f"{Path(self.path).name}.tables-*"):
-            if old.name != saved.get("tables"):
+        own = re.compile(re.escape(Path(self.path).name) + r"\.tables-\d+-\d+")
+        for old in Path(self.path).absolute().parent.iterdir():
+            if own.fullmatch(old.name) and old.name != saved.get("tables"):
                 shutil.rmtree(old)

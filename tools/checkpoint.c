@@ -106,7 +106,8 @@ int gw_tool_checkpoint(int argc, char **argv)
 		WHOSE_OPTIONS,
 		{"rate", "BYTES", "at most so many bytes a second, for those who train meanwhile (no limit)", 0,
 		 GW_OPTION_NUMBER(C, checkpoint.bytes_per_second, 1, 1ull << 50)},
-		{"replace", NULL, "an older checkpoint of that name", 0, GW_OPTION_FLAG(C, checkpoint.replace)},
+		{"replace", NULL, "an older checkpoint of that name; other files in its folder stay", 0,
+		 GW_OPTION_FLAG(C, checkpoint.replace)},
 		{0},
 	};
 	static const struct gw_options options = {

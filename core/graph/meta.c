@@ -84,6 +84,7 @@ gw_status gw_meta_create(const char *graph_name, uint32_t parts, uint32_t ntypes
 		return GW_NO_MEMORY;
 	snprintf(meta->graph_name, sizeof(meta->graph_name), "%s", graph_name);
 	snprintf(meta->part_method, sizeof(meta->part_method), "none");
+	meta->minor = 1; /* for the JSON's digest; nothing that can be made asks for a newer one */
 	meta->num_parts = parts;
 	meta->num_ntypes = ntypes;
 	meta->num_etypes = etypes;

@@ -12,7 +12,8 @@
 
 struct gw_writer;
 
-/* schema: finished (gw_meta_finish), without arrays; copied. replace: an existing graph of that name is replaced. The
+/* schema: finished (gw_meta_finish), without arrays; copied. replace: an existing graph of that name is replaced, and
+ * what its users have put into its folder stays there. The
  * JSON is <folder>/<graph_name>.json. GW_EXISTS, GW_NO_SPACE, GW_IO. */
 gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema, bool replace, struct gw_writer **out);
 

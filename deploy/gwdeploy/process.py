@@ -78,6 +78,8 @@ def trainer_commands(options: LaunchOptions, hosts: list[Host], host: Host, port
 def read_key(path: str) -> bytes:
     """The bytes of a key file of the user's."""
     try:
+        if os.path.exists(os.path.expanduser(path)) and not os.path.isfile(os.path.expanduser(path)):
+            raise UsageError(f"--key_file {path}: it is no file")
         with open(os.path.expanduser(path), "rb") as file:
             key = file.read(1025)
     except OSError as error:

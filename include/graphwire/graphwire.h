@@ -89,6 +89,10 @@ GW_API gw_status gw_client_open(const struct gw_client_options *options, struct 
  * tickets ended before. NULL is allowed. */
 GW_API void gw_client_close(struct gw_client *client);
 
+/* Is this a graph's JSON, or a folder with one, that this library reads, and the text that was written? No array is
+ * opened. GW_FORMAT, GW_DIGEST (it was changed), GW_VERSION (of a newer major version), GW_NOT_FOUND, ... */
+GW_API gw_status gw_part_config_check(const char *part_config);
+
 /* --- The graph. --- */
 
 /* A node type or an edge type. */

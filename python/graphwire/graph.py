@@ -393,12 +393,13 @@ class Graph:
                    bytes_per_second: int = 0) -> None:
         """Writes tensors, and what their optimizers remember, into a folder of this machine, whole or not at all.
 
-        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. Ctrl-C ends the wait;
-        what writes goes on until the program ends.
+        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. replace: the files of a
+        checkpoint that has this name already; other files in its folder stay. Ctrl-C ends the wait; what writes goes
+        on until the program ends.
 
-        Raises GraphwireError: GW_EXISTS where the folder is there, without replace, or is no checkpoint; GW_NO_SPACE
-        and GW_IO; NotFoundError for a name, and for a tensor that is deleted meanwhile; PeerError and DeadlineError
-        where a server cannot be asked.
+        Raises GraphwireError: GW_EXISTS where the folder is there, without replace, or is no checkpoint, or where a
+        file in it that is not the checkpoint's cannot stay; GW_NO_SPACE and GW_IO; NotFoundError for a name, and for a
+        tensor that is deleted meanwhile; PeerError and DeadlineError where a server cannot be asked.
         """
         tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
 
@@ -411,8 +412,8 @@ class Graph:
         Raises NotFoundError where there is no checkpoint, where it has no tensor of a name, and where a server has
         ended and took rows of a tensor along (delete it before); GraphwireError: GW_EXISTS where there is another
         tensor of the name, or one that another optimizer trains, GW_DIGEST and GW_FORMAT for files that are not what
-        was written, GW_UNSUPPORTED for other parts where nodes have no original ids; PeerError and DeadlineError where
-        a server cannot be asked.
+        was written, or not of one save, GW_VERSION for those of a newer major version, GW_UNSUPPORTED for other parts
+        where nodes have no original ids; PeerError and DeadlineError where a server cannot be asked.
         """
         tensor.restore(self, os.fspath(folder), names)
 

@@ -210,7 +210,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
 
     graph: of DGL, PyTorch Geometric (Data, HeteroData), SciPy or graphwire.datasets; (src, dst), an array of pairs, or
         {(source type, relation, destination type): either}.
-    out: a folder, which is made; a graph that is there is replaced.
+    out: a folder, which is made; a graph that is there is replaced, and other files in the folder stay.
     method: "metis" or "random". balance_train: as many nodes of the feature train_mask in each part; balance_edges.
     node_features, edge_features: besides those of the graph: {name: rows}, or {type: {name: rows}}.
     num_nodes: where the greatest id does not tell. reverse, undirected, transpose: as `graphwire import` has them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from gwdeploy import cluster, command, environment, ip_config, process, reach
+from gwdeploy import cluster, command, environment, ip_config, parts, process, reach
 from gwdeploy.errors import DeployError, UsageError
 from gwdeploy.job import new_job
 from gwdeploy.kept import find_kept
@@ -118,6 +119,35 @@ class Options(unittest.TestCase):
         ):
             with self.subTest(words=words), self.assertRaisesRegex(UsageError, says):
                 parse_launch(words)
+
+
+class Graphs(unittest.TestCase):
+    """The JSON of a graph that is to be copied."""
+
+    def refused(self, config: Path, pattern: str) -> None:
+        with self.assertRaisesRegex(UsageError, pattern):
+            parts.read(str(config))
+
+    def test_versions(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            config = Path(folder, "g.json")
+            Path(folder, "a.npy").touch()
+            Path(folder, "a.xxh").touch()
+            graph = {"format": "graphwire-1", "graph_name": "g", "num_parts": 1, "part-0": {"k": {"file": "a.npy"}}}
+            for minor in ({}, {"minor": 1}, {"minor": 9, "new": [1]}):  # files of arrays of newer versions go along
+                config.write_text(json.dumps({**graph, **minor}))
+                self.assertEqual(parts.read(folder).parts, [["a.npy", "a.xxh"]])
+            config.write_text(json.dumps({**graph, "format": "graphwire-2"}))
+            self.refused(config, "graphwire-2, and this launcher knows graphwire-1: take the Graphwire that wrote it")
+            config.write_text(json.dumps({**graph, "format": "dgl"}))
+            self.refused(config, "not a graph that graphwire partition made")
+
+    def test_pipes(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkfifo(Path(folder, "g.json"))
+            self.refused(Path(folder), "it is no file")
+            with self.assertRaisesRegex(UsageError, "it is no file"):
+                process.read_key(str(Path(folder, "g.json")))
 
 
 class Command(unittest.TestCase):

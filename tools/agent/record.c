@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/alloc.h"
+#include "core/base/regular.h"
 #include "core/base/sysfile.h"
 
-#define START_FIELD 20 /* of /proc/PID/stat, behind the name: starttime is field 22 */
+#define RECORD_BYTES_MAX (1u << 20)
+#define START_FIELD      20 /* of /proc/PID/stat, behind the name: starttime is field 22 */
 
 static uint64_t record_start_of(pid_t pid)
 {
@@ -67,13 +70,26 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 	return status;
 }
 
+/* NULL: there is none that can be read. */
+static json_t *record_load(const char *path)
+{
+	struct gw_error_kept kept;
+	char *text;
+	size_t bytes;
+	gw_error_keep(&kept);
+	gw_status status = gw_regular_read(path, RECORD_BYTES_MAX, &text, &bytes);
+	json_t *record = status == GW_OK ? json_loadb(text, bytes, 0, NULL) : NULL;
+	gw_free(text);
+	gw_error_restore(&kept);
+	return record;
+}
+
 json_t *gw_agent_record_read(uint16_t port)
 {
 	char path[GW_AGENT_PATH_MAX + 64], boot[64];
 	if (record_path(port, path) != GW_OK)
 		return NULL;
-	json_error_t error;
-	json_t *record = json_load_file(path, 0, &error);
+	json_t *record = record_load(path);
 	if (!record)
 		return NULL;
 	record_boot(boot);
@@ -92,8 +108,7 @@ json_t *gw_agent_record_read(uint16_t port)
 void gw_agent_record_remove(uint16_t port, pid_t pid)
 {
 	char path[GW_AGENT_PATH_MAX + 64];
-	json_error_t error;
-	json_t *record = record_path(port, path) == GW_OK ? json_load_file(path, 0, &error) : NULL;
+	json_t *record = record_path(port, path) == GW_OK ? record_load(path) : NULL;
 	if (record && json_integer_value(json_object_get(record, "pid")) == pid)
 		unlink(path);
 	json_decref(record);

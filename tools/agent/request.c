@@ -161,7 +161,7 @@ static void request_add_key(json_t *record)
 	uint8_t key[KEY_BYTES_MAX];
 	const char *folder = request_text(record, "folder");
 	snprintf(path, sizeof(path), "%s/key", folder ? folder : "");
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	ssize_t n = fd >= 0 ? read(fd, key, sizeof(key)) : 0;
 	for (ssize_t i = 0; i < n; i++)
 		snprintf(hex + 2 * i, 3, "%02x", key[i]);

@@ -41,7 +41,10 @@ def results_folder(args: argparse.Namespace, num_clients: int) -> Path:
         return new_folder(args.save_path, args.model_name, args.dataset)
     folder = Path(args.resume)
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        path = folder / "config.json"
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ValueError(f"{path} is no file")
+        config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"--resume {folder}: there is no training to go on with: {error}") from error
     others, clients = flags.changed(config, args), config.get("num_clients", num_clients)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from graphwire.kge.best import Best, Names, blocks, write_table
 from graphwire.kge.data import DataError
 from graphwire.kge.models import check_finite
+from graphwire.kge.outputs import mapped
 from graphwire.kge.store import warn
 
 FORMATS = {"l_r": (True, True), "l_*": (True, False), "*_r": (False, True), "*": (False, False)}
@@ -85,10 +87,7 @@ def emb_sim(args: argparse.Namespace) -> None:
     """The command."""
     if args.format not in FORMATS:
         raise DataError(f"there is no format {args.format}: {', '.join(FORMATS)}")
-    try:
-        rows = np.load(args.emb_file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{args.emb_file}: cannot be read: {error}") from error
+    rows = mapped(Path(args.emb_file))
     if rows.ndim != 2 or rows.dtype.kind != "f":
         raise DataError(f"{args.emb_file}: expected rows of floats, not {rows.dtype} {rows.shape}")
     if args.raw_data and not args.mfile:

@@ -16,6 +16,7 @@ import torch
 
 import graphwire
 from graphwire import partition as of_arrays
+from graphwire._native import check, lib
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook
 from graphwire.dgl.distributed.user_edges import UserEdges
@@ -76,11 +77,13 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
 
 def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionBook, str, dict[str, int],
                                                                  dict[Canonical, int]]:
-    """(book, graph's name, {node type: number}, {edge type: number}), of the JSON alone."""
+    """(book, graph's name, {node type: number}, {edge type: number}), of the JSON alone. Raises GraphwireError where
+    that is not what was written, or of a newer major version."""
     path = Path(os.fspath(part_config))
-    text = json.loads(path.read_text())
+    text = json.loads(path.read_text()) if path.is_file() else {}
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes one")
+    check(lib.gw_part_config_check(os.fsencode(path)))
     if not 0 <= part_id < text["num_parts"]:
         raise AssertionError(f"part {part_id} is out of range (#parts: {text['num_parts']})")
     ntypes = sorted(text["ntypes"], key=text["ntypes"].get)
