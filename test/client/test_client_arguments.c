@@ -28,7 +28,7 @@ struct loan {
 static void *lend(struct loan *loan, const void *from, size_t bytes)
 {
 	assert_true(loan->count < LENT);
-	void *piece = malloc(bytes ? bytes : 1);
+	void *piece = calloc(1, bytes ? bytes : 1);
 	if (bytes)
 		memcpy(piece, from, bytes);
 	loan->pieces[loan->count] = piece;
