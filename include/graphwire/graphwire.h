@@ -43,9 +43,10 @@ struct gw_ticket; /* an operation in progress */
 
 /* --- Opening. --- */
 
-/* How to reach the graph. Zero-initialize, then set what differs from the default. Strings stay the caller's. With
- * neither a part config nor servers a program opens as it was launched: by GRAPHWIRE_IP_CONFIG, _PART_CONFIG, _KEY_FILE
- * and _TRANSPORT of its environment, which deploy/launch.py sets; GW_NOT_FOUND says which of them is missing. */
+/* How to reach the graph. Zero-initialize, then set what differs from the default. gw_client_open alone reads it and
+ * its strings. With neither a part config nor servers a program opens as it was launched: by GRAPHWIRE_IP_CONFIG,
+ * _PART_CONFIG, _KEY_FILE and _TRANSPORT of its environment, which deploy/launch.py sets; GW_NOT_FOUND says which of
+ * them is missing. */
 struct gw_client_options {
 	/* The graph's JSON or its folder. Without servers: standalone, the parts are opened from here. With servers:
 	 * checked against what they serve; may be NULL. */

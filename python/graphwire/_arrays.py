@@ -92,6 +92,11 @@ def ids_array(ids: Ids, count: int) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
+def own_ids(ids: Ids, count: int) -> np.ndarray:
+    """The same in memory of its own, for what is read after the call: what the caller changes then changes nothing."""
+    return ids_array(ids, count).copy()
+
+
 def ids_pointer(ids: np.ndarray) -> Any:
     """The same as const int64_t *, which keeps the array."""
     return ffi.from_buffer("int64_t[]", ids)
@@ -157,20 +162,38 @@ def pointer(array: np.ndarray, kind: str = "void *") -> Any:
     return ffi.cast(kind, ffi.from_buffer(array)) if array.size else ffi.NULL
 
 
+def _check_held(rows: np.ndarray, dtype: np.dtype) -> None:
+    """Refuses numbers that an integer type does not hold. What is int64 where uint64 is stored keeps its bits."""
+    kept = rows.dtype == dtype or (rows.dtype == np.int64 and dtype == np.uint64)
+    if kept or not rows.size or rows.dtype.kind not in "iuf":
+        return
+    ends, whole = np.iinfo(dtype), rows.dtype.kind != "f" or bool((rows == np.trunc(rows)).all())
+    if whole and ends.min <= rows.min().item() and rows.max().item() <= ends.max:  # Python compares them exactly
+        return
+    bad = next(one for one in rows.ravel().tolist() if not (one == one // 1 and ends.min <= one <= ends.max))
+    raise ValueError(f"rows are of {dtype.name}, which does not hold {bad}")
+
+
 def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
-    """Rows that go in, as they are stored. bfloat16: of torch as it is, of NumPy rounded to nearest, ties to even."""
+    """Rows that go in, as they are stored. bfloat16: of torch as it is, of NumPy rounded to nearest, ties to even.
+    Floating-point types round, and what is too large for one becomes infinite. Raises ValueError for a number that an
+    integer type does not hold: NaN, a fraction, one out of its range."""
     if dtype_name(code) == "GW_BFLOAT16":
         if hasattr(rows, "detach"):
             import torch
 
             return rows.detach().cpu().to(torch.bfloat16).contiguous().view(torch.int16).numpy().view(np.uint16)
-        bits = np.ascontiguousarray(rows, dtype=np.float32).view(np.uint32)
+        with np.errstate(over="ignore"):
+            bits = np.ascontiguousarray(rows, dtype=np.float32).view(np.uint32)
         rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
         return np.where(np.isnan(bits.view(np.float32)), np.uint16(0x7FC0), rounded)
     if hasattr(rows, "detach"):
         rows = rows.detach().cpu()
         rows = (rows.float() if str(rows.dtype) == "torch.bfloat16" else rows).numpy()
-    return np.asarray(rows, dtype=dtype)
+    if dtype.kind in "iu":
+        _check_held(np.asarray(rows), dtype)
+    with np.errstate(over="ignore"):
+        return np.asarray(rows, dtype=dtype)
 
 
 def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any) -> list[Array]:

@@ -148,7 +148,8 @@ class Owner:
 
 def aside(call: Callable[[], Any]) -> Any:
     """Runs a call that cannot be cancelled. The main thread waits for it beside, so that a signal ends the wait; then
-    the call goes on alone: it holds all that it reads, and its result goes when it ends."""
+    the call goes on alone: it holds all that it reads, none of it the caller's arrays, and its result goes when it
+    ends."""
     if threading.current_thread() is not threading.main_thread():
         return call()
     result: list[Any] = []

@@ -126,7 +126,7 @@ def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world
     if isinstance(what, str):
         options.mask_tensor = graph.feature(what, ntype, etype=etype).pointer()
     elif what is not None:
-        array = _arrays.ids_array(what, count)
+        array = _arrays.own_ids(what, count)
         if not len(array):
             return _copied(graph, ffi.NULL, 0)
         options.ids, options.id_count = _arrays.pointer(array, "int64_t *"), len(array)

@@ -284,7 +284,7 @@ class Graph:
         """
         number = self.ntype_number(ntype)
         client = self._opened()
-        array = _arrays.ids_array(ids, self._node_counts[number])
+        array = _arrays.own_ids(ids, self._node_counts[number])
 
         def call() -> list[str]:
             out = ffi.new("struct gw_texts **")
@@ -370,13 +370,13 @@ class Graph:
         shape: (rows, …); rows: 0 for as many as ntype or etype has. ntype, etype: row i lies with node or edge i;
             without them place: "even" (equal shares of neighbouring rows) or "striped".
         dtype: "float32", "float16", "bfloat16", "float64", "bool" or an integer type. initial: "zeros", a number,
-            ("uniform", low, high), ("normal", mean, deviation); random ones depend on seed and original id alone (of
-            edges that have none, on the id, which depends on the partition).
+            ("uniform", low, high), ("normal", mean, deviation), all of them within what the dtype holds; random ones
+            depend on seed and original id alone (of edges that have none, on the id, which depends on the partition).
         kept: stays when the job has ended, until it is deleted.
 
         Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs;
-        ValueError for a shape, dtype, place or initial that there is not, and where torch.distributed has several ranks
-        that would have one each: of a graph that is read standalone, or whose job has no name that they share.
+        ValueError for a shape, dtype, place or initial that makes no sense, and where torch.distributed has several
+        ranks that would have one each: of a graph that is read standalone, or whose job has no name that they share.
         """
         return tensor.create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
                              seed=seed, kept=kept)

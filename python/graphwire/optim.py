@@ -55,7 +55,7 @@ class Embedding:
             rows = rows.to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()
-            self.pending.append((ids, rows))
+            self.pending.append((ids.clone(), rows))  # the caller may change the ids before step()
         return rows
 
     @property

@@ -1,4 +1,5 @@
-"""Seeds as C takes them: nodes or edges, of one type or of several. Checked and kept while a loader reads them."""
+"""Seeds as C takes them: nodes or edges, of one type or of several. Checked, and kept while a loader reads them or may
+begin again, in memory of their own: what the caller does with the arrays afterwards changes no batch."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ class _Lists:
 
     def __init__(self, given: Mapping[Any, Any], number: Callable[[Any], int], counts: Sequence[int], one: bool):
         self.types = [number(kind) for kind in given]
-        self.ids = [None if ids is None and not one else
-                    _arrays.ids_array(slice(None) if ids is None else ids, counts[kind])
+        array = _arrays.ids_array if one else _arrays.own_ids
+        self.ids = [None if ids is None and not one else array(slice(None) if ids is None else ids, counts[kind])
                     for kind, ids in zip(self.types, given.values())]
         if not self.types or (not one and all(ids is not None and not len(ids) for ids in self.ids)):
             raise ValueError("there are no seeds")
@@ -107,5 +108,5 @@ class EdgeSeeds(_Lists):
             out.reverse_ids, out.reverse_id_count = _arrays.pointer(some, "int64_t *"), len(some)
 
     def _keep(self, ids: Ids, count: int) -> np.ndarray:
-        self._kept.append(_arrays.ids_array(ids, count))
+        self._kept.append(_arrays.own_ids(ids, count))
         return self._kept[-1]

@@ -42,6 +42,8 @@ def _initial(spec: Any, initial: Initial) -> None:
     if initial == "zeros":
         spec.initial = lib.GW_INITIAL_ZERO
     elif isinstance(initial, (int, float)):
+        if isinstance(initial, int) and float(initial) != initial:
+            raise ValueError(f"initial is a double, which does not hold {initial}: write the rows instead")
         spec.initial, spec.low = lib.GW_INITIAL_CONSTANT, initial
     elif isinstance(initial, tuple) and len(initial) == 3 and initial[0] in ("uniform", "normal"):
         spec.initial = lib.GW_INITIAL_UNIFORM if initial[0] == "uniform" else lib.GW_INITIAL_NORMAL
@@ -92,8 +94,9 @@ class Tensor:
         return out
 
     def __setitem__(self, ids: Ids, rows: Any) -> None:
-        """Overwrites rows: [len(ids), …], or what broadcasts to it. Of equal ids the last counts. Raises
-        OutOfRangeError, and nothing is written then."""
+        """Overwrites rows: [len(ids), …], or what broadcasts to it. Of equal ids the last counts. Floating-point rows
+        take NaN and infinities, and what is too large for them as infinite. Raises OutOfRangeError for an id, and
+        ValueError for a number that rows of integers do not hold; nothing is written then."""
         client, tensor = self._there()
         array = _arrays.ids_array([int(ids)] if isinstance(ids, (int, np.integer)) else ids, len(self))
         shape, dtype = _arrays.stored_rows(tensor, len(array))
@@ -107,7 +110,11 @@ class Tensor:
 
         gradients: float32, [len(ids), …]. kind: "sgd", "adagrad", "adagrad_rows" (one sum of squares for a row, as
         DGL-KE), "adam". combine: what becomes of equal ids: "sum", "mean", "each". step: "adam": of all rows; 0: each
-        row counts its own. The first push decides the kind. Raises InvalidError for another one.
+        row counts its own. The first push decides the kind. lr, eps and betas are rounded to float32.
+
+        A gradient that is NaN or infinite is no error: it is seen in the rows that it trains, as with torch's
+        optimizers. Raises GraphwireError (GW_EXISTS) for another kind than the first, and (GW_UNSUPPORTED) for rows
+        that are not float32, float16 or bfloat16; InvalidError for an lr, eps or betas that make no sense.
         """
         client, tensor = self._there()
         array = _arrays.ids_array(ids, len(self))

@@ -24,7 +24,7 @@ class DistEmbedding:
         rows = self._tensor[ids].to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()
-            self._trace.append((ids, rows))
+            self._trace.append((ids.clone(), rows))  # the caller may change the ids before step()
         return rows
 
     def reset_trace(self) -> None:
