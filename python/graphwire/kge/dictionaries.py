@@ -56,18 +56,24 @@ def of(folder: str | Path) -> Optional[Dictionaries]:
     return None
 
 
-def recorded(data_path: str | Path, form: str, what: str | Path, told: bool = True) -> Optional[Dictionaries]:
+def recorded(data_path: str | Path, form: str) -> Optional[Dictionaries]:
     """For a model, or parts, of an older version: its trainings on names left their dictionaries where the data lies,
-    over those of others. A line warns (told) of what cannot be known. what: the model's folder, or the parts'."""
-    if not form.startswith("raw_"):
-        return None
+    over those of others. None: it was not on names, or they are not there."""
     paths = [Path(data_path) / name for name in NAMED]
-    there = all(path.is_file() for path in paths)
+    return Dictionaries(*paths) if form.startswith("raw_") and all(path.is_file() for path in paths) else None
+
+
+def of_model(folder: str | Path, data_path: str | Path, form: str, told: bool = True) -> Optional[Dictionaries]:
+    """A model's own, or what is recorded of it. A line warns (told) of what cannot be known."""
+    own = of(folder)
+    if own is not None or not form.startswith("raw_"):
+        return own
+    found = recorded(data_path, form)
     if told:
-        warn(f"{what} has no {NAMED[0]}: names are numbered " + (
-            f"by {paths[0]}, which is right unless another training wrote it" if there else
-            "in the order of first use, which is right if --data_files are those of the training, in that order"))
-    return Dictionaries(*paths) if there else None
+        warn(f"{folder} has no {NAMED[0]}: names are numbered " + (
+            "in the order of first use, which is right if --data_files are those of the training, in that order"
+            if found is None else f"by {found.entities}, which is right unless another training wrote it"))
+    return found
 
 
 def keep(dataset: Dataset, folder: Path) -> None:

@@ -43,7 +43,7 @@ def _opened(args: argparse.Namespace, told: bool = True) -> tuple[Dataset, Saved
     """told: warns of a model without dictionaries."""
     saved = Saved(args.model_path, args.model_name, args.dataset, hidden_dim=args.hidden_dim, gamma=args.gamma,
                   double_ent=args.double_ent, double_rel=args.double_rel)
-    numbers = dictionaries.of(saved.folder) or dictionaries.recorded(args.data_path, args.format, saved.folder, told)
+    numbers = dictionaries.of_model(saved.folder, args.data_path, args.format, told)
     dataset = load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
                    has_edge_importance=args.has_edge_importance, numbers=numbers)
     if (len(saved.entity), len(saved.relation)) != (dataset.num_entities, dataset.num_relations):
