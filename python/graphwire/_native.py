@@ -94,6 +94,17 @@ def text(chars: Any) -> str:
     return os.fsdecode(ffi.string(chars))
 
 
+def c_text(what: str, value: str | bytes | os.PathLike) -> bytes:
+    """A name or path for the C library, whose texts end at the first NUL: one that has a NUL would be another name.
+    what: the argument, for the ValueError; other types are a TypeError."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise TypeError(f"{what} is a str, not {type(value).__name__}")
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ValueError(f"{what} has a NUL byte: {value!r:.100}")
+    return encoded
+
+
 def error_of(status: int) -> GraphwireError:
     """The exception of the call that just failed in this thread."""
     name: str = ffi.string(ffi.cast("gw_status", status))

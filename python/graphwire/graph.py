@@ -20,7 +20,7 @@ import numpy as np
 
 from graphwire import _arrays, edges, tensor
 from graphwire._arrays import Array, Ids
-from graphwire._native import NotFoundError, aside, check, ffi, lib, text
+from graphwire._native import NotFoundError, aside, c_text, check, ffi, lib, text
 from graphwire.edges import EdgeList
 from graphwire.tensor import Initial, Tensor
 
@@ -68,11 +68,11 @@ def _open(options: Mapping[str, Any], out: Any) -> None:
     kept: list[Any] = []
     for name, value in options.items():
         if name == "servers":
-            texts = [ffi.new("char[]", os.fsencode(server)) for server in value]
+            texts = [ffi.new("char[]", c_text("servers", server)) for server in value]
             kept += [texts, ffi.new("char *[]", texts)]
             given.servers, given.server_count = kept[-1], len(value)
-        elif isinstance(value, str):
-            kept.append(ffi.new("char[]", os.fsencode(value)))
+        elif isinstance(value, (str, bytes)):
+            kept.append(ffi.new("char[]", c_text(name, value)))
             setattr(given, name, kept[-1])
         elif value is not None:
             setattr(given, name, value)
@@ -198,7 +198,7 @@ class Graph:
                 return 0
             raise NotFoundError("GW_NOT_FOUND", f"which node type? name one of {', '.join(self.ntypes)}")
         number = ffi.new("uint32_t *")
-        check(lib.gw_node_type(self._opened().pointer, os.fsencode(ntype), number))
+        check(lib.gw_node_type(self._opened().pointer, c_text("ntype", ntype), number))
         return int(number[0])
 
     def etype_number(self, etype: Etype | None = None) -> int:
@@ -209,7 +209,7 @@ class Graph:
             raise NotFoundError("GW_NOT_FOUND", f"which edge type? name one of {', '.join(self.etypes)}")
         number = ffi.new("uint32_t *")
         name = etype if isinstance(etype, str) else ":".join(etype)
-        check(lib.gw_edge_type(self._opened().pointer, os.fsencode(name), number))
+        check(lib.gw_edge_type(self._opened().pointer, c_text("etype", name), number))
         return int(number[0])
 
     def ends(self, etype: Etype | None = None) -> tuple[str, str]:
@@ -284,13 +284,12 @@ class Graph:
         """
         number = self.ntype_number(ntype)
         client = self._opened()
-        array = _arrays.own_ids(ids, self._node_counts[number])
+        array, word = _arrays.own_ids(ids, self._node_counts[number]), c_text("name", name)
 
         def call() -> list[str]:
             out = ffi.new("struct gw_texts **")
             try:
-                check(lib.gw_node_texts(client.pointer, number, os.fsencode(name), _arrays.ids_pointer(array),
-                                        len(array), out))
+                check(lib.gw_node_texts(client.pointer, number, word, _arrays.ids_pointer(array), len(array), out))
                 offsets = ffi.unpack(out[0].offsets, len(array) + 1)
                 whole = bytes(ffi.buffer(out[0].bytes, offsets[-1])) if offsets[-1] else b""
                 return [os.fsdecode(whole[begin:end]) for begin, end in zip(offsets, offsets[1:])]
@@ -443,10 +442,11 @@ class Feature:
         """The gw_tensor, of this process's client."""
         client = self._graph._opened()
         out = ffi.new("const struct gw_tensor **")
+        word = c_text("name", self.name)
         if self.of_edges:
-            check(lib.gw_edge_tensor(client.pointer, self._graph.etype_number(self.type), os.fsencode(self.name), out))
+            check(lib.gw_edge_tensor(client.pointer, self._graph.etype_number(self.type), word, out))
         else:
-            check(lib.gw_node_tensor(client.pointer, self._graph.ntype_number(self.type), os.fsencode(self.name), out))
+            check(lib.gw_node_tensor(client.pointer, self._graph.ntype_number(self.type), word, out))
         return out[0]
 
     def __len__(self) -> int:

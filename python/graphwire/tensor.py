@@ -17,7 +17,7 @@ import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Ids
-from graphwire._native import aside, check, ffi, finish, lib, text
+from graphwire._native import aside, c_text, check, ffi, finish, lib, text
 
 if TYPE_CHECKING:
     from graphwire.graph import Etype, Graph
@@ -151,9 +151,11 @@ def _lifetime(kept: bool) -> int:
 
 
 def _open(client: Any, name: str, kept: bool) -> Any:
+    word = c_text("name", name)
+
     def call() -> Any:
         out = ffi.new("const struct gw_tensor **")
-        check(lib.gw_tensor_open(client.pointer, os.fsencode(name), _lifetime(kept), out))
+        check(lib.gw_tensor_open(client.pointer, word, _lifetime(kept), out))
         return out[0]
 
     return aside(call)
@@ -192,7 +194,7 @@ def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str
         raise ValueError(f"a tensor has 1 to {lib.GW_DIMS_MAX} dimensions, not {len(shape)}")
     if place not in _PLACES:
         raise ValueError(f"place is {' or '.join(_PLACES)}, not {place!r}")
-    word = ffi.new("char[]", os.fsencode(name))
+    word = ffi.new("char[]", c_text("name", name))
     spec = ffi.new("struct gw_tensor_spec *", {
         "name": word, "dtype": _dtype(dtype), "placement": getattr(lib, _PLACES[place]), "ndim": len(shape),
         "shape": list(shape), "seed": seed, "lifetime": _lifetime(kept)})
@@ -211,35 +213,35 @@ def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str
 
 
 def delete_tensor(graph: Graph, name: str, kept: bool) -> None:
-    client = graph._opened()
-    aside(lambda: check(lib.gw_tensor_delete(client.pointer, os.fsencode(name), _lifetime(kept))))
+    client, word = graph._opened(), c_text("name", name)
+    aside(lambda: check(lib.gw_tensor_delete(client.pointer, word, _lifetime(kept))))
 
 
 def _words(names: Sequence[str] | None) -> tuple[Any, int, list[Any]]:
     """An array of C strings, and what it points to."""
-    words = [ffi.new("char[]", os.fsencode(name)) for name in names or ()]
+    words = [ffi.new("char[]", c_text("names", name)) for name in names or ()]
     return (ffi.NULL if names is None else ffi.new("char *[]", words)), len(words), words
 
 
 def checkpoint(graph: Graph, folder: str, names: Sequence[str] | None, replace: bool, bytes_per_second: int) -> None:
-    client = graph._opened()
+    client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
     options = ffi.new("struct gw_checkpoint_options *", {
         "names": words, "name_count": count, "bytes_per_second": bytes_per_second, "replace": replace})
 
     def call() -> None:
-        check(lib.gw_checkpoint(client.pointer, os.fsencode(folder), options))
+        check(lib.gw_checkpoint(client.pointer, path, options))
         kept.clear()
 
     aside(call)
 
 
 def restore(graph: Graph, folder: str, names: Sequence[str] | None) -> None:
-    client = graph._opened()
+    client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
 
     def call() -> None:
-        check(lib.gw_restore(client.pointer, os.fsencode(folder), words, count))
+        check(lib.gw_restore(client.pointer, path, words, count))
         kept.clear()
 
     aside(call)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -258,7 +257,3 @@ class Store:
         return Relations(None if self.relation is None else torch.as_tensor(self.relation[ids]),
                          None if self.matrix is None else torch.as_tensor(self.matrix[found]),
                          None if self.matrix is None else torch.from_numpy(places))
-
-
-def warn(text: str) -> None:
-    print(f"gwke: {text}", file=sys.stderr, flush=True)
