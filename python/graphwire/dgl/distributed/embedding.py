@@ -20,7 +20,7 @@ class DistEmbedding:
 
     def __call__(self, idx: Any, device: Any = "cpu") -> torch.Tensor:
         """Rows; while gradients are recorded, a leaf whose gradient the optimizer pushes."""
-        ids = torch.as_tensor(rows_of(idx, len(self._tensor)), dtype=torch.int64).cpu()
+        ids = torch.from_numpy(rows_of(idx, len(self._tensor)).copy())  # which the caller may change before the step
         rows = self._tensor[ids].to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()

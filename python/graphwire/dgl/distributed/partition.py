@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 import graphwire
+from graphwire import _checks
 from graphwire import partition as of_arrays
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook
@@ -80,6 +81,8 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     text = json.loads(path.read_text())
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes one")
+    if _checks.as_integer(part_id) is None:
+        raise TypeError(f"part_id is an integer, not {part_id!r}")
     if not 0 <= part_id < text["num_parts"]:
         raise AssertionError(f"part {part_id} is out of range (#parts: {text['num_parts']})")
     ntypes = sorted(text["ntypes"], key=text["ntypes"].get)
