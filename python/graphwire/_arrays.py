@@ -80,6 +80,11 @@ def public_shape(tensor: Any) -> tuple[int, ...]:
     return shape
 
 
+def is_byte(ids: Ids) -> bool:
+    """Whether ids are of a type that masks have; a lone one of these is nothing."""
+    return str(getattr(ids, "dtype", "")).replace("torch.", "") in MASK_TYPES
+
+
 def _items(items: Any, what: str) -> np.ndarray:
     """A list or tuple as an array. Bools among integers are refused: NumPy would make ones and zeros of them."""
     kinds = set(map(type, items))
@@ -103,8 +108,10 @@ def _plain(ids: Ids, what: str) -> np.ndarray:
     """What is no slice, as an array of whatever it holds."""
     if hasattr(ids, "detach"):
         ids = ids.detach().cpu()
-        if ids.is_floating_point() or ids.is_complex():
-            return np.empty(tuple(ids.shape), np.float64)  # NumPy lacks some of these types; none has ids
+        if (ids.is_floating_point() and ids.numel()) or ids.is_complex():
+            raise TypeError(f"{what} are integers, not {ids.dtype}")
+        if ids.is_floating_point():
+            return np.empty(tuple(ids.shape))  # NumPy lacks some of these types
         return np.asarray(ids.numpy())
     return _items(ids, what) if isinstance(ids, (list, tuple)) else np.asarray(ids)
 
@@ -138,7 +145,7 @@ def ids_array(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
     if isinstance(ids, slice) and count is not None:
         return np.arange(*ids.indices(count), dtype=np.int64)
     if getattr(type(ids), "rows_by_id", False):
-        if str(ids.dtype).replace("torch.", "") not in MASK_TYPES:
+        if not is_byte(ids):
             raise TypeError(f"{what}: {ids!r} is no mask: [:] reads rows that are ids")
         ids = ids[:]
     array = _plain(ids, what)

@@ -18,6 +18,7 @@ from graphwire._native import InvalidError
 U32 = 2**32 - 1
 U64 = 2**64 - 1
 SEEDS_MAX = 1 << 24  # GW_SEEDS_MAX
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
 _SECONDS_MAX = 1e9  # thirty years; more is no limit
 
 
@@ -33,7 +34,8 @@ def _is_array(value: Any) -> bool:
 
 def is_bool(value: Any) -> bool:
     """Whether a lone value is True or False, of Python, NumPy or torch: none of these is a number here."""
-    return isinstance(value, (bool, np.bool_)) or str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
+    return isinstance(value, (bool, np.bool_)) or (
+        getattr(value, "ndim", None) == 0 and str(getattr(value, "dtype", "")) in ("bool", "torch.bool"))
 
 
 def as_integer(value: Any) -> int | None:
@@ -89,7 +91,7 @@ def milliseconds(name: str, seconds: Any, *, above: bool = False) -> int:
 
 def flag(name: str, value: Any) -> bool:
     """True or False; 1 and 0 stand for them."""
-    found = bool(value) if is_bool(value) and not _is_array(value) else as_integer(value)
+    found = bool(value) if is_bool(value) else as_integer(value)
     if found not in (0, 1):
         raise TypeError(f"{name} is True or False, not {value!r}")
     return bool(found)
@@ -106,9 +108,9 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 def optimizer(lr: Any, combine: Any, combines: Iterable[str], eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:
     """What all optimizers take. Raises as number and choice do."""
-    number("lr", lr, 0)
+    number("lr", lr, 0, _FLOAT32_MAX)
     choice("combine", combine, combines)
-    number("eps", eps, 0)
+    number("eps", eps, 0, _FLOAT32_MAX)
     if not isinstance(betas, (tuple, list)) or len(betas) != 2:
         raise TypeError(f"betas is a pair of numbers, not {betas!r}")
     for place, beta in enumerate(betas):

@@ -32,14 +32,14 @@ class RowIndex:
 
     def __init__(self, index: Any, shape: tuple[int, ...]):
         first, self._rest = _split(index, shape)
-        row = _checks.as_integer(first)
+        row = None if _arrays.is_byte(first) else _checks.as_integer(first)
         self.alone = row is not None
         if row is not None:
             row += shape[0] if -shape[0] <= row < 0 else 0
             if not -2**63 <= row < 2**63:
                 raise IndexError(f"row {row}: there are {shape[0]}")
             self.ids = np.array([row], np.int64)
-        elif first is None or (_checks.is_bool(first) and not getattr(first, "ndim", 0)):
+        elif first is None or isinstance(first, bool):
             raise IndexError(f"{first} is no index of rows: ids, a slice, or a mask of all {shape[0]}")
         else:
             self.ids = _arrays.ids_array(first, shape[0], "rows")
@@ -62,6 +62,8 @@ def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
     """The index of the first dimension, and the rest."""
     parts = index if isinstance(index, tuple) else (index,)
     named = sum(one is not None and one is not Ellipsis and not isinstance(one, bool) for one in parts)
+    if sum(one is Ellipsis for one in parts) > 1:
+        raise IndexError("an index of rows has one ellipsis at most")
     if named > len(shape):
         raise IndexError(f"{named} indices for rows of shape {list(shape)}: several rows are a list, x[[3, 2]]")
     if not parts:

@@ -53,7 +53,7 @@ class Embedding:
     def __call__(self, ids: Ids, device: Any = None) -> torch.Tensor:
         """Rows, [len(ids), width]. While gradients are recorded they are a leaf whose gradient the optimizer pushes.
         ids: integers, or a mask of all rows; of a lone one [width]. Raises what Feature's rows do."""
-        alone = _checks.as_integer(ids) is not None
+        alone = _checks.as_integer(ids) is not None  # one of a byte is refused below
         ids = torch.from_numpy(_arrays.ids_array(ids, len(self)).copy())  # which the caller may change before the step
         rows = torch.as_tensor(self.tensor[ids])
         if device is not None:

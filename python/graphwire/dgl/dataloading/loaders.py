@@ -10,6 +10,7 @@ import torch
 
 from graphwire.dgl.dataloading.samplers import EdgePredictionSampler
 from graphwire.dgl.distributed.dataloader import DistDataLoader, Pairs
+from graphwire.dgl.host import error_type
 from graphwire.dgl.id_arrays import ids_tensor
 
 _EDGE_OPTIONS = ("exclude", "reverse_eids", "reverse_etypes", "negative_sampler")
@@ -18,8 +19,16 @@ _EDGE_OPTIONS = ("exclude", "reverse_eids", "reverse_etypes", "negative_sampler"
 def _dataset(ids: Any, what: str, count: Callable[..., int]) -> Any:
     """Ids, or pairs (type, id) for {type: ids}; masks stand for the ids that they set. count(type): of all ids."""
     if isinstance(ids, Mapping):
-        return Pairs({kind: ids_tensor(some, count(kind), what) for kind, some in ids.items()})
+        return Pairs({kind: ids_tensor(some, _count_of(kind, count), what) for kind, some in ids.items()})
     return ids_tensor(ids, count(), what)
+
+
+def _count_of(kind: Any, count: Callable[..., int]) -> int | None:
+    """None for a type that there is not: that is for the sampler to say, whose types they are."""
+    try:
+        return count(kind)
+    except error_type():
+        return None
 
 
 def _grouped(items: list[Any]) -> Any:

@@ -6,7 +6,7 @@ g.sample_neighbors. These sample all layers in one call of the library.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -68,7 +68,7 @@ class NeighborSampler(BlockSampler):
         super().__init__(prefetch_node_feats, prefetch_labels, prefetch_edge_feats, output_device)
         if mask is not None and prob is not None:
             raise ValueError("Mask and probability arguments are mutually exclusive.")
-        if isinstance(fanouts, (str, Mapping)):
+        if isinstance(fanouts, (str, Mapping)) or not isinstance(fanouts, Iterable):
             raise TypeError(f"fanouts: a list of a count, or {{edge type: count}}, for each layer, not {fanouts!r}")
         self.fanouts = [fanout if fanout is None or isinstance(fanout, Mapping) else count(fanout, "fanouts")
                         for fanout in fanouts]
