@@ -249,6 +249,31 @@ def test_arguments_of_dgl_are_refused_by_name_and_leave_nothing(g):
     assert sorted(tensor["name"] for tensor in graph.tensors) == before
 
 
+def test_ids_of_graphs_of_the_subset():
+    """In memory, where there is no DGL: the same rule, and DGLError."""
+    from graphwire.dgl import subset
+
+    ring = subset.graph(((torch.arange(ROWS) + 1) % ROWS, torch.arange(ROWS)))
+    for value, text in forms():
+        if isinstance(value, dict) or "-1" in text:
+            continue  # {type: ids}; torch's -1
+        wanted = meaning(value, ROWS)
+        try:
+            got = ring.find_edges(value)[1].tolist()
+        except (subset.DGLError, IndexError) as error:
+            assert wanted is None or not must(value), f"{text}: {error}"
+            continue
+        assert wanted is not None and got == wanted, text
+    mask = torch.arange(ROWS) >= 5
+    assert ring.subgraph(mask).num_nodes() == ROWS - 5 and ring.in_degrees(mask).tolist() == [1] * (ROWS - 5)
+    assert ring.edge_subgraph(mask.numpy()).num_edges() == ROWS - 5
+    for call in (ring.subgraph, ring.edge_subgraph, ring.in_degrees, ring.find_edges):
+        for ids in (mask[1:], [True, False], [1.7], torch.tensor([1.0]), "a"):
+            if call != ring.in_degrees or ids != "a":
+                with pytest.raises(subset.DGLError, match="ids"):
+                    call(ids)
+
+
 # --- PyTorch Geometric. ---
 
 def test_indices_of_the_feature_store(graph):
