@@ -320,7 +320,8 @@ struct gw_loader_state {
 
 struct gw_loader_options {
 	struct gw_sample_spec spec;
-	/* The seeds of an epoch; copied. NULL: every node of spec.ntype, or every edge of spec.edges->etype. */
+	/* The seeds of an epoch; copied. NULL: every node of spec.ntype, or every edge of spec.edges->etype. An empty
+	 * list (ids not NULL, id_count 0) is an epoch without steps. */
 	const int64_t *ids;
 	uint64_t id_count;
 	uint32_t batch_size; /* seeds of one rank's batch, at most 2^24; 0: 1000 */

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
 
-from graphwire import _arrays
+from graphwire import _arrays, _checks, fanouts
 from graphwire._arrays import Array, Ids
 from graphwire._native import aside, check, ffi, finish, lib
 
@@ -28,7 +28,8 @@ class EdgeList:
         return len(self.edge_ids)
 
     def of(self, question: int) -> EdgeList:
-        """The edges of one question."""
+        """The edges of one question; -1 is the last one's. Raises IndexError."""
+        question = range(len(self.offsets) - 1)[question]
         part = slice(int(self.offsets[question]), int(self.offsets[question + 1]))
         return EdgeList(self.offsets[question:question + 2] - self.offsets[question], self.src[part], self.dst[part],
                         self.edge_ids[part])
@@ -67,7 +68,8 @@ def _output(graph: Graph, count: int, start: Callable[[Any, Any], int], rows: in
 
 def _pairs(graph: Graph, number: int, src: Ids, dst: Ids) -> tuple[np.ndarray, np.ndarray]:
     ends = graph._ends[number]
-    arrays = [_arrays.ids_array(ids, graph._node_counts[end]) for ids, end in zip((src, dst), ends)]
+    arrays = [_arrays.ids_array(ids, graph._node_counts[end], what)
+              for ids, end, what in zip((src, dst), ends, ("src", "dst"))]
     if len(arrays[0]) != len(arrays[1]):
         raise ValueError(f"{len(arrays[0])} sources and {len(arrays[1])} destinations")
     return arrays[0], arrays[1]
@@ -109,8 +111,10 @@ def neighbours(graph: Graph, ids: Ids, etype: Etype | None, fanout: int, out_edg
                stream: int) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
     array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
+    seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     spec = ffi.new("struct gw_neighbours_spec *", {
-        "etype": number, "direction": lib.GW_OUT if out_edges else lib.GW_IN, "fanout": fanout, "replace": replace})
+        "etype": number, "direction": lib.GW_OUT if _checks.flag("out_edges", out_edges) else lib.GW_IN,
+        "fanout": fanouts.count(fanout, "fanout"), "replace": _checks.flag("replace", replace)})
     return _list(graph, lambda out, ticket: lib.gw_neighbours_start(
         client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))
 
@@ -126,7 +130,7 @@ def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world
     if isinstance(what, str):
         options.mask_tensor = graph.feature(what, ntype, etype=etype).pointer()
     elif what is not None:
-        array = _arrays.own_ids(what, count)
+        array = _arrays.own_ids(what, count, "what")
         if not len(array):
             return _copied(graph, ffi.NULL, 0)
         options.ids, options.id_count = _arrays.pointer(array, "int64_t *"), len(array)

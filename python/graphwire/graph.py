@@ -12,15 +12,16 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphwire import _arrays, edges, tensor
+from graphwire import _arrays, _checks, edges, tensor
 from graphwire._arrays import Array, Ids
-from graphwire._native import NotFoundError, aside, c_text, check, ffi, lib, text
+from graphwire._index import RowIndex
+from graphwire._native import NotFoundError, OutOfRangeError, aside, c_text, check, ffi, lib, text
 from graphwire.edges import EdgeList
 from graphwire.tensor import Initial, Tensor
 
@@ -79,9 +80,25 @@ def _open(options: Mapping[str, Any], out: Any) -> None:
     check(lib.gw_client_open(given, out))
 
 
-def _milliseconds(seconds: float | None) -> int:
-    """None: no limit. 0 would be the library's default, and so at least 1."""
-    return -1 if seconds is None else max(1, int(seconds * 1000))
+def _text(name: str, value: Any) -> str | bytes | None:
+    """A text, a path too, or None."""
+    if value is None or isinstance(value, (str, bytes, os.PathLike)):
+        return None if value is None else os.fspath(value)
+    raise TypeError(f"{name} is a text, not {value!r}")
+
+
+def _addresses(servers: Sequence[str] | str | None) -> list[str]:
+    """Of the servers; none where they are not given. Servers that are given are not none."""
+    if servers is None:
+        return []
+    if isinstance(servers, str):
+        servers = [server.strip() for server in servers.split(",") if server.strip()]
+    if isinstance(servers, Mapping) or not isinstance(servers, Iterable):
+        raise TypeError(f'servers is a list of "host:port", not {servers!r}')
+    found = [str(server) for server in servers]
+    if not found:
+        raise ValueError('servers: an empty list: name one server for each part, as "host:port", or leave servers out')
+    return found
 
 
 def open(
@@ -117,18 +134,18 @@ def open(
         have it in common, and are refused tensors (Graph.create_tensor).
     numpy: arrays come as NumPy's even where torch is installed.
 
-    Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError.
+    Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError; TypeError
+    and ValueError for arguments that make no sense.
     """
-    if isinstance(servers, str):
-        servers = [server.strip() for server in servers.split(",") if server.strip()]
-    job = job or os.environ.get("GRAPHWIRE_JOB")
+    named = _text("job", job) or os.environ.get("GRAPHWIRE_JOB")
     return Graph({
-        "part_config": None if part_config is None else os.fspath(part_config),
-        "servers": [str(server) for server in servers or ()],
-        "key_file": None if key_file is None else os.fspath(key_file), "transport": transport,
-        "neighbours": neighbours, "threads": threads, "timeout_ms": _milliseconds(timeout),
-        "reconnect_ms": _milliseconds(reconnect), "insecure": insecure, "no_verify": not verify,
-        "job": job or f"python-{uuid.uuid4().hex}"}, numpy, None if job else os.getpid())
+        "part_config": _text("part_config", part_config), "servers": _addresses(servers),
+        "key_file": _text("key_file", key_file), "transport": _text("transport", transport),
+        "neighbours": _text("neighbours", neighbours), "threads": _checks.integer("threads", threads),
+        "timeout_ms": _checks.milliseconds("timeout", timeout, above=True),
+        "reconnect_ms": _checks.milliseconds("reconnect", reconnect), "insecure": _checks.flag("insecure", insecure),
+        "no_verify": not _checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}"},
+        _checks.flag("numpy", numpy), None if named else os.getpid())
 
 
 class Graph:
@@ -237,21 +254,26 @@ class Graph:
         """The ids of a node type that a part owns. Raises OutOfRangeError for a part that there is not, NotFoundError
         for a type."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), part, begin, end))
+        check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), self._part(part), begin, end))
         return range(begin[0], end[0])
 
     def part_edge_range(self, part: int, etype: Etype | None = None) -> range:
         """The ids of an edge type that a part owns: edges are where they end. Errors as part_range's."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), part, begin, end))
+        check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), self._part(part), begin, end))
         return range(begin[0], end[0])
 
     def transport(self, part: int) -> str:
         """How a part is reached: "memory", "shm", "verbs", "tcp". Raises IndexError for a part that there is not."""
-        way = lib.gw_part_transport(self._opened().pointer, part)
-        if way == ffi.NULL:
-            raise IndexError(f"the graph has {self.num_parts} parts, and no part {part}")
-        return text(way)
+        return text(lib.gw_part_transport(self._opened().pointer, self._part(part)))
+
+    def _part(self, part: int) -> int:
+        found = _checks.as_integer(part)
+        if found is None:
+            raise TypeError(f"part is an integer, not {part!r}")
+        if not 0 <= found < self.num_parts:
+            raise OutOfRangeError("GW_RANGE", f"the graph has {self.num_parts} parts, and no part {found}")
+        return found
 
     # --- Features. ---
 
@@ -272,7 +294,7 @@ class Graph:
 
     def gather(self, name: str, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None) -> Array:
         """Rows of a feature: [len(ids), …]. As `feature(name, …)[ids]`."""
-        return self.feature(name, ntype, etype=etype)[ids]
+        return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]
 
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
         """Strings of nodes, one for each of ids: "orig_id" for the ids that they had in the input, where these were
@@ -332,8 +354,8 @@ class Graph:
         """The edges that end at ids[i] (out_edges: start there): all of them, or a sample of `fanout`, which is the one
         that the first hop of a mini-batch with the same seed and stream takes.
 
-        Raises InvalidError for a fanout that makes no sense; GraphwireError (GW_UNSUPPORTED) for out_edges where the
-        edge type is not stored by source; else errors as find_edges', of ids of nodes.
+        Raises InvalidError and TypeError for a number that makes no sense; GraphwireError (GW_UNSUPPORTED) for
+        out_edges where the edge type is not stored by source; else errors as find_edges', of ids of nodes.
         """
         return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream)
 
@@ -342,8 +364,9 @@ class Graph:
         """This rank's share, int64 ids; no two ranks differ by more than one. Each takes what lies on its own part
         first: rank r is taken to be at part r * parts / world.
 
-        what: the name of a mask, a mask, or ids; None: all of the type. world, rank: None: torch.distributed's, else
-        one trainer. The calculation is the same on all ranks, which say nothing to each other.
+        what: the name of a mask, a mask, or ids: bools, uint8 and int8 are a mask, wider integers are ids; None: all of
+        the type. world, rank: None: torch.distributed's, else one trainer. The calculation is the same on all ranks,
+        which say nothing to each other.
 
         A loader divides its seeds among the ranks as well: give it these with world=1, rank=0, or else the seeds of all
         ranks, and no split. One that would divide a share again refuses the array that this returns; of what is made
@@ -429,7 +452,11 @@ class Feature:
     name, type: "feat", and its node or edge type; of_edges: which of the two.
     shape: shape[0] rows over all parts; dtype: of what comes out. bfloat16 is float32 in NumPy; int8_row is scaled to
     float32 (up to 3 values of padding at the end of a row); torch gets uint16 as int32 and uint32 as int64.
+
+    One of bools, uint8 or int8 stands for its mask wherever ids are asked for.
     """
+
+    rows_by_id = True
 
     def __init__(self, graph: Graph, of_edges: bool, kind: str, name: str):
         self._graph = graph
@@ -453,14 +480,15 @@ class Feature:
         return self.shape[0]
 
     def __getitem__(self, ids: Ids) -> Array:
-        """Rows, [len(ids), …]; of one integer, its row. ids: integers in any order, a slice, or a mask of all rows.
+        """Rows, [len(ids), …]. ids: integers in any order, a slice, or a mask of all rows (bools; uint8 or int8 of 0
+        and 1); of one integer, its row, and -1 is the last. What follows, x[ids, 0], is torch's, on the rows that came.
 
-        Raises OutOfRangeError, which names the first id that is no row; PeerError and DeadlineError where a server
-        cannot be asked. The result is the caller's own memory.
+        Raises OutOfRangeError, which names the first id that is no row (in a list -1 is none: it stands for "nothing"
+        in too many programs); IndexError, TypeError and ValueError for what is no index of rows; PeerError and
+        DeadlineError where a server cannot be asked. The result is the caller's own memory.
         """
-        if isinstance(ids, (int, np.integer)):
-            return self[[int(ids)]][0]
-        return _arrays.gather(self._graph._opened(), self.pointer(), ids, self._graph._torch)
+        index = RowIndex(ids, self.shape)
+        return index.of(_arrays.gather(self._graph._opened(), self.pointer(), index.ids, self._graph._torch))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All rows. Raises TypeError for bfloat16 beside torch, which NumPy has no type for; else as feature[:]."""

@@ -19,16 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Union
 
-from graphwire import _arrays
+from graphwire import _arrays, _checks
 from graphwire._arrays import Ids, Lease
 from graphwire._native import SLICE_MS, Owner, check, error_of, ffi, finish, lib
 from graphwire.batch import Batch, make_batch
+from graphwire.fanouts import Fanouts, hops_of
 from graphwire.graph import Etype, Graph
 from graphwire.ranks import Agreement, Steps
 from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
 
-Fanout = Union[int, Mapping[Etype, int]]
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
+_DEPTH_MAX = 256
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
 
 
@@ -39,6 +40,8 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
     if isinstance(given, Mapping):
         return [(kinds[number(kind)], name) for kind, names in given.items()
                 for name in ([names] if isinstance(names, str) else names)]
+    if not isinstance(given, (str, Sequence)):
+        raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r}")
     if len(kinds) != 1:
         raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
     return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
@@ -47,17 +50,15 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
 class Spec:
     """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
 
-    def __init__(self, graph: Graph, fanouts: Sequence[Fanout], *, nodes: NodeSeeds | None, features: Names,
+    def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, edges: EdgeSeeds | None = None):
-        if index_dtype not in ("int32", "int64"):
-            raise ValueError(f"index_dtype is int32 or int64, not {index_dtype!r}")
-        if not fanouts:
-            raise ValueError("fanouts: one number for each hop, from the seeds outwards; -1: all neighbours")
+        _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
+        hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
         self.wide = index_dtype == "int64"
         self.edges = edges  # what its pointers point to
         self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
         self._client = graph._opened()  # the tensors are its
-        self._counts = ffi.new("int32_t[]", [count for hop in fanouts for count in self._hop(graph, hop)])
+        self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
             graph, features, graph.ntypes, "features", graph.ntype_number)]
         named += self._labels(graph, labels, nodes, edges)
@@ -71,7 +72,7 @@ class Spec:
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
         self.pointer = ffi.new("struct gw_sample_spec *", {
-            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(fanouts), "fanouts": self._counts,
+            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
             "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
@@ -92,16 +93,6 @@ class Spec:
             return kinds.index(name)
 
         return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
-
-    @staticmethod
-    def _hop(graph: Graph, hop: Fanout) -> list[int]:
-        """One hop's fanout for each edge type; types that a mapping does not name are left out."""
-        if not isinstance(hop, Mapping):
-            return [int(hop)] * len(graph.etypes)
-        counts = [0] * len(graph.etypes)
-        for etype, count in hop.items():
-            counts[graph.etype_number(etype)] = int(count)
-        return counts
 
 
 class _Stream(Owner):
@@ -142,14 +133,15 @@ class Loader:
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
                  last: str | None = None, depth: int = 4, device: Any = None):
         self._asked = (world, 0 if world == 1 and rank is None else rank)
-        self._last = last
-        if self.last not in _LAST:
-            raise ValueError(f"last is one of {', '.join(_LAST)}, not {self.last!r}")
-        self.graph, self.batch_size, self.device = graph, int(batch_size), device
+        self._last = last if last is None else _checks.choice("last", last, _LAST)
+        self.graph, self.device = graph, device
+        self.batch_size = _checks.integer("batch_size", batch_size, 1, _checks.SEEDS_MAX)
         self._client, self._spec, self._seeds = graph._opened(), spec, seeds
         self._options = ffi.new("struct gw_loader_options *", {
-            "spec": spec.pointer[0], "batch_size": self.batch_size, "shuffle": shuffle, "seed": seed,
-            "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]), "depth": depth})
+            "spec": spec.pointer[0], "batch_size": self.batch_size,
+            "shuffle": _checks.flag("shuffle", shuffle), "seed": _checks.integer("seed", seed, 0, _checks.U64),
+            "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]),
+            "depth": _checks.integer("depth", depth, 1, _DEPTH_MAX)})
         if seeds.several:
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
@@ -338,7 +330,8 @@ class Loader:
         """Goes on from there: the next loop does; those under way raise RuntimeError. Raises InvalidError where the
         state is that of a loader with another plan: other seeds, batch size, world, shuffle seed, graph. World and rank
         are torch.distributed's as they are now, unless they were given."""
-        start = {name: int(state[name]) for name in ("epoch", "step", "plan")}
+        start = {name: _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64)
+                 for name in ("epoch", "step", "plan")}
         with self._lock:
             self._stream, self._closed = self._opened(start), False
             self._loop, self._coming = None, start["epoch"]
@@ -361,8 +354,10 @@ class NodeLoader(Loader):
     """Mini-batches around seed nodes.
 
     seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`. Of several node
-        types {node type: ids, or None}: a batch has of each type what falls to it.
-    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}.
+        types {node type: ids, or None}: a batch has of each type what falls to it. Where there are none, [], there are
+        no batches.
+    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}; or, as
+        PyTorch Geometric has them, {edge type: [count of each hop]} of all edge types.
     ntype: of the seeds; may be left out where there is one.
     features: names of features to fetch for every node of a batch, or {node type: names}; labels: the same for the
         seeds; edge_features: {edge type: names}, for every edge.
@@ -382,14 +377,15 @@ class NodeLoader(Loader):
     len(loader): this rank's batches in an epoch. The same seed gives the same batches over every transport and in every
     language.
 
-    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds that are
-    too few for one step, NotFoundError for a type or a feature, ValueError for other options, and for a share of
-    Graph.split that would be divided again. A loop raises ValueError where ranks divide seeds that are not the same on
-    each, or do not all begin it, within 30 s on every rank; a batch PeerError or DeadlineError where a server cannot be
-    asked. UserWarning: ranks have unequal numbers of steps.
+    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts and numbers that make no sense, or seeds
+    that are too few for one step, NotFoundError for a type or a feature, TypeError for seeds, fanouts and numbers that
+    are something else, ValueError for other options, and for a share of Graph.split that would be divided again. A loop
+    raises ValueError where ranks divide seeds that are not the same on each, or do not all begin it, within 30 s on
+    every rank; a batch PeerError or DeadlineError where a server cannot be asked. UserWarning: ranks have unequal
+    numbers of steps.
     """
 
-    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,
+    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
                  replace: bool = False, index_dtype: str = "int64", **options: Any):
         nodes = NodeSeeds(graph, seeds, ntype)
@@ -419,7 +415,7 @@ class EdgeLoader(Loader):
     batch raises InvalidError where reverse_ids names an edge that is no reverse, OutOfRangeError where it names none.
     """
 
-    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,
+    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  etype: Etype | None = None, negatives: int | Mapping[Etype, int] = 0,
                  negative_end: str | Mapping[Etype, str] = "dst",
                  negative_ids: Ids | Mapping[Etype, Ids] | None = None,
@@ -436,16 +432,18 @@ class EdgeLoader(Loader):
         super().__init__(graph, spec, edges, **options)
 
 
-def sample(graph: Graph, seeds: Seeds, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,
+def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
            replace: bool = False, index_dtype: str = "int64") -> Batch:
     """One mini-batch around `seeds`, which may be none; the arguments are NodeLoader's. (seed, stream, seeds) decide
     what is drawn.
 
     Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, NotFoundError for a
-    type or a feature, ValueError for other arguments, PeerError or DeadlineError where a server cannot be asked.
+    type or a feature, ValueError and TypeError for other arguments, PeerError or DeadlineError where a server cannot be
+    asked.
     """
     client = graph._opened()
+    seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                 replace=replace, index_dtype=index_dtype)

@@ -101,8 +101,8 @@ def test_what_goes_on_holds_what_it_reads(whole, monkeypatch):
     """A copy, since its caller goes on too; the copy goes when the call has ended."""
     going, copies, own = [], [], edges._arrays.own_ids
 
-    def copied(ids, count):
-        array = own(ids, count)
+    def copied(ids, count, what):
+        array = own(ids, count, what)
         copies.append(weakref.ref(array))
         return array
 

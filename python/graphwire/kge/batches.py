@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphwire import _arrays
 from graphwire._native import check, ffi, lib
 
 
@@ -53,11 +54,12 @@ class Batches:
     def __init__(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray, *, batch_size: int, chunk_size: int,
                  negatives: int, entities: tuple[int, int], others: Optional[np.ndarray] = None, seed: int = 0,
                  stream: int = 0):
-        self._arrays = [np.ascontiguousarray(array, dtype=np.int64) for array in (head, relation, tail)]
+        self._arrays = [_arrays.ids_array(array, None, what) for array, what in (
+            (head, "head"), (relation, "relation"), (tail, "tail"))]
         if len({len(array) for array in self._arrays}) != 1:
             raise ValueError("heads, relations and tails are as many")
         pointers = [ffi.from_buffer("int64_t[]", array) for array in self._arrays]
-        self._arrays.append(np.ascontiguousarray([] if others is None else others, dtype=np.int64))
+        self._arrays.append(_arrays.ids_array([] if others is None else others, None, "others"))
         pointers.append(ffi.from_buffer("int64_t[]", self._arrays[3]))
         options = ffi.new("struct gw_triples_options *", {
             "count": len(self._arrays[0]), "head": pointers[0], "relation": pointers[1], "tail": pointers[2],

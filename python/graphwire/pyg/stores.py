@@ -7,6 +7,7 @@ them, and so has FeatureStore.edge_rows as a loader's transform.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
@@ -18,6 +19,7 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 import graphwire
 from graphwire import _arrays
+from graphwire._index import RowIndex
 from graphwire.pyg.edges import edge_ids
 from graphwire.pyg.subgraph import triple
 
@@ -92,21 +94,31 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
         """Rows of several tensors; all of them are asked for before the first is waited for."""
         found = [self._there(attr) for attr in attrs]
-        asked = [(rows, _index(attr.index)) for rows, attr in zip(found, attrs) if rows is not None]
-        came = iter(_gather(self._graph, asked))
-        return [None if rows is None else _shaped(next(came), attr.index) for rows, attr in zip(found, attrs)]
+        asked = [(rows, RowIndex(_index(attr.index), tuple(rows.shape)))
+                 for rows, attr in zip(found, attrs) if rows is not None]
+        came = iter(_gather(self._graph, [(rows, index.ids) for rows, index in asked]))
+        taken = iter([index.of(next(came)) for _, index in asked])
+        return [None if rows is None else next(taken) for rows in found]
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         key, graph = self._key(attr), self._graph
         rows = self._there(attr)
         if isinstance(rows, graphwire.Feature):
             raise ValueError(f"{key[1]} is a feature of the graph, which does not change: put it under another name")
-        tensor = torch.as_tensor(tensor)
+        tensor, made = torch.as_tensor(tensor), None
+        if attr.index is None and tuple(tensor.shape[:1]) != (graph.num_nodes(key[0]),):
+            raise ValueError(f"{key[1]}: a row for each of {graph.num_nodes(key[0])} nodes, not {list(tensor.shape)}")
         if rows is None:
             if attr.index is not None:
                 return False
-            rows = graph.create_tensor(_put_name(key), (0, *tensor.shape[1:]), tensor.dtype, ntype=key[0])
-        rows[slice(None) if attr.index is None else attr.index] = tensor
+            rows = made = graph.create_tensor(_put_name(key), (0, *tensor.shape[1:]), tensor.dtype, ntype=key[0])
+        try:
+            rows[_index(attr.index)] = tensor
+        except BaseException:
+            if made is not None:
+                with contextlib.suppress(graphwire.GraphwireError):  # what failed first is what is told
+                    graph.delete_tensor(made.name)
+            raise
         self._rows[key] = rows
         return True
 
@@ -141,13 +153,8 @@ def _put_name(key: tuple[str, str]) -> str:
 
 
 def _index(index: Any) -> Any:
-    if index is None:
-        return slice(None)
-    return [int(index)] if isinstance(index, int) else index
-
-
-def _shaped(rows: Any, index: Any) -> Any:
-    return rows[0] if isinstance(index, int) else rows
+    """As it is; None: all rows."""
+    return slice(None) if index is None else index
 
 
 def _gather(graph: graphwire.Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tensor]:

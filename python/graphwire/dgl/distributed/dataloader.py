@@ -19,7 +19,9 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
+from graphwire import _checks
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.ranks import Steps
 
 _numbers = itertools.count()
@@ -30,7 +32,7 @@ class Pairs:
 
     def __init__(self, ids: Mapping[Any, Any]):
         self._kinds = list(ids)
-        every = [torch.as_tensor(some, dtype=torch.int64).reshape(-1).cpu() for some in ids.values()]
+        every = [ids_tensor(some, None, "dataset") for some in ids.values()]
         self._ids = torch.cat([*every, torch.empty(0, dtype=torch.int64)])
         self._ends = torch.tensor([len(some) for some in every], dtype=torch.int64).cumsum(0)
 
@@ -46,6 +48,16 @@ class Pairs:
         return [(self._kinds[kind], one) for kind, one in zip(kinds, self._ids[numbers].tolist())]
 
 
+def _ids(dataset: Any) -> torch.Tensor:
+    """Ids; rows of ids, as pairs of nodes, are items too. A mask is refused: nobody knows here of what."""
+    if getattr(dataset, "ndim", 1) == 1:
+        return ids_tensor(dataset, None, "dataset")
+    rows = torch.as_tensor(dataset)
+    if rows.dtype not in (torch.int16, torch.int32, torch.int64):
+        raise TypeError(f"dataset: ids are integers, not {rows.dtype}")
+    return rows.to(torch.int64).cpu()
+
+
 class DistDataLoader:
     """dgl.distributed.DistDataLoader.
 
@@ -55,6 +67,8 @@ class DistDataLoader:
     iter(loader) is an epoch of its own, whatever other loops are under way; next(loader) goes on with the epoch that
     was begun last. In its first loop that records gradients, ranks of torch.distributed that have unequal numbers of
     steps are warned of, once: DistributedDataParallel would wait for ever.
+
+    Raises TypeError for a dataset of anything else, a mask too, and TypeError and ValueError for other arguments.
     """
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
@@ -63,12 +77,12 @@ class DistDataLoader:
         unknown = set(ignored) - {"num_workers", "pin_memory", "use_uva", "persistent_workers"}
         if unknown:
             raise TypeError(f"DistDataLoader has no argument {', '.join(sorted(unknown))}")
-        if batch_size < 1:
-            raise ValueError(f"batch_size is 1 or more, not {batch_size}")
-        self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, int(batch_size), shuffle, drop_last
+        self.dataset, self.batch_size = dataset, _checks.integer("batch_size", batch_size, 1)
+        self.shuffle, self.drop_last = _checks.flag("shuffle", shuffle), _checks.flag("drop_last", drop_last)
         self.collate_fn = collate_fn or (lambda items: items)
         self.num_workers = context.samplers
-        self.queue_size = queue_size or max(4, 4 * self.num_workers)
+        ahead = 0 if queue_size is None else _checks.integer("queue_size", queue_size)
+        self.queue_size = ahead or max(4, 4 * self.num_workers)
         self._number, self._epochs = next(_numbers), itertools.count()
         self._steps = Steps("graphwire.dgl", "drop_last=True helps where the shares have equally many whole batches; "
                             "docs/DGL.md, Unequal steps.")
@@ -77,9 +91,10 @@ class DistDataLoader:
         self._typed = dataset if isinstance(dataset, Pairs) else None
         pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
             dataset[0], tuple)
-        self._pairs = [(kind, int(item)) for kind, item in dataset] if pairs else None
-        plain = not pairs and self._typed is None
-        self._ids = torch.as_tensor(np.asarray(dataset), dtype=torch.int64) if plain else None
+        self._pairs = None
+        if pairs:
+            self._pairs = [(kind, _checks.integer("dataset", item, 0, 2**63 - 1)) for kind, item in dataset]
+        self._ids = None if pairs or self._typed is not None else _ids(dataset)
 
     @property
     def expected_idxs(self) -> int:

@@ -15,24 +15,25 @@ import numpy as np
 import torch
 
 import graphwire
+from graphwire import _arrays
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.host import error_type
+from graphwire.tensor import shape_of
 
 InitFunc = Callable[[Any, torch.dtype], torch.Tensor]
 
 _anonymous = 0
 
 
-def rows_of(ids: Any, count: int) -> Any:
-    """Ids as DGL takes them: an integer stands for a tensor of one row."""
-    if isinstance(ids, (int, np.integer)):
-        return [int(ids)]
-    if isinstance(ids, slice):
-        return np.arange(*ids.indices(count), dtype=np.int64)
-    return ids
+def rows_of(ids: Any, count: int) -> np.ndarray:
+    """Ids as DGL takes them: an integer stands for a tensor of one row. A tuple is an element in torch, and rows in
+    DGL: neither here."""
+    if isinstance(ids, tuple):
+        raise IndexError(f"rows are a list or a tensor of ids, a slice or a mask, not {ids!r}")
+    return _arrays.ids_array(slice(None) if ids is Ellipsis else ids, count, "rows")
 
 
 def _policies() -> list[PartitionPolicy]:
@@ -60,13 +61,16 @@ def policy_for(rows: int, given: PartitionPolicy | None) -> PartitionPolicy:
 
 
 class DistTensor:
-    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph."""
+    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph. One of bools, uint8 or int8
+    stands for its mask wherever ids are asked for."""
+
+    rows_by_id = True
 
     def __init__(self, shape: Any, dtype: torch.dtype, name: str | None = None, init_func: InitFunc | None = None,
                  part_policy: PartitionPolicy | None = None, persistent: bool = False, is_gdata: bool = True,
                  attach: bool = True):
         self._owner = False
-        shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
+        shape = shape_of(shape)
         self._part_policy = policy_for(shape[0], part_policy)
         if name is None:
             if persistent:
