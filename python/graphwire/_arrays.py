@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._native import Owner, ffi, finish, lib
+from graphwire._native import ffi, finish, lib
 
 Array = Any  # torch.Tensor, or numpy.ndarray
 Ids = Any  # a tensor, array, list, range or slice of integers
@@ -97,18 +97,22 @@ def ids_pointer(ids: np.ndarray) -> Any:
     return ffi.from_buffer("int64_t[]", ids)
 
 
-class Lease(Owner):
+class Lease:
     """A mini-batch, which a call writes into `cell`, and which goes back to the library when the last array over it is
     gone."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_held")
 
     def __init__(self, client: Any):
-        super().__init__(client, "struct gw_minibatch **", lib.gw_minibatch_release)
+        self._held = client.lend("struct held_minibatch *", lib.minibatch_end)
+
+    @property
+    def cell(self) -> Any:
+        return ffi.addressof(self._held, "minibatch")
 
     @property
     def minibatch(self) -> Any:
-        return self.cell[0]
+        return self._held.minibatch
 
 
 class _Window:
@@ -122,7 +126,7 @@ class _Window:
 
 
 def window(lease: Any, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array over memory that is somebody's, a Lease's or what ffi.gc frees, for as long as there is an array."""
+    """An array over memory that is somebody's, a Lease's or of owned(), for as long as there is an array."""
     kind = np.dtype(dtype)
     if 0 in shape:
         return np.empty(shape, kind)

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Ids
-from graphwire._native import aside, check, ffi, finish, lib
+from graphwire._native import aside, check, ffi, finish, lib, owned
 
 if TYPE_CHECKING:
     from graphwire.graph import Etype, Graph
@@ -44,13 +44,9 @@ def _copied(graph: Graph, pointer: Any, count: int) -> Array:
     return _arrays.public(array, graph._torch)
 
 
-def _free(out: Any, free: Callable[[Any], None] = lib.gw_edge_list_free) -> None:
-    free(out[0])
-
-
 def _list(graph: Graph, start: Callable[[Any, Any], int]) -> EdgeList:
     """What start(out, ticket) makes, as arrays over its memory, which goes with the last of them."""
-    out = ffi.gc(ffi.new("struct gw_edge_list **"), _free)
+    out = owned("struct gw_edge_list **", lib.edge_list_end)
     finish(lambda ticket: start(out, ticket))
     found = out[0]
     return EdgeList(*[_arrays.public(_arrays.window(out, part, (count,), np.int64), graph._torch) for part, count in (

@@ -9,14 +9,13 @@ load_state_dict() go on within an epoch, in another process too, byte for byte.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Union
+from typing import Any, Callable, Union
+from weakref import ref
 
 from graphwire import _arrays
 from graphwire._arrays import Ids, Lease
-from graphwire._native import SLICE_MS, Owner, check, error_of, ffi, finish, lib
+from graphwire._native import SLICE_MS, OfProcess, Workers, check, error_of, ffi, finish, lib
 from graphwire.batch import Batch, make_batch
 from graphwire.graph import Etype, Graph
 from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
@@ -98,19 +97,18 @@ class Spec:
         return counts
 
 
-class _Stream(Owner):
-    """A gw_loader, closed when nobody refers to it any more."""
+class _Stream:
+    """A gw_loader, which ends when nobody refers to it any more. memory: what it reads until then, of EdgeSeeds."""
 
-    __slots__ = ("spec",)
-
-    def __init__(self, client: Any, spec: Spec, options: Any):
-        self.spec = spec  # what it reads until it is closed
-        super().__init__(client, "struct gw_loader **", lib.gw_loader_close)
-        check(lib.gw_loader_open(client.pointer, options, self.cell))
+    def __init__(self, client: Any, options: Any, memory: Any):
+        self._held = client.lend("struct held_loader *", lib.loader_end)
+        if memory is not None:
+            lib.share_take(memory.share, ffi.addressof(self._held, "memory"))
+        check(lib.gw_loader_open(client.pointer, options, ffi.addressof(self._held, "loader")))
 
     @property
     def pointer(self) -> Any:
-        return self.cell[0]
+        return self._held.loader
 
     def state(self) -> dict[str, int]:
         state = ffi.new("struct gw_loader_state *")
@@ -118,7 +116,7 @@ class _Stream(Owner):
         return {"epoch": int(state.epoch), "step": int(state.step), "plan": int(state.plan)}
 
 
-class Loader:
+class Loader(OfProcess):
     """What NodeLoader and EdgeLoader share: epochs, states, the end."""
 
     def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, *, batch_size: int = 1000,
@@ -147,7 +145,7 @@ class Loader:
 
     def _opened(self, state: Mapping[str, int]) -> _Stream:
         self._options.start = dict(state)
-        return _Stream(self._client, self._spec, self._options)
+        return _Stream(self._client, self._options, self._seeds.memory)
 
     def _there(self) -> _Stream:
         if self._stream is None:
@@ -157,12 +155,12 @@ class Loader:
     def __len__(self) -> int:
         return int(lib.gw_loader_steps(self._there().pointer))
 
-    def _next(self, stream: _Stream, left: threading.Event | None = None) -> Batch | None:
-        """The next batch; None at the end of an epoch, and when the loop that it would be for has been left."""
+    def _next(self, stream: _Stream, going: Callable[[], Any] | None = None) -> Batch | None:
+        """The next batch; None at the end of an epoch, and when the loop that it would be for is not going any more."""
         lease = Lease(self._client)
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:
-            if left is not None and left.is_set():
+            if going is not None and going() is None:
                 return None
             status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
         if status == lib.GW_END:
@@ -197,34 +195,31 @@ class Loader:
             for batch in self._epoch(stream):
                 yield batch.to(device)
             return
-        side, left = torch.cuda.Stream(device), threading.Event()
+        loop = Workers(1)  # this frame's alone: it goes with the loop, however that ends
+        side, going = torch.cuda.Stream(device), ref(loop)
 
         def start() -> tuple[Batch | None, dict[str, int]]:
             """The next batch, on its way, and where the loader is behind it."""
-            batch = self._next(stream, left)
+            batch = self._next(stream, going)
             if batch is not None:
                 with torch.cuda.stream(side):
                     batch = batch.pinned().to(device, non_blocking=True)
             return batch, stream.state()
 
-        with ThreadPoolExecutor(1, "graphwire") as beside:
-            try:
-                self._still(stream)
-                self._within = True
-                ahead = beside.submit(start)
-                while True:
-                    ready, state = ahead.result()
-                    self._still(stream)
-                    if ready is None:
-                        break
-                    torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
-                    ahead = beside.submit(start)
-                    ready.record_stream(torch.cuda.current_stream(device))
-                    self._given = state
-                    yield ready
-                    self._still(stream)
-            finally:
-                left.set()
+        self._still(stream)
+        self._within = True
+        ahead = loop.submit(start)
+        while True:
+            ready, state = ahead.wait()
+            self._still(stream)
+            if ready is None:
+                break
+            torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
+            ahead = loop.submit(start)
+            ready.record_stream(torch.cuda.current_stream(device))
+            self._given = state
+            yield ready
+            self._still(stream)
         self._within, self._given = False, None
 
     def __iter__(self) -> Iterator[Batch]:
