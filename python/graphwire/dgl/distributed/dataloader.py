@@ -10,12 +10,14 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Callable
+from weakref import ref
 
 import numpy as np
 import torch
 
+from graphwire._native import Call, Workers
 from graphwire.dgl.distributed.context import context
 
 _numbers = itertools.count()
@@ -42,6 +44,10 @@ class Pairs:
         return [(self._kinds[kind], one) for kind, one in zip(kinds, self._ids[numbers].tolist())]
 
 
+class _Loop:
+    """A loop over a loader that is going on."""
+
+
 class DistDataLoader:
     """dgl.distributed.DistDataLoader.
 
@@ -61,7 +67,7 @@ class DistDataLoader:
         self.num_workers = context.samplers
         self.queue_size = queue_size or max(4, 4 * self.num_workers)
         self._number, self._epoch = next(_numbers), 0
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Workers | None = None
         self._batches: Iterator[Any] | None = None
         self._typed = dataset if isinstance(dataset, Pairs) else None
         pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
@@ -101,18 +107,20 @@ class DistDataLoader:
                 yield self._collate(epoch, step, order)
             return
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="graphwire-sampler")
-        ahead: deque[Future[Any]] = deque()
-        try:
-            for step in range(self.expected_idxs):
-                ahead.append(self._pool.submit(self._collate, epoch, step, order))
-                if len(ahead) >= self.queue_size:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+            self._pool = Workers(self.num_workers)
+        loop = _Loop()  # this frame's alone: it goes with the loop, however that ends
+        going = ref(loop)
+
+        def made(step: int) -> Any:
+            return None if going() is None else self._collate(epoch, step, order)
+
+        ahead: deque[Call] = deque()
+        for step in range(self.expected_idxs):
+            ahead.append(self._pool.submit(partial(made, step)))
+            if len(ahead) >= self.queue_size:
+                yield ahead.popleft().wait()
+        while ahead:
+            yield ahead.popleft().wait()
 
     def __iter__(self) -> DistDataLoader:
         self._batches = self._epoch_of(self._epoch)
@@ -124,7 +132,3 @@ class DistDataLoader:
             iter(self)
         assert self._batches is not None
         return next(self._batches)
-
-    def __del__(self) -> None:
-        if getattr(self, "_pool", None) is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]

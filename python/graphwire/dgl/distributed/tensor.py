@@ -64,7 +64,7 @@ class DistTensor:
     def __init__(self, shape: Any, dtype: torch.dtype, name: str | None = None, init_func: InitFunc | None = None,
                  part_policy: PartitionPolicy | None = None, persistent: bool = False, is_gdata: bool = True,
                  attach: bool = True):
-        self._owner = False
+        context.collect()
         shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
         self._part_policy = policy_for(shape[0], part_policy)
         if name is None:
@@ -97,23 +97,19 @@ class DistTensor:
                 return there
 
         self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func)
-        self._owner = not persistent
-        context.made(self._data.name, persistent)
+        self._use = context.made(self._data.name, persistent)
 
     @classmethod
     def of_feature(cls, feature: graphwire.Feature, policy: PartitionPolicy) -> DistTensor:
         """A feature of the graph."""
         made = cls.__new__(cls)
         made._data, made._part_policy, made._graph = feature, policy, feature._graph
-        made._tensor_name, made._persistent, made._owner, made._gdata = feature.name, True, False, True
+        made._tensor_name, made._persistent, made._gdata = feature.name, True, True
         made._init_func = None
         return made
 
-    def __del__(self) -> None:
-        if getattr(self, "_owner", False):
-            context.dropped(self._graph, self._data.name)
-
     def __getitem__(self, idx: Any) -> torch.Tensor:
+        context.collect()
         return torch.as_tensor(self._data[rows_of(idx, len(self))])
 
     def __setitem__(self, idx: Any, val: Any) -> None:
