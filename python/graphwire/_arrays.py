@@ -1,8 +1,9 @@
 """Ids that go in, and arrays that come out: torch tensors where torch is there, else NumPy arrays.
 
-What comes out of a mini-batch lies in the library's memory, without a copy where the type stays (public_rows tells);
-each array holds a reference to its lease, and the batch goes back to the library when the last array over it is gone,
-in whichever thread that is.
+Rows of features and edges of a mini-batch lie in the library's memory, without a copy where the type stays
+(public_rows tells); each array holds a reference to its lease, and the batch goes back to the library when the last
+array over it is gone, in whichever thread that is. Labels, ids and row numbers are copies: they are small beside the
+rows, and whoever kept them would keep it all.
 """
 
 from __future__ import annotations
@@ -131,6 +132,14 @@ def window(lease: Any, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.n
     if 0 in shape:
         return np.empty(shape, kind)
     return np.asarray(_Window(lease, int(ffi.cast("uintptr_t", pointer)), shape, kind))
+
+
+def copied(pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array of its own of what lies at a pointer."""
+    array = np.empty(shape, dtype)
+    if array.size:
+        ffi.memmove(ffi.from_buffer(array), pointer, array.nbytes)
+    return array
 
 
 def stored_rows(tensor: Any, rows: int) -> tuple[tuple[int, ...], np.dtype]:

@@ -18,7 +18,7 @@ class EdgeList:
     """Edges as answers to questions: those of question i are [offsets[i], offsets[i + 1]).
 
     offsets: [questions + 1] int64; src, dst, edge_ids: [edges] int64, global ids; all over one memory of the
-    library's, which goes with the last of them.
+    library's, which goes with the last of them, of() of a question too. pickle makes copies, without the rest.
     """
 
     def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):
@@ -32,6 +32,10 @@ class EdgeList:
         part = slice(int(self.offsets[question]), int(self.offsets[question + 1]))
         return EdgeList(self.offsets[question:question + 2] - self.offsets[question], self.src[part], self.dst[part],
                         self.edge_ids[part])
+
+    def __getstate__(self) -> dict[str, Array]:
+        """A part of a tensor would take the whole along."""
+        return {name: array.clone() if hasattr(array, "clone") else array for name, array in self.__dict__.items()}
 
     def __repr__(self) -> str:
         return f"<graphwire.EdgeList: {len(self)} edges, {len(self.offsets) - 1} questions>"

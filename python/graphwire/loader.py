@@ -116,6 +116,21 @@ class _Stream:
         return {"epoch": int(state.epoch), "step": int(state.step), "plan": int(state.plan)}
 
 
+class Batches(OfProcess):
+    """A loop over a loader."""
+
+    __slots__ = ("_each",)
+
+    def __init__(self, each: Iterator[Batch]):
+        self._each = each
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> Batch:
+        return next(self._each)
+
+
 class Loader(OfProcess):
     """What NodeLoader and EdgeLoader share: epochs, states, the end."""
 
@@ -230,7 +245,7 @@ class Loader(OfProcess):
             stream = self._stream = self._opened({"epoch": self.state_dict()["epoch"] + 1, "step": 0, "plan": 0})
             self._within = False
         self._given = None
-        return self._epoch(stream) if self.device is None else self._moved(stream)
+        return Batches(self._epoch(stream) if self.device is None else self._moved(stream))
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader is: {"epoch", "step", "plan"}, after the last batch that it gave."""

@@ -127,6 +127,10 @@ class DistDataLoader:
         self._epoch += 1
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process has loops and threads of its own."""
+        return {**self.__dict__, "_batches": None, "_pool": None}
+
     def __next__(self) -> Any:
         if self._batches is None:
             iter(self)
