@@ -241,13 +241,18 @@ class Batch:
         changed.epoch, changed.step, changed.edge_type = self.epoch, self.step, self.edge_type
         return changed
 
-    def to_pyg(self, attributes: Mapping[str, str] | None = None) -> Any:
+    def to_pyg(self, attributes: Mapping[str, str | Mapping[str, str]] | None = None) -> Any:
         """The mini-batch as torch_geometric's Data, or HeteroData where there are several types: each node once, its
         neighbours drawn once, at the hop that found it, seeds first, as NeighborLoader gives it; with rows of edges.
 
-        attributes: {feature: what it is called there}, as {"feat": "x", "label": "y"}. Labels have batch_size rows.
+        attributes: {feature: what it is called there}, as {"feat": "x", "label": "y"}; for one kind of rows alone
+            {"features" (of nodes), "edge_features" or "labels": such names}, as {"feat": "x", "edge_features":
+            {"feat": "edge_attr"}}. Labels have batch_size rows.
         Besides: n_id, e_id, batch_size, num_sampled_nodes, num_sampled_edges; of an EdgeLoader edge_label_index,
         input_id, negative_index: rows of negatives, [seeds, negatives].
+
+        Raises ValueError where two features of a type, or of all types in Data, would have one name, and for names that
+        are PyG's own (edge_index, num_nodes, …); it names the features.
         """
         from graphwire.pyg import to_pyg
 

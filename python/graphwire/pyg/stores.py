@@ -18,6 +18,7 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 import graphwire
 from graphwire import _arrays
+from graphwire.pyg.names import check_names
 from graphwire.pyg.subgraph import triple
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
@@ -68,6 +69,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         self._rows: dict[tuple[str, str], Rows] = {
             (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)
             for ntype, some in given.items() for attribute, feature in _pairs(some).items()}
+        check_names([attribute for _, attribute in self._rows], "FeatureStore")
 
     def _key(self, attr: TensorAttr) -> tuple[str, str]:
         group = attr.group_name if isinstance(attr.group_name, str) else None
@@ -128,7 +130,13 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def edge_rows(self, names: Names | Mapping[Any, Names]) -> Any:
         """A transform for PyG's loaders that adds features of the edges of a batch, by their ids: names as of nodes;
         of several edge types {edge type: names}."""
-        return _EdgeRows(self._graph, names)
+        made = _EdgeRows(self._graph, names)
+        here = {} if self._typed else {attribute for _, attribute in self._rows}
+        for _, attribute, feature in made._features:
+            if attribute in here:
+                raise ValueError(f"edge_rows: the edge feature {feature.name!r} would be {attribute!r}, which is the "
+                                 f'nodes\': give it another name, as {{"edge_attr": {feature.name!r}}}')
+        return made
 
 
 def _put_name(key: tuple[str, str]) -> str:
@@ -163,6 +171,7 @@ class _EdgeRows:
             raise ValueError(f"names: give {{edge type: names}} of {', '.join(graph.etypes)}")
         self._features = [(graph.etypes[graph.etype_number(etype)], attribute, graph.feature(feature, etype=etype))
                           for etype, some in given.items() for attribute, feature in _pairs(some).items()]
+        check_names([attribute for _, attribute, _ in self._features], "edge_rows")
 
     def __call__(self, data: Any) -> Any:
         stores = [data[tuple(etype.split(":"))] if isinstance(data, pyg.HeteroData) else data
