@@ -1,9 +1,15 @@
-/* The ends of what Python holds: owned.h tells. Nothing here fails but for a shortage of memory. */
+/* The ends of what Python holds: owned.h tells. What can fail: a client that cannot be opened, a shortage of memory or
+ * descriptors. */
 #include "python/owned.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct share {
 	atomic_size_t count;
@@ -153,6 +159,49 @@ void triple_batch_end(struct gw_triple_batch **batch)
 {
 	gw_triple_batch_free(*batch);
 	*batch = NULL;
+}
+
+int guard_pipe(struct held_guard *held)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC))
+		return errno;
+	held->reads = ends[0] + 1;
+	held->writes = ends[1] + 1;
+	return 0;
+}
+
+int guard_lock(struct held_guard *held, const char *path)
+{
+	struct stat named, opened;
+	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0)
+		return errno == ENOENT ? EAGAIN : errno;
+	held->folder = folder + 1;
+	if (flock(folder, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return EAGAIN;
+	bool is_still = fstat(folder, &opened) == 0 && lstat(path, &named) == 0 && named.st_dev == opened.st_dev &&
+			named.st_ino == opened.st_ino;
+	return is_still ? 0 : EAGAIN;
+}
+
+static void close_held(int *descriptor)
+{
+	if (*descriptor)
+		close(*descriptor - 1);
+	*descriptor = 0;
+}
+
+void guard_reads_end(struct held_guard *held)
+{
+	close_held(&held->reads);
+}
+
+void guard_end(struct held_guard *held)
+{
+	close_held(&held->reads);
+	close_held(&held->folder); /* before the guard removes it: whoever sweeps meanwhile removes the same */
+	close_held(&held->writes);
 }
 
 struct live count_live(void)

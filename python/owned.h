@@ -71,7 +71,24 @@ void edge_list_end(struct gw_edge_list **list);
 void triples_end(struct gw_triples **triples);
 void triple_batch_end(struct gw_triple_batch **batch);
 
-/* Clients that are open in this process, and shares of them: for tests. */
+/* --- A folder that goes with its process (graphwire/_scratch.py). --- */
+
+/* Descriptors, each one more than its number, 0: none. They are closed by exec. */
+struct held_guard {
+	int reads, writes; /* the ends of a pipe: the guard reads, and sees the end when no process has `writes` */
+	int folder;        /* locked, as long as a process has it */
+};
+
+/* Both return 0 or an errno. guard_lock: EAGAIN where another process has the folder, or has swept it away; on file
+ * systems that lock no folders it is not locked. */
+int guard_pipe(struct held_guard *held);
+int guard_lock(struct held_guard *held, const char *path);
+void guard_reads_end(struct held_guard *held); /* of `reads` alone */
+void guard_end(struct held_guard *held);
+
+/* --- For tests. --- */
+
+/* Clients that are open in this process, and shares. */
 struct live {
 	uint64_t clients, shares;
 };

@@ -126,6 +126,7 @@ class Graph:
     def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
         self._options, self._job_of = dict(options), job_of  # the process that made the job's name up
         self._shares: dict[int, ref[Any]] = {}  # what split() gave one of several ranks, by its id()
+        self._scratch: Any = None  # the temporary folder of its parts
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)

@@ -8,11 +8,13 @@ import contextlib
 import gc
 import os
 import random
+import re
 import signal
 import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import graphwire
 import numpy as np
@@ -60,6 +62,10 @@ def test_beside_what_is_owned(whole, monkeypatch, taken):
 
 
 INTERRUPTS = int(os.environ.get("GRAPHWIRE_INTERRUPTS", 500))
+
+
+PACKAGE = Path(graphwire.__file__).parent
+FINALIZERS = re.compile(r"def __del__|\bfinalize\(|\bWeak\w+\(|\bref\([^()]*,|ThreadPoolExecutor\(|threading\.Thread\(")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -186,6 +192,14 @@ def test_at_any_moment(parts, servers, small, dropped, made_up_gpu, where):
     while not set(os.listdir("/proc/self/task")) <= threads:
         time.sleep(0.001)
     graph.close()
+
+
+def test_no_finalizer_is_python():
+    """Where Python drops an interrupt: __del__, what a weak reference calls, and the ends of Python's own threads. The
+    executors of kge's training are shut down."""
+    found = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
+             for line in path.read_text().splitlines() if FINALIZERS.search(line)]
+    assert [line for line in found if not line.startswith("kge/training.py: ")] == []
 
 
 def test_within_a_handler(parts, own_servers):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import weakref
 from typing import Any, Callable, Union
 
 import torch
 from torch_geometric.data import Data, HeteroData
 
 import graphwire
+from graphwire._scratch import Scratch
 from graphwire.batch import Batch, Edges
 from graphwire.partition import partition_graph
 from graphwire.pyg.names import Attributes, Names
@@ -93,23 +91,19 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
              num_parts: int = 1, method: str = "random", **options: Any) -> graphwire.Graph:
     """The graph of what PyG has in memory: cut into parts, written and opened.
 
-    out: the folder of its parts; None: one that goes with this process. In one part nodes keep their ids; in several
-    the feature "orig_id" has them. method and options: graphwire.partition_graph's.
+    out: the folder of its parts; None: a temporary one, which goes with the graph and with this process, however that
+        ends; children that were forked have it until they end.
+    In one part nodes keep their ids; in several the feature "orig_id" has them. method and options:
+    graphwire.partition_graph's.
     """
-    temporary = None if out is not None else tempfile.mkdtemp(prefix="graphwire-")
-    folder = os.path.join(temporary, "parts") if temporary else os.fspath(out or "")
+    if out is not None:
+        return graphwire.open(partition_graph(data, name, num_parts, out, method=method, **options))
+    scratch = Scratch()
     try:
-        graph = graphwire.open(partition_graph(data, name, num_parts, folder, method=method, **options))
+        parts = partition_graph(data, name, num_parts, scratch.path / "parts", method=method, **options)
+        graph = graphwire.open(parts)
+        graph._scratch = scratch
     except BaseException:
-        if temporary:
-            shutil.rmtree(temporary, ignore_errors=True)
+        scratch.close()
         raise
-    if temporary:
-        weakref.finalize(graph, _removed, temporary, os.getpid())
     return graph
-
-
-def _removed(folder: str, process: int) -> None:
-    """By the process that made it, and not by its children."""
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)
