@@ -1,8 +1,9 @@
 """Ids that go in, and arrays that come out: torch tensors where torch is there, else NumPy arrays.
 
-What comes out of a mini-batch lies in the library's memory, without a copy where the type stays (public_rows tells);
-each array holds a reference to its lease, and the batch goes back to the library when the last array over it is gone,
-in whichever thread that is.
+Rows of features and edges of a mini-batch lie in the library's memory, without a copy where the type stays
+(public_rows tells); each array holds a reference to its lease, and the batch goes back to the library when the last
+array over it is gone, in whichever thread that is. Labels, ids and row numbers are copies: they are small beside the
+rows, and whoever kept them would keep it all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphwire import _checks
-from graphwire._native import Owner, ffi, finish, lib
+from graphwire._native import ffi, finish, lib
 
 Array = Any  # torch.Tensor, or numpy.ndarray
 Ids = Any  # a tensor, array, list, range or slice of integers
@@ -170,18 +171,22 @@ def ids_pointer(ids: np.ndarray) -> Any:
     return ffi.from_buffer("int64_t[]", ids)
 
 
-class Lease(Owner):
+class Lease:
     """A mini-batch, which a call writes into `cell`, and which goes back to the library when the last array over it is
     gone."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_held")
 
     def __init__(self, client: Any):
-        super().__init__(client, "struct gw_minibatch **", lib.gw_minibatch_release)
+        self._held = client.lend("struct held_minibatch *", lib.minibatch_end)
+
+    @property
+    def cell(self) -> Any:
+        return ffi.addressof(self._held, "minibatch")
 
     @property
     def minibatch(self) -> Any:
-        return self.cell[0]
+        return self._held.minibatch
 
 
 class _Window:
@@ -195,11 +200,19 @@ class _Window:
 
 
 def window(lease: Any, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array over memory that is somebody's, a Lease's or what ffi.gc frees, for as long as there is an array."""
+    """An array over memory that is somebody's, a Lease's or of owned(), for as long as there is an array."""
     kind = np.dtype(dtype)
     if 0 in shape:
         return np.empty(shape, kind)
     return np.asarray(_Window(lease, int(ffi.cast("uintptr_t", pointer)), shape, kind))
+
+
+def copied(pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array of its own of what lies at a pointer."""
+    array = np.empty(shape, dtype)
+    if array.size:
+        ffi.memmove(ffi.from_buffer(array), pointer, array.nbytes)
+    return array
 
 
 def stored_rows(tensor: Any, rows: int) -> tuple[tuple[int, ...], np.dtype]:

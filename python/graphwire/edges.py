@@ -8,7 +8,7 @@ import numpy as np
 
 from graphwire import _arrays, _checks, fanouts
 from graphwire._arrays import Array, Ids
-from graphwire._native import aside, check, ffi, finish, lib
+from graphwire._native import aside, check, ffi, finish, lib, owned
 
 if TYPE_CHECKING:
     from graphwire.graph import Etype, Graph
@@ -18,7 +18,7 @@ class EdgeList:
     """Edges as answers to questions: those of question i are [offsets[i], offsets[i + 1]).
 
     offsets: [questions + 1] int64; src, dst, edge_ids: [edges] int64, global ids; all over one memory of the
-    library's, which goes with the last of them.
+    library's, which goes with the last of them, of() of a question too. pickle makes copies, without the rest.
     """
 
     def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):
@@ -34,6 +34,10 @@ class EdgeList:
         return EdgeList(self.offsets[question:question + 2] - self.offsets[question], self.src[part], self.dst[part],
                         self.edge_ids[part])
 
+    def __getstate__(self) -> dict[str, Array]:
+        """A part of a tensor would take the whole along."""
+        return {name: array.clone() if hasattr(array, "clone") else array for name, array in self.__dict__.items()}
+
     def __repr__(self) -> str:
         return f"<graphwire.EdgeList: {len(self)} edges, {len(self.offsets) - 1} questions>"
 
@@ -45,13 +49,9 @@ def _copied(graph: Graph, pointer: Any, count: int) -> Array:
     return _arrays.public(array, graph._torch)
 
 
-def _free(out: Any, free: Callable[[Any], None] = lib.gw_edge_list_free) -> None:
-    free(out[0])
-
-
 def _list(graph: Graph, start: Callable[[Any, Any], int]) -> EdgeList:
     """What start(out, ticket) makes, as arrays over its memory, which goes with the last of them."""
-    out = ffi.gc(ffi.new("struct gw_edge_list **"), _free)
+    out = owned("struct gw_edge_list **", lib.edge_list_end)
     finish(lambda ticket: start(out, ticket))
     found = out[0]
     return EdgeList(*[_arrays.public(_arrays.window(out, part, (count,), np.int64), graph._torch) for part, count in (

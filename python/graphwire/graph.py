@@ -14,57 +14,42 @@ import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 
 from graphwire import _arrays, _checks, edges, tensor
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
-from graphwire._native import NotFoundError, OutOfRangeError, aside, c_text, check, ffi, lib, text
+from graphwire._native import NotFoundError, OfProcess, OutOfRangeError, aside, c_text, check, ffi, lib, owned, text
 from graphwire.edges import EdgeList
 from graphwire.tensor import Initial, Tensor
 
 Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
 
 
-class _Client:
-    """A gw_client, closed when nobody refers to it any more and the last loader and mini-batch of it are gone: objects
-    that are garbage together, as a cycle, end in any order."""
+class _Client(OfProcess):
+    """A gw_client, which ends when nobody refers to it any more and the last loader and mini-batch of it are gone:
+    objects that are garbage together, as a cycle, end in any order."""
 
     def __init__(self, options: Mapping[str, Any]):
-        self._close = lib.gw_client_close
         self.pid = os.getpid()
-        self._cell = ffi.new("struct gw_client **")  # C writes it
-        self._users = {self._cell}  # its own, and a cell of each user; add and discard are atomic
-        self._left = [None]  # for the one who closes it
-        aside(lambda: _open(options, self._cell))
+        self._held = held = owned("struct held_client *", lib.client_end)
+        aside(lambda: _open(options, held))
 
     @property
     def pointer(self) -> Any:
-        return self._cell[0]
+        return self._held.client
 
-    def take(self, user: Any) -> None:
-        """It stays open until give() of the same."""
-        self._users.add(user)
-
-    def give(self, user: Any) -> None:
-        """Of who took nothing, it changes nothing."""
-        self._users.discard(user)
-        if not self._users:
-            try:
-                self._left.pop()
-            except IndexError:
-                return
-            self._close(self.pointer)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_left"):
-            self.give(self._cell)
+    def lend(self, kind: str, end: Any) -> Any:
+        """owned(kind, end) with a share of the client, in its field `client`."""
+        held = owned(kind, end)
+        lib.share_take(self._held.share, ffi.addressof(held, "client"))
+        return held
 
 
 def _open(options: Mapping[str, Any], out: Any) -> None:
-    """gw_client_open. The strings live as long as this call."""
+    """gw_client_open into a held_client. The strings live as long as this call."""
     given = ffi.new("struct gw_client_options *")
     kept: list[Any] = []
     for name, value in options.items():
@@ -77,7 +62,7 @@ def _open(options: Mapping[str, Any], out: Any) -> None:
             setattr(given, name, kept[-1])
         elif value is not None:
             setattr(given, name, value)
-    check(lib.gw_client_open(given, out))
+    check(lib.client_open(given, out))
 
 
 def _text(name: str, value: Any) -> str | bytes | None:
@@ -157,7 +142,9 @@ class Graph:
 
     def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
         self._options, self._job_of = dict(options), job_of  # the process that made the job's name up
-        self._shares: WeakValueDictionary[int, Any] = WeakValueDictionary()  # what split() gave one of several ranks
+        self._shares: dict[int, ref[Any]] = {}  # what split() gave one of several ranks, by its id()
+        self._scratch: Any = None  # the temporary folder of its parts
+        self._edge_ids_told = False  # graphwire.pyg's warning: once for a graph
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)
@@ -379,7 +366,9 @@ class Graph:
         world, rank = _arrays.world_of(world, rank)
         share = edges.split(self, what, ntype, etype, world, rank)
         if world > 1:
-            self._shares[id(share)] = share
+            for key in [key for key, gone in list(self._shares.items()) if gone() is None]:
+                self._shares.pop(key, None)
+            self._shares[id(share)] = ref(share)
         return share
 
     # --- Tensors that change. ---

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Union
+from typing import Any, Callable, Union
+from weakref import ref
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids, Lease
-from graphwire._native import SLICE_MS, Owner, check, error_of, ffi, finish, lib
+from graphwire._native import SLICE_MS, OfProcess, Workers, check, error_of, ffi, finish, lib
 from graphwire.batch import Batch, make_batch
 from graphwire.fanouts import Fanouts, hops_of
 from graphwire.graph import Etype, Graph
@@ -95,20 +95,20 @@ class Spec:
         return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
 
 
-class _Stream(Owner):
-    """A gw_loader, closed when nobody refers to it any more. place: its (world, rank)."""
+class _Stream:
+    """A gw_loader, which ends when nobody refers to it any more. place: its (world, rank). memory: what it reads until
+    it ends, of EdgeSeeds."""
 
-    __slots__ = ("place", "spec")
-
-    def __init__(self, client: Any, spec: Spec, options: Any):
-        self.spec = spec  # what it reads until it is closed
+    def __init__(self, client: Any, options: Any, memory: Any):
         self.place = int(options.world), int(options.rank)
-        super().__init__(client, "struct gw_loader **", lib.gw_loader_close)
-        check(lib.gw_loader_open(client.pointer, options, self.cell))
+        self._held = client.lend("struct held_loader *", lib.loader_end)
+        if memory is not None:
+            lib.share_take(memory.share, ffi.addressof(self._held, "memory"))
+        check(lib.gw_loader_open(client.pointer, options, ffi.addressof(self._held, "loader")))
 
     @property
     def pointer(self) -> Any:
-        return self.cell[0]
+        return self._held.loader
 
     def state(self) -> dict[str, int]:
         state = ffi.new("struct gw_loader_state *")
@@ -126,7 +126,22 @@ class _Loop:
         self.state, self.era = stream.state(), era
 
 
-class Loader:
+class Batches(OfProcess):
+    """A loop over a loader, as its user holds it."""
+
+    __slots__ = ("_each",)
+
+    def __init__(self, each: Iterator[Batch]):
+        self._each = each
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> Batch:
+        return next(self._each)
+
+
+class Loader(OfProcess):
     """What NodeLoader and EdgeLoader share: epochs, ranks, states, the end."""
 
     def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, *, batch_size: int = 1000,
@@ -179,7 +194,7 @@ class Loader:
         options = self._options
         options.world, options.rank, options.last = world, rank, getattr(lib, _LAST[self.last])
         options.start = dict(state)
-        stream = _Stream(self._client, self._spec, options)
+        stream = _Stream(self._client, options, self._seeds.memory)
         self._place, self._count = stream.place, int(lib.gw_loader_steps(stream.pointer))
         return stream
 
@@ -230,12 +245,12 @@ class Loader:
                 self._there()
             return self._count
 
-    def _next(self, stream: _Stream, left: threading.Event | None = None) -> Batch | None:
-        """The next batch; None at the end of an epoch, and when the loop that it would be for has been left."""
+    def _next(self, stream: _Stream, going: Callable[[], Any] | None = None) -> Batch | None:
+        """The next batch; None at the end of an epoch, and when the loop that it would be for is not going any more."""
         lease = Lease(self._client)
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:
-            if left is not None and left.is_set():
+            if going is not None and going() is None:
                 return None
             status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
         if status == lib.GW_END:
@@ -274,37 +289,34 @@ class Loader:
             for batch in self._epoch():
                 yield batch.to(device)
             return
-        side, left = torch.cuda.Stream(device), threading.Event()
+        ahead = Workers(1)  # this frame's alone: it goes with the loop, however that ends
+        side, going = torch.cuda.Stream(device), ref(ahead)
         loop = self._begun()
         stream = loop.stream
         assert stream is not None
 
         def start() -> tuple[Batch | None, dict[str, int]]:
             """The next batch, on its way, and where the loop is behind it."""
-            batch = self._next(stream, left)
+            batch = self._next(stream, going)
             if batch is not None:
                 with torch.cuda.stream(side):
                     batch = batch.pinned().to(device, non_blocking=True)
             return batch, stream.state()
 
-        with ThreadPoolExecutor(1, "graphwire") as beside:
-            try:
-                self._still(loop)
-                ahead = beside.submit(start)
-                while True:
-                    ready, state = ahead.result()
-                    self._still(loop)
-                    if ready is None:
-                        break
-                    torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
-                    ahead = beside.submit(start)
-                    ready.record_stream(torch.cuda.current_stream(device))
-                    loop.state = state
-                    yield ready
-                    self._still(loop)
-                    self._steps.look()
-            finally:
-                left.set()
+        self._still(loop)
+        coming = ahead.submit(start)
+        while True:
+            ready, state = coming.wait()
+            self._still(loop)
+            if ready is None:
+                break
+            torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
+            coming = ahead.submit(start)
+            ready.record_stream(torch.cuda.current_stream(device))
+            loop.state = state
+            yield ready
+            self._still(loop)
+            self._steps.look()
         self._ended(loop, stream)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -316,7 +328,7 @@ class Loader:
         do not all begin to loop; within 30 s, on every rank."""
         if self._closed:
             raise ValueError("the loader is closed")
-        return self._epoch() if self.device is None else self._moved()
+        return Batches(self._epoch() if self.device is None else self._moved())
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader is: {"epoch", "step", "plan"}, after the last batch that it gave; of several loops under

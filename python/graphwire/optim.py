@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import torch
 import torch.distributed as dist
@@ -72,16 +72,18 @@ class Embedding:
         return len(self.tensor)
 
 
-_beside: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # {the group of all ranks: a reference to the one beside it}
+_beside: tuple[Any, Any] = (None, None)  # references to the group of all ranks, and to the one beside it
 
 
 def _over_gloo() -> Any:
     """A group that takes what lies in the processor's memory, as nccl's does not. All ranks make it, in their first
     step; it is torch's, and goes with destroy_process_group."""
-    group = _beside[dist.group.WORLD]() if dist.group.WORLD in _beside else None
+    global _beside
+    world, beside = _beside
+    group = beside() if world is not None and world() is dist.group.WORLD else None
     if group is None:
         group = dist.new_group(backend="gloo")
-        _beside[dist.group.WORLD] = ref(group)
+        _beside = ref(dist.group.WORLD), ref(group)
     return group
 
 

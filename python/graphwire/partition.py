@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphwire import _checks
+from graphwire._scratch import Scratch, descriptors
 
 Canonical = tuple[str, str, str]
 HOMOGENEOUS: Canonical = ("_N", "_E", "_N")
@@ -36,7 +36,8 @@ def program() -> str:
 
 
 def _run(words: Sequence[Any]) -> None:
-    done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                          pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise RuntimeError(lines[-1] if lines else f"graphwire {words[0]} ended with {done.returncode}")
@@ -240,9 +241,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}.") as temporary:
-        folder = Path(temporary)
-        flags = [f"--{name}" for name in ("reverse", "undirected", "transpose") if given_flags[name]]
+    with Scratch(out.absolute().parent, f".{out.name}") as folder:
+        flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
         words = graph.import_words if arrays is None else _written(arrays, folder)
         _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"])
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids
-from graphwire._native import ffi, lib
+from graphwire._native import ResourceError, ffi, lib, owned
 from graphwire.graph import Etype, Graph
 
 Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids; of several types {type: ids}
@@ -18,10 +18,13 @@ _EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "
 
 
 class _Lists:
-    """gw_seeds of each type: `types` their numbers, `ids` their arrays (None: all), `lists` both, for C.
+    """gw_seeds of each type: `types` their numbers, `ids` their arrays (None: all), `lists` both, for C. memory: of
+    what a loader reads until it ends; the rest is copied when it opens.
 
     one: of one mini-batch, where None is no short word for all of a type. {} names no type: no seeds of any.
     """
+
+    memory: Any = None
 
     def __init__(self, given: Mapping[Any, Any], number: Callable[[Any], int], counts: Sequence[int], one: bool):
         self.empty = not given
@@ -41,7 +44,11 @@ class _Lists:
 
 def _of_rank(graph: Graph, given: Mapping[Any, Any]) -> bool:
     """Are some of the seeds one rank's share already, as Graph.split gave it?"""
-    return any(ids is not None and graph._shares.get(id(ids)) is ids for ids in given.values())
+    def is_share(ids: Any) -> bool:
+        known = graph._shares.get(id(ids))
+        return known is not None and known() is ids
+
+    return any(ids is not None and is_share(ids) for ids in given.values())
 
 
 class NodeSeeds(_Lists):
@@ -104,8 +111,17 @@ class EdgeSeeds(_Lists):
             out.reverse_etype = graph.etype_number(reverse_etype)
             out.exclude |= lib.GW_EXCLUDE_REVERSE_TYPE if reverse_ids is None else lib.GW_EXCLUDE_REVERSE_IDS
         if reverse_ids is not None:
-            some = self._keep("reverse_ids", reverse_ids, graph.num_edges(reverse_etype))
-            out.reverse_ids, out.reverse_id_count = _arrays.pointer(some, "int64_t *"), len(some)
+            some = _arrays.ids_array(reverse_ids, graph.num_edges(reverse_etype), "reverse_ids")
+            out.reverse_ids, out.reverse_id_count = self._copied(some), len(some)
+
+    def _copied(self, ids: np.ndarray) -> Any:
+        """Ids in memory that a loader shares."""
+        if self.memory is None:
+            self.memory = owned("struct held_memory *", lib.memory_end)
+        copy = lib.memory_copy(self.memory, ffi.from_buffer(ids), ids.nbytes)
+        if copy == ffi.NULL:
+            raise ResourceError("GW_NO_MEMORY", f"reverse_ids: there is no memory for a copy of {len(ids)} ids")
+        return ffi.cast("int64_t *", copy)
 
     def _keep(self, what: str, ids: Ids, count: int) -> np.ndarray:
         self._kept.append(_arrays.own_ids(ids, count, what))

@@ -155,6 +155,10 @@ class Tensor:
         return int(out[0])
 
     def __reduce__(self) -> Any:
+        """Another process opens it by its name, in the same job."""
+        if self._graph.standalone:
+            raise TypeError(f"{self.name}: the rows of a standalone graph's tensor are this process's own, and cannot "
+                            "be pickled or copied: send tensor[:], or open the graph over servers")
         return _reopened, (self._graph, self.name, self.kept)
 
     def __repr__(self) -> str:

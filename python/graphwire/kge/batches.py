@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from graphwire import _arrays
-from graphwire._native import check, ffi, lib
+from graphwire._native import check, ffi, lib, owned
 
 
 def rounded(batch_size: int, neg_sample_size: int) -> int:
@@ -66,20 +66,16 @@ class Batches:
             "batch_size": batch_size, "chunk_size": chunk_size, "negatives": negatives,
             "negative_begin": entities[0], "negative_end": entities[1], "others": pointers[3],
             "other_count": len(self._arrays[3]), "seed": seed, "stream": stream})
-        out = ffi.new("struct gw_triples **")
-        check(lib.gw_triples_open(options, out))
-        self._pointer = ffi.gc(out[0], lib.gw_triples_close)
+        self._held = owned("struct gw_triples **", lib.triples_end)
+        check(lib.gw_triples_open(options, self._held))
         self._kept = pointers
 
     @property
     def steps(self) -> int:
         """Of an epoch of one side."""
-        return int(lib.gw_triples_steps(self._pointer))
+        return int(lib.gw_triples_steps(self._held[0]))
 
     def __getitem__(self, step: int) -> Batch:
-        out = ffi.new("struct gw_triple_batch **")
-        check(lib.gw_triples_batch(self._pointer, step, out))
-        try:
-            return Batch(out[0])
-        finally:
-            lib.gw_triple_batch_free(out[0])
+        out = owned("struct gw_triple_batch **", lib.triple_batch_end)
+        check(lib.gw_triples_batch(self._held[0], step, out))
+        return Batch(out[0])

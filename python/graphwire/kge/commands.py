@@ -9,12 +9,12 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, Optional
 
 from graphwire._native import GraphwireError
+from graphwire._scratch import Scratch
 from graphwire.kge import dictionaries, flags
 from graphwire.kge.data import BUILT_IN, DataError, Dataset, Sink, load
 from graphwire.kge.dictionaries import Dictionaries
@@ -129,9 +129,9 @@ def train(args: argparse.Namespace, words: Sequence[str]) -> int:
 
         train_local(args, dataset, folder, words)
         return 0
-    with tempfile.TemporaryDirectory(prefix="gwke-") as scratch:
-        build(dataset, Path(scratch) / "graph")
-        with graphwire.open(Path(scratch) / "graph") as graph:
+    with Scratch(prefix="gwke") as scratch:
+        build(dataset, scratch / "graph")
+        with graphwire.open(scratch / "graph") as graph:
             Client(args, graph, dataset.num_relations, folder, dataset, names_of(args)).run()
     return 0
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Callable, Optional
 
 import numpy as np
 
+from graphwire._scratch import Scratch
 from graphwire.kge.data import DataError, Dataset, Sink
 from graphwire.kge.dictionaries import keep
 from graphwire.kge.store import ENTITY, TRIPLE, TripleFiles, run_program
@@ -149,9 +149,9 @@ def partition(args: argparse.Namespace, load: Callable[[Sink], Dataset]) -> None
     top = Path(args.data_path) / args.dataset
     top.mkdir(parents=True, exist_ok=True)
     parts = parts_folder(args.data_path, args.dataset)
-    with tempfile.TemporaryDirectory(dir=top, prefix=".graph-") as scratch:
-        whole = Path(scratch) / "whole"
-        files = TripleFiles(Path(scratch))
+    with Scratch(top, ".graph") as scratch:
+        whole = scratch / "whole"
+        files = TripleFiles(scratch)
         dataset = load(files.add)
         files.build(dataset.num_entities, whole)
         method = "random" if args.num_parts == 1 else args.method

@@ -21,6 +21,7 @@ import graphwire
 from graphwire import _arrays
 from graphwire._index import RowIndex
 from graphwire.pyg.edges import edge_ids
+from graphwire.pyg.names import check_names
 from graphwire.pyg.subgraph import triple
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
@@ -71,6 +72,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         self._rows: dict[tuple[str, str], Rows] = {
             (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)
             for ntype, some in given.items() for attribute, feature in _pairs(some).items()}
+        check_names([attribute for _, attribute in self._rows], "FeatureStore")
 
     def _key(self, attr: TensorAttr) -> tuple[str, str]:
         group = attr.group_name if isinstance(attr.group_name, str) else None
@@ -143,9 +145,15 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         of several edge types {edge type: names}. Not for what batch.to_pyg() makes, whose e_id are the graph's.
 
         Raises ValueError for a feature that changes (serve --mutable) of edges that share ids: both directions of an
-        undirected graph.
+        undirected graph; and for a name that the nodes' rows or PyG have.
         """
-        return _EdgeRows(self._graph, names)
+        made = _EdgeRows(self._graph, names)
+        here = {} if self._typed else {attribute for _, attribute in self._rows}
+        for _, attribute, feature in made._features:
+            if attribute in here:
+                raise ValueError(f"edge_rows: the edge feature {feature.name!r} would be {attribute!r}, which is the "
+                                 f'nodes\': give it another name, as {{"edge_attr": {feature.name!r}}}')
+        return made
 
 
 def _put_name(key: tuple[str, str]) -> str:
@@ -176,6 +184,7 @@ class _EdgeRows:
         self._features = [(graph.etypes[graph.etype_number(etype)], attribute, graph.feature(feature, etype=etype))
                           for etype, some in given.items() for attribute, feature in _pairs(some).items()]
         self._ids = edge_ids(graph)
+        check_names([attribute for _, attribute, _ in self._features], "edge_rows")
         for etype, _, feature in self._features:
             if feature.pointer().writable and self._ids.is_known(etype) and not self._ids.translates(etype):
                 raise ValueError(f"{etype}: both directions of an edge have one e_id, and {feature.name} changes in "

@@ -13,13 +13,15 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Callable
+from weakref import ref
 
 import numpy as np
 import torch
 
 from graphwire import _checks
+from graphwire._native import Call, Workers
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.ranks import Steps
@@ -58,6 +60,10 @@ def _ids(dataset: Any) -> torch.Tensor:
     return rows.to(torch.int64).cpu()
 
 
+class _Loop:
+    """A loop over a loader that is going on."""
+
+
 class DistDataLoader:
     """dgl.distributed.DistDataLoader.
 
@@ -86,7 +92,7 @@ class DistDataLoader:
         self._number, self._epochs = next(_numbers), itertools.count()
         self._steps = Steps("graphwire.dgl", "drop_last=True helps where the shares have equally many whole batches; "
                             "docs/DGL.md, Unequal steps.")
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Workers | None = None
         self._batches: Iterator[Any] | None = None
         self._typed = dataset if isinstance(dataset, Pairs) else None
         pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
@@ -131,29 +137,31 @@ class DistDataLoader:
                 yield self._collate(epoch, step, order)
             return
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="graphwire-sampler")
-        ahead: deque[Future[Any]] = deque()
-        try:
-            for step in range(self.expected_idxs):
-                ahead.append(self._pool.submit(self._collate, epoch, step, order))
-                if len(ahead) >= self.queue_size:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+            self._pool = Workers(self.num_workers)
+        loop = _Loop()  # this frame's alone: it goes with the loop, however that ends
+        going = ref(loop)
+
+        def made(step: int) -> Any:
+            return None if going() is None else self._collate(epoch, step, order)
+
+        ahead: deque[Call] = deque()
+        for step in range(self.expected_idxs):
+            ahead.append(self._pool.submit(partial(made, step)))
+            if len(ahead) >= self.queue_size:
+                yield ahead.popleft().wait()
+        while ahead:
+            yield ahead.popleft().wait()
 
     def __iter__(self) -> Iterator[Any]:
         batches = self._batches = self._epoch_of(next(self._epochs))
         return batches
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process has loops and threads of its own."""
+        return {**self.__dict__, "_batches": None, "_pool": None}
 
     def __next__(self) -> Any:
         if self._batches is None:
             iter(self)
         assert self._batches is not None
         return next(self._batches)
-
-    def __del__(self) -> None:
-        if getattr(self, "_pool", None) is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]

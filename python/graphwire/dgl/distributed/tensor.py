@@ -69,7 +69,7 @@ class DistTensor:
     def __init__(self, shape: Any, dtype: torch.dtype, name: str | None = None, init_func: InitFunc | None = None,
                  part_policy: PartitionPolicy | None = None, persistent: bool = False, is_gdata: bool = True,
                  attach: bool = True):
-        self._owner = False
+        context.collect()
         shape = shape_of(shape)
         self._part_policy = policy_for(shape[0], part_policy)
         if name is None:
@@ -104,22 +104,17 @@ class DistTensor:
 
         self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func,
                                                                             self._rows)
-        self._owner = not persistent
-        context.made(self._data.name, persistent)
+        self._use = context.made(self._data.name, persistent)
 
     @classmethod
     def of_feature(cls, feature: graphwire.Feature, policy: PartitionPolicy) -> DistTensor:
         """A feature of the graph."""
         made = cls.__new__(cls)
         made._data, made._part_policy, made._graph = feature, policy, feature._graph
-        made._tensor_name, made._persistent, made._owner, made._gdata = feature.name, True, False, True
+        made._tensor_name, made._persistent, made._gdata = feature.name, True, True
         made._init_func = None
         made._user_edges = None if policy.is_node else UserEdges(feature._graph)
         return made
-
-    def __del__(self) -> None:
-        if getattr(self, "_owner", False):
-            context.dropped(self._graph, self._data.name)
 
     def _rows(self, idx: Any) -> Any:
         """Ids, as the tensor's owners have them."""
@@ -127,6 +122,7 @@ class DistTensor:
         return ids if self._user_edges is None else self._user_edges.positions(self._part_policy.type_name, ids)
 
     def __getitem__(self, idx: Any) -> torch.Tensor:
+        context.collect()
         return torch.as_tensor(self._data[self._rows(idx)])
 
     def __setitem__(self, idx: Any, val: Any) -> None:
