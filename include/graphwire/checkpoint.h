@@ -50,8 +50,8 @@ GW_API gw_status gw_checkpoint_start(struct gw_client *client, const char *folde
  * ids. What began as a copy is created whether its source is there or not. Not beside trainers: they would see some
  * rows restored and others not. GW_EXISTS: there is another tensor of that name, or one trained by another optimizer;
  * GW_DIGEST, GW_FORMAT: the files are not what was written, or not of one save; GW_VERSION: of a newer major version;
- * GW_UNSUPPORTED: other parts, and ids that are not unique, or edges without ids; GW_NOT_FOUND. After an error some rows
- * may be restored; of a copy that was created, the others are zeros. */
+ * GW_UNSUPPORTED: other parts, and ids that are not unique, or edges without ids; GW_NOT_FOUND. After an error some
+ * rows may be restored; of a copy that was created, the others are zeros. */
 GW_API gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names,
 			    uint32_t name_count);
 
