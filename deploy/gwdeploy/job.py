@@ -7,6 +7,7 @@ of the job is ended on every host, in whatever state it is. A host that is silen
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import secrets
 import sys
@@ -16,7 +17,7 @@ from typing import Any, Callable
 
 from . import command, environment
 from .agent import Agent, Event
-from .errors import DeployError, UsageError
+from .errors import DeployError, Interrupted, UsageError
 from .ip_config import text_of
 from .kept import Kept, find_kept
 from .options import LaunchOptions
@@ -53,6 +54,7 @@ class Job:
         self._out = out
         self._changed = asyncio.Event()
         self._stopping = False
+        self._released = False  # servers of ours stay
         self._tensors_ended = asyncio.Event()
         self._reach = options.reach()
         self._limit = asyncio.Semaphore(options.fanout)
@@ -161,7 +163,8 @@ class Job:
             for agent in self.agents:
                 agent.send("ping")
                 silent = time.monotonic() - agent.heard
-                if agent.hello and not agent.closed.is_set() and silent > self.options.silence:
+                gone = agent.hello and not agent.closed.is_set() and silent > self.options.silence
+                if gone and not self._stopping:  # one that ends says nothing meanwhile
                     self.fail(f"{agent.host}: silent for {silent:.0f} s: the host or the way to it is lost")
                     agent.abandon()
             await asyncio.sleep(self.options.silence / _BEATS)
@@ -292,6 +295,7 @@ class Job:
         for agent in starters:
             agent.leaving = True
         await self._all([agent.ask("release", "released") for agent in starters])
+        self._released = True
         self.agents = [agent for agent in self.agents if agent not in starters]
         self.servers = {}
         self.kept = find_kept(self.options, self.hosts, self.graph, self.agents[0].hello["version"], found)
@@ -409,17 +413,54 @@ class Job:
         await self._end_tensors()
         await asyncio.gather(*[agent.close() for agent in self.agents])
 
+    async def _end_whole(self) -> None:
+        """The end, which no signal cuts short."""
+        ending = asyncio.ensure_future(self.end())
+        while not ending.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(ending)
+        ending.result()
+
+    def _left(self, reason: str) -> list[str]:
+        """What may still run when the end is over: a text for each host that could not end all, or did not say so."""
+        texts = []
+        for agent in self.agents:
+            if agent.left:
+                texts.append(f"{agent.host}: could not be ended: {', '.join(agent.left)}")
+            elif agent.left is None and agent.setup and not reason.startswith(f"{agent.host}:"):
+                texts.append(
+                    f"{agent.host}: did not say whether all of it was ended; its agent ends it within "
+                    f"{self.options.silence:g} s"
+                )
+        return texts
+
     async def run(self) -> None:
-        """The whole job."""
+        """The whole job. A signal ends it (Interrupted); one that comes when it is ending changes nothing any more."""
+        reason: DeployError | None = None
         beat = asyncio.ensure_future(self._beat())
         try:
-            await self.connect()
-            await self.find_servers()
-            if not self.kept:
-                await self.start_servers()
-            await self._watch_kept()
-            await self.run_trainers()
+            await self._steps()
+        except asyncio.CancelledError:
+            reason = Interrupted()
+        except DeployError as error:
+            reason = error
         finally:
-            await self.end()
+            await self._end_whole()
             beat.cancel()
             await asyncio.gather(beat, return_exceptions=True)
+        left = self._left(str(reason))
+        if isinstance(reason, Interrupted):
+            kept = ", but for the servers that stay" if self._released else ""
+            raise Interrupted("interrupted; " + ("; ".join(left) or f"everything of it was ended{kept}"))
+        for line in left:
+            print(f"launch: {line}", file=sys.stderr, flush=True)
+        if reason:
+            raise reason
+
+    async def _steps(self) -> None:
+        await self.connect()
+        await self.find_servers()
+        if not self.kept:
+            await self.start_servers()
+        await self._watch_kept()
+        await self.run_trainers()

@@ -121,8 +121,9 @@ gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
 void gw_agent_watch_look(struct gw_agent *agent, bool ended);
 
 /* descendants.c: kills whatever descends from this process, and waits until it is gone, two seconds at most. Returns
- * how many are left. */
-int gw_agent_descendants_kill(void);
+ * what is left: an array of {"pid", "command"}; NULL: no memory for it. `agent`: of the worker, whose processes' ends
+ * are kept; NULL in the guardian. */
+json_t *gw_agent_descendants_kill(struct gw_agent *agent);
 
 /* guard.c: forks, and returns in the worker alone, with its two descriptors set. The guardian exits. */
 gw_status gw_agent_guard(struct gw_agent *agent);
