@@ -29,6 +29,30 @@ subprocess.Popen([sys.executable, "-c", deaf], start_new_session=True)
 threading.Thread(target=time.sleep, args=(900,)).start()
 ctypes.CDLL(None).pthread_exit(None)
 """
+_RAISES = """
+import os, threading, time
+def stay():
+    threading.main_thread().join()  # its exception is told
+    open("told", "w").close()
+    time.sleep(900)
+if os.environ["RANK"] == "1":
+    threading.Thread(target=stay).start()
+    raise ValueError("first\\n\\tsecond line")
+while not os.path.exists("told"):
+    time.sleep(0.01)
+raise RuntimeError("[pair.cc:553] Connection closed by peer [127.0.0.1]:1")
+"""
+_LOSES = """
+import os, signal, time
+if os.environ["RANK"] == "1":
+    while not os.path.exists("lost"):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    raise RuntimeError("[pair.cc:553] Connection closed by peer [127.0.0.1]:1")
+finally:
+    open("lost", "w").close()
+"""
 _PTRACE_SEIZE, _PTRACE_O_TRACEEXIT = 0x4206, 0x40  # <linux/ptrace.h>
 
 
@@ -147,6 +171,22 @@ class Local(unittest.TestCase):
         self.fails(
             r"host 1 .*trainer 1 ended with status 3: .*why not.*log: ",
             '[ "$RANK" = 0 ] && exec sleep 900; (setsid sleep 900 &); echo why not >&2; exit 3',
+        )
+
+    def test_an_exception_is_told_and_not_what_follows_it(self) -> None:
+        """Rank 0 ends first, since rank 1, which fails, takes long to end: it has a thread that goes on."""
+        (self.work / "raises.py").write_text(_RAISES)
+        self.fails(
+            r"^launch: host 1 \(127.0.0.1\): trainer 1 (failed|ended with status 1): ValueError: first \| second line; "
+            rf"log: {self.work}/logs/.*/trainer-127.0.0.1-1.log$",
+            *("--no_torchrun", f"{sys.executable} raises.py"),
+        )
+
+    def test_a_rank_that_was_killed_is_told_and_not_who_lost_it(self) -> None:
+        (self.work / "loses.py").write_text(_LOSES)
+        self.fails(
+            r"^launch: host 1 \(127.0.0.1\): trainer 1 ended with (signal 9 without a word|status 137: Killed); log: ",
+            *("--no_torchrun", f"{sys.executable} loses.py"),
         )
 
     def test_a_server_that_fails_is_named(self) -> None:

@@ -19,7 +19,7 @@
 #include "core/base/status.h"
 
 #define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are told; the log has all */
-#define GW_AGENT_TAIL      8    /* last lines of a process that are told with its end */
+#define GW_AGENT_TAIL      64 /* last lines of a process that are told with its end: an exception and torchrun's report */
 #define GW_AGENT_TAIL_LINE 512
 #define GW_AGENT_PATH_MAX  1024
 #define GW_AGENT_NAME_MAX  96
