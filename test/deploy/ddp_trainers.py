@@ -58,8 +58,8 @@ class Ddp(OnHosts):
         for host in self.bed.hosts:
             (host.home / "w/raises.py").write_text(script)
         self.fails(
-            r"^launch: host 2 \(10\.77\.0\.3\): trainer 5 ended with status 1: KeyError: 'no such thing'; log: \S+/w/logs/"
-            r"\S+/trainer-10\.77\.0\.3-4\.log$",
+            r"^launch: host 2 \(10\.77\.0\.3\): trainer 5 ended with status 1: KeyError: 'no such thing'; "
+            r"log: \S+/w/logs/\S+/trainer-10\.77\.0\.3-4\.log$",
             *("--num_trainers", "2", *self.words_before, f"{PYTHON} raises.py"),
             timeout=300,
         )

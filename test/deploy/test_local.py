@@ -213,6 +213,18 @@ class Local(unittest.TestCase):
             "true",
         )
 
+    def test_a_wrong_workspace_is_told_before_a_missing_program(self) -> None:
+        """Which may be in the right one; and before an ip_config that would be there."""
+        lost = ["--program", str(self.work / "graphwire"), "--ip_config", str(self.work / "ip.txt"), "true"]
+        self.fails('no user "nobody-here" here; did you mean ~/nobody-here/w', "--workspace", "~nobody-here/w", *lost)
+        self.fails(rf"{self.work}/away: the workspace is not there", "--workspace", str(self.work / "away"), *lost)
+        self.fails("graphwire is not there: copy_files.py --with_program", *lost)
+        self.fails(
+            '--ip_config ip.none: no such file.*no user "nobody-here".*--workspace ~/nobody-here/',
+            *("--workspace", "~nobody-here/", "--ip_config", "ip.none", "true"),
+            status=2,
+        )
+
     def test_a_flood_ends_like_anything_else(self) -> None:
         result = self.launch("--num_trainers", "1", "--log_bytes", "1000000", "yes | head -n 2000000; echo the end")
         self.assertEqual(result.returncode, 0, result.stderr)
