@@ -27,13 +27,15 @@ bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const ch
 		if (strcmp(names[i], name) == 0)
 			return true;
 	}
-	return !names || name_count == 0;
+	return !names;
 }
 
 gw_status gw_checkpoint_check_names(const char *const *names, uint32_t name_count,
 				    const char *(*name_at)(const void *list, uint32_t i), const void *list,
 				    uint32_t count)
 {
+	if (names && name_count == 0)
+		return gw_fail(GW_INVALID, "an empty list of names: name tensors, or leave the names out for all");
 	for (uint32_t n = 0; names && n < name_count; n++) {
 		uint32_t i = 0;
 		while (i < count && strcmp(name_at(list, i), names[n]) != 0)

@@ -125,7 +125,7 @@ struct gw_client {
 	uint32_t forks; /* of this process and those before it, when the client was opened */
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
-	const char *tcp_driver;
+	const char *tcp_driver; /* until the engines have opened */
 	enum gw_client_transport transport;
 	bool insecure;
 	uint64_t spin_ns;

@@ -50,6 +50,8 @@ static gw_status launched_load(const char *path, char **text)
 	ssize_t n = status ? 0 : read(fd, *text, (size_t)st.st_size);
 	if (n < 0)
 		status = gw_fail_errno(GW_IO, errno, "GRAPHWIRE_IP_CONFIG, %s", path);
+	else if (n > 0 && memchr(*text, 0, (size_t)n))
+		status = gw_fail(GW_FORMAT, "GRAPHWIRE_IP_CONFIG, %s: a NUL byte, which no address has", path);
 	close(fd);
 	return status;
 }

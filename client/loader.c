@@ -349,7 +349,7 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 	if (start->step > most)
 		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
 			       (unsigned long long)start->step, (unsigned long long)most);
-	if (start->epoch > EPOCHS_MAX / most)
+	if (start->epoch > EPOCHS_MAX / (most ? most : 1))
 		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
 			       (unsigned long long)start->epoch);
 	/* Another rank may have one step more: this one has ended its epoch then. */
@@ -377,7 +377,8 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
 	uint64_t most;
 	loader->steps = count_steps(loader, &most);
-	if (most == 0)
+	/* A rank may have no seeds; to have some, and drop all of them, is a mistake. */
+	if (most == 0 && loader->id_count > 0)
 		return gw_fail(
 			GW_INVALID, "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
 			(unsigned long long)loader->id_count, (unsigned long long)loader->batch_size * loader->world,
@@ -426,7 +427,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	gw_status status = gw_client_check(loader->client);
 	if (status != GW_OK)
 		return status;
-	if (loader->steps == 0) { /* other ranks have all batches */
+	if (loader->steps == 0) { /* other ranks have all batches, or there are no seeds */
 		loader->ended_epoch++;
 		return gw_fail(GW_END, "the epoch is over: no batch of it is this rank's");
 	}

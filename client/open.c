@@ -174,6 +174,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		status = gw_standalone_open(client, !options->no_verify);
 	if (status == GW_OK)
 		status = open_engines(client);
+	client->tcp_driver = NULL; /* the caller's: engines have opened */
 	if (status == GW_OK)
 		status = connect_all(client);
 	if (status == GW_OK)

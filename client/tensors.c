@@ -20,27 +20,46 @@ static const struct gw_remote *server_of(const struct gw_client *client, uint32_
 	return NULL;
 }
 
+/* An array as a part's server places it: what it says of itself may be anything. */
+static gw_status catalog_array(const struct gw_client *client, uint32_t part, const char *key,
+			       const struct gw_catalog_array **out)
+{
+	const struct gw_remote *server = server_of(client, part);
+	*out = server ? gw_catalog_find(&server->catalog, key) : NULL;
+	if (!server)
+		return gw_fail(GW_PROTOCOL, "part %u has no server", part);
+	if (!*out)
+		return gw_fail(GW_PROTOCOL, "part %u's server does not say where \"%s\" lies", part, key);
+	return GW_OK;
+}
+
+static gw_status place_find(const struct gw_client *client, uint32_t part, const char *key, struct gw_place *out)
+{
+	const struct gw_array_meta *described = gw_meta_array(client->meta, part, key);
+	const struct gw_catalog_array *array;
+	if (!described)
+		return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", part,
+			       key);
+	gw_status status = catalog_array(client, part, key, &array);
+	if (status == GW_OK && array->changes)
+		status = gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", part, key);
+	if (status == GW_OK)
+		*out = (struct gw_place){.region = array->region,
+					 .element_bytes = gw_dtype_bytes(described->dtype),
+					 .offset = array->offset};
+	return status;
+}
+
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out)
 {
 	uint32_t parts = client->meta->num_parts;
 	struct gw_place *places = gw_calloc(parts, sizeof(*places));
-	if (!places)
-		return GW_NO_MEMORY;
-	for (uint32_t p = 0; p < parts; p++) {
-		const struct gw_catalog_array *array = gw_catalog_find(&server_of(client, p)->catalog, key);
-		if (!array) {
-			gw_free(places);
-			return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", p,
-				       key);
-		}
-		if (array->changes) {
-			gw_free(places);
-			return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", p, key);
-		}
-		const struct gw_array_meta *described = gw_meta_array(client->meta, p, key);
-		places[p] = (struct gw_place){.region = array->region,
-					      .element_bytes = gw_dtype_bytes(described->dtype),
-					      .offset = array->offset};
+	gw_status status = places ? GW_OK : GW_NO_MEMORY;
+	for (uint32_t p = 0; p < parts && status == GW_OK; p++)
+		status = place_find(client, p, key, &places[p]);
+	if (status != GW_OK) {
+		gw_free(places);
+		return status;
 	}
 	*out = places;
 	return GW_OK;
@@ -59,19 +78,21 @@ static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_a
 	return GW_OK;
 }
 
-/* Whether all servers serve it as rows that change, or none. */
-static gw_status check_changes_alike(const struct gw_client *client, const char *key)
+/* Whether all servers serve it as rows that change, or none: *changes. */
+static gw_status check_changes_alike(const struct gw_client *client, const char *key, bool *changes)
 {
-	bool first = gw_catalog_find(&server_of(client, 0)->catalog, key)->changes;
-	for (uint32_t p = 1; p < client->meta->num_parts; p++) {
-		const struct gw_catalog_array *array = gw_catalog_find(&server_of(client, p)->catalog, key);
-		if (array && array->changes != first)
-			return gw_fail(GW_INVALID,
-				       "part %u serves \"%s\" as rows that change, and part %u does not: start all "
-				       "servers with the same --mutable",
-				       first ? 0 : p, key, first ? p : 0);
+	const struct gw_catalog_array *array;
+	gw_status status = catalog_array(client, 0, key, &array);
+	*changes = status == GW_OK && array->changes;
+	for (uint32_t p = 1; p < client->meta->num_parts && status == GW_OK; p++) {
+		status = catalog_array(client, p, key, &array);
+		if (status == GW_OK && array->changes != *changes)
+			status = gw_fail(GW_INVALID,
+					 "part %u serves \"%s\" as rows that change, and part %u does not: start all "
+					 "servers with the same --mutable",
+					 *changes ? 0 : p, key, *changes ? p : 0);
 	}
-	return GW_OK;
+	return status;
 }
 
 /* Of a graph in one part: a row for each original id, and so for no edge. */
@@ -105,14 +126,14 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	bool of_edges;
+	bool of_edges, changes = false;
 	uint32_t type;
 	const char *name;
 	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
 		return GW_OK;
 	gw_status status = check_alike(meta, array);
 	if (status == GW_OK)
-		status = check_changes_alike(client, array->key);
+		status = check_changes_alike(client, array->key, &changes);
 	if (status != GW_OK)
 		return status;
 
@@ -121,7 +142,6 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	if (!tensor->name)
 		return GW_NO_MEMORY;
 	client->tensor_count++;
-	bool changes = gw_catalog_find(&server_of(client, 0)->catalog, array->key)->changes;
 	tensor->changes = changes ? array : NULL;
 	if (!changes)
 		status = gw_places_find(client, array->key, &tensor->rows.places);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,12 +23,10 @@ gw_status gw_regular_open(const char *path, int *fd, uint64_t *bytes)
 	if (*fd < 0)
 		return gw_fail_errno(errno == ENOENT || errno == ENOTDIR ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
 	gw_status status = GW_OK;
-	if (fstat(*fd, &info) != 0)
-		status = gw_fail_errno(GW_IO, errno, "%s", path);
-	else if (!S_ISREG(info.st_mode))
+	bool known = fstat(*fd, &info) == 0;
+	if (known && !S_ISREG(info.st_mode))
 		status = gw_fail(GW_FORMAT, "%s: not a regular file", path);
-	/* Some file systems heed the flag for files too. */
-	else if (fcntl(*fd, F_SETFL, 0) != 0)
+	else if (!known || fcntl(*fd, F_SETFL, 0) != 0) /* some file systems heed O_NONBLOCK for files too */
 		status = gw_fail_errno(GW_IO, errno, "%s", path);
 	if (status == GW_OK) {
 		*bytes = (uint64_t)info.st_size;

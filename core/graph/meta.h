@@ -122,6 +122,10 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
  * the graph's name do not enter. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
+/* Whether both describe one graph: its id, types, ranges, and each array's key, dtype, shape and digest. An id alone is
+ * what its writer says. */
+bool gw_meta_same(const struct gw_graph_meta *a, const struct gw_graph_meta *b);
+
 /* Reads and checks a JSON. config: the file, or a folder that holds exactly one graphwire JSON. Every fault in it is
  * GW_FORMAT (GW_VERSION for another "format", GW_DIGEST for a text or a graph_id that is not what was written) and
  * names the file and the key. Of a newer minor version, keys and arrays that this program does not know are ignored.

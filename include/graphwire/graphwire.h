@@ -43,9 +43,10 @@ struct gw_ticket; /* an operation in progress */
 
 /* --- Opening. --- */
 
-/* How to reach the graph. Zero-initialize, then set what differs from the default. Strings stay the caller's. With
- * neither a part config nor servers a program opens as it was launched: by GRAPHWIRE_IP_CONFIG, _PART_CONFIG, _KEY_FILE
- * and _TRANSPORT of its environment, which deploy/launch.py sets; GW_NOT_FOUND says which of them is missing. */
+/* How to reach the graph. Zero-initialize, then set what differs from the default. gw_client_open alone reads it and
+ * its strings. With neither a part config nor servers a program opens as it was launched: by GRAPHWIRE_IP_CONFIG,
+ * _PART_CONFIG, _KEY_FILE and _TRANSPORT of its environment, which deploy/launch.py sets; GW_NOT_FOUND says which of
+ * them is missing. */
 struct gw_client_options {
 	/* The graph's JSON or its folder. Without servers: standalone, the parts are opened from here. With servers:
 	 * checked against what they serve; may be NULL. */
@@ -319,7 +320,8 @@ struct gw_loader_state {
 
 struct gw_loader_options {
 	struct gw_sample_spec spec;
-	/* The seeds of an epoch; copied. NULL: every node of spec.ntype, or every edge of spec.edges->etype. */
+	/* The seeds of an epoch; copied. NULL: every node of spec.ntype, or every edge of spec.edges->etype. An empty
+	 * list (ids not NULL, id_count 0) is an epoch without steps. */
 	const int64_t *ids;
 	uint64_t id_count;
 	uint32_t batch_size; /* seeds of one rank's batch, at most 2^24; 0: 1000 */

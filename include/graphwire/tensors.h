@@ -152,6 +152,8 @@ GW_API gw_status gw_tensor_part_write(struct gw_client *client, const struct gw_
  * sum); else as gw_update. */
 GW_API gw_status gw_push(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			 const float *gradients, const struct gw_optimizer *optimizer);
+/* The same in the background, as gw_update_start: ids and gradients are the library's until gw_wait or gw_cancel has
+ * ended the ticket; the optimizer is copied. */
 GW_API gw_status gw_push_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			       const float *gradients, const struct gw_optimizer *optimizer, struct gw_ticket **ticket);
 

@@ -16,19 +16,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Union
+from typing import Any, Callable, Union
+from weakref import ref
 
-from graphwire import _arrays
+from graphwire import _arrays, _checks
 from graphwire._arrays import Ids, Lease
-from graphwire._native import SLICE_MS, Owner, check, error_of, ffi, finish, lib
+from graphwire._native import SLICE_MS, OfProcess, Workers, check, error_of, ffi, finish, lib
 from graphwire.batch import Batch, make_batch
+from graphwire.fanouts import Fanouts, hops_of
 from graphwire.graph import Etype, Graph
 from graphwire.ranks import Agreement, Steps
 from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
 
-Fanout = Union[int, Mapping[Etype, int]]
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
+_DEPTH_MAX = 256
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
 
 
@@ -39,6 +40,8 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
     if isinstance(given, Mapping):
         return [(kinds[number(kind)], name) for kind, names in given.items()
                 for name in ([names] if isinstance(names, str) else names)]
+    if not isinstance(given, (str, Sequence)):
+        raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r}")
     if len(kinds) != 1:
         raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
     return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
@@ -47,17 +50,15 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
 class Spec:
     """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
 
-    def __init__(self, graph: Graph, fanouts: Sequence[Fanout], *, nodes: NodeSeeds | None, features: Names,
+    def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, edges: EdgeSeeds | None = None):
-        if index_dtype not in ("int32", "int64"):
-            raise ValueError(f"index_dtype is int32 or int64, not {index_dtype!r}")
-        if not fanouts:
-            raise ValueError("fanouts: one number for each hop, from the seeds outwards; -1: all neighbours")
+        _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
+        hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
         self.wide = index_dtype == "int64"
         self.edges = edges  # what its pointers point to
         self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
         self._client = graph._opened()  # the tensors are its
-        self._counts = ffi.new("int32_t[]", [count for hop in fanouts for count in self._hop(graph, hop)])
+        self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
             graph, features, graph.ntypes, "features", graph.ntype_number)]
         named += self._labels(graph, labels, nodes, edges)
@@ -71,7 +72,7 @@ class Spec:
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
         self.pointer = ffi.new("struct gw_sample_spec *", {
-            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(fanouts), "fanouts": self._counts,
+            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
             "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
@@ -93,31 +94,21 @@ class Spec:
 
         return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
 
-    @staticmethod
-    def _hop(graph: Graph, hop: Fanout) -> list[int]:
-        """One hop's fanout for each edge type; types that a mapping does not name are left out."""
-        if not isinstance(hop, Mapping):
-            return [int(hop)] * len(graph.etypes)
-        counts = [0] * len(graph.etypes)
-        for etype, count in hop.items():
-            counts[graph.etype_number(etype)] = int(count)
-        return counts
 
+class _Stream:
+    """A gw_loader, which ends when nobody refers to it any more. place: its (world, rank). memory: what it reads until
+    it ends, of EdgeSeeds."""
 
-class _Stream(Owner):
-    """A gw_loader, closed when nobody refers to it any more. place: its (world, rank)."""
-
-    __slots__ = ("place", "spec")
-
-    def __init__(self, client: Any, spec: Spec, options: Any):
-        self.spec = spec  # what it reads until it is closed
+    def __init__(self, client: Any, options: Any, memory: Any):
         self.place = int(options.world), int(options.rank)
-        super().__init__(client, "struct gw_loader **", lib.gw_loader_close)
-        check(lib.gw_loader_open(client.pointer, options, self.cell))
+        self._held = client.lend("struct held_loader *", lib.loader_end)
+        if memory is not None:
+            lib.share_take(memory.share, ffi.addressof(self._held, "memory"))
+        check(lib.gw_loader_open(client.pointer, options, ffi.addressof(self._held, "loader")))
 
     @property
     def pointer(self) -> Any:
-        return self.cell[0]
+        return self._held.loader
 
     def state(self) -> dict[str, int]:
         state = ffi.new("struct gw_loader_state *")
@@ -135,21 +126,37 @@ class _Loop:
         self.state, self.era = stream.state(), era
 
 
-class Loader:
+class Batches(OfProcess):
+    """A loop over a loader, as its user holds it."""
+
+    __slots__ = ("_each",)
+
+    def __init__(self, each: Iterator[Batch]):
+        self._each = each
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> Batch:
+        return next(self._each)
+
+
+class Loader(OfProcess):
     """What NodeLoader and EdgeLoader share: epochs, ranks, states, the end."""
 
     def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, *, batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
                  last: str | None = None, depth: int = 4, device: Any = None):
         self._asked = (world, 0 if world == 1 and rank is None else rank)
-        self._last = last
-        if self.last not in _LAST:
-            raise ValueError(f"last is one of {', '.join(_LAST)}, not {self.last!r}")
-        self.graph, self.batch_size, self.device = graph, int(batch_size), device
+        self._last = last if last is None else _checks.choice("last", last, _LAST)
+        self.graph, self.device = graph, device
+        self.batch_size = _checks.integer("batch_size", batch_size, 1, _checks.SEEDS_MAX)
         self._client, self._spec, self._seeds = graph._opened(), spec, seeds
         self._options = ffi.new("struct gw_loader_options *", {
-            "spec": spec.pointer[0], "batch_size": self.batch_size, "shuffle": shuffle, "seed": seed,
-            "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]), "depth": depth})
+            "spec": spec.pointer[0], "batch_size": self.batch_size,
+            "shuffle": _checks.flag("shuffle", shuffle), "seed": _checks.integer("seed", seed, 0, _checks.U64),
+            "world": self.world, "rank": self.rank, "last": getattr(lib, _LAST[self.last]),
+            "depth": _checks.integer("depth", depth, 1, _DEPTH_MAX)})
         if seeds.several:
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
@@ -187,7 +194,7 @@ class Loader:
         options = self._options
         options.world, options.rank, options.last = world, rank, getattr(lib, _LAST[self.last])
         options.start = dict(state)
-        stream = _Stream(self._client, self._spec, options)
+        stream = _Stream(self._client, options, self._seeds.memory)
         self._place, self._count = stream.place, int(lib.gw_loader_steps(stream.pointer))
         return stream
 
@@ -238,12 +245,12 @@ class Loader:
                 self._there()
             return self._count
 
-    def _next(self, stream: _Stream, left: threading.Event | None = None) -> Batch | None:
-        """The next batch; None at the end of an epoch, and when the loop that it would be for has been left."""
+    def _next(self, stream: _Stream, going: Callable[[], Any] | None = None) -> Batch | None:
+        """The next batch; None at the end of an epoch, and when the loop that it would be for is not going any more."""
         lease = Lease(self._client)
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:
-            if left is not None and left.is_set():
+            if going is not None and going() is None:
                 return None
             status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
         if status == lib.GW_END:
@@ -282,37 +289,34 @@ class Loader:
             for batch in self._epoch():
                 yield batch.to(device)
             return
-        side, left = torch.cuda.Stream(device), threading.Event()
+        ahead = Workers(1)  # this frame's alone: it goes with the loop, however that ends
+        side, going = torch.cuda.Stream(device), ref(ahead)
         loop = self._begun()
         stream = loop.stream
         assert stream is not None
 
         def start() -> tuple[Batch | None, dict[str, int]]:
             """The next batch, on its way, and where the loop is behind it."""
-            batch = self._next(stream, left)
+            batch = self._next(stream, going)
             if batch is not None:
                 with torch.cuda.stream(side):
                     batch = batch.pinned().to(device, non_blocking=True)
             return batch, stream.state()
 
-        with ThreadPoolExecutor(1, "graphwire") as beside:
-            try:
-                self._still(loop)
-                ahead = beside.submit(start)
-                while True:
-                    ready, state = ahead.result()
-                    self._still(loop)
-                    if ready is None:
-                        break
-                    torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
-                    ahead = beside.submit(start)
-                    ready.record_stream(torch.cuda.current_stream(device))
-                    loop.state = state
-                    yield ready
-                    self._still(loop)
-                    self._steps.look()
-            finally:
-                left.set()
+        self._still(loop)
+        coming = ahead.submit(start)
+        while True:
+            ready, state = coming.wait()
+            self._still(loop)
+            if ready is None:
+                break
+            torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
+            coming = ahead.submit(start)
+            ready.record_stream(torch.cuda.current_stream(device))
+            loop.state = state
+            yield ready
+            self._still(loop)
+            self._steps.look()
         self._ended(loop, stream)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -324,7 +328,7 @@ class Loader:
         do not all begin to loop; within 30 s, on every rank."""
         if self._closed:
             raise ValueError("the loader is closed")
-        return self._epoch() if self.device is None else self._moved()
+        return Batches(self._epoch() if self.device is None else self._moved())
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader is: {"epoch", "step", "plan"}, after the last batch that it gave; of several loops under
@@ -338,7 +342,8 @@ class Loader:
         """Goes on from there: the next loop does; those under way raise RuntimeError. Raises InvalidError where the
         state is that of a loader with another plan: other seeds, batch size, world, shuffle seed, graph. World and rank
         are torch.distributed's as they are now, unless they were given."""
-        start = {name: int(state[name]) for name in ("epoch", "step", "plan")}
+        start = {name: _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64)
+                 for name in ("epoch", "step", "plan")}
         with self._lock:
             self._stream, self._closed = self._opened(start), False
             self._loop, self._coming = None, start["epoch"]
@@ -361,8 +366,10 @@ class NodeLoader(Loader):
     """Mini-batches around seed nodes.
 
     seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`. Of several node
-        types {node type: ids, or None}: a batch has of each type what falls to it.
-    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}.
+        types {node type: ids, or None}: a batch has of each type what falls to it. Where there are none, [], there are
+        no batches.
+    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}; or, as
+        PyTorch Geometric has them, {edge type: [count of each hop]} of all edge types.
     ntype: of the seeds; may be left out where there is one.
     features: names of features to fetch for every node of a batch, or {node type: names}; labels: the same for the
         seeds; edge_features: {edge type: names}, for every edge.
@@ -382,14 +389,15 @@ class NodeLoader(Loader):
     len(loader): this rank's batches in an epoch. The same seed gives the same batches over every transport and in every
     language.
 
-    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, or seeds that are
-    too few for one step, NotFoundError for a type or a feature, ValueError for other options, and for a share of
-    Graph.split that would be divided again. A loop raises ValueError where ranks divide seeds that are not the same on
-    each, or do not all begin it, within 30 s on every rank; a batch PeerError or DeadlineError where a server cannot be
-    asked. UserWarning: ranks have unequal numbers of steps.
+    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts and numbers that make no sense, or seeds
+    that are too few for one step, NotFoundError for a type or a feature, TypeError for seeds, fanouts and numbers that
+    are something else, ValueError for other options, and for a share of Graph.split that would be divided again. A loop
+    raises ValueError where ranks divide seeds that are not the same on each, or do not all begin it, within 30 s on
+    every rank; a batch PeerError or DeadlineError where a server cannot be asked. UserWarning: ranks have unequal
+    numbers of steps.
     """
 
-    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,
+    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
                  replace: bool = False, index_dtype: str = "int64", **options: Any):
         nodes = NodeSeeds(graph, seeds, ntype)
@@ -419,7 +427,7 @@ class EdgeLoader(Loader):
     batch raises InvalidError where reverse_ids names an edge that is no reverse, OutOfRangeError where it names none.
     """
 
-    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Sequence[Fanout] = (10, 10), *,
+    def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  etype: Etype | None = None, negatives: int | Mapping[Etype, int] = 0,
                  negative_end: str | Mapping[Etype, str] = "dst",
                  negative_ids: Ids | Mapping[Etype, Ids] | None = None,
@@ -436,16 +444,18 @@ class EdgeLoader(Loader):
         super().__init__(graph, spec, edges, **options)
 
 
-def sample(graph: Graph, seeds: Seeds, fanouts: Sequence[Fanout], *, seed: int = 0, stream: int = 0,
+def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
            replace: bool = False, index_dtype: str = "int64") -> Batch:
     """One mini-batch around `seeds`, which may be none; the arguments are NodeLoader's. (seed, stream, seeds) decide
     what is drawn.
 
     Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, NotFoundError for a
-    type or a feature, ValueError for other arguments, PeerError or DeadlineError where a server cannot be asked.
+    type or a feature, ValueError and TypeError for other arguments, PeerError or DeadlineError where a server cannot be
+    asked.
     """
     client = graph._opened()
+    seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                 replace=replace, index_dtype=index_dtype)

@@ -32,8 +32,9 @@ WAY_OUT = ("A loader divides its seeds among all ranks, which begin to loop over
            "seeds and options. Give it world=1 for seeds that are divided already, and for a loop of one rank alone "
            "(an evaluation); world= and rank= for ranks that begin at different times")
 
-# {group: {name: the number of the next meeting}}
-_numbers: weakref.WeakKeyDictionary[Any, dict[str, Iterator[int]]] = weakref.WeakKeyDictionary()
+# Of each group {name: the number of the next meeting}, by its id; groups that are gone leave at the next meeting. Not a
+# dictionary of weak keys: those call a line of Python when a key goes, where an interrupt would be lost.
+_numbers: dict[int, tuple[weakref.ref[Any], dict[str, Iterator[int]]]] = {}
 _inherited: Any = None  # a reference to the group of the process that forked this one
 _said: set[tuple[str, str]] = set()
 
@@ -102,6 +103,12 @@ class _Meeting:
                 self.store.delete_key(self._prefix + key)
 
 
+def _meetings_of(group: Any) -> dict[str, Iterator[int]]:
+    for key in [key for key, (known, _) in _numbers.items() if known() is None]:
+        del _numbers[key]
+    return _numbers.setdefault(id(group), (weakref.ref(group), {}))[1]
+
+
 def _meeting(group: Any, name: str) -> _Meeting | None:
     """The next one of this name; None where there is nobody to meet."""
     import torch.distributed as dist
@@ -116,7 +123,7 @@ def _meeting(group: Any, name: str) -> _Meeting | None:
         return None
     if store is None:
         return None
-    number = next(_numbers.setdefault(group, {}).setdefault(name, itertools.count()))
+    number = next(_meetings_of(group).setdefault(name, itertools.count()))
     return _Meeting(store, f"graphwire/{name}/{number}/", dist.get_world_size(), dist.get_rank())
 
 

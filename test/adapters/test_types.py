@@ -234,6 +234,7 @@ def test_exit_client_forgets_tensors(two_parts):
     del before
     assert after.count_nonzero() == g.num_nodes()
     del after
+    g.barrier()
     assert not g.graph.tensors
     dgl.distributed.exit_client()
 

@@ -237,6 +237,9 @@ static void what_cannot_be_done(void **state)
 	expect(gw_checkpoint(client, save_bed_path("other"), &unknown), GW_NOT_FOUND, "none");
 	expect(gw_restore(client, save_bed_path("there"), &none, 1), GW_NOT_FOUND, "none");
 	expect(gw_restore(client, save_bed_path("nowhere"), NULL, 0), GW_NOT_FOUND, "nowhere");
+	const struct gw_checkpoint_options nothing = {.names = &none, .name_count = 0}; /* which is not all */
+	expect(gw_checkpoint(client, save_bed_path("other"), &nothing), GW_INVALID, "an empty list of names");
+	expect(gw_restore(client, save_bed_path("there"), &none, 0), GW_INVALID, "an empty list of names");
 	assert_int_equal(mkdir(save_bed_path("mine"), 0700), 0);
 	expect(gw_checkpoint(client, save_bed_path("mine"), &replace), GW_EXISTS, "no checkpoint");
 	expect(gw_checkpoint(client, save_bed_path("no/folder"), NULL), GW_NOT_FOUND, "parent");

@@ -234,10 +234,12 @@ class Local(unittest.TestCase):
         self.assertEqual(len(logs), 4, logs)
         self.assertTrue(all(log.stat().st_size <= 1000000 for log in logs))
 
-    def begun(self, *more: str, trainer: str = "echo running; exec sleep 900") -> tuple[subprocess.Popen, list[int]]:
+    def begun(
+        self, *more: str, before: str = "", trainer: str = "echo running; exec sleep 900"
+    ) -> tuple[subprocess.Popen, list[int]]:
         """A job whose two trainers run; the pids of its agents: worker, guardian, ..."""
         process = subprocess.Popen(
-            self.words("--verbose", *more, trainer),
+            self.words("--verbose", *more, f"{before} {trainer}"),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -246,14 +248,19 @@ class Local(unittest.TestCase):
         assert process.stdout
         for _ in range(2):
             self.assertIn("running", process.stdout.readline())
-        agents = []
+        agents = self.running("agent")
+        self.assertEqual(len(agents), 4)
+        return process, agents
+
+    def running(self, word: str) -> list[int]:
+        """Processes of this test that have the word in their command."""
+        found = []
         for pid in marked(self.mark):
             with contextlib.suppress(OSError):  # one that has just ended
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if b"agent" in words and b"graphwire" in words[0]:
-                    agents.append(pid)
-        self.assertEqual(len(agents), 4)
-        return process, agents
+                if word.encode() in words:
+                    found.append(pid)
+        return found
 
     def ends(self, process: subprocess.Popen, status: int, says: str) -> None:
         _, errors = process.communicate(timeout=HANG_S)
@@ -325,6 +332,74 @@ class Local(unittest.TestCase):
             os.kill(agents[which], signal.SIGKILL)
             self.ends(process, 1, says)
 
+    def cluster(self, *words: str) -> subprocess.CompletedProcess:
+        """A command of cluster.py."""
+        command = [sys.executable, str(TOP / "deploy/cluster.py"), *words, "--scheduler", "local", "--program", PROGRAM]
+        command += ["--ip_config", str(self.work / "ip.txt"), "--workspace", str(self.work)]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=HANG_S, check=False, env=self.environment()
+        )
+
+    def left(self) -> dict[str, list[str]]:
+        """What status shows of jobs that nobody guards: job -> commands, and its keys."""
+        result = self.cluster("status", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found: dict[str, list[str]] = {}
+        for line in result.stdout.splitlines():
+            for one in json.loads(line).get("left", []):
+                found.setdefault(one["job"], []).extend(
+                    [*[process["command"] for process in one["processes"]], *(["key"] if one["key"] else [])]
+                )
+        return found
+
+    def killed(self, before: str = "") -> str:
+        """A job whose agents, all four, were killed at once; its name."""
+        known = {path.name for path in (self.work / "logs").glob("*")}
+        process, agents = self.begun(before=before)
+        (job,) = {path.name for path in (self.work / "logs").glob("*")} - known
+        for pid in agents:
+            os.kill(pid, signal.SIGSTOP)  # none of them sees the end of another
+        for pid in agents:
+            os.kill(pid, signal.SIGKILL)
+        _, errors = process.communicate(timeout=HANG_S)
+        self.assertEqual(process.returncode, 1, errors)
+        return job
+
+    def test_all_agents_are_killed_at_once(self) -> None:
+        """What is left is shown, by its job, and ended by that: whatever left its session, or its environment; not what
+        belongs to another job."""
+        stubborn = "trap '' TERM; while :; do sleep 0.1; done"
+        bare = "(env -i sleep 902 &) ; env -i sleep 903 & exec sleep 901"
+        job = self.killed(f"setsid -f sh -c '{bare}'; setsid -f sh -c \"{stubborn}\";")
+        other, _ = self.begun()
+        left = self.left()
+        self.assertEqual(list(left), [job])
+        for command, count in (("sleep 901", 2), ("sleep 902", 2), ("sleep 903", 2), ("key", 2), ("sleep 900", 0)):
+            self.assertEqual(left[job].count(command), count, left)
+        self.assertEqual(sum(command.startswith("sh -c trap") for command in left[job]), 2, left)
+        self.assertRegex(self.cluster("status").stdout, f"left over +{job} .*`cluster.py stop {job}` ends it\n")
+        self.assertEqual(self.cluster("stop", "nobody").returncode, 1)
+        ended = self.cluster("stop", job)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertIn(f"what was left of job {job}", ended.stdout)
+        self.assertEqual(self.left(), {})
+        self.assertEqual([self.running(word) for word in ("901", stubborn)], [[], []])
+        self.assertEqual(len(list(self.home.glob(".graphwire/*/agent-*"))), 2)  # the other job's
+        self.assertIsNone(other.poll())
+        other.send_signal(signal.SIGINT)
+        self.ends(other, 130, "interrupted")
+        self.assertEqual(list(self.home.glob(".graphwire/*/agent-*")), [])
+
+    def test_a_key_that_is_left(self) -> None:
+        """Nothing runs any more: it is shown, and goes by stop, or with the next job."""
+        job = self.killed()
+        self.assertTrue(wait_for(lambda: self.left() == {job: ["key", "key"]}), self.left())
+        self.assertEqual(self.cluster("stop", job).returncode, 0)
+        self.assertEqual(list(self.home.glob(".graphwire/*/agent-*")), [])
+        self.killed()
+        self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
+        self.assertEqual(self.launch("true").returncode, 0)  # which looks for folders
+
     def test_the_launcher_is_silent(self) -> None:
         """Stopped for longer than --silence: the agents end everything by themselves."""
         process, _ = self.begun("--silence", "4")
@@ -382,6 +457,32 @@ class Local(unittest.TestCase):
         agent.communicate(timeout=HANG_S)
         self.assertEqual([event["event"] for event in events], ["hello", "watching", "failed", "failed", "gone"])
         self.assertEqual((events[4]["port"], events[4]["pid"]), (self.ports[0], os.getpid()))
+
+    def test_a_text_with_a_nul_is_no_request(self) -> None:
+        """No name, path or word of a command is cut there."""
+        requests = [{"op": "setup", "job": "a\0b", "workspace": str(self.work)}, {"op": "end_left", "job": "a\0b"}]
+        requests += [{"op": "start", "name": "a", "argv": ["true\0", "x"]}, {"op": "ping\0"}]
+        lines = "".join(json.dumps(request) + "\n" for request in requests) + '{"op": "ping", "x": "a\0b"}\n'
+        result = subprocess.run(
+            [PROGRAM, "agent"], input=lines, capture_output=True, text=True, timeout=HANG_S, env=self.environment()
+        )
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual([event["event"] for event in events], ["hello", *["failed"] * 5, "bye", "end"])
+        self.assertEqual({event["text"] for event in events[1:6]}, {"a line that is not a request"})
+
+    def test_a_kept_server_keeps_its_key(self) -> None:
+        """Though its agents were killed: the next job finds it, and stop takes the key along."""
+        words = self.words("--keep_alive", "--server_name", "kept", "true")
+        for _ in range(2):
+            done = subprocess.run(words, capture_output=True, text=True, timeout=HANG_S, env=self.environment())
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for pid in self.running("agent"):
+                os.kill(pid, signal.SIGKILL)
+            self.assertEqual(len(list(self.home.glob(".graphwire/*/agent-*/key"))), 2)
+            self.assertEqual(self.left(), {})  # they are servers
+        self.assertEqual(self.cluster("stop", "kept").returncode, 0)
+        self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
+        self.assertEqual(list(self.home.glob(".graphwire/*/agent-*")), [])
 
     def test_help(self) -> None:
         for name in ("launch", "copy_files", "cluster"):

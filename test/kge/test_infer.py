@@ -318,10 +318,11 @@ def test_pipes_are_not_waited_for(tmp_path):
 def test_what_is_no_input_is_refused(models, tmp_path, capfd):
     (tmp_path / "bad.npy").write_bytes(b"x")
     np.save(tmp_path / "flat.npy", np.zeros(3))
+    np.save(tmp_path / "rows.npy", np.ones((3, 2)))
     for words, message in ((["--emb_file", str(tmp_path / "bad.npy"), "--format", "*"], "cannot be read"),
                            (["--emb_file", str(tmp_path / "flat.npy"), "--format", "*"], "expected rows of floats"),
                            (["--emb_file", "x", "--format", "r_l"], "there is no format"),
-                           (["--emb_file", str(models["RESCAL"] / "wn18_RESCAL_entity.npy"), "--format", "*",
-                             "--raw_data"], "needs --mfile")):
+                           (["--emb_file", str(tmp_path / "rows.npy"), "--format", "*", "--raw_data"],
+                            "needs --mfile")):
         assert main(["emb_sim", *words]) == 1
         assert message in capfd.readouterr().err

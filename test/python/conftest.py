@@ -5,6 +5,7 @@ $GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -135,6 +136,27 @@ def first_of_two(monkeypatch):
 
     for name, value in (("is_initialized", True), ("get_world_size", 2), ("get_rank", 0)):
         monkeypatch.setattr(dist, name, lambda value=value: value)
+
+
+@pytest.fixture
+def made_up_gpu(monkeypatch):
+    """torch's names of a GPU where there is none: batches stay where they are, and are taken one ahead all the same."""
+    import graphwire
+    import torch
+
+    class Stream:
+        def __init__(self, device=None):
+            pass
+
+        def wait_stream(self, other):
+            pass
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(graphwire.Batch, "pinned", lambda batch: batch)
+    monkeypatch.setattr(graphwire.Batch, "to", lambda batch, device, non_blocking=False: batch)
+    monkeypatch.setattr(graphwire.Batch, "record_stream", lambda batch, stream: None)
 
 
 @pytest.fixture

@@ -103,6 +103,14 @@ static void refused(void **state)
 		assert_non_null(strstr(gw_last_error(), cases[i].says));
 		gw_launched_free(&launched);
 	}
+	/* What stands behind a NUL would not be read. */
+	FILE *file = fopen(getenv("GRAPHWIRE_IP_CONFIG"), "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite("a 1\nb\0c 2\n", 1, 11, file), 11);
+	fclose(file);
+	assert_int_equal(gw_launched_read(&launched), GW_FORMAT);
+	assert_non_null(strstr(gw_last_error(), "NUL"));
+	gw_launched_free(&launched);
 	char name[400];
 	memset(name, 'a', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';

@@ -26,7 +26,7 @@
 #define KILL_NS       (2 * GW_NS_PER_SECOND)
 #define PROCESSES_MAX 65536
 #define TOLD_MAX      16 /* of what is left */
-#define COMMAND_MAX   160
+#define COMMAND_MAX   200
 
 struct kin {
 	pid_t pid, parent;
@@ -93,8 +93,7 @@ static bool descendants_reap(struct gw_agent *agent)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
 }
 
-/* {"pid": N, "command": words}; of a zombie, its name. */
-static json_t *kin_json(pid_t pid)
+json_t *gw_agent_process_json(pid_t pid)
 {
 	char text[COMMAND_MAX + 1] = "", path[64];
 	snprintf(path, sizeof(path), "/proc/%ld/cmdline", (long)pid);
@@ -117,7 +116,7 @@ static json_t *kin_left(const struct kin *all, size_t count)
 	json_t *left = json_array();
 	for (size_t i = 0; i < count && json_array_size(left) < TOLD_MAX; i++) {
 		if (all[i].ours)
-			json_array_append_new(left, kin_json(all[i].pid));
+			json_array_append_new(left, gw_agent_process_json(all[i].pid));
 	}
 	if (json_array_size(left) == 0) /* a child that /proc does not show */
 		json_array_append_new(left, json_pack("{si ss}", "pid", 0, "command", "not in /proc"));

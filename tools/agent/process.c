@@ -196,6 +196,9 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 		if (json_is_string(value))
 			setenv(name, json_string_value(value), 1);
 	}
+	char mark[GW_AGENT_MARK_MAX];
+	gw_agent_mark_text(&agent->mark, mark);
+	setenv(GW_AGENT_MARK, mark, 1);
 	bool is_own = strcmp(argv[0], "@") == 0; /* the agent's own program */
 	if (is_own)
 		argv[0] = own;

@@ -5,6 +5,9 @@
  *   key       of the job, for its servers and trainers
  *   graph     which graph a part config of this host describes
  *   servers   what is on record here, with the keys of kept servers
+ *   left      what is left here of jobs whose agents were killed (left.c)
+ *   end_left  SIGTERM or SIGKILL to what is left of a job
+ *   sweep     folders of which nothing runs any more go, with their keys
  *   port      a port that is free now
  *   start     a process, told by "started", "ready", "output", "ended"
  *   signal    to a process group
@@ -77,6 +80,8 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	if (!job || !workspace || strlen(job) >= sizeof(agent->job) || strchr(job, '/') || *job == '.')
 		return gw_fail(GW_INVALID, "setup needs a job and a workspace");
 	snprintf(agent->job, sizeof(agent->job), "%s", job);
+	agent->mark = (struct gw_agent_mark){.worker = getpid(), .start = gw_agent_start_of(getpid())};
+	memcpy(agent->mark.job, agent->job, sizeof(agent->job));
 	gw_status status = gw_agent_expand(workspace, agent->workspace);
 	struct stat st;
 	if (!status && (stat(agent->workspace, &st) != 0 || !S_ISDIR(st.st_mode)))
@@ -95,6 +100,7 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	}
 	if (snprintf(agent->logs, sizeof(agent->logs), "%s/logs/%s", agent->workspace, job) >= (int)sizeof(agent->logs))
 		return gw_fail(GW_INVALID, "%s: too long a path", agent->workspace);
+	gw_agent_left_sweep();
 	json_int_t keep = json_integer_value(json_object_get(request, "logs_kept"));
 	if (!status)
 		status = request_make_folders(agent->logs);
@@ -257,6 +263,25 @@ static gw_status request_stop(struct gw_agent *agent, const json_t *request)
 	return status;
 }
 
+/* The launcher asks "left" until nothing is. */
+static gw_status request_end_left(struct gw_agent *agent, const json_t *request)
+{
+	const char *job = request_text(request, "job");
+	if (!job)
+		return gw_fail(GW_INVALID, "end_left needs a job");
+	int count = gw_agent_left_signal(job, json_is_true(json_object_get(request, "hard")) ? SIGKILL : SIGTERM);
+	gw_agent_tell(agent, json_pack("{ss si}", "event", "ending_left", "count", count));
+	return GW_OK;
+}
+
+static gw_status request_left(struct gw_agent *agent, bool sweep)
+{
+	if (sweep)
+		gw_agent_left_sweep();
+	gw_agent_tell(agent, json_pack("{ss so}", "event", sweep ? "swept" : "left", "left", gw_agent_left()));
+	return GW_OK;
+}
+
 static gw_status request_release(struct gw_agent *agent)
 {
 	if (!agent->keep)
@@ -278,6 +303,10 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 		gw_agent_end(agent, NULL);
 	else if (strcmp(op, "servers") == 0)
 		status = request_servers(agent);
+	else if (strcmp(op, "left") == 0 || strcmp(op, "sweep") == 0)
+		status = request_left(agent, *op == 's');
+	else if (strcmp(op, "end_left") == 0)
+		status = request_end_left(agent, request);
 	else if (strcmp(op, "stop") == 0)
 		status = request_stop(agent, request);
 	else if (strcmp(op, "watch") == 0)

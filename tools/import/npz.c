@@ -136,6 +136,8 @@ static gw_status read_entry(const struct gw_npz *npz, const uint8_t *entry, uint
 		return damaged(npz, "a directory that breaks off");
 	if (name > MEMBER_NAME_MAX)
 		return gw_fail(GW_LIMIT, "%s: a member's name has more than %u bytes", npz->path, MEMBER_NAME_MAX);
+	if (memchr(entry + ENTRY_BYTES, 0, name))
+		return damaged(npz, "a member's name with a NUL byte");
 	memcpy(member->name, entry + ENTRY_BYTES, name);
 	if (name > 4 && memcmp(member->name + name - 4, ".npy", 4) == 0)
 		member->name[name - 4] = '\0';

@@ -9,9 +9,11 @@ one that it cannot honour as it was started, is refused (UsageError). Two are ig
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from graphwire import _checks
 from graphwire.kge.losses import GENRES
 from graphwire.kge.models import NAMES
 
@@ -175,15 +177,28 @@ def parse(command: str, words: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _positive(args: argparse.Namespace, *names: str) -> None:
-    for name in names:
-        if getattr(args, name, None) is not None and getattr(args, name) < 1:
-            raise ValueError(f"--{name} is 1 or more, not {getattr(args, name)}")
+# What numbers a flag takes: from the first to the last; of fractions any that is finite.
+_INTEGERS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(("num_parts", "hidden_dim", "batch_size", "neg_sample_size", "batch_size_eval", "num_proc",
+                     "num_thread", "num_client_proc", "topK"), (1, 2**31 - 1)),
+    **dict.fromkeys(("max_step", "log_interval", "eval_interval"), (1, 2**62)),
+    "regularization_norm": (0, 2**31 - 1), "staleness": (0, 2**31 - 1), "checkpoint_interval": (0, 2**62),
+    "force_sync_interval": (-1, 2**62), "seed": (0, _checks.U64 - 2)}  # the model's tensors have it, and the next two
+_NUMBERS: dict[str, float] = {
+    "lr": 0, "regularization_coef": 0, "gamma": -math.inf, "margin": -math.inf, "adversarial_temperature": -math.inf}
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    for name, (low, high) in _INTEGERS.items():
+        if getattr(args, name, None) is not None:
+            _checks.integer(f"--{name}", getattr(args, name), low, high)
+    for name, least in _NUMBERS.items():
+        if getattr(args, name, None) is not None:
+            _checks.number(f"--{name}", getattr(args, name), least)
 
 
 def _check(command: str, args: argparse.Namespace) -> None:
-    _positive(args, "num_parts", "hidden_dim", "max_step", "batch_size", "neg_sample_size", "log_interval",
-              "eval_interval", "batch_size_eval", "num_proc", "num_thread", "num_client_proc", "topK")
+    _check_numbers(args)
     if command in DATA:
         _check_data(args)
     if command == "partition" and args.memory and args.method == "random":
@@ -245,10 +260,6 @@ def _check_train(command: str, args: argparse.Namespace) -> None:
         raise ValueError("-a goes with -adv")
     if args.margin != 1.0 and args.loss_genre != "Hinge":
         raise ValueError("-m goes with --loss_genre Hinge")
-    if args.regularization_coef < 0 or args.regularization_norm < 0:
-        raise ValueError("-rc and -rn are 0 or more")
-    if args.staleness < 0 or args.checkpoint_interval < 0:
-        raise ValueError("--staleness and --checkpoint_interval are 0 or more")
     if command == "train" and args.rel_part and args.num_proc == 1:
         raise ValueError("--rel_part needs --num_proc above 1")
 

@@ -10,7 +10,6 @@ In a graph in several parts, and in one without original ids, ids are the graph'
 from __future__ import annotations
 
 import warnings
-import weakref
 from typing import Any
 
 import torch
@@ -19,15 +18,13 @@ import graphwire
 from graphwire.edge_ids import EdgeIds
 from graphwire.pyg.subgraph import EdgeType, triple
 
-_told: weakref.WeakSet[graphwire.Graph] = weakref.WeakSet()
-
 
 def edge_ids(graph: graphwire.Graph) -> EdgeIds:
     """What translates; warns, once for a graph, where it does not."""
     ids = EdgeIds(graph)
     unknown = [etype for etype in graph.etypes if not ids.is_known(etype)]
-    if unknown and graph not in _told:
-        _told.add(graph)
+    if unknown and not graph._edge_ids_told:
+        graph._edge_ids_told = True
         if graph.num_parts > 1:
             why = f"is in {graph.num_parts} parts"
             way = 'the features "orig_id" of nodes and edges lead to yours'

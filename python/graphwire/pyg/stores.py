@@ -7,6 +7,7 @@ them, and so has FeatureStore.edge_rows as a loader's transform.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
@@ -18,7 +19,9 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 import graphwire
 from graphwire import _arrays
+from graphwire._index import RowIndex
 from graphwire.pyg.edges import edge_ids
+from graphwire.pyg.names import check_names
 from graphwire.pyg.subgraph import triple
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
@@ -69,6 +72,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         self._rows: dict[tuple[str, str], Rows] = {
             (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)
             for ntype, some in given.items() for attribute, feature in _pairs(some).items()}
+        check_names([attribute for _, attribute in self._rows], "FeatureStore")
 
     def _key(self, attr: TensorAttr) -> tuple[str, str]:
         group = attr.group_name if isinstance(attr.group_name, str) else None
@@ -92,21 +96,31 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
         """Rows of several tensors; all of them are asked for before the first is waited for."""
         found = [self._there(attr) for attr in attrs]
-        asked = [(rows, _index(attr.index)) for rows, attr in zip(found, attrs) if rows is not None]
-        came = iter(_gather(self._graph, asked))
-        return [None if rows is None else _shaped(next(came), attr.index) for rows, attr in zip(found, attrs)]
+        asked = [(rows, RowIndex(_index(attr.index), tuple(rows.shape)))
+                 for rows, attr in zip(found, attrs) if rows is not None]
+        came = iter(_gather(self._graph, [(rows, index.ids) for rows, index in asked]))
+        taken = iter([index.of(next(came)) for _, index in asked])
+        return [None if rows is None else next(taken) for rows in found]
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         key, graph = self._key(attr), self._graph
         rows = self._there(attr)
         if isinstance(rows, graphwire.Feature):
             raise ValueError(f"{key[1]} is a feature of the graph, which does not change: put it under another name")
-        tensor = torch.as_tensor(tensor)
+        tensor, made = torch.as_tensor(tensor), None
+        if attr.index is None and tuple(tensor.shape[:1]) != (graph.num_nodes(key[0]),):
+            raise ValueError(f"{key[1]}: a row for each of {graph.num_nodes(key[0])} nodes, not {list(tensor.shape)}")
         if rows is None:
             if attr.index is not None:
                 return False
-            rows = graph.create_tensor(_put_name(key), (0, *tensor.shape[1:]), tensor.dtype, ntype=key[0])
-        rows[slice(None) if attr.index is None else attr.index] = tensor
+            rows = made = graph.create_tensor(_put_name(key), (0, *tensor.shape[1:]), tensor.dtype, ntype=key[0])
+        try:
+            rows[_index(attr.index)] = tensor
+        except BaseException:
+            if made is not None:
+                with contextlib.suppress(graphwire.GraphwireError):  # what failed first is what is told
+                    graph.delete_tensor(made.name)
+            raise
         self._rows[key] = rows
         return True
 
@@ -131,9 +145,15 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         of several edge types {edge type: names}. Not for what batch.to_pyg() makes, whose e_id are the graph's.
 
         Raises ValueError for a feature that changes (serve --mutable) of edges that share ids: both directions of an
-        undirected graph.
+        undirected graph; and for a name that the nodes' rows or PyG have.
         """
-        return _EdgeRows(self._graph, names)
+        made = _EdgeRows(self._graph, names)
+        here = {} if self._typed else {attribute for _, attribute in self._rows}
+        for _, attribute, feature in made._features:
+            if attribute in here:
+                raise ValueError(f"edge_rows: the edge feature {feature.name!r} would be {attribute!r}, which is the "
+                                 f'nodes\': give it another name, as {{"edge_attr": {feature.name!r}}}')
+        return made
 
 
 def _put_name(key: tuple[str, str]) -> str:
@@ -141,13 +161,8 @@ def _put_name(key: tuple[str, str]) -> str:
 
 
 def _index(index: Any) -> Any:
-    if index is None:
-        return slice(None)
-    return [int(index)] if isinstance(index, int) else index
-
-
-def _shaped(rows: Any, index: Any) -> Any:
-    return rows[0] if isinstance(index, int) else rows
+    """As it is; None: all rows."""
+    return slice(None) if index is None else index
 
 
 def _gather(graph: graphwire.Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tensor]:
@@ -169,6 +184,7 @@ class _EdgeRows:
         self._features = [(graph.etypes[graph.etype_number(etype)], attribute, graph.feature(feature, etype=etype))
                           for etype, some in given.items() for attribute, feature in _pairs(some).items()]
         self._ids = edge_ids(graph)
+        check_names([attribute for _, attribute, _ in self._features], "edge_rows")
         for etype, _, feature in self._features:
             if feature.pointer().writable and self._ids.is_known(etype) and not self._ids.translates(etype):
                 raise ValueError(f"{etype}: both directions of an edge have one e_id, and {feature.name} changes in "

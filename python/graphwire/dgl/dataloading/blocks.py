@@ -18,6 +18,7 @@ def sample_blocks(g: Any, seeds: Any, fanouts: Sequence[Any], *, edge_dir: str =
     """(input nodes, output nodes, blocks), as DGL's samplers give them. fanouts: from the first layer to the seeds'."""
     _refuse_weights(prob)
     around = nodes_by_type(g, seeds)
+    seeds = around if isinstance(seeds, Mapping) else next(iter(around.values()))
     some = [ntype for ntype, ids in around.items() if len(ids)]
     if len(some) == 1 and edge_dir == "in" and exclude_eids is None:
         ids = around[some[0]]

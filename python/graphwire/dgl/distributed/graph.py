@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
+from graphwire import _checks
 from graphwire.dgl import host
 from graphwire.dgl.distributed import sampling
 from graphwire.dgl.distributed.book import (
@@ -23,6 +23,7 @@ from graphwire.dgl.distributed.book import (
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.distributed.user_edges import UserEdges, tell_lost
+from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.dgl.types import Types
 
 
@@ -182,13 +183,10 @@ class DistGraph(Types):
 
     def _degrees(self, ids: Any, out_edges: bool) -> Any:
         etype = self.to_canonical_etype(None)
-        count = self.num_nodes(etype[0 if out_edges else 2])
         if isinstance(ids, str):  # dgl.ALL
             ids = slice(None)
-        one = isinstance(ids, (int, np.integer))
-        array = np.arange(*ids.indices(count)) if isinstance(ids, slice) else [int(ids)] if one else ids
-        degrees = (self.graph.out_degrees if out_edges else self.graph.in_degrees)(array, etype)
-        return int(degrees[0]) if one else degrees
+        degrees = (self.graph.out_degrees if out_edges else self.graph.in_degrees)(ids, etype)
+        return degrees if _checks.as_integer(ids) is None else int(degrees[0])
 
     def in_degrees(self, v: Any = slice(None)) -> Any:
         return self._degrees(v, False)
@@ -212,7 +210,8 @@ class DistGraph(Types):
             raise AssertionError("edge_subgraph always stores original node/edge IDs.")
         dgl = host.dgl()
         given = edges if isinstance(edges, dict) else {self.to_canonical_etype(None): edges}
-        ids = {self.to_canonical_etype(etype): torch.as_tensor(some) for etype, some in given.items()}
+        ids = {self.to_canonical_etype(etype): ids_tensor(some, self.num_edges(etype), "edges")
+               for etype, some in given.items()}
         none = torch.empty(0, dtype=torch.int64)
         ends = {etype: (*self.find_edges(ids[etype], etype), ids[etype]) if etype in ids and len(ids[etype])
                 else (none, none, none) for etype in self.canonical_etypes}

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 import graphwire
+from graphwire import _checks
 from graphwire import partition as of_arrays
-from graphwire._native import check, lib
+from graphwire._native import c_text, check, lib
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook
 from graphwire.dgl.distributed.user_edges import UserEdges
@@ -83,7 +84,9 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     text = json.loads(path.read_text()) if path.is_file() else {}
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes one")
-    check(lib.gw_part_config_check(os.fsencode(path)))
+    if _checks.as_integer(part_id) is None:
+        raise TypeError(f"part_id is an integer, not {part_id!r}")
+    check(lib.gw_part_config_check(c_text("part_config", path)))
     if not 0 <= part_id < text["num_parts"]:
         raise AssertionError(f"part {part_id} is out of range (#parts: {text['num_parts']})")
     ntypes = sorted(text["ntypes"], key=text["ntypes"].get)

@@ -15,24 +15,25 @@ import numpy as np
 import torch
 
 import graphwire
+from graphwire import _arrays
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.host import error_type
+from graphwire.tensor import shape_of
 
 InitFunc = Callable[[Any, torch.dtype], torch.Tensor]
 
 _anonymous = 0
 
 
-def rows_of(ids: Any, count: int) -> Any:
-    """Ids as DGL takes them: an integer stands for a tensor of one row."""
-    if isinstance(ids, (int, np.integer)):
-        return [int(ids)]
-    if isinstance(ids, slice):
-        return np.arange(*ids.indices(count), dtype=np.int64)
-    return ids
+def rows_of(ids: Any, count: int) -> np.ndarray:
+    """Ids as DGL takes them: an integer stands for a tensor of one row. A tuple is an element in torch, and rows in
+    DGL: neither here."""
+    if isinstance(ids, tuple):
+        raise IndexError(f"rows are a list or a tensor of ids, a slice or a mask, not {ids!r}")
+    return _arrays.ids_array(slice(None) if ids is Ellipsis else ids, count, "rows")
 
 
 def _policies() -> list[PartitionPolicy]:
@@ -60,13 +61,16 @@ def policy_for(rows: int, given: PartitionPolicy | None) -> PartitionPolicy:
 
 
 class DistTensor:
-    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph."""
+    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph. One of bools, uint8 or int8
+    stands for its mask wherever ids are asked for."""
+
+    rows_by_id = True
 
     def __init__(self, shape: Any, dtype: torch.dtype, name: str | None = None, init_func: InitFunc | None = None,
                  part_policy: PartitionPolicy | None = None, persistent: bool = False, is_gdata: bool = True,
                  attach: bool = True):
-        self._owner = False
-        shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
+        context.collect()
+        shape = shape_of(shape)
         self._part_policy = policy_for(shape[0], part_policy)
         if name is None:
             if persistent:
@@ -100,22 +104,17 @@ class DistTensor:
 
         self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func,
                                                                             self._rows)
-        self._owner = not persistent
-        context.made(self._data.name, persistent)
+        self._use = context.made(self._data.name, persistent)
 
     @classmethod
     def of_feature(cls, feature: graphwire.Feature, policy: PartitionPolicy) -> DistTensor:
         """A feature of the graph."""
         made = cls.__new__(cls)
         made._data, made._part_policy, made._graph = feature, policy, feature._graph
-        made._tensor_name, made._persistent, made._owner, made._gdata = feature.name, True, False, True
+        made._tensor_name, made._persistent, made._gdata = feature.name, True, True
         made._init_func = None
         made._user_edges = None if policy.is_node else UserEdges(feature._graph)
         return made
-
-    def __del__(self) -> None:
-        if getattr(self, "_owner", False):
-            context.dropped(self._graph, self._data.name)
 
     def _rows(self, idx: Any) -> Any:
         """Ids, as the tensor's owners have them."""
@@ -123,6 +122,7 @@ class DistTensor:
         return ids if self._user_edges is None else self._user_edges.positions(self._part_policy.type_name, ids)
 
     def __getitem__(self, idx: Any) -> torch.Tensor:
+        context.collect()
         return torch.as_tensor(self._data[self._rows(idx)])
 
     def __setitem__(self, idx: Any, val: Any) -> None:
