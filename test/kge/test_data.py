@@ -148,7 +148,7 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
     (("own", "udd_xyz"), {}, "there is no format udd_xyz"), (("own", "csv_hrt"), {}, "there is no format"),
     (("own", "udd_hrt"), {"files": ["a"]}, "not 1 files"),
     (("own", "raw_udd_hrt"), {"files": ["a", "b"]}, "not 2 files"),
-    (("own", "raw_udd_hrt"), {"files": ["gone"]}, "is not there"), (("FB15k", "udd_hrt"), {}, "another name"),
+    (("own", "raw_udd_hrt"), {"files": ["gone"]}, "is not there"), (("FB15k", "udd_hrt"), {}, "not 0 files"),
     (("wn18",), {"has_edge_importance": True}, "built-in datasets have none"),
     (("wn18",), {"files": ["a"]}, "--data_files goes with"), (("wn18",), {"delimiter": "::"}, "one character")])
 def test_what_makes_no_sense_is_refused(tmp_path, arguments, options, message):

@@ -20,7 +20,7 @@
 #include "core/base/status.h"
 
 #define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are told; the log has all */
-#define GW_AGENT_TAIL      8    /* last lines of a process that are told with its end */
+#define GW_AGENT_TAIL      64 /* last lines of a process that are told with its end: an exception and torchrun's report */
 #define GW_AGENT_TAIL_LINE 512
 #define GW_AGENT_PATH_MAX  1024
 #define GW_AGENT_NAME_MAX  96
@@ -143,8 +143,12 @@ int gw_agent_left_signal(const char *job, int number);
 void gw_agent_left_sweep(void);
 
 /* descendants.c: kills whatever descends from this process, and waits until it is gone, two seconds at most. Returns
- * how many are left. */
-int gw_agent_descendants_kill(void);
+ * what is left: an array of {"pid", "command"}; NULL: no memory for it. `agent`: of the worker, whose processes' ends
+ * are kept; NULL in the guardian. */
+json_t *gw_agent_descendants_kill(struct gw_agent *agent);
+
+/* {"pid": N, "command": its words}; of a zombie, its name. */
+json_t *gw_agent_process_json(pid_t pid);
 
 /* guard.c: forks, and returns in the worker alone, with its two descriptors set. The guardian exits. */
 gw_status gw_agent_guard(struct gw_agent *agent);

@@ -26,8 +26,7 @@
 #define GROUPS_MAX      256
 #define PROCESSES_MAX   65536
 #define ENVIRONMENT_MAX (4u << 20) /* of a process, that is looked through */
-#define COMMAND_MAX     200
-#define LISTED_MAX      64 /* processes of a group that are told */
+#define LISTED_MAX      64         /* processes of a group that are told */
 
 struct left_process {
 	pid_t pid, parent, session;
@@ -222,28 +221,13 @@ static bool left_is_of(const struct left *left, size_t i, int group)
 
 /* --- Telling, and ending. --- */
 
-static json_t *left_process_json(pid_t pid)
-{
-	char text[COMMAND_MAX + 1] = "", path[64];
-	snprintf(path, sizeof(path), "/proc/%ld/cmdline", (long)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, text, COMMAND_MAX) : 0;
-	if (fd >= 0)
-		close(fd);
-	for (ssize_t i = 0; i < n; i++)
-		text[i] = text[i] >= ' ' && text[i] < 127 ? text[i] : text[i] ? '?' : ' ';
-	while (n > 0 && text[n - 1] == ' ')
-		text[--n] = '\0';
-	return json_pack("{si ss}", "pid", (int)pid, "command", text);
-}
-
 static json_t *left_group_json(const struct left *left, int group)
 {
 	const struct gw_agent_mark *mark = &left->groups[group];
 	json_t *processes = json_array();
 	for (size_t i = 0; i < left->count; i++) {
 		if (left_is_of(left, i, group) && !left->all[i].server && json_array_size(processes) < LISTED_MAX)
-			json_array_append_new(processes, left_process_json(left->all[i].pid));
+			json_array_append_new(processes, gw_agent_process_json(left->all[i].pid));
 	}
 	if (json_array_size(processes) == 0 && !left->has_folder[group]) {
 		json_decref(processes);

@@ -304,7 +304,7 @@ def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: 
 def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter: str = "\t",
          files: Optional[Sequence[str]] = None, has_edge_importance: bool = False,
          train_to: Optional[Sink] = None, numbers: Optional[Dictionaries] = None) -> Dataset:
-    """A dataset; raises DataError. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
+    """A dataset; raises DataError. One's own may have any name, that of a built-in one too. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
     --has_edge_importance say. train_to: takes the training triples, which are then not kept here. numbers: those of a
     model that is there."""
     if len(delimiter) != 1:
@@ -321,6 +321,4 @@ def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter:
     kind, _, order = form.rpartition("_")
     if kind not in ("udd", "raw_udd") or order not in ORDERS:
         raise DataError(f"there is no format {form}: built_in, udd_XYZ or raw_udd_XYZ with XYZ of {', '.join(ORDERS)}")
-    if name in BUILT_IN:
-        raise DataError(f"--dataset: {name} is a built-in dataset; give your own another name")
     return _own(Path(data_path), name, kind, order, delimiter, files or (), has_edge_importance, train_to, numbers)
