@@ -20,34 +20,33 @@ static const struct gw_remote *server_of(const struct gw_client *client, uint32_
 	return NULL;
 }
 
-/* An array as a part's server places it: what it says of itself may be anything. */
-static gw_status catalog_array(const struct gw_client *client, uint32_t part, const char *key,
-			       const struct gw_catalog_array **out)
+/* An array as a part's server places it: what it says of itself may be anything. NULL, and the reason is in the error's
+ * text: a server of this graph that says nothing of the array speaks another protocol. */
+static const struct gw_catalog_array *catalog_array(const struct gw_client *client, uint32_t part, const char *key)
 {
 	const struct gw_remote *server = server_of(client, part);
-	*out = server ? gw_catalog_find(&server->catalog, key) : NULL;
+	const struct gw_catalog_array *array = server ? gw_catalog_find(&server->catalog, key) : NULL;
 	if (!server)
-		return gw_fail(GW_PROTOCOL, "part %u has no server", part);
-	if (!*out)
-		return gw_fail(GW_PROTOCOL, "part %u's server does not say where \"%s\" lies", part, key);
-	return GW_OK;
+		gw_fail(GW_PROTOCOL, "part %u has no server", part);
+	else if (!array)
+		gw_fail(GW_PROTOCOL, "part %u's server does not say where \"%s\" lies", part, key);
+	return array;
 }
 
 static gw_status place_find(const struct gw_client *client, uint32_t part, const char *key, struct gw_place *out)
 {
 	const struct gw_array_meta *described = gw_meta_array(client->meta, part, key);
-	const struct gw_catalog_array *array;
 	if (!described)
 		return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", part,
 			       key);
-	gw_status status = catalog_array(client, part, key, &array);
-	if (status == GW_OK && array->changes)
-		status = gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", part, key);
-	if (status == GW_OK)
-		*out = (struct gw_place){.region = array->region,
-					 .element_bytes = gw_dtype_bytes(described->dtype),
-					 .offset = array->offset};
-	return status;
+	const struct gw_catalog_array *array = catalog_array(client, part, key);
+	if (!array)
+		return GW_PROTOCOL;
+	if (array->changes)
+		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", part, key);
+	*out = (struct gw_place){
+		.region = array->region, .element_bytes = gw_dtype_bytes(described->dtype), .offset = array->offset};
+	return GW_OK;
 }
 
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out)
@@ -81,18 +80,20 @@ static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_a
 /* Whether all servers serve it as rows that change, or none: *changes. */
 static gw_status check_changes_alike(const struct gw_client *client, const char *key, bool *changes)
 {
-	const struct gw_catalog_array *array;
-	gw_status status = catalog_array(client, 0, key, &array);
-	*changes = status == GW_OK && array->changes;
-	for (uint32_t p = 1; p < client->meta->num_parts && status == GW_OK; p++) {
-		status = catalog_array(client, p, key, &array);
-		if (status == GW_OK && array->changes != *changes)
-			status = gw_fail(GW_INVALID,
-					 "part %u serves \"%s\" as rows that change, and part %u does not: start all "
-					 "servers with the same --mutable",
-					 *changes ? 0 : p, key, *changes ? p : 0);
+	*changes = false;
+	for (uint32_t p = 0; p < client->meta->num_parts; p++) {
+		const struct gw_catalog_array *array = catalog_array(client, p, key);
+		if (!array)
+			return GW_PROTOCOL;
+		if (p == 0)
+			*changes = array->changes;
+		else if (array->changes != *changes)
+			return gw_fail(GW_INVALID,
+				       "part %u serves \"%s\" as rows that change, and part %u does not: start all "
+				       "servers with the same --mutable",
+				       *changes ? 0 : p, key, *changes ? p : 0);
 	}
-	return status;
+	return GW_OK;
 }
 
 /* Of a graph in one part: a row for each original id, and so for no edge. */

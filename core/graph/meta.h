@@ -81,7 +81,7 @@ gw_status gw_name_check(const char *what, const char *name);
 
 /* The array of an edge type that leads from original ids to edges: core/graph/inverse.h. */
 #define GW_INVERSE_TAIL ".inverse"
-#define GW_INVERSE_NAME "orig_id" GW_INVERSE_TAIL
+#define GW_INVERSE_NAME "orig_id.inverse"
 
 /* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id and orig_id.inverse, what ends in
  * .alias, .offsets or .bytes), so that a feature or a time column should have another. */

@@ -30,7 +30,8 @@ static void hear_again(const struct gw_client *from, struct gw_client *out, stru
 	for (uint32_t i = 0; i < from->server_count; i++) {
 		servers[i] = from->servers[i];
 		const struct gw_catalog *catalog = &from->servers[i].catalog;
-		servers[i].catalog.arrays = malloc(catalog->count * sizeof(*catalog->arrays));
+		servers[i].catalog.arrays = calloc(catalog->count + 1u, sizeof(*catalog->arrays));
+		assert_non_null(servers[i].catalog.arrays);
 		memcpy(servers[i].catalog.arrays, catalog->arrays, catalog->count * sizeof(*catalog->arrays));
 	}
 }
