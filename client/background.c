@@ -39,5 +39,5 @@ gw_status gw_background_start(struct gw_background *background, struct gw_client
 	if (!error)
 		return GW_OK;
 	pthread_mutex_destroy(&background->scope.lock);
-	return gw_fail_errno(GW_LIMIT, error, "cannot start a thread for an operation in the background");
+	return gw_thread_failed(error, "cannot start a thread for an operation in the background");
 }

@@ -227,7 +227,7 @@ gw_status gw_engine_start_thread(struct gw_engine *engine)
 {
 	int error = gw_thread_start(&engine->thread, engine_run, engine);
 	if (error)
-		return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", engine->number);
+		return gw_thread_failed(error, "cannot start thread %u", engine->number);
 	engine->has_thread = true;
 	return GW_OK;
 }

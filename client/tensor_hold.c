@@ -240,7 +240,7 @@ static gw_status hold_start(struct gw_tensor_hold *hold)
 		return GW_NO_MEMORY;
 	int error = gw_thread_start(&hold->thread, hold_run, hold);
 	if (error)
-		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that holds tensors");
+		return gw_thread_failed(error, "cannot start a thread that holds tensors");
 	hold->started = true;
 	return GW_OK;
 }

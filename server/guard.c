@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/server.h"
@@ -48,7 +49,8 @@ static gw_status guard_failed(const char *name, int error)
 	return gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error, "%s/%s", path, name);
 }
 
-/* Opens and locks the file; the folder is locked, so that nobody removes it in between. */
+/* Opens and locks the file; the folder is locked, so that nobody removes it in between. A lock that was held before,
+ * of a file that is gone, is given up for it. */
 static gw_status guard_take(struct gw_server *server, int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -68,8 +70,18 @@ static gw_status guard_take(struct gw_server *server, int folder, const char *na
 		close(fd);
 		return status;
 	}
+	if (server->guard_fd >= 0)
+		close(server->guard_fd);
 	server->guard_fd = fd;
 	return GW_OK;
+}
+
+/* Whether the file of this name is the one that we have locked. */
+static bool is_ours(const struct gw_server *server, int folder, const char *name)
+{
+	struct stat there, ours;
+	return fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(server->guard_fd, &ours) == 0 &&
+	       there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
 }
 
 static bool is_lock(const char *name)
@@ -121,6 +133,27 @@ gw_status gw_server_guard(struct gw_server *server)
 	return status;
 }
 
+gw_status gw_server_guard_keep(struct gw_server *server)
+{
+	char name[NAME_MAX_BYTES];
+	int folder;
+	if (server->guard_fd < 0)
+		return GW_OK; /* it never was to be had, which was said */
+	gw_status status = gw_runtime_folder_open(true, &folder);
+	if (status != GW_OK)
+		return status;
+	name_lock(server, name);
+	if (is_ours(server, folder, name)) {
+		gw_runtime_file_touch(folder, name);
+	} else {
+		status = gw_runtime_folder_lock(folder);
+		if (status == GW_OK)
+			status = guard_take(server, folder, name);
+	}
+	close(folder);
+	return status;
+}
+
 /* Whether the file's text, "pid 12 at 127.0.0.1:30050", is of the port and of a process that lives. Its lock is not
  * tried: that would be in the way of a server that takes it just then. */
 static bool is_of_port(int folder, const char *name, uint16_t port, char *holder, size_t bytes)
@@ -158,7 +191,7 @@ void gw_server_unguard(struct gw_server *server)
 	/* Under the folder's lock, since another server may be about to take the file that we remove. */
 	if (gw_runtime_folder_open(false, &folder) == GW_OK) {
 		name_lock(server, name);
-		if (gw_runtime_folder_lock(folder) == GW_OK)
+		if (gw_runtime_folder_lock(folder) == GW_OK && is_ours(server, folder, name))
 			unlinkat(folder, name, 0);
 		close(folder);
 	}

@@ -1,12 +1,15 @@
 /* `graphwire serve`: options -> start -> ready line -> wait for a signal -> drain. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/limits.h"
 #include "core/base/log.h"
 #include "core/base/options.h"
 #include "core/base/parallel.h"
@@ -88,6 +91,19 @@ static gw_status take_mutable(void *input, char *text)
 	return GW_OK;
 }
 
+static gw_status take_runtime_dir(void *input, char *text)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	(void)input;
+	if (!realpath(text, path) || stat(path, &st) != 0)
+		return gw_fail_errno(GW_INVALID, errno, "%.200s: mkdir -m 700 it", text);
+	if (!S_ISDIR(st.st_mode))
+		return gw_fail(GW_INVALID, "%.200s: not a folder", text);
+	/* What the variable says holds for the rest of the program, for it is read in one place. */
+	return setenv("XDG_RUNTIME_DIR", path, 1) == 0 ? GW_OK : GW_NO_MEMORY;
+}
+
 static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */
 static const char *const huge[] = {"try", "require", "off", NULL};
 static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
@@ -119,6 +135,10 @@ static const struct gw_option table[] = {
 	{"numa", "spread|NODE", "where the graph's memory lies (spread)", 0, GW_OPTION_CALL(take_numa)},
 	{"key-file", "FILE", "the key that clients must know; on loopback one is made if none is given", 0,
 	 GW_OPTION_TEXT(A, server.key_file)},
+	{"runtime-dir", "DIR",
+	 "where key, lock and socket lie by which clients on this host find the server: in DIR/graphwire, and clients "
+	 "need XDG_RUNTIME_DIR=DIR ($XDG_RUNTIME_DIR; without it /tmp/graphwire-UID)",
+	 0, GW_OPTION_CALL(take_runtime_dir)},
 	{"insecure", NULL, "serve anybody who can connect", 0, GW_OPTION_FLAG(A, server.insecure)},
 	{"name", "NAME", "a name for this service, shown by stat", 0, GW_OPTION_CALL(take_name)},
 	{"tcp-driver", "auto|io_uring|epoll", "how sockets are driven (auto)", 0,
@@ -181,7 +201,7 @@ static gw_status choose_limits(struct gw_server_options *options)
 	if (files.rlim_cur < least)
 		return gw_fail(GW_LIMIT,
 			       "the limit of open files is %llu, and a server with %u threads and %u connections needs "
-			       "%llu: raise it (ulimit -n), or give fewer --threads or --connections",
+			       "%llu: raise it (" GW_FILES_HINT "), or give fewer --threads or --connections",
 			       (unsigned long long)files.rlim_cur, options->threads,
 			       options->connections ? options->connections : UNPROVEN_MIN, (unsigned long long)least);
 	uint64_t left = files.rlim_cur - kept;
@@ -194,7 +214,7 @@ static gw_status choose_limits(struct gw_server_options *options)
 	left -= options->unproven;
 	options->connections = left < CONNECTIONS_MAX ? (uint32_t)left : CONNECTIONS_MAX;
 	if (options->connections < CONNECTIONS_FEW)
-		gw_log(GW_LOG_WARN, "at most %u connections: the limit of open files is %llu (ulimit -n)",
+		gw_log(GW_LOG_WARN, "at most %u connections: the limit of open files is %llu (" GW_FILES_HINT ")",
 		       options->connections, (unsigned long long)files.rlim_cur);
 	return GW_OK;
 }
@@ -215,6 +235,17 @@ static void choose_signals(sigset_t *signals)
 	sigaddset(signals, SIGINT);
 	if (sigaction(SIGHUP, NULL, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
 		sigaddset(signals, SIGHUP);
+}
+
+/* Looks after the runtime folder meanwhile. */
+static int wait_for_signal(struct gw_server *server, const sigset_t *signals)
+{
+	const struct timespec look = {.tv_sec = GW_SERVER_KEEP_S};
+	int received;
+	while ((received = sigtimedwait(signals, NULL, &look)) < 0)
+		if (errno == EAGAIN)
+			gw_server_keep(server);
+	return received;
 }
 
 int gw_serve_main(int argc, char **argv)
@@ -253,9 +284,7 @@ int gw_serve_main(int argc, char **argv)
 	char address[GW_ADDRESS_MAX];
 	gw_notify("READY=1\nSTATUS=serving part %u of %u of %.500s at %s", arguments.server.part,
 		  server->meta->num_parts, server->meta->graph_name, gw_server_address(server, address));
-	int received;
-	while (sigwait(&signals, &received) != 0)
-		;
+	int received = wait_for_signal(server, &signals);
 	gw_log(GW_LOG_INFO, "signal %d: draining", received);
 	gw_notify("STOPPING=1\nSTATUS=ending on signal %d: open work may take %u ms more", received,
 		  arguments.server.drain_ms);

@@ -342,7 +342,7 @@ static gw_status start_threads(struct gw_server *server)
 		struct gw_server_thread *thread = &server->threads[i];
 		int error = gw_thread_start(&thread->thread, server_serve, thread);
 		if (error)
-			return gw_fail_errno(GW_LIMIT, error, "cannot start thread %u", i);
+			return gw_thread_failed(error, "cannot start thread %u", i);
 		thread->started = true;
 		server_pin(server, thread->thread, i);
 	}

@@ -65,6 +65,7 @@ struct gw_server {
 	uint8_t key[1024];  /* until it is published */
 	uint32_t key_bytes; /* 0: none */
 	bool has_key;       /* in the runtime folder */
+	bool keep_failed;   /* the last look at the runtime folder could not mend it */
 	atomic_bool stop_accepting, stop;
 };
 
@@ -72,6 +73,11 @@ struct gw_server {
 gw_status gw_server_start(const struct gw_server_options *options, struct gw_server **out);
 /* Stops accepting, lets open work finish for up to drain_ms, closes, frees. NULL is allowed. */
 void gw_server_end(struct gw_server *server, uint32_t drain_ms);
+
+#define GW_SERVER_KEEP_S 3 /* how often to look */
+/* keep.c: makes again what somebody has removed of the runtime folder; warns once where it cannot. By the thread that
+ * started the server and will end it, every GW_SERVER_KEEP_S. */
+void gw_server_keep(struct gw_server *server);
 
 /* Where clients find it, and over what, for people and stat: "10.0.0.2:30050", "tcp+verbs+shm". */
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX]);
@@ -89,6 +95,8 @@ gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_r
 /* guard.c: takes the right to serve this part on this host; GW_BUSY names who has it. */
 gw_status gw_server_guard(struct gw_server *server);
 void gw_server_unguard(struct gw_server *server);
+/* Takes it again where somebody has removed the lock's file. GW_BUSY: another server took it meanwhile. */
+gw_status gw_server_guard_keep(struct gw_server *server);
 /* Whether a server of this user, perhaps one that still loads, has the port; holder: "pid 12 at 127.0.0.1:30050". */
 bool gw_server_find_holder(uint16_t port, char *holder, size_t bytes);
 

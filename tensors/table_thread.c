@@ -164,7 +164,7 @@ static gw_status table_start_one(struct gw_tensor_table *table, struct gw_table_
 		return GW_OK;
 	int error = gw_thread_start(&thread->id, run, table);
 	if (error)
-		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that fills tensors, or keeps them");
+		return gw_thread_failed(error, "cannot start a thread that fills tensors, or keeps them");
 	thread->started = true;
 	return GW_OK;
 }

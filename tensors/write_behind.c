@@ -85,7 +85,7 @@ gw_status gw_write_behind_create(struct gw_write_behind **out)
 		pthread_cond_destroy(&writer->changed);
 		pthread_mutex_destroy(&writer->lock);
 		gw_free(writer);
-		return gw_fail_errno(GW_LIMIT, error, "cannot start a thread that writes");
+		return gw_thread_failed(error, "cannot start a thread that writes");
 	}
 	*out = writer;
 	return GW_OK;

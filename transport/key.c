@@ -4,6 +4,7 @@
  * Fails on a folder or file that other users own or may read, and names it. */
 #include "transport/transport.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,11 +17,15 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "transport/service_inside.h"
 
 #define KEY_FILE_BYTES_MIN 16
 #define KEY_FILE_BYTES_MAX 1024
+#define YOUNG_S            3600                   /* a file that was touched since is let be */
 #define LOCK_NS            (5 * GW_NS_PER_SECOND) /* for others to do what they hold the lock for: no time */
-#define OTHERWISE          "set XDG_RUNTIME_DIR to a folder of this user, here and for clients on this host"
+#define OTHERWISE                                                                                                      \
+	"set XDG_RUNTIME_DIR (a server: --runtime-dir) to a folder of this user, alike for servers and clients on "    \
+	"this host"
 
 /* Its path, whether or not it exists. */
 static bool folder_path(char path[GW_RUNTIME_PATH_MAX])
@@ -76,6 +81,16 @@ gw_status gw_runtime_folder_open(bool make, int *folder)
 		return status;
 	*folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return *folder < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
+}
+
+void gw_runtime_file_touch(int folder, const char *file)
+{
+	struct stat st;
+	struct timespec now;
+	if (fstatat(folder, file, &st, AT_SYMLINK_NOFOLLOW) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
+		return;
+	if (now.tv_sec - st.st_mtim.tv_sec >= YOUNG_S || st.st_mtim.tv_sec > now.tv_sec)
+		utimensat(folder, file, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
 gw_status gw_runtime_folder_lock(int folder)
@@ -156,15 +171,13 @@ static gw_status file_read(const char *path, gw_status (*check)(const char *, co
 	return status;
 }
 
-gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
+/* By rename, so that a client never reads half a key. */
+static gw_status secret_write(uint16_t port, const uint8_t key[GW_KEY_BYTES])
 {
 	char path[GW_RUNTIME_PATH_MAX], temporary[GW_RUNTIME_PATH_MAX + 32];
 	gw_status status = path_find(path, port, true);
 	if (status)
 		return status;
-	if (getrandom(key, GW_KEY_BYTES, 0) != GW_KEY_BYTES)
-		return gw_fail_errno(GW_IO, errno, "no random bytes for a key");
-	/* By rename, so that a client never reads half a key. */
 	snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
 	unlink(temporary);
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -180,6 +193,32 @@ gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 	if (status)
 		unlink(temporary);
 	return status;
+}
+
+gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
+{
+	if (getrandom(key, GW_KEY_BYTES, 0) != GW_KEY_BYTES)
+		return gw_fail_errno(GW_IO, errno, "no random bytes for a key");
+	return secret_write(port, key);
+}
+
+gw_status gw_secret_keep(uint16_t port, const struct gw_service *service)
+{
+	uint8_t found[GW_KEY_BYTES];
+	char file[32];
+	int folder;
+	assert(service->key_bytes == GW_KEY_BYTES);
+	bool there = gw_secret_find(port, found) == GW_OK && memcmp(found, service->key, GW_KEY_BYTES) == 0;
+	explicit_bzero(found, sizeof(found));
+	if (!there)
+		return secret_write(port, service->key);
+	gw_status status = gw_runtime_folder_open(false, &folder);
+	if (status)
+		return status;
+	snprintf(file, sizeof(file), "key-%u", port);
+	gw_runtime_file_touch(folder, file);
+	close(folder);
+	return GW_OK;
 }
 
 gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES])

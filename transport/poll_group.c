@@ -349,6 +349,11 @@ void gw_listener_drain(struct gw_listener *listener)
 	gw_error_restore(&kept);
 }
 
+gw_status gw_listener_keep(struct gw_listener *listener)
+{
+	return listener->transport->listener_keep ? listener->transport->listener_keep(listener) : GW_OK;
+}
+
 void gw_listener_free(struct gw_listener *listener)
 {
 	struct gw_error_kept kept;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/limits.h"
 #include "core/base/rng.h"
 #include "transport/service_inside.h"
 
@@ -157,7 +158,7 @@ gw_status gw_service_enter(struct gw_service *service)
 	atomic_fetch_sub(&service->counts.connections_open, 1);
 	return gw_fail(GW_LIMIT,
 		       "too many connections: the server has its %u connections; close some, or raise its limit "
-		       "(--connections, ulimit -n)",
+		       "(--connections; " GW_FILES_HINT ")",
 		       service->limits.connections);
 }
 

@@ -158,6 +158,8 @@ gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX]);
 gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX]);
 /* The folder itself; to be closed by the caller. */
 gw_status gw_runtime_folder_open(bool make, int *folder);
+/* A file of the folder that is older than an hour is made young, so that nobody removes it by its age. */
+void gw_runtime_file_touch(int folder, const char *file);
 /* One server of this user at a time changes whose a name is; until the descriptor is closed. GW_BUSY after 5 s. */
 gw_status gw_runtime_folder_lock(int folder);
 
@@ -165,6 +167,9 @@ gw_status gw_runtime_folder_lock(int folder);
  * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */
 #define GW_KEY_BYTES 32
 gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
+/* The key that a service has, where a server made it: written again if somebody has removed or replaced it. */
+struct gw_service;
+gw_status gw_secret_keep(uint16_t port, const struct gw_service *service);
 gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
 /* Where it was looked for, as text: "" if the folder has no path. Returns the buffer. */
 char *gw_secret_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX]);

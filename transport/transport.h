@@ -247,6 +247,12 @@ struct gw_transport {
 	 * listener_stop. Reads of mapped memory go on until the listener is closed. */
 	void (*listener_drain)(struct gw_listener *listener);
 	void (*listener_free)(struct gw_listener *listener);
+
+	/* The one slot that may be NULL: clients find the listener by nothing that lies in a file. Sees to it that they
+	 * do find it: what somebody has removed is made again under the same name, and taken into use by the next poll
+	 * of the group that accepts; what is there is made young, for what removes old files. By any thread, one at a
+	 * time, until the listener is stopped. GW_REFUSED and others where the folder cannot be had. */
+	gw_status (*listener_keep)(struct gw_listener *listener);
 };
 
 /* Regions that an endpoint asked for after its hello: transport/late_regions.h. */
@@ -338,6 +344,7 @@ void gw_endpoint_goodbye(struct gw_endpoint *endpoint);
 void gw_endpoint_close(struct gw_endpoint *endpoint); /* NULL is allowed */
 void gw_listener_stop(struct gw_listener *listener, bool close);
 void gw_listener_drain(struct gw_listener *listener);
+gw_status gw_listener_keep(struct gw_listener *listener);
 void gw_listener_free(struct gw_listener *listener); /* NULL is allowed */
 
 static inline size_t gw_endpoint_readv(struct gw_endpoint *endpoint, struct gw_read_set *set,

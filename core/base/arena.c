@@ -80,15 +80,22 @@ static gw_status try_level(struct attempt *attempt, enum gw_page_level level, st
 	return status;
 }
 
-/* The command that would give this arena hugetlb pages, on top of those the pool has lent out. */
-static void write_hugetlb_command(const struct attempt *attempt, char *text, size_t bytes)
+/* The command that would give this arena hugetlb pages, on top of those the pool has lent out; or the right to them,
+ * where a control group has none. */
+static void write_hugetlb_command(const struct attempt *attempt, char text[GW_LIMIT_FIX_MAX])
 {
 	uint64_t total = 0, free_pages = 0;
+	struct gw_group_use group;
+	gw_group_limit_read("", GW_GROUP_HUGETLB, &group);
+	if (gw_group_left(&group) < attempt->bytes) {
+		gw_group_fix(GW_GROUP_HUGETLB, &group, group.used + attempt->bytes, text);
+		return;
+	}
 	gw_sysfile_number(&total, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
 	gw_sysfile_number(&free_pages, "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
 	uint64_t wanted = (attempt->bytes + HUGETLB_PAGE_BYTES - 1) / HUGETLB_PAGE_BYTES;
 	uint64_t lent = total > free_pages ? total - free_pages : 0;
-	snprintf(text, bytes, "sysctl -w vm.nr_hugepages=%llu", (unsigned long long)(lent + wanted));
+	snprintf(text, GW_LIMIT_FIX_MAX, "sysctl -w vm.nr_hugepages=%llu", (unsigned long long)(lent + wanted));
 }
 
 static gw_status try_levels(struct attempt *attempt, struct gw_pages *pages)
@@ -106,8 +113,8 @@ static gw_status try_levels(struct attempt *attempt, struct gw_pages *pages)
 		if (level == GW_PAGES_4K || (level == GW_PAGES_COLLAPSED && status != GW_UNSUPPORTED))
 			return gw_context(status, "arena %s", attempt->name);
 		if (level == GW_PAGES_COLLAPSED && require) {
-			char command[128];
-			write_hugetlb_command(attempt, command, sizeof(command));
+			char command[GW_LIMIT_FIX_MAX];
+			write_hugetlb_command(attempt, command);
 			snprintf(attempt->reason, sizeof(attempt->reason), "%s", gw_last_error());
 			return gw_fail(status, "arena %s: huge pages are required but not available: %.400s; %s",
 				       attempt->name, attempt->reason, command);
@@ -122,10 +129,10 @@ static void log_result(const struct attempt *attempt, const struct gw_pages *pag
 	static const char *const levels[] = {[GW_PAGES_4K] = "small pages",
 					     [GW_PAGES_COLLAPSED] = "huge pages (collapsed)",
 					     [GW_PAGES_HUGETLB] = "huge pages (hugetlb)"};
-	char hint[256] = "", command[128];
+	char hint[GW_LIMIT_FIX_MAX + 32] = "", command[GW_LIMIT_FIX_MAX];
 	bool wants_more = attempt->options->huge != GW_HUGE_OFF && attempt->bytes >= gw_pages_huge_bytes() / 2;
 	if (wants_more && pages->level != GW_PAGES_HUGETLB && attempt->options->shareable) {
-		write_hugetlb_command(attempt, command, sizeof(command));
+		write_hugetlb_command(attempt, command);
 		snprintf(hint, sizeof(hint), "; for hugetlb pages: %s", command);
 	} else if (wants_more && pages->level == GW_PAGES_4K) {
 		snprintf(hint, sizeof(hint),

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/limits.h"
 #include "core/base/parallel.h"
 #include "core/base/sysfile.h"
 
@@ -83,11 +83,12 @@ static int make_memfd(const char *name, enum gw_page_level level)
  * people to look at the machine's memory. */
 static gw_status map_failed(int error, const char *what, uint64_t bytes)
 {
-	struct rlimit limit;
-	if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		return gw_fail(GW_NO_MEMORY,
-			       "%s of %llu bytes: the address space is limited to %llu (ulimit -v unlimited)", what,
-			       (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+	uint64_t limit = gw_process_limit(GW_PROCESS_SPACE);
+	char fix[GW_LIMIT_FIX_MAX];
+	if (error == ENOMEM && limit != UINT64_MAX)
+		return gw_fail(GW_NO_MEMORY, "%s of %llu bytes: the address space is limited to %llu: %s", what,
+			       (unsigned long long)bytes, (unsigned long long)limit,
+			       gw_process_fix_own(GW_PROCESS_SPACE, UINT64_MAX, fix));
 	return gw_fail_errno(GW_NO_MEMORY, error, "%s of %llu bytes", what, (unsigned long long)bytes);
 }
 
@@ -107,14 +108,29 @@ static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 	return GW_OK;
 }
 
+/* The pool may have pages, and the control group no right to them. */
+static gw_status hugetlb_failed(enum gw_group_limit limit, uint64_t bytes, const char *otherwise)
+{
+	struct gw_group_use group;
+	char fix[GW_LIMIT_FIX_MAX];
+	gw_group_limit_read("", limit, &group);
+	if (gw_group_left(&group) >= bytes)
+		return gw_fail(GW_UNSUPPORTED, "%s", otherwise);
+	return gw_fail(GW_UNSUPPORTED, "the control group may have %llu bytes of huge pages, and uses %llu: %s",
+		       (unsigned long long)group.limit, (unsigned long long)group.used,
+		       gw_group_fix(limit, &group, group.used + bytes, fix));
+}
+
 static gw_status map_shared(struct gw_pages *pages, const char *name)
 {
 	bool hugetlb = pages->level == GW_PAGES_HUGETLB;
-	struct rlimit limit;
+	uint64_t limit = gw_process_limit(GW_PROCESS_FILE_SIZE);
+	char fix[GW_LIMIT_FIX_MAX];
 	/* Growing a memfd past this limit would end in SIGXFSZ. */
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < pages->bytes)
-		return gw_fail(GW_NO_MEMORY, "memfd of %llu bytes: files are limited to %llu (ulimit -f unlimited)",
-			       (unsigned long long)pages->bytes, (unsigned long long)limit.rlim_cur);
+	if (limit < pages->bytes)
+		return gw_fail(GW_NO_MEMORY, "memfd of %llu bytes: files and shared memory are limited to %llu: %s",
+			       (unsigned long long)pages->bytes, (unsigned long long)limit,
+			       gw_process_fix_own(GW_PROCESS_FILE_SIZE, UINT64_MAX, fix));
 	pages->fd = make_memfd(name, pages->level);
 	if (pages->fd < 0)
 		return gw_fail_errno(hugetlb ? GW_UNSUPPORTED : GW_NO_MEMORY, errno, "memfd_create");
@@ -123,7 +139,7 @@ static gw_status map_shared(struct gw_pages *pages, const char *name)
 				     (unsigned long long)pages->bytes);
 	void *at = mmap(pages->base, pages->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, pages->fd, 0);
 	if (at == MAP_FAILED && hugetlb)
-		return gw_fail_errno(GW_UNSUPPORTED, errno, "the hugetlb pool lacks free pages");
+		return hugetlb_failed(GW_GROUP_HUGETLB_RESERVED, pages->bytes, "the hugetlb pool lacks free pages");
 	return at == MAP_FAILED ? map_failed(errno, "a mapping", pages->bytes) : GW_OK;
 }
 
@@ -236,7 +252,8 @@ static gw_status pages_populate(const struct gw_pages *pages, uint64_t begin, ui
 		return pages_touch(pages, begin, end);
 	case EFAULT: /* a touch would have been SIGBUS */
 		if (pages->level == GW_PAGES_HUGETLB)
-			return gw_fail(GW_NO_MEMORY, "the hugetlb pool of the NUMA node asked for is empty");
+			return hugetlb_failed(GW_GROUP_HUGETLB, end - begin,
+					      "the hugetlb pool of the NUMA node asked for is empty");
 		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no page to give");
 	case EHWPOISON:
 		return gw_fail_errno(GW_IO, error, "broken memory");

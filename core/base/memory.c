@@ -16,6 +16,12 @@
 #define PAGE       4096u
 #define HUGE_MIN   (8ull << 20) /* four huge pages */
 
+/* Advised limits are rounded up: what a group holds besides differs from one moment to the next. */
+#define GROUP_SLACK (8ull << 20)
+#define GROUP_STEP  (16ull << 20)
+
+static const char group_word[] = "control group";
+
 void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out)
 {
 	char text[TEXT_BYTES];
@@ -88,13 +94,16 @@ struct cgroup_files {
 	const char *cache[2]; /* fields of memory.stat that reclaim can free */
 };
 
-static void read_group(const char *folder, const struct cgroup_files *files, struct gw_memory *out)
+static void read_group(const char *root, const char *folder, const struct cgroup_files *files, struct gw_memory *out)
 {
 	char text[TEXT_BYTES];
 	uint64_t limit = UINT64_MAX, brake = UINT64_MAX, used = 0, cache;
+	const char *file = files->limit;
 	gw_sysfile_number(&limit, "%s/%s", folder, files->limit);
 	if (files->brake)
 		gw_sysfile_number(&brake, "%s/%s", folder, files->brake);
+	if (brake < limit)
+		file = files->brake;
 	limit = memory_least(limit, brake);
 	if (limit >= (uint64_t)INT64_MAX / 2)
 		return;
@@ -108,17 +117,25 @@ static void read_group(const char *folder, const struct cgroup_files *files, str
 	uint64_t left = limit - memory_least(limit, used);
 	if (left < out->available) {
 		out->available = left;
-		out->bound_by = "control group";
+		out->bound_by = group_word;
+		out->group = (struct gw_group_use){.limit = limit, .used = used};
+		snprintf(out->group.file, sizeof(out->group.file), "%.200s/%.40s", folder + strlen(root), file);
 	}
 }
 
+struct memory_walk {
+	const char *root;
+	struct gw_memory *out;
+};
+
 static void memory_look(void *context, const char *folder, bool version2)
 {
+	const struct memory_walk *walk = context;
 	static const struct cgroup_files v2 = {
 		"memory.max", "memory.high", "memory.current", {"inactive_file ", "active_file "}};
 	static const struct cgroup_files v1 = {
 		"memory.limit_in_bytes", NULL, "memory.usage_in_bytes", {"total_inactive_file ", "total_active_file "}};
-	read_group(folder, version2 ? &v2 : &v1, context);
+	read_group(walk->root, folder, version2 ? &v2 : &v1, walk->out);
 }
 
 void gw_memory_read(const char *root, int node, struct gw_memory *out)
@@ -128,7 +145,19 @@ void gw_memory_read(const char *root, int node, struct gw_memory *out)
 	read_machine(root, out);
 	if (node >= 0)
 		read_node(root, node, out);
-	gw_cgroup_walk(root, "memory", memory_look, out);
+	const struct memory_walk walk = {root, out};
+	gw_cgroup_walk(root, "memory", memory_look, (void *)&walk);
+}
+
+bool gw_memory_is_grouped(const struct gw_memory *memory)
+{
+	return memory->bound_by == group_word;
+}
+
+char *gw_memory_fix_group(const struct gw_memory *memory, uint64_t more, char text[GW_LIMIT_FIX_MAX])
+{
+	uint64_t least = memory->group.limit + more + GROUP_SLACK;
+	return gw_group_fix(GW_GROUP_MEMORY, &memory->group, (least + GROUP_STEP - 1) / GROUP_STEP * GROUP_STEP, text);
 }
 
 gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
@@ -137,14 +166,18 @@ gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
 	gw_memory_read("", node, &memory);
 	if (bytes <= memory.available)
 		return GW_OK;
-	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX], limit[GW_UNIT_TEXT_MAX], remedy[96];
-	snprintf(remedy, sizeof(remedy), "end what takes it, or use more parts");
-	if (memory.cgroup_limit != UINT64_MAX && strcmp(memory.bound_by, "control group") == 0)
-		snprintf(remedy, sizeof(remedy), "raise its limit of %s, or use more parts",
-			 gw_text_bytes(limit, (double)memory.cgroup_limit));
-	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: %s", what,
-		       gw_text_bytes(wanted, (double)bytes), gw_text_bytes(available, (double)memory.available),
-		       memory.bound_by, remedy);
+	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX], limit[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
+	gw_text_bytes(wanted, (double)bytes);
+	gw_text_bytes(available, (double)memory.available);
+	if (gw_memory_is_grouped(&memory))
+		return gw_fail(
+			GW_NO_MEMORY,
+			"%s: %s wanted, %s available in the control group: raise its limit of %s (%s), or use more "
+			"parts: %s",
+			what, wanted, available, gw_text_bytes(limit, (double)memory.group.limit), memory.group.file,
+			gw_memory_fix_group(&memory, bytes - memory.available, fix));
+	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: end what takes it, or use more parts",
+		       what, wanted, available, memory.bound_by);
 }
 
 void gw_memory_huge(void *memory, uint64_t bytes)

@@ -13,13 +13,15 @@
 #include "core/base/options.h"
 #include "core/base/parallel.h"
 #include "core/base/sysfile.h"
+#include "core/base/thread.h"
 #include "core/base/uring.h"
 
 #ifndef MLOCK_ONFAULT
 #define MLOCK_ONFAULT 1
 #endif
 
-#define RINGS_MAX 64u /* tried at once */
+#define RINGS_MAX   64u  /* tried at once */
+#define THREADS_MAX 256u /* likewise */
 
 /* ---- looking ---- */
 
@@ -81,6 +83,30 @@ static void try_io_uring(struct gw_probe *out)
 		try_rings(out);
 }
 
+static void *wait_for_end(void *context)
+{
+	pthread_mutex_t *lock = context;
+	pthread_mutex_lock(lock);
+	pthread_mutex_unlock(lock);
+	return NULL;
+}
+
+/* Which limits bind is not to be read from files: of a user's threads that run elsewhere, and of privileges. */
+static void try_threads(struct gw_probe *out)
+{
+	pthread_t threads[THREADS_MAX];
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	uint32_t wanted = out->processors < THREADS_MAX ? out->processors : THREADS_MAX;
+	pthread_mutex_lock(&lock);
+	while (out->threads < wanted && gw_thread_start(&threads[out->threads], wait_for_end, &lock) == 0)
+		out->threads++;
+	pthread_mutex_unlock(&lock);
+	for (uint32_t i = 0; i < out->threads; i++)
+		pthread_join(threads[i], NULL);
+	if (out->threads == wanted)
+		out->threads = out->processors;
+}
+
 static bool try_collapse(uint64_t huge_bytes)
 {
 	struct gw_pages pages;
@@ -119,6 +145,7 @@ void gw_probe_read(struct gw_probe *out)
 	out->collapse = try_collapse(out->huge_bytes);
 	out->io_uring_switch = gw_uring_switch("");
 	try_io_uring(out);
+	try_threads(out);
 	gw_memory_read("", -1, &out->memory);
 	gw_numa_nodes_read("", &out->nodes);
 	read_hugetlb(out);
@@ -144,9 +171,9 @@ static void judge_memory(const struct gw_probe *probe, uint64_t bytes, struct gw
 	uint64_t pool = probe->hugetlb_free * GW_HUGETLB_BYTES;
 	finding->ok = bytes <= probe->memory.available || bytes <= pool;
 	probe_note(finding->found, "%s available", gw_text_bytes(available, (double)probe->memory.available));
-	if (!finding->ok && probe->memory.cgroup_limit != UINT64_MAX)
-		probe_note(finding->remedy, "raise the control group's limit of %s",
-			   gw_text_bytes(available, (double)probe->memory.cgroup_limit));
+	if (!finding->ok && gw_memory_is_grouped(&probe->memory))
+		probe_note(finding->remedy, "raise the control group's limit of %s, %s",
+			   gw_text_bytes(available, (double)probe->memory.group.limit), probe->memory.group.file);
 	else if (!finding->ok)
 		probe_note(finding->remedy, "more parts, or a machine with more memory");
 }
@@ -160,7 +187,8 @@ static void judge_locked(const struct gw_probe *probe, uint64_t bytes, struct gw
 	probe_note(finding->found, "%s",
 		   unlimited ? "no limit" : gw_text_bytes(limit, (double)probe->locked_bytes_max));
 	if (!finding->ok)
-		probe_note(finding->remedy, "ulimit -l unlimited (or memlock in /etc/security/limits.conf)");
+		probe_note(finding->remedy, "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker "
+					    "run --ulimit memlock=-1)");
 }
 
 static void judge_hugetlb(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
@@ -216,7 +244,9 @@ static void judge_open_files(const struct gw_probe *probe, struct gw_finding *fi
 	finding->ok = probe->open_files_max >= wanted;
 	probe_note(finding->found, "at most %llu", (unsigned long long)probe->open_files_max);
 	if (!finding->ok)
-		probe_note(finding->remedy, "ulimit -n %llu", (unsigned long long)wanted);
+		probe_note(finding->remedy,
+			   "ulimit -n %llu (a unit: LimitNOFILE=%llu; a container: docker run --ulimit nofile=%llu)",
+			   (unsigned long long)wanted, (unsigned long long)wanted, (unsigned long long)wanted);
 }
 
 static void judge_nodes(const struct gw_probe *probe, struct gw_finding *finding)

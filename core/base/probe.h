@@ -27,6 +27,7 @@ struct gw_probe {
 	bool io_uring_buffers;     /* buffers can be registered with it */
 	uint32_t io_uring_rings;   /* that there is room for at once, of one for each processor */
 	int io_uring_switch;       /* gw_uring_switch */
+	uint32_t threads;          /* that could be started at once, of one for each processor */
 	struct gw_memory memory;
 	struct gw_numa_nodes nodes;
 	uint64_t hugetlb_pages, hugetlb_free;          /* of 2 MiB, over all nodes */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/limits.h"
+
 static _Thread_local char error_text[GW_ERROR_TEXT_MAX];
 
 const char *gw_status_text(gw_status status)
@@ -74,8 +76,13 @@ gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 	va_end(arguments);
 	status_append(text, strerror_r(error, buffer, sizeof(buffer)));
 	if (error == EMFILE || error == EFBIG) /* limits of this process, whichever file meets them */
-		status_append(text, error == EMFILE ? "raise the limit on open files (ulimit -n)"
-						    : "raise the limit on the size of files (ulimit -f)");
+		status_append(text, error == EMFILE
+					    ? "raise the limit on open files (" GW_FILES_HINT ")"
+					    : "raise the limit on the size of files (ulimit -f; a unit: LimitFSIZE=, "
+					      "a container: docker run --ulimit fsize=)");
+	if (error == ENFILE)
+		status_append(text,
+			      "all processes of this machine have too many files open: sudo sysctl -w fs.file-max=N");
 	set_text(text);
 	if (status == GW_IO && (error == ENOSPC || error == EDQUOT))
 		return GW_NO_SPACE;

@@ -79,6 +79,7 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
 	echo "$advised" >"$group/$limit"
 	within_group "$GRAPHWIRE" doctor --bytes "$arrays" >doctor.txt
 	holds "the doctor has no objection to the limit that it advised" test "$(grep -cE '^ +problem +memory' doctor.txt)" -eq 0
+	: >serve.log # of the one before
 	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
 		--threads 2) >serve.log 2>&1 </dev/null &
 	server=$!

@@ -156,6 +156,40 @@ else
 	echo "# no mounts: a full runtime folder is not tried"
 fi
 
+# The runtime folder goes while a server serves, as at the end of a login session: the server makes it again, or says once
+# that it cannot. A folder that nobody else removes is named by an option, and by the variable for clients.
+serves "it serves" "$work/nobody"
+address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+rm -rf "$XDG_RUNTIME_DIR/graphwire"
+finds() { "$GRAPHWIRE" epoch --servers "$address" --transport shm; }
+if within 50 finds; then ok "its runtime folder was removed: a new client maps its memory again"; else
+	not_ok "its runtime folder was removed, and no client finds it: $(tail -n 1 log)"
+fi
+refuses "and a second server of the part is refused" 1 "serves part 0 of told already: pid $server " \
+	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0
+holds "without a warning" test "$(grep -c warn: log)" -eq "$(grep -c NOTIFY_SOCKET log)"
+rm -rf "$XDG_RUNTIME_DIR"
+within 50 grep -q 'warn: .*runtime/graphwire: .*--runtime-dir' log || echo "# $(tail -n 1 log)"
+holds "what it cannot make again is named, with the way out" grep -q 'warn: .*runtime/graphwire: .*--runtime-dir' log
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+if within 50 finds; then ok "and it is found when the folder can be made again"; else
+	not_ok "the folder can be made again, and no client finds the server: $(tail -n 1 log)"
+fi
+holds "it was said once" test "$(grep -c 'warn: .*--runtime-dir' log)" -eq 1
+ends "it ends"
+mkdir own
+: >log
+"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 --runtime-dir own >log 2>&1 </dev/null &
+server=$!
+started+=("$server")
+within 100 grep -q '^serving part' log || echo "# $(tail -n 1 log)"
+address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
+holds "serve --runtime-dir: clients find it by the variable" env XDG_RUNTIME_DIR="$work/own" "$GRAPHWIRE" epoch --servers "$address" \
+	--transport shm
+refuses "and not without" 1 "runtime/graphwire/key-${address##*:} does not exist" "$GRAPHWIRE" stat "$address"
+ends "it ends"
+refuses "a runtime folder that is none" 2 "absent: mkdir -m 700 it" "$GRAPHWIRE" serve --part-config parts --part 0 --runtime-dir absent
+
 # Keys as service managers and orchestrators give them: root's file, which an access control list (systemd's credentials:
 # mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read. The server has
 # the unit's restrictions: another user, no capabilities, no new privileges, a runtime folder of its own.

@@ -65,6 +65,28 @@ if unshare -m true 2>/dev/null; then
 	fi
 fi
 
+# --- Limits: the doctor knows before, and the server is refused with the same limit and its file. ---
+holds "a small graph" "$GRAPHWIRE" generate rmat --scale 8 --out little --quiet
+little=(serve --part-config little --part 0 --listen 127.0.0.1:0)
+if [ -d /sys/fs/cgroup/pids ]; then group=/sys/fs/cgroup/pids/gw-test-$$; else group=/sys/fs/cgroup/gw-test-$$; fi
+if mkdir "$group" 2>/dev/null && [ -w "$group/pids.max" ]; then
+	within_group=(bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group")
+	echo 6 >"$group/pids.max"
+	"${within_group[@]}" "$GRAPHWIRE" doctor >doctor.txt
+	holds "a group of six threads is no problem yet" test $? -eq 0
+	holds "warns, and names the group's file" grep -qE "^ +warning +threads +.*may have 6, has [0-9].*/gw-test-$$/pids.max" doctor.txt
+	holds "and the command for units and containers" grep -q 'fix: .*TasksMax=.*docker update --pids-limit' doctor.txt
+	refuses "a server with more threads is refused so" 1 "cannot start thread .* limit of 6 .*/gw-test-$$/pids.max.*TasksMax=" \
+		"${within_group[@]}" "$GRAPHWIRE" "${little[@]}" --threads 8
+	within 50 rmdir "$group"
+else
+	echo "# no group of processes can be made: its limit is not tried"
+fi
+(ulimit -f 64 && "$GRAPHWIRE" doctor --bytes 1Mi | cat) >doctor.txt
+holds "files of at most 64 KiB are a problem for shared memory" grep -qE '^ +problem +file size +soft 64.0 KiB' doctor.txt
+refuses "which a server is refused with" 1 'files and shared memory are limited to 4096: .*LimitFSIZE=infinity' \
+	bash -c 'ulimit -f 4; exec "$0" "$@" 2> >(cat >&2)' "$GRAPHWIRE" "${little[@]}"
+
 # --- A server. ---
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >good.key
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >wrong.key
@@ -100,7 +122,8 @@ finds "a server by TCP and mapped, its key found" 0 '
 stop
 finds "a server that is gone" 1 '
 	"refused" in f(a + " tcp")["value"] and "not tried" in f(a + " shm")["value"]
-	f(a)["status"] == "problem" and f(a)["fix"]' --server "$address" "${quick[@]}"
+	f(a)["status"] == "problem" and "nobody listens there" in f(a)["value"]
+	"ss -ltn" in f(a)["fix"] and "graphwire serve" in f(a)["fix"]' --server "$address" "${quick[@]}"
 
 serve --key-file good.key --transport tcp
 rm -rf "$XDG_RUNTIME_DIR/graphwire"
@@ -114,20 +137,100 @@ else
 fi
 finds "a wrong key" 1 '
 	"key" in f(a + " tcp")["value"] and "--key-file" in f(a + " tcp")["fix"]
-	f(a)["status"] == "problem"' --server "$address" --key-file wrong.key "${quick[@]}"
+	f(a)["status"] == "problem" and "key" in f(a)["value"] and "sha256sum" in f(a)["fix"]' \
+	--server "$address" --key-file wrong.key "${quick[@]}"
 finds "no key" 1 '"key" in f(a + " tcp")["value"]' --server "$address" "${quick[@]}"
 finds "a transport that is asked for and is not there" 1 'f(a + " shm")["status"] == "problem"' \
 	--server "$address" --key-file good.key --transport shm "${quick[@]}"
 finds "one that is there" 0 'f(a + " tcp")["status"] == "ok"' \
 	--server "tcp:$address" --server "$address" --key-file good.key --transport tcp "${quick[@]}"
 kill -STOP "$process"
-finds "a server that is stopped, in time" 1 'f(a)["status"] == "problem" and "not reached" in f(a + " tcp")["value"]' \
+finds "a server that is stopped, in time" 1 '
+	f(a)["status"] == "problem" and "not reached" in f(a + " tcp")["value"]
+	"says nothing" in f(a)["value"] and "kill -CONT" in f(a)["fix"]' \
 	--server "$address" --key-file good.key --timeout 500
 kill -CONT "$process"
 stop
 
 address=nobody.invalid:30050
-finds "no such name" 1 '"nobody.invalid" in f(a + " tcp")["value"]' --server "$address" --timeout 5000
+finds "no such name" 1 '
+	"nobody.invalid" in f(a + " tcp")["value"]
+	"name is not known" in f(a)["value"] and f(a)["fix"].startswith("getent hosts nobody.invalid; ")' \
+	--server "$address" --timeout 5000
+
+# Somebody else on the port, who answers, or greets first.
+stranger() { # stranger GREETING ANSWER: $address
+	rm -f stranger.at
+	python3 - "$1" "$2" <<-'PYTHON' &
+		import socket, sys
+		listener = socket.create_server(("127.0.0.1", 0))
+		with open("stranger.part", "w") as told:
+		    print("127.0.0.1:%d" % listener.getsockname()[1], file=told)
+		import os; os.rename("stranger.part", "stranger.at")
+		kept = []
+		while True:
+		    client, _ = listener.accept()
+		    client.sendall(sys.argv[1].encode())
+		    # As a web server: bytes that are no request have no answer as long as more may come.
+		    if sys.argv[2] and client.recv(64).startswith(b"HEAD / HTTP/1.0"):
+		        client.sendall(sys.argv[2].encode())
+		        client.close()
+		    kept.append(client)
+	PYTHON
+	started+=($!)
+	within 100 test -s stranger.at
+	address=$(cat stranger.at)
+}
+stranger "" "HTTP/1.0 501 Unsupported method"
+finds "a web server on the port" 1 '
+	"another program has the port, an HTTP server (\"HTTP/1.0 501" in f(a)["value"]
+	"ss -ltnp" in f(a)["fix"] and "--listen" in f(a)["fix"]' --server "$address" --insecure --timeout 500
+stranger "SSH-2.0-OpenSSH_9.2" ""
+finds "an SSH server on the port" 1 '"an SSH server (\"SSH-2.0-OpenSSH_9.2\")" in f(a)["value"]' \
+	--server "$address" --insecure --timeout 500
+
+# A server that is far away: clients use it without trouble, and so it is no problem.
+serve --key-file good.key --transport tcp
+mkfifo far.in
+python3 "$top/test/integration/far.py" "$address" 150 <far.in >far.at &
+started+=($!)
+exec 7>far.in
+within 100 test -s far.at
+address=$(cat far.at)
+finds "a server that is far away" 0 '
+	f(a + " tcp")["status"] == "note" and f(a + " tcp")["p50_us"] >= 300000 and "round trip" in f(a + " tcp")["costs"]
+	f(a)["status"] == "ok" and f(a)["value"] == "clients here read over tcp"' \
+	--server "$address" --key-file good.key "${quick[@]}"
+exec 7>&-
+stop
+
+# Ways that lead nowhere, in a network of our own: no route, one that forbids, and one on which nobody answers.
+cat >ways.sh <<'WAYS'
+ip link set lo up && ip link add here type veth peer name there && ip link set there up || exit 77
+ip addr add 10.91.0.1/24 dev here && ip link set here up && ip route add prohibit 10.92.0.0/16 &&
+	ip neigh add 10.91.0.9 lladdr 02:00:00:00:00:99 dev here || exit 77
+exec "$@"
+WAYS
+if unshare -n sh ways.sh true 2>/dev/null; then
+	leads() { # leads WHAT ADDRESS "PYTHON"
+		address=$2
+		(
+			command=$GRAPHWIRE
+			GRAPHWIRE=./in_ways
+			printf '#!/bin/sh\nexec unshare -n sh ways.sh "%s" "$@"\n' "$command" >in_ways
+			chmod +x in_ways
+			finds "$1" 1 "$3" --server "$2" --key-file good.key --timeout 500
+			[ "$failures" -eq 0 ]
+		) || failures=$((failures + 1))
+	}
+	leads "no route" 10.99.0.1:30050 '"no way to its host" in f(a)["value"] and "ip route get 10.99.0.1" in f(a)["fix"]'
+	leads "a route that forbids" 10.92.0.1:30050 '"lets nobody connect" in f(a)["value"] and "nft list" in f(a)["fix"]'
+	leads "packets that vanish" 10.91.0.9:30050 '
+		"firewall" in f(a)["value"] and "TCP port 30050" in f(a)["fix"] and "ping -c 3 10.91.0.9" in f(a)["fix"]'
+	leads "nobody there" 10.91.0.1:30050 '"nobody listens" in f(a)["value"] and "graphwire serve" in f(a)["fix"]'
+else
+	echo "# no network namespaces: ways that lead nowhere are not tried"
+fi
 
 refuses "an option that is none" 2 'unrecognized' "$GRAPHWIRE" doctor --nonsense
 refuses "a server without its option" 2 '127.0.0.1:1.*--server' "$GRAPHWIRE" doctor 127.0.0.1:1

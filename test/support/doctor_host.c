@@ -19,14 +19,22 @@
 #define PORT   DEVICE "ports/1/"
 
 const struct doctor_file doctor_files[] = {
-	{"/proc/meminfo", "MemTotal:       67108864 kB\nMemAvailable:   33554432 kB\n"},
+	{"/proc/meminfo", "MemTotal:       67108864 kB\nMemAvailable:   33554432 kB\nSwapTotal:       2097152 kB\n"},
 	{"/proc/self/limits", "Limit                     Soft Limit           Hard Limit           Units     \n"
 			      "Max address space         unlimited            unlimited            bytes     \n"
+			      "Max file size             unlimited            unlimited            bytes     \n"
+			      "Max processes             4096                 8192                 processes \n"
 			      "Max open files            1024                 524288               files     \n"
 			      "Max locked memory         65536                65536                bytes     \n"},
 	{"/proc/self/status", "Name:\tgraphwire\nCapEff:\t0000000000000000\nSeccomp:\t0\nCpus_allowed_list:\t0-3\n"
 			      "Mems_allowed_list:\t0-1\n"},
 	{"/proc/self/cgroup", "0::/job\n"},
+	{"/proc/self/mounts", "sysfs /sys sysfs rw,nosuid 0 0\ntmpfs /dev/shm tmpfs rw,nosuid,nodev,inode64 0 0\n"},
+	{"/sys/fs/cgroup/job/pids.max", "max\n"},
+	{"/sys/fs/cgroup/job/pids.current", "12\n"},
+	{"/sys/fs/cgroup/job/memory.swap.max", "max\n"},
+	{"/sys/fs/cgroup/job/hugetlb.2MB.max", "max\n"},
+	{"/sys/fs/cgroup/job/rdma.max", "mlx5_0 hca_handle=max hca_object=max\n"},
 	{"/proc/sys/vm/overcommit_memory", "0\n"},
 	{"/proc/sys/kernel/io_uring_disabled", "2\n"},
 	{"/sys/fs/cgroup/job/cpuset.cpus.effective", "0-3\n"},

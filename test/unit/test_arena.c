@@ -306,7 +306,7 @@ static void test_populate_error_is_named(void **state)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadows are more than any limit */
 struct limited {
 	int resource;
-	uint64_t bytes;
+	uint64_t bytes, hard;
 	struct gw_arena_options options;
 	const char *remedy;
 };
@@ -315,7 +315,7 @@ static int create_under_limit(void *context)
 {
 	const struct limited *limited = context;
 	struct gw_arena *arena;
-	const struct rlimit limit = {limited->bytes, limited->bytes};
+	const struct rlimit limit = {limited->bytes, limited->hard};
 	if (setrlimit((__rlimit_resource_t)limited->resource, &limit))
 		return 1;
 	gw_status status = gw_arena_create(1ull << 30, &limited->options, &arena);
@@ -331,9 +331,11 @@ static void test_limits_of_the_process(void **state)
 	(void)state;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	struct limited cases[] = {
-		{RLIMIT_AS, 512 * MIB, private_memory, "ulimit -v unlimited"},
-		{RLIMIT_AS, 512 * MIB, shared_memory, "ulimit -v unlimited"},
-		{RLIMIT_FSIZE, 512 * MIB, shared_memory, "ulimit -f unlimited"},
+		{RLIMIT_AS, 512 * MIB, RLIM_INFINITY, private_memory, "ulimit -v unlimited"},
+		{RLIMIT_AS, 512 * MIB, RLIM_INFINITY, shared_memory, "ulimit -v unlimited"},
+		{RLIMIT_FSIZE, 512 * MIB, RLIM_INFINITY, shared_memory, "ulimit -f unlimited"},
+		{RLIMIT_AS, 512 * MIB, 512 * MIB, private_memory, "'* - as unlimited'"},
+		{RLIMIT_FSIZE, 512 * MIB, 512 * MIB, shared_memory, "LimitFSIZE=infinity"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(sandbox_run(NULL, 0, false, create_under_limit, &cases[i]), 0);

@@ -77,7 +77,9 @@ static void memory_is_asked_for(void **state)
 	assert_int_equal(gw_doctor_worst(&host->doctor), GW_DOCTOR_PROBLEM);
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", "10737418240\n"); /* 10 GiB, nothing used */
 	const struct gw_doctor_finding *finding =
-		expect(host, "memory", GW_DOCTOR_PROBLEM, "control group's limit of 10.0 GiB", "MemoryMax=");
+		expect(host, "memory", GW_DOCTOR_PROBLEM,
+		       "control group's limit of 10.0 GiB (/sys/fs/cgroup/job/memory.max)", "MemoryMax=");
+	doctor_has(finding->fix, "docker update --memory ");
 	uint64_t limit = strtoull(strstr(finding->fix, "MemoryMax=") + strlen("MemoryMax="), NULL, 10);
 	assert_in_range(limit, gw_server_footprint(33 * GIB, gw_processors(), 0), 34 * GIB);
 	/* What is advised is enough. */
@@ -162,6 +164,123 @@ static void limits_of_the_process(void **state)
 	expect(host, "overcommit", GW_DOCTOR_WARNING, "= 2", "sysctl -w vm.overcommit_memory=0");
 }
 
+/* Each limit is judged by need, in the group where least is left, and named with its file. */
+static void limits_of_threads(void **state)
+{
+	struct doctor_host *host = *state;
+	struct gw_probe probe = {.processors = 4, .threads = 4, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
+	expect(host, "threads", GW_DOCTOR_OK, "the control group may have any number; this user may have 4096", NULL);
+	doctor_host_put(host, "/sys/fs/cgroup/job/pids.max", "15\n");
+	expect(host, "threads", GW_DOCTOR_WARNING, "may have 15, has 12 (/sys/fs/cgroup/job/pids.max)", "TasksMax=");
+	doctor_has(doctor_find(&host->doctor, "threads")->fix, "docker update --pids-limit");
+	host->doctor.bytes = GIB;
+	expect(host, "threads", GW_DOCTOR_PROBLEM, "may have 15", "TasksMax=");
+	host->doctor.bytes = 0;
+	/* The one above binds. */
+	doctor_host_put(host, "/sys/fs/cgroup/job/pids.max", "10000\n");
+	doctor_host_put(host, "/sys/fs/cgroup/pids.max", "9000\n");
+	doctor_host_put(host, "/sys/fs/cgroup/pids.current", "8999\n");
+	expect(host, "threads", GW_DOCTOR_WARNING, "9000, has 8999 (/sys/fs/cgroup/pids.max)", "TasksMax=");
+	doctor_host_remove(host, "/sys/fs/cgroup/pids.max");
+	/* Version 1, as a container sees it. */
+	doctor_host_put(host, "/proc/self/cgroup", "8:pids:/docker/abc\n0::/\n");
+	doctor_host_put(host, "/sys/fs/cgroup/pids/pids.max", "20\n");
+	doctor_host_put(host, "/sys/fs/cgroup/pids/pids.current", "19\n");
+	expect(host, "threads", GW_DOCTOR_WARNING, "(/sys/fs/cgroup/pids/pids.max)", "TasksMax=");
+	doctor_host_remove(host, "/sys/fs/cgroup/pids");
+	/* The user's own limit; who may pass it is not bound, unless a trial says so. */
+	doctor_host_put(host, "/proc/self/limits", "Max processes  4 4 processes\n");
+	expect(host, "threads", GW_DOCTOR_WARNING, "this user may have 4", "limits.d/graphwire-nproc.conf");
+	doctor_host_put(host, "/proc/self/limits", "Max processes  4 unlimited processes\n");
+	expect(host, "threads", GW_DOCTOR_WARNING, "this user may have 4", "ulimit -u unlimited");
+	doctor_host_put(host, "/proc/self/status", "CapEff:\t0000000001000000\n");
+	expect(host, "threads", GW_DOCTOR_OK, "this user may have 4", NULL);
+	host->doctor.probe = &probe;
+	expect(host, "threads", GW_DOCTOR_OK, "this user may have 4", NULL);
+	probe.threads = 1;
+	expect(host, "threads", GW_DOCTOR_WARNING, "1 could be started", "ulimit -u unlimited");
+	host->doctor.probe = NULL;
+	doctor_host_put(host, "/proc/self/limits", "rubbish\n");
+	expect(host, "threads", GW_DOCTOR_NOTE, "not known", NULL);
+}
+
+static void limits_of_bytes(void **state)
+{
+	struct doctor_host *host = *state;
+	struct gw_probe probe = {.hugetlb_free = 4096, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
+	expect(host, "swap", GW_DOCTOR_OK, "2.00 GiB; Graphwire needs none", NULL);
+	doctor_host_put(host, "/sys/fs/cgroup/job/memory.swap.max", "0\n");
+	expect(host, "swap", GW_DOCTOR_OK, "limit is 0 B (/sys/fs/cgroup/job/memory.swap.max)", NULL);
+	/* Shared memory is a file to this limit. */
+	expect(host, "file size", GW_DOCTOR_OK, "soft unlimited", NULL);
+	doctor_host_put(host, "/proc/self/limits", "Max file size  1073741824 unlimited bytes\n");
+	expect(host, "file size", GW_DOCTOR_WARNING, "soft 1.00 GiB", "ulimit -f unlimited");
+	doctor_host_put(host, "/proc/self/limits", "Max file size  1073741824 1073741824 bytes\n");
+	expect(host, "file size", GW_DOCTOR_WARNING, "hard 1.00 GiB", "LimitFSIZE=infinity");
+	host->doctor.bytes = 2 * GIB;
+	expect(host, "file size", GW_DOCTOR_PROBLEM, "soft 1.00 GiB", "--ulimit fsize=-1");
+	host->doctor.bytes = GIB;
+	expect(host, "file size", GW_DOCTOR_OK, "soft 1.00 GiB", NULL);
+	/* Not enough addresses for what is asked for. */
+	doctor_host_put(host, "/proc/self/limits", "Max address space  1073741824 unlimited bytes\n");
+	expect(host, "address space", GW_DOCTOR_PROBLEM, "soft 1.00 GiB", "ulimit -v unlimited");
+	/* The pool has pages that the group has no right to: they do not count as memory either. */
+	host->doctor.bytes = 8 * GIB;
+	host->doctor.probe = &probe;
+	expect(host, "huge pages of the group", GW_DOCTOR_OK, "no limit", NULL);
+	expect(host, "memory", GW_DOCTOR_OK, "32.0 GiB available", NULL);
+	doctor_host_put(host, "/sys/fs/cgroup/job/hugetlb.2MB.max", "1073741824\n");
+	doctor_host_put(host, "/sys/fs/cgroup/job/hugetlb.2MB.current", "4194304\n");
+	expect(host, "huge pages of the group", GW_DOCTOR_WARNING, "at most 1.00 GiB, 4.00 MiB in use",
+	       "echo 8594128896 | sudo tee /sys/fs/cgroup/job/hugetlb.2MB.max");
+	probe.collapse = true;
+	expect(host, "huge pages of the group", GW_DOCTOR_NOTE, "at most 1.00 GiB", "hugepages-2Mi");
+	doctor_host_put(host, "/sys/fs/cgroup/job/hugetlb.2MB.rsvd.max", "0\n");
+	expect(host, "huge pages of the group", GW_DOCTOR_NOTE, "at most 0 B", "hugetlb.2MB.rsvd.max");
+	probe.hugetlb_free = 0; /* there is nothing to have */
+	expect(host, "huge pages of the group", GW_DOCTOR_OK, "at most 0 B", NULL);
+}
+
+static void sizes_of_dev_shm(void **state)
+{
+	struct doctor_host *host = *state;
+	static const struct {
+		const char *options, *value;
+		enum gw_doctor_status status;
+	} cases[] = {
+		{"rw", "32.0 GiB", GW_DOCTOR_OK}, /* half of the memory */
+		{"rw,size=65536k,inode64", "64.0 MiB", GW_DOCTOR_NOTE},
+		{"rw,size=8g", "8.00 GiB", GW_DOCTOR_OK},
+		{"rw,size=1024m,huge=always", "1.00 GiB", GW_DOCTOR_OK},
+		{"size=1000", "1000 B", GW_DOCTOR_NOTE},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[256];
+		snprintf(text, sizeof(text),
+			 "shm /dev/shm tmpfs size=1k 0 0\nshm /dev/shm tmpfs %s 0 0\nx /y z w 0 0\n", cases[i].options);
+		doctor_host_put(host, "/proc/self/mounts", text);
+		expect(host, "/dev/shm", cases[i].status, cases[i].value,
+		       cases[i].status == GW_DOCTOR_OK ? NULL : "--shm-size 8g");
+	}
+	doctor_host_put(host, "/proc/self/mounts", "proc /proc proc rw 0 0\n");
+	expect(host, "/dev/shm", GW_DOCTOR_NOTE, "not mounted", "emptyDir");
+}
+
+static void limits_of_devices(void **state)
+{
+	struct doctor_host *host = *state;
+	expect(host, "group mlx5_0", GW_DOCTOR_OK, "no limit of a control group", NULL);
+	doctor_host_put(host, "/sys/fs/cgroup/job/rdma.max", "mlx5_01 hca_handle=1 hca_object=1\n");
+	expect(host, "group mlx5_0", GW_DOCTOR_OK, "no limit", NULL);
+	doctor_host_put(host, "/sys/fs/cgroup/job/rdma.max",
+			"mlx5_1 hca_handle=1\nmlx5_0 hca_handle=8 hca_object=64\n");
+	expect(host, "group mlx5_0", GW_DOCTOR_WARNING,
+	       "contexts: 8, queues and registrations: 64 (/sys/fs/cgroup/job/rdma.max)",
+	       "echo 'mlx5_0 hca_handle=max hca_object=max' | sudo tee /sys/fs/cgroup/job/rdma.max");
+	doctor_host_put(host, "/sys/fs/cgroup/job/rdma.max", "mlx5_0 hca_handle=8 hca_object=20000\n");
+	expect(host, "group mlx5_0", GW_DOCTOR_OK, "20000", NULL);
+}
+
 /* --- Processors, io_uring. --- */
 
 static void processors_and_nodes(void **state)
@@ -179,7 +298,8 @@ static void processors_and_nodes(void **state)
 	expect(host, "processors", GW_DOCTOR_OK,
 	       "may use 0-3 of 0-7; its control group 2; its control groups' quota is worth 2", NULL);
 	doctor_host_put(host, "/sys/fs/cgroup/cpu.max", "50000 100000\n");
-	expect(host, "processors", GW_DOCTOR_NOTE, "quota is worth 1", NULL);
+	expect(host, "processors", GW_DOCTOR_NOTE, "quota is worth 1",
+	       "CPUQuota=400% (a container: docker update --cpus");
 }
 
 static void io_uring_is_forbidden(void **state)
@@ -360,6 +480,10 @@ static const struct {
 	{"/proc/self/limits", "locked memory"},
 	{"/proc/self/limits", "open files"},
 	{"/proc/self/limits", "address space"},
+	{"/proc/self/limits", "file size"},
+	{"/proc/self/limits", "threads"},
+	{"/proc/self/mounts", "/dev/shm"},
+	{"/proc/meminfo", "swap"},
 	{"/proc/self/status", "processors"},
 	{"/proc/self/status", "seccomp"},
 	{"/proc/sys/vm/overcommit_memory", "overcommit"},
@@ -531,6 +655,10 @@ int main(void)
 		TEST(locked_memory_is_judged_by_need),
 		TEST(huge_pages_are_counted_by_node),
 		TEST(limits_of_the_process),
+		TEST(limits_of_threads),
+		TEST(limits_of_bytes),
+		TEST(sizes_of_dev_shm),
+		TEST(limits_of_devices),
 		TEST(processors_and_nodes),
 		TEST(io_uring_is_forbidden),
 		TEST(a_device_far_away),

@@ -25,12 +25,18 @@ static const struct doctor_check {
 	const char *section;
 	void (*run)(struct gw_doctor *doctor);
 } checks[] = {
-	{"memory", gw_doctor_memory},      {"memory", gw_doctor_locked},          {"memory", gw_doctor_hugepages},
-	{"memory", gw_doctor_transparent}, {"memory", gw_doctor_overcommit},      {"memory", gw_doctor_address_space},
-	{"memory", gw_doctor_sealed},      {"processors", gw_doctor_nodes},       {"processors", gw_doctor_processors},
-	{"kernel", gw_doctor_io_uring},    {"kernel", gw_doctor_io_uring_switch}, {"kernel", gw_doctor_seccomp},
-	{"kernel", gw_doctor_open_files},  {"RDMA", gw_doctor_modules},           {"RDMA", gw_doctor_device_files},
-	{"RDMA", gw_doctor_devices},       {"transports", gw_doctor_transports},
+	{"memory", gw_doctor_memory},          {"memory", gw_doctor_swap},
+	{"memory", gw_doctor_locked},          {"memory", gw_doctor_hugepages},
+	{"memory", gw_doctor_huge_group},      {"memory", gw_doctor_transparent},
+	{"memory", gw_doctor_overcommit},      {"memory", gw_doctor_address_space},
+	{"memory", gw_doctor_file_size},       {"memory", gw_doctor_dev_shm},
+	{"memory", gw_doctor_sealed},          {"processors", gw_doctor_nodes},
+	{"processors", gw_doctor_processors},  {"kernel", gw_doctor_io_uring},
+	{"kernel", gw_doctor_io_uring_switch}, {"kernel", gw_doctor_seccomp},
+	{"kernel", gw_doctor_open_files},      {"kernel", gw_doctor_threads},
+	{"RDMA", gw_doctor_modules},           {"RDMA", gw_doctor_device_files},
+	{"RDMA", gw_doctor_devices},           {"RDMA", gw_doctor_rdma_group},
+	{"transports", gw_doctor_transports},
 };
 
 void gw_doctor_host(struct gw_doctor *doctor)

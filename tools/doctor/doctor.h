@@ -3,11 +3,13 @@
  *      command.c  the command: options, the table of checks, the exit status
  *      report.c   findings: kept, printed for people and as JSON
  *      files.c    /proc and /sys under a root: numbers, words, limits, folders
- *      memory.c   memory, locked memory, pages, limits of the process
+ *      memory.c   memory, locked memory, pages, address space, open files
+ *      limits.c   limits that containers, units and pods set
  *      kernel.c   NUMA nodes and processors, io_uring, sealed memory
  *      rdma.c     RDMA of this host: modules, device files, devices, their nodes
  *      port.c     ports of the devices: state, MTU, addresses
  *      peer.c     servers, by each transport
+ *      cause.c    why a server is not reached
  *      measure.c  reads of one endpoint, timed and compared
  *
  * A check looks at one thing and adds what it finds to the report; it fails at nothing: what cannot be read is a note.
@@ -117,6 +119,12 @@ void gw_doctor_transparent(struct gw_doctor *doctor);
 void gw_doctor_overcommit(struct gw_doctor *doctor);
 void gw_doctor_address_space(struct gw_doctor *doctor);
 void gw_doctor_open_files(struct gw_doctor *doctor);
+void gw_doctor_swap(struct gw_doctor *doctor);
+void gw_doctor_huge_group(struct gw_doctor *doctor);
+void gw_doctor_file_size(struct gw_doctor *doctor);
+void gw_doctor_dev_shm(struct gw_doctor *doctor);
+void gw_doctor_threads(struct gw_doctor *doctor);
+void gw_doctor_rdma_group(struct gw_doctor *doctor);
 void gw_doctor_nodes(struct gw_doctor *doctor);
 void gw_doctor_processors(struct gw_doctor *doctor);
 void gw_doctor_io_uring(struct gw_doctor *doctor);
@@ -155,6 +163,15 @@ struct gw_doctor_peers {
 gw_status gw_doctor_server_check(const char *text);
 void gw_doctor_ask(struct gw_doctor *doctor, const struct gw_doctor_peers *peers);
 
+/* --- cause.c: why a server is not reached. --- */
+
+/* Adds to the finding what it is, and what helps: status and reason are of the connect over TCP that failed. Takes as
+ * long as another connect. */
+void gw_doctor_cause(const struct gw_doctor_peers *peers, const char *server, gw_status status, const char *reason,
+		     struct gw_doctor_finding *finding);
+/* The same of one that answers in short, and not at length. */
+void gw_doctor_cause_large(const char *server, struct gw_doctor_finding *finding);
+
 /* --- measure.c --- */
 
 struct gw_doctor_reader; /* one endpoint that is read from, its poll group, and the memory that bytes land in */
@@ -178,7 +195,9 @@ void gw_doctor_reader_goodbye(struct gw_doctor_reader *reader);
 void gw_doctor_reader_close(struct gw_doctor_reader *reader); /* NULL is allowed */
 const struct gw_endpoint *gw_doctor_reader_endpoint(const struct gw_doctor_reader *reader);
 
-/* Both read region 0, which is not empty. After a failure the reader can only be closed. */
+/* The time of a short read, alone: all that follows is given as much time as it needs. */
+gw_status gw_doctor_reader_ping(struct gw_doctor_reader *reader, uint64_t *ns);
+/* Both read region 0, which is not empty, as does ping. After a failure the reader can only be closed. */
 /* The same bytes of the same region each time, its first and last ones among them; *used of them, the rest is zero. */
 gw_status gw_doctor_reader_sample(struct gw_doctor_reader *reader, uint8_t out[GW_DOCTOR_SAMPLE_BYTES], uint32_t *used);
 /* Takes about measure_ms. */

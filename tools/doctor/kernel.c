@@ -86,6 +86,9 @@ void gw_doctor_processors(struct gw_doctor *doctor)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 	gw_doctor_costs(finding, "one processor samples, fetches and serves in turn");
+	if (granted != UINT32_MAX)
+		gw_doctor_fix(finding, "sudo systemctl set-property UNIT CPUQuota=400%% (a container: docker update "
+				       "--cpus 4 NAME; a pod: resources.limits.cpu)");
 }
 
 /* --- io_uring. --- */

@@ -30,6 +30,8 @@
 #define RANGE_REPEATS 3u
 #define READS_NS      (2000 * GW_NS_PER_MS) /* past the connect's deadline and the time to measure, for all reads */
 #define LATE_NS       GW_NS_PER_SECOND      /* past the deadline, for the transport to say so */
+#define TRIPS         60u                   /* of a read, alone: what all reads take of a server that is far away */
+#define FAR_NS        (20 * GW_NS_PER_MS)   /* from here on, times tell of the way alone */
 
 struct measure_slot {
 	struct gw_read_set set;
@@ -46,6 +48,7 @@ struct gw_doctor_reader {
 	uint64_t deadline_ns;
 	uint64_t measure_ns; /* a quarter for single rows, a quarter for many, half for ranges */
 	uint64_t drawn;      /* random numbers so far */
+	uint64_t trip_ns;    /* as ping found it */
 	uint32_t row_bytes;
 	struct measure_slot slots[SLOTS];
 	struct gw_histogram times;
@@ -200,6 +203,18 @@ static gw_status read_alone(struct gw_doctor_reader *reader, uint32_t count)
 	return slots_wait(reader, &ended);
 }
 
+gw_status gw_doctor_reader_ping(struct gw_doctor_reader *reader, uint64_t *ns)
+{
+	uint32_t row = fit(reader, SAMPLE_ROW);
+	uint64_t begun = gw_now_ns();
+	reader->slots[0].spans[0] = (struct gw_span){0, 0, row};
+	gw_status status = read_alone(reader, 1);
+	*ns = reader->trip_ns = gw_now_ns() - begun;
+	if (!status)
+		reader->deadline_ns += TRIPS * *ns;
+	return status;
+}
+
 gw_status gw_doctor_reader_sample(struct gw_doctor_reader *reader, uint8_t out[GW_DOCTOR_SAMPLE_BYTES], uint32_t *used)
 {
 	uint64_t region = region_of(reader)->bytes;
@@ -290,7 +305,7 @@ static gw_status measure_range(struct gw_doctor_reader *reader, double *bytes)
 	uint64_t budget_ns = reader->measure_ns / (UINT64_C(4) * RANGE_REPEATS);
 	double brief = INFINITY, lengthy = INFINITY;
 	*bytes = NAN;
-	if (length < LONG_BYTES)
+	if (length < LONG_BYTES || reader->trip_ns >= FAR_NS)
 		return GW_OK;
 	for (uint32_t i = 0; i < RANGE_REPEATS; i++) {
 		double seconds;

@@ -12,8 +12,7 @@
 #define LOCKED_MIN     (64 * MIB) /* below this not even a client's landing memory is registered whole */
 #define PAGES_UNASKED  512u       /* of 2 MiB, proposed where nobody said how many bytes */
 #define OPEN_FILES_MIN 1024u
-#define GROUP_SLACK    (8 * MIB)
-#define GROUP_STEP     (16 * MIB)
+#define OPEN_FILES     65536u
 
 static const char *text_of_limit(char text[GW_UNIT_TEXT_MAX], uint64_t bytes)
 {
@@ -22,35 +21,33 @@ static const char *text_of_limit(char text[GW_UNIT_TEXT_MAX], uint64_t bytes)
 	return gw_text_bytes(text, (double)bytes);
 }
 
-/* Rounded up: what the group holds besides differs from one moment to the next. */
-static void fix_group(struct gw_doctor_finding *finding, uint64_t least)
+/* Huge pages in the pool are taken already, and serve us all the same, as far as the control group lets us have them.
+ */
+static uint64_t pool_bytes(const struct gw_doctor *doctor)
 {
-	unsigned long long limit = (least + GROUP_SLACK + GROUP_STEP - 1) / GROUP_STEP * GROUP_STEP;
-	gw_doctor_fix(
-		finding,
-		"sudo systemctl set-property UNIT MemoryMax=%llu (a container: docker update --memory %llu NAME); or "
-		"more parts",
-		limit, limit);
+	struct gw_group_use group;
+	uint64_t pool = doctor->probe ? doctor->probe->hugetlb_free * GW_HUGETLB_BYTES : 0;
+	gw_group_limit_read(doctor->root, GW_GROUP_HUGETLB, &group);
+	return pool < gw_group_left(&group) ? pool : gw_group_left(&group);
 }
 
 void gw_doctor_memory(struct gw_doctor *doctor)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "memory");
-	char available[GW_UNIT_TEXT_MAX], total[GW_UNIT_TEXT_MAX], wanted[GW_UNIT_TEXT_MAX];
+	char available[GW_UNIT_TEXT_MAX], total[GW_UNIT_TEXT_MAX], wanted[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
 	struct gw_memory memory;
 	gw_memory_read(doctor->root, -1, &memory);
 	if (memory.total == UINT64_MAX && memory.available == UINT64_MAX) {
 		gw_doctor_unread(finding, "/proc/meminfo");
 		return;
 	}
-	bool group = memory.cgroup_limit != UINT64_MAX && strcmp(memory.bound_by, "control group") == 0;
+	bool group = gw_memory_is_grouped(&memory);
 	gw_doctor_value(finding, "%s available of %s", text_of_limit(available, memory.available),
 			text_of_limit(total, memory.total));
 	if (group)
-		gw_doctor_value(finding, ", bound by the control group's limit of %s",
-				text_of_limit(total, memory.cgroup_limit));
-	/* Pages in the pool are taken already, and serve us all the same. */
-	uint64_t pool = doctor->probe ? doctor->probe->hugetlb_free * GW_HUGETLB_BYTES : 0;
+		gw_doctor_value(finding, ", bound by the control group's limit of %s (%s)",
+				text_of_limit(total, memory.group.limit), memory.group.file);
+	uint64_t pool = pool_bytes(doctor);
 	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
 	need -= doctor->bytes <= pool ? doctor->bytes : 0;
 	if (need <= memory.available)
@@ -66,7 +63,7 @@ void gw_doctor_memory(struct gw_doctor *doctor)
 				gw_text_bytes(wanted, (double)(need - (doctor->bytes <= pool ? 0 : doctor->bytes))),
 				GW_SERVER_CONNECTIONS_USUAL);
 	if (group)
-		fix_group(finding, memory.cgroup_limit + need - memory.available);
+		gw_doctor_fix(finding, "%s; or more parts", gw_memory_fix_group(&memory, need - memory.available, fix));
 	else
 		gw_doctor_fix(finding, "graphwire partition GRAPH --num-parts MORE --out parts/");
 }
@@ -88,7 +85,7 @@ void gw_doctor_locked(struct gw_doctor *doctor)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "locked memory");
 	struct gw_doctor_names devices;
-	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX], need[GW_UNIT_TEXT_MAX];
+	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX], need[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
 	uint64_t soft, hard, wanted = doctor->bytes ? doctor->bytes : LOCKED_MIN;
 	if (!gw_doctor_limit(doctor, "Max locked memory", &soft, &hard)) {
 		gw_doctor_unread(finding, "/proc/self/limits");
@@ -105,12 +102,7 @@ void gw_doctor_locked(struct gw_doctor *doctor)
 		return;
 	gw_doctor_raise(finding, gw_doctor_device_names(doctor, &devices) ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
 	gw_doctor_costs(finding, "servers cannot register their part for RDMA, and clients copy every row once more");
-	if (hard == UINT64_MAX)
-		gw_doctor_fix(finding, "ulimit -l unlimited");
-	else
-		gw_doctor_fix(finding,
-			      "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/graphwire.conf, then log "
-			      "in again (systemd: LimitMEMLOCK=infinity; docker run --ulimit memlock=-1)");
+	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, hard, fix));
 }
 
 /* --- Pages. --- */
@@ -229,7 +221,7 @@ void gw_doctor_overcommit(struct gw_doctor *doctor)
 void gw_doctor_address_space(struct gw_doctor *doctor)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "address space");
-	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX];
+	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
 	uint64_t soft, hard;
 	if (!gw_doctor_limit(doctor, "Max address space", &soft, &hard)) {
 		gw_doctor_unread(finding, "/proc/self/limits");
@@ -238,17 +230,16 @@ void gw_doctor_address_space(struct gw_doctor *doctor)
 	gw_doctor_value(finding, "soft %s, hard %s", text_of_limit(first, soft), text_of_limit(second, hard));
 	if (soft == UINT64_MAX)
 		return;
-	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
+	gw_doctor_raise(finding, need > soft ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "parts and mapped memory above it are refused");
-	gw_doctor_fix(finding, hard == UINT64_MAX
-				       ? "ulimit -v unlimited"
-				       : "echo '* - as unlimited' | sudo tee /etc/security/limits.d/graphwire-as.conf, "
-					 "then log in again");
+	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_SPACE, UINT64_MAX, hard, fix));
 }
 
 void gw_doctor_open_files(struct gw_doctor *doctor)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "open files");
+	char fix[GW_LIMIT_FIX_MAX];
 	uint64_t soft, hard;
 	if (!gw_doctor_limit(doctor, "Max open files", &soft, &hard)) {
 		gw_doctor_unread(finding, "/proc/self/limits");
@@ -265,10 +256,7 @@ void gw_doctor_open_files(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, hard >= OPEN_FILES_MIN ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding,
 			"a client takes a descriptor for each thread and server, a server one for each client");
-	if (hard >= OPEN_FILES_MIN)
-		gw_doctor_fix(finding, "ulimit -n %u", OPEN_FILES_MIN);
-	else
-		gw_doctor_fix(finding,
-			      "echo '* - nofile 65536' | sudo tee /etc/security/limits.d/graphwire-files.conf, then "
-			      "log in again (systemd: LimitNOFILE=65536; docker run --ulimit nofile=65536)");
+	gw_doctor_fix(
+		finding, "%s",
+		gw_process_fix(GW_PROCESS_FILES, hard >= OPEN_FILES_MIN ? OPEN_FILES_MIN : OPEN_FILES, hard, fix));
 }

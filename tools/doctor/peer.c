@@ -4,6 +4,8 @@
  *                            ─▶ verbs: the same host and port
  *   each: connect ─▶ a sample, compared with the first one's ─▶ latency, rate, cost of a range
  *
+ *   none of them ─▶ the cause (cause.c)
+ *
  * A transport that cannot be had is told with the endpoint's own reason: a note where it is ordinary (another host, no
  * device), a warning where this host has what it takes or where reads fail, a problem where it was asked for. A server
  * that none reaches is a problem, and so are different bytes over two of them.
@@ -17,6 +19,7 @@
 #include "core/base/clock.h"
 #include "tools/doctor/doctor.h"
 
+#define FAR_NS     (20 * GW_NS_PER_MS)
 #define OFF_FACTOR 4 /* a constant that is so far from what was measured is worth a word */
 
 enum way { BY_TCP, BY_SHM, BY_VERBS, WAYS };
@@ -32,6 +35,9 @@ struct peer {
 	uint64_t incarnation; /* of whom it reached; the others must reach the same */
 	uint8_t *sample, *other;
 	uint32_t sample_bytes; /* 0: there is nothing to compare with */
+	gw_status status;      /* of the connect over TCP, and what it said */
+	char reason[GW_ERROR_TEXT_MAX];
+	bool loses_large; /* over TCP, short answers come and long ones do not */
 };
 
 gw_status gw_doctor_server_check(const char *text)
@@ -187,6 +193,47 @@ static void tell_range(const struct peer *peer, const struct gw_transport *trans
 	gw_doctor_costs(finding, "some lists are read whole that are better picked from, or the other way round");
 }
 
+/* Short answers still come, over another connection: so the server lives. */
+static bool answers_in_short(const struct peer *peer, enum way way)
+{
+	struct gw_doctor_reader *reader;
+	uint64_t ns;
+	gw_status status = reach(peer, way, &reader);
+	if (!status)
+		status = gw_doctor_reader_ping(reader, &ns);
+	gw_doctor_reader_goodbye(reader);
+	gw_doctor_reader_close(reader);
+	return status == GW_OK;
+}
+
+static void tell_failed_reads(struct peer *peer, enum way way, gw_status status, bool pinged,
+			      struct gw_doctor_finding *finding)
+{
+	gw_doctor_raise(finding, is_asked_for(peer, schemes[way]) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
+	gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
+	gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
+	if (way == BY_TCP && status == GW_DEADLINE && pinged && answers_in_short(peer, way)) {
+		peer->loses_large = true;
+		gw_doctor_cause_large(peer->text, finding);
+	} else {
+		gw_doctor_fix(finding, "graphwire stat %s, and the server's log", peer->text);
+	}
+}
+
+/* Clients have many reads under way, and so do with a server far away what they do with a near one, later. */
+static void judge_distance(struct gw_doctor_finding *finding, uint64_t trip_ns)
+{
+	char trip[GW_UNIT_TEXT_MAX];
+	if (trip_ns < FAR_NS)
+		return;
+	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
+	gw_doctor_costs(
+		finding,
+		"%s a round trip, several of which a mini-batch takes: more of them ahead (depth) hide it, as far "
+		"as the way carries their bytes",
+		gw_text_duration(trip, (double)trip_ns * 1e-9));
+}
+
 /* What was reached: who it is, its bytes, its figures. */
 static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reader *reader)
 {
@@ -196,18 +243,20 @@ static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reade
 	struct gw_doctor_finding *finding =
 		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s", peer->text, schemes[way]);
 	struct gw_doctor_figures figures = {0};
+	uint64_t trip_ns = 0;
 	uint32_t bytes = 0;
 	bool same = judge_identity(peer, way, finding, who.incarnation);
-	gw_status status = empty ? GW_OK : gw_doctor_reader_sample(reader, peer->other, &bytes);
+	gw_status status = empty ? GW_OK : gw_doctor_reader_ping(reader, &trip_ns);
+	bool pinged = status == GW_OK;
+	if (!status && !empty)
+		status = gw_doctor_reader_sample(reader, peer->other, &bytes);
 	if (!status && !empty)
 		status = gw_doctor_reader_measure(reader, &figures);
 	if (status) {
-		gw_doctor_raise(finding, is_asked_for(peer, schemes[way]) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
-		gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
-		gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
-		gw_doctor_fix(finding, "graphwire stat %s, and the server's log", peer->text);
+		tell_failed_reads(peer, way, status, pinged, finding);
 		return;
 	}
+	judge_distance(finding, trip_ns);
 	if (empty)
 		gw_doctor_value(finding, "connected; it has nothing to read");
 	else
@@ -226,6 +275,10 @@ static gw_status doctor_try_way(struct peer *peer, enum way way)
 {
 	struct gw_doctor_reader *reader;
 	gw_status status = reach(peer, way, &reader);
+	if (status && way == BY_TCP) {
+		peer->status = status;
+		snprintf(peer->reason, sizeof(peer->reason), "%s", gw_last_error());
+	}
 	if (status)
 		tell_unreached(peer, way, status, gw_last_error());
 	else
@@ -250,7 +303,12 @@ static void tell_choice(const struct peer *peer)
 	}
 	gw_doctor_value(finding, "reached by no transport");
 	gw_doctor_costs(finding, "its part cannot be read: clients fail");
-	gw_doctor_fix(finding, "graphwire serve --part-config PARTS --part N --listen %s, on its host", peer->text);
+	if (peer->loses_large)
+		gw_doctor_cause_large(peer->text, finding);
+	else if (peer->status)
+		gw_doctor_cause(peer->peers, peer->text, peer->status, peer->reason, finding);
+	else
+		gw_doctor_fix(finding, "graphwire stat %s, and the server's log", peer->text);
 }
 
 static void ask_server(struct peer *peer)

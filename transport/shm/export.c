@@ -129,6 +129,11 @@ gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *ser
 	return status;
 }
 
+gw_status gw_shm_export_keep(void *opaque, int *fd)
+{
+	return gw_shm_socket_keep(((struct shm_export *)opaque)->name, fd);
+}
+
 void gw_shm_export_stop(void *opaque)
 {
 	gw_shm_socket_forget(((struct shm_export *)opaque)->name);

@@ -16,6 +16,7 @@
 static const struct tcp_local shm_local = {
 	.dial = gw_shm_dial,
 	.listen = gw_shm_listen,
+	.keep = gw_shm_export_keep,
 	.stop = gw_shm_export_stop,
 	.export_free = gw_shm_export_free,
 	.admit = gw_shm_admit,
@@ -148,4 +149,5 @@ const struct gw_transport gw_transport_shm = {
 	.listener_stop = gw_tcp_listener_stop,
 	.listener_drain = gw_tcp_listener_drain,
 	.listener_free = gw_tcp_listener_free,
+	.listener_keep = gw_tcp_listener_keep,
 };

@@ -23,12 +23,16 @@ extern const struct gw_transport gw_transport_shm;
 gw_status gw_shm_dial(const struct gw_address *address, int *out);
 /* GW_BUSY: a live server has the name. */
 gw_status gw_shm_socket_listen(const char *name, int *out);
+/* Whether the socket is still under its name: GW_OK, and *out is -1. Somebody has removed it: as gw_shm_socket_listen.
+ */
+gw_status gw_shm_socket_keep(const char *name, int *out);
 /* Takes the name away. */
 void gw_shm_socket_forget(const char *name);
 gw_status gw_shm_admit(int fd);
 
 /* --- export.c: the server's side --- */
 gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *service, int *fd, void **out);
+gw_status gw_shm_export_keep(void *opaque, int *fd);
 void gw_shm_export_stop(void *opaque);
 void gw_shm_export_free(void *opaque);
 /* A descriptor of a late region's memory, sealed, opened for reading; the caller closes it. GW_UNSUPPORTED: no memfd.

@@ -175,6 +175,23 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 	return status;
 }
 
+/* No other server takes the name, so that a live socket under it is ours. */
+gw_status gw_shm_socket_keep(const char *name, int *out)
+{
+	char file[FILE_MAX];
+	int folder;
+	*out = -1;
+	gw_status status = gw_runtime_folder_open(true, &folder);
+	if (status)
+		return status;
+	snprintf(file, sizeof(file), PREFIX "%.64s", name);
+	bool there = shm_socket_exists(folder, file) && !is_dead(folder, file);
+	if (there)
+		gw_runtime_file_touch(folder, file);
+	close(folder);
+	return there ? GW_OK : gw_shm_socket_listen(name, out);
+}
+
 void gw_shm_socket_forget(const char *name)
 {
 	char file[FILE_MAX];

@@ -15,6 +15,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/limits.h"
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/tcp/tcp.h"
@@ -24,13 +25,23 @@
 
 static struct tcp_listener *tcp_listener_of_io(struct tcp_io *io)
 {
-	return (struct tcp_listener *)(void *)((uint8_t *)io - offsetof(struct tcp_listener, io));
+	return ((struct tcp_accept *)(void *)((uint8_t *)io - offsetof(struct tcp_accept, io)))->listener;
+}
+
+/* A socket that no driver has. NULL is allowed. */
+static void accept_drop(struct tcp_accept *accept)
+{
+	if (!accept)
+		return;
+	gw_socket_close(accept->io.fd);
+	gw_free(accept);
 }
 
 void gw_tcp_listener_release(struct tcp_listener *listener)
 {
 	if (atomic_fetch_sub(&listener->references, 1) != 1)
 		return;
+	accept_drop(atomic_load(&listener->renewed));
 	if (listener->export)
 		listener->local->export_free(listener->export);
 	gw_free(listener);
@@ -128,7 +139,7 @@ static void accept_ready(struct tcp_io *io)
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			if (!listener->short_of_descriptors)
 				gw_log(GW_LOG_WARN,
-				       "listener at %s: %s; clients wait until some leave (raise ulimit -n)",
+				       "listener at %s: %s; clients wait until some leave (" GW_FILES_HINT ")",
 				       gw_address_text(&listener->base.address, text), strerror(errno));
 			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
@@ -148,8 +159,8 @@ void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns)
 			continue;
 		if (now_ns >= listener->retry_ns) {
 			listener->retry_ns = 0;
-			listener->io.readable = true;
-			loop->driver->ops->kick(loop->driver, &listener->io);
+			listener->accept->io.readable = true;
+			loop->driver->ops->kick(loop->driver, &listener->accept->io);
 		} else {
 			tcp_loop_timer(loop, listener->retry_ns);
 		}
@@ -160,19 +171,45 @@ static void accept_gone(struct tcp_io *io)
 {
 	struct tcp_listener *listener = tcp_listener_of_io(io);
 	listener->loop->ios--;
+	gw_free((uint8_t *)io - offsetof(struct tcp_accept, io));
 	gw_tcp_listener_release(listener);
 }
 
 static const struct tcp_io_events accept_events = {.ready = accept_ready, .gone = accept_gone};
 
-/* Stops accepting before anybody could: the socket is closed, its name gone. */
+static struct tcp_accept *accept_make(struct tcp_listener *listener)
+{
+	struct tcp_accept *accept = gw_calloc(1, sizeof(*accept));
+	if (accept) {
+		accept->listener = listener;
+		accept->io.events = &accept_events;
+		accept->io.watch = POLLIN;
+		accept->io.fd = -1;
+	}
+	return accept;
+}
+
+/* The loop's thread: the driver gets the socket, and the listener is its. */
+static gw_status accept_begin(struct tcp_listener *listener, struct tcp_accept *accept)
+{
+	struct tcp_driver *driver = listener->loop->driver;
+	gw_status status = driver->ops->add(driver, &accept->io);
+	if (status)
+		return status;
+	atomic_fetch_add(&listener->references, 1);
+	listener->accept = accept;
+	listener->loop->ios++;
+	driver->ops->kick(driver, &accept->io);
+	return GW_OK;
+}
+
+/* Nobody could come yet, and the name goes. */
 static void tcp_listener_unlisten(struct tcp_listener *listener)
 {
-	if (listener->export) {
-		listener->local->stop(listener->export);
-		listener->local->export_free(listener->export);
-	}
-	gw_socket_close(listener->io.fd);
+	if (!listener->export)
+		return;
+	listener->local->stop(listener->export);
+	listener->local->export_free(listener->export);
 }
 
 /* A region was withdrawn: every loop looks through its connections. */
@@ -208,21 +245,22 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	listener->loop_count = group_count;
 	listener->strangers_max = service->limits.unproven / group_count;
 	listener->loop = listener->loops[0];
-	listener->io.events = &accept_events;
-	listener->io.watch = POLLIN;
-	status = listener->local ? listener->local->listen(&listener->base.address, service, &listener->io.fd,
-							   &listener->export)
-				 : gw_socket_listen(address, &listener->io.fd, &listener->base.address.port);
-	if (status)
+	struct tcp_accept *accept = accept_make(listener);
+	if (!accept) {
+		status = GW_NO_MEMORY;
 		goto free_listener;
-	status = listener->loop->driver->ops->add(listener->loop->driver, &listener->io);
+	}
+	status = listener->local
+			 ? listener->local->listen(&listener->base.address, service, &accept->io.fd, &listener->export)
+			 : gw_socket_listen(address, &accept->io.fd, &listener->base.address.port);
+	if (status)
+		goto free_accept;
+	listener->references = 1;
+	status = accept_begin(listener, accept);
 	if (status)
 		goto close_socket;
-	listener->references = 2;
-	listener->loop->ios++;
 	listener->next = listener->loop->listeners;
 	listener->loop->listeners = listener;
-	listener->loop->driver->ops->kick(listener->loop->driver, &listener->io);
 	listener->watcher.withdrawn = tcp_listener_withdrawn;
 	gw_late_watch(service, &listener->watcher);
 	*out = &listener->base;
@@ -230,6 +268,9 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 
 close_socket:
 	tcp_listener_unlisten(listener);
+	gw_socket_close(accept->io.fd);
+free_accept:
+	gw_free(accept);
 free_listener:
 	gw_free(listener);
 	return status;
@@ -260,7 +301,49 @@ static void tcp_listener_stop_accepting(struct tcp_listener *listener)
 	GW_SLIST_REMOVE(listener->loop->listeners, listener, next);
 	if (listener->export)
 		listener->local->stop(listener->export);
-	listener->loop->driver->ops->remove(listener->loop->driver, &listener->io);
+	listener->loop->driver->ops->remove(listener->loop->driver, &listener->accept->io);
+}
+
+gw_status gw_tcp_listener_keep(struct gw_listener *base)
+{
+	struct tcp_listener *listener = (struct tcp_listener *)base;
+	struct tcp_accept *accept = accept_make(listener);
+	if (!accept)
+		return GW_NO_MEMORY;
+	gw_status status = listener->local->keep(listener->export, &accept->io.fd);
+	if (status || accept->io.fd < 0) {
+		gw_free(accept);
+		return status;
+	}
+	accept_drop(atomic_exchange(&listener->renewed, accept));
+	atomic_store(&listener->loop->renewed, true);
+	gw_poll_group_wake(listener->loop->group);
+	return GW_OK;
+}
+
+/* Clients that wait in the old socket's queue are taken by its last turn, or come again. */
+static void tcp_listener_renew(struct tcp_listener *listener, struct tcp_accept *accept)
+{
+	struct tcp_accept *old = listener->accept;
+	char text[GW_ADDRESS_MAX];
+	if (accept_begin(listener, accept) == GW_OK) {
+		listener->loop->driver->ops->remove(listener->loop->driver, &old->io);
+		return;
+	}
+	gw_log(GW_LOG_WARN, "%s: its socket could not be renewed: %s", gw_address_text(&listener->base.address, text),
+	       gw_last_error());
+	listener->local->stop(listener->export); /* so that the next look finds it gone */
+	accept_drop(accept);
+}
+
+void gw_tcp_listeners_renew(struct tcp_loop *loop)
+{
+	atomic_store(&loop->renewed, false);
+	for (struct tcp_listener *listener = loop->listeners; listener; listener = listener->next) {
+		struct tcp_accept *accept = atomic_exchange(&listener->renewed, NULL);
+		if (accept)
+			tcp_listener_renew(listener, accept);
+	}
 }
 
 void gw_tcp_listener_drain(struct gw_listener *base)

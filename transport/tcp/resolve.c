@@ -79,7 +79,7 @@ static int resolve_start(struct tcp_resolve *resolve)
 gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_resolve **out, int *fd)
 {
 	char text[GW_ADDRESS_MAX];
-	gw_status status;
+	gw_status status = GW_OK;
 	*out = NULL;
 	*fd = -1;
 	gw_fork_guard(&guard);
@@ -107,8 +107,10 @@ gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_reso
 		goto close_fd;
 	}
 	error = resolve_start(resolve);
-	if (error)
+	if (error) {
+		status = gw_thread_failed(error, "cannot start a thread to look up %s", gw_address_text(address, text));
 		goto close_told;
+	}
 	*out = resolve;
 	*fd = told;
 	return GW_OK;
@@ -119,7 +121,8 @@ close_fd:
 	close(resolve->fd);
 free_resolve:
 	gw_free(resolve);
-	status = gw_fail_errno(GW_IO, error, "look up %s", gw_address_text(address, text));
+	if (!status)
+		status = gw_fail_errno(GW_IO, error, "look up %s", gw_address_text(address, text));
 leave:
 	atomic_fetch_sub(&under_way, 1);
 	return status;

@@ -101,6 +101,8 @@ static void tcp_take_orders(struct tcp_loop *loop)
 		gw_tcp_inbox_take(loop);
 	if (atomic_load_explicit(&loop->withdrawn, memory_order_relaxed))
 		gw_tcp_servers_withdrawn(loop);
+	if (atomic_load_explicit(&loop->renewed, memory_order_relaxed))
+		gw_tcp_listeners_renew(loop);
 	uint32_t asked = atomic_load_explicit(&loop->close_asked, memory_order_acquire);
 	if (asked != atomic_load_explicit(&loop->close_done, memory_order_relaxed)) {
 		gw_tcp_inbox_take(loop);

@@ -27,6 +27,8 @@ struct tcp_local {
 	gw_status (*dial)(const struct gw_address *address, int *fd);
 	/* A listening socket, and what it exports to clients; the address's name is filled in. */
 	gw_status (*listen)(struct gw_address *address, const struct gw_service *service, int *fd, void **export);
+	/* The name is there still: *fd is -1. Else a socket that listens under it now. */
+	gw_status (*keep)(void *export, int *fd);
 	/* Takes the name away: nobody new comes. */
 	void (*stop)(void *export);
 	void (*export_free)(void *export);
@@ -67,6 +69,7 @@ struct tcp_loop {
 	_Atomic bool owned;
 	_Atomic bool inbox_filled;
 	_Atomic bool withdrawn;                   /* a region was: clients that hold it are to be told */
+	_Atomic bool renewed;                     /* a listener's socket was */
 	_Atomic uint32_t close_asked, close_done; /* running numbers of requests to end or drain connections */
 	pthread_mutex_t inbox_lock;
 	struct {
@@ -148,15 +151,21 @@ void gw_tcp_servers_withdrawn(struct tcp_loop *loop);
 void gw_tcp_servers_call(struct tcp_loop *loop);
 
 /* --- listener.c --- */
+struct tcp_accept { /* a socket that listens */
+	struct tcp_io io;
+	struct tcp_listener *listener; /* with a reference, once the driver has it */
+};
+
 struct tcp_listener {
 	struct gw_listener base;
 	struct gw_late_watcher watcher;
-	struct tcp_io io;
-	struct tcp_loop *loop;         /* accepts */
-	const struct tcp_local *local; /* NULL: TCP */
-	void *export;                  /* the local sockets', or NULL */
-	struct tcp_listener *next;     /* in the loop, while accepting */
-	_Atomic uint32_t references;   /* the owner's, the io's, one for each connection and inbox entry */
+	struct tcp_accept *accept;
+	_Atomic(struct tcp_accept *) renewed; /* to be taken into use by the loop in its place */
+	struct tcp_loop *loop;                /* accepts */
+	const struct tcp_local *local;        /* NULL: TCP */
+	void *export;                         /* the local sockets', or NULL */
+	struct tcp_listener *next;            /* in the loop, while accepting */
+	_Atomic uint32_t references;          /* the owner's, the sockets', one for each connection and inbox entry */
 	_Atomic bool stopped, draining, closing;
 	uint64_t retry_ns; /* descriptors had run out: accept again then */
 	bool short_of_descriptors;
@@ -173,8 +182,11 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 void gw_tcp_listener_stop(struct gw_listener *base, bool close);
 void gw_tcp_listener_drain(struct gw_listener *base);
 void gw_tcp_listener_free(struct gw_listener *base);
+gw_status gw_tcp_listener_keep(struct gw_listener *base);
 void gw_tcp_listener_release(struct tcp_listener *listener);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
+/* Takes sockets into use that were made in the place of others. */
+void gw_tcp_listeners_renew(struct tcp_loop *loop);
 /* Connections dealt to this loop by another thread. */
 void gw_tcp_inbox_take(struct tcp_loop *loop);
 void gw_tcp_inbox_drop(struct tcp_loop *loop);

@@ -61,8 +61,7 @@ static gw_status cq_another(struct verbs_poller *poller, uint32_t entries, struc
 	if (!cq->ibv) {
 		int error = errno;
 		gw_free(cq);
-		return gw_fail_errno(error == ENOMEM ? GW_NO_MEMORY : GW_IO, error,
-				     "RDMA completion queue of %u entries", wanted);
+		return gw_verbs_object_fail(poller->device->context, error, "RDMA completion queue");
 	}
 	/* Others look for it there when an event tells of it. */
 	pthread_mutex_lock(&poller->qps_lock);

@@ -45,7 +45,7 @@ static gw_status poller_create(struct verbs_loop *loop, struct verbs_device *dev
 	poller->qp_capacity = QPS_FIRST;
 	poller->channel = ibv_create_comp_channel(device->context);
 	if (!poller->channel) {
-		status = gw_fail_errno(GW_IO, errno, "RDMA completion channel");
+		status = gw_verbs_object_fail(device->context, errno, "RDMA completion channel");
 		goto free_qps;
 	}
 	status = gw_verbs_nonblocking(poller->channel->fd);

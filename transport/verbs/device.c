@@ -249,7 +249,7 @@ static gw_status device_open(struct rdma_cm_id *id, struct verbs_device **out)
 	if (!status) {
 		device->pd = ibv_alloc_pd(device->context);
 		if (!device->pd)
-			status = gw_fail_errno(GW_IO, errno, "RDMA device %s: protection domain", name);
+			status = gw_verbs_object_fail(device->context, errno, "RDMA protection domain");
 	}
 	if (status) {
 		device_free(device);

@@ -99,7 +99,7 @@ static gw_status late_mrs_start(struct verbs_listener *listener)
 		return GW_OK;
 	int error = gw_thread_start(&listener->late.thread, late_mrs_run, listener);
 	if (error)
-		return gw_fail_errno(GW_NO_MEMORY, error, "a thread that deregisters");
+		return gw_thread_failed(error, "cannot start a thread that deregisters");
 	listener->late.started = true;
 	return GW_OK;
 }

@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "core/base/alloc.h"
+#include "core/base/limits.h"
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "transport/verbs/verbs.h"
@@ -25,16 +25,32 @@
 
 gw_status gw_verbs_mr_fail(uint64_t bytes, int error)
 {
-	struct rlimit limit = {0};
+	uint64_t limit = gw_process_limit(GW_PROCESS_LOCKED);
+	char fix[GW_LIMIT_FIX_MAX];
+	struct gw_group_rdma group;
+	if (error == EAGAIN && gw_group_rdma_read("", NULL, &group))
+		return gw_verbs_object_fail(NULL, error, "RDMA registration");
 	if (error != ENOMEM && error != EAGAIN && error != EPERM)
 		return gw_fail_errno(GW_IO, error, "RDMA registration of %llu bytes", (unsigned long long)bytes);
-	getrlimit(RLIMIT_MEMLOCK, &limit);
-	if (limit.rlim_cur == RLIM_INFINITY)
+	if (limit == UINT64_MAX)
 		return gw_fail_errno(GW_NO_MEMORY, error, "RDMA registration of %llu bytes", (unsigned long long)bytes);
 	return gw_fail(GW_LOCKED_MEMORY,
-		       "RDMA registration of %llu bytes: the locked-memory limit is %llu bytes; raise it (ulimit -l, "
-		       "limits.conf memlock, LimitMEMLOCK=)",
-		       (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+		       "RDMA registration of %llu bytes: the locked-memory limit is %llu bytes; raise it: %s",
+		       (unsigned long long)bytes, (unsigned long long)limit,
+		       gw_process_fix_own(GW_PROCESS_LOCKED, UINT64_MAX, fix));
+}
+
+gw_status gw_verbs_object_fail(const struct ibv_context *context, int error, const char *what)
+{
+	const char *device = context ? ibv_get_device_name(context->device) : NULL;
+	struct gw_group_rdma group;
+	if (error == EAGAIN && gw_group_rdma_read("", device, &group))
+		return gw_fail(GW_LIMIT,
+			       "%s: the control group's limit for %s is used up (%s): echo '%s hca_handle=max "
+			       "hca_object=max' | sudo tee %s",
+			       what, device ? device : "RDMA devices", group.file, device ? device : "DEVICE",
+			       group.file);
+	return gw_fail_errno(error == ENOMEM ? GW_NO_MEMORY : GW_IO, error, "%s", what);
 }
 
 static struct verbs_cached_mr *mr_cache_find(struct verbs_device *device, const uint8_t *base, uint64_t bytes)

@@ -61,7 +61,7 @@ gw_status gw_verbs_qp_create(struct verbs_poller *poller, struct rdma_cm_id *id,
 	};
 	init.cap.max_send_sge = init.cap.max_send_sge ? init.cap.max_send_sge : 1;
 	if (rdma_create_qp(id, gw_verbs_domain_get(poller, pd, &qp->domain), &init) != 0) {
-		status = gw_fail_errno(errno == ENOMEM ? GW_NO_MEMORY : GW_IO, errno, "RDMA queue pair");
+		status = gw_verbs_object_fail(id->verbs, errno, "RDMA queue pair");
 		goto put_domain;
 	}
 	atomic_store(&qp->qp_num, id->qp->qp_num);

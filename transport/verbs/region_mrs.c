@@ -46,7 +46,7 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 		listener->whole_words |= 1u << *number;
 	atomic_init(&rail->cm_listeners_left, listener->cm_listener_count);
 	rail->pd = ibv_alloc_pd(device->context);
-	return rail->pd ? GW_OK : gw_fail_errno(GW_IO, errno, "RDMA protection domain");
+	return rail->pd ? GW_OK : gw_verbs_object_fail(device->context, errno, "RDMA protection domain");
 }
 
 /* Adds the address if a device has it; GW_UNSUPPORTED if none does. */

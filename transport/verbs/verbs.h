@@ -170,6 +170,9 @@ gw_status gw_verbs_pages_create(struct ibv_pd *pd, size_t bytes, struct verbs_pa
 void gw_verbs_pages_destroy(struct verbs_pages *pages);
 /* The status of a failed registration, its text naming the limit. */
 gw_status gw_verbs_mr_fail(uint64_t bytes, int error);
+/* A queue pair, a completion queue or the like that a device did not give: where a control group's rdma.max is what
+ * binds, GW_LIMIT, with its file. */
+gw_status gw_verbs_object_fail(const struct ibv_context *context, int error, const char *what);
 
 /* --- What the completions of a poll have given somebody to do: run when all of them are taken. --- */
 struct verbs_deferred {

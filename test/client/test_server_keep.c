@@ -1,0 +1,252 @@
+/* A server whose runtime folder others empty or remove while it serves: clients on its host find it again with the same
+ * key and by mapped memory, nobody else takes its part, and where the folder cannot be had it says so once. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/log.h"
+#include "core/base/staging.h"
+#include "test/support/client_setup.h"
+
+static char folder[GW_RUNTIME_PATH_MAX];
+
+static struct {
+	uint32_t count;
+	char last[1024];
+} warned, told;
+
+static void take_line(void *context, enum gw_log_level level, const char *line)
+{
+	(void)context;
+	bool back = strstr(line, "complete again") != NULL;
+	if (level != GW_LOG_WARN)
+		return;
+	warned.count += !back;
+	told.count += back;
+	snprintf(back ? told.last : warned.last, sizeof(told.last), "%s", line);
+}
+
+static void begin(struct setup *setup)
+{
+	setup_begin(setup, 71, 1, NULL);
+	assert_int_equal(gw_runtime_folder(folder), GW_OK);
+	memset(&warned, 0, sizeof(warned));
+	memset(&told, 0, sizeof(told));
+	gw_log_sink_set(take_line, NULL);
+}
+
+static void finish(struct setup *setup)
+{
+	gw_log_sink_set(NULL, NULL);
+	setup_end(setup);
+}
+
+/* A new client maps the server's memory, and reads the same as one that has read before. */
+static void expect_found(struct setup *setup)
+{
+	struct gw_client_options options = {
+		.servers = setup->cluster.list, .server_count = 1, .threads = 1, .transport = "shm"};
+	struct gw_client *client = open_client(&options);
+	struct plan plan;
+	uint64_t digests[EPOCH_MAX];
+	expect_transport(client, "shm");
+	make_plan(client, &plan, false, false);
+	assert_true(run_epoch(client, &plan, 1, digests) > 0);
+	gw_client_close(client);
+}
+
+/* A second server of the part is refused, and names the first. */
+static void expect_guarded(const struct setup *setup)
+{
+	struct gw_server_options options = setup->cluster.servers[0]->options;
+	struct gw_server *second;
+	options.listen.port = 0;
+	expect(gw_server_start(&options, &second), GW_BUSY, "serves part 0");
+}
+
+/* The files of the folder by the beginning of their name; returns how many there are in all. */
+static uint32_t list_files(const char *prefix, char path[GW_RUNTIME_PATH_MAX + 300])
+{
+	uint32_t count = 0;
+	DIR *list = opendir(folder);
+	assert_non_null(list);
+	for (struct dirent *entry; (entry = readdir(list));) {
+		count += entry->d_name[0] != '.';
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+			snprintf(path, GW_RUNTIME_PATH_MAX + 300, "%s/%s", folder, entry->d_name);
+	}
+	closedir(list);
+	return count;
+}
+
+static uint32_t open_descriptors(void)
+{
+	uint32_t count = 0;
+	DIR *list = opendir("/proc/self/fd");
+	assert_non_null(list);
+	while (readdir(list))
+		count++;
+	closedir(list);
+	return count;
+}
+
+/* The whole folder goes, or one file of it; a client that was there before never notices. */
+static void what_is_removed_comes_back(void **state)
+{
+	static const char *const prefixes[] = {"key-", "shm-", "part-"};
+	struct setup setup;
+	uint8_t before[GW_KEY_BYTES], after[GW_KEY_BYTES];
+	uint64_t digests[EPOCH_MAX];
+	(void)state;
+	begin(&setup);
+	struct gw_server *server = setup.cluster.servers[0];
+	uint16_t port = setup.cluster.addresses[0].port;
+	struct gw_client_options options = {.servers = setup.cluster.list, .server_count = 1, .threads = 1};
+	struct gw_client *old = open_client(&options);
+	struct plan plan;
+	make_plan(old, &plan, false, false);
+	expect_transport(old, "shm");
+	assert_int_equal(gw_secret_find(port, before), GW_OK);
+	for (int i = 0; i < 4; i++) {
+		char path[GW_RUNTIME_PATH_MAX + 300] = "";
+		if (i == 3)
+			assert_int_equal(gw_remove_tree(folder), GW_OK);
+		else
+			assert_int_equal(list_files(prefixes[i], path), 3);
+		assert_true(i == 3 || unlink(path) == 0);
+		gw_server_keep(server);
+		assert_int_equal(list_files("", path), 3);
+		assert_int_equal(gw_secret_find(port, after), GW_OK);
+		assert_memory_equal(before, after, GW_KEY_BYTES);
+		expect_guarded(&setup);
+		expect_found(&setup);
+		assert_true(run_epoch(old, &plan, 1, digests) > 0);
+		expect_transport(old, "shm");
+	}
+	gw_client_close(old);
+	assert_int_equal(warned.count, 0);
+	finish(&setup);
+	char path[GW_RUNTIME_PATH_MAX + 300];
+	assert_int_equal(list_files("", path), 0); /* it takes along what it made again */
+}
+
+/* However often that happens, sockets and memory do not pile up. */
+static void again_and_again(void **state)
+{
+	struct setup setup;
+	uint32_t first = 0;
+	(void)state;
+	begin(&setup);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(gw_remove_tree(folder), GW_OK);
+		gw_server_keep(setup.cluster.servers[0]);
+		gw_server_keep(setup.cluster.servers[0]);
+		expect_found(&setup);
+		if (i == 1)
+			first = open_descriptors();
+	}
+	assert_in_range(open_descriptors(), 1, first + 4); /* some of the last clients' may not be closed yet */
+	finish(&setup);
+}
+
+static time_t age_of(const char *path)
+{
+	struct stat st;
+	assert_int_equal(lstat(path, &st), 0);
+	return time(NULL) - (st.st_mtime < st.st_atime ? st.st_mtime : st.st_atime);
+}
+
+/* What is there stays the same file, and is never as old as what a cleaner removes. */
+static void old_files_become_young(void **state)
+{
+	static const char *const prefixes[] = {"key-", "shm-", "part-"};
+	struct timespec old[2] = {{.tv_sec = time(NULL) - 86400}, {.tv_sec = time(NULL) - 86400}};
+	struct setup setup;
+	(void)state;
+	begin(&setup);
+	for (int i = 0; i < 3; i++) {
+		char path[GW_RUNTIME_PATH_MAX + 300] = "";
+		struct stat before, after;
+		assert_int_equal(list_files(prefixes[i], path), 3);
+		assert_int_equal(utimensat(AT_FDCWD, path, old, AT_SYMLINK_NOFOLLOW), 0);
+		assert_int_equal(lstat(path, &before), 0);
+		gw_server_keep(setup.cluster.servers[0]);
+		assert_int_equal(lstat(path, &after), 0);
+		assert_true(before.st_ino == after.st_ino);
+		assert_in_range(age_of(path), 0, 3600);
+	}
+	expect_found(&setup);
+	finish(&setup);
+}
+
+/* The folder's own folder is gone, and nobody but root may make it: one warning, and one line when it is back. */
+static void one_warning_where_nothing_helps(void **state)
+{
+	struct setup setup;
+	(void)state;
+	begin(&setup);
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct gw_client_options options = {.servers = setup.cluster.list, .server_count = 1, .threads = 1};
+	struct gw_client *old = open_client(&options);
+	struct plan plan;
+	uint64_t digests[EPOCH_MAX];
+	make_plan(old, &plan, false, false);
+	for (int round = 1; round <= 2; round++) {
+		assert_int_equal(gw_remove_tree(runtime), GW_OK);
+		for (int look = 0; look < 3; look++)
+			gw_server_keep(setup.cluster.servers[0]);
+		assert_int_equal(warned.count, round);
+		assert_non_null(strstr(warned.last, "--runtime-dir"));
+		assert_non_null(strstr(warned.last, folder));
+		assert_true(run_epoch(old, &plan, 1, digests) > 0);
+		assert_int_equal(mkdir(runtime, 0700), 0);
+		for (int look = 0; look < 3; look++)
+			gw_server_keep(setup.cluster.servers[0]);
+		assert_int_equal(told.count, round);
+		expect_guarded(&setup);
+		expect_found(&setup);
+	}
+	gw_client_close(old);
+	finish(&setup);
+}
+
+/* Before it was looked, another server took the part: the first says so, goes on, and leaves the other's lock alone. */
+static void another_was_faster(void **state)
+{
+	struct setup setup;
+	struct gw_server *second;
+	(void)state;
+	begin(&setup);
+	struct gw_server_options options = setup.cluster.servers[0]->options;
+	options.listen.port = 0;
+	assert_int_equal(gw_remove_tree(folder), GW_OK);
+	assert_int_equal(gw_server_start(&options, &second), GW_OK);
+	for (int look = 0; look < 3; look++)
+		gw_server_keep(setup.cluster.servers[0]);
+	assert_int_equal(warned.count, 1);
+	assert_non_null(strstr(warned.last, "serves part 0"));
+	cluster_kill(&setup.cluster, 0);
+	expect(gw_server_start(&options, &setup.cluster.servers[0]), GW_BUSY, "serves part 0");
+	gw_server_end(second, 0);
+	finish(&setup);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_removed_comes_back), cmocka_unit_test(again_and_again),
+		cmocka_unit_test(old_files_become_young),     cmocka_unit_test(one_warning_where_nothing_helps),
+		cmocka_unit_test(another_was_faster),
+	};
+	cluster_offer("shm");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+"""A server that is far away: a relay that passes on what either side says so much later.
+
+    far.py SERVER_HOST:SERVER_PORT MILLISECONDS
+
+Prints HOST:PORT, where it listens, and ends with its standard input.
+"""
+import asyncio
+import os
+import sys
+
+CHUNK = 64 << 10
+
+
+async def carry(reader, writer, seconds):
+    """As many bytes under way at a time as come: the way is long, not narrow."""
+    loop = asyncio.get_running_loop()
+    end = loop.create_future()
+
+    def pass_on(data):
+        if writer.is_closing():
+            return
+        if data:
+            writer.write(data)
+        else:
+            writer.close()
+            end.done() or end.set_result(None)
+
+    while data := await reader.read(CHUNK):
+        loop.call_later(seconds, pass_on, data)
+    loop.call_later(seconds, pass_on, b"")
+    await end
+
+
+async def main(server, seconds):
+    host, port = server.rsplit(":", 1)
+
+    async def meet(from_client, client):
+        try:
+            from_server, to_server = await asyncio.open_connection(host, int(port))
+            await asyncio.gather(carry(from_client, to_server, seconds), carry(from_server, client, seconds))
+        except OSError:
+            client.close()
+
+    listener = await asyncio.start_server(meet, "127.0.0.1", 0)
+    print("127.0.0.1:%d" % listener.sockets[0].getsockname()[1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    os._exit(0)  # what is still under way has nobody left who waits for it
+
+
+asyncio.run(main(sys.argv[1], float(sys.argv[2]) / 1000))

@@ -1,0 +1,241 @@
+/* Why a server is not reached, and what to do about it.
+ *
+ *   what the transport said ─▶ key, version, name, limits of this process: it tells by itself
+ *                           ─▶ else a plain connect ─▶ refused, no route, forbidden, no answer
+ *                                                   ─▶ open: who answers a line of HTTP?
+ *
+ * A Graphwire server that runs has answered its hello before. Whoever takes a connection and answers something else is
+ * another program; who answers nothing is a server that is stopped, or its answers are lost on the way. Everything has
+ * a time limit, and nothing is sent but that line.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "tools/doctor/doctor.h"
+
+#define CONNECT_MS 4000 /* the kernel asks three seconds for a neighbour that is not there */
+#define SAID_MAX   40u
+
+static const char question[] = "HEAD / HTTP/1.0\r\n\r\n";
+
+/* What a plain connect found. */
+struct knock {
+	int name_error; /* of getaddrinfo */
+	int error;      /* of connect; 0: it is open */
+	ssize_t bytes;  /* of its answer; 0: it ended the connection; -1: nothing came in time */
+	char said[SAID_MAX + 1];
+};
+
+static bool knock_wait(int fd, short events, uint64_t end_ns)
+{
+	for (uint64_t now; (now = gw_now_ns()) < end_ns;) {
+		struct pollfd watched = {.fd = fd, .events = events};
+		int n = poll(&watched, 1, (int)((end_ns - now) / GW_NS_PER_MS) + 1);
+		if (n > 0)
+			return true;
+		if (n < 0 && errno != EINTR)
+			return false;
+	}
+	return false;
+}
+
+static int knock_connect(int fd, const struct addrinfo *at, uint64_t end_ns)
+{
+	int error = 0;
+	socklen_t bytes = sizeof(error);
+	if (connect(fd, at->ai_addr, at->ai_addrlen) == 0)
+		return 0;
+	if (errno != EINPROGRESS)
+		return errno;
+	if (!knock_wait(fd, POLLOUT, end_ns))
+		return ETIMEDOUT;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+static void knock_ask(int fd, uint64_t end_ns, struct knock *out)
+{
+	(void)!send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL);
+	out->bytes = knock_wait(fd, POLLIN, end_ns) ? recv(fd, out->said, SAID_MAX, 0) : -1;
+	if (out->bytes < 0 && errno == ECONNRESET)
+		out->bytes = 0;
+	out->said[out->bytes > 0 ? out->bytes : 0] = 0;
+	out->said[strcspn(out->said, "\r\n")] = 0;
+}
+
+static void knock_at(const struct gw_address *address, uint64_t timeout_ms, struct knock *out)
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+	uint64_t end = gw_now_ns() + (timeout_ms < CONNECT_MS ? timeout_ms : CONNECT_MS) * GW_NS_PER_MS;
+	struct addrinfo *list;
+	char port[8];
+	*out = (struct knock){.bytes = -1};
+	snprintf(port, sizeof(port), "%u", address->port);
+	out->name_error = getaddrinfo(address->host, port, &hints, &list);
+	if (out->name_error)
+		return;
+	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	out->error = fd < 0 ? errno : knock_connect(fd, list, end);
+	if (!out->error)
+		knock_ask(fd, end, out);
+	if (fd >= 0)
+		close(fd);
+	freeaddrinfo(list);
+}
+
+/* --- Findings. --- */
+
+static void tell_name(const struct gw_address *address, struct gw_doctor_finding *finding)
+{
+	gw_doctor_value(finding, ": its name is not known here");
+	gw_doctor_fix(
+		finding,
+		"getent hosts %.200s; add a line \"ADDRESS %.200s\" to /etc/hosts here, or write the address into "
+		"ip_config.txt",
+		address->host, address->host);
+}
+
+static void tell_key(const char *server, bool given, struct gw_doctor_finding *finding)
+{
+	gw_doctor_value(finding, ": its key is another one, or missing");
+	gw_doctor_fix(
+		finding,
+		"graphwire doctor --server %s --key-file FILE, with the server's key (sha256sum FILE, on both hosts: "
+		"the same)%s",
+		server, given ? "" : "; --insecure, if it is to have none");
+}
+
+static void tell_forbidden(const struct gw_address *address, int error, struct gw_doctor_finding *finding)
+{
+	char text[128];
+	gw_doctor_value(finding, ": this host lets nobody connect there: %s", strerror_r(error, text, sizeof(text)));
+	gw_doctor_fix(finding, "ip route get %.200s; sudo nft list ruleset, both here", address->host);
+}
+
+static void tell_closed(const struct gw_address *address, const char *server, struct gw_doctor_finding *finding)
+{
+	gw_doctor_value(finding, ": nobody listens there");
+	gw_doctor_fix(
+		finding,
+		"on its host: ss -ltn 'sport = :%u'; nothing: graphwire serve --part-config PARTS --part N --listen "
+		"%s; 127.0.0.1 or 127.0.1.1: the same with an address of that host",
+		address->port, server);
+}
+
+static void tell_no_answer(const struct gw_address *address, struct gw_doctor_finding *finding)
+{
+	gw_doctor_value(finding, ": nothing comes back: a firewall drops it, or the host is down");
+	gw_doctor_fix(finding,
+		      "ping -c 3 %.200s; on its host: sudo nft list ruleset, and let TCP port %u pass (a pod: its "
+		      "NetworkPolicy)",
+		      address->host, address->port);
+}
+
+static void tell_stranger(const struct gw_address *address, const struct knock *knock,
+			  struct gw_doctor_finding *finding)
+{
+	const char *what = strncmp(knock->said, "HTTP/", 5) == 0  ? "an HTTP server"
+			   : strncmp(knock->said, "SSH-", 4) == 0 ? "an SSH server"
+								  : "no Graphwire server";
+	gw_doctor_value(finding, ": another program has the port, %s", what);
+	if (knock->said[0])
+		gw_doctor_value(finding, " (\"%s\")", knock->said);
+	gw_doctor_fix(finding,
+		      "on its host: sudo ss -ltnp 'sport = :%u' tells which; give the server another port (--listen, "
+		      "ip_config.txt)",
+		      address->port);
+}
+
+static void tell_mute(const struct gw_address *address, struct gw_doctor_finding *finding)
+{
+	gw_doctor_value(finding,
+			": who listens there takes connections and says nothing: a server that is stopped, or a "
+			"way that loses its answers");
+	gw_doctor_fix(finding,
+		      "on its host: ps -C graphwire -o pid,stat,args (stat T: kill -CONT PID); tracepath %.200s",
+		      address->host);
+}
+
+static void tell_knock(const struct gw_address *address, const char *server, const struct knock *knock,
+		       struct gw_doctor_finding *finding)
+{
+	if (knock->name_error) {
+		tell_name(address, finding);
+		return;
+	}
+	switch (knock->error) {
+	case 0:
+		if (knock->bytes < 0)
+			tell_mute(address, finding);
+		else
+			tell_stranger(address, knock, finding);
+		break;
+	case ECONNREFUSED:
+		tell_closed(address, server, finding);
+		break;
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		gw_doctor_value(finding, ": there is no way to its host, or the host is down");
+		gw_doctor_fix(finding, "ip route get %.200s; ping -c 3 %.200s", address->host, address->host);
+		break;
+	case ETIMEDOUT:
+		tell_no_answer(address, finding);
+		break;
+	default:
+		tell_forbidden(address, knock->error, finding);
+	}
+}
+
+void gw_doctor_cause(const struct gw_doctor_peers *peers, const char *server, gw_status status, const char *reason,
+		     struct gw_doctor_finding *finding)
+{
+	struct gw_address address;
+	struct knock knock;
+	if (gw_address_parse(server, &address))
+		return;
+	switch (status) {
+	case GW_NOT_FOUND:
+		tell_name(&address, finding);
+		break;
+	case GW_REFUSED:
+		if (!strstr(reason, "too many connections")) {
+			tell_key(server, peers->key != NULL, finding);
+			break;
+		}
+		gw_doctor_value(finding, ": it has as many connections as it takes");
+		gw_doctor_fix(finding, "end clients that are not needed, or start it with more --connections");
+		break;
+	case GW_VERSION:
+		gw_doctor_value(finding, ": it has another version of Graphwire");
+		gw_doctor_fix(finding, "graphwire --version, here and on its host: install the same "
+				       "(deploy/copy_files.py --with_program)");
+		break;
+	case GW_LIMIT:
+	case GW_NO_MEMORY:
+	case GW_UNSUPPORTED:
+		gw_doctor_value(finding, ": this process may not try: %s", reason);
+		break;
+	default:
+		knock_at(&address, peers->timeout_ms, &knock);
+		tell_knock(&address, server, &knock, finding);
+	}
+}
+
+void gw_doctor_cause_large(const char *server, struct gw_doctor_finding *finding)
+{
+	struct gw_address address;
+	if (gw_address_parse(server, &address))
+		return;
+	gw_doctor_value(finding, "; short answers come, long ones do not: the way drops packets above some size");
+	gw_doctor_fix(
+		finding,
+		"tracepath %.200s shows the size; sudo ip link set dev DEV mtu 1400 on both hosts, or sudo sysctl -w "
+		"net.ipv4.tcp_mtu_probing=1 on both, or let ICMP \"fragmentation needed\" pass",
+		address.host);
+}
