@@ -56,6 +56,19 @@ static gw_status launched_load(const char *path, char **text)
 	return status;
 }
 
+/* ADDRESS:PORT, as elsewhere: of an IPv6 address without brackets nothing tells a port. */
+static gw_status launched_check_host(const char *host)
+{
+	const char *colon = strrchr(host, ':');
+	bool with_port = colon && (*host == '[' ? colon[-1] == ']' : colon == strchr(host, ':'));
+	if (strlen(host) > 255)
+		return gw_fail(GW_FORMAT, "too long a name");
+	if (with_port && strspn(colon + 1, "0123456789") == strlen(colon + 1))
+		return gw_fail(GW_FORMAT, "\"%.80s\": the port stands behind a space: %.*s %s", host,
+			       (int)(colon - host), host, colon + 1);
+	return GW_OK;
+}
+
 /* "10.0.0.1 30051 4 # comment" -> "10.0.0.1:30051" */
 static gw_status launched_address(char *line, char out[ADDRESS_MAX])
 {
@@ -73,8 +86,8 @@ static gw_status launched_address(char *line, char out[ADDRESS_MAX])
 		status = gw_parse_u64(column, 1, UINT16_MAX, &number);
 	if (!status && column && strtok_r(NULL, " \t\r", &rest))
 		status = gw_fail(GW_FORMAT, "more than three columns");
-	if (!status && strlen(host) > 255)
-		status = gw_fail(GW_FORMAT, "too long a name");
+	if (!status)
+		status = launched_check_host(host);
 	if (status)
 		return status;
 	bool bare = strchr(host, ':') && *host != '[';

@@ -234,6 +234,7 @@ class Job:
         """An agent on every host, which agrees with all others on the graph."""
         self.agents = [Agent(host, self._reach, self._on_event) for host in self.hosts]
         await self._all([self._open(agent) for agent in self.agents])
+        await self._check_addresses()
         graphs = await self._all([self._ask_graph(agent) for agent in self.agents])
         self.graph = graphs[0]
         for agent, graph in zip(self.agents, graphs):
@@ -256,6 +257,26 @@ class Job:
             raise DeployError(
                 f"{agent.host} has graphwire {agent.hello['version']}, {self.hosts[0]} {mine['version']}: "
                 "install the same"
+            )
+
+    async def _check_addresses(self) -> None:
+        """No host's own address is loopback there: servers would listen, and no other host reach them."""
+        if len(self.hosts) == 1:
+            return
+        found = await self._all([agent.ask("own", "own", address=agent.host.address) for agent in self.agents])
+        if len({own["network"] for own in found}) == 1:
+            return  # all hosts are one
+        for host, own in zip(self.hosts, found):
+            if not own["loopback"]:
+                continue
+            if own["address"] == host.address:
+                raise DeployError(
+                    f"{host}: {host.address} is loopback, at which no other host reaches it: write an address or name "
+                    f"that all hosts know into {self.options.ip_config or 'NodeAddr of Slurm'}"
+                )
+            raise DeployError(
+                f"{host}: its own name {host.address} means {own['address']} there, at which no other host reaches it: "
+                f"correct the line of {host.address} in its /etc/hosts, or write its address in the name's place"
             )
 
     async def _set_up(self, agent: Agent) -> None:

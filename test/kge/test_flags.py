@@ -132,7 +132,8 @@ def test_own_files_may_have_any_name(name):
     """DGL-KE takes all but FB15k, its default, by which it knows that none was given."""
     args = flags.parse("train", ["--format", "udd_hrt", "--data_files", "e", "r", "t", "--dataset", name])
     assert args.dataset == name
-    assert vars(args) == vars(flags.parse("train", ["--data_files", "e", "r", "t", f"--datas={name}", "--form", "udd_hrt"]))
+    short = flags.parse("train", ["--data_files", "e", "r", "t", f"--datas={name}", "--form", "udd_hrt"])
+    assert vars(args) == vars(short)
 
 
 def sentences(path):

@@ -93,8 +93,16 @@ static void refused(void **state)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{"", "no server"},    {"# none\n", "no server"}, {"h 0\n", ":1: "},        {"h\nh 65536\n", ":2: "},
-		{"h port\n", ":1: "}, {"h 1 x\n", ":1: "},       {"h 1 2 3\n", "columns"},
+		{"", "no server"},
+		{"# none\n", "no server"},
+		{"h 0\n", ":1: "},
+		{"h\nh 65536\n", ":2: "},
+		{"h port\n", ":1: "},
+		{"h 1 x\n", ":1: "},
+		{"h 1 2 3\n", "columns"},
+		{"h:1\n", "behind a space: h 1"},
+		{"10.0.0.1:30050 2\n", "behind a space: 10.0.0.1 30050"},
+		{"[fd00::1]:7\n", "behind a space: [fd00::1] 7"},
 	};
 	struct gw_launched launched;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

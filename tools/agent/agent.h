@@ -142,6 +142,10 @@ json_t *gw_agent_left(void);
 int gw_agent_left_signal(const char *job, int number);
 void gw_agent_left_sweep(void);
 
+/* own.c: tells "own": the first address that a name of this host has here, whether it is loopback, and which network
+ * that loopback belongs to. */
+gw_status gw_agent_own(struct gw_agent *agent, const char *name);
+
 /* descendants.c: kills whatever descends from this process, and waits until it is gone, two seconds at most. Returns
  * what is left: an array of {"pid", "command"}; NULL: no memory for it. `agent`: of the worker, whose processes' ends
  * are kept; NULL in the guardian. */

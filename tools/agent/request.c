@@ -9,6 +9,7 @@
  *   end_left  SIGTERM or SIGKILL to what is left of a job
  *   sweep     folders of which nothing runs any more go, with their keys
  *   port      a port that is free now
+ *   own       what this host's own name means here (own.c)
  *   start     a process, told by "started", "ready", "output", "ended"
  *   signal    to a process group
  *   watch     a server that is kept, by its port and pid; told by "gone" when it has ended
@@ -313,6 +314,8 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 		status = request_watch(agent, request);
 	else if (strcmp(op, "port") == 0)
 		status = request_port(agent);
+	else if (strcmp(op, "own") == 0)
+		status = gw_agent_own(agent, request_text(request, "address"));
 	else if (strcmp(op, "setup") == 0)
 		status = request_setup(agent, request);
 	else if (!agent->set_up || agent->ending)

@@ -304,9 +304,9 @@ def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: 
 def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter: str = "\t",
          files: Optional[Sequence[str]] = None, has_edge_importance: bool = False,
          train_to: Optional[Sink] = None, numbers: Optional[Dictionaries] = None) -> Dataset:
-    """A dataset; raises DataError. One's own may have any name, that of a built-in one too. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
-    --has_edge_importance say. train_to: takes the training triples, which are then not kept here. numbers: those of a
-    model that is there."""
+    """A dataset; raises DataError. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
+    --has_edge_importance say; one's own may have a built-in one's name. train_to: takes the training triples, which are
+    then not kept here. numbers: those of a model that is there."""
     if len(delimiter) != 1:
         raise DataError(f"--delimiter is one character, not {delimiter!r}")
     if form == "built_in":
