@@ -13,6 +13,9 @@ below it ends with status 1.
 Tolokers' layers are those of the published baseline (82.43 +- 0.44; "A critical look at the evaluation of GNNs under
 heterophily", 2023): residual blocks of a layer norm, the row beside the mean of its neighbours, two linear layers;
 narrower here, and fewer.
+
+Beside PyTorch Geometric the means of three seeds or more may differ, in either direction, by no more than the seeds do:
+by the greater of the two deviations; else it ends with status 1. Both start from the same weights.
 """
 
 from __future__ import annotations
@@ -210,6 +213,17 @@ DEFAULTS = {
                  "batch_size": 1000, "epochs": 6}}
 
 
+def alike(task, found):
+    """Tells how far the means are apart; whether the seeds are farther."""
+    if len(found) < 2 or min(map(len, found.values())) < 3:
+        return True
+    apart = [ours - other for ours, other in zip(*found.values())]
+    most = max(map(statistics.stdev, found.values()))
+    error = statistics.stdev(apart) / len(apart) ** 0.5
+    print(f"{task}: {statistics.mean(apart):+.4f} beside PyG, by seeds +- {error:.4f}; the seeds' deviation {most:.4f}")
+    return abs(statistics.mean(apart)) <= most
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("task", choices=DEFAULTS)
@@ -240,7 +254,7 @@ def main():
     for way, scores in found.items():
         spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
         print(f"{args.task}, {way}: mean {statistics.mean(scores):.4f}, deviation {spread:.4f}")
-    sys.exit(statistics.mean(found["graphwire"]) < args.at_least)
+    sys.exit(not alike(args.task, found) or statistics.mean(found["graphwire"]) < args.at_least)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,16 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client again");
 }
 
+/* All that a client computes with comes from one description: the others must be the same, whatever their ids. */
+static gw_status remote_check_meta(const struct gw_remote *server, const struct gw_graph_meta *meta)
+{
+	char address[GW_ADDRESS_MAX];
+	if (gw_meta_same(server->catalog.meta, meta) && server->part < meta->num_parts)
+		return GW_OK;
+	return gw_fail(GW_PROTOCOL, "server %s describes another graph under the id of this one, %016llx",
+		       gw_address_text(&server->address, address), (unsigned long long)meta->graph_id);
+}
+
 gw_status gw_remotes_check(struct gw_client *client)
 {
 	const struct gw_graph_meta *meta = client->own_meta ? client->own_meta : client->servers[0].catalog.meta;
@@ -57,6 +67,9 @@ gw_status gw_remotes_check(struct gw_client *client)
 				address, server->catalog.meta->graph_name,
 				(unsigned long long)server->catalog.meta->graph_id, meta->graph_name,
 				(unsigned long long)meta->graph_id);
+		gw_status status = remote_check_meta(server, meta);
+		if (status != GW_OK)
+			return status;
 		for (uint32_t j = 0; j < i; j++) {
 			if (client->servers[j].part == server->part)
 				return gw_fail(GW_EXISTS,

@@ -9,9 +9,11 @@
  */
 #include "client/checkpoint.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "client/cancel_scope.h"
@@ -306,6 +308,8 @@ static gw_status save_all(struct save *save, const struct gw_tensor_list *list, 
 	gw_status status = gw_checkpoint_make(save->client->meta->num_parts, chosen, &save->index);
 	if (status != GW_OK)
 		return status;
+	if (getrandom(&save->index->save, sizeof(save->index->save), 0) != sizeof(save->index->save))
+		return gw_fail_errno(GW_IO, errno, "no random number for the checkpoint");
 	save->index->graph_id = save->client->graph_id;
 	snprintf(save->index->graph_name, sizeof(save->index->graph_name), "%s", save->client->meta->graph_name);
 	for (uint32_t i = 0, number = 0; i < list->count && status == GW_OK; i++) {
@@ -320,22 +324,26 @@ static const char *save_name_at(const void *list, uint32_t i)
 	return ((const struct gw_tensor_list *)list)->entries[i].name;
 }
 
-/* What replace may take away is a checkpoint. */
-static gw_status save_check_folder(const char *folder, bool replace)
+/* What replace may take away is a checkpoint: the files that its JSON names. */
+static gw_status save_check_folder(const char *folder, bool replace, struct gw_owned **owned)
 {
+	*owned = NULL;
 	if (!replace || access(folder, F_OK) != 0)
 		return GW_OK;
 	struct gw_checkpoint_index *old;
 	gw_status status = gw_checkpoint_read(folder, &old);
 	gw_checkpoint_free(old);
-	if (status == GW_NOT_FOUND || status == GW_FORMAT || status == GW_VERSION)
-		return gw_fail(GW_EXISTS, "%s: it is there, and no checkpoint: remove it", folder);
+	if (status == GW_OK)
+		status = gw_checkpoint_owned(folder, owned);
+	if (status == GW_NOT_FOUND || status == GW_FORMAT || status == GW_DIGEST || status == GW_VERSION)
+		return gw_context(GW_EXISTS, "it is there, and no checkpoint that can be replaced: remove it");
 	return status;
 }
 
 gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const struct gw_checkpoint_options *options)
 {
 	struct gw_tensor_list *list = NULL;
+	struct gw_owned *owned = NULL;
 	struct save save = {.client = client, .bytes_per_second = options->bytes_per_second, .begun_ns = gw_now_ns()};
 	gw_status status = gw_tensor_list(client, &list);
 	if (status == GW_OK && list->count == 0)
@@ -344,9 +352,13 @@ gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const
 		status =
 			gw_checkpoint_check_names(options->names, options->name_count, save_name_at, list, list->count);
 	if (status == GW_OK)
-		status = save_check_folder(folder, options->replace);
+		status = save_check_folder(folder, options->replace, &owned);
 	if (status == GW_OK)
 		status = gw_staging_begin(folder, options->replace, &save.staging);
+	if (status == GW_OK)
+		gw_staging_keep_others(save.staging, owned);
+	else
+		gw_owned_destroy(owned);
 	if (status == GW_OK)
 		status = gw_write_behind_create(&save.writer);
 	if (status == GW_OK)

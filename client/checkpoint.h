@@ -37,7 +37,7 @@ const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_
 gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan, bool restored,
 				   const struct gw_tensor **out);
 
-/* Whether a name is among those wanted; none wanted: all are. */
+/* Whether a name is among those wanted; NULL: all are. */
 bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const char *name);
 
 /* GW_NOT_FOUND for a name that none of a list has. */

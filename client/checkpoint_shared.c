@@ -27,13 +27,15 @@ bool gw_checkpoint_wants(const char *const *names, uint32_t name_count, const ch
 		if (strcmp(names[i], name) == 0)
 			return true;
 	}
-	return !names || name_count == 0;
+	return !names;
 }
 
 gw_status gw_checkpoint_check_names(const char *const *names, uint32_t name_count,
 				    const char *(*name_at)(const void *list, uint32_t i), const void *list,
 				    uint32_t count)
 {
+	if (names && name_count == 0)
+		return gw_fail(GW_INVALID, "an empty list of names: name tensors, or leave the names out for all");
 	for (uint32_t n = 0; names && n < name_count; n++) {
 		uint32_t i = 0;
 		while (i < count && strcmp(name_at(list, i), names[n]) != 0)
@@ -76,7 +78,8 @@ gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_
 	gw_error_keep(&kept);
 	gw_status status = edges ? gw_edge_tensor(client, plan->type, "orig_id", &out->tensor)
 				 : gw_node_tensor(client, plan->type, "orig_id", &out->tensor);
-	if (status == GW_OK && out->tensor->dtype == GW_INT64 && out->tensor->ndim == 1)
+	bool numbers = status == GW_OK && out->tensor->ndim == 1;
+	if (numbers && (out->tensor->dtype == GW_INT64 || (edges && out->tensor->dtype == GW_UINT32)))
 		return GW_OK;
 	out->tensor = NULL;
 	gw_error_restore(&kept);
@@ -98,6 +101,16 @@ static gw_status digest_texts(struct gw_client *client, uint32_t ntype, const in
 	return status;
 }
 
+/* n numbers of 4 bytes, at the beginning of out, to 8 bytes each: from the last on, none is overwritten unread. */
+static void widen(int64_t *out, uint64_t n)
+{
+	for (uint64_t i = n; i-- > 0;) {
+		uint32_t number;
+		memcpy(&number, (const char *)out + i * sizeof(number), sizeof(number));
+		out[i] = number;
+	}
+}
+
 gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
 			       int64_t *out)
 {
@@ -111,6 +124,8 @@ gw_status gw_original_ids_read(struct gw_client *client, const struct gw_origina
 	memcpy(nodes, out, n * sizeof(*nodes));
 	gw_status status = ids->text ? digest_texts(client, ids->ntype, nodes, n, out)
 				     : gw_gather(client, ids->tensor, nodes, n, out);
+	if (status == GW_OK && !ids->text && ids->tensor->dtype == GW_UINT32)
+		widen(out, n);
 	gw_free(nodes);
 	return status;
 }

@@ -76,6 +76,7 @@ struct gw_client_tensor {
 	struct gw_tensor tensor; /* first: what callers hold */
 	char *name;
 	const struct gw_array_meta *changes; /* a feature that is served as a tensor; NULL: it is not */
+	uint64_t starts[2];                  /* of rows, where these are other ones than the type's */
 	struct gw_rows rows;
 };
 
@@ -124,7 +125,7 @@ struct gw_client {
 	uint32_t forks; /* of this process and those before it, when the client was opened */
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
-	const char *tcp_driver;
+	const char *tcp_driver; /* until the engines have opened */
 	enum gw_client_transport transport;
 	bool insecure;
 	uint64_t spin_ns;
@@ -140,8 +141,8 @@ struct gw_client {
 	struct gw_graph_info info;
 	struct gw_type_info *ntypes, *etypes;
 	char **etype_names;
-	struct gw_client_tensor *tensors;
-	uint32_t tensor_count;
+	struct gw_client_tensor *tensors; /* features, then arrays that are found by name only */
+	uint32_t tensor_count, feature_count;
 	struct gw_node_places *node_places; /* [num_ntypes] */
 	struct gw_place **indices;          /* [num_etypes][num_parts] */
 	/* Lists that this process can address, by part: [num_parts] arrays of [num_etypes], or NULL. */

@@ -1,4 +1,5 @@
-/* See edge_seeds.h. Fails as edges_op.h does, on an edge that there is not, and for want of memory. */
+/* See edge_seeds.h. Fails as edges_op.h does, on an edge that does not exist, on one that reverse_ids names and that is
+ * no reverse (GW_INVALID), and for want of memory. */
 #include "client/edge_seeds.h"
 
 #include <string.h>
@@ -83,13 +84,19 @@ gw_status gw_edge_seeds_check_count(const struct gw_edge_seeds *spec, uint64_t c
 
 gw_status gw_edge_seeds_op_init(struct gw_edge_seeds_op *op, struct gw_engine *engine)
 {
-	return gw_edges_op_init(&op->asked, engine);
+	gw_status status = gw_edges_op_init(&op->asked, engine);
+	if (status == GW_OK && (status = gw_edges_op_init(&op->reverses, engine)) != GW_OK)
+		gw_edges_op_free(&op->asked);
+	return status;
 }
 
 void gw_edge_seeds_op_free(struct gw_edge_seeds_op *op)
 {
 	if (op->asked.engine)
 		gw_edges_op_free(&op->asked);
+	if (op->reverses.engine)
+		gw_edges_op_free(&op->reverses);
+	gw_vec_free(&op->with_reverses);
 	gw_vec_free(&op->kept_ids);
 	gw_vec_free(&op->negatives);
 	gw_vec_free(&op->pending);
@@ -115,6 +122,60 @@ static void seeds_end(struct gw_edge_seeds_op *op, gw_status status)
 {
 	op->open = false;
 	op->done(op, status);
+}
+
+/* --- Reverses by id. --- */
+
+static bool has_reverse_ids(const struct gw_edge_seeds_op *op)
+{
+	return op->spec.exclude & GW_EXCLUDE_REVERSE_IDS && op->count > 0;
+}
+
+/* The edges and what reverse_ids names for them: those of one type are asked about in one request. */
+static gw_status list_reverses(struct gw_edge_seeds_op *op)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	const struct gw_client *client = op->asked.engine->client;
+	uint64_t edges = client->meta->etypes[spec->etype].count;
+	uint64_t reverses = client->meta->etypes[spec->reverse_etype].count;
+	gw_status status = gw_vec_reserve(&op->with_reverses, 2 * op->count * 8);
+	int64_t *ids = op->with_reverses.data;
+	for (uint64_t i = 0; i < op->count && status == GW_OK; i++) {
+		if ((uint64_t)op->ids[i] >= edges)
+			return gw_fail_id("edge", op->ids[i], i, edges);
+		int64_t reverse = spec->reverse_ids[op->ids[i]];
+		if ((uint64_t)reverse >= reverses)
+			return gw_fail(GW_RANGE, "reverse_ids[%lld] is %lld: %s has %llu edges: give one of them",
+				       (long long)op->ids[i], (long long)reverse,
+				       client->etypes[spec->reverse_etype].name, (unsigned long long)reverses);
+		ids[i] = op->ids[i];
+		ids[op->count + i] = reverse;
+	}
+	return status;
+}
+
+/* Each reverse leads from its edge's destination to its source. */
+static gw_status check_reverses(const struct gw_edge_seeds_op *op)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	const struct gw_client *client = op->asked.engine->client;
+	const int64_t *src = op->asked.src.data, *dst = op->asked.dst.data, *ids = op->with_reverses.data;
+	bool same = spec->reverse_etype == spec->etype;
+	const int64_t *from = same ? src + op->count : op->reverses.src.data;
+	const int64_t *to = same ? dst + op->count : op->reverses.dst.data;
+	for (uint64_t i = 0; i < op->count; i++) {
+		if (from[i] == dst[i] && to[i] == src[i])
+			continue;
+		return gw_fail(
+			GW_INVALID,
+			"reverse_ids: edge %lld of %s leads from %lld to %lld, and edge %lld of %s, which is to be "
+			"its reverse, from %lld to %lld: give ids of this graph (orig_id tells which those are), "
+			"or exclude by ends, without reverse_ids",
+			(long long)ids[i], client->etypes[spec->etype].name, (long long)src[i], (long long)dst[i],
+			(long long)ids[op->count + i], client->etypes[spec->reverse_etype].name, (long long)from[i],
+			(long long)to[i]);
+	}
+	return GW_OK;
 }
 
 /* --- Negatives. --- */
@@ -172,11 +233,18 @@ static void negatives_asked(struct gw_edges_op *asked, gw_status status)
 	ask_pending(op);
 }
 
-static void ends_found(struct gw_edges_op *asked, gw_status status)
+static struct gw_edge_seeds_op *op_of_ends(struct gw_fan_in *ends)
 {
-	struct gw_edge_seeds_op *op = asked->owner;
+	return (struct gw_edge_seeds_op *)((char *)ends - offsetof(struct gw_edge_seeds_op, ends));
+}
+
+static void ends_found(struct gw_fan_in *ends, gw_status status)
+{
+	struct gw_edge_seeds_op *op = op_of_ends(ends);
 	uint64_t n = op->count * op->spec.negatives_each;
 	bool asks = op->spec.no_true_edges && n > 0;
+	if (status == GW_OK && has_reverse_ids(op))
+		status = check_reverses(op);
 	if (status == GW_OK)
 		status = gw_vec_reserve(&op->negatives, n * 8);
 	if (status == GW_OK && asks && (status = gw_vec_reserve(&op->pending, n * 4)) == GW_OK &&
@@ -194,18 +262,55 @@ static void ends_found(struct gw_edges_op *asked, gw_status status)
 		ask_pending(op);
 }
 
+/* --- Ends. --- */
+
+static void ends_cancel(struct gw_fan_in *ends)
+{
+	struct gw_edge_seeds_op *op = op_of_ends(ends);
+	gw_edges_op_cancel(&op->asked);
+	gw_edges_op_cancel(&op->reverses);
+}
+
+static void ends_answered(struct gw_edges_op *asked, gw_status status)
+{
+	struct gw_edge_seeds_op *op = asked->owner;
+	gw_fan_in_end_one(&op->ends, status);
+}
+
+static void ask_ends(struct gw_edge_seeds_op *op, struct gw_edges_op *asked, uint32_t etype, const int64_t *ids,
+		     uint64_t n)
+{
+	if (op->ends.status != GW_OK)
+		return;
+	asked->done = ends_answered;
+	asked->owner = op;
+	gw_fan_in_add(&op->ends);
+	gw_edges_op_start(asked, op->job, GW_EDGE_ENDS, etype, ids, NULL, n);
+}
+
 void gw_edge_seeds_op_start(struct gw_edge_seeds_op *op)
 {
+	const struct gw_edge_seeds *spec = &op->spec;
+	bool mapped = has_reverse_ids(op), same = spec->reverse_etype == spec->etype;
 	op->open = true;
 	op->attempt = 0;
 	op->true_edges = 0;
-	op->asked.done = ends_found;
-	op->asked.owner = op;
-	gw_edges_op_start(&op->asked, op->job, GW_EDGE_ENDS, op->spec.etype, op->ids, NULL, op->count);
+	gw_fan_in_begin(&op->ends, op->job, ends_cancel, ends_found);
+	gw_status status = mapped ? list_reverses(op) : GW_OK;
+	if (status == GW_OK) {
+		const int64_t *both = op->with_reverses.data;
+		ask_ends(op, &op->asked, spec->etype, mapped ? both : op->ids,
+			 mapped && same ? 2 * op->count : op->count);
+		if (mapped && !same)
+			ask_ends(op, &op->reverses, spec->reverse_etype, both + op->count, op->count);
+	}
+	gw_fan_in_end_one(&op->ends, status);
 }
 
 void gw_edge_seeds_op_cancel(struct gw_edge_seeds_op *op)
 {
-	if (op->open)
+	if (op->open && op->ends.open)
+		gw_fan_in_cancel(&op->ends);
+	else if (op->open)
 		gw_edges_op_cancel(&op->asked);
 }

@@ -1,6 +1,8 @@
 /* Seeds that are edges of one type: from edge ids to the ends of the edges, and to their negatives.
  *
- *   edge ids -> their ends (client/edges_op.h) -> negatives drawn (sampler/negatives.h)
+ *   edge ids -> their ends, and those of what reverse_ids names, at once (client/edges_op.h)
+ *            -> [GW_EXCLUDE_REVERSE_IDS: each reverse leads the other way, or the batch fails]
+ *            -> negatives drawn (sampler/negatives.h)
  *            -> [no_true_edges: are they edges? those that are: drawn again ...] -> done
  */
 #ifndef GW_CLIENT_EDGE_SEEDS_H
@@ -20,15 +22,18 @@ struct gw_edge_seeds_op {
 	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
 	void (*done)(struct gw_edge_seeds_op *op, gw_status status);
 	void *owner;
-	/* Results: src[count] and dst[count] of `asked`, and the negatives of each edge. */
+	/* Results: the first src[count] and dst[count] of `asked`, and the negatives of each edge. */
 	struct gw_edges_op asked;
 	struct gw_vec negatives; /* int64_t [count * negatives_each] */
 	uint64_t true_edges;
 	/* Its own: */
 	bool open;              /* started, and not done */
 	struct gw_vec kept_ids; /* int64_t: the copy of a list to draw from */
-	struct gw_vec pending;  /* uint32_t: numbers of the negatives that are asked about */
-	struct gw_vec src, dst; /* int64_t: their pairs */
+	struct gw_fan_in ends;
+	struct gw_vec with_reverses; /* int64_t [2 * count]: the edges, then their reverses */
+	struct gw_edges_op reverses; /* those of another type than the edges' */
+	struct gw_vec pending;       /* uint32_t: numbers of the negatives that are asked about */
+	struct gw_vec src, dst;      /* int64_t: their pairs */
 	uint64_t pending_count;
 	uint32_t attempt;
 };

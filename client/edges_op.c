@@ -109,7 +109,8 @@ static void answers_cancel(struct gw_fan_in *answers)
 
 void gw_edges_op_cancel(struct gw_edges_op *op)
 {
-	gw_fan_in_cancel(&op->answers);
+	if (op->answers.open)
+		gw_fan_in_cancel(&op->answers);
 }
 
 static void share_end(struct gw_edges_share *share, gw_status status)

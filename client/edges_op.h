@@ -44,7 +44,7 @@ void gw_edges_op_free(struct gw_edges_op *op);
 void gw_edges_op_start(struct gw_edges_op *op, struct gw_job *job, enum gw_edge_ask ask, uint32_t etype,
 		       const int64_t *first, const int64_t *second, uint64_t n);
 
-/* Makes it end soon; done is still called. */
+/* Makes it end soon, if it is under way; done is still called. */
 void gw_edges_op_cancel(struct gw_edges_op *op);
 
 #endif

@@ -36,7 +36,7 @@ static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t t
 			continue;
 		if (strcmp(tensor->name, name) == 0)
 			return feature_open(client, &client->tensors[i], out);
-		if (used < sizeof(names))
+		if (i < client->feature_count && used < sizeof(names))
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
 						 tensor->name);
 	}

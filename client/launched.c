@@ -50,8 +50,23 @@ static gw_status launched_load(const char *path, char **text)
 	ssize_t n = status ? 0 : read(fd, *text, (size_t)st.st_size);
 	if (n < 0)
 		status = gw_fail_errno(GW_IO, errno, "GRAPHWIRE_IP_CONFIG, %s", path);
+	else if (n > 0 && memchr(*text, 0, (size_t)n))
+		status = gw_fail(GW_FORMAT, "GRAPHWIRE_IP_CONFIG, %s: a NUL byte, which no address has", path);
 	close(fd);
 	return status;
+}
+
+/* ADDRESS:PORT, as elsewhere: of an IPv6 address without brackets nothing tells a port. */
+static gw_status launched_check_host(const char *host)
+{
+	const char *colon = strrchr(host, ':');
+	bool with_port = colon && (*host == '[' ? colon[-1] == ']' : colon == strchr(host, ':'));
+	if (strlen(host) > 255)
+		return gw_fail(GW_FORMAT, "too long a name");
+	if (with_port && strspn(colon + 1, "0123456789") == strlen(colon + 1))
+		return gw_fail(GW_FORMAT, "\"%.80s\": the port stands behind a space: %.*s %s", host,
+			       (int)(colon - host), host, colon + 1);
+	return GW_OK;
 }
 
 /* "10.0.0.1 30051 4 # comment" -> "10.0.0.1:30051" */
@@ -71,8 +86,8 @@ static gw_status launched_address(char *line, char out[ADDRESS_MAX])
 		status = gw_parse_u64(column, 1, UINT16_MAX, &number);
 	if (!status && column && strtok_r(NULL, " \t\r", &rest))
 		status = gw_fail(GW_FORMAT, "more than three columns");
-	if (!status && strlen(host) > 255)
-		status = gw_fail(GW_FORMAT, "too long a name");
+	if (!status)
+		status = launched_check_host(host);
 	if (status)
 		return status;
 	bool bare = strchr(host, ':') && *host != '[';

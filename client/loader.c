@@ -75,6 +75,24 @@ static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, c
 	}
 }
 
+/* Where a batch's seeds lie in the epoch's order: from *begin, around the order's end; returns how many there are. The
+ * last step of GW_LAST_WRAP has what is left of the ranks' equal shares, rank after rank. */
+static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, uint64_t *begin)
+{
+	uint64_t size = loader->batch_size, before = step * loader->world * size;
+	*begin = before + loader->rank * size;
+	if (loader->last == GW_LAST_WRAP) {
+		uint64_t share = (loader->id_count + loader->world - 1) / loader->world, left = share - step * size;
+		if (left < size) {
+			*begin = before + loader->rank * left;
+			return left;
+		}
+	}
+	if (loader->last == GW_LAST_SHORT && *begin + size > loader->id_count)
+		return loader->id_count - *begin;
+	return size;
+}
+
 /* The seeds of a batch, in the engine. */
 static gw_status fill_seeds(struct gw_batch *batch)
 {
@@ -82,10 +100,7 @@ static gw_status fill_seeds(struct gw_batch *batch)
 	const struct gw_seeds *lists = loader->lists.data;
 	bool several = loader->list_count > 1;
 	uint64_t epoch = batch->number / loader->steps, step = batch->number % loader->steps;
-	uint64_t global = step * loader->world + loader->rank, begin = global * loader->batch_size;
-	uint64_t n = loader->batch_size;
-	if (loader->last == GW_LAST_SHORT && begin + n > loader->id_count)
-		n = loader->id_count - begin;
+	uint64_t global = step * loader->world + loader->rank, begin, n = place_in_order(loader, step, &begin);
 	if (gw_vec_reserve(&batch->seeds, n * 8) != GW_OK ||
 	    (several && gw_vec_reserve(&batch->positions, n * 8) != GW_OK))
 		return GW_NO_MEMORY;
@@ -334,7 +349,7 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 	if (start->step > most)
 		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
 			       (unsigned long long)start->step, (unsigned long long)most);
-	if (start->epoch > EPOCHS_MAX / most)
+	if (start->epoch > EPOCHS_MAX / (most ? most : 1))
 		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
 			       (unsigned long long)start->epoch);
 	/* Another rank may have one step more: this one has ended its epoch then. */
@@ -362,7 +377,8 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
 	uint64_t most;
 	loader->steps = count_steps(loader, &most);
-	if (most == 0)
+	/* A rank may have no seeds; to have some, and drop all of them, is a mistake. */
+	if (most == 0 && loader->id_count > 0)
 		return gw_fail(
 			GW_INVALID, "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
 			(unsigned long long)loader->id_count, (unsigned long long)loader->batch_size * loader->world,
@@ -411,7 +427,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	gw_status status = gw_client_check(loader->client);
 	if (status != GW_OK)
 		return status;
-	if (loader->steps == 0) { /* other ranks have all batches */
+	if (loader->steps == 0) { /* other ranks have all batches, or there are no seeds */
 		loader->ended_epoch++;
 		return gw_fail(GW_END, "the epoch is over: no batch of it is this rank's");
 	}

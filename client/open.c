@@ -174,6 +174,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		status = gw_standalone_open(client, !options->no_verify);
 	if (status == GW_OK)
 		status = open_engines(client);
+	client->tcp_driver = NULL; /* the caller's: engines have opened */
 	if (status == GW_OK)
 		status = connect_all(client);
 	if (status == GW_OK)
@@ -261,4 +262,12 @@ void gw_client_close(struct gw_client *client)
 	pthread_mutex_destroy(&client->batches_lock);
 	gw_free(client);
 	gw_error_restore(&kept);
+}
+
+gw_status gw_part_config_check(const char *part_config)
+{
+	struct gw_graph_meta *meta;
+	gw_status status = gw_meta_read(part_config, &meta);
+	gw_meta_destroy(meta);
+	return status;
 }

@@ -9,6 +9,7 @@
 #include "client/tensors.h"
 #include "core/base/alloc.h"
 #include "protocol/ops.h"
+#include "tensors/table.h"
 
 #define PART_PIECE  65536u      /* rows for which ids are made at once */
 #define COUNT_BYTES (16u << 20) /* of rows that one request counts; a longer row goes alone */
@@ -108,26 +109,40 @@ static gw_status listing_add(struct listing *listing, const struct gw_tensor_lis
 	return GW_OK;
 }
 
+/* Whether a part lists on: what is kept by name, then the job's by name, each once, so that a list has an end. */
+static gw_status listing_check(const struct gw_tensor_list_call *call, const struct gw_tensor_plan *plan, uint32_t part)
+{
+	bool kept = plan->job[0] == 0;
+	bool own = kept || strcmp(plan->job, call->job) == 0;
+	bool after = kept == (call->after_kept != 0) ? strcmp(plan->name, call->after) > 0 : !kept;
+	return own && after
+		       ? GW_OK
+		       : gw_fail(GW_PROTOCOL, "part %u lists tensor \"%s\" where it has no place", part, plan->name);
+}
+
 /* All tensors of one part, page by page. */
 static gw_status listing_read(struct gw_client *client, uint32_t part, struct listing *listing, struct gw_vec *reply,
 			      struct gw_tensor_listed *page)
 {
 	struct gw_tensor_list_call call = {.after_kept = 1};
-	uint32_t count = 0;
+	uint32_t count = 0, all = 0;
 	memcpy(call.job, client->job, sizeof(call.job));
 	do {
 		size_t bytes = 0;
 		gw_status status = gw_remote_call(client, part, GW_OP_TENSOR_LIST, &call, sizeof(call), reply, &bytes);
 		if (status == GW_OK)
 			status = gw_tensor_listed_parse(reply->data, bytes, page, &count);
-		for (uint32_t i = 0; i < count && status == GW_OK; i++)
-			status = listing_add(listing, &page[i]);
+		for (uint32_t i = 0; i < count && status == GW_OK; i++) {
+			status = listing_check(&call, &page[i].plan, part);
+			if (status == GW_OK)
+				status = listing_add(listing, &page[i]);
+			memcpy(call.after, page[i].plan.name, sizeof(call.after));
+			call.after_kept = page[i].plan.job[0] == 0;
+		}
+		if (status == GW_OK && (all += count) > GW_TENSORS_MAX)
+			status = gw_fail(GW_PROTOCOL, "part %u lists more than %d tensors", part, GW_TENSORS_MAX);
 		if (status != GW_OK)
 			return status;
-		if (count) {
-			memcpy(call.after, page[count - 1].plan.name, sizeof(call.after));
-			call.after_kept = page[count - 1].plan.job[0] == 0;
-		}
 	} while (count == GW_TENSOR_LIST_MAX);
 	return GW_OK;
 }

@@ -140,7 +140,8 @@ static gw_status creation_ask(struct creation *creation, uint32_t part, const ui
 	if (status == GW_OK)
 		creation->places[part] =
 			(struct gw_place){.region = creation->state.region, .generation = creation->state.generation};
-	if (status == GW_OK && strcmp(creation->state.plan.name, creation->call.plan.name) != 0)
+	if (status == GW_OK && (strcmp(creation->state.plan.name, creation->call.plan.name) != 0 ||
+				strcmp(creation->state.plan.job, creation->call.plan.job) != 0))
 		status = gw_fail(GW_PROTOCOL, "part %u was asked for tensor \"%s\" and tells of another", part,
 				 creation->call.plan.name);
 	return status;

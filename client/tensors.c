@@ -20,27 +20,45 @@ static const struct gw_remote *server_of(const struct gw_client *client, uint32_
 	return NULL;
 }
 
+/* An array as a part's server places it: what it says of itself may be anything. NULL, and the reason is in the error's
+ * text: a server of this graph that says nothing of the array speaks another protocol. */
+static const struct gw_catalog_array *catalog_array(const struct gw_client *client, uint32_t part, const char *key)
+{
+	const struct gw_remote *server = server_of(client, part);
+	const struct gw_catalog_array *array = server ? gw_catalog_find(&server->catalog, key) : NULL;
+	if (!server)
+		gw_fail(GW_PROTOCOL, "part %u has no server", part);
+	else if (!array)
+		gw_fail(GW_PROTOCOL, "part %u's server does not say where \"%s\" lies", part, key);
+	return array;
+}
+
+static gw_status place_find(const struct gw_client *client, uint32_t part, const char *key, struct gw_place *out)
+{
+	const struct gw_array_meta *described = gw_meta_array(client->meta, part, key);
+	if (!described)
+		return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", part,
+			       key);
+	const struct gw_catalog_array *array = catalog_array(client, part, key);
+	if (!array)
+		return GW_PROTOCOL;
+	if (array->changes)
+		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", part, key);
+	*out = (struct gw_place){
+		.region = array->region, .element_bytes = gw_dtype_bytes(described->dtype), .offset = array->offset};
+	return GW_OK;
+}
+
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out)
 {
 	uint32_t parts = client->meta->num_parts;
 	struct gw_place *places = gw_calloc(parts, sizeof(*places));
-	if (!places)
-		return GW_NO_MEMORY;
-	for (uint32_t p = 0; p < parts; p++) {
-		const struct gw_catalog_array *array = gw_catalog_find(&server_of(client, p)->catalog, key);
-		if (!array) {
-			gw_free(places);
-			return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", p,
-				       key);
-		}
-		if (array->changes) {
-			gw_free(places);
-			return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", p, key);
-		}
-		const struct gw_array_meta *described = gw_meta_array(client->meta, p, key);
-		places[p] = (struct gw_place){.region = array->region,
-					      .element_bytes = gw_dtype_bytes(described->dtype),
-					      .offset = array->offset};
+	gw_status status = places ? GW_OK : GW_NO_MEMORY;
+	for (uint32_t p = 0; p < parts && status == GW_OK; p++)
+		status = place_find(client, p, key, &places[p]);
+	if (status != GW_OK) {
+		gw_free(places);
+		return status;
 	}
 	*out = places;
 	return GW_OK;
@@ -59,32 +77,64 @@ static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_a
 	return GW_OK;
 }
 
-/* Whether all servers serve it as rows that change, or none. */
-static gw_status check_changes_alike(const struct gw_client *client, const char *key)
+/* Whether all servers serve it as rows that change, or none: *changes. */
+static gw_status check_changes_alike(const struct gw_client *client, const char *key, bool *changes)
 {
-	bool first = gw_catalog_find(&server_of(client, 0)->catalog, key)->changes;
-	for (uint32_t p = 1; p < client->meta->num_parts; p++) {
-		const struct gw_catalog_array *array = gw_catalog_find(&server_of(client, p)->catalog, key);
-		if (array && array->changes != first)
+	*changes = false;
+	for (uint32_t p = 0; p < client->meta->num_parts; p++) {
+		const struct gw_catalog_array *array = catalog_array(client, p, key);
+		if (!array)
+			return GW_PROTOCOL;
+		if (p == 0)
+			*changes = array->changes;
+		else if (array->changes != *changes)
 			return gw_fail(GW_INVALID,
 				       "part %u serves \"%s\" as rows that change, and part %u does not: start all "
 				       "servers with the same --mutable",
-				       first ? 0 : p, key, first ? p : 0);
+				       *changes ? 0 : p, key, *changes ? p : 0);
 	}
 	return GW_OK;
+}
+
+/* Of a graph in one part: a row for each original id, and so for no edge. */
+static gw_status add_inverse(struct gw_client *client, uint32_t etype)
+{
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, client->meta->etypes[etype].folder);
+	const struct gw_array_meta *array = gw_meta_array(client->meta, 0, key);
+	if (!array)
+		return GW_OK;
+	struct gw_client_tensor *tensor = &client->tensors[client->tensor_count];
+	tensor->name = gw_strdup(GW_INVERSE_NAME);
+	if (!tensor->name)
+		return GW_NO_MEMORY;
+	client->tensor_count++;
+	uint64_t row_bytes = gw_array_meta_row_bytes(array);
+	tensor->starts[1] = array->shape[0];
+	tensor->rows.starts = tensor->starts;
+	tensor->rows.row_bytes = tensor->rows.step = row_bytes;
+	tensor->tensor = (struct gw_tensor){.name = tensor->name,
+					    .of_edges = true,
+					    .type = etype,
+					    .dtype = array->dtype,
+					    .ndim = array->ndim,
+					    .shape = {array->shape[0]},
+					    .row_bytes = row_bytes,
+					    .placement = GW_PLACE_EVEN};
+	return gw_places_find(client, key, &tensor->rows.places);
 }
 
 static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	bool of_edges;
+	bool of_edges, changes = false;
 	uint32_t type;
 	const char *name;
 	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
 		return GW_OK;
 	gw_status status = check_alike(meta, array);
 	if (status == GW_OK)
-		status = check_changes_alike(client, array->key);
+		status = check_changes_alike(client, array->key, &changes);
 	if (status != GW_OK)
 		return status;
 
@@ -93,7 +143,6 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	if (!tensor->name)
 		return GW_NO_MEMORY;
 	client->tensor_count++;
-	bool changes = gw_catalog_find(&server_of(client, 0)->catalog, array->key)->changes;
 	tensor->changes = changes ? array : NULL;
 	if (!changes)
 		status = gw_places_find(client, array->key, &tensor->rows.places);
@@ -147,6 +196,9 @@ gw_status gw_tensors_build(struct gw_client *client)
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
 		status = add_tensor(client, &part->arrays[i]);
+	client->feature_count = client->tensor_count;
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
+		status = add_inverse(client, e);
 	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
 		status = build_node_places(client, t);
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
@@ -198,5 +250,5 @@ gw_status gw_tensor_name_gone(gw_status status, const char *name)
 
 const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number)
 {
-	return number < client->tensor_count ? &client->tensors[number].tensor : NULL;
+	return number < client->feature_count ? &client->tensors[number].tensor : NULL;
 }

@@ -194,6 +194,10 @@ static void read_both(struct gw_upgrade *upgrade)
 		rdma_failed(upgrade, status, gw_last_error());
 		return;
 	}
+	if (!there->peer.region_count) {
+		rdma_failed(upgrade, GW_PROTOCOL, "its server has no memory to read");
+		return;
+	}
 	struct gw_span one = {0, 0, upgrade->byte_count}, other = {0, READ_BYTES, upgrade->byte_count};
 	if (upgrade_post(upgrade, 0, there, &one) && upgrade_post(upgrade, 1, upgrade->endpoint, &other))
 		return;
@@ -233,6 +237,21 @@ static void upgrade_landed(struct gw_event *event, const struct gw_completion *c
 	upgrade_take(upgrade);
 }
 
+/* Whether this way leads to the memory that the catalog was checked against: a better connection's word counts no more
+ * than the first one's. */
+static bool is_same_server(const struct gw_peer *here, const struct gw_peer *there)
+{
+	if (here->incarnation != there->incarnation || here->part != there->part ||
+	    here->region_count != there->region_count)
+		return false;
+	for (uint32_t i = 0; i < here->region_count; i++) {
+		if (here->regions[i].bytes != there->regions[i].bytes ||
+		    here->regions[i].kind != there->regions[i].kind)
+			return false;
+	}
+	return true;
+}
+
 static void upgrade_connected(struct gw_event *event, const struct gw_completion *completion)
 {
 	struct gw_upgrade *upgrade = (struct gw_upgrade *)event;
@@ -243,12 +262,9 @@ static void upgrade_connected(struct gw_event *event, const struct gw_completion
 	gw_status status = completion->status;
 	char text[GW_ERROR_TEXT_MAX];
 	snprintf(text, sizeof(text), "%s", completion->text); /* the endpoint's own, perhaps */
-	if (status == GW_OK) {
-		const struct gw_peer *here = &upgrade->endpoint->peer, *there = &link_of(upgrade)->endpoint->peer;
-		if (here->incarnation != there->incarnation || here->part != there->part) {
-			status = GW_PROTOCOL;
-			snprintf(text, sizeof(text), "another server answers there");
-		}
+	if (status == GW_OK && !is_same_server(&upgrade->endpoint->peer, &link_of(upgrade)->endpoint->peer)) {
+		status = GW_PROTOCOL;
+		snprintf(text, sizeof(text), "another server answers there");
 	}
 	if (status != GW_OK && mapping)
 		mapping_failed(upgrade, status, text);

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gwdeploy.cluster import Cluster, in_json, parse, table
+from gwdeploy.cluster import Cluster, in_json, is_left, parse, table
 from gwdeploy.errors import DeployError
 from gwdeploy.main import run
 
@@ -32,6 +32,13 @@ async def status(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
         await asyncio.sleep(options.watch)
 
 
+def what_ended(one: dict) -> str:
+    """A server, or what was left of a job."""
+    if is_left(one):
+        return f"what was left of job {one['job']} ({len(one['processes'])} processes)"
+    return f"server of part {one.get('part')} (pid {one.get('pid')})"
+
+
 async def stop(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
     """Ends servers; that there is none of the name is an error."""
     found = await cluster.each(lambda asked: asked.stop())
@@ -39,9 +46,12 @@ async def stop(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
         show(in_json(cluster.hosts, found, "stopped"))
     for host, ended in zip(cluster.hosts, found):
         if not options.json and isinstance(ended, list):
-            show([f"{host}: server of part {one.get('part')} (pid {one.get('pid')}) has ended" for one in ended])
+            show([f"{host}: {what_ended(one)} has ended" for one in ended])
     if not any(isinstance(ended, DeployError) or ended for ended in found):
-        raise DeployError(f'no host has a server named "{options.name}" on its port; cluster.py status shows them')
+        raise DeployError(
+            f'no host has a server named "{options.name}" on its port, nor anything left of such a job; '
+            "cluster.py status shows them"
+        )
     return found
 
 

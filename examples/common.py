@@ -11,10 +11,12 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
 import uuid
+import warnings
 from pathlib import Path
 
 import graphwire
@@ -183,6 +185,7 @@ class Ranks:
 
     def joined(self, model):
         """Around an epoch: ranks may have unequal numbers of steps, and have the same model after it."""
+        warnings.filterwarnings("ignore", ".*ranks have unequal numbers of steps")  # which are no harm here
         return model.join() if self.world > 1 else contextlib.nullcontext()
 
     def together(self, optimizer, steps):
@@ -514,6 +517,7 @@ class Checkpoint:
         unfinished = f"{self.path}.tmp"  # of a job that was killed too
         torch.save(saved, unfinished)
         os.replace(unfinished, self.path)
-        for old in Path(self.path).absolute().parent.glob(f"{Path(self.path).name}.tables-*"):
-            if old.name != saved.get("tables"):
+        own = re.compile(re.escape(Path(self.path).name) + r"\.tables-\d+-\d+")
+        for old in Path(self.path).absolute().parent.iterdir():
+            if own.fullmatch(old.name) and old.name != saved.get("tables"):
                 shutil.rmtree(old)

@@ -136,7 +136,7 @@ const struct gw_catalog_array *gw_catalog_find(const struct gw_catalog *catalog,
 
 bool gw_catalog_same_places(const struct gw_catalog *a, const struct gw_catalog *b)
 {
-	if (a->meta->graph_id != b->meta->graph_id || a->part != b->part || a->count != b->count)
+	if (a->part != b->part || a->count != b->count || !gw_meta_same(a->meta, b->meta))
 		return false;
 	for (uint32_t i = 0; i < a->count; i++) {
 		const struct gw_catalog_array *x = &a->arrays[i], *y = &b->arrays[i];

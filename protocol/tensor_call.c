@@ -9,7 +9,18 @@ static gw_status call_too_short(const char *what, size_t bytes)
 	return gw_fail(GW_PROTOCOL, "%s of %zu bytes", what, bytes);
 }
 
-/* Whether a text ends within its field, and has no byte that a name cannot have. */
+/* Whether a text ends within its field, and nothing stands behind its end: a name that is cut is another one. */
+static bool is_text(const char *field, size_t room)
+{
+	const char *end = memchr(field, 0, room);
+	for (const char *at = end; at && at < field + room; at++) {
+		if (*at != 0)
+			return false;
+	}
+	return end != NULL;
+}
+
+/* Whether a text of a C string's kind ends within `room`, and has no byte that a name cannot have. */
 static bool is_name(const char *text, size_t room)
 {
 	static const char others[] = "._-:/";
@@ -34,10 +45,16 @@ bool gw_job_name_valid(const char *job)
 	return *job && is_name(job, GW_JOB_NAME_MAX + 1);
 }
 
+/* Whether a peer's field holds a name, or nothing. */
+static bool is_name_field(const char *field, size_t room)
+{
+	return is_text(field, room) && is_name(field, room);
+}
+
 static gw_status plan_parse(const struct gw_tensor_plan *plan, bool whole)
 {
-	if (!is_name(plan->name, sizeof(plan->name)) || !plan->name[0] || !is_name(plan->job, sizeof(plan->job)) ||
-	    memchr(plan->source, 0, sizeof(plan->source)) == NULL)
+	if (!is_name_field(plan->name, sizeof(plan->name)) || !plan->name[0] ||
+	    !is_name_field(plan->job, sizeof(plan->job)) || !is_text(plan->source, sizeof(plan->source)))
 		return gw_fail(GW_PROTOCOL, "a tensor with invalid names");
 	if (!whole)
 		return GW_OK;
@@ -75,7 +92,7 @@ gw_status gw_tensor_list_parse(const void *bytes, size_t byte_count, struct gw_t
 	if (byte_count != sizeof(*call))
 		return call_too_short("a call that lists tensors", byte_count);
 	memcpy(call, bytes, sizeof(*call));
-	if (!is_name(call->job, sizeof(call->job)) || !is_name(call->after, sizeof(call->after)) ||
+	if (!is_name_field(call->job, sizeof(call->job)) || !is_name_field(call->after, sizeof(call->after)) ||
 	    call->after_kept > 1)
 		return gw_fail(GW_PROTOCOL, "a list of tensors with invalid names");
 	return GW_OK;
@@ -86,7 +103,7 @@ gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw
 	if (byte_count != sizeof(*call))
 		return call_too_short("a call that deletes a tensor", byte_count);
 	memcpy(call, bytes, sizeof(*call));
-	if (!is_name(call->name, sizeof(call->name)) || !is_name(call->job, sizeof(call->job)))
+	if (!is_name_field(call->name, sizeof(call->name)) || !is_name_field(call->job, sizeof(call->job)))
 		return gw_fail(GW_PROTOCOL, "a tensor to delete with invalid names");
 	return GW_OK;
 }
@@ -191,7 +208,7 @@ gw_status gw_tensor_reads_parse(const void *bytes, size_t byte_count, const uint
 
 gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1])
 {
-	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name(bytes, byte_count))
+	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name_field(bytes, byte_count))
 		return gw_fail(GW_PROTOCOL, "a job's name in %zu bytes", byte_count);
 	memcpy(job, bytes, byte_count);
 	return GW_OK;

@@ -141,8 +141,8 @@ struct gw_tensor_restore_call {
 	uint64_t first, floats; /* columns of a row's state */
 };
 
-/* Calls as they come from a peer, who may send anything. GW_PROTOCOL: lengths that do not fit, texts without an end,
- * numbers that name nothing. Whether a plan makes sense for a graph is not looked at here. */
+/* Calls as they come from a peer, who may send anything. GW_PROTOCOL: lengths that do not fit, texts without an end, or
+ * with something behind it, numbers that name nothing. Whether a plan makes sense for a graph is not looked at here. */
 gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw_tensor_create_call *call);
 gw_status gw_tensor_complete_parse(const void *bytes, size_t byte_count, struct gw_tensor_complete_call *call,
 				   const uint8_t **births);

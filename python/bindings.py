@@ -2,8 +2,9 @@
 
 bindings.py CC INCLUDE_DIR OUT.c
 
-The header is the only description there is: it goes through the preprocessor, with empty headers in the place of the
-system's, whose types cffi knows, and what is left is what cffi takes. Constants that are macros are listed here.
+The header is the only description of the library: it goes through the preprocessor, with owned.h, which has what Python
+adds, and with empty headers in the place of the system's, whose types cffi knows; what is left is what cffi takes.
+Constants that are macros are listed here.
 """
 
 import re
@@ -14,47 +15,18 @@ from pathlib import Path
 
 import cffi
 
-# What Python adds. A signal's exception may come between a call and the assignment of its result, and between any two
-# lines of its handler, but not within C: gw_wait that forgets a ticket which has ended in the same breath, and one call
-# that ends all that have not.
-TYPES = """
-struct tickets {
-	size_t count;
-	struct gw_ticket *each[];
-};
-"""
-CALLS = """
-gw_status wait_for(struct gw_ticket **ticket, int64_t timeout_ms);
-void cancel_tickets(struct tickets *tickets);
-"""
-HELPERS = """
-static gw_status wait_for(struct gw_ticket **ticket, int64_t timeout_ms)
-{
-	gw_status status = gw_wait(*ticket, timeout_ms);
-	if (status != GW_AGAIN)
-		*ticket = NULL;
-	return status;
-}
-
-static void cancel_tickets(struct tickets *tickets)
-{
-	for (size_t i = 0; i < tickets->count; i++) {
-		gw_cancel(tickets->each[i]);
-		tickets->each[i] = NULL;
-	}
-}
-"""
+OWNED = Path(__file__).resolve().with_name("owned.h")
 SYSTEM = ("stdbool.h", "stddef.h", "stdint.h")
 INTEGERS = ("GW_DIMS_MAX", "GW_ALL_NEIGHBOURS", "GW_NONE")
 
 
 def declarations(compiler: str, include: str) -> str:
-    """The public header as cffi reads it: without directives and attributes."""
+    """The public header and owned.h as cffi reads them: without directives and attributes."""
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM:
             Path(empty, name).touch()
         text = subprocess.run(
-            [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", include, f"{include}/graphwire/graphwire.h"],
+            [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", include, str(OWNED)],
             check=True, capture_output=True, text=True).stdout
     text = re.sub(r'__attribute__\(\(visibility\("default"\)\)\)', "", text)
     return text + "".join(f"\n#define {name} ..." for name in INTEGERS if f"define {name}" in headers(include)) + "\n"
@@ -67,8 +39,8 @@ def headers(include: str) -> str:
 def main() -> None:
     compiler, include, out = sys.argv[1:]
     ffi = cffi.FFI()
-    ffi.cdef(declarations(compiler, include) + TYPES + CALLS)
-    ffi.set_source("graphwire._c", "#include <graphwire/graphwire.h>\n" + TYPES + HELPERS, py_limited_api=True)
+    ffi.cdef(declarations(compiler, include))
+    ffi.set_source("graphwire._c", f'#include "python/{OWNED.name}"\n', py_limited_api=True)
     ffi.emit_c_code(out)
 
 

@@ -16,11 +16,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/base/digest.h"
+#include "core/base/regular.h"
 #include "core/base/vec.h"
 #include "core/graph/npy.h"
 
@@ -244,19 +244,15 @@ static gw_status array_read(const char *path, int fd, void *data, size_t bytes)
 	return GW_OK;
 }
 
-/* Opens a file that has exactly so many bytes. */
+/* Opens a file that has exactly so many bytes; *fd is the caller's to close in any case. */
 static gw_status array_open(const char *path, uint64_t bytes, int *fd)
 {
-	struct stat info;
-	*fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*fd < 0)
-		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
-	if (fstat(*fd, &info) < 0)
-		return gw_fail_errno(GW_IO, errno, "%s", path);
-	if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size != bytes)
-		return gw_fail(GW_FORMAT, "%s: a file of %lld bytes; it should have %llu", path,
-			       (long long)info.st_size, (unsigned long long)bytes);
-	return GW_OK;
+	uint64_t length;
+	gw_status status = gw_regular_open(path, fd, &length);
+	if (status == GW_OK && length != bytes)
+		status = gw_fail(GW_FORMAT, "%s: a file of %llu bytes; it should have %llu", path,
+				 (unsigned long long)length, (unsigned long long)bytes);
+	return status;
 }
 
 static gw_status array_read_digests(struct gw_array_in *array, const char *path, uint64_t digest)
@@ -269,7 +265,7 @@ static gw_status array_read_digests(struct gw_array_in *array, const char *path,
 	if (status == GW_OK)
 		status = array_read(name, fd, array->digests, bytes);
 	if (status == GW_OK && gw_digest(array->digests, bytes) != digest)
-		status = gw_fail(GW_DIGEST, "%s: not the digests that were written", name);
+		status = gw_fail(GW_DIGEST, "%s: not the digests that were written: damaged, or of another save", name);
 	if (fd >= 0)
 		close(fd);
 	gw_free(name);

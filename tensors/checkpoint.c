@@ -1,9 +1,12 @@
 /* checkpoint.json, written and read.
  *
- *   struct <-> JSON: format, graph, tensors -> plan, optimizer, parts -> the arrays that are there, with their digests
+ *   struct <-> JSON: versions, digest, save, graph, tensors -> plan, optimizer, parts -> the arrays that are there,
+ * with their digests
  *
- * Files have the names that follow from their places, so that no path is read from the file. A reader trusts nothing: a
- * key that is missing or of another type, and numbers that no tensor has, are GW_FORMAT and name the key.
+ * Files have the names that follow from their places, so that no path is taken from the file. A reader trusts nothing:
+ * a text that is not what was written is GW_DIGEST; a key that is missing, unknown or of another type, numbers that no
+ * tensor has, and parts that leave out a row or have one twice are GW_FORMAT and name the key or the part. Keys and
+ * arrays of a newer minor version are passed over.
  */
 #include "tensors/checkpoint.h"
 
@@ -14,10 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/regular.h"
+#include "core/base/vec.h"
+#include "core/graph/json.h"
+#include "tensors/write_behind.h"
 
 #define CHECKPOINT_JSON_MAX (256u << 20) /* bytes */
 
@@ -146,27 +152,67 @@ static json_t *checkpoint_print_tensor(const struct gw_checkpoint_index *checkpo
 			 "optimizer", tensor->trained ? gw_optimizer_name(tensor->kind) : "", "parts", parts);
 }
 
+/* The text as it is printed. json_dumps would leave a key out where one allocation fails and the next does not. */
+struct checkpoint_printed {
+	struct gw_vec text;
+	size_t used;
+	bool failed;
+};
+
+static int checkpoint_put(const char *piece, size_t bytes, void *to)
+{
+	struct checkpoint_printed *printed = to;
+	if (printed->failed || gw_vec_reserve(&printed->text, printed->used + bytes) != GW_OK) {
+		printed->failed = true;
+		return -1;
+	}
+	memcpy((char *)printed->text.data + printed->used, piece, bytes);
+	printed->used += bytes;
+	return 0;
+}
+
+static gw_status checkpoint_write_text(const char *path, const struct checkpoint_printed *printed)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
+	gw_status status = gw_write_all(path, fd, printed->text.data, printed->used);
+	if (close(fd) < 0 && status == GW_OK) /* which may be what tells that a disk is full */
+		status = gw_fail_errno(GW_IO, errno, "%s: cannot write", path);
+	return status;
+}
+
 gw_status gw_checkpoint_write(const struct gw_checkpoint_index *checkpoint, const char *folder)
 {
+	struct checkpoint_printed printed = {0};
 	bool failed = false;
 	json_t *tensors = json_array();
 	for (uint32_t t = 0; checkpoint->tensors && t < checkpoint->count; t++)
 		checkpoint_add(tensors, checkpoint_print_tensor(checkpoint, t, &failed), &failed);
-	json_t *root = json_pack("{s:s, s:s, s:o, s:I, s:o}", "format", GW_CHECKPOINT_FORMAT, "graph_name",
-				 checkpoint->graph_name, "graph_id", checkpoint_hex(checkpoint->graph_id), "num_parts",
-				 (json_int_t)checkpoint->num_parts, "tensors", tensors);
+	json_t *root = json_pack("{s:s, s:i, s:s, s:o, s:s, s:o, s:I, s:o}", "format", GW_CHECKPOINT_FORMAT, "minor", 1,
+				 GW_JSON_DIGEST_KEY, GW_JSON_DIGEST_NONE, "save", checkpoint_hex(checkpoint->save),
+				 "graph_name", checkpoint->graph_name, "graph_id", checkpoint_hex(checkpoint->graph_id),
+				 "num_parts", (json_int_t)checkpoint->num_parts, "tensors", tensors);
 	char *path = gw_format("%s/checkpoint.json", folder);
-	gw_status status = root && path && !failed ? GW_OK : gw_fail(GW_NO_MEMORY, "no memory for checkpoint.json");
-	errno = 0;
-	if (status == GW_OK && json_dump_file(root, path, JSON_INDENT(2)) != 0)
-		status = errno ? gw_fail_errno(GW_IO, errno, "%s: cannot write", path)
-			       : gw_fail(GW_NO_MEMORY, "no memory for checkpoint.json");
+	failed = failed || !root || !path || json_dump_callback(root, checkpoint_put, &printed, JSON_INDENT(2)) != 0;
+	gw_status status = failed || printed.failed ? gw_fail(GW_NO_MEMORY, "no memory for checkpoint.json") : GW_OK;
+	if (status == GW_OK) {
+		gw_json_digest_set(printed.text.data, printed.used);
+		status = checkpoint_write_text(path, &printed);
+	}
 	json_decref(root);
+	gw_vec_free(&printed.text);
 	gw_free(path);
 	return status;
 }
 
 /* --- Reading. --- */
+
+/* Keys of a newer minor version are passed over; else one that is unknown is a mistake. */
+#define CHECKPOINT_ONLY(newer, object, what, ...)                                                                      \
+	((newer) ? GW_OK                                                                                               \
+		 : gw_json_only(object, what, (const char *const[]){__VA_ARGS__},                                      \
+				sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)))
 
 static gw_status checkpoint_choice(const char *key, const char *text, const char *const *choices, size_t count,
 				   uint32_t *out)
@@ -185,14 +231,6 @@ static gw_status checkpoint_text(const char *key, const char *text, size_t room,
 	if (strlen(text) >= room)
 		return gw_fail(GW_FORMAT, "\"%s\": longer than %zu bytes", key, room - 1);
 	memcpy(out, text, strlen(text) + 1);
-	return GW_OK;
-}
-
-static gw_status checkpoint_number(const char *key, const char *text, uint64_t *out)
-{
-	if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-		return gw_fail(GW_FORMAT, "\"%s\": \"%.32s\" is not 16 hexadecimal digits", key, text);
-	*out = strtoull(text, NULL, 16);
 	return GW_OK;
 }
 
@@ -220,59 +258,125 @@ static gw_status checkpoint_read_shape(const json_t *shape, struct gw_tensor_pla
 	return GW_OK;
 }
 
-static gw_status checkpoint_read_initial(json_t *initial, struct gw_tensor_plan *plan)
+static gw_status checkpoint_read_initial(json_t *initial, bool newer, struct gw_tensor_plan *plan)
 {
 	json_error_t error;
-	const char *kind, *seed, *source;
-	if (json_unpack_ex(initial, &error, 0, "{s:s, s:F, s:F, s:s, s:s}", "kind", &kind, "low", &plan->low, "high",
-			   &plan->high, "seed", &seed, "source", &source) != 0)
+	const char *kind, *source;
+	if (json_unpack_ex(initial, &error, 0, "{s:s, s:F, s:F, s:s}", "kind", &kind, "low", &plan->low, "high",
+			   &plan->high, "source", &source) != 0)
 		return checkpoint_bad("\"initial\"", &error);
-	gw_status status = checkpoint_choice("initial", kind, checkpoint_initials, 5, &plan->initial);
+	gw_status status = CHECKPOINT_ONLY(newer, initial, "\"initial\"", "kind", "low", "high", "seed", "source");
 	if (status == GW_OK)
-		status = checkpoint_number("seed", seed, &plan->seed);
+		status = checkpoint_choice("initial", kind, checkpoint_initials, 5, &plan->initial);
+	if (status == GW_OK)
+		status = gw_json_hex(initial, "seed", &plan->seed);
 	return status == GW_OK ? checkpoint_text("source", source, sizeof(plan->source), plan->source) : status;
 }
 
-static gw_status checkpoint_read_part(json_t *json, struct gw_checkpoint_tensor *tensor, uint32_t number)
+/* An array is what its place makes it: its file and its dtype say the same. */
+static gw_status checkpoint_read_array(const json_t *json, const char *folder, const struct gw_checkpoint_shape *shape,
+				       bool newer, uint64_t *digest)
+{
+	char expected[GW_CHECKPOINT_PATH_MAX + 32];
+	const char *file, *dtype;
+	gw_status status = gw_json_text(json, "file", sizeof(expected), &file);
+	if (status == GW_OK)
+		status = gw_json_text(json, "dtype", 32, &dtype);
+	if (status == GW_OK)
+		status = gw_json_hex(json, "digest", digest);
+	if (status == GW_OK)
+		status = CHECKPOINT_ONLY(newer, json, "an array", "file", "dtype", "digest");
+	if (status != GW_OK)
+		return status;
+	snprintf(expected, sizeof(expected), "%s/%s.npy", folder, shape->name);
+	if (strcmp(file, expected) != 0)
+		return gw_fail(GW_FORMAT, "\"file\" is \"%s\", not \"%s\"", file, expected);
+	if (strcmp(dtype, gw_dtype_name(shape->dtype)) != 0)
+		return gw_fail(GW_FORMAT, "\"dtype\" is \"%s\", not \"%s\"", dtype, gw_dtype_name(shape->dtype));
+	return GW_OK;
+}
+
+/* The arrays that a part has. tensor: with its optimizer and the part's rows. */
+static gw_status checkpoint_read_arrays(const json_t *arrays, const char *folder, bool newer,
+					struct gw_checkpoint_tensor *tensor, uint32_t number)
 {
 	struct gw_checkpoint_part *part = &tensor->parts[number];
-	json_error_t error;
-	json_int_t rows, first, step;
-	json_t *arrays;
-	if (json_unpack_ex(json, &error, 0, "{s:I, s:I, s:I, s:o}", "rows", &rows, "first", &first, "step", &step,
-			   "arrays", &arrays) != 0)
-		return checkpoint_bad("\"parts\"", &error);
-	uint64_t all = tensor->plan.shape[0];
-	/* The last row's id is one of the tensor's. Of a part without rows `first` means nothing, and may be beyond. */
-	first = rows > 0 ? first : 0;
-	if (rows < 0 || first < 0 || step < 1 || (uint64_t)rows > all || (uint64_t)step > GW_PARTS_MAX ||
-	    (uint64_t)first > all || (rows > 0 && (uint64_t)first + (uint64_t)(rows - 1) * (uint64_t)step >= all))
-		return gw_fail(GW_FORMAT, "part %u: rows, first and step are out of range", number);
-	*part = (struct gw_checkpoint_part){.rows = (uint64_t)rows, .first = (uint64_t)first, .step = (uint64_t)step};
-	if (number == 0)
-		tensor->text_ids = json_object_get(arrays, "orig_text") != NULL;
 	uint32_t state =
 		tensor->trained ? gw_optimizer_arrays(tensor->kind, 1, (struct gw_optimizer_array[3]){{0}}) : 0;
+	const char *names[GW_CHECKPOINT_ARRAYS];
+	if (number == 0)
+		tensor->text_ids = json_object_get(arrays, "orig_text") != NULL;
 	for (uint32_t a = 0; a < GW_CHECKPOINT_STATE + state; a++) {
 		struct gw_checkpoint_shape shape = gw_checkpoint_shape_of(tensor, number, a);
-		json_t *array = json_object_get(arrays, shape.name);
-		const char *digest;
+		const json_t *array = json_object_get(arrays, shape.name);
+		names[a] = shape.name;
+		part->there[a] = array != NULL;
 		if (!array)
 			continue;
-		if (json_unpack_ex(array, &error, 0, "{s:s}", "digest", &digest) != 0)
-			return checkpoint_bad(shape.name, &error);
-		part->there[a] = true;
-		gw_status status = checkpoint_number("digest", digest, &part->digests[a]);
+		gw_status status = checkpoint_read_array(array, folder, &shape, newer, &part->digests[a]);
 		if (status != GW_OK)
-			return status;
+			return gw_context(status, "\"%s\"", shape.name);
 	}
 	/* State is there as a whole or not at all: a part that nobody had trained has none. */
 	for (uint32_t a = 1; a < state; a++) {
 		if (part->there[GW_CHECKPOINT_STATE + a] != part->there[GW_CHECKPOINT_STATE])
-			return gw_fail(GW_FORMAT, "part %u: the optimizer's state is not whole", number);
+			return gw_fail(GW_FORMAT, "the optimizer's state is not whole");
 	}
 	if (!part->there[GW_CHECKPOINT_ROWS])
-		return gw_fail(GW_FORMAT, "part %u: there is no array \"rows\"", number);
+		return gw_fail(GW_FORMAT, "there is no array \"rows\"");
+	return newer ? GW_OK : gw_json_only(arrays, "\"arrays\"", names, GW_CHECKPOINT_STATE + state);
+}
+
+static gw_status checkpoint_read_part(const json_t *json, uint32_t number, bool newer,
+				      struct gw_checkpoint_tensor *tensor, uint32_t part_number)
+{
+	struct gw_checkpoint_part *part = &tensor->parts[part_number];
+	uint64_t all = tensor->plan.shape[0];
+	json_t *arrays;
+	char folder[GW_CHECKPOINT_PATH_MAX];
+	gw_checkpoint_part_folder(number, part_number, folder);
+	gw_status status = gw_json_number(json, "rows", all, &part->rows);
+	if (status == GW_OK)
+		status = gw_json_number(json, "first", INT64_MAX, &part->first);
+	if (status == GW_OK)
+		status = gw_json_number(json, "step", GW_PARTS_MAX, &part->step);
+	if (status == GW_OK)
+		status = gw_json_get(json, "arrays", JSON_OBJECT, &arrays);
+	if (status == GW_OK)
+		status = CHECKPOINT_ONLY(newer, json, "a part", "rows", "first", "step", "arrays");
+	if (status == GW_OK)
+		status = checkpoint_read_arrays(arrays, folder, newer, tensor, part_number);
+	return status == GW_OK ? status : gw_context(status, "part %u", part_number);
+}
+
+/* Every row is in one part: in ranges that follow each other, or in turn. */
+static gw_status checkpoint_check_tiles(struct gw_checkpoint_tensor *tensor, uint32_t parts)
+{
+	bool striped = tensor->plan.placement == GW_PLACE_STRIPED;
+	unsigned long long all = tensor->plan.shape[0], next = 0;
+	for (uint32_t p = 0; p < parts; p++) {
+		struct gw_checkpoint_part *part = &tensor->parts[p];
+		unsigned long long rows = part->rows, first = part->first, step = striped ? parts : 1;
+		if (part->step != step)
+			return gw_fail(GW_FORMAT, "part %u: \"step\" is %llu, not %llu", p,
+				       (unsigned long long)part->step, step);
+		if (striped && rows != all / parts + (p < all % parts))
+			return gw_fail(GW_FORMAT, "part %u: %llu rows; of %llu in turn it has %llu", p, rows, all,
+				       all / parts + (p < all % parts));
+		if (striped && rows > 0 && first != p)
+			return gw_fail(GW_FORMAT, "part %u: its first row is %llu, not %u", p, first, p);
+		if (!striped && rows > 0 && first != next)
+			return first < next
+				       ? gw_fail(GW_FORMAT, "part %u: rows %llu to %llu are in a part before it too", p,
+						 first, (next < first + rows ? next : first + rows) - 1)
+				       : gw_fail(GW_FORMAT, "part %u: rows %llu to %llu before it are in no part", p,
+						 next, first - 1);
+		if (rows == 0)
+			part->first = 0; /* which means nothing then, and may be beyond */
+		next += rows;
+	}
+	if (next != all)
+		return gw_fail(GW_FORMAT, "the parts have %llu rows of %llu", next, all);
 	return GW_OK;
 }
 
@@ -287,13 +391,26 @@ static gw_status checkpoint_read_optimizer(const char *text, struct gw_checkpoin
 	return *text ? gw_fail(GW_FORMAT, "\"optimizer\": there is no \"%.64s\"", text) : GW_OK;
 }
 
-static gw_status checkpoint_read_tensor(json_t *json, uint32_t parts_count, struct gw_checkpoint_tensor *tensor)
+static gw_status checkpoint_read_type(const char *text, struct gw_checkpoint_tensor *tensor)
 {
+	bool of_type = tensor->plan.placement <= GW_PLACE_EDGES;
+	if (of_type != (*text != 0))
+		return gw_fail(GW_FORMAT, "\"type\": \"%.64s\", and \"placement\": \"%s\"", text,
+			       checkpoint_placements[tensor->plan.placement]);
+	return checkpoint_text("type", text, sizeof(tensor->type), tensor->type);
+}
+
+/* What a tensor's plan says, and its parts. number: of its folder. */
+static gw_status checkpoint_read_tensor(json_t *json, uint32_t number, bool newer, uint32_t parts_count,
+					struct gw_checkpoint_tensor *tensor)
+{
+	static const char *const lifetimes[] = {"kept", "job"};
 	struct gw_tensor_plan *plan = &tensor->plan;
 	json_error_t error;
 	const char *name, *lifetime, *dtype_name, *placement, *type, *optimizer;
 	json_t *shape, *initial, *parts;
 	gw_dtype dtype;
+	uint32_t of_job = 0;
 	if (json_unpack_ex(json, &error, 0, "{s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:s, s:o}", "name", &name, "lifetime",
 			   &lifetime, "dtype", &dtype_name, "shape", &shape, "placement", &placement, "type", &type,
 			   "initial", &initial, "optimizer", &optimizer, "parts", &parts) != 0)
@@ -304,51 +421,105 @@ static gw_status checkpoint_read_tensor(json_t *json, uint32_t parts_count, stru
 		return gw_fail(GW_FORMAT, "\"dtype\": no tensor is of \"%.32s\"", dtype_name);
 	plan->dtype = (uint32_t)dtype;
 	memcpy(plan->name, name, strlen(name) + 1);
-	plan->job[0] = strcmp(lifetime, "kept") == 0 ? 0 : 'j';
-	gw_status status = checkpoint_choice("placement", placement, checkpoint_placements, 4, &plan->placement);
+	gw_status status = CHECKPOINT_ONLY(newer, json, "a tensor", "name", "lifetime", "dtype", "shape", "placement",
+					   "type", "initial", "optimizer", "parts");
 	if (status == GW_OK)
-		status = checkpoint_text("type", type, sizeof(tensor->type), tensor->type);
+		status = checkpoint_choice("lifetime", lifetime, lifetimes, 2, &of_job);
+	if (status == GW_OK)
+		status = checkpoint_choice("placement", placement, checkpoint_placements, 4, &plan->placement);
+	if (status == GW_OK)
+		status = checkpoint_read_type(type, tensor);
 	if (status == GW_OK)
 		status = checkpoint_read_shape(shape, plan);
 	if (status == GW_OK)
-		status = checkpoint_read_initial(initial, plan);
+		status = checkpoint_read_initial(initial, newer, plan);
 	if (status == GW_OK)
 		status = checkpoint_read_optimizer(optimizer, tensor);
 	if (status == GW_OK && json_array_size(parts) != parts_count)
 		status = gw_fail(GW_FORMAT, "\"parts\": %zu of %u", json_array_size(parts), parts_count);
 	for (uint32_t p = 0; p < parts_count && status == GW_OK; p++)
-		status = checkpoint_read_part(json_array_get(parts, p), tensor, p);
-	return status == GW_OK ? status : gw_context(status, "tensor \"%s\"", plan->name);
+		status = checkpoint_read_part(json_array_get(parts, p), number, newer, tensor, p);
+	if (status == GW_OK)
+		status = checkpoint_check_tiles(tensor, parts_count);
+	if (status != GW_OK)
+		return gw_context(status, "tensor \"%s\"", plan->name);
+	plan->job[0] = of_job ? 'j' : 0;
+	return GW_OK;
 }
 
-static gw_status checkpoint_read_root(json_t *root, struct gw_checkpoint_index **out)
+/* A job's tensor and a kept one may have the same name; two of one lifetime may not. */
+static gw_status checkpoint_check_once(const struct gw_checkpoint_index *checkpoint)
 {
-	json_error_t error;
-	const char *format, *graph_name, *graph_id;
-	json_int_t parts;
+	for (uint32_t t = 0; t < checkpoint->count; t++) {
+		const struct gw_tensor_plan *plan = &checkpoint->tensors[t].plan;
+		for (uint32_t other = 0; other < t; other++) {
+			if (strcmp(plan->name, checkpoint->tensors[other].plan.name) == 0 &&
+			    plan->job[0] == checkpoint->tensors[other].plan.job[0])
+				return gw_fail(GW_FORMAT, "tensor \"%s\" is there twice", plan->name);
+		}
+	}
+	return GW_OK;
+}
+
+static gw_status checkpoint_read_tensors(json_t *root, bool newer, struct gw_checkpoint_index **out)
+{
 	json_t *tensors;
-	if (json_unpack_ex(root, &error, 0, "{s:s, s:s, s:s, s:I, s:o}", "format", &format, "graph_name", &graph_name,
-			   "graph_id", &graph_id, "num_parts", &parts, "tensors", &tensors) != 0)
-		return checkpoint_bad("the whole", &error);
-	if (strcmp(format, GW_CHECKPOINT_FORMAT) != 0)
-		return gw_fail(GW_VERSION, "\"format\" is \"%.64s\"; this program reads \"%s\"", format,
-			       GW_CHECKPOINT_FORMAT);
+	uint64_t parts;
+	gw_status status = gw_json_get(root, "tensors", JSON_ARRAY, &tensors);
+	if (status == GW_OK)
+		status = gw_json_number(root, "num_parts", GW_PARTS_MAX, &parts);
+	if (status != GW_OK)
+		return status;
 	size_t count = json_array_size(tensors);
 	/* Each part of each tensor has its lines in the file: no memory is taken for what is only claimed. */
 	for (size_t t = 0; t < count; t++) {
-		if ((json_int_t)json_array_size(json_object_get(json_array_get(tensors, t), "parts")) != parts)
+		if (json_array_size(json_object_get(json_array_get(tensors, t), "parts")) != parts)
 			return gw_fail(GW_FORMAT, "tensor %zu has not as many parts as the graph", t);
 	}
-	if (parts < 1 || parts > GW_PARTS_MAX || count > GW_CHECKPOINT_TENSORS_MAX)
-		return gw_fail(GW_FORMAT, "%zu tensors in %lld parts", count, (long long)parts);
-	gw_status status = gw_checkpoint_make((uint32_t)parts, (uint32_t)count, out);
-	if (status == GW_OK)
-		status = checkpoint_text("graph_name", graph_name, sizeof((*out)->graph_name), (*out)->graph_name);
-	if (status == GW_OK)
-		status = checkpoint_number("graph_id", graph_id, &(*out)->graph_id);
+	if (parts < 1 || count > GW_CHECKPOINT_TENSORS_MAX)
+		return gw_fail(GW_FORMAT, "%zu tensors in %llu parts", count, (unsigned long long)parts);
+	status = gw_checkpoint_make((uint32_t)parts, (uint32_t)count, out);
 	for (uint32_t t = 0; t < count && status == GW_OK; t++)
-		status = checkpoint_read_tensor(json_array_get(tensors, t), (uint32_t)parts, &(*out)->tensors[t]);
-	return status;
+		status = checkpoint_read_tensor(json_array_get(tensors, t), t, newer, (uint32_t)parts,
+						&(*out)->tensors[t]);
+	return status == GW_OK ? checkpoint_check_once(*out) : status;
+}
+
+static gw_status checkpoint_read_root(json_t *root, const char *text, size_t bytes, struct gw_checkpoint_index **out)
+{
+	const char *format, *graph_name;
+	uint64_t minor, graph_id, save = 0;
+	gw_status status = gw_json_text(root, "format", 64, &format);
+	if (status == GW_OK && strcmp(format, GW_CHECKPOINT_FORMAT) != 0)
+		status = gw_fail(GW_VERSION,
+				 "\"format\" is \"%s\"; this program reads \"%s\": take the Graphwire that wrote it",
+				 format, GW_CHECKPOINT_FORMAT);
+	if (status == GW_OK)
+		status = gw_json_minor(root, &minor);
+	if (status == GW_OK)
+		status = gw_json_digest_check(text, bytes, minor > 0 || json_object_get(root, GW_JSON_DIGEST_KEY));
+	if (status != GW_OK)
+		return status;
+	bool newer = minor > GW_CHECKPOINT_MINOR;
+	status = CHECKPOINT_ONLY(newer, root, GW_CHECKPOINT_FORMAT, "format", "minor", GW_JSON_DIGEST_KEY, "save",
+				 "graph_name", "graph_id", "num_parts", "tensors");
+	if (status == GW_OK && minor > 0)
+		status = gw_json_hex(root, "save", &save);
+	if (status == GW_OK)
+		status = gw_json_text(root, "graph_name", GW_NAME_MAX, &graph_name);
+	if (status == GW_OK)
+		status = gw_json_hex(root, "graph_id", &graph_id);
+	if (status == GW_OK)
+		status = checkpoint_read_tensors(root, newer, out);
+	if (status != GW_OK)
+		return newer && status == GW_FORMAT
+			       ? gw_context(status, "minor version %llu, newer than this program's, %d",
+					    (unsigned long long)minor, GW_CHECKPOINT_MINOR)
+			       : status;
+	(*out)->graph_id = graph_id;
+	(*out)->save = save;
+	snprintf((*out)->graph_name, sizeof((*out)->graph_name), "%s", graph_name);
+	return GW_OK;
 }
 
 gw_status gw_checkpoint_parse(const char *text, size_t bytes, struct gw_checkpoint_index **out)
@@ -358,7 +529,8 @@ gw_status gw_checkpoint_parse(const char *text, size_t bytes, struct gw_checkpoi
 	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 	if (!root)
 		return gw_fail(GW_FORMAT, "line %d: %s", error.line, error.text);
-	gw_status status = checkpoint_read_root(root, out);
+	gw_status status = json_is_object(root) ? checkpoint_read_root(root, text, bytes, out)
+						: gw_fail(GW_FORMAT, "not a JSON object");
 	json_decref(root);
 	if (status != GW_OK) {
 		gw_checkpoint_free(*out);
@@ -367,42 +539,27 @@ gw_status gw_checkpoint_parse(const char *text, size_t bytes, struct gw_checkpoi
 	return status;
 }
 
-static gw_status checkpoint_load(const char *path, char **text, size_t *bytes)
-{
-	struct stat info;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	*text = NULL;
-	if (fd < 0)
-		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
-	gw_status status = GW_OK;
-	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size > CHECKPOINT_JSON_MAX)
-		status = gw_fail(GW_FORMAT, "%s: no regular file of at most %u bytes", path, CHECKPOINT_JSON_MAX);
-	else if (!(*text = gw_malloc((size_t)info.st_size)))
-		status = GW_NO_MEMORY;
-	for (*bytes = 0; status == GW_OK && *bytes < (size_t)info.st_size;) {
-		ssize_t got = read(fd, *text + *bytes, (size_t)info.st_size - *bytes);
-		if (got < 0 && errno != EINTR)
-			status = gw_fail_errno(GW_IO, errno, "%s: cannot read", path);
-		if (got == 0)
-			break;
-		*bytes += got > 0 ? (size_t)got : 0;
-	}
-	close(fd);
-	return status;
-}
-
 gw_status gw_checkpoint_read(const char *folder, struct gw_checkpoint_index **out)
 {
 	char *text = NULL, *path = gw_format("%s/checkpoint.json", folder);
 	size_t bytes = 0;
 	*out = NULL;
-	gw_status status = path ? checkpoint_load(path, &text, &bytes) : GW_NO_MEMORY;
-	if (status == GW_OK) {
+	gw_status status = path ? gw_regular_read(path, CHECKPOINT_JSON_MAX, &text, &bytes) : GW_NO_MEMORY;
+	if (status == GW_LIMIT)
+		status = GW_FORMAT;
+	if (text) {
 		status = gw_checkpoint_parse(text, bytes, out);
+		if (status == GW_FORMAT || status == GW_DIGEST)
+			gw_advise(status, "edited or damaged? Take another checkpoint");
 		if (status != GW_OK)
 			status = gw_context(status, "%s", path);
 	}
 	gw_free(text);
 	gw_free(path);
 	return status;
+}
+
+gw_status gw_checkpoint_owned(const char *folder, struct gw_owned **out)
+{
+	return gw_json_owned(folder, "checkpoint.json", CHECKPOINT_JSON_MAX, out);
 }

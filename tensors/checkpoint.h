@@ -12,10 +12,12 @@
 #ifndef GW_TENSORS_CHECKPOINT_H
 #define GW_TENSORS_CHECKPOINT_H
 
+#include "core/base/owned.h"
 #include "core/rows/optimizer.h"
 #include "tensors/plan.h"
 
 #define GW_CHECKPOINT_FORMAT      "graphwire-checkpoint-1"
+#define GW_CHECKPOINT_MINOR       1 /* the newest minor version that this program knows; 0: what version 0.1 wrote */
 #define GW_CHECKPOINT_TENSORS_MAX 4096u
 
 /* The arrays of one part. What is not there has no file. */
@@ -38,6 +40,7 @@ struct gw_checkpoint_tensor {
 };
 
 struct gw_checkpoint_index {
+	uint64_t save; /* a random number of the save that wrote it; 0 in what version 0.1 wrote */
 	uint64_t graph_id;
 	char graph_name[GW_NAME_MAX + 1];
 	uint32_t num_parts, count;
@@ -49,10 +52,13 @@ gw_status gw_checkpoint_make(uint32_t parts, uint32_t tensors, struct gw_checkpo
 void gw_checkpoint_free(struct gw_checkpoint_index *checkpoint); /* NULL is allowed */
 
 gw_status gw_checkpoint_write(const struct gw_checkpoint_index *checkpoint, const char *folder);
-/* GW_NOT_FOUND: no checkpoint there; GW_VERSION; GW_FORMAT names the key. */
+/* GW_NOT_FOUND: no checkpoint there; GW_VERSION: of a newer major version; GW_DIGEST: the text is not what was written;
+ * GW_FORMAT names the key, or the part where rows are missing or there twice. */
 gw_status gw_checkpoint_read(const char *folder, struct gw_checkpoint_index **out);
 /* The same from text, for fuzzing. */
 gw_status gw_checkpoint_parse(const char *text, size_t bytes, struct gw_checkpoint_index **out);
+/* The files of the checkpoint in a folder; fails as gw_json_owned does. */
+gw_status gw_checkpoint_owned(const char *folder, struct gw_owned **out);
 
 /* Folder of a part's arrays, below the checkpoint's; name, dtype and shape of an array of it. */
 #define GW_CHECKPOINT_PATH_MAX 64

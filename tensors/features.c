@@ -10,12 +10,12 @@
 #define LOAD_STEP_NS (GW_NS_PER_MS)
 
 /* Arrays that carry the graph's structure, or that rows of a fixed length cannot be read from. */
-static bool is_structure(const char *name)
+static bool is_structure(bool of_edges, const char *name)
 {
-	static const char *const exact[] = {"indptr", "out_indptr", "indices"};
+	static const char *const exact[2][2] = {{"indptr", "out_indptr"}, {"indices", GW_INVERSE_NAME}};
 	static const char *const endings[] = {".alias", ".offsets", ".bytes"};
-	for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
-		if (strcmp(name, exact[i]) == 0)
+	for (size_t i = 0; i < 2; i++) {
+		if (strcmp(name, exact[of_edges][i]) == 0)
 			return true;
 	}
 	size_t length = strlen(name);
@@ -31,10 +31,10 @@ bool gw_feature_parse(const struct gw_graph_meta *meta, const char *key, bool *o
 		      const char **name)
 {
 	const char *first = strchr(key, '/'), *second = first ? strchr(first + 1, '/') : NULL;
-	if (!second || is_structure(second + 1))
+	*of_edges = strncmp(key, "edge/", 5) == 0;
+	if (!second || is_structure(*of_edges, second + 1))
 		return false;
 	size_t length = (size_t)(second - first - 1);
-	*of_edges = strncmp(key, "edge/", 5) == 0;
 	*name = second + 1;
 	uint32_t types = *of_edges ? meta->num_etypes : meta->num_ntypes;
 	for (*type = 0; *type < types; (*type)++) {

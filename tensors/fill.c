@@ -11,7 +11,8 @@
 struct fill_source {
 	const struct gw_tensor_layout *layout;
 	uint32_t part;
-	const uint64_t *numbers; /* original ids */
+	const void *numbers;     /* original ids, */
+	uint8_t number_bytes;    /* ... of so many bytes */
 	const uint64_t *offsets; /* original texts */
 	const uint8_t *bytes;
 	const uint8_t *rows; /* to copy */
@@ -23,7 +24,7 @@ static uint64_t fill_original(const void *context, uint64_t row)
 {
 	const struct fill_source *source = context;
 	if (source->numbers)
-		return source->numbers[row];
+		return gw_load_id(source->numbers, source->number_bytes, row);
 	if (source->offsets)
 		return gw_digest(source->bytes + source->offsets[row], source->offsets[row + 1] - source->offsets[row]);
 	return gw_tensor_layout_id(source->layout, source->part, row);
@@ -57,8 +58,9 @@ static void fill_find_ids(const struct gw_tensor_table_options *options, const s
 	const struct gw_array *numbers = fill_array(options, plan, "orig_id");
 	const struct gw_array *offsets = fill_array(options, plan, "orig_id.offsets");
 	const struct gw_array *bytes = fill_array(options, plan, "orig_id.bytes");
-	if (numbers && numbers->row_bytes == sizeof(uint64_t)) {
-		source->numbers = (const void *)numbers->data;
+	if (numbers) {
+		source->numbers = numbers->data;
+		source->number_bytes = (uint8_t)numbers->row_bytes;
 	} else if (offsets && bytes) {
 		source->offsets = (const void *)offsets->data;
 		source->bytes = bytes->data;

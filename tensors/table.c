@@ -48,14 +48,6 @@ void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard)
 	gw_error_restore(&kept);
 }
 
-/* Off the list, with the lock: the caller leaves it, without the lock. */
-static void shard_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
-{
-	GW_SLIST_REMOVE(table->shards, shard, next);
-	shard->listed = false;
-	table->shard_count--;
-}
-
 void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard)
 {
 	if (!shard)
@@ -83,9 +75,9 @@ static struct gw_shard *shard_born(const struct gw_tensor_table *table, uint64_t
 	return shard;
 }
 
-/* --- Jobs. --- */
+/* --- Jobs: those that have tensors here, and no others, so that names alone take no place. All of it locked. --- */
 
-/* Locked, both. NULL: it is not known. */
+/* NULL: it has none. */
 static struct gw_tensor_job *job_find(struct gw_tensor_table *table, const char *job)
 {
 	for (uint32_t i = 0; i < table->job_count; i++) {
@@ -95,27 +87,49 @@ static struct gw_tensor_job *job_find(struct gw_tensor_table *table, const char 
 	return NULL;
 }
 
-static gw_status job_heard(struct gw_tensor_table *table, const char *name)
+static void job_heard(struct gw_tensor_table *table, const char *name)
+{
+	struct gw_tensor_job *job = job_find(table, name);
+	if (job)
+		job->heard_ns = gw_now_ns();
+}
+
+/* The job has one shard more: there is room for it (table_check_room). */
+static void job_enter(struct gw_tensor_table *table, const char *name)
 {
 	struct gw_tensor_job *job = job_find(table, name);
 	if (!name[0])
-		return GW_OK;
-	if (!job && table->job_count == GW_TENSOR_JOBS_MAX)
-		return gw_fail(GW_LIMIT, "%d jobs have tensors here already: end one of them", GW_TENSOR_JOBS_MAX);
+		return;
 	if (!job) {
 		job = &table->jobs[table->job_count++];
+		*job = (struct gw_tensor_job){0};
 		memcpy(job->name, name, strlen(name) + 1);
 	}
+	job->shards++;
 	job->heard_ns = gw_now_ns();
-	return GW_OK;
+}
+
+/* One shard less: with the last, the job is forgotten. */
+static void job_leave(struct gw_tensor_table *table, const char *name)
+{
+	struct gw_tensor_job *job = job_find(table, name);
+	if (job && --job->shards == 0)
+		*job = table->jobs[--table->job_count];
+}
+
+/* Off the list, with the lock: the caller leaves it, without the lock. */
+static void shard_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	GW_SLIST_REMOVE(table->shards, shard, next);
+	shard->listed = false;
+	table->shard_count--;
+	job_leave(table, shard->plan.job);
 }
 
 uint32_t gw_tensor_table_hold(struct gw_tensor_table *table, const char *name)
 {
 	pthread_mutex_lock(&table->lock);
-	struct gw_tensor_job *job = job_find(table, name);
-	if (job)
-		job->heard_ns = gw_now_ns();
+	job_heard(table, name);
 	pthread_mutex_unlock(&table->lock);
 	return gw_table_hold_ms(table);
 }
@@ -152,14 +166,9 @@ struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now
 	/* The last client may have been there for as long without a word. */
 	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_hold_ms(table)) * GW_NS_PER_MS;
 	for (uint32_t i = 0; last_ns && i < table->job_count; i++) {
-		struct gw_tensor_job *job = &table->jobs[i];
-		if (now_ns < job->heard_ns + last_ns)
-			continue;
-		struct gw_shard *shard = job_take(table, job->name);
-		if (shard)
-			return shard;
-		*job = table->jobs[--table->job_count];
-		i--;
+		const struct gw_tensor_job *job = &table->jobs[i];
+		if (now_ns >= job->heard_ns + last_ns)
+			return job_take(table, job->name);
 	}
 	return NULL;
 }
@@ -249,6 +258,16 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 	return GW_OK;
 }
 
+static gw_status table_check_room(struct gw_tensor_table *table, const struct gw_tensor_plan *plan)
+{
+	if (table->shard_count == GW_TENSORS_MAX)
+		return gw_fail(GW_LIMIT, "tensor \"%s\": there are %d tensors already: delete some", plan->name,
+			       GW_TENSORS_MAX);
+	if (plan->job[0] && table->job_count == GW_TENSOR_JOBS_MAX && !job_find(table, plan->job))
+		return gw_fail(GW_LIMIT, "%d jobs have tensors here already: end one of them", GW_TENSOR_JOBS_MAX);
+	return GW_OK;
+}
+
 static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			   struct gw_shard **out)
 {
@@ -257,10 +276,9 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	const struct gw_tensor_plan *plan = &call->plan;
 	struct gw_row_format format;
 	uint64_t bytes = 0;
-	if (table->shard_count == GW_TENSORS_MAX)
-		return gw_fail(GW_LIMIT, "tensor \"%s\": there are %d tensors already: delete some", plan->name,
-			       GW_TENSORS_MAX);
-	gw_status status = gw_tensor_plan_check(meta, plan);
+	gw_status status = table_check_room(table, plan);
+	if (status == GW_OK)
+		status = gw_tensor_plan_check(meta, plan);
 	if (status == GW_OK)
 		status = gw_table_start(table);
 	if (status != GW_OK)
@@ -292,6 +310,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	entry->shard.next = table->shards;
 	table->shards = &entry->shard;
 	table->shard_count++;
+	job_enter(table, plan->job);
 	pthread_cond_broadcast(&table->changed);
 	*out = &entry->shard;
 	return GW_OK;
@@ -333,9 +352,8 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 	}
 	if (!shard && call->open)
 		return gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", call->plan.name);
-	gw_status status = job_heard(table, call->plan.job); /* first: what is added must be some job's */
-	if (status == GW_OK)
-		status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
+	job_heard(table, call->plan.job);
+	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
 	if (status != GW_OK)
 		return status;
 	if (gw_entry_of(shard)->state == GW_SHARD_FAILED) {

@@ -36,8 +36,10 @@ struct gw_table_shard {
 	struct gw_table_shard *source; /* whose rows it begins with; held until it is filled */
 };
 
+/* A job that has tensors here: one without is not noted. */
 struct gw_tensor_job {
 	char name[GW_JOB_NAME_MAX + 1];
+	uint32_t shards; /* that are listed; more than 0 */
 	uint64_t heard_ns;
 };
 
@@ -76,7 +78,7 @@ static inline uint32_t gw_table_hold_ms(const struct gw_tensor_table *table)
 /* Nobody can open it any more. Not locked: the last reader may be gone already. NULL is allowed. */
 void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard);
 
-/* A shard of a job that has ended, off the list and held by the caller; jobs without any are forgotten. Locked. */
+/* A shard of a job that has ended, off the list and held by the caller; NULL: there is none. Locked. */
 struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns);
 
 /* A shard that its readers have let go, for the caller to leave; NULL: there is none. Locked. */

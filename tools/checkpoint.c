@@ -60,7 +60,7 @@ static gw_status restore_check_job(const struct checkpoint_command *c)
 		return status;
 	for (uint32_t t = 0; t < index->count && !status; t++) {
 		const struct gw_tensor_plan *plan = &index->tensors[t].plan;
-		if (plan->job[0] && gw_checkpoint_wants(c->names, c->name_count, plan->name))
+		if (plan->job[0] && gw_checkpoint_wants(c->checkpoint.names, c->name_count, plan->name))
 			status = gw_fail(GW_INVALID, "%s: tensor \"%s\" is a job's; whose shall it be? --job NAME",
 					 c->folder, plan->name);
 	}
@@ -72,14 +72,14 @@ static gw_status checkpoint_run(struct checkpoint_command *c, bool restore)
 {
 	struct gw_client *client;
 	c->client.options.threads = 2;
+	c->checkpoint.names = c->name_count ? c->names : NULL;
+	c->checkpoint.name_count = c->name_count;
 	uint64_t begun = gw_now_ns();
 	gw_status status = restore ? restore_check_job(c) : GW_OK;
 	if (!status)
 		status = gw_client_open(&c->client.options, &client);
 	if (status)
 		return status;
-	c->checkpoint.names = c->name_count ? c->names : NULL;
-	c->checkpoint.name_count = c->name_count;
 	status = restore ? gw_restore(client, c->folder, c->checkpoint.names, c->name_count)
 			 : gw_checkpoint(client, c->folder, &c->checkpoint);
 	gw_client_close(client);
@@ -106,7 +106,8 @@ int gw_tool_checkpoint(int argc, char **argv)
 		WHOSE_OPTIONS,
 		{"rate", "BYTES", "at most so many bytes a second, for those who train meanwhile (no limit)", 0,
 		 GW_OPTION_NUMBER(C, checkpoint.bytes_per_second, 1, 1ull << 50)},
-		{"replace", NULL, "an older checkpoint of that name", 0, GW_OPTION_FLAG(C, checkpoint.replace)},
+		{"replace", NULL, "an older checkpoint of that name; other files in its folder stay", 0,
+		 GW_OPTION_FLAG(C, checkpoint.replace)},
 		{0},
 	};
 	static const struct gw_options options = {

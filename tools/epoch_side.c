@@ -223,6 +223,8 @@ static gw_status choose_edge_seeds(const struct gw_epoch_plan *plan, struct gw_e
 {
 	const struct gw_tensor *mask;
 	struct gw_rank_ids *ids;
+	if (!plan->mask && gw_client_graph(side->client)->etypes[side->edges.etype].count == 0)
+		return gw_fail(GW_NOT_FOUND, "there is no seed: %s has no edges", plan->edges);
 	if (!plan->mask)
 		return GW_OK;
 	gw_status status = gw_edge_tensor(side->client, side->edges.etype, plan->mask, &mask);

@@ -12,7 +12,8 @@
 	{"out", "FOLDER", "where the graph goes (must not exist)", group,                                              \
 	 GW_OPTION_TEXT(type, at out, .missing = "where shall the graph go?")},                                        \
 		{"name", "NAME", "the graph's name (default: " usual_name ")", group, GW_OPTION_TEXT(type, at name)},  \
-		{"replace", NULL, "replace an existing graph", group, GW_OPTION_FLAG(type, at build.replace)},         \
+		{"replace", NULL, "replace an existing graph; other files in its folder stay", group,                  \
+		 GW_OPTION_FLAG(type, at build.replace)},                                                              \
 		{"threads", "N", "default: all processors", group,                                                     \
 		 GW_OPTION_NUMBER(type, at build.threads, 1, GW_TOOL_THREADS_MAX)},                                    \
 	{                                                                                                              \

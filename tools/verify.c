@@ -1,7 +1,7 @@
 /* graphwire verify: is this graph what its writer wrote, and does it make sense?
  *
- *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order ->
- *   parts together: ranges filled, reverse types and transposes hold the same edges
+ *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order, the way
+ *   back from original ids -> parts together: ranges filled, reverse types and transposes hold the same edges
  *
  * A part that fails is reported in a line, and the next one is looked at; the exit status is 1 then.
  */
@@ -15,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/options.h"
 #include "core/base/progress.h"
+#include "core/graph/inverse.h"
 #include "tools/edge_scan.h"
 #include "tools/tools.h"
 
@@ -83,6 +84,8 @@ static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, 
 	gw_status status = gw_part_open(meta, number, &open_options, &part);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
 		status = gw_edge_scan_add(part, t, a->threads, &totals->scans[t]);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
+		status = gw_inverse_check(part, t, a->threads);
 	gw_part_close(part);
 	if (!a->quiet)
 		gw_progress_end(&progress, status == GW_OK ? bytes : 0);

@@ -26,6 +26,15 @@ uint64_t gw_digest(const void *data, size_t bytes)
 	return XXH3_64bits(data, bytes);
 }
 
+uint64_t gw_digest_pieces(const struct gw_digest_piece *pieces, size_t count)
+{
+	XXH3_state_t state; /* which its type aligns */
+	XXH3_64bits_reset(&state);
+	for (size_t i = 0; i < count; i++)
+		XXH3_64bits_update(&state, pieces[i].data, pieces[i].bytes);
+	return XXH3_64bits_digest(&state);
+}
+
 uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes)
 {
 	/* The seed alone would let an empty array pass unseen. */

@@ -9,6 +9,13 @@
 /* XXH3-64, seed 0, of bytes at data. */
 uint64_t gw_digest(const void *data, size_t bytes);
 
+/* The same of several pieces, as if they lay one behind the other. */
+struct gw_digest_piece {
+	const void *data;
+	size_t bytes;
+};
+uint64_t gw_digest_pieces(const struct gw_digest_piece *pieces, size_t count);
+
 /* A digest of what went before and these bytes: a chain. Where one array ends and the next begins matters. */
 uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes);
 

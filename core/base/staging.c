@@ -45,6 +45,7 @@ struct gw_staging {
 	char *final;
 	char *temporary;
 	bool replace;
+	struct gw_owned *owned; /* of the old folder, or NULL: all of it */
 };
 
 /* ---- the table of open stagings ---- */
@@ -194,6 +195,7 @@ static void free_staging(struct gw_staging *staging)
 		staging_let_go(staging->slot, 0);
 		atomic_store(&staging->slot->state, SLOT_FREE);
 	}
+	gw_owned_destroy(staging->owned);
 	gw_free(staging->temporary);
 	gw_free(staging->final);
 	gw_free(staging);
@@ -216,6 +218,12 @@ gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging *
 	}
 	*out = staging;
 	return GW_OK;
+}
+
+void gw_staging_keep_others(struct gw_staging *staging, struct gw_owned *owned)
+{
+	gw_owned_destroy(staging->owned);
+	staging->owned = owned;
 }
 
 const char *gw_staging_path(const struct gw_staging *staging)
@@ -317,15 +325,38 @@ static gw_status sync_parent(struct gw_staging *staging)
 	return status;
 }
 
-gw_status gw_staging_commit(struct gw_staging *staging)
+/* Removes the folder that was replaced, which is now at `leftover`. What its users have put there while it was being
+ * replaced is looked for once more; where that cannot be kept, the folder stays, under a name that nobody sweeps. */
+static void remove_replaced(const struct gw_staging *staging, const char *leftover)
 {
 	struct gw_removal failure;
+	struct gw_error_kept kept;
+	gw_error_keep(&kept);
+	char *aside = NULL;
+	if (staging->owned && gw_owned_keep_others(staging->owned, leftover, staging->final, true)) {
+		aside = old_name(staging->final);
+		if (aside && rename(leftover, aside) == 0)
+			leftover = aside;
+		gw_log(GW_LOG_WARN, "%s is in place, but what it replaced stays as %s: %s", staging->final, leftover,
+		       gw_last_error());
+	} else if (gw_remove_path(leftover, &failure)) {
+		gw_log(GW_LOG_WARN, "%s is in place, but the folder it replaced is still there as %s", staging->final,
+		       leftover);
+	}
+	gw_free(aside);
+	gw_error_restore(&kept);
+}
+
+gw_status gw_staging_commit(struct gw_staging *staging)
+{
 	char *old = NULL;
 	staging_let_go(staging->slot, 1); /* for the syncing, which gives them back */
 	gw_status status = gw_sync_tree(staging->temporary);
 	if (status)
 		gw_context(status, "write %s", staging->final);
-	else
+	else if (staging->owned)
+		status = gw_owned_keep_others(staging->owned, staging->final, staging->temporary, false);
+	if (!status)
 		status = staging->replace ? rename_replacing(staging, &old) : rename_new(staging);
 	if (status) {
 		gw_staging_abort(staging);
@@ -334,10 +365,8 @@ gw_status gw_staging_commit(struct gw_staging *staging)
 	status = sync_parent(staging);
 	if (status)
 		gw_context(status, "%s is in place, but a crash of the machine may undo that", staging->final);
-	const char *leftover = old ? old : staging->temporary;
-	if (staging->replace && gw_remove_path(leftover, &failure))
-		gw_log(GW_LOG_WARN, "%s is in place, but the folder it replaced is still there as %s", staging->final,
-		       leftover);
+	if (staging->replace)
+		remove_replaced(staging, old ? old : staging->temporary);
 	gw_free(old);
 	free_staging(staging);
 	return status;

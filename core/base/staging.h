@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "core/base/owned.h"
 #include "core/base/status.h"
 
 struct gw_staging;
@@ -15,6 +16,11 @@ struct gw_staging;
  * is set: then commit moves the old folder aside and removes it after the rename). Also removed by
  * gw_staging_cleanup(). */
 gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging **out);
+
+/* What a replace takes away of the old folder, instead of all of it: what is owned. The rest lies in the new folder
+ * too, under the same names, when it is in place (core/base/owned.h); names that both have are GW_EXISTS from the
+ * commit. The staging frees it. */
+void gw_staging_keep_others(struct gw_staging *staging, struct gw_owned *owned);
 
 /* The temporary folder's path; the staging's memory. */
 const char *gw_staging_path(const struct gw_staging *staging);

@@ -28,7 +28,7 @@ gw_status gw_name_check(const char *what, const char *name)
 bool gw_name_is_taken(bool edge, const char *name)
 {
 	static const char *const of_nodes[] = {"indptr", "out_indptr", NULL},
-				 *const of_edges[] = {"indices", "rel", "orig_id", NULL},
+				 *const of_edges[] = {"indices", "rel", "orig_id", GW_INVERSE_NAME, NULL},
 				 *const tails[] = {".alias", ".offsets", ".bytes"};
 	size_t length = strlen(name);
 	for (const char *const *taken = edge ? of_edges : of_nodes; *taken; taken++) {
@@ -84,6 +84,7 @@ gw_status gw_meta_create(const char *graph_name, uint32_t parts, uint32_t ntypes
 		return GW_NO_MEMORY;
 	snprintf(meta->graph_name, sizeof(meta->graph_name), "%s", graph_name);
 	snprintf(meta->part_method, sizeof(meta->part_method), "none");
+	meta->minor = 1; /* for the JSON's digest; nothing that can be made asks for a newer one */
 	meta->num_parts = parts;
 	meta->num_ntypes = ntypes;
 	meta->num_etypes = etypes;

@@ -10,9 +10,11 @@
 #include <stdbool.h>
 
 #include "core/base/dtype.h"
+#include "core/base/owned.h"
 #include "core/base/status.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
+#define GW_FORMAT_MINOR    1  /* the newest minor version that this program knows; 0: what version 0.1 wrote */
 #define GW_NAME_MAX        64 /* bytes of a type's or a feature's name */
 #define GW_EDGE_FOLDER_MAX (3 * GW_NAME_MAX + 4)
 #define GW_TYPES_MAX       4096 /* node types, and edge types, of a graph */
@@ -66,6 +68,7 @@ struct gw_graph_meta {
 	char graph_name[GW_NAME_MAX + 1];
 	char part_method[GW_NAME_MAX + 1]; /* "none", "metis", "random" */
 	uint64_t graph_id;                 /* digest over all digests; set by the writer */
+	uint32_t minor;                    /* of the JSON; of a graph that is made, the lowest that describes it */
 	uint32_t num_parts, num_ntypes, num_etypes;
 	struct gw_node_type *ntypes;
 	struct gw_edge_type *etypes;
@@ -76,8 +79,12 @@ struct gw_graph_meta {
 /* GW_INVALID unless name matches [A-Za-z0-9_.+-]{1,64} and is neither "." nor "..". what: "node type", "feature". */
 gw_status gw_name_check(const char *what, const char *name);
 
-/* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id, what ends in .alias, .offsets or
- * .bytes), so that a feature or a time column should have another. */
+/* The array of an edge type that leads from original ids to edges: core/graph/inverse.h. */
+#define GW_INVERSE_TAIL ".inverse"
+#define GW_INVERSE_NAME "orig_id.inverse"
+
+/* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id and orig_id.inverse, what ends in
+ * .alias, .offsets or .bytes), so that a feature or a time column should have another. */
 bool gw_name_is_taken(bool edge, const char *name);
 
 /* A graph with room for its types and their starts, all zero but out_column and reverse, which are GW_TYPE_NONE; parts
@@ -115,15 +122,21 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
  * the graph's name do not enter. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
+/* Whether both describe one graph: its id, types, ranges, and each array's key, dtype, shape and digest. An id alone is
+ * what its writer says. */
+bool gw_meta_same(const struct gw_graph_meta *a, const struct gw_graph_meta *b);
+
 /* Reads and checks a JSON. config: the file, or a folder that holds exactly one graphwire JSON. Every fault in it is
- * GW_FORMAT (GW_VERSION for another "format", GW_DIGEST for another graph_id) and names the file and the key;
+ * GW_FORMAT (GW_VERSION for another "format", GW_DIGEST for a text or a graph_id that is not what was written) and
+ * names the file and the key. Of a newer minor version, keys and arrays that this program does not know are ignored.
  * GW_NOT_FOUND, GW_INVALID (no regular file, a folder of several graphs), GW_LIMIT (too long), GW_IO, GW_NO_MEMORY.
  * File paths that are absolute or climb are refused, and no memory is taken for what the text only claims to have. */
 gw_status gw_meta_read(const char *config, struct gw_graph_meta **out);
 
 /* May the folder be replaced by a graph? GW_EXISTS unless it is absent, empty, or holds a graph: --replace must not
- * take away what a wrong --out names. */
-gw_status gw_meta_check_replaceable(const char *folder);
+ * take away what a wrong --out names. *owned: the files of the graph there, or NULL where there is none; owned may be
+ * NULL. Nothing else in the folder goes with them. */
+gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned);
 
 /* From and to the JSON text, for the wire and for fuzzing; *text is to be freed with gw_free. */
 gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out);

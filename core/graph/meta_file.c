@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/graph/json.h"
 #include "core/graph/meta.h"
 
 static gw_status read_whole(int fd, const char *path, char *text, size_t bytes)
@@ -39,6 +40,7 @@ static gw_status meta_file_read_file(const char *path, char **text, size_t *byte
 	*text = NULL;
 	*foreign = false;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
+	*foreign = fd < 0 && errno == ENXIO;                    /* a socket */
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
 	gw_status status = GW_OK;
@@ -62,10 +64,18 @@ static gw_status meta_file_read_file(const char *path, char **text, size_t *byte
 	return status;
 }
 
-/* Does the text look like a graph's JSON? Only to choose among the files of a folder; parsing decides. */
+/* Does the text look like a graph's JSON, of any major version? Only to choose among the files of a folder; parsing
+ * decides. A checkpoint's is another one. */
 static bool meta_file_is_ours(const char *text, size_t bytes)
 {
-	return memmem(text, bytes, "\"graphwire-", 11) != NULL;
+	static const char start[] = "\"graphwire-";
+	const char *end = text + bytes;
+	for (const char *at = text; (at = memmem(at, (size_t)(end - at), start, sizeof(start) - 1));) {
+		at += sizeof(start) - 1;
+		if (at < end && *at >= '0' && *at <= '9')
+			return true;
+	}
+	return false;
 }
 
 /* One name of a folder: sets *found to its path when it is a graph's JSON. */
@@ -133,23 +143,34 @@ static bool is_empty(const char *folder)
 	return !entry;
 }
 
-gw_status gw_meta_check_replaceable(const char *folder)
+gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned)
 {
 	struct stat info;
 	char *path;
+	if (owned)
+		*owned = NULL;
 	if (lstat(folder, &info) < 0)
 		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "%s", folder);
 	if (!S_ISDIR(info.st_mode))
 		return gw_fail(GW_EXISTS, "%s: exists already and is not a folder", folder);
 	if (is_empty(folder))
 		return GW_OK;
+	struct gw_owned *files = NULL;
 	gw_status status = find_json(folder, &path);
-	gw_free(path);
 	if (status == GW_NOT_FOUND)
 		return gw_fail(GW_EXISTS,
 			       "%s: holds something other than a graph, and only a graph is replaced; choose another "
 			       "folder, or empty this one",
 			       folder);
+	if (status == GW_OK)
+		status = gw_json_owned(folder, path + strlen(folder) + 1, GW_JSON_BYTES_MAX, &files);
+	if (status == GW_FORMAT)
+		status = gw_context(GW_EXISTS, "%s: which files are the graph's cannot be known; remove it", folder);
+	gw_free(path);
+	if (owned)
+		*owned = files;
+	else
+		gw_owned_destroy(files);
 	return status;
 }
 
@@ -181,7 +202,7 @@ gw_status gw_meta_read(const char *config, struct gw_graph_meta **out)
 		status = meta_file_read_file(path, &text, &bytes, &foreign);
 	if (status == GW_OK) {
 		status = gw_meta_parse(text, bytes, path, out);
-		if (status == GW_FORMAT)
+		if (status == GW_FORMAT || status == GW_DIGEST)
 			gw_advise(status, "edited or damaged? Copy it or build the graph again");
 	}
 	if (status == GW_OK && !(folder = folder_of(path)))

@@ -1,9 +1,12 @@
 /* mygraph.json read; core/graph/meta_print.c is the way back.
  *
- *   text -> jansson -> types, ranges, columns -> gw_meta_finish -> arrays of each part -> what the format demands
+ *   text -> jansson -> versions -> the text's digest -> types, ranges, columns -> gw_meta_finish -> arrays of each part
+ *     -> what the format demands
  *
  * A reader trusts nothing: a key that is missing, twice there, unknown or of another type, a number out of range and a
- * path that leaves the folder are GW_FORMAT and name the key. DGL's keys are kept where they mean the same.
+ * path that leaves the folder are GW_FORMAT and name the key. Of a newer minor version, keys and arrays that are
+ * unknown are passed over; so graph_id, which is made of all arrays, is taken as it stands, and the text's digest
+ * proves it. DGL's keys are kept where they mean the same.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -12,73 +15,17 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/log.h"
+#include "core/graph/json.h"
 #include "core/graph/meta.h"
 
 static const char *const known_keys[] = {
-	"format", "graph_name", "graph_id", "part_method", "num_parts", "num_nodes",      "num_edges", "ntypes",
-	"etypes", "node_map",   "edge_map", "order",       "relations", "indptr_columns", "transpose", "reverse",
+	"format",    "graph_name",     "graph_id",  "part_method", "num_parts", "num_nodes",
+	"num_edges", "ntypes",         "etypes",    "node_map",    "edge_map",  "order",
+	"relations", "indptr_columns", "transpose", "reverse",     "minor",     "json_digest",
 };
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
-
-static gw_status json_get(const json_t *object, const char *key, json_type type, json_t **out)
-{
-	static const char *const type_names[] = {"an object", "an array", "a string", "a whole number"};
-	*out = json_object_get(object, key);
-	if (!*out)
-		return gw_fail(GW_FORMAT, "there is no key \"%.200s\"", key);
-	if (json_typeof(*out) != type)
-		return gw_fail(GW_FORMAT, "\"%.200s\" is not %s", key, type_names[type]);
-	return GW_OK;
-}
-
-static gw_status get_count(const json_t *value, const char *key, uint64_t max, uint64_t *out)
-{
-	*out = 0;
-	if (!json_is_integer(value))
-		return gw_fail(GW_FORMAT, "\"%.200s\" is not a whole number", key);
-	json_int_t number = json_integer_value(value);
-	if (number < 0 || (uint64_t)number > max)
-		return gw_fail(GW_FORMAT, "\"%.200s\": %" JSON_INTEGER_FORMAT " is out of range (0 to %" PRIu64 ")",
-			       key, number, max);
-	*out = (uint64_t)number;
-	return GW_OK;
-}
-
-static gw_status get_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
-{
-	json_t *value;
-	*out = 0;
-	gw_status status = json_get(object, key, JSON_INTEGER, &value);
-	return status == GW_OK ? get_count(value, key, max, out) : status;
-}
-
-static gw_status get_string(const json_t *object, const char *key, size_t max, const char **out)
-{
-	json_t *value;
-	*out = "";
-	gw_status status = json_get(object, key, JSON_STRING, &value);
-	if (status != GW_OK)
-		return status;
-	if (json_string_length(value) > max)
-		return gw_fail(GW_FORMAT, "\"%.200s\": longer than %zu bytes", key, max);
-	*out = json_string_value(value);
-	return GW_OK;
-}
-
-/* A digest or an id: 16 hexadecimal digits. */
-static gw_status get_hex(const json_t *object, const char *key, uint64_t *out)
-{
-	const char *text;
-	*out = 0;
-	gw_status status = get_string(object, key, 16, &text);
-	if (status != GW_OK)
-		return status;
-	if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-		return gw_fail(GW_FORMAT, "\"%.200s\": \"%s\" is not 16 hexadecimal digits", key, text);
-	*out = strtoull(text, NULL, 16);
-	return GW_OK;
-}
 
 /* Faults that the shared checks call invalid arguments are malformed data when a file holds them. */
 static gw_status as_format(gw_status status)
@@ -104,7 +51,7 @@ static gw_status check_map(const json_t *root, const char *map_key, const json_t
 {
 	json_t *map, *ranges;
 	const char *type;
-	gw_status status = json_get(root, map_key, JSON_OBJECT, &map);
+	gw_status status = gw_json_get(root, map_key, JSON_OBJECT, &map);
 	if (status != GW_OK)
 		return status;
 	if (json_object_size(map) != json_object_size(types))
@@ -127,7 +74,7 @@ static gw_status read_numbering(const json_t *object, const char *key, const cha
 	json_object_foreach((json_t *)object, name, value)
 	{
 		uint64_t number;
-		gw_status status = get_count(value, name, count - 1, &number);
+		gw_status status = gw_json_count(value, name, count - 1, &number);
 		if (status != GW_OK)
 			return gw_context(status, "\"%s\"", key);
 		if (names[number])
@@ -180,7 +127,7 @@ static gw_status read_ranges(const json_t *map, const char *map_key, const char 
 			     uint64_t *count)
 {
 	json_t *ranges;
-	gw_status status = json_get(map, type, JSON_ARRAY, &ranges); /* of that size: check_map */
+	gw_status status = gw_json_get(map, type, JSON_ARRAY, &ranges); /* of that size: check_map */
 	for (uint32_t p = 0; status == GW_OK && p < parts; p++) {
 		const json_t *range = json_array_get(ranges, p);
 		uint64_t begin;
@@ -188,9 +135,9 @@ static gw_status read_ranges(const json_t *map, const char *map_key, const char 
 			status = gw_fail(GW_FORMAT, "\"%s\": the range of part %u is not [begin, end]", type, p);
 			break;
 		}
-		status = get_count(json_array_get(range, 0), type, GW_NONE - 1, &begin);
+		status = gw_json_count(json_array_get(range, 0), type, GW_NONE - 1, &begin);
 		if (status == GW_OK)
-			status = get_count(json_array_get(range, 1), type, GW_NONE - 1, &starts[p + 1]);
+			status = gw_json_count(json_array_get(range, 1), type, GW_NONE - 1, &starts[p + 1]);
 		if (status == GW_OK && begin != starts[p])
 			status = gw_fail(GW_FORMAT, "\"%s\": part %u starts at %" PRIu64 ", not at %" PRIu64, type, p,
 					 begin, starts[p]);
@@ -204,9 +151,9 @@ static gw_status read_ranges(const json_t *map, const char *map_key, const char 
 static gw_status read_maps(const json_t *root, struct gw_graph_meta *meta)
 {
 	json_t *nodes = NULL, *edges = NULL;
-	gw_status status = json_get(root, "node_map", JSON_OBJECT, &nodes);
+	gw_status status = gw_json_get(root, "node_map", JSON_OBJECT, &nodes);
 	if (status == GW_OK)
-		status = json_get(root, "edge_map", JSON_OBJECT, &edges);
+		status = gw_json_get(root, "edge_map", JSON_OBJECT, &edges);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
 		status = read_ranges(nodes, "node_map", meta->ntypes[t].name, meta->num_parts, meta->ntypes[t].starts,
 				     &meta->ntypes[t].count);
@@ -265,7 +212,7 @@ static gw_status read_etype_keys(const json_t *root, struct gw_graph_meta *meta)
 			} else if (k == 0) {
 				status = read_order(value, name, &meta->etypes[t]);
 			} else if (k == 1) {
-				status = get_count(value, name, UINT32_MAX, &number);
+				status = gw_json_count(value, name, UINT32_MAX, &number);
 				meta->etypes[t].relations = (uint32_t)number;
 			} else if (!json_is_string(value) || !strchr(json_string_value(value), ':')) {
 				status = gw_fail(GW_FORMAT, "\"%s\": not an edge type, src:rel:dst", name);
@@ -307,7 +254,7 @@ static gw_status check_columns(const json_t *root, const struct gw_graph_meta *m
 {
 	json_t *object, *list;
 	const char *name;
-	gw_status status = json_get(root, "indptr_columns", JSON_OBJECT, &object);
+	gw_status status = gw_json_get(root, "indptr_columns", JSON_OBJECT, &object);
 	if (status != GW_OK)
 		return status;
 	json_object_foreach(object, name, list)
@@ -336,53 +283,42 @@ static gw_status check_columns(const json_t *root, const struct gw_graph_meta *m
 	return status;
 }
 
-/* A path below the JSON's folder that ends in .npy: no absolute ones, none that climb, no odd characters. */
-static gw_status json_check_file(const char *file)
+static bool is_newer(const struct gw_graph_meta *meta)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/";
-	size_t length = strlen(file);
-	bool good = length > 4 && strcmp(file + length - 4, ".npy") == 0 && strspn(file, alphabet) == length;
-	for (const char *part = file; good; part++) {
-		size_t bytes = strcspn(part, "/");
-		good = bytes > 0 && !(bytes == 1 && part[0] == '.') && !(bytes == 2 && memcmp(part, "..", 2) == 0);
-		part += bytes;
-		if (*part == '\0')
-			break;
-	}
-	if (!good)
-		return gw_fail(GW_FORMAT,
-			       "\"file\": \"%.200s\" is not the path of an .npy file below the JSON's folder", file);
-	return GW_OK;
+	return meta->minor > GW_FORMAT_MINOR;
 }
 
-static gw_status read_array(const json_t *value, const char *key, struct gw_array_meta *array, const char **file)
+/* newer: keys that are unknown may be there. */
+static gw_status read_array(const json_t *value, const char *key, bool newer, struct gw_array_meta *array,
+			    const char **file)
 {
 	const char *dtype;
 	json_t *shape;
 	*file = "";
 	if (!json_is_object(value))
 		return gw_fail(GW_FORMAT, "not an object");
-	gw_status status = get_string(value, "file", 4096, file);
+	gw_status status = gw_json_text(value, "file", 4096, file);
+	if (status == GW_OK && !gw_json_file_is_inside(*file))
+		status = gw_fail(GW_FORMAT,
+				 "\"file\": \"%.200s\" is not the path of an .npy file below the JSON's folder", *file);
 	if (status == GW_OK)
-		status = json_check_file(*file);
-	if (status == GW_OK)
-		status = get_string(value, "dtype", 32, &dtype);
+		status = gw_json_text(value, "dtype", 32, &dtype);
 	if (status == GW_OK)
 		status = as_format(gw_dtype_parse(dtype, &array->dtype));
 	if (status == GW_OK)
-		status = get_hex(value, "digest", &array->digest);
+		status = gw_json_hex(value, "digest", &array->digest);
 	if (status == GW_OK)
-		status = json_get(value, "shape", JSON_ARRAY, &shape);
+		status = gw_json_get(value, "shape", JSON_ARRAY, &shape);
 	if (status != GW_OK)
 		return status;
-	if (json_object_size(value) != 4)
+	if (json_object_size(value) != 4 && !newer)
 		return gw_fail(GW_FORMAT, "a key besides file, dtype, shape and digest");
 	if (json_array_size(shape) == 0 || json_array_size(shape) > GW_DIMS_MAX)
 		return gw_fail(GW_FORMAT, "\"shape\" has %zu dimensions; 1 to %d are possible", json_array_size(shape),
 			       GW_DIMS_MAX);
 	array->ndim = (uint32_t)json_array_size(shape);
 	for (uint32_t i = 0; status == GW_OK && i < array->ndim; i++)
-		status = get_count(json_array_get(shape, i), "shape", GW_NONE - 1, &array->shape[i]);
+		status = gw_json_count(json_array_get(shape, i), "shape", GW_NONE - 1, &array->shape[i]);
 	array->key = (char *)key;
 	return status;
 }
@@ -405,12 +341,38 @@ static const char **sorted_keys(const json_t *object)
 	return keys;
 }
 
-static gw_status read_part(const json_t *root, uint32_t part, struct gw_graph_meta *meta)
+/* Puts the keys of arrays that this program does not know into a set: by key, by dtype, or as arrays of this key. One
+ * that is unknown in one part counts as unknown in all. */
+static gw_status find_unknown(const json_t *root, uint32_t part, const struct gw_graph_meta *meta, json_t *unknown)
+{
+	char part_key[32];
+	const char *key, *file;
+	json_t *value;
+	struct gw_error_kept kept;
+	gw_status status = GW_OK;
+	gw_error_keep(&kept);
+	snprintf(part_key, sizeof(part_key), "part-%u", part);
+	json_object_foreach(json_object_get(root, part_key), key, value)
+	{
+		struct gw_array_meta array = {0};
+		status = read_array(value, key, true, &array, &file);
+		if (status == GW_OK)
+			status = gw_meta_check_array(meta, part, &array);
+		if (status == GW_NO_MEMORY)
+			return status;
+		if (status != GW_OK && json_object_set_new(unknown, key, json_true()) != 0)
+			return gw_fail(GW_NO_MEMORY, "no memory for the keys that are unknown");
+	}
+	gw_error_restore(&kept);
+	return GW_OK;
+}
+
+static gw_status read_part(const json_t *root, uint32_t part, const json_t *unknown, struct gw_graph_meta *meta)
 {
 	char part_key[32];
 	json_t *arrays;
 	snprintf(part_key, sizeof(part_key), "part-%u", part);
-	gw_status status = json_get(root, part_key, JSON_OBJECT, &arrays);
+	gw_status status = gw_json_get(root, part_key, JSON_OBJECT, &arrays);
 	if (status != GW_OK)
 		return status;
 	const char **keys = sorted_keys(arrays);
@@ -419,7 +381,9 @@ static gw_status read_part(const json_t *root, uint32_t part, struct gw_graph_me
 	for (size_t i = 0; status == GW_OK && i < json_object_size(arrays); i++) {
 		struct gw_array_meta array = {0};
 		const char *file;
-		status = read_array(json_object_get(arrays, keys[i]), keys[i], &array, &file);
+		if (json_object_get(unknown, keys[i]))
+			continue;
+		status = read_array(json_object_get(arrays, keys[i]), keys[i], is_newer(meta), &array, &file);
 		if (status == GW_OK) {
 			array.file = (char *)file; /* gw_meta_add_array copies it */
 			status = as_format(gw_meta_add_array(meta, part, &array));
@@ -428,6 +392,23 @@ static gw_status read_part(const json_t *root, uint32_t part, struct gw_graph_me
 			gw_context(status, "\"%s\": \"%.200s\"", part_key, keys[i]);
 	}
 	gw_free(keys);
+	return status;
+}
+
+static gw_status read_parts(const json_t *root, struct gw_graph_meta *meta)
+{
+	json_t *unknown = json_object();
+	gw_status status = unknown ? GW_OK : gw_fail(GW_NO_MEMORY, "no memory for the arrays' keys");
+	for (uint32_t p = 0; status == GW_OK && is_newer(meta) && p < meta->num_parts; p++)
+		status = find_unknown(root, p, meta, unknown);
+	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++)
+		status = read_part(root, p, unknown, meta);
+	if (status == GW_OK && is_newer(meta))
+		gw_log(GW_LOG_INFO,
+		       "graph \"%s\": minor version %u is newer than this program's, %d: %zu arrays that are unknown "
+		       "are ignored",
+		       meta->graph_name, meta->minor, GW_FORMAT_MINOR, json_object_size(unknown));
+	json_decref(unknown);
 	return status;
 }
 
@@ -453,33 +434,37 @@ static gw_status check_keys(const json_t *root, uint32_t parts)
 	return GW_OK;
 }
 
-static gw_status check_format(const json_t *root)
+static gw_status check_format(const json_t *root, uint64_t *minor)
 {
 	const char *format;
+	*minor = 0;
 	if (!json_is_object(root))
 		return gw_fail(GW_FORMAT, "not a JSON object");
-	gw_status status = get_string(root, "format", 64, &format);
+	gw_status status = gw_json_text(root, "format", 64, &format);
 	if (status == GW_OK && strcmp(format, GW_FORMAT_NAME) != 0)
-		status = gw_fail(GW_VERSION, "\"format\": \"%s\"; this program reads %s: build the graph again with it",
-				 format, GW_FORMAT_NAME);
-	return status;
+		status =
+			gw_fail(GW_VERSION,
+				"\"format\": \"%s\"; this program reads %s: take the Graphwire that wrote it, or build "
+				"the graph again with this one",
+				format, GW_FORMAT_NAME);
+	return status == GW_OK ? gw_json_minor(root, minor) : status;
 }
 
-static gw_status create_from(const json_t *root, struct gw_graph_meta **out)
+static gw_status create_from(const json_t *root, uint64_t minor, struct gw_graph_meta **out)
 {
 	const char *name, *method;
 	uint64_t parts;
 	json_t *ntypes, *etypes;
-	gw_status status = get_string(root, "graph_name", GW_NAME_MAX, &name);
+	gw_status status = gw_json_text(root, "graph_name", GW_NAME_MAX, &name);
 	if (status == GW_OK)
-		status = get_string(root, "part_method", GW_NAME_MAX, &method);
+		status = gw_json_text(root, "part_method", GW_NAME_MAX, &method);
 	if (status == GW_OK)
-		status = get_number(root, "num_parts", GW_PARTS_MAX, &parts);
+		status = gw_json_number(root, "num_parts", GW_PARTS_MAX, &parts);
 	if (status == GW_OK)
-		status = json_get(root, "ntypes", JSON_OBJECT, &ntypes);
+		status = gw_json_get(root, "ntypes", JSON_OBJECT, &ntypes);
 	if (status == GW_OK)
-		status = json_get(root, "etypes", JSON_OBJECT, &etypes);
-	if (status == GW_OK)
+		status = gw_json_get(root, "etypes", JSON_OBJECT, &etypes);
+	if (status == GW_OK && minor <= GW_FORMAT_MINOR)
 		status = check_keys(root, (uint32_t)parts);
 	if (status == GW_OK)
 		status = check_map(root, "node_map", ntypes, parts);
@@ -493,6 +478,7 @@ static gw_status create_from(const json_t *root, struct gw_graph_meta **out)
 					  (uint32_t)json_object_size(etypes), out));
 	if (status != GW_OK)
 		return status;
+	(*out)->minor = (uint32_t)minor;
 	snprintf((*out)->part_method, sizeof((*out)->part_method), "%s", method);
 	return read_types(ntypes, etypes, *out);
 }
@@ -501,11 +487,11 @@ static gw_status create_from(const json_t *root, struct gw_graph_meta **out)
 static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 {
 	uint64_t nodes, edges, found_nodes = 0, found_edges = 0, id;
-	gw_status status = get_number(root, "num_nodes", GW_NONE - 1, &nodes);
+	gw_status status = gw_json_number(root, "num_nodes", GW_NONE - 1, &nodes);
 	if (status == GW_OK)
-		status = get_number(root, "num_edges", GW_NONE - 1, &edges);
+		status = gw_json_number(root, "num_edges", GW_NONE - 1, &edges);
 	if (status == GW_OK)
-		status = get_hex(root, "graph_id", &meta->graph_id);
+		status = gw_json_hex(root, "graph_id", &meta->graph_id);
 	if (status != GW_OK)
 		return status;
 	for (uint32_t t = 0; t < meta->num_ntypes; t++)
@@ -519,21 +505,22 @@ static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 		return gw_fail(GW_FORMAT, "\"num_edges\" is %" PRIu64 ", the ranges of \"edge_map\" hold %" PRIu64,
 			       edges, found_edges);
 	status = as_format(gw_meta_check_arrays(meta));
-	if (status == GW_OK)
+	if (status == GW_OK && !is_newer(meta))
 		status = gw_meta_digest(meta, &id);
-	if (status == GW_OK && id != meta->graph_id)
-		status = gw_fail(GW_DIGEST,
-				 "\"graph_id\" is %016" PRIx64 ", but the arrays give %016" PRIx64
-				 ": the JSON was changed; write the graph again",
+	if (status == GW_OK && !is_newer(meta) && id != meta->graph_id)
+		status = gw_fail(GW_DIGEST, "\"graph_id\" is %016" PRIx64 ", but the arrays give %016" PRIx64,
 				 meta->graph_id, id);
 	return status;
 }
 
-static gw_status read_root(const json_t *root, struct gw_graph_meta **out)
+static gw_status read_root(const json_t *root, const char *text, size_t bytes, struct gw_graph_meta **out)
 {
-	gw_status status = check_format(root);
+	uint64_t minor;
+	gw_status status = check_format(root, &minor);
 	if (status == GW_OK)
-		status = create_from(root, out);
+		status = gw_json_digest_check(text, bytes, minor > 0 || json_object_get(root, GW_JSON_DIGEST_KEY));
+	if (status == GW_OK)
+		status = create_from(root, minor, out);
 	if (status == GW_OK)
 		status = read_maps(root, *out);
 	if (status == GW_OK)
@@ -544,9 +531,13 @@ static gw_status read_root(const json_t *root, struct gw_graph_meta **out)
 		status = as_format(gw_meta_finish(*out));
 	if (status == GW_OK)
 		status = check_columns(root, *out);
-	for (uint32_t p = 0; status == GW_OK && p < (*out)->num_parts; p++)
-		status = read_part(root, p, *out);
-	return status == GW_OK ? check_totals(root, *out) : status;
+	if (status == GW_OK)
+		status = read_parts(root, *out);
+	if (status == GW_OK)
+		status = check_totals(root, *out);
+	if (status == GW_FORMAT && minor > GW_FORMAT_MINOR)
+		gw_context(status, "minor version %" PRIu64 ", newer than this program's, %d", minor, GW_FORMAT_MINOR);
+	return status;
 }
 
 gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out)
@@ -561,7 +552,7 @@ gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct
 	if (!root)
 		return gw_fail(GW_FORMAT, "%s: line %d, column %d: %s", name, error.line, error.column, error.text);
 	struct gw_graph_meta *meta = NULL;
-	gw_status status = read_root(root, &meta);
+	gw_status status = read_root(root, text, bytes, &meta);
 	json_decref(root);
 	if (status != GW_OK) {
 		gw_meta_destroy(meta);

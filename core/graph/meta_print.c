@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/graph/json.h"
 #include "core/graph/meta.h"
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
@@ -227,6 +228,10 @@ gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 	put_text(&p, "{");
 	put_key(&p, " ", "format", true);
 	put_value(&p, json_string(GW_FORMAT_NAME));
+	if (meta->minor > 0) { /* version 0.1 had neither */
+		put_top(&p, "minor", json_integer(meta->minor));
+		put_top(&p, GW_JSON_DIGEST_KEY, json_string(GW_JSON_DIGEST_NONE));
+	}
 	put_top(&p, "graph_name", json_string(meta->graph_name));
 	put_top(&p, "graph_id", print_hex(meta->graph_id));
 	put_top(&p, "part_method", json_string(meta->part_method));
@@ -243,6 +248,8 @@ gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 		gw_free(p.text);
 		return gw_fail(GW_NO_MEMORY, "no memory to print the JSON of graph \"%s\"", meta->graph_name);
 	}
+	if (meta->minor > 0)
+		gw_json_digest_set(p.text, p.used);
 	*text = p.text;
 	return GW_OK;
 }

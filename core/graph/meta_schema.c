@@ -136,7 +136,11 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 	} else if (strcmp(key->name, "rel") == 0 && type->relations > 0) {
 		*rule = (struct rule){relations, 1, rows, 0};
 	} else if (strcmp(key->name, "orig_id") == 0) {
-		*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
+		*rule = (struct rule){BITS(GW_UINT32) | BITS(GW_INT64), 1, rows, 0};
+	} else if (strcmp(key->name, GW_INVERSE_NAME) == 0) {
+		if (meta->num_parts > 1)
+			return gw_fail(GW_INVALID, "\"%s\": only a graph in one part has it", text);
+		*rule = (struct rule){ids, 1, ANY_ROWS, 0};
 	} else if (type->order == GW_ORDER_TIME_SRC && strcmp(key->name, type->time_name) == 0) {
 		*rule = (struct rule){BITS(GW_INT64) | BITS(GW_INT32), 1, rows, 0};
 	} else if (schema_ends_with(key->name, ".alias")) {
@@ -283,6 +287,20 @@ static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t
 	return GW_OK;
 }
 
+/* The way back from original ids needs these, and has a row for each of them at most. */
+static gw_status schema_check_inverse(const struct gw_graph_meta *meta, uint32_t etype)
+{
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, meta->etypes[etype].folder);
+	const struct gw_array_meta *array = gw_meta_array(meta, 0, key);
+	if (!array)
+		return GW_OK;
+	if (array->shape[0] > meta->etypes[etype].count)
+		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows, but there are %llu edges", key,
+			       (unsigned long long)array->shape[0], (unsigned long long)meta->etypes[etype].count);
+	return schema_require(meta, 0, true, etype, "orig_id", NULL);
+}
+
 /* A table of names: of values, not of nodes or edges. */
 static bool is_names(const char *key)
 {
@@ -343,6 +361,8 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 		if (meta->etypes[t].out_column != GW_TYPE_NONE)
 			status = schema_check_transpose(meta, t);
 	}
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
+		status = schema_check_inverse(meta, t);
 	gw_free(keys);
 	return status;
 }

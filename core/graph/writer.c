@@ -62,12 +62,16 @@ gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema,
 	struct gw_writer *writer = gw_calloc(1, sizeof(*writer));
 	if (!writer)
 		return GW_NO_MEMORY;
-	gw_status status = replace ? gw_meta_check_replaceable(folder) : GW_OK;
+	struct gw_owned *owned = NULL;
+	gw_status status = replace ? gw_meta_check_replaceable(folder, &owned) : GW_OK;
 	if (status == GW_OK)
 		status = gw_meta_copy(schema, &writer->meta);
 	if (status == GW_OK)
 		status = gw_staging_begin(folder, replace, &writer->staging);
-	if (status != GW_OK) {
+	if (status == GW_OK) {
+		gw_staging_keep_others(writer->staging, owned);
+	} else {
+		gw_owned_destroy(owned);
 		gw_meta_destroy(writer->meta);
 		gw_free(writer);
 		return status;

@@ -12,7 +12,8 @@
 
 struct gw_writer;
 
-/* schema: finished (gw_meta_finish), without arrays; copied. replace: an existing graph of that name is replaced. The
+/* schema: finished (gw_meta_finish), without arrays; copied. replace: an existing graph of that name is replaced, and
+ * what its users have put into its folder stays there. The
  * JSON is <folder>/<graph_name>.json. GW_EXISTS, GW_NO_SPACE, GW_IO. */
 gw_status gw_writer_open(const char *folder, const struct gw_graph_meta *schema, bool replace, struct gw_writer **out);
 
@@ -38,6 +39,17 @@ gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *
 			   const uint64_t *const *offsets);
 gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
 			uint64_t id_space);
+
+/* What ids of the input, of edges, are written as, where all of them are below id_space. */
+static inline gw_dtype gw_edge_origin_dtype(uint64_t id_space)
+{
+	return id_space < UINT32_MAX ? GW_UINT32 : GW_INT64;
+}
+
+/* Such ids, in that type. Each is below id_space: GW_RANGE
+ * names the one that is not. */
+gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids,
+				 uint64_t count, uint64_t id_space);
 
 /* Strings as two arrays, <key>.offsets (uint64 [count + 1]) and <key>.bytes (uint8). */
 gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *offsets,

@@ -36,17 +36,18 @@ static inline void narrow_put(struct narrow *n, uint64_t value)
 		n->block.narrow[n->used++] = (uint32_t)value;
 }
 
-static gw_status narrow_begin(struct gw_writer *writer, uint32_t part, const char *key, bool wide, uint32_t ndim,
+/* wide: the type of 8 bytes, or GW_UINT32. */
+static gw_status narrow_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			      const uint64_t *shape, struct narrow **out)
 {
 	struct narrow *n = gw_malloc(sizeof(*n));
 	*out = NULL;
 	if (!n)
 		return GW_NO_MEMORY;
-	n->wide = wide;
+	n->wide = dtype != GW_UINT32;
 	n->used = 0;
 	n->status = GW_OK;
-	gw_status status = gw_writer_begin(writer, part, key, wide ? GW_UINT64 : GW_UINT32, ndim, shape, &n->stream);
+	gw_status status = gw_writer_begin(writer, part, key, dtype, ndim, shape, &n->stream);
 	if (status != GW_OK) {
 		gw_free(n);
 		return status;
@@ -75,7 +76,7 @@ gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *
 	for (uint32_t c = 0; c < columns; c++)
 		wide |= offsets[c][rows] >= UINT32_MAX; /* the last offset is the largest */
 	struct narrow *n;
-	gw_status status = narrow_begin(writer, part, key, wide, 2, shape, &n);
+	gw_status status = narrow_begin(writer, part, key, wide ? GW_UINT64 : GW_UINT32, 2, shape, &n);
 	if (status != GW_OK)
 		return status;
 	for (uint64_t row = 0; row <= rows && n->status == GW_OK; row++) {
@@ -85,12 +86,11 @@ gw_status gw_writer_indptr(struct gw_writer *writer, uint32_t part, const char *
 	return narrow_end(n);
 }
 
-gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
-			uint64_t id_space)
+static gw_status write_numbers(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype,
+			       const uint64_t *ids, uint64_t count, uint64_t id_space)
 {
-	bool wide = id_space >= UINT32_MAX; /* the largest value means none */
 	struct narrow *n;
-	gw_status status = narrow_begin(writer, part, key, wide, 1, &count, &n);
+	gw_status status = narrow_begin(writer, part, key, dtype, 1, &count, &n);
 	if (status != GW_OK)
 		return status;
 	for (uint64_t i = 0; i < count && n->status == GW_OK; i++) {
@@ -103,6 +103,20 @@ gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key
 		narrow_put(n, ids[i]);
 	}
 	return narrow_end(n);
+}
+
+gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
+			uint64_t id_space)
+{
+	bool wide = id_space >= UINT32_MAX; /* the largest value means none */
+	return write_numbers(writer, part, key, wide ? GW_UINT64 : GW_UINT32, ids, count, id_space);
+}
+
+gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids,
+				 uint64_t count, uint64_t id_space)
+{
+	gw_dtype dtype = gw_edge_origin_dtype(id_space);
+	return write_numbers(writer, part, key, dtype, ids, count, id_space);
 }
 
 gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *offsets,

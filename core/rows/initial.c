@@ -15,8 +15,9 @@
 #include "core/base/rng.h"
 #include "core/rows/half.h"
 
-#define INITIAL_LN2 0x1.62e42fefa39efp-1
-#define INITIAL_TAU 0x1.921fb54442d18p+2 /* 2 pi */
+#define INITIAL_LN2   0x1.62e42fefa39efp-1
+#define INITIAL_TAU   0x1.921fb54442d18p+2 /* 2 pi */
+#define INITIAL_REACH 6.6605 /* deviations from the mean, of the normal number that is farthest: sqrt(64 ln 2) */
 
 static bool initial_is_float(gw_dtype dtype)
 {
@@ -36,6 +37,42 @@ static bool initial_fits(gw_dtype dtype, double value)
 	return value == trunc(value) && value >= ranges[dtype].min && value < ranges[dtype].end;
 }
 
+/* Whether a floating-point dtype has this number, or one that it rounds to. */
+static bool initial_holds(gw_dtype dtype, double value)
+{
+	float single = (float)value;
+	if (dtype == GW_FLOAT64)
+		return isfinite(value);
+	if (dtype == GW_FLOAT16)
+		single = gw_float_of_float16(gw_float16_of_float(single));
+	if (dtype == GW_BFLOAT16)
+		single = gw_float_of_bfloat16(gw_bfloat16_of_float(single));
+	return isfinite(single);
+}
+
+/* Random numbers, of which any may be drawn. */
+static gw_status initial_check_random(const struct gw_row_initial *initial, gw_dtype dtype)
+{
+	double low = initial->low, high = initial->high;
+	if (!initial_is_float(dtype))
+		return gw_fail(GW_UNSUPPORTED, "initial values: random ones are floating-point numbers, and this is %s",
+			       gw_dtype_name(dtype));
+	if (!isfinite(low) || !isfinite(high) || !isfinite(high - low))
+		return gw_fail(GW_INVALID, "initial values: %g and %g: not finite", low, high);
+	if (initial->how == GW_INITIAL_UNIFORM && low >= high)
+		return gw_fail(GW_INVALID, "initial values: there is nothing from %g up to below %g", low, high);
+	if (initial->how == GW_INITIAL_NORMAL && high < 0)
+		return gw_fail(GW_INVALID, "initial values: a standard deviation of %g", high);
+	if (initial->how == GW_INITIAL_NORMAL) {
+		low = initial->low - INITIAL_REACH * initial->high;
+		high = initial->low + INITIAL_REACH * initial->high;
+	}
+	if (!initial_holds(dtype, low) || !initial_holds(dtype, high))
+		return gw_fail(GW_INVALID, "initial values from %g to %g: more than %s holds", low, high,
+			       gw_dtype_name(dtype));
+	return GW_OK;
+}
+
 gw_status gw_row_initial_check(const struct gw_row_initial *initial, gw_dtype dtype)
 {
 	if ((unsigned)dtype >= GW_DTYPE_COUNT || dtype == GW_INT8_ROW)
@@ -47,22 +84,13 @@ gw_status gw_row_initial_check(const struct gw_row_initial *initial, gw_dtype dt
 	case GW_INITIAL_CONSTANT:
 		if (!initial_is_float(dtype) && !initial_fits(dtype, initial->low))
 			return gw_fail(GW_INVALID, "initial values: %g is no %s", initial->low, gw_dtype_name(dtype));
+		if (initial_is_float(dtype) && isfinite(initial->low) && !initial_holds(dtype, initial->low))
+			return gw_fail(GW_INVALID, "initial values: %g is more than %s holds", initial->low,
+				       gw_dtype_name(dtype));
 		return GW_OK;
 	case GW_INITIAL_UNIFORM:
 	case GW_INITIAL_NORMAL:
-		if (!initial_is_float(dtype))
-			return gw_fail(GW_UNSUPPORTED,
-				       "initial values: random ones are floating-point numbers, and this is %s",
-				       gw_dtype_name(dtype));
-		if (!isfinite(initial->low) || !isfinite(initial->high) || !isfinite(initial->high - initial->low))
-			return gw_fail(GW_INVALID, "initial values: %g and %g: not finite", initial->low,
-				       initial->high);
-		if (initial->how == GW_INITIAL_UNIFORM && initial->low >= initial->high)
-			return gw_fail(GW_INVALID, "initial values: there is nothing from %g up to below %g",
-				       initial->low, initial->high);
-		if (initial->how == GW_INITIAL_NORMAL && initial->high < 0)
-			return gw_fail(GW_INVALID, "initial values: a standard deviation of %g", initial->high);
-		return GW_OK;
+		return initial_check_random(initial, dtype);
 	default:
 		return gw_fail(GW_INVALID, "initial values: no kind %d", (int)initial->how);
 	}
@@ -113,8 +141,8 @@ static void initial_random(const struct gw_row_initial *initial, struct gw_words
 	}
 }
 
-/* Rounds to the dtype. Where that reaches `end` (of a uniform range), the next number towards zero or away from it that
- * is below. */
+/* Rounds to the dtype. Where that reaches `end` (of a uniform range; NaN: there is none), the next number towards zero
+ * or away from it that is below. */
 static void initial_put_float(gw_dtype dtype, double value, double end, uint8_t *to)
 {
 	float single = (float)value;
@@ -152,7 +180,7 @@ static void initial_fill_constant(const struct gw_row_initial *initial, gw_dtype
 	uint8_t element[8];
 	size_t bytes = gw_dtype_bytes(dtype);
 	if (initial_is_float(dtype))
-		initial_put_float(dtype, initial->low, INFINITY, element);
+		initial_put_float(dtype, initial->low, NAN, element);
 	else
 		initial_put_integer(dtype, initial->low, element);
 	for (uint64_t i = 0; i < columns; i++)
@@ -175,7 +203,7 @@ gw_status gw_row_initial_write(const struct gw_row_initial *initial, gw_dtype dt
 	}
 	uint64_t key = gw_draw_key(initial->seed, 0, GW_DRAW_INITIAL, 0, 0);
 	uint64_t id = initial->original ? initial->original(initial->context, row) : row;
-	double end = initial->how == GW_INITIAL_UNIFORM ? initial->high : INFINITY, values[4];
+	double end = initial->how == GW_INITIAL_UNIFORM ? initial->high : NAN, values[4];
 	for (uint64_t column = 0; column < columns; column++) {
 		if (column % 4 == 0)
 			initial_random(initial, gw_philox(key, id, (uint32_t)(column / 4)), values);

@@ -1,11 +1,13 @@
 /* The optimizers, one function each: old row, gradient and state -> new row and state.
  *
  * Loops over a row are plain, for the compiler to make vectors of; what is the same for all its elements is computed
- * once in front of them. Nothing here can fail but the check of the parameters.
+ * once in front of them. A gradient that is not finite is no error: arithmetic carries it into the row and the state,
+ * so no comparison here may take a NaN for a number. Nothing can fail but the check of the parameters.
  */
 #include "core/rows/optimizer.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define OPTIMIZER_LANES 16u
@@ -94,15 +96,22 @@ static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gra
 		new[i] = old[i] - rate *gradient[i];
 }
 
+/* numerator / divisor, which is 0 or more, or NaN. 0 / 0, of an element that never had a gradient, is no step.
+ * never_zero: the divisor is not 0, since eps is not; the compiler makes a loop of its own of that, without the look.
+ */
+static inline float optimizer_share(float numerator, float divisor, bool never_zero)
+{
+	return !never_zero && fabsf(numerator) + divisor == 0 ? 0 : numerator / divisor;
+}
+
 static void optimizer_adagrad(const struct gw_optimizer *optimizer, const float *gradient, const float *old, float *new,
 			      float *sums, uint64_t columns)
 {
 	float rate = optimizer->rate, eps = optimizer->eps;
 	for (uint64_t i = 0; i < columns; i++) {
-		float sum = sums[i] + gradient[i] * gradient[i], divisor = sqrtf(sum) + eps;
+		float sum = sums[i] + gradient[i] * gradient[i];
 		sums[i] = sum;
-		/* 0 / 0 where there was never a gradient: nothing to do. */
-		new[i] = divisor > 0 ? old[i] - rate *gradient[i] / divisor : old[i];
+		new[i] = old[i] - rate *optimizer_share(gradient[i], sqrtf(sum) + eps, eps > 0);
 	}
 }
 
@@ -110,9 +119,14 @@ static void optimizer_adagrad_rows(const struct gw_optimizer *optimizer, const f
 				   const float *old, float *new, float *sum, uint64_t columns)
 {
 	*sum += squares;
-	float divisor = sqrtf(*sum) + optimizer->eps, rate = divisor > 0 ? optimizer->rate / divisor : 0;
+	float divisor = sqrtf(*sum) + optimizer->eps, rate = optimizer->rate, factor = rate / divisor;
+	if (isnormal(factor)) {
+		for (uint64_t i = 0; i < columns; i++)
+			new[i] = old[i] - factor *gradient[i];
+		return;
+	}
 	for (uint64_t i = 0; i < columns; i++)
-		new[i] = old[i] - rate *gradient[i];
+		new[i] = old[i] - rate *optimizer_share(gradient[i], divisor, false);
 }
 
 static double optimizer_power(double base, uint64_t exponent)
@@ -137,18 +151,19 @@ static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gr
 		memcpy(state, &counted, sizeof(counted));
 	double correction1 = 1 - optimizer_power((double)optimizer->beta1, step);
 	double root2 = sqrt(1 - optimizer_power((double)optimizer->beta2, step));
-	/* Both ways are rate * (root2 / correction1) * m / (sqrt(v) + eps'): DGL's eps stands behind the correction of
-	 * v. */
+	/* Both ways are rate * (root2 / correction1) * (m / (sqrt(v) + eps')): DGL's eps stands behind the correction
+	 * of v. */
 	float rate = (float)((double)optimizer->rate * root2 / correction1);
 	float eps = optimizer->step ? optimizer->eps : (float)((double)optimizer->eps * root2);
 	float beta1 = optimizer->beta1, beta2 = optimizer->beta2;
 	for (uint64_t i = 0; i < columns; i++) {
 		float mean = beta1 * means[i] + (1 - beta1) * gradient[i];
 		float power = beta2 * powers[i] + (1 - beta2) * (gradient[i] * gradient[i]);
-		float divisor = sqrtf(power) + eps;
+		/* 0, or NaN where an earlier square was too large for a float: see <graphwire/rows.h>. */
+		power += powers[i] - powers[i];
 		means[i] = mean;
 		powers[i] = power;
-		new[i] = divisor > 0 ? old[i] - rate *mean / divisor : old[i];
+		new[i] = old[i] - rate *optimizer_share(mean, sqrtf(power) + eps, eps > 0);
 	}
 }
 

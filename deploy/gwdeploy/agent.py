@@ -19,7 +19,9 @@ from .reach import Reach
 
 Event = dict[str, Any]
 _STDERR_LINES = 20
-_FAREWELL_S = 4.5  # an agent ends its processes in two seconds, and itself in two more
+# An agent waits two seconds for the end of its processes and kills for two; its guardian kills the rest for two more.
+_FAREWELL_S = 7.0
+_LAST_WORDS = ("bye", "end", "lost")  # of an agent, and of its guardian: what is left
 
 
 class Agent:
@@ -34,6 +36,7 @@ class Agent:
         self.heard = time.monotonic()
         self.closed = asyncio.Event()
         self.leaving = False
+        self.left: list[str] | None = None  # processes that could not be ended; None: nobody has said yet
         self._on_event = on_event
         self._process: Any = None  # see Reach.connect
         self._said: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES)
@@ -161,6 +164,8 @@ class Agent:
             return
         self.heard = time.monotonic()
         kind = event.get("event")
+        if kind in _LAST_WORDS and isinstance(event.get("left"), list):
+            self.left = [f"process {one.get('pid')} ({one.get('command')})" for one in event["left"]]
         waiting = self._answer is not None and not self._answer.done()
         if waiting and kind == self._expected:
             self._answer.set_result(event)  # type: ignore[union-attr]

@@ -1,7 +1,8 @@
 """What runs on the hosts of an ip_config.txt: one table, the logs, the doctor's findings, and the end of it.
 
 Each host is asked through an agent over ssh: which servers this user's launches started there (their records have the
-key), and what `graphwire stat` says of them. A host that cannot be asked is a line of its own.
+key), and what `graphwire stat` says of them; and what is left there of jobs whose agents were killed, which nobody else
+ends. A host that cannot be asked is a line of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .reach import Reach
 
 Record = dict[str, Any]
 _STOP_S = 10.0  # for a server to drain and end; then it is killed
+_GRACE_S = 2.0  # for what is left of a job; then it is killed
 _LOOK_S = 0.05
 _SILENCE_S = 30.0
 _DOCTOR_S = 5.0  # that it waits for a server which does not answer (doctor --timeout)
@@ -37,13 +39,13 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="what", required=True, metavar="status|stop|logs|doctor")
     for name, text in (
         ("status", "a table of all servers"),
-        ("stop", "end servers, by name"),
+        ("stop", "end servers, by name, or what is left of a job"),
         ("logs", "the last lines of every process's log"),
         ("doctor", "what every host lacks, and how it reaches all servers"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         if name == "stop":
-            command.add_argument("name", help="the servers' name, as status shows it")
+            command.add_argument("name", help="of the servers, or of a job that is left over, as status shows it")
         command.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts")
         command.add_argument("--workspace", default="~", metavar="DIR", help="where logs are (~)")
         if name == "logs":
@@ -58,6 +60,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         command.add_argument("--json", action="store_true", help="a JSON object for each host and line")
         add_ssh(command)
     return parser.parse(words)
+
+
+def is_left(record: Record) -> bool:
+    """Whether it is no server, but what is left of a job whose agents were killed."""
+    return "processes" in record
 
 
 class Cluster:
@@ -86,8 +93,16 @@ class Cluster:
         return list(await asyncio.gather(*[one(host) for host in self.hosts]))
 
     async def status(self) -> list[Any]:
-        """What is served on each host."""
-        return await self.each(lambda asked: asked.status())
+        """What is served, and left, on each host; what several lines of one machine have in common with the first."""
+        found = await self.each(lambda asked: asked.status())
+        seen: set[tuple] = set()
+        for i, records in enumerate(found):
+            if isinstance(records, DeployError):
+                continue
+            keys = [(one["machine"], one["worker"], one["start"]) if is_left(one) else None for one in records]
+            found[i] = [one for one, key in zip(records, keys) if key is None or key not in seen]
+            seen.update(key for key in keys if key)
+        return found
 
 
 class Asked:
@@ -143,8 +158,17 @@ class Asked:
         found = (await self.agent.ask("servers", "servers"))["servers"]
         return [dict(record) for record in found if record.get("port") == self.host.port]
 
+    async def left(self) -> list[Record]:
+        """What is left here of jobs whose agents were killed: an entry for each agent."""
+        found = (await self.agent.ask("left", "left"))["left"]
+        return [{**one, "machine": self.agent.hello.get("host")} for one in found]
+
     async def status(self) -> list[Record]:
-        """What stat says of the servers on record here."""
+        """What stat says of the servers on record here; and what is left."""
+        left = await self.left()
+        return [*await self._served(), *left]
+
+    async def _served(self) -> list[Record]:
         records = await self.records()
         if records:
             await self.set_up()
@@ -163,14 +187,33 @@ class Asked:
         return records
 
     async def stop(self) -> list[Record]:
-        """Ends the servers of the name; those that are gone after their time."""
+        """Ends the servers of the name, and what is left of a job of it."""
         ended = []
         for record in await self.records():
             if record.get("name") == self.options.name:
                 await self._end(int(record["port"]), int(record["pid"]))
                 record.pop("key", None)
                 ended.append(record)
-        return ended
+        left = [one for one in await self.left() if one["job"] == self.options.name]
+        if left:
+            await self._end_left()
+        if ended or left:
+            await self.agent.ask("sweep", "swept")
+        return [*ended, *left]
+
+    async def _end_left(self) -> None:
+        """SIGTERM; SIGKILL to what is there after the time of an agent's own, until nothing is."""
+        began = time.monotonic()
+        while time.monotonic() < began + _STOP_S:
+            hard = time.monotonic() >= began + _GRACE_S
+            await self.agent.ask("end_left", "ending_left", job=self.options.name, hard=hard)
+            if not await self._runs_left():
+                return
+            await asyncio.sleep(_LOOK_S)
+        raise DeployError(f"{self.host}: what is left of job {self.options.name} does not end")
+
+    async def _runs_left(self) -> bool:
+        return any(one["job"] == self.options.name and one["processes"] for one in await self.left())
 
     async def _end(self, port: int, pid: int) -> None:
         for hard in (False, True):
@@ -242,6 +285,22 @@ def _row(host: Host, record: Record) -> list[str]:
     ]
 
 
+def _left_row(host: Host, one: Record) -> list[str]:
+    running = one["processes"]
+    what = [f"{len(running)} process{'' if len(running) == 1 else 'es'}: {running[0]['command']}"] if running else []
+    text = " and ".join([*what, *(["its key"] if one.get("key") else [])])
+    pid = str(running[0]["pid"]) if running else "-"
+    return [
+        str(host.address),
+        "left over",
+        str(one["job"]),
+        "-",
+        pid,
+        *["-"] * 6,
+        f"{text}; its agents were killed, and `cluster.py stop {one['job']}` ends it",
+    ]
+
+
 def table(hosts: Sequence[Host], found: Sequence[Any]) -> list[str]:
     """A line for each server, and for each host without one."""
     rows = [list(_COLUMNS)]
@@ -251,7 +310,7 @@ def table(hosts: Sequence[Host], found: Sequence[Any]) -> list[str]:
         elif not records:
             rows.append([host.address, "no server"] + ["-"] * 10)
         else:
-            rows += [_row(host, record) for record in records]
+            rows += [(_left_row if is_left(record) else _row)(host, record) for record in records]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
     return ["  ".join([*[cell.ljust(width) for cell, width in zip(row, widths)], row[-1]]).rstrip() for row in rows]
 
@@ -264,6 +323,9 @@ def in_json(hosts: Sequence[Host], found: Sequence[Any], what: str) -> list[str]
         if isinstance(result, DeployError):
             value["error"] = str(result)
         else:
-            value[what] = result
+            value[what] = [one for one in result if not (isinstance(one, dict) and is_left(one))]
+            left = [one for one in result if isinstance(one, dict) and is_left(one)]
+            if left:
+                value["left"] = left
         lines.append(json.dumps(value, sort_keys=True))
     return lines

@@ -30,7 +30,7 @@ from .errors import DeployError, UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
 from .options import Parser, add_ssh, reach, seconds
-from .reach import Local
+from .reach import Local, home_of
 
 _OUTPUT_MAX = 1 << 22
 _FANOUT = 8
@@ -210,9 +210,9 @@ class Target:
 
     async def _prepare(self) -> None:
         """The folders, and whether the host has rsync."""
-        at, rest = _home_of(self.options.workspace)
+        home, refuse, rest = home_of(self.options.workspace)
         config = shlex.quote(f"{self.options.rel_data_path}/{self.copy_of.graph.config_name}")
-        script = f'{at}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; '
+        script = f'{home}; {refuse}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; '
         script += f"cmp -s - {config} || rm -f {config}; pwd; command -v rsync >/dev/null && echo rsync || echo tar"
         said = await self._on_host(script, f"making {self.options.workspace}", self.copy_of.graph.text)
         lines = said.splitlines()
@@ -368,20 +368,6 @@ def _walk(folder: str, name: str) -> list[str]:
     for where, _, names in os.walk(path):
         found += [os.path.relpath(os.path.join(where, one), folder) for one in names]
     return sorted(found)
-
-
-def _home_of(workspace: str) -> tuple[str, str]:
-    """Two pieces of sh: one that sets h to the home that the path begins with, and the path as a word."""
-    if workspace.startswith("~"):
-        name, _, rest = workspace[1:].partition("/")
-        if not re.fullmatch(r"[A-Za-z0-9._-]*", name):
-            raise UsageError(f"--workspace {workspace}: no user's name")
-        message = shlex.quote(f"there is no user {name} here; did you mean ~/{name}/{rest}?")
-        test = f'case $h in "~"*) echo {message} >&2; exit 1;; esac' if name else ":"
-        return f"h=~{name}; {test}", f'"$h"/{shlex.quote(rest)}'
-    if not workspace.startswith("/"):
-        raise UsageError(f"--workspace {workspace}: must begin with / or ~")
-    return ":", shlex.quote(workspace)
 
 
 def _check_relative(path: str) -> None:

@@ -16,3 +16,10 @@ class UsageError(DeployError):
 
     def __init__(self, text: str) -> None:
         super().__init__(text, 2)
+
+
+class Interrupted(DeployError):
+    """A signal told us to end. Its text says what became of that which ran."""
+
+    def __init__(self, text: str = "interrupted") -> None:
+        super().__init__(text, 130)

@@ -13,6 +13,7 @@ from .errors import UsageError
 
 PORT = 30050
 _NAME = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
+_WITH_PORT = re.compile(r"^(?P<host>[^:]+|\[[^]]+\]):(?P<port>[0-9]*)$")
 _LINE_MAX = 1024
 _HOSTS_MAX = 4096
 
@@ -51,6 +52,11 @@ def _address(text: str, where: str) -> str:
     try:
         return str(ipaddress.ip_address(bare))
     except ValueError:
+        port = _WITH_PORT.match(text)
+        if port:
+            raise UsageError(
+                f'{where}: "{text[:60]}": the port stands behind a space: {port.group("host")} {port.group("port")}'
+            ) from None
         if not _NAME.match(text) or len(text) > 253 or re.fullmatch(r"[0-9.]+", text):
             raise UsageError(f'{where}: "{text[:60]}" is neither an address nor the name of a host') from None
         return text

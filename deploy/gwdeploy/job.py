@@ -7,6 +7,7 @@ of the job is ended on every host, in whatever state it is. A host that is silen
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import secrets
 import sys
@@ -14,9 +15,9 @@ import time
 from collections.abc import Awaitable, Sequence
 from typing import Any, Callable
 
-from . import command, environment
+from . import command, environment, failures
 from .agent import Agent, Event
-from .errors import DeployError, UsageError
+from .errors import DeployError, Interrupted, UsageError
 from .ip_config import text_of
 from .kept import Kept, find_kept
 from .options import LaunchOptions
@@ -27,6 +28,8 @@ _PORT_LOST = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
 _END_JOB = "end-job"
 _END_JOB_S = 10  # that it may take
 _PORT_TRIES = 4
+_SHOWN = 8  # last lines of a trainer that wrote too many
+_SETTLE_S = 3.0  # for the end of the rank that others have lost: torchrun takes a moment to notice
 
 
 def new_job() -> str:
@@ -53,6 +56,9 @@ class Job:
         self._out = out
         self._changed = asyncio.Event()
         self._stopping = False
+        self._number = 0  # of the last line of any trainer
+        self._settling: asyncio.TimerHandle | None = None
+        self._released = False  # servers of ours stay
         self._tensors_ended = asyncio.Event()
         self._reach = options.reach()
         self._limit = asyncio.Semaphore(options.fanout)
@@ -74,7 +80,10 @@ class Job:
         kind = event.get("event")
         name = str(event.get("name"))
         if kind == "output" and name in self.trainers:
+            self._said(self.trainers[name], [str(event.get("text"))])
             self._print(name, int(event.get("dropped") or 0), [str(event.get("text"))])
+        elif kind == "started" and name in self.trainers:
+            self.trainers[name].log = str(event.get("log"))
         elif kind == "ready":
             process = self.servers.get(name)
             if process:
@@ -100,11 +109,18 @@ class Job:
         for line in lines:
             self._out(mark + line)
 
-    def _print_last(self, name: str, event: Event) -> None:
+    def _said(self, process: Process, lines: list[str]) -> None:
+        for line in lines:
+            self._number += 1
+            process.said(self._number, line)
+
+    def _print_last(self, process: Process, event: Event) -> None:
+        """Its last lines, where it wrote them faster than they could be told."""
         dropped, tail = int(event.get("dropped") or 0), [str(line) for line in event.get("tail", [])]
-        shown = tail[max(0, len(tail) - dropped) :] if dropped else []
+        self._said(process, tail[max(0, len(tail) - dropped) :] if dropped else [])
+        shown = tail[max(0, len(tail) - min(dropped, _SHOWN)) :] if dropped else []
         if dropped:
-            self._print(name, dropped - len(shown), shown)
+            self._print(process.name, dropped - len(shown), shown)
 
     def _on_end(self, agent: Agent, event: Event) -> None:
         name = str(event.get("name"))
@@ -112,18 +128,30 @@ class Job:
         if not process or self._stopping:
             return
         process.ended = event
+        self._number += 1
+        process.end_number = self._number
         self._changed.set()
-        if name in self.trainers:
-            self._print_last(name, event)
         if name in self.servers:
             self._on_server_end(agent, process, event)
-        elif event.get("status") != 0 and not self._lost_port(event):
-            self.fail(f"{process.host}: {process.title} ended with {how_it_ended(event)}{tail_of(event)}")
+        else:
+            self._print_last(process, event)
+            self._look_at_trainers()
+
+    def _look_at_trainers(self, at_last: bool = False) -> None:
+        """Whether one has failed. One that lost its peers is told of if none of those turns out to be the cause."""
+        self._settling = None if at_last else self._settling
+        if self._stopping or self._lost_the_port() or not any(one.failed for one in self.trainers.values()):
+            return
+        failure = failures.first(self.trainers.values(), self.options.num_trainers)
+        if at_last or not failure.cause.follows or self._all_ended():
+            self.fail(failure.text)
+        elif not self._settling:
+            self._settling = asyncio.get_running_loop().call_later(_SETTLE_S, self._look_at_trainers, True)
 
     def _lost_port(self, event: Event) -> bool:
         """Whether a trainer ended because another job took the rendezvous port in between."""
         return command.runs_under_torchrun(self.options.command) and any(
-            _PORT_LOST.search(str(line)) for line in event.get("tail", [])
+            _PORT_LOST.search(str(line)) for line in event.get("tail", [])[-_SHOWN:]
         )
 
     def _on_server_end(self, agent: Agent, process: Process, event: Event) -> None:
@@ -161,7 +189,8 @@ class Job:
             for agent in self.agents:
                 agent.send("ping")
                 silent = time.monotonic() - agent.heard
-                if agent.hello and not agent.closed.is_set() and silent > self.options.silence:
+                gone = agent.hello and not agent.closed.is_set() and silent > self.options.silence
+                if gone and not self._stopping:  # one that ends says nothing meanwhile
                     self.fail(f"{agent.host}: silent for {silent:.0f} s: the host or the way to it is lost")
                     agent.abandon()
             await asyncio.sleep(self.options.silence / _BEATS)
@@ -205,6 +234,7 @@ class Job:
         """An agent on every host, which agrees with all others on the graph."""
         self.agents = [Agent(host, self._reach, self._on_event) for host in self.hosts]
         await self._all([self._open(agent) for agent in self.agents])
+        await self._check_addresses()
         graphs = await self._all([self._ask_graph(agent) for agent in self.agents])
         self.graph = graphs[0]
         for agent, graph in zip(self.agents, graphs):
@@ -227,6 +257,26 @@ class Job:
             raise DeployError(
                 f"{agent.host} has graphwire {agent.hello['version']}, {self.hosts[0]} {mine['version']}: "
                 "install the same"
+            )
+
+    async def _check_addresses(self) -> None:
+        """No host's own address is loopback there: servers would listen, and no other host reach them."""
+        if len(self.hosts) == 1:
+            return
+        found = await self._all([agent.ask("own", "own", address=agent.host.address) for agent in self.agents])
+        if len({own["network"] for own in found}) == 1:
+            return  # all hosts are one
+        for host, own in zip(self.hosts, found):
+            if not own["loopback"]:
+                continue
+            if own["address"] == host.address:
+                raise DeployError(
+                    f"{host}: {host.address} is loopback, at which no other host reaches it: write an address or name "
+                    f"that all hosts know into {self.options.ip_config or 'NodeAddr of Slurm'}"
+                )
+            raise DeployError(
+                f"{host}: its own name {host.address} means {own['address']} there, at which no other host reaches it: "
+                f"correct the line of {host.address} in its /etc/hosts, or write its address in the name's place"
             )
 
     async def _set_up(self, agent: Agent) -> None:
@@ -292,6 +342,7 @@ class Job:
         for agent in starters:
             agent.leaving = True
         await self._all([agent.ask("release", "released") for agent in starters])
+        self._released = True
         self.agents = [agent for agent in self.agents if agent not in starters]
         self.servers = {}
         self.kept = find_kept(self.options, self.hosts, self.graph, self.agents[0].hello["version"], found)
@@ -386,7 +437,7 @@ class Job:
             name = f"trainer-{host.label}-{rank}{again}"
             title = f"trainer {rank}" if local is not None else f"trainers from {rank}"
             request = {"name": name, "argv": ["sh", "-c", text], "env": env}
-            processes.append(Process(host, name, title, request))
+            processes.append(Process(host, name, title, request, several=local is None))
         return processes
 
     async def _end_tensors(self) -> None:
@@ -409,17 +460,54 @@ class Job:
         await self._end_tensors()
         await asyncio.gather(*[agent.close() for agent in self.agents])
 
+    async def _end_whole(self) -> None:
+        """The end, which no signal cuts short."""
+        ending = asyncio.ensure_future(self.end())
+        while not ending.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(ending)
+        ending.result()
+
+    def _left(self, reason: str) -> list[str]:
+        """What may still run when the end is over: a text for each host that could not end all, or did not say so."""
+        texts = []
+        for agent in self.agents:
+            if agent.left:
+                texts.append(f"{agent.host}: could not be ended: {', '.join(agent.left)}")
+            elif agent.left is None and agent.setup and not reason.startswith(f"{agent.host}:"):
+                texts.append(
+                    f"{agent.host}: did not say whether all of it was ended; its agent ends it within "
+                    f"{self.options.silence:g} s"
+                )
+        return texts
+
     async def run(self) -> None:
-        """The whole job."""
+        """The whole job. A signal ends it (Interrupted); one that comes when it is ending changes nothing any more."""
+        reason: DeployError | None = None
         beat = asyncio.ensure_future(self._beat())
         try:
-            await self.connect()
-            await self.find_servers()
-            if not self.kept:
-                await self.start_servers()
-            await self._watch_kept()
-            await self.run_trainers()
+            await self._steps()
+        except asyncio.CancelledError:
+            reason = Interrupted()
+        except DeployError as error:
+            reason = error
         finally:
-            await self.end()
+            await self._end_whole()
             beat.cancel()
             await asyncio.gather(beat, return_exceptions=True)
+        left = self._left(str(reason))
+        if isinstance(reason, Interrupted):
+            kept = ", but for the servers that stay" if self._released else ""
+            raise Interrupted("interrupted; " + ("; ".join(left) or f"everything of it was ended{kept}"))
+        for line in left:
+            print(f"launch: {line}", file=sys.stderr, flush=True)
+        if reason:
+            raise reason
+
+    async def _steps(self) -> None:
+        await self.connect()
+        await self.find_servers()
+        if not self.kept:
+            await self.start_servers()
+        await self._watch_kept()
+        await self.run_trainers()

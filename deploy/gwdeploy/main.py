@@ -9,13 +9,9 @@ import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any, Callable
 
-from .errors import DeployError
+from .errors import DeployError, Interrupted
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Interrupted(Exception):
-    """A signal told us to end."""
 
 
 async def _with_signals(work: Awaitable[Any]) -> Any:
@@ -46,8 +42,8 @@ def run(name: str, main: Callable[[Sequence[str]], Awaitable[int]], words: Seque
     except DeployError as error:
         print(f"{name}: {error}", file=sys.stderr, flush=True)
         return error.status
-    except (Interrupted, KeyboardInterrupt):
-        print(f"{name}: interrupted; everything of it was ended", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:  # before the loop had begun, or behind its end
+        print(f"{name}: interrupted", file=sys.stderr, flush=True)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -116,13 +116,24 @@ class LaunchOptions:
         """The hosts of --ip_config, which lies in the workspace here, or is a path of its own."""
         listed = None
         if self.ip_config:
-            inside = os.path.join(os.path.expanduser(self.workspace), self.ip_config)
-            listed = read_ip_config(inside if os.path.exists(inside) else self.ip_config, self.scheduler == "local")
+            listed = read_ip_config(self._ip_config_here(), self.scheduler == "local")
         if self.scheduler == "slurm":
             return slurm.hosts_of(slurm.allocated(), listed)
         if listed is None:
             raise UsageError("the following arguments are required: --ip_config; launch.py --help tells more")
         return listed
+
+    def _ip_config_here(self) -> str:
+        workspace = os.path.expanduser(self.workspace)
+        inside = os.path.join(workspace, self.ip_config)
+        if os.path.exists(inside) or os.path.exists(self.ip_config):
+            return inside if os.path.exists(inside) else self.ip_config
+        name, _, rest = self.workspace[1:].partition("/")
+        if workspace.startswith("~"):
+            why = f'there is no user "{name}" here; did you mean --workspace ~/{name}/{rest}?'
+        else:
+            why = "" if os.path.isdir(workspace) else f"the workspace {workspace} is not there"
+        raise UsageError(f"--ip_config {self.ip_config}: no such file, here or in the workspace{why and f': {why}'}")
 
     def reach(self) -> Reach:
         """How the hosts are reached."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from typing import Any
 
 from .errors import UsageError
 
+FORMAT = "graphwire-1"  # of any minor version: files are copied as the JSON names them
 _JSON_MAX = 256 << 20
 
 
@@ -40,6 +42,8 @@ def _find_config(path: str) -> str:
 
 
 def _load(config: str) -> tuple[dict[str, Any], bytes]:
+    if os.path.exists(config) and not os.path.isfile(config):  # a pipe would be waited for
+        raise UsageError(f"--part_config {config}: it is no file")
     try:
         with open(config, "rb") as file:
             text = file.read(_JSON_MAX)
@@ -48,7 +52,13 @@ def _load(config: str) -> tuple[dict[str, Any], bytes]:
         raise UsageError(f"--part_config {config}: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"--part_config {config}: no JSON: {error}") from None
-    if not isinstance(graph, dict) or graph.get("format") != "graphwire-1":
+    kind = graph.get("format") if isinstance(graph, dict) else None
+    if isinstance(kind, str) and re.fullmatch("graphwire-[0-9]+", kind) and kind != FORMAT:
+        raise UsageError(
+            f"--part_config {config}: its format is {kind}, and this launcher knows {FORMAT}: take the Graphwire that "
+            "wrote it, or partition the graph again"
+        )
+    if kind != FORMAT:
         raise UsageError(
             f"--part_config {config}: not a graph that graphwire partition made; graphwire import takes DGL's"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import os
 import re
 from typing import Any
@@ -14,6 +15,8 @@ from .ip_config import Host
 from .options import LaunchOptions
 
 _TAIL_LINES = 4
+_LINES = 1000  # of a process, in which its failure is looked for: several tracebacks, and torchrun's report
+_LINE_MAX = 400
 
 
 def how_it_ended(event: Event) -> str:
@@ -25,19 +28,39 @@ def tail_of(event: Event) -> str:
     """The last lines of a process that ended, and where the rest is."""
     lines = [str(line).strip() for line in event.get("tail", []) if str(line).strip()][-_TAIL_LINES:]
     text = f": {' | '.join(lines)}" if lines else " without a word"
-    if event.get("log_error"):
-        text += f"; its log could not be written: {event['log_error']}"
-    return f"{text}; log: {event.get('log')}"
+    return f"{text}{_log(event)}"
+
+
+def _log(event: Event) -> str:
+    failed = f"; its log could not be written: {event['log_error']}" if event.get("log_error") else ""
+    return f"{failed}; log: {event.get('log')}"
 
 
 class Process:
-    """A server or a trainer, as far as the launcher knows it."""
+    """A server, a trainer, or torchrun with several trainers (`several`), as far as the launcher knows it."""
 
-    def __init__(self, host: Host, name: str, title: str, request: dict[str, Any]) -> None:
-        self.host, self.name, self.title, self.request = host, name, title, request
+    def __init__(self, host: Host, name: str, title: str, request: dict[str, Any], several: bool = False) -> None:
+        self.host, self.name, self.title, self.request, self.several = host, name, title, request, several
         self.ready = asyncio.Event()
         self.ended: Event | None = None
+        self.end_number = 0  # its end among the lines of all
         self.restarts = 0
+        self.log = ""
+        self.lines: collections.deque[tuple[int, str]] = collections.deque(maxlen=_LINES)  # the last ones, numbered
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended otherwise than well."""
+        return self.ended is not None and self.ended.get("status") != 0
+
+    def said(self, number: int, text: str) -> None:
+        """It wrote a line."""
+        self.lines.append((number, text[:_LINE_MAX]))
+
+
+def log_of(process: Process) -> str:
+    """Where all that a process wrote is."""
+    return _log(process.ended or {"log": process.log})
 
 
 def server_name(options: LaunchOptions, graph: Event) -> str:
@@ -78,6 +101,8 @@ def trainer_commands(options: LaunchOptions, hosts: list[Host], host: Host, port
 def read_key(path: str) -> bytes:
     """The bytes of a key file of the user's."""
     try:
+        if os.path.exists(os.path.expanduser(path)) and not os.path.isfile(os.path.expanduser(path)):
+            raise UsageError(f"--key_file {path}: it is no file")
         with open(os.path.expanduser(path), "rb") as file:
             key = file.read(1025)
     except OSError as error:

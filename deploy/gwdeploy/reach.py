@@ -9,13 +9,14 @@ import re
 import shlex
 from typing import Any
 
-from .errors import DeployError
+from .errors import DeployError, UsageError
 from .ip_config import Host
 
 LINE_MAX = 1 << 20  # of what an agent says
 
-# Where the program may be on a host, in this order, when --program does not say. WORKSPACE is the job's.
-_PLACES = ("WORKSPACE/.graphwire/bin/graphwire", "graphwire")
+# Where the program may be on a host, in this order, when --program does not say: in the workspace, in PATH.
+_PLACES = (".graphwire/bin/graphwire", "graphwire")
+_OURS = re.compile("there is no user|the workspace is not there")  # as our scripts say it: nothing to explain
 
 # What OpenSSH says, and what to do about it. {host}, {port} and {to} are filled in.
 _MEANINGS: tuple[tuple[str, str], ...] = (
@@ -39,6 +40,9 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 
 def explain(host: Host, port: int, to: str, lines: list[str], status: int | None) -> str:
     """Why a connection failed, from what ssh said on stderr."""
+    for line in lines:
+        if _OURS.search(line):
+            return line
     said = " | ".join(line for line in lines[-3:] if line)
     for pattern, meaning in _MEANINGS:
         if any(re.search(pattern, line, re.IGNORECASE) for line in lines):
@@ -84,15 +88,18 @@ class Reach:
         return self.ssh(multiplex) + [self.to(host), f"exec sh -c {shlex.quote(script)}"]
 
     def find_program(self, optional: bool = False) -> str:
-        """A line of sh that sets $g to the program on the host; to nothing, where it may be missing."""
+        """A line of sh that sets $g to the program on the host; to nothing, where it may be missing. Where it may not,
+        a wrong workspace is told of first: the program may well be in the right one."""
+        home, refuse, workspace = home_of(self.workspace)
         if self.program:
-            return f'g={_path(self.program)}; [ -x "$g" ] || g=' if optional else f"g={_path(self.program)}"
-        places = [place.replace("WORKSPACE", self.workspace.rstrip("/")) for place in _PLACES]
-        tries = "; ".join(
-            f'p={_path(place)}; if [ -z "$g" ] && command -v "$p" >/dev/null; then g=$p; fi' for place in places
-        )
-        missing = "" if optional else '; [ -n "$g" ] || { echo graphwire: not found >&2; exit 127; }'
-        return f"g=; {tries}{missing}"
+            places = _path(self.program)
+        else:
+            places = f"{workspace}/{_PLACES[0]} {_PLACES[1]}"
+        tries = f'for p in {places}; do if [ -z "$g" ] && command -v "$p" >/dev/null; then g=$p; fi; done'
+        absent = f'echo {workspace}": the workspace is not there: copy_files.py makes it" >&2; exit 127'
+        named = _path(self.program or "graphwire")
+        missing = f'{refuse}; [ -d {workspace} ] || {{ {absent}; }}; echo {named}": not found" >&2; exit 127'
+        return f"g=; {home}; {tries}" + ("" if optional else f'; [ -n "$g" ] || {{ {missing}; }}')
 
     def agent_script(self, keep: bool = False) -> str:
         """The script that becomes an agent."""
@@ -129,6 +136,22 @@ class Local(Reach):
     def shell(self, host: Host, script: str, multiplex: str | None = None) -> list[str]:
         """The words that run a script of sh here."""
         return ["sh", "-c", script]
+
+
+def home_of(workspace: str) -> tuple[str, str, str]:
+    """Three pieces of sh: one sets h to the home that a path begins with, one ends with a line where that is nobody's,
+    and the path as a word."""
+    if workspace.startswith("~"):
+        name, _, rest = workspace[1:].partition("/")
+        if not re.fullmatch(r"[A-Za-z0-9._-]*", name):
+            raise UsageError(f"--workspace {workspace}: no user's name")
+        message = shlex.quote(f'{workspace}: there is no user "{name}" here; did you mean ~/{name}/{rest}?')
+        refuse = f'case $h in "~"*) echo {message} >&2; exit 127;; esac' if name else ":"
+        rest = rest.rstrip("/")
+        return f"h=~{name}", refuse, f'"$h"/{shlex.quote(rest)}' if rest else '"$h"'
+    if not workspace.startswith("/"):
+        raise UsageError(f"--workspace {workspace}: must begin with / or ~")
+    return ":", ":", shlex.quote(workspace.rstrip("/") or "/")
 
 
 def _path(path: str) -> str:

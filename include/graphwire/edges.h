@@ -102,7 +102,10 @@ enum gw_exclude_what {
 	GW_EXCLUDE_REVERSE = 4, /* edges of the type that the graph names as their reverse, between their ends turned
 				   round; GW_UNSUPPORTED where it names none */
 	GW_EXCLUDE_REVERSE_TYPE = 8, /* the same, of reverse_etype */
-	GW_EXCLUDE_REVERSE_IDS = 16, /* of reverse_etype, the edges that reverse_ids has for them */
+	GW_EXCLUDE_REVERSE_IDS = 16, /* of reverse_etype, the edges that reverse_ids names for them. Each must lead
+				       from its edge's destination to its source: a batch with one that does not
+				       fails with GW_INVALID (and GW_RANGE: one names no edge), and names both
+				       edges and their ends */
 };
 
 /* Seeds that are edges of one type. Zero-initialize, then set what differs from the default. */

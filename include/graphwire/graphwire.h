@@ -43,9 +43,10 @@ struct gw_ticket; /* an operation in progress */
 
 /* --- Opening. --- */
 
-/* How to reach the graph. Zero-initialize, then set what differs from the default. Strings stay the caller's. With
- * neither a part config nor servers a program opens as it was launched: by GRAPHWIRE_IP_CONFIG, _PART_CONFIG, _KEY_FILE
- * and _TRANSPORT of its environment, which deploy/launch.py sets; GW_NOT_FOUND says which of them is missing. */
+/* How to reach the graph. Zero-initialize, then set what differs from the default. gw_client_open alone reads it and
+ * its strings. With neither a part config nor servers a program opens as it was launched: by GRAPHWIRE_IP_CONFIG,
+ * _PART_CONFIG, _KEY_FILE and _TRANSPORT of its environment, which deploy/launch.py sets; GW_NOT_FOUND says which of
+ * them is missing. */
 struct gw_client_options {
 	/* The graph's JSON or its folder. Without servers: standalone, the parts are opened from here. With servers:
 	 * checked against what they serve; may be NULL. */
@@ -88,6 +89,10 @@ GW_API gw_status gw_client_open(const struct gw_client_options *options, struct 
 /* Ends the client's threads and connections and frees its memory. Loaders must be closed, mini-batches released and
  * tickets ended before. NULL is allowed. */
 GW_API void gw_client_close(struct gw_client *client);
+
+/* Is this a graph's JSON, or a folder with one, that this library reads, and the text that was written? No array is
+ * opened. GW_FORMAT, GW_DIGEST (it was changed), GW_VERSION (of a newer major version), GW_NOT_FOUND, ... */
+GW_API gw_status gw_part_config_check(const char *part_config);
 
 /* --- The graph. --- */
 
@@ -147,7 +152,12 @@ struct gw_tensor {
 
 /* Finds the feature `name` of a type. GW_NOT_FOUND lists the features there are; GW_RANGE: no such type. A feature that
  * servers serve as rows that change (serve --mutable) is opened: it is a kept tensor (tensors.h) by the name of
- * "node/<type>/<name>" or "edge/<type>/<name>", and fails as gw_tensor_open does. */
+ * "node/<type>/<name>" or "edge/<type>/<name>", and fails as gw_tensor_open does.
+ *
+ * An edge's id is its position in the graph. "orig_id" of an edge type (uint32 or int64; absent where edges have none)
+ * has the row of the input that each edge was. "orig_id.inverse" (uint32 or uint64; only of a graph in one part) leads
+ * back: row r has the first edge whose orig_id is r; its shape[0] is num_edges where no two edges share an id.
+ * gw_tensor_at does not list it. */
 GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
 				const struct gw_tensor **out);
 GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name,
@@ -293,8 +303,11 @@ GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
 /* --- The loader. --- */
 
 enum gw_last_batch {
-	GW_LAST_WRAP,  /* the last step is filled from the start of the permutation: every rank gets full batches */
-	GW_LAST_DROP,  /* the last, short step is left out */
+	/* Every rank gets ceil(seeds / world) seeds of an epoch in equal steps, the last of which may be short. The
+	 * world * ceil(seeds / world) - seeds that are missing, less than world, are repeated from the start of the
+	 * order. With one rank nothing is repeated. */
+	GW_LAST_WRAP,
+	GW_LAST_DROP,  /* the last step is left out, unless every rank's batch is full */
 	GW_LAST_SHORT, /* the last batch may be short; with several ranks, some may have one step less than others */
 };
 
@@ -307,7 +320,8 @@ struct gw_loader_state {
 
 struct gw_loader_options {
 	struct gw_sample_spec spec;
-	/* The seeds of an epoch; copied. NULL: every node of spec.ntype, or every edge of spec.edges->etype. */
+	/* The seeds of an epoch; copied. NULL: every node of spec.ntype, or every edge of spec.edges->etype. An empty
+	 * list (ids not NULL, id_count 0) is an epoch without steps. */
 	const int64_t *ids;
 	uint64_t id_count;
 	uint32_t batch_size; /* seeds of one rank's batch, at most 2^24; 0: 1000 */

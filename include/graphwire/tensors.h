@@ -58,7 +58,7 @@ struct gw_tensor_spec {
 	enum gw_initial initial;
 	double low, high; /* of the initial values */
 	uint64_t seed;    /* of random ones: a function of seed, original id and column alone, so that they are the
-			     same however the graph is partitioned; but for edges without original ids (rows.h) */
+			     same however the graph is partitioned; edges without original ids: see rows.h */
 	const struct gw_tensor *from; /* GW_INITIAL_COPY: a feature or tensor of the same placement, dtype and shape */
 	enum gw_lifetime lifetime;
 };
@@ -152,6 +152,8 @@ GW_API gw_status gw_tensor_part_write(struct gw_client *client, const struct gw_
  * sum); else as gw_update. */
 GW_API gw_status gw_push(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			 const float *gradients, const struct gw_optimizer *optimizer);
+/* The same in the background, as gw_update_start: ids and gradients are the library's until gw_wait or gw_cancel has
+ * ended the ticket; the optimizer is copied. */
 GW_API gw_status gw_push_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			       const float *gradients, const struct gw_optimizer *optimizer, struct gw_ticket **ticket);
 

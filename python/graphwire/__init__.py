@@ -23,6 +23,7 @@ from graphwire._native import (
     ResourceError,
 )
 from graphwire.batch import Batch, Block, Edges
+from graphwire.edge_ids import EdgeIds
 from graphwire.edges import EdgeList
 from graphwire.graph import Feature, Graph, open
 from graphwire.loader import EdgeLoader, NodeLoader, sample
@@ -38,6 +39,7 @@ __all__ = [
     "Batch",
     "Block",
     "DeadlineError",
+    "EdgeIds",
     "EdgeList",
     "EdgeLoader",
     "Edges",

@@ -2,14 +2,21 @@
 
 Everything here runs without the GIL while it is in C. What waits does so in slices, between which Python looks for
 signals: Ctrl-C ends a wait within SLICE_MS, and what was under way is cancelled.
+
+What a call makes is written into memory of owned(), which C ends (python/owned.h). Nothing of this package ends by a
+line of Python: Python drops the exception of a signal that comes within __del__, or a weak reference's call, and the
+rest of it does not run.
 """
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import importlib.util
 import os
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Callable
 
 SLICE_MS = 50  # between two looks for signals
@@ -94,6 +101,17 @@ def text(chars: Any) -> str:
     return os.fsdecode(ffi.string(chars))
 
 
+def c_text(what: str, value: str | bytes | os.PathLike) -> bytes:
+    """A name or path for the C library, whose texts end at the first NUL: one that has a NUL would be another name.
+    what: the argument, for the ValueError; other types are a TypeError."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise TypeError(f"{what} is a str, not {type(value).__name__}")
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise ValueError(f"{what} has a NUL byte: {value!r:.100}")
+    return encoded
+
+
 def error_of(status: int) -> GraphwireError:
     """The exception of the call that just failed in this thread."""
     name: str = ffi.string(ffi.cast("gw_status", status))
@@ -123,47 +141,112 @@ def finish(*starts: Callable[[Any], int]) -> None:
         ffi.release(tickets)
 
 
-class Owner:
-    """What a call makes, and the client that it needs until it is released. There before the call, which writes into
-    `cell`: a signal's exception may come at any line, and finds everything with somebody who gives it back, once.
+def owned(kind: str, end: Any) -> Any:
+    """Zeroed memory of a kind of owned.h, for what a call makes. end: the function of the library that is called when
+    the last reference has gone, in C alone."""
+    return ffi.gc(ffi.new(kind), end)
 
-    kind: of the cell; close: the call that takes what is in it, NULL too.
-    """
 
-    __slots__ = ("__weakref__", "_close", "cell", "client")
+class OfProcess:
+    """What belongs to the process that made it."""
 
-    def __init__(self, client: Any, kind: str, close: Callable[[Any], None]):
-        self._close, self.client = close, client  # the library's names may be gone before the last owner
-        self.cell = ffi.new(kind)
-        client.take(self.cell)
+    __slots__ = ()
 
-    def __del__(self) -> None:
-        cell = getattr(self, "cell", None)
-        if cell is not None:
-            try:
-                self._close(cell[0])
-            finally:
-                self.client.give(cell)
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__.lstrip('_')} belongs to the process that made it and cannot be "
+                        "pickled or copied: make one in each process; a graphwire.Graph can be sent there")
+
+
+class Call:
+    """A call in another thread, and what became of it: wait() gives that, once."""
+
+    def __init__(self, call: Callable[[], Any]):
+        self._call: Callable[[], Any] | None = call
+        self._result: Any = None
+        self._failure: BaseException | None = None
+        self._under_way = _thread.allocate_lock()
+        self._under_way.acquire()
+
+    def run(self) -> None:
+        call, self._call = self._call, None
+        try:
+            assert call is not None
+            self._result = call()
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._under_way.release()
+
+    def wait(self) -> Any:
+        """Its result, or its exception; a signal's exception ends the wait."""
+        while not self._under_way.acquire(timeout=SLICE_MS / 1000):
+            pass
+        result, failure = self._result, self._failure
+        self._result = self._failure = None
+        if failure is None:
+            return result
+        try:
+            raise failure
+        finally:
+            del failure  # its traceback holds this frame
 
 
 def aside(call: Callable[[], Any]) -> Any:
     """Runs a call that cannot be cancelled. The main thread waits for it beside, so that a signal ends the wait; then
-    the call goes on alone: it holds all that it reads, and its result goes when it ends."""
-    if threading.current_thread() is not threading.main_thread():
+    the call goes on alone: it holds all that it reads, none of it the caller's arrays, and its result goes when it
+    ends."""
+    if threading.get_ident() != threading.main_thread().ident:
         return call()
-    result: list[Any] = []
-    failure: list[BaseException] = []
+    one = Call(call)
+    # Not threading.Thread: a signal within its start() would leave it, and all that it holds, in a list for ever; and
+    # Python calls a function of Python's when it goes.
+    _thread.start_new_thread(one.run, ())
+    return one.wait()
 
-    def run() -> None:
+
+class Workers:
+    """Threads that run calls, in the order of submit(). They end when this object is gone, without a line of Python
+    that a signal could divide: what is left in the queue is run, and then the queue gives them the end. The end of the
+    process waits for what they run."""
+
+    def __init__(self, count: int):
+        self._asked: SimpleQueue[Any] = SimpleQueue()
+        self._end = ffi.gc(ffi.new("char *"), self._asked.put)  # put() is C
+        for _ in range(count):
+            _thread.start_new_thread(_work, (self._asked,))
+
+    def submit(self, call: Callable[[], Any]) -> Call:
+        one = Call(call)
+        self._asked.put(one)
+        return one
+
+
+_busy: set[Any] = set()  # a lock of each worker that runs a call
+_ending = threading.Event()
+
+
+def _work(asked: SimpleQueue[Any]) -> None:
+    while True:
+        one = asked.get()
+        if not isinstance(one, Call) or _ending.is_set():
+            asked.put(one)  # for the others
+            return
+        runs = _thread.allocate_lock()
+        runs.acquire()
+        _busy.add(runs)
         try:
-            result.append(call())
-        except BaseException as error:
-            failure.append(error)
+            one.run()
+        finally:
+            del one
+            _busy.discard(runs)
+            runs.release()
 
-    thread = threading.Thread(target=run, name="graphwire", daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(SLICE_MS / 1000)
-    if failure:
-        raise failure[0]
-    return result[0]
+
+def _end_workers() -> None:
+    """A thread that comes back from torch when Python has ended ends the process."""
+    _ending.set()
+    for runs in list(_busy):
+        runs.acquire()
+
+
+atexit.register(_end_workers)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
-import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+from graphwire._scratch import Scratch
 
 CHUNK = 1 << 20
 
@@ -91,20 +91,19 @@ def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: 
     if folder.is_dir():
         return folder
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name}."))
     limit = _Limit(archive, max_bytes)
     try:
-        made.chmod(0o755)
-        for name, source in _members(archive):
-            limit.copy(source, made / _inside(archive, name))
-        try:
-            os.rename(made, folder)
-        except OSError:
-            if not folder.is_dir():  # else another process has unpacked it meanwhile
-                raise
+        with Scratch(folder.absolute().parent, f".{folder.name}") as scratch:
+            made = scratch / "all"
+            made.mkdir()
+            for name, source in _members(archive):
+                limit.copy(source, made / _inside(archive, name))
+            try:
+                os.rename(made, folder)
+            except OSError:
+                if not folder.is_dir():  # else another process has unpacked it meanwhile
+                    raise
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, FileExistsError, NotADirectoryError, RuntimeError,
             zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise ValueError(f"{archive}: cannot be unpacked: {error}") from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return folder

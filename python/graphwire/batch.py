@@ -1,4 +1,4 @@
-"""A mini-batch: nodes, blocks and rows, over the library's memory.
+"""A mini-batch: nodes, blocks and rows; features and edges over the library's memory.
 
 The order is a model's: blocks[0] is the outermost hop, whose sources are all nodes of the batch, and blocks[-1] ends at
 the seeds. The destinations of a block are the first of its sources, and the sources of the next one are its
@@ -106,6 +106,9 @@ class Edges:
     def to(self, device: Any, non_blocking: bool = False) -> Edges:
         return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_dst": None}
+
     def __repr__(self) -> str:
         return f"<graphwire.Edges {self.etype}: {self.num_edges} edges, {self.num_src} -> {self.num_dst}>"
 
@@ -169,8 +172,14 @@ class Batch:
         edges all the same, with no_true_edges; edge_type: of the seeds.
     Of seeds of several edge types these, seeds and labels are {edge type: …}, and edge_type is None.
 
-    The arrays, but for row numbers, lie in the library's memory, which goes back when the last of them is gone: a batch
-    needs no release. Features of types that torch lacks are copies too; see Feature.
+    What keeps what: rows of features, rows of edges, and the arrays of the blocks lie in the library's memory, which
+    goes back, all of it, when the batch and the last array over it are gone: a batch needs no release, and one that is
+    kept (x, an indptr, a slice of one) keeps as much memory as the batch. Ids (seeds, nodes), row numbers and labels
+    have memory of their own, and so has all that to_pyg() returns and what is of a type that torch lacks (see Feature):
+    keep those, or copies.
+
+    A batch goes to another process, and into a file, as copies of its arrays: by pickle, torch.save and the workers of
+    a DataLoader. What is unpickled has no digest().
     """
 
     def __init__(self, seeds: Any, seed_rows: Any, nodes: dict[str, Array], blocks: list[Block],
@@ -214,10 +223,14 @@ class Batch:
 
     def digest(self) -> int:
         """XXH3-64 over everything that the batch holds: equal batches have equal digests, in every language and over
-        every transport. Raises ValueError for a batch that was moved to a device."""
+        every transport. Raises ValueError for a batch that was moved to a device, or that was pickled or copied, by
+        another process too: what the digest is taken of did not come along."""
         if self._lease is None:
-            raise ValueError("a batch that was moved has no digest: take it before")
+            raise ValueError("a batch that was moved, pickled or copied has no digest: take it before")
         return int(lib.gw_minibatch_digest(self._lease.minibatch))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lease": None}
 
     def _changed(self, change: Change) -> Batch:
         changed = Batch(_of(self.seeds, change), _of(self.seed_rows, change), _each(self.nodes, change),
@@ -228,13 +241,19 @@ class Batch:
         changed.epoch, changed.step, changed.edge_type = self.epoch, self.step, self.edge_type
         return changed
 
-    def to_pyg(self, attributes: Mapping[str, str] | None = None) -> Any:
+    def to_pyg(self, attributes: Mapping[str, str | Mapping[str, str]] | None = None) -> Any:
         """The mini-batch as torch_geometric's Data, or HeteroData where there are several types: each node once, its
         neighbours drawn once, at the hop that found it, seeds first, as NeighborLoader gives it; with rows of edges.
 
-        attributes: {feature: what it is called there}, as {"feat": "x", "label": "y"}. Labels have batch_size rows.
+        attributes: {feature: what it is called there}, as {"feat": "x", "label": "y"}; for one kind of rows alone
+            {"features" (of nodes), "edge_features" or "labels": such names}, as {"feat": "x", "edge_features":
+            {"feat": "edge_attr"}}. Labels have batch_size rows.
         Besides: n_id, e_id, batch_size, num_sampled_nodes, num_sampled_edges; of an EdgeLoader edge_label_index,
-        input_id, negative_index: rows of negatives, [seeds, negatives].
+        input_id, negative_index: rows of negatives, [seeds, negatives]. e_id and an EdgeLoader's input_id are the
+        graph's ids of edges; graphwire.EdgeIds leads to those that they had before.
+
+        Raises ValueError where two features of a type, or of all types in Data, would have one name, and for names that
+        are PyG's own (edge_index, num_nodes, …); it names the features.
         """
         from graphwire.pyg import to_pyg
 
@@ -289,6 +308,10 @@ def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
     return blocks[::-1]
 
 
+def _ids(pointer: Any, count: int, torch: Any) -> Array:
+    return _arrays.public(_arrays.copied(pointer, (count,), np.int64), torch)
+
+
 def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any) -> Array:
     """uint32 as int64: torch indexes by signed integers."""
     return _arrays.public(window(lease, pointer, shape, np.uint32).astype(np.int64), torch)
@@ -297,17 +320,16 @@ def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any)
 def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
     """Seeds and their rows; of several node types, by type."""
     mini, torch = lease.minibatch, graph._torch
-    count = int(mini.seed_count)
-    seeds = _arrays.public(window(lease, mini.seeds, (count,), np.int64), torch)
-    rows = _row_numbers(lease, mini.seed_rows, (count,), torch)
     if not spec.several:
-        return seeds, rows
+        count = int(mini.seed_count)
+        return _ids(mini.seeds, count, torch), _row_numbers(lease, mini.seed_rows, (count,), torch)
     found: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
     begin = 0
     for i in range(mini.seed_list_count):
-        ntype, part = graph.ntypes[mini.seed_lists[i].type], slice(begin, begin + int(mini.seed_lists[i].count))
-        found[0][ntype], found[1][ntype] = seeds[part], rows[part]
-        begin = part.stop
+        ntype, count = graph.ntypes[mini.seed_lists[i].type], int(mini.seed_lists[i].count)
+        found[0][ntype] = _ids(mini.seeds + begin, count, torch)
+        found[1][ntype] = _row_numbers(lease, mini.seed_rows + begin, (count,), torch)
+        begin += count
     return found
 
 
@@ -319,7 +341,7 @@ def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
     for i, kind in enumerate(spec.edges.types if spec.edges is not None else ()):
         edges, etype = mini.edges[i], graph.etypes[kind]
         count = int(edges.count)
-        parts["seeds"][etype] = _arrays.public(window(lease, edges.ids, (count,), np.int64), torch)
+        parts["seeds"][etype] = _ids(edges.ids, count, torch)
         parts["src_rows"][etype] = _row_numbers(lease, edges.src_rows, (count,), torch)
         parts["dst_rows"][etype] = _row_numbers(lease, edges.dst_rows, (count,), torch)
         parts["negative_rows"][etype] = _row_numbers(
@@ -331,10 +353,9 @@ def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
 
 
 def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
-    """The arrays over a gw_minibatch."""
+    """The arrays of a gw_minibatch."""
     mini, torch = lease.minibatch, graph._torch
-    nodes = {ntype: _arrays.public(window(lease, mini.nodes[i], (int(mini.node_counts[i]),), np.int64), torch)
-             for i, ntype in enumerate(graph.ntypes)}
+    nodes = {ntype: _ids(mini.nodes[i], int(mini.node_counts[i]), torch) for i, ntype in enumerate(graph.ntypes)}
     seeds, seed_rows = _seeds(graph, lease, spec) if spec.edges is None else (None, None)
     batch = Batch(seeds, seed_rows, nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
     if spec.edges is not None:
@@ -344,17 +365,19 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     batch._lease = lease
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
     for i, (tensor, kind, name, at) in enumerate(spec.fetches):
-        found = _arrays.public_rows(window(lease, mini.rows[i], *_arrays.stored_rows(tensor, int(mini.row_counts[i]))),
-                                    tensor.dtype, torch)
+        shape, dtype = _arrays.stored_rows(tensor, int(mini.row_counts[i]))
+        if at == lib.GW_AT_SEEDS:
+            labels = batch.labels[kind] if spec.several else batch.labels
+            labels[name] = _arrays.public_rows(_arrays.copied(mini.rows[i], shape, dtype), tensor.dtype, torch)
+            continue
+        rows = window(lease, mini.rows[i], shape, dtype)
         if at == lib.GW_AT_INPUTS:
-            batch.features[kind][name] = found
-        elif at == lib.GW_AT_SEEDS:
-            (batch.labels[kind] if spec.several else batch.labels)[name] = found
-        else:
-            begin = 0
-            for block in reversed(batch.blocks):  # rows come in the order of sampling
-                if kind in block.edges:
-                    edges = block.edges[kind]
-                    edges.data[name] = found[begin:begin + edges.num_edges]
-                    begin += edges.num_edges
+            batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
+            continue
+        begin = 0
+        for block in reversed(batch.blocks):  # rows come in the order of sampling
+            if kind in block.edges:
+                edges = block.edges[kind]
+                edges.data[name] = _arrays.public_rows(rows[begin:begin + edges.num_edges], tensor.dtype, torch)
+                begin += edges.num_edges
     return batch

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
 
-from graphwire import _arrays
+from graphwire import _arrays, _checks, fanouts
 from graphwire._arrays import Array, Ids
-from graphwire._native import aside, check, ffi, finish, lib
+from graphwire._native import aside, check, ffi, finish, lib, owned
 
 if TYPE_CHECKING:
     from graphwire.graph import Etype, Graph
@@ -18,7 +18,7 @@ class EdgeList:
     """Edges as answers to questions: those of question i are [offsets[i], offsets[i + 1]).
 
     offsets: [questions + 1] int64; src, dst, edge_ids: [edges] int64, global ids; all over one memory of the
-    library's, which goes with the last of them.
+    library's, which goes with the last of them, of() of a question too. pickle makes copies, without the rest.
     """
 
     def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):
@@ -28,10 +28,15 @@ class EdgeList:
         return len(self.edge_ids)
 
     def of(self, question: int) -> EdgeList:
-        """The edges of one question."""
+        """The edges of one question; -1 is the last one's. Raises IndexError."""
+        question = range(len(self.offsets) - 1)[question]
         part = slice(int(self.offsets[question]), int(self.offsets[question + 1]))
         return EdgeList(self.offsets[question:question + 2] - self.offsets[question], self.src[part], self.dst[part],
                         self.edge_ids[part])
+
+    def __getstate__(self) -> dict[str, Array]:
+        """A part of a tensor would take the whole along."""
+        return {name: array.clone() if hasattr(array, "clone") else array for name, array in self.__dict__.items()}
 
     def __repr__(self) -> str:
         return f"<graphwire.EdgeList: {len(self)} edges, {len(self.offsets) - 1} questions>"
@@ -44,13 +49,9 @@ def _copied(graph: Graph, pointer: Any, count: int) -> Array:
     return _arrays.public(array, graph._torch)
 
 
-def _free(out: Any, free: Callable[[Any], None] = lib.gw_edge_list_free) -> None:
-    free(out[0])
-
-
 def _list(graph: Graph, start: Callable[[Any, Any], int]) -> EdgeList:
     """What start(out, ticket) makes, as arrays over its memory, which goes with the last of them."""
-    out = ffi.gc(ffi.new("struct gw_edge_list **"), _free)
+    out = owned("struct gw_edge_list **", lib.edge_list_end)
     finish(lambda ticket: start(out, ticket))
     found = out[0]
     return EdgeList(*[_arrays.public(_arrays.window(out, part, (count,), np.int64), graph._torch) for part, count in (
@@ -67,7 +68,8 @@ def _output(graph: Graph, count: int, start: Callable[[Any, Any], int], rows: in
 
 def _pairs(graph: Graph, number: int, src: Ids, dst: Ids) -> tuple[np.ndarray, np.ndarray]:
     ends = graph._ends[number]
-    arrays = [_arrays.ids_array(ids, graph._node_counts[end]) for ids, end in zip((src, dst), ends)]
+    arrays = [_arrays.ids_array(ids, graph._node_counts[end], what)
+              for ids, end, what in zip((src, dst), ends, ("src", "dst"))]
     if len(arrays[0]) != len(arrays[1]):
         raise ValueError(f"{len(arrays[0])} sources and {len(arrays[1])} destinations")
     return arrays[0], arrays[1]
@@ -109,8 +111,10 @@ def neighbours(graph: Graph, ids: Ids, etype: Etype | None, fanout: int, out_edg
                stream: int) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
     array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
+    seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     spec = ffi.new("struct gw_neighbours_spec *", {
-        "etype": number, "direction": lib.GW_OUT if out_edges else lib.GW_IN, "fanout": fanout, "replace": replace})
+        "etype": number, "direction": lib.GW_OUT if _checks.flag("out_edges", out_edges) else lib.GW_IN,
+        "fanout": fanouts.count(fanout, "fanout"), "replace": _checks.flag("replace", replace)})
     return _list(graph, lambda out, ticket: lib.gw_neighbours_start(
         client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))
 
@@ -126,7 +130,7 @@ def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world
     if isinstance(what, str):
         options.mask_tensor = graph.feature(what, ntype, etype=etype).pointer()
     elif what is not None:
-        array = _arrays.ids_array(what, count)
+        array = _arrays.own_ids(what, count, "what")
         if not len(array):
             return _copied(graph, ffi.NULL, 0)
         options.ids, options.id_count = _arrays.pointer(array, "int64_t *"), len(array)

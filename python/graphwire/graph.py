@@ -12,76 +12,78 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 
-from graphwire import _arrays, edges, tensor
+from graphwire import _arrays, _checks, edges, tensor
 from graphwire._arrays import Array, Ids
-from graphwire._native import NotFoundError, aside, check, ffi, lib, text
+from graphwire._index import RowIndex
+from graphwire._native import NotFoundError, OfProcess, OutOfRangeError, aside, c_text, check, ffi, lib, owned, text
 from graphwire.edges import EdgeList
 from graphwire.tensor import Initial, Tensor
 
 Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
 
 
-class _Client:
-    """A gw_client, closed when nobody refers to it any more and the last loader and mini-batch of it are gone: objects
-    that are garbage together, as a cycle, end in any order."""
+class _Client(OfProcess):
+    """A gw_client, which ends when nobody refers to it any more and the last loader and mini-batch of it are gone:
+    objects that are garbage together, as a cycle, end in any order."""
 
     def __init__(self, options: Mapping[str, Any]):
-        self._close = lib.gw_client_close
         self.pid = os.getpid()
-        self._cell = ffi.new("struct gw_client **")  # C writes it
-        self._users = {self._cell}  # its own, and a cell of each user; add and discard are atomic
-        self._left = [None]  # for the one who closes it
-        aside(lambda: _open(options, self._cell))
+        self._held = held = owned("struct held_client *", lib.client_end)
+        aside(lambda: _open(options, held))
 
     @property
     def pointer(self) -> Any:
-        return self._cell[0]
+        return self._held.client
 
-    def take(self, user: Any) -> None:
-        """It stays open until give() of the same."""
-        self._users.add(user)
-
-    def give(self, user: Any) -> None:
-        """Of who took nothing, it changes nothing."""
-        self._users.discard(user)
-        if not self._users:
-            try:
-                self._left.pop()
-            except IndexError:
-                return
-            self._close(self.pointer)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_left"):
-            self.give(self._cell)
+    def lend(self, kind: str, end: Any) -> Any:
+        """owned(kind, end) with a share of the client, in its field `client`."""
+        held = owned(kind, end)
+        lib.share_take(self._held.share, ffi.addressof(held, "client"))
+        return held
 
 
 def _open(options: Mapping[str, Any], out: Any) -> None:
-    """gw_client_open. The strings live as long as this call."""
+    """gw_client_open into a held_client. The strings live as long as this call."""
     given = ffi.new("struct gw_client_options *")
     kept: list[Any] = []
     for name, value in options.items():
         if name == "servers":
-            texts = [ffi.new("char[]", os.fsencode(server)) for server in value]
+            texts = [ffi.new("char[]", c_text("servers", server)) for server in value]
             kept += [texts, ffi.new("char *[]", texts)]
             given.servers, given.server_count = kept[-1], len(value)
-        elif isinstance(value, str):
-            kept.append(ffi.new("char[]", os.fsencode(value)))
+        elif isinstance(value, (str, bytes)):
+            kept.append(ffi.new("char[]", c_text(name, value)))
             setattr(given, name, kept[-1])
         elif value is not None:
             setattr(given, name, value)
-    check(lib.gw_client_open(given, out))
+    check(lib.client_open(given, out))
 
 
-def _milliseconds(seconds: float | None) -> int:
-    """None: no limit. 0 would be the library's default, and so at least 1."""
-    return -1 if seconds is None else max(1, int(seconds * 1000))
+def _text(name: str, value: Any) -> str | bytes | None:
+    """A text, a path too, or None."""
+    if value is None or isinstance(value, (str, bytes, os.PathLike)):
+        return None if value is None else os.fspath(value)
+    raise TypeError(f"{name} is a text, not {value!r}")
+
+
+def _addresses(servers: Sequence[str] | str | None) -> list[str]:
+    """Of the servers; none where they are not given. Servers that are given are not none."""
+    if servers is None:
+        return []
+    if isinstance(servers, str):
+        servers = [server.strip() for server in servers.split(",") if server.strip()]
+    if isinstance(servers, Mapping) or not isinstance(servers, Iterable):
+        raise TypeError(f'servers is a list of "host:port", not {servers!r}')
+    found = [str(server) for server in servers]
+    if not found:
+        raise ValueError('servers: an empty list: name one server for each part, as "host:port", or leave servers out')
+    return found
 
 
 def open(
@@ -117,18 +119,18 @@ def open(
         have it in common, and are refused tensors (Graph.create_tensor).
     numpy: arrays come as NumPy's even where torch is installed.
 
-    Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError.
+    Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError; TypeError
+    and ValueError for arguments that make no sense.
     """
-    if isinstance(servers, str):
-        servers = [server.strip() for server in servers.split(",") if server.strip()]
-    job = job or os.environ.get("GRAPHWIRE_JOB")
+    named = _text("job", job) or os.environ.get("GRAPHWIRE_JOB")
     return Graph({
-        "part_config": None if part_config is None else os.fspath(part_config),
-        "servers": [str(server) for server in servers or ()],
-        "key_file": None if key_file is None else os.fspath(key_file), "transport": transport,
-        "neighbours": neighbours, "threads": threads, "timeout_ms": _milliseconds(timeout),
-        "reconnect_ms": _milliseconds(reconnect), "insecure": insecure, "no_verify": not verify,
-        "job": job or f"python-{uuid.uuid4().hex}"}, numpy, None if job else os.getpid())
+        "part_config": _text("part_config", part_config), "servers": _addresses(servers),
+        "key_file": _text("key_file", key_file), "transport": _text("transport", transport),
+        "neighbours": _text("neighbours", neighbours), "threads": _checks.integer("threads", threads),
+        "timeout_ms": _checks.milliseconds("timeout", timeout, above=True),
+        "reconnect_ms": _checks.milliseconds("reconnect", reconnect), "insecure": _checks.flag("insecure", insecure),
+        "no_verify": not _checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}"},
+        _checks.flag("numpy", numpy), None if named else os.getpid())
 
 
 class Graph:
@@ -140,7 +142,9 @@ class Graph:
 
     def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
         self._options, self._job_of = dict(options), job_of  # the process that made the job's name up
-        self._shares: WeakValueDictionary[int, Any] = WeakValueDictionary()  # what split() gave one of several ranks
+        self._shares: dict[int, ref[Any]] = {}  # what split() gave one of several ranks, by its id()
+        self._scratch: Any = None  # the temporary folder of its parts
+        self._edge_ids_told = False  # graphwire.pyg's warning: once for a graph
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)
@@ -198,7 +202,7 @@ class Graph:
                 return 0
             raise NotFoundError("GW_NOT_FOUND", f"which node type? name one of {', '.join(self.ntypes)}")
         number = ffi.new("uint32_t *")
-        check(lib.gw_node_type(self._opened().pointer, os.fsencode(ntype), number))
+        check(lib.gw_node_type(self._opened().pointer, c_text("ntype", ntype), number))
         return int(number[0])
 
     def etype_number(self, etype: Etype | None = None) -> int:
@@ -209,7 +213,7 @@ class Graph:
             raise NotFoundError("GW_NOT_FOUND", f"which edge type? name one of {', '.join(self.etypes)}")
         number = ffi.new("uint32_t *")
         name = etype if isinstance(etype, str) else ":".join(etype)
-        check(lib.gw_edge_type(self._opened().pointer, os.fsencode(name), number))
+        check(lib.gw_edge_type(self._opened().pointer, c_text("etype", name), number))
         return int(number[0])
 
     def ends(self, etype: Etype | None = None) -> tuple[str, str]:
@@ -237,21 +241,26 @@ class Graph:
         """The ids of a node type that a part owns. Raises OutOfRangeError for a part that there is not, NotFoundError
         for a type."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), part, begin, end))
+        check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), self._part(part), begin, end))
         return range(begin[0], end[0])
 
     def part_edge_range(self, part: int, etype: Etype | None = None) -> range:
         """The ids of an edge type that a part owns: edges are where they end. Errors as part_range's."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), part, begin, end))
+        check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), self._part(part), begin, end))
         return range(begin[0], end[0])
 
     def transport(self, part: int) -> str:
         """How a part is reached: "memory", "shm", "verbs", "tcp". Raises IndexError for a part that there is not."""
-        way = lib.gw_part_transport(self._opened().pointer, part)
-        if way == ffi.NULL:
-            raise IndexError(f"the graph has {self.num_parts} parts, and no part {part}")
-        return text(way)
+        return text(lib.gw_part_transport(self._opened().pointer, self._part(part)))
+
+    def _part(self, part: int) -> int:
+        found = _checks.as_integer(part)
+        if found is None:
+            raise TypeError(f"part is an integer, not {part!r}")
+        if not 0 <= found < self.num_parts:
+            raise OutOfRangeError("GW_RANGE", f"the graph has {self.num_parts} parts, and no part {found}")
+        return found
 
     # --- Features. ---
 
@@ -272,7 +281,7 @@ class Graph:
 
     def gather(self, name: str, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None) -> Array:
         """Rows of a feature: [len(ids), …]. As `feature(name, …)[ids]`."""
-        return self.feature(name, ntype, etype=etype)[ids]
+        return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]
 
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
         """Strings of nodes, one for each of ids: "orig_id" for the ids that they had in the input, where these were
@@ -284,13 +293,12 @@ class Graph:
         """
         number = self.ntype_number(ntype)
         client = self._opened()
-        array = _arrays.ids_array(ids, self._node_counts[number])
+        array, word = _arrays.own_ids(ids, self._node_counts[number]), c_text("name", name)
 
         def call() -> list[str]:
             out = ffi.new("struct gw_texts **")
             try:
-                check(lib.gw_node_texts(client.pointer, number, os.fsencode(name), _arrays.ids_pointer(array),
-                                        len(array), out))
+                check(lib.gw_node_texts(client.pointer, number, word, _arrays.ids_pointer(array), len(array), out))
                 offsets = ffi.unpack(out[0].offsets, len(array) + 1)
                 whole = bytes(ffi.buffer(out[0].bytes, offsets[-1])) if offsets[-1] else b""
                 return [os.fsdecode(whole[begin:end]) for begin, end in zip(offsets, offsets[1:])]
@@ -333,8 +341,8 @@ class Graph:
         """The edges that end at ids[i] (out_edges: start there): all of them, or a sample of `fanout`, which is the one
         that the first hop of a mini-batch with the same seed and stream takes.
 
-        Raises InvalidError for a fanout that makes no sense; GraphwireError (GW_UNSUPPORTED) for out_edges where the
-        edge type is not stored by source; else errors as find_edges', of ids of nodes.
+        Raises InvalidError and TypeError for a number that makes no sense; GraphwireError (GW_UNSUPPORTED) for
+        out_edges where the edge type is not stored by source; else errors as find_edges', of ids of nodes.
         """
         return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream)
 
@@ -343,8 +351,9 @@ class Graph:
         """This rank's share, int64 ids; no two ranks differ by more than one. Each takes what lies on its own part
         first: rank r is taken to be at part r * parts / world.
 
-        what: the name of a mask, a mask, or ids; None: all of the type. world, rank: None: torch.distributed's, else
-        one trainer. The calculation is the same on all ranks, which say nothing to each other.
+        what: the name of a mask, a mask, or ids: bools, uint8 and int8 are a mask, wider integers are ids; None: all of
+        the type. world, rank: None: torch.distributed's, else one trainer. The calculation is the same on all ranks,
+        which say nothing to each other.
 
         A loader divides its seeds among the ranks as well: give it these with world=1, rank=0, or else the seeds of all
         ranks, and no split. One that would divide a share again refuses the array that this returns; of what is made
@@ -357,7 +366,9 @@ class Graph:
         world, rank = _arrays.world_of(world, rank)
         share = edges.split(self, what, ntype, etype, world, rank)
         if world > 1:
-            self._shares[id(share)] = share
+            for key in [key for key, gone in list(self._shares.items()) if gone() is None]:
+                self._shares.pop(key, None)
+            self._shares[id(share)] = ref(share)
         return share
 
     # --- Tensors that change. ---
@@ -370,13 +381,13 @@ class Graph:
         shape: (rows, …); rows: 0 for as many as ntype or etype has. ntype, etype: row i lies with node or edge i;
             without them place: "even" (equal shares of neighbouring rows) or "striped".
         dtype: "float32", "float16", "bfloat16", "float64", "bool" or an integer type. initial: "zeros", a number,
-            ("uniform", low, high), ("normal", mean, deviation); random ones depend on seed and original id alone (of
-            edges that have none, on the id, which depends on the partition).
+            ("uniform", low, high), ("normal", mean, deviation), all of them within what the dtype holds; random ones
+            depend on seed and original id alone (of edges that have none, on the id, which depends on the partition).
         kept: stays when the job has ended, until it is deleted.
 
         Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs;
-        ValueError for a shape, dtype, place or initial that there is not, and where torch.distributed has several ranks
-        that would have one each: of a graph that is read standalone, or whose job has no name that they share.
+        ValueError for a shape, dtype, place or initial that makes no sense, and where torch.distributed has several
+        ranks that would have one each: of a graph that is read standalone, or whose job has no name that they share.
         """
         return tensor.create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
                              seed=seed, kept=kept)
@@ -393,12 +404,13 @@ class Graph:
                    bytes_per_second: int = 0) -> None:
         """Writes tensors, and what their optimizers remember, into a folder of this machine, whole or not at all.
 
-        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. Ctrl-C ends the wait;
-        what writes goes on until the program ends.
+        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. replace: the files of a
+        checkpoint that has this name already; other files in its folder stay. Ctrl-C ends the wait; what writes goes
+        on until the program ends.
 
-        Raises GraphwireError: GW_EXISTS where the folder is there, without replace, or is no checkpoint; GW_NO_SPACE
-        and GW_IO; NotFoundError for a name, and for a tensor that is deleted meanwhile; PeerError and DeadlineError
-        where a server cannot be asked.
+        Raises GraphwireError: GW_EXISTS where the folder is there, without replace, or is no checkpoint, or where a
+        file in it that is not the checkpoint's cannot stay; GW_NO_SPACE and GW_IO; NotFoundError for a name, and for a
+        tensor that is deleted meanwhile; PeerError and DeadlineError where a server cannot be asked.
         """
         tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
 
@@ -411,8 +423,8 @@ class Graph:
         Raises NotFoundError where there is no checkpoint, where it has no tensor of a name, and where a server has
         ended and took rows of a tensor along (delete it before); GraphwireError: GW_EXISTS where there is another
         tensor of the name, or one that another optimizer trains, GW_DIGEST and GW_FORMAT for files that are not what
-        was written, GW_UNSUPPORTED for other parts where nodes have no original ids; PeerError and DeadlineError where
-        a server cannot be asked.
+        was written, or not of one save, GW_VERSION for those of a newer major version, GW_UNSUPPORTED for other parts
+        where nodes have no original ids; PeerError and DeadlineError where a server cannot be asked.
         """
         tensor.restore(self, os.fspath(folder), names)
 
@@ -429,7 +441,11 @@ class Feature:
     name, type: "feat", and its node or edge type; of_edges: which of the two.
     shape: shape[0] rows over all parts; dtype: of what comes out. bfloat16 is float32 in NumPy; int8_row is scaled to
     float32 (up to 3 values of padding at the end of a row); torch gets uint16 as int32 and uint32 as int64.
+
+    One of bools, uint8 or int8 stands for its mask wherever ids are asked for.
     """
+
+    rows_by_id = True
 
     def __init__(self, graph: Graph, of_edges: bool, kind: str, name: str):
         self._graph = graph
@@ -442,24 +458,26 @@ class Feature:
         """The gw_tensor, of this process's client."""
         client = self._graph._opened()
         out = ffi.new("const struct gw_tensor **")
+        word = c_text("name", self.name)
         if self.of_edges:
-            check(lib.gw_edge_tensor(client.pointer, self._graph.etype_number(self.type), os.fsencode(self.name), out))
+            check(lib.gw_edge_tensor(client.pointer, self._graph.etype_number(self.type), word, out))
         else:
-            check(lib.gw_node_tensor(client.pointer, self._graph.ntype_number(self.type), os.fsencode(self.name), out))
+            check(lib.gw_node_tensor(client.pointer, self._graph.ntype_number(self.type), word, out))
         return out[0]
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, ids: Ids) -> Array:
-        """Rows, [len(ids), …]; of one integer, its row. ids: integers in any order, a slice, or a mask of all rows.
+        """Rows, [len(ids), …]. ids: integers in any order, a slice, or a mask of all rows (bools; uint8 or int8 of 0
+        and 1); of one integer, its row, and -1 is the last. What follows, x[ids, 0], is torch's, on the rows that came.
 
-        Raises OutOfRangeError, which names the first id that is no row; PeerError and DeadlineError where a server
-        cannot be asked. The result is the caller's own memory.
+        Raises OutOfRangeError, which names the first id that is no row (in a list -1 is none: it stands for "nothing"
+        in too many programs); IndexError, TypeError and ValueError for what is no index of rows; PeerError and
+        DeadlineError where a server cannot be asked. The result is the caller's own memory.
         """
-        if isinstance(ids, (int, np.integer)):
-            return self[[int(ids)]][0]
-        return _arrays.gather(self._graph._opened(), self.pointer(), ids, self._graph._torch)
+        index = RowIndex(ids, self.shape)
+        return index.of(_arrays.gather(self._graph._opened(), self.pointer(), index.ids, self._graph._torch))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All rows. Raises TypeError for bfloat16 beside torch, which NumPy has no type for; else as feature[:]."""

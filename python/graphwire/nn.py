@@ -11,6 +11,10 @@ Sums over neighbours are embedding bags: gathered and summed in one pass over th
 array of messages. Equal to the layers of the same names in DGL and PyTorch Geometric (GraphConv: DGL's; PyTorch
 Geometric calls it GCNConv, where the self loops are in the graph).
 
+Layers start from the weights that PyTorch Geometric's start from, of one seed of torch's the same ones bit by bit:
+SAGEConv as its SAGEConv, GraphConv as GCNConv, GATConv as GATConv, RelGraphConv as RGCNConv. Each layer's docstring has
+the distribution. reset_parameters() draws them again. DGL's layers start from other ones: graphwire.dgl has those.
+
 Errors: ValueError for an aggregator or norm that there is not, for a block of several edge types where one is meant,
 for one tensor of rows where the types differ, and for fewer rows than the block has; KeyError for an edge type or rows
 of a node type that a RelGraphConv was not given (HeteroConv leaves those out).
@@ -18,6 +22,7 @@ of a node type that a RelGraphConv was not given (HeteroConv leaves those out).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional, Union
 
@@ -53,6 +58,25 @@ def _known(how: str) -> None:
         raise ValueError(f"neighbours are aggregated by sum, mean or max, not {how!r}")
 
 
+def _spread(weight: Tensor, bound: float) -> None:
+    """Uniform in ±bound."""
+    nn.init.uniform_(weight, -bound, bound)
+
+
+def _glorot(weight: Tensor | None) -> None:
+    """Uniform in ±√(6 / (rows + columns)) of each matrix. (torch.nn.init's counts all matrices of a stack as one.)"""
+    if weight is not None:
+        _spread(weight, math.sqrt(6.0 / (weight.shape[-2] + weight.shape[-1])))
+
+
+def _as_linear(layer: nn.Linear) -> None:
+    """Uniform in ±1/√inputs, the bias too: torch.nn.Linear's, rounded as PyTorch Geometric rounds it."""
+    fan = max(layer.in_features, 1)
+    _spread(layer.weight, math.sqrt(6 / ((1 + math.sqrt(5) ** 2) * fan)))
+    if layer.bias is not None:
+        _spread(layer.bias, 1.0 / math.sqrt(fan))
+
+
 def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None = None) -> Tensor:
     """[num_dst, d]: the sum, mean or max of each destination's neighbours' rows. weight: [edges], "sum" only. Raises
     ValueError for another word."""
@@ -80,6 +104,8 @@ class SAGEConv(nn.Module):
 
     in_feats: width of x, or of (sources, destinations). aggregator: "mean", "sum", "max". Raises ValueError for
     another one, and in forward as the module tells.
+
+    Weights start uniform in ±1/√(their inputs), the bias in ±1/√(inputs of lin_neigh).
     """
 
     def __init__(self, in_feats: int | tuple[int, int], out_feats: int, aggregator: str = "mean", bias: bool = True):
@@ -89,8 +115,11 @@ class SAGEConv(nn.Module):
         self.aggregator = aggregator
         self.lin_neigh = nn.Linear(src, out_feats, bias=bias)
         self.lin_self = nn.Linear(dst, out_feats, bias=False)
-        for linear in (self.lin_neigh, self.lin_self):
-            nn.init.xavier_uniform_(linear.weight, gain=nn.init.calculate_gain("relu"))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        _as_linear(self.lin_neigh)
+        _as_linear(self.lin_self)
 
     def forward(self, block: Block | Edges, x: Rows) -> Tensor:
         edges = _edges(block)
@@ -111,6 +140,8 @@ class GraphConv(nn.Module):
         "right": 1 / in-degree; "none": 1.
     edge_weight, in forward: [edges], a factor of each edge. Raises ValueError for another norm, and in forward for a
     block of several edge types.
+
+    W starts uniform in ±√(6 / (in_feats + out_feats)), b at zero.
     """
 
     def __init__(self, in_feats: int, out_feats: int, norm: str = "both", bias: bool = True):
@@ -120,7 +151,12 @@ class GraphConv(nn.Module):
         self.norm = norm
         self.lin = nn.Linear(in_feats, out_feats, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_feats)) if bias else None
-        nn.init.xavier_uniform_(self.lin.weight)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        _glorot(self.lin.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def forward(self, block: Block | Edges, x: Rows, edge_weight: Tensor | None = None) -> Tensor:
         edges = _edges(block)
@@ -143,6 +179,9 @@ class GATConv(nn.Module):
 
     Returns [num_dst, heads · out_feats], or with concat=False the heads' mean, [num_dst, out_feats].
     feat_drop, attn_drop: dropout of the rows and of the attention. forward raises ValueError as the module tells.
+
+    W starts uniform in ±√(6 / (in_feats + heads · out_feats)), a_src and a_dst in ±√(6 / (heads + out_feats)), the bias
+    at zero.
     """
 
     def __init__(self, in_feats: int, out_feats: int, heads: int = 1, *, feat_drop: float = 0.0,
@@ -154,8 +193,13 @@ class GATConv(nn.Module):
         self.att_dst = nn.Parameter(torch.empty(1, heads, out_feats))
         self.bias = nn.Parameter(torch.zeros(heads * out_feats if concat else out_feats)) if bias else None
         self.feat_drop, self.attn_drop = nn.Dropout(feat_drop), nn.Dropout(attn_drop)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         for weight in (self.lin.weight, self.att_src, self.att_dst):
-            nn.init.xavier_uniform_(weight)
+            _glorot(weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def forward(self, block: Block | Edges, x: Rows) -> Tensor:
         edges = _edges(block)
@@ -181,6 +225,8 @@ class RelGraphConv(nn.Module):
 
     Raises ValueError for another aggregator; in forward KeyError for an edge type that is not among etypes, and for a
     node type without rows.
+
+    bases, coeff and W_self start uniform in ±√(6 / (rows + columns)) of each matrix, b at zero.
     """
 
     def __init__(self, in_feats: int, out_feats: int, etypes: Sequence[str], *, num_bases: int | None = None,
@@ -193,9 +239,13 @@ class RelGraphConv(nn.Module):
         self.coeff = nn.Parameter(torch.empty(len(self.etypes), num_bases)) if num_bases else None
         self.loop = nn.Parameter(torch.empty(in_feats, out_feats)) if self_loop else None
         self.bias = nn.Parameter(torch.zeros(out_feats)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         for weight in (self.bases, self.coeff, self.loop):
-            if weight is not None:
-                nn.init.xavier_uniform_(weight, gain=nn.init.calculate_gain("relu"))
+            _glorot(weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def forward(self, block: Block, x: Mapping[str, Tensor]) -> dict[str, Tensor]:
         weights: Tensor = self.bases
@@ -229,6 +279,13 @@ class HeteroConv(nn.Module):
         if aggregator not in ("sum", "mean", "max", "cat"):
             raise ValueError(f"aggregator is sum, mean, max or cat, not {aggregator!r}")
         self.etypes, self.layers, self.aggregator = list(layers), nn.ModuleList(layers.values()), aggregator
+
+    def reset_parameters(self) -> None:
+        """Of every layer that has it."""
+        for layer in self.layers:
+            reset = getattr(layer, "reset_parameters", None)
+            if callable(reset):
+                reset()
 
     def forward(self, block: Block, x: Mapping[str, Tensor]) -> dict[str, Tensor]:
         found: dict[str, list[Tensor]] = {}

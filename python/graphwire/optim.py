@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import torch
 import torch.distributed as dist
 
+from graphwire import _arrays, _checks
 from graphwire._arrays import Ids
 from graphwire.graph import Etype, Graph
-from graphwire.tensor import Initial, Tensor, shared
+from graphwire.tensor import Initial, Tensor, check_optimizer, shared
 
 
 class Embedding:
@@ -41,6 +42,8 @@ class Embedding:
                  etype: Etype | None = None, initial: Initial | None = None, seed: int = 0, kept: bool = False):
         if (rows is None) == (ntype is None and etype is None):
             raise ValueError("an embedding has a number of rows, or an ntype or etype to have a row each")
+        width = _checks.integer("width", width, 1)
+        rows = None if rows is None else _checks.integer("rows", rows, 1, 2**63 - 1)
         bound = width**-0.5
         self.tensor: Tensor = graph.create_tensor(
             name, (rows or 0, width), ntype=ntype, etype=etype, seed=seed, kept=kept,
@@ -48,15 +51,17 @@ class Embedding:
         self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []  # ids, rows
 
     def __call__(self, ids: Ids, device: Any = None) -> torch.Tensor:
-        """Rows, [len(ids), width]. While gradients are recorded they are a leaf whose gradient the optimizer pushes."""
-        ids = torch.as_tensor(ids, dtype=torch.int64).cpu()
+        """Rows, [len(ids), width]. While gradients are recorded they are a leaf whose gradient the optimizer pushes.
+        ids: integers, or a mask of all rows; of a lone one [width]. Raises what Feature's rows do."""
+        alone = _checks.as_integer(ids) is not None  # one of a byte is refused below
+        ids = torch.from_numpy(_arrays.ids_array(ids, len(self)).copy())  # which the caller may change before the step
         rows = torch.as_tensor(self.tensor[ids])
         if device is not None:
             rows = rows.to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()
-            self.pending.append((ids, rows))
-        return rows
+            self.pending.append((ids.clone(), rows))  # the caller may change the ids before step()
+        return rows[0] if alone else rows
 
     @property
     def weight(self) -> torch.Tensor:
@@ -67,16 +72,18 @@ class Embedding:
         return len(self.tensor)
 
 
-_beside: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # {the group of all ranks: a reference to the one beside it}
+_beside: tuple[Any, Any] = (None, None)  # references to the group of all ranks, and to the one beside it
 
 
 def _over_gloo() -> Any:
     """A group that takes what lies in the processor's memory, as nccl's does not. All ranks make it, in their first
     step; it is torch's, and goes with destroy_process_group."""
-    group = _beside[dist.group.WORLD]() if dist.group.WORLD in _beside else None
+    global _beside
+    world, beside = _beside
+    group = beside() if world is not None and world() is dist.group.WORLD else None
     if group is None:
         group = dist.new_group(backend="gloo")
-        _beside[dist.group.WORLD] = ref(group)
+        _beside = ref(dist.group.WORLD), ref(group)
     return group
 
 
@@ -108,8 +115,9 @@ class _Sparse:
 
     def __init__(self, embeddings: Sequence[Embedding], lr: float, *, combine: str = "sum", sync: bool = False,
                  **options: Any):
+        check_optimizer(self.kind, lr, combine, **options)
         self.embeddings, self.lr, self.combine, self.options = list(embeddings), lr, combine, options
-        self.sync = sync
+        self.sync = _checks.flag("sync", sync)
 
     def zero_grad(self) -> None:
         """Forgets the rows that were read, and their gradients."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from graphwire import _checks
+from graphwire._scratch import Scratch, descriptors
 
 Canonical = tuple[str, str, str]
 HOMOGENEOUS: Canonical = ("_N", "_E", "_N")
@@ -34,7 +36,8 @@ def program() -> str:
 
 
 def _run(words: Sequence[Any]) -> None:
-    done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                          pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise RuntimeError(lines[-1] if lines else f"graphwire {words[0]} ended with {done.returncode}")
@@ -195,7 +198,9 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     """The graph's arrays, with what is given besides."""
     arrays = arrays_of(graph)
     if num_nodes is not None:
-        arrays.counts.update(num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes})
+        given = num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes}
+        for ntype, count in given.items():
+            arrays.counts[ntype] = _checks.integer("num_nodes", count, 0, 2**63 - 1)
     arrays.add_columns(_typed(node_features, next(iter(arrays.counts))),
                        _typed(edge_features, next(iter(arrays.edges))))
     return arrays
@@ -210,13 +215,25 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
 
     graph: of DGL, PyTorch Geometric (Data, HeteroData), SciPy or graphwire.datasets; (src, dst), an array of pairs, or
         {(source type, relation, destination type): either}.
-    out: a folder, which is made; a graph that is there is replaced.
+    out: a folder, which is made; a graph that is there is replaced, and other files in the folder stay.
     method: "metis" or "random". balance_train: as many nodes of the feature train_mask in each part; balance_edges.
     node_features, edge_features: besides those of the graph: {name: rows}, or {type: {name: rows}}.
     num_nodes: where the greatest id does not tell. reverse, undirected, transpose: as `graphwire import` has them.
 
-    Raises RuntimeError with the program's line, ValueError where rows do not fit, FileNotFoundError without it.
+    The feature "orig_id" has the ids that nodes had, and of each edge its row or column in the graph that is given.
+
+    Raises RuntimeError with the program's line, ValueError where rows do not fit, FileNotFoundError without it;
+    TypeError and ValueError for other arguments that make no sense, before anything is written.
     """
+    num_parts = _checks.integer("num_parts", num_parts, 1)
+    trainers = _checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
+    seed = _checks.integer("seed", seed, 0, _checks.U64)
+    for word, value in (("method", method), ("objtype", objtype)):
+        if not isinstance(value, str):
+            raise TypeError(f"{word} is a word, not {value!r}")
+    given_flags = {name: _checks.flag(name, value) for name, value in (
+        ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
+        ("balance_edges", balance_edges))}
     arrays = None
     if getattr(graph, "import_words", None) is None:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
@@ -224,16 +241,13 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}.") as temporary:
-        folder = Path(temporary)
-        flags = [f"--{word}" for word, given in (("reverse", reverse), ("undirected", undirected),
-                                                ("transpose", transpose)) if given]
+    with Scratch(out.absolute().parent, f".{out.name}") as folder:
+        flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
         words = graph.import_words if arrays is None else _written(arrays, folder)
-        _run(["import", *words, *flags, "--name", name, "--out", folder / "whole", "--quiet"])
-        flags = [f"--{word}" for word, given in (("balance-train", balance_train),
-                                                ("balance-edges", balance_edges)) if given]
-        if num_trainers_per_machine > 1:
-            flags += ["--num-trainers-per-machine", str(num_trainers_per_machine)]
+        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"])
+        flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
+        if trainers > 1:
+            flags += ["--num-trainers-per-machine", str(trainers)]
         if out.exists():
             flags.append("--replace")
         _run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from graphwire import _arrays
+from graphwire import _arrays, _checks
 from graphwire._arrays import Array, Ids
-from graphwire._native import aside, check, ffi, finish, lib, text
+from graphwire._index import RowIndex
+from graphwire._native import aside, c_text, check, ffi, finish, lib, text
 
 if TYPE_CHECKING:
     from graphwire.graph import Etype, Graph
@@ -30,22 +31,30 @@ _KINDS = {"sgd": "GW_SGD", "adagrad": "GW_ADAGRAD", "adagrad_rows": "GW_ADAGRAD_
 
 def _dtype(name: Any) -> int:
     """A C type: of "float32", np.float32 or torch.float32."""
-    word = str(name).replace("torch.", "") if not isinstance(name, type) else np.dtype(name).name
-    code = getattr(lib, f"GW_{word.upper()}", None)
-    if code is None or word == "int8_row":
-        raise ValueError(f"{name} is no type of a tensor's elements")
-    return int(code)
+    word = str(name).replace("torch.", "")
+    if isinstance(name, type):
+        try:
+            word = np.dtype(name).name
+        except TypeError:
+            pass
+    if word not in _arrays.DTYPES:
+        raise ValueError(f"dtype: {name!r} is no type of a tensor's elements: {', '.join(_arrays.DTYPES)}")
+    return int(getattr(lib, f"GW_{word.upper()}"))
 
 
 def _initial(spec: Any, initial: Initial) -> None:
     """"zeros", a number, ("uniform", low, high), ("normal", mean, deviation)."""
-    if initial == "zeros":
+    if isinstance(initial, str) and initial == "zeros":
         spec.initial = lib.GW_INITIAL_ZERO
-    elif isinstance(initial, (int, float)):
-        spec.initial, spec.low = lib.GW_INITIAL_CONSTANT, initial
     elif isinstance(initial, tuple) and len(initial) == 3 and initial[0] in ("uniform", "normal"):
         spec.initial = lib.GW_INITIAL_UNIFORM if initial[0] == "uniform" else lib.GW_INITIAL_NORMAL
-        spec.low, spec.high = initial[1:]
+        spec.low, spec.high = (_checks.number(f"initial[{i}]", initial[i]) for i in (1, 2))
+    elif _checks.is_bool(initial) or hasattr(type(initial), "__float__"):
+        whole = _checks.as_integer(initial)
+        spec.initial = lib.GW_INITIAL_CONSTANT
+        spec.low = float(bool(initial)) if _checks.is_bool(initial) else _checks.number("initial", initial)
+        if whole is not None and spec.low != whole:
+            raise ValueError(f"initial is a double, which does not hold {whole}: write the rows instead")
     else:
         raise ValueError(f'initial is "zeros", a number, ("uniform", low, high) or ("normal", mean, deviation), not '
                          f"{initial!r}")
@@ -56,6 +65,8 @@ class Tensor:
 
     name; shape: (rows, …) over all parts; dtype: torch's, or NumPy's without torch.
     """
+
+    rows_by_id = True
 
     def __init__(self, graph: Graph, name: str, kept: bool, pointer: Any, client: Any):
         self._graph, self.name, self.kept = graph, name, kept
@@ -74,12 +85,11 @@ class Tensor:
         return self.shape[0]
 
     def __getitem__(self, ids: Ids) -> Array:
-        """Rows, [len(ids), …]; of one integer, its row. Errors as Feature's; NotFoundError where the tensor is gone:
-        deleted, or with a server that ended."""
-        if isinstance(ids, (int, np.integer)):
-            return self[[int(ids)]][0]
+        """Rows, as Feature's, with the same errors; NotFoundError where the tensor is gone: deleted, or with a server
+        that ended."""
+        index = RowIndex(ids, self.shape)
         client, tensor = self._there()
-        return _arrays.gather(client, tensor, ids, self._graph._torch)
+        return index.of(_arrays.gather(client, tensor, index.ids, self._graph._torch))
 
     def gather(self, ids: Ids, out: Array) -> Array:
         """Rows into memory that is there, such as pinned memory that a GPU reads by itself; returns it.
@@ -92,10 +102,15 @@ class Tensor:
         return out
 
     def __setitem__(self, ids: Ids, rows: Any) -> None:
-        """Overwrites rows: [len(ids), …], or what broadcasts to it. Of equal ids the last counts. Raises
-        OutOfRangeError, and nothing is written then."""
+        """Overwrites rows: [len(ids), …], or what broadcasts to it; ids: as for reading, of whole rows. Of equal ids
+        the last counts. Floating-point rows take NaN and infinities, and what is too large for them as infinite. Raises
+        OutOfRangeError, IndexError, TypeError and ValueError, also for a number that rows of integers do not hold; and
+        nothing is written then."""
+        index = RowIndex(ids, self.shape)
+        if not index.whole:
+            raise IndexError(f"tensor {self.name}: whole rows are overwritten: read them, change them, and write them")
         client, tensor = self._there()
-        array = _arrays.ids_array([int(ids)] if isinstance(ids, (int, np.integer)) else ids, len(self))
+        array = index.ids
         shape, dtype = _arrays.stored_rows(tensor, len(array))
         stored = np.ascontiguousarray(np.broadcast_to(_arrays.to_stored(rows, tensor.dtype, dtype), shape))
         finish(lambda ticket: lib.gw_update_start(
@@ -107,8 +122,15 @@ class Tensor:
 
         gradients: float32, [len(ids), …]. kind: "sgd", "adagrad", "adagrad_rows" (one sum of squares for a row, as
         DGL-KE), "adam". combine: what becomes of equal ids: "sum", "mean", "each". step: "adam": of all rows; 0: each
-        row counts its own. The first push decides the kind. Raises InvalidError for another one.
+        row counts its own. The first push decides the kind. lr, eps and betas are rounded to float32.
+
+        A gradient that is NaN or infinite is no error: it is seen in the rows that it trains, as with torch's
+        optimizers. Raises GraphwireError (GW_EXISTS) for another kind than the first, and (GW_UNSUPPORTED) for rows
+        that are not float32, float16 or bfloat16; InvalidError for a word, an lr, eps or betas that make no sense;
+        TypeError for what is no number.
         """
+        check_optimizer(kind, lr, combine, eps, betas)
+        step = _checks.integer("step", step, 0, _checks.U64)
         client, tensor = self._there()
         array = _arrays.ids_array(ids, len(self))
         if hasattr(gradients, "detach"):
@@ -133,20 +155,43 @@ class Tensor:
         return int(out[0])
 
     def __reduce__(self) -> Any:
+        """Another process opens it by its name, in the same job."""
+        if self._graph.standalone:
+            raise TypeError(f"{self.name}: the rows of a standalone graph's tensor are this process's own, and cannot "
+                            "be pickled or copied: send tensor[:], or open the graph over servers")
         return _reopened, (self._graph, self.name, self.kept)
 
     def __repr__(self) -> str:
         return f"<graphwire.Tensor {self.name}: {list(self.shape)} {self.dtype}>"
 
 
+def check_optimizer(kind: Any, lr: Any, combine: Any, eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:
+    """Raises InvalidError and TypeError for what no optimizer takes."""
+    _checks.choice("kind", kind, _KINDS)
+    _checks.optimizer(lr, combine, _COMBINE, eps, betas)
+
+
 def _lifetime(kept: bool) -> int:
-    return int(lib.GW_KEPT if kept else lib.GW_OF_JOB)
+    return int(lib.GW_KEPT if _checks.flag("kept", kept) else lib.GW_OF_JOB)
+
+
+def shape_of(shape: Any) -> tuple[int, ...]:
+    """A number of rows, or (rows, …)."""
+    alone = _checks.as_integer(shape)
+    if alone is None and not isinstance(shape, (tuple, list)):
+        raise TypeError(f"shape is (rows, …), not {shape!r}")
+    found = tuple(_checks.integer("shape", size, 0, 2**63 - 1) for size in ([alone] if alone is not None else shape))
+    if not 1 <= len(found) <= lib.GW_DIMS_MAX:
+        raise ValueError(f"shape: a tensor has 1 to {lib.GW_DIMS_MAX} dimensions, not {len(found)}")
+    return found
 
 
 def _open(client: Any, name: str, kept: bool) -> Any:
+    word = c_text("name", name)
+
     def call() -> Any:
         out = ffi.new("const struct gw_tensor **")
-        check(lib.gw_tensor_open(client.pointer, os.fsencode(name), _lifetime(kept), out))
+        check(lib.gw_tensor_open(client.pointer, word, _lifetime(kept), out))
         return out[0]
 
     return aside(call)
@@ -180,12 +225,9 @@ def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str
     """Graph.create_tensor, which tells."""
     shared(graph, kept)
     client = graph._opened()
-    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
-    if not 1 <= len(shape) <= lib.GW_DIMS_MAX:
-        raise ValueError(f"a tensor has 1 to {lib.GW_DIMS_MAX} dimensions, not {len(shape)}")
-    if place not in _PLACES:
-        raise ValueError(f"place is {' or '.join(_PLACES)}, not {place!r}")
-    word = ffi.new("char[]", os.fsencode(name))
+    shape, seed = shape_of(shape), _checks.integer("seed", seed, 0, _checks.U64)
+    _checks.choice("place", place, _PLACES)
+    word = ffi.new("char[]", c_text("name", name))
     spec = ffi.new("struct gw_tensor_spec *", {
         "name": word, "dtype": _dtype(dtype), "placement": getattr(lib, _PLACES[place]), "ndim": len(shape),
         "shape": list(shape), "seed": seed, "lifetime": _lifetime(kept)})
@@ -204,35 +246,38 @@ def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str
 
 
 def delete_tensor(graph: Graph, name: str, kept: bool) -> None:
-    client = graph._opened()
-    aside(lambda: check(lib.gw_tensor_delete(client.pointer, os.fsencode(name), _lifetime(kept))))
+    client, word = graph._opened(), c_text("name", name)
+    aside(lambda: check(lib.gw_tensor_delete(client.pointer, word, _lifetime(kept))))
 
 
 def _words(names: Sequence[str] | None) -> tuple[Any, int, list[Any]]:
     """An array of C strings, and what it points to."""
-    words = [ffi.new("char[]", os.fsencode(name)) for name in names or ()]
+    if isinstance(names, str):
+        raise TypeError(f"names is a list of names, not {names!r}")
+    words = [ffi.new("char[]", c_text("names", name)) for name in names or ()]
     return (ffi.NULL if names is None else ffi.new("char *[]", words)), len(words), words
 
 
 def checkpoint(graph: Graph, folder: str, names: Sequence[str] | None, replace: bool, bytes_per_second: int) -> None:
-    client = graph._opened()
+    client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
     options = ffi.new("struct gw_checkpoint_options *", {
-        "names": words, "name_count": count, "bytes_per_second": bytes_per_second, "replace": replace})
+        "names": words, "name_count": count, "replace": _checks.flag("replace", replace),
+        "bytes_per_second": _checks.integer("bytes_per_second", bytes_per_second, 0, _checks.U64)})
 
     def call() -> None:
-        check(lib.gw_checkpoint(client.pointer, os.fsencode(folder), options))
+        check(lib.gw_checkpoint(client.pointer, path, options))
         kept.clear()
 
     aside(call)
 
 
 def restore(graph: Graph, folder: str, names: Sequence[str] | None) -> None:
-    client = graph._opened()
+    client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
 
     def call() -> None:
-        check(lib.gw_restore(client.pointer, os.fsencode(folder), words, count))
+        check(lib.gw_restore(client.pointer, path, words, count))
         kept.clear()
 
     aside(call)

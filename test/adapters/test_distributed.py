@@ -279,6 +279,29 @@ def test_samplers_are_threads(g, monkeypatch):
         list(dgl.distributed.DistDataLoader(torch.arange(10), 4, collate_fn=fail))
 
 
+@pytest.mark.parametrize("samplers", ["0", "2"])
+def test_loops_over_one_loader_are_independent(g, monkeypatch, samplers):
+    """Side by side and within each other: each has all ids once. next(loader) goes on with the last one."""
+    monkeypatch.setenv("DGL_NUM_SAMPLER", samplers)
+    nodes, sampler = torch.arange(100), dgl.dataloading.NeighborSampler([2])
+    loaders = [dgl.distributed.DistDataLoader(nodes, 20, shuffle=True, collate_fn=torch.tensor),
+               dgl.dataloading.DistNodeDataLoader(g, nodes, sampler, batch_size=20, shuffle=True),
+               dgl.dataloading.DistEdgeDataLoader(g, nodes, sampler, batch_size=20, shuffle=True)]
+    for loader, ids in zip(loaders, (lambda found: found, lambda found: found[1],
+                                     lambda found: found[1].edata[dgl.EID])):
+        halves = zip(*[(ids(one), ids(two)) for one, two in zip(loader, loader)])
+        assert [sorted(torch.cat(half).tolist()) for half in halves] == [nodes.tolist()] * 2
+        for _ in loader:
+            inner = [ids(batch) for batch in loader]
+            assert sorted(torch.cat(inner).tolist()) == nodes.tolist()
+        first, last = iter(loader), iter(loader)
+        some = [next(last), next(loader), *last]
+        assert sorted(torch.cat([ids(batch) for batch in some]).tolist()) == nodes.tolist()
+        assert len(list(first)) == len(loader) == 5
+        with pytest.raises(StopIteration):
+            next(loader)
+
+
 def blocks_hold(g, inputs, outputs, blocks):
     """Blocks are edges of the graph, and fit into each other."""
     assert torch.equal(blocks[0].srcdata[dgl.NID], inputs) and torch.equal(blocks[-1].dstdata[dgl.NID], outputs)
@@ -310,9 +333,23 @@ def test_node_loader_takes_fanouts_from_the_first_layer(g):
         assert torch.equal(blocks[0].in_degrees().to(torch.int64), g.in_degrees(outputs))
 
 
+def reverses_of(g):
+    """Of each edge its reverse in the arrays, whose second half is the first turned round; "weight" is an edge's place
+    there."""
+    orig = g.edata["weight"][:].long()
+    return torch.argsort(orig)[(orig + EDGES // 2) % EDGES]
+
+
+def between_turned_ends(g, ids):
+    """The edges that lead from the destination of one of these to its source."""
+    src, dst = (ends.tolist() for ends in g.find_edges(torch.arange(EDGES)))
+    pairs = {(dst[edge], src[edge]) for edge in ids.tolist()}
+    return {edge for edge in range(EDGES) if (src[edge], dst[edge]) in pairs}
+
+
 def test_edge_loader(g):
     """No edge of the batch, and none that is its reverse, in what is sampled around it; negatives share the sources."""
-    reverse = torch.randperm(EDGES)  # any: what it names is left out
+    reverse = reverses_of(g)
     sampler = dgl.dataloading.NeighborSampler([-1, -1])
     loader = dgl.dataloading.DistEdgeDataLoader(
         g, torch.arange(0, EDGES, 7), sampler, batch_size=50, exclude="reverse_id", reverse_eids=reverse,
@@ -341,9 +378,10 @@ def test_edge_prediction_samplers(g, ours):
 
     dataloading = graphwire.dgl.dataloading if ours else dgl.dataloading
     seeds = torch.arange(3, EDGES, 97)
-    turned = torch.arange(EDGES).roll(5)
-    for exclude, gone in ((None, []), ("self", seeds), ("reverse_id", torch.cat([seeds, turned[seeds]])),
-                          (lambda ids: ids + 1, seeds + 1)):
+    turned = reverses_of(g)
+    both = {*seeds.tolist(), *between_turned_ends(g, seeds)}
+    assert both >= {*seeds.tolist(), *turned[seeds].tolist()}
+    for exclude, gone in ((None, []), ("self", seeds), ("reverse_id", both), (lambda ids: ids + 1, seeds + 1)):
         sampler = dataloading.as_edge_prediction_sampler(
             dataloading.NeighborSampler([-1]), exclude=exclude, reverse_eids=turned,
             negative_sampler=dataloading.negative_sampler.Uniform(2))
@@ -443,8 +481,7 @@ def test_no_other_module_holds_an_original():
         assert left_over() == []
         return
     collators = ("Collator", "EdgeCollator", "NodeCollator")  # they call any graph's methods, and ours has those
-    helpers = ("_find_exclude_eids", "_find_exclude_eids_with_reverse_id", "_find_exclude_eids_with_reverse_types",
-               "_remove_kwargs_dist")
+    helpers = ("_find_exclude_eids_with_reverse_id", "_find_exclude_eids_with_reverse_types", "_remove_kwargs_dist")
     assert left_over() == sorted([*[f"dgl.dataloading.{name}" for name in collators],
                                   *[f"dgl.dataloading.dist_dataloader.{name}" for name in collators + helpers]])
     import dgl.dataloading.dataloader as dataloader

@@ -74,6 +74,60 @@ def test_rel_graph_conv_is_dgls(options):
     assert torch.allclose(*found, atol=1e-5)
 
 
+LAYERS = [("SAGEConv", (24, 12, how), {"bias": bias}) for how in ("mean", "gcn", "pool") for bias in (True, False)]
+LAYERS += [("SAGEConv", ((24, 9), 12, "mean"), {})]
+LAYERS += [("GraphConv", (24, 12), options) for options in ({}, {"bias": False}, {"weight": False, "norm": "none"})]
+LAYERS += [("GATConv", (widths, 4, 3), {"bias": bias, "residual": residual}) for widths in (24, 12, (24, 9))
+           for bias in (True, False) for residual in (True, False)]
+LAYERS += [("RelGraphConv", (24, 12, 5), options) for options in (
+    {}, {"regularizer": "basis", "num_bases": 2}, {"regularizer": "bdd", "num_bases": 3}, {"layer_norm": True},
+    {"bias": False, "self_loop": False})]
+
+
+@of_dgl
+@pytest.mark.parametrize("name, arguments, options", LAYERS)
+def test_layers_of_the_subset_start_as_dgls(name, arguments, options):
+    """Of the same seed the same parameters, by name and bit by bit; what is drawn next is the same too."""
+    import dgl
+
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected, after = getattr(dgl.nn, name)(*arguments, **options).state_dict(), torch.get_rng_state()
+        torch.manual_seed(seed)
+        found = getattr(layers, name)(*arguments, **options).state_dict()
+        assert torch.equal(torch.get_rng_state(), after) and found.keys() == expected.keys()
+        for one, weight in found.items():
+            assert torch.equal(weight, expected[one]), one
+
+
+@of_dgl
+@pytest.mark.parametrize("wide", [8, 12, (8, 5)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_gat_conv_with_residuals_is_dgls(wide, bias):
+    import dgl
+
+    src, dst, _ = edges_of_relations()
+    pair = isinstance(wide, tuple)
+    x = (torch.randn(SRC, wide[0]), torch.randn(DST, wide[1])) if pair else torch.randn(SRC, wide)
+    theirs, ours = (module.GATConv(wide, 4, 3, residual=True, bias=bias, allow_zero_in_degree=True)
+                    for module in (dgl.nn, layers))
+    ours.load_state_dict({name: rows + 0.25 for name, rows in theirs.state_dict().items()})
+    theirs.load_state_dict(ours.state_dict())
+    out = [layer(module.create_block((src, dst), SRC, DST), x) for layer, module in ((ours, subset), (theirs, dgl))]
+    assert torch.allclose(*out, atol=1e-5)
+
+
+@pytest.mark.parametrize("make, gains", [
+    (lambda: layers.SAGEConv(24, 12, "pool"), {"fc_pool": 48, "fc_neigh": 36, "fc_self": 36}),
+    (lambda: layers.GATConv(24, 4, 3, residual=True), {"fc": 36, "res_fc": 36})])
+def test_layers_of_the_subset_start_with_relus_gain(make, gains):
+    """Where there is no DGL beside: Xavier's deviation, twice the variance for ReLU."""
+    for name, widths in gains.items():
+        every = torch.cat([getattr(make(), name).weight.detach().flatten() for seed in range(60)
+                           if torch.manual_seed(seed)])
+        assert every.std().item() == pytest.approx(2 / widths**0.5, rel=0.03), name
+
+
 @pytest.mark.parametrize("num_bases", [None, 2])
 def test_rel_graph_conv_is_graphwires(num_bases):
     """Of the subset, beside graphwire.nn's, which has edges of each type by themselves."""

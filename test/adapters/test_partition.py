@@ -115,6 +115,26 @@ def test_dgl_graph_book_and_part(tmp_path):
         dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_ntypes=torch.arange(NODES))
 
 
+def test_a_book_of_a_damaged_json(tmp_path):
+    """It is read from the JSON alone, which has to be what was written."""
+    dgl.distributed.partition_graph(graph_of_dgl(), "web", 2, str(tmp_path / "data"), part_method="random")
+    path = tmp_path / "data" / "web.json"
+    text = path.read_bytes()
+    for bit in np.random.default_rng(1).choice(8 * len(text), 60, replace=False):
+        damaged = bytearray(text)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises((graphwire.GraphwireError, ValueError, dgl.DGLError)):
+            dgl.distributed.load_partition_book(str(path), 0)
+    path.write_bytes(text.replace(b'"graphwire-1"', b'"graphwire-2"'))
+    with pytest.raises(graphwire.GraphwireError, match="take the Graphwire that wrote it"):
+        dgl.distributed.load_partition_book(str(path), 0)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(dgl.DGLError, match="no graph of Graphwire's"):
+        dgl.distributed.load_partition_book(str(path), 0)
+
+
 @pytest.mark.parametrize(("formats", "out"), [(None, True), (["csr", "coo", "csc"], True), ("csc", False),
                                               (["csc", "coo"], False)])
 def test_out_edges(tmp_path, formats, out):

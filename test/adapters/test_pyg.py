@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import pickle
+import warnings
 
 import graphwire
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from conftest import Servers
+from graphwire.edge_ids import EdgeIds
 from graphwire.pyg import NeighborSampler, from_pyg, stores
+from rank_forks import in_ranks
 from shared import given
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
@@ -49,6 +53,16 @@ def papers(request, hetero):
         opened = graphwire.open(servers.folder, servers.addresses)
     with opened:
         yield opened
+
+
+def positions(graph, etype, e_id):
+    """The edges that PyG's loaders call by the ids which they had before, where these are known."""
+    ids = EdgeIds(graph)
+    return ids.to_position(etype, e_id) if ids.translates(etype) else e_id
+
+
+def as_they_are(graph, etype, e_id):
+    return e_id
 
 
 def check_edges(graph, etype, edge_ids, src, dst):
@@ -167,10 +181,10 @@ def test_equal_seeds(graph):
     assert batch.num_sampled_nodes[0] == 6 and sum(batch.num_sampled_edges) == len(batch.e_id)
 
 
-def check_papers(graph, batch, fanouts):
+def check_papers(graph, batch, fanouts, ids=positions):
     for etype in batch.edge_types:
         store = batch[etype]
-        check_edges(graph, etype, store.e_id, batch[etype[0]].n_id[store.edge_index[0]],
+        check_edges(graph, etype, ids(graph, etype, store.e_id), batch[etype[0]].n_id[store.edge_index[0]],
                     batch[etype[2]].n_id[store.edge_index[1]])
         check_fanouts(graph, etype, store, batch[etype[2]], fanouts[etype] if isinstance(fanouts, dict) else fanouts)
     assert torch.equal(batch["paper"].x, graph.feature("feat", "paper")[batch["paper"].n_id])
@@ -280,7 +294,7 @@ def test_to_pyg(papers):
     assert len(loader) == 5
     for batch in loader:
         data = batch.to_pyg({"feat": "x", "age": "x", "label": "y"})
-        check_papers(papers, data, [3, 2])
+        check_papers(papers, data, [3, 2], as_they_are)
         size = data["paper"].batch_size
         assert size == len(batch.seeds) and torch.equal(data["paper"].n_id[:size], batch.seeds)
         assert torch.equal(data["paper"].y, papers.feature("label", "paper")[batch.seeds])
@@ -306,7 +320,7 @@ def test_to_pyg_of_links_of_several_types(papers):
                               batch_size=1100, features={"paper": "feat", "author": "age"}) as links:
         batch = next(iter(links))
     data = batch.to_pyg({"feat": "x", "age": "x"})
-    check_papers(papers, data, [2, 2])
+    check_papers(papers, data, [2, 2], as_they_are)
     for etype in (CITES, WRITES):
         (src, dst), ids = data[etype].edge_label_index, data[etype].input_id
         check_edges(papers, etype, ids, data[etype[0]].n_id[src], data[etype[2]].n_id[dst])
@@ -402,3 +416,48 @@ def test_accuracy():
                             shuffle=True)
         sampled = trained(lambda: ((batch, slice(batch.batch_size)) for batch in loader), 40)
     assert whole > 0.7 and sampled > whole - 0.04, (whole, sampled)
+
+
+def test_loops_over_one_loader_are_independent(graph):
+    """Also where its workers stay, which PyG's own loops take from each other."""
+    nodes, links = torch.arange(200), torch.stack(graph.find_edges(torch.arange(200)))
+    data, sampler = stores(graph, "features"), NeighborSampler(graph, [2])
+    for named in ({}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}):
+        loaders = [graphwire.pyg.NodeLoader(data, sampler, nodes, batch_size=50, shuffle=True, **named),
+                   graphwire.pyg.LinkLoader(data, sampler, (None, links), batch_size=50, shuffle=True, **named)]
+        if "persistent_workers" not in named:
+            loaders.append(NodeLoader(data, sampler, nodes, batch_size=50, shuffle=True, **named))
+        for loader in loaders:
+            halves = list(zip(*[(one.input_id, two.input_id) for one, two in zip(loader, loader)]))
+            assert [sorted(torch.cat(half).tolist()) for half in halves] == [nodes.tolist()] * 2
+            assert len(list(loader)) == len(loader) == 4
+
+
+def rank_of_pyg(graph, rank, join):
+    """What graphwire.pyg's loaders say, of unequal batches and of none."""
+    join()
+    data, sampler, texts = stores(graph, "features"), NeighborSampler(graph, [2]), []
+    for count in (100, 101, 20):
+        own = torch.arange(count).tensor_split(2)[rank] if count > 20 else torch.arange(20 - 20 * rank)
+        for _ in range(2):
+            loader = graphwire.pyg.NodeLoader(data, sampler, own, batch_size=10, num_workers=rank)
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                if rank:
+                    dist.barrier()
+                batches = iter(loader)
+                seen = [next(batches, None)]
+                if rank == 0:
+                    dist.barrier()
+                dist.barrier()
+                seen = [batch.input_id for batch in [*seen, *batches] if batch is not None]
+            assert sum(map(len, seen)) == len(own)  # nothing is divided
+            texts.append([str(one.message) for one in found if "graphwire" in str(one.message)])
+    return texts
+
+
+def test_ranks_hear_of_unequal_batches(two_parts, tmp_path):
+    for texts in in_ranks(rank_of_pyg, two_parts, tmp_path / "meet"):
+        assert [len(found) for found in texts] == [0, 0, 1, 0, 1, 0]
+        assert "6 steps on rank 0, 5 steps on rank 1" in texts[2][0] and "model.join()" in texts[2][0]
+        assert "2 steps on rank 0, 0 steps on rank 1" in texts[4][0]

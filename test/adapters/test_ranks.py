@@ -1,10 +1,11 @@
-"""Two trainers over two servers, forked here: barriers, and tensors that one of them makes. Over gloo, and where
-torch.distributed was initialized with what takes nothing that lies in the processor's memory, as nccl."""
+"""Two trainers over two servers, forked here: barriers, tensors that one of them makes, unequal steps. Over gloo, and
+where torch.distributed was initialized with what takes nothing that lies in the processor's memory, as nccl."""
 
 from __future__ import annotations
 
 import multiprocessing
 import traceback
+import warnings
 
 import graphwire
 import pytest
@@ -54,6 +55,36 @@ def dropped_tensors_go(rank):
     context.barrier()
 
 
+def unequal_steps_are_told(rank):
+    """By the rank whose loop begins last, before its first step: the other may be waiting for it. By the first rank
+    too, in its next step. Not of shares with as many steps, nor of loops without gradients, nor again."""
+    g = dgl.distributed.DistGraph("communities")
+
+    def told(ids, begins, gradients=True, **named):
+        """What is said as the loop begins, and until it has ended; on the rank `begins` it begins first."""
+        loader = dgl.dataloading.DistNodeDataLoader(g, ids, dgl.dataloading.NeighborSampler([2]), **named)
+        with warnings.catch_warnings(record=True) as found, torch.set_grad_enabled(gradients):
+            warnings.simplefilter("always")
+            for turn in (begins, 1 - begins):
+                if turn == rank:
+                    batches = iter(loader)
+                    next(batches, None)
+                    begun = len(found)
+                context.barrier()
+            list(batches)
+        return begun, [str(one.message).partition("epoch: ")[2].partition(".")[0] for one in found]
+
+    share = dgl.distributed.node_split(torch.arange(NODES) < 101, g.get_partition_book())
+    assert len(share) == 51 - rank
+    assert told(share, 0, batch_size=50) == (rank, ["2 steps on rank 0, 1 step on rank 1"])
+    assert told(share, 1, batch_size=50) == (0, [])
+    assert told(share, 0, batch_size=50, drop_last=True) == (0, [])
+    assert told(share, 0, gradients=False, batch_size=25) == (0, [])
+    assert told(share[:20 - 20 * rank], 0, batch_size=10) == (rank, ["2 steps on rank 0, 0 steps on rank 1"])
+    text = ["5 steps on rank 1, 0 steps on rank 0"] if rank == 0 else []
+    assert told(share[:50 * rank], 1, batch_size=10) == (1 - rank, text)
+
+
 def _rank(work, graph, rank, backend, meet, pipe):
     try:
         dist.Backend.register_backend("refusing", lambda store, rank, size, timeout: dist.ProcessGroup(rank, size),
@@ -74,7 +105,7 @@ def _rank(work, graph, rank, backend, meet, pipe):
 
 
 @pytest.mark.parametrize("backend", ["gloo", "refusing"])
-@pytest.mark.parametrize("work", [creating_is_no_barrier, dropped_tensors_go])
+@pytest.mark.parametrize("work", [creating_is_no_barrier, dropped_tensors_go, unequal_steps_are_told])
 def test_ranks(work, backend, graph, tmp_path):
     forked, ranks = multiprocessing.get_context("fork"), []
     for rank in range(2):

@@ -21,7 +21,7 @@ bench: core/base core/graph core/rows transport sampler protocol tensors client 
 cmd: core/base core/graph core/rows transport sampler protocol tensors client server tools bench cmd
 include: graphwire
 examples: graphwire
-python: graphwire
+python: graphwire python
 '
 # The public headers are vocabulary for all, except the client's own: that belongs to it and to who calls it.
 callers_of_the_client='client tools bench cmd include examples python'
@@ -120,6 +120,8 @@ self_test() {
 		transport/shm/x.c|"transport/transport.h"|allowed
 		transport/verbs/x.c|<infiniband/verbs.h>|allowed
 		python/graphwire/x.c|<graphwire/graphwire.h>|allowed
+		python/x.c|"python/x.h"|allowed
+		client/x.c|"python/x.h"|caught
 		test/unit/x.c|"client/client.h"|allowed
 		bench/peers/x.c|"mpi.h"|allowed
 		core/base/x.h|<graphwire/types.h>|allowed

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/base/staging.h"
+#include "core/graph/json.h"
 #include "test/support/partition_run.h"
 #include "test/support/save_bed.h"
 #include "test/support/scratch.h"
@@ -206,6 +207,7 @@ static void edit(const char *path, const char *from, const char *to)
 	assert_non_null(strstr(text, from));
 	for (char *at = text; (at = strstr(at, from));)
 		memcpy(at, to, strlen(to));
+	gw_json_digest_set(text, bytes);
 	rewind(file);
 	assert_int_equal(fwrite(text, 1, bytes, file), bytes);
 	fclose(file);
@@ -219,14 +221,18 @@ static void what_does_not_fit_is_refused(void **state)
 	papers_create(two);
 	must(gw_checkpoint(two, save_bed_path("typed"), NULL));
 	snprintf(file, sizeof(file), "%s/checkpoint.json", save_bed_path("typed"));
-	/* Nothing about texts; and numbers where the graph has texts. */
+	/* Nothing about texts, but what a newer version has of them; and numbers where the graph has texts. */
 	edit(file, "\"orig_text\"", "\"orig_texX\"");
+	expect(gw_restore(three, save_bed_path("typed"), NULL, 0), GW_FORMAT, "orig_texX");
+	edit(file, "\"minor\": 1", "\"minor\": 2");
 	expect(gw_restore(three, save_bed_path("typed"), NULL, 0), GW_UNSUPPORTED, "no original ids in the checkpoint");
 	edit(file, "\"orig_texX\"", "\"orig_id\"  ");
+	edit(file, "/orig_text.npy\"", "/orig_id.npy\"  ");
 	expect(gw_restore(three, save_bed_path("typed"), NULL, 0), GW_UNSUPPORTED,
 	       "are text in the graph, and numbers in the checkpoint");
 	must(gw_restore(two, save_bed_path("typed"), NULL, 0)); /* which needs none */
 	edit(file, "\"orig_id\"  ", "\"orig_text\"");
+	edit(file, "/orig_id.npy\"  ", "/orig_text.npy\"");
 	/* Digests of other texts: a byte of the file is another one. */
 	snprintf(file, sizeof(file), "%s/tensor0/part1/orig_text.npy", save_bed_path("typed"));
 	FILE *digests = fopen(file, "r+");

@@ -2,6 +2,7 @@
  * block drawn again from the edge list, less what is excluded; the same bytes from every way. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,18 +72,24 @@ static void check_negatives(const struct ways *ways)
 	check_batch(ways, &spec, seeds, 0);
 }
 
+/* An edge of one type that is edge `id` of another turned round; -1: it does not exist. */
+static int64_t turned_edge(const struct gw_fixture *fixture, uint32_t etype, uint64_t id, uint32_t reverse)
+{
+	const struct gw_fixture_edges *from = &fixture->edges[etype], *to = &fixture->edges[reverse];
+	for (uint64_t at = to->indptr[from->src[id]]; at < to->indptr[from->src[id] + 1]; at++) {
+		if (to->src[at] == from->dst[id])
+			return (int64_t)at;
+	}
+	return -1;
+}
+
 /* The edge of written-by that is an edge of writes turned round, for each of these. */
 static int64_t *make_reverse_ids(const struct gw_fixture *fixture)
 {
-	const struct gw_fixture_edges *from = &fixture->edges[FIXTURE_WRITES],
-				      *to = &fixture->edges[FIXTURE_WRITTEN_BY];
+	const struct gw_fixture_edges *from = &fixture->edges[FIXTURE_WRITES];
 	int64_t *ids = malloc(from->count * sizeof(*ids));
-	for (uint64_t i = 0; i < from->count; i++) {
-		uint64_t at = to->indptr[from->src[i]];
-		while (to->src[at] != from->dst[i])
-			at++;
-		ids[i] = (int64_t)at;
-	}
+	for (uint64_t i = 0; i < from->count; i++)
+		ids[i] = turned_edge(fixture, FIXTURE_WRITES, i, FIXTURE_WRITTEN_BY);
 	return ids;
 }
 
@@ -141,6 +148,170 @@ static void batches_of_edges_are_what_they_should_be(void **state)
 	ways_begin(&ways, 53, 2, "shm", NULL);
 	check_negatives(&ways);
 	check_exclusion(&ways);
+	ways_end(&ways);
+}
+
+/* --- A map of reverses that may be wrong. --- */
+
+/* Maps edges to edges turned round where these exist, but for one in eight, and else to any edge. */
+static int64_t *make_map(const struct gw_fixture *fixture, uint32_t etype, uint32_t reverse)
+{
+	uint64_t count = fixture->edges[etype].count, others = fixture->edges[reverse].count;
+	int64_t *map = malloc(count * sizeof(*map));
+	for (uint64_t i = 0; i < count; i++) {
+		int64_t turned = gw_mix64(i + 3) % 8 ? turned_edge(fixture, etype, i, reverse) : -1;
+		map[i] = turned < 0 ? (int64_t)(gw_mix64(i) % others) : turned;
+	}
+	return map;
+}
+
+/* The first edge of a batch whose reverse does not lead the other way; n: all do. */
+static uint64_t first_wrong(const struct gw_fixture *fixture, const struct gw_edge_seeds *edges, const int64_t *seeds,
+			    uint64_t n)
+{
+	const struct gw_fixture_edges *own = &fixture->edges[edges->etype];
+	const struct gw_fixture_edges *others = &fixture->edges[edges->reverse_etype];
+	for (uint64_t i = 0; i < n; i++) {
+		int64_t reverse = edges->reverse_ids[seeds[i]];
+		if (own->src[seeds[i]] != others->dst[reverse] || own->dst[seeds[i]] != others->src[reverse])
+			return i;
+	}
+	return n;
+}
+
+/* Whether a batch is right by its map, which every way agrees on. */
+static bool check_map(const struct ways *ways, const struct gw_edge_seeds *edges, const int64_t *seeds, uint64_t n)
+{
+	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = edges};
+	uint64_t wrong = first_wrong(&ways->setup.fixture, edges, seeds, n);
+	if (wrong == n) {
+		check_batch(ways, &spec, seeds, n);
+		return true;
+	}
+	const struct gw_fixture_edges *own = &ways->setup.fixture.edges[edges->etype];
+	char text[128];
+	snprintf(text, sizeof(text), "leads from %lld to %lld, and edge %lld of ", (long long)own->src[seeds[wrong]],
+		 (long long)own->dst[seeds[wrong]], (long long)edges->reverse_ids[seeds[wrong]]);
+	for (uint32_t i = 0; i < ways->count; i++) {
+		struct gw_minibatch *batch;
+		expect(gw_sample(ways->clients[i], &spec, SEED, STREAM, seeds, n, &batch), GW_INVALID, text);
+		assert_null(batch);
+	}
+	return false;
+}
+
+static void check_maps(const struct ways *ways)
+{
+	static const uint32_t types[][2] = {{FIXTURE_WRITES, FIXTURE_WRITTEN_BY},
+					    {FIXTURE_WRITTEN_BY, FIXTURE_WRITES},
+					    {FIXTURE_KNOWS, FIXTURE_KNOWS},
+					    {FIXTURE_CITES, FIXTURE_CITES}};
+	const struct gw_fixture *fixture = &ways->setup.fixture;
+	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+		uint64_t count = fixture->edges[types[t][0]].count, outcomes[2] = {0};
+		int64_t *map = make_map(fixture, types[t][0], types[t][1]), seeds[4], turned = 0;
+		struct gw_edge_seeds edges = {.etype = types[t][0],
+					      .exclude = GW_EXCLUDE_REVERSE_IDS | (t % 2 ? GW_EXCLUDE_EDGES : 0),
+					      .reverse_etype = types[t][1],
+					      .reverse_ids = map,
+					      .reverse_id_count = count,
+					      .negatives = GW_NEGATIVES_DST,
+					      .negatives_each = 1,
+					      .no_true_edges = true};
+		for (uint64_t b = 0; b < 24; b++) {
+			uint64_t n = 1 + b % 4;
+			for (uint64_t i = 0; i < n; i++) {
+				do
+					seeds[i] = (int64_t)(gw_mix64(b * 4 + i + (uint64_t)turned) % count);
+				while (b % 2 && first_wrong(fixture, &edges, seeds + i, 1) == 0 && turned++ < 4000);
+			}
+			outcomes[check_map(ways, &edges, seeds, n)]++;
+		}
+		assert_true(outcomes[0] > 0 && outcomes[1] > 0);
+		free(map);
+	}
+}
+
+static void a_map_of_reverses_is_held_against_the_ends(void **state)
+{
+	static const struct {
+		const char *offer, *driver;
+		uint32_t parts;
+	} beds[] = {{NULL, NULL, 3}, {NULL, "epoll", 1}, {"shm", NULL, 2}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(beds) / sizeof(beds[0]); i++) {
+		struct ways ways;
+		ways_begin(&ways, 61 + i, beds[i].parts, beds[i].offer, beds[i].driver);
+		check_maps(&ways);
+		ways_end(&ways);
+	}
+}
+
+/* Ended while the ends of edges and of their reverses, which are of another type, are being asked for, or later. */
+static void a_batch_with_a_map_may_be_cancelled(void **state)
+{
+	(void)state;
+	struct ways ways;
+	ways_begin(&ways, 65, 3, "tcp", NULL);
+	int64_t *map = make_reverse_ids(&ways.setup.fixture), seeds[COUNT];
+	struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
+				      .exclude = GW_EXCLUDE_REVERSE_IDS,
+				      .reverse_etype = FIXTURE_WRITTEN_BY,
+				      .reverse_ids = map,
+				      .reverse_id_count = ways.setup.fixture.edges[FIXTURE_WRITES].count};
+	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges};
+	make_positives(&ways, FIXTURE_WRITES, seeds);
+	for (uint32_t i = 0; i < ways.count; i++) {
+		for (uint32_t tries = 0; tries < 20; tries++) {
+			struct gw_minibatch *batch = NULL;
+			struct gw_ticket *ticket;
+			assert_int_equal(
+				gw_sample_start(ways.clients[i], &spec, 1, tries, seeds, COUNT, &batch, &ticket),
+				GW_OK);
+			gw_cancel(ticket);
+			assert_null(batch);
+		}
+		check_batch(&ways, &spec, seeds, COUNT);
+	}
+	free(map);
+	ways_end(&ways);
+}
+
+/* A wrong entry fails the batches that have its edge, and a loader goes on with the others. */
+static void a_wrong_reverse_fails_its_batch_alone(void **state)
+{
+	(void)state;
+	struct ways ways;
+	ways_begin(&ways, 64, 2, NULL, NULL);
+	const struct gw_fixture *fixture = &ways.setup.fixture;
+	uint64_t count = fixture->edges[FIXTURE_WRITES].count;
+	int64_t *map = make_reverse_ids(fixture), ids[] = {0, 1, 2, 3, 4};
+	struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
+				      .exclude = GW_EXCLUDE_REVERSE_IDS,
+				      .reverse_etype = FIXTURE_WRITTEN_BY,
+				      .reverse_ids = map,
+				      .reverse_id_count = count};
+	map[2] = (int64_t)fixture->edges[FIXTURE_WRITTEN_BY].count;
+	map[4] = -1;
+	for (uint32_t i = 0; i < ways.count; i++) {
+		struct gw_loader_options options = {.spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges},
+						    .ids = ids,
+						    .id_count = 5,
+						    .batch_size = 1,
+						    .depth = 3};
+		struct gw_loader *loader = ways_loader(ways.clients[i], &options);
+		struct gw_minibatch *batch;
+		for (int64_t b = 0; b < 5; b++) {
+			char text[64];
+			snprintf(text, sizeof(text), "reverse_ids[%lld] is ", (long long)b);
+			gw_status status = gw_loader_next(loader, &batch, -1);
+			expect(status, b == 2 || b == 4 ? GW_RANGE : GW_OK, b == 2 || b == 4 ? text : "");
+			if (status == GW_OK)
+				gw_minibatch_release(batch);
+		}
+		gw_loader_close(loader);
+	}
+	free(map);
 	ways_end(&ways);
 }
 
@@ -341,16 +512,46 @@ static gw_status sample_links(struct gw_client *client)
 	return status;
 }
 
+static gw_status sample_reverses(struct gw_client *client)
+{
+	static int64_t map[1 << 16];
+	int64_t seeds[] = {5, 3, 1}, src[3], dst[3];
+	struct gw_edge_list *turned = NULL;
+	struct gw_minibatch *batch;
+	struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
+				      .exclude = GW_EXCLUDE_REVERSE_IDS,
+				      .reverse_etype = FIXTURE_WRITTEN_BY,
+				      .reverse_ids = map,
+				      .reverse_id_count = gw_client_graph(client)->etypes[FIXTURE_WRITES].count};
+	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges};
+	assert_true(edges.reverse_id_count <= sizeof(map) / sizeof(map[0]));
+	gw_status status = gw_find_edges(client, FIXTURE_WRITES, seeds, 3, src, dst);
+	if (status == GW_OK)
+		status = gw_edge_ids(client, FIXTURE_WRITTEN_BY, dst, src, 3, &turned);
+	for (uint64_t i = 0; i < 3 && status == GW_OK; i++)
+		map[seeds[i]] = turned->edge_ids[turned->offsets[i]];
+	if (status == GW_OK)
+		status = gw_sample(client, &spec, 1, 1, seeds, 3, &batch);
+	if (status == GW_OK)
+		gw_minibatch_release(batch);
+	gw_edge_list_free(turned);
+	return status;
+}
+
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
 	assert_true(in_short_memory(59, 60, 2, sample_links) > 30);
+	assert_true(in_short_memory(60, 60, 2, sample_reverses) > 30);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_of_edges_are_what_they_should_be),
+		cmocka_unit_test(a_map_of_reverses_is_held_against_the_ends),
+		cmocka_unit_test(a_wrong_reverse_fails_its_batch_alone),
+		cmocka_unit_test(a_batch_with_a_map_may_be_cancelled),
 		cmocka_unit_test(seeds_may_be_of_several_types),
 		cmocka_unit_test(digests_see_what_batches_of_edges_have),
 		cmocka_unit_test(wrong_seeds_are_named),

@@ -200,8 +200,65 @@ static void what_is_no_seed_is_named(struct three *three, const int32_t *fanouts
 		struct gw_loader_options options = {.spec = spec, .ids = past, .id_count = 2, .batch_size = 1};
 		struct gw_loader *loader;
 		expect(gw_loader_open(three->clients[w], &options, &loader), GW_RANGE, "seed 300 at position 1");
-		options.id_count = 0;
+		options = (struct gw_loader_options){
+			.spec = spec, .ids = past, .id_count = 1, .batch_size = 2, .last = GW_LAST_DROP};
 		expect(gw_loader_open(three->clients[w], &options, &loader), GW_INVALID, "no batch would come");
+	}
+}
+
+/* Epochs of a loader without seeds: they end as they begin, and its state is where it is. */
+static void expect_no_steps(struct gw_client *client, struct gw_loader_options options)
+{
+	struct gw_loader *loader;
+	struct gw_loader_state state;
+	struct gw_minibatch *batch;
+	assert_int_equal(gw_loader_open(client, &options, &loader), GW_OK);
+	assert_int_equal(gw_loader_steps(loader), 0);
+	for (uint64_t epoch = 0; epoch < 3; epoch++) {
+		gw_loader_get_state(loader, &state);
+		assert_int_equal(state.epoch, epoch);
+		assert_int_equal(state.step, 0);
+		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_END);
+		assert_null(batch);
+	}
+	gw_loader_close(loader);
+	options.start = state;
+	assert_int_equal(gw_loader_open(client, &options, &loader), GW_OK);
+	assert_int_equal(gw_loader_next(loader, &batch, -1), GW_END);
+	gw_loader_get_state(loader, &state);
+	assert_int_equal(state.epoch, 3);
+	gw_loader_close(loader);
+	options.start.step = 1;
+	expect(gw_loader_open(client, &options, &loader), GW_RANGE, "start at step 1 of 0");
+}
+
+/* An empty list is none, not all: of nodes, of edges, of several types, of each rank, however an epoch ends. */
+static void no_seeds_are_no_steps(struct three *three, const int32_t *fanouts)
+{
+	static const int64_t nothing[1];
+	static const uint32_t worlds[][2] = {{0, 0}, {3, 0}, {3, 2}};
+	struct gw_edge_seeds edges = {.etype = FIXTURE_CITES};
+	const struct gw_seeds lists[] = {{.type = 0, .ids = nothing}, {.type = 1, .ids = nothing}};
+	const struct gw_sample_spec nodes = {.hops = 2, .fanouts = fanouts};
+	const struct gw_sample_spec of_edges = {.hops = 2, .fanouts = fanouts, .edges = &edges};
+	for (int w = 0; w < WAYS; w++) {
+		for (int i = 0; i < 9; i++) {
+			struct gw_loader_options options = {.batch_size = 4,
+							    .shuffle = i % 2,
+							    .world = worlds[i / 3][0],
+							    .rank = worlds[i / 3][1],
+							    .last = (enum gw_last_batch)(i % 3)};
+			options.spec = nodes;
+			options.ids = nothing;
+			expect_no_steps(three->clients[w], options);
+			options.spec = of_edges;
+			expect_no_steps(three->clients[w], options);
+			options.spec = nodes;
+			options.ids = NULL;
+			options.lists = lists;
+			options.list_count = 2;
+			expect_no_steps(three->clients[w], options);
+		}
 	}
 }
 
@@ -243,6 +300,7 @@ static void ends_of_what_a_batch_may_be(void **state)
 	the_largest_fanout_is_all(&three);
 	a_type_without_edges_has_seeds(&three, fanouts);
 	what_is_no_seed_is_named(&three, fanouts);
+	no_seeds_are_no_steps(&three, fanouts);
 	what_is_no_name_is_named(&three);
 	three_end(&three);
 	gw_fixture_end(&fixture);
@@ -309,9 +367,7 @@ static void check_bare(struct three *three, uint32_t etypes)
 	gw_minibatch_release(sample(three, spec, NULL, NULL, NULL, 0));
 	expect_of_all(three, &spec, seeds + 1, 1, GW_RANGE, "node 0 ");
 	for (int w = 0; w < WAYS; w++) {
-		struct gw_loader_options options = {.spec = spec};
-		struct gw_loader *loader;
-		expect(gw_loader_open(three->clients[w], &options, &loader), GW_INVALID, "no batch would come");
+		expect_no_steps(three->clients[w], (struct gw_loader_options){.spec = spec});
 		int64_t degrees[4] = {1, 1, 1, 1};
 		if (etypes) {
 			assert_int_equal(gw_degrees(three->clients[w], 0, seeds, 4, degrees), GW_OK);

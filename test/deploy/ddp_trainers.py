@@ -51,6 +51,19 @@ class Ddp(OnHosts):
         epochs = [json.loads(line) for line in found[0][0].read_text().splitlines()]
         self.assertLess(epochs[1]["loss"], epochs[0]["loss"])
 
+    def test_an_exception_of_one_of_eight_ranks(self) -> None:
+        """The others lose their peer, and each host's torchrun reports at length."""
+        script = "import torch.distributed as d\nd.init_process_group('gloo')\n"
+        script += "if d.get_rank() == 5: raise KeyError('no such thing')\nd.barrier()\n"
+        for host in self.bed.hosts:
+            (host.home / "w/raises.py").write_text(script)
+        self.fails(
+            r"^launch: host 2 \(10\.77\.0\.3\): trainer 5 ended with status 1: KeyError: 'no such thing'; "
+            r"log: \S+/w/logs/\S+/trainer-10\.77\.0\.3-4\.log$",
+            *("--num_trainers", "2", *self.words_before, f"{PYTHON} raises.py"),
+            timeout=300,
+        )
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -337,6 +337,32 @@ class Failures(OnHosts):
         finally:
             (self.bed.hosts[1].home / "away").rename(self.bed.hosts[1].home / "w")
 
+    def test_a_name_that_is_loopback_on_its_host(self) -> None:
+        """As Debian's installer writes it. It is told before anything starts; with the right line all goes well."""
+        names = "".join(f"{host.address} node{i}\n" for i, host in enumerate(self.bed.hosts))
+        known = self.bed.desk.home / ".ssh/known_hosts"
+        text = known.read_text()
+        for i, host in enumerate(self.bed.hosts):
+            text = text.replace(f"{host.address},", f"{host.address},node{i},")
+        for host in [*self.bed.hosts, self.bed.desk]:
+            mine = names if host.index != 2 else names.replace(f"{host.address} node2", "127.0.1.1 node2.local node2")
+            (host.home / "hosts").write_text(f"127.0.0.1 localhost\n{mine}")
+            host.shell(f"mount --bind {HOME}/hosts /etc/hosts")
+        (self.bed.desk.home / "names.txt").write_text("node0\nnode1 30051\nnode2\nnode3\n")
+        before, _ = known.read_text(), known.write_text(text)
+        try:
+            self.fails(
+                r"host 2 \(node2\): its own name node2 means 127.0.1.1 there.* node2 in its /etc/hosts",
+                *("--ip_config", "names.txt", "true"),
+            )
+            (self.bed.hosts[2].home / "hosts").write_text(names)
+            result = self.launch("--ip_config", "names.txt", self.epoch())
+            self.assertEqual(result.returncode, 0, result.stderr)
+        finally:
+            known.write_text(before)
+            for host in [*self.bed.hosts, self.bed.desk]:
+                host.shell("umount /etc/hosts")
+
     def test_graphs_differ(self) -> None:
         other = self.bed.folder / "other"
         other.mkdir()

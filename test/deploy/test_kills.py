@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import json
 import os
 import random
 import re
@@ -18,7 +19,7 @@ import time
 import unittest
 from pathlib import Path
 
-from bed import HANG_S, Host, processes_of, wait_for
+from bed import HANG_S, ON_HOST, Host, processes_of, wait_for
 from gate import Gate
 from test_copy import COPY
 from test_hosts import OnHosts
@@ -86,6 +87,33 @@ class Kills(OnHosts):
                 ends[stage].append(getattr(self, stage)(chance))
         for stage, took in ends.items():
             print(f"note: {len(took)} random kills, {stage}; the longest end took {max(took):.1f} s", flush=True)
+
+    def test_agent_and_guardian_at_once(self) -> None:
+        """On one host: the other hosts' part ends with the job; what is left on that one is shown, and ended."""
+        host = self.bed.hosts[1]
+        process = self.job()
+        self.all_run(process)
+        agents = host.find("graphwire agent")
+        self.assertEqual(len(agents), 2)
+        for pid in agents:
+            os.kill(pid, signal.SIGSTOP)  # neither sees the end of the other
+        for pid in agents:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=HANG_S)
+        self.assertEqual(process.returncode, 1)
+        cluster = ["python3", "/mnt/top/deploy/cluster.py"]
+        where = ["--program", ON_HOST, "--ip_config", "w/ip.txt", "--workspace", "~/w"]
+        self.assertTrue(wait_for(lambda: set(host.find("sleep")) == set(host.find("sleep 333"))), self.words_of_all())
+        status = self.bed.desk.run(*cluster, "status", "--json", *where)
+        left = [json.loads(line).get("left", []) for line in status.stdout.splitlines()]
+        self.assertEqual([len(one) for one in left], [0, 1, 0, 0], status.stdout + status.stderr)
+        (there,) = left[1]
+        self.assertEqual([one["command"] for one in there["processes"]], ["sleep 333", "sleep 333"])
+        self.assertTrue(there["key"] and list(host.home.glob(".graphwire/*/agent-*/key")))
+        ended = self.bed.desk.run(*cluster, "stop", there["job"], *where)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.is_gone("agent and guardian")
+        self.assertEqual([list(one.home.glob(".graphwire/*/agent-*")) for one in self.bed.hosts], [[]] * self.count)
 
     # --- The stages. ---
 

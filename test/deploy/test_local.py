@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -14,10 +15,64 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 
 from bed import HANG_S, PROGRAM, SILENCE, TOP, wait_for
 from ports import free_ports
+
+_ALL_ENDED = "launch: interrupted; everything of it was ended\n"
+_FIRST_THREAD_ENDS = """
+import ctypes, subprocess, sys, threading, time
+deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('running', flush=True); time.sleep(900)"
+subprocess.Popen([sys.executable, "-c", deaf], start_new_session=True)
+threading.Thread(target=time.sleep, args=(900,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+_RAISES = """
+import os, threading, time
+def stay():
+    threading.main_thread().join()  # its exception is told
+    open("told", "w").close()
+    time.sleep(900)
+if os.environ["RANK"] == "1":
+    threading.Thread(target=stay).start()
+    raise ValueError("first\\n\\tsecond line")
+while not os.path.exists("told"):
+    time.sleep(0.01)
+raise RuntimeError("[pair.cc:553] Connection closed by peer [127.0.0.1]:1")
+"""
+_LOSES = """
+import os, signal, time
+if os.environ["RANK"] == "1":
+    while not os.path.exists("lost"):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    raise RuntimeError("[pair.cc:553] Connection closed by peer [127.0.0.1]:1")
+finally:
+    open("lost", "w").close()
+"""
+_PTRACE_SEIZE, _PTRACE_O_TRACEEXIT = 0x4206, 0x40  # <linux/ptrace.h>
+
+
+@contextlib.contextmanager
+def held_at_exit(pid: int) -> Iterator[bool]:
+    """The process does not get beyond its exit, whatever kills it; yields whether that can be done here."""
+    told, ends = os.pipe(), os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        traced = ctypes.CDLL(None).ptrace(_PTRACE_SEIZE, pid, None, ctypes.c_void_p(_PTRACE_O_TRACEEXIT))
+        os.close(ends[1])
+        os.write(told[1], b"y" if traced == 0 else b"n")
+        os.read(ends[0], 1)
+        os._exit(0)
+    try:
+        yield os.read(told[0], 1) == b"y"
+    finally:
+        for fd in (*told, *ends):
+            os.close(fd)
+        os.waitpid(holder, 0)
 
 
 def marked(mark: str) -> list[int]:
@@ -118,6 +173,22 @@ class Local(unittest.TestCase):
             '[ "$RANK" = 0 ] && exec sleep 900; (setsid sleep 900 &); echo why not >&2; exit 3',
         )
 
+    def test_an_exception_is_told_and_not_what_follows_it(self) -> None:
+        """Rank 0 ends first, since rank 1, which fails, takes long to end: it has a thread that goes on."""
+        (self.work / "raises.py").write_text(_RAISES)
+        self.fails(
+            r"^launch: host 1 \(127.0.0.1\): trainer 1 (failed|ended with status 1): ValueError: first \| second line; "
+            rf"log: {self.work}/logs/.*/trainer-127.0.0.1-1.log$",
+            *("--no_torchrun", f"{sys.executable} raises.py"),
+        )
+
+    def test_a_rank_that_was_killed_is_told_and_not_who_lost_it(self) -> None:
+        (self.work / "loses.py").write_text(_LOSES)
+        self.fails(
+            r"^launch: host 1 \(127.0.0.1\): trainer 1 ended with (signal 9 without a word|status 137: Killed); log: ",
+            *("--no_torchrun", f"{sys.executable} loses.py"),
+        )
+
     def test_a_server_that_fails_is_named(self) -> None:
         with socket.socket() as other:
             other.bind(("127.0.0.1", self.ports[1]))
@@ -142,6 +213,18 @@ class Local(unittest.TestCase):
             "true",
         )
 
+    def test_a_wrong_workspace_is_told_before_a_missing_program(self) -> None:
+        """Which may be in the right one; and before an ip_config that would be there."""
+        lost = ["--program", str(self.work / "graphwire"), "--ip_config", str(self.work / "ip.txt"), "true"]
+        self.fails('no user "nobody-here" here; did you mean ~/nobody-here/w', "--workspace", "~nobody-here/w", *lost)
+        self.fails(rf"{self.work}/away: the workspace is not there", "--workspace", str(self.work / "away"), *lost)
+        self.fails("graphwire is not there: copy_files.py --with_program", *lost)
+        self.fails(
+            '--ip_config ip.none: no such file.*no user "nobody-here".*--workspace ~/nobody-here/',
+            *("--workspace", "~nobody-here/", "--ip_config", "ip.none", "true"),
+            status=2,
+        )
+
     def test_a_flood_ends_like_anything_else(self) -> None:
         result = self.launch("--num_trainers", "1", "--log_bytes", "1000000", "yes | head -n 2000000; echo the end")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -151,10 +234,12 @@ class Local(unittest.TestCase):
         self.assertEqual(len(logs), 4, logs)
         self.assertTrue(all(log.stat().st_size <= 1000000 for log in logs))
 
-    def begun(self, *more: str) -> tuple[subprocess.Popen, list[int]]:
+    def begun(
+        self, *more: str, before: str = "", trainer: str = "echo running; exec sleep 900"
+    ) -> tuple[subprocess.Popen, list[int]]:
         """A job whose two trainers run; the pids of its agents: worker, guardian, ..."""
         process = subprocess.Popen(
-            self.words("--verbose", *more, "echo running; exec sleep 900"),
+            self.words("--verbose", *more, f"{before} {trainer}"),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -163,14 +248,19 @@ class Local(unittest.TestCase):
         assert process.stdout
         for _ in range(2):
             self.assertIn("running", process.stdout.readline())
-        agents = []
+        agents = self.running("agent")
+        self.assertEqual(len(agents), 4)
+        return process, agents
+
+    def running(self, word: str) -> list[int]:
+        """Processes of this test that have the word in their command."""
+        found = []
         for pid in marked(self.mark):
             with contextlib.suppress(OSError):  # one that has just ended
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if b"agent" in words and b"graphwire" in words[0]:
-                    agents.append(pid)
-        self.assertEqual(len(agents), 4)
-        return process, agents
+                if word.encode() in words:
+                    found.append(pid)
+        return found
 
     def ends(self, process: subprocess.Popen, status: int, says: str) -> None:
         _, errors = process.communicate(timeout=HANG_S)
@@ -182,7 +272,52 @@ class Local(unittest.TestCase):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process, _ = self.begun()
             process.send_signal(number)
-            self.ends(process, 130, "interrupted")
+            _, errors = process.communicate(timeout=HANG_S)
+            self.assertEqual(marked(self.mark), [], "it says that everything was ended")
+            self.assertEqual((process.returncode, errors), (130, _ALL_ENDED))
+
+    def test_children_of_a_process_whose_first_thread_has_ended(self) -> None:
+        """Such a process is a zombie in /proc: as any process of several threads is for a moment when it is killed."""
+        (self.work / "first.py").write_text(_FIRST_THREAD_ENDS)
+        for trainer in ("{0} & exec sleep 900", "setsid {0} & exec sleep 900", "(setsid {0} &); exec sleep 900"):
+            process, _ = self.begun("--no_torchrun", trainer=trainer.format(f"{sys.executable} first.py"))
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=HANG_S)
+            self.assertEqual(marked(self.mark), [], trainer)
+            self.assertEqual((process.returncode, errors), (130, _ALL_ENDED))
+
+    def test_a_signal_does_not_cut_the_end_short(self) -> None:
+        """The job has failed, and its end takes a while, when the signal comes."""
+        deaf = "trap 'echo told' TERM; echo running; while :; do sleep 0.1; done"
+        os.mkfifo(self.work / "go")
+        process, _ = self.begun(trainer=f'[ "$RANK" = 0 ] || {{ echo running; read x <go; exit 3; }}; {deaf}')
+        (self.work / "go").write_text("x\n")
+        assert process.stdout
+        while "told" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=HANG_S)
+        self.assertEqual(marked(self.mark), [])
+        self.assertEqual((process.returncode, len(errors.splitlines())), (1, 1), errors)
+        self.assertIn("trainer 1 ended with status 3", errors)
+
+    def test_what_cannot_be_ended_is_named(self) -> None:
+        """A process that a debugger holds at its exit, for one."""
+        process, _ = self.begun(trainer='echo running; [ "$RANK" = 0 ] && exec sleep 900; exec sleep 901')
+        (pid,) = [pid for pid in marked(self.mark) if Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00901\x00"]
+        with held_at_exit(pid) as holds:
+            if not holds:
+                process.send_signal(signal.SIGTERM)
+                process.communicate(timeout=HANG_S)
+                self.skipTest("no process can be traced here")
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=HANG_S)
+            left = marked(self.mark)
+        self.assertEqual(process.returncode, 130)
+        self.assertRegex(
+            errors, rf"^launch: interrupted; host 1 \(127.0.0.1\): could not be ended: process {pid} \(sleep.*\)\n$"
+        )
+        self.assertLessEqual(set(left), {pid})
 
     def test_the_launcher_is_killed(self) -> None:
         process, _ = self.begun()
@@ -196,6 +331,74 @@ class Local(unittest.TestCase):
             process, agents = self.begun()
             os.kill(agents[which], signal.SIGKILL)
             self.ends(process, 1, says)
+
+    def cluster(self, *words: str) -> subprocess.CompletedProcess:
+        """A command of cluster.py."""
+        command = [sys.executable, str(TOP / "deploy/cluster.py"), *words, "--scheduler", "local", "--program", PROGRAM]
+        command += ["--ip_config", str(self.work / "ip.txt"), "--workspace", str(self.work)]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=HANG_S, check=False, env=self.environment()
+        )
+
+    def left(self) -> dict[str, list[str]]:
+        """What status shows of jobs that nobody guards: job -> commands, and its keys."""
+        result = self.cluster("status", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found: dict[str, list[str]] = {}
+        for line in result.stdout.splitlines():
+            for one in json.loads(line).get("left", []):
+                found.setdefault(one["job"], []).extend(
+                    [*[process["command"] for process in one["processes"]], *(["key"] if one["key"] else [])]
+                )
+        return found
+
+    def killed(self, before: str = "") -> str:
+        """A job whose agents, all four, were killed at once; its name."""
+        known = {path.name for path in (self.work / "logs").glob("*")}
+        process, agents = self.begun(before=before)
+        (job,) = {path.name for path in (self.work / "logs").glob("*")} - known
+        for pid in agents:
+            os.kill(pid, signal.SIGSTOP)  # none of them sees the end of another
+        for pid in agents:
+            os.kill(pid, signal.SIGKILL)
+        _, errors = process.communicate(timeout=HANG_S)
+        self.assertEqual(process.returncode, 1, errors)
+        return job
+
+    def test_all_agents_are_killed_at_once(self) -> None:
+        """What is left is shown, by its job, and ended by that: whatever left its session, or its environment; not what
+        belongs to another job."""
+        stubborn = "trap '' TERM; while :; do sleep 0.1; done"
+        bare = "(env -i sleep 902 &) ; env -i sleep 903 & exec sleep 901"
+        job = self.killed(f"setsid -f sh -c '{bare}'; setsid -f sh -c \"{stubborn}\";")
+        other, _ = self.begun()
+        left = self.left()
+        self.assertEqual(list(left), [job])
+        for command, count in (("sleep 901", 2), ("sleep 902", 2), ("sleep 903", 2), ("key", 2), ("sleep 900", 0)):
+            self.assertEqual(left[job].count(command), count, left)
+        self.assertEqual(sum(command.startswith("sh -c trap") for command in left[job]), 2, left)
+        self.assertRegex(self.cluster("status").stdout, f"left over +{job} .*`cluster.py stop {job}` ends it\n")
+        self.assertEqual(self.cluster("stop", "nobody").returncode, 1)
+        ended = self.cluster("stop", job)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertIn(f"what was left of job {job}", ended.stdout)
+        self.assertEqual(self.left(), {})
+        self.assertEqual([self.running(word) for word in ("901", stubborn)], [[], []])
+        self.assertEqual(len(list(self.home.glob(".graphwire/*/agent-*"))), 2)  # the other job's
+        self.assertIsNone(other.poll())
+        other.send_signal(signal.SIGINT)
+        self.ends(other, 130, "interrupted")
+        self.assertEqual(list(self.home.glob(".graphwire/*/agent-*")), [])
+
+    def test_a_key_that_is_left(self) -> None:
+        """Nothing runs any more: it is shown, and goes by stop, or with the next job."""
+        job = self.killed()
+        self.assertTrue(wait_for(lambda: self.left() == {job: ["key", "key"]}), self.left())
+        self.assertEqual(self.cluster("stop", job).returncode, 0)
+        self.assertEqual(list(self.home.glob(".graphwire/*/agent-*")), [])
+        self.killed()
+        self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
+        self.assertEqual(self.launch("true").returncode, 0)  # which looks for folders
 
     def test_the_launcher_is_silent(self) -> None:
         """Stopped for longer than --silence: the agents end everything by themselves."""
@@ -254,6 +457,32 @@ class Local(unittest.TestCase):
         agent.communicate(timeout=HANG_S)
         self.assertEqual([event["event"] for event in events], ["hello", "watching", "failed", "failed", "gone"])
         self.assertEqual((events[4]["port"], events[4]["pid"]), (self.ports[0], os.getpid()))
+
+    def test_a_text_with_a_nul_is_no_request(self) -> None:
+        """No name, path or word of a command is cut there."""
+        requests = [{"op": "setup", "job": "a\0b", "workspace": str(self.work)}, {"op": "end_left", "job": "a\0b"}]
+        requests += [{"op": "start", "name": "a", "argv": ["true\0", "x"]}, {"op": "ping\0"}]
+        lines = "".join(json.dumps(request) + "\n" for request in requests) + '{"op": "ping", "x": "a\0b"}\n'
+        result = subprocess.run(
+            [PROGRAM, "agent"], input=lines, capture_output=True, text=True, timeout=HANG_S, env=self.environment()
+        )
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual([event["event"] for event in events], ["hello", *["failed"] * 5, "bye", "end"])
+        self.assertEqual({event["text"] for event in events[1:6]}, {"a line that is not a request"})
+
+    def test_a_kept_server_keeps_its_key(self) -> None:
+        """Though its agents were killed: the next job finds it, and stop takes the key along."""
+        words = self.words("--keep_alive", "--server_name", "kept", "true")
+        for _ in range(2):
+            done = subprocess.run(words, capture_output=True, text=True, timeout=HANG_S, env=self.environment())
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for pid in self.running("agent"):
+                os.kill(pid, signal.SIGKILL)
+            self.assertEqual(len(list(self.home.glob(".graphwire/*/agent-*/key"))), 2)
+            self.assertEqual(self.left(), {})  # they are servers
+        self.assertEqual(self.cluster("stop", "kept").returncode, 0)
+        self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
+        self.assertEqual(list(self.home.glob(".graphwire/*/agent-*")), [])
 
     def test_help(self) -> None:
         for name in ("launch", "copy_files", "cluster"):

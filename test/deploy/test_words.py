@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -11,9 +13,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from gwdeploy import cluster, command, environment, ip_config, process, reach
+from gwdeploy import cluster, command, environment, ip_config, parts, process, reach
 from gwdeploy.errors import DeployError, UsageError
-from gwdeploy.job import new_job
+from gwdeploy.job import Job, new_job
 from gwdeploy.kept import find_kept
 from gwdeploy.options import parse_launch
 
@@ -47,6 +49,9 @@ class IpConfig(unittest.TestCase):
             ("10.0.0.1 1 2 3", "4 columns"),
             ("10.0.0.1 1 0", "servers"),
             ("300.1.1.1", "neither"),
+            ("10.0.0.1:30050", "the port stands behind a space: 10.0.0.1 30050"),
+            ("node-3:30050 30051", "the port stands behind a space: node-3 30050"),
+            ("[fd00::1]:30050", r"the port stands behind a space: \[fd00::1\] 30050"),
             ("-x", "neither"),
             ("a;b", "neither"),
             ("a\na", "line 1 already"),
@@ -118,6 +123,62 @@ class Options(unittest.TestCase):
         ):
             with self.subTest(words=words), self.assertRaisesRegex(UsageError, says):
                 parse_launch(words)
+
+
+class Addresses(unittest.TestCase):
+    """What hosts say of their own names."""
+
+    def check(self, text: str, *own: tuple[str, str, bool]) -> None:
+        """own: of each host, its network, what its name means there, and whether that is loopback."""
+
+        async def run() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "ip.txt").write_text(text)
+                job = Job(parse_launch([*BASE[2:], "--workspace", folder, "--scheduler", "local", "c"]))
+            for (network, address, loopback), host in zip(own, job.hosts):
+                answer = {"network": network, "address": address, "loopback": loopback}
+                job.agents.append(mock.Mock(host=host, ask=mock.AsyncMock(return_value=answer)))
+            await job._check_addresses()
+
+        asyncio.run(run())
+
+    def test_loopback_is_for_hosts_that_are_one(self) -> None:
+        self.check("127.0.0.1 1\n127.0.0.1 2\n", ("n", "127.0.0.1", True), ("n", "127.0.0.1", True))
+        self.check("a\n", ("n", "127.0.1.1", True))
+        self.check("a\nb\n", ("n", "10.0.0.1", False), ("m", "", False))
+        with self.assertRaisesRegex(DeployError, r"^host 1 \(b\): its own name b means ::1 .* b in its /etc/hosts"):
+            self.check("a\nb\n", ("n", "10.0.0.1", False), ("m", "::1", True))
+        with self.assertRaisesRegex(DeployError, r"^host 0 \(127.0.0.1\): 127.0.0.1 is loopback.* into ip.txt$"):
+            self.check("127.0.0.1\nb\n", ("n", "127.0.0.1", True), ("m", "10.0.0.2", False))
+
+
+class Graphs(unittest.TestCase):
+    """The JSON of a graph that is to be copied."""
+
+    def refused(self, config: Path, pattern: str) -> None:
+        with self.assertRaisesRegex(UsageError, pattern):
+            parts.read(str(config))
+
+    def test_versions(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            config = Path(folder, "g.json")
+            Path(folder, "a.npy").touch()
+            Path(folder, "a.xxh").touch()
+            graph = {"format": "graphwire-1", "graph_name": "g", "num_parts": 1, "part-0": {"k": {"file": "a.npy"}}}
+            for minor in ({}, {"minor": 1}, {"minor": 9, "new": [1]}):  # files of arrays of newer versions go along
+                config.write_text(json.dumps({**graph, **minor}))
+                self.assertEqual(parts.read(folder).parts, [["a.npy", "a.xxh"]])
+            config.write_text(json.dumps({**graph, "format": "graphwire-2"}))
+            self.refused(config, "graphwire-2, and this launcher knows graphwire-1: take the Graphwire that wrote it")
+            config.write_text(json.dumps({**graph, "format": "dgl"}))
+            self.refused(config, "not a graph that graphwire partition made")
+
+    def test_pipes(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkfifo(Path(folder, "g.json"))
+            self.refused(Path(folder), "it is no file")
+            with self.assertRaisesRegex(UsageError, "it is no file"):
+                process.read_key(str(Path(folder, "g.json")))
 
 
 class Command(unittest.TestCase):

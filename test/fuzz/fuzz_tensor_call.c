@@ -11,12 +11,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PARTS 3
 
+/* A text that was taken is all that its field holds. */
+static void fuzz_text(const char *field, size_t room)
+{
+	size_t end = strnlen(field, room);
+	assert(end < room);
+	for (size_t i = end; i < room; i++)
+		assert(field[i] == 0);
+}
+
+static void fuzz_names(const struct gw_tensor_plan *plan)
+{
+	fuzz_text(plan->name, sizeof(plan->name));
+	fuzz_text(plan->job, sizeof(plan->job));
+	fuzz_text(plan->source, sizeof(plan->source));
+}
+
 static void fuzz_plan(const struct gw_tensor_plan *plan)
 {
 	static uint64_t starts[PARTS + 1] = {0, 3, 3, 10};
 	static struct gw_node_type ntype = {.name = "n", .count = 10, .starts = starts};
 	static const struct gw_graph_meta meta = {.num_parts = PARTS, .num_ntypes = 1, .ntypes = &ntype};
 	struct gw_tensor_layout layout;
+	fuzz_names(plan);
 	if (gw_tensor_plan_check(&meta, plan) != GW_OK) {
 		assert(gw_last_error()[0] != '\0');
 		return;
@@ -67,9 +84,15 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 	case 4:
 		return gw_tensor_list_parse(data, size, &list);
 	case 5:
-		return gw_tensor_delete_parse(data, size, &delete);
+		status = gw_tensor_delete_parse(data, size, &delete);
+		if (status == GW_OK)
+			fuzz_text(delete.name, sizeof(delete.name));
+		return status;
 	case 6: /* and a job's end */
-		return gw_tensor_hold_parse(data, size, job);
+		status = gw_tensor_hold_parse(data, size, job);
+		if (status == GW_OK)
+			fuzz_text(job, sizeof(job));
+		return status;
 	case 12:
 		status = gw_tensor_reads_parse(data, size, &rows, &count);
 		assert(status != GW_OK || (count <= GW_TENSOR_READS_MAX && rows + count * 16 == data + size));
@@ -97,8 +120,11 @@ static void fuzz_listed(const uint8_t *data, size_t size)
 {
 	uint32_t count = 0;
 	struct gw_tensor_listed *listed = gw_calloc(GW_TENSOR_LIST_MAX, sizeof(*listed));
-	if (listed && gw_tensor_listed_parse(data, size, listed, &count) == GW_OK)
+	if (listed && gw_tensor_listed_parse(data, size, listed, &count) == GW_OK) {
 		assert(count * sizeof(*listed) == size);
+		for (uint32_t i = 0; i < count; i++)
+			fuzz_names(&listed[i].plan);
+	}
 	gw_free(listed);
 }
 

@@ -36,6 +36,22 @@ refuses "import: an id beyond any graph" 1 '4611686018427387905 nodes.*compact' 
 refuses "import: a weight that is none" 1 'weight' "$GRAPHWIRE" import --quiet --from weights.tsv --weight 3 --out made
 refuses "import: a feature named like the format's own" 1 'indices.*another' \
 	"$GRAPHWIRE" import --quiet --from names.tsv --header --edge-column indices=3 --out made
+
+# A pipe is an input as long as it is one that the user names as text; within a folder, or as an archive, it is none.
+mkdir chunked
+mkfifo pipe.npz pipe.npy chunked/piped.csv chunked/metadata.json
+chunks='"num_nodes_per_chunk": [[2]], "node_type": ["n"], "edge_type": ["n:e:n"], "num_edges_per_chunk": [[1]]'
+printf '{"graph_name": "g", %s, "edges": {"n:e:n": {"format": {"name": "csv", "delimiter": " "}, "data": ["piped.csv"]}}}' \
+	"$chunks" >chunked/other.json
+for name in pipe.npz pipe.npy chunked/metadata.json; do
+	refuses "import: $name, a pipe" 1 "$name: not a regular file" "$GRAPHWIRE" import --quiet --from "$name" --out made
+done
+refuses "import: a chunk that is a pipe" 1 'chunked/piped.csv: not a regular file' \
+	"$GRAPHWIRE" import --quiet --from chunked/other.json --out made
+mkfifo pipe.tsv
+printf '0\t1\n' >pipe.tsv &
+started+=($!)
+holds "import: text from a pipe" "$GRAPHWIRE" import --quiet --from pipe.tsv --out piped-graph
 nothing_written "a failed import" made
 
 # --- Generate. ---
@@ -70,11 +86,18 @@ damaged missing indptr.npy
 rm "$victim"
 damaged wrongjson rmat.json
 head -c 200 "$victim" >"$victim.new" && mv "$victim.new" "$victim"
+undigested() { # undigested FILE: as a JSON that had no digest, whose other faults are found
+	sed -i '/^ "minor": \|^ "json_digest": /d' "$1"
+}
+damaged renamed rmat.json
+sed -i 's|"graph_name": "rmat"|"graph_name": "rmap"|' "$victim"
 damaged climbing rmat.json
+undigested "$victim"
 sed -i 's|"part0/node|"../part0/node|' "$victim"
 damaged piped feat.npy
 rm "$victim" && mkfifo "$victim"
 damaged claiming rmat.json
+undigested "$victim"
 sed -i 's|"num_parts": 2|"num_parts": 65536|' "$victim"
 damaged doubled rmat.json
 sed -i 's|"num_parts": 2|"num_parts": 2, "num_parts": 2|' "$victim"
@@ -97,6 +120,7 @@ for command in verify serve epoch; do
 		edited indices
 		missing indptr
 		wrongjson rmat.json
+		renamed rmat.json.*json_digest
 		climbing \.\./part0
 		piped feat.*regular
 		claiming 65536

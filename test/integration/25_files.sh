@@ -34,6 +34,45 @@ np.save("edges.npy", np.stack([np.arange(n), np.arange(n)[::-1]]))
 np.savez("edges.npz", src=np.arange(n), dst=np.arange(n)[::-1])
 PY
 
+# --- A graph that takes another one's place: what others have put into its folder stays, or nothing is done. ---
+mine() { # mine FOLDER: what a user has put there
+	mkdir -p "$1/notes/empty" && echo "$1" >"$1/notes/all" && echo 1 >"$1/labels.csv" && echo 2 >"$1/part0/node/_N/mine.npy"
+}
+is_mine() { # is_mine WHAT FOLDER: all of it is there, and the folder holds a sound graph
+	if [ -d "$2/notes/empty" ] && [ "$(cat "$2/notes/all")" = "$2" ] && [ "$(cat "$2/labels.csv")" = 1 ] &&
+		[ "$(cat "$2/part0/node/_N/mine.npy")" = 2 ] && "$GRAPHWIRE" verify --quiet "$2"; then
+		ok "$1 keeps what is not the graph's"
+	else
+		not_ok "$1 takes away what is not the graph's: $(find "$2" | tr '\n' ' ')"
+	fi
+}
+holds "a graph to replace" "$GRAPHWIRE" generate rmat --scale 8 --features 4 --name old --quiet --out again
+mine again
+holds "import --replace" "$GRAPHWIRE" import --quiet --from edges.tsv --name new --replace --out again
+is_mine "import --replace" again
+if [ ! -e again/old.json ] && [ ! -e again/part0/node/_N/feat.npy ]; then ok "and takes away what is"; else not_ok "the old graph stays"; fi
+holds "partition --replace" "$GRAPHWIRE" partition whole --num-parts 2 --method random --replace --out again
+is_mine "partition --replace" again
+holds "partition --replace with fewer parts" "$GRAPHWIRE" partition whole --num-parts 1 --method random --replace --out again
+is_mine "partition --replace with fewer parts" again
+if [ ! -e again/part1 ]; then ok "and takes its part 1 away"; else not_ok "its part 1 stays"; fi
+holds "generate --replace" "$GRAPHWIRE" generate rmat --scale 8 --quiet --replace --out again
+is_mine "generate --replace" again
+echo '{"format": "graphwire-checkpoint-1"}' >again/checkpoint.json
+holds "a checkpoint's JSON beside a graph's is not taken for one" "$GRAPHWIRE" verify --quiet again
+mkdir checkpoint && cp again/checkpoint.json checkpoint
+refuses "import --replace: a checkpoint" 1 'checkpoint: holds something other than a graph' \
+	"$GRAPHWIRE" import --quiet --from edges.tsv --replace --out checkpoint
+mkdir again/part1 && mkdir -p again/part1/node/_N && echo 3 >again/part1/node/_N/indptr.npy
+refuses "partition --replace: in the way" 1 'indptr.npy: not a file of what is replaced.*move it elsewhere' \
+	"$GRAPHWIRE" partition whole --num-parts 2 --method random --replace --out again
+is_mine "what cannot be replaced" again
+sed -i 's|"format"|format"|' again/rmat.json
+refuses "generate --replace: a JSON that is none" 1 'again.*cannot be known; remove it' \
+	"$GRAPHWIRE" generate rmat --scale 8 --quiet --replace --out again
+if [ -e again/labels.csv ] && [ -e again/part0/node/_N/indptr.npy ]; then ok "and nothing goes"; else not_ok "something goes"; fi
+if [ -z "$(find . -maxdepth 1 -name '*.tmp-*' -o -maxdepth 1 -name '*.old-*')" ]; then ok "replacing leaves nothing else behind"; else not_ok "left: $(ls)"; fi
+
 # --- A file that becomes shorter where it was mapped. ---
 shrinks() { # shrinks FILE WHAT ARGUMENT…: the same with FILE, which is put back after it
 	local file=$1 what=$2

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from graphwire.kge import data
+from graphwire.kge import data, dictionaries
 from graphwire.kge.data import DataError, load
 
 
@@ -47,38 +47,44 @@ def test_raw_numbers_names_in_the_order_of_first_use(tmp_path, order):
     found = load(tmp_path, "own", f"raw_udd_{order}", delimiter="|", files=["train.txt"], has_edge_importance=True)
     assert found.train.relation.tolist() == [0, 1]
     assert found.train.importance is not None and found.train.importance.tolist() == [0.5, 2]
-    names = dict(line.split("\t")[::-1] for line in (tmp_path / "entities.tsv").read_text().splitlines())
-    assert found.train.head.tolist() == [int(names["b"]), int(names["c"])]
-    assert found.train.tail.tolist() == [int(names["a"]), int(names["b"])]
+    names = found.entities
+    assert found.train.head.tolist() == [names["b"], names["c"]]
+    assert found.train.tail.tolist() == [names["a"], names["b"]]
+    assert list(names.values()) == [0, 1, 2] and found.relations == {"x": 0, "y": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["train.txt"]
+    dictionaries.keep(found, tmp_path)
     assert (tmp_path / "relations.tsv").read_text() == "0\tx\n1\ty\n"
 
 
 def test_a_dictionary_that_is_right_is_left_alone(tmp_path):
     """Others may read it, or be writing the same one: it is renamed into its place, and only where it is another."""
-    write(tmp_path, train="b\tr\ta\n", more="b\tr\ta\nb\ts\ta\n")
-    load(tmp_path, "own", "raw_udd_hrt", files=["train.txt"])
-    for name in ("entities.tsv", "relations.tsv"):
-        os.utime(tmp_path / name, (1, 1))
-    before = (tmp_path / "relations.tsv").stat()
-    with open(tmp_path / "relations.tsv") as reader:
-        load(tmp_path, "own", "raw_udd_hrt", files=["more.txt"])
+    path = tmp_path / "relations.tsv"
+    data.write_dictionary(path, {"r": 0})
+    os.utime(path, (1, 1))
+    data.write_dictionary(path, {"r": 0})
+    before = path.stat()
+    assert before.st_mtime == 1
+    with open(path) as reader:
+        data.write_dictionary(path, {"r": 0, "s": 1})
         assert reader.read() == "0\tr\n"
-    assert (tmp_path / "entities.tsv").stat().st_mtime == 1
-    after = (tmp_path / "relations.tsv").stat()
+    after = path.stat()
     assert after.st_mtime != 1 and after.st_mode == before.st_mode
-    assert (tmp_path / "relations.tsv").read_text() == "0\tr\n1\ts\n"
-    (tmp_path / "relations.tsv").write_bytes(b"0\t\xff\n")
-    load(tmp_path, "own", "raw_udd_hrt", files=["train.txt"])
-    assert (tmp_path / "relations.tsv").read_text() == "0\tr\n"
+    assert path.read_text() == "0\tr\n1\ts\n"
+    path.write_bytes(b"0\t\xff\n")
+    data.write_dictionary(path, {"r": 0})
+    assert path.read_text() == "0\tr\n"
     with pytest.raises(UnicodeEncodeError):
-        data.write_dictionary(tmp_path / "relations.tsv", {"x": 0, "\ud800": 1})
-    assert (tmp_path / "relations.tsv").read_text() == "0\tr\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"train.txt", "more.txt", "entities.tsv", "relations.tsv"}
+        data.write_dictionary(path, {"x": 0, "\ud800": 1})
+    assert path.read_text() == "0\tr\n"
+    assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_name_with_a_tab_is_refused(tmp_path):
-    """No dictionary could be read that has it: its columns are between tabs."""
+def test_a_name_that_a_dictionary_cannot_hold_is_refused(tmp_path):
+    """Its columns are between tabs, and its lines may end with a carriage return."""
     write(tmp_path, train="a,r,b\na,r,b\tc\n", tabs="a\tr\tb\n")
+    (tmp_path / "ends.txt").write_bytes(b"a\r\tr\tb\n")
+    with pytest.raises(DataError, match=r"ends\.txt: line 1: 'a\\r' ends with a carriage return"):
+        load(tmp_path, "own", "raw_udd_hrt", files=["ends.txt"])
     with pytest.raises(DataError, match=r"train\.txt: line 2: 'b\\tc' has a tab"):
         load(tmp_path, "own", "raw_udd_hrt", delimiter=",", files=["train.txt"])
     assert not list(tmp_path.glob("*.tsv"))
@@ -142,7 +148,7 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
     (("own", "udd_xyz"), {}, "there is no format udd_xyz"), (("own", "csv_hrt"), {}, "there is no format"),
     (("own", "udd_hrt"), {"files": ["a"]}, "not 1 files"),
     (("own", "raw_udd_hrt"), {"files": ["a", "b"]}, "not 2 files"),
-    (("own", "raw_udd_hrt"), {"files": ["gone"]}, "is not there"), (("FB15k", "udd_hrt"), {}, "another name"),
+    (("own", "raw_udd_hrt"), {"files": ["gone"]}, "is not there"), (("FB15k", "udd_hrt"), {}, "not 0 files"),
     (("wn18",), {"has_edge_importance": True}, "built-in datasets have none"),
     (("wn18",), {"files": ["a"]}, "--data_files goes with"), (("wn18",), {"delimiter": "::"}, "one character")])
 def test_what_makes_no_sense_is_refused(tmp_path, arguments, options, message):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from graphwire.kge import flags
+from graphwire.kge.dist_train import launcher
 
 # DGL-KE's list: its argument parsers, and its documentation's --no_save_embed and --topk.
 DATA = "--data_path --dataset --format --data_files --delimiter --has_edge_importance"
@@ -83,12 +86,22 @@ def test_names_may_be_shortened():
     ("train", "--rel_part", "num_proc"), ("train", "--mix_cpu_gpu", "needs --gpu"),
     ("train", "--gpu 99", "this machine"),
     ("train", "--gpu -1 0", "names devices"), ("train", "-rc -1", "0 or more"),
-    ("train", "--staleness -1", "0 or more"),
+    ("train", "--staleness -1", "0 or more"), ("train", "--seed -1", "--seed is 0 or more"),
+    ("train", f"--seed {2**64 - 2}", "--seed is at most"), ("train", "--lr nan", "--lr is a finite number"),
+    ("train", "--lr -1", "--lr is 0 or more"), ("train", "-g inf", "--gamma is a finite"),
+    ("train", "--loss_genre Hinge -m nan", "--margin is a finite"), ("train", "-adv -a nan", "--adversarial_temp"),
+    ("train", "-rc nan", "--regularization_coef is a finite"), ("train", f"--batch_size {2**40}", "--batch_size is at"),
+    ("train", f"--max_step {2**70}", "--max_step is at most"), ("train", "--force_sync_interval -7", "-1 or more"),
+    ("partition", f"-k {2**40}", "--num_parts is at most"), ("eval", "-g nan", "--gamma is a finite"),
     ("train", "--model_name RotatE", "-de"), ("train", "--model_name TransE -de", "both"),
     ("train", "--ip_config x", "unrecognized"), ("dist_train", "", "--ip_config"),
     ("dist_train", "--ip_config x --num_proc 2", "unrecognized"),
     ("dist_train", "--ip_config x --rel_part", "unrecognized"),
-    ("dist_train", "--ip_config x --format udd_hrt", "--format udd_hrt needs --data_files"),
+    ("dist_train", "--ip_config x --format udd_hrt --dataset d", "--format udd_hrt needs --data_files"),
+    ("dist_train", "--ip_config x --ssh_port 65536", "--ssh_port is at most"),
+    ("train", "--format udd_hrt --data_files e r t", "--format udd_hrt needs --dataset, a name for your own"),
+    ("partition", "-k 2 --format raw_udd_hrt --data_files t", "raw_udd_hrt needs --dataset"),
+    ("eval", "--format raw_udd_hrt --data_files t", "raw_udd_hrt needs --dataset"),
     ("train", "--delimiter ,", "--delimiter goes with"), ("partition", "-k 2 --delimiter ,", "--delimiter goes with"),
     ("partition", "-k 2 --method random --memory 1Gi", "--memory goes with"),
     ("predict", "--format h_r_t --entity_mfile e", "go with --raw_data"),
@@ -112,6 +125,37 @@ def test_every_gpu_has_a_client(monkeypatch, command, words, clients):
     assert getattr(flags.parse(command, f"{words}--gpu 1".split()), clients) == 1
     with pytest.raises(flags.UsageError, match=f"--{clients} is a multiple of the 3 of --gpu, not 4"):
         flags.parse(command, f"{words}--gpu 0 1 2 --{clients} 4".split())
+
+
+@pytest.mark.parametrize("name", ["mine", "FB15k", "Freebase"])
+def test_own_files_may_have_any_name(name):
+    """DGL-KE takes all but FB15k, its default, by which it knows that none was given."""
+    args = flags.parse("train", ["--format", "udd_hrt", "--data_files", "e", "r", "t", "--dataset", name])
+    assert args.dataset == name
+    short = flags.parse("train", ["--data_files", "e", "r", "t", f"--datas={name}", "--form", "udd_hrt"])
+    assert vars(args) == vars(short)
+
+
+def sentences(path):
+    """The texts of a module that are more than a word, without its comments: what it may say."""
+    tree = ast.parse(path.read_text())
+    documentation = {id(node.body[0].value) for node in ast.walk(tree)
+                     if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+                     and isinstance(node.body[0], ast.Expr)}
+    return [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            and " " in node.value.strip() and id(node) not in documentation]
+
+
+def test_what_the_launcher_advises_can_be_done_with_dist_train():
+    """Its lines come to a user of dist_train, who knows none of launch.py's options."""
+    others = {"--with_program",  # copy_files.py's, and said so
+              "--workspace", "--part_config",  # dist_train makes them, of what exists
+              "--server_name", "--key_file", "--extra_envs", "--keep"}  # it never hands them on
+    found = {name for flag in flags.FLAGS if "dist_train" in flag.commands for name in flag.names}
+    folder = launcher().parent / "gwdeploy"
+    for module in ("agent", "cause", "clustershell", "failures", "ip_config", "job", "kept", "process", "reach"):
+        for text in sentences(folder / f"{module}.py"):
+            assert set(re.findall(r"(?<![\w-])--[a-z][a-z_-]+", text)) <= found | others, (module, text)
 
 
 @pytest.mark.parametrize("command", flags.COMMANDS)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import re
+import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from graphwire.kge import best
-from graphwire.kge.commands import main
-from graphwire.kge.data import read_dictionary
-from graphwire.kge.outputs import Saved
+from graphwire.kge.commands import main, results_folder
+from graphwire.kge.data import DataError, read_dictionary
+from graphwire.kge.outputs import Saved, mapped
 
 NAMES = {"TransE_l2": (), "RotatE": ("-de",), "TransR": ("--lr", "0.1"), "RESCAL": (), "SimplE": ()}
 
@@ -297,13 +300,29 @@ def test_rows_that_are_no_numbers_are_an_error(data_path, models, tmp_path, capf
     assert main([*predict, "--format", "h_r_t", "--data_files", *some]) == 0  # what does not need that row
 
 
+def test_pipes_are_not_waited_for(tmp_path):
+    signal.alarm(60)  # an open that waits for a writer ends the tests
+    try:
+        for name in ("wn18_DistMult_entity.npy", "config.json"):
+            os.mkfifo(tmp_path / name)
+        with pytest.raises(DataError, match="it is no file"):
+            mapped(tmp_path / "wn18_DistMult_entity.npy")
+        with pytest.raises(DataError, match=r"config\.json is not there"):
+            Saved(tmp_path)
+        with pytest.raises(DataError, match="is no file"):
+            results_folder(SimpleNamespace(resume=str(tmp_path)), 1)
+    finally:
+        signal.alarm(0)
+
+
 def test_what_is_no_input_is_refused(models, tmp_path, capfd):
     (tmp_path / "bad.npy").write_bytes(b"x")
     np.save(tmp_path / "flat.npy", np.zeros(3))
+    np.save(tmp_path / "rows.npy", np.ones((3, 2)))
     for words, message in ((["--emb_file", str(tmp_path / "bad.npy"), "--format", "*"], "cannot be read"),
                            (["--emb_file", str(tmp_path / "flat.npy"), "--format", "*"], "expected rows of floats"),
                            (["--emb_file", "x", "--format", "r_l"], "there is no format"),
-                           (["--emb_file", str(models["RESCAL"] / "wn18_RESCAL_entity.npy"), "--format", "*",
-                             "--raw_data"], "needs --mfile")):
+                           (["--emb_file", str(tmp_path / "rows.npy"), "--format", "*", "--raw_data"],
+                            "needs --mfile")):
         assert main(["emb_sim", *words]) == 1
         assert message in capfd.readouterr().err

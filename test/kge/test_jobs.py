@@ -219,6 +219,9 @@ def test_every_flag_reaches_the_clients(cut, tmp_path, monkeypatch):
     command = command_of(flags.parse("dist_train", words), words)
     assert command[command.index("--num_trainers") + 1] == "3" and command[command.index("--ssh_key") + 1] == "k"
     assert command[command.index("--num_omp_threads") + 1] == "2"
+    assert not {"--program", "--ssh_port", "--via"} & set(command)
+    ways = ["--program", "/opt/graphwire", "--ssh_port", "23", "--via", "ssh"]
+    assert set(command_of(flags.parse("dist_train", words + ways), words + ways)) >= set(ways)
     sent = command[-1].split(" client dist_train - ")[1].split()
     again = flags.parse("dist_train", sent)
     assert (again.regularization_coef, again.double_ent, again.adversarial_temperature, again.gamma,

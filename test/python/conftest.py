@@ -5,6 +5,7 @@ $GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -42,10 +43,10 @@ def stopped(process):
 
 
 class Servers:
-    """One server for each part of a graph, on free ports of loopback."""
+    """One server for each part of a graph, on free ports of loopback. words: further ones of `graphwire serve`."""
 
-    def __init__(self, folder, parts, log_folder):
-        self.folder, self.log_folder = folder, log_folder
+    def __init__(self, folder, parts, log_folder, *words):
+        self.folder, self.log_folder, self.words = folder, log_folder, words
         self.processes, self.addresses = [None] * parts, ["127.0.0.1:0"] * parts
         for part in range(parts):
             self.start(part)
@@ -56,7 +57,7 @@ class Servers:
         with open(log, "w") as out:
             self.processes[part] = subprocess.Popen(
                 [PROGRAM, "serve", "--part-config", str(self.folder), "--part", str(part), "--listen",
-                 self.addresses[part]], stdout=out, stderr=out)
+                 self.addresses[part], *self.words], stdout=out, stderr=out)
         while not (up := UP.search(log.read_text())):
             try:
                 ended = self.processes[part].wait(0.02)
@@ -135,6 +136,27 @@ def first_of_two(monkeypatch):
 
     for name, value in (("is_initialized", True), ("get_world_size", 2), ("get_rank", 0)):
         monkeypatch.setattr(dist, name, lambda value=value: value)
+
+
+@pytest.fixture
+def made_up_gpu(monkeypatch):
+    """torch's names of a GPU where there is none: batches stay where they are, and are taken one ahead all the same."""
+    import graphwire
+    import torch
+
+    class Stream:
+        def __init__(self, device=None):
+            pass
+
+        def wait_stream(self, other):
+            pass
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(graphwire.Batch, "pinned", lambda batch: batch)
+    monkeypatch.setattr(graphwire.Batch, "to", lambda batch, device, non_blocking=False: batch)
+    monkeypatch.setattr(graphwire.Batch, "record_stream", lambda batch, stream: None)
 
 
 @pytest.fixture

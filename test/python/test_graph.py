@@ -48,7 +48,8 @@ def test_rows_are_those_that_went_in(graph):
     feat = graph.feature("feat", "paper")
     assert feat.shape == (300, 8) and feat.dtype == torch.float32 and len(feat) == 300
     ids = [7, 3, 7, 299]
-    for kind in (ids, tuple(ids), np.array(ids, np.int32), torch.tensor(ids)):
+    assert np.array_equal(graph.gather("feat", tuple(ids), "paper").numpy(), arrays["feat"][ids])
+    for kind in (ids, np.array(ids, np.int32), torch.tensor(ids)):
         assert np.array_equal(feat[kind].numpy(), arrays["feat"][ids])
     assert np.array_equal(feat[4].numpy(), arrays["feat"][4])
     assert np.array_equal(feat[290:].numpy(), arrays["feat"][290:])

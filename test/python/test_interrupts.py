@@ -1,13 +1,21 @@
 """Signals and threads where they would do harm: beside a call of C, in a handler, in what goes on when the wait has
-ended. Each comes at a line that the test names."""
+ended, at every line, and at any moment: $GRAPHWIRE_INTERRUPTS (500) of them, and 10,000 in `./check soak`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import os
+import random
+import re
+import signal
 import sys
 import threading
+import time
 import weakref
+from pathlib import Path
 
 import graphwire
 import numpy as np
@@ -16,42 +24,199 @@ import torch
 from graphwire import _native, edges
 
 
-def interrupted_uses(graph, taken):
-    """A batch, a loader and a sample whose client hears of them as a signal comes. Returns rows of a batch, and what
-    the client would be closed with."""
-    client, closed = graph._client, []
-    close, take, client._close = client._close, client.take, closed.append
+def live():
+    """Clients that are open, and shares of them, when what was left behind has ended."""
+    gc.collect()
+    counts = _native.lib.count_live()
+    return counts.clients, counts.shares
+
+
+def interrupted_uses(whole, monkeypatch, taken):
+    """A batch, a loader and a sample whose client hears of them as a signal comes. Returns rows of a batch."""
+    graph = graphwire.open(whole)
     loader = graphwire.NodeLoader(graph, None, [3], features="feat", batch_size=100)
     batches, state = iter(loader), loader.state_dict()
-    held = next(batches).x
+    held, lend = next(batches).x, graph._client.lend
 
-    def interrupted(*user):
-        if taken:
-            take(*user)
-        raise KeyboardInterrupt
+    def interrupted(*arguments):
+        raise KeyboardInterrupt(lend(*arguments) if taken else None)
 
-    client.take = interrupted
+    monkeypatch.setattr(graph._client, "lend", interrupted)
     for call in (lambda: next(batches), lambda: loader.load_state_dict(state),
                  lambda: graphwire.sample(graph, [1], [3])):
         with pytest.raises(KeyboardInterrupt):
             call()
-    del client.take
-    gc.collect()
-    assert not closed and next(iter(loader)).num_seeds == 100
-    return held, closed, client.pointer, close
+    monkeypatch.undo()
+    assert next(iter(loader)).num_seeds == 100
+    graph.close()
+    return held
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_beside_an_owner(whole, taken):
+def test_beside_what_is_owned(whole, monkeypatch, taken):
     """Before its client knows of it, and after: what was made goes once, and the client when the last user has gone."""
-    with graphwire.open(whole) as graph:
-        held, closed, pointer, close = interrupted_uses(graph, taken)
-    gc.collect()
-    assert not closed and held.shape[1] == 16
+    before = live()
+    held = interrupted_uses(whole, monkeypatch, taken)
+    assert live() == (before[0] + 1, before[1] + 1) and held.shape[1] == 16
     del held
-    gc.collect()
-    assert closed == [pointer]
-    close(pointer)
+    assert live() == before
+
+
+INTERRUPTS = int(os.environ.get("GRAPHWIRE_INTERRUPTS", 500))
+
+
+PACKAGE = Path(graphwire.__file__).parent
+FINALIZERS = re.compile(r"def __del__|\bfinalize\(|\bWeak\w+\(|\bref\([^()]*,|ThreadPoolExecutor\(|threading\.Thread\(")
+
+
+class Interrupted(KeyboardInterrupt):
+    pass
+
+
+@pytest.fixture
+def dropped(monkeypatch):
+    """Exceptions that Python has printed and dropped."""
+    found = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: found.append((one.exc_type, one.object)))
+    monkeypatch.setattr(threading, "excepthook", lambda one: found.append((one.exc_type, one.thread)))
+    return found
+
+
+@functools.lru_cache
+def reverses(opened):
+    """Up to 40 edges that have a reverse, and the map of all edges to it."""
+    with opened() as graph:
+        src, dst = graph.find_edges(slice(0, 4000))
+        back = graph.edge_ids(dst, src)
+        first, counts = back.offsets[:-1], back.offsets[1:] - back.offsets[:-1]
+        some = torch.nonzero(torch.as_tensor(counts)).flatten()[:40]
+        turned = np.zeros(graph.num_edges(), np.int64)
+        turned[some] = back.edge_ids[first[some]]
+        return some, turned
+
+
+def uses(opened, device=None):
+    """All that makes something which ends: a client, loaders, batches, lists of edges, tickets."""
+    seeds, turned = reverses(opened)
+    with opened() as graph:
+        for loader in (graphwire.NodeLoader(graph, range(40), [2, 2], features="feat", labels="label", batch_size=20,
+                                            device=device),
+                       graphwire.EdgeLoader(graph, seeds, [2], negatives=1, reverse_etype=graph.etypes[0],
+                                            reverse_ids=turned, batch_size=20, features="feat")):
+            for batch in loader:
+                batch.x.sum()
+            next(iter(loader))
+        assert graphwire.sample(graph, [1, 2], [3], features="feat").to("cpu").num_seeds == 2
+        around = graph.neighbours(range(20)).of(3)
+        assert (graph.split(around.src, world=2, rank=1) >= 0).all()
+        assert (graph.feature("feat")[[1, 5]] == graph.gather("feat", [1, 5])).all()
+        cycle = [graph, loader]
+        cycle.append(cycle)
+
+
+def all_ended(before):
+    """What goes on alone when its wait has been interrupted ends by itself."""
+    while live() != before:
+        time.sleep(0.001)
+    return True
+
+
+def interrupted_at(number, opened):
+    """uses(opened), with an exception at a line of the package's, by its number. Returns the lines that there were."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        if "graphwire" not in frame.f_code.co_filename:
+            return None
+        if event == "line" or (event == "call" and frame.f_lasti <= 0):  # a generator is called as it is closed, too
+            count += 1
+            if count == number:
+                raise Interrupted(frame.f_code.co_name, frame.f_lineno)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        uses(opened)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_at_every_line(small, dropped):
+    """An exception at each line that runs in the main thread, of a finalizer or a call of Python's too, comes to the
+    program, and leaves nothing."""
+    reverses(small)
+    before, numbers = live(), range(1, interrupted_at(0, small) + 1)
+    for number in random.Random(5).sample(numbers, min(INTERRUPTS, len(numbers))):
+        try:
+            reached = interrupted_at(number, small)
+        except Interrupted:
+            continue
+        assert not dropped and reached < number  # waits have more lines at one time than at another
+    assert not dropped
+    assert all_ended(before)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Opens a small graph: the function."""
+    folder = tmp_path_factory.mktemp("small") / "parts"
+    ids = np.arange(60)
+    graphwire.partition_graph((ids, (ids * 7 + 1) % 60), "small", 1, folder, method="random", undirected=True,
+                              node_features={"feat": np.ones((60, 4), np.float32), "label": ids})
+    return lambda: graphwire.open(folder, threads=1)
+
+
+def interrupted_while(work, times, longest):
+    """work() again and again, while signals come at random moments within `longest` seconds. Returns how many came, and
+    how many exceptions came to the program."""
+    moments, sent, arrived = random.Random(7), 0, 0
+
+    def handler(*_):
+        nonlocal sent
+        sent += 1
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        while sent < times:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-6, longest))
+                work()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupted:
+                arrived += 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    return sent, arrived
+
+
+@pytest.mark.parametrize("where", ["standalone", "servers", "device"])
+def test_at_any_moment(parts, servers, small, dropped, made_up_gpu, where):
+    graph = graphwire.open(parts, servers.addresses)
+    opened = (lambda: contextlib.nullcontext(graph)) if where == "servers" else small
+    reverses(opened)
+    before, threads = live(), set(os.listdir("/proc/self/task"))
+    begun = time.monotonic()
+    uses(opened, "cuda" if where == "device" else None)
+    times = INTERRUPTS // 3 + 1
+    sent, arrived = interrupted_while(lambda: uses(opened, "cuda" if where == "device" else None), times,
+                                      2 * (time.monotonic() - begun))
+    assert sent == arrived == times and not dropped
+    assert all_ended(before)
+    while not set(os.listdir("/proc/self/task")) <= threads:
+        time.sleep(0.001)
+    graph.close()
+
+
+def test_no_finalizer_is_python():
+    """Where Python drops an interrupt: __del__, what a weak reference calls, and the ends of Python's own threads. The
+    executors of kge's training are shut down."""
+    found = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
+             for line in path.read_text().splitlines() if FINALIZERS.search(line)]
+    assert [line for line in found if not line.startswith("kge/training.py: ")] == []
 
 
 def test_within_a_handler(parts, own_servers):
@@ -98,7 +263,13 @@ def test_within_a_handler(parts, own_servers):
 
 
 def test_what_goes_on_holds_what_it_reads(whole, monkeypatch):
-    going = []
+    """A copy, since its caller goes on too; the copy goes when the call has ended."""
+    going, copies, own = [], [], edges._arrays.own_ids
+
+    def copied(ids, count, what):
+        array = own(ids, count, what)
+        copies.append(weakref.ref(array))
+        return array
 
     def left(call):
         going.append(call)
@@ -108,11 +279,12 @@ def test_what_goes_on_holds_what_it_reads(whole, monkeypatch):
         ids = np.arange(100)
         expected = graph.split(ids).tolist()
         monkeypatch.setattr(edges, "aside", left)
+        monkeypatch.setattr(edges._arrays, "own_ids", copied)
         with pytest.raises(KeyboardInterrupt):
             graph.split(ids)
-        held = weakref.ref(ids)
-        del ids
+        ids[:] = 0
         gc.collect()
+        (held,) = copies
         assert held() is not None
         assert going[0]().tolist() == expected
         gc.collect()

@@ -224,6 +224,81 @@ def test_hetero_conv_is_pygs(both, how):
         assert torch.allclose(found[ntype], expected[ntype], atol=1e-5)
 
 
+def starts():
+    """(ours, PyTorch Geometric's, {our parameter: its}) of every layer, in many shapes; made when they are called."""
+    for bias in (True, False):
+        for wide in (100, 7, (5, 33)):
+            yield (lambda wide=wide, bias=bias: nn.SAGEConv(wide, 32, bias=bias),
+                   lambda wide=wide, bias=bias: geometric().SAGEConv(wide, 32, bias=bias),
+                   {"lin_neigh.weight": "lin_l.weight", "lin_neigh.bias": "lin_l.bias",
+                    "lin_self.weight": "lin_r.weight"})
+        yield (lambda bias=bias: nn.GraphConv(100, 32, bias=bias), lambda bias=bias: geometric().GCNConv(
+            100, 32, bias=bias), {"lin.weight": "lin.weight", "bias": "bias"})
+        for heads, concat in ((1, True), (3, True), (8, False)):
+            yield (lambda heads=heads, concat=concat, bias=bias: nn.GATConv(50, 16, heads, concat=concat, bias=bias),
+                   lambda heads=heads, concat=concat, bias=bias: geometric().GATConv(
+                       50, 16, heads, concat=concat, bias=bias),
+                   {name: name for name in ("lin.weight", "att_src", "att_dst", "bias")})
+        for bases, loop in ((None, True), (2, True), (30, False)):
+            yield (lambda bases=bases, loop=loop, bias=bias: nn.RelGraphConv(
+                       20, 12, [str(number) for number in range(40)], num_bases=bases, self_loop=loop, bias=bias),
+                   lambda bases=bases, loop=loop, bias=bias: geometric().RGCNConv(
+                       20, 12, 40, num_bases=bases, root_weight=loop, bias=bias),
+                   {"bases": "weight", "coeff": "comp", "loop": "root", "bias": "bias"})
+
+
+@pytest.mark.parametrize("ours, theirs, names", list(starts()))
+def test_layers_start_as_pygs(ours, theirs, names):
+    """Of the same seed the same weights, bit by bit; what is drawn next is the same too, and so whole models are."""
+    geometric()
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected, after = dict(theirs().named_parameters()), torch.get_rng_state()
+        torch.manual_seed(seed)
+        layer = ours()
+        assert torch.equal(torch.get_rng_state(), after)
+        found = dict(layer.named_parameters())
+        assert {names[name] for name in found} == expected.keys()
+        for name, weight in found.items():
+            assert torch.equal(weight, expected[names[name]]), name
+    before = {name: weight.clone() for name, weight in found.items()}
+    layer.reset_parameters()
+    assert all(torch.equal(found[name], rows) == (not rows.any()) for name, rows in before.items())
+
+
+@pytest.mark.parametrize("make, bounds", [
+    (lambda: nn.SAGEConv((100, 25), 32), {"lin_neigh.weight": 0.1, "lin_neigh.bias": 0.1, "lin_self.weight": 0.2}),
+    (lambda: nn.GraphConv(118, 32), {"lin.weight": 0.2, "bias": 0}),
+    (lambda: nn.GATConv(102, 46, 8), {"lin.weight": (6 / 470) ** 0.5, "att_src": 1 / 3, "att_dst": 1 / 3, "bias": 0}),
+    (lambda: nn.RelGraphConv(30, 24, ["r", "s"]), {"bases": 1 / 3, "loop": 1 / 3, "bias": 0}),
+    (lambda: nn.RelGraphConv(30, 24, [str(i) for i in range(52)], num_bases=2), {
+        "bases": 1 / 3, "coeff": 1 / 3, "loop": 1 / 3, "bias": 0})])
+def test_layers_start_as_their_docstrings_tell(make, bounds):
+    """Uniform in ±bound, over many seeds: none beyond, the ends are reached, mean and deviation are those."""
+    found = [dict(make().named_parameters()) for seed in range(200) if torch.manual_seed(seed)]
+    assert found[0].keys() == bounds.keys()
+    for name, bound in bounds.items():
+        every = torch.cat([parameters[name].detach().flatten() for parameters in found]).double()
+        assert every.abs().max() <= bound * (1 + 1e-6), name
+        if bound:
+            error = bound / len(every) ** 0.5
+            assert every.abs().max() > 0.99 * bound and abs(every.mean()) < 4 * error, name
+            assert abs(every.std() - bound / 3**0.5) < 4 * error, name
+
+
+def test_models_start_as_pygs():
+    """Several layers, one behind the other."""
+    names, gnn = ["a:r:a", "b:s:a", "a:t:b"], geometric()
+    torch.manual_seed(4)
+    theirs = [{name: gnn.SAGEConv((8, 8), 6) for name in names} for _ in range(2)]
+    torch.manual_seed(4)
+    ours = [nn.HeteroConv({name: nn.SAGEConv((8, 8), 6) for name in names}) for _ in range(2)]
+    for layer, other in zip(ours, theirs):
+        for name, one in zip(layer.etypes, layer.layers):
+            assert torch.equal(one.lin_neigh.weight, other[name].lin_l.weight)
+            assert torch.equal(one.lin_self.weight, other[name].lin_r.weight)
+
+
 @pytest.mark.parametrize("make", [lambda: nn.SAGEConv(4, 2, "median"), lambda: nn.GraphConv(4, 2, "left"),
                                   lambda: nn.HeteroConv({}, "product")])
 def test_unknown_words(make):

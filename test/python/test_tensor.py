@@ -85,6 +85,40 @@ def test_numpy_writes_bfloat16(parts):
         assert np.array_equal(tensor[:], torch.from_numpy(values).bfloat16().float().numpy(), equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"])
+def test_numbers_that_integers_do_not_hold(graph, dtype):
+    """Refused by name, and nothing is written; whatever is held is written exactly, from every type."""
+    tensor, ends = graph.create_tensor("some", (4, 2), dtype), np.iinfo(dtype)
+    bad = [np.nan, np.inf, -np.inf, 1.5, -0.25, 2.0**64, -1.5 * 2.0**63, float(ends.max) * 2, 2.0**ends.bits]
+    bad += [ends.max + 1, ends.min - 1] if ends.bits < 64 else []
+    for value in bad:
+        for rows in ([[1, value]], np.array([[1, value]]), torch.tensor([[1, value]])):
+            with pytest.raises(ValueError, match=f"rows are of {dtype}, which does not hold"):
+                tensor[[2]] = rows
+    assert tensor.count_nonzero() == 0
+    for value in (0, 1, 100, 100.0, np.float16(7), np.uint8(9), True):
+        tensor[[2]] = np.array([[value, value]])
+        assert tensor[2].tolist() == [int(value)] * 2
+    tensor[[1]] = np.array([[ends.min, ends.max]], dtype)
+    tensor[[3]] = tensor[[1]]  # as it comes out, so it goes in
+    assert torch.equal(tensor[1], tensor[3]) and tensor[1].tolist()[1] in (ends.max, -1)
+
+
+def test_floating_point_rows_take_every_number(graph):
+    values = np.array([np.nan, np.inf, -np.inf, -0.0, 1e39, 1e-46, 70000.0, 1e-40, 0.1])
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        tensor = graph.create_tensor(dtype, (9,), dtype)
+        expected = torch.from_numpy(values).float().to(tensor.dtype) if "16" in dtype else torch.from_numpy(values).to(
+            tensor.dtype)
+        for rows in (values, torch.from_numpy(values), list(values)):
+            tensor[:] = rows
+            found = tensor[:]
+            assert torch.equal(found.nan_to_num(nan=1), expected.nan_to_num(nan=1)), dtype
+            assert torch.equal(found.isnan(), expected.isnan())
+            assert torch.equal(found.signbit()[1:], expected.signbit()[1:])
+        assert tensor.count_nonzero() == int(torch.count_nonzero(expected))
+
+
 def test_what_is_there(graph):
     graph.create_tensor("a/1", 7, "int32")
     graph.create_tensor("b", (0, 2), ntype="_N", kept=True)
@@ -123,6 +157,51 @@ def test_initial_values(graph):
     assert -0.5 <= uniform.min() < -0.49 and 0.24 < uniform.max() < 0.25
     normal = graph.create_tensor("n", (4096, 8), initial=("normal", 3.0, 0.5), seed=1)[:]
     assert abs(normal.mean() - 3) < 0.02 and abs(normal.std() - 0.5) < 0.02
+    for number, value in enumerate((65504.0, -65519.0, 1e-7, 1e-8)):
+        found = graph.create_tensor(f"c{number}", 3, "float16", initial=value)[:]
+        assert torch.equal(found, torch.full((3,), value, dtype=torch.float64).half())
+
+
+@pytest.mark.parametrize("dtype, initial", [
+    ("float16", 65520.0), ("float16", ("uniform", -7e4, 0.0)), ("float16", ("normal", 0.0, 1e4)), ("float32", 1e39),
+    ("float32", float("nan")), ("float64", float("inf")), ("bfloat16", -3.4e38), ("float32", ("uniform", 0.0, 1e39)),
+    ("int64", 2**53 + 1), ("uint8", 256), ("int32", 0.5)])
+def test_initial_values_that_a_type_does_not_hold(graph, dtype, initial):
+    with pytest.raises(ValueError, match="initial"):
+        graph.create_tensor("t", (3, 2), dtype, initial=initial)
+    assert graph.tensors == []
+
+
+def edge_rows(graph, table):
+    """Of edges, by original id."""
+    rows = torch.empty(table.shape)
+    rows[graph.feature("orig_id", etype="_E")[:]] = table[:]
+    return rows
+
+
+def test_rows_of_edges_are_the_same_in_other_parts(tmp_path):
+    """They begin by the edge's original id, be it 4 bytes or a node's 8; trained, they are restored by it."""
+    random = np.random.default_rng(0)
+    ends = random.integers(0, 40, (2, 300))
+    began = trained = None
+    for parts in (1, 2, 3):
+        config = graphwire.partition_graph(ends, "g", parts, tmp_path / str(parts), method="random", num_nodes=400)
+        with graphwire.open(config) as graph:
+            initial = {"initial": ("normal", 0, 1), "seed": 4}
+            table = graph.create_tensor("edges", (0, 3), etype="_E", **initial)
+            rows = edge_rows(graph, table)
+            began = rows if began is None else began
+            assert torch.equal(rows, began)
+            nodes = graph.create_tensor("nodes", (0, 3), ntype="_N", **initial)
+            orig = graph.feature("orig_id")[:]
+            assert torch.equal(nodes[torch.argsort(orig)[:300]], rows)
+            if trained is None:
+                table[:] = torch.randn(300, 3)
+                trained = edge_rows(graph, table)
+                graph.checkpoint(tmp_path / "saved", ["edges"])
+            else:
+                graph.restore(tmp_path / "saved")
+                assert torch.equal(edge_rows(graph, table), trained)
 
 
 OPTIMIZERS = [

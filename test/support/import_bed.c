@@ -216,6 +216,17 @@ static int compare_edges(const void *left, const void *right)
 	return a->row < b->row ? -1 : 1;
 }
 
+/* Edges that all have an original id of their own: the way back leads to each. */
+static void check_inverse(const struct import_bed *bed, const char *orig_id, const uint32_t *rows, uint64_t count)
+{
+	char name[280];
+	snprintf(name, sizeof(name), "%s.inverse", orig_id);
+	const uint32_t *inverse = import_bed_array(bed, name);
+	assert_int_equal(import_bed_rows(bed, name), count);
+	for (uint64_t at = 0; at < count; at++)
+		assert_int_equal(inverse[rows[at]], at);
+}
+
 void import_bed_check_edges(const struct import_bed *bed, const char *etype, uint64_t count, const uint64_t *src,
 			    const uint64_t *dst, const int64_t *key, bool orig_id)
 {
@@ -225,7 +236,7 @@ void import_bed_check_edges(const struct import_bed *bed, const char *etype, uin
 	struct oracle_edge *expected = calloc(count + 1, sizeof(*expected));
 	char name[256];
 	snprintf(name, sizeof(name), "edge/%s/orig_id", bed->meta->etypes[number].folder);
-	const int64_t *rows = orig_id ? import_bed_array(bed, name) : NULL;
+	const uint32_t *rows = orig_id ? import_bed_array(bed, name) : NULL;
 	for (uint64_t i = 0; i < count; i++)
 		expected[i] = (struct oracle_edge){.src = src[i], .dst = dst[i], .row = i, .key = key ? key[i] : 0};
 	qsort(expected, count, sizeof(*expected), compare_edges);
@@ -245,6 +256,8 @@ void import_bed_check_edges(const struct import_bed *bed, const char *etype, uin
 	}
 	assert_int_equal(at, count);
 	free(expected);
+	if (rows)
+		check_inverse(bed, name, rows, count);
 }
 
 const char *import_bed_real_data(void)

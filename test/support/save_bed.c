@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/base/rng.h"
+#include "core/graph/json.h"
 #include "test/support/scratch.h"
 
 struct setup save_bed;
@@ -155,10 +156,15 @@ void save_bed_change_json(const char *folder, const char *from, const char *to)
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	char *at = strstr(text, from);
 	assert_non_null(at);
+	char *edited = malloc(strlen(text) + strlen(to) + 1);
+	assert_non_null(edited);
+	sprintf(edited, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+	gw_json_digest_set(edited, strlen(edited));
 	rewind(file);
 	assert_int_equal(ftruncate(fileno(file), 0), 0);
-	fprintf(file, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+	fputs(edited, file);
 	fclose(file);
+	free(edited);
 }
 
 int save_bed_begin(void **state)

@@ -41,7 +41,7 @@ void save_bed_push(struct gw_client *client, const struct gw_tensor *tensor, con
 void save_bed_train(struct gw_client *client, const struct gw_tensor *tensors[TENSORS], uint64_t key);
 void save_bed_fill(struct gw_client *client, const struct gw_tensor *tensor, uint8_t with);
 
-/* Another text in a checkpoint's JSON, in the place of the first one that is there. */
+/* Another text in a checkpoint's JSON, in the place of the first one that is there; the JSON's digest is made anew. */
 void save_bed_change_json(const char *folder, const char *from, const char *to);
 
 #endif

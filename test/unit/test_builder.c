@@ -120,8 +120,8 @@ static void test_refusals(void **state)
 	assert_int_equal(gw_builder_etype(builder, ntype, "e", ntype, &edges, &etype), GW_EXISTS);
 	assert_int_equal(gw_builder_etype(builder, ntype, "e:f", ntype, &edges, &etype), GW_INVALID);
 	/* names that the format or the type itself uses: said at once, not after the sorting */
-	static const char *const taken[] = {"indices",   "orig_id", "rel",     "when",
-					    "x.offsets", "x.bytes", "x.alias", "../x"};
+	static const char *const taken[] = {"indices", "orig_id",   "orig_id.inverse", "rel",    "when",
+					    "../x",    "x.offsets", "x.bytes",         "x.alias"};
 	struct gw_builder_array array = {.dtype = GW_UINT8, .ndim = 1, .shape = {EDGES}, .data = weights};
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
 		array.name = taken[i];
@@ -189,7 +189,7 @@ static void test_all_kinds(void **state)
 	assert_int_equal(gw_meta_etype(meta, "n:fused:n", &etype), GW_OK);
 	assert_int_equal(meta->etypes[etype].count, 2 * EDGES);
 	/* each edge has its own relation, the ones turned round too: by the input row that orig_id names */
-	const int64_t *rows = (const int64_t *)gw_part_array(part, "edge/n__fused__n/orig_id")->data;
+	const uint32_t *rows = (const uint32_t *)gw_part_array(part, "edge/n__fused__n/orig_id")->data;
 	const uint8_t *rel = gw_part_array(part, "edge/n__fused__n/rel")->data;
 	for (uint32_t i = 0; i < 2 * EDGES; i++)
 		assert_int_equal(rel[i], relations[rows[i]]);

@@ -54,6 +54,29 @@ static void dense_ids_stay(void **state)
 	import_bed_reset(&bed);
 }
 
+/* Edges without data keep the row that they were where that is asked for; both directions of one have one row. */
+static void edges_keep_their_rows(void **state)
+{
+	(void)state;
+	static const uint64_t src[] = {5, 0, 5, 2, 2}, dst[] = {0, 5, 0, 2, 1};
+	import_bed_text(&bed, "edges.tsv", "5\t0\n0\t5\n5\t0\n2\t2\n2\t1\n");
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@edges.tsv");
+	bed.options.edge_ids = true;
+	import_bed_open(&bed);
+	import_bed_check_edges(&bed, EDGES, 5, src, dst, NULL, true);
+	import_bed_reset(&bed);
+
+	import_bed_word(&bed, GW_IMPORT_EDGES, "@edges.tsv");
+	bed.options.edge_ids = bed.options.undirected = true;
+	import_bed_open(&bed);
+	/* 5-0 twice and the turn of 0-5; 2-1; its turn and the loop; 0-5 and the turns of 5-0 */
+	static const uint32_t rows[] = {0, 2, 1, 4, 4, 3, 1, 0, 2}, inverse[] = {0, 2, 1, 5, 3};
+	assert_memory_equal(import_bed_array(&bed, EDGE("orig_id")), rows, sizeof(rows));
+	assert_memory_equal(import_bed_array(&bed, EDGE("orig_id.inverse")), inverse, sizeof(inverse));
+	assert_int_equal(import_bed_rows(&bed, EDGE("orig_id.inverse")), COUNT(inverse));
+	import_bed_reset(&bed);
+}
+
 static void sparse_ids_are_compacted(void **state)
 {
 	(void)state;
@@ -154,7 +177,7 @@ static void undirected(void **state)
 	/* 0-1 and its turn, the loop once, 2-0 and its turn */
 	static const uint64_t all_src[] = {0, 1, 2, 1, 0}, all_dst[] = {1, 1, 0, 0, 2};
 	import_bed_check_edges(&bed, EDGES, 5, all_src, all_dst, NULL, false);
-	const int64_t *rows = import_bed_array(&bed, EDGE("orig_id"));
+	const uint32_t *rows = import_bed_array(&bed, EDGE("orig_id"));
 	const float *weight = import_bed_array(&bed, EDGE("weight"));
 	for (int i = 0; i < 5; i++)
 		assert_true(weight[i] == (float)(5 + rows[i]));
@@ -181,7 +204,7 @@ static void triples(void **state)
 	assert_true(import_bed_string_is(&bed, EDGE("rel.names"), 0, "likes"));
 	assert_true(import_bed_string_is(&bed, EDGE("rel.names"), 1, "knows it"));
 	assert_true(import_bed_string_is(&bed, NODE("orig_id"), 3, "\"d\"@en"));
-	const int64_t *rows = import_bed_array(&bed, EDGE("orig_id"));
+	const uint32_t *rows = import_bed_array(&bed, EDGE("orig_id"));
 	const uint8_t *rels = import_bed_array(&bed, EDGE("rel"));
 	const uint8_t *train = import_bed_array(&bed, EDGE("train_mask")),
 		      *val = import_bed_array(&bed, EDGE("val_mask")),
@@ -486,6 +509,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dense_ids_stay),
+		cmocka_unit_test(edges_keep_their_rows),
 		cmocka_unit_test(sparse_ids_are_compacted),
 		cmocka_unit_test(text_ids_keep_their_names),
 		cmocka_unit_test(columns_by_name),

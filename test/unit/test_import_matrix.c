@@ -120,7 +120,7 @@ static void market(void **state)
 	bed.options.weight_column = "3";
 	import_bed_open(&bed);
 	import_bed_check_edges(&bed, EDGES, edges.count, edges.src, edges.dst, NULL, true);
-	const int64_t *rows = import_bed_array(&bed, EDGE("orig_id"));
+	const uint32_t *rows = import_bed_array(&bed, EDGE("orig_id"));
 	const float *weights = import_bed_array(&bed, EDGE("weight"));
 	for (uint64_t i = 0; i < edges.count; i++)
 		assert_true(weights[i] == (float)rows[i] + 0.5f);

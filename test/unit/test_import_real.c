@@ -162,7 +162,7 @@ static void check_names(const char *name)
 {
 	static const char *const files[] = {"train", "valid", "test"};
 	const struct gw_adjacency *lists = gw_part_adjacency(bed.part, 0);
-	const int64_t *rows = import_bed_array(&bed, "edge/_N___E___N/orig_id");
+	const uint32_t *rows = import_bed_array(&bed, "edge/_N___E___N/orig_id");
 	const uint8_t *rel = import_bed_array(&bed, "edge/_N___E___N/rel");
 	uint64_t *place = calloc(lists->edges, sizeof(*place)), *tail = calloc(lists->edges, sizeof(*tail));
 	for (uint64_t v = 0; v < lists->rows; v++) {

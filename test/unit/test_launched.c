@@ -93,8 +93,16 @@ static void refused(void **state)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{"", "no server"},    {"# none\n", "no server"}, {"h 0\n", ":1: "},        {"h\nh 65536\n", ":2: "},
-		{"h port\n", ":1: "}, {"h 1 x\n", ":1: "},       {"h 1 2 3\n", "columns"},
+		{"", "no server"},
+		{"# none\n", "no server"},
+		{"h 0\n", ":1: "},
+		{"h\nh 65536\n", ":2: "},
+		{"h port\n", ":1: "},
+		{"h 1 x\n", ":1: "},
+		{"h 1 2 3\n", "columns"},
+		{"h:1\n", "behind a space: h 1"},
+		{"10.0.0.1:30050 2\n", "behind a space: 10.0.0.1 30050"},
+		{"[fd00::1]:7\n", "behind a space: [fd00::1] 7"},
 	};
 	struct gw_launched launched;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -103,6 +111,14 @@ static void refused(void **state)
 		assert_non_null(strstr(gw_last_error(), cases[i].says));
 		gw_launched_free(&launched);
 	}
+	/* What stands behind a NUL would not be read. */
+	FILE *file = fopen(getenv("GRAPHWIRE_IP_CONFIG"), "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite("a 1\nb\0c 2\n", 1, 11, file), 11);
+	fclose(file);
+	assert_int_equal(gw_launched_read(&launched), GW_FORMAT);
+	assert_non_null(strstr(gw_last_error(), "NUL"));
+	gw_launched_free(&launched);
 	char name[400];
 	memset(name, 'a', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';

@@ -201,6 +201,20 @@ static void every_cut_is_refused(void **state)
 	}
 }
 
+static void a_name_that_a_string_would_cut_is_refused(void **state)
+{
+	(void)state;
+	make(&a, false, false);
+	size_t at = a.bytes;
+	while (memcmp(a.data + --at, "note.txt", 8) != 0)
+		; /* in the directory, which is behind the members */
+	a.data[at + 4] = 0;
+	struct gw_npz *npz;
+	save(&a, a.bytes);
+	assert_int_equal(gw_npz_open(path, &npz), GW_FORMAT);
+	assert_non_null(strstr(gw_last_error(), "NUL"));
+}
+
 /* Any byte changed: never a crash, and never other numbers than those that were written. */
 static void changed_bytes(void **state)
 {
@@ -248,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_are_read),
 		cmocka_unit_test(every_cut_is_refused),
+		cmocka_unit_test(a_name_that_a_string_would_cut_is_refused),
 		cmocka_unit_test(changed_bytes),
 		cmocka_unit_test(shortage),
 	};

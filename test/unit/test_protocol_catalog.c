@@ -113,6 +113,7 @@ EDIT(edit_one_less, json_array_remove(json_object_get(root, "arrays"), 2))
 EDIT(edit_one_more, json_array_append(json_object_get(root, "arrays"), first(root)))
 EDIT(edit_one_twice, json_array_set(json_object_get(root, "arrays"), 1, first(root)))
 EDIT(edit_key_unknown, json_array_set_new(first(root), 0, json_string("node/paper/other")))
+EDIT(edit_key_nul, json_array_set_new(first(root), 0, json_stringn("node/paper/indptr\0x", 19)))
 EDIT(edit_key_number, json_array_set_new(first(root), 0, json_integer(7)))
 EDIT(edit_region_negative, json_array_set_new(first(root), 1, json_integer(-2)))
 EDIT(edit_region_huge, json_array_set_new(first(root), 1, json_integer(1ll << 33)))
@@ -125,11 +126,11 @@ static void edits_are_refused(void **state)
 {
 	(void)state;
 	static void (*const edits[])(json_t * root) = {
-		edit_part_high,       edit_part_negative, edit_part_huge,   edit_part_text,       edit_part_gone,
-		edit_graph_gone,      edit_graph_object,  edit_graph_empty, edit_graph_other,     edit_arrays_gone,
-		edit_arrays_object,   edit_arrays_empty,  edit_one_less,    edit_one_more,        edit_one_twice,
-		edit_key_unknown,     edit_key_number,    edit_region_huge, edit_region_negative, edit_offset_real,
-		edit_offset_negative, edit_entry_short,   edit_entry_text,
+		edit_part_high,     edit_part_negative,   edit_part_huge,   edit_part_text,   edit_part_gone,
+		edit_graph_gone,    edit_graph_object,    edit_graph_empty, edit_graph_other, edit_arrays_gone,
+		edit_arrays_object, edit_arrays_empty,    edit_one_less,    edit_one_more,    edit_one_twice,
+		edit_key_unknown,   edit_key_nul,         edit_key_number,  edit_region_huge, edit_region_negative,
+		edit_offset_real,   edit_offset_negative, edit_entry_short, edit_entry_text,
 	};
 	assert_int_equal(parse_edited(edit_nothing), GW_OK);
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {

@@ -256,6 +256,20 @@ static void what_no_row_can_begin_with(void **state)
 		{GW_INITIAL_CONSTANT, GW_INT32, 0.5, 0, GW_INVALID},
 		{GW_INITIAL_CONSTANT, GW_INT32, NAN, 0, GW_INVALID},
 		{GW_INITIAL_CONSTANT, GW_FLOAT16, NAN, 0, GW_OK},
+		{GW_INITIAL_CONSTANT, GW_FLOAT16, -65519, 0, GW_OK},
+		{GW_INITIAL_CONSTANT, GW_FLOAT16, 65520, 0, GW_INVALID},
+		{GW_INITIAL_CONSTANT, GW_FLOAT16, INFINITY, 0, GW_OK},
+		{GW_INITIAL_CONSTANT, GW_BFLOAT16, 3.39e38, 0, GW_OK},
+		{GW_INITIAL_CONSTANT, GW_BFLOAT16, -3.4e38, 0, GW_INVALID},
+		{GW_INITIAL_CONSTANT, GW_FLOAT32, 3.4e38, 0, GW_OK},
+		{GW_INITIAL_CONSTANT, GW_FLOAT32, -3.5e38, 0, GW_INVALID},
+		{GW_INITIAL_CONSTANT, GW_FLOAT64, 1e308, 0, GW_OK},
+		{GW_INITIAL_UNIFORM, GW_FLOAT16, 0, 65504, GW_OK},
+		{GW_INITIAL_UNIFORM, GW_FLOAT16, -66000, 0, GW_INVALID},
+		{GW_INITIAL_UNIFORM, GW_FLOAT32, 0, 1e39, GW_INVALID},
+		{GW_INITIAL_NORMAL, GW_FLOAT16, 5000, 9000, GW_OK},
+		{GW_INITIAL_NORMAL, GW_FLOAT16, -5600, 9000, GW_INVALID},
+		{GW_INITIAL_NORMAL, GW_FLOAT64, 0, 1e308, GW_INVALID},
 		{GW_INITIAL_UNIFORM, GW_INT64, 0, 1, GW_UNSUPPORTED},
 		{GW_INITIAL_UNIFORM, GW_FLOAT32, 1, 1, GW_INVALID},
 		{GW_INITIAL_UNIFORM, GW_FLOAT32, 0, INFINITY, GW_INVALID},
@@ -280,6 +294,29 @@ static void what_no_row_can_begin_with(void **state)
 	assert_true(words[0] == -3 && words[1] == -3 && bytes[0] == -3 && bytes[2] == -3);
 }
 
+/* Constants come out as they are, whatever they are. */
+static void constants_that_are_not_finite(void **state)
+{
+	(void)state;
+	static const double constants[] = {INFINITY, -INFINITY, NAN};
+	for (int i = 0; i < 3; i++) {
+		struct gw_row_initial initial = {.how = GW_INITIAL_CONSTANT, .low = constants[i]};
+		double twice, single;
+		float once;
+		uint16_t half, brain;
+		gw_row_initial_write(&initial, GW_FLOAT64, 1, 0, &twice);
+		gw_row_initial_write(&initial, GW_FLOAT32, 1, 0, &once);
+		gw_row_initial_write(&initial, GW_FLOAT16, 1, 0, &half);
+		gw_row_initial_write(&initial, GW_BFLOAT16, 1, 0, &brain);
+		single = (double)once;
+		assert_true(i == 2 ? isnan(twice) && isnan(once) && isnan(gw_float_of_float16(half)) &&
+					     isnan(gw_float_of_bfloat16(brain))
+				   : twice == constants[i] && single == constants[i] &&
+					     (double)gw_float_of_float16(half) == constants[i] &&
+					     (double)gw_float_of_bfloat16(brain) == constants[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +328,7 @@ int main(void)
 		cmocka_unit_test(partitions_begin_alike),
 		cmocka_unit_test(bytes_never_change),
 		cmocka_unit_test(what_no_row_can_begin_with),
+		cmocka_unit_test(constants_that_are_not_finite),
 	};
 	return cmocka_run_group_tests_name("row initial", tests, NULL, NULL);
 }

@@ -178,6 +178,110 @@ static void optimizers_by_their_formulas(void **state)
 					}
 }
 
+static bool is_whole(const struct gw_row_store *store, uint64_t row)
+{
+	const struct gw_row_format *format = gw_row_store_format(store);
+	const uint8_t *at = (const uint8_t *)gw_arena_base(gw_row_store_arena(store)) + row * format->stride;
+	struct gw_row_trailer trailer;
+	if (!format->versioned)
+		return true;
+	memcpy(&trailer, at + gw_row_trailer_at(format), sizeof(trailer));
+	return gw_row_verify(format, gw_row_store_seed(store), row, at, &trailer);
+}
+
+static bool same_number(double value, double expected)
+{
+	if (isnan(expected) || isinf(expected))
+		return isnan(expected) ? isnan(value) : value == expected;
+	return fabs(value - expected) <= 0x1p-8 * fmax(1, fabs(expected));
+}
+
+/* A gradient that is not finite, in one place of one of two gradients of a row, then ones: the oracle's NaN and
+ * infinities stand in the same places of the row, and nowhere else; readers find the row whole. */
+static void check_not_finite(const struct gw_optimizer *optimizer, gw_dtype dtype, uint32_t columns, float bad,
+			     uint32_t place)
+{
+	static const uint64_t rows[] = {1, 2, 1};
+	static struct oracle_row all[ROWS];
+	static float gradients[3 * COLUMNS_MAX], values[ROWS * COLUMNS_MAX];
+	struct gw_row_store *store = store_of(dtype, ROWS, columns);
+	struct gw_row_push_scratch scratch = {0};
+	uint64_t nonzero;
+	memset(all, 0, sizeof(all));
+	for (uint32_t i = 0; i < ROWS * columns; i++)
+		all[i / columns].w[i % columns] = 0.5;
+	for (uint32_t call = 0; call < 3; call++) {
+		for (uint32_t i = 0; i < 3 * columns; i++)
+			gradients[i] = i == columns * 2 + place && call == 0 ? bad : 1;
+		assert_int_equal(gw_row_store_push(store, optimizer, rows, 3, gradients, NULL, &scratch), GW_OK);
+		oracle_push(optimizer, all, rows, 3, gradients, columns);
+		assert_int_equal(gw_row_store_read_range(store, 0, ROWS, values), GW_OK);
+		for (uint32_t i = 0; i < ROWS * columns; i++) {
+			double value = (double)row_element(dtype, values, i), w = all[i / columns].w[i % columns];
+			if (!same_number(value, w))
+				fail_msg("%s, combine %d, %u columns, %g at %u, call %u: %.9g at %u is not %.9g",
+					 gw_optimizer_name(optimizer->kind), (int)optimizer->combine, columns,
+					 (double)bad, place, call, value, i, w);
+		}
+	}
+	assert_true(!isfinite(row_element(dtype, values, columns + place)));
+	assert_int_equal(gw_row_store_count_nonzero(store, 1, 1, &nonzero), GW_OK);
+	assert_int_equal(nonzero, columns);
+	assert_true(is_whole(store, 1) && is_whole(store, 2));
+	gw_row_push_scratch_free(&scratch);
+	gw_row_store_destroy(store);
+}
+
+static void what_is_not_finite_is_seen(void **state)
+{
+	(void)state;
+	static const uint32_t columns[] = {1, 2, 3, 16, COLUMNS_MAX};
+	static const gw_dtype dtypes[] = {GW_FLOAT32, GW_FLOAT16, GW_BFLOAT16};
+	static const float bad[] = {NAN, INFINITY, -INFINITY};
+	for (int kind = GW_SGD; kind <= GW_ADAM; kind++)
+		for (int way = 0; way < 2 * 3; way++)
+			for (size_t c = 0; c < 5; c++)
+				for (size_t d = 0; d < 3; d++)
+					for (size_t b = 0; b < 3; b++) {
+						struct gw_optimizer optimizer = {.kind = (enum gw_optimizer_kind)kind,
+										 .combine = (enum gw_combine)(way / 2),
+										 .rate = 0.125f,
+										 .eps = way % 2 ? 0 : 1e-8f,
+										 .beta1 = 0.9f,
+										 .beta2 = 0.99f};
+						uint32_t place = (uint32_t)(b * 2 + d) % columns[c];
+						check_not_finite(&optimizer, dtypes[d], columns[c], bad[b], place);
+					}
+}
+
+/* Squares that a float cannot hold, rates that are huge, and an eps of 0: what <graphwire/rows.h> says of each. */
+static void what_is_too_large_or_nothing(void **state)
+{
+	(void)state;
+	static const float gradients[4][4] = {{0x1p70f, 1, 0, -0.0f}, {1, 1, 0, 1}, {1, 1, 0, 0}, {1, 1, 0, 0}};
+	static const uint64_t row = 1;
+	struct gw_row_push_scratch scratch = {0};
+	for (int kind = GW_ADAGRAD; kind <= GW_ADAM; kind++) {
+		struct gw_row_store *store = store_of(GW_FLOAT32, 3, 4);
+		struct gw_optimizer optimizer = {
+			.kind = (enum gw_optimizer_kind)kind, .rate = 0x1p100f, .beta1 = 0.5f, .beta2 = 0.5f};
+		float w[4];
+		for (int i = 0; i < 4; i++) {
+			assert_int_equal(gw_row_store_push(store, &optimizer, &row, 1, gradients[i], NULL, &scratch),
+					 GW_OK);
+			assert_int_equal(gw_row_store_read(store, &row, 1, w), GW_OK);
+			/* It ends its element, or, of a row with one sum, the row: by Adam, to be seen from the next
+			 * step on. */
+			assert_true(kind == GW_ADAM && i > 0 ? isnan(w[0]) : w[0] == 0.5f);
+			assert_true(kind == GW_ADAGRAD_ROWS ? w[1] == 0.5f : isfinite(w[1]) && w[1] < -0x1p98f);
+			assert_true(w[2] == 0.5f); /* never had a gradient */
+			assert_true(kind == GW_ADAGRAD_ROWS || i == 0 ? w[3] == 0.5f : w[3] < -0x1p98f);
+		}
+		gw_row_store_destroy(store);
+	}
+	gw_row_push_scratch_free(&scratch);
+}
+
 /* A caller may add equal rows' gradients up by itself, if it says what their squares were. */
 static void squares_stand_for_equal_rows(void **state)
 {
@@ -461,7 +565,8 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(optimizers_by_their_formulas), cmocka_unit_test(squares_stand_for_equal_rows),
+		cmocka_unit_test(optimizers_by_their_formulas), cmocka_unit_test(what_is_not_finite_is_seen),
+		cmocka_unit_test(what_is_too_large_or_nothing), cmocka_unit_test(squares_stand_for_equal_rows),
 		cmocka_unit_test(what_cannot_be_pushed),        cmocka_unit_test(many_push_at_once),
 		cmocka_unit_test(rows_and_state_of_one_moment), cmocka_unit_test(state_can_be_set),
 		cmocka_unit_test(allocations_fail_in_turn),

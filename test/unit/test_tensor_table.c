@@ -259,6 +259,76 @@ static void jobs_without_tensors_take_no_place(void **state)
 	desk_end(&desk);
 }
 
+/* What a name can do here without a tensor that stays: say that its job is there, open what is not there, create what
+ * cannot be, delete what it has created, end. */
+static void use_name(struct desk *desk, int number, int way)
+{
+	struct gw_tensor_create_call call = call_of(0);
+	struct gw_tensor_state tensor;
+	struct gw_shard *shard;
+	const uint64_t *births;
+	uint32_t count;
+	call.plan.shape[0] = 1;
+	snprintf(call.plan.job, sizeof(call.plan.job), "name%d", number);
+	if (way == 0)
+		gw_tensor_table_hold(desk->table, call.plan.job);
+	call.open = way == 1;
+	if (way == 2) {
+		call.plan.initial = GW_INITIAL_COPY;
+		snprintf(call.plan.source, sizeof(call.plan.source), "=nowhere");
+	}
+	if (way == 1 || way == 2)
+		assert_int_equal(gw_tensor_table_make(desk->table, &call, &tensor, &births, &shard), GW_NOT_FOUND);
+	if (way < 3)
+		return;
+	must(gw_tensor_table_make(desk->table, &call, &tensor, &births, &shard));
+	gw_shard_leave(desk->table, shard);
+	if (way == 3)
+		must(gw_tensor_table_delete(desk->table, call.plan.job, call.plan.name, 0, &count));
+	else
+		must(gw_tensor_table_end_job(desk->table, call.plan.job, &count));
+	assert_int_equal(count, 1);
+}
+
+/* However many: none that comes later is refused, and a job with a tensor keeps it. */
+static void names_that_leave_nothing_take_no_place(void **state)
+{
+	(void)state;
+	struct desk desk;
+	struct gw_tensor_create_call call = call_of(0);
+	struct gw_tensor_state tensor;
+	struct gw_shard *shard;
+	const uint64_t *births;
+	desk_begin(&desk);
+	desk_serve(&desk);
+	call.plan.shape[0] = 1;
+	snprintf(call.plan.job, sizeof(call.plan.job), "stays");
+	for (int i = 0; i < 2; i++) { /* two tensors: one of them goes, and the job is there still */
+		snprintf(call.plan.name, sizeof(call.plan.name), "t%d", i);
+		must(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard));
+		gw_shard_leave(desk.table, shard);
+	}
+	uint64_t birth = tensor.birth;
+	uint32_t count;
+	must(gw_tensor_table_delete(desk.table, "stays", "t0", 0, &count));
+	for (int i = 0; i < 5 * (GW_TENSOR_JOBS_MAX + 9); i++)
+		use_name(&desk, i, i % 5);
+	call.open = 1;
+	must(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard));
+	assert_int_equal(tensor.birth, birth);
+	gw_shard_leave(desk.table, shard);
+	/* All the places but its own are free. */
+	call.open = 0;
+	for (int i = 1; i <= GW_TENSOR_JOBS_MAX; i++) {
+		snprintf(call.plan.job, sizeof(call.plan.job), "job%d", i);
+		gw_status status = gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard);
+		assert_int_equal(status, i < GW_TENSOR_JOBS_MAX ? GW_OK : GW_LIMIT);
+		gw_shard_leave(desk.table, shard);
+	}
+	desk_close(&desk);
+	desk_end(&desk);
+}
+
 /* A copy that is restored is zeros, and looks for no source; who opens it is told, so as to create the other parts
  * alike. */
 static void a_restored_copy_has_no_source(void **state)
@@ -313,6 +383,7 @@ int main(void)
 		cmocka_unit_test(a_job_too_many_leaves_no_tensor),
 		cmocka_unit_test(a_restored_copy_has_no_source),
 		cmocka_unit_test(jobs_without_tensors_take_no_place),
+		cmocka_unit_test(names_that_leave_nothing_take_no_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,36 @@ static void test_verify(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* Everything fits but the way back from original ids, which a loader does not walk. */
+static void test_inverse_that_is_none(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 4, 100, 1);
+	for (int wrong = 0; wrong < 2; wrong++) {
+		struct gw_writer *writer;
+		uint64_t rows = fixture.edges[FIXTURE_CITES].count;
+		uint32_t *ids = calloc(rows, sizeof(*ids));
+		for (uint32_t i = 0; i < rows; i++)
+			ids[i] = (uint32_t)rows - 1 - i;
+		assert_int_equal(gw_writer_open(fixture.folder, fixture.schema, true, &writer), GW_OK);
+		assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
+		assert_int_equal(
+			gw_writer_array(writer, 0, "edge/paper__cites__paper/orig_id", GW_UINT32, 1, &rows, ids),
+			GW_OK);
+		ids[0] -= (uint32_t)wrong;
+		assert_int_equal(gw_writer_array(writer, 0, "edge/paper__cites__paper/orig_id.inverse", GW_UINT32, 1,
+						 &rows, ids),
+				 GW_OK);
+		free(ids);
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_OK);
+		assert_int_equal(run(gw_tool_verify, fixture.folder, "--quiet", NULL), wrong);
+		assert_int_equal(lines(errors), wrong);
+		assert_int_equal(strstr(errors, "orig_id.inverse: row 0 names an edge with another") != NULL, wrong);
+	}
+	gw_fixture_end(&fixture);
+}
+
 /* Each part is sound by itself, but a reverse type holds other edges: only the whole shows it. */
 static void test_reverse_that_is_none(void **state)
 {
@@ -220,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verify),
 		cmocka_unit_test(test_reverse_that_is_none),
+		cmocka_unit_test(test_inverse_that_is_none),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_inspect),
 	};

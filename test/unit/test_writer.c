@@ -151,6 +151,8 @@ static void test_schema(void **state)
 		{0, "node/paper/out_indptr", GW_UINT32, 2, {16, 1}, "transposed"},
 		{0, "edge/author__writes__paper/indices", GW_UINT32, 1, {1}, "rows"},
 		{0, "edge/author__writes__paper/indices", GW_INT64, 1, {90}, "dtype"},
+		{0, "edge/author__writes__paper/orig_id", GW_UINT64, 1, {90}, "dtype"},
+		{0, "edge/author__writes__paper/orig_id.inverse", GW_UINT32, 1, {90}, "one part"},
 		{0, "edge/author__knows__author/rel", GW_INT32, 1, {1}, "dtype"},
 		{0, "edge/paper__cites__paper/year", GW_FLOAT32, 1, {1}, "dtype"},
 		{0, "edge/paper__cites__paper/weight.alias", GW_UINT32, 1, {1}, "dimensions"},

@@ -6,7 +6,8 @@
  *
  * Nothing of the job outlives it: the worker ends everything when the launcher says so, hangs up or is silent for too
  * long, when a signal comes, and when the guardian dies; the guardian ends everything when the worker dies. Both are
- * subreapers, so that whatever a trainer leaves behind becomes their child, however it detached itself.
+ * subreapers, so that whatever a trainer leaves behind becomes their child, however it detached itself. If both are
+ * killed at once, what is left is found by its mark (left.c), for cluster.py to show and to end.
  */
 #ifndef GW_TOOLS_AGENT_H
 #define GW_TOOLS_AGENT_H
@@ -19,10 +20,19 @@
 #include "core/base/status.h"
 
 #define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are told; the log has all */
-#define GW_AGENT_TAIL      8    /* last lines of a process that are told with its end */
+#define GW_AGENT_TAIL      64 /* last lines of a process that are told with its end: an exception and torchrun's report */
 #define GW_AGENT_TAIL_LINE 512
 #define GW_AGENT_PATH_MAX  1024
 #define GW_AGENT_NAME_MAX  96
+#define GW_AGENT_MARK      "GRAPHWIRE_AGENT" /* in the environment of every process of a job */
+#define GW_AGENT_MARK_MAX  (GW_AGENT_NAME_MAX + 48)
+
+/* Whose a process is: the worker that started it, or what started it; by its pid, its time of start and its job. */
+struct gw_agent_mark {
+	pid_t worker;
+	uint64_t start;
+	char job[GW_AGENT_NAME_MAX];
+};
 
 /* --- A log that rotates: FILE, FILE.1, ... --- */
 
@@ -71,6 +81,7 @@ struct gw_agent {
 	int guardian, release, signals; /* descriptors: ends with the guardian; a word to it; signalfd. -1: none */
 	uint64_t silence_ns, heard_ns, told_ns, kill_ns, end_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
+	struct gw_agent_mark mark; /* of what it starts */
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;
@@ -102,8 +113,9 @@ void gw_agent_process_tell_end(struct gw_agent *agent, struct gw_agent_process *
 /* home.c: ~/.graphwire/HOST, 0700: a folder for each agent, and a record of each server. */
 gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX]);
 gw_status gw_agent_folder_make(struct gw_agent *agent);
+bool gw_agent_folder_mark(const char *home, const char *entry, struct gw_agent_mark *mark); /* false: it is none */
 gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count);
-void gw_agent_folder_remove(pid_t worker); /* of this worker; and of workers that are gone */
+void gw_agent_folder_remove(pid_t worker);
 gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX]);
 
 /* record.c: servers on this host that agents of this user started. */
@@ -111,6 +123,7 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 void gw_agent_record_remove(uint16_t port, pid_t pid);
 json_t *gw_agent_record_read(uint16_t port); /* NULL: none, or its server is gone */
 json_t *gw_agent_records(void);
+uint64_t gw_agent_start_of(pid_t pid); /* its time of start; 0: it is not there, or has ended */
 
 /* old_logs.c: this job's folder of logs stays while this agent is there; those of jobs before the last `keep` go. */
 gw_status gw_agent_logs_hold(struct gw_agent *agent);
@@ -120,9 +133,26 @@ void gw_agent_logs_remove_old(const struct gw_agent *agent, size_t keep);
 gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
 void gw_agent_watch_look(struct gw_agent *agent, bool ended);
 
+/* left.c: what is left here of jobs whose agents were killed: an array of objects, one an agent; a signal to what is
+ * left of a job, and to how many processes; folders whose worker is gone, and of which nothing runs, go. */
+void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX]);
+bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark);
+bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
+json_t *gw_agent_left(void);
+int gw_agent_left_signal(const char *job, int number);
+void gw_agent_left_sweep(void);
+
+/* own.c: tells "own": the first address that a name of this host has here, whether it is loopback, and which network
+ * that loopback belongs to. */
+gw_status gw_agent_own(struct gw_agent *agent, const char *name);
+
 /* descendants.c: kills whatever descends from this process, and waits until it is gone, two seconds at most. Returns
- * how many are left. */
-int gw_agent_descendants_kill(void);
+ * what is left: an array of {"pid", "command"}; NULL: no memory for it. `agent`: of the worker, whose processes' ends
+ * are kept; NULL in the guardian. */
+json_t *gw_agent_descendants_kill(struct gw_agent *agent);
+
+/* {"pid": N, "command": its words}; of a zombie, its name. */
+json_t *gw_agent_process_json(pid_t pid);
 
 /* guard.c: forks, and returns in the worker alone, with its two descriptors set. The guardian exits. */
 gw_status gw_agent_guard(struct gw_agent *agent);

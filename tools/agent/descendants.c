@@ -1,9 +1,17 @@
-/* All that descends from this process, killed. Each look at /proc finds the tree below us; what is forked meanwhile, or
- * loses its parent, is ours at the next look, since we are a subreaper: until a look finds nobody. */
+/* All that descends from this process, killed. We are a subreaper: whatever loses its parent becomes our child. So the
+ * kernel knows the truth, without a race: who has no child has no descendant. Until then, each look at /proc finds the
+ * tree below us, and kills it; what is forked or moves meanwhile is found by the next look.
+ *
+ * Zombies belong to the tree. The first thread of a process may have ended while others are still there, as in each
+ * process of several threads that is being killed: it is a zombie until they have ended, and the parent of its
+ * children.
+ */
 #include "tools/agent/agent.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,31 +20,34 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/sysfile.h"
 
 #define KILL_NS       (2 * GW_NS_PER_SECOND)
 #define PROCESSES_MAX 65536
+#define TOLD_MAX      16 /* of what is left */
+#define COMMAND_MAX   200
 
 struct kin {
 	pid_t pid, parent;
 	bool ours;
 };
 
-/* The parent is the second field behind the name's closing parenthesis; zombies have nothing left to kill. */
+/* Not taken from the heap: there is an answer without memory, too. */
+static struct kin kin_all[PROCESSES_MAX];
+
+/* The parent is the second field behind the name's closing parenthesis. */
 static bool kin_read(const char *name, struct kin *out)
 {
 	char text[512];
 	if (!gw_sysfile_read(text, sizeof(text), "/proc/%s/stat", name))
 		return false;
 	const char *behind = strrchr(text, ')');
-	char state;
 	int parent;
-	if (!behind || sscanf(behind + 1, " %c %d", &state, &parent) != 2)
+	if (!behind || sscanf(behind + 1, " %*c %d", &parent) != 1)
 		return false;
 	*out = (struct kin){.pid = (pid_t)strtol(name, NULL, 10), .parent = parent};
-	return state != 'Z';
+	return true;
 }
 
 static size_t kin_list(struct kin *all)
@@ -53,10 +64,9 @@ static size_t kin_list(struct kin *all)
 	return count;
 }
 
-/* Marks processes with a marked parent, until nothing changes; returns how many there are. */
-static int kin_mark(struct kin *all, size_t count)
+/* Marks processes with a marked parent, until nothing changes. */
+static void kin_mark(struct kin *all, size_t count)
 {
-	int found = 0;
 	for (bool more = true; more;) {
 		more = false;
 		for (size_t i = 0; i < count; i++) {
@@ -66,31 +76,66 @@ static int kin_mark(struct kin *all, size_t count)
 			if (all[i].ours || !below)
 				continue;
 			all[i].ours = true;
-			found++;
 			more = true;
 		}
 	}
-	return found;
 }
 
-int gw_agent_descendants_kill(void)
+/* Takes the ends of children; whether there is no child any more. */
+static bool descendants_reap(struct gw_agent *agent)
 {
-	uint64_t end = gw_now_ns() + KILL_NS;
-	struct kin *all = gw_calloc(PROCESSES_MAX, sizeof(*all));
-	int found = all ? 1 : 0;
-	while (all) {
-		size_t count = kin_list(all);
-		found = kin_mark(all, count);
-		for (size_t i = 0; i < count; i++) {
-			if (all[i].ours)
-				kill(all[i].pid, SIGKILL);
-		}
+	siginfo_t info;
+	if (agent)
+		gw_agent_process_reap(agent);
+	else
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
-		if (found == 0 || gw_now_ns() > end)
-			break;
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+}
+
+json_t *gw_agent_process_json(pid_t pid)
+{
+	char text[COMMAND_MAX + 1] = "", path[64];
+	snprintf(path, sizeof(path), "/proc/%ld/cmdline", (long)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, COMMAND_MAX) : 0;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 && gw_sysfile_read(text, sizeof(text), "/proc/%ld/comm", (long)pid))
+		n = (ssize_t)strcspn(text, "\n");
+	for (ssize_t i = 0; i < n; i++)
+		text[i] = text[i] >= ' ' && text[i] < 127 ? text[i] : text[i] ? '?' : ' ';
+	while (n > 0 && text[n - 1] == ' ')
+		n--;
+	text[n > 0 ? n : 0] = '\0';
+	return json_pack("{si ss}", "pid", (int)pid, "command", text);
+}
+
+static json_t *kin_left(const struct kin *all, size_t count)
+{
+	json_t *left = json_array();
+	for (size_t i = 0; i < count && json_array_size(left) < TOLD_MAX; i++) {
+		if (all[i].ours)
+			json_array_append_new(left, gw_agent_process_json(all[i].pid));
+	}
+	if (json_array_size(left) == 0) /* a child that /proc does not show */
+		json_array_append_new(left, json_pack("{si ss}", "pid", 0, "command", "not in /proc"));
+	return left;
+}
+
+json_t *gw_agent_descendants_kill(struct gw_agent *agent)
+{
+	uint64_t end = gw_now_ns() + KILL_NS;
+	while (!descendants_reap(agent)) {
+		size_t count = kin_list(kin_all);
+		kin_mark(kin_all, count);
+		if (gw_now_ns() > end)
+			return kin_left(kin_all, count);
+		for (size_t i = 0; i < count; i++) {
+			if (kin_all[i].ours)
+				kill(kin_all[i].pid, SIGKILL);
+		}
 		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* for the kernel to end them */
 	}
-	gw_free(all);
-	return found;
+	return json_array();
 }

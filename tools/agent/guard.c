@@ -1,8 +1,8 @@
 /* The guardian: the process that ssh started. It forks the worker and waits for its end, a signal, or the launcher's
- * hang-up; it touches nothing of the launcher's lines unless the worker was killed.
+ * hang-up; it touches nothing of the launcher's lines before the worker has ended.
  *
- *   the worker ends by itself   its status is ours
- *   it is killed                one line to the launcher, everything below us is killed, status 1
+ *   the worker ends by itself   what it could not end is killed, one line to the launcher, its status is ours
+ *   it is killed                everything below us is killed, one line to the launcher, status 1
  *   a signal                    the worker gets SIGTERM
  *   the launcher hangs up       a worker that is still there (stopped?) after its time is killed
  *
@@ -26,27 +26,30 @@
 
 #define HUNG_UP_NS (4 * GW_NS_PER_SECOND) /* a worker's grace and a little */
 
-static void guard_tell_killed(int status)
+static void guard_tell(json_t *event)
 {
-	char text[192];
-	int n = snprintf(text, sizeof(text),
-			 "{\"event\":\"lost\",\"text\":\"the agent's worker ended with %s %d; all that it had started "
-			 "was killed\"}\n",
-			 WIFSIGNALED(status) ? "signal" : "status",
-			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+	json_decref(event);
 	signal(SIGPIPE, SIG_IGN);
 	fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
-	if (write(STDOUT_FILENO, text, (size_t)n) < 0)
-		return; /* nobody is there to be told */
+	if (text)
+		dprintf(STDOUT_FILENO, "%s\n", text); /* if anybody is there to be told */
+	free(text);
 }
 
+/* The last word of what is left is ours: the worker may have given up what ends now. */
 _Noreturn static void guard_finish(pid_t worker, int status)
 {
-	gw_agent_descendants_kill();
+	json_t *left = gw_agent_descendants_kill(NULL);
 	gw_agent_folder_remove(worker);
-	if (WIFEXITED(status))
+	if (WIFEXITED(status)) {
+		guard_tell(json_pack("{ss so?}", "event", "end", "left", left));
 		exit(WEXITSTATUS(status));
-	guard_tell_killed(status);
+	}
+	char text[192];
+	snprintf(text, sizeof(text), "the agent's worker was killed by signal %d%s", WTERMSIG(status),
+		 left && json_array_size(left) == 0 ? "; all that it had started was killed" : "");
+	guard_tell(json_pack("{ss ss so?}", "event", "lost", "text", text, "left", left));
 	exit(1);
 }
 

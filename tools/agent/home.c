@@ -1,13 +1,13 @@
 /* ~/.graphwire/HOST: what agents of this user leave on this host while they run. The host is in the name, since homes
  * are shared. Not in the runtime folder, which goes when the user logs out, and kept servers stay.
  *
- *   agent-PID/key, agent-PID/ip_config   of one job; removed by its worker, or its guardian, or the next agent
+ *   agent-PID/key, ip_config, mark       of one job, and whose it is (left.c); removed by its worker, or its guardian,
+ *                                        or, when nothing of it runs any more, by the next job's agent
  *   server-PORT.json                     of a server (record.c)
  */
 #include "tools/agent/agent.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/base/staging.h"
+#include "core/base/sysfile.h"
 
 static const char *home_of_user(void)
 {
@@ -55,48 +56,54 @@ gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX])
 	return home_make(path);
 }
 
-/* A worker that is there still: a folder of another's pid is a leftover. */
-static bool home_has_worker(pid_t pid)
+/* One without a mark was left in the middle of its making, or by an older version: its worker is whoever has the pid,
+ * if it is a program of ours. */
+static void home_mark_unnamed(pid_t pid, struct gw_agent_mark *mark)
 {
-	char path[64], name[32] = "";
-	snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
-	FILE *file = fopen(path, "re");
-	if (!file)
+	char name[32] = "";
+	bool ours =
+		gw_sysfile_read(name, sizeof(name), "/proc/%ld/comm", (long)pid) && strncmp(name, "graphwire", 9) == 0;
+	*mark = (struct gw_agent_mark){.worker = pid, .start = ours ? gw_agent_start_of(pid) : 0, .job = "?"};
+}
+
+bool gw_agent_folder_mark(const char *home, const char *entry, struct gw_agent_mark *mark)
+{
+	char text[GW_AGENT_MARK_MAX];
+	char *end;
+	if (strncmp(entry, "agent-", 6) != 0)
 		return false;
-	bool is_agent = fgets(name, sizeof(name), file) && strncmp(name, "graphwire", 9) == 0;
-	fclose(file);
-	return is_agent;
+	pid_t pid = (pid_t)strtol(entry + 6, &end, 10);
+	if (*end || pid <= 0)
+		return false;
+	if (!gw_sysfile_read(text, sizeof(text), "%s/%s/mark", home, entry) || !gw_agent_mark_parse(text, mark) ||
+	    mark->worker != pid)
+		home_mark_unnamed(pid, mark);
+	return true;
 }
 
 void gw_agent_folder_remove(pid_t worker)
 {
 	struct gw_error_kept kept;
-	char home[GW_AGENT_PATH_MAX], path[GW_AGENT_PATH_MAX + 280];
+	char path[GW_AGENT_PATH_MAX + 32];
 	gw_error_keep(&kept);
-	DIR *folder = gw_agent_home(home) == GW_OK ? opendir(home) : NULL;
-	for (struct dirent *entry; folder && (entry = readdir(folder));) {
-		if (strncmp(entry->d_name, "agent-", 6) != 0)
-			continue;
-		pid_t pid = (pid_t)strtol(entry->d_name + 6, NULL, 10);
-		if (pid != worker && home_has_worker(pid))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", home, entry->d_name);
+	if (gw_agent_home(path) == GW_OK) {
+		snprintf(path + strlen(path), 32, "/agent-%ld", (long)worker);
 		gw_remove_tree(path);
 	}
-	if (folder)
-		closedir(folder);
 	gw_error_restore(&kept);
 }
 
 gw_status gw_agent_folder_make(struct gw_agent *agent)
 {
+	char mark[GW_AGENT_MARK_MAX];
 	gw_agent_folder_remove(getpid());
 	gw_status status = gw_agent_home(agent->folder);
 	if (!status)
 		snprintf(agent->folder + strlen(agent->folder), 32, "/agent-%ld", (long)getpid());
 	if (!status && mkdir(agent->folder, 0700) != 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot be made", agent->folder);
-	return status;
+	gw_agent_mark_text(&agent->mark, mark);
+	return status ? status : gw_agent_file_write(agent->folder, "mark", mark, strlen(mark));
 }
 
 /* By rename, so that nobody reads half of it. */

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -109,26 +108,19 @@ static void loop_finish(struct gw_agent *agent)
 	gw_agent_process_reap(agent);
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next)
 		gw_agent_process_signal(p, SIGKILL);
-	int left = 0;
+	json_t *left = gw_agent_descendants_kill(agent);
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
-		if (p->ended)
-			continue;
-		int status;
-		uint64_t end = gw_now_ns() + GW_NS_PER_SECOND;
-		pid_t pid;
-		while ((pid = waitpid(p->pid, &status, WNOHANG)) == 0 && gw_now_ns() < end)
-			poll(NULL, 0, 2);
-		p->status = pid == p->pid ? status : SIGKILL;
+		if (!p->ended)
+			p->status = SIGKILL; /* it is among what is left */
 		p->ended = true;
 	}
-	left = gw_agent_descendants_kill();
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
 		if (!p->told)
 			gw_agent_process_tell_end(agent, p);
 	}
 	if (agent->folder[0])
 		gw_agent_folder_remove(getpid());
-	gw_agent_tell(agent, json_pack("{ss si}", "event", "bye", "left", left));
+	gw_agent_tell(agent, json_pack("{ss so?}", "event", "bye", "left", left));
 	uint64_t end = gw_now_ns() + FAREWELL_NS;
 	while (agent->output_bytes && !agent->hung_up && gw_now_ns() < end) {
 		poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 50);

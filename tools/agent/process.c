@@ -114,8 +114,8 @@ void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *p)
 
 void gw_agent_process_signal(const struct gw_agent_process *p, int number)
 {
-	if (!p->ended)
-		kill(-p->pid, number);
+	if (!p->ended && kill(-p->pid, number) != 0 && errno == ESRCH)
+		kill(p->pid, number); /* it has no session of its own yet */
 }
 
 void gw_agent_process_reap(struct gw_agent *agent)
@@ -169,14 +169,18 @@ void gw_agent_process_tell_end(struct gw_agent *agent, struct gw_agent_process *
 
 /* --- Its start. --- */
 
-_Noreturn static void process_exec(const struct gw_agent *agent, char **argv, const json_t *environment, int output)
+_Noreturn static void process_exec(const struct gw_agent *agent, char **argv, const json_t *environment, int output,
+				   pid_t worker)
 {
 	static char own[] = "graphwire";
 	sigset_t none;
 	sigemptyset(&none);
 	setsid();
-	if (!agent->keep)
+	if (!agent->keep) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != worker)
+			_exit(127); /* it has died in between */
+	}
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
 	int null = open("/dev/null", O_RDONLY);
@@ -192,6 +196,9 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 		if (json_is_string(value))
 			setenv(name, json_string_value(value), 1);
 	}
+	char mark[GW_AGENT_MARK_MAX];
+	gw_agent_mark_text(&agent->mark, mark);
+	setenv(GW_AGENT_MARK, mark, 1);
 	bool is_own = strcmp(argv[0], "@") == 0; /* the agent's own program */
 	if (is_own)
 		argv[0] = own;
@@ -235,9 +242,10 @@ static gw_status process_launch(struct gw_agent *agent, struct gw_agent_process 
 		gw_free(argv);
 		return gw_fail_errno(GW_IO, errno, "no pipe for %s", p->name);
 	}
+	pid_t worker = getpid();
 	p->pid = fork();
 	if (p->pid == 0)
-		process_exec(agent, argv, json_object_get(request, "env"), ends[1]);
+		process_exec(agent, argv, json_object_get(request, "env"), ends[1], worker);
 	gw_free(argv);
 	close(ends[1]);
 	if (p->pid < 0) {

@@ -10,16 +10,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/alloc.h"
+#include "core/base/regular.h"
 #include "core/base/sysfile.h"
 
-#define START_FIELD 20 /* of /proc/PID/stat, behind the name: starttime is field 22 */
+#define RECORD_BYTES_MAX (1u << 20)
+#define START_FIELD      20 /* of /proc/PID/stat, behind the name: starttime is field 22 */
 
-static uint64_t record_start_of(pid_t pid)
+uint64_t gw_agent_start_of(pid_t pid)
 {
 	char text[1024];
 	if (!gw_sysfile_read(text, sizeof(text), "/proc/%ld/stat", (long)pid))
 		return 0;
 	char *at = strrchr(text, ')');
+	if (at && strncmp(at, ") Z", 3) == 0)
+		return 0;
 	for (int i = 0; at && i < START_FIELD; i++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
@@ -49,7 +54,7 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 	record_boot(boot);
 	json_t *record = json_deep_copy(server);
 	json_object_set_new(record, "pid", json_integer(pid));
-	json_object_set_new(record, "start", json_integer((json_int_t)record_start_of(pid)));
+	json_object_set_new(record, "start", json_integer((json_int_t)gw_agent_start_of(pid)));
 	json_object_set_new(record, "boot", json_string(boot));
 	json_object_set_new(record, "job", json_string(agent->job));
 	json_object_set_new(record, "kept", json_boolean(agent->keep));
@@ -67,13 +72,26 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 	return status;
 }
 
+/* NULL: there is none that can be read. */
+static json_t *record_load(const char *path)
+{
+	struct gw_error_kept kept;
+	char *text;
+	size_t bytes;
+	gw_error_keep(&kept);
+	gw_status status = gw_regular_read(path, RECORD_BYTES_MAX, &text, &bytes);
+	json_t *record = status == GW_OK ? json_loadb(text, bytes, 0, NULL) : NULL;
+	gw_free(text);
+	gw_error_restore(&kept);
+	return record;
+}
+
 json_t *gw_agent_record_read(uint16_t port)
 {
 	char path[GW_AGENT_PATH_MAX + 64], boot[64];
 	if (record_path(port, path) != GW_OK)
 		return NULL;
-	json_error_t error;
-	json_t *record = json_load_file(path, 0, &error);
+	json_t *record = record_load(path);
 	if (!record)
 		return NULL;
 	record_boot(boot);
@@ -81,7 +99,7 @@ json_t *gw_agent_record_read(uint16_t port)
 	pid_t pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
 	uint64_t start = (uint64_t)json_integer_value(json_object_get(record, "start"));
 	if (json_is_object(record) && then && strcmp(then, boot) == 0 && pid > 0 && start > 0 &&
-	    record_start_of(pid) == start)
+	    gw_agent_start_of(pid) == start)
 		return record;
 	json_decref(record);
 	unlink(path);
@@ -92,8 +110,7 @@ json_t *gw_agent_record_read(uint16_t port)
 void gw_agent_record_remove(uint16_t port, pid_t pid)
 {
 	char path[GW_AGENT_PATH_MAX + 64];
-	json_error_t error;
-	json_t *record = record_path(port, path) == GW_OK ? json_load_file(path, 0, &error) : NULL;
+	json_t *record = record_path(port, path) == GW_OK ? record_load(path) : NULL;
 	if (record && json_integer_value(json_object_get(record, "pid")) == pid)
 		unlink(path);
 	json_decref(record);

@@ -5,7 +5,11 @@
  *   key       of the job, for its servers and trainers
  *   graph     which graph a part config of this host describes
  *   servers   what is on record here, with the keys of kept servers
+ *   left      what is left here of jobs whose agents were killed (left.c)
+ *   end_left  SIGTERM or SIGKILL to what is left of a job
+ *   sweep     folders of which nothing runs any more go, with their keys
  *   port      a port that is free now
+ *   own       what this host's own name means here (own.c)
  *   start     a process, told by "started", "ready", "output", "ended"
  *   signal    to a process group
  *   watch     a server that is kept, by its port and pid; told by "gone" when it has ended
@@ -77,6 +81,8 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	if (!job || !workspace || strlen(job) >= sizeof(agent->job) || strchr(job, '/') || *job == '.')
 		return gw_fail(GW_INVALID, "setup needs a job and a workspace");
 	snprintf(agent->job, sizeof(agent->job), "%s", job);
+	agent->mark = (struct gw_agent_mark){.worker = getpid(), .start = gw_agent_start_of(getpid())};
+	memcpy(agent->mark.job, agent->job, sizeof(agent->job));
 	gw_status status = gw_agent_expand(workspace, agent->workspace);
 	struct stat st;
 	if (!status && (stat(agent->workspace, &st) != 0 || !S_ISDIR(st.st_mode)))
@@ -95,6 +101,7 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	}
 	if (snprintf(agent->logs, sizeof(agent->logs), "%s/logs/%s", agent->workspace, job) >= (int)sizeof(agent->logs))
 		return gw_fail(GW_INVALID, "%s: too long a path", agent->workspace);
+	gw_agent_left_sweep();
 	json_int_t keep = json_integer_value(json_object_get(request, "logs_kept"));
 	if (!status)
 		status = request_make_folders(agent->logs);
@@ -161,7 +168,7 @@ static void request_add_key(json_t *record)
 	uint8_t key[KEY_BYTES_MAX];
 	const char *folder = request_text(record, "folder");
 	snprintf(path, sizeof(path), "%s/key", folder ? folder : "");
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	ssize_t n = fd >= 0 ? read(fd, key, sizeof(key)) : 0;
 	for (ssize_t i = 0; i < n; i++)
 		snprintf(hex + 2 * i, 3, "%02x", key[i]);
@@ -257,6 +264,25 @@ static gw_status request_stop(struct gw_agent *agent, const json_t *request)
 	return status;
 }
 
+/* The launcher asks "left" until nothing is. */
+static gw_status request_end_left(struct gw_agent *agent, const json_t *request)
+{
+	const char *job = request_text(request, "job");
+	if (!job)
+		return gw_fail(GW_INVALID, "end_left needs a job");
+	int count = gw_agent_left_signal(job, json_is_true(json_object_get(request, "hard")) ? SIGKILL : SIGTERM);
+	gw_agent_tell(agent, json_pack("{ss si}", "event", "ending_left", "count", count));
+	return GW_OK;
+}
+
+static gw_status request_left(struct gw_agent *agent, bool sweep)
+{
+	if (sweep)
+		gw_agent_left_sweep();
+	gw_agent_tell(agent, json_pack("{ss so}", "event", sweep ? "swept" : "left", "left", gw_agent_left()));
+	return GW_OK;
+}
+
 static gw_status request_release(struct gw_agent *agent)
 {
 	if (!agent->keep)
@@ -278,12 +304,18 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 		gw_agent_end(agent, NULL);
 	else if (strcmp(op, "servers") == 0)
 		status = request_servers(agent);
+	else if (strcmp(op, "left") == 0 || strcmp(op, "sweep") == 0)
+		status = request_left(agent, *op == 's');
+	else if (strcmp(op, "end_left") == 0)
+		status = request_end_left(agent, request);
 	else if (strcmp(op, "stop") == 0)
 		status = request_stop(agent, request);
 	else if (strcmp(op, "watch") == 0)
 		status = request_watch(agent, request);
 	else if (strcmp(op, "port") == 0)
 		status = request_port(agent);
+	else if (strcmp(op, "own") == 0)
+		status = gw_agent_own(agent, request_text(request, "address"));
 	else if (strcmp(op, "setup") == 0)
 		status = request_setup(agent, request);
 	else if (!agent->set_up || agent->ending)

@@ -29,7 +29,7 @@ gw_status gw_builder_target_check(const char *folder, bool replace)
 	if (!replace && access(folder, F_OK) == 0)
 		return gw_fail(GW_EXISTS, "%s is there already: remove it, choose another --out, or pass --replace",
 			       folder);
-	return replace ? gw_meta_check_replaceable(folder) : GW_OK;
+	return replace ? gw_meta_check_replaceable(folder, NULL) : GW_OK;
 }
 
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)

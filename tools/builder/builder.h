@@ -5,7 +5,7 @@
  *
  * For each edge type: gw_csc_build, then everything that belongs to edges permuted into CSC order. With `reverse`, the
  * same edges turned round make a second type "rev_<rel>", with the same features. Memory: the borrowed input, 16 bytes
- * per edge of the edge type being written, and a piece of the array being written.
+ * per edge of the edge type being written, 4 more where its edges have orig_id, and a piece of the array being written.
  */
 #ifndef GW_TOOLS_BUILDER_BUILDER_H
 #define GW_TOOLS_BUILDER_BUILDER_H

@@ -60,6 +60,12 @@ struct builder_writing {
 	struct gw_builder_stats stats;
 };
 
+/* Whether edges of the type have orig_id. */
+static inline bool gw_builder_keeps_origins(const struct builder_etype *type)
+{
+	return type->arrays.count || type->edges.time || type->edges.keep_orig_id;
+}
+
 /* All edge types, with their reverses: everything but the offsets, which are left in indptr and out_indptr. */
 gw_status gw_builder_write_edges(struct builder_writing *w);
 

@@ -14,6 +14,7 @@
 #include "core/base/parallel.h"
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
+#include "core/graph/inverse.h"
 #include "tools/builder/builder_inside.h"
 
 #define PIECE_BYTES (8ull << 20) /* of an array, permuted at a time */
@@ -268,6 +269,27 @@ static gw_status write_alias(struct builder_writing *w, const struct turned *t, 
 	return status ? gw_context(status, "weight \"%s\"", item->name) : GW_OK;
 }
 
+static uint64_t builder_origin_of(const void *context, uint64_t position)
+{
+	const struct turned *t = context;
+	return t->rows[position];
+}
+
+/* The input row of each edge, and the way back. */
+static gw_status write_origins(struct builder_writing *w, const struct turned *t)
+{
+	const struct gw_builder_edges *edges = &t->type->edges;
+	char key[GW_BUILDER_KEY_MAX];
+	uint64_t rows;
+	snprintf(key, sizeof(key), "edge/%s/orig_id", t->folder);
+	gw_status status = gw_writer_edge_origins(w->writer, 0, key, t->rows, edges->count, input_rows(edges));
+	if (status == GW_OK)
+		status = gw_inverse_write(w->writer, key, builder_origin_of, t, edges->count, w->threads, &rows);
+	if (status == GW_OK)
+		gw_builder_wrote(w, (edges->count + rows) * 4);
+	return status;
+}
+
 /* What goes by input rows: declared arrays, time, weights, orig_id. */
 static gw_status write_edge_arrays(struct builder_writing *w, const struct turned *t, const uint64_t *indptr)
 {
@@ -291,11 +313,8 @@ static gw_status write_edge_arrays(struct builder_writing *w, const struct turne
 		snprintf(key, sizeof(key), "edge/%s/%s", t->folder, type->time_name);
 		status = write_permuted(w, key, &time, t->rows, edges->count);
 	}
-	if (status == GW_OK && (type->arrays.count || edges->time || edges->keep_orig_id)) {
-		snprintf(key, sizeof(key), "edge/%s/orig_id", t->folder);
-		status = gw_writer_array(w->writer, 0, key, GW_INT64, 1, &edges->count, t->rows);
-		gw_builder_wrote(w, edges->count * 8);
-	}
+	if (status == GW_OK && gw_builder_keeps_origins(type))
+		status = write_origins(w, t);
 	return status;
 }
 

@@ -201,8 +201,8 @@ static uint64_t expected_bytes(const struct gw_builder *builder, const struct gw
 	}
 	for (uint32_t t = 0; t < builder->num_etypes; t++) {
 		const struct builder_etype *type = &builder->etypes[t];
-		uint64_t row = 4 + (type->edges.transpose ? 16u : 0u) + (type->edges.time ? 16u : 0u);
-		row += type->arrays.count && !type->edges.time ? 8 : 0; /* orig_id */
+		uint64_t row = 4 + (type->edges.transpose ? 16u : 0u) + (type->edges.time ? 8u : 0u);
+		row += gw_builder_keeps_origins(type) ? 8 : 0; /* orig_id and its inverse */
 		for (uint32_t i = 0; i < type->arrays.count; i++)
 			row += gw_builder_row_bytes(&type->arrays.items[i].array) +
 			       (type->arrays.items[i].array.weight ? 8 : 0);

@@ -203,6 +203,8 @@ static const struct gw_option table[] = {
 	{.help = "Structure:", .group = 5},
 	{"undirected", NULL, "store every edge in both directions", 5, GW_OPTION_FLAG(A, import.undirected)},
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 5, GW_OPTION_FLAG(A, import.reverse)},
+	{"edge-ids", NULL, "keep which row of the input each edge was, as orig_id; edges with features have it anyway",
+	 5, GW_OPTION_FLAG(A, import.edge_ids)},
 	{"transpose", NULL, "store out-edges too", 5, GW_OPTION_FLAG(A, import.transpose)},
 	{.help = "Output:", .group = 6},
 	GW_OUTPUT_OPTIONS(A, import., "as metadata.json says, else graph", 6),

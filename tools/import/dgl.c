@@ -267,7 +267,7 @@ gw_status gw_import_chunked(struct gw_import *im, const char *path)
 	struct gw_chunked c = {.im = im, .path = path};
 	struct gw_text text;
 	json_error_t error;
-	gw_status status = gw_text_open(path, &text);
+	gw_status status = gw_text_open_file(path, &text);
 	if (status)
 		return status;
 	c.root = json_loadb(text.data ? text.data : "", text.bytes, JSON_REJECT_DUPLICATES, &error);

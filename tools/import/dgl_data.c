@@ -120,7 +120,7 @@ static gw_status append_csv(const struct gw_chunked *c, const char *path, char d
 	struct gw_text text;
 	struct gw_table table;
 	struct gw_table_format format = {.delimiter = delimiter, .quotes = delimiter == ',', .header = GW_HEADER_NONE};
-	gw_status status = gw_text_open(path, &text);
+	gw_status status = gw_text_open_file(path, &text);
 	if (status)
 		return status;
 	status = gw_table_scan(&text, &format, c->im->threads, &table);

@@ -84,7 +84,8 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 					 .time = set->times,
 					 .time_name = "time",
 					 .reverse = o->reverse,
-					 .transpose = o->transpose};
+					 .transpose = o->transpose,
+					 .keep_orig_id = o->edge_ids};
 	bool symmetric;
 	gw_status status = is_symmetric(im, set, &symmetric);
 	edges.reverse &= !symmetric; /* it is its own */

@@ -47,6 +47,7 @@ struct gw_import_options {
 	const char *src_column, *dst_column, *rel_column, *weight_column, *time_column; /* names or numbers, or NULL */
 	uint32_t time_digits;
 	bool undirected, reverse, transpose;
+	bool edge_ids; /* keep orig_id of edges without data too */
 	const char *out;
 	const char *name; /* NULL: what the metadata says, else "graph" */
 	struct gw_builder_options build;

@@ -9,19 +9,18 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "core/base/alloc.h"
 #include "core/base/filemap.h"
 #include "core/base/memory.h"
+#include "core/base/regular.h"
 
 #define END_BYTES         22u
 #define END64_BYTES       56u
@@ -137,6 +136,8 @@ static gw_status read_entry(const struct gw_npz *npz, const uint8_t *entry, uint
 		return damaged(npz, "a directory that breaks off");
 	if (name > MEMBER_NAME_MAX)
 		return gw_fail(GW_LIMIT, "%s: a member's name has more than %u bytes", npz->path, MEMBER_NAME_MAX);
+	if (memchr(entry + ENTRY_BYTES, 0, name))
+		return damaged(npz, "a member's name with a NUL byte");
 	memcpy(member->name, entry + ENTRY_BYTES, name);
 	if (name > 4 && memcmp(member->name + name - 4, ".npy", 4) == 0)
 		member->name[name - 4] = '\0';
@@ -172,20 +173,18 @@ static gw_status read_directory(struct gw_npz *npz)
 
 static gw_status npz_map_file(struct gw_npz *npz)
 {
-	int fd = open(npz->path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", npz->path);
-	struct stat info;
-	gw_status status = GW_OK;
-	if (fstat(fd, &info) != 0)
-		status = gw_fail_errno(GW_IO, errno, "%s", npz->path);
-	else if (!S_ISREG(info.st_mode) || info.st_size == 0)
-		status = gw_fail(GW_FORMAT, "%s: not a .npz archive: no file, or an empty one", npz->path);
+	int fd;
+	uint64_t bytes;
+	gw_status status = gw_regular_open(npz->path, &fd, &bytes);
+	if (status)
+		return status;
+	if (bytes == 0)
+		status = gw_fail(GW_FORMAT, "%s: not a .npz archive: an empty file", npz->path);
 	if (status == GW_OK) {
 		void *mapping;
-		status = gw_filemap_open(fd, npz->path, (size_t)info.st_size, &mapping);
+		status = gw_filemap_open(fd, npz->path, (size_t)bytes, &mapping);
 		npz->data = mapping;
-		npz->bytes = (uint64_t)info.st_size;
+		npz->bytes = bytes;
 	}
 	close(fd);
 	return status;

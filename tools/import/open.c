@@ -213,7 +213,8 @@ static gw_status check_first_row(const struct gw_import_file *file)
 static gw_status open_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	const char *names[5];
-	gw_status status = gw_text_open(file->path, &file->text);
+	gw_status status =
+		file->delimiter ? gw_text_open_file(file->path, &file->text) : gw_text_open(file->path, &file->text);
 	if (status)
 		return status;
 	im->input_bytes += file->text.file_bytes;

@@ -20,6 +20,7 @@
 #include "core/base/clock.h"
 #include "core/base/filemap.h"
 #include "core/base/memory.h"
+#include "core/base/regular.h"
 
 #define READ_BYTES    (1u << 20)
 #define INFLATE_BYTES (4u << 20)  /* per call of inflate */
@@ -265,6 +266,19 @@ gw_status gw_text_open(const char *path, struct gw_text *out)
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
 	gw_status status = gw_text_open_fd(path, fd, out);
+	close(fd);
+	return status;
+}
+
+gw_status gw_text_open_file(const char *path, struct gw_text *out)
+{
+	int fd;
+	uint64_t bytes;
+	*out = (struct gw_text){0};
+	gw_status status = gw_regular_open(path, &fd, &bytes);
+	if (status)
+		return status;
+	status = gw_text_open_fd(path, fd, out);
 	close(fd);
 	return status;
 }

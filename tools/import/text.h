@@ -24,6 +24,10 @@ struct gw_text {
  * than memory that can be taken now), GW_LIMIT. *out is zeroed on failure. */
 gw_status gw_text_open(const char *path, struct gw_text *out);
 
+/* The same of a file that another one names: a pipe or a device by that name is no file, and not waited for: GW_FORMAT.
+ */
+gw_status gw_text_open_file(const char *path, struct gw_text *out);
+
 /* The same from an open file or pipe, which stays the caller's. */
 gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out);
 

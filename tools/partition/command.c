@@ -71,7 +71,7 @@ static const struct gw_option table[] = {
 	 1, GW_OPTION_NUMBER(A, plan.trainers, 1, GW_PARTS_MAX)},
 	{"seed", "N", "another seed, another partitioning (default 0); the same seed, the same bytes", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
-	{"replace", NULL, "replace an existing graph", 2, GW_OPTION_FLAG(A, replace)},
+	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
 	{"threads", "N", "default: all processors; the result does not depend on it", 2,
 	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
 	{"memory", "SIZE", "memory that METIS may take (default: what is free); 20Gi", 2,
@@ -114,7 +114,7 @@ static gw_status check_output(const struct partition_arguments *a, const struct 
 	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
 	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return gw_fail(GW_INVALID, "%s: is the graph to be partitioned; choose another --out", a->out);
-	return a->replace ? gw_meta_check_replaceable(a->out) : GW_OK;
+	return a->replace ? gw_meta_check_replaceable(a->out, NULL) : GW_OK;
 }
 
 /* What the JSON alone says is too much for METIS, before its arrays are read; for all it says, every edge is a loop. */

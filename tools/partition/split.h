@@ -67,7 +67,7 @@ void gw_split_lists_free(struct gw_split_lists *lists);
 gw_status gw_split_node_rows(struct gw_split *split);
 gw_status gw_split_edge_rows(struct gw_split *split, const struct gw_split_lists *lists);
 
-/* Writes numbers, mapped through map if it is there, as 8-byte elements. */
+/* Writes numbers, mapped through map if it is there, as elements of dtype: GW_UINT32 or one of 8 bytes. */
 gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const char *key, gw_dtype dtype,
 				 const struct gw_numbers *numbers, uint64_t begin, uint64_t count,
 				 const struct gw_numbers *map);

@@ -4,7 +4,8 @@
  *   to a stream of the writer -> the pages read are given back
  *
  * Strings move as offsets and bytes; alias tables keep their thresholds, and their aliases follow the edges to their
- * new positions in the list. Ids of the input become orig_id where it has none. Fails as the writer does.
+ * new positions in the list. Ids of the input become orig_id where it has none; a graph that stays in one part gets the
+ * way back from orig_id to edges (core/graph/inverse.h). Fails as the writer does.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -12,17 +13,19 @@
 #include "core/base/alloc.h"
 #include "core/base/parallel.h"
 #include "core/graph/alias.h"
+#include "core/graph/inverse.h"
 #include "tools/partition/split.h"
 
 #define BLOCK_BYTES (1u << 20)
 #define DROP_BYTES  (32ull << 20) /* of the mapped input, given back at a time */
 
-enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_ORIGIN, JOB_TRAINER };
+enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_ORIGIN, JOB_INVERSE, JOB_TRAINER };
 
 struct job {
 	enum job_kind kind;
 	uint32_t part, type;
-	const struct gw_array *array; /* of the input; of strings: the offsets */
+	const struct gw_array
+		*array; /* of the input; of strings: the offsets; INVERSE: orig_id, NULL: ids of the input */
 	const struct gw_array *bytes; /* of strings */
 	const struct gw_numbers *from;
 	uint64_t begin, count;              /* rows from[begin ... begin + count) of the input, in this order */
@@ -205,20 +208,43 @@ gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const ch
 				 const struct gw_numbers *map)
 {
 	struct gw_array_stream *stream;
-	uint64_t block[1024];
+	uint64_t memory[1024];
+	struct gw_numbers block = {.data = memory, .bytes = dtype == GW_UINT32 ? 4 : 8};
 	uint32_t used = 0;
 	gw_status status = gw_writer_begin(split->writer, part, key, dtype, 1, &count, &stream);
 	if (status)
 		return status;
 	for (uint64_t i = 0; i < count && !status; i++) {
 		uint64_t value = gw_numbers_get(numbers, begin + i);
-		block[used++] = map ? gw_numbers_get(map, value) : value;
+		gw_numbers_put(&block, used++, map ? gw_numbers_get(map, value) : value);
 		if (used == 1024 || i + 1 == count) {
-			status = gw_writer_append(stream, block, used * sizeof(*block));
+			status = gw_writer_append(stream, block.data, (size_t)used * block.bytes);
 			used = 0;
 		}
 	}
-	return split_rows_finish(split, stream, status, count * sizeof(uint64_t));
+	return split_rows_finish(split, stream, status, count * block.bytes);
+}
+
+/* Ids of the input, of nodes or of edges. */
+static gw_status run_origin(struct gw_split *split, const struct job *job)
+{
+	gw_dtype dtype = job->lists ? gw_edge_origin_dtype(split->in->etypes[job->type].count) : GW_INT64;
+	return gw_split_write_numbers(split, job->part, job->key, dtype, job->from, job->begin, job->count, NULL);
+}
+
+static uint64_t split_rows_origin_of(const void *context, uint64_t position)
+{
+	const struct job *job = context;
+	uint64_t row = gw_numbers_get(job->from, job->begin + position);
+	return job->array ? gw_load_id(job->array->data, (uint8_t)job->array->row_bytes, row) : row;
+}
+
+static gw_status run_inverse(struct gw_split *split, const struct job *job)
+{
+	uint64_t rows;
+	gw_status status = gw_inverse_write(split->writer, job->key, split_rows_origin_of, job, job->count, 1, &rows);
+	__atomic_fetch_add(&split->bytes, rows * (job->count < UINT32_MAX ? 4 : 8), __ATOMIC_RELAXED);
+	return status;
 }
 
 /* The trainer of each node, or of each edge's destination. */
@@ -258,9 +284,10 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 			status = run_alias(jobs->split, job);
 		else if (job->kind == JOB_TRAINER)
 			status = run_trainer(jobs->split, job);
+		else if (job->kind == JOB_INVERSE)
+			status = run_inverse(jobs->split, job);
 		else
-			status = gw_split_write_numbers(jobs->split, job->part, job->key, GW_INT64, job->from,
-							job->begin, job->count, NULL);
+			status = run_origin(jobs->split, job);
 		if (status)
 			status = gw_context(status, "part %u: %s", job->part, job->key);
 	}
@@ -285,12 +312,38 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 /* Written by others, or made again, or the second half of strings. */
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
-	if (key->out || strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0 ||
-	    split_rows_ends_with(key->name, ".bytes"))
+	if (key->out || split_rows_ends_with(key->name, ".bytes"))
 		return true;
-	if (key->edge && strcmp(key->name, "indices") == 0)
+	if (key->edge && (strcmp(key->name, "indices") == 0 || strcmp(key->name, GW_INVERSE_NAME) == 0))
+		return true;
+	if (!key->edge && (strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0))
 		return true;
 	return split->plan->trainers > 1 && strcmp(key->name, GW_PLAN_TRAINER_ID) == 0;
+}
+
+/* Jobs for what the input does not have. origin: orig_id is to be made. */
+static gw_status add_made(struct jobs *jobs, const struct job *base, const char *folder, bool origin)
+{
+	const struct gw_split *split = jobs->split;
+	const char *of = base->lists ? "edge" : "node";
+	struct job made = *base;
+	gw_status status = GW_OK;
+	snprintf(made.key, sizeof(made.key), "%s/%s/orig_id", of, folder);
+	made.array = gw_part_array(split->part, made.key);
+	if (origin) {
+		made.kind = JOB_ORIGIN;
+		status = add_job(jobs, made);
+	}
+	if (!status && base->lists && split->plan->parts == 1 && (origin || made.array)) {
+		made.kind = JOB_INVERSE;
+		status = add_job(jobs, made);
+	}
+	if (!status && split->plan->trainers > 1) {
+		made.kind = JOB_TRAINER;
+		snprintf(made.key, sizeof(made.key), "%s/%s/" GW_PLAN_TRAINER_ID, of, folder);
+		status = add_job(jobs, made);
+	}
+	return status;
 }
 
 /* A job for each array of the template's type, and for orig_id and trainer_id where they are to be made. */
@@ -322,18 +375,7 @@ static gw_status add_type(struct jobs *jobs, const struct job *base, const char 
 		}
 		status = add_job(jobs, job);
 	}
-	struct job made = *base;
-	if (!status && !has_origin && (!edge || has_rows)) {
-		made.kind = JOB_ORIGIN;
-		snprintf(made.key, sizeof(made.key), "%s/%s/orig_id", edge ? "edge" : "node", folder);
-		status = add_job(jobs, made);
-	}
-	if (!status && split->plan->trainers > 1) {
-		made.kind = JOB_TRAINER;
-		snprintf(made.key, sizeof(made.key), "%s/%s/" GW_PLAN_TRAINER_ID, edge ? "edge" : "node", folder);
-		status = add_job(jobs, made);
-	}
-	return status;
+	return status ? status : add_made(jobs, base, folder, !has_origin && (!edge || has_rows));
 }
 
 static gw_status run_jobs(struct jobs *jobs, gw_status status)

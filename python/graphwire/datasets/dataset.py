@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from graphwire._scratch import Scratch
 from graphwire.fetch import _alone, fetch, unpack
 from graphwire.partition import Arrays, partition_graph
 
@@ -84,9 +85,7 @@ def there(folder: Path, download: bool, what: str, get: Callable[[], Any]) -> No
 def fetched_folder(url: str, root: Path, folder: Path, inner: str, digest: Optional[str] = None) -> None:
     """An archive's folder `inner` as `folder`. The archive goes when it is unpacked."""
     archive = fetch(url, root / url.rsplit("/", 1)[1], digest=digest)
-    made = unpack(archive, root / f".{folder.name}.unpacked")
-    os.rename(made / inner if inner else made, folder)
-    if inner:
-        made.rmdir()
+    with Scratch(root, f".{folder.name}") as scratch:
+        os.rename(unpack(archive, scratch / "all") / inner, folder)
     for path in (archive, archive.with_name(archive.name + ".sha256")):
         path.unlink(missing_ok=True)

@@ -109,6 +109,16 @@ def _replace_names() -> None:
                 setattr(module, name, getattr(ours, name))
 
 
+def _put_exclusion() -> None:
+    """In DGL's own samplers and collators, which find the edges that a batch excludes by ids that a DistGraph may not
+    have kept."""
+    exclude = importlib.import_module("graphwire.dgl.dataloading.exclude")
+    for name in ("dgl.dataloading.base", "dgl.dataloading.dist_dataloader"):
+        module: Any = sys.modules.get(name)
+        if hasattr(module, "_find_exclude_eids"):
+            module._find_exclude_eids = exclude.for_dist_graphs(module._find_exclude_eids)
+
+
 def left_over() -> list[str]:
     """"module.name" of each original of dgl.distributed that a module of dgl still holds."""
     return sorted(f"{name}.{attribute}" for name, module in _modules()
@@ -131,6 +141,7 @@ def install() -> Any:
         ours = {**ours, "dgl.dataloading": "graphwire.dgl.dataloading", "dgl": "graphwire.dgl.subset"}
     _put_distributed()
     _replace_names()
+    _put_exclusion()
     sys.meta_path.insert(0, _Lacking(ours))
     dgl.is_graphwire_installed = True
     return dgl

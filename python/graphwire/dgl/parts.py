@@ -53,7 +53,7 @@ def _ranges(config: dict[str, Any], word: str, only: str) -> Ranges:
 
 def _config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text())
+        config = json.loads(path.read_text() if path.is_file() else "")  # a pipe is not waited for
         for word in ("graph_name", "num_parts", "node_map", "edge_map", "part-0"):
             config[word]
     except (OSError, ValueError, KeyError, TypeError) as error:

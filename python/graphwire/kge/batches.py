@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire._native import check, ffi, lib
+from graphwire import _arrays
+from graphwire._native import check, ffi, lib, owned
 
 
 def rounded(batch_size: int, neg_sample_size: int) -> int:
@@ -53,31 +54,28 @@ class Batches:
     def __init__(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray, *, batch_size: int, chunk_size: int,
                  negatives: int, entities: tuple[int, int], others: Optional[np.ndarray] = None, seed: int = 0,
                  stream: int = 0):
-        self._arrays = [np.ascontiguousarray(array, dtype=np.int64) for array in (head, relation, tail)]
+        self._arrays = [_arrays.ids_array(array, None, what) for array, what in (
+            (head, "head"), (relation, "relation"), (tail, "tail"))]
         if len({len(array) for array in self._arrays}) != 1:
             raise ValueError("heads, relations and tails are as many")
         pointers = [ffi.from_buffer("int64_t[]", array) for array in self._arrays]
-        self._arrays.append(np.ascontiguousarray([] if others is None else others, dtype=np.int64))
+        self._arrays.append(_arrays.ids_array([] if others is None else others, None, "others"))
         pointers.append(ffi.from_buffer("int64_t[]", self._arrays[3]))
         options = ffi.new("struct gw_triples_options *", {
             "count": len(self._arrays[0]), "head": pointers[0], "relation": pointers[1], "tail": pointers[2],
             "batch_size": batch_size, "chunk_size": chunk_size, "negatives": negatives,
             "negative_begin": entities[0], "negative_end": entities[1], "others": pointers[3],
             "other_count": len(self._arrays[3]), "seed": seed, "stream": stream})
-        out = ffi.new("struct gw_triples **")
-        check(lib.gw_triples_open(options, out))
-        self._pointer = ffi.gc(out[0], lib.gw_triples_close)
+        self._held = owned("struct gw_triples **", lib.triples_end)
+        check(lib.gw_triples_open(options, self._held))
         self._kept = pointers
 
     @property
     def steps(self) -> int:
         """Of an epoch of one side."""
-        return int(lib.gw_triples_steps(self._pointer))
+        return int(lib.gw_triples_steps(self._held[0]))
 
     def __getitem__(self, step: int) -> Batch:
-        out = ffi.new("struct gw_triple_batch **")
-        check(lib.gw_triples_batch(self._pointer, step, out))
-        try:
-            return Batch(out[0])
-        finally:
-            lib.gw_triple_batch_free(out[0])
+        out = owned("struct gw_triple_batch **", lib.triple_batch_end)
+        check(lib.gw_triples_batch(self._held[0], step, out))
+        return Batch(out[0])

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire.kge.data import DataError, lines_of, read_dictionary
+from graphwire.kge.data import DataError, lines_of, read_dictionary, written
 
 BLOCK = 1024  # rows of a side of a block
 
@@ -46,12 +46,15 @@ class Best:
 
 
 class Names:
-    """Turns names into numbers and back; without a dictionary numbers are all there is."""
+    """Turns names into numbers and back; without a dictionary numbers are all there is. Raises DataError unless it
+    has a name for each of `count` rows."""
 
     def __init__(self, path: str | Path | None, count: int):
         self.path, self.count = path, count
         self.numbers = None if path is None else read_dictionary(path)
         self.names = None if self.numbers is None else {number: name for name, number in self.numbers.items()}
+        if self.numbers is not None and len(self.numbers) != count:
+            raise DataError(f"{path} has {len(self.numbers)} names, and the model {count} rows: it is of another model")
 
     def read(self, path: str | Path) -> np.ndarray:
         """A list of them, one a line; raises DataError."""
@@ -80,9 +83,11 @@ def blocks(ids: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def write_table(path: str | Path, header: Sequence[str], best: Best, names: Sequence[Names], sign: int = 1) -> int:
-    """Ids, by name, and their scores, a row of `best` after the other; the lines written."""
-    lines = 0
-    with open(path, "w", encoding="utf-8") as file:
+    """Ids, by name, and their scores, a row of `best` after the other; the lines written. A file is there whole, or
+    as it was."""
+    lines, path = 0, Path(path)
+    special = path.exists() and not path.is_file()  # a pipe, a terminal
+    with open(path, "w", encoding="utf-8") if special else written(path) as file:
         file.write("\t".join(header) + "\n")
         for row in range(len(best.scores)):
             for ids, score in zip(*best.of(row)):

@@ -9,28 +9,33 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, Optional
 
 from graphwire._native import GraphwireError
-from graphwire.kge import flags
+from graphwire._scratch import Scratch
+from graphwire.kge import dictionaries, flags
 from graphwire.kge.data import BUILT_IN, DataError, Dataset, Sink, load
+from graphwire.kge.dictionaries import Dictionaries
 
 
-def load_of(args: argparse.Namespace, train_to: Optional[Sink] = None) -> Dataset:
+def load_of(args: argparse.Namespace, train_to: Optional[Sink] = None,
+            numbers: Optional[Dictionaries] = None) -> Dataset:
     """The dataset that a command names."""
     return load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
-                has_edge_importance=args.has_edge_importance, train_to=train_to)
+                has_edge_importance=args.has_edge_importance, train_to=train_to, numbers=numbers)
 
 
-def check_sets(args: argparse.Namespace, dataset: Dataset) -> None:
-    """What a training is to evaluate is there, and is known before it begins."""
-    if args.valid and dataset.valid is None:
-        raise DataError(f"--valid: {dataset.name} has no validation set")
-    if args.test and dataset.test is None:
-        raise DataError(f"--test: {dataset.name} has no test set")
+def check_sets(args: argparse.Namespace) -> None:
+    """What a training is to evaluate is there, and is known before it begins: files of one's own are all sets, or the
+    first alone."""
+    if args.format == "built_in" or len(args.data_files or ()) != (1 if args.format.startswith("raw_") else 3):
+        return
+    if args.valid:
+        raise DataError(f"--valid: {args.dataset} has no validation set")
+    if args.test:
+        raise DataError(f"--test: {args.dataset} has no test set")
 
 
 def results_folder(args: argparse.Namespace, num_clients: int) -> Path:
@@ -41,7 +46,10 @@ def results_folder(args: argparse.Namespace, num_clients: int) -> Path:
         return new_folder(args.save_path, args.model_name, args.dataset)
     folder = Path(args.resume)
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        path = folder / "config.json"
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ValueError(f"{path} is no file")
+        config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"--resume {folder}: there is no training to go on with: {error}") from error
     others, clients = flags.changed(config, args), config.get("num_clients", num_clients)
@@ -68,6 +76,32 @@ def num_relations_of(args: argparse.Namespace) -> int:
         raise DataError(f"{path}: is not what gwke_partition leaves: {error}") from error
 
 
+def numbers_of_parts(args: argparse.Namespace) -> Optional[Dictionaries]:
+    """The dictionaries by which gwke_partition numbered what the servers have. None: its files have them, or, of names,
+    no triples are to be read."""
+    from graphwire.kge.partition import parts_folder
+
+    parts = parts_folder(args.data_path, args.dataset)
+    numbers = dictionaries.of(parts)
+    if numbers is None and dictionaries.recorded(args.data_path, args.format):
+        numbers = dictionaries.of_model(parts, args.data_path, args.format, os.environ.get("RANK", "0") == "0")
+    if numbers is None and args.format.startswith("raw_") and (args.test or args.valid):
+        raise DataError(f"{parts} has no {' and '.join(dictionaries.NAMED)}, by which its entities are numbered: copy "
+                        "all of it from the host of gwke_partition, or partition again")
+    return numbers
+
+
+def keep_numbers_of_parts(folder: Path, dataset: Optional[Dataset], numbers: Optional[Dictionaries]) -> None:
+    """Into the results; those of a training that goes on have to be the same."""
+    own = dictionaries.of(folder)
+    if own is not None and numbers is not None:
+        own.check_same(numbers)
+    elif own is None and numbers is not None:
+        numbers.copy(folder)
+    elif own is None and dataset is not None:
+        dictionaries.keep(dataset, folder)
+
+
 def partition(args: argparse.Namespace, _words: Sequence[str]) -> int:
     from graphwire.kge.partition import partition
 
@@ -80,9 +114,14 @@ def train(args: argparse.Namespace, words: Sequence[str]) -> int:
     from graphwire.kge.client import Client
     from graphwire.kge.store import build
 
-    dataset = load_of(args)
-    check_sets(args, dataset)
-    folder = results_folder(args, args.num_proc)
+    numbers, folder = None, results_folder(args, args.num_proc) if args.resume else None
+    if folder is not None:
+        numbers = dictionaries.of_model(folder, args.data_path, args.format)
+    check_sets(args)
+    dataset = load_of(args, numbers=numbers)
+    folder = folder or results_folder(args, args.num_proc)
+    if dictionaries.of(folder) is None:
+        dictionaries.keep(dataset, folder)
     print(f"{dataset.name}: {dataset.num_entities} entities, {dataset.num_relations} relations, {len(dataset.train)} "
           f"triples; results: {folder}", flush=True)
     if args.num_proc > 1:
@@ -90,9 +129,9 @@ def train(args: argparse.Namespace, words: Sequence[str]) -> int:
 
         train_local(args, dataset, folder, words)
         return 0
-    with tempfile.TemporaryDirectory(prefix="gwke-") as scratch:
-        build(dataset, Path(scratch) / "graph")
-        with graphwire.open(Path(scratch) / "graph") as graph:
+    with Scratch(prefix="gwke") as scratch:
+        build(dataset, scratch / "graph")
+        with graphwire.open(scratch / "graph") as graph:
             Client(args, graph, dataset.num_relations, folder, dataset, names_of(args)).run()
     return 0
 
@@ -107,10 +146,12 @@ def client(words: Sequence[str]) -> int:
     num_relations = int(rest.pop(0)) if command == "train" else None
     args = flags.parse(command, rest)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    dataset = load_of(args) if args.test or args.valid else None
-    if dataset is not None:
-        check_sets(args, dataset)
+    check_sets(args)
+    numbers = dictionaries.of(place) if place != "-" else numbers_of_parts(args)
+    dataset = load_of(args, numbers=numbers) if args.test or args.valid else None
     folder = Path(args.resume or "") if rank else results_folder(args, world) if place == "-" else Path(place)
+    if place == "-" and not rank:
+        keep_numbers_of_parts(folder, dataset, numbers)
     if num_relations is None:
         num_relations = num_relations_of(args) if dataset is None else dataset.num_relations
     with graphwire.open() as graph:

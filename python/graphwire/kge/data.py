@@ -8,24 +8,31 @@ built_in     <data_path>/<dataset>/entities.dict, relations.dict ("id name"), tr
              r t); Freebase: entity2id.txt, relation2id.txt (a first line with their number), and numbers; h t r. Where
              one is missing it is fetched (sources.py)
 udd_XYZ      entities, relations, train [valid test]: numbers; XYZ: the order of h, r and t in a line
-raw_udd_XYZ  train [valid test]: names, numbered in the order of first use into entities.tsv and relations.tsv
+raw_udd_XYZ  train [valid test]: names, numbered in the order of first use
+
+What is read for a model that is there gets the model's numbers (dictionaries.py): names by its dictionaries, numbers if
+their dictionaries are the same. Nothing is written, but what is fetched.
 
 A fourth column of udd and raw_udd is a triple's importance, with has_edge_importance. Errors name file and line.
 """
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Callable, Optional, TextIO
+from typing import TYPE_CHECKING, Callable, Optional, TextIO
 
 import numpy as np
 
 from graphwire.kge.sources import obtain
+
+if TYPE_CHECKING:
+    from graphwire.kge.dictionaries import Dictionaries
 
 # Of the graphs with names: the files of entities, relations and the order of a triple's columns.
 BUILT_IN = {name: ("entities.dict", "relations.dict", "hrt") for name in (
@@ -34,6 +41,10 @@ BUILT_IN["Freebase"] = ("entity2id.txt", "relation2id.txt", "htr")
 SPLITS = ("train", "valid", "test")
 BLOCK = 1 << 18  # triples that are read at once
 ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
+
+
+def warn(text: str) -> None:
+    print(f"gwke: {text}", file=sys.stderr, flush=True)
 
 
 class DataError(ValueError):
@@ -58,29 +69,39 @@ Sink = Callable[[Triples], None]  # takes triples block by block
 
 @dataclass
 class Dataset:
-    """entity_file, relation_file: the dictionaries, which the outputs' rows are numbered by."""
+    """entity_file, relation_file: the dictionaries that the numbers are of; None where names were numbered in the order
+    of first use. entities, relations: the numbers of names; None where the files of triples have numbers."""
 
     name: str
     folder: Path
     num_entities: int
     num_relations: int
-    entity_file: Path
-    relation_file: Path
+    entity_file: Optional[Path]
+    relation_file: Optional[Path]
     train: Triples
     valid: Optional[Triples]
     test: Optional[Triples]
+    entities: Optional[dict[str, int]] = None
+    relations: Optional[dict[str, int]] = None
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Where to write a file, beside its place: it is there whole or not at all, even where others write the same
+    one."""
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def written(path: Path) -> Iterator[TextIO]:
-    """A file to write text to; it is there whole or not at all, even where others write the same one."""
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """A file to write text to; it is there whole or not at all."""
+    with whole(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
+        yield file
 
 
 def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -146,7 +167,9 @@ class _Reader:
     """Turns lines into triples. entities, relations: names' numbers, or None where lines have numbers."""
 
     def __init__(self, order: str, delimiter: str, importance: bool, entities: Optional[dict[str, int]],
-                 relations: Optional[dict[str, int]], counts: tuple[int, int], grow: bool = False):
+                 relations: Optional[dict[str, int]], counts: tuple[int, int], grow: bool = False,
+                 numbers: Optional[Dictionaries] = None):
+        self.files = {} if numbers is None else {"entity": numbers.entities, "relation": numbers.relations}
         self.columns = [order.index(letter) for letter in "hrt"]
         self.delimiter, self.importance, self.grow = delimiter, importance, grow
         self.entities, self.relations, self.counts = entities, relations, counts
@@ -158,9 +181,10 @@ class _Reader:
             return int(word)
         if word not in names:
             if not self.grow:
-                raise DataError(f"{word!r} is no {what} of the dictionary")
-            if "\t" in word:
-                raise DataError(f"{word!r} has a tab, which ends a name in the dictionaries: give it another name")
+                raise DataError(f"{word!r} is no {what} of the dictionary {self.files.get(what, '')}".rstrip())
+            if "\t" in word or word.endswith("\r"):
+                end = "has a tab" if "\t" in word else "ends with a carriage return"
+                raise DataError(f"{word!r} {end}, which ends a name in the dictionaries: give it another name")
             names[word] = len(names)
         return names[word]
 
@@ -209,56 +233,80 @@ class _Reader:
         return Triples(head, relation, tail, np.concatenate(importances) if importances else None)
 
 
-def _built_in(folder: Path, name: str, train_to: Optional[Sink]) -> Dataset:
+def _check_same(numbers: Optional[Dictionaries], entity_file: Path, relation_file: Path) -> None:
+    """Raises DataError unless files of numbers have the dictionaries that a model was trained by."""
+    from graphwire.kge.dictionaries import Dictionaries
+
+    if numbers is not None:
+        numbers.check_same(Dictionaries(entity_file, relation_file))
+
+
+def _built_in(folder: Path, name: str, train_to: Optional[Sink], numbers: Optional[Dictionaries]) -> Dataset:
     entity_name, relation_name, order = BUILT_IN[name]
     entity_file, relation_file = folder / entity_name, folder / relation_name
     split_files = [folder / f"{split}.txt" for split in SPLITS]
+    if numbers is not None and name != "Freebase":
+        entity_file, relation_file = numbers.entities, numbers.relations
     if not all(path.is_file() for path in (entity_file, relation_file, *split_files)):
         obtain(folder.parent, name)
+    entities: Optional[dict[str, int]] = None
+    relations: Optional[dict[str, int]] = None
     if name == "Freebase":
+        _check_same(numbers, entity_file, relation_file)
         counts = _count_lines(entity_file), _count_lines(relation_file)
-        reader = _Reader(order, "\t", False, None, None, counts)
     else:
         entities, relations = read_dictionary(entity_file), read_dictionary(relation_file)
         counts = len(entities), len(relations)
-        reader = _Reader(order, "\t", False, entities, relations, counts)
+    reader = _Reader(order, "\t", False, entities, relations, counts, numbers=numbers)
     train, valid, test = (reader.read(path, None if i else train_to) for i, path in enumerate(split_files))
-    return Dataset(name, folder, *counts, entity_file, relation_file, train, valid, test)
+    return Dataset(name, folder, *counts, entity_file, relation_file, train, valid, test, entities, relations)
 
 
-def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: Sequence[str],
-         importance: bool, train_to: Optional[Sink]) -> Dataset:
+def _own_files(folder: Path, kind: str, files: Sequence[str]) -> list[Path]:
     raw = kind == "raw_udd"
-    counts_allowed = (1, 3) if raw else (3, 5)
-    if len(files) not in counts_allowed:
+    if len(files) not in ((1, 3) if raw else (3, 5)):
         wanted = "train [valid test]" if raw else "entities relations train [valid test]"
         raise DataError(f"--data_files of format {kind}: {wanted}, not {len(files)} files")
     paths = [folder / file for file in files]
     for path in paths:
         if not path.is_file():
             raise DataError(f"{path} is not there")
-    entity_file, relation_file = (folder / "entities.tsv", folder / "relations.tsv") if raw else paths[:2]
-    entities: Optional[dict[str, int]] = {} if raw else None
-    relations: Optional[dict[str, int]] = {} if raw else None
-    counts = (0, 0) if raw else (_count_lines(entity_file), _count_lines(relation_file))
-    reader = _Reader(order, delimiter, importance, entities, relations, counts, grow=raw)
-    splits: list[Optional[Triples]] = [reader.read(path, None if i else train_to)
-                                       for i, path in enumerate(paths if raw else paths[2:])]
-    if raw:
-        assert entities is not None and relations is not None
+    return paths
+
+
+def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: Sequence[str],
+         importance: bool, train_to: Optional[Sink], numbers: Optional[Dictionaries]) -> Dataset:
+    raw, paths = kind == "raw_udd", _own_files(folder, kind, files)
+    entity_file: Optional[Path] = None
+    relation_file: Optional[Path] = None
+    entities: Optional[dict[str, int]] = None
+    relations: Optional[dict[str, int]] = None
+    counts = 0, 0
+    if not raw:
+        entity_file, relation_file, *paths = paths
+        _check_same(numbers, entity_file, relation_file)
+        counts = _count_lines(entity_file), _count_lines(relation_file)
+    elif numbers is not None:
+        entity_file, relation_file = numbers.entities, numbers.relations
+        entities, relations = read_dictionary(entity_file), read_dictionary(relation_file)
+    else:
+        entities, relations = {}, {}
+    reader = _Reader(order, delimiter, importance, entities, relations, counts, raw and numbers is None, numbers)
+    splits: list[Optional[Triples]] = [reader.read(path, None if i else train_to) for i, path in enumerate(paths)]
+    if entities is not None and relations is not None:
         counts = len(entities), len(relations)
-        write_dictionary(entity_file, entities)
-        write_dictionary(relation_file, relations)
     splits += [None] * (3 - len(splits))
     assert splits[0] is not None
-    return Dataset(name, folder, *counts, entity_file, relation_file, splits[0], splits[1], splits[2])
+    return Dataset(name, folder, *counts, entity_file, relation_file, splits[0], splits[1], splits[2], entities,
+                   relations)
 
 
 def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter: str = "\t",
          files: Optional[Sequence[str]] = None, has_edge_importance: bool = False,
-         train_to: Optional[Sink] = None) -> Dataset:
+         train_to: Optional[Sink] = None, numbers: Optional[Dictionaries] = None) -> Dataset:
     """A dataset; raises DataError. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
-    --has_edge_importance say. train_to: takes the training triples, which are then not kept here."""
+    --has_edge_importance say; one's own may have a built-in one's name. train_to: takes the training triples, which are
+    then not kept here. numbers: those of a model that is there."""
     if len(delimiter) != 1:
         raise DataError(f"--delimiter is one character, not {delimiter!r}")
     if form == "built_in":
@@ -269,10 +317,8 @@ def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter:
             raise DataError("--has_edge_importance: built-in datasets have none; --format udd_hrt or raw_udd_hrt")
         if files:
             raise DataError("--data_files goes with --format udd_hrt or raw_udd_hrt")
-        return _built_in(Path(data_path) / name, name, train_to)
+        return _built_in(Path(data_path) / name, name, train_to, numbers)
     kind, _, order = form.rpartition("_")
     if kind not in ("udd", "raw_udd") or order not in ORDERS:
         raise DataError(f"there is no format {form}: built_in, udd_XYZ or raw_udd_XYZ with XYZ of {', '.join(ORDERS)}")
-    if name in BUILT_IN:
-        raise DataError(f"--dataset: {name} is a built-in dataset; give your own another name")
-    return _own(Path(data_path), name, kind, order, delimiter, files or (), has_edge_importance, train_to)
+    return _own(Path(data_path), name, kind, order, delimiter, files or (), has_edge_importance, train_to, numbers)

@@ -35,8 +35,9 @@ def command_of(args: argparse.Namespace, words: Sequence[str]) -> list[str]:
     path = os.path.abspath(os.path.expanduser(args.path or "."))
     graph = parts_folder(os.path.abspath(os.path.expanduser(args.data_path)), args.dataset) / "graph.json"
     if not graph.is_file():
+        own = "" if args.format == "built_in" else f"--format {args.format} --data_files {' '.join(args.data_files)} "
         raise DataError(f"{graph} is not there: gwke_partition --dataset {args.dataset} --data_path {args.data_path} "
-                        "-k HOSTS makes it; then copy the folder to all hosts")
+                        f"{own}-k HOSTS makes it; then copy the folder to all hosts")
     ip_config = os.path.abspath(os.path.expanduser(args.ip_config))
     # Clients run in the workspace: paths are those of here. Of a flag that is there twice the last counts.
     client = [sys.executable, "-m", "graphwire.kge", "client", "dist_train", "-", *words, "--data_path",
@@ -44,12 +45,13 @@ def command_of(args: argparse.Namespace, words: Sequence[str]) -> list[str]:
     result = [sys.executable, str(launcher()), "--workspace", path, "--part_config", str(graph), "--ip_config",
               ip_config, "--num_trainers", str(args.num_client_proc),
               "--num_omp_threads", str(args.num_thread), "--no_torchrun"]
-    if args.ssh_key:
-        result += ["--ssh_key", args.ssh_key]
+    for name in ("ssh_key", "ssh_port", "via"):
+        if getattr(args, name):
+            result += [f"--{name}", str(getattr(args, name))]
     if args.scheduler != "ssh":
         result += ["--scheduler", args.scheduler]
-    if args.scheduler == "local":
-        result += ["--program", program()]
+    if args.program or args.scheduler == "local":
+        result += ["--program", args.program or program()]
     return [*result, shlex.join(client)]
 
 

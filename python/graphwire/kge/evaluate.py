@@ -1,6 +1,7 @@
 """gwke_eval: the figures of a saved model, of this program or DGL-KE's, on a dataset's test set.
 
---num_proc processes share the batches of triples; whoever ranks them, the figures are the same.
+Names are numbered by the model's own dictionaries. --num_proc processes share the batches of triples; whoever ranks
+them, the figures are the same. Nothing is written.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import torch
 
+from graphwire.kge import dictionaries
 from graphwire.kge.client import candidates_of, print_figures, sampled
 from graphwire.kge.data import DataError, Dataset, Triples, load
 from graphwire.kge.outputs import Saved
@@ -21,7 +23,7 @@ from graphwire.kge.ranking import Known, Ranking, report
 def _ranks(args: argparse.Namespace, rank: int, world: int) -> np.ndarray:
     """One process' ranks; rows of the others are 0."""
     torch.set_num_threads(args.num_thread)
-    dataset, saved = _opened(args)
+    dataset, saved = _opened(args, False)
     gpu = args.gpu[rank % len(args.gpu)]
     ranking = Ranking(
         saved.model, saved.entity_rows, saved.relations_of, dataset.num_entities,
@@ -37,11 +39,13 @@ def _test_of(args: argparse.Namespace, dataset: Dataset) -> Triples:
     return sampled(dataset.test, args.eval_percent)
 
 
-def _opened(args: argparse.Namespace) -> tuple[Dataset, Saved]:
-    dataset = load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
-                   has_edge_importance=args.has_edge_importance)
+def _opened(args: argparse.Namespace, told: bool = True) -> tuple[Dataset, Saved]:
+    """told: warns of a model without dictionaries."""
     saved = Saved(args.model_path, args.model_name, args.dataset, hidden_dim=args.hidden_dim, gamma=args.gamma,
                   double_ent=args.double_ent, double_rel=args.double_rel)
+    numbers = dictionaries.of_model(saved.folder, args.data_path, args.format, told)
+    dataset = load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
+                   has_edge_importance=args.has_edge_importance, numbers=numbers)
     if (len(saved.entity), len(saved.relation)) != (dataset.num_entities, dataset.num_relations):
         raise DataError(f"{args.model_path} has {len(saved.entity)} entities and {len(saved.relation)} relations, and "
                         f"{dataset.name} {dataset.num_entities} and {dataset.num_relations}")

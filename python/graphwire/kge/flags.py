@@ -9,9 +9,11 @@ one that it cannot honour as it was started, is refused (UsageError). Two are ig
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Optional
 
+from graphwire import _checks
 from graphwire.kge.losses import GENRES
 from graphwire.kge.models import NAMES
 
@@ -36,6 +38,17 @@ class Flag(NamedTuple):
     own: bool = False
 
 
+class _Dataset(argparse.Action):
+    """--dataset, whose default means nothing for one's own files."""
+
+    given = False
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: Optional[str] = None) -> None:
+        self.given = True
+        setattr(namespace, self.dest, values)
+
+
 def _flag(names: str, commands: tuple[str, ...], text: str, own: bool = False, **options: Any) -> Flag:
     return Flag(tuple(names.split()), commands, text, options, own)
 
@@ -47,7 +60,8 @@ def _switch(names: str, commands: tuple[str, ...], text: str, own: bool = False,
 FLAGS = (
     # Data.
     _flag("--data_path", (*DATA, "predict"), "the folder of the datasets, or of one's own files", default="data"),
-    _flag("--dataset", DATA, "a built-in dataset's name, or one's own", default="FB15k"),
+    _flag("--dataset", DATA, "a built-in dataset's name; any name for one's own files, which need one", default="FB15k",
+          action=_Dataset),
     _flag("--format", DATA, "built_in, udd_XYZ or raw_udd_XYZ; XYZ: the order of h, r and t", default="built_in"),
     _flag("--data_files", (*DATA, *INFER), "file names, as the format says", nargs="+"),
     _flag("--delimiter", DATA, "between the columns of data files", default="\t"),
@@ -137,6 +151,10 @@ FLAGS = (
     _flag("--checkpoint_interval", TRAIN, "steps between two checkpoints; clients wait for each other; 0: none", True,
           type=int, default=0),
     _flag("--resume", TRAIN, "go on in this folder, from its last checkpoint", True),
+    _flag("--ssh_port", ("dist_train",), "sshd's port; without: as ~/.ssh/config says", True, type=int),
+    _flag("--via", ("dist_train",), "whose loop runs ssh (launch.py --help)", True,
+          choices=("auto", "ssh", "clustershell")),
+    _flag("--program", ("dist_train",), "graphwire on the hosts; without: .graphwire/bin in --path, then PATH", True),
     _flag("--scheduler", ("dist_train",), "ssh; local: all hosts are this machine; slurm: the allocation's nodes", True,
           default="ssh", choices=("ssh", "local", "slurm")),
     _switch("--mean_ties", SCORED, "equal candidates: the middle of their ranks, not the last", True),
@@ -161,29 +179,50 @@ class Parser(argparse.ArgumentParser):
         found = {id(some[0]): some for some in super()._get_option_tuples(option_string)}
         return [some for some in found.values() if some[0] not in self._own] or list(found.values())
 
+    def dataset_given(self) -> bool:
+        """Whether --dataset was, of what was parsed."""
+        return any(isinstance(action, _Dataset) and action.given for action in self._actions)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}; {self.prog} --help")
 
 
 def parse(command: str, words: Sequence[str]) -> argparse.Namespace:
     """The flags of a command; raises UsageError."""
-    args = Parser(command).parse_args(words)
+    parser = Parser(command)
+    args = parser.parse_args(words)
     try:
+        if command in DATA and args.format != "built_in" and not parser.dataset_given():
+            raise ValueError(f"--format {args.format} needs --dataset, a name for your own data")
         _check(command, args)
     except ValueError as error:
         raise UsageError(f"gwke_{command}: {error}") from error
     return args
 
 
-def _positive(args: argparse.Namespace, *names: str) -> None:
-    for name in names:
-        if getattr(args, name, None) is not None and getattr(args, name) < 1:
-            raise ValueError(f"--{name} is 1 or more, not {getattr(args, name)}")
+# What numbers a flag takes: from the first to the last; of fractions any that is finite.
+_INTEGERS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(("num_parts", "hidden_dim", "batch_size", "neg_sample_size", "batch_size_eval", "num_proc",
+                     "num_thread", "num_client_proc", "topK"), (1, 2**31 - 1)),
+    "ssh_port": (1, 65535),
+    **dict.fromkeys(("max_step", "log_interval", "eval_interval"), (1, 2**62)),
+    "regularization_norm": (0, 2**31 - 1), "staleness": (0, 2**31 - 1), "checkpoint_interval": (0, 2**62),
+    "force_sync_interval": (-1, 2**62), "seed": (0, _checks.U64 - 2)}  # the model's tensors have it, and the next two
+_NUMBERS: dict[str, float] = {
+    "lr": 0, "regularization_coef": 0, "gamma": -math.inf, "margin": -math.inf, "adversarial_temperature": -math.inf}
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    for name, (low, high) in _INTEGERS.items():
+        if getattr(args, name, None) is not None:
+            _checks.integer(f"--{name}", getattr(args, name), low, high)
+    for name, least in _NUMBERS.items():
+        if getattr(args, name, None) is not None:
+            _checks.number(f"--{name}", getattr(args, name), least)
 
 
 def _check(command: str, args: argparse.Namespace) -> None:
-    _positive(args, "num_parts", "hidden_dim", "max_step", "batch_size", "neg_sample_size", "log_interval",
-              "eval_interval", "batch_size_eval", "num_proc", "num_thread", "num_client_proc", "topK")
+    _check_numbers(args)
     if command in DATA:
         _check_data(args)
     if command == "partition" and args.memory and args.method == "random":
@@ -245,10 +284,6 @@ def _check_train(command: str, args: argparse.Namespace) -> None:
         raise ValueError("-a goes with -adv")
     if args.margin != 1.0 and args.loss_genre != "Hinge":
         raise ValueError("-m goes with --loss_genre Hinge")
-    if args.regularization_coef < 0 or args.regularization_norm < 0:
-        raise ValueError("-rc and -rn are 0 or more")
-    if args.staleness < 0 or args.checkpoint_interval < 0:
-        raise ValueError("--staleness and --checkpoint_interval are 0 or more")
     if command == "train" and args.rel_part and args.num_proc == 1:
         raise ValueError("--rel_part needs --num_proc above 1")
 

@@ -12,12 +12,12 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphwire._scratch import Scratch
 from graphwire.kge.data import Dataset
 from graphwire.kge.store import ProgramError, build, program, run_program
 
@@ -101,8 +101,7 @@ def clients(processes: Processes, world: int, words: Sequence[str], graph: Path,
 def train_local(args: argparse.Namespace, dataset: Dataset, folder: Path, words: Sequence[str],
                 num_parts: int = 1) -> None:
     """Trains with --num_proc clients. num_parts: servers, of as many parts."""
-    with tempfile.TemporaryDirectory(prefix="gwke-") as scratch, Processes() as processes:
-        top = Path(scratch)
+    with Scratch(prefix="gwke") as top, Processes() as processes:
         build(dataset, top / "graph")
         graph = top / "graph"
         if num_parts > 1:

@@ -83,6 +83,16 @@ def save(folder: Path, dataset: str, store: Store) -> None:
                    lambda numbers: np.asarray(store.matrix[numbers]))
 
 
+def mapped(path: Path) -> np.ndarray:
+    """The array of an .npy, as it lies on disk. Raises DataError."""
+    try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise ValueError("it is no file")
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
 def _read(rows: np.ndarray, ids: np.ndarray) -> Tensor:
     return torch.from_numpy(np.asarray(rows[ids], dtype=np.float32))
 
@@ -114,10 +124,7 @@ class Saved:
 
     def _rows(self, name: str) -> np.ndarray:
         path = self.folder / name
-        try:
-            rows = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from error
+        rows = mapped(path)
         if rows.ndim != 2 or rows.dtype.kind != "f" or 0 in rows.shape:
             raise DataError(f"{path}: expected rows of floats, not {rows.dtype} {rows.shape}")
         return rows

@@ -1,6 +1,6 @@
 """gwke_partition: a dataset cut for dist_train, as Graphwire's parts and as DGL-KE's files.
 
-<data_path>/<dataset>/graphwire/         the parts that servers load
+<data_path>/<dataset>/graphwire/         the parts that servers load, and the dictionaries of their numbers
 <data_path>/<dataset>/partition_P/       of part P:
     train.txt            its triples, "head relation tail" by local numbers
     local_to_global.txt  of each local number the dictionary's: first the entities that P has, then the other ends
@@ -17,13 +17,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Callable, Optional
 
 import numpy as np
 
-from graphwire.kge.data import Dataset, Sink
+from graphwire._scratch import Scratch
+from graphwire.kge.data import DataError, Dataset, Sink
+from graphwire.kge.dictionaries import keep
 from graphwire.kge.store import ENTITY, TRIPLE, TripleFiles, run_program
 
 BLOCK = 1 << 20  # triples at once
@@ -129,19 +130,35 @@ def write_files(graph_folder: Path, top: Path, num_relations: int) -> tuple[int,
     return sum(map(len, parts.edges)), cuts
 
 
+def _replace(place: Path, ready: Path, former: Path) -> None:
+    """Puts a folder of parts into its place; what was there is moved to `former`, and is back where that fails."""
+    if place.exists() and not (place / "graph.json").is_file():
+        raise DataError(f"{place} is there and has no graph.json: remove it, or move it away")
+    if place.exists():
+        place.rename(former)
+    try:
+        ready.rename(place)
+    except BaseException:
+        if former.exists() and not place.exists():
+            former.rename(place)
+        raise
+
+
 def partition(args: argparse.Namespace, load: Callable[[Sink], Dataset]) -> None:
     """The command. load: reads the dataset, whose training triples go where it is told."""
     top = Path(args.data_path) / args.dataset
     top.mkdir(parents=True, exist_ok=True)
     parts = parts_folder(args.data_path, args.dataset)
-    with tempfile.TemporaryDirectory(dir=top, prefix=".graph-") as scratch:
-        whole = Path(scratch) / "whole"
-        files = TripleFiles(Path(scratch))
+    with Scratch(top, ".graph") as scratch:
+        whole = scratch / "whole"
+        files = TripleFiles(scratch)
         dataset = load(files.add)
         files.build(dataset.num_entities, whole)
         method = "random" if args.num_parts == 1 else args.method
         run_program("partition", whole, "--num-parts", str(args.num_parts), "--method", method,
-                    *(["--memory", args.memory] if args.memory else []), "--out", parts, "--replace")
+                    *(["--memory", args.memory] if args.memory else []), "--out", Path(scratch) / PARTS)
+        keep(dataset, Path(scratch) / PARTS)
+        _replace(parts, Path(scratch) / PARTS, Path(scratch) / "former")
     triples, cuts = write_files(parts, top, dataset.num_relations)
     print(f"there are {triples} edges in the graph and {cuts} edge cuts for {args.num_parts} partitions.")
     print(f"{1 - cuts / (2 * triples):.1%} of the rows of triples' ends are in the triples' own parts")

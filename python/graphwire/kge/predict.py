@@ -19,6 +19,8 @@ from torch.nn.functional import logsigmoid
 
 from graphwire.kge.best import BLOCK, Best, Names, blocks, write_table
 from graphwire.kge.data import DataError
+from graphwire.kge.dictionaries import check_named
+from graphwire.kge.dictionaries import of as dictionaries_of
 from graphwire.kge.models import Relations, check_scores
 from graphwire.kge.outputs import Saved
 
@@ -82,10 +84,15 @@ class Predictor:
         return best
 
 
-def _dictionary(args: argparse.Namespace, given: Optional[str], config: dict, key: str, kinds: tuple[str, ...]) -> Path:
-    """A dictionary as DGL-KE finds it: the one given, config.json's, or what lies in --data_path."""
+def _dictionary(args: argparse.Namespace, own: Optional[Path], given: Optional[str], config: dict, key: str,
+                kinds: tuple[str, ...]) -> Path:
+    """The dictionary given, where it does not contradict the model's own; that; or, of a model without, as DGL-KE finds
+    it: config.json's, or what lies in --data_path."""
     if given:
+        check_named(own, given)
         return Path(given)
+    if own is not None:
+        return own
     names = [config[key]] if config.get(key) else []
     for name in [*names, *kinds]:
         path = Path(args.data_path) / name
@@ -102,8 +109,12 @@ def predict(args: argparse.Namespace) -> None:
     saved = Saved(args.model_path)
     paths: tuple[Optional[Path], Optional[Path]] = (None, None)
     if args.raw_data:
-        paths = (_dictionary(args, args.entity_mfile, saved.config, "emap_file", ("entities.tsv", "entities.dict")),
-                 _dictionary(args, args.rel_mfile, saved.config, "rmap_file", ("relations.tsv", "relations.dict")))
+        own = dictionaries_of(saved.folder)
+        paths = (
+            _dictionary(args, None if own is None else own.entities, args.entity_mfile, saved.config, "emap_file",
+                        ("entities.tsv", "entities.dict")),
+            _dictionary(args, None if own is None else own.relations, args.rel_mfile, saved.config, "rmap_file",
+                        ("relations.tsv", "relations.dict")))
     entities, relations = Names(paths[0], len(saved.entity)), Names(paths[1], len(saved.relation))
     columns, files = args.format.split("_"), list(args.data_files or ())
     if len(files) != sum(column != "*" for column in columns):

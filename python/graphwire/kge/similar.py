@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from graphwire.kge.best import Best, Names, blocks, write_table
-from graphwire.kge.data import DataError
+from graphwire.kge.data import DataError, warn
+from graphwire.kge.dictionaries import check_named
+from graphwire.kge.dictionaries import of as dictionaries_of
 from graphwire.kge.models import check_finite
-from graphwire.kge.store import warn
+from graphwire.kge.outputs import mapped
 
 FORMATS = {"l_r": (True, True), "l_*": (True, False), "*_r": (False, True), "*": (False, False)}
 DISTANCES = ("l2", "l1")
@@ -81,21 +85,32 @@ class Similar:
         return best
 
 
+def _names_file(args: argparse.Namespace) -> Optional[Path]:
+    """The dictionary of the rows: --mfile, where it does not contradict the model's that lies beside them, or that."""
+    if not args.raw_data:
+        if args.mfile:
+            warn(f"--mfile {args.mfile} is not read: it goes with --raw_data")
+        return None
+    path = Path(args.emb_file)
+    found = dictionaries_of(path.parent)
+    own = None if found is None else found.entities if path.stem.endswith("_entity") else found.relations if (
+        path.stem.endswith(("_relation", "projection"))) else None
+    if args.mfile:
+        check_named(own, args.mfile)
+        return Path(args.mfile)
+    if own is None:
+        raise DataError("--raw_data needs --mfile, the names of the rows")
+    return own
+
+
 def emb_sim(args: argparse.Namespace) -> None:
     """The command."""
     if args.format not in FORMATS:
         raise DataError(f"there is no format {args.format}: {', '.join(FORMATS)}")
-    try:
-        rows = np.load(args.emb_file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{args.emb_file}: cannot be read: {error}") from error
+    rows = mapped(Path(args.emb_file))
     if rows.ndim != 2 or rows.dtype.kind != "f":
         raise DataError(f"{args.emb_file}: expected rows of floats, not {rows.dtype} {rows.shape}")
-    if args.raw_data and not args.mfile:
-        raise DataError("--raw_data needs --mfile, the names of the rows")
-    if args.mfile and not args.raw_data:
-        warn(f"--mfile {args.mfile} is not read: it goes with --raw_data")
-    names, files = Names(args.mfile if args.raw_data else None, len(rows)), list(args.data_files or ())
+    names, files = Names(_names_file(args), len(rows)), list(args.data_files or ())
     given = FORMATS[args.format]
     if len(files) != sum(given):
         raise DataError(f"--data_files: format {args.format} takes {sum(given)}, not {len(files)}")

@@ -10,11 +10,11 @@ not what it should be; the folder then has none of it.
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
+from graphwire._scratch import Scratch
 from graphwire.fetch import fetch, unpack
 
 FILES = ("entities.dict", "relations.dict", "train.txt", "valid.txt", "test.txt")
@@ -72,13 +72,13 @@ def obtain(data_path: str | Path, name: str) -> Path:
     missing = [file for file in (FILES if source.numbered else source.names.values()) if not (folder / file).exists()]
     print(f"{folder} has no {', '.join(missing)}: fetching {source.url}", flush=True)
     archive = fetch(source.url, top / source.archive, digest=source.digest)
-    with tempfile.TemporaryDirectory(dir=top, prefix=f".{name}-") as scratch:
-        unpacked = unpack(archive, Path(scratch) / "all")
+    with Scratch(top, f".{name}") as scratch:
+        unpacked = unpack(archive, scratch / "all")
         members = {path.name: path for path in sorted(unpacked.rglob("*")) if path.name in source.names}
         missing = [member for member in source.names if member not in members]
         if missing:
             raise ValueError(f"{archive}: has no {missing[0]}: it is not {name}; remove it to fetch it again")
-        ready = Path(scratch) / "ready"
+        ready = scratch / "ready"
         ready.mkdir()
         for member, file in source.names.items():
             os.rename(members[member], ready / file)

@@ -14,8 +14,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, Optional
@@ -25,6 +23,7 @@ import torch
 from torch import Tensor
 
 import graphwire
+from graphwire._scratch import Scratch, descriptors
 from graphwire.kge.batches import Batch
 from graphwire.kge.data import DataError, Dataset, Triples
 from graphwire.kge.models import Model, Relations
@@ -51,7 +50,7 @@ def program() -> str:
 
 def run_program(*words: str | Path) -> None:
     """Runs it; raises ProgramError with the last line that it wrote."""
-    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True)
+    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
         raise ProgramError(f"graphwire {words[0]}: {lines[-1]}")
@@ -110,8 +109,8 @@ class TripleFiles:
 
 def build(dataset: Dataset, folder: Path) -> None:
     """Writes the training triples as a graph of one part. `folder` must not exist."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        files = TripleFiles(Path(scratch))
+    with Scratch(folder.parent, f".{folder.name}") as scratch:
+        files = TripleFiles(scratch)
         files.add(dataset.train)
         files.build(dataset.num_entities, folder)
 
@@ -258,7 +257,3 @@ class Store:
         return Relations(None if self.relation is None else torch.as_tensor(self.relation[ids]),
                          None if self.matrix is None else torch.as_tensor(self.matrix[found]),
                          None if self.matrix is None else torch.from_numpy(places))
-
-
-def warn(text: str) -> None:
-    print(f"gwke: {text}", file=sys.stderr, flush=True)

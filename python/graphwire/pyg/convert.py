@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import weakref
-from collections.abc import Mapping
 from typing import Any, Callable, Union
 
 import torch
 from torch_geometric.data import Data, HeteroData
 
 import graphwire
+from graphwire._scratch import Scratch
 from graphwire.batch import Batch, Edges
 from graphwire.partition import partition_graph
+from graphwire.pyg.names import Attributes, Names
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 
 
-def to_pyg(batch: Batch, attributes: Mapping[str, str] | None = None) -> Union[Data, HeteroData]:
+def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
     """Batch.to_pyg, which tells."""
     found = Subgraph(batch, _seed_rows(batch))
     hetero = len(found.rows) > 1 or len(found.src) > 1
     data: Any = HeteroData() if hetero else Data()
-    called = dict(attributes or {})
+    names = Names(attributes)
     for ntype in found.rows:
-        _node_store(data[ntype] if hetero else data, found, ntype, called)
+        _node_store(data[ntype] if hetero else data, found, ntype, names)
     for etype in found.src:
-        _edge_store(data[etype] if hetero else data, found, etype, called)
-    _add_seeds(data, batch, found, hetero, called)
+        _edge_store(data[etype] if hetero else data, found, etype, names)
+    _add_seeds(data, batch, found, hetero, names)
     return data
 
 
@@ -42,40 +40,39 @@ def _seed_rows(batch: Batch) -> dict[str, torch.Tensor]:
     return {ends[0]: batch.seed_rows} if ends else {}
 
 
-def _node_store(store: Any, found: Subgraph, ntype: str, called: Mapping[str, str]) -> None:
+def _node_store(store: Any, found: Subgraph, ntype: str, names: Names) -> None:
     store.num_nodes, store.n_id = len(found.rows[ntype]), found.nodes(ntype)
     store.num_sampled_nodes = found.num_nodes[ntype]
     for name, rows in found.batch.features.get(ntype, {}).items():
-        store[called.get(name, name)] = torch.as_tensor(rows)[found.rows[ntype]]
+        names.put(store, "features", name, torch.as_tensor(rows)[found.rows[ntype]])
 
 
-def _edge_store(store: Any, found: Subgraph, etype: EdgeType, called: Mapping[str, str]) -> None:
+def _edge_store(store: Any, found: Subgraph, etype: EdgeType, names: Names) -> None:
     store.edge_index = torch.stack([found.src[etype], found.dst[etype]])
     store.e_id = found.edge_rows(etype, lambda edges: edges.edge_ids)
     store.num_sampled_edges = found.num_edges[etype]
     edges = [block.edges[":".join(etype)] for block in found.batch.blocks if ":".join(etype) in block.edges]
-    names = dict.fromkeys(name for some in edges for name in some.data)
-    for name in names:
-        store[called.get(name, name)] = found.edge_rows(etype, _column(name))
+    for name in dict.fromkeys(name for some in edges for name in some.data):
+        names.put(store, "edge_features", name, found.edge_rows(etype, _column(name)))
 
 
 def _column(name: str) -> Callable[[Edges], Any]:
     return lambda edges: edges.data[name]
 
 
-def _add_seeds(data: Any, batch: Batch, found: Subgraph, hetero: bool, called: Mapping[str, str]) -> None:
+def _add_seeds(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Names) -> None:
     if batch.seed_rows is None:
-        _add_links(data, batch, found, hetero, called)
+        _add_links(data, batch, found, hetero, names)
         return
     several = isinstance(batch.seed_rows, dict)
     for ntype, rows in _seed_rows(batch).items():
         store = data[ntype] if hetero else data
         store.batch_size = len(rows)
         for name, labels in (batch.labels[ntype] if several else batch.labels).items():
-            store[called.get(name, name)] = torch.as_tensor(labels)
+            names.put(store, "labels", name, torch.as_tensor(labels))
 
 
-def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, called: Mapping[str, str]) -> None:
+def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Names) -> None:
     """The ends of seed edges, by names of LinkLoader's; rows of seeds stay what they are."""
     parts: tuple[Any, ...] = (batch.seeds, batch.src_rows, batch.dst_rows, batch.negative_rows, batch.labels)
     if batch.edge_type is not None:
@@ -87,30 +84,27 @@ def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, called: M
         if negatives.shape[1]:
             store.negative_index = negatives
         for name, labels in parts[4].get(etype, {}).items():
-            store[called.get(name, name)] = torch.as_tensor(labels)
+            names.put(store, "labels", name, torch.as_tensor(labels))
 
 
 def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None, *, name: str = "graph",
              num_parts: int = 1, method: str = "random", **options: Any) -> graphwire.Graph:
     """The graph of what PyG has in memory: cut into parts, written and opened.
 
-    out: the folder of its parts; None: one that goes with this process. In one part nodes keep their ids; in several
-    the feature "orig_id" has them. method and options: graphwire.partition_graph's.
+    out: the folder of its parts; None: a temporary one, which goes with the graph and with this process, however that
+        ends; children that were forked have it until they end.
+    In one part nodes keep their ids, and so do edges in what PyG's loaders give; in several the features "orig_id" have
+    them. method and options:
+    graphwire.partition_graph's.
     """
-    temporary = None if out is not None else tempfile.mkdtemp(prefix="graphwire-")
-    folder = os.path.join(temporary, "parts") if temporary else os.fspath(out or "")
+    if out is not None:
+        return graphwire.open(partition_graph(data, name, num_parts, out, method=method, **options))
+    scratch = Scratch()
     try:
-        graph = graphwire.open(partition_graph(data, name, num_parts, folder, method=method, **options))
+        parts = partition_graph(data, name, num_parts, scratch.path / "parts", method=method, **options)
+        graph = graphwire.open(parts)
+        graph._scratch = scratch
     except BaseException:
-        if temporary:
-            shutil.rmtree(temporary, ignore_errors=True)
+        scratch.close()
         raise
-    if temporary:
-        weakref.finalize(graph, _removed, temporary, os.getpid())
     return graph
-
-
-def _removed(folder: str, process: int) -> None:
-    """By the process that made it, and not by its children."""
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -23,6 +23,9 @@ from torch_geometric.sampler.base import SubgraphType
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
 import graphwire
+from graphwire import _arrays, _checks
+from graphwire.fanouts import count
+from graphwire.pyg.edges import EdgePermutations, edge_ids
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 
@@ -39,21 +42,26 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     Seeds of a homogeneous graph come without a type, as PyG has it; with one the batch is heterogeneous. Not there:
     disjoint, temporal and weighted sampling, "induced".
+
+    Edges of what sample_from_nodes and sample_from_edges return are the graph's, and edge_permutation leads to the ids
+    that they had before, where the graph is in one part: PyG's loaders apply it, so that a batch's e_id are columns of
+    the edge_index that the graph was made of. In several parts e_id are the graph's ids; a UserWarning says so once.
     """
 
     def __init__(self, graph_store: GraphStore | graphwire.Graph,
                  num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
                  subgraph_type: str | SubgraphType = "directional"):
         graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
-        self.graph, self.replace = graph, replace
+        self.graph, self.replace = graph, _checks.flag("replace", replace)
         self.subgraph_type = SubgraphType(subgraph_type)
         if self.subgraph_type == SubgraphType.induced:
             raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; there are "directional" and '
                                       '"bidirectional"')
         self.edge_types = [triple(name) for name in graph.etypes]
-        given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(num_neighbors)
+        self._permutations = EdgePermutations(edge_ids(graph), graph)
+        given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(_plain(num_neighbors))
         self.num_neighbors, values = given, given.get_values(self.edge_types)
-        self._hops = [{etype: int(values[etype][hop]) for etype in self.edge_types}
+        self._hops = [{etype: count(values[etype][hop], "num_neighbors") for etype in self.edge_types}
                       for hop in range(given.num_hops)]
 
     def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> Output:
@@ -64,6 +72,12 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         if index.input_type is None:
             counts = self.graph.num_nodes()
         return self._directed(edge_sample(index, self._sample, counts, False, None, neg_sampling))
+
+    @property
+    def edge_permutation(self) -> EdgePermutations | None:
+        """{(source, relation, destination): from the graph's ids of edges to those that they had}; None: there is no
+        type whose edges have such ids. edge_permutation[edges] of a homogeneous graph."""
+        return self._permutations or None
 
     def _directed(self, out: Output) -> Output:
         return out.to_bidirectional() if self.subgraph_type == SubgraphType.bidirectional else out
@@ -76,11 +90,26 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         typed = isinstance(seed, Mapping)
         if not typed and len(ntypes) != 1:
             raise ValueError(f"seeds of which node type? give (type, ids); there are {', '.join(ntypes)}")
-        seeds = dict(seed) if typed else {ntypes[0]: seed}
+        if not typed and len(self.edge_types) != 1:
+            raise ValueError(f"a graph of {len(self.edge_types)} edge types is heterogeneous: give seeds as "
+                             f'("{ntypes[0]}", ids)')
+        seeds = {ntype: _arrays.ids_array(ids, None, "seeds (input_nodes, edge_label_index)")
+                 for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
         batch = graphwire.sample(self.graph, seeds, self._hops, replace=self.replace, seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         return _hetero_output(found) if typed else _output(found, ntypes[0], self.edge_types[0])
+
+
+def _plain(num_neighbors: Any) -> Any:
+    """Counts as NumNeighbors takes them: of arrays and ranges, too."""
+    if isinstance(num_neighbors, Mapping):
+        return {etype: _plain(counts) for etype, counts in num_neighbors.items()}
+    found = num_neighbors.tolist() if hasattr(num_neighbors, "tolist") else num_neighbors
+    if not isinstance(found, (list, tuple, range)):
+        raise TypeError("num_neighbors: a list of one count for each hop, -1: all neighbours, or {edge type: such a "
+                        f"list}}, not {num_neighbors!r}")
+    return [count(one, "num_neighbors") for one in found]
 
 
 def _ids(found: Subgraph, etype: EdgeType) -> torch.Tensor:

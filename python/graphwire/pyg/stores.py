@@ -7,6 +7,7 @@ them, and so has FeatureStore.edge_rows as a loader's transform.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
@@ -18,6 +19,9 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 import graphwire
 from graphwire import _arrays
+from graphwire._index import RowIndex
+from graphwire.pyg.edges import edge_ids
+from graphwire.pyg.names import check_names
 from graphwire.pyg.subgraph import triple
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
@@ -68,6 +72,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         self._rows: dict[tuple[str, str], Rows] = {
             (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)
             for ntype, some in given.items() for attribute, feature in _pairs(some).items()}
+        check_names([attribute for _, attribute in self._rows], "FeatureStore")
 
     def _key(self, attr: TensorAttr) -> tuple[str, str]:
         group = attr.group_name if isinstance(attr.group_name, str) else None
@@ -91,21 +96,31 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
         """Rows of several tensors; all of them are asked for before the first is waited for."""
         found = [self._there(attr) for attr in attrs]
-        asked = [(rows, _index(attr.index)) for rows, attr in zip(found, attrs) if rows is not None]
-        came = iter(_gather(self._graph, asked))
-        return [None if rows is None else _shaped(next(came), attr.index) for rows, attr in zip(found, attrs)]
+        asked = [(rows, RowIndex(_index(attr.index), tuple(rows.shape)))
+                 for rows, attr in zip(found, attrs) if rows is not None]
+        came = iter(_gather(self._graph, [(rows, index.ids) for rows, index in asked]))
+        taken = iter([index.of(next(came)) for _, index in asked])
+        return [None if rows is None else next(taken) for rows in found]
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         key, graph = self._key(attr), self._graph
         rows = self._there(attr)
         if isinstance(rows, graphwire.Feature):
             raise ValueError(f"{key[1]} is a feature of the graph, which does not change: put it under another name")
-        tensor = torch.as_tensor(tensor)
+        tensor, made = torch.as_tensor(tensor), None
+        if attr.index is None and tuple(tensor.shape[:1]) != (graph.num_nodes(key[0]),):
+            raise ValueError(f"{key[1]}: a row for each of {graph.num_nodes(key[0])} nodes, not {list(tensor.shape)}")
         if rows is None:
             if attr.index is not None:
                 return False
-            rows = graph.create_tensor(_put_name(key), (0, *tensor.shape[1:]), tensor.dtype, ntype=key[0])
-        rows[slice(None) if attr.index is None else attr.index] = tensor
+            rows = made = graph.create_tensor(_put_name(key), (0, *tensor.shape[1:]), tensor.dtype, ntype=key[0])
+        try:
+            rows[_index(attr.index)] = tensor
+        except BaseException:
+            if made is not None:
+                with contextlib.suppress(graphwire.GraphwireError):  # what failed first is what is told
+                    graph.delete_tensor(made.name)
+            raise
         self._rows[key] = rows
         return True
 
@@ -126,9 +141,19 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return [NodeAttr(ntype if self._typed else None, attribute) for ntype, attribute in self._rows]
 
     def edge_rows(self, names: Names | Mapping[Any, Names]) -> Any:
-        """A transform for PyG's loaders that adds features of the edges of a batch, by their ids: names as of nodes;
-        of several edge types {edge type: names}."""
-        return _EdgeRows(self._graph, names)
+        """A transform for PyG's loaders that adds features of the edges of a batch, by their e_id: names as of nodes;
+        of several edge types {edge type: names}. Not for what batch.to_pyg() makes, whose e_id are the graph's.
+
+        Raises ValueError for a feature that changes (serve --mutable) of edges that share ids: both directions of an
+        undirected graph; and for a name that the nodes' rows or PyG have.
+        """
+        made = _EdgeRows(self._graph, names)
+        here = {} if self._typed else {attribute for _, attribute in self._rows}
+        for _, attribute, feature in made._features:
+            if attribute in here:
+                raise ValueError(f"edge_rows: the edge feature {feature.name!r} would be {attribute!r}, which is the "
+                                 f'nodes\': give it another name, as {{"edge_attr": {feature.name!r}}}')
+        return made
 
 
 def _put_name(key: tuple[str, str]) -> str:
@@ -136,13 +161,8 @@ def _put_name(key: tuple[str, str]) -> str:
 
 
 def _index(index: Any) -> Any:
-    if index is None:
-        return slice(None)
-    return [int(index)] if isinstance(index, int) else index
-
-
-def _shaped(rows: Any, index: Any) -> Any:
-    return rows[0] if isinstance(index, int) else rows
+    """As it is; None: all rows."""
+    return slice(None) if index is None else index
 
 
 def _gather(graph: graphwire.Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tensor]:
@@ -163,31 +183,44 @@ class _EdgeRows:
             raise ValueError(f"names: give {{edge type: names}} of {', '.join(graph.etypes)}")
         self._features = [(graph.etypes[graph.etype_number(etype)], attribute, graph.feature(feature, etype=etype))
                           for etype, some in given.items() for attribute, feature in _pairs(some).items()]
+        self._ids = edge_ids(graph)
+        check_names([attribute for _, attribute, _ in self._features], "edge_rows")
+        for etype, _, feature in self._features:
+            if feature.pointer().writable and self._ids.is_known(etype) and not self._ids.translates(etype):
+                raise ValueError(f"{etype}: both directions of an edge have one e_id, and {feature.name} changes in "
+                                 "each by itself: graphwire.NodeLoader(…, edge_features=…) has the rows of both")
 
     def __call__(self, data: Any) -> Any:
         stores = [data[tuple(etype.split(":"))] if isinstance(data, pyg.HeteroData) else data
                   for etype, _, _ in self._features]
-        rows = _gather(self._graph, [(feature, store.e_id) for store, (_, _, feature) in zip(stores, self._features)])
+        rows = _gather(self._graph, [(feature, self._positions(etype, store.e_id))
+                                     for store, (etype, _, feature) in zip(stores, self._features)])
         for store, (_, attribute, _), found in zip(stores, self._features, rows):
             store[attribute] = found
         return data
 
 
+    def _positions(self, etype: str, ids: Any) -> Any:
+        """Of edges that share an id the first: their rows are those of one row of the input."""
+        return self._ids.to_position(etype, ids) if self._ids.is_known(etype) else ids
+
+
 class GraphStore(pyg.GraphStore):  # type: ignore[misc]
     """Edges by (source type, relation, destination type); the type of a homogeneous graph is None.
 
-    A whole edge type is read as "coo", in the order of the edges' ids, or "csc": for LinkLoader without ids of links,
-    and graphs that fit into memory. Edges do not change.
+    A whole edge type is read as "coo", in the order of the edges' ids, or "csc", by destination: for LinkLoader without
+    ids of links, and graphs that fit into memory. In one part the ids are those that edges had before, unless both
+    directions of an edge share one: then, and in several parts, they are the graph's. Edges do not change.
     """
 
     def __init__(self, graph: graphwire.Graph, hetero: bool | None = None):
         super().__init__()
-        self.graph, self._typed = graph, _is_typed(graph, hetero)
+        self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
-        """Ids ascend with destinations, so that no sorting is needed for "csc"."""
+        """The graph's ids ascend with destinations, so that no sorting is needed for "csc"."""
         graph = self.graph
-        return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, True,
+        return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, not self._ids.translates(name),
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]
 
     def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
@@ -195,7 +228,10 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         name = edge_attr.edge_type
         if edge_attr.layout == EdgeLayout.CSR or (name is not None and ":".join(name) not in graph.etypes):
             return None
-        src, dst = (torch.as_tensor(ends) for ends in graph.find_edges(slice(None), name))
+        ids: Any = slice(None)
+        if edge_attr.layout == EdgeLayout.COO and self._ids.translates(name):
+            ids = self._ids.to_position(name, ids)
+        src, dst = (torch.as_tensor(ends) for ends in graph.find_edges(ids, name))
         if edge_attr.layout == EdgeLayout.COO:
             return src, dst
         counts = torch.bincount(dst, minlength=graph.num_nodes(graph.ends(name)[1]))

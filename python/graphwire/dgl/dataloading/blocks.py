@@ -18,6 +18,7 @@ def sample_blocks(g: Any, seeds: Any, fanouts: Sequence[Any], *, edge_dir: str =
     """(input nodes, output nodes, blocks), as DGL's samplers give them. fanouts: from the first layer to the seeds'."""
     _refuse_weights(prob)
     around = nodes_by_type(g, seeds)
+    seeds = around if isinstance(seeds, Mapping) else next(iter(around.values()))
     some = [ntype for ntype, ids in around.items() if len(ids)]
     if len(some) == 1 and edge_dir == "in" and exclude_eids is None:
         ids = around[some[0]]
@@ -30,7 +31,10 @@ def _at_once(g: Any, seeds: Any, ntype: str, ids: torch.Tensor, fanouts: Sequenc
              replace: bool) -> tuple[Any, Any, list[Any]]:
     seed, stream = context.draw()
     hops = [fanouts_by_type(g, fanout) for fanout in reversed(fanouts)]
-    batch = graphwire.sample(g.graph, ids, hops, ntype=ntype, replace=replace, seed=seed, stream=stream)
+    # The edges' ids come with the batch, instead of by requests of their own.
+    own_ids = {":".join(etype): ["orig_id"] for etype in g.canonical_etypes if g.keeps_edge_ids(etype)}
+    batch = graphwire.sample(g.graph, ids, hops, ntype=ntype, replace=replace, seed=seed, stream=stream,
+                             edge_features=own_ids or None)
     blocks = [block_of(g, block) for block in batch.blocks]
     _name_nodes(g, blocks, batch.nodes)
     return blocks[0].srcdata[host.NID], seeds, blocks
@@ -58,7 +62,8 @@ def block_of(g: Any, block: graphwire.Block) -> Any:
     made = host.dgl().create_block(data, dict(block.num_src), dict(block.num_dst))
     for etype in g.canonical_etypes:
         edges = block.edges.get(":".join(etype))
-        made.edges[etype].data[host.EID] = none if edges is None else edges.edge_ids
+        ids = none if edges is None else torch.as_tensor(edges.data.get("orig_id", edges.edge_ids))
+        made.edges[etype].data[host.EID] = ids.to(torch.int64)
     return made
 
 

@@ -10,13 +10,25 @@ import torch
 
 from graphwire.dgl.dataloading.samplers import EdgePredictionSampler
 from graphwire.dgl.distributed.dataloader import DistDataLoader, Pairs
+from graphwire.dgl.host import error_type
+from graphwire.dgl.id_arrays import ids_tensor
 
 _EDGE_OPTIONS = ("exclude", "reverse_eids", "reverse_etypes", "negative_sampler")
 
 
-def _dataset(ids: Any, what: str) -> Any:
-    """Ids, or pairs (type, id) for {type: ids}."""
-    return Pairs(ids) if isinstance(ids, Mapping) else torch.as_tensor(ids)
+def _dataset(ids: Any, what: str, count: Callable[..., int]) -> Any:
+    """Ids, or pairs (type, id) for {type: ids}; masks stand for the ids that they set. count(type): of all ids."""
+    if isinstance(ids, Mapping):
+        return Pairs({kind: ids_tensor(some, _count_of(kind, count), what) for kind, some in ids.items()})
+    return ids_tensor(ids, count(), what)
+
+
+def _count_of(kind: Any, count: Callable[..., int]) -> int | None:
+    """None for a type that there is not: that is for the sampler to say, whose types they are."""
+    try:
+        return count(kind)
+    except error_type():
+        return None
 
 
 def _grouped(items: list[Any]) -> Any:
@@ -55,7 +67,8 @@ class DistNodeDataLoader(DistDataLoader):
         self.device = _only_cpu(device)
         call = getattr(graph_sampler, "sample", None) if not _is_dgl(graph_sampler) else None
         self.collator = _Collator(g, call or graph_sampler.sample_blocks)
-        super().__init__(_dataset(nids, "nids"), named.pop("batch_size", 1), collate_fn=self.collator, **named)
+        dataset = _dataset(nids, "nids", g.num_nodes)
+        super().__init__(dataset, named.pop("batch_size", 1), collate_fn=self.collator, **named)
 
 
 class DistEdgeDataLoader(DistDataLoader):
@@ -76,7 +89,8 @@ class DistEdgeDataLoader(DistDataLoader):
         if around is None:
             around = EdgePredictionSampler(_Simple(graph_sampler), **options)
         self.collator = _Collator(g, around.sample)
-        super().__init__(_dataset(eids, "eids"), named.pop("batch_size", 1), collate_fn=self.collator, **named)
+        dataset = _dataset(eids, "eids", g.num_edges)
+        super().__init__(dataset, named.pop("batch_size", 1), collate_fn=self.collator, **named)
 
 
 def _is_dgl(sampler: Any) -> bool:

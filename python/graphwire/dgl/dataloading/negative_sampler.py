@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 
+from graphwire import _checks
+from graphwire.dgl.id_arrays import ids_tensor
+
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -14,9 +17,10 @@ class _Negatives:
     def __call__(self, g: Any, eids: Any) -> Any:
         """(sources, destinations), or {edge type: …} for {edge type: ids}."""
         if isinstance(eids, Mapping):
-            return {g.to_canonical_etype(etype): self._generate(g, torch.as_tensor(ids), g.to_canonical_etype(etype))
-                    for etype, ids in eids.items()}
-        return self._generate(g, torch.as_tensor(eids), g.to_canonical_etype(None))
+            return {g.to_canonical_etype(etype): self._generate(
+                g, ids_tensor(ids, g.num_edges(etype), "eids"), g.to_canonical_etype(etype))
+                for etype, ids in eids.items()}
+        return self._generate(g, ids_tensor(eids, g.num_edges(), "eids"), g.to_canonical_etype(None))
 
     def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
         raise NotImplementedError
@@ -26,7 +30,7 @@ class PerSourceUniform(_Negatives):
     """For each edge k pairs of its source and any node of the destinations' type."""
 
     def __init__(self, k: int):
-        self.k = k
+        self.k = _checks.integer("k", k, 1)
 
     def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
         src, _ = g.find_edges(eids, etype=etype)
@@ -41,7 +45,7 @@ class GlobalUniform(_Negatives):
     """At most k pairs for each edge, of any source and any destination, that are no edges. replace: equal pairs too."""
 
     def __init__(self, k: int, exclude_self_loops: bool = True, replace: bool = False):
-        self.k, self.exclude_self_loops, self.replace = k, exclude_self_loops, replace
+        self.k, self.exclude_self_loops, self.replace = _checks.integer("k", k, 1), exclude_self_loops, replace
 
     def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
         found: Pair = g.global_uniform_negative_sampling(len(eids) * self.k, self.exclude_self_loops, self.replace,

@@ -6,14 +6,17 @@ g.sample_neighbors. These sample all layers in one call of the library.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from graphwire import _checks
 from graphwire.dgl import host
 from graphwire.dgl.dataloading.blocks import sample_blocks
 from graphwire.dgl.dataloading.exclude import exclude_ids
+from graphwire.dgl.id_arrays import ids_tensor
+from graphwire.fanouts import count
 
 
 class Sampler:
@@ -65,7 +68,11 @@ class NeighborSampler(BlockSampler):
         super().__init__(prefetch_node_feats, prefetch_labels, prefetch_edge_feats, output_device)
         if mask is not None and prob is not None:
             raise ValueError("Mask and probability arguments are mutually exclusive.")
-        self.fanouts, self.edge_dir, self.replace, self.fused = list(fanouts), edge_dir, replace, fused
+        if isinstance(fanouts, (str, Mapping)) or not isinstance(fanouts, Iterable):
+            raise TypeError(f"fanouts: a list of a count, or {{edge type: count}}, for each layer, not {fanouts!r}")
+        self.fanouts = [fanout if fanout is None or isinstance(fanout, Mapping) else count(fanout, "fanouts")
+                        for fanout in fanouts]
+        self.edge_dir, self.replace, self.fused = edge_dir, _checks.flag("replace", replace), fused
         self.prob = prob if mask is None else mask
 
     def sample_blocks(self, g: Any, seed_nodes: Any, exclude_eids: Any = None) -> Any:
@@ -80,7 +87,7 @@ class MultiLayerFullNeighborSampler(NeighborSampler):
     """All neighbours in each of num_layers layers."""
 
     def __init__(self, num_layers: int, **named: Any):
-        super().__init__([-1] * num_layers, **named)
+        super().__init__([-1] * _checks.integer("num_layers", num_layers, 1), **named)
 
 
 class EdgePredictionSampler(Sampler):
@@ -96,7 +103,10 @@ class EdgePredictionSampler(Sampler):
         """(input nodes, graph of the edges, graph of the negatives, blocks); without negatives three of them."""
         dgl = host.dgl()
         if isinstance(seed_edges, Mapping):
-            seed_edges = {g.to_canonical_etype(etype): torch.as_tensor(ids) for etype, ids in seed_edges.items()}
+            seed_edges = {g.to_canonical_etype(etype): ids_tensor(ids, g.num_edges(etype), "seed_edges")
+                          for etype, ids in seed_edges.items()}
+        else:
+            seed_edges = ids_tensor(seed_edges, g.num_edges(), "seed_edges")
         pair = g.edge_subgraph(seed_edges, relabel_nodes=False)
         ids = {etype: pair.edges[etype].data[host.EID] for etype in pair.canonical_etypes}
         if self.negative_sampler is None:

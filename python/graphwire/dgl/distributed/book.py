@@ -12,17 +12,11 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire import _arrays
+from graphwire import _arrays, _checks
 from graphwire.dgl.host import error_type
 from graphwire.dgl.types import Types
 
 Ids = Any
-
-
-def _tensor(ids: Ids) -> torch.Tensor:
-    if isinstance(ids, torch.Tensor):
-        return ids.to(torch.int64).cpu()
-    return torch.from_numpy(_arrays.ids_array([ids] if isinstance(ids, (int, np.integer)) else ids, 0))
 
 
 class _Ranges:
@@ -37,10 +31,22 @@ class _Ranges:
 
     def part_of(self, kind: int | None, ids: Ids) -> torch.Tensor:
         ends = self.part_ends if kind is None else self.ends[kind]
-        return torch.from_numpy(np.searchsorted(ends, _tensor(ids).numpy(), side="right"))
+        return torch.from_numpy(np.searchsorted(ends, self.checked(kind, ids), side="right"))
+
+    def checked(self, kind: int | None, ids: Ids) -> np.ndarray:
+        """Ids of a type, which there are."""
+        count = self.count(kind)
+        array = _arrays.ids_array(ids, count)
+        wrong = np.flatnonzero((array < 0) | (array >= count))
+        if len(wrong):
+            raise graphwire.OutOfRangeError("GW_RANGE", f"id {array[wrong[0]]} at position {wrong[0]}: ids run from 0 "
+                                            f"to {count - 1}")
+        return array
 
     def ids_of(self, kind: int | None, part: int) -> torch.Tensor:
         ends = self.part_ends if kind is None else self.ends[kind]
+        if _checks.as_integer(part) is None:
+            raise TypeError(f"partid is an integer, not {part!r}")
         if not 0 <= part < len(ends):
             raise IndexError(f"the graph has {len(ends)} parts, and no part {part}")
         return torch.arange(int(ends[part - 1]) if part else 0, int(ends[part]))
@@ -53,14 +59,14 @@ class _Ranges:
         return int((self.part_ends if kind is None else self.ends[kind])[-1])
 
     def to_homo(self, kind: int, ids: Ids) -> torch.Tensor:
-        array = _tensor(ids).numpy()
+        array = self.checked(kind, ids)
         part = np.searchsorted(self.ends[kind], array, side="right")
         begin = np.concatenate([[0], self.ends[kind][:-1]])
         return torch.from_numpy(array - begin[part] + self.offsets[part, kind])
 
     def from_homo(self, ids: Ids) -> tuple[torch.Tensor, torch.Tensor]:
         """(types, ids within their type)."""
-        array = _tensor(ids).numpy()
+        array = self.checked(None, ids)
         slot = np.searchsorted(self.flat_ends, array, side="right")
         part, kind = np.divmod(slot, self.ends.shape[0])
         begin = np.concatenate([np.zeros((self.ends.shape[0], 1), np.int64), self.ends[:, :-1]], 1)
@@ -127,11 +133,13 @@ class GraphPartitionBook(Types):
 
     def nid2localnid(self, nids: Ids, partid: int, ntype: str | None = "_N") -> torch.Tensor:
         self._own(partid)
-        return _tensor(nids) - self._nodes.begin(self._node_kind(ntype), partid)
+        kind = self._node_kind(ntype)
+        return torch.from_numpy(self._nodes.checked(kind, nids) - self._nodes.begin(kind, partid))
 
     def eid2localeid(self, eids: Ids, partid: int, etype: Any = "_E") -> torch.Tensor:
         self._own(partid)
-        return _tensor(eids) - self._edges.begin(self._edge_kind(etype), partid)
+        kind = self._edge_kind(etype)
+        return torch.from_numpy(self._edges.checked(kind, eids) - self._edges.begin(kind, partid))
 
     def map_to_per_ntype(self, ids: Ids) -> tuple[torch.Tensor, torch.Tensor]:
         return self._nodes.from_homo(ids)

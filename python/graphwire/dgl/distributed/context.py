@@ -12,12 +12,15 @@ import contextlib
 import os
 import sys
 import threading
+from queue import SimpleQueue
 from typing import Any
+from weakref import ref
 
 import torch
 import torch.distributed as dist
 
 import graphwire
+from graphwire._native import ffi
 from graphwire.optim import _over_gloo
 
 # Arguments that some version of dgl.distributed.initialize takes, and that mean nothing here.
@@ -39,6 +42,15 @@ class Client:
         return 1 if self._context.graph is None else self._context.graph.num_parts
 
 
+class Use:
+    """What all objects of a tensor refer to. When it goes it says so in a queue: put() is C."""
+
+    __slots__ = ("__weakref__", "_told")
+
+    def __init__(self, gone: SimpleQueue[Any]):
+        self._told = ffi.gc(ffi.new("char *"), gone.put)
+
+
 class Context:
     """One of a process. graph: opened by the first DistGraph."""
 
@@ -50,7 +62,8 @@ class Context:
         self.dist_graph: Any = None
         self._store: Any = None
         self._barriers = 0
-        self._tensors: dict[str, tuple[int, bool]] = {}  # name: objects, persistent
+        self._tensors: dict[str, tuple[ref[Use], bool]] = {}  # name: what its objects refer to, persistent
+        self._gone: SimpleQueue[Any] = SimpleQueue()  # what the last object of a tensor left
         self._dropped: set[str] = set()
         self.client = Client(self)
         self._streams = 0
@@ -87,6 +100,7 @@ class Context:
 
     def barrier(self) -> None:
         """Returns when every trainer is here. What was written before is acknowledged by then."""
+        self.collect()
         if self.world == 1:
             return
         if dist.is_available() and dist.is_initialized():
@@ -104,31 +118,38 @@ class Context:
 
     def wanted(self, name: str) -> None:
         """An object will refer to a tensor: no barrier deletes it."""
+        self.collect()
         self._dropped.discard(name)
 
-    def made(self, name: str, persistent: bool) -> None:
-        """An object refers to a tensor."""
-        count, kept = self._tensors.get(name, (0, False))
-        self._tensors[name] = (count + 1, kept or persistent)
-        self.wanted(name)
+    def made(self, name: str, persistent: bool) -> Use:
+        """An object refers to a tensor, as long as it has what this returns."""
+        known, kept = self._tensors.get(name, (None, False))
+        use = (known() if known is not None else None) or Use(self._gone)
+        self._tensors[name] = (ref(use), kept or persistent)
+        self._dropped.discard(name)
+        return use
 
-    def dropped(self, graph: graphwire.Graph, name: str) -> None:
-        """The object is gone: with the last one goes what is not persistent; with several trainers at a barrier."""
-        count, kept = self._tensors.get(name, (0, True))
-        if kept or graph is not self.graph:
+    def collect(self) -> None:
+        """With the last object goes what is not persistent: the next time that a tensor is made or used or that
+        trainers meet, and with several trainers at a barrier alone. Not when the object goes: Python drops an interrupt
+        that comes then."""
+        if self._gone.empty():
             return
-        if count > 1:
-            self._tensors[name] = (count - 1, kept)
-            return
-        del self._tensors[name]
-        if self.world == 1:
-            with contextlib.suppress(graphwire.GraphwireError):  # the end of the process may have been before
-                graph.delete_tensor(name)
-        else:
-            self._dropped.add(name)
+        while not self._gone.empty():
+            self._gone.get()
+        for name, (use, kept) in list(self._tensors.items()):
+            if kept or use() is not None:
+                continue
+            if self.world > 1:
+                self._dropped.add(name)
+            elif self.graph is not None:
+                with contextlib.suppress(graphwire.GraphwireError):  # the server's end may have been before
+                    self.graph.delete_tensor(name)
+            self._tensors.pop(name, None)
 
     def _delete_dropped(self, group: Any) -> None:
         """Deletes what no trainer has an object of any more."""
+        self.collect()
         every: list[Any] = [None] * self.world
         dist.all_gather_object(every, sorted(self._dropped), group=group)
         everywhere = set.intersection(*map(set, every))

@@ -3,6 +3,9 @@
 DGL_NUM_SAMPLER (launch.py --num_samplers) threads call the function ahead, so that sampling and fetching, which run
 without the GIL, go on while the trainer computes. Without samplers it is called when the batch is asked for. Batches
 come in order.
+
+A loader divides nothing: its ids are this trainer's share, of node_split or edge_split. Shares may differ by one, and
+make unequal numbers of steps: the ranks tell each other how many they have, and warn (graphwire/ranks.py).
 """
 
 from __future__ import annotations
@@ -10,13 +13,18 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Callable
+from weakref import ref
 
 import numpy as np
 import torch
 
+from graphwire import _checks
+from graphwire._native import Call, Workers
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.id_arrays import ids_tensor
+from graphwire.ranks import Steps
 
 _numbers = itertools.count()
 
@@ -26,7 +34,7 @@ class Pairs:
 
     def __init__(self, ids: Mapping[Any, Any]):
         self._kinds = list(ids)
-        every = [torch.as_tensor(some, dtype=torch.int64).reshape(-1).cpu() for some in ids.values()]
+        every = [ids_tensor(some, None, "dataset") for some in ids.values()]
         self._ids = torch.cat([*every, torch.empty(0, dtype=torch.int64)])
         self._ends = torch.tensor([len(some) for some in every], dtype=torch.int64).cumsum(0)
 
@@ -42,10 +50,31 @@ class Pairs:
         return [(self._kinds[kind], one) for kind, one in zip(kinds, self._ids[numbers].tolist())]
 
 
+def _ids(dataset: Any) -> torch.Tensor:
+    """Ids; rows of ids, as pairs of nodes, are items too. A mask is refused: nobody knows here of what."""
+    if getattr(dataset, "ndim", 1) == 1:
+        return ids_tensor(dataset, None, "dataset")
+    rows = torch.as_tensor(dataset)
+    if rows.dtype not in (torch.int16, torch.int32, torch.int64):
+        raise TypeError(f"dataset: ids are integers, not {rows.dtype}")
+    return rows.to(torch.int64).cpu()
+
+
+class _Loop:
+    """A loop over a loader that is going on."""
+
+
 class DistDataLoader:
     """dgl.distributed.DistDataLoader.
 
-    dataset: ids, or a list of (type, id); collate_fn gets a list of them, as integers. queue_size: batches ahead.
+    dataset: ids, or a list of (type, id), of this trainer alone: nothing is divided among the ranks. collate_fn gets a
+        list of them, as integers. queue_size: batches ahead.
+
+    iter(loader) is an epoch of its own, whatever other loops are under way; next(loader) goes on with the epoch that
+    was begun last. In its first loop that records gradients, ranks of torch.distributed that have unequal numbers of
+    steps are warned of, once: DistributedDataParallel would wait for ever.
+
+    Raises TypeError for a dataset of anything else, a mask too, and TypeError and ValueError for other arguments.
     """
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
@@ -54,21 +83,24 @@ class DistDataLoader:
         unknown = set(ignored) - {"num_workers", "pin_memory", "use_uva", "persistent_workers"}
         if unknown:
             raise TypeError(f"DistDataLoader has no argument {', '.join(sorted(unknown))}")
-        if batch_size < 1:
-            raise ValueError(f"batch_size is 1 or more, not {batch_size}")
-        self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, int(batch_size), shuffle, drop_last
+        self.dataset, self.batch_size = dataset, _checks.integer("batch_size", batch_size, 1)
+        self.shuffle, self.drop_last = _checks.flag("shuffle", shuffle), _checks.flag("drop_last", drop_last)
         self.collate_fn = collate_fn or (lambda items: items)
         self.num_workers = context.samplers
-        self.queue_size = queue_size or max(4, 4 * self.num_workers)
-        self._number, self._epoch = next(_numbers), 0
-        self._pool: ThreadPoolExecutor | None = None
+        ahead = 0 if queue_size is None else _checks.integer("queue_size", queue_size)
+        self.queue_size = ahead or max(4, 4 * self.num_workers)
+        self._number, self._epochs = next(_numbers), itertools.count()
+        self._steps = Steps("graphwire.dgl", "drop_last=True helps where the shares have equally many whole batches; "
+                            "docs/DGL.md, Unequal steps.")
+        self._pool: Workers | None = None
         self._batches: Iterator[Any] | None = None
         self._typed = dataset if isinstance(dataset, Pairs) else None
         pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
             dataset[0], tuple)
-        self._pairs = [(kind, int(item)) for kind, item in dataset] if pairs else None
-        plain = not pairs and self._typed is None
-        self._ids = torch.as_tensor(np.asarray(dataset), dtype=torch.int64) if plain else None
+        self._pairs = None
+        if pairs:
+            self._pairs = [(kind, _checks.integer("dataset", item, 0, 2**63 - 1)) for kind, item in dataset]
+        self._ids = None if pairs or self._typed is not None else _ids(dataset)
 
     @property
     def expected_idxs(self) -> int:
@@ -95,36 +127,41 @@ class DistDataLoader:
             context.at(None)
 
     def _epoch_of(self, epoch: int) -> Iterator[Any]:
+        kind = f"{type(self).__name__}/{self.batch_size}/{int(self.shuffle)}/{int(self.drop_last)}"
+        return self._steps.watched(self._batches_of(epoch), self.expected_idxs, kind)
+
+    def _batches_of(self, epoch: int) -> Iterator[Any]:
         order = torch.randperm(len(self.dataset)) if self.shuffle else torch.arange(len(self.dataset))
         if not self.num_workers:
             for step in range(self.expected_idxs):
                 yield self._collate(epoch, step, order)
             return
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="graphwire-sampler")
-        ahead: deque[Future[Any]] = deque()
-        try:
-            for step in range(self.expected_idxs):
-                ahead.append(self._pool.submit(self._collate, epoch, step, order))
-                if len(ahead) >= self.queue_size:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+            self._pool = Workers(self.num_workers)
+        loop = _Loop()  # this frame's alone: it goes with the loop, however that ends
+        going = ref(loop)
 
-    def __iter__(self) -> DistDataLoader:
-        self._batches = self._epoch_of(self._epoch)
-        self._epoch += 1
-        return self
+        def made(step: int) -> Any:
+            return None if going() is None else self._collate(epoch, step, order)
+
+        ahead: deque[Call] = deque()
+        for step in range(self.expected_idxs):
+            ahead.append(self._pool.submit(partial(made, step)))
+            if len(ahead) >= self.queue_size:
+                yield ahead.popleft().wait()
+        while ahead:
+            yield ahead.popleft().wait()
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = self._batches = self._epoch_of(next(self._epochs))
+        return batches
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process has loops and threads of its own."""
+        return {**self.__dict__, "_batches": None, "_pool": None}
 
     def __next__(self) -> Any:
         if self._batches is None:
             iter(self)
         assert self._batches is not None
         return next(self._batches)
-
-    def __del__(self) -> None:
-        if getattr(self, "_pool", None) is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from graphwire.dgl.distributed.book import PartitionPolicy
-from graphwire.dgl.distributed.tensor import DistTensor, InitFunc, rows_of
+from graphwire.dgl.distributed.tensor import DistTensor, InitFunc
+from graphwire.dgl.id_arrays import ids_tensor
 
 
 class DistEmbedding:
@@ -20,11 +21,11 @@ class DistEmbedding:
 
     def __call__(self, idx: Any, device: Any = "cpu") -> torch.Tensor:
         """Rows; while gradients are recorded, a leaf whose gradient the optimizer pushes."""
-        ids = torch.as_tensor(rows_of(idx, len(self._tensor)), dtype=torch.int64).cpu()
+        ids = ids_tensor(idx, len(self._tensor), "idx").clone()  # which the caller may change before the step
         rows = self._tensor[ids].to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()
-            self._trace.append((ids, rows))
+            self._trace.append((ids.clone(), rows))  # the caller may change the ids before step()
         return rows
 
     def reset_trace(self) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
+from graphwire import _checks
 from graphwire.dgl import host
 from graphwire.dgl.distributed import sampling
 from graphwire.dgl.distributed.book import (
@@ -22,6 +22,8 @@ from graphwire.dgl.distributed.book import (
 )
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
+from graphwire.dgl.distributed.user_edges import UserEdges, tell_lost
+from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.dgl.types import Types
 
 
@@ -94,6 +96,9 @@ class DistGraph(Types):
         super().__init__(types.ntypes, types.canonical_etypes)
         self._book = book_of(self.graph, context.part_of(context.rank, self.graph.num_parts))
         self._client = context.client
+        self._user_edges = UserEdges(self.graph)
+        if self.graph.num_parts == 1 and context.rank == 0:
+            tell_lost(self._user_edges, [etype for etype in self.canonical_etypes if self.num_edges(etype)])
         self._ndata: dict[Any, dict[str, DistTensor]] = {ntype: {} for ntype in self.ntypes}
         self._edata: dict[Any, dict[str, DistTensor]] = {etype: {} for etype in self.canonical_etypes}
         for feature in self.graph.features:
@@ -135,6 +140,10 @@ class DistGraph(Types):
     number_of_nodes = num_nodes
     number_of_edges = num_edges
 
+    def keeps_edge_ids(self, etype: Any = None) -> bool:
+        """Are edge ids those of the graph that was cut, as in DGL with one part? False: they are new ones."""
+        return self._user_edges.keeps(self.to_canonical_etype(etype))
+
     # --- Data. ---
 
     @property
@@ -167,18 +176,17 @@ class DistGraph(Types):
 
     def find_edges(self, edges: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Sources and destinations of edges."""
-        found: tuple[torch.Tensor, torch.Tensor] = self.graph.find_edges(edges, self.to_canonical_etype(etype))
+        etype = self.to_canonical_etype(etype)
+        positions = self._user_edges.positions(etype, edges)
+        found: tuple[torch.Tensor, torch.Tensor] = self.graph.find_edges(positions, etype)
         return found
 
     def _degrees(self, ids: Any, out_edges: bool) -> Any:
         etype = self.to_canonical_etype(None)
-        count = self.num_nodes(etype[0 if out_edges else 2])
         if isinstance(ids, str):  # dgl.ALL
             ids = slice(None)
-        one = isinstance(ids, (int, np.integer))
-        array = np.arange(*ids.indices(count)) if isinstance(ids, slice) else [int(ids)] if one else ids
-        degrees = (self.graph.out_degrees if out_edges else self.graph.in_degrees)(array, etype)
-        return int(degrees[0]) if one else degrees
+        degrees = (self.graph.out_degrees if out_edges else self.graph.in_degrees)(ids, etype)
+        return degrees if _checks.as_integer(ids) is None else int(degrees[0])
 
     def in_degrees(self, v: Any = slice(None)) -> Any:
         return self._degrees(v, False)
@@ -189,6 +197,12 @@ class DistGraph(Types):
     def has_edges_between(self, u: Any, v: Any, etype: Any = None) -> Any:
         return self.graph.has_edges(u, v, self.to_canonical_etype(etype))
 
+    def edges_between(self, u: Any, v: Any, etype: Any = None) -> torch.Tensor:
+        """Ids of all edges from u[i] to v[i], parallel ones too: those of the first pair first, each pair's in no
+        order."""
+        etype = self.to_canonical_etype(etype)
+        return self._user_edges.of(etype, self.graph.edge_ids(u, v, etype).edge_ids)
+
     def edge_subgraph(self, edges: Any, relabel_nodes: bool = True, store_ids: bool = True,
                       output_device: Any = None) -> Any:
         """The graph of these edges; relabel_nodes: of their nodes alone."""
@@ -196,7 +210,8 @@ class DistGraph(Types):
             raise AssertionError("edge_subgraph always stores original node/edge IDs.")
         dgl = host.dgl()
         given = edges if isinstance(edges, dict) else {self.to_canonical_etype(None): edges}
-        ids = {self.to_canonical_etype(etype): torch.as_tensor(some) for etype, some in given.items()}
+        ids = {self.to_canonical_etype(etype): ids_tensor(some, self.num_edges(etype), "edges")
+               for etype, some in given.items()}
         none = torch.empty(0, dtype=torch.int64)
         ends = {etype: (*self.find_edges(ids[etype], etype), ids[etype]) if etype in ids and len(ids[etype])
                 else (none, none, none) for etype in self.canonical_etypes}

@@ -38,10 +38,11 @@ def known(function: Callable[..., Any] | None, dtype: torch.dtype) -> Any:
     return None
 
 
-def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, function: Callable[..., Any] | None) -> Any:
-    """The tensor, with what the function returned; none is left where the function failed. One that is there already is
-    taken as it is. Which it is does not depend on what this process has: objects may be collected in one trainer and
-    not in another."""
+def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, function: Callable[..., Any] | None,
+           rows_of: Callable[[Any], Any]) -> Any:
+    """The tensor, with what the function returned for a part's ids in the rows that rows_of has for these; no tensor is
+    left where the function failed. One that is there already is taken as it is. Which it is does not depend on what
+    this process has: objects may be collected in one trainer and not in another."""
     assert function is not None
     full = policy.get_data_name(name).replace("~", "/")
     context.barrier()  # deletes what no trainer has any more
@@ -52,7 +53,7 @@ def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, functi
         data = create()
         if not there:
             try:
-                _fill(data, policy, function)
+                _fill(data, policy, function, rows_of)
             except BaseException:
                 with contextlib.suppress(graphwire.GraphwireError):  # what the function raised is what is told
                     graph.delete_tensor(full)
@@ -63,7 +64,7 @@ def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, functi
     return create()
 
 
-def _fill(data: Any, policy: PartitionPolicy, function: Callable[..., Any]) -> None:
+def _fill(data: Any, policy: PartitionPolicy, function: Callable[..., Any], rows_of: Callable[[Any], Any]) -> None:
     for part in range(policy.partition_book.num_partitions()):
         ids = policy.ids_of(part)
         if not len(ids):
@@ -72,4 +73,4 @@ def _fill(data: Any, policy: PartitionPolicy, function: Callable[..., Any]) -> N
         rows = torch.as_tensor(function(shape, data.dtype)).detach()
         if tuple(rows.shape) != shape:
             raise ValueError(f"init_func of {data.name} returned shape {tuple(rows.shape)}, not {shape}")
-        data[ids] = rows
+        data[rows_of(ids)] = rows

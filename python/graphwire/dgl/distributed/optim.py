@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 
+from graphwire import _checks
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.embedding import DistEmbedding
 from graphwire.optim import _joined, _of_all_ranks
+from graphwire.tensor import check_optimizer
 
 
 class DistSparseGradOptimizer:
@@ -27,7 +29,9 @@ class DistSparseGradOptimizer:
         for table in params:
             if not isinstance(table, DistEmbedding):
                 raise AssertionError(f"{type(self).__name__} only supports dgl.distributed.DistEmbedding")
-        self._params, self._lr, self._sync, self._options = list(params), lr, sync, options
+        check_optimizer(self.kind, lr, "mean", **options)
+        self._params, self._lr, self._options = list(params), lr, options
+        self._sync = _checks.flag("sync", sync)
         self._clean_grad = False
 
     def zero_grad(self) -> None:
@@ -43,7 +47,7 @@ class DistSparseGradOptimizer:
             if shared:
                 ids, gradients = _of_all_ranks(ids, gradients)
             if len(ids) and (not shared or context.rank == 0):
-                table.weight._data.push(ids, gradients, kind=self.kind, lr=self._lr, combine="mean", **self._options)
+                table.weight.push(ids, gradients, kind=self.kind, lr=self._lr, combine="mean", **self._options)
         if self._clean_grad:
             for table in self._params:
                 table.reset_trace()

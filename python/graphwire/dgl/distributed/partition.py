@@ -15,9 +15,12 @@ import numpy as np
 import torch
 
 import graphwire
+from graphwire import _checks
 from graphwire import partition as of_arrays
+from graphwire._native import c_text, check, lib
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook
+from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.types import Canonical, Types, _canonical
 
 
@@ -42,9 +45,12 @@ def _keeps_out_edges(graph_formats: Any) -> bool:
 
 
 def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canonical, torch.Tensor]]:
+    """Original ids of nodes and edges by the ids that a DistGraph has."""
     with graphwire.open(path) as graph:
+        users = UserEdges(graph)
         nodes = {ntype: torch.as_tensor(graph.feature("orig_id", ntype)[:]) for ntype in types.ntypes}
-        edges = {etype: torch.as_tensor(graph.feature("orig_eid", etype=etype)[:]) for etype in types.canonical_etypes}
+        edges = {etype: torch.arange(graph.num_edges(etype)) if users.keeps(etype) else
+                 torch.as_tensor(graph.feature("orig_id", etype=etype)[:]).long() for etype in types.canonical_etypes}
     return nodes, edges
 
 
@@ -53,33 +59,34 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
                     graph_formats: Any = None, reshuffle: bool = True) -> Any:
     """dgl.distributed.partition_graph: out_path/graph_name.json. return_mapping: (original node ids, original edge ids)
-    by new id, {type: ids} where there are several types; edges get a feature "orig_eid" then. graph_formats: without
-    "csr" among those named there are no out-edges. reshuffle: of versions before 1.0; ids of a part are always
-    contiguous."""
+    by new id, {type: ids} of both where there are several types of either. Nodes and edges have them as the feature
+    "orig_id" in any case; in one part they are the ids. graph_formats: without "csr" among those named there are no
+    out-edges. reshuffle: of versions before 1.0; ids of a part are always contiguous."""
     if not reshuffle:
         raise host.error_type()("partition_graph(reshuffle=False): ids of a part are contiguous, as in DGL since 1.0; "
                                 'the feature "orig_id" has those of before')
-    edge_features = None
-    if return_mapping:
-        edge_features = {etype: {"orig_eid": np.arange(g.num_edges(etype))} for etype in g.canonical_etypes}
     path = of_arrays.partition_graph(
         g, graph_name, num_parts, out_path, method=part_method, balance_train=_balances_train(g, balance_ntypes),
         balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
-        edge_features=edge_features, transpose=_keeps_out_edges(graph_formats))
+        transpose=_keeps_out_edges(graph_formats))
     if not return_mapping:
         return None
-    nodes, edges = _orig(path, Types(g.ntypes, g.canonical_etypes))
-    return nodes[g.ntypes[0]] if len(nodes) == 1 else nodes, \
-        edges[g.canonical_etypes[0]] if len(edges) == 1 else edges
+    types = Types(g.ntypes, g.canonical_etypes)
+    nodes, edges = _orig(path, types)
+    return (nodes[g.ntypes[0]], edges[g.canonical_etypes[0]]) if types.is_homogeneous else (nodes, edges)
 
 
 def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionBook, str, dict[str, int],
                                                                  dict[Canonical, int]]:
-    """(book, graph's name, {node type: number}, {edge type: number}), of the JSON alone."""
+    """(book, graph's name, {node type: number}, {edge type: number}), of the JSON alone. Raises GraphwireError where
+    that is not what was written, or of a newer major version."""
     path = Path(os.fspath(part_config))
-    text = json.loads(path.read_text())
+    text = json.loads(path.read_text()) if path.is_file() else {}
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes one")
+    if _checks.as_integer(part_id) is None:
+        raise TypeError(f"part_id is an integer, not {part_id!r}")
+    check(lib.gw_part_config_check(c_text("part_config", path)))
     if not 0 <= part_id < text["num_parts"]:
         raise AssertionError(f"part {part_id} is out of range (#parts: {text['num_parts']})")
     ntypes = sorted(text["ntypes"], key=text["ntypes"].get)
@@ -94,8 +101,10 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
 def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Sources and destinations of a part's edges, type by type; of several types by homogeneous ids."""
     found: list[list[torch.Tensor]] = [[], []]
+    users = UserEdges(graph)
     for etype in book.canonical_etypes:
-        for ends, ids, ntype in zip(found, graph.find_edges(book.partid2eids(part_id, etype), etype), etype[::2]):
+        positions = users.positions(etype, book.partid2eids(part_id, etype))
+        for ends, ids, ntype in zip(found, graph.find_edges(positions, etype), etype[::2]):
             ends.append(book.map_to_homo_nid(ids, ntype))
     return torch.cat(found[0]), torch.cat(found[1])
 
@@ -121,8 +130,9 @@ def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> A
             made.ndata[host.NTYPE] = book.map_to_per_ntype(nodes)[0].to(torch.int16)
             made.edata[host.ETYPE] = book.map_to_per_etype(edges)[0].to(torch.int32)
         features: list[dict[str, torch.Tensor]] = [{}, {}]
+        users = UserEdges(graph)
         for feature in graph.features if load_feats else ():
-            ids = book.partid2eids if feature.of_edges else book.partid2nids
-            rows = torch.as_tensor(feature[ids(part_id, feature.type)])
-            features[feature.of_edges][f"{feature.type}/{feature.name}"] = rows
+            ids = book.partid2nids(part_id, feature.type) if not feature.of_edges else users.positions(
+                _canonical(feature.type), book.partid2eids(part_id, feature.type))
+            features[feature.of_edges][f"{feature.type}/{feature.name}"] = torch.as_tensor(feature[ids])
     return made, features[0], features[1], book, name, list(ntypes), list(etypes)

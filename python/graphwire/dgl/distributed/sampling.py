@@ -11,10 +11,12 @@ from typing import Any
 
 import torch
 
-from graphwire import EdgeList, _arrays
+from graphwire import EdgeList
 from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.dgl.types import Canonical
+from graphwire.fanouts import count
 
 
 def _refuse_weights(prob: Any) -> None:
@@ -24,21 +26,16 @@ def _refuse_weights(prob: Any) -> None:
                                   "there yet: leave prob and mask out")
 
 
-def _int64(ids: Any) -> torch.Tensor:
-    if isinstance(ids, torch.Tensor):
-        return ids.to(torch.int64).cpu()
-    return torch.from_numpy(_arrays.ids_array(ids, 0))
-
-
 def nodes_by_type(g: Any, nodes: Any) -> dict[str, torch.Tensor]:
     """{node type: ids}: a tensor stands for nodes of the only type."""
     if isinstance(nodes, Mapping):
         for ntype in nodes:
             g.get_ntype_id(ntype)
-        return {g.ntypes[g.get_ntype_id(ntype)]: _int64(ids) for ntype, ids in nodes.items()}
+        return {g.ntypes[g.get_ntype_id(ntype)]: ids_tensor(ids, g.num_nodes(ntype), "nodes")
+                for ntype, ids in nodes.items()}
     if len(g.ntypes) > 1:
         raise host.error_type()(f"nodes: {{type: ids}} in a graph of several node types: {', '.join(g.ntypes)}")
-    return {g.ntypes[0]: _int64(nodes)}
+    return {g.ntypes[0]: ids_tensor(nodes, g.num_nodes(), "nodes")}
 
 
 def fanouts_by_type(g: Any, fanout: Any) -> dict[Canonical, int]:
@@ -46,19 +43,25 @@ def fanouts_by_type(g: Any, fanout: Any) -> dict[Canonical, int]:
     if fanout is None:
         fanout = -1
     if not isinstance(fanout, Mapping):
-        return dict.fromkeys(g.canonical_etypes, int(fanout))
-    given = {g.to_canonical_etype(etype): int(count) for etype, count in fanout.items()}
+        return dict.fromkeys(g.canonical_etypes, count(fanout, "fanout"))
+    given = {g.to_canonical_etype(etype): count(one, "fanout") for etype, one in fanout.items()}
     lacking = [etype for etype in g.canonical_etypes if etype not in given]
     if lacking:
         raise AssertionError(f"Not all etypes have valid fanout: there is none for {lacking}")
     return given
 
 
-def _excluded(found: EdgeList, eids: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The edges but those of these ids."""
-    src, dst, ids = found.src, found.dst, found.edge_ids
+def _among(ids: torch.Tensor, few: torch.Tensor) -> torch.Tensor:
+    """Which ids are some of a few; torch.isin would sort all of them."""
+    few = torch.sort(few)[0]
+    return few[torch.searchsorted(few, ids).clamp(max=len(few) - 1)] == ids
+
+
+def _excluded(found: EdgeList, ids: torch.Tensor, eids: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The edges, of these ids, but those of eids."""
+    src, dst = found.src, found.dst
     if eids is not None and len(eids):
-        stay = ~torch.isin(ids, _int64(eids))
+        stay = ~_among(ids, eids)
         src, dst, ids = src[stay], dst[stay], ids[stay]
     return src, dst, ids
 
@@ -67,8 +70,9 @@ def _exclude_of(g: Any, exclude: Any) -> dict[Canonical, Any]:
     if exclude is None:
         return {}
     if isinstance(exclude, Mapping):
-        return {g.to_canonical_etype(etype): ids for etype, ids in exclude.items()}
-    return {g.to_canonical_etype(None): exclude}
+        return {g.to_canonical_etype(etype): ids_tensor(ids, g.num_edges(etype), "exclude_edges")
+                for etype, ids in exclude.items()}
+    return {g.to_canonical_etype(None): ids_tensor(exclude, g.num_edges(), "exclude_edges")}
 
 
 def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None, replace: bool = False,
@@ -87,7 +91,7 @@ def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any
             continue
         found = g.graph.neighbours(ids, etype, counts[etype], out_edges=edge_dir == "out", replace=replace, seed=seed,
                                    stream=stream)
-        edges[etype] = _excluded(found, exclude.get(etype))
+        edges[etype] = _excluded(found, g._user_edges.of(etype, found.edge_ids), exclude.get(etype))
     return graph_of(g, edges)
 
 

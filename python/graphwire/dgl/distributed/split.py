@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphwire import _checks
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBook, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
@@ -29,12 +30,22 @@ def _tell_all() -> None:
 
 
 def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
-    """The ids that a mask sets; None: all of them."""
-    array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
+    """The ids that a mask sets; None: all of them. A DistTensor is a mask, whatever numbers it has; so is an array of
+    bools. An array of other numbers is one where it holds 0 and 1 alone: what holds others is refused, but for
+    np.arange(count), which DGL's scripts give for all ids, and which of two ids is a mask as well: that it is then."""
+    if getattr(type(mask), "rows_by_id", False):
+        array = np.asarray(mask[:] != 0)
+    else:
+        array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
     if array.shape != (count,):
         raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph: "
                              f"{count}, not {list(array.shape)}")
-    if array.dtype != np.bool_ and count > 1 and np.array_equal(array, np.arange(count)):
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{what}: a mask of {what} is one bool for each, not {array.dtype}")
+    if array.dtype != np.bool_ and np.any((array != 0) & (array != 1)):
+        if array.dtype.kind not in "iu" or not np.array_equal(array, np.arange(count)):
+            raise ValueError(f"{what}: a mask holds 0 and 1, and this {array.dtype} has others: are these ids? "
+                             "mask[ids] = True makes one of them")
         _tell_all()
         return None
     if array.dtype == np.bool_ and array.all():
@@ -44,13 +55,15 @@ def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
 
 def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: bool, what: str) -> torch.Tensor:
     rank = context.rank if rank is None else rank
+    if _checks.as_integer(rank) is None:
+        raise TypeError(f"rank is an integer, not {rank!r}")
     if not 0 <= rank < context.world:
         raise AssertionError(f"The input rank ({rank}) is incorrect. #Trainers: {context.world}")
     graph = context.open(None, None)
     kind = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
     if isinstance(mask, DistTensor) and len(mask) != policy.get_size():
         raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph")
-    ids = _chosen(mask[:] if isinstance(mask, DistTensor) else mask, policy.get_size(), what)
+    ids = _chosen(mask, policy.get_size(), what)
     if force_even:
         share: torch.Tensor = torch.as_tensor(graph.split(ids, world=context.world, rank=rank, **kind))
         return torch.sort(share)[0]
@@ -77,7 +90,11 @@ def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, nty
                rank: int | None = None, force_even: bool = True, node_trainer_ids: Any = None) -> torch.Tensor:
     """dgl.distributed.node_split, for any number of trainers.
 
-    nodes: a mask of all nodes of ntype; np.arange(N): all of them. node_trainer_ids: not used: shares follow the parts.
+    nodes: a mask of all nodes of ntype: a DistTensor, or an array of bools, or of numbers that are 0 and 1;
+        np.arange(N), of more than two nodes: all of them. node_trainer_ids: not used: shares follow the parts.
+
+    Raises AssertionError, as DGL, for a mask of another length and a rank that there is not; ValueError for an array
+    of other numbers; TypeError for what is none.
     """
     book = _book(nodes, partition_book)
     return _split(nodes, NodePartitionPolicy(book, ntype), rank, force_even, "nodes")

@@ -15,23 +15,25 @@ import numpy as np
 import torch
 
 import graphwire
+from graphwire import _arrays
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.host import error_type
+from graphwire.tensor import shape_of
 
 InitFunc = Callable[[Any, torch.dtype], torch.Tensor]
 
 _anonymous = 0
 
 
-def rows_of(ids: Any, count: int) -> Any:
-    """Ids as DGL takes them: an integer stands for a tensor of one row."""
-    if isinstance(ids, (int, np.integer)):
-        return [int(ids)]
-    if isinstance(ids, slice):
-        return np.arange(*ids.indices(count), dtype=np.int64)
-    return ids
+def rows_of(ids: Any, count: int) -> np.ndarray:
+    """Ids as DGL takes them: an integer stands for a tensor of one row. A tuple is an element in torch, and rows in
+    DGL: neither here."""
+    if isinstance(ids, tuple):
+        raise IndexError(f"rows are a list or a tensor of ids, a slice or a mask, not {ids!r}")
+    return _arrays.ids_array(slice(None) if ids is Ellipsis else ids, count, "rows")
 
 
 def _policies() -> list[PartitionPolicy]:
@@ -59,13 +61,16 @@ def policy_for(rows: int, given: PartitionPolicy | None) -> PartitionPolicy:
 
 
 class DistTensor:
-    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph."""
+    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph. One of bools, uint8 or int8
+    stands for its mask wherever ids are asked for."""
+
+    rows_by_id = True
 
     def __init__(self, shape: Any, dtype: torch.dtype, name: str | None = None, init_func: InitFunc | None = None,
                  part_policy: PartitionPolicy | None = None, persistent: bool = False, is_gdata: bool = True,
                  attach: bool = True):
-        self._owner = False
-        shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(size) for size in shape)
+        context.collect()
+        shape = shape_of(shape)
         self._part_policy = policy_for(shape[0], part_policy)
         if name is None:
             if persistent:
@@ -80,6 +85,7 @@ class DistTensor:
         graph = context.open(None, None)
         self._graph = graph
         policy = self._part_policy
+        self._user_edges = None if policy.is_node else UserEdges(graph)
         where = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
         known = initial.known(init_func, dtype)
 
@@ -96,33 +102,40 @@ class DistTensor:
                     raise
                 return there
 
-        self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func)
-        self._owner = not persistent
-        context.made(self._data.name, persistent)
+        self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func,
+                                                                            self._rows)
+        self._use = context.made(self._data.name, persistent)
 
     @classmethod
     def of_feature(cls, feature: graphwire.Feature, policy: PartitionPolicy) -> DistTensor:
         """A feature of the graph."""
         made = cls.__new__(cls)
         made._data, made._part_policy, made._graph = feature, policy, feature._graph
-        made._tensor_name, made._persistent, made._owner, made._gdata = feature.name, True, False, True
+        made._tensor_name, made._persistent, made._gdata = feature.name, True, True
         made._init_func = None
+        made._user_edges = None if policy.is_node else UserEdges(feature._graph)
         return made
 
-    def __del__(self) -> None:
-        if getattr(self, "_owner", False):
-            context.dropped(self._graph, self._data.name)
+    def _rows(self, idx: Any) -> Any:
+        """Ids, as the tensor's owners have them."""
+        ids = rows_of(idx, self._part_policy.get_size())
+        return ids if self._user_edges is None else self._user_edges.positions(self._part_policy.type_name, ids)
 
     def __getitem__(self, idx: Any) -> torch.Tensor:
-        return torch.as_tensor(self._data[rows_of(idx, len(self))])
+        context.collect()
+        return torch.as_tensor(self._data[self._rows(idx)])
 
     def __setitem__(self, idx: Any, val: Any) -> None:
         if not isinstance(self._data, graphwire.Tensor):
             raise error_type()(f"{self.name} is a feature of the graph, which does not change: make a DistTensor")
-        ids = rows_of(idx, len(self))
+        ids = self._rows(idx)
         if isinstance(val, torch.Tensor):
             val = val.detach()
         self._data[ids] = val
+
+    def push(self, idx: Any, gradients: torch.Tensor, **options: Any) -> None:
+        """Trains rows where they are: graphwire.Tensor.push tells."""
+        self._data.push(self._rows(idx), gradients, **options)
 
     def __len__(self) -> int:
         return int(self._data.shape[0])

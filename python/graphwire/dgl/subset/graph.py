@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 import torch
 
+from graphwire import _arrays, _checks
 from graphwire.dgl.host import missing
 from graphwire.dgl.subset import message
 from graphwire.dgl.subset.adjacency import Adjacency
@@ -18,15 +19,18 @@ from graphwire.dgl.subset.frame import DGLError, Frame, TypeView, View
 from graphwire.dgl.types import Canonical, Types
 
 
-def as_ids(ids: Any, device: Any = None) -> torch.Tensor:
-    """Ids as int64. A tensor of int32 stays, as in DGL; NumPy's int32, which SciPy's matrices have, does not."""
-    tensor = torch.as_tensor(ids, device=device)
-    if tensor.dim() == 0:
-        tensor = tensor[None]
-    if tensor.dtype == torch.bool:
-        return torch.nonzero(tensor).flatten()
-    stays = tensor.dtype == torch.int32 and isinstance(ids, torch.Tensor)
-    return tensor if stays else tensor.to(torch.int64)
+def as_ids(ids: Any, device: Any = None, count: int | None = None) -> torch.Tensor:
+    """Ids as int64, or those that a mask of `count` sets. A tensor of int32 stays, as in DGL; NumPy's int32, which
+    SciPy's matrices have, does not. Raises DGLError for what graphwire._arrays.ids_array refuses."""
+    if isinstance(ids, torch.Tensor) and ids.dtype in (torch.int32, torch.int64) and ids.dim() == 1:
+        return ids if device is None else ids.to(device)
+    try:
+        found = torch.from_numpy(_arrays.ids_array(ids, count))
+    except (TypeError, ValueError, IndexError) as error:
+        raise DGLError(str(error)) from error
+    if isinstance(ids, torch.Tensor):
+        found = found.to(torch.int32 if ids.dtype == torch.int32 else torch.int64).to(ids.device)
+    return found if device is None else found.to(device)
 
 
 class DGLGraph(Types):
@@ -243,7 +247,8 @@ class DGLGraph(Types):
         return _some(self.adjacency(etype).out_degrees(), u)
 
     def find_edges(self, eid: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
-        some, ids = self.adjacency(etype), as_ids(eid)
+        some = self.adjacency(etype)
+        ids = as_ids(eid, count=some.num_edges)
         return some.src[ids], some.dst[ids]
 
     def has_edges_between(self, u: Any, v: Any, etype: Any = None) -> Any:
@@ -301,7 +306,8 @@ class DGLGraph(Types):
 def _some(values: torch.Tensor, ids: Any) -> Any:
     if ids is None or (isinstance(ids, str)):
         return values
-    return int(values[ids]) if isinstance(ids, int) else values[as_ids(ids)]
+    found = values[as_ids(ids, count=len(values))]
+    return found if _checks.as_integer(ids) is None else int(found[0])
 
 
 class DGLBlock(DGLGraph):

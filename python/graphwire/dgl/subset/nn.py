@@ -1,7 +1,8 @@
 """dgl.nn's layers by their names and arguments: SAGEConv, GraphConv, GATConv, RelGraphConv, HeteroGraphConv.
 
-layer(graph, rows) -> rows of the destinations. Parameters have DGL's names, so that its state_dicts load. Sums run in
-one pass over the block (graphwire.nn.aggregate).
+layer(graph, rows) -> rows of the destinations. Parameters have DGL's names, so that its state_dicts load, and start as
+DGL's do, of one seed of torch's the same bit by bit (graphwire.nn's start as PyTorch Geometric's). Sums run in one pass
+over the block (graphwire.nn.aggregate).
 """
 
 from __future__ import annotations
@@ -167,16 +168,27 @@ class GATConv(nn.Module):
         self.attn_r = nn.Parameter(torch.empty(1, num_heads, out_feats))
         self.feat_drop, self.attn_drop = nn.Dropout(feat_drop), nn.Dropout(attn_drop)
         self._slope = negative_slope
-        self.bias = nn.Parameter(torch.zeros(num_heads * out_feats)) if bias else None
         if residual:
             self.res_fc: Any = nn.Identity() if dst == out_feats * num_heads else nn.Linear(
-                dst, out_feats * num_heads, bias=False)
+                dst, out_feats * num_heads, bias=bias)
         else:
             self.register_buffer("res_fc", None)
+        if bias and not isinstance(self.res_fc, nn.Linear):  # which has one of its own
+            self.bias = nn.Parameter(torch.zeros(num_heads * out_feats))
+        else:
+            self.register_buffer("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         gain = nn.init.calculate_gain("relu")
-        for weight in (self.attn_l, self.attn_r, *[part.weight for part in self.children()
-                                                   if isinstance(part, nn.Linear)]):
+        of_rows = [getattr(self, name) for name in ("fc", "fc_src", "fc_dst") if hasattr(self, name)]
+        of_residuals = [self.res_fc] if isinstance(self.res_fc, nn.Linear) else []
+        for weight in (*[part.weight for part in of_rows], self.attn_l, self.attn_r,
+                       *[part.weight for part in of_residuals]):
             nn.init.xavier_normal_(weight, gain=gain)
+        for bias in (self.bias, *[part.bias for part in of_residuals]):
+            if bias is not None:
+                nn.init.zeros_(bias)
 
     def set_allow_zero_in_degree(self, set_value: bool) -> None:
         self._allow = set_value

@@ -15,10 +15,10 @@ from graphwire.dgl.subset.graph import DGLBlock, DGLGraph, as_ids
 
 def _by_type(g: DGLGraph, ids: Any) -> dict[str, torch.Tensor]:
     if isinstance(ids, Mapping):
-        return {ntype: as_ids(some) for ntype, some in ids.items()}
+        return {ntype: as_ids(some, count=g.num_nodes(ntype)) for ntype, some in ids.items()}
     if len(g.ntypes) != 1:
         raise DGLError("{node type: ids} for a graph of several node types")
-    return {g.ntypes[0]: as_ids(ids)}
+    return {g.ntypes[0]: as_ids(ids, count=g.num_nodes())}
 
 
 def _numbered(lists: Sequence[torch.Tensor], first: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -139,8 +139,8 @@ def _with_edges(g: DGLGraph, keep: Mapping[Any, torch.Tensor], store_ids: bool) 
 
 
 def remove_edges(g: DGLGraph, eids: Any, etype: Any = None, store_ids: bool = False) -> DGLGraph:
-    gone = as_ids(eids)
     full = g.to_canonical_etype(etype)
+    gone = as_ids(eids, count=g.num_edges(full))
     keep = {some: torch.arange(g.num_edges(some)) for some in g.canonical_etypes}
     stay = torch.ones(g.num_edges(full), dtype=torch.bool)
     stay[gone] = False
@@ -151,7 +151,7 @@ def remove_edges(g: DGLGraph, eids: Any, etype: Any = None, store_ids: bool = Fa
 def edge_subgraph(g: DGLGraph, edges: Any, *, relabel_nodes: bool = True, store_ids: bool = True, **_: Any) -> DGLGraph:
     given = edges if isinstance(edges, Mapping) else {g.to_canonical_etype(None): edges}
     keep = {etype: torch.empty(0, dtype=torch.int64) for etype in g.canonical_etypes}
-    keep.update({g.to_canonical_etype(etype): as_ids(ids) for etype, ids in given.items()})
+    keep.update({g.to_canonical_etype(etype): as_ids(ids, count=g.num_edges(etype)) for etype, ids in given.items()})
     made = _with_edges(g, keep, store_ids)
     return compact_graphs(made) if relabel_nodes else made
 

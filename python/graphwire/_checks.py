@@ -1,0 +1,117 @@
+"""Arguments: what a number, a switch or a word may be. Each call names the argument in its error.
+
+TypeError for what is no number (a bool, a text, a fraction where an integer is due), InvalidError, a ValueError, for a
+number that makes no sense. NumPy's and torch's numbers are numbers. No value is rounded, cut or guessed.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from graphwire._native import InvalidError
+
+U32 = 2**32 - 1
+U64 = 2**64 - 1
+SEEDS_MAX = 1 << 24  # GW_SEEDS_MAX
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_SECONDS_MAX = 1e9  # thirty years; more is no limit
+
+
+def invalid(text: str) -> InvalidError:
+    """The exception for a number that makes no sense."""
+    return InvalidError("GW_INVALID", text)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it has dimensions: one element in an array is no number."""
+    return bool(getattr(value, "ndim", None))
+
+
+def is_bool(value: Any) -> bool:
+    """Whether a lone value is True or False, of Python, NumPy or torch: none of these is a number here."""
+    return isinstance(value, (bool, np.bool_)) or (
+        getattr(value, "ndim", None) == 0 and str(getattr(value, "dtype", "")) in ("bool", "torch.bool"))
+
+
+def as_integer(value: Any) -> int | None:
+    """A lone integer of Python, NumPy or torch; None for anything else: bools, fractions, texts, arrays."""
+    if type(value) is int:
+        return value
+    if is_bool(value) or _is_array(value):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def integer(name: str, value: Any, low: int = 0, high: int = U32) -> int:
+    """An integer from low to high."""
+    found = as_integer(value)
+    if found is None:
+        raise TypeError(f"{name} is an integer, not {value!r}")
+    if found < low:
+        raise invalid(f"{name} is {low} or more, not {found}")
+    if found > high:
+        raise invalid(f"{name} is at most {high}, not {found}")
+    return found
+
+
+def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False,
+           below: bool = False) -> float:
+    """A finite number from low to high; above: low itself is too little; below: high itself is too much."""
+    if is_bool(value) or isinstance(value, complex) or not hasattr(type(value), "__float__") or _is_array(
+            value):
+        raise TypeError(f"{name} is a number, not {value!r}")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise invalid(f"{name} is a finite number, not {value!r}")
+    if found < low or (above and found == low):
+        raise invalid(f"{name} is {f'above {low:g}' if above else f'{low:g} or more'}, not {value!r}")
+    if found > high or (below and found == high):
+        raise invalid(f"{name} is {'below' if below else 'at most'} {high:g}, not {value!r}")
+    return found
+
+
+def milliseconds(name: str, seconds: Any, *, above: bool = False) -> int:
+    """Seconds as C takes them. None: no limit. 0 would be the library's default there, and so 1 is the least. above: 0
+    seconds make no sense."""
+    if seconds is None:
+        return -1
+    return max(1, int(number(name, seconds, 0, _SECONDS_MAX, above=above) * 1000))
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False; 1 and 0 stand for them."""
+    found = bool(value) if is_bool(value) else as_integer(value)
+    if found not in (0, 1):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return bool(found)
+
+
+def choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """One of some words."""
+    there = list(choices)
+    if not isinstance(value, str) or value not in there:
+        words = " or ".join(there) if len(there) < 3 else f"one of {', '.join(there)}"
+        raise invalid(f"{name} is {words}, not {value!r}")
+    return value
+
+
+def optimizer(lr: Any, combine: Any, combines: Iterable[str], eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:
+    """What all optimizers take. Raises as number and choice do."""
+    number("lr", lr, 0, _FLOAT32_MAX)
+    choice("combine", combine, combines)
+    number("eps", eps, 0, _FLOAT32_MAX)
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        raise TypeError(f"betas is a pair of numbers, not {betas!r}")
+    for place, beta in enumerate(betas):
+        number(f"betas[{place}]", beta, 0, 1, below=True)

@@ -1,0 +1,75 @@
+"""x[index] of rows that lie elsewhere, in torch's meaning: which rows to fetch, and what to do with them.
+
+    index -> ids of rows, in their order -> fetched, [len(ids), …] -> of(rows)
+
+Only rows that are asked for are fetched: the first dimension is looked up by id, and the rest of an index is applied to
+what came. Where torch's meaning needs something else, an IndexError says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphwire import _arrays, _checks
+
+
+def _is_plain(one: Any) -> bool:
+    """An index of a further dimension that means the same behind any number of rows: no array, no mask."""
+    return one is None or one is Ellipsis or isinstance(one, slice) or (
+        isinstance(one, (int, np.integer)) and not _checks.is_bool(one))
+
+
+def _is_all(one: Any) -> bool:
+    return one is Ellipsis or (isinstance(one, slice) and one == slice(None))
+
+
+class RowIndex:
+    """One index. ids: rows to fetch, int64; whole: it asks for whole rows; alone: for one row, by its number."""
+
+    __slots__ = ("_first", "_rest", "alone", "ids", "whole")
+
+    def __init__(self, index: Any, shape: tuple[int, ...]):
+        first, self._rest = _split(index, shape)
+        row = None if _arrays.is_byte(first) else _checks.as_integer(first)
+        self.alone = row is not None
+        if row is not None:
+            row += shape[0] if -shape[0] <= row < 0 else 0
+            if not -2**63 <= row < 2**63:
+                raise IndexError(f"row {row}: there are {shape[0]}")
+            self.ids = np.array([row], np.int64)
+        elif first is None or isinstance(first, bool):
+            raise IndexError(f"{first} is no index of rows: ids, a slice, or a mask of all {shape[0]}")
+        else:
+            self.ids = _arrays.ids_array(first, shape[0], "rows")
+        self.whole = all(map(_is_all, self._rest))
+        self._first = first
+
+    def of(self, rows: Any) -> Any:
+        """What the index selects of the rows that were fetched for it."""
+        if self.whole and not self.alone:
+            return rows
+        first: Any = 0
+        if not self.alone:
+            aside = isinstance(self._first, slice) or all(map(_is_plain, self._rest))
+            first = slice(None) if aside else np.arange(len(self.ids))  # ids and the other arrays go side by side
+        where = (first, *self._rest)
+        return rows[where]
+
+
+def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The index of the first dimension, and the rest."""
+    parts = index if isinstance(index, tuple) else (index,)
+    named = sum(one is not None and one is not Ellipsis and not isinstance(one, bool) for one in parts)
+    if sum(one is Ellipsis for one in parts) > 1:
+        raise IndexError("an index of rows has one ellipsis at most")
+    if named > len(shape):
+        raise IndexError(f"{named} indices for rows of shape {list(shape)}: several rows are a list, x[[3, 2]]")
+    if not parts:
+        return slice(None), ()
+    if parts[0] is not Ellipsis:
+        return parts[0], parts[1:]
+    if named < len(shape):
+        return slice(None), parts  # behind all rows it stands for what is between
+    return _split(parts[1:], shape)

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Small inputs that once went wrong (../shared/cases): each is run by the interface that a user would take, and has to
+# give the right value or say what is wrong. As many at once as there are processors. In CI their absence is a failure;
+# elsewhere they are skipped, as are those that need a namespace or a control group that cannot be made here.
+cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
+cases=$PWD/../shared/cases
+folders='questions rows python'
+files='pyg/edge_ids.py pyg/edge_ids_types.py pyg/to_pyg_names.py pyg/folder_after_sigterm.py dgl/one_part_edge_ids.py'
+
+if [ ! -x "$cases/run" ]; then
+	[ "${CI:-}" = true ] && not_ok "there are no cases in ../shared/cases" && exit 1
+	note "skipped: ../shared/cases does not exist"
+	exit 0
+fi
+python_ready
+extras_ready || exit 1
+dgl_ready || note "DGL 1.1.3 has no wheel for this Python: cases that need it are skipped"
+export GRAPHWIRE=$PWD/build/release/graphwire PATH=$PWD/build/release:$PATH TOP=$PWD PY=$venv/bin/python
+export PYTHONPATH=$beside/dgl:$beside/extras
+
+# The names of all cases, as `run` takes them.
+names() {
+	local folder found
+	for folder in $folders; do
+		for found in "$cases/$folder"/*.py "$cases/$folder"/*.sh "$cases/$folder"/*/case.py "$cases/$folder"/*/case.sh; do
+			[ -e "$found" ] && echo "${found#"$cases"/}"
+		done
+	done
+	tr ' ' '\n' <<<"$files"
+}
+
+# The scripts first: one of them waits for a minute, while the others run.
+in_order() { awk '/[.]sh$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'; }
+
+one() { # one CASE
+	local said
+	said=$("$cases/run" "$1")
+	case $said in
+	*" 1 skipped"*) note "skipped: ${said%%$'\n'*}" ;;
+	"0 of 1 cases go wrong"*) ok "case $1" ;;
+	*) not_ok "case ${said%%$'\n'*}" && return 1 ;;
+	esac
+}
+export -f one ok not_ok note
+export cases
+# shellcheck disable=SC2016 # bash -c expands it
+names | in_order | xargs -P "$(nproc)" -I NAME bash -c 'one "$1"' one NAME

@@ -1,0 +1,196 @@
+"""What an array of a mini-batch keeps, and mini-batches that are copied, pickled, and sent to other processes."""
+
+from __future__ import annotations
+
+import copy
+import io
+import multiprocessing
+import pickle
+import weakref
+
+import graphwire
+import numpy as np
+import pytest
+import torch
+from graphwire.batch import _leaves
+
+FEATURES = {"paper": ["feat", "year"], "author": "age"}
+ALIKE = ["epoch", "step", "edge_type", "true_edges"]
+
+
+def batches_of(graph):
+    """Of every kind: {kind: the batch}, whose arrays are NumPy's if the graph's are."""
+    several = {"paper": [3, 1, 3], "author": [5, 7]}
+    edges = {"features": FEATURES, "edge_features": {"cites": "strength"}, "batch_size": 30}
+    return {
+        "nodes": graphwire.sample(graph, [5, 9, 5], [4, 2], ntype="paper", features=FEATURES, labels=["year", "label"],
+                                  edge_features={"cites": ["strength"]}),
+        "several": graphwire.sample(graph, several, [4, 2], features=FEATURES, labels={"paper": "year"},
+                                    index_dtype="int32"),
+        "none": graphwire.sample(graph, [], [2], ntype="paper", features=FEATURES),
+        "edges": next(iter(graphwire.EdgeLoader(graph, None, [3, 2], etype="cites", negatives=2, labels="strength",
+                                                **edges))),
+        "several edges": next(iter(graphwire.EdgeLoader(graph, {"cites": range(50), "writes": range(50)}, [3],
+                                                        negatives={"cites": 1}, labels={"cites": "strength"},
+                                                        **edges)))}
+
+
+KINDS = ["nodes", "several", "none", "edges", "several edges"]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["torch", "numpy"])
+def graph(request, hetero):
+    with graphwire.open(hetero, numpy=request.param) as opened:
+        yield opened
+
+
+def small_of(batch):
+    """The arrays that a user may keep: all but rows of features, rows of edges and blocks."""
+    return [array for part in (batch.seeds, batch.seed_rows, batch.src_rows, batch.dst_rows, batch.negative_rows,
+                               batch.nodes, batch.labels) for array in _leaves(part)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_arrays_keep_no_batch(graph, kind):
+    batch = batches_of(graph)[kind]
+    lease, kept = weakref.ref(batch._lease), small_of(batch)
+    values = [np.asarray(array).copy() for array in kept]
+    assert len(kept) > 3
+    del batch
+    assert lease() is None
+    next(iter(graphwire.NodeLoader(graph, None, [4], ntype="paper", features=FEATURES)))  # takes the memory
+    assert all(np.array_equal(array, value) for array, value in zip(kept, values))
+
+
+def large_of(batch):
+    """Rows of features, rows of edges and blocks, as far as they have any."""
+    edges = [some for block in batch.blocks for some in block.edges.values()]
+    found = [*_leaves(batch.features), *[array for some in edges for array in (
+        some.indptr, some.indices, some.edge_ids, *some.data.values())]]
+    return [array for array in found if len(array)]
+
+
+@pytest.mark.parametrize("kind", ["nodes", "edges"])
+def test_large_arrays_are_no_copies(graph, kind):
+    """Each lies in the batch's memory, and a part of one keeps all of it."""
+    for place in range(len(large_of(batches_of(graph)[kind]))):
+        batch = batches_of(graph)[kind]
+        lease, part = weakref.ref(batch._lease), large_of(batch)[place][-1:]
+        del batch
+        assert lease() is not None and len(part) == 1
+        del part
+        assert lease() is None
+
+
+def same(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if one is None or other is None:
+        return one is other
+    return one.dtype == other.dtype and np.array_equal(one, other)
+
+
+def check_equal(one, other):
+    for name in ("seeds", "seed_rows", "src_rows", "dst_rows", "negative_rows", "nodes", "features", "labels"):
+        assert same(getattr(one, name), getattr(other, name)), name
+    assert [getattr(one, name) for name in ALIKE] == [getattr(other, name) for name in ALIKE]
+    assert len(one.blocks) == len(other.blocks)
+    for block, again in zip(one.blocks, other.blocks):
+        assert (block.num_src, block.num_dst) == (again.num_src, again.num_dst)
+        assert block.edges.keys() == again.edges.keys()
+        for name, edges in block.edges.items():
+            assert repr(edges) == repr(again[name])
+            for field in ("indptr", "indices", "edge_ids", "dst", "data"):
+                assert same(getattr(edges, field), getattr(again[name], field)), field
+    assert repr(one) == repr(other)
+
+
+def size_of(batch):
+    return sum(array.nbytes for array in batch._tensors())
+
+
+def saved(batch):
+    file = io.BytesIO()
+    torch.save(batch, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_are_equal(graph, kind):
+    """And are alone: none holds the batch's memory, but for copy.copy, whose arrays are the batch's own."""
+    batch = batches_of(graph)[kind]
+    lease, kept = weakref.ref(batch._lease), batches_of(graph)[kind]
+    check_equal(batch, copy.copy(batch))
+    again = [pickle.loads(pickle.dumps(batch, protocol)) for protocol in (2, pickle.HIGHEST_PROTOCOL)]
+    again += [copy.deepcopy(batch), saved(batch)]
+    assert len(pickle.dumps(batch)) < 2 * size_of(batch) + 40000
+    edges = list(pickle.loads(pickle.dumps(batch.blocks[0])).edges.values())
+    assert [repr(some) for some in edges] == [repr(some) for some in batch.blocks[0].edges.values()]
+    batch.digest()
+    del batch
+    assert lease() is None
+    for one in again:
+        check_equal(kept, one)
+        with pytest.raises(ValueError, match="pickled"):
+            one.digest()
+
+
+class Batches(torch.utils.data.IterableDataset):
+    """A loader in the worker of a DataLoader; and what a batch's parts and lists of edges are there."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __iter__(self):
+        with graphwire.open(self.folder) as graph:
+            yield from batches_of(graph).values()
+            yield graph.neighbours([1, 2, 3], "cites")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_batches_of_another_process(hetero, method):
+    """As Accelerate's and Fabric's loaders want them: through the queue of a worker."""
+    *batches, around = torch.utils.data.DataLoader(Batches(hetero), batch_size=None, num_workers=1,
+                                                   multiprocessing_context=method)
+    with graphwire.open(hetero) as graph:
+        for one, other in zip(batches_of(graph).values(), batches, strict=True):
+            check_equal(one, other)
+        assert torch.equal(around.edge_ids, graph.neighbours([1, 2, 3], "cites").edge_ids)
+
+
+def _sent(batch, pipe):
+    pipe.send((batch, batch.num_seeds, [len(array) for array in small_of(batch)]))
+    pipe.recv()  # torch's memory is shared as long as its sender is there
+
+
+def test_a_batch_goes_to_a_child_and_back(graph):
+    batch = batches_of(graph)["nodes"]
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("spawn").Process(target=_sent, args=(batch, theirs))
+    child.start()
+    again, seeds, lengths = ours.recv()
+    ours.send("done")
+    child.join()
+    check_equal(batch, again)
+    assert (seeds, lengths) == (3, [len(array) for array in small_of(batch)])
+
+
+def test_a_part_of_a_list_goes_alone(graph):
+    whole = graph.neighbours(range(300), "cites")
+    part = whole.of(7)
+    for again in (pickle.loads(pickle.dumps(part)), copy.deepcopy(part)):
+        assert np.array_equal(again.src, part.src) and np.array_equal(again.offsets, part.offsets)
+    assert len(pickle.dumps(part)) < 4000 < whole.edge_ids.nbytes
+
+
+def test_what_belongs_to_a_process_says_so(graph):
+    node, edge = graphwire.NodeLoader(graph, None, [2], ntype="paper"), graphwire.EdgeLoader(graph, None, [2],
+                                                                                             etype="cites")
+    table = graph.create_tensor("mine", (3, 2))
+    for one in (node, edge, iter(node), graph._client, table, [table], {"loader": edge}):
+        for way in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match="process") as error:
+                way(one)
+            assert "\n" not in str(error.value) and "cffi" not in str(error.value)
+    graph.delete_tensor("mine")

@@ -1,0 +1,195 @@
+"""Temporary folders of the Python package: nothing of them is left, whatever ends their process."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import graphwire
+import pytest
+from graphwire._scratch import Scratch
+
+PACKAGE = Path(graphwire.__file__).parent
+SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
+ENDS = {"returns": "", "raises": "1 / 0", "exits": "os._exit(3)", "aborts": "os.abort()"}
+# What has a folder, until it waits.
+USES = {
+    "held": "held = Scratch(); (held.path / 'sub').mkdir(); (held.path / 'sub/file').touch(); wait()",
+    "context": """
+with Scratch() as folder:
+    (folder / "file").touch()
+    wait()""",
+    "from_pyg": """
+import torch
+from torch_geometric.data import Data
+graph = graphwire.pyg.from_pyg(Data(edge_index=torch.randint(0, 50, (2, 200)), x=torch.randn(50, 4)))
+assert graph.gather("x", [1]).shape == (1, 4)
+wait()""",
+    "unpack": """
+import zipfile
+from graphwire import _unpack
+with zipfile.ZipFile(os.environ["TMPDIR"] + "/../a.zip", "w") as archive:
+    archive.writestr("name", "text")
+copy = _unpack._Limit.copy
+_unpack._Limit.copy = lambda *arguments: (copy(*arguments), wait())
+_unpack.unpack(os.environ["TMPDIR"] + "/../a.zip", os.environ["TMPDIR"] + "/folder")""",
+    "arrays": """
+from graphwire import partition
+partition._run = lambda words: wait()
+graphwire.partition_graph(([0, 1], [1, 0]), "small", 1, os.environ["TMPDIR"] + "/parts")"""}
+HEAD = """
+import os, signal, sys, graphwire
+from graphwire._scratch import Scratch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def wait():
+    print("ready", flush=True)
+    sys.stdin.readline()
+    exec(sys.argv[1])
+"""
+
+
+def gone(folder):
+    """Waits until nothing is there, but for what torch makes."""
+    while any(not path.name.startswith("torchinductor_") for path in folder.iterdir()):
+        time.sleep(0.001)
+    return True
+
+
+def started(use, end, temporary):
+    process = subprocess.Popen([sys.executable, "-c", HEAD + USES[use], end], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               env={**os.environ, "TMPDIR": str(temporary)})
+    assert process.stdout.readline() == "ready\n" and any(temporary.rglob("*.tmp-*/*"))
+    return process
+
+
+@pytest.fixture
+def temporary(tmp_path):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(("use", "end"), [
+    *[(use, end) for use in ("held", "context") for end in (*SIGNALS, *ENDS)],
+    *[(use, end) for use in ("from_pyg", "unpack", "arrays") for end in ("SIGTERM", "raises")]])
+def test_nothing_is_left(temporary, use, end):
+    with started(use, ENDS.get(end, ""), temporary) as process:
+        if end in SIGNALS:
+            process.send_signal(SIGNALS[end])
+        else:
+            process.stdin.write("\n")
+            process.stdin.close()
+        process.wait()
+        if end in ("returns", "raises"):
+            assert not list(temporary.glob("*.tmp-*"))  # before the process has ended
+    assert gone(temporary)
+
+
+def test_a_graph_has_its_folder_until_it_is_gone(temporary, monkeypatch):
+    """And so do children that were forked, which open it again."""
+    import torch
+    from torch_geometric.data import Data
+
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    graph = graphwire.pyg.from_pyg(Data(edge_index=torch.randint(0, 50, (2, 200)), x=torch.arange(50.0)[:, None]))
+    told, go_on = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.read(go_on[0], 1)
+            os.write(told[1], b"y" if float(graph.gather("x", [7])) == 7 else b"n")
+            os.read(go_on[0], 1)
+        finally:
+            os._exit(0)
+    del graph
+    os.write(go_on[1], b"1")
+    assert os.read(told[0], 1) == b"y" and any(temporary.iterdir())
+    os.write(go_on[1], b"1")
+    os.waitpid(child, 0)
+    assert gone(temporary)
+    for end in (*told, *go_on):
+        os.close(end)
+
+
+def test_a_program_that_works_there_ends_before(temporary, tmp_path):
+    """A guard that removed a folder under it would leave what it writes then."""
+    program = tmp_path / "graphwire"
+    program.write_text('#!/bin/sh\necho $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid"; exec sleep 1000\n')
+    program.chmod(0o755)
+    code = 'import graphwire, sys; graphwire.partition_graph(([0, 1], [1, 0]), "small", 1, sys.argv[1])'
+    with subprocess.Popen([sys.executable, "-c", code, temporary / "parts"],
+                          env={**os.environ, "GRAPHWIRE": str(program)}) as process:
+        while not (number := Path(f"{program}.pid")).exists():
+            time.sleep(0.001)
+        process.terminate()
+    assert any(temporary.rglob("*.npy"))
+    os.kill(int(number.read_text()), signal.SIGTERM)
+    assert gone(temporary)
+
+
+def guards_of(path):
+    """Processes whose command names a folder."""
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and
+            os.fsencode(path) in (entry / "cmdline").read_bytes()]
+
+
+def test_the_next_one_sweeps(temporary, monkeypatch):
+    """What is left when the guard is killed too. Not the folder of one that lives, of another name, host or a link."""
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with started("held", "", temporary) as process:
+        (left,) = temporary.iterdir()
+        for guard in guards_of(left):
+            os.kill(guard, signal.SIGKILL)
+        while guards_of(left):
+            time.sleep(0.001)
+        living = Scratch()
+        assert left.is_dir() and living.path.is_dir()  # its process lives
+        process.kill()
+    name, link = re.sub("-[0-9a-f]{8}$", "-0a0b0c0d", left.name), temporary / f"{left.name[:-8]}0000000f"
+    others = [temporary / name.replace("graphwire.", "other."), temporary / re.sub("-[0-9a-f]{8}-", "-00000000-", name),
+              temporary / (name + "x")]
+    for other in others:
+        other.mkdir()
+    link.symlink_to(others[0])
+    with Scratch() as folder:
+        assert set(temporary.iterdir()) == {folder, living.path, link, *others}
+    living.close()
+    assert set(temporary.iterdir()) == {link, *others}
+
+
+def test_one_that_a_sweeper_has_taken_is_made_anew(temporary, monkeypatch):
+    """Between its making and its lock."""
+    make, taken = Path.mkdir, []
+
+    def swept(path, *mode):
+        make(path, *mode)
+        if not taken:
+            taken.append(path)
+            path.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", swept)
+    with Scratch(temporary) as folder:
+        assert folder.is_dir() and folder != taken[0]
+    assert gone(temporary)
+
+
+def test_without_a_shell(temporary, monkeypatch):
+    """Its process removes it."""
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(FileNotFoundError()))
+    with Scratch(temporary) as folder:
+        assert folder.is_dir()
+    assert gone(temporary)
+
+
+def test_all_of_the_package_does_so():
+    """No other temporary folder is made."""
+    made = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
+            for line in path.read_text().splitlines() if re.search(r"tempfile\.|mkdtemp|mkstemp", line)]
+    assert [line for line in made if not line.startswith("_scratch.py: ")] == []

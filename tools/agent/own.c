@@ -1,0 +1,49 @@
+/* What a host's own name means on the host: the first address of it, which a server binds. Debian and Ubuntu write the
+ * name as 127.0.1.1 into /etc/hosts; other hosts of the job would find nobody at it. A lookup takes as long as the
+ * host's resolver does. */
+#include "tools/agent/agent.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "core/base/sysfile.h"
+#include "transport/address.h"
+
+#define BOOT_BYTES 64
+
+static bool own_resolve(const char *name, char *out, size_t bytes)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+	bool found = getaddrinfo(name, "1", &hints, &list) == 0 &&
+		     getnameinfo(list->ai_addr, list->ai_addrlen, out, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST) == 0;
+	if (list)
+		freeaddrinfo(list);
+	return found;
+}
+
+/* Of this machine and its network namespace: agents that tell the same share their loopback. */
+static void own_network(char *out, size_t bytes)
+{
+	char boot[BOOT_BYTES] = "";
+	struct stat st = {0};
+	gw_sysfile_read(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id");
+	boot[strcspn(boot, "\n")] = '\0';
+	stat("/proc/self/ns/net", &st);
+	snprintf(out, bytes, "%s:%llu", boot, (unsigned long long)st.st_ino);
+}
+
+gw_status gw_agent_own(struct gw_agent *agent, const char *name)
+{
+	struct gw_address address = {.scheme = "tcp"};
+	char network[BOOT_BYTES + 32];
+	if (!name)
+		return gw_fail(GW_INVALID, "own needs an address");
+	bool found = own_resolve(name, address.host, sizeof(address.host));
+	own_network(network, sizeof(network));
+	gw_agent_tell(agent, json_pack("{ss ss sb ss}", "event", "own", "address", found ? address.host : "",
+				       "loopback", found && gw_address_is_loopback(&address), "network", network));
+	return GW_OK;
+}
