@@ -9,6 +9,7 @@ go to it through files beside the result, which are removed again, whether it su
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -35,11 +36,14 @@ def program() -> str:
     raise FileNotFoundError("the program graphwire is neither $GRAPHWIRE nor in PATH nor built: docs/INSTALL.md")
 
 
-def _run(words: Sequence[Any]) -> None:
+def _run(words: Sequence[Any], scratch: Path | None = None) -> None:
+    """scratch: where the arrays lie: its files are not the caller's, and errors speak of features and edges instead."""
     done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                           pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines()
+        if lines and scratch is not None:
+            lines[-1] = re.sub(rf"{re.escape(str(scratch))}/\d+\.npy: ", "", lines[-1])
         raise RuntimeError(lines[-1] if lines else f"graphwire {words[0]} ended with {done.returncode}")
 
 
@@ -244,7 +248,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
         words = graph.import_words if arrays is None else _written(arrays, folder)
-        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"])
+        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"],
+             folder)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
