@@ -399,7 +399,7 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 		return GW_NO_MEMORY;
 	server->options = *options;
 	server->guard_fd = server->reservation = -1;
-	server->started_ns = gw_now_ns();
+	server->started_ns = gw_monotonic_ns();
 	gw_status status = start_steps(server);
 	if (status != GW_OK) {
 		gw_server_end(server, 0);
