@@ -26,7 +26,6 @@
 #include "core/base/clock.h"
 #include "core/base/rng.h"
 #include "test/support/client_setup.h"
-#include "transport/service_inside.h"
 
 #define PARTS      2
 #define TIMEOUT_MS 1500
@@ -158,11 +157,10 @@ static int serve(uint32_t number)
 	struct servers *mine = &shared->servers[number];
 	struct cluster cluster;
 	cluster_offer("shm");
+	cluster_limit_silence(IDLE_MS);
 	cluster_limit_tensors(0, number == 1 ? LEASE_MS : 0);
 	cluster_begin(&cluster, fixture.folder, PARTS, NULL);
 	memcpy(mine->text, cluster.text, sizeof(mine->text));
-	for (uint32_t p = 0; p < PARTS; p++)
-		cluster.servers[p]->service->limits.idle_ms = IDLE_MS;
 	atomic_store(&mine->serve, true);
 	while (!atomic_load(&mine->end)) {
 		uint32_t tensors = 0;

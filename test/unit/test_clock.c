@@ -208,7 +208,11 @@ static void a_forked_process(void **state)
 	if (child == 0) {
 		uint64_t off = taken_off(), far = gw_monotonic_ns() + 100 * GW_NS_PER_SECOND;
 		gw_clock_look(far);
-		bool well = taken_off() == off && gw_clock_attend() == GW_OK;
+		bool well = taken_off() == off;
+#if defined(__SANITIZE_THREAD__) /* such a child may have no threads */
+		_exit(!well);
+#endif
+		well &= gw_clock_attend() == GW_OK;
 		gw_clock_look(far);
 		well &= taken_off() > off;
 		gw_clock_leave();
