@@ -442,7 +442,8 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 gw_status gw_table_fail_gone(void)
 {
 	return gw_fail(GW_NOT_FOUND,
-		       "the tensor is gone: it was deleted, its job has ended, or the server was started again since: "
+		       "the tensor is gone: it was deleted, its job has ended or was not heard of for too long (serve "
+		       "--tensor-lease), or the server was started again since: "
 		       "delete it, and create it again");
 }
 
