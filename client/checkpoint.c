@@ -373,5 +373,8 @@ gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const
 	gw_vec_free(&save.column);
 	gw_checkpoint_free(save.index);
 	gw_tensor_list_free(list);
-	return status == GW_OK ? status : gw_context(status, "checkpoint %s", folder);
+	if (status == GW_OK)
+		return GW_OK;
+	return strstr(gw_last_error(), folder) ? gw_context(status, "checkpoint")
+					       : gw_context(status, "checkpoint %s", folder);
 }

@@ -41,7 +41,7 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 		if (status == GW_OK && options->key_file)
 			status = gw_secret_read(options->key_file, server->key, &server->key_bytes);
 		if (status != GW_OK)
-			return gw_context(status, "server %s", options->servers[i]);
+			return status;
 	}
 	return GW_OK;
 }

@@ -453,5 +453,8 @@ gw_status gw_restore(struct gw_client *client, const char *folder, const char *c
 			status = restore_tensor(client, folder, index, t);
 	}
 	gw_checkpoint_free(index);
-	return status == GW_OK ? status : gw_context(status, "restore %s", folder);
+	if (status == GW_OK)
+		return GW_OK;
+	return strstr(gw_last_error(), folder) ? gw_context(status, "restore")
+					       : gw_context(status, "restore %s", folder);
 }

@@ -102,8 +102,10 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 	const struct gw_tensor_plan *plan = &entry->shard.plan;
 	uint32_t part = gw_part_number(options->part);
 	struct fill_source source = {.layout = &entry->shard.layout, .part = part};
+	char name[GW_NAME_MAX + 16];
+	snprintf(name, sizeof(name), "tensor %s", plan->name);
 	struct gw_row_store_options store = {
-		.name = "graphwire-tensor",
+		.name = name,
 		.dtype = (gw_dtype)plan->dtype,
 		.rows = gw_tensor_layout_count(&entry->shard.layout, part),
 		.columns = entry->shard.layout.row_elements,

@@ -218,16 +218,16 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
 
 /* --- Making. All of it with the lock. --- */
 
-gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, uint64_t bytes)
+gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, const char *what, uint64_t bytes)
 {
 	char wanted[GW_UNIT_TEXT_MAX], left[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
 	uint64_t bytes_max = table->options.bytes_max;
 	if (bytes_max && (bytes > bytes_max || table->bytes > bytes_max - bytes))
 		return gw_fail(
 			GW_NO_SPACE,
-			"tensor \"%s\" needs %s for its rows of part %u, and %s of %s for tensors are free there: "
-			"give its server more (serve --tensor-memory)",
-			name, gw_text_bytes(wanted, (double)bytes), gw_part_number(table->options.part),
+			"tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free there: give its "
+			"server more (serve --tensor-memory)",
+			name, gw_text_bytes(wanted, (double)bytes), what, gw_part_number(table->options.part),
 			gw_text_bytes(left, (double)(bytes_max - table->bytes)), gw_text_bytes(all, (double)bytes_max));
 	table->bytes += bytes;
 	return GW_OK;
@@ -295,7 +295,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	if (status == GW_OK && !entry->restored)
 		status = table_find_source(table, plan, &entry->source);
 	if (status == GW_OK)
-		status = gw_table_take_bytes(table, plan->name, bytes);
+		status = gw_table_take_bytes(table, plan->name, "its rows", bytes);
 	if (status != GW_OK) {
 		if (entry->source)
 			entry->source->shard.refs--; /* others hold it: it is listed */

@@ -91,7 +91,7 @@ gw_status gw_table_start(struct gw_tensor_table *table);
 gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry);
 
 /* Bytes of a tensor, taken into account. Locked. GW_NO_SPACE. */
-gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, uint64_t bytes);
+gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, const char *what, uint64_t bytes);
 
 /* GW_NOT_FOUND: a shard is not here any more. */
 gw_status gw_table_fail_gone(void);

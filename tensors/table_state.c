@@ -5,6 +5,7 @@
  *                                                  └─▶ FAILED: one of those who ask is told why; the next has it tried
  *                                                      again
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "tensors/table_inside.h"
@@ -22,7 +23,9 @@ static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_
 		entry->making = GW_STATE_NONE; /* who asks next has it tried again */
 		return gw_fail_text(entry->status, entry->text);
 	}
-	gw_status status = gw_table_take_bytes(table, entry->shard.plan.name, bytes);
+	char what[48];
+	snprintf(what, sizeof(what), "the state of %s for its rows", gw_optimizer_name(kind));
+	gw_status status = gw_table_take_bytes(table, entry->shard.plan.name, what, bytes);
 	if (status != GW_OK)
 		return status;
 	entry->state_bytes = bytes;
@@ -69,6 +72,8 @@ void gw_shard_make_state(struct gw_tensor_table *table, struct gw_table_shard *e
 	entry->making = GW_STATE_NONE;
 	if (status != GW_OK) {
 		entry->making = GW_STATE_FAILED;
+		gw_context(status, "tensor \"%s\": no memory for the state of %s, which its first push makes",
+			   entry->shard.plan.name, gw_optimizer_name(entry->kind));
 		entry->status = status;
 		memcpy(entry->text, gw_last_error(), sizeof(entry->text));
 		table->bytes -= entry->state_bytes;

@@ -85,8 +85,9 @@ static gw_status generate(const struct generate_arguments *a)
 	if (status == GW_OK) {
 		gw_phase_end(&phase, "sort and write", stats.bytes);
 		char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-		printf("%s/%s.json: %s nodes, %s edges\n", a->out, a->name, gw_text_count(nodes, (double)stats.nodes),
-		       gw_text_count(edges, (double)stats.edges));
+		if (!a->build.quiet)
+			printf("%s/%s.json: %s nodes, %s edges\n", a->out, a->name,
+			       gw_text_count(nodes, (double)stats.nodes), gw_text_count(edges, (double)stats.edges));
 	}
 	gw_builder_destroy(builder);
 	return status;

@@ -17,7 +17,7 @@
 		{"threads", "N", "default: all processors", group,                                                     \
 		 GW_OPTION_NUMBER(type, at build.threads, 1, GW_TOOL_THREADS_MAX)},                                    \
 	{                                                                                                              \
-		"quiet", NULL, "errors only", group, GW_OPTION_FLAG(type, at build.quiet)                              \
+		"quiet", NULL, "warnings and errors only", group, GW_OPTION_FLAG(type, at build.quiet)                 \
 	}
 
 #endif

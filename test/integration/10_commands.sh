@@ -31,3 +31,26 @@ for command in "${commands[@]}"; do
 	if [ -n "$folded" ]; then not_ok "$command --help folds an example: $folded"; fi
 	refuses "$command: an unknown option" 2 "nonsense" "$GRAPHWIRE" "${words[@]}" --nonsense
 done
+
+# --quiet: a command that goes well says nothing at all, and changes what it says in no other way.
+cd "$work" || exit 1
+printf '0\t1\n1\t2\n' >edges.tsv
+printf 'Package: a\nVersion: 1\nDepends: b\n\nPackage: b\nVersion: 1\n' >packages
+silent() { # silent COMMAND…: with --quiet it says nothing, and without something
+	"$GRAPHWIRE" "$@" --quiet >said 2>&1
+	holds "$1 --quiet goes well" test $? -eq 0
+	holds "$1 --quiet says nothing" test ! -s said
+	[ "$1" = verify ] || set -- "$@" --replace
+	"$GRAPHWIRE" "$@" >said 2>&1
+	holds "$1 says something" test -s said
+}
+silent generate rmat --scale 6 --out rmat
+silent import --from edges.tsv --out pairs
+silent import apt --from packages --out apt
+silent verify rmat
+quiet=()
+for command in "${commands[@]}"; do
+	read -ra words <<<"$command"
+	if "$GRAPHWIRE" "${words[@]}" --help | grep -q -e '--quiet'; then quiet+=("$command"); fi
+done
+holds "these are all that have it" test "$(printf '%s,' "${quiet[@]}" | tr ',' '\n' | sort | xargs)" = "generate import import apt verify"

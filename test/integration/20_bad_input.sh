@@ -24,6 +24,11 @@ refuses "import: an array that is none" 1 'noise.npy' "$GRAPHWIRE" import --quie
 refuses "import: a negative id" 1 'negative.tsv.*2' "$GRAPHWIRE" import --quiet --from negative.tsv --ids dense --out made
 refuses "import: a gzip file cut short" 1 'cut.tsv.gz' "$GRAPHWIRE" import --quiet --from cut.tsv.gz --out made
 printf '0\t4611686018427387904\n' >far.tsv
+printf '0\t1\n' >few.tsv
+for option in --node-feature --edge-feature; do
+	refuses "import: the array of a feature is none, which is named ($option)" 1 'feature "color".*noise.npy' \
+		"$GRAPHWIRE" import --quiet --from few.tsv $option color=noise.npy --out made
+done
 printf '0\t1\t2\n1\t0\tnan\n' >weights.tsv
 printf 'a\tb\tindices\n0\t1\t2\n' >names.tsv
 refuses "import: an id beyond any graph" 1 '4611686018427387905 nodes.*compact' \

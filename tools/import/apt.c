@@ -125,7 +125,8 @@ int gw_import_apt_main(int argc, char **argv)
 		return 1;
 	}
 	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-	printf("%s/%s.json: %s nodes, %s edges\n", a.out, a.name, gw_text_count(nodes, (double)stats.nodes),
-	       gw_text_count(edges, (double)stats.edges));
+	if (!a.build.quiet)
+		printf("%s/%s.json: %s nodes, %s edges\n", a.out, a.name, gw_text_count(nodes, (double)stats.nodes),
+		       gw_text_count(edges, (double)stats.edges));
 	return 0;
 }

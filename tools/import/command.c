@@ -241,7 +241,8 @@ int gw_tool_import(int argc, char **argv)
 		return 1;
 	}
 	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-	printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, name, gw_text_count(nodes, (double)stats.nodes),
-	       gw_text_count(edges, (double)stats.edges));
+	if (!a.import.build.quiet)
+		printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, name,
+		       gw_text_count(nodes, (double)stats.nodes), gw_text_count(edges, (double)stats.edges));
 	return 0;
 }

@@ -96,7 +96,8 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 	if (status)
 		return status;
 	if (feature->array->npy.ndim == 0)
-		return gw_fail(GW_FORMAT, "%s: a single number is not a feature", feature->source);
+		return gw_fail(GW_FORMAT, "feature \"%s\": %s: a single number is not a feature", feature->name,
+			       feature->source);
 	uint64_t rows = feature->array->npy.shape[0];
 	if (feature->kind == GW_FEATURE_SPARSE)
 		rows = rows ? rows - 1 : 0;
@@ -154,9 +155,11 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 		feature.kind = GW_FEATURE_FLAGS;
 	feature.source = parts.value;
 	status = features_find_owner(im, &parts, &feature);
-	if (status == GW_OK)
-		status = gw_import_array(im, parts.value, &feature.array);
-	return status ? status : gw_import_feature_add(im, &feature);
+	if (status)
+		return status;
+	/* By name, for the file may be another program's, and temporary. */
+	status = gw_import_array(im, parts.value, &feature.array);
+	return status ? gw_context(status, "feature \"%s\"", feature.name) : gw_import_feature_add(im, &feature);
 }
 
 gw_status gw_import_open_features(struct gw_import *im)

@@ -235,7 +235,7 @@ static void looked_up(struct tcp_client *client)
 	}
 	client->resolve = NULL;
 	if (status) {
-		gw_tcp_client_lose(client, gw_context(status, "connect"));
+		gw_tcp_client_lose(client, status);
 		return;
 	}
 	client->dialled = client->addresses;
@@ -389,7 +389,7 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 		status = look_up(client);
 	}
 	if (status)
-		gw_tcp_client_lose(client, gw_context(status, "connect"));
+		gw_tcp_client_lose(client, status);
 	else
 		tcp_loop_timer(loop, client->connect_deadline_ns);
 	*out = &client->base;
