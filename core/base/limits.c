@@ -225,5 +225,6 @@ char *gw_process_fix_own(enum gw_process_limit limit, uint64_t wanted, char text
 uint64_t gw_process_limit(enum gw_process_limit limit)
 {
 	struct rlimit now;
-	return getrlimit((__rlimit_resource_t)processes[limit].resource, &now) == 0 ? rlimit_number(now.rlim_cur) : UINT64_MAX;
+	return getrlimit((__rlimit_resource_t)processes[limit].resource, &now) == 0 ? rlimit_number(now.rlim_cur)
+										    : UINT64_MAX;
 }

@@ -120,3 +120,54 @@ def test_one_that_has_ended(own_servers):
         graph.gather("feat", np.arange(4096))
     assert str(failed.value).count(address) == 1
     graph.close()
+
+
+# --- Arrays that go to the program through files. ---
+
+SRC, DST = np.arange(9), np.arange(1, 10)
+REFUSED = {
+    "complex numbers": (dict(node_features={"feat": np.zeros((10, 2), complex)}), "node feature feat of _N: dtype"),
+    "words": (dict(node_features={"feat": np.array(["a"] * 10)}), "node feature feat of _N: dtype"),
+    "records": (dict(edge_features={"w": np.zeros(9, [("a", "f4")])}), "edge feature w of _N:_E:_N: .*structured"),
+    "five dimensions": (dict(node_features={"deep": np.zeros((10, 1, 1, 1, 1))}), "feature deep of _N: more than 4"),
+    "no columns": (dict(node_features={"thin": np.zeros((10, 0))}), "thin"),
+    "a slash": (dict(node_features={"a/b": np.zeros(10)}), 'feature "a/b": a name'),
+    "a name of the format's": (dict(node_features={"indptr": np.zeros(10)}), 'node feature "indptr"'),
+    "too few nodes": (dict(num_nodes=3), "edges of _N:_E:_N, edge 2: .* id of 3 or more"),
+    "another aim": (dict(objtype="best"), 'objtype: "best"'),
+    "no mask": (dict(balance_train=True), "balance_train: .*train_mask"),
+}
+
+
+def refused(tmp_path, graph, **options):
+    with pytest.raises(RuntimeError) as failed:
+        graphwire.partition_graph(graph, "g", 1, tmp_path / "out", method="random", **options)
+    text = str(failed.value)
+    assert ".npy" not in text and ".tmp" not in text and "--" not in text, text
+    assert not (tmp_path / "out").exists()
+    return text
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_named_as_it_was_given(tmp_path, case):
+    options, says = REFUSED[case]
+    assert re.search(says, refused(tmp_path, (SRC, DST), **options))
+
+
+def test_edges_are_named_by_their_type(tmp_path):
+    two = {("a", "to", "b"): (SRC, DST), ("b", "from", "a"): ([1, -1], [1, 1])}
+    assert "edges of b:from:a: element 1 is -1" in refused(tmp_path, two)
+    assert "edge type to goes from a to b: undirected needs one type; use reverse" in refused(
+        tmp_path, {("a", "to", "b"): (SRC, DST)}, undirected=True)
+
+
+def test_data_of_pyg_is_named_as_it_was_given():
+    import torch
+
+    data_type = pytest.importorskip("torch_geometric.data").Data
+    from graphwire.pyg import from_pyg
+
+    data = data_type(edge_index=torch.tensor([[0, 1], [1, 2]]), x=torch.zeros(3, 2, dtype=torch.complex64))
+    with pytest.raises(RuntimeError, match=r"import: node feature x of _N: dtype") as failed:
+        from_pyg(data)
+    assert ".npy" not in str(failed.value)
