@@ -18,6 +18,7 @@
 #include "client/launched.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/options.h"
 #include "protocol/ops.h"
 #include "transport/transport.h"
@@ -331,6 +332,8 @@ int gw_tool_stat(int argc, char **argv)
 	if (command.questions)
 		gw_options_parse(&options, argc, argv, &command);
 	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
+	if (command.ready)
+		gw_log_level_set(GW_LOG_ERROR); /* a probe's log is read by nobody, and grows */
 	if (!status && command.key_file)
 		status = gw_secret_read(command.key_file, command.key, &command.key_bytes);
 	if (!status)
