@@ -2,6 +2,8 @@
  * be what they were. */
 #include "client/catalog.h"
 
+#include <string.h>
+
 #include "core/base/alloc.h"
 
 gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
@@ -71,6 +73,11 @@ gw_status gw_remotes_check(struct gw_client *client)
 		if (status != GW_OK)
 			return status;
 		for (uint32_t j = 0; j < i; j++) {
+			if (strcmp(client->servers[j].address.host, server->address.host) == 0 &&
+			    client->servers[j].address.port == server->address.port)
+				return gw_fail(GW_EXISTS,
+					       "server %s is given twice: give the address of one server for each part",
+					       address);
 			if (client->servers[j].part == server->part)
 				return gw_fail(GW_EXISTS,
 					       "part %u is served twice, by %s:%u and by %s: give one address per part",

@@ -113,7 +113,8 @@ struct gw_engine {
 	uint32_t jobs_bounded; /* those that GW_JOBS_MAX is about */
 	uint64_t jobs_ended;
 	_Atomic uint32_t owner;   /* 1: somebody runs it */
-	atomic_bool watches;      /* it is looked after while it is idle: see WATCH_NS */
+	atomic_bool watches;      /* it looks while it is idle: see WATCH_NS */
+	bool watches_told;        /* its thread knows */
 	_Atomic uint32_t wakeups; /* futex of the engine's thread */
 	atomic_bool sleeps;       /* that thread does, or is about to look at wakeups and then to sleep */
 	atomic_bool stop;

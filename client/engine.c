@@ -12,8 +12,10 @@
 
 #define COMPLETIONS_PER_TURN 64
 #define TURN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
-/* How often an idle engine with RDMA connections looks: a device that is removed waits for its users. */
-#define WATCH_NS (500 * GW_NS_PER_MS)
+/* How often an idle engine looks that keeps something from others: a device that is removed waits for its users, and
+ * the memory of a server that ended is there until its last client has let it go. */
+#define WATCH_NS     (500 * GW_NS_PER_MS)
+#define WATCH_FOR_NS 100000ull /* a poll that waits asks idle connections, too */
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
 {
@@ -122,11 +124,14 @@ static void wake_thread(struct gw_engine *engine)
 		gw_futex_wake(&engine->wakeups, 1);
 }
 
-/* Leaves the engine; if work is left, its thread takes over. The inbox is looked at after the release, so that a job
- * submitted in between finds either an owner or a woken thread. */
+/* Leaves the engine; if work is left, its thread takes over, as when there is something to watch from now on: it may
+ * sleep without end. The inbox is looked at after the release, so that a job submitted in between finds either an owner
+ * or a woken thread. */
 static void engine_disown(struct gw_engine *engine)
 {
-	bool open = engine->jobs_open > 0;
+	bool watches = atomic_load_explicit(&engine->watches, memory_order_relaxed);
+	bool open = engine->jobs_open > 0 || watches != engine->watches_told;
+	engine->watches_told = watches;
 	atomic_store(&engine->owner, 0);
 	if (open || atomic_load(&engine->inbox) || atomic_load(&engine->cancels))
 		wake_thread(engine);
@@ -204,10 +209,9 @@ static void *engine_run(void *argument)
 	struct gw_engine *engine = argument;
 	while (!atomic_load(&engine->stop)) {
 		uint32_t seen = atomic_load(&engine->wakeups);
-		bool watches = atomic_load(&engine->watches);
 		if (try_own(engine)) {
-			if (watches)
-				gw_engine_turn(engine, 0);
+			if (atomic_load(&engine->watches))
+				gw_engine_turn(engine, gw_now_ns() + WATCH_FOR_NS);
 			/* Nothing to do, nothing to own: a turn would sleep, and keep callers from running it. */
 			while (engine->jobs_open > 0 || atomic_load(&engine->inbox))
 				gw_engine_turn(engine, GW_NO_DEADLINE);
@@ -216,6 +220,7 @@ static void *engine_run(void *argument)
 			if (atomic_load(&engine->inbox))
 				continue;
 		}
+		bool watches = atomic_load(&engine->watches);
 		atomic_store(&engine->sleeps, true);
 		gw_futex_wait(&engine->wakeups, seen, watches ? gw_now_ns() + WATCH_NS : GW_NO_DEADLINE);
 		atomic_store(&engine->sleeps, false);

@@ -86,7 +86,7 @@ static void link_ready(struct gw_link *link)
 	link->ever_open = true;
 	link->mapped = is_reached_by(link, "shm");
 	link->one_sided = link->endpoint->transport->one_sided;
-	if (is_reached_by(link, "verbs"))
+	if (link->mapped || is_reached_by(link, "verbs"))
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
@@ -307,6 +307,13 @@ static void link_pump(struct gw_link *link)
 	}
 }
 
+static void link_lose(struct gw_link *link, gw_status status, const char *reason)
+{
+	if (is_reached_by(link, "verbs"))
+		gw_upgrade_lost(&link->upgrade, gw_now_ns());
+	link_failed(link, status, reason);
+}
+
 /* Ends reads that have waited for room until their deadline. Those that are open the transport ends. */
 static void link_expire(struct gw_link *link, uint64_t now_ns)
 {
@@ -329,6 +336,10 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 {
+	/* The server of mapped memory has ended, and nothing that was asked for told it: its memory goes with the last
+	 * mapping, and may be what it needs to start again. */
+	if (link->mapped && link->endpoint->state == GW_ENDPOINT_LOST)
+		link_lose(link, GW_PEER_LOST, "the connection was lost");
 	if (!link->head)
 		return GW_NO_DEADLINE;
 	if (link->state != GW_LINK_OPEN)
@@ -382,13 +393,6 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 static bool is_loss(const struct gw_link_op *op, gw_status status)
 {
 	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !op->cancelled);
-}
-
-static void link_lose(struct gw_link *link, gw_status status, const char *reason)
-{
-	if (is_reached_by(link, "verbs"))
-		gw_upgrade_lost(&link->upgrade, gw_now_ns());
-	link_failed(link, status, reason);
 }
 
 /* An op whose connection was lost waits for the next one, unless that has gone on for too long. */

@@ -56,17 +56,39 @@ void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op)
 
 /* --- Connecting. --- */
 
-/* A standalone client has no server: its parts are this process's. A reason of the transport's has the address already,
- * in front ("ADDRESS: the key ...") or later ("connect to ADDRESS: ..."). */
+/* A reason without the address in front of it, as callers of the transport tell it: that of the server, or its name on
+ * this host. */
+static const char *reason_alone(const char *reason, const char *address)
+{
+	static const char *const before[] = {"connect to ", "connect: ", ""};
+	size_t length = strlen(address);
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+		size_t skip = strlen(before[i]);
+		if (strncmp(reason, before[i], skip) == 0 && strncmp(reason + skip, address, length) == 0 &&
+		    strncmp(reason + skip + length, ": ", 2) == 0)
+			return reason + skip + length + 2;
+	}
+	if (strncmp(reason, "shm:", 4) != 0)
+		return reason;
+	const char *behind = reason + 4 + strspn(reason + 4, "0123456789abcdef");
+	return strncmp(behind, ": ", 2) == 0 ? behind + 2 : reason;
+}
+
 void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX])
 {
+	static const char its[] = "the server ";
+	const struct gw_client *client = link->engine->client;
 	char address[GW_ADDRESS_MAX];
-	size_t n = strlen(gw_address_text(&link->server->address, address));
-	const char *at = strstr(reason, address);
-	if (strcmp(link->server->address.scheme, "memory") == 0)
-		snprintf(text, GW_ERROR_TEXT_MAX, "%s", at == reason && reason[n] == ':' ? reason + n + 2 : reason);
-	else if (at)
-		snprintf(text, GW_ERROR_TEXT_MAX, "%.*sserver %s", (int)(at - reason), reason, at);
+	gw_address_text(&link->server->address, address);
+	reason = reason_alone(reason, address);
+	if (link->server->local && client->server_count == 1)
+		snprintf(text, GW_ERROR_TEXT_MAX, "%s", reason);
+	else if (link->server->local) /* of a graph that was opened from its folder: nobody serves it */
+		snprintf(text, GW_ERROR_TEXT_MAX, "part %u: %s", (unsigned)(link->server - client->servers), reason);
+	else if (strncmp(reason, its, sizeof(its) - 1) == 0)
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s %s", address, reason + sizeof(its) - 1);
+	else if (strncmp(reason, address, strlen(address)) == 0)
+		snprintf(text, GW_ERROR_TEXT_MAX, "server %s", reason);
 	else
 		snprintf(text, GW_ERROR_TEXT_MAX, "server %s: %s", address, reason);
 }

@@ -107,13 +107,12 @@ static gw_status write_check(struct gw_client *client, const struct gw_tensor *t
 		status = gw_tensor_check(client, tensor);
 	if (status != GW_OK)
 		return status;
-	if (!tensor->writable) {
-		gw_fail(GW_INVALID,
-			"\"%s\" is a feature, which cannot be written: create a tensor that begins as its copy",
-			tensor->name);
-		return client->local_group ? GW_INVALID
-					   : gw_advise(GW_INVALID, "or start the servers with --mutable and its name");
-	}
+	if (!tensor->writable)
+		return gw_fail(
+			GW_INVALID,
+			"\"%s\" is a feature, which cannot be written: create a tensor that begins as its copy%s%s",
+			tensor->name, client->local_group ? "" : ", or start the servers with --mutable ",
+			client->local_group ? "" : tensor->name);
 	if (n > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
 	return GW_OK;

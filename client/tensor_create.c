@@ -123,9 +123,8 @@ static gw_status lost_with(const struct creation *creation, uint32_t part, gw_st
 {
 	if (status != GW_NOT_FOUND && status != GW_OK)
 		return status;
-	return gw_fail(GW_NOT_FOUND,
-		       "tensor \"%s\" lost its rows of part %u, whose server ended: delete it, and create it again",
-		       creation->call.plan.name, part);
+	return gw_fail(GW_NOT_FOUND, "tensor \"%s\" lost its rows of part %u%s: delete it, and create it again",
+		       creation->call.plan.name, part, creation->client->local_group ? "" : ", whose server ended");
 }
 
 /* Asks a part for its state, creating it if the call says so. *births: what part 0 knows of a complete tensor. */

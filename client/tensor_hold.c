@@ -171,16 +171,16 @@ static void hold_tell_last(struct gw_tensor_hold *hold)
 		;
 }
 
-/* Whether it is to be told again. */
+/* Whether it is to be told again. Servers count the time for which this process is suspended: after it they are told at
+ * once. */
 static bool hold_wait(struct gw_tensor_hold *hold)
 {
 	pthread_mutex_lock(&hold->lock);
-	uint64_t begun = gw_now_ns(), now = begun, until;
+	uint64_t begun = gw_monotonic_ns(), now = begun, until;
 	while (!hold->stop && now < (until = gw_later_ns(begun, hold_period_ns(hold)))) {
-		struct timespec end = {.tv_sec = (time_t)(until / GW_NS_PER_SECOND),
-				       .tv_nsec = (long)(until % GW_NS_PER_SECOND)};
+		struct timespec end = gw_timespec(until);
 		pthread_cond_timedwait(&hold->changed, &hold->lock, &end);
-		now = gw_now_ns();
+		now = gw_monotonic_ns();
 	}
 	bool stop = hold->stop;
 	pthread_mutex_unlock(&hold->lock);

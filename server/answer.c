@@ -47,7 +47,7 @@ static json_t *stats_json(const struct gw_server *server)
 		(json_int_t)server->options.part, "parts", (json_int_t)server->meta->num_parts, "address",
 		gw_server_address(server, address), "transports", gw_server_transports(server), "name",
 		server->options.name ? server->options.name : "", "pid", (json_int_t)getpid(), "uptime_s",
-		(double)(gw_now_ns() - server->started_ns) / 1e9, "threads", (json_int_t)server->options.threads,
+		(double)(gw_monotonic_ns() - server->started_ns) / 1e9, "threads", (json_int_t)server->options.threads,
 		"bytes", (json_int_t)gw_arena_bytes(arena), "pages", levels[gw_arena_page_level(arena)], "load_driver",
 		load->driver ? load->driver : "", "load_s", (double)load->ns / 1e9, "connections",
 		(json_int_t)counters.connections_open, "connections_total", (json_int_t)counters.connections_total,

@@ -21,6 +21,7 @@
 #include "core/base/units.h"
 #include "protocol/catalog.h"
 #include "server/footprint.h"
+#include "server/leftover_memory.h"
 #include "server/server.h"
 #include "tensors/features.h"
 
@@ -251,7 +252,8 @@ static gw_status server_publish(struct gw_server *server)
 	const struct gw_arena *arena = gw_part_arena(server->part);
 	uint32_t region;
 	const struct gw_service_limits limits = {.connections = server->options.connections,
-						 .unproven = server->options.unproven};
+						 .unproven = server->options.unproven,
+						 .idle_ms = server->options.idle_ms};
 	gw_status status = gw_service_create(&identity, &limits, &server->service);
 	if (status == GW_OK)
 		status = gw_service_expose(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
@@ -399,8 +401,11 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 		return GW_NO_MEMORY;
 	server->options = *options;
 	server->guard_fd = server->reservation = -1;
-	server->started_ns = gw_now_ns();
+	server->started_ns = gw_monotonic_ns();
 	gw_status status = start_steps(server);
+	char holders[GW_ERROR_TEXT_MAX / 2];
+	if (status == GW_NO_MEMORY && gw_leftover_memory_find("", holders, sizeof(holders)))
+		gw_advise(status, holders);
 	if (status != GW_OK) {
 		gw_server_end(server, 0);
 		return status;

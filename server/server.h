@@ -32,6 +32,7 @@ struct gw_server_options {
 	const char *transport;
 	uint32_t connections;   /* of clients at once; 0: 1,024 */
 	uint32_t unproven;      /* sockets at once that have not proved the key; 0: 256 */
+	uint32_t idle_ms;       /* how long a client may be silent inside a frame or the hello; 0: 10,000 */
 	uint32_t drain_ms;      /* how long open work may go on after the first signal */
 	uint64_t tensor_memory; /* bytes that tensors may take; 0: as many as there are */
 	/* Features that are served as rows that change: words of gw_feature_is_meant. */

@@ -442,8 +442,8 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 gw_status gw_table_fail_gone(void)
 {
 	return gw_fail(GW_NOT_FOUND,
-		       "the tensor is gone: it was deleted, its job has ended, or the server was started again since: "
-		       "delete it, and create it again");
+		       "the tensor is gone: it was deleted, its job has ended or was not heard of for too long (serve "
+		       "--tensor-lease), or what kept its rows was started again: delete it, and create it again");
 }
 
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out)

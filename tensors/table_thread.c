@@ -108,9 +108,7 @@ static void table_wait(struct gw_tensor_table *table)
 		pthread_cond_wait(&table->changed, &table->lock);
 		return;
 	}
-	uint64_t until = gw_now_ns() + (lease_ms / 8 + 1) * GW_NS_PER_MS;
-	struct timespec end = {.tv_sec = (time_t)(until / GW_NS_PER_SECOND),
-			       .tv_nsec = (long)(until % GW_NS_PER_SECOND)};
+	struct timespec end = gw_timespec(gw_monotonic_ns() + (lease_ms / 8 + 1) * GW_NS_PER_MS);
 	pthread_cond_timedwait(&table->changed, &table->lock, &end);
 }
 

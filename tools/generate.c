@@ -75,6 +75,7 @@ static gw_status generate(const struct generate_arguments *a)
 		status = gw_builder_create(a->name, &builder);
 	if (status)
 		return status;
+	gw_phase_hush(a->build.quiet);
 	struct gw_phase phase = gw_phase_begin(a->build.threads, a->build.quiet);
 	status = gw_rmat_build(&a->rmat, builder);
 	if (status == GW_OK) {
@@ -84,10 +85,7 @@ static gw_status generate(const struct generate_arguments *a)
 	}
 	if (status == GW_OK) {
 		gw_phase_end(&phase, "sort and write", stats.bytes);
-		char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-		if (!a->build.quiet)
-			printf("%s/%s.json: %s nodes, %s edges\n", a->out, a->name,
-			       gw_text_count(nodes, (double)stats.nodes), gw_text_count(edges, (double)stats.edges));
+		gw_phase_tell_graph(a->build.quiet, a->out, a->name, stats.nodes, stats.edges);
 	}
 	gw_builder_destroy(builder);
 	return status;

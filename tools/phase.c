@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/options.h"
 #include "core/base/parallel.h"
 
@@ -21,6 +22,20 @@ static void read_usage(uint64_t *cpu_ns, uint64_t *disk_bytes, long *switches)
 		  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 	*disk_bytes = (uint64_t)usage.ru_inblock * BLOCK_BYTES;
 	*switches = usage.ru_nivcsw;
+}
+
+void gw_phase_hush(bool quiet)
+{
+	if (quiet)
+		gw_log_level_set(GW_LOG_ERROR);
+}
+
+void gw_phase_tell_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges)
+{
+	char some[GW_UNIT_TEXT_MAX], others[GW_UNIT_TEXT_MAX];
+	if (!quiet)
+		printf("%s/%s.json: %s nodes, %s edges\n", folder, name, gw_text_count(some, (double)nodes),
+		       gw_text_count(others, (double)edges));
 }
 
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet)

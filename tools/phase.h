@@ -12,6 +12,12 @@ struct gw_phase {
 	bool quiet;
 };
 
+/* With --quiet, errors only: the log's warnings are none. */
+void gw_phase_hush(bool quiet);
+
+/* The line of a command that has written a graph, on standard output. */
+void gw_phase_tell_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges);
+
 /* threads: 0 for all processors. */
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet);
 

@@ -55,9 +55,15 @@ gw_status gw_poll_group_create(const struct gw_poll_group_options *options, stru
 		snprintf(group->driver, sizeof(group->driver), "%s", options->tcp_driver);
 		group->options.tcp_driver = group->driver;
 	}
+	gw_status status = gw_clock_attend();
+	if (status) {
+		gw_free(group);
+		return status;
+	}
 	group->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (group->wake_fd < 0) {
 		int error = errno;
+		gw_clock_leave();
 		gw_free(group);
 		return gw_fail_errno(GW_IO, error, "eventfd");
 	}
@@ -81,6 +87,7 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	close(group->wake_fd);
 	gw_free(group->buffers);
 	gw_free(group);
+	gw_clock_leave();
 	gw_error_restore(&kept);
 }
 
@@ -148,8 +155,7 @@ static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t t
 	uint64_t now = timeout_ns && timer_ns != GW_NO_DEADLINE ? gw_now_ns() : 0;
 	uint64_t left = timer_ns > now ? timer_ns - now : 0;
 	timeout_ns = left < timeout_ns ? left : timeout_ns;
-	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
-				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
+	struct timespec time = gw_timespec(timeout_ns);
 	bool endless = timeout_ns > GW_NO_DEADLINE / 2;
 	ppoll(fds, count + 1, endless ? NULL : &time, NULL);
 }

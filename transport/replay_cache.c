@@ -149,7 +149,8 @@ uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid
 	pthread_mutex_lock(&cache->lock);
 	uint64_t now = gw_now_ns(); /* not before: whom we waited for may have written a later left_ns */
 	struct replay_window **at = window_find(cache, client_uuid);
-	if (*at && window_is_over(*at, now))
+	/* One that comes after its budget was suspended, perhaps: what is remembered of it holds still. */
+	if (*at && (*at)->goodbye && window_is_over(*at, now))
 		window_end(cache, at);
 	struct replay_window *window = *window_find(cache, client_uuid);
 	if (!window)

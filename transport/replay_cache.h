@@ -3,7 +3,8 @@
  *
  *      hello ─▶ join: the client's window, or a new one ─▶ its number, which the client's calls carry
  *      call {sequence, oldest unacknowledged, window} ─▶ enter ─▶ apply, keep │ answered from memory │ refused
- *      connection ends ─▶ part ─▶ the last of the client's: kept for its reconnect budget; after a goodbye, not at all
+ *      connection ends ─▶ part ─▶ the last of the client's: kept for its reconnect budget, and longer while nobody else
+ *                                 needs the place (it may be suspended); after a goodbye, not at all
  *
  * Calls of a client are applied in their order as far as they have come: one that its client gave up in the midst of
  * it, with its connection, ends or is left before a later one begins.

@@ -10,12 +10,11 @@
 
 #include "core/base/clock.h"
 
-/* Sleeps while *word == expected, at most until deadline_ns (CLOCK_MONOTONIC; GW_NO_DEADLINE: no limit). May return
- * early: check the word again. */
+/* Sleeps while *word == expected, at most until deadline_ns (of gw_now_ns; GW_NO_DEADLINE: no limit). May return early:
+ * check the word again, and the time. */
 static inline void gw_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
 {
-	struct timespec until = {.tv_sec = (time_t)(deadline_ns / GW_NS_PER_SECOND),
-				 .tv_nsec = (long)(deadline_ns % GW_NS_PER_SECOND)};
+	struct timespec until = gw_timespec(gw_monotonic_of(deadline_ns));
 	syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
 		deadline_ns == GW_NO_DEADLINE ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }

@@ -218,12 +218,13 @@ static uint64_t rlimit_number(rlim_t value)
 char *gw_process_fix_own(enum gw_process_limit limit, uint64_t wanted, char text[GW_LIMIT_FIX_MAX])
 {
 	struct rlimit now;
-	bool known = getrlimit(processes[limit].resource, &now) == 0;
+	bool known = getrlimit((__rlimit_resource_t)processes[limit].resource, &now) == 0;
 	return gw_process_fix(limit, wanted, known ? rlimit_number(now.rlim_max) : UINT64_MAX, text);
 }
 
 uint64_t gw_process_limit(enum gw_process_limit limit)
 {
 	struct rlimit now;
-	return getrlimit(processes[limit].resource, &now) == 0 ? rlimit_number(now.rlim_cur) : UINT64_MAX;
+	return getrlimit((__rlimit_resource_t)processes[limit].resource, &now) == 0 ? rlimit_number(now.rlim_cur)
+										    : UINT64_MAX;
 }

@@ -185,14 +185,20 @@ class Job:
 
     async def _beat(self) -> None:
         """Says that we are here, and looks whether the others are."""
+        due = time.monotonic()
         while True:
+            now = time.monotonic()
+            stood = now - due  # a job that is suspended goes on everywhere, though not everywhere at once
             for agent in self.agents:
+                if stood > 1:
+                    agent.heard = min(now, agent.heard + stood)
                 agent.send("ping")
-                silent = time.monotonic() - agent.heard
+                silent = now - agent.heard
                 gone = agent.hello and not agent.closed.is_set() and silent > self.options.silence
                 if gone and not self._stopping:  # one that ends says nothing meanwhile
                     self.fail(f"{agent.host}: silent for {silent:.0f} s: the host or the way to it is lost")
                     agent.abandon()
+            due = time.monotonic() + self.options.silence / _BEATS + 0.05
             await asyncio.sleep(self.options.silence / _BEATS)
             await asyncio.sleep(0.05)  # what came while we, or the whole machine, stood still is read first
 

@@ -16,7 +16,8 @@
  * The error says which of the two was used up: GW_DEADLINE, or why the server could not be reached. A server that is
  * silent for a third of an operation's deadline is asked whether it is there; one that does not answer for as long
  * again is away. What waiting does not help (another key, another graph, no descriptors or memory here) ends the
- * operation within seconds.
+ * operation within seconds. The time for which this process is suspended (SIGSTOP, a frozen control group, a debugger)
+ * counts for neither, once it is more than a second; only a job's tensors end when it is away for the servers' lease.
  * Log: what has to be waited for longer than a second is one line on stderr, and its end another one.
  * Ids are global: node ids within their node type, edge ids within their edge type, both from 0.
  */

@@ -340,10 +340,16 @@ class Loader(OfProcess):
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Goes on from there: the next loop does; those under way raise RuntimeError. Raises InvalidError where the
-        state is that of a loader with another plan: other seeds, batch size, world, shuffle seed, graph. World and rank
-        are torch.distributed's as they are now, unless they were given."""
-        start = {name: _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64)
-                 for name in ("epoch", "step", "plan")}
+        state is that of a loader with another plan: other seeds, batch size, world, shuffle seed, graph; ValueError and
+        TypeError where it is no state. World and rank are torch.distributed's as they are now, unless they were
+        given."""
+        names = ("epoch", "step", "plan")
+        if not isinstance(state, Mapping):
+            raise TypeError(f"state is what state_dict() gave, not {type(state).__name__}")
+        missing = [name for name in names if name not in state]
+        if missing:
+            raise ValueError(f"state is what state_dict() gave: this one has no {', '.join(missing)}")
+        start = {name: _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64) for name in names}
         with self._lock:
             self._stream, self._closed = self._opened(start), False
             self._loop, self._coming = None, start["epoch"]

@@ -36,15 +36,21 @@ def program() -> str:
     raise FileNotFoundError("the program graphwire is neither $GRAPHWIRE nor in PATH nor built: docs/INSTALL.md")
 
 
-def _run(words: Sequence[Any], scratch: Path | None = None) -> None:
-    """scratch: where the arrays lie: its files are not the caller's, and errors speak of features and edges instead."""
+def _said(line: str, names: Mapping[str, str]) -> str:
+    """A line of the program's in the words of who called: arguments instead of options, and what was given instead of
+    the files (names) by which it went there."""
+    for path in sorted(names, key=len, reverse=True):
+        line = line.replace(path, names[path])
+    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name): ", "", line)
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
+
+
+def _run(words: Sequence[Any], names: Mapping[str, str]) -> None:
     done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                           pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        if lines and scratch is not None:
-            lines[-1] = re.sub(rf"{re.escape(str(scratch))}/\d+\.npy: ", "", lines[-1])
-        raise RuntimeError(lines[-1] if lines else f"graphwire {words[0]} ended with {done.returncode}")
+        raise RuntimeError(_said(lines[-1], names) if lines else f"graphwire {words[0]} ended with {done.returncode}")
 
 
 def _array(values: Any) -> np.ndarray:
@@ -162,30 +168,35 @@ def arrays_of(graph: Any) -> Arrays:
     return _of_numpy(graph)
 
 
-def _written(arrays: Arrays, folder: Path) -> list[str]:
-    """The arrays as files, and the words of `graphwire import` that name them."""
+def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """The arrays as files, and the words of `graphwire import` that name them; of each file, what it has."""
     words: list[str] = []
+    names: dict[str, str] = {}
 
-    def save(array: np.ndarray) -> str:
+    def save(array: np.ndarray, what: str) -> str:
         path = folder / f"{len(words)}.npy"
         np.save(path, np.ascontiguousarray(array))
+        names[str(path)] = what
         return str(path)
 
     for ntype, count in arrays.counts.items():
         words += ["--num-nodes", f"{ntype}={count}"]
     for etype, (src, dst) in arrays.edges.items():
-        words += ["--edges", f"{':'.join(etype)}={save(np.stack([src, dst], 1))}"]
+        of = ":".join(etype)
+        words += ["--edges", f"{of}={save(np.stack([src, dst], 1), f'edges of {of}')}"]
     for (ntype, name), rows in arrays.node_features.items():
         if len(rows) != arrays.counts[ntype]:
             raise ValueError(f"{name}: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
         mask = rows.dtype == np.bool_ and rows.ndim == 1
-        words += ["--node-mask" if mask else "--node-feature", f"{ntype}:{name}={save(rows)}"]
+        words += ["--node-mask" if mask else "--node-feature",
+                  f"{ntype}:{name}={save(rows, f'node feature {name} of {ntype}')}"]
     for (etype, name), rows in arrays.edge_features.items():
+        of = ":".join(etype)
         if len(rows) != len(arrays.edges[etype][0]):
-            raise ValueError(f"{name}: {len(rows)} rows for {len(arrays.edges[etype][0])} edges of {':'.join(etype)}")
+            raise ValueError(f"{name}: {len(rows)} rows for {len(arrays.edges[etype][0])} edges of {of}")
         rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
-        words += ["--edge-feature", f"{':'.join(etype)}:{name}={save(rows)}"]
-    return words
+        words += ["--edge-feature", f"{of}:{name}={save(rows, f'edge feature {name} of {of}')}"]
+    return words, names
 
 
 def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[str, Any]]:
@@ -226,8 +237,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
 
     The feature "orig_id" has the ids that nodes had, and of each edge its row or column in the graph that is given.
 
-    Raises RuntimeError with the program's line, ValueError where rows do not fit, FileNotFoundError without it;
-    TypeError and ValueError for other arguments that make no sense, before anything is written.
+    Raises RuntimeError with the program's line, which names features and types as they were given, ValueError where
+    rows do not fit, FileNotFoundError without the program; TypeError and ValueError for other arguments that make no
+    sense, before anything is written.
     """
     num_parts = _checks.integer("num_parts", num_parts, 1)
     trainers = _checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
@@ -247,14 +259,14 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
-        words = graph.import_words if arrays is None else _written(arrays, folder)
-        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"],
-             folder)
+        words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
+        names[str(folder / "whole")] = f"graph {name}"
+        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"], names)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
         if out.exists():
             flags.append("--replace")
         _run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
-              "--seed", seed, *flags, "--out", out])
+              "--seed", seed, *flags, "--out", out], names)
     return out / f"{name}.json"

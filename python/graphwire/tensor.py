@@ -112,7 +112,12 @@ class Tensor:
         client, tensor = self._there()
         array = index.ids
         shape, dtype = _arrays.stored_rows(tensor, len(array))
-        stored = np.ascontiguousarray(np.broadcast_to(_arrays.to_stored(rows, tensor.dtype, dtype), shape))
+        given = _arrays.to_stored(rows, tensor.dtype, dtype)
+        try:
+            stored = np.ascontiguousarray(np.broadcast_to(given, shape))
+        except ValueError:
+            raise ValueError(f"tensor {self.name}: rows of shape {list(given.shape)} do not fit "
+                             f"{list(shape)}") from None
         finish(lambda ticket: lib.gw_update_start(
             client.pointer, tensor, _arrays.ids_pointer(array), len(array), _arrays.pointer(stored), ticket))
 

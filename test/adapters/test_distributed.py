@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tracemalloc
 
 import graphwire
@@ -61,6 +62,19 @@ def test_no_graph_without_its_name_or_initialize(g, two_parts):
     assert dgl.distributed.DistGraph("ip.txt", "communities", part_config=str(two_parts)).num_nodes() == NODES
     with pytest.raises(ValueError, match="communities, not other"):
         dgl.distributed.DistGraph("other", part_config=str(two_parts))
+
+
+def test_another_folder_is_another_graph(g, two_parts, tmp_path, monkeypatch):
+    """One graph is open in a process; another one of the same name is no second name of it."""
+    monkeypatch.chdir(two_parts)
+    for same in (two_parts / "communities.json", two_parts, "communities.json", "."):
+        assert dgl.distributed.DistGraph("communities", part_config=same).num_nodes() == NODES
+    (tmp_path / "link").symlink_to(two_parts)
+    assert dgl.distributed.DistGraph("communities", part_config=str(tmp_path / "link")).num_nodes() == NODES
+    shutil.copytree(two_parts, tmp_path / "other")
+    for other in (tmp_path / "other" / "communities.json", tmp_path / "other", tmp_path / "nowhere"):
+        with pytest.raises(ValueError, match="exit_client"):
+            dgl.distributed.DistGraph("communities", part_config=str(other))
 
 
 def test_sizes_and_data(g, orig):

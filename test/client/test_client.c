@@ -402,7 +402,7 @@ static void wrong_servers_are_named(void **state)
 	const char *nobody[] = {"127.0.0.1:1", setup.cluster.list[0]};
 	const char *garbage[] = {"127.0.0.1:port"};
 	struct gw_client_options options = {.servers = twice, .server_count = 2};
-	expect(gw_client_open(&options, &client), GW_EXISTS, "served twice");
+	expect(gw_client_open(&options, &client), GW_EXISTS, "given twice");
 	options.servers = mixed;
 	expect(gw_client_open(&options, &client), GW_WRONG_GRAPH, "graph");
 	options.servers = setup.cluster.list;

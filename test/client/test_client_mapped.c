@@ -2,11 +2,13 @@
  * away and comes back far away. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "core/base/clock.h"
 #include "test/support/client_setup.h"
 
 static uint32_t epoch_of(const struct gw_client_options *options, uint64_t *digests)
@@ -101,11 +103,71 @@ static void a_mapped_server_becomes_a_remote_one(void **state)
 	setup_end(&setup);
 }
 
+/* Mappings of parts that clients made: servers map theirs to write. */
+static uint32_t count_mappings(void)
+{
+	char line[1024];
+	uint32_t count = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, " r--s ") && strstr(line, "memfd:graphwire-part");
+	fclose(maps);
+	return count;
+}
+
+static void wait_for_mappings(uint32_t count)
+{
+	uint64_t end = gw_deadline_ns(100000);
+	while (count_mappings() != count) {
+		struct timespec pause = {.tv_nsec = 5000000};
+		assert_true(gw_now_ns() < end);
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* The memory of a server that has ended lives as long as somebody maps it. A client that asks for nothing lets it go,
+ * whichever of its engines were connected; and goes on when the server is back. */
+static void an_idle_client_lets_memory_go(void **state)
+{
+	(void)state;
+	enum { ENGINES = 3 };
+	struct setup setup;
+	setup_begin(&setup, 63, 2, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = 2, .threads = ENGINES, .transport = "shm"};
+	struct gw_client *client = open_client(&options);
+	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
+	int64_t ids[] = {0, SETUP_SCALE - 1}; /* of both parts */
+	uint8_t before[2][64], after[2][64];
+	assert_true(feat->row_bytes <= sizeof(before[0]));
+	for (int i = 0; i < ENGINES; i++) /* in turn */
+		assert_int_equal(gw_gather(client, feat, ids, 2, before), GW_OK);
+	assert_int_equal(count_mappings(), 2);
+	cluster_kill(&setup.cluster, 1);
+	wait_for_mappings(1);
+	assert_int_equal(gw_gather(client, feat, ids, 1, after), GW_OK);
+	cluster_kill(&setup.cluster, 0);
+	wait_for_mappings(0);
+	cluster_revive(&setup.cluster, 0);
+	cluster_revive(&setup.cluster, 1);
+	for (int i = 0; i < ENGINES; i++) {
+		memset(after, 0, sizeof(after));
+		assert_int_equal(gw_gather(client, feat, ids, 2, after), GW_OK);
+		assert_memory_equal(after, before, 2 * feat->row_bytes);
+	}
+	assert_int_equal(count_mappings(), 2);
+	gw_client_close(client);
+	assert_int_equal(count_mappings(), 0);
+	setup_end(&setup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(some_are_mapped),
 		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
+		cmocka_unit_test(an_idle_client_lets_memory_go),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

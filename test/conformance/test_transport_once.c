@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "test/support/transport_bed.h"
 #include "transport/replay_cache.h"
+#include "transport/service_inside.h"
 
 static void reconnect(struct one *one, uint64_t budget_ns)
 {
@@ -21,14 +22,33 @@ static void reconnect(struct one *one, uint64_t budget_ns)
 	assert_int_equal(gw_bed_connect(one->group, &options, &one->endpoint), GW_OK);
 }
 
-/* Until the server has forgotten us. */
-static void reconnect_as_new(struct one *one, uint64_t window, uint64_t budget_ns)
+static void uuid_of(uint32_t number, uint8_t uuid[16])
 {
+	memset(uuid, 0x77, 16);
+	memcpy(uuid, &number, sizeof(number));
+}
+
+/* Others come while we are not there, until one of them takes our place; and go. */
+static void be_forgotten(struct one *one)
+{
+	struct gw_replay_cache *cache = one->bed.service->replay_cache;
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
-	do
-		reconnect(one, budget_ns);
-	while (one->endpoint->peer.window == window && gw_now_ns() < end);
-	assert_int_not_equal(one->endpoint->peer.window, window);
+	uint8_t uuid[16];
+	gw_endpoint_close(one->endpoint);
+	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
+		uuid_of(i, uuid);
+		while (gw_replay_join(cache, uuid, 0) == 0) {
+			assert_true(gw_now_ns() < end); /* the server has not seen our end yet */
+			gw_one_nothing_more(one, 1);
+		}
+	}
+	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
+		uuid_of(i, uuid);
+		gw_replay_goodbye(cache, uuid);
+		gw_replay_part(cache, uuid);
+	}
+	struct gw_connect_options options = gw_bed_options(&one->bed);
+	assert_int_equal(gw_bed_connect(one->group, &options, &one->endpoint), GW_OK);
 }
 
 static struct gw_completion call_once(struct one *one, uint16_t op, struct gw_once once)
@@ -164,15 +184,37 @@ static void repeats_in_any_order(void **state)
 	gw_one_end(&one);
 }
 
-/* Unheard for longer than it told: what it asks for again is not applied, and not guessed. */
+/* Away for longer than it told, it may have been suspended: nothing is forgotten while there is room. */
+static void late_clients_are_remembered(void **state)
+{
+	struct one one;
+	gw_one_begin(&one, state, NULL, 64);
+	for (uint64_t s = 1; s <= 20; s++) {
+		reconnect(&one, 1); /* a nanosecond */
+		uint64_t window = one.endpoint->peer.window;
+		assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window})), s);
+		gw_endpoint_close(one.endpoint);
+		while (atomic_load(&one.bed.service->counts.connections_open)) /* the server has not seen it yet */
+			gw_one_nothing_more(&one, 1);
+		struct gw_connect_options options = gw_bed_options(&one.bed);
+		assert_int_equal(gw_bed_connect(one.group, &options, &one.endpoint), GW_OK);
+		assert_int_equal(one.endpoint->peer.window, window);
+		assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window})), s);
+	}
+	assert_int_equal(atomic_load(&one.bed.applied), 20);
+	gw_one_end(&one);
+}
+
+/* Its place was needed: what it asks for again is not applied, and not guessed. */
 static void forgotten_clients_are_told(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 64);
-	reconnect(&one, GW_NS_PER_MS);
+	reconnect(&one, 1);
 	uint64_t window = one.endpoint->peer.window;
 	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window})), 1);
-	reconnect_as_new(&one, window, GW_NS_PER_MS);
+	be_forgotten(&one);
+	assert_int_not_equal(one.endpoint->peer.window, window);
 	for (uint64_t s = 1; s <= 2; s++) {
 		struct gw_completion lost = call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window});
 		assert_int_equal(lost.status, GW_OUTCOME_UNKNOWN);
@@ -232,8 +274,8 @@ int main(void)
 {
 	static const struct bed_test tests[] = {
 		{BED_TEST(sums_are_exact_under_cut_links)}, {BED_TEST(repeats_in_any_order)},
-		{BED_TEST(forgotten_clients_are_told)},     {BED_TEST(goodbyes_end_windows)},
-		{BED_TEST(servers_that_began_again)},
+		{BED_TEST(late_clients_are_remembered)},    {BED_TEST(forgotten_clients_are_told)},
+		{BED_TEST(goodbyes_end_windows)},           {BED_TEST(servers_that_began_again)},
 	};
 	return gw_bed_run("transport_once", tests, sizeof(tests) / sizeof(tests[0]));
 }

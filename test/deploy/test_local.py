@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -408,6 +409,36 @@ class Local(unittest.TestCase):
         process.send_signal(signal.SIGCONT)
         self.ends(process, 1, "silent")
         self.assertTrue(gone, "processes are left")
+
+    def test_all_of_it_is_suspended(self) -> None:
+        """As a batch system does: for longer than --silence, and not everywhere at once. The job goes on."""
+        go = self.work / "go"
+        go.unlink(missing_ok=True)
+        words = self.words("--silence", "4", f"echo running; until [ -e {go} ]; do sleep 0.1; done; echo the end")
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment()
+        )
+        assert process.stdout
+        for _ in range(2):
+            self.assertIn("running", process.stdout.readline())
+        everything = [pid for pid in marked(self.mark) if pid != process.pid]
+        half = len(everything) // 2  # one host's, or nearly
+        everything.insert(half, process.pid)
+        for pid in everything:
+            with contextlib.suppress(ProcessLookupError):  # a trainer's sleep
+                os.kill(pid, signal.SIGSTOP)
+        time.sleep(5)
+        for at, pid in enumerate(everything):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+            if at in (half - 1, half):
+                time.sleep(0.3)
+        time.sleep(1)  # for a look at who is silent
+        go.write_text("")
+        output, errors = process.communicate(timeout=HANG_S)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(output.count("the end"), 2, output)
+        self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
 
     def server(self) -> int:
         """The server of part 0, as it is on record; 0: none now."""

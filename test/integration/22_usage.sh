@@ -154,3 +154,24 @@ done
 
 made=$(find . -name 'made*' -o -name '.made*')
 if [ -z "$made" ]; then ok "nothing is written"; else not_ok "something is written: $made"; fi
+
+# --quiet: errors only, whatever there would be to warn of; every command that has it.
+silent() { # silent WHAT COMMAND…
+	local what=$1 said
+	shift
+	if said=$("$@" 2>&1) && [ -z "$said" ]; then ok "--quiet: $what says nothing"; else not_ok "--quiet: $what says: $said"; fi
+}
+printf '0 1\n1 2\nx 3\n' >mixed # of which all ids are taken as text, with a warning
+mkdir .odd.tmp-1-0              # as a run that was killed leaves it
+silent "generate" "$GRAPHWIRE" generate rmat --scale 4 --quiet --out odd
+silent "import" "$GRAPHWIRE" import --quiet --from mixed --out texts
+silent "verify" "$GRAPHWIRE" verify --quiet texts
+for command in import 'import apt' 'generate rmat' partition verify inspect serve stat doctor bench epoch checkpoint restore end-job; do
+	read -ra words <<<"$command"
+	case $command:$("$GRAPHWIRE" "${words[@]}" --help) in
+	import:*--quiet* | 'import apt':*--quiet* | 'generate rmat':*--quiet* | verify:*--quiet*) ;;
+	*--quiet*) not_ok "--quiet of $command is not tried here" ;;
+	esac
+done
+said=$("$GRAPHWIRE" import --from mixed --out loud 2>&1)
+case $said in *"not a number"*) ok "without it, import warns" ;; *) not_ok "import does not warn: $said" ;; esac

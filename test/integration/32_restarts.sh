@@ -151,3 +151,22 @@ quietly TERM "${process[0]}"
 quietly TERM "${process[1]}"
 left=$(find "$XDG_RUNTIME_DIR" -name 'key-*')
 if [ -z "$left" ]; then ok "no key is left behind"; else not_ok "keys are left behind: $left"; fi
+
+# --- Mapped memory: a client that is suspended keeps that of a server that was killed, and a refusal names it. ---
+: >mapped.log
+"$GRAPHWIRE" serve --part-config graph --part 0 --transport shm --listen 127.0.0.1:0 >mapped.log 2>&1 </dev/null &
+server=$!
+started+=("$server")
+within 100 grep -q '^serving part' mapped.log || not_ok "a server: $(tail -n 1 mapped.log)"
+at=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' mapped.log)
+"$GRAPHWIRE" epoch --servers "$at" --transport shm --threads 1 --batch-size 1 --fanouts 300,300,300 >mapped.out 2>&1 </dev/null &
+client=$!
+started+=("$client")
+within 100 grep -qs memfd:graphwire-part "/proc/$client/maps" || not_ok "a client maps it: $(tail -n 1 mapped.out)"
+kill -STOP "$client"
+refuses "serve: too little memory beside a server that lives" 1 'unlimited)$' \
+	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config parts --part 0 --listen 127.0.0.1:0"
+quietly KILL "$server"
+refuses "serve: too little memory, of which a client has some" 1 "process $client \(.*graphwire epoch.*\) still maps .*suspended" \
+	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config graph --part 0 --listen $at"
+quietly KILL "$client"

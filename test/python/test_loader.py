@@ -218,6 +218,24 @@ def test_a_state_goes_on(rmat, made_up_gpu, device):
         graphwire.NodeLoader(rmat, None, [3], batch_size=400).load_state_dict(state)
 
 
+def test_what_is_no_state_is_refused_by_name(rmat):
+    loader = graphwire.NodeLoader(rmat, range(900), [3], batch_size=400)
+    batches = iter(loader)
+    first = next(batches).digest()
+    state = loader.state_dict()
+    for error, wrong, told in (
+        (TypeError, None, "NoneType"),
+        (TypeError, list(state.items()), "list"),
+        (ValueError, {}, "epoch, step, plan"),
+        (ValueError, {"epoch": 0, "plan": state["plan"]}, "no step"),
+        (TypeError, {**state, "step": 1.5}, "step"),
+    ):
+        with pytest.raises(error, match=f"state.*{told}"):
+            loader.load_state_dict(wrong)
+    rest = [batch.digest() for batch in batches]  # what fails ends no loop
+    assert [first, *rest] == [batch.digest() for batch in graphwire.NodeLoader(rmat, range(900), [3], batch_size=400)]
+
+
 @pytest.mark.parametrize("device", [None, "cuda"])
 def test_states_within_an_epoch(rmat, made_up_gpu, device):
     """After each batch, and behind the last, whatever has been taken ahead."""

@@ -457,3 +457,12 @@ def test_a_killed_server_takes_its_rows_along(parts, own_servers, tmp_path):
     assert torch.equal(again.weight, saved)
     step(again)
     assert torch.equal(again.weight, expected)
+
+
+def test_rows_that_do_not_fit_are_refused_by_the_name_of_the_tensor(graph):
+    tensor = graph.create_tensor("fits", (9, 3), "float32")
+    for ids, given in (([1, 2], (3, 3)), ([1, 2], (2, 2)), ([], (2, 3)), (4, (2, 3))):
+        with pytest.raises(ValueError, match="tensor fits: rows of shape"):
+            tensor[ids] = np.ones(given)
+    assert not np.asarray(tensor[:]).any()
+    graph.delete_tensor("fits")

@@ -20,6 +20,13 @@ void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms)
 	tensor_lease_ms = lease_ms;
 }
 
+static uint32_t idle_ms;
+
+void cluster_limit_silence(uint32_t ms)
+{
+	idle_ms = ms;
+}
+
 static const char *mutable_features[GW_SERVER_MUTABLE_MAX];
 static uint32_t mutable_count;
 
@@ -42,6 +49,7 @@ static void start(struct cluster *cluster, uint32_t part, const char *tcp_driver
 					    .insecure = cluster->insecure,
 					    .transport = cluster->transport ? cluster->transport : "tcp",
 					    .tcp_driver = tcp_driver,
+					    .idle_ms = idle_ms,
 					    .tensor_memory = tensor_memory,
 					    .mutable_count = mutable_count,
 					    .tensor_lease_ms = tensor_lease_ms};

@@ -33,6 +33,9 @@ void cluster_offer(const char *transport);
  * default. */
 void cluster_limit_tensors(uint64_t bytes, uint32_t lease_ms);
 
+/* How long a client may be silent inside a frame, of each server that is started from now on; 0: the default. */
+void cluster_limit_silence(uint32_t ms);
+
 /* A feature that servers which are started from now on serve as rows that change; NULL: none any more. */
 void cluster_serve_mutable(const char *name);
 

@@ -75,6 +75,12 @@ static void memory_is_asked_for(void **state)
 	host->doctor.bytes = 33 * GIB;
 	doctor_has(expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs, "refused");
 	assert_int_equal(gw_doctor_worst(&host->doctor), GW_DOCTOR_PROBLEM);
+	/* A trainer has some of it. */
+	doctor_host_put(host, "/proc/70/maps", "1000-2000 r--s 00000000 00:01 77  /memfd:graphwire-part (deleted)\n");
+	doctor_host_put(host, "/proc/70/cmdline", "python3");
+	doctor_has(expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs,
+		   "process 70 (python3) still maps");
+	doctor_host_remove(host, "/proc/70");
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", "10737418240\n"); /* 10 GiB, nothing used */
 	const struct gw_doctor_finding *finding =
 		expect(host, "memory", GW_DOCTOR_PROBLEM,

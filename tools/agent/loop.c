@@ -273,6 +273,8 @@ int gw_agent_loop(struct gw_agent *agent)
 	struct gw_agent_process **of = gw_calloc(FIXED + PROCESSES_MAX, sizeof(*of));
 	agent->input = gw_malloc(INPUT_MAX);
 	agent->output = gw_malloc(OUTPUT_MAX);
+	/* A job may be suspended, and go on: silence is counted while we run. */
+	bool attends = gw_clock_attend() == GW_OK;
 	if (fds && of && agent->input && agent->output) {
 		fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
 		fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
@@ -288,6 +290,8 @@ int gw_agent_loop(struct gw_agent *agent)
 				loop_wait(agent, fds, of);
 		}
 	}
+	if (attends)
+		gw_clock_leave();
 	gw_free(fds);
 	gw_free(of);
 	gw_free(agent->input);

@@ -5,6 +5,7 @@
 
 #include "core/base/parallel.h"
 #include "server/footprint.h"
+#include "server/leftover_memory.h"
 #include "tools/doctor/doctor.h"
 
 #define MIB            (1ull << 20)
@@ -53,6 +54,9 @@ void gw_doctor_memory(struct gw_doctor *doctor)
 	if (need <= memory.available)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
+	char holders[GW_DOCTOR_TEXT_MAX / 2];
+	if (gw_leftover_memory_find(doctor->root, holders, sizeof(holders)))
+		gw_doctor_costs(finding, "%s; ", holders);
 	if (doctor->bytes > memory.available && doctor->bytes > pool)
 		gw_doctor_costs(finding, "%s do not fit: loading them is refused",
 				gw_text_bytes(wanted, (double)doctor->bytes));

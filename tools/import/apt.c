@@ -120,13 +120,11 @@ int gw_import_apt_main(int argc, char **argv)
 	struct gw_import_apt a = {.name = "packages", .apt = {.seed = 1}};
 	struct gw_builder_stats stats = {0};
 	gw_options_parse(&options, argc, argv, &a);
+	gw_phase_hush(a.build.quiet);
 	if (gw_import_apt_run(&a, &stats) != GW_OK) {
 		fprintf(stderr, "graphwire import apt: %s\n", gw_last_error());
 		return 1;
 	}
-	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-	if (!a.build.quiet)
-		printf("%s/%s.json: %s nodes, %s edges\n", a.out, a.name, gw_text_count(nodes, (double)stats.nodes),
-		       gw_text_count(edges, (double)stats.edges));
+	gw_phase_tell_graph(a.build.quiet, a.out, a.name, stats.nodes, stats.edges);
 	return 0;
 }

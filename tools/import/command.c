@@ -8,6 +8,7 @@
 #include "core/base/alloc.h"
 #include "tools/import/apt.h"
 #include "tools/output_options.h"
+#include "tools/phase.h"
 #include "tools/tools.h"
 
 static const char doc[] =
@@ -234,15 +235,13 @@ int gw_tool_import(int argc, char **argv)
 	if (!a.comments_given)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
+	gw_phase_hush(a.import.build.quiet);
 	gw_status status = gw_import_run(&a.import, &stats, name);
 	gw_free(a.words);
 	if (status) {
 		fprintf(stderr, "graphwire import: %s\n", gw_last_error());
 		return 1;
 	}
-	char nodes[GW_UNIT_TEXT_MAX], edges[GW_UNIT_TEXT_MAX];
-	if (!a.import.build.quiet)
-		printf("%s/%s.json: %s nodes, %s edges\n", a.import.out, name,
-		       gw_text_count(nodes, (double)stats.nodes), gw_text_count(edges, (double)stats.edges));
+	gw_phase_tell_graph(a.import.build.quiet, a.import.out, name, stats.nodes, stats.edges);
 	return 0;
 }

@@ -442,8 +442,7 @@ static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_regio
 static bool memory_woken(const struct memory_state *state, uint64_t timeout_ns)
 {
 	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
-	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
-				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
+	struct timespec time = gw_timespec(timeout_ns);
 	uint64_t ignored;
 	if (ppoll(&fd, 1, timeout_ns > GW_NO_DEADLINE / 2 ? NULL : &time, NULL) <= 0)
 		return false;

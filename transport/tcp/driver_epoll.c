@@ -244,8 +244,7 @@ int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_
 		return epoll_wait(fd, events, max, 0);
 	if (timeout_ns > GW_NO_DEADLINE / 2)
 		return epoll_wait(fd, events, max, -1);
-	struct timespec time = {.tv_sec = (time_t)(timeout_ns / GW_NS_PER_SECOND),
-				.tv_nsec = (long)(timeout_ns % GW_NS_PER_SECOND)};
+	struct timespec time = gw_timespec(timeout_ns);
 	int n = epoll_pwait2(fd, events, max, &time, NULL);
 	if (n < 0 && errno == ENOSYS) { /* Linux before 5.11 */
 		uint64_t ms = (timeout_ns + GW_NS_PER_MS - 1) / GW_NS_PER_MS;
@@ -259,8 +258,7 @@ static void epoll_set_timer(struct epoll_driver *driver, uint64_t until_ns)
 {
 	if (until_ns >= driver->timer_ns)
 		return;
-	struct itimerspec time = {.it_value = {.tv_sec = (time_t)(until_ns / GW_NS_PER_SECOND),
-					       .tv_nsec = (long)(until_ns % GW_NS_PER_SECOND)}};
+	struct itimerspec time = {.it_value = gw_timespec(gw_monotonic_of(until_ns))};
 	if (timerfd_settime(driver->timer_fd, TFD_TIMER_ABSTIME, &time, NULL) == 0)
 		driver->timer_ns = until_ns;
 }

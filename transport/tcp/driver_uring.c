@@ -407,8 +407,8 @@ static void uring_set_timer(struct uring_driver *driver, uint64_t until_ns)
 	if (until_ns == GW_NO_DEADLINE || (driver->timer_armed && until_ns >= driver->timer_ns))
 		return;
 	driver->timer_ns = until_ns;
-	driver->timer_time = (struct __kernel_timespec){.tv_sec = (int64_t)(until_ns / GW_NS_PER_SECOND),
-							.tv_nsec = (long long)(until_ns % GW_NS_PER_SECOND)};
+	const struct timespec until = gw_timespec(gw_monotonic_of(until_ns));
+	driver->timer_time = (struct __kernel_timespec){.tv_sec = until.tv_sec, .tv_nsec = until.tv_nsec};
 	struct io_uring_sqe *sqe = uring_entry(driver);
 	if (driver->timer_armed) {
 		io_uring_prep_timeout_update(sqe, &driver->timer_time, OP_TIMER, IORING_TIMEOUT_ABS);

@@ -28,6 +28,12 @@ _IGNORED = {"num_servers", "num_workers", "max_queue_size", "num_worker_threads"
 _NET_TYPES = ("socket", "tensorpipe")
 
 
+def _folder_of(part_config: str | os.PathLike[str]) -> str:
+    """Where a graph lies, which its folder and its JSON both name."""
+    path = os.path.realpath(part_config)
+    return path if os.path.isdir(path) else os.path.dirname(path)
+
+
 class Client:
     """What scripts call through DistGraph._client."""
 
@@ -59,6 +65,7 @@ class Context:
         self.standalone = True
         self.transport: str | None = None
         self.graph: graphwire.Graph | None = None
+        self._folder: str | None = None  # of a standalone graph
         self.dist_graph: Any = None
         self._store: Any = None
         self._barriers = 0
@@ -192,20 +199,23 @@ class Context:
     # --- The graph. ---
 
     def open(self, name: str | None, part_config: str | None) -> graphwire.Graph:
-        """The job's graph, opened once."""
+        """The job's graph, opened once. Raises ValueError where a name or a folder is another graph's."""
         if self.graph is None:
             if self.standalone:
                 if part_config is None:
                     raise ValueError("DistGraph: a standalone script names its graph: part_config='…/graph.json'")
-                self.graph = graphwire.open(part_config)
+                self.graph, self._folder = graphwire.open(part_config), _folder_of(part_config)
             else:
                 self.graph = graphwire.open(transport=self.transport)
+        elif self._folder is not None and part_config is not None and _folder_of(part_config) != self._folder:
+            raise ValueError(f"DistGraph: this process has the graph of {self._folder} open, and {part_config} is "
+                             "another: call dgl.distributed.exit_client() before, or open it in a process of its own")
         if name and name != self.graph.name:
             raise ValueError(f"DistGraph: the graph is {self.graph.name}, not {name}")
         return self.graph
 
     def close(self) -> None:
-        self.graph = self.dist_graph = None
+        self.graph = self.dist_graph = self._folder = None
         self.initialized = False
         self._tensors.clear()
         self._dropped.clear()
