@@ -167,7 +167,7 @@ bool gw_group_rdma_read(const char *root, const char *device, struct gw_group_rd
 /* --- The process. --- */
 
 static const struct process_kind {
-	__rlimit_resource_t resource;
+	int resource;
 	const char *option; /* of ulimit */
 	uint32_t unit;      /* bytes that ulimit counts in */
 	const char *item;   /* of limits.conf, and of docker run --ulimit; */
