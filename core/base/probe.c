@@ -94,7 +94,7 @@ static void *wait_for_end(void *context)
 /* Which limits bind is not to be read from files: of a user's threads that run elsewhere, and of privileges. */
 static void try_threads(struct gw_probe *out)
 {
-	pthread_t threads[THREADS_MAX];
+	pthread_t threads[THREADS_MAX] = {0};
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	uint32_t wanted = out->processors < THREADS_MAX ? out->processors : THREADS_MAX;
 	pthread_mutex_lock(&lock);
