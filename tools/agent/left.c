@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -102,11 +103,20 @@ static const char *left_mark_of(const struct left *left, const char *pid)
 	return NULL;
 }
 
+/* A container's or another namespace's, where pids mean other processes: whoever looks there sees it. */
+static bool left_is_elsewhere(const char *pid)
+{
+	char path[64];
+	struct stat own, its;
+	snprintf(path, sizeof(path), "/proc/%.20s/ns/pid", pid);
+	return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &its) == 0 && own.st_ino != its.st_ino;
+}
+
 static void left_take(struct left *left, const char *pid)
 {
 	char text[512], state;
 	int parent, group, session;
-	if (!gw_sysfile_read(text, sizeof(text), "/proc/%.20s/stat", pid))
+	if (left_is_elsewhere(pid) || !gw_sysfile_read(text, sizeof(text), "/proc/%.20s/stat", pid))
 		return;
 	const char *behind = strrchr(text, ')'), *value = left_mark_of(left, pid);
 	if (!behind || sscanf(behind + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4 || state == 'Z')
