@@ -220,9 +220,14 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	struct gw_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
 		return GW_NO_MEMORY;
+	gw_status status = gw_clock_attend();
+	if (status != GW_OK) {
+		gw_free(client);
+		return status;
+	}
 	gw_client_note_process(client);
 	pthread_mutex_init(&client->batches_lock, NULL);
-	gw_status status = open_any(client, options);
+	status = open_any(client, options);
 	if (status != GW_OK) {
 		gw_client_close(client);
 		return status;
@@ -261,6 +266,7 @@ void gw_client_close(struct gw_client *client)
 	gw_meta_destroy(client->own_meta);
 	pthread_mutex_destroy(&client->batches_lock);
 	gw_free(client);
+	gw_clock_leave();
 	gw_error_restore(&kept);
 }
 

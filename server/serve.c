@@ -399,10 +399,15 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	struct gw_server *server = gw_calloc(1, sizeof(*server));
 	if (!server)
 		return GW_NO_MEMORY;
+	gw_status status = gw_clock_attend();
+	if (status != GW_OK) {
+		gw_free(server);
+		return status;
+	}
 	server->options = *options;
 	server->guard_fd = server->reservation = -1;
 	server->started_ns = gw_monotonic_ns();
-	gw_status status = start_steps(server);
+	status = start_steps(server);
 	char holders[GW_ERROR_TEXT_MAX / 2];
 	if (status == GW_NO_MEMORY && gw_leftover_memory_find("", holders, sizeof(holders)))
 		gw_advise(status, holders);
@@ -474,5 +479,6 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	explicit_bzero(server->key, sizeof(server->key));
 	gw_meta_destroy(server->meta);
 	gw_free(server);
+	gw_clock_leave();
 	gw_error_restore(&kept);
 }

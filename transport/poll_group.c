@@ -55,15 +55,9 @@ gw_status gw_poll_group_create(const struct gw_poll_group_options *options, stru
 		snprintf(group->driver, sizeof(group->driver), "%s", options->tcp_driver);
 		group->options.tcp_driver = group->driver;
 	}
-	gw_status status = gw_clock_attend();
-	if (status) {
-		gw_free(group);
-		return status;
-	}
 	group->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (group->wake_fd < 0) {
 		int error = errno;
-		gw_clock_leave();
 		gw_free(group);
 		return gw_fail_errno(GW_IO, error, "eventfd");
 	}
@@ -87,7 +81,6 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	close(group->wake_fd);
 	gw_free(group->buffers);
 	gw_free(group);
-	gw_clock_leave();
 	gw_error_restore(&kept);
 }
 

@@ -4,10 +4,11 @@
  *
  * A process that was stopped (SIGSTOP, the freezer of a control group, a debugger, a machine that was moved) for longer
  * than an operation's deadline has not waited for its servers: the operation goes on with the time that it had left.
- * While somebody attends (gw_clock_attend), a thread looks at the clock four times a second. If nobody in the process
- * has looked for a second, the process did not run, and that time is taken off before any thread reads the clock: there
- * is no moment at which one could judge a deadline by the time that passed meanwhile. Threads that only wait or compute
- * are not mistaken for a process that is suspended. All of it is one word and takes no lock (clock.c).
+ * While somebody attends (clients, servers: gw_clock_attend), a thread looks at the clock four times a second. If
+ * nobody in the process has looked for a second, the process did not run, and that time is taken off before any thread
+ * reads the clock: there is no moment at which one could judge a deadline by the time that passed meanwhile. Threads
+ * that only wait or compute are not mistaken for a process that is suspended. All of it is one word and takes no lock
+ * (clock.c).
  *
  * The kernel knows CLOCK_MONOTONIC alone: absolute waits are given gw_monotonic_of(deadline). A wait that began before
  * a suspension ends early then, never late; so whoever waits looks at gw_now_ns, and waits again.
