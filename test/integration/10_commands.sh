@@ -51,6 +51,7 @@ silent verify rmat
 quiet=()
 for command in "${commands[@]}"; do
 	read -ra words <<<"$command"
-	if "$GRAPHWIRE" "${words[@]}" --help | grep -q -e '--quiet'; then quiet+=("$command"); fi
+	help=$("$GRAPHWIRE" "${words[@]}" --help) # whole: a reader that ends early would be the command's failure
+	if grep -q -e '--quiet' <<<"$help"; then quiet+=("$command"); fi
 done
 holds "these are all that have it" test "$(printf '%s,' "${quiet[@]}" | tr ',' '\n' | sort | xargs)" = "generate import import apt verify"

@@ -35,7 +35,7 @@ done
 
 # Names that are not UTF-8 are kept as they are, and no reader ends for them.
 printf 'Jos\351\tann\nann\tJos\351\n' >"$work/latin.tsv"
-"$GRAPHWIRE" import --from "$work/latin.tsv" --quiet --name latin --out "$work/latin" >/dev/null 2>"$work/err"
+"$GRAPHWIRE" import --from "$work/latin.tsv" --name latin --out "$work/latin" >/dev/null 2>"$work/err"
 if grep -q 'not UTF-8' "$work/err" && read_parts "$work/latin" latin 1 | grep -qxF "$(printf 'Jos\\xe9\tann')"; then
 	ok "docs/FORMAT.md: its reader reads names that are not UTF-8, and import tells them"
 else

@@ -77,7 +77,7 @@ refuses "a key and none" 2 'key-file.*insecure' \
 	"$GRAPHWIRE" serve --part-config parts2 --part 0 --key-file wrong.key --insecure
 refuses "an address of this process only" 2 'listen.*TCP' \
 	"$GRAPHWIRE" serve --part-config parts2 --part 0 --listen memory:here
-refuses "servers of one part twice" 1 'part 0.*twice' \
+refuses "servers of one part twice" 1 'server 127.0.0.1:.* is given twice' \
 	"$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]},${address[zero]}"
 refuses "too few servers" 1 'part 1.*no server' "$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]}"
 refuses "servers of another graph" 1 "${address[zero]}.*graph" \

@@ -164,7 +164,7 @@ client=$!
 started+=("$client")
 within 100 grep -qs memfd:graphwire-part "/proc/$client/maps" || not_ok "a client maps it: $(tail -n 1 mapped.out)"
 kill -STOP "$client"
-refuses "serve: too little memory beside a server that lives" 1 'unlimited)$' \
+refuses "serve: too little memory beside a server that lives" 1 'ulimit fsize=-1\)$' \
 	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config parts --part 0 --listen 127.0.0.1:0"
 quietly KILL "$server"
 refuses "serve: too little memory, of which a client has some" 1 "process $client \(.*graphwire epoch.*\) still maps .*suspended" \
