@@ -41,6 +41,7 @@ def _said(line: str, names: Mapping[str, str]) -> str:
     the files (names) by which it went there."""
     for path in sorted(names, key=len, reverse=True):
         line = line.replace(path, names[path])
+    line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # which the program names by its option
     line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name): ", "", line)
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
 
