@@ -164,9 +164,10 @@ client=$!
 started+=("$client")
 within 100 grep -qs memfd:graphwire-part "/proc/$client/maps" || not_ok "a client maps it: $(tail -n 1 mapped.out)"
 kill -STOP "$client"
-refuses "serve: too little memory beside a server that lives" 1 'ulimit fsize=-1\)$' \
+refuses "serve: too little memory beside a server that lives" 1 'are limited to' \
 	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config parts --part 0 --listen 127.0.0.1:0"
+if grep -q "process $client " err; then not_ok "a client of a server that lives is named"; else ok "its client is not named"; fi
 quietly KILL "$server"
 refuses "serve: too little memory, of which a client has some" 1 "process $client \(.*graphwire epoch.*\) still maps .*suspended" \
 	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config graph --part 0 --listen $at"
-quietly KILL "$client"
+quietly KILL "$client" || true

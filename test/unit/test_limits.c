@@ -199,6 +199,7 @@ static int expect_refused(const char *part)
 	return 2;
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they take address space themselves */
 static int without_addresses(void *context)
 {
 	(void)context;
@@ -209,6 +210,7 @@ static int without_addresses(void *context)
 		return 3;
 	return expect_refused("has no room for its stack: ulimit -v unlimited");
 }
+#endif
 
 static int without_processes(void *context)
 {
