@@ -202,11 +202,11 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
         ({"graph": edges, "num_nodes": 5}, RuntimeError, "graphwire"),
         # The arrays go through files, which nobody has seen: it is the feature that is named.
         ({"graph": edges, "num_nodes": NODES, "node_features": {"x": np.ones(NODES, np.complex64)}}, RuntimeError,
-         r'^graphwire import: feature "x": .*dtype'),
+         r'^graphwire import: node feature x of _N: dtype'),
         ({"graph": edges, "edge_features": {"y": np.ones((len(edges), 1, 1, 1, 1))}}, RuntimeError,
-         r'^graphwire import: feature "y": .*more than'),
+         r'^graphwire import: edge feature y of _N:_E:_N: more than'),
         ({"graph": edges, "num_nodes": NODES, "node_features": {"train_mask": np.ones((NODES, 2))}}, RuntimeError,
-         r'^graphwire import: mask "train_mask"'),
+         r'^graphwire import: .*train_mask'),
     ):
         with pytest.raises(error, match=says):
             graphwire.partition_graph(**{"name": "web", "num_parts": 2, "out": tmp_path / "out", **wrong})
