@@ -144,6 +144,7 @@ static int read_while_stopped(int stopped, int go_on)
 		pthread_join(readers[i].thread, NULL);
 		jumped |= readers[i].longest_ns >= JUMP_NS;
 	}
+	gw_now_ns(); /* the readers may all have ended before one of them looked again */
 	uint64_t off = taken_off() - before;
 	gw_clock_leave();
 	return jumped ? 5 : off < STOP_NS - 100 * GW_NS_PER_MS || off > 100 * GW_NS_PER_SECOND ? 6 : 0;
