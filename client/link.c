@@ -336,8 +336,8 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 {
-	/* The server of mapped memory has ended, and nothing that was asked for told it: its memory goes with the last
-	 * mapping, and may be what it needs to start again. */
+	/* The server of this mapped memory has ended while no read was open. The kernel frees the memory with its last
+	 * mapping, and the server may need that memory to start again. */
 	if (link->mapped && link->endpoint->state == GW_ENDPOINT_LOST)
 		link_lose(link, GW_PEER_LOST, "the connection was lost");
 	if (!link->head)

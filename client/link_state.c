@@ -83,7 +83,7 @@ void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_E
 	reason = reason_alone(reason, address);
 	if (link->server->local && client->server_count == 1)
 		snprintf(text, GW_ERROR_TEXT_MAX, "%s", reason);
-	else if (link->server->local) /* of a graph that was opened from its folder: nobody serves it */
+	else if (link->server->local) /* a part that this process opened from its folder */
 		snprintf(text, GW_ERROR_TEXT_MAX, "part %u: %s", (unsigned)(link->server - client->servers), reason);
 	else if (strncmp(reason, its, sizeof(its) - 1) == 0)
 		snprintf(text, GW_ERROR_TEXT_MAX, "server %s %s", address, reason + sizeof(its) - 1);

@@ -171,8 +171,8 @@ static void hold_tell_last(struct gw_tensor_hold *hold)
 		;
 }
 
-/* Whether it is to be told again. Servers count the time for which this process is suspended: after it they are told at
- * once. */
+/* Waits until the lease has to be renewed; false: the hold ends. The servers' clocks go on while this process is
+ * suspended, so that a suspension ends the wait at once. */
 static bool hold_wait(struct gw_tensor_hold *hold)
 {
 	pthread_mutex_lock(&hold->lock);

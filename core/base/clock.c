@@ -1,15 +1,15 @@
 /* The clock that stands still while the process does: see clock.h.
  *
- *   gw_clock_word = the ticks that were taken off | the tick at which somebody looked last
+ *   gw_clock_word = the ticks that were taken off | the tick of the last look
  *
  *   read: the word -> the clock -> in the tick of the last look (or before: this thread was slow)? -> clock - taken off
  *                                  later -> look: less than a second ago? -> word = the same | now
  *                                                 longer, and attended    -> word = more     | now  -> read again
  *
- * Both halves change together, by compare and exchange: whoever sees a new look sees what was taken off for it, and
- * nobody takes the same time off twice. The tick of the last look is not taken off, since readings in it were given out
- * and the clock never goes back. No lock is held, so a fork finds nothing half done; the child has no thread that looks
- * and does not attend. The halves overflow after more than two years; one suspension may last for one.
+ * Both halves change together, by compare and exchange: a thread that reads a new look also reads what that look took
+ * off, and no two looks take the same time off. The tick of the last look is not taken off, since readings in it were
+ * given out and the clock never goes back. No lock is held, so a fork finds nothing half done; the child has no thread
+ * that looks and does not attend. The halves overflow after more than two years; one suspension may last for one.
  *
  * A thread of its own looks, not those that wait for something: they would have to wake for it whenever they wait, and
  * a long computation between two waits, which is no suspension, would be taken for one.

@@ -28,7 +28,7 @@
 
 #define GW_CLOCK_TICK_BITS 24 /* a tick is 2^24 ns, 17 ms */
 
-/* In ticks: the time taken off, and, in the low half, when somebody looked last. */
+/* In ticks: the time taken off in the high half, the last look in the low half. */
 extern _Atomic uint64_t gw_clock_word;
 
 /* Notes that somebody looks at this time of CLOCK_MONOTONIC, and takes the time off for which nobody did. */
