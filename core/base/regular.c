@@ -37,7 +37,7 @@ gw_status gw_regular_open(const char *path, int *fd, uint64_t *bytes)
 	return status;
 }
 
-static gw_status regular_read_all(int fd, const char *path, char *text, size_t bytes)
+gw_status gw_regular_read_all(int fd, const char *path, char *text, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t got = read(fd, text + done, bytes - done);
@@ -49,7 +49,6 @@ static gw_status regular_read_all(int fd, const char *path, char *text, size_t b
 			return gw_fail(GW_IO, "%s: it became shorter while being read", path);
 		done += (size_t)got;
 	}
-	text[bytes] = '\0';
 	return GW_OK;
 }
 
@@ -67,9 +66,10 @@ gw_status gw_regular_read(const char *path, uint64_t bytes_max, char **text, siz
 	else if (!(*text = gw_malloc((size_t)length + 1)))
 		status = GW_NO_MEMORY;
 	else
-		status = regular_read_all(fd, path, *text, (size_t)length);
+		status = gw_regular_read_all(fd, path, *text, (size_t)length);
 	close(fd);
 	if (status == GW_OK) {
+		(*text)[length] = '\0';
 		*bytes = (size_t)length;
 		return GW_OK;
 	}

@@ -14,23 +14,9 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/regular.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
-
-static gw_status read_whole(int fd, const char *path, char *text, size_t bytes)
-{
-	for (size_t done = 0; done < bytes;) {
-		ssize_t got = read(fd, text + done, bytes - done);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return gw_fail_errno(GW_IO, errno, "%s: cannot read", path);
-		if (got == 0)
-			return gw_fail(GW_IO, "%s: it became shorter while being read", path);
-		done += (size_t)got;
-	}
-	return GW_OK;
-}
 
 /* GW_INVALID: no regular file; GW_LIMIT: too long to be a graph's JSON. *foreign is true for both, and false where a
  * graph's JSON may be there and cannot be read. */
@@ -54,7 +40,7 @@ static gw_status meta_file_read_file(const char *path, char **text, size_t *byte
 	if (status == GW_OK) {
 		*bytes = (size_t)info.st_size;
 		*text = gw_malloc(*bytes);
-		status = *text ? read_whole(fd, path, *text, *bytes) : GW_NO_MEMORY;
+		status = *text ? gw_regular_read_all(fd, path, *text, *bytes) : GW_NO_MEMORY;
 	}
 	close(fd);
 	if (status != GW_OK) {
