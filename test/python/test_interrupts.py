@@ -213,8 +213,9 @@ def test_at_any_moment(parts, servers, small, dropped, made_up_gpu, where):
 
 def test_no_finalizer_is_python():
     """Where Python drops an interrupt: __del__, what a weak reference calls, and the ends of Python's own threads. The
-    executors of kge's training are shut down."""
+    executors of kge's training are shut down. deploy/, which the wheel contains, is a package of its own."""
     found = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
+             if not path.is_relative_to(PACKAGE / "deploy")
              for line in path.read_text().splitlines() if FINALIZERS.search(line)]
     assert [line for line in found if not line.startswith("kge/training.py: ")] == []
 
