@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "client/hop.h"
 #include "client/link.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -250,9 +249,6 @@ void gw_engine_stop_thread(struct gw_engine *engine)
 void gw_engine_close(struct gw_engine *engine)
 {
 	gw_engine_stop_thread(engine);
-	if (engine->spare_hop)
-		gw_hop_free(engine->spare_hop);
-	gw_free(engine->spare_hop);
 	gw_slab_close(&engine->slab);
 	gw_vec_free(&engine->buffers);
 	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++) {

@@ -22,4 +22,7 @@ struct gw_list_call {
 gw_status gw_neighbours_in(struct gw_client *client, const struct gw_list_call *wanted, bool soon,
 			   struct gw_ticket **ticket);
 
+/* Frees the hop that the client's engines keep for the next list of in-edges. Their threads have ended. */
+void gw_neighbours_free(struct gw_client *client);
+
 #endif

@@ -67,6 +67,17 @@ static void in_hop_return(struct gw_engine *engine, struct gw_hop *hop, bool kee
 	}
 }
 
+void gw_neighbours_free(struct gw_client *client)
+{
+	for (uint32_t i = 0; client->engines && i < client->engine_count; i++) {
+		struct gw_engine *engine = &client->engines[i];
+		if (engine->spare_hop)
+			gw_hop_free(engine->spare_hop);
+		gw_free(engine->spare_hop);
+		engine->spare_hop = NULL;
+	}
+}
+
 /* --- The list. --- */
 
 static gw_status in_list_begin(struct in_call *call)

@@ -14,6 +14,7 @@
 #include "client/gather_call.h"
 #include "client/launched.h"
 #include "client/link.h"
+#include "client/neighbours.h"
 #include "client/rows_write.h"
 #include "client/standalone.h"
 #include "client/tensor_handles.h"
@@ -247,6 +248,7 @@ void gw_client_close(struct gw_client *client)
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);
+	gw_neighbours_free(client);
 	gw_calls_free(client);
 	gw_buffers_free(client);
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++) {

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/limits.h"
 #include "core/base/log.h"
 #include "core/base/options.h"
 #include "core/base/parallel.h"
 #include "core/base/probe.h"
+#include "core/base/status.h"
 #include "server/notify.h"
 #include "server/server.h"
 

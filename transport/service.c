@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/base/limits.h"
 #include "core/base/rng.h"
+#include "core/base/status.h"
 #include "transport/service_inside.h"
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)

@@ -46,9 +46,6 @@ bool gw_group_rdma_read(const char *root, const char *device, struct gw_group_rd
 
 /* --- Of the process (ulimit). --- */
 
-/* How the commonest one is raised, for texts that name no number. */
-#define GW_FILES_HINT "ulimit -n; a unit: LimitNOFILE=, a container: docker run --ulimit nofile="
-
 enum gw_process_limit {
 	GW_PROCESS_FILES,     /* open files */
 	GW_PROCESS_LOCKED,    /* bytes of locked memory */

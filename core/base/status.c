@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/limits.h"
-
 static _Thread_local char error_text[GW_ERROR_TEXT_MAX];
 
 const char *gw_status_text(gw_status status)

@@ -10,6 +10,9 @@
 
 #define GW_ERROR_TEXT_MAX 1024 /* bytes; a longer text is cut */
 
+/* How the limit on open files is raised, for texts that name no number. */
+#define GW_FILES_HINT "ulimit -n; a unit: LimitNOFILE=, a container: docker run --ulimit nofile="
+
 /* Sets this thread's error text and returns the status, which is not GW_OK. The old text may be an argument. */
 gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 

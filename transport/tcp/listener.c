@@ -15,9 +15,9 @@
 
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
-#include "core/base/limits.h"
 #include "core/base/list.h"
 #include "core/base/log.h"
+#include "core/base/status.h"
 #include "transport/tcp/tcp.h"
 
 #define ACCEPTS_MAX 64                   /* in one turn of the loop */
