@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/uring.h"
+#include "core/system/uring.h"
 
 #define BUFFERS_MAX 1024
 

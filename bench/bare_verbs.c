@@ -33,7 +33,7 @@ int gw_bare_verbs_one(struct gw_bare_verbs *verbs, uint32_t row_bytes, uint32_t 
 #include <string.h>
 
 #include "bench/bare_rows.h"
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "transport/verbs/library.h"
 
 #define QUEUES_MAX 8

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 
 #define CHECKED 3 /* batches compared before the measurement */
 

@@ -5,7 +5,7 @@
 
 #include <graphwire/graphwire.h>
 
-#include "core/base/histogram.h"
+#include "core/numbers/histogram.h"
 
 #define GW_BENCH_HOPS_MAX 8
 

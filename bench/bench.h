@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/base/options.h"
+#include "core/errors/options.h"
 
 #define GW_BENCH_REPEATS     7 /* unless told; medians of fewer than 5 are not shown */
 #define GW_BENCH_REPEATS_MIN 5

@@ -2,7 +2,7 @@
 #ifndef GW_BENCH_FIO_H
 #define GW_BENCH_FIO_H
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 /* One file of so many bytes, in whole blocks of block_bytes, one after the other past the page cache, and synced; GB a
  * second, without fio's own beginning and end. GW_NOT_FOUND: it is not installed; GW_IO: it failed, and says why. */

@@ -17,7 +17,7 @@
 #include "bench/bare_verbs.h"
 #include "bench/bench.h"
 #include "bench/row_stream.h"
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 #define ROW_BYTES_MAX (64u << 10)
 #define SIZES_MAX     16

@@ -17,7 +17,7 @@
 #include "bench/place.h"
 #include "bench/rounds.h"
 #include "bench/row_turns.h"
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 #define ROUNDS_MAX    1000000u
 #define ROW_BYTES_MAX (64u << 10)

@@ -13,8 +13,8 @@
 #include "bench/batches.h"
 #include "bench/bench.h"
 #include "bench/own_servers.h"
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 
 #define SERVERS_MAX 256
 #define PER_EDGE    3u /* seeds: two ends and a negative */

@@ -14,14 +14,14 @@
 
 #include "bench/bare_read.h"
 #include "bench/bench.h"
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/digest.h"
-#include "core/base/load.h"
-#include "core/base/memory.h"
-#include "core/base/parallel.h"
-#include "core/base/progress.h"
-#include "core/base/staging.h"
+#include "core/files/load.h"
+#include "core/files/staging.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "core/numbers/digest.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
+#include "core/system/progress.h"
 
 #define HEADER_BYTES 4096u
 #define FILES_MAX    1024u

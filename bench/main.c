@@ -4,7 +4,7 @@
 
 #include "bench/bench.h"
 #include "bench/place.h"
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 static const struct {
 	const char *name;

@@ -16,9 +16,9 @@
 #include "bench/plot.h"
 #include "bench/row_stream.h"
 #include "bench/row_turns.h"
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/histogram.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/histogram.h"
+#include "core/system/clock.h"
 
 #define ROUNDS_MAX    65536u /* single rows of one turn */
 #define BATCH_MAX     1000u

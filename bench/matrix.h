@@ -3,7 +3,7 @@
 #define GW_BENCH_MATRIX_H
 
 #include "bench/bench.h"
-#include "core/base/arena.h"
+#include "core/memory/arena.h"
 
 #define MATRIX_SIZES_MAX 16u
 

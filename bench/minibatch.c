@@ -16,8 +16,8 @@
 #include "bench/batches.h"
 #include "bench/bench.h"
 #include "bench/own_servers.h"
-#include "core/base/arena.h"
-#include "core/base/parallel.h"
+#include "core/memory/arena.h"
+#include "core/system/parallel.h"
 
 #define SERVERS_MAX     256
 #define BARE_SECONDS    0.5

@@ -21,10 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/signals.h"
-#include "core/base/staging.h"
+#include "core/errors/signals.h"
+#include "core/files/staging.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 
 #define READY_MS  120000
 #define OWN_PARTS 2u

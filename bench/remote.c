@@ -24,11 +24,11 @@
 #include "bench/ping_pong.h"
 #include "bench/place.h"
 #include "bench/rounds.h"
-#include "core/base/alloc.h"
-#include "core/base/arena.h"
-#include "core/base/clock.h"
-#include "core/base/options.h"
-#include "core/base/rng.h"
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
+#include "core/memory/arena.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 
 #define SERVERS_MAX     256
 #define ROWS            10000u

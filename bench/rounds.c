@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 #define SLICE_ROUNDS  100u /* a few milliseconds */
 #define SHARE_MIN     0.1  /* of the slices, in the smaller group */

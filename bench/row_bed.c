@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "bench/place.h"
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 
 const struct gw_row_way gw_row_ways[ROW_WAYS] = {
 	{"memory", "memory", "memory", NULL},   {"shm", "shm", "shm", NULL},

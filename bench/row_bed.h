@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/base/arena.h"
+#include "core/memory/arena.h"
 #include "transport/transport.h"
 
 #define ROW_THREADS_MAX 64

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 
 #define PATIENCE_NS (60 * GW_NS_PER_SECOND)
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #define PATIENCE_NS (60 * GW_NS_PER_SECOND)
 

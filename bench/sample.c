@@ -13,11 +13,11 @@
 
 #include "bench/bench.h"
 #include "bench/sample_ceiling.h"
-#include "core/base/alloc.h"
-#include "core/base/arena.h"
-#include "core/base/clock.h"
-#include "core/base/parallel.h"
 #include "core/graph/csc.h"
+#include "core/memory/alloc.h"
+#include "core/memory/arena.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
 #include "sampler/blocks.h"
 #include "sampler/wide.h"
 

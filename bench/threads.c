@@ -12,9 +12,9 @@
 
 #include "bench/bench.h"
 #include "bench/row_stream.h"
-#include "core/base/alloc.h"
-#include "core/base/options.h"
-#include "core/base/parallel.h"
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 
 #define LANDING_ROWS_MAX (1u << 20)
 

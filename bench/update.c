@@ -28,10 +28,10 @@
 #include "bench/place.h"
 #include "bench/row_bed.h"
 #include "bench/update.h"
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/digest.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
+#include "core/system/clock.h"
 
 #define UPDATE_LISTS 64u /* steps with numbers of their own */
 #define UPDATE_WRITE (4u << 20)

@@ -7,9 +7,9 @@
 #include <time.h>
 
 #include "bench/bare_rows.h"
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/digest.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
+#include "core/system/clock.h"
 
 #define UPDATE_AHEAD 12u /* rows prefetched, as the bare loop does */
 #define UPDATE_HOT   64u /* rows that stay in the cache, for the hash */

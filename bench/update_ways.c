@@ -7,8 +7,8 @@
 #include "bench/bare_rows.h"
 #include "bench/row_bed.h"
 #include "bench/update.h"
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 
 enum ways_region { WAYS_IMMUTABLE, WAYS_VERSIONED, WAYS_BARE };
 

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/options.h"
+#include "core/errors/options.h"
 #include "core/graph/meta.h"
+#include "core/memory/alloc.h"
 #include "transport/address.h"
 
 #define FILE_BYTES_MAX (1u << 20)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "tensors/service.h"
 
 static atomic_uint instances; /* of standalone clients in this process, for their addresses */

@@ -2,7 +2,7 @@
 #ifndef GW_CLIENT_STANDALONE_H
 #define GW_CLIENT_STANDALONE_H
 
-#include "client/client.h"
+#include "client/state/client.h"
 
 gw_status gw_standalone_open(struct gw_client *client, bool verify);
 void gw_standalone_close(struct gw_client *client);

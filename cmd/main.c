@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "core/base/filemap.h"
-#include "core/base/signals.h"
-#include "core/base/staging.h"
+#include "core/errors/signals.h"
+#include "core/files/filemap.h"
+#include "core/files/staging.h"
 #include "server/server.h"
 #include "tools/tools.h"
 

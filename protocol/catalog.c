@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 static int by_key(const void *a, const void *b)
 {

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define GW_EDGE_QUERIES_MAX 16384u /* of one call */
 

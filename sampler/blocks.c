@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "sampler/blocks_private.h"
 #include "sampler/lists.h"
 

@@ -13,8 +13,8 @@
 #include <graphwire/block.h>
 #include <graphwire/edges.h>
 
-#include "core/base/idmap.h"
 #include "core/graph/meta.h"
+#include "core/memory/idmap.h"
 #include "sampler/exclude.h"
 #include "sampler/pick.h"
 

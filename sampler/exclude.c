@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 
 /* What is excluded of an edge type. */
 #define BY_EDGE 1u

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/vec.h"
+#include "core/memory/vec.h"
 
 /* Zero-initialized is empty. Belongs to a batch, and is reused. */
 struct gw_exclude {

@@ -6,7 +6,7 @@
 #ifndef GW_SAMPLER_NEGATIVES_H
 #define GW_SAMPLER_NEGATIVES_H
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 
 #define GW_NEGATIVE_ATTEMPTS 16u /* then the last one stays, whatever it is */
 

@@ -10,10 +10,10 @@
 
 #include <stdbool.h>
 
-#include "core/base/rng.h"
-#include "core/base/status.h"
-#include "core/base/vec.h"
+#include "core/errors/status.h"
 #include "core/graph/part.h"
+#include "core/memory/vec.h"
+#include "core/numbers/rng.h"
 
 #define GW_FANOUT_ALL (-1)
 #define GW_FANOUT_MAX (1 << 20)

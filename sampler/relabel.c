@@ -9,7 +9,7 @@
  */
 #include "sampler/relabel.h"
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "sampler/lists.h"
 
 #define AHEAD       64   /* measured: 16 is 6 % slower, 128 as fast */

@@ -7,10 +7,10 @@
  */
 #include <graphwire/triples.h>
 
-#include "core/base/alloc.h"
-#include "core/base/idmap.h"
-#include "core/base/rng.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/memory/alloc.h"
+#include "core/memory/idmap.h"
+#include "core/numbers/rng.h"
 #include "sampler/negatives.h"
 
 #define BATCH_MAX     (1u << 24)

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "server/server.h"
 

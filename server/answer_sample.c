@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "protocol/sample_call.h"
 #include "sampler/pick_long.h"
 #include "server/server.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 #include "server/server.h"
 
 static gw_status keep_all(struct gw_server *server)

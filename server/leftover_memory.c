@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/units.h"
+#include "core/errors/units.h"
 
 #define NAME        "/memfd:graphwire-" /* of a part's arrays, of a tensor's rows */
 #define FILES_MAX   256

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/log.h"
-#include "core/base/options.h"
-#include "core/base/parallel.h"
-#include "core/base/probe.h"
-#include "core/base/status.h"
+#include "core/errors/log.h"
+#include "core/errors/options.h"
+#include "core/errors/status.h"
+#include "core/memory/probe.h"
+#include "core/system/parallel.h"
 #include "server/notify.h"
 #include "server/server.h"
 

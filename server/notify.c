@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 
 #define TEXT_BYTES 1024
 

@@ -2,8 +2,8 @@
  * about nodes leaves the threads where they may run. */
 #include "server/placement.h"
 
-#include "core/base/memory.h"
-#include "core/base/sysfile.h"
+#include "core/memory/memory.h"
+#include "core/system/sysfile.h"
 
 #define LIST_BYTES 4096
 

@@ -12,13 +12,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/log.h"
-#include "core/base/memory.h"
-#include "core/base/parallel.h"
-#include "core/base/thread.h"
-#include "core/base/units.h"
+#include "core/errors/log.h"
+#include "core/errors/units.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
+#include "core/system/thread.h"
 #include "protocol/catalog.h"
 #include "server/footprint.h"
 #include "server/leftover_memory.h"

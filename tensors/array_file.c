@@ -18,11 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/regular.h"
-#include "core/base/vec.h"
+#include "core/files/regular.h"
 #include "core/graph/npy.h"
+#include "core/memory/alloc.h"
+#include "core/memory/vec.h"
+#include "core/numbers/digest.h"
 
 #define PAGE 4096u /* what O_DIRECT asks of memory and places */
 

@@ -3,8 +3,8 @@
 #ifndef GW_TENSORS_ARRAY_FILE_H
 #define GW_TENSORS_ARRAY_FILE_H
 
-#include "core/base/dtype.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/numbers/dtype.h"
 #include "tensors/write_behind.h"
 
 struct gw_array_out;

@@ -19,10 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/regular.h"
-#include "core/base/vec.h"
+#include "core/files/regular.h"
 #include "core/graph/json.h"
+#include "core/memory/alloc.h"
+#include "core/memory/vec.h"
 #include "tensors/write_behind.h"
 
 #define CHECKPOINT_JSON_MAX (256u << 20) /* bytes */

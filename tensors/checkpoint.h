@@ -12,7 +12,7 @@
 #ifndef GW_TENSORS_CHECKPOINT_H
 #define GW_TENSORS_CHECKPOINT_H
 
-#include "core/base/owned.h"
+#include "core/files/owned.h"
 #include "core/rows/optimizer.h"
 #include "tensors/plan.h"
 

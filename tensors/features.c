@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #define LOAD_STEP_NS (GW_NS_PER_MS)
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/digest.h"
-#include "core/base/rng.h"
-#include "tensors/table_inside.h"
+#include "core/numbers/digest.h"
+#include "core/numbers/rng.h"
+#include "tensors/table_private.h"
 
 /* What the callbacks of the row store need: of each at most one. */
 struct fill_source {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 static const char *const placements[] = {"nodes", "edges", "even", "striped"};
 static const char *const initials[] = {"zero", "constant", "uniform", "normal", "copy"};

@@ -1,6 +1,6 @@
 /* Scratch of pushes, kept by the table: a stack of what was used last. One that has grown large ends: clearing its map
  * would cost small pushes more than making one. */
-#include "tensors/table_inside.h"
+#include "tensors/table_private.h"
 
 #define SCRATCH_SLOTS_MAX (16u << 10) /* of its map */
 #define SCRATCH_BYTES_MAX (4u << 20)  /* of its lists, each */

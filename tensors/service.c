@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "protocol/ops.h"
-#include "tensors/service_inside.h"
+#include "tensors/service_private.h"
 
 gw_status gw_tensor_reply_number(struct gw_reply *reply, uint64_t number)
 {

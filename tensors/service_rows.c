@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "tensors/service_inside.h"
+#include "core/memory/alloc.h"
+#include "tensors/service_private.h"
 
 #define TURN_COST (256u << 10)
 

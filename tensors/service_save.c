@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "tensors/service_inside.h"
+#include "tensors/service_private.h"
 
 /* What an optimizer has of each row, at the moment. */
 static struct gw_tensor_saved save_head(const struct gw_shard *shard)

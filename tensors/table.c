@@ -10,11 +10,11 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/list.h"
-#include "core/base/units.h"
-#include "tensors/table_inside.h"
+#include "core/errors/units.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/clock.h"
+#include "tensors/table_private.h"
 
 /* --- Holding and freeing; the table is locked where it says so. --- */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tensors/table_inside.h"
+#include "tensors/table_private.h"
 
 static int shard_order(const struct gw_shard *shard, const char *job, const char *name)
 {

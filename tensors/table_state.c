@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tensors/table_inside.h"
+#include "tensors/table_private.h"
 
 /* Locked. Asks the keeper for an optimizer's state, or tells what became of that. GW_AGAIN: it is not made yet.
  * GW_NOT_FOUND: the tensor was deleted, and the keeper does not look at it any more. */

@@ -13,10 +13,10 @@
  */
 #include <string.h>
 
-#include "core/base/clock.h"
-#include "core/base/log.h"
-#include "core/base/thread.h"
-#include "tensors/table_inside.h"
+#include "core/errors/log.h"
+#include "core/system/clock.h"
+#include "core/system/thread.h"
+#include "tensors/table_private.h"
 
 /* Whichever thread was the last to read it must not work for long: freeing is the table's. */
 static void shard_released(void *context)

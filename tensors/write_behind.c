@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/thread.h"
+#include "core/memory/alloc.h"
+#include "core/system/thread.h"
 
 struct gw_write_behind {
 	pthread_t thread;

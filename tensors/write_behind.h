@@ -2,8 +2,8 @@
 #ifndef GW_TENSORS_WRITE_BEHIND_H
 #define GW_TENSORS_WRITE_BEHIND_H
 
-#include "core/base/digest.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/numbers/digest.h"
 
 struct gw_write_behind;
 

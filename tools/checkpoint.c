@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/checkpoint.h"
 #include "client/launched.h"
-#include "core/base/clock.h"
+#include "client/tensors/checkpoint.h"
+#include "core/system/clock.h"
 #include "tools/client_options.h"
 #include "tools/tools.h"
 

@@ -5,7 +5,7 @@
 
 #include <graphwire/graphwire.h>
 
-#include "core/base/options.h"
+#include "core/errors/options.h"
 
 #define GW_TOOL_SERVERS_MAX 65536
 

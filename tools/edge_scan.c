@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
+#include "core/system/parallel.h"
 
 #define GRAIN 4096u /* rows to a chunk */
 

@@ -3,8 +3,8 @@
 #ifndef GW_TOOLS_EDGE_SCAN_H
 #define GW_TOOLS_EDGE_SCAN_H
 
-#include "core/base/histogram.h"
 #include "core/graph/part.h"
+#include "core/numbers/histogram.h"
 
 /* Sums are commutative hashes: equal for the same edges in any order, over any split into parts. forward and backward
  * stay 0 for types that are part of no reverse pair, in and out for those that are not stored transposed. */

@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "client/launched.h"
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/histogram.h"
-#include "core/base/options.h"
-#include "core/base/progress.h"
-#include "core/base/status.h"
+#include "core/errors/options.h"
+#include "core/errors/status.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/histogram.h"
+#include "core/system/clock.h"
+#include "core/system/progress.h"
 #include "tools/epoch_side.h"
 #include "tools/minibatch_compare.h"
 

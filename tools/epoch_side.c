@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/dtype.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/dtype.h"
 
 #define SEEDS_STEP (1 << 20) /* ids looked at in one go */
 

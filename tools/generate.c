@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/parallel.h"
+#include "core/system/parallel.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
 #include "tools/rmat.h"

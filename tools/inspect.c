@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/options.h"
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
 #include "tools/edge_scan.h"
 #include "tools/tools.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define WHERE_MAX 128 /* bytes of "hop 1, edge type 3: indices" */
 

@@ -2,7 +2,7 @@
 #ifndef GW_TOOLS_OUTPUT_OPTIONS_H
 #define GW_TOOLS_OUTPUT_OPTIONS_H
 
-#include "core/base/options.h"
+#include "core/errors/options.h"
 #include "tools/builder/builder.h"
 
 #define GW_TOOL_THREADS_MAX 256

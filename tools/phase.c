@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "core/base/clock.h"
-#include "core/base/log.h"
-#include "core/base/options.h"
-#include "core/base/parallel.h"
+#include "core/errors/log.h"
+#include "core/errors/options.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
 
 #define TELL_FROM_NS      (20 * GW_NS_PER_MS) /* shorter phases do not show what binds them */
 #define BUSY_SHARE        0.8                 /* of the threads' time: then it is the processors */

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "core/base/memory.h"
-#include "core/base/parallel.h"
-#include "core/base/rng.h"
+#include "core/memory/memory.h"
+#include "core/numbers/rng.h"
+#include "core/system/parallel.h"
 
 #define GRAIN (32u << 10)
 

@@ -16,10 +16,10 @@
 #include <sys/random.h>
 
 #include "client/launched.h"
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/log.h"
-#include "core/base/options.h"
+#include "core/errors/log.h"
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "transport/transport.h"
 

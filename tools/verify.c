@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/options.h"
-#include "core/base/progress.h"
+#include "core/errors/options.h"
 #include "core/graph/inverse.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/system/progress.h"
 #include "tools/edge_scan.h"
 #include "tools/tools.h"
 

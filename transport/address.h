@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define GW_ADDRESS_MAX  320 /* bytes of an address as text */
 #define GW_PORT_DEFAULT 30050

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/base/fork.h"
+#include "core/system/fork.h"
 
 static pthread_mutex_t openssl = PTHREAD_MUTEX_INITIALIZER;
 static struct gw_fork_guard guard = {.lock = &openssl, .order = 9}; /* the last: nothing else is taken within it */

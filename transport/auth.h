@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define GW_PROOF_BYTES 32
 #define GW_NONCE_BYTES 32

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "transport/late_regions.h"
 #include "transport/row_ranges.h"
 

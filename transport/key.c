@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
-#include "transport/service_inside.h"
+#include "core/system/clock.h"
+#include "transport/service_private.h"
 
 #define KEY_FILE_BYTES_MIN 16
 #define KEY_FILE_BYTES_MAX 1024

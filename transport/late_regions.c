@@ -2,7 +2,7 @@
  * ids that no server gives. */
 #include "transport/late_regions.h"
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 static gw_status late_grow(struct gw_late_table *table, uint32_t count)
 {

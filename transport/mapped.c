@@ -1,5 +1,5 @@
 /* Gathering from mapped memory: each range is prefetched GW_COPY_AHEAD ranges before it is copied. Rows that change are
- * copied until their sequence says that the copy is whole (core/base/row.h), a bounded number of times, with growing
+ * copied until their sequence says that the copy is whole (core/numbers/row.h), a bounded number of times, with growing
  * pauses. Fails only by the set, where there is no memory to list torn rows: ranges were checked. */
 #include "transport/mapped.h"
 

@@ -14,8 +14,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "transport/replay_cache.h"
 
 #define IDLE_TURNS 61 /* of so many polls one asks every part; a prime, so that each part comes first in some */

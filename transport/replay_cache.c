@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 
 #define BUCKETS 1024u
 

@@ -4,8 +4,8 @@
  * memory for replies is used up. */
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "transport/service_inside.h"
+#include "core/memory/alloc.h"
+#include "transport/service_private.h"
 
 #define FIRST_BYTES 4096
 

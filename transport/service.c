@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
-#include "core/base/status.h"
-#include "transport/service_inside.h"
+#include "core/errors/status.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
+#include "transport/service_private.h"
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
 {

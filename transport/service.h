@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "core/base/row.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/numbers/row.h"
 
 #define GW_REGIONS_MAX                                                                                                 \
 	256 /* that a hello tells of: one for each array of a part, in a frame that a stranger waits for */
@@ -17,7 +17,7 @@ enum gw_region_kind {
 	GW_REGION_VERSIONED, /* rows that change while they are read */
 };
 
-/* The rows of a versioned region, from its first byte to its last (core/base/row.h). */
+/* The rows of a versioned region, from its first byte to its last (core/numbers/row.h). */
 struct gw_region_rows {
 	struct gw_row_format format;
 	uint64_t seed; /* of their hashes: no other region's while the server lives */

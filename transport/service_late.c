@@ -13,10 +13,10 @@
  */
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/log.h"
-#include "core/base/rng.h"
-#include "transport/service_inside.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
+#include "transport/service_private.h"
 
 void gw_service_late_begin(struct gw_service *service)
 {

@@ -1,7 +1,7 @@
 /* Reads, counted by connection. The lock is taken when a connection comes or goes and when somebody asks, by no read.
  */
-#include "core/base/list.h"
-#include "transport/service_inside.h"
+#include "core/memory/list.h"
+#include "transport/service_private.h"
 
 static uint64_t service_reads_load(const _Atomic uint64_t *counter)
 {

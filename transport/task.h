@@ -11,8 +11,8 @@
 #ifndef GW_TRANSPORT_TASK_H
 #define GW_TRANSPORT_TASK_H
 
-#include "core/base/clock.h"
-#include "transport/service_inside.h"
+#include "core/system/clock.h"
+#include "transport/service_private.h"
 
 #define GW_TASK_ROOM_NS  (5 * GW_NS_PER_MS) /* after which a task that is short of room is run again */
 #define GW_TASK_WAIT_NS  (GW_NS_PER_MS)     /* and one that waits for another thread, which works for microseconds */

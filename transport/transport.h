@@ -31,7 +31,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 #include "transport/address.h"
 #include "transport/service.h"
 

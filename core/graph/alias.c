@@ -13,9 +13,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/dtype.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/dtype.h"
+#include "core/system/parallel.h"
 
 #define WEIGHT_BITS 63 /* weight < 2^63, n < 2^32: mass < 2^95, mass * 2^32 < 2^127 */
 #define GRAIN       4096u

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "core/base/dtype.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/numbers/dtype.h"
 
 /* The alias of every entry of a list whose weights are all zero: none of its edges can be drawn. */
 #define GW_ALIAS_NONE UINT32_MAX

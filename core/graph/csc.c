@@ -14,9 +14,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/memory.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "core/system/parallel.h"
 
 #define BUCKETS_MAX 512u /* write streams of the scatter: within the reach of a second-level TLB */
 #define SLICES_MAX  64u

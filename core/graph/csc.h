@@ -3,7 +3,7 @@
 #ifndef GW_GRAPH_CSC_H
 #define GW_GRAPH_CSC_H
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 /* An edge list. Ids are below num_src and num_dst (checked: GW_RANGE names the edge). */
 struct gw_coo {

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 
 #define INVERSE_GRAIN 65536u /* edges or ids to a chunk */
 

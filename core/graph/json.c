@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/regular.h"
+#include "core/files/regular.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
 
 #define MEMBER "\"" GW_JSON_DIGEST_KEY "\": \""
 #define DIGITS 16

@@ -12,8 +12,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "core/base/owned.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/files/owned.h"
 
 #define GW_JSON_DIGEST_KEY  "json_digest"
 #define GW_JSON_DIGEST_NONE "0000000000000000" /* what a writer puts there before gw_json_digest_set */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 gw_status gw_name_check(const char *what, const char *name)
 {

@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-#include "core/base/dtype.h"
-#include "core/base/owned.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/files/owned.h"
+#include "core/numbers/dtype.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
 #define GW_FORMAT_MINOR    1  /* the newest minor version that this program knows; 0: what version 0.1 wrote */

@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/regular.h"
+#include "core/files/regular.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
+#include "core/memory/alloc.h"
 
 /* GW_INVALID: no regular file; GW_LIMIT: too long to be a graph's JSON. *foreign is true for both, and false where a
  * graph's JSON may be there and cannot be read. */

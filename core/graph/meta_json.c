@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
+#include "core/memory/alloc.h"
 
 static const char *const known_keys[] = {
 	"format",    "graph_name",     "graph_id",  "part_method", "num_parts", "num_nodes",

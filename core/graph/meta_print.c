@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
+#include "core/memory/alloc.h"
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
 #include "core/graph/meta.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
 
 #define BITS(dtype) (1u << (dtype))
 #define ANY_DTYPE   (BITS(GW_DTYPE_COUNT) - 1)

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/filemap.h"
+#include "core/files/filemap.h"
 
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6

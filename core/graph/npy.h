@@ -5,8 +5,8 @@
 #ifndef GW_GRAPH_NPY_H
 #define GW_GRAPH_NPY_H
 
-#include "core/base/dtype.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/numbers/dtype.h"
 
 #define GW_NPY_HEADER_BYTES 4096u
 
@@ -25,7 +25,7 @@ gw_status gw_npy_parse(const void *header, size_t bytes, struct gw_npy *out);
 /* Fills the 4096 bytes of a header. */
 gw_status gw_npy_format(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint8_t header[GW_NPY_HEADER_BYTES]);
 
-/* A whole file mapped read-only (core/base/filemap.h), or, for a member of an .npz, inflated into memory: for the
+/* A whole file mapped read-only (core/files/filemap.h), or, for a member of an .npz, inflated into memory: for the
  * tools.
  */
 struct gw_npy_file {

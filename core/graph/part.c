@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/parallel.h"
 #include "core/graph/npy.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
+#include "core/system/parallel.h"
 
 struct source {
 	char *path;

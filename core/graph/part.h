@@ -7,9 +7,9 @@
 #ifndef GW_GRAPH_PART_H
 #define GW_GRAPH_PART_H
 
-#include "core/base/arena.h"
-#include "core/base/load.h"
+#include "core/files/load.h"
 #include "core/graph/meta.h"
+#include "core/memory/arena.h"
 
 /* An array as it lies in memory. */
 struct gw_array {

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/parallel.h"
 #include "core/graph/book.h"
 #include "core/graph/part.h"
+#include "core/system/parallel.h"
 
 #define GRAIN 65536u /* rows or elements to a chunk */
 

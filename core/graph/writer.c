@@ -17,11 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/filemap.h"
-#include "core/base/staging.h"
+#include "core/files/filemap.h"
+#include "core/files/staging.h"
 #include "core/graph/npy.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
 
 #define BUFFER_BYTES (4u << 20)
 #define KEY_MAX      (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
 #include "core/graph/writer.h"
+#include "core/memory/alloc.h"
 
 #define BLOCK_WORDS 8192u
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/base/dtype.h"
-#include "core/base/rng.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/rng.h"
 #include "core/rows/half.h"
 
 #define INITIAL_LN2   0x1.62e42fefa39efp-1

@@ -14,7 +14,7 @@
 
 #include <graphwire/rows.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 struct gw_row_initial {
 	enum gw_initial how;

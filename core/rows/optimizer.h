@@ -9,7 +9,7 @@
 
 #include <graphwire/rows.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 /* GW_INVALID names the parameter that makes no sense. */
 gw_status gw_optimizer_check(const struct gw_optimizer *optimizer);

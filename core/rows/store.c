@@ -11,11 +11,11 @@
 #include <sched.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/dtype.h"
-#include "core/base/parallel.h"
-#include "core/base/rng.h"
-#include "core/rows/store_inside.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/rng.h"
+#include "core/rows/store_private.h"
+#include "core/system/parallel.h"
 
 #define STORE_BYTES_MAX   (1ull << 46) /* as an arena's */
 #define STORE_GRAIN_BYTES (1ull << 20) /* filled by one thread at a time */

@@ -3,7 +3,7 @@
  *   create: memory, then every row's value and trailer, by threads -> publish (its creator) -> read, write, push
  *
  * The rows lie in an arena of their own, a memfd on the largest pages to be had, rows * format.stride bytes from its
- * base: readers from outside (a mapping, a device) go by core/base/row.h. Beside them, in private memory,
+ * base: readers from outside (a mapping, a device) go by core/numbers/row.h. Beside them, in private memory,
  * lies what an optimizer remembers of each; it comes with the first push, or when it is asked for.
  *
  * Threads: all calls but create and destroy may be made by any number of threads at once. Rows are numbered from 0.
@@ -16,10 +16,10 @@
 
 #include <stdatomic.h>
 
-#include "core/base/arena.h"
-#include "core/base/idmap.h"
-#include "core/base/row.h"
-#include "core/base/vec.h"
+#include "core/memory/arena.h"
+#include "core/memory/idmap.h"
+#include "core/memory/vec.h"
+#include "core/numbers/row.h"
 #include "core/rows/initial.h"
 #include "core/rows/optimizer.h"
 

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/dtype.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/dtype.h"
 #include "core/rows/half.h"
 #include "core/rows/store.h"
-#include "core/rows/store_inside.h"
+#include "core/rows/store_private.h"
 
 #define PUSH_NONE       UINT32_MAX
 #define PUSH_GROUP_COST 64u /* of a turn, for a gradient that is grouped */

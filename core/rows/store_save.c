@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/rows/store.h"
-#include "core/rows/store_inside.h"
+#include "core/rows/store_private.h"
 
 gw_status gw_row_store_save_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
 				 void *rows, void *state)

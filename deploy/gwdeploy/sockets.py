@@ -3,7 +3,7 @@
     swept of what killed ones left -> made -> locked by its owner -> used -> removed
 
 The kernel drops the lock of whoever is killed; the next owner sweeps what nobody holds, as writers of graphs do
-(core/base/leftovers.h). Another user's folders are left alone.
+(core/files/leftovers.h). Another user's folders are left alone.
 """
 
 from __future__ import annotations

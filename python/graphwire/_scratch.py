@@ -7,7 +7,7 @@
 A library leaves the signals to its program; and Python drops an interrupt in a finalizer. The guard is a shell in a
 session of its own, which ignores what a terminal or a batch system sends to all. Children that were forked have the
 pipe too, and so have programs that work there: the folder stays until they have ended. Where the guard is killed as
-well, or a shell does not exist, the next process that makes such a folder there removes it (as core/base/leftovers.h
+well, or a shell does not exist, the next process that makes such a folder there removes it (as core/files/leftovers.h
 does): nobody holds its lock.
 """
 

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 folders='core transport sampler protocol tensors client server tools bench cmd'
 # Left as they are: each line is a circle.
 known='
-core/base/arena core/base/arena_pages
+core/memory/arena core/memory/arena_pages
 sampler/blocks sampler/relabel
 sampler/lists sampler/pick sampler/pick_long
 transport/replay_cache transport/service transport/transport

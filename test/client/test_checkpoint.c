@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/npy.h"
 #include "test/support/partition_run.h"
 #include "test/support/save_bed.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/npy.h"
 #include "test/support/save_bed.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/save_bed.h"
 
 static void change_file(const char *name, off_t at, const char *bytes)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
 #include "test/support/must.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/json.h"
 #include "test/support/partition_run.h"
 #include "test/support/save_bed.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "sampler/wide.h"
 #include "test/support/client_setup.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/system/clock.h"
 #include "test/support/client_inside.h"
 #include "test/support/line.h"
 

@@ -1,7 +1,7 @@
 /* What closing leaves: memory that nobody looks at any more, and the error text that was there before.
  *
  * The RDMA of this program is a script: TCP under its name, since what matters here is when a client closes, not what
- * it reads by. So the search for a better way than TCP (client/upgrade.h) gets as far as its first read. */
+ * it reads by. So the search for a better way than TCP (client/link/upgrade.h) gets as far as its first read. */
 #include <assert.h>
 #include <malloc.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "test/support/line.h"
 #include "transport/tcp/tcp.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
 #include "tools/builder/builder.h"

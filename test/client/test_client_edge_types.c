@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "test/support/batch_oracle.h"
 #include "test/support/client_setup.h"
 #include "test/support/client_ways.h"

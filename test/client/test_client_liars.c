@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-#include "client/catalog.h"
-#include "client/tensors.h"
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
+#include "client/link/catalog.h"
+#include "client/rows/tensors.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "protocol/ops.h"
 #include "test/support/striped.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 #define PARTS 2
 

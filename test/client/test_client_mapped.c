@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/client_setup.h"
 
 static uint32_t epoch_of(const struct gw_client_options *options, uint64_t *digests)

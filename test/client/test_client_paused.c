@@ -23,8 +23,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "test/support/client_setup.h"
 
 #define PARTS      2

@@ -13,12 +13,12 @@
 
 #include <cmocka.h>
 
-#include "client/engine.h"
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "client/engine/engine.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "test/support/line.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
 /* --- Stuck. --- */

@@ -18,9 +18,9 @@
 
 #include <graphwire/graphwire.h>
 
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/meta.h"
+#include "core/numbers/rng.h"
 #include "test/support/cluster.h"
 #include "test/support/real_graphs.h"
 #include "test/support/scratch.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "sampler/pick.h"
 #include "test/support/client_setup.h"
 

@@ -15,7 +15,7 @@
 
 #include "protocol/ops.h"
 #include "test/support/line.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
 /* --- Greedy. --- */

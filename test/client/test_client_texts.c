@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/part.h"
+#include "core/numbers/rng.h"
 #include "test/support/client_setup.h"
 #include "tools/builder/builder.h"
 

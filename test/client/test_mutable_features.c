@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "client/tensor_handles.h"
+#include "client/rows/tensor_handles.h"
 #include "test/support/client_setup.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/log.h"
-#include "core/base/staging.h"
+#include "core/errors/log.h"
+#include "core/files/staging.h"
 #include "test/support/client_setup.h"
 
 static char folder[GW_RUNTIME_PATH_MAX];

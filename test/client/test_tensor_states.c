@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/rows/store_inside.h"
+#include "core/rows/store_private.h"
 #include "test/support/scratch.h"
 #include "test/support/striped.h"
 

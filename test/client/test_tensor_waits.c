@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 #include "test/support/striped.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 #define PARTS 3
 #define SLOW  1 /* the part that does not come to an end */

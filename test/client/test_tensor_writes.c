@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "client/engine.h"
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "client/engine/engine.h"
+#include "core/files/staging.h"
+#include "core/numbers/rng.h"
 #include "test/support/client_setup.h"
 #include "test/support/must.h"
 #include "test/support/relay.h"

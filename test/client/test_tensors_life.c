@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "client/remote_call.h"
-#include "core/base/digest.h"
+#include "client/engine/remote_call.h"
+#include "core/numbers/digest.h"
 #include "core/rows/initial.h"
 #include "protocol/ops.h"
 #include "test/support/cut_pushes.h"

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "client/remote_call.h"
-#include "client/tensor_handles.h"
+#include "client/engine/remote_call.h"
+#include "client/rows/tensor_handles.h"
 #include "protocol/ops.h"
 #include "test/support/striped.h"
 

@@ -13,14 +13,14 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/cluster.h"
 #include "test/support/doctor_host.h"
 #include "test/support/fake_peer.h"
 #include "test/support/relay.h"
 #include "test/support/transport_bed.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 #define MEASURE_MS 80
 #define BYTES      (256u << 10)

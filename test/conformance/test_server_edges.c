@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "protocol/edge_call.h"
 #include "protocol/ops.h"
 #include "test/support/server_bed.h"

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
+#include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
 #include "test/support/server_bed.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "tensors/service.h"
 #include "test/support/graph_fixture.h"

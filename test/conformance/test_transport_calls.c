@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
 static void requests(void **state)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
 /* A client of its own beside the bed's. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 #include "test/support/sandbox.h"
 #include "test/support/transport_bed.h"
 

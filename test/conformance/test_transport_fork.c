@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "test/support/fork_midst.h"
 #include "test/support/transport_bed.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
 #define ROW_BYTES 40

@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 #include "transport/replay_cache.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 static void reconnect(struct one *one, uint64_t budget_ns)
 {

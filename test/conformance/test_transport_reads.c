@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
 #define LANDING_BYTES (48u << 20)

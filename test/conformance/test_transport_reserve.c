@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
 /* A reserved port refuses clients, other reservations and other listeners, until it is yielded. */

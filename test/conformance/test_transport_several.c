@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
 #define ROWS      500u

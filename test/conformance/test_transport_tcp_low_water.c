@@ -13,7 +13,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
 #include "transport/tcp/client.h"

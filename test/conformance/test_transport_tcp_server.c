@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/rude.h"
 
 static void garbage_on_the_port(void **state)

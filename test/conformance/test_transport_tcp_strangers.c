@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "test/support/rude.h"
 
 /* Far more sockets that say nothing, or a hello and no proof, than the server bears: a client that proves itself gets

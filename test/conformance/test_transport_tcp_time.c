@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <linux/sockios.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/fake_peer.h"
 #include "test/support/transport_bed.h"
 #include "transport/tcp/client.h"

@@ -24,7 +24,7 @@ int main(void)
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/verbs_one.h"
 
 /* --- No server code runs. --- */

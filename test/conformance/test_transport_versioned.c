@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
 #define HELD_MAX  64

@@ -6,8 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "test/fabric/fabric.h"
 
 #undef ibv_query_port

@@ -1,7 +1,7 @@
 /* The device's memory: regions by their keys, and copies as a device makes them. See fabric.h. */
 #include <stdlib.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "test/fabric/fabric.h"
 
 #undef ibv_reg_mr

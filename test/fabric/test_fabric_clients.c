@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/system/clock.h"
 #include "test/fabric/fabric.h"
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_one.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 static const char *awaited;
 static atomic_uint heard; /* lines of the log that hold it */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/fabric/fabric.h"
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_one.h"

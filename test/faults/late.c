@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/clock.h"
-#include "core/base/options.h"
+#include "core/errors/options.h"
+#include "core/system/clock.h"
 #include "test/support/go.h"
 #include "transport/transport.h"
 

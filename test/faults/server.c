@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "core/base/options.h"
+#include "core/errors/options.h"
 #include "server/server.h"
 #include "test/support/rdma.h"
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/clock.h"
-#include "core/base/options.h"
-#include "core/base/rng.h"
+#include "core/errors/options.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "test/support/go.h"
 #include "tools/epoch_side.h"
 #include "tools/minibatch_compare.h"

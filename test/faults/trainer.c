@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
-#include "core/base/options.h"
+#include "core/errors/options.h"
+#include "core/system/clock.h"
 #include "test/support/forked.h"
 #include "test/support/rdma.h"
 #include "tools/epoch_side.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "tools/import/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

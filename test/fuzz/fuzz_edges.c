@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "tools/import/apt_index.h"
 #include "tools/import/matrix.h"
 #include "tools/import/numbering.h"

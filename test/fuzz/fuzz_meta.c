@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
+#include "core/memory/alloc.h"
 
 /* A relative path without a step upwards. Names may contain two dots. */
 static bool stays_inside(const char *path)

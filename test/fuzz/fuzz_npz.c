@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "tools/import/matrix.h"
 #include "tools/import/npz.h"
 

@@ -3,7 +3,7 @@
  * so that a byte beside them is found; every question must complete exactly once. */
 #include <arpa/inet.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/fuzz/fuzz_driver.h"
 #include "transport/tcp/client.h"
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "tensors/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

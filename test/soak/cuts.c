@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/cut_pushes.h"
 
 #define ATTEMPTS 50 /* between two looks at the sums */

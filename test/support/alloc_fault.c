@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 
 #define RUNS_MAX 100000ul /* a body that meets a fault in each of so many runs never ends */
 

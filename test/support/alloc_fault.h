@@ -2,15 +2,15 @@
  *
  *   gw_fault_begin(n) -> the code under test -> gw_fault_end() == 0, or something leaked
  *
- * or, for all n in turn, gw_fault_each(body, context). Only what goes through core/base/alloc.h is seen. Begin and end
- * where no other thread allocates; between them any number of threads may.
+ * or, for all n in turn, gw_fault_each(body, context). Only what goes through core/memory/alloc.h is seen. Begin and
+ * end where no other thread allocates; between them any number of threads may.
  */
 #ifndef GW_TEST_ALLOC_FAULT_H
 #define GW_TEST_ALLOC_FAULT_H
 
 #include <stdbool.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define GW_FAULT_NEVER 0ul
 

@@ -1,7 +1,7 @@
 /* See client_inside.h. */
 #include "test/support/client_inside.h"
 
-#include "client/link_state.h"
+#include "client/link/link_ops.h"
 
 uint64_t client_registrations(const struct gw_client *client)
 {

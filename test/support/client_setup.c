@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/alloc_fault.h"
 
 void setup_begin(struct setup *setup, uint64_t seed, uint32_t parts, const char *driver)

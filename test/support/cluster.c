@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/graph_fixture.h"
 
 static uint64_t tensor_memory;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 
 #define AT_ONCE 8  /* pushes between two cuts */
 #define HOT     10 /* rows that are pushed to */

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define CHILD_MS 120000
 

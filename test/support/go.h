@@ -2,7 +2,7 @@
 #ifndef GW_TEST_GO_H
 #define GW_TEST_GO_H
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 /* Makes the file `ready`, and waits for up to 20 s until somebody has made the file `go`. GW_IO; GW_DEADLINE. */
 gw_status go_wait(const char *ready, const char *go);

@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "test/support/scratch.h"
 
 #define RELATIONS 7

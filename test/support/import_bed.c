@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/scratch.h"
 
 static void default_options(struct import_bed *bed)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 static uint64_t start_ns;
 

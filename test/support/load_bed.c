@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/digest.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
+#include "core/numbers/digest.h"
 #include "test/support/scratch.h"
 
 /* Payload load_bed_sizes at every edge: none, one byte, a block, a piece, a chunk, several slices of the arena. */

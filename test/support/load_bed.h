@@ -3,8 +3,8 @@
 #ifndef GW_TEST_LOAD_BED_H
 #define GW_TEST_LOAD_BED_H
 
-#include "core/base/arena.h"
-#include "core/base/load.h"
+#include "core/files/load.h"
+#include "core/memory/arena.h"
 
 #define LOAD_BED_HEADER 4096u
 #define LOAD_BED_ITEMS  8

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/digest.h"
 #include "core/graph/part.h"
+#include "core/numbers/digest.h"
 
 #define KEY_ROOM (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
 

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "client/client.h"
-#include "client/link.h"
-#include "core/base/futex.h"
+#include "client/link/link.h"
+#include "client/state/client.h"
+#include "core/system/futex.h"
 
 #ifdef GRAPHWIRE_VERBS
 #include "transport/verbs/endpoint.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 struct rude *rude_begin(void **state, const struct bed_options *options)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
 #include "core/graph/json.h"
+#include "core/numbers/rng.h"
 #include "test/support/scratch.h"
 
 struct setup save_bed;

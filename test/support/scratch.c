@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 
 #define PATHS_BYTES 65536u /* of all folders that one program makes */
 

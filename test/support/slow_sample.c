@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/digest.h"
+#include "core/numbers/digest.h"
 
 static int ascending(const void *a, const void *b)
 {

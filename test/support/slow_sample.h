@@ -1,7 +1,7 @@
 /* Sampling done slowly and plainly, from the definition alone: what the sampler is compared with.
  *
  * A slow_graph is a whole graph as one CSC per edge type, and the same graph cut into parts as a server would hold it.
- * No code of the sampler is used here, only its types; draws come from core/base/rng.h, which has known answers.
+ * No code of the sampler is used here, only its types; draws come from core/numbers/rng.h, which has known answers.
  */
 #ifndef GW_TEST_SLOW_SAMPLE_H
 #define GW_TEST_SLOW_SAMPLE_H

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "core/base/arena.h"
+#include "core/memory/arena.h"
 #include "transport/transport.h"
 
 #define BED_THREADS_MAX 4

@@ -2,7 +2,7 @@
 #ifndef GW_TEST_VERBS_ONE_H
 #define GW_TEST_VERBS_ONE_H
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 #include "transport/verbs/endpoint.h"
 #include "transport/verbs/listener.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_card.h"
 #include "transport/reads.h"

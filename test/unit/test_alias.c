@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
 #include "core/graph/alias.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 
 typedef unsigned __int128 wide;

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/memory/alloc.h"
 #include "test/support/alloc_fault.h"
 
 static void test_calloc_zeroes_and_refuses_overflow(void **state)

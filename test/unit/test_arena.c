@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "core/base/arena.h"
-#include "core/base/arena_pages.h"
-#include "core/base/log.h"
-#include "core/base/memory.h"
+#include "core/errors/log.h"
+#include "core/memory/arena.h"
+#include "core/memory/arena_pages.h"
+#include "core/memory/memory.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/sandbox.h"
 

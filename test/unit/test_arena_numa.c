@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/arena.h"
-#include "core/base/memory.h"
+#include "core/memory/arena.h"
+#include "core/memory/memory.h"
 
 #define MIB        (1ull << 20)
 #define PAGE_BYTES 4096ull

@@ -15,8 +15,8 @@
 #include <jansson.h>
 
 #include "bench/rounds.h"
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
+#include "core/numbers/rng.h"
 #include "test/support/scratch.h"
 
 static void test_median_and_spread(void **state)

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
 #include "core/graph/book.h"
+#include "core/numbers/rng.h"
 
 static uint32_t linear_owner(const uint64_t *starts, uint32_t parts, uint64_t id)
 {

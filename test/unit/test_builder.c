@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/part.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"

@@ -13,10 +13,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/json.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "tensors/checkpoint.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/must.h"

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/futex.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/futex.h"
 
 #define READERS  4
 #define STOP_NS  (1500 * GW_NS_PER_MS)

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
 #include "test/support/alloc_fault.h"
 
 #define PAYLOAD_BYTES (3 * GW_DIGEST_CHUNK + 12345)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/parallel.h"
+#include "core/system/parallel.h"
 #include "server/footprint.h"
 #include "test/support/doctor_host.h"
 #include "test/support/sandbox.h"

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/dtype.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/numbers/dtype.h"
 
 static void names_there_and_back(void **state)
 {

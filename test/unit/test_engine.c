@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "client/engine.h"
-#include "core/base/clock.h"
+#include "client/engine/engine.h"
+#include "core/system/clock.h"
 
 #define THREADS 4
 #define JOBS    500

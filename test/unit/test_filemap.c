@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/filemap.h"
-#include "core/base/parallel.h"
-#include "core/base/staging.h"
+#include "core/files/filemap.h"
+#include "core/files/staging.h"
+#include "core/system/parallel.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/scratch.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/fork.h"
+#include "core/system/fork.h"
 #include "test/support/fork_midst.h"
 
 #define FORKS 50

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "client/gather.h"
+#include "client/rows/gather.h"
 
 #define PARTS       10000u
 #define STACK_BYTES (128u << 10)

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/histogram.h"
-#include "core/base/rng.h"
+#include "core/numbers/histogram.h"
+#include "core/numbers/rng.h"
 
 static struct gw_histogram histogram, other;
 

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/idmap.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/memory/idmap.h"
+#include "core/numbers/rng.h"
 
 #define IDS 5000u
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 #include "test/support/import_bed.h"
 
 static struct import_bed bed;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/import_bed.h"
 #include "test/support/npz_file.h"

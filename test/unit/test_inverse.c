@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/inverse.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
 

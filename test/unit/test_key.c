@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/scratch.h"
 #include "transport/service.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "client/launched.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/scratch.h"
 

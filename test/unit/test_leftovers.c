@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/leftovers.h"
-#include "core/base/staging.h"
+#include "core/files/leftovers.h"
+#include "core/files/staging.h"
+#include "core/memory/alloc.h"
 #include "test/support/scratch.h"
 
 struct place {

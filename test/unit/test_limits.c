@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "core/base/limits.h"
-#include "core/base/memory.h"
-#include "core/base/staging.h"
-#include "core/base/sysfile.h"
-#include "core/base/thread.h"
+#include "core/files/staging.h"
+#include "core/memory/memory.h"
+#include "core/system/limits.h"
+#include "core/system/sysfile.h"
+#include "core/system/thread.h"
 #include "test/support/sandbox.h"
 #include "test/support/scratch.h"
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/list.h"
-#include "core/base/rng.h"
+#include "core/memory/list.h"
+#include "core/numbers/rng.h"
 
 #define ITEMS 7u
 #define STEPS 20000u

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/load_job.h"
-#include "core/base/staging.h"
+#include "core/files/load_job.h"
+#include "core/files/staging.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/load_bed.h"
 #include "test/support/scratch.h"

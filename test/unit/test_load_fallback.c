@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/load_job.h"
+#include "core/files/load_job.h"
 #include "test/support/load_bed.h"
 #include "test/support/sandbox.h"
 

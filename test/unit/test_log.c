@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 
 static char last_line[4096];
 static int last_level, lines;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "sampler/lookup.h"
 
 #define ROWS    50

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/json.h"
+#include "core/memory/alloc.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
 #include "test/support/scratch.h"

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
 #include "core/graph/json.h"
 #include "core/graph/meta.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
 

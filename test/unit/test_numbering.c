@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "tools/import/numbering.h"
 #include "tools/import/table.h"

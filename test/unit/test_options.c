@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/options.h"
+#include "core/errors/options.h"
 
 static void long_options_take_both_dashes(void **state)
 {

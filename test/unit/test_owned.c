@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/must.h"
 #include "test/support/sandbox.h"

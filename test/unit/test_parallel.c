@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/parallel.h"
+#include "core/system/parallel.h"
 
 #define ITEMS 10000u
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "tools/import/number.h"
 
 static const char *end_of(const char *text)

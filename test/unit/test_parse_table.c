@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 #include "tools/import/table.h"
 

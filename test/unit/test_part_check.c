@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/alias.h"
 #include "core/graph/npy.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
 #include "test/support/graph_fixture.h"
 #include "test/support/part_files.h"
 

@@ -19,9 +19,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "core/base/alloc.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/part.h"
+#include "core/memory/alloc.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
 #include "test/support/partition_oracle.h"

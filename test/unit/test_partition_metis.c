@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/progress.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/progress.h"
 #include "test/support/alloc_fault.h"
 #include "tools/partition/plan.h"
 #include "tools/partition/symmetric.h"

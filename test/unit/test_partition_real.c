@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/part.h"
 #include "test/support/partition_oracle.h"
 #include "test/support/real_graphs.h"

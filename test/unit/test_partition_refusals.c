@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
+#include "core/memory/alloc.h"
 #include "test/support/partition_run.h"
 #include "tools/tools.h"
 

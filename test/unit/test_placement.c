@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/arena.h"
-#include "core/base/staging.h"
-#include "core/base/sysfile.h"
+#include "core/files/staging.h"
+#include "core/memory/arena.h"
+#include "core/system/sysfile.h"
 #include "server/placement.h"
 #include "test/support/scratch.h"
 

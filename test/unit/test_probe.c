@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "core/base/memory.h"
-#include "core/base/probe.h"
-#include "core/base/processors.h"
-#include "core/base/staging.h"
-#include "core/base/sysfile.h"
+#include "core/files/staging.h"
+#include "core/memory/memory.h"
+#include "core/memory/probe.h"
+#include "core/system/processors.h"
+#include "core/system/sysfile.h"
 #include "test/support/sandbox.h"
 #include "test/support/scratch.h"
 

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/base/progress.h"
+#include "core/system/clock.h"
+#include "core/system/progress.h"
 
 #define TEXT_BYTES 4096
 

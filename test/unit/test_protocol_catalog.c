@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "protocol/catalog.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "protocol/edge_call.h"
 
 #define NUMBERS_MAX 16

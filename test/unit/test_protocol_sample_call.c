@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "protocol/sample_call.h"
 #include "test/support/alloc_fault.h"
 

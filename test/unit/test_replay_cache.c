@@ -11,7 +11,7 @@
 
 #include "test/support/alloc_fault.h"
 #include "transport/replay_cache.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 static void uuid_of(uint32_t number, uint8_t uuid[16])
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 
 /* Random123's kat_vectors, the lines "philox4x32 10": counter, key, result. */
 static void philox_known_answers(void **state)

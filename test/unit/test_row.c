@@ -14,8 +14,8 @@
 #include <cmocka.h>
 #include <xxhash.h>
 
-#include "core/base/rng.h"
-#include "core/base/row.h"
+#include "core/numbers/rng.h"
+#include "core/numbers/row.h"
 
 #define SEED   0x1234567890abcdefull
 #define NUMBER 77u

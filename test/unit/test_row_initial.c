@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/digest.h"
-#include "core/base/dtype.h"
-#include "core/base/rng.h"
+#include "core/numbers/digest.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/rng.h"
 #include "core/rows/half.h"
 #include "core/rows/initial.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "core/rows/half.h"
 #include "core/rows/store.h"
 #include "test/support/alloc_fault.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/dtype.h"
-#include "core/base/rng.h"
+#include "core/numbers/dtype.h"
+#include "core/numbers/rng.h"
 #include "core/rows/store.h"
 
 #define SEED 0xfeedbeefull

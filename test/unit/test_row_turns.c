@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "core/rows/store.h"
 
 #define ROWS    50u

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/scratch.h"
 
 #define WAIT_MS 20000

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 #define THREADS 4
 #define ROUNDS  20

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "client/landing.h"
+#include "client/state/landing.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/transport_bed.h"
 

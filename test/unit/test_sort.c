@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
-#include "core/base/sort.h"
+#include "core/numbers/rng.h"
+#include "core/numbers/sort.h"
 #include "test/support/alloc_fault.h"
 
 #define MOST 700

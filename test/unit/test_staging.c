@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/sandbox.h"
 #include "test/support/scratch.h"

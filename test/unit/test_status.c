@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 static void test_every_status_has_a_text(void **state)
 {

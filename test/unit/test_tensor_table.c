@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "core/rows/store_inside.h"
+#include "core/rows/store_private.h"
 #include "tensors/table.h"
 #include "test/support/graph_fixture.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 #define ROUNDS  20
 #define TENSORS 3

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/thread.h"
+#include "core/system/thread.h"
 
 static void *look(void *context)
 {

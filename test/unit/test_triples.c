@@ -9,7 +9,7 @@
 
 #include <graphwire/triples.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
 
 enum { TRIPLES = 103, ENTITIES = 40, RELATIONS = 5, OTHERS = 3 };

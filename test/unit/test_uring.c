@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/uring.h"
+#include "core/system/uring.h"
 
 #define RINGS_MAX 400
 #define LIMIT     (8u << 20) /* of locked memory: some 150 rings */

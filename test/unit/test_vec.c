@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/vec.h"
+#include "core/memory/vec.h"
 #include "test/support/alloc_fault.h"
 
 static void contents_survive_growth(void **state)

@@ -17,7 +17,7 @@ int main(void)
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "test/support/verbs_card.h"
 
 #define ENTRIES (VERBS_RING + VERBS_RECEIVES + VERBS_RECEIVES_SPARE) /* of a client's first queue pair */

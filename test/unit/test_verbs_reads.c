@@ -16,7 +16,7 @@ int main(void)
 
 #include <cmocka.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "test/support/verbs_reads.h"
 
 /* --- Words. --- */

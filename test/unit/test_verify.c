@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "test/support/graph_fixture.h"
 #include "tools/tools.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
 #include "test/support/transport_bed.h"
 #include "transport/tcp/wire.h"
 

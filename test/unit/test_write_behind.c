@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "core/base/rng.h"
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/npy.h"
+#include "core/numbers/rng.h"
 #include "tensors/array_file.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/scratch.h"

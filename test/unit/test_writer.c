@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 #include "core/graph/npy.h"
 #include "core/graph/part.h"
 #include "test/support/alloc_fault.h"

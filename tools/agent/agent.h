@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are told; the log has all */
 #define GW_AGENT_TAIL      64 /* last lines of a process that are told with its end: an exception and torchrun's report */

@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "core/base/clock.h"
-#include "core/base/options.h"
+#include "core/errors/options.h"
+#include "core/system/clock.h"
 #include "tools/agent/agent.h"
 #include "tools/tools.h"
 

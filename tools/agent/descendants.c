@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
-#include "core/base/sysfile.h"
+#include "core/system/clock.h"
+#include "core/system/sysfile.h"
 
 #define KILL_NS       (2 * GW_NS_PER_SECOND)
 #define PROCESSES_MAX 65536

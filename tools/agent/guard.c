@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #define HUNG_UP_NS (4 * GW_NS_PER_SECOND) /* a worker's grace and a little */
 

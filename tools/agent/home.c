@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/staging.h"
-#include "core/base/sysfile.h"
+#include "core/files/staging.h"
+#include "core/system/sysfile.h"
 
 static const char *home_of_user(void)
 {

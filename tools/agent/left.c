@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/sysfile.h"
+#include "core/memory/alloc.h"
+#include "core/system/sysfile.h"
 
 #define GROUPS_MAX      256
 #define PROCESSES_MAX   65536

@@ -18,9 +18,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
 
 #define INPUT_MAX     (1u << 20)   /* of a line */
 #define OUTPUT_MAX    (8u << 20)   /* of events that nobody reads: then the launcher is given up */

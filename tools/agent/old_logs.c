@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "core/base/staging.h"
+#include "core/files/staging.h"
 
 #define RUNNING ".running"
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "core/base/sysfile.h"
+#include "core/system/sysfile.h"
 #include "transport/address.h"
 
 #define BOOT_BYTES 64

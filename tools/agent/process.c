@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 
 #define ARGUMENTS_MAX  4096
 #define LINES_A_SECOND 1000 /* told of one process; more of them are counted */

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/regular.h"
-#include "core/base/sysfile.h"
+#include "core/files/regular.h"
+#include "core/memory/alloc.h"
+#include "core/system/sysfile.h"
 
 #define RECORD_BYTES_MAX (1u << 20)
 #define START_FIELD      20 /* of /proc/PID/stat, behind the name: starttime is field 22 */

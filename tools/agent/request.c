@@ -31,8 +31,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
 #include "core/graph/meta.h"
+#include "core/system/clock.h"
 
 #define KEY_BYTES_MAX 1024
 

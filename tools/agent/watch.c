@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 
 #define LOOK_NS GW_NS_PER_SECOND
 

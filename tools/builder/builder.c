@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/memory.h"
-#include "tools/builder/builder_inside.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "tools/builder/builder_private.h"
 
 /* Makes room for one more element. */
 static gw_status builder_make_room(void **elements, uint32_t count, uint32_t *room, size_t bytes)

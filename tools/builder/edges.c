@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/parallel.h"
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
 #include "core/graph/inverse.h"
-#include "tools/builder/builder_inside.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
+#include "tools/builder/builder_private.h"
 
 #define PIECE_BYTES (8ull << 20) /* of an array, permuted at a time */
 

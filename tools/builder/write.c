@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/parallel.h"
-#include "tools/builder/builder_inside.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
+#include "tools/builder/builder_private.h"
 
 #define NODES_MAX (1ull << 40) /* of a type: what gw_csc_build sorts by */
 

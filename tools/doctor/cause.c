@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "tools/doctor/doctor.h"
 
 #define CONNECT_MS 4000 /* the kernel asks three seconds for a neighbour that is not there */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "client/launched.h"
-#include "core/base/alloc.h"
-#include "core/base/options.h"
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
 #include "tools/doctor/doctor.h"
 #include "tools/tools.h"
 #ifdef GRAPHWIRE_VERBS

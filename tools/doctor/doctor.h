@@ -21,8 +21,8 @@
 
 #include <stdbool.h>
 
-#include "core/base/probe.h"
-#include "core/base/units.h"
+#include "core/errors/units.h"
+#include "core/memory/probe.h"
 #include "transport/transport.h"
 #include "transport/verbs/report.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/sysfile.h"
+#include "core/system/sysfile.h"
 #include "tools/doctor/doctor.h"
 
 #define TEXT_BYTES 16384

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/base/processors.h"
-#include "core/base/sysfile.h"
-#include "core/base/uring.h"
+#include "core/system/processors.h"
+#include "core/system/sysfile.h"
+#include "core/system/uring.h"
 #include "tools/doctor/doctor.h"
 
 #define NODES_SHOWN 8u

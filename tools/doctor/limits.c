@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/limits.h"
-#include "core/base/parallel.h"
-#include "core/base/sysfile.h"
+#include "core/system/limits.h"
+#include "core/system/parallel.h"
+#include "core/system/sysfile.h"
 #include "server/footprint.h"
 #include "tools/doctor/doctor.h"
 

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/histogram.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/histogram.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
 #include "tools/doctor/doctor.h"
 
 #define SLOTS         4u   /* read sets in flight while many rows are read */

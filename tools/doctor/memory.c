@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/parallel.h"
+#include "core/system/parallel.h"
 #include "server/footprint.h"
 #include "server/leftover_memory.h"
 #include "tools/doctor/doctor.h"

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "tools/doctor/doctor.h"
 
 #define FAR_NS     (20 * GW_NS_PER_MS)
@@ -288,7 +288,7 @@ static gw_status doctor_try_way(struct peer *peer, enum way way)
 	return status;
 }
 
-/* As client/upgrade.c chooses: mapped memory, then RDMA that reads what TCP reads, then TCP. */
+/* As client/link/upgrade.c chooses: mapped memory, then RDMA that reads what TCP reads, then TCP. */
 static void tell_choice(const struct peer *peer)
 {
 	bool any = peer->reached[BY_TCP] || peer->reached[BY_SHM] || peer->reached[BY_VERBS];

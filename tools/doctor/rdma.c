@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/sysfile.h"
+#include "core/system/sysfile.h"
 #include "tools/doctor/doctor.h"
 
 #define CLASS      "/sys/class/infiniband"

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/parallel.h"
-#include "core/base/rng.h"
-#include "core/base/vec.h"
+#include "core/memory/alloc.h"
+#include "core/memory/vec.h"
+#include "core/numbers/digest.h"
+#include "core/numbers/rng.h"
+#include "core/system/parallel.h"
 #include "tools/import/apt_index.h"
 
 #define GRAIN       512u

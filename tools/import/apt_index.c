@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "tools/import/table_line.h"
 
 static const char *const field_names[APT_FIELDS] = {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "tools/import/apt.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"

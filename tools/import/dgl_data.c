@@ -9,8 +9,8 @@
  */
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/vec.h"
+#include "core/memory/alloc.h"
+#include "core/memory/vec.h"
 #include "tools/import/dgl.h"
 
 static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *first, const struct gw_npy *npy,

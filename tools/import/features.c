@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/memory.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "core/system/parallel.h"
 #include "tools/import/import.h"
 #include "tools/import/npz.h"
 #include "tools/import/words.h"

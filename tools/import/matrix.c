@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/base/parallel.h"
+#include "core/system/parallel.h"
 #include "tools/import/npz.h"
 #include "tools/import/table_line.h"
 

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/log.h"
-#include "core/base/parallel.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/import/import.h"
 
 #define DENSE_SHARE 2u    /* one in so many ids must have an edge */

@@ -17,10 +17,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/base/alloc.h"
-#include "core/base/filemap.h"
-#include "core/base/memory.h"
-#include "core/base/regular.h"
+#include "core/files/filemap.h"
+#include "core/files/regular.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
 
 #define END_BYTES         22u
 #define END64_BYTES       56u

@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/digest.h"
-#include "core/base/parallel.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
+#include "core/numbers/rng.h"
+#include "core/system/parallel.h"
 #include "tools/import/table.h"
 
 #define SHARD_BITS  8u

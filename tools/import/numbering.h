@@ -9,7 +9,7 @@
 #ifndef GW_TOOLS_IMPORT_NUMBERING_H
 #define GW_TOOLS_IMPORT_NUMBERING_H
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 /* Values of one input, to be replaced by numbers. */
 struct gw_numbering_column {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/base/alloc.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
 #include "tools/import/npz.h"

@@ -2,8 +2,8 @@
  * the input has them. */
 #include <string.h>
 
-#include "core/base/memory.h"
-#include "core/base/parallel.h"
+#include "core/memory/memory.h"
+#include "core/system/parallel.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/import/import.h"
 #include "tools/import/npz.h"
 #include "tools/phase.h"

@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/import/number.h"
 #include "tools/import/table_line.h"
 

@@ -16,11 +16,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/filemap.h"
-#include "core/base/memory.h"
-#include "core/base/regular.h"
+#include "core/files/filemap.h"
+#include "core/files/regular.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "core/system/clock.h"
 
 #define READ_BYTES    (1u << 20)
 #define INFLATE_BYTES (4u << 20)  /* per call of inflate */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define GW_TEXT_BYTES_MAX (1ull << 46) /* of one input; text references hold 46 bits of offset */
 

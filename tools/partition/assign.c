@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "tools/partition/plan.h"
 
 gw_status gw_assignment_make(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *out)

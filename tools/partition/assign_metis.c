@@ -11,11 +11,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/memory.h"
-#include "core/base/options.h"
-#include "core/base/parallel.h"
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
 #include "tools/partition/plan.h"
 #include "tools/partition/symmetric.h"
 

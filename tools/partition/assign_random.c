@@ -6,10 +6,10 @@
  * The offset moves on by each group's size, so that what is left over by one group evens out with the next. Needs no
  * memory beyond the result; the same for any number of threads. Cannot fail but for memory.
  */
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/parallel.h"
-#include "core/base/rng.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
 #include "tools/partition/plan.h"
 
 #define GRAIN 65536u

@@ -11,9 +11,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/options.h"
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "tools/partition/report.h"
 #include "tools/tools.h"
 

@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/progress.h"
-#include "core/base/rng.h"
+#include "core/numbers/rng.h"
+#include "core/system/progress.h"
 #include "tools/partition/plan.h"
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit ids, as Debian builds it");

@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/partition/plan.h"
 
 #define ROWS_GRAIN 8192u

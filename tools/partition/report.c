@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "core/base/options.h"
+#include "core/errors/options.h"
 #include "tools/partition/report.h"
 
 static void print_share(const char *what, const uint64_t *counts, uint32_t parts)

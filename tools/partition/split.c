@@ -12,9 +12,9 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/system/parallel.h"
 
 static double split_seconds_since(uint64_t start_ns)
 {

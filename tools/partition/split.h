@@ -2,8 +2,8 @@
 #ifndef GW_TOOLS_PARTITION_SPLIT_H
 #define GW_TOOLS_PARTITION_SPLIT_H
 
-#include "core/base/progress.h"
 #include "core/graph/writer.h"
+#include "core/system/progress.h"
 #include "tools/partition/plan.h"
 
 #define GW_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
 #include "core/graph/book.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/partition/split.h"
 
 #define ROWS_GRAIN    2048u

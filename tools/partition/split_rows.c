@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
 #include "core/graph/alias.h"
 #include "core/graph/inverse.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "tools/partition/split.h"
 
 #define BLOCK_BYTES (1u << 20)

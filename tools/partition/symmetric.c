@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/parallel.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 
 #define ROWS_GRAIN     8192u /* destinations per chunk: hubs make chunks uneven */
 #define PREFETCH_AHEAD 16u

@@ -10,9 +10,9 @@
 #include <sched.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/fork.h"
-#include "core/base/list.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/fork.h"
 #include "transport/memory/memory.h"
 
 struct memory_listener {

@@ -11,9 +11,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/list.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/clock.h"
 #include "transport/late_regions.h"
 #include "transport/mapped.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "transport/shm/shm.h"
 
 #ifndef F_SEAL_FUTURE_WRITE

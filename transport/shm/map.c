@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/fork.h"
+#include "core/memory/alloc.h"
+#include "core/system/fork.h"
 #include "transport/shm/shm.h"
 
 #ifndef F_SEAL_FUTURE_WRITE

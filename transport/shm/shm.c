@@ -6,7 +6,7 @@
  */
 #include "transport/shm/shm.h"
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "transport/late_regions.h"
 #include "transport/mapped.h"
 #include "transport/tcp/client.h"

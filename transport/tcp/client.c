@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/list.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/clock.h"
 #include "transport/tcp/resolve.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "transport/late_regions.h"
 #include "transport/tcp/client.h"
 

@@ -5,8 +5,8 @@
  * the call is sent. */
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "transport/reads.h"
 #include "transport/tcp/client.h"
 

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "transport/tcp/client.h"
 
 static uint32_t receive_staged(const struct tcp_client *client)

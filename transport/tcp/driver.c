@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 
 gw_status gw_tcp_driver_open(const char *name, bool spins, struct tcp_driver **out)
 {

@@ -24,8 +24,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "core/base/list.h"
-#include "core/base/status.h"
+#include "core/errors/status.h"
+#include "core/memory/list.h"
 
 #define TCP_IOV_MAX 16
 

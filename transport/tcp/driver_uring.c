@@ -22,9 +22,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/uring.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/system/uring.h"
 #include "transport/tcp/driver.h"
 #include "transport/tcp/fd_passing.h"
 

@@ -18,9 +18,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/fork.h"
-#include "core/base/thread.h"
+#include "core/memory/alloc.h"
+#include "core/system/fork.h"
+#include "core/system/thread.h"
 #include "transport/tcp/tcp.h"
 
 struct tcp_resolve {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "transport/copy.h"
 
 #define ROW_TRIES  4

@@ -2,7 +2,7 @@
 #ifndef GW_TRANSPORT_TCP_SERVER_ANSWER_H
 #define GW_TRANSPORT_TCP_SERVER_ANSWER_H
 
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
 struct tcp_answer {

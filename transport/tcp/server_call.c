@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "transport/tcp/server.h"
 
 #define ALIVE_NS (100 * GW_NS_PER_MS) /* between two signs of life: a client's patience is ten times that, and more */

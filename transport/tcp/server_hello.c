@@ -13,9 +13,9 @@
  */
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "transport/tcp/server.h"
 
 #define STRANGER_BYTES 1024u /* of input, and of output: a hello, a challenge and an error fit */

@@ -3,8 +3,8 @@
  * a timer or a wake. */
 #include "transport/tcp/tcp.h"
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 
 #define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are looked at this often at least */
 #define TIMER_LOOKS 8                  /* at the sockets, before timers say that nothing came */

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/base/clock.h"
+#include "core/system/clock.h"
 #include "transport/completions.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 #include "transport/tcp/driver.h"
 #include "transport/tcp/fd_passing.h"
 #include "transport/tcp/wire.h"

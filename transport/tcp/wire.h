@@ -29,7 +29,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 #include "transport/transport.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian, and so must be the host");

@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/list.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/clock.h"
 #include "transport/verbs/listener.h"
 
 static void client_run(struct verbs_deferred *deferred);

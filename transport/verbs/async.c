@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
-#include "core/base/list.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/list.h"
+#include "core/system/clock.h"
 #include "transport/verbs/verbs.h"
 
 static void async_wake(struct verbs_loop *loop)

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
 #include "transport/verbs/verbs.h"
 
 #define ENTRIES_FIRST 1024u

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "transport/verbs/verbs.h"
 
 #define QPS_FIRST   16u

@@ -24,10 +24,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/fork.h"
-#include "core/base/list.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/fork.h"
 #include "transport/verbs/library.h"
 #include "transport/verbs/verbs.h"
 

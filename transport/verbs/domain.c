@@ -17,9 +17,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/list.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
 #include "transport/verbs/verbs.h"
 
 /* Asked for once: a device that has none does not get one later. */

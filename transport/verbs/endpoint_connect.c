@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 

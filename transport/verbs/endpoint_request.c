@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "transport/verbs/endpoint.h"
 
 static struct verbs_request *request_at(struct verbs_endpoint *endpoint, uint32_t at)

@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "core/base/alloc.h"
+#include "core/memory/alloc.h"
 #include "transport/verbs/endpoint.h"
 
 #define ROW_TRIES  8u

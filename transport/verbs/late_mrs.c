@@ -15,10 +15,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/list.h"
-#include "core/base/parallel.h"
-#include "core/base/thread.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/parallel.h"
+#include "core/system/thread.h"
 #include "transport/verbs/listener.h"
 
 struct verbs_late_mrs {

@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/log.h"
+#include "core/errors/log.h"
 
 #define PACKAGES "sudo apt install libibverbs1 librdmacm1 ibverbs-providers"
 

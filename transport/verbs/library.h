@@ -3,7 +3,7 @@
 #ifndef GW_TRANSPORT_VERBS_LIBRARY_H
 #define GW_TRANSPORT_VERBS_LIBRARY_H
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 /* Opens both, once in a process; to be called before the first ibv_ or rdma_ function. GW_UNSUPPORTED: one is missing
  * or too old, and the text names the packages. */

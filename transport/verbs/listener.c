@@ -14,9 +14,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "transport/tcp/tcp.h"
 
 #define BACKLOG      128

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/base/alloc.h"
-#include "core/base/limits.h"
-#include "core/base/list.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/limits.h"
 #include "transport/verbs/verbs.h"
 
 /* Registering for one read and releasing takes 25,000 to 40,000 instructions, copying what was read 4,000 to 12,000 for

@@ -12,7 +12,7 @@
  * change only when one of theirs begins to read that was not counted, and before they sleep: not for every read. The
  * sum is therefore near the window, not at it; beyond window / SHARE_MIN readers it grows with them.
  */
-#include "core/base/log.h"
+#include "core/errors/log.h"
 #include "transport/verbs/verbs.h"
 
 #define WINDOW_US  1000u

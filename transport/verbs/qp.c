@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
 #include "transport/verbs/verbs.h"
 
 #define DRAIN_NS    (200 * GW_NS_PER_MS) /* for flushes, which no peer delays; a device that has died has none */

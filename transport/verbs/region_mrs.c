@@ -12,9 +12,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "core/base/alloc.h"
-#include "core/base/log.h"
-#include "core/base/parallel.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/system/parallel.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/listener.h"
 

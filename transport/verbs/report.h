@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/status.h"
+#include "core/errors/status.h"
 
 #define GW_VERBS_REPORTS_MAX      64 /* devices; more are left out */
 #define GW_VERBS_REPORT_PORTS_MAX 8

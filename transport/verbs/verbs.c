@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/alloc.h"
-#include "core/base/clock.h"
-#include "core/base/list.h"
-#include "core/base/log.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/clock.h"
 #include "transport/tcp/driver.h"
 #include "transport/tcp/tcp.h"
 

@@ -35,7 +35,7 @@
 #include <stdatomic.h>
 
 #include "transport/completions.h"
-#include "transport/service_inside.h"
+#include "transport/service_private.h"
 
 extern const struct gw_transport gw_transport_verbs;
 

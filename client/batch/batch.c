@@ -1,0 +1,340 @@
+/* The memory of mini-batches: see batch.h. Made once, grown as needed, kept by its engine. */
+#include "client/batch/batch.h"
+
+#include <string.h>
+
+#include "client/engine/engine.h"
+#include "client/rows/tensors.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+
+void gw_batch_destroy(struct gw_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
+		gw_gather_op_free(&batch->work[i].op);
+		gw_landing_free(&batch->work[i].rows);
+		gw_vec_free(&batch->work[i].ids);
+	}
+	gw_free(batch->work);
+	if (batch->has_hop)
+		gw_hop_free(&batch->hop);
+	gw_batch_edges_free(&batch->edges);
+	gw_vec_free(&batch->lists);
+	gw_vec_free(&batch->positions);
+	gw_blocks_destroy(batch->blocks);
+	gw_relabel_destroy(batch->relabel);
+	gw_vec_free(&batch->fanouts);
+	gw_vec_free(&batch->fetches);
+	gw_vec_free(&batch->seeds);
+	gw_free(batch->view_blocks);
+	gw_free(batch->view_node_counts);
+	gw_free(batch->view_nodes);
+	gw_free(batch->view_rows);
+	gw_free(batch->view_row_counts);
+	gw_free(batch);
+}
+
+static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
+{
+	const struct gw_graph_meta *meta = engine->client->meta;
+	struct gw_batch *batch = gw_calloc(1, sizeof(*batch));
+	if (!batch)
+		return GW_NO_MEMORY;
+	batch->engine = engine;
+	batch->ticket.client = engine->client;
+	batch->view_blocks = gw_calloc(GW_HOPS_MAX, sizeof(*batch->view_blocks));
+	batch->view_node_counts = gw_calloc(meta->num_ntypes, sizeof(*batch->view_node_counts));
+	batch->view_nodes = gw_calloc(meta->num_ntypes, sizeof(*batch->view_nodes));
+	gw_status status = GW_NO_MEMORY;
+	if (batch->view_blocks && batch->view_node_counts && batch->view_nodes)
+		status = gw_blocks_create(meta, &batch->blocks);
+	if (status == GW_OK)
+		status = gw_hop_init(&batch->hop, engine);
+	if (status == GW_OK)
+		batch->has_hop = true;
+	gw_batch_edges_init(&batch->edges, engine);
+	if (status == GW_OK)
+		status = gw_relabel_create(meta, engine->client->dense_bytes_max, &batch->relabel);
+	if (status != GW_OK) {
+		gw_batch_destroy(batch);
+		return status;
+	}
+	*out = batch;
+	return GW_OK;
+}
+
+/* Destroying a batch is a job of its own: what it lands in is registered with its engine's transports. */
+struct discard {
+	struct gw_job job;
+	struct gw_batch *batch;
+};
+
+static void discard_start(struct gw_job *job)
+{
+	struct discard *discard = (struct discard *)job;
+	gw_batch_destroy(discard->batch);
+	discard->batch = NULL;
+	gw_job_end(job, GW_OK);
+}
+
+static void discard_cancel(struct gw_job *job)
+{
+	(void)job;
+}
+
+void gw_batch_discard(struct gw_batch *batch)
+{
+	struct discard discard = {.job = {.start = discard_start, .cancel = discard_cancel}, .batch = batch};
+	gw_engine_submit(batch->engine, &discard.job, true);
+	gw_job_wait(&discard.job, GW_NO_DEADLINE);
+	if (discard.batch) /* too many jobs: it is kept for the next mini-batch */
+		gw_batch_give(batch);
+}
+
+gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out)
+{
+	struct gw_client *client = engine->client;
+	pthread_mutex_lock(&client->batches_lock);
+	struct gw_batch *batch = client->unused[engine->number];
+	if (batch)
+		client->unused[engine->number] = batch->next_unused;
+	pthread_mutex_unlock(&client->batches_lock);
+	*out = batch;
+	return batch ? GW_OK : batch_create(engine, out);
+}
+
+void gw_batch_give(struct gw_batch *batch)
+{
+	struct gw_client *client = batch->engine->client;
+	pthread_mutex_lock(&client->batches_lock);
+	batch->next_unused = client->unused[batch->engine->number];
+	client->unused[batch->engine->number] = batch;
+	pthread_mutex_unlock(&client->batches_lock);
+}
+
+void gw_batches_free(struct gw_client *client)
+{
+	for (uint32_t i = 0; client->unused && i < client->engine_count; i++) {
+		while (client->unused[i]) {
+			struct gw_batch *batch = client->unused[i];
+			client->unused[i] = batch->next_unused;
+			gw_batch_destroy(batch);
+		}
+	}
+}
+
+static gw_status check_fanouts(const struct gw_client *client, const struct gw_sample_spec *spec)
+{
+	uint32_t etypes = client->meta->num_etypes;
+	for (uint32_t hop = 0; hop < spec->hops; hop++) {
+		for (uint32_t e = 0; e < etypes; e++) {
+			int32_t fanout = spec->fanouts[(size_t)hop * etypes + e];
+			if (fanout < GW_ALL_NEIGHBOURS || fanout > GW_FANOUT_MAX)
+				return gw_fail(GW_INVALID,
+					       "hop %u, edge type %s: fanout %d: give -1 for all, or 0 to %d", hop,
+					       client->etypes[e].name, fanout, GW_FANOUT_MAX);
+		}
+	}
+	return GW_OK;
+}
+
+/* Whether the seeds are of a tensor's type. */
+static gw_status check_at_seeds(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
+				struct gw_seed_types types)
+{
+	const struct gw_tensor *tensor = spec->fetches[number].tensor;
+	uint32_t seeds = spec->edges ? spec->edges->etype : types.list_count ? types.lists[0].type : spec->ntype;
+	bool found = tensor->type == seeds;
+	for (uint32_t i = 1; i < types.list_count; i++)
+		found = found || types.lists[i].type == tensor->type;
+	if (found)
+		return GW_OK;
+	const struct gw_type_info *infos = spec->edges ? client->etypes : client->ntypes;
+	return gw_fail(GW_INVALID, "fetch %u: \"%s\" belongs to %s, the seeds to %s%s", number, tensor->name,
+		       infos[tensor->type].name, infos[seeds].name, types.list_count > 1 ? " and others" : "");
+}
+
+static gw_status check_fetch(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
+			     struct gw_seed_types types)
+{
+	const struct gw_fetch *fetch = &spec->fetches[number];
+	gw_status status = gw_tensor_check(client, fetch->tensor);
+	if (status != GW_OK)
+		return gw_context(status, "fetch %u", number);
+	const struct gw_tensor *tensor = fetch->tensor;
+	if ((unsigned)fetch->at > GW_AT_EDGES)
+		return gw_fail(GW_INVALID, "fetch %u: at = %u: it is inputs, seeds or edges", number,
+			       (unsigned)fetch->at);
+	if (tensor->placement > GW_PLACE_EDGES)
+		return gw_fail(GW_INVALID, "fetch %u: rows of \"%s\" go with no nodes or edges", number, tensor->name);
+	bool of_edges = fetch->at == GW_AT_EDGES || (fetch->at == GW_AT_SEEDS && spec->edges);
+	if (tensor->of_edges != of_edges)
+		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", number, tensor->name,
+			       tensor->of_edges ? "edges" : "nodes");
+	return fetch->at == GW_AT_SEEDS ? check_at_seeds(client, spec, number, types) : GW_OK;
+}
+
+/* What the spec has room for, and the library does not do. */
+static gw_status check_to_come(const struct gw_sample_spec *spec)
+{
+	const struct {
+		const char *name;
+		bool wanted;
+	} to_come[] = {{"weights", spec->weights != NULL},
+		       {"masks", spec->masks != NULL},
+		       {"times", spec->times != NULL},
+		       {"direction", spec->direction != GW_IN}};
+	for (size_t i = 0; i < sizeof(to_come) / sizeof(to_come[0]); i++) {
+		if (to_come[i].wanted)
+			return gw_fail(GW_UNSUPPORTED, "the spec's %s: this version samples in-edges, uniformly",
+				       to_come[i].name);
+	}
+	return GW_OK;
+}
+
+/* Whether there is a list for each edge type of a spec, and no edge type twice. */
+static gw_status check_edge_lists(const struct gw_client *client, const struct gw_sample_spec *spec,
+				  struct gw_seed_types types)
+{
+	uint32_t count = gw_spec_edge_types(spec);
+	if (count > client->meta->num_etypes)
+		return gw_fail(GW_INVALID, "the spec's edges are of %u types: the graph has %u", count,
+			       client->meta->num_etypes);
+	for (uint32_t i = 0; i < count; i++) {
+		gw_status status = gw_edge_seeds_check(client, &spec->edges[i]);
+		if (status != GW_OK)
+			return status;
+		for (uint32_t j = 0; j < i; j++) {
+			if (spec->edges[j].etype == spec->edges[i].etype)
+				return gw_fail(GW_INVALID, "the spec's edges %u and %u are both of %s", j, i,
+					       client->etypes[spec->edges[i].etype].name);
+		}
+		if (i < types.list_count && types.lists[i].type != spec->edges[i].etype)
+			return gw_fail(GW_INVALID, "list %u: seeds of edge type %u, where the spec's are of %s", i,
+				       types.lists[i].type, client->etypes[spec->edges[i].etype].name);
+	}
+	if (types.list_count ? types.list_count != count : count > 1)
+		return gw_fail(GW_INVALID, "%u lists of seeds that are edges of %u types: give one for each, in order",
+			       types.list_count, count);
+	return GW_OK;
+}
+
+gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sample_spec *spec,
+			      struct gw_seed_types types)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	if (spec->edges)
+		return check_edge_lists(client, spec, types);
+	if (types.list_count == 0 || types.list_count > meta->num_ntypes)
+		return gw_fail(GW_INVALID, "%u lists of seeds: give 1 to %u, one for each node type", types.list_count,
+			       meta->num_ntypes);
+	for (uint32_t i = 0; i < types.list_count; i++) {
+		uint32_t type = types.lists[i].type;
+		if (type >= meta->num_ntypes)
+			return gw_fail(GW_RANGE, "list %u: node type %u of %u", i, type, meta->num_ntypes);
+		for (uint32_t j = 0; j < i; j++) {
+			if (types.lists[j].type == type)
+				return gw_fail(GW_INVALID, "lists %u and %u are both of %s", j, i,
+					       client->ntypes[type].name);
+		}
+	}
+	return GW_OK;
+}
+
+gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	gw_status status = check_to_come(spec);
+	if (status != GW_OK)
+		return status;
+	if (!spec->edges && spec->edge_type_count)
+		return gw_fail(GW_INVALID, "the spec has no list of the edges of its %u types", spec->edge_type_count);
+	if (spec->edges && (status = check_edge_lists(client, spec, types)) != GW_OK)
+		return status;
+	if (!spec->edges && !types.list_count && spec->ntype >= meta->num_ntypes)
+		return gw_fail(GW_RANGE, "seed node type %u of %u", spec->ntype, meta->num_ntypes);
+	if (spec->hops < 1 || spec->hops > GW_HOPS_MAX)
+		return gw_fail(GW_RANGE, "%u hops: 1 to %d", spec->hops, GW_HOPS_MAX);
+	if (!spec->fanouts)
+		return gw_fail(GW_INVALID, "the spec has no fanouts: [hops][edge types] of them");
+	if (spec->fetch_count > GW_FETCHES_MAX)
+		return gw_fail(GW_LIMIT, "%u fetches: at most %d", spec->fetch_count, GW_FETCHES_MAX);
+	if (spec->fetch_count > 0 && !spec->fetches)
+		return gw_fail(GW_INVALID, "the spec has no list of its %u fetches", spec->fetch_count);
+	status = check_fanouts(client, spec);
+	for (uint32_t i = 0; i < spec->fetch_count && status == GW_OK; i++)
+		status = check_fetch(client, spec, i, types);
+	return status;
+}
+
+/* Room for as many fetches as the spec has. */
+static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
+{
+	if (count <= batch->fetch_capacity)
+		return GW_OK;
+	struct gw_batch_fetch *work = gw_realloc(batch->work, count, sizeof(*work));
+	if (!work)
+		return GW_NO_MEMORY;
+	batch->work = work;
+	const void **rows = gw_realloc((void *)batch->view_rows, count, sizeof(*rows));
+	if (!rows)
+		return GW_NO_MEMORY;
+	batch->view_rows = rows;
+	uint64_t *row_counts = gw_realloc(batch->view_row_counts, count, sizeof(*row_counts));
+	if (!row_counts)
+		return GW_NO_MEMORY;
+	batch->view_row_counts = row_counts;
+	while (batch->fetch_capacity < count) {
+		struct gw_batch_fetch *fetch = &work[batch->fetch_capacity];
+		memset(fetch, 0, sizeof(*fetch));
+		gw_status status = gw_gather_op_init(&fetch->op, batch->engine);
+		if (status != GW_OK)
+			return status;
+		batch->fetch_capacity++;
+	}
+	return GW_OK;
+}
+
+/* The types of the seeds; those of the spec where there are no lists. */
+static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
+{
+	uint32_t count = types.list_count ? types.list_count : 1;
+	if (gw_vec_reserve(&batch->lists, count * sizeof(struct gw_seeds)) != GW_OK)
+		return GW_NO_MEMORY;
+	struct gw_seeds *lists = batch->lists.data;
+	for (uint32_t i = 0; i < count; i++)
+		lists[i] = (struct gw_seeds){.type = types.list_count ? types.lists[i].type
+						     : spec->edges    ? spec->edges->etype
+								      : spec->ntype};
+	batch->list_count = count;
+	return gw_batch_edges_take(&batch->edges, spec->edges, gw_spec_edge_types(spec));
+}
+
+gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
+{
+	const struct gw_client *client = batch->engine->client;
+	gw_status status = gw_spec_check(client, spec, types);
+	if (status == GW_OK)
+		status = set_types(batch, spec, types);
+	if (status == GW_OK)
+		status = grow_fetches(batch, spec->fetch_count);
+	size_t fanout_bytes = (size_t)spec->hops * client->meta->num_etypes * sizeof(int32_t);
+	size_t fetch_bytes = spec->fetch_count * sizeof(struct gw_fetch);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&batch->fanouts, fanout_bytes);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&batch->fetches, fetch_bytes);
+	if (status != GW_OK)
+		return status;
+	if (fanout_bytes)
+		memcpy(batch->fanouts.data, spec->fanouts, fanout_bytes);
+	if (fetch_bytes)
+		memcpy(batch->fetches.data, spec->fetches, fetch_bytes);
+	batch->fetch_count = spec->fetch_count;
+	batch->spec = (struct gw_blocks_spec){.hops = spec->hops,
+					      .fanouts = batch->fanouts.data,
+					      .replace = spec->replace,
+					      .wide_indices = spec->wide_indices,
+					      .exclude = spec->edges ? &batch->edges.exclude : NULL};
+	return GW_OK;
+}

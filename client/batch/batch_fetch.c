@@ -1,0 +1,148 @@
+/* A mini-batch's last step: the rows of its features, labels and edges, one gather for each fetch, all at once.
+ *
+ *   nodes of the blocks | seeds | edges -> ids -> gw_gather_op_start (client/rows/gather.c), into the batch's own
+ * memory
+ *                                              -> all there: the mini-batch as the caller sees it -> the job ends
+ *
+ * The first gather that fails cancels the others, and the job ends with its error.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "client/batch/batch.h"
+#include "client/engine/engine.h"
+
+static void fill_view(struct gw_batch *batch)
+{
+	const struct gw_graph_meta *meta = batch->engine->client->meta;
+	struct gw_minibatch *view = &batch->view;
+	for (uint32_t h = 0; h < batch->spec.hops; h++)
+		batch->view_blocks[h] = gw_blocks_hop(batch->blocks, h);
+	for (uint32_t t = 0; t < meta->num_ntypes; t++)
+		batch->view_nodes[t] = gw_blocks_nodes(batch->blocks, t, &batch->view_node_counts[t]);
+	uint64_t seed_rows;
+	const uint32_t *rows = gw_blocks_seed_rows(batch->blocks, &seed_rows);
+	view->stream = batch->stream;
+	view->seed_count = batch->seed_count;
+	view->seeds = batch->seeds.data;
+	view->seed_rows = batch->edges.type_count ? NULL : rows;
+	view->hops = batch->spec.hops;
+	view->num_ntypes = meta->num_ntypes;
+	view->blocks = batch->view_blocks;
+	view->node_counts = batch->view_node_counts;
+	view->nodes = batch->view_nodes;
+	view->edge_count = gw_blocks_edge_count(batch->blocks);
+	view->fetch_count = batch->fetch_count;
+	view->rows = batch->view_rows;
+	view->row_counts = batch->view_row_counts;
+	view->edge_type_count = batch->edges.type_count;
+	view->edges = batch->edges.type_count ? gw_batch_edges_show(&batch->edges, rows) : NULL;
+	view->seed_list_count = view->edges ? 0 : batch->list_count;
+	view->seed_lists = batch->lists.data;
+}
+
+static struct gw_batch *batch_of_gathers(struct gw_fan_in *gathers)
+{
+	return (struct gw_batch *)((char *)gathers - offsetof(struct gw_batch, gathers));
+}
+
+static void fetches_done(struct gw_fan_in *gathers, gw_status status)
+{
+	struct gw_batch *batch = batch_of_gathers(gathers);
+	batch->fetching = false;
+	if (status == GW_OK)
+		fill_view(batch);
+	gw_job_end(&batch->ticket.job, status);
+}
+
+static void fetches_cancel(struct gw_fan_in *gathers)
+{
+	struct gw_batch *batch = batch_of_gathers(gathers);
+	for (uint32_t i = 0; i < batch->fetch_count; i++) {
+		if (gw_gather_op_is_open(&batch->work[i].op))
+			gw_gather_op_cancel(&batch->work[i].op);
+	}
+}
+
+static void fetch_done(struct gw_gather_op *op, gw_status status)
+{
+	struct gw_batch *batch = op->owner;
+	gw_fan_in_end_one(&batch->gathers, status);
+}
+
+/* The edge ids of one edge type, hop after hop. */
+static gw_status collect_edges(struct gw_batch *batch, struct gw_batch_fetch *work, uint32_t etype, uint64_t *count)
+{
+	*count = 0;
+	for (uint32_t h = 0; h < batch->spec.hops; h++) {
+		const struct gw_block *block = gw_blocks_hop(batch->blocks, h);
+		for (uint32_t i = 0; i < block->edges_count; i++) {
+			const struct gw_block_edges *edges = &block->edges[i];
+			if (edges->etype != etype)
+				continue;
+			if (gw_vec_reserve(&work->ids, (*count + edges->edge_count) * 8) != GW_OK)
+				return GW_NO_MEMORY;
+			if (edges->edge_count)
+				memcpy((int64_t *)work->ids.data + *count, edges->edge_ids, edges->edge_count * 8);
+			*count += edges->edge_count;
+		}
+	}
+	return GW_OK;
+}
+
+/* The seeds of a type. */
+static const int64_t *seeds_of(const struct gw_batch *batch, uint32_t type, uint64_t *count)
+{
+	const int64_t *ids = NULL;
+	*count = 0;
+	const struct gw_seeds *lists = batch->lists.data;
+	for (uint32_t i = 0; i < batch->list_count; i++) {
+		if (lists[i].type != type)
+			continue;
+		ids = lists[i].ids;
+		*count = lists[i].count;
+	}
+	return ids;
+}
+
+static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
+{
+	const struct gw_fetch *fetch = &((const struct gw_fetch *)batch->fetches.data)[number];
+	struct gw_batch_fetch *work = &batch->work[number];
+	const struct gw_rows *rows = &((const struct gw_client_tensor *)fetch->tensor)->rows;
+	const int64_t *ids = NULL;
+	uint64_t n = 0;
+	gw_status status = GW_OK;
+	if (fetch->at == GW_AT_INPUTS) {
+		ids = gw_blocks_nodes(batch->blocks, fetch->tensor->type, &n);
+	} else if (fetch->at == GW_AT_SEEDS) {
+		ids = seeds_of(batch, fetch->tensor->type, &n);
+	} else {
+		status = collect_edges(batch, work, fetch->tensor->type, &n);
+		ids = work->ids.data;
+	}
+	if (status == GW_OK)
+		status = gw_landing_reserve(&work->rows, &batch->engine->slab, n * rows->row_bytes);
+	if (status != GW_OK)
+		return status;
+	batch->view_rows[number] = work->rows.data;
+	batch->view_row_counts[number] = n;
+	if (n == 0)
+		return GW_OK;
+	work->op.done = fetch_done;
+	work->op.owner = batch;
+	gw_fan_in_add(&batch->gathers);
+	gw_gather_op_start(&work->op, &batch->ticket.job, rows, ids, n, work->rows.buffer, work->rows.data,
+			   fetch->at != GW_AT_SEEDS);
+	return GW_OK;
+}
+
+void gw_batch_fetch(struct gw_batch *batch)
+{
+	gw_status status = GW_OK;
+	batch->fetching = true;
+	gw_fan_in_begin(&batch->gathers, &batch->ticket.job, fetches_cancel, fetches_done);
+	for (uint32_t i = 0; i < batch->fetch_count && status == GW_OK && batch->gathers.status == GW_OK; i++)
+		status = start_fetch(batch, i);
+	gw_fan_in_end_one(&batch->gathers, status);
+}

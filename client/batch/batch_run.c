@@ -1,0 +1,335 @@
+/* The job of a mini-batch: seeds, then hop after hop, then the fetches, each step ending in an event of the engine.
+ *
+ *   start -> [edges: ends, negatives (client/batch/batch_edges.c)] -> seeds
+ *         -> [all lists in memory] gw_blocks_run_memory -----------------+
+ *         -> [else] hop 0 -> ... -> hop n - 1 (client/batch/batch_hop.c) ------+-> fetches (client/batch/batch_fetch.c)
+ * -> end
+ */
+#include "client/batch/batch.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "client/batch/local_lists.h"
+#include "client/engine/engine.h"
+#include "core/numbers/digest.h"
+
+static void batch_start_hop(struct gw_batch *batch);
+
+static void batch_end(struct gw_batch *batch, gw_status status)
+{
+	gw_job_end(&batch->ticket.job, status);
+}
+
+/* --- Hops. --- */
+
+static void hop_done(struct gw_hop *hop, gw_status status)
+{
+	struct gw_batch *batch = hop->owner;
+	if (status == GW_OK)
+		status = gw_batch_hop_merge(batch);
+	if (status != GW_OK) {
+		batch_end(batch, status);
+		return;
+	}
+	batch->hop_number++;
+	if (batch->hop_number < batch->spec.hops)
+		batch_start_hop(batch);
+	else
+		gw_batch_fetch(batch);
+}
+
+static void batch_start_hop(struct gw_batch *batch)
+{
+	gw_status status = gw_batch_hop_begin(batch);
+	if (status != GW_OK) {
+		batch_end(batch, status);
+		return;
+	}
+	batch->hop.done = hop_done;
+	batch->hop.owner = batch;
+	gw_hop_start(&batch->hop, &batch->ticket.job);
+}
+
+/* The lists' seeds lie one behind the other. */
+static void place_lists(struct gw_batch *batch)
+{
+	struct gw_seeds *lists = batch->lists.data;
+	const int64_t *at = batch->seeds.data;
+	if (batch->list_count == 1)
+		lists[0].count = batch->seed_count;
+	for (uint32_t i = 0; i < batch->list_count; i++) {
+		lists[i].ids = at;
+		at += lists[i].count;
+	}
+}
+
+/* The seeds are known: from here on edges and nodes go the same way. */
+static void batch_sample(struct gw_batch *batch)
+{
+	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
+	bool of_edges = batch->edges.type_count > 0;
+	gw_status status = gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed,
+						 batch->stream, of_edges ? batch->edges.lists.data : batch->lists.data,
+						 of_edges ? batch->edges.list_count : batch->list_count);
+	if (status == GW_OK && lists) {
+		status = gw_blocks_run_memory(batch->blocks, lists);
+		if (status == GW_OK) {
+			gw_batch_fetch(batch);
+			return;
+		}
+	}
+	if (status != GW_OK)
+		batch_end(batch, status);
+	else
+		batch_start_hop(batch);
+}
+
+static void batch_edges_done(struct gw_batch_edges *edges, gw_status status)
+{
+	struct gw_batch *batch = edges->owner;
+	batch->asking = false;
+	if (status == GW_OK)
+		batch_sample(batch);
+	else
+		batch_end(batch, status);
+}
+
+static void batch_ask(struct gw_batch *batch)
+{
+	struct gw_batch_edges *edges = &batch->edges;
+	edges->done = batch_edges_done;
+	edges->owner = batch;
+	batch->asking = true;
+	gw_batch_edges_start(edges, &batch->ticket.job, batch->seed, batch->stream, batch->lists.data);
+}
+
+static void batch_start(struct gw_job *job)
+{
+	struct gw_batch *batch = (struct gw_batch *)job;
+	batch->hop_number = 0;
+	batch->fetching = false;
+	batch->asking = false;
+	gw_status status = batch->fill_seeds ? batch->fill_seeds(batch) : GW_OK;
+	if (status != GW_OK) {
+		batch_end(batch, status);
+		return;
+	}
+	place_lists(batch);
+	if (batch->edges.type_count)
+		batch_ask(batch);
+	else
+		batch_sample(batch);
+}
+
+static void batch_cancel(struct gw_job *job)
+{
+	struct gw_batch *batch = (struct gw_batch *)job;
+	if (batch->fetching)
+		gw_fan_in_cancel(&batch->gathers);
+	else if (batch->asking)
+		gw_batch_edges_cancel(&batch->edges);
+	else
+		gw_hop_cancel(&batch->hop);
+}
+
+struct gw_job *gw_batch_job(struct gw_batch *batch)
+{
+	batch->ticket.job.start = batch_start;
+	batch->ticket.job.cancel = batch_cancel;
+	return &batch->ticket.job;
+}
+
+/* --- Lone mini-batches. --- */
+
+static void finish_batch(struct gw_ticket *ticket, gw_status status)
+{
+	struct gw_batch *batch = (struct gw_batch *)ticket;
+	struct gw_minibatch **out = batch->owner;
+	if (status == GW_OK)
+		*out = &batch->view;
+	else
+		gw_batch_give(batch);
+}
+
+/* What a lone mini-batch is sampled from. */
+struct sample_call {
+	const struct gw_sample_spec *spec;
+	uint64_t seed, stream;
+	const struct gw_seeds *lists;
+	uint32_t list_count;
+	bool typed; /* the lists tell the types; else the spec does */
+};
+
+static gw_status check_call(const struct gw_client *client, const struct sample_call *call, uint64_t *n)
+{
+	gw_status status = GW_OK;
+	*n = 0;
+	if (call->typed)
+		status = gw_seed_types_check(client, call->spec, (struct gw_seed_types){call->lists, call->list_count});
+	for (uint32_t i = 0; i < call->list_count && status == GW_OK; i++) {
+		if (call->lists[i].count > GW_SEEDS_MAX || (*n += call->lists[i].count) > GW_SEEDS_MAX)
+			return gw_fail(GW_LIMIT, "%llu seeds in one mini-batch: at most %u",
+				       (unsigned long long)(*n > GW_SEEDS_MAX ? *n : call->lists[i].count),
+				       GW_SEEDS_MAX);
+	}
+	return status;
+}
+
+/* The spec and the seeds, copied into a batch. */
+static gw_status batch_take_call(struct gw_batch *batch, const struct sample_call *call, uint64_t n)
+{
+	struct gw_seed_types types = {call->lists, call->typed ? call->list_count : 0};
+	gw_status status = gw_batch_set_spec(batch, call->spec, types);
+	uint64_t negatives = 0;
+	for (uint32_t i = 0; i < batch->edges.type_count && status == GW_OK; i++) {
+		status = gw_edge_seeds_check_ids(batch->engine->client, &call->spec->edges[i]);
+		if (status == GW_OK)
+			status = gw_edge_seeds_check_count(&call->spec->edges[i], call->lists[i].count, &negatives);
+	}
+	if (status == GW_OK)
+		status = gw_batch_edges_keep_ids(&batch->edges);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&batch->seeds, n * 8);
+	if (status != GW_OK)
+		return status;
+	int64_t *seeds = batch->seeds.data;
+	for (uint32_t i = 0; i < call->list_count; i++) {
+		if (call->lists[i].count)
+			memcpy(seeds, call->lists[i].ids, call->lists[i].count * 8);
+		seeds += call->lists[i].count;
+		if (call->typed)
+			((struct gw_seeds *)batch->lists.data)[i].count = call->lists[i].count;
+	}
+	batch->seed_count = n;
+	return GW_OK;
+}
+
+static gw_status sample_submit(struct gw_client *client, const struct sample_call *call, bool soon,
+			       struct gw_minibatch **out, struct gw_ticket **ticket)
+{
+	*out = NULL;
+	*ticket = NULL;
+	uint64_t n = 0;
+	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = check_call(client, call, &n);
+	struct gw_batch *batch = NULL;
+	if (status == GW_OK)
+		status = gw_batch_take(gw_client_engine(client), &batch);
+	if (status != GW_OK)
+		return status;
+	status = batch_take_call(batch, call, n);
+	if (status != GW_OK) {
+		gw_batch_give(batch);
+		return status;
+	}
+	batch->seed = call->seed;
+	batch->stream = call->stream;
+	batch->view.epoch = 0;
+	batch->view.step = 0;
+	batch->fill_seeds = NULL;
+	batch->owner = out;
+	batch->ticket.finish = finish_batch;
+	gw_engine_submit(batch->engine, gw_batch_job(batch), soon);
+	*ticket = &batch->ticket;
+	return GW_OK;
+}
+
+static gw_status sample_run(struct gw_client *client, const struct sample_call *call, struct gw_minibatch **out)
+{
+	struct gw_ticket *ticket;
+	gw_status status = sample_submit(client, call, true, out, &ticket);
+	return status == GW_OK ? gw_ticket_finish(ticket) : status;
+}
+
+gw_status gw_sample_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+			  const int64_t *seeds, uint64_t n, struct gw_minibatch **out, struct gw_ticket **ticket)
+{
+	const struct gw_seeds list = {.ids = seeds, .count = n};
+	const struct sample_call call = {.spec = spec, .seed = seed, .stream = stream, .lists = &list, .list_count = 1};
+	return sample_submit(client, &call, false, out, ticket);
+}
+
+gw_status gw_sample(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+		    const int64_t *seeds, uint64_t n, struct gw_minibatch **out)
+{
+	const struct gw_seeds list = {.ids = seeds, .count = n};
+	const struct sample_call call = {.spec = spec, .seed = seed, .stream = stream, .lists = &list, .list_count = 1};
+	return sample_run(client, &call, out);
+}
+
+gw_status gw_sample_lists_start(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
+				uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
+				struct gw_minibatch **out, struct gw_ticket **ticket)
+{
+	const struct sample_call call = {spec, seed, stream, lists, list_count, true};
+	return sample_submit(client, &call, false, out, ticket);
+}
+
+gw_status gw_sample_lists(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed, uint64_t stream,
+			  const struct gw_seeds *lists, uint32_t list_count, struct gw_minibatch **out)
+{
+	const struct sample_call call = {spec, seed, stream, lists, list_count, true};
+	return sample_run(client, &call, out);
+}
+
+static struct gw_batch *batch_of(const struct gw_minibatch *minibatch)
+{
+	return (struct gw_batch *)((uintptr_t)minibatch - offsetof(struct gw_batch, view));
+}
+
+/* Of what batches of one node type do not have; theirs is as it was before there were others. */
+static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibatch)
+{
+	for (uint32_t i = 0; minibatch->edges && i < minibatch->edge_type_count; i++) {
+		const struct gw_edge_batch *edges = &minibatch->edges[i];
+		uint64_t head[] = {edges->etype, edges->negatives, edges->negatives_each, edges->true_edges};
+		digest = gw_digest_add(digest, head, sizeof(head));
+		digest = gw_digest_add(digest, edges->src_rows, edges->count * 4);
+		digest = gw_digest_add(digest, edges->dst_rows, edges->count * 4);
+		digest = gw_digest_add(digest, edges->negative_rows, edges->count * edges->negatives_each * 4);
+		if (minibatch->edge_type_count > 1)
+			digest = gw_digest_add(digest, &edges->count, sizeof(edges->count));
+	}
+	for (uint32_t i = 0; i < minibatch->seed_list_count && minibatch->seed_list_count > 1; i++) {
+		uint64_t head[] = {minibatch->seed_lists[i].type, minibatch->seed_lists[i].count};
+		digest = gw_digest_add(digest, head, sizeof(head));
+	}
+	return digest;
+}
+
+uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
+{
+	const struct gw_batch *batch = batch_of(minibatch);
+	const struct gw_fetch *fetches = batch->fetches.data;
+	size_t index_bytes = batch->spec.wide_indices ? 8 : 4;
+	uint64_t digest = gw_digest_add(0, minibatch->seeds, minibatch->seed_count * 8);
+	if (!minibatch->edges)
+		digest = gw_digest_add(digest, minibatch->seed_rows, minibatch->seed_count * 4);
+	digest = digest_seeds(digest, minibatch);
+	for (uint32_t h = 0; h < minibatch->hops; h++) {
+		const struct gw_block *block = minibatch->blocks[h];
+		digest = gw_digest_add(digest, block->dst_counts, minibatch->num_ntypes * sizeof(uint64_t));
+		digest = gw_digest_add(digest, block->src_counts, minibatch->num_ntypes * sizeof(uint64_t));
+		for (uint32_t i = 0; i < block->edges_count; i++) {
+			const struct gw_block_edges *edges = &block->edges[i];
+			digest = gw_digest_add(digest, &edges->etype, 4);
+			digest = gw_digest_add(digest, edges->indptr, (edges->dst_count + 1) * 8);
+			digest = gw_digest_add(digest, edges->indices, edges->edge_count * index_bytes);
+			digest = gw_digest_add(digest, edges->edge_ids, edges->edge_count * 8);
+		}
+	}
+	for (uint32_t t = 0; t < minibatch->num_ntypes; t++)
+		digest = gw_digest_add(digest, minibatch->nodes[t], minibatch->node_counts[t] * 8);
+	for (uint32_t i = 0; i < minibatch->fetch_count; i++)
+		digest = gw_digest_add(digest, minibatch->rows[i],
+				       minibatch->row_counts[i] * fetches[i].tensor->row_bytes);
+	return digest;
+}
+
+void gw_minibatch_release(struct gw_minibatch *minibatch)
+{
+	if (minibatch && !gw_client_is_inherited(batch_of(minibatch)->engine->client))
+		gw_batch_give(batch_of(minibatch));
+}

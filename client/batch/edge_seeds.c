@@ -1,0 +1,316 @@
+/* See edge_seeds.h. Fails as edges_op.h does, on an edge that does not exist, on one that reverse_ids names and that is
+ * no reverse (GW_INVALID), and for want of memory. */
+#include "client/batch/edge_seeds.h"
+
+#include <string.h>
+
+#include "sampler/negatives.h"
+
+static const struct gw_graph_meta *seeds_meta(const struct gw_edge_seeds_op *op)
+{
+	return op->asked.engine->client->meta;
+}
+
+uint32_t gw_edge_seeds_type_drawn(const struct gw_graph_meta *meta, const struct gw_edge_seeds *spec)
+{
+	const struct gw_edge_type *type = &meta->etypes[spec->etype];
+	return spec->negatives == GW_NEGATIVES_SRC ? type->src : type->dst;
+}
+
+/* --- The spec. --- */
+
+/* The edge type that holds the reverses, and whether its ends are ours turned round. */
+static gw_status check_reverse_type(const struct gw_client *client, const struct gw_edge_seeds *spec)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	const struct gw_edge_type *type = &meta->etypes[spec->etype];
+	if (spec->exclude & GW_EXCLUDE_REVERSE && type->reverse == GW_TYPE_NONE)
+		return gw_fail(GW_UNSUPPORTED,
+			       "the graph names no reverse of %s: give it as reverse_etype (GW_EXCLUDE_REVERSE_TYPE)",
+			       client->etypes[spec->etype].name);
+	if (!(spec->exclude & (GW_EXCLUDE_REVERSE_TYPE | GW_EXCLUDE_REVERSE_IDS)))
+		return GW_OK;
+	if (spec->reverse_etype >= meta->num_etypes)
+		return gw_fail(GW_RANGE, "reverse edge type %u of %u", spec->reverse_etype, meta->num_etypes);
+	const struct gw_edge_type *reverse = &meta->etypes[spec->reverse_etype];
+	if (reverse->src != type->dst || reverse->dst != type->src)
+		return gw_fail(GW_INVALID, "%s is no reverse of %s: other ends",
+			       client->etypes[spec->reverse_etype].name, client->etypes[spec->etype].name);
+	if (spec->exclude & GW_EXCLUDE_REVERSE_IDS && (!spec->reverse_ids || spec->reverse_id_count != type->count))
+		return gw_fail(GW_INVALID, "%llu ids of reverses: %s has %llu edges",
+			       (unsigned long long)(spec->reverse_ids ? spec->reverse_id_count : 0),
+			       client->etypes[spec->etype].name, (unsigned long long)type->count);
+	return GW_OK;
+}
+
+gw_status gw_edge_seeds_check(const struct gw_client *client, const struct gw_edge_seeds *spec)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	if (spec->etype >= meta->num_etypes)
+		return gw_fail(GW_RANGE, "seed edge type %u of %u", spec->etype, meta->num_etypes);
+	if ((unsigned)spec->negatives > GW_NEGATIVES_SRC)
+		return gw_fail(GW_INVALID, "negatives = %u: it is none, dst or src", (unsigned)spec->negatives);
+	if ((spec->negatives == GW_NEGATIVES_NONE) != (spec->negatives_each == 0))
+		return gw_fail(GW_INVALID, "%u negatives for each edge, and %s end to draw: give both or none",
+			       spec->negatives_each, spec->negatives == GW_NEGATIVES_NONE ? "no" : "an");
+	uint64_t choices =
+		spec->negative_ids ? spec->negative_id_count : meta->ntypes[gw_edge_seeds_type_drawn(meta, spec)].count;
+	if (spec->negatives != GW_NEGATIVES_NONE && choices == 0)
+		return gw_fail(GW_INVALID, "there are no nodes to draw negatives from");
+	if (spec->exclude > 2 * GW_EXCLUDE_REVERSE_IDS - 1)
+		return gw_fail(GW_INVALID, "exclude = %u: it is a sum of 1, 2, 4, 8 and 16", spec->exclude);
+	return check_reverse_type(client, spec);
+}
+
+gw_status gw_edge_seeds_check_ids(const struct gw_client *client, const struct gw_edge_seeds *spec)
+{
+	uint64_t nodes = client->meta->ntypes[gw_edge_seeds_type_drawn(client->meta, spec)].count;
+	for (uint64_t i = 0; spec->negative_ids && i < spec->negative_id_count; i++) {
+		if ((uint64_t)spec->negative_ids[i] >= nodes)
+			return gw_fail(GW_RANGE,
+				       "node %lld at position %llu of those to draw from: ids run from 0 to %lld",
+				       (long long)spec->negative_ids[i], (unsigned long long)i, (long long)nodes - 1);
+	}
+	return GW_OK;
+}
+
+gw_status gw_edge_seeds_check_count(const struct gw_edge_seeds *spec, uint64_t count, uint64_t *total)
+{
+	if (spec->negatives_each > GW_NEGATIVES_MAX || (*total += count * spec->negatives_each) > GW_NEGATIVES_MAX)
+		return gw_fail(GW_LIMIT, "%llu edges with %u negatives each in one mini-batch: at most %u negatives",
+			       (unsigned long long)count, spec->negatives_each, GW_NEGATIVES_MAX);
+	return GW_OK;
+}
+
+gw_status gw_edge_seeds_op_init(struct gw_edge_seeds_op *op, struct gw_engine *engine)
+{
+	gw_status status = gw_edges_op_init(&op->asked, engine);
+	if (status == GW_OK && (status = gw_edges_op_init(&op->reverses, engine)) != GW_OK)
+		gw_edges_op_free(&op->asked);
+	return status;
+}
+
+void gw_edge_seeds_op_free(struct gw_edge_seeds_op *op)
+{
+	if (op->asked.engine)
+		gw_edges_op_free(&op->asked);
+	if (op->reverses.engine)
+		gw_edges_op_free(&op->reverses);
+	gw_vec_free(&op->with_reverses);
+	gw_vec_free(&op->kept_ids);
+	gw_vec_free(&op->negatives);
+	gw_vec_free(&op->pending);
+	gw_vec_free(&op->src);
+	gw_vec_free(&op->dst);
+}
+
+gw_status gw_edge_seeds_op_keep_ids(struct gw_edge_seeds_op *op)
+{
+	struct gw_edge_seeds *spec = &op->spec;
+	if (!spec->negative_ids)
+		return GW_OK;
+	gw_status status = gw_vec_reserve(&op->kept_ids, spec->negative_id_count * 8);
+	if (status != GW_OK)
+		return status;
+	if (spec->negative_id_count)
+		memcpy(op->kept_ids.data, spec->negative_ids, spec->negative_id_count * 8);
+	spec->negative_ids = op->kept_ids.data;
+	return GW_OK;
+}
+
+static void seeds_end(struct gw_edge_seeds_op *op, gw_status status)
+{
+	op->open = false;
+	op->done(op, status);
+}
+
+/* --- Reverses by id. --- */
+
+static bool has_reverse_ids(const struct gw_edge_seeds_op *op)
+{
+	return op->spec.exclude & GW_EXCLUDE_REVERSE_IDS && op->count > 0;
+}
+
+/* The edges and what reverse_ids names for them: those of one type are asked about in one request. */
+static gw_status list_reverses(struct gw_edge_seeds_op *op)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	const struct gw_client *client = op->asked.engine->client;
+	uint64_t edges = client->meta->etypes[spec->etype].count;
+	uint64_t reverses = client->meta->etypes[spec->reverse_etype].count;
+	gw_status status = gw_vec_reserve(&op->with_reverses, 2 * op->count * 8);
+	int64_t *ids = op->with_reverses.data;
+	for (uint64_t i = 0; i < op->count && status == GW_OK; i++) {
+		if ((uint64_t)op->ids[i] >= edges)
+			return gw_fail_id("edge", op->ids[i], i, edges);
+		int64_t reverse = spec->reverse_ids[op->ids[i]];
+		if ((uint64_t)reverse >= reverses)
+			return gw_fail(GW_RANGE, "reverse_ids[%lld] is %lld: %s has %llu edges: give one of them",
+				       (long long)op->ids[i], (long long)reverse,
+				       client->etypes[spec->reverse_etype].name, (unsigned long long)reverses);
+		ids[i] = op->ids[i];
+		ids[op->count + i] = reverse;
+	}
+	return status;
+}
+
+/* Each reverse leads from its edge's destination to its source. */
+static gw_status check_reverses(const struct gw_edge_seeds_op *op)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	const struct gw_client *client = op->asked.engine->client;
+	const int64_t *src = op->asked.src.data, *dst = op->asked.dst.data, *ids = op->with_reverses.data;
+	bool same = spec->reverse_etype == spec->etype;
+	const int64_t *from = same ? src + op->count : op->reverses.src.data;
+	const int64_t *to = same ? dst + op->count : op->reverses.dst.data;
+	for (uint64_t i = 0; i < op->count; i++) {
+		if (from[i] == dst[i] && to[i] == src[i])
+			continue;
+		return gw_fail(
+			GW_INVALID,
+			"reverse_ids: edge %lld of %s leads from %lld to %lld, and edge %lld of %s, which is to be "
+			"its reverse, from %lld to %lld: give ids of this graph (orig_id tells which those are), "
+			"or exclude by ends, without reverse_ids",
+			(long long)ids[i], client->etypes[spec->etype].name, (long long)src[i], (long long)dst[i],
+			(long long)ids[op->count + i], client->etypes[spec->reverse_etype].name, (long long)from[i],
+			(long long)to[i]);
+	}
+	return GW_OK;
+}
+
+/* --- Negatives. --- */
+
+/* Draws the negative with this number in the batch. */
+static void draw_negative(struct gw_edge_seeds_op *op, uint64_t number)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	const struct gw_graph_meta *meta = seeds_meta(op);
+	uint64_t bound =
+		spec->negative_ids ? spec->negative_id_count : meta->ntypes[gw_edge_seeds_type_drawn(meta, spec)].count;
+	uint64_t drawn = gw_negative_draw(op->key, number / spec->negatives_each, number % spec->negatives_each,
+					  op->attempt, bound);
+	((int64_t *)op->negatives.data)[number] = spec->negative_ids ? spec->negative_ids[drawn] : (int64_t)drawn;
+}
+
+static void negatives_asked(struct gw_edges_op *asked, gw_status status);
+
+/* Asks whether the pending negatives are edges. */
+static void ask_pending(struct gw_edge_seeds_op *op)
+{
+	const uint32_t *pending = op->pending.data;
+	const int64_t *negatives = op->negatives.data;
+	const int64_t *ends[] = {op->asked.src.data, op->asked.dst.data};
+	bool drawn_src = op->spec.negatives == GW_NEGATIVES_SRC;
+	int64_t *src = op->src.data, *dst = op->dst.data;
+	for (uint64_t i = 0; i < op->pending_count; i++) {
+		uint64_t slot = pending[i] / op->spec.negatives_each;
+		src[i] = drawn_src ? negatives[pending[i]] : ends[0][slot];
+		dst[i] = drawn_src ? ends[1][slot] : negatives[pending[i]];
+	}
+	op->asked.done = negatives_asked;
+	gw_edges_op_start(&op->asked, op->job, GW_EDGE_COUNTS, op->spec.etype, src, dst, op->pending_count);
+}
+
+/* Those that are edges are drawn again, and asked about again. */
+static void negatives_asked(struct gw_edges_op *asked, gw_status status)
+{
+	struct gw_edge_seeds_op *op = asked->owner;
+	const uint64_t *counts = asked->counts.data;
+	uint32_t *pending = op->pending.data;
+	uint64_t left = 0;
+	for (uint64_t i = 0; i < op->pending_count && status == GW_OK; i++) {
+		if (counts[i])
+			pending[left++] = pending[i];
+	}
+	op->pending_count = left;
+	if (status != GW_OK || left == 0 || ++op->attempt == GW_NEGATIVE_ATTEMPTS) {
+		op->true_edges = left;
+		seeds_end(op, status);
+		return;
+	}
+	for (uint64_t i = 0; i < left; i++)
+		draw_negative(op, pending[i]);
+	ask_pending(op);
+}
+
+static struct gw_edge_seeds_op *op_of_ends(struct gw_fan_in *ends)
+{
+	return (struct gw_edge_seeds_op *)((char *)ends - offsetof(struct gw_edge_seeds_op, ends));
+}
+
+static void ends_found(struct gw_fan_in *ends, gw_status status)
+{
+	struct gw_edge_seeds_op *op = op_of_ends(ends);
+	uint64_t n = op->count * op->spec.negatives_each;
+	bool asks = op->spec.no_true_edges && n > 0;
+	if (status == GW_OK && has_reverse_ids(op))
+		status = check_reverses(op);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&op->negatives, n * 8);
+	if (status == GW_OK && asks && (status = gw_vec_reserve(&op->pending, n * 4)) == GW_OK &&
+	    (status = gw_vec_reserve(&op->src, n * 8)) == GW_OK)
+		status = gw_vec_reserve(&op->dst, n * 8);
+	for (uint64_t i = 0; i < n && status == GW_OK; i++) {
+		draw_negative(op, i);
+		if (asks)
+			((uint32_t *)op->pending.data)[i] = (uint32_t)i;
+	}
+	op->pending_count = n;
+	if (status != GW_OK || !asks)
+		seeds_end(op, status);
+	else
+		ask_pending(op);
+}
+
+/* --- Ends. --- */
+
+static void ends_cancel(struct gw_fan_in *ends)
+{
+	struct gw_edge_seeds_op *op = op_of_ends(ends);
+	gw_edges_op_cancel(&op->asked);
+	gw_edges_op_cancel(&op->reverses);
+}
+
+static void ends_answered(struct gw_edges_op *asked, gw_status status)
+{
+	struct gw_edge_seeds_op *op = asked->owner;
+	gw_fan_in_end_one(&op->ends, status);
+}
+
+static void ask_ends(struct gw_edge_seeds_op *op, struct gw_edges_op *asked, uint32_t etype, const int64_t *ids,
+		     uint64_t n)
+{
+	if (op->ends.status != GW_OK)
+		return;
+	asked->done = ends_answered;
+	asked->owner = op;
+	gw_fan_in_add(&op->ends);
+	gw_edges_op_start(asked, op->job, GW_EDGE_ENDS, etype, ids, NULL, n);
+}
+
+void gw_edge_seeds_op_start(struct gw_edge_seeds_op *op)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	bool mapped = has_reverse_ids(op), same = spec->reverse_etype == spec->etype;
+	op->open = true;
+	op->attempt = 0;
+	op->true_edges = 0;
+	gw_fan_in_begin(&op->ends, op->job, ends_cancel, ends_found);
+	gw_status status = mapped ? list_reverses(op) : GW_OK;
+	if (status == GW_OK) {
+		const int64_t *both = op->with_reverses.data;
+		ask_ends(op, &op->asked, spec->etype, mapped ? both : op->ids,
+			 mapped && same ? 2 * op->count : op->count);
+		if (mapped && !same)
+			ask_ends(op, &op->reverses, spec->reverse_etype, both + op->count, op->count);
+	}
+	gw_fan_in_end_one(&op->ends, status);
+}
+
+void gw_edge_seeds_op_cancel(struct gw_edge_seeds_op *op)
+{
+	if (op->open && op->ends.open)
+		gw_fan_in_cancel(&op->ends);
+	else if (op->open)
+		gw_edges_op_cancel(&op->asked);
+}

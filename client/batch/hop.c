@@ -1,0 +1,336 @@
+/* Splitting nodes by owner, asking each owner, merging the answers: see hop.h. The ways themselves are in
+ * hop_reads.c and hop_request.c. */
+#include "client/batch/hop.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "client/batch/hop_source.h"
+#include "client/batch/local_lists.h"
+#include "core/graph/book.h"
+#include "core/memory/alloc.h"
+
+static uint32_t parts_of(const struct gw_hop *hop)
+{
+	return hop->engine->client->meta->num_parts;
+}
+
+static struct gw_hop_share *hop_share_of(const struct gw_hop *hop, uint32_t ntype, uint32_t part)
+{
+	return &hop->shares[(size_t)ntype * parts_of(hop) + part];
+}
+
+static struct gw_hop_source *source_of(const struct gw_hop *hop, uint32_t etype, uint32_t part)
+{
+	return &hop->sources[(size_t)etype * parts_of(hop) + part];
+}
+
+gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine)
+{
+	memset(hop, 0, sizeof(*hop));
+	hop->engine = engine;
+	const struct gw_graph_meta *meta = engine->client->meta;
+	hop->shares = gw_calloc((size_t)meta->num_ntypes * meta->num_parts, sizeof(*hop->shares));
+	hop->sources = gw_calloc((size_t)meta->num_etypes * meta->num_parts, sizeof(*hop->sources));
+	hop->owners = gw_calloc(meta->num_ntypes, sizeof(*hop->owners));
+	hop->is_split = gw_calloc(meta->num_ntypes, sizeof(*hop->is_split));
+	if (!hop->shares || !hop->sources || !hop->owners || !hop->is_split) {
+		gw_hop_free(hop);
+		return GW_NO_MEMORY;
+	}
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		for (uint32_t t = 0; t < meta->num_ntypes; t++)
+			*hop_share_of(hop, t, p) = (struct gw_hop_share){
+				.answers = &hop->answers, .sources = hop->sources, .ntype = t, .part = p};
+		for (uint32_t e = 0; e < meta->num_etypes; e++) {
+			struct gw_hop_source *source = source_of(hop, e, p);
+			source->answers = &hop->answers;
+			source->share = hop_share_of(hop, meta->etypes[e].dst, p);
+			source->etype = e;
+		}
+	}
+	return GW_OK;
+}
+
+static void hop_share_free(struct gw_hop_share *share)
+{
+	gw_vec_free(&share->rows);
+	gw_vec_free(&share->vertices);
+	gw_vec_free(&share->offsets);
+	gw_landing_free(&share->records);
+}
+
+static void hop_source_free(struct gw_hop_source *source)
+{
+	gw_picks_free(&source->picks);
+	gw_vec_free(&source->call);
+	gw_vec_free(&source->begins);
+	gw_vec_free(&source->ends);
+	gw_vec_free(&source->spans);
+	gw_vec_free(&source->landed_at);
+	gw_landing_free(&source->landing);
+}
+
+void gw_hop_free(struct gw_hop *hop)
+{
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	for (size_t i = 0; hop->shares && i < (size_t)meta->num_ntypes * meta->num_parts; i++)
+		hop_share_free(&hop->shares[i]);
+	for (size_t i = 0; hop->sources && i < (size_t)meta->num_etypes * meta->num_parts; i++)
+		hop_source_free(&hop->sources[i]);
+	for (uint32_t t = 0; hop->owners && t < meta->num_ntypes; t++)
+		gw_vec_free(&hop->owners[t]);
+	gw_vec_free(&hop->counts);
+	gw_vec_free(&hop->edges);
+	gw_vec_free(&hop->neighbours);
+	gw_free(hop->shares);
+	gw_free(hop->sources);
+	gw_free(hop->owners);
+	gw_free(hop->is_split);
+}
+
+static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *nodes, uint64_t n)
+{
+	const uint64_t *starts = hop->engine->client->meta->ntypes[ntype].starts;
+	uint32_t parts = parts_of(hop);
+	if (gw_vec_reserve(&hop->owners[ntype], n * 4) != GW_OK)
+		return GW_NO_MEMORY;
+	uint32_t *owners = hop->owners[ntype].data;
+	for (uint32_t p = 0; p < parts; p++)
+		hop_share_of(hop, ntype, p)->count = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		owners[i] = gw_book_owner(starts, parts, nodes[i]);
+		hop_share_of(hop, ntype, owners[i])->count++;
+	}
+	for (uint32_t p = 0; p < parts; p++) {
+		struct gw_hop_share *share = hop_share_of(hop, ntype, p);
+		if (gw_vec_reserve(&share->rows, share->count * 8) != GW_OK ||
+		    gw_vec_reserve(&share->vertices, share->count * 8) != GW_OK)
+			return GW_NO_MEMORY;
+		share->count = 0;
+		share->recorded = false;
+		share->reading = false;
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		struct gw_hop_share *share = hop_share_of(hop, ntype, owners[i]);
+		((uint64_t *)share->rows.data)[share->count] = nodes[i] - starts[owners[i]];
+		((uint64_t *)share->vertices.data)[share->count++] = nodes[i];
+	}
+	return GW_OK;
+}
+
+/* Which way a source goes. Rows beyond 32 bits have no place in a request. */
+static enum gw_hop_way choose_way(struct gw_engine *engine, const struct gw_hop_source *source)
+{
+	const struct gw_client *client = engine->client;
+	uint32_t part = source->share->part;
+	const uint64_t *starts = client->meta->ntypes[source->share->ntype].starts;
+	if (gw_local_lists_of_part(engine, part))
+		return client->adjacencies ? GW_HOP_MEMORY : GW_HOP_MAPPED;
+	if (starts[part + 1] - starts[part] > UINT32_MAX)
+		return GW_HOP_READS;
+	if (client->neighbours == GW_NEIGHBOURS_AUTO)
+		return engine->part_links[part]->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
+	return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
+}
+
+static gw_status pick_at_once(struct gw_engine *engine, struct gw_hop_source *source)
+{
+	const struct gw_hop_share *share = source->share;
+	const struct gw_adjacency *lists = gw_local_lists_of_part(engine, share->part);
+	gw_status status = gw_picks_from_memory(&source->picks, &lists[source->etype], &source->rule,
+						share->vertices.data, share->count);
+	return status == GW_OK ? GW_OK : gw_context(status, "mapped part %u", share->part);
+}
+
+/* --- Merging. --- */
+
+/* The next picks of a source: what a request or reads brought, or what memory gives for this run. */
+struct hop_cursor {
+	const struct gw_picks *picks;
+	uint64_t dst, edge;
+};
+
+static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *count, uint64_t *edges,
+		     uint64_t *neighbours)
+{
+	*count = ((const uint32_t *)cursor->picks->counts.data)[cursor->dst++];
+	const uint64_t *positions = (const uint64_t *)cursor->picks->positions.data + cursor->edge;
+	const uint64_t *from = (const uint64_t *)cursor->picks->neighbours.data + cursor->edge;
+	for (uint32_t j = 0; j < *count; j++) {
+		edges[j] = edge_start + positions[j];
+		neighbours[j] = from[j];
+	}
+	cursor->edge += *count;
+}
+
+/* Picks from memory for the destinations of a run that a mapped part owns. */
+static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
+			     uint64_t n)
+{
+	for (uint32_t p = 0; p < parts_of(hop); p++) {
+		struct gw_hop_source *source = source_of(hop, etype, p);
+		if (source->way != GW_HOP_MEMORY || source->share->count == 0)
+			continue;
+		uint64_t own[GW_HOP_RUN], count = 0;
+		for (uint64_t i = 0; i < n; i++) {
+			if (owners[i] == p)
+				own[count++] = vertices[i];
+		}
+		source->taken_dst = 0;
+		source->taken_edges = 0;
+		source->picks.edge_count = 0;
+		if (count == 0)
+			continue;
+		gw_status status = gw_picks_from_memory(&source->picks, &hop->engine->client->adjacencies[p][etype],
+							&source->rule, own, count);
+		if (status != GW_OK)
+			return status;
+	}
+	return GW_OK;
+}
+
+static bool one_owner(const uint32_t *owners, uint64_t n)
+{
+	uint64_t i = 1;
+	while (i < n && owners[i] == owners[0])
+		i++;
+	return i >= n;
+}
+
+/* A run of one owner's is taken as it lies there. */
+static void take_run(struct gw_hop_source *source, uint64_t start, uint64_t n, struct gw_hop_edges *edges)
+{
+	*edges = (struct gw_hop_edges){
+		.counts = (const uint32_t *)source->picks.counts.data + source->taken_dst,
+		.positions = (const uint64_t *)source->picks.positions.data + source->taken_edges,
+		.neighbours = (const uint64_t *)source->picks.neighbours.data + source->taken_edges,
+		.start = start};
+	for (uint64_t i = 0; i < n; i++)
+		edges->count += edges->counts[i];
+	source->taken_dst += n;
+	source->taken_edges += edges->count;
+}
+
+gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const uint64_t *nodes, uint64_t n,
+		      struct gw_hop_edges *edges)
+{
+	const struct gw_edge_type *type = &hop->engine->client->meta->etypes[etype];
+	const uint32_t *owners = (const uint32_t *)hop->owners[type->dst].data + first;
+	gw_status status = pick_mapped(hop, etype, owners, nodes, n);
+	if (status != GW_OK)
+		return status;
+	if (n > 0 && one_owner(owners, n)) {
+		take_run(source_of(hop, etype, owners[0]), type->starts[owners[0]], n, edges);
+		return GW_OK;
+	}
+	uint64_t edge_bound = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
+		edge_bound += ((const uint32_t *)source->picks.counts.data)[source->taken_dst + source->seen_dst++];
+	}
+	for (uint64_t i = 0; i < n; i++)
+		source_of(hop, etype, owners[i])->seen_dst = 0;
+	if (gw_vec_reserve(&hop->counts, n * 4) != GW_OK || gw_vec_reserve(&hop->edges, edge_bound * 8) != GW_OK ||
+	    gw_vec_reserve(&hop->neighbours, edge_bound * 8) != GW_OK)
+		return GW_NO_MEMORY;
+
+	uint64_t at = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
+		struct hop_cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
+		uint32_t *count = (uint32_t *)hop->counts.data + i;
+		take_one(&cursor, type->starts[owners[i]], count, (uint64_t *)hop->edges.data + at,
+			 (uint64_t *)hop->neighbours.data + at);
+		source->taken_dst = cursor.dst;
+		source->taken_edges = cursor.edge;
+		at += *count;
+	}
+	*edges = (struct gw_hop_edges){at, hop->counts.data, hop->edges.data, hop->neighbours.data, 0};
+	return GW_OK;
+}
+
+/* --- The course of a hop. --- */
+
+static struct gw_hop *hop_of(struct gw_fan_in *answers)
+{
+	return (struct gw_hop *)((char *)answers - offsetof(struct gw_hop, answers));
+}
+
+static void hop_answered(struct gw_fan_in *answers, gw_status status)
+{
+	struct gw_hop *hop = hop_of(answers);
+	hop->done(hop, status);
+}
+
+static void hop_cancel_link_ops(struct gw_fan_in *answers)
+{
+	struct gw_hop *hop = hop_of(answers);
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	for (size_t i = 0; i < (size_t)meta->num_ntypes * meta->num_parts; i++) {
+		if (hop->shares[i].link_op.owner)
+			gw_link_cancel(&hop->shares[i].link_op);
+	}
+	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
+		if (hop->sources[i].link_op.owner)
+			gw_link_cancel(&hop->sources[i].link_op);
+	}
+}
+
+void gw_hop_cancel(struct gw_hop *hop)
+{
+	gw_fan_in_cancel(&hop->answers);
+}
+
+void gw_hop_begin(struct gw_hop *hop)
+{
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	memset(hop->is_split, 0, meta->num_ntypes * sizeof(*hop->is_split));
+	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
+		struct gw_hop_source *source = &hop->sources[i];
+		source->active = false;
+		source->taken_dst = 0;
+		source->taken_edges = 0;
+		source->picks.dst_count = 0;
+		source->picks.edge_count = 0;
+	}
+}
+
+gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_pick_rule *rule, const uint64_t *nodes,
+		      uint64_t n)
+{
+	uint32_t ntype = hop->engine->client->meta->etypes[etype].dst;
+	for (uint32_t p = 0; p < parts_of(hop); p++) {
+		source_of(hop, etype, p)->active = true;
+		source_of(hop, etype, p)->rule = *rule;
+	}
+	if (hop->is_split[ntype])
+		return GW_OK;
+	hop->is_split[ntype] = true;
+	return hop_split(hop, ntype, nodes, n);
+}
+
+void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
+{
+	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	gw_fan_in_begin(&hop->answers, job, hop_cancel_link_ops, hop_answered);
+	gw_status status = GW_OK;
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++) {
+		for (uint32_t p = 0; p < meta->num_parts && status == GW_OK && hop->answers.status == GW_OK; p++) {
+			struct gw_hop_source *source = source_of(hop, e, p);
+			if (!source->active || source->share->count == 0)
+				continue;
+			source->way = choose_way(hop->engine, source);
+			if (source->way == GW_HOP_MAPPED)
+				status = pick_at_once(hop->engine, source);
+			if (source->way == GW_HOP_MEMORY || source->way == GW_HOP_MAPPED)
+				continue;
+			gw_fan_in_add(&hop->answers);
+			if (source->way == GW_HOP_READS)
+				gw_hop_read(source);
+			else
+				gw_hop_request(source);
+		}
+	}
+	gw_fan_in_end_one(&hop->answers, status);
+}

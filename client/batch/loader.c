@@ -1,0 +1,507 @@
+/* The loader: a stream of mini-batches, sampled ahead by the client's engines, in order.
+ *
+ *   number k = start + 0, 1, ... -> (epoch, step) -> global batch g = step * world + rank
+ *                                -> seeds by the keyed permutation: nodes, of one or several types, or edges
+ *
+ * Batch k is sampled by engine k mod engines and waits in slot k mod depth until gw_loader_next comes for it; then the
+ * slot takes batch k + depth. Which thread samples what has no influence on what is sampled.
+ */
+#include <string.h>
+
+#include "client/batch/batch.h"
+#include "client/engine/engine.h"
+#include "core/memory/alloc.h"
+#include "core/numbers/digest.h"
+#include "core/numbers/rng.h"
+#include "core/system/clock.h"
+
+#define BATCH_DEFAULT 1000
+#define DEPTH_MAX     256
+#define SEEDS_MAX     (1ull << 62) /* that a permutation goes over */
+#define EPOCHS_MAX    (1ull << 62) /* times steps: numbers of batches do not wrap around */
+
+struct gw_loader {
+	struct gw_client *client;
+	struct gw_sample_spec spec; /* all that it points to is a copy, but for ids of reverses */
+	struct gw_vec fanouts, fetches;
+	struct gw_vec edges;        /* struct gw_edge_seeds: of the spec, or nothing */
+	struct gw_vec negative_ids; /* int64_t: of all of these, one behind the other */
+	struct gw_vec ids;          /* int64_t: of all lists, likewise */
+	struct gw_vec lists; /* struct gw_seeds: their ids are in `ids`, or NULL: every node (edge) of the type */
+	uint32_t list_count;
+	uint64_t id_count, steps, seed, plan;
+	uint32_t batch_size, world, rank, depth;
+	enum gw_last_batch last;
+	bool shuffle;
+	uint64_t first;          /* number of the start: epoch * steps + step */
+	uint64_t next;           /* number of the batch that gw_loader_next returns */
+	uint64_t ended_epoch;    /* epochs whose GW_END was returned: below this */
+	struct gw_batch **slots; /* [depth]: submitted batches */
+	gw_status *slot_status;  /* [depth]: why a slot is empty */
+	char (*slot_text)[GW_ERROR_TEXT_MAX];
+};
+
+/* What an epoch's permutation is keyed by: nodes of one type; edges; nodes of several types; edges of several types.
+ * 3 is of triples. */
+static uint64_t shuffle_key(const struct gw_loader *loader, uint64_t epoch)
+{
+	bool several = loader->list_count > 1;
+	if (loader->spec.edges)
+		return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, several ? 4 : 1, loader->spec.edges->etype);
+	return gw_draw_key(loader->seed, epoch, GW_DRAW_SHUFFLE, several ? 2 : 0, loader->spec.ntype);
+}
+
+static int64_t id_in(const struct gw_seeds *list, uint64_t at)
+{
+	return list->ids ? list->ids[at] : (int64_t)at;
+}
+
+/* The seeds of several types: those of the first list, then those of the second ...; each in the batch's order.
+ * positions: of the batch's seeds in all lists. */
+static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, const uint64_t *positions, uint64_t n)
+{
+	const struct gw_seeds *from = loader->lists.data;
+	struct gw_seeds *to = batch->lists.data;
+	int64_t *seeds = batch->seeds.data;
+	uint64_t first = 0, at = 0;
+	for (uint32_t l = 0; l < loader->list_count; l++) {
+		uint64_t before = at;
+		for (uint64_t i = 0; i < n; i++) {
+			if (positions[i] >= first && positions[i] - first < from[l].count)
+				seeds[at++] = id_in(&from[l], positions[i] - first);
+		}
+		to[l].count = at - before;
+		first += from[l].count;
+	}
+}
+
+/* Where a batch's seeds lie in the epoch's order: from *begin, around the order's end; returns how many there are. The
+ * last step of GW_LAST_WRAP has what is left of the ranks' equal shares, rank after rank. */
+static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, uint64_t *begin)
+{
+	uint64_t size = loader->batch_size, before = step * loader->world * size;
+	*begin = before + loader->rank * size;
+	if (loader->last == GW_LAST_WRAP) {
+		uint64_t share = (loader->id_count + loader->world - 1) / loader->world, left = share - step * size;
+		if (left < size) {
+			*begin = before + loader->rank * left;
+			return left;
+		}
+	}
+	if (loader->last == GW_LAST_SHORT && *begin + size > loader->id_count)
+		return loader->id_count - *begin;
+	return size;
+}
+
+/* The seeds of a batch, in the engine. */
+static gw_status fill_seeds(struct gw_batch *batch)
+{
+	const struct gw_loader *loader = batch->owner;
+	const struct gw_seeds *lists = loader->lists.data;
+	bool several = loader->list_count > 1;
+	uint64_t epoch = batch->number / loader->steps, step = batch->number % loader->steps;
+	uint64_t global = step * loader->world + loader->rank, begin, n = place_in_order(loader, step, &begin);
+	if (gw_vec_reserve(&batch->seeds, n * 8) != GW_OK ||
+	    (several && gw_vec_reserve(&batch->positions, n * 8) != GW_OK))
+		return GW_NO_MEMORY;
+	struct gw_permutation permutation = gw_permutation_begin(shuffle_key(loader, epoch), loader->id_count);
+	int64_t *seeds = batch->seeds.data;
+	uint64_t *positions = batch->positions.data;
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t at = (begin + i) % loader->id_count;
+		if (loader->shuffle)
+			at = gw_permutation_at(&permutation, at);
+		if (several)
+			positions[i] = at;
+		else
+			seeds[i] = id_in(lists, at);
+	}
+	if (several)
+		fill_lists(loader, batch, positions, n);
+	batch->seed_count = n;
+	batch->seed = loader->seed;
+	batch->stream = gw_mix64(gw_mix64(epoch + 0x9e3779b97f4a7c15ull) ^ global);
+	batch->view.epoch = epoch;
+	batch->view.step = step;
+	return GW_OK;
+}
+
+static struct gw_seed_types types_of(const struct gw_loader *loader)
+{
+	return (struct gw_seed_types){loader->lists.data, loader->list_count > 1 ? loader->list_count : 0};
+}
+
+/* The loader takes its batches out of the ticket itself. */
+static void finish_nothing(struct gw_ticket *ticket, gw_status status)
+{
+	(void)ticket;
+	(void)status;
+}
+
+static void fill_slot(struct gw_loader *loader, uint64_t number)
+{
+	uint32_t slot = (uint32_t)(number % loader->depth);
+	struct gw_batch *batch;
+	struct gw_engine *engine = &loader->client->engines[number % loader->client->engine_count];
+	gw_status status = gw_batch_take(engine, &batch);
+	if (status == GW_OK) {
+		status = gw_batch_set_spec(batch, &loader->spec, types_of(loader));
+		if (status != GW_OK)
+			gw_batch_give(batch);
+	}
+	loader->slots[slot] = NULL;
+	loader->slot_status[slot] = status;
+	if (status != GW_OK) {
+		memcpy(loader->slot_text[slot], gw_last_error(), GW_ERROR_TEXT_MAX);
+		return;
+	}
+	batch->fill_seeds = fill_seeds;
+	batch->owner = loader;
+	batch->number = number;
+	batch->ticket.finish = finish_nothing;
+	loader->slots[slot] = batch;
+	gw_engine_submit(engine, gw_batch_job(batch), false);
+}
+
+/* Whether the ids of a list are nodes of a type, or edges. */
+static gw_status loader_check_ids(const struct gw_seeds *list, const struct gw_type_info *type)
+{
+	for (uint64_t i = 0; list->ids && i < list->count; i++) {
+		if ((uint64_t)list->ids[i] >= type->count)
+			return gw_fail(GW_RANGE, "seed %lld at position %llu: %s has ids 0 to %lld",
+				       (long long)list->ids[i], (unsigned long long)i, type->name,
+				       (long long)type->count - 1);
+	}
+	return GW_OK;
+}
+
+static gw_status check_seeds(const struct gw_client *client, const struct gw_loader_options *options)
+{
+	const struct gw_sample_spec *spec = &options->spec;
+	const struct gw_type_info *infos = spec->edges ? client->etypes : client->ntypes;
+	const struct gw_seeds alone = {.type = spec->edges ? spec->edges->etype : spec->ntype,
+				       .ids = options->ids,
+				       .count = options->id_count};
+	const struct gw_seeds *lists = options->lists ? options->lists : &alone;
+	uint32_t list_count = options->lists ? options->list_count : 1;
+	uint32_t batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
+	gw_status status = GW_OK;
+	if (options->lists && options->ids)
+		return gw_fail(GW_INVALID, "the seeds are given as ids, and as lists too: give one of them");
+	for (uint32_t i = 0; i < gw_spec_edge_types(spec) && status == GW_OK; i++) {
+		uint64_t negatives = 0; /* a batch may be of one type alone */
+		status = gw_edge_seeds_check_ids(client, &spec->edges[i]);
+		if (status == GW_OK)
+			status = gw_edge_seeds_check_count(&spec->edges[i], batch_size, &negatives);
+	}
+	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
+		status = loader_check_ids(&lists[i], &infos[lists[i].type]);
+	return status;
+}
+
+static gw_status check_options(const struct gw_client *client, const struct gw_loader_options *options)
+{
+	uint32_t world = options->world ? options->world : 1;
+	const struct gw_seed_types types = {options->lists, options->lists ? options->list_count : 0};
+	gw_status status = options->lists ? gw_seed_types_check(client, &options->spec, types) : GW_OK;
+	if (status == GW_OK)
+		status = gw_spec_check(client, &options->spec, types);
+	if (status != GW_OK)
+		return status;
+	if (options->rank >= world)
+		return gw_fail(GW_RANGE, "rank %u of a world of %u", options->rank, world);
+	if (options->batch_size > GW_SEEDS_MAX)
+		return gw_fail(GW_RANGE, "batch size %u: at most %u", options->batch_size, GW_SEEDS_MAX);
+	if (options->depth > DEPTH_MAX)
+		return gw_fail(GW_RANGE, "depth %u: at most %u", options->depth, DEPTH_MAX);
+	if ((unsigned)options->last > GW_LAST_SHORT)
+		return gw_fail(GW_INVALID, "last = %u: it is wrap, drop or short", (unsigned)options->last);
+	return check_seeds(client, options);
+}
+
+static gw_status copy_in(struct gw_vec *vec, const void *from, size_t bytes)
+{
+	gw_status status = gw_vec_reserve(vec, bytes);
+	if (status == GW_OK && bytes)
+		memcpy(vec->data, from, bytes);
+	return status;
+}
+
+/* Of all that a state's numbers depend on. Never 0. */
+static uint64_t digest_plan(const struct gw_loader *loader)
+{
+	const uint64_t plan[] = {loader->client->meta->graph_id,
+				 loader->spec.ntype,
+				 loader->id_count,
+				 loader->seed,
+				 loader->shuffle,
+				 loader->batch_size,
+				 loader->world,
+				 loader->last};
+	uint64_t digest = gw_digest(plan, sizeof(plan));
+	const struct gw_seeds *lists = loader->lists.data;
+	for (uint32_t i = 0; i < loader->list_count; i++) {
+		const uint64_t head[] = {i, lists[i].type, lists[i].count, lists[i].ids != NULL};
+		if (loader->list_count > 1)
+			digest = gw_digest_add(digest, head, sizeof(head));
+		if (lists[i].ids)
+			digest = gw_digest_add(digest, lists[i].ids, lists[i].count * sizeof(int64_t));
+	}
+	if (loader->spec.edges) {
+		const uint64_t edges[] = {gw_spec_edge_types(&loader->spec), loader->spec.edges->etype};
+		digest = gw_digest_add(digest, edges, sizeof(edges));
+	}
+	return digest ? digest : 1;
+}
+
+/* The lists of the options, or the one that its ids are, or every node or edge of the spec's type. */
+static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_options *options)
+{
+	const struct gw_graph_meta *meta = loader->client->meta;
+	const struct gw_sample_spec *spec = &loader->spec;
+	const struct gw_seeds alone = {.type = spec->edges ? spec->edges->etype : spec->ntype,
+				       .ids = options->ids,
+				       .count = options->id_count};
+	const struct gw_seeds *from = options->lists ? options->lists : &alone;
+	loader->list_count = options->lists ? options->list_count : 1;
+	gw_status status = copy_in(&loader->lists, from, loader->list_count * sizeof(*from));
+	struct gw_seeds *lists = loader->lists.data;
+	uint64_t copied = 0;
+	for (uint32_t i = 0; i < loader->list_count && status == GW_OK; i++)
+		copied += lists[i].ids ? lists[i].count : 0;
+	if (status == GW_OK)
+		status = gw_vec_reserve(&loader->ids, copied * sizeof(int64_t));
+	if (status != GW_OK)
+		return status;
+	int64_t *at = loader->ids.data;
+	for (uint32_t i = 0; i < loader->list_count; i++) {
+		if (!lists[i].ids)
+			lists[i].count =
+				spec->edges ? meta->etypes[lists[i].type].count : meta->ntypes[lists[i].type].count;
+		else if (lists[i].count)
+			lists[i].ids = memcpy(at, lists[i].ids, lists[i].count * sizeof(int64_t));
+		at += lists[i].ids ? lists[i].count : 0;
+		loader->id_count += lists[i].count;
+	}
+	if (options->lists)
+		loader->spec.ntype = options->lists[0].type;
+	return GW_OK;
+}
+
+/* The spec's edges, and the lists that their negatives are drawn from. */
+static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sample_spec *spec)
+{
+	uint32_t count = gw_spec_edge_types(spec);
+	uint64_t ids = 0;
+	for (uint32_t i = 0; i < count; i++)
+		ids += spec->edges[i].negative_ids ? spec->edges[i].negative_id_count : 0;
+	gw_status status = copy_in(&loader->edges, spec->edges, count * sizeof(struct gw_edge_seeds));
+	if (status == GW_OK)
+		status = gw_vec_reserve(&loader->negative_ids, ids * sizeof(int64_t));
+	if (status != GW_OK)
+		return status;
+	struct gw_edge_seeds *edges = loader->edges.data;
+	int64_t *at = loader->negative_ids.data;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!edges[i].negative_ids)
+			continue;
+		if (edges[i].negative_id_count)
+			memcpy(at, edges[i].negative_ids, edges[i].negative_id_count * sizeof(int64_t));
+		edges[i].negative_ids = at;
+		at += edges[i].negative_id_count;
+	}
+	loader->spec.edges = edges;
+	return GW_OK;
+}
+
+/* The spec and what it points to. */
+static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_sample_spec *spec)
+{
+	loader->spec = *spec;
+	gw_status status = copy_in(&loader->fanouts, spec->fanouts,
+				   (size_t)spec->hops * loader->client->meta->num_etypes * sizeof(int32_t));
+	if (status == GW_OK)
+		status = copy_in(&loader->fetches, spec->fetches, spec->fetch_count * sizeof(struct gw_fetch));
+	loader->spec.fanouts = loader->fanouts.data;
+	loader->spec.fetches = loader->fetches.data;
+	return status == GW_OK && spec->edges ? loader_take_edges(loader, spec) : status;
+}
+
+/* Steps of an epoch of a rank; *most: of the rank that has the most. */
+static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
+{
+	uint64_t per_step = (uint64_t)loader->batch_size * loader->world;
+	*most = loader->last == GW_LAST_DROP ? loader->id_count / per_step
+					     : (loader->id_count + per_step - 1) / per_step;
+	if (loader->last != GW_LAST_SHORT)
+		return *most;
+	uint64_t batches = (loader->id_count + loader->batch_size - 1) / loader->batch_size;
+	return batches > loader->rank ? (batches - loader->rank + loader->world - 1) / loader->world : 0;
+}
+
+/* Where to begin: from the state of a loader of any rank. */
+static gw_status take_start(struct gw_loader *loader, const struct gw_loader_state *start, uint64_t most)
+{
+	loader->plan = digest_plan(loader);
+	if (start->plan && start->plan != loader->plan)
+		return gw_fail(GW_INVALID, "the start is the state of a loader with another graph, other seeds, "
+					   "another seed, shuffle, batch size, world or last batch");
+	if (start->step > most)
+		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
+			       (unsigned long long)start->step, (unsigned long long)most);
+	if (start->epoch > EPOCHS_MAX / (most ? most : 1))
+		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
+			       (unsigned long long)start->epoch);
+	/* Another rank may have one step more: this one has ended its epoch then. */
+	loader->first = start->epoch * loader->steps + (start->step < loader->steps ? start->step : loader->steps);
+	loader->next = loader->first;
+	loader->ended_epoch = start->epoch;
+	return GW_OK;
+}
+
+static gw_status loader_take_options(struct gw_loader *loader, const struct gw_loader_options *options)
+{
+	loader->batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
+	loader->world = options->world ? options->world : 1;
+	loader->rank = options->rank;
+	loader->depth = options->depth ? options->depth : 4;
+	loader->last = options->last;
+	loader->shuffle = options->shuffle;
+	loader->seed = options->seed;
+	gw_status status = loader_take_spec(loader, &options->spec);
+	if (status == GW_OK)
+		status = take_lists(loader, options);
+	if (status != GW_OK)
+		return status;
+	if (loader->id_count > SEEDS_MAX)
+		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
+	uint64_t most;
+	loader->steps = count_steps(loader, &most);
+	/* A rank may have no seeds; to have some, and drop all of them, is a mistake. */
+	if (most == 0 && loader->id_count > 0)
+		return gw_fail(
+			GW_INVALID, "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
+			(unsigned long long)loader->id_count, (unsigned long long)loader->batch_size * loader->world,
+			loader->batch_size, loader->world);
+	return take_start(loader, &options->start, most);
+}
+
+gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options, struct gw_loader **out)
+{
+	*out = NULL;
+	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = check_options(client, options);
+	if (status != GW_OK)
+		return status;
+	struct gw_loader *loader = gw_calloc(1, sizeof(*loader));
+	if (!loader)
+		return GW_NO_MEMORY;
+	loader->client = client;
+	status = loader_take_options(loader, options);
+	if (status == GW_OK) {
+		loader->slots = gw_calloc(loader->depth, sizeof(struct gw_batch *));
+		loader->slot_status = gw_calloc(loader->depth, sizeof(*loader->slot_status));
+		loader->slot_text = gw_calloc(loader->depth, sizeof(*loader->slot_text));
+		if (!loader->slots || !loader->slot_status || !loader->slot_text)
+			status = GW_NO_MEMORY;
+	}
+	if (status != GW_OK) {
+		gw_loader_close(loader);
+		return status;
+	}
+	for (uint32_t i = 0; i < loader->depth && loader->steps; i++)
+		fill_slot(loader, loader->first + i);
+	*out = loader;
+	return GW_OK;
+}
+
+uint64_t gw_loader_steps(const struct gw_loader *loader)
+{
+	return loader->steps;
+}
+
+gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms)
+{
+	*out = NULL;
+	gw_status status = gw_client_check(loader->client);
+	if (status != GW_OK)
+		return status;
+	if (loader->steps == 0) { /* other ranks have all batches, or there are no seeds */
+		loader->ended_epoch++;
+		return gw_fail(GW_END, "the epoch is over: no batch of it is this rank's");
+	}
+	if (loader->next % loader->steps == 0 && loader->next / loader->steps > loader->ended_epoch) {
+		loader->ended_epoch = loader->next / loader->steps;
+		return gw_fail(GW_END, "the epoch is over");
+	}
+	uint32_t slot = (uint32_t)(loader->next % loader->depth);
+	struct gw_batch *batch = loader->slots[slot];
+	status = loader->slot_status[slot];
+	if (batch) {
+		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
+			return gw_fail(GW_AGAIN, "the batch is not there within %lld ms: call again",
+				       (long long)timeout_ms);
+		status = batch->ticket.job.status;
+		if (status == GW_OK)
+			*out = &batch->view;
+		else
+			memcpy(loader->slot_text[slot], batch->ticket.job.text, GW_ERROR_TEXT_MAX);
+	}
+	if (status != GW_OK) {
+		gw_fail_text(status, loader->slot_text[slot]);
+		gw_context(status, "epoch %llu, step %llu", (unsigned long long)(loader->next / loader->steps),
+			   (unsigned long long)(loader->next % loader->steps));
+		char text[GW_ERROR_TEXT_MAX];
+		memcpy(text, gw_last_error(), sizeof(text));
+		if (batch)
+			gw_batch_give(batch);
+		fill_slot(loader, loader->next++ + loader->depth);
+		return gw_fail_text(status, text);
+	}
+	fill_slot(loader, loader->next++ + loader->depth);
+	return GW_OK;
+}
+
+void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state *state)
+{
+	if (loader->steps == 0) {
+		*state = (struct gw_loader_state){.epoch = loader->ended_epoch, .plan = loader->plan};
+		return;
+	}
+	/* After an epoch's last batch the state names the next epoch only once GW_END has been told. */
+	uint64_t epoch = loader->next / loader->steps;
+	bool at_end = loader->next % loader->steps == 0 && epoch > loader->ended_epoch;
+	state->epoch = at_end ? epoch - 1 : epoch;
+	state->step = at_end ? loader->steps : loader->next % loader->steps;
+	state->plan = loader->plan;
+}
+
+void gw_loader_close(struct gw_loader *loader)
+{
+	struct gw_error_kept kept;
+	if (!loader || gw_client_is_inherited(loader->client))
+		return;
+	gw_error_keep(&kept);
+	for (uint32_t i = 0; loader->slots && i < loader->depth; i++) {
+		if (loader->slots[i])
+			gw_job_cancel(&loader->slots[i]->ticket.job);
+	}
+	for (uint32_t i = 0; loader->slots && i < loader->depth; i++) {
+		if (!loader->slots[i])
+			continue;
+		gw_job_wait(&loader->slots[i]->ticket.job, GW_NO_DEADLINE);
+		gw_batch_discard(loader->slots[i]);
+	}
+	gw_vec_free(&loader->fanouts);
+	gw_vec_free(&loader->fetches);
+	gw_vec_free(&loader->ids);
+	gw_vec_free(&loader->lists);
+	gw_vec_free(&loader->edges);
+	gw_vec_free(&loader->negative_ids);
+	gw_free(loader->slots);
+	gw_free(loader->slot_status);
+	gw_free(loader->slot_text);
+	gw_free(loader);
+	gw_error_restore(&kept);
+}

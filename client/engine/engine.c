@@ -1,0 +1,266 @@
+/* Running an engine: inbox, links, completions; and handing it from thread to thread. */
+#include "client/engine/engine.h"
+
+#include <string.h>
+
+#include "client/link/link.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/system/futex.h"
+#include "core/system/thread.h"
+
+#define COMPLETIONS_PER_TURN 64
+#define TURN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
+/* How often an idle engine looks that keeps something from others: a device that is removed waits for its users, and
+ * the memory of a server that ended is there until its last client has let it go. */
+#define WATCH_NS     (500 * GW_NS_PER_MS)
+#define WATCH_FOR_NS 100000ull /* a poll that waits asks idle connections, too */
+
+gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
+{
+	memset(engine, 0, sizeof(*engine));
+	engine->client = client;
+	engine->number = number;
+	struct gw_poll_group_options options = {
+		.tcp_driver = client->tcp_driver, .spin_ns = client->spin_ns, .queue_pairs = client->queue_pairs};
+	gw_status status = gw_poll_group_create(&options, &engine->group);
+	if (status != GW_OK)
+		return status;
+	gw_slab_open(&engine->slab, engine->group);
+	engine->links = gw_calloc(client->server_count, sizeof(*engine->links));
+	engine->part_links = gw_calloc(client->server_count, sizeof(*engine->part_links));
+	engine->lists = gw_calloc(client->server_count, sizeof(*engine->lists));
+	if (!engine->links || !engine->part_links || !engine->lists) {
+		gw_engine_close(engine);
+		return GW_NO_MEMORY;
+	}
+	for (uint32_t i = 0; i < client->server_count; i++)
+		gw_link_init(&engine->links[i], engine, &client->servers[i]);
+	return GW_OK;
+}
+
+static void take_inbox(struct gw_engine *engine)
+{
+	struct gw_job *newest = atomic_exchange(&engine->inbox, NULL), *oldest = NULL;
+	while (newest) {
+		struct gw_job *next = newest->next_in_inbox;
+		newest->next_in_inbox = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	while (oldest) {
+		struct gw_job *job = oldest;
+		oldest = job->next_in_inbox;
+		job->next = engine->jobs;
+		job->previous = NULL;
+		if (engine->jobs)
+			engine->jobs->previous = job;
+		engine->jobs = job;
+		engine->jobs_open++;
+		engine->jobs_bounded += !job->is_boundless;
+		/* A wish that came before the start may have been counted off by an earlier look already: here is the
+		 * last place that sees it. */
+		if (atomic_load(&job->cancel_wanted))
+			gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
+		else if (!job->is_boundless && engine->jobs_bounded > GW_JOBS_MAX)
+			gw_job_end(job, gw_fail(GW_LIMIT,
+						"more than %d operations at once in one thread of the "
+						"client: wait for some of them",
+						GW_JOBS_MAX));
+		else
+			job->start(job);
+	}
+}
+
+static void tell_cancels(struct gw_engine *engine)
+{
+	if (atomic_exchange(&engine->cancels, 0) == 0)
+		return;
+	struct gw_job *next;
+	for (struct gw_job *job = engine->jobs; job; job = next) {
+		next = job->next;
+		if (atomic_load(&job->cancel_wanted) && !job->cancel_told) {
+			job->cancel_told = true;
+			job->cancel(job);
+		}
+	}
+}
+
+void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns)
+{
+	uint64_t ended = engine->jobs_ended;
+	take_inbox(engine);
+	tell_cancels(engine);
+	uint64_t now = gw_now_ns(), until = now + TURN_MAX_NS;
+	for (uint32_t i = 0; i < engine->client->server_count; i++) {
+		uint64_t timer = gw_link_tick(&engine->links[i], now);
+		until = timer < until ? timer : until;
+	}
+	until = deadline_ns < until ? deadline_ns : until;
+	if (engine->jobs_ended != ended)
+		until = now; /* the caller that runs this may have what it came for */
+
+	struct gw_completion completions[COMPLETIONS_PER_TURN];
+	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_TURN, until > now ? until - now : 0);
+	for (size_t i = 0; i < n; i++) {
+		struct gw_event *event = completions[i].cookie;
+		event->fire(event, &completions[i]);
+	}
+}
+
+static bool try_own(struct gw_engine *engine)
+{
+	uint32_t free = 0;
+	return atomic_compare_exchange_strong(&engine->owner, &free, 1);
+}
+
+/* The word is raised before `sleeps` is looked at; the thread raises `sleeps` before it looks at the word: one of the
+ * two sees the other (sequentially consistent). */
+static void wake_thread(struct gw_engine *engine)
+{
+	atomic_fetch_add(&engine->wakeups, 1);
+	if (atomic_load(&engine->sleeps))
+		gw_futex_wake(&engine->wakeups, 1);
+}
+
+/* Leaves the engine; if work is left, its thread takes over, as when there is something to watch from now on: it may
+ * sleep without end. The inbox is looked at after the release, so that a job submitted in between finds either an owner
+ * or a woken thread. */
+static void engine_disown(struct gw_engine *engine)
+{
+	bool watches = atomic_load_explicit(&engine->watches, memory_order_relaxed);
+	bool open = engine->jobs_open > 0 || watches != engine->watches_told;
+	engine->watches_told = watches;
+	atomic_store(&engine->owner, 0);
+	if (open || atomic_load(&engine->inbox) || atomic_load(&engine->cancels))
+		wake_thread(engine);
+}
+
+void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
+{
+	job->engine = engine;
+	job->deadline_ns = gw_deadline_ns(engine->client->timeout_ms);
+	job->waits_away = 0;
+	atomic_store(&job->ended, GW_JOB_OPEN);
+	atomic_store(&job->cancel_wanted, false);
+	job->cancel_told = false;
+	struct gw_job *newest = atomic_load(&engine->inbox);
+	do
+		job->next_in_inbox = newest;
+	while (!atomic_compare_exchange_weak(&engine->inbox, &newest, job));
+	if (atomic_load(&engine->owner))
+		gw_poll_group_wake(engine->group);
+	else if (!soon)
+		wake_thread(engine);
+}
+
+static bool has_ended(struct gw_job *job)
+{
+	return atomic_load(&job->ended) == GW_JOB_ENDED;
+}
+
+/* Somebody else runs the engine: sleeps until the job ends, having said so. */
+static void sleep_on(struct gw_job *job, uint64_t deadline_ns)
+{
+	uint32_t seen = GW_JOB_OPEN;
+	if (atomic_compare_exchange_strong(&job->ended, &seen, GW_JOB_AWAITED) || seen == GW_JOB_AWAITED)
+		gw_futex_wait(&job->ended, GW_JOB_AWAITED, deadline_ns);
+}
+
+bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
+{
+	struct gw_engine *engine = job->engine;
+	while (!has_ended(job)) {
+		if (deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= deadline_ns) {
+			/* The job goes on: somebody must run it. */
+			if (engine && !atomic_load(&engine->owner))
+				wake_thread(engine);
+			return false;
+		}
+		if (engine && try_own(engine)) {
+			while (!has_ended(job) && (deadline_ns == GW_NO_DEADLINE || gw_now_ns() < deadline_ns))
+				gw_engine_turn(engine, deadline_ns);
+			engine_disown(engine);
+		} else {
+			sleep_on(job, deadline_ns);
+		}
+	}
+	return true;
+}
+
+void gw_job_cancel(struct gw_job *job)
+{
+	struct gw_engine *engine = job->engine;
+	atomic_store(&job->cancel_wanted, true);
+	if (!engine) {
+		job->cancel(job);
+		return;
+	}
+	atomic_fetch_add(&engine->cancels, 1);
+	if (atomic_load(&engine->owner))
+		gw_poll_group_wake(engine->group);
+	else
+		wake_thread(engine);
+}
+
+static void *engine_run(void *argument)
+{
+	struct gw_engine *engine = argument;
+	while (!atomic_load(&engine->stop)) {
+		uint32_t seen = atomic_load(&engine->wakeups);
+		if (try_own(engine)) {
+			if (atomic_load(&engine->watches))
+				gw_engine_turn(engine, gw_now_ns() + WATCH_FOR_NS);
+			/* Nothing to do, nothing to own: a turn would sleep, and keep callers from running it. */
+			while (engine->jobs_open > 0 || atomic_load(&engine->inbox))
+				gw_engine_turn(engine, GW_NO_DEADLINE);
+			/* Not disown(): whatever came after the last look raised wakeups or will find no owner. */
+			atomic_store(&engine->owner, 0);
+			if (atomic_load(&engine->inbox))
+				continue;
+		}
+		bool watches = atomic_load(&engine->watches);
+		atomic_store(&engine->sleeps, true);
+		gw_futex_wait(&engine->wakeups, seen, watches ? gw_now_ns() + WATCH_NS : GW_NO_DEADLINE);
+		atomic_store(&engine->sleeps, false);
+	}
+	return NULL;
+}
+
+gw_status gw_engine_start_thread(struct gw_engine *engine)
+{
+	int error = gw_thread_start(&engine->thread, engine_run, engine);
+	if (error)
+		return gw_thread_failed(error, "cannot start thread %u", engine->number);
+	engine->has_thread = true;
+	return GW_OK;
+}
+
+void gw_engine_stop_thread(struct gw_engine *engine)
+{
+	if (!engine->has_thread)
+		return;
+	atomic_store(&engine->stop, true);
+	wake_thread(engine);
+	pthread_join(engine->thread, NULL);
+	engine->has_thread = false;
+}
+
+void gw_engine_close(struct gw_engine *engine)
+{
+	gw_engine_stop_thread(engine);
+	gw_slab_close(&engine->slab);
+	gw_vec_free(&engine->buffers);
+	for (uint32_t i = 0; engine->links && i < engine->client->server_count; i++) {
+		if (engine->links[i].endpoint)
+			gw_endpoint_goodbye(engine->links[i].endpoint);
+		gw_link_close(&engine->links[i]);
+	}
+	/* What was open when its endpoint was closed lies in the links (upgrade.h), and in the poll group's completions
+	 * until that has ended. */
+	gw_poll_group_destroy(engine->group);
+	gw_free(engine->links);
+	gw_free(engine->part_links);
+	gw_free(engine->lists);
+	memset(engine, 0, sizeof(*engine));
+}

@@ -1,0 +1,44 @@
+/* Waiting for operations, and cancelling them: see ticket.h. */
+#include "client/engine/ticket.h"
+
+#include "client/engine/cancel_scope.h"
+#include "client/engine/engine.h"
+#include "core/system/clock.h"
+
+static gw_status ticket_result(struct gw_ticket *ticket)
+{
+	gw_status status = ticket->job.status;
+	if (status != GW_OK)
+		gw_fail_text(status, ticket->job.text);
+	ticket->finish(ticket, status);
+	return status;
+}
+
+gw_status gw_ticket_finish(struct gw_ticket *ticket)
+{
+	gw_cancel_scope_wait(&ticket->job);
+	return ticket_result(ticket);
+}
+
+gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms)
+{
+	gw_status status = gw_client_check(ticket->client);
+	if (status != GW_OK)
+		return status;
+	if (!gw_job_wait(&ticket->job, gw_deadline_ns(timeout_ms)))
+		return gw_fail(GW_AGAIN, "not done within %lld ms: wait again, or cancel", (long long)timeout_ms);
+	return ticket_result(ticket);
+}
+
+void gw_cancel(struct gw_ticket *ticket)
+{
+	struct gw_error_kept kept;
+	if (!ticket || gw_client_is_inherited(ticket->client))
+		return;
+	gw_error_keep(&kept);
+	gw_job_cancel(&ticket->job);
+	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
+	/* It may have succeeded all the same: its result is given back unseen. */
+	ticket->finish(ticket, GW_CANCELLED);
+	gw_error_restore(&kept);
+}

@@ -1,0 +1,490 @@
+/* Connecting, posting, losing and finding again: see link.h for the states. */
+#include "client/link/link.h"
+
+#include <string.h>
+
+#include "client/link/away.h"
+#include "client/link/catalog.h"
+#include "client/link/upgrade.h"
+#include "core/errors/log.h"
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "protocol/ops.h"
+
+#define CHECK_NS (10000 * GW_NS_PER_MS) /* how long a server may take for its catalog */
+
+static void link_connected(struct gw_event *event, const struct gw_completion *completion);
+static void link_checked(struct gw_event *event, const struct gw_completion *completion);
+static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status);
+static void read_completed(struct gw_event *event, const struct gw_completion *completion);
+static void link_region_opened(struct gw_event *event, const struct gw_completion *completion);
+
+void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remote *server)
+{
+	memset(link, 0, sizeof(*link));
+	link->connected.fire = link_connected;
+	link->checked.fire = link_checked;
+	link->region_opened.fire = link_region_opened;
+	gw_upgrade_init(&link->upgrade, link_upgraded);
+	link->engine = engine;
+	link->server = server;
+	link->tail = &link->head;
+	link->expiry_ns = GW_NO_DEADLINE;
+}
+
+static bool is_reached_by(const struct gw_link *link, const char *transport)
+{
+	return strcmp(link->endpoint->transport->name, transport) == 0;
+}
+
+static void endpoints_close(struct gw_link *link)
+{
+	gw_endpoint_close(link->endpoint);
+	link->endpoint = NULL;
+	gw_upgrade_stop(&link->upgrade);
+	link->mapped = false;
+	gw_free(link->lists);
+	link->lists = NULL;
+}
+
+void gw_link_close(struct gw_link *link)
+{
+	endpoints_close(link);
+	link->state = GW_LINK_DOWN;
+}
+
+/* An attempt has failed, or the connection was lost. The reason may be the endpoint's. */
+static void link_failed(struct gw_link *link, gw_status status, const char *reason)
+{
+	gw_link_note_failure(link, status, reason);
+	gw_link_close(link);
+	gw_link_wait_or_give_up(link, status);
+}
+
+void gw_link_open(struct gw_link *link)
+{
+	if (link->state != GW_LINK_DOWN && link->state != GW_LINK_WAITING)
+		return;
+	if (!link->away_ns)
+		link->away_ns = gw_now_ns();
+	struct gw_connect_options options;
+	link->state = GW_LINK_CONNECTING;
+	link->attempts++;
+	link->connection++;
+	gw_status status = gw_link_connect_options(link, gw_deadline_ns(link->engine->client->timeout_ms), &options);
+	if (status == GW_OK)
+		status = gw_endpoint_connect(link->engine->group, &options, &link->connected, &link->endpoint);
+	link->offered_key = status == GW_OK && options.key;
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+}
+
+static void link_ready(struct gw_link *link)
+{
+	gw_link_tell_back(link);
+	link->state = GW_LINK_OPEN;
+	link->ever_open = true;
+	link->mapped = is_reached_by(link, "shm");
+	link->one_sided = link->endpoint->transport->one_sided;
+	if (link->mapped || is_reached_by(link, "verbs"))
+		atomic_store(&link->engine->watches, true);
+	link->incarnation = link->endpoint->peer.incarnation;
+	link->failure = GW_OK;
+	link->away_ns = link->stubborn_ns = 0;
+	link->attempts = 0;
+	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
+	uint64_t now = gw_now_ns();
+	for (struct gw_link_op *op = link->head; op; op = op->next)
+		gw_link_op_start_clock(link, op, now);
+}
+
+/* Notes how the server is reached, and says it, and why, when that is new. */
+static void tell_way(struct gw_link *link)
+{
+	struct gw_remote *server = link->server;
+	char address[GW_ADDRESS_MAX];
+	const char *way = link->endpoint->transport->name;
+	if (atomic_exchange(&server->way, way) == way)
+		return;
+	gw_address_text(&server->address, address);
+	if (is_reached_by(link, "shm"))
+		gw_log(GW_LOG_INFO, "part %u is mapped from the memory of %s, which is on this host", server->part,
+		       address);
+	else if (is_reached_by(link, "verbs"))
+		gw_log(GW_LOG_INFO, "part %u is read by RDMA from %s", server->part, address);
+	else
+		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way, address,
+		       link->upgrade.reason);
+}
+
+/* The server is connected, and known: is there a better way to it? */
+static void link_upgrade(struct gw_link *link)
+{
+	enum gw_client_transport transport = link->engine->client->transport;
+	if (transport == GW_REACH_TCP || strcmp(link->server->address.scheme, "tcp") != 0) {
+		link->upgrade.retry_ns = GW_NO_DEADLINE;
+		atomic_store(&link->server->way, link->endpoint->transport->name);
+		link_ready(link);
+		return;
+	}
+	link->state = GW_LINK_UPGRADING;
+	/* Opening a client waits for the outcome; ops that wait are not kept waiting for RDMA. */
+	gw_upgrade_begin(link, !link->ever_open || transport == GW_REACH_VERBS);
+}
+
+static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status)
+{
+	enum gw_client_transport transport = link->engine->client->transport;
+	bool was_open = link->state == GW_LINK_OPEN;
+	if (!better && (transport == GW_REACH_SHM || transport == GW_REACH_VERBS)) {
+		link_failed(link, status, link->upgrade.reason);
+		return;
+	}
+	if (better) {
+		/* What is open is read again by the new way. */
+		gw_endpoint_close(link->endpoint);
+		link->endpoint = better;
+		link->upgrade.retry_ns = GW_NO_DEADLINE;
+		if (was_open)
+			link->connection++;
+	}
+	if (better || !was_open) {
+		tell_way(link);
+		link_ready(link);
+	}
+}
+
+static void link_connected(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)event;
+	if (link->state != GW_LINK_CONNECTING)
+		return; /* an older attempt's */
+	if (completion->status != GW_OK) {
+		link_failed(link, completion->status, completion->text);
+		return;
+	}
+	struct gw_remote *server = link->server;
+	uint64_t incarnation = link->endpoint->peer.incarnation;
+	if (link->offered_key) /* and accepted the server's proof */
+		atomic_store(&server->proved, true);
+	if (server->known && (incarnation == server->incarnation || incarnation == link->incarnation)) {
+		link_upgrade(link);
+		return;
+	}
+	link->state = GW_LINK_CHECKING;
+	uint64_t deadline = gw_now_ns() + CHECK_NS, end = gw_link_budget_end(link, link->away_ns);
+	if (link->head && end < deadline)
+		deadline = end;
+	gw_status status = gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, NULL, 0, deadline, &link->checked);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+}
+
+static void link_checked(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, checked));
+	if (link->state != GW_LINK_CHECKING)
+		return;
+	if (completion->status != GW_OK) {
+		link_failed(link, completion->status, completion->text);
+		return;
+	}
+	gw_status status = gw_remote_check(link->server, link->endpoint, completion->reply, completion->reply_bytes);
+	if (status != GW_OK)
+		link_failed(link, status, gw_last_error());
+	else
+		link_upgrade(link);
+}
+
+static const struct gw_region *link_region(const struct gw_link *link, const struct gw_link_op *op)
+{
+	if (op->generation)
+		return gw_endpoint_region(link->endpoint, op->region, op->generation);
+	const struct gw_peer *peer = &link->endpoint->peer;
+	return op->region < peer->region_count ? &peer->regions[op->region] : NULL;
+}
+
+static void link_region_opened(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, region_opened));
+	link->opens_region = false;
+	(void)completion; /* who wants to read looks; what cannot be read over this transport is told again at once */
+}
+
+bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation)
+{
+	if (link->state != GW_LINK_OPEN || !generation)
+		return false;
+	if (gw_endpoint_region(link->endpoint, region, generation))
+		return true;
+	if (!link->opens_region)
+		link->opens_region =
+			gw_endpoint_region_open(link->endpoint, region, generation, &link->region_opened) == GW_OK;
+	return false;
+}
+
+/* Posts as much of an op as there is room for. GW_AGAIN: not all of it yet. Another failure is the op's end. */
+static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
+{
+	if (!op->open) {
+		op->set = (struct gw_read_set){.cookie = &op->event, .deadline_ns = op->deadline_ns};
+		op->connection = link->connection;
+	}
+	if (op->form == GW_LINK_REQUEST) {
+		if (op->once.sequence && !op->once.window)
+			op->once.window = link->endpoint->peer.window;
+		gw_status status = gw_endpoint_request(link->endpoint, op->call, &op->once, op->request,
+						       op->request_bytes, op->deadline_ns, &op->event);
+		op->open = status == GW_OK;
+		return status;
+	}
+
+	const struct gw_region *region = link_region(link, op);
+	/* Withdrawn meanwhile: the transport, which has reads of it, ends them all. */
+	if (!region && op->open && op->generation)
+		region = &op->late;
+	if (!region)
+		return gw_fail(op->generation ? GW_NOT_FOUND : GW_PROTOCOL, "it has no region %u any more", op->region);
+	if (op->generation && region != &op->late)
+		op->late = *region;
+	uint64_t left = op->count - op->posted;
+	size_t accepted;
+	if (op->form == GW_LINK_GATHER) {
+		struct gw_gather part = op->gather;
+		part.remote += op->posted;
+		if (part.rows)
+			part.rows += op->posted;
+		else
+			part.local += op->posted * part.stride;
+		accepted = gw_endpoint_gather(link->endpoint, &op->set, region, op->buffer, &part, left, true);
+	} else {
+		accepted = gw_endpoint_readv(link->endpoint, &op->set, region, op->buffer, op->spans + op->posted, left,
+					     true);
+	}
+	/* A read set of which nothing was accepted is ours still. */
+	op->open = op->open || accepted > 0 || left == 0;
+	op->posted += accepted;
+	return accepted == left ? GW_OK : GW_AGAIN;
+}
+
+/* Ends an op that is not open with this text. */
+static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status, const char *text)
+{
+	if (op->queued)
+		gw_link_dequeue(link, op);
+	gw_fail_text(status, text);
+	op->done(op, status, NULL);
+}
+
+/* The same with the error text of this thread, the server named in front of it. */
+static void link_fail_op(struct gw_link *link, struct gw_link_op *op, gw_status status)
+{
+	char text[GW_ERROR_TEXT_MAX];
+	gw_link_name(link, gw_last_error(), text);
+	end_op(link, op, status, text);
+}
+
+static void fail_late(struct gw_link *link, struct gw_link_op *op)
+{
+	gw_fail(GW_DEADLINE, "not done within the operation's deadline of %lld ms",
+		(long long)link->engine->client->timeout_ms);
+	link_fail_op(link, op, GW_DEADLINE);
+}
+
+static void link_pump(struct gw_link *link)
+{
+	while (link->head && link->state == GW_LINK_OPEN) {
+		struct gw_link_op *op = link->head;
+		if (op->open && op->connection != link->connection)
+			return; /* the connection before this one has not let go of it yet */
+		gw_status status = link_post(link, op);
+		if (status == GW_AGAIN)
+			return;
+		if (status == GW_OK)
+			gw_link_dequeue(link, op);
+		else
+			link_fail_op(link, op, status);
+	}
+}
+
+static void link_lose(struct gw_link *link, gw_status status, const char *reason)
+{
+	if (is_reached_by(link, "verbs"))
+		gw_upgrade_lost(&link->upgrade, gw_now_ns());
+	link_failed(link, status, reason);
+}
+
+/* Ends reads that have waited for room until their deadline. Those that are open the transport ends. */
+static void link_expire(struct gw_link *link, uint64_t now_ns)
+{
+	struct gw_link_op *op = link->head;
+	link->expiry_ns = GW_NO_DEADLINE;
+	while (op) {
+		/* Another server of its operation may have been away meanwhile. */
+		if (!op->open)
+			op->deadline_ns = gw_job_deadline(op->job, now_ns);
+		if (op->open || now_ns < op->deadline_ns) {
+			if (!op->open && op->deadline_ns < link->expiry_ns)
+				link->expiry_ns = op->deadline_ns;
+			op = op->next;
+			continue;
+		}
+		fail_late(link, op);
+		op = link->head; /* others may have gone with it */
+	}
+}
+
+uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
+{
+	/* The server of this mapped memory has ended while no read was open. The kernel frees the memory with its last
+	 * mapping, and the server may need that memory to start again. */
+	if (link->mapped && link->endpoint->state == GW_ENDPOINT_LOST)
+		link_lose(link, GW_PEER_LOST, "the connection was lost");
+	if (!link->head)
+		return GW_NO_DEADLINE;
+	if (link->state != GW_LINK_OPEN)
+		gw_link_tell_away(link, now_ns, link->engine->client->reconnect_ms);
+	if (link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING || link->state == GW_LINK_UPGRADING)
+		return GW_NO_DEADLINE;
+	if (link->state == GW_LINK_OPEN) {
+		link_pump(link);
+		if (now_ns >= link->expiry_ns)
+			link_expire(link, now_ns);
+		return link->head ? link->expiry_ns : GW_NO_DEADLINE;
+	}
+	if (link->state == GW_LINK_WAITING) {
+		uint64_t end = gw_link_budget_end(link, link->away_ns);
+		if (gw_link_overdue(link, now_ns))
+			return GW_NO_DEADLINE;
+		if (now_ns < link->retry_ns)
+			return link->retry_ns < end ? link->retry_ns : end;
+	}
+	gw_link_open(link);
+	return link->state == GW_LINK_WAITING ? link->retry_ns : GW_NO_DEADLINE;
+}
+
+void gw_link_post(struct gw_link *link, struct gw_link_op *op)
+{
+	op->event.fire = read_completed;
+	op->link = link;
+	op->posted = 0;
+	op->lost_ns = 0;
+	op->open = false;
+	op->cancelled = false;
+	op->away = false;
+	/* Nobody waited: what the link has been away until now, why, and how rarely it was tried, is not on this read's
+	 * account. */
+	if (!link->head && link->away_ns) {
+		link->away_ns = gw_now_ns();
+		link->stubborn_ns = 0;
+		if (link->retry_ns > link->away_ns + GW_BACKOFF_MIN_NS)
+			link->retry_ns = link->away_ns + GW_BACKOFF_MIN_NS;
+	}
+	gw_link_enqueue(link, op);
+	if (link->state == GW_LINK_OPEN && link->upgrade.retry_ns != GW_NO_DEADLINE)
+		gw_upgrade_again(link);
+	if (link->state == GW_LINK_OPEN)
+		link_pump(link);
+	else if (link->state == GW_LINK_DOWN)
+		gw_link_open(link);
+}
+
+/* A completion that only says that the connection is gone, not that the op is wrong. */
+static bool is_loss(const struct gw_link_op *op, gw_status status)
+{
+	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !op->cancelled);
+}
+
+/* An op whose connection was lost waits for the next one, unless that has gone on for too long. */
+static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw_completion *completion)
+{
+	uint64_t now = gw_now_ns();
+	if (link->state == GW_LINK_OPEN && op->connection == link->connection &&
+	    (link->endpoint->state == GW_ENDPOINT_LOST || completion->status == GW_STALE))
+		link_lose(link, completion->status, completion->text);
+	if (op->cancelled) {
+		end_op(link, op, GW_CANCELLED, "cancelled");
+		return;
+	}
+	if (link->state == GW_LINK_DOWN) { /* given up meanwhile */
+		end_op(link, op, link->failure, link->reason);
+		return;
+	}
+	if (!op->lost_ns)
+		op->lost_ns = now;
+	if (now >= gw_link_budget_end(link, op->lost_ns)) {
+		gw_fail(GW_PEER_LOST, "%s; lost again and again for as long as the reconnect budget of %lld ms",
+			*completion->text ? completion->text : gw_status_text(completion->status),
+			(long long)link->engine->client->reconnect_ms);
+		link_fail_op(link, op, GW_PEER_LOST);
+		return;
+	}
+	op->posted = 0;
+	if (!op->queued)
+		gw_link_enqueue(link, op);
+}
+
+/* Some rows changed each time that they were looked at. */
+static bool is_torn(const struct gw_link_op *op, gw_status status)
+{
+	return status == GW_AGAIN && op->form == GW_LINK_GATHER && op->generation;
+}
+
+/* Statuses that the transport gives when it has something to say about the connection. Of a connection that is there
+ * they are the server's word, and no answer: believed, they would be asked again for ever, or look like the end of an
+ * epoch. */
+static bool is_no_answer(const struct gw_link *link, const struct gw_link_op *op, gw_status status)
+{
+	if (status == GW_AGAIN || status == GW_END)
+		return !is_torn(op, status);
+	return (status == GW_PEER_LOST || status == GW_CANCELLED) && !op->cancelled && link->state == GW_LINK_OPEN &&
+	       op->connection == link->connection && link->endpoint->state == GW_ENDPOINT_OPEN;
+}
+
+static void read_completed(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_link_op *op = (struct gw_link_op *)event;
+	struct gw_link *link = op->link;
+	gw_status status = completion->status;
+	op->open = false;
+	if (is_no_answer(link, op, status)) {
+		gw_fail(GW_PROTOCOL, "it answered \"%s\", which is not a valid reply: %s", gw_status_text(status),
+			completion->text);
+		link_fail_op(link, op, GW_PROTOCOL);
+		return;
+	}
+	if (is_loss(op, status)) {
+		op_lost(link, op, completion);
+		return;
+	}
+	if (status == GW_DEADLINE) {
+		fail_late(link, op);
+		return;
+	}
+	if (status != GW_OK && !is_torn(op, status)) {
+		gw_fail_text(status, *completion->text ? completion->text : gw_status_text(status));
+		link_fail_op(link, op, status);
+		return;
+	}
+	link->backoff_ns = 0;
+	if (op->queued)
+		gw_link_dequeue(link, op);
+	op->done(op, status, op->form == GW_LINK_REQUEST || status != GW_OK ? completion : NULL);
+}
+
+void gw_link_cancel(struct gw_link_op *op)
+{
+	struct gw_link *link = op->link;
+	op->cancelled = true;
+	if (!op->open) {
+		end_op(link, op, GW_CANCELLED, "cancelled");
+		return;
+	}
+	/* If it is open on a connection that is closed already, its completion is on the way. */
+	if (!link->endpoint || op->connection != link->connection)
+		return;
+	if (op->form == GW_LINK_REQUEST)
+		gw_endpoint_request_cancel(link->endpoint, &op->event);
+	else
+		gw_endpoint_cancel(link->endpoint, &op->set);
+}

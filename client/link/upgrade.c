@@ -1,0 +1,327 @@
+/* Mapped memory first, then RDMA, then neither: see upgrade.h. */
+#include "client/link/upgrade.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/errors/log.h"
+#include "core/system/clock.h"
+
+#define UPGRADE_NS  (10000 * GW_NS_PER_MS) /* how long one way may take to connect and to read */
+#define READ_BYTES  4096u                  /* of the server's first region, at most, to see that RDMA reads right */
+#define HOLD_MIN_NS (1000 * GW_NS_PER_MS)
+#define HOLD_MAX_NS (60000 * GW_NS_PER_MS)
+
+static void upgrade_connected(struct gw_event *event, const struct gw_completion *completion);
+static void upgrade_landed(struct gw_event *event, const struct gw_completion *completion);
+
+static struct gw_link *link_of(struct gw_upgrade *upgrade)
+{
+	return (struct gw_link *)((char *)upgrade - offsetof(struct gw_link, upgrade));
+}
+
+void gw_upgrade_init(struct gw_upgrade *upgrade,
+		     void (*done)(struct gw_link *link, struct gw_endpoint *better, gw_status status))
+{
+	memset(upgrade, 0, sizeof(*upgrade));
+	upgrade->done = done;
+	upgrade->connected.fire = upgrade_connected;
+	upgrade->landed.fire = upgrade_landed;
+}
+
+/* --- What the read lands in: pages of their own, since devices pin pages. --- */
+
+static gw_status landing_open(struct gw_upgrade *upgrade)
+{
+	void *pages = mmap(NULL, 2 * (size_t)READ_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED)
+		return gw_fail(GW_NO_MEMORY, "no memory for one read");
+	gw_status status =
+		gw_buffer_register(link_of(upgrade)->engine->group, pages, 2 * (uint64_t)READ_BYTES, &upgrade->buffer);
+	if (status != GW_OK)
+		munmap(pages, 2 * (size_t)READ_BYTES);
+	else
+		upgrade->bytes = pages;
+	return status;
+}
+
+/* The endpoints may be closed, but what was open on them has not completed: nothing writes any more all the same. A
+ * closed queue pair does not, and what comes by TCP, whose receive may still be under way, is copied by polls alone. */
+static_assert(READ_BYTES < GW_STAGED_BYTES, "no receive is made into the landing itself");
+
+static void landing_close(struct gw_upgrade *upgrade)
+{
+	if (!upgrade->bytes)
+		return;
+	gw_buffer_release(upgrade->buffer);
+	munmap(upgrade->bytes, 2 * (size_t)READ_BYTES);
+	upgrade->buffer = NULL;
+	upgrade->bytes = NULL;
+}
+
+/* --- The ways. --- */
+
+static void upgrade_note(struct gw_upgrade *upgrade, const char *what, const char *why)
+{
+	size_t used = strlen(upgrade->reason);
+	if (used < sizeof(upgrade->reason))
+		snprintf(upgrade->reason + used, sizeof(upgrade->reason) - used, "%s%s%s", used ? "; " : "", what, why);
+}
+
+/* This way does not work: its endpoint is given up. */
+static void upgrade_give_up(struct gw_upgrade *upgrade)
+{
+	gw_endpoint_close(upgrade->endpoint);
+	upgrade->endpoint = NULL;
+	upgrade->step = GW_UPGRADE_IDLE;
+}
+
+static void upgrade_stay(struct gw_upgrade *upgrade, gw_status status)
+{
+	upgrade->done(link_of(upgrade), NULL, status);
+}
+
+/* How long a way may take to connect and to read: where there is TCP as well, nobody waits for long. An attempt that
+ * nobody waits for has as long as the pause before it, which grows: a machine may be too slow for the first ones. */
+static uint64_t deadline_ns(struct gw_upgrade *upgrade)
+{
+	const struct gw_client *client = link_of(upgrade)->engine->client;
+	uint64_t patience_ns = client->transport == GW_REACH_AUTO ? gw_link_patience_ns(client) : UPGRADE_NS;
+	if (upgrade->beside && upgrade->hold_ns > patience_ns)
+		patience_ns = upgrade->hold_ns;
+	return gw_now_ns() + patience_ns;
+}
+
+static gw_status try_way(struct gw_upgrade *upgrade, enum gw_upgrade_step step, const struct gw_address *address)
+{
+	struct gw_link *link = link_of(upgrade);
+	struct gw_connect_options options;
+	gw_status status = gw_link_connect_options(link, deadline_ns(upgrade), &options);
+	options.address = *address;
+	upgrade->step = step;
+	if (status == GW_OK)
+		status = gw_endpoint_connect(link->engine->group, &options, &upgrade->connected, &upgrade->endpoint);
+	if (status == GW_OK)
+		upgrade->open++;
+	return status;
+}
+
+/* Why an attempt that nobody waited for came to nothing: the way stays as it is, so that nothing else says it. */
+static void tell_failure(struct gw_upgrade *upgrade)
+{
+	uint32_t part = link_of(upgrade)->server->part;
+	if (upgrade->retry_ns == GW_NO_DEADLINE)
+		gw_log(GW_LOG_INFO, "part %u: %s", part, upgrade->reason);
+	else
+		gw_log(GW_LOG_INFO, "part %u: %s; tried again in %llu s", part, upgrade->reason,
+		       (unsigned long long)(upgrade->hold_ns / GW_NS_PER_SECOND));
+}
+
+static void rdma_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
+{
+	upgrade_give_up(upgrade);
+	landing_close(upgrade);
+	upgrade->retry_ns = GW_NO_DEADLINE;
+	if (status != GW_UNSUPPORTED && status != GW_DIGEST)
+		gw_upgrade_lost(upgrade, gw_now_ns());
+	upgrade_note(upgrade, "no RDMA: ", why);
+	if (upgrade->beside)
+		tell_failure(upgrade);
+	upgrade_stay(upgrade, status);
+}
+
+static void try_rdma(struct gw_upgrade *upgrade)
+{
+	struct gw_address address = link_of(upgrade)->server->address;
+	snprintf(address.scheme, sizeof(address.scheme), "verbs");
+	gw_status status = try_way(upgrade, GW_UPGRADE_CONNECTING, &address);
+	if (status != GW_OK)
+		rdma_failed(upgrade, status, gw_last_error());
+}
+
+static void mapping_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
+{
+	enum gw_client_transport transport = link_of(upgrade)->engine->client->transport;
+	upgrade_give_up(upgrade);
+	upgrade_note(upgrade, "not mapped: ", why);
+	if (transport == GW_REACH_AUTO && !upgrade->rdma_waits)
+		try_rdma(upgrade);
+	else
+		upgrade_stay(upgrade, status);
+}
+
+static void try_mapping(struct gw_upgrade *upgrade)
+{
+	struct gw_address address = {.scheme = "shm"};
+	snprintf(address.host, sizeof(address.host), "%016llx",
+		 (unsigned long long)link_of(upgrade)->endpoint->peer.incarnation);
+	gw_status status = try_way(upgrade, GW_UPGRADE_MAPPING, &address);
+	if (status != GW_OK)
+		mapping_failed(upgrade, status, gw_last_error());
+}
+
+static void upgrade_take(struct gw_upgrade *upgrade)
+{
+	struct gw_endpoint *endpoint = upgrade->endpoint;
+	upgrade->endpoint = NULL;
+	upgrade->step = GW_UPGRADE_IDLE;
+	upgrade->done(link_of(upgrade), endpoint, GW_OK);
+}
+
+/* --- One read by both ways. --- */
+
+static bool upgrade_post(struct gw_upgrade *upgrade, uint32_t number, struct gw_endpoint *endpoint,
+			 const struct gw_span *span)
+{
+	upgrade->sets[number] = (struct gw_read_set){.cookie = &upgrade->landed, .deadline_ns = deadline_ns(upgrade)};
+	bool accepted = gw_endpoint_readv(endpoint, &upgrade->sets[number], &endpoint->peer.regions[0], upgrade->buffer,
+					  span, 1, true) == 1;
+	upgrade->open += accepted;
+	return accepted;
+}
+
+/* RDMA is connected: does it read what TCP reads? */
+static void read_both(struct gw_upgrade *upgrade)
+{
+	struct gw_endpoint *there = link_of(upgrade)->endpoint;
+	uint64_t bytes = there->peer.region_count ? there->peer.regions[0].bytes : 0;
+	upgrade->byte_count = bytes < READ_BYTES ? (uint32_t)bytes : READ_BYTES;
+	upgrade->step = GW_UPGRADE_READING;
+	upgrade->failed = false;
+	gw_status status = landing_open(upgrade);
+	if (status != GW_OK) {
+		rdma_failed(upgrade, status, gw_last_error());
+		return;
+	}
+	if (!there->peer.region_count) {
+		rdma_failed(upgrade, GW_PROTOCOL, "its server has no memory to read");
+		return;
+	}
+	struct gw_span one = {0, 0, upgrade->byte_count}, other = {0, READ_BYTES, upgrade->byte_count};
+	if (upgrade_post(upgrade, 0, there, &one) && upgrade_post(upgrade, 1, upgrade->endpoint, &other))
+		return;
+	/* There is no room: a busy moment. */
+	gw_endpoint_cancel(there, &upgrade->sets[0]);
+	upgrade->failed = true;
+	if (!upgrade->open)
+		rdma_failed(upgrade, GW_AGAIN, "no room for one read");
+}
+
+static void upgrade_landed(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_upgrade *upgrade = (struct gw_upgrade *)((char *)event - offsetof(struct gw_upgrade, landed));
+	upgrade->open--;
+	if (upgrade->step != GW_UPGRADE_READING)
+		return; /* of an upgrade that was stopped */
+	if (completion->status != GW_OK && !upgrade->failed) {
+		upgrade->failed = true;
+		upgrade_note(upgrade, "", *completion->text ? completion->text : gw_status_text(completion->status));
+		gw_endpoint_cancel(link_of(upgrade)->endpoint, &upgrade->sets[0]);
+		gw_endpoint_cancel(upgrade->endpoint, &upgrade->sets[1]);
+	}
+	if (upgrade->open)
+		return;
+	if (upgrade->failed) {
+		rdma_failed(upgrade, GW_PEER_LOST, "its first read failed");
+		return;
+	}
+	if (memcmp(upgrade->bytes, upgrade->bytes + READ_BYTES, upgrade->byte_count) != 0) {
+		gw_log(GW_LOG_WARN, "part %u: RDMA reads other bytes than TCP: it is not used",
+		       link_of(upgrade)->server->part);
+		rdma_failed(upgrade, GW_DIGEST, "it reads other bytes than TCP");
+		return;
+	}
+	landing_close(upgrade);
+	upgrade->since_ns = gw_now_ns();
+	upgrade_take(upgrade);
+}
+
+/* Whether this way leads to the memory that the catalog was checked against: a better connection's word counts no more
+ * than the first one's. */
+static bool is_same_server(const struct gw_peer *here, const struct gw_peer *there)
+{
+	if (here->incarnation != there->incarnation || here->part != there->part ||
+	    here->region_count != there->region_count)
+		return false;
+	for (uint32_t i = 0; i < here->region_count; i++) {
+		if (here->regions[i].bytes != there->regions[i].bytes ||
+		    here->regions[i].kind != there->regions[i].kind)
+			return false;
+	}
+	return true;
+}
+
+static void upgrade_connected(struct gw_event *event, const struct gw_completion *completion)
+{
+	struct gw_upgrade *upgrade = (struct gw_upgrade *)event;
+	upgrade->open--;
+	if (upgrade->step != GW_UPGRADE_MAPPING && upgrade->step != GW_UPGRADE_CONNECTING)
+		return; /* of an upgrade that was stopped */
+	bool mapping = upgrade->step == GW_UPGRADE_MAPPING;
+	gw_status status = completion->status;
+	char text[GW_ERROR_TEXT_MAX];
+	snprintf(text, sizeof(text), "%s", completion->text); /* the endpoint's own, perhaps */
+	if (status == GW_OK && !is_same_server(&upgrade->endpoint->peer, &link_of(upgrade)->endpoint->peer)) {
+		status = GW_PROTOCOL;
+		snprintf(text, sizeof(text), "another server answers there");
+	}
+	if (status != GW_OK && mapping)
+		mapping_failed(upgrade, status, text);
+	else if (status != GW_OK)
+		rdma_failed(upgrade, status, text);
+	else if (mapping)
+		upgrade_take(upgrade);
+	else
+		read_both(upgrade);
+}
+
+/* --- When. --- */
+
+void gw_upgrade_begin(struct gw_link *link, bool wait)
+{
+	struct gw_upgrade *upgrade = &link->upgrade;
+	uint64_t now = gw_now_ns();
+	enum gw_client_transport transport = link->engine->client->transport;
+	upgrade->reason[0] = 0;
+	if (upgrade->retry_ns == GW_NO_DEADLINE)
+		upgrade->retry_ns = 0; /* a new connection, perhaps another server */
+	upgrade->rdma_waits = !wait || now < upgrade->retry_ns;
+	upgrade->beside = false;
+	if (now < upgrade->retry_ns)
+		upgrade_note(upgrade, "", "RDMA lost; retrying later");
+	if (upgrade->open) {
+		upgrade_note(upgrade, "", "the previous upgrade has not ended");
+		upgrade_stay(upgrade, GW_AGAIN);
+	} else if (transport == GW_REACH_VERBS) {
+		try_rdma(upgrade);
+	} else {
+		try_mapping(upgrade);
+	}
+}
+
+void gw_upgrade_again(struct gw_link *link)
+{
+	struct gw_upgrade *upgrade = &link->upgrade;
+	if (upgrade->step != GW_UPGRADE_IDLE || upgrade->open || gw_now_ns() < upgrade->retry_ns)
+		return;
+	upgrade->reason[0] = 0;
+	upgrade->beside = true;
+	try_rdma(upgrade);
+}
+
+void gw_upgrade_lost(struct gw_upgrade *upgrade, uint64_t now_ns)
+{
+	bool lasted = upgrade->since_ns && now_ns - upgrade->since_ns > HOLD_MAX_NS;
+	upgrade->since_ns = 0;
+	upgrade->hold_ns = lasted || !upgrade->hold_ns ? HOLD_MIN_NS : 2 * upgrade->hold_ns;
+	if (upgrade->hold_ns > HOLD_MAX_NS)
+		upgrade->hold_ns = HOLD_MAX_NS;
+	upgrade->retry_ns = now_ns + upgrade->hold_ns;
+}
+
+void gw_upgrade_stop(struct gw_upgrade *upgrade)
+{
+	upgrade_give_up(upgrade);
+	landing_close(upgrade);
+}

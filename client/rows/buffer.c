@@ -1,0 +1,190 @@
+/* Buffers: arenas, told to every engine's transports from gw_buffer_alloc to gw_buffer_free, so that a gather into one
+ * registers nothing: over RDMA the first read that lands there does (transport/verbs/mr_cache.c), once.
+ *
+ *   alloc, free ─▶ a job in each engine, one after another ─▶ the engine's list, by address ◀─ a gather looks it up
+ *
+ * The lists are their engines', and so a gather takes no lock. Fails where memory or an engine's places for jobs or
+ * registrations run out: then no engine has it.
+ */
+#include "client/rows/buffer.h"
+
+#include <string.h>
+
+#include "client/engine/engine.h"
+#include "core/memory/alloc.h"
+#include "core/memory/arena.h"
+#include "core/system/clock.h"
+
+struct gw_client_buffer {
+	struct gw_client_buffer *next; /* the client's */
+	struct gw_arena *arena;
+};
+
+/* --- In the engine. --- */
+
+/* How many of the engine's buffers begin at or before this address. */
+static uint32_t count_before(const struct gw_engine *engine, const uint8_t *at)
+{
+	struct gw_buffer *const *buffers = engine->buffers.data;
+	uint32_t low = 0, high = engine->buffer_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (buffers[middle]->base <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct gw_buffer *gw_buffer_find(const struct gw_engine *engine, const uint8_t *at, uint64_t bytes)
+{
+	uint32_t before = count_before(engine, at);
+	if (before == 0)
+		return NULL;
+	struct gw_buffer *buffer = ((struct gw_buffer *const *)engine->buffers.data)[before - 1];
+	uint64_t offset = (uint64_t)(at - buffer->base);
+	return offset <= buffer->bytes && bytes <= buffer->bytes - offset ? buffer : NULL;
+}
+
+static gw_status buffer_add(struct gw_engine *engine, struct gw_arena *arena)
+{
+	struct gw_buffer *buffer;
+	uint8_t *base = gw_arena_base(arena);
+	if (gw_vec_reserve(&engine->buffers, (engine->buffer_count + 1) * sizeof(buffer)) != GW_OK)
+		return GW_NO_MEMORY;
+	gw_status status = gw_buffer_register(engine->group, base, gw_arena_bytes(arena), &buffer);
+	if (status != GW_OK)
+		return status;
+	uint32_t at = count_before(engine, base);
+	struct gw_buffer **place = (struct gw_buffer **)engine->buffers.data + at;
+	memmove(place + 1, place, (engine->buffer_count - at) * sizeof(*place));
+	*place = buffer;
+	engine->buffer_count++;
+	return GW_OK;
+}
+
+static void take_away(struct gw_engine *engine, struct gw_arena *arena)
+{
+	uint8_t *base = gw_arena_base(arena);
+	uint32_t before = count_before(engine, base);
+	struct gw_buffer **place = (struct gw_buffer **)engine->buffers.data + before;
+	if (before == 0 || place[-1]->base != base)
+		return;
+	gw_buffer_release(place[-1]);
+	memmove(place - 1, place, (engine->buffer_count - before) * sizeof(*place));
+	engine->buffer_count--;
+}
+
+/* --- From a caller's thread. --- */
+
+struct visit {
+	struct gw_job job;
+	struct gw_arena *arena;
+	bool leaves, done;
+};
+
+static void visit_start(struct gw_job *job)
+{
+	struct visit *visit = (struct visit *)job;
+	gw_status status = GW_OK;
+	if (visit->leaves)
+		take_away(job->engine, visit->arena);
+	else
+		status = buffer_add(job->engine, visit->arena);
+	visit->done = true;
+	gw_job_end(job, status);
+}
+
+static void visit_cancel(struct gw_job *job)
+{
+	(void)job; /* it never waits */
+}
+
+static gw_status buffer_enter(struct gw_engine *engine, struct gw_arena *arena)
+{
+	struct visit visit = {.job = {.start = visit_start, .cancel = visit_cancel}, .arena = arena};
+	gw_engine_submit(engine, &visit.job, true);
+	gw_job_wait(&visit.job, GW_NO_DEADLINE);
+	return visit.job.status == GW_OK ? GW_OK : gw_fail_text(visit.job.status, visit.job.text);
+}
+
+/* An engine that has all the jobs that it takes is asked again. */
+static void buffer_leave(struct gw_engine *engine, struct gw_arena *arena)
+{
+	struct visit visit = {.job = {.start = visit_start, .cancel = visit_cancel}, .arena = arena, .leaves = true};
+	while (!visit.done) {
+		gw_engine_submit(engine, &visit.job, true);
+		gw_job_wait(&visit.job, GW_NO_DEADLINE);
+	}
+}
+
+static gw_status enter_all(struct gw_client *client, struct gw_arena *arena)
+{
+	for (uint32_t i = 0; i < client->engine_count; i++) {
+		gw_status status = buffer_enter(&client->engines[i], arena);
+		if (status == GW_OK)
+			continue;
+		while (i-- > 0)
+			buffer_leave(&client->engines[i], arena);
+		return status;
+	}
+	return GW_OK;
+}
+
+void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes)
+{
+	if (gw_client_check(client) != GW_OK)
+		return NULL;
+	struct gw_client_buffer *buffer = gw_malloc(sizeof(*buffer));
+	if (!buffer)
+		return NULL;
+	struct gw_arena_options options = {.name = "graphwire-buffer", .numa = GW_NUMA_LOCAL};
+	if (gw_arena_create(bytes, &options, &buffer->arena) != GW_OK)
+		goto free_buffer;
+	if (enter_all(client, buffer->arena) != GW_OK)
+		goto destroy_arena;
+	pthread_mutex_lock(&client->batches_lock);
+	buffer->next = client->buffers;
+	client->buffers = buffer;
+	pthread_mutex_unlock(&client->batches_lock);
+	return gw_arena_base(buffer->arena);
+
+destroy_arena:
+	gw_arena_destroy(buffer->arena);
+free_buffer:
+	gw_free(buffer);
+	return NULL;
+}
+
+void gw_buffer_free(struct gw_client *client, void *memory)
+{
+	if (gw_client_is_inherited(client))
+		return;
+	pthread_mutex_lock(&client->batches_lock);
+	struct gw_client_buffer **at = &client->buffers, *found;
+	while (*at && gw_arena_base((*at)->arena) != memory)
+		at = &(*at)->next;
+	found = *at;
+	if (found)
+		*at = found->next;
+	pthread_mutex_unlock(&client->batches_lock);
+	if (!found)
+		return;
+	for (uint32_t i = 0; i < client->engine_count; i++)
+		buffer_leave(&client->engines[i], found->arena);
+	gw_arena_destroy(found->arena);
+	gw_free(found);
+}
+
+void gw_buffers_free(struct gw_client *client)
+{
+	while (client->buffers) {
+		struct gw_client_buffer *buffer = client->buffers;
+		client->buffers = buffer->next;
+		for (uint32_t i = 0; i < client->engine_count; i++)
+			take_away(&client->engines[i], buffer->arena);
+		gw_arena_destroy(buffer->arena);
+		gw_free(buffer);
+	}
+}

@@ -1,0 +1,13 @@
+/* The registered memory of gw_buffer_alloc, as an engine sees it. */
+#ifndef GW_CLIENT_BUFFER_H
+#define GW_CLIENT_BUFFER_H
+
+#include "client/state/client.h"
+
+/* The buffer that holds all of this, or NULL. For the thread that runs the engine. */
+struct gw_buffer *gw_buffer_find(const struct gw_engine *engine, const uint8_t *at, uint64_t bytes);
+
+/* What the caller has not freed, when no engine has a thread any more. */
+void gw_buffers_free(struct gw_client *client);
+
+#endif

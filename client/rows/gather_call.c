@@ -1,0 +1,154 @@
+/* gw_gather and gw_gather_start: a ticket around one gather.
+ *
+ * A synchronous call runs its engine itself if nobody else does, so a lone row costs no hand-over between threads. The
+ * memory of the last gather is kept for the next one, unless it is much.
+ */
+#include "client/rows/gather_call.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "client/engine/engine.h"
+#include "client/engine/ticket.h"
+#include "client/rows/buffer.h"
+#include "client/rows/gather.h"
+#include "client/rows/tensors.h"
+#include "core/memory/alloc.h"
+
+struct gather_call {
+	struct gw_ticket ticket; /* first: the job */
+	struct gw_gather_op op;
+	struct gw_rows rows;
+	const int64_t *ids;
+	uint64_t n;
+	uint8_t *out;
+	struct gw_buffer *own; /* registered for this call, or NULL */
+};
+
+#define KEPT_BYTES (16u << 20) /* of lists: those of 150,000 rows, about */
+
+static void call_free(struct gather_call *call)
+{
+	gw_gather_op_free(&call->op);
+	gw_free(call);
+}
+
+static void gather_call_done(struct gw_gather_op *op, gw_status status)
+{
+	struct gather_call *call = op->owner;
+	gw_buffer_release(call->own);
+	call->own = NULL;
+	gw_job_end(&call->ticket.job, status);
+}
+
+static void gather_start(struct gw_job *job)
+{
+	struct gather_call *call = (struct gather_call *)job;
+	uint64_t bytes = call->n * call->rows.row_bytes;
+	struct gw_buffer *buffer = gw_buffer_find(job->engine, call->out, bytes);
+	gw_status status = GW_OK;
+	if (!buffer) {
+		status = gw_buffer_register(job->engine->group, call->out, bytes, &call->own);
+		buffer = call->own;
+	}
+	if (status != GW_OK) {
+		gw_job_end(job, status);
+		return;
+	}
+	call->op.done = gather_call_done;
+	call->op.owner = call;
+	gw_gather_op_start(&call->op, job, &call->rows, call->ids, call->n, buffer, call->out, false);
+}
+
+static void gather_cancel(struct gw_job *job)
+{
+	gw_gather_op_cancel(&((struct gather_call *)job)->op);
+}
+
+static void gather_finish(struct gw_ticket *ticket, gw_status status)
+{
+	(void)status;
+	struct gather_call *call = (struct gather_call *)ticket;
+	struct gw_client *client = ticket->client;
+	void *none = NULL;
+	gw_gather_op_trim(&call->op, KEPT_BYTES);
+	if (!atomic_compare_exchange_strong(&client->spare_call, &none, call))
+		call_free(call);
+}
+
+static gw_status call_create(struct gw_client *client, struct gather_call **out)
+{
+	struct gather_call *call = atomic_exchange(&client->spare_call, (void *)NULL);
+	if (!call) {
+		struct gw_engine *engine = gw_client_engine(client);
+		call = gw_calloc(1, sizeof(*call));
+		if (!call)
+			return GW_NO_MEMORY;
+		gw_status status = gw_gather_op_init(&call->op, engine);
+		if (status != GW_OK) {
+			gw_free(call);
+			return status;
+		}
+		call->ticket.client = client;
+		call->ticket.finish = gather_finish;
+		call->ticket.job.start = gather_start;
+		call->ticket.job.cancel = gather_cancel;
+	}
+	*out = call;
+	return GW_OK;
+}
+
+void gw_calls_free(struct gw_client *client)
+{
+	struct gather_call *call = atomic_exchange(&client->spare_call, NULL);
+	if (call)
+		call_free(call);
+}
+
+static gw_status gather_submit(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
+			       void *out, bool soon, struct gather_call **created)
+{
+	if (n > UINT32_MAX)
+		return gw_fail(GW_LIMIT, "%llu rows in one call: at most 2^32 - 1", (unsigned long long)n);
+	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = call_create(client, created);
+	if (status != GW_OK)
+		return status;
+	struct gather_call *call = *created;
+	call->rows = *rows;
+	call->ids = ids;
+	call->n = n;
+	call->out = out;
+	gw_engine_submit(call->op.engine, &call->ticket.job, soon);
+	return GW_OK;
+}
+
+gw_status gw_gather_rows(struct gw_client *client, const struct gw_rows *rows, const int64_t *ids, uint64_t n,
+			 void *out)
+{
+	struct gather_call *call = NULL;
+	gw_status status = gather_submit(client, rows, ids, n, out, true, &call);
+	return status == GW_OK ? gw_ticket_finish(&call->ticket) : status;
+}
+
+gw_status gw_gather(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n, void *out)
+{
+	gw_status status = gw_tensor_check(client, tensor);
+	return status == GW_OK ? gw_gather_rows(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out)
+			       : status;
+}
+
+gw_status gw_gather_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
+			  void *out, struct gw_ticket **ticket)
+{
+	*ticket = NULL;
+	struct gather_call *call = NULL;
+	gw_status status = gw_tensor_check(client, tensor);
+	if (status == GW_OK)
+		status = gather_submit(client, &((const struct gw_client_tensor *)tensor)->rows, ids, n, out, false,
+				       &call);
+	if (status == GW_OK)
+		*ticket = &call->ticket;
+	return status;
+}

@@ -1,0 +1,254 @@
+/* What a client can fetch, and where it lies: tensors, degree records and neighbour lists, from the servers' catalogs.
+ *
+ * Parts must agree: the same dtype and row shape everywhere. Where an array lies may differ from part to part.
+ */
+#include "client/rows/tensors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/rows/tensor_handles.h"
+#include "core/memory/alloc.h"
+#include "tensors/features.h"
+
+static const struct gw_remote *server_of(const struct gw_client *client, uint32_t part)
+{
+	for (uint32_t i = 0; i < client->server_count; i++) {
+		if (client->servers[i].part == part)
+			return &client->servers[i];
+	}
+	return NULL;
+}
+
+/* An array as a part's server places it: what it says of itself may be anything. NULL, and the reason is in the error's
+ * text: a server of this graph that says nothing of the array speaks another protocol. */
+static const struct gw_catalog_array *catalog_array(const struct gw_client *client, uint32_t part, const char *key)
+{
+	const struct gw_remote *server = server_of(client, part);
+	const struct gw_catalog_array *array = server ? gw_catalog_find(&server->catalog, key) : NULL;
+	if (!server)
+		gw_fail(GW_PROTOCOL, "part %u has no server", part);
+	else if (!array)
+		gw_fail(GW_PROTOCOL, "part %u's server does not say where \"%s\" lies", part, key);
+	return array;
+}
+
+static gw_status place_find(const struct gw_client *client, uint32_t part, const char *key, struct gw_place *out)
+{
+	const struct gw_array_meta *described = gw_meta_array(client->meta, part, key);
+	if (!described)
+		return gw_fail(GW_FORMAT, "part %u has no \"%s\", but part 0 has: partition the graph again", part,
+			       key);
+	const struct gw_catalog_array *array = catalog_array(client, part, key);
+	if (!array)
+		return GW_PROTOCOL;
+	if (array->changes)
+		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", part, key);
+	*out = (struct gw_place){
+		.region = array->region, .element_bytes = gw_dtype_bytes(described->dtype), .offset = array->offset};
+	return GW_OK;
+}
+
+gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out)
+{
+	uint32_t parts = client->meta->num_parts;
+	struct gw_place *places = gw_calloc(parts, sizeof(*places));
+	gw_status status = places ? GW_OK : GW_NO_MEMORY;
+	for (uint32_t p = 0; p < parts && status == GW_OK; p++)
+		status = place_find(client, p, key, &places[p]);
+	if (status != GW_OK) {
+		gw_free(places);
+		return status;
+	}
+	*out = places;
+	return GW_OK;
+}
+
+/* Whether all parts store a key with the same element type and row shape. */
+static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_array_meta *first)
+{
+	for (uint32_t p = 1; p < meta->num_parts; p++) {
+		const struct gw_array_meta *array = gw_meta_array(meta, p, first->key);
+		if (!array || array->dtype != first->dtype || array->ndim != first->ndim ||
+		    memcmp(&array->shape[1], &first->shape[1], sizeof(first->shape) - sizeof(first->shape[0])) != 0)
+			return gw_fail(GW_FORMAT, "\"%s\" of part %u differs from that of part 0 in dtype or shape",
+				       first->key, p);
+	}
+	return GW_OK;
+}
+
+/* Whether all servers serve it as rows that change, or none: *changes. */
+static gw_status check_changes_alike(const struct gw_client *client, const char *key, bool *changes)
+{
+	*changes = false;
+	for (uint32_t p = 0; p < client->meta->num_parts; p++) {
+		const struct gw_catalog_array *array = catalog_array(client, p, key);
+		if (!array)
+			return GW_PROTOCOL;
+		if (p == 0)
+			*changes = array->changes;
+		else if (array->changes != *changes)
+			return gw_fail(GW_INVALID,
+				       "part %u serves \"%s\" as rows that change, and part %u does not: start all "
+				       "servers with the same --mutable",
+				       *changes ? 0 : p, key, *changes ? p : 0);
+	}
+	return GW_OK;
+}
+
+/* Of a graph in one part: a row for each original id, and so for no edge. */
+static gw_status add_inverse(struct gw_client *client, uint32_t etype)
+{
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, client->meta->etypes[etype].folder);
+	const struct gw_array_meta *array = gw_meta_array(client->meta, 0, key);
+	if (!array)
+		return GW_OK;
+	struct gw_client_tensor *tensor = &client->tensors[client->tensor_count];
+	tensor->name = gw_strdup(GW_INVERSE_NAME);
+	if (!tensor->name)
+		return GW_NO_MEMORY;
+	client->tensor_count++;
+	uint64_t row_bytes = gw_array_meta_row_bytes(array);
+	tensor->starts[1] = array->shape[0];
+	tensor->rows.starts = tensor->starts;
+	tensor->rows.row_bytes = tensor->rows.step = row_bytes;
+	tensor->tensor = (struct gw_tensor){.name = tensor->name,
+					    .of_edges = true,
+					    .type = etype,
+					    .dtype = array->dtype,
+					    .ndim = array->ndim,
+					    .shape = {array->shape[0]},
+					    .row_bytes = row_bytes,
+					    .placement = GW_PLACE_EVEN};
+	return gw_places_find(client, key, &tensor->rows.places);
+}
+
+static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta *array)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	bool of_edges, changes = false;
+	uint32_t type;
+	const char *name;
+	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name))
+		return GW_OK;
+	gw_status status = check_alike(meta, array);
+	if (status == GW_OK)
+		status = check_changes_alike(client, array->key, &changes);
+	if (status != GW_OK)
+		return status;
+
+	struct gw_client_tensor *tensor = &client->tensors[client->tensor_count];
+	tensor->name = gw_strdup(name);
+	if (!tensor->name)
+		return GW_NO_MEMORY;
+	client->tensor_count++;
+	tensor->changes = changes ? array : NULL;
+	if (!changes)
+		status = gw_places_find(client, array->key, &tensor->rows.places);
+	if (status != GW_OK)
+		return status;
+	uint64_t row_bytes = gw_array_meta_row_bytes(array);
+	tensor->rows.starts = of_edges ? meta->etypes[type].starts : meta->ntypes[type].starts;
+	tensor->rows.row_bytes = row_bytes;
+	tensor->rows.step = row_bytes;
+	tensor->tensor = (struct gw_tensor){.name = tensor->name,
+					    .of_edges = of_edges,
+					    .type = type,
+					    .dtype = array->dtype,
+					    .ndim = array->ndim,
+					    .row_bytes = row_bytes,
+					    .writable = changes,
+					    .placement = of_edges ? GW_PLACE_EDGES : GW_PLACE_NODES};
+	memcpy(tensor->tensor.shape, array->shape, sizeof(array->shape));
+	tensor->tensor.shape[0] = of_edges ? meta->etypes[type].count : meta->ntypes[type].count;
+	return GW_OK;
+}
+
+static gw_status build_node_places(struct gw_client *client, uint32_t ntype)
+{
+	const struct gw_node_type *type = &client->meta->ntypes[ntype];
+	struct gw_node_places *places = &client->node_places[ntype];
+	if (type->columns == 0)
+		return GW_OK;
+	char key[GW_NAME_MAX + 32];
+	snprintf(key, sizeof(key), "node/%s/indptr", type->name);
+	places->columns = type->columns;
+	return gw_places_find(client, key, &places->indptr);
+}
+
+static gw_status build_edge_places(struct gw_client *client, uint32_t etype)
+{
+	char key[GW_EDGE_FOLDER_MAX + 32];
+	snprintf(key, sizeof(key), "edge/%s/indices", client->meta->etypes[etype].folder);
+	return gw_places_find(client, key, &client->indices[etype]);
+}
+
+gw_status gw_tensors_build(struct gw_client *client)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	const struct gw_part_meta *part = &meta->parts[0];
+	client->tensors = gw_calloc(part->count, sizeof(*client->tensors));
+	client->node_places = gw_calloc(meta->num_ntypes, sizeof(*client->node_places));
+	client->indices = gw_calloc(meta->num_etypes, sizeof(*client->indices));
+	if (!client->tensors || !client->node_places || !client->indices)
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
+		status = add_tensor(client, &part->arrays[i]);
+	client->feature_count = client->tensor_count;
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
+		status = add_inverse(client, e);
+	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
+		status = build_node_places(client, t);
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
+		status = build_edge_places(client, e);
+	return status;
+}
+
+void gw_tensors_free(struct gw_client *client)
+{
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		gw_free(client->tensors[i].name);
+		gw_free(client->tensors[i].rows.places);
+	}
+	for (uint32_t t = 0; client->node_places && t < client->meta->num_ntypes; t++)
+		gw_free(client->node_places[t].indptr);
+	for (uint32_t e = 0; client->indices && e < client->meta->num_etypes; e++)
+		gw_free(client->indices[e]);
+	gw_free(client->tensors);
+	gw_free(client->node_places);
+	gw_free(client->indices);
+}
+
+gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor)
+{
+	/* Compared as numbers: the pointer may come from anywhere. */
+	uintptr_t at = (uintptr_t)tensor, first = (uintptr_t)client->tensors;
+	bool feature = at - first < client->tensor_count * sizeof(*client->tensors) &&
+		       (at - first) % sizeof(*client->tensors) == 0;
+	if (!feature && !gw_tensor_handle_is(client, tensor))
+		return gw_fail(GW_INVALID,
+			       "the tensor does not belong to this client: gw_node_tensor, gw_edge_tensor and "
+			       "gw_tensor_open find them");
+	if (feature && ((const struct gw_client_tensor *)tensor)->changes)
+		return gw_fail(GW_INVALID,
+			       "\"%s\" is served as rows that change: gw_node_tensor and gw_edge_tensor open them",
+			       tensor->name);
+	if (!feature && atomic_load(&((const struct gw_tensor_handle *)tensor)->deleted))
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" is gone: it was deleted", tensor->name);
+	if (tensor->row_bytes > GW_ROW_BYTES_MAX)
+		return gw_fail(GW_LIMIT, "\"%s\" has rows of %llu bytes: at most %u can be fetched", tensor->name,
+			       (unsigned long long)tensor->row_bytes, GW_ROW_BYTES_MAX);
+	return GW_OK;
+}
+
+gw_status gw_tensor_name_gone(gw_status status, const char *name)
+{
+	return status == GW_NOT_FOUND ? gw_context(status, "tensor \"%s\"", name) : status;
+}
+
+const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number)
+{
+	return number < client->feature_count ? &client->tensors[number].tensor : NULL;
+}

@@ -1,0 +1,56 @@
+/* Finding features by name: itself, or the tensor that servers serve in its place (serve --mutable), which is created
+ * or opened as any other: see create.c. Fails with what features there are, and as gw_tensor_open does. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/tensors/checkpoint.h"
+#include "tensors/features.h"
+
+/* What callers hold of a feature: itself, or the tensor whose rows change in its place. */
+static gw_status feature_open(struct gw_client *client, const struct gw_client_tensor *feature,
+			      const struct gw_tensor **out)
+{
+	struct gw_tensor_plan plan;
+	*out = feature->changes ? NULL : &feature->tensor;
+	if (!feature->changes)
+		return GW_OK;
+	gw_status status = gw_client_check(client);
+	if (status == GW_OK)
+		status = gw_feature_plan(client->meta, feature->changes, &plan);
+	return status == GW_OK ? gw_tensor_create_planned(client, &plan, false, out) : status;
+}
+
+static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t type, const char *name,
+			     const struct gw_tensor **out)
+{
+	*out = NULL;
+	const struct gw_graph_meta *meta = client->meta;
+	uint32_t types = of_edges ? meta->num_etypes : meta->num_ntypes;
+	if (type >= types)
+		return gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
+	char names[512] = "";
+	size_t used = 0;
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		const struct gw_tensor *tensor = &client->tensors[i].tensor;
+		if (tensor->of_edges != of_edges || tensor->type != type)
+			continue;
+		if (strcmp(tensor->name, name) == 0)
+			return feature_open(client, &client->tensors[i], out);
+		if (i < client->feature_count && used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+						 tensor->name);
+	}
+	const char *type_name = of_edges ? client->etypes[type].name : client->ntypes[type].name;
+	return gw_fail(GW_NOT_FOUND, "%s has no feature \"%.64s\"; there is: %s", type_name, name,
+		       used ? names : "none at all");
+}
+
+gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name, const struct gw_tensor **out)
+{
+	return find_tensor(client, false, ntype, name, out);
+}
+
+gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name, const struct gw_tensor **out)
+{
+	return find_tensor(client, true, etype, name, out);
+}

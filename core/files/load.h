@@ -1,0 +1,53 @@
+/* Loading files into an arena: O_DIRECT, registered buffers, a deep queue, digests verified on the way.
+ *
+ *   items -> pieces of 1 MiB or so -> io_uring (fixed buffers = arena slices) -> a chunk of 4 MiB is whole -> verifiers
+ *
+ * Fallbacks, each per file or for the whole load, each named in the log: the file system refuses O_DIRECT (tmpfs, NFS,
+ * 9p, overlay) -> buffered reads; io_uring cannot register the buffers (locked memory) -> plain io_uring reads; the
+ * kernel refuses io_uring -> pread by several threads. A short read at the end of a file is normal; elsewhere the file
+ * is truncated, which is an error.
+ */
+#ifndef GW_BASE_LOAD_H
+#define GW_BASE_LOAD_H
+
+#include <stdbool.h>
+
+#include "core/memory/arena.h"
+
+enum gw_load_driver { GW_LOAD_AUTO, GW_LOAD_URING, GW_LOAD_PREAD };
+
+/* One array to load: bytes of payload from file_offset of path to arena_offset. */
+struct gw_load_item {
+	const char *path;        /* for opening and for error text */
+	const char *key;         /* what the payload is called in error text: "node/paper/indptr" */
+	uint64_t file_offset;    /* multiple of 4096 for O_DIRECT; else the file is read buffered */
+	uint64_t bytes;          /* payload bytes */
+	uint64_t arena_offset;   /* multiple of 4096, with room for bytes rounded up to 4096 */
+	const uint64_t *digests; /* gw_digest_count(bytes) of them, or NULL: not verified */
+};
+
+struct gw_load_options {
+	enum gw_load_driver driver;
+	unsigned queue_depth;    /* reads in flight; 0: 64 */
+	unsigned piece_bytes;    /* bytes per read, a multiple of 4096 that divides 4 MiB; 0: 1 MiB */
+	unsigned verify_threads; /* 0: processors - 1, at least 1 */
+	bool buffered;           /* never O_DIRECT */
+	void (*progress)(void *context, uint64_t bytes_done,
+			 uint64_t bytes_total); /* from the calling thread; or NULL */
+	void *progress_context;
+};
+
+struct gw_load_stats {
+	uint64_t bytes;     /* payload bytes read */
+	uint64_t ns;        /* wall time */
+	const char *driver; /* "io_uring, registered buffers", "io_uring", "pread" */
+	uint32_t files_direct, files_buffered;
+};
+
+/* Reads all items, in parallel and in any order. Blocks. Errors name the path, the key and the position:
+ * GW_NOT_FOUND, GW_IO, GW_FORMAT (a file that is too short), GW_DIGEST (the chunk's number and byte range).
+ * stats may be NULL. After an error the items' memory is undefined, and nothing writes to it any more. */
+gw_status gw_load(struct gw_arena *arena, const struct gw_load_item *items, size_t count,
+		  const struct gw_load_options *options, struct gw_load_stats *stats);
+
+#endif

@@ -1,0 +1,245 @@
+/* Keeping what a program has not written, in a folder that it replaces.
+ *
+ *   the names of `old` -> owned: passed over; a folder with owned files: its names in turn -> others: a link in `new`,
+ * or a folder there, with all that lies in it -> fsync of the folders of `new` that have got a name
+ *
+ * Links and not renames: at any moment the users' files are in the old folder, in the new one or in both, whatever ends
+ * the process, and programs that write to them go on. Fails for names that both folders have, for file systems without
+ * links, and as folders do.
+ */
+#include "core/files/owned.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/memory/alloc.h"
+#include "core/memory/vec.h"
+
+#define DEPTH_MAX 64 /* folders below one another */
+
+struct gw_owned {
+	struct gw_vec text;   /* the paths, each with its zero byte */
+	struct gw_vec starts; /* where they begin; after sorting: by path */
+	size_t used, count;
+	bool sorted;
+};
+
+struct owned_walk {
+	struct gw_owned *owned;
+	bool again;
+	char old[PATH_MAX], new[PATH_MAX]; /* of the entry that is looked at */
+	size_t old_root, new_root;         /* bytes before the relative path */
+};
+
+gw_status gw_owned_create(struct gw_owned **out)
+{
+	*out = gw_calloc(1, sizeof(**out));
+	return *out ? GW_OK : GW_NO_MEMORY;
+}
+
+void gw_owned_destroy(struct gw_owned *owned)
+{
+	if (!owned)
+		return;
+	gw_vec_free(&owned->text);
+	gw_vec_free(&owned->starts);
+	gw_free(owned);
+}
+
+gw_status gw_owned_add(struct gw_owned *owned, const char *path)
+{
+	size_t bytes = strlen(path) + 1;
+	gw_status status = gw_vec_reserve(&owned->text, owned->used + bytes);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&owned->starts, (owned->count + 1) * sizeof(size_t));
+	if (status != GW_OK)
+		return status;
+	memcpy((char *)owned->text.data + owned->used, path, bytes);
+	((size_t *)owned->starts.data)[owned->count++] = owned->used;
+	owned->used += bytes;
+	owned->sorted = false;
+	return GW_OK;
+}
+
+static const char *owned_path(const struct gw_owned *owned, size_t number)
+{
+	return (const char *)owned->text.data + ((const size_t *)owned->starts.data)[number];
+}
+
+static int owned_compare(const void *a, const void *b, void *text)
+{
+	return strcmp((const char *)text + *(const size_t *)a, (const char *)text + *(const size_t *)b);
+}
+
+/* Is there an owned file of this path; or, with a slash at its end, one below it? */
+static bool owned_has(struct gw_owned *owned, const char *path, bool below)
+{
+	size_t low = 0, high = owned->count, length = strlen(path);
+	if (!owned->sorted && owned->count)
+		qsort_r(owned->starts.data, owned->count, sizeof(size_t), owned_compare, owned->text.data);
+	owned->sorted = true;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (strcmp(owned_path(owned, middle), path) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == owned->count)
+		return false;
+	return below ? strncmp(owned_path(owned, low), path, length) == 0 : strcmp(owned_path(owned, low), path) == 0;
+}
+
+static gw_status owned_sync(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return gw_fail_errno(GW_IO, errno, "%s", folder);
+	gw_status status = GW_OK;
+	if (fsync(fd) && errno != EINVAL) /* EINVAL: a file system that cannot sync folders */
+		status = gw_fail_errno(GW_IO, errno, "cannot write %s", folder);
+	close(fd);
+	return status;
+}
+
+/* The folders in `new` above the entry: what lay in a folder of the old content that the new one has not. */
+static gw_status owned_make_parents(struct owned_walk *walk)
+{
+	for (char *slash = strchr(walk->new + walk->new_root, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		int failed = mkdir(walk->new, 0777) && errno != EEXIST;
+		int error = errno;
+		*slash = '/';
+		if (failed)
+			return gw_fail_errno(GW_IO, error, "%s: cannot make its folder", walk->new);
+	}
+	return GW_OK;
+}
+
+static gw_status owned_fail(const struct owned_walk *walk, int error)
+{
+	if (error == EEXIST)
+		return gw_fail(GW_EXISTS,
+			       "%s: not a file of what is replaced, and in the way of a new one: move it elsewhere",
+			       walk->old);
+	if (error == EPERM || error == EXDEV || error == EMLINK || error == EOPNOTSUPP || error == ENOSYS)
+		return gw_fail(GW_EXISTS,
+			       "%s: not a file of what is replaced, and it cannot be kept (%s): move it elsewhere",
+			       walk->old, strerror(error));
+	return gw_fail_errno(GW_IO, error, "%s: cannot be kept", walk->old);
+}
+
+static gw_status owned_link(struct owned_walk *walk)
+{
+	for (int tries = 0; linkat(AT_FDCWD, walk->old, AT_FDCWD, walk->new, 0) != 0; tries++) {
+		int error = errno;
+		struct stat info;
+		if (error == ENOENT && lstat(walk->old, &info) != 0)
+			return GW_OK; /* its owner has removed it meanwhile */
+		if (error == EEXIST && walk->again)
+			return GW_OK;
+		if (error != ENOENT || tries)
+			return owned_fail(walk, error);
+		gw_status status = owned_make_parents(walk);
+		if (status != GW_OK)
+			return status;
+	}
+	return GW_OK;
+}
+
+static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *changed);
+
+/* A folder that holds no owned file. */
+static gw_status owned_copy_folder(struct owned_walk *walk, const struct stat *info, int depth)
+{
+	bool changed;
+	struct stat there;
+	gw_status status = owned_make_parents(walk);
+	if (status == GW_OK && mkdir(walk->new, 0700) != 0 &&
+	    (errno != EEXIST || lstat(walk->new, &there) != 0 || !S_ISDIR(there.st_mode)))
+		status = owned_fail(walk, errno);
+	if (status == GW_OK)
+		status = owned_walk_folder(walk, depth, &changed);
+	if (status == GW_OK && chmod(walk->new, info->st_mode & 07777) != 0)
+		status = gw_fail_errno(GW_IO, errno, "%s: cannot be kept", walk->old);
+	return status;
+}
+
+/* The entry at walk->old. *changed: `new` has a name for it. */
+static gw_status owned_walk_entry(struct owned_walk *walk, int depth, bool *changed)
+{
+	struct stat info;
+	char below[PATH_MAX + 1];
+	const char *path = walk->old + walk->old_root;
+	if (lstat(walk->old, &info) != 0)
+		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "%s", walk->old);
+	snprintf(below, sizeof(below), "%s/", path);
+	bool holds = owned_has(walk->owned, below, true), is_folder = S_ISDIR(info.st_mode), inside = false;
+	if (is_folder && holds) {
+		gw_status status = owned_walk_folder(walk, depth, &inside);
+		*changed = *changed || inside;
+		return status;
+	}
+	if (holds || (!is_folder && owned_has(walk->owned, path, false)))
+		return GW_OK;
+	*changed = true;
+	return is_folder ? owned_copy_folder(walk, &info, depth) : owned_link(walk);
+}
+
+static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *changed)
+{
+	size_t old = strlen(walk->old), new = strlen(walk->new);
+	*changed = false;
+	if (depth == DEPTH_MAX)
+		return gw_fail(GW_LIMIT, "%s: more than %d folders below one another", walk->old, DEPTH_MAX);
+	DIR *folder = opendir(walk->old);
+	if (!folder)
+		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "cannot list %s", walk->old);
+	gw_status status = GW_OK;
+	for (struct dirent *entry; status == GW_OK && (errno = 0, entry = readdir(folder));) {
+		size_t bytes = strlen(entry->d_name) + 1;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (old + 1 + bytes > PATH_MAX || new + 1 + bytes > PATH_MAX) {
+			status = gw_fail(GW_LIMIT, "%s/%s: the path is too long", walk->old, entry->d_name);
+			break;
+		}
+		walk->old[old] = walk->new[new] = '/';
+		memcpy(walk->old + old + 1, entry->d_name, bytes);
+		memcpy(walk->new + new + 1, entry->d_name, bytes);
+		status = owned_walk_entry(walk, depth + 1, changed);
+		walk->old[old] = walk->new[new] = '\0';
+	}
+	if (status == GW_OK && errno)
+		status = gw_fail_errno(GW_IO, errno, "cannot list %s", walk->old);
+	closedir(folder);
+	return status == GW_OK && *changed ? owned_sync(walk->new) : status;
+}
+
+gw_status gw_owned_keep_others(struct gw_owned *owned, const char *old, const char *new, bool again)
+{
+	bool changed;
+	size_t old_bytes = strlen(old), new_bytes = strlen(new);
+	if (old_bytes + 2 > PATH_MAX || new_bytes + 2 > PATH_MAX)
+		return gw_fail(GW_LIMIT, "%s: the path is too long", old);
+	struct owned_walk *walk = gw_calloc(1, sizeof(*walk));
+	if (!walk)
+		return GW_NO_MEMORY;
+	walk->owned = owned;
+	walk->again = again;
+	memcpy(walk->old, old, old_bytes + 1);
+	memcpy(walk->new, new, new_bytes + 1);
+	walk->old_root = old_bytes + 1;
+	walk->new_root = new_bytes + 1;
+	gw_status status = owned_walk_folder(walk, 0, &changed);
+	gw_free(walk);
+	return status;
+}

@@ -1,0 +1,12 @@
+/* Making a folder durable. Internal to core/files: staging uses it. */
+#ifndef GW_BASE_SYNC_TREE_H
+#define GW_BASE_SYNC_TREE_H
+
+#include "core/errors/status.h"
+
+/* Syncs a folder, its files and folders, to the deepest; symbolic links are not followed. On success all of it outlives
+ * a crash of the machine. GW_IO or GW_NO_SPACE names the entry that could not be written, GW_LIMIT a tree that is
+ * deeper than any graph's. */
+gw_status gw_sync_tree(const char *folder);
+
+#endif

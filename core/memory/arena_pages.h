@@ -1,0 +1,40 @@
+/* The mapping under an arena: where its pages come from. Internal to core/memory; arenas and their tests use it. */
+#ifndef GW_BASE_ARENA_PAGES_H
+#define GW_BASE_ARENA_PAGES_H
+
+#include "core/memory/arena.h"
+#include "core/memory/memory.h"
+
+/* One attempt at a mapping of a certain kind. */
+struct gw_pages {
+	enum gw_page_level level;
+	uint8_t *base;  /* aligned to the huge page, between two inaccessible strips */
+	uint64_t bytes; /* whole pages of the level */
+	uint64_t slice_bytes;
+	int fd;            /* the memfd or -1 */
+	double huge_share; /* after gw_pages_populate */
+	void *reservation;
+	uint64_t reservation_bytes;
+};
+
+/* Bytes of a transparent huge page, and of the hugetlb page used (2 MiB). */
+uint64_t gw_pages_huge_bytes(void);
+
+/* Maps bytes, rounded up to pages of the level, without touching them. spread: over how many NUMA nodes slices will be
+ * dealt out. GW_UNSUPPORTED where there are no such pages; the text says why. */
+gw_status gw_pages_map(uint64_t bytes, enum gw_page_level level, bool shareable, const char *name, uint32_t spread,
+		       struct gw_pages *out);
+
+/* Tells the kernel where slices go; before populate. *note is set (to a static text) where placement was not possible
+ * and the caller did not insist on a node. */
+gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw_numa_nodes *nodes, const char **note);
+
+/* Faults everything in, by threads; pages of GW_PAGES_COLLAPSED are made huge on the way, as far as possible. */
+gw_status gw_pages_populate(struct gw_pages *pages, unsigned threads);
+
+void gw_pages_unmap(struct gw_pages *pages);
+
+/* The share of [base, base + bytes) that huge pages back, from /proc/self/smaps; 0 if it cannot be read. */
+double gw_pages_huge_share(const uint8_t *base, uint64_t bytes);
+
+#endif

@@ -1,0 +1,120 @@
+/* Memory of the two id maps; looking up is inline in the header.
+ *
+ * Failures are shortage of memory, or more ids than a map's memory can be addressed for; a map that could not grow is
+ * unchanged.
+ */
+#include "core/memory/idmap.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+
+#define SLOTS_MIN 16ull
+#define SLOTS_MAX (1ull << 40)
+
+gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out)
+{
+	*out = (struct gw_dense_map){0};
+	if (ids > SLOTS_MAX)
+		return gw_fail(GW_LIMIT, "a dense map of %llu ids: use a hash map", (unsigned long long)ids);
+	const struct gw_arena_options options = {.name = "id map", .huge = GW_HUGE_TRY, .numa = GW_NUMA_LOCAL};
+	gw_status status = gw_arena_create(ids * sizeof(*out->entries), &options, &out->arena);
+	if (status)
+		return gw_context(status, "id map of %llu ids", (unsigned long long)ids);
+	out->entries = (uint64_t *)(void *)gw_arena_base(out->arena);
+	out->ids = ids;
+	out->tag = 1; /* the arena is zeroed: tag 0 marks what was never put */
+	return GW_OK;
+}
+
+void gw_dense_map_destroy(struct gw_dense_map *map)
+{
+	gw_arena_destroy(map->arena);
+	*map = (struct gw_dense_map){0};
+}
+
+void gw_dense_map_clear(struct gw_dense_map *map)
+{
+	if (++map->tag == 0) {
+		memset(map->entries, 0, map->ids * sizeof(*map->entries));
+		map->tag = 1;
+	}
+}
+
+static uint64_t make_secret(void)
+{
+	uint64_t secret = 0;
+	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
+		secret = gw_now_ns() ^ (uint64_t)(uintptr_t)&secret; /* early at boot, or a filter: better than none */
+	return secret;
+}
+
+/* Sets up an empty map of the given number of slots, a power of two. */
+static gw_status hash_map_init(struct gw_hash_map *map, uint64_t slots)
+{
+	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .secret = make_secret()};
+	map->keys = gw_malloc(slots * sizeof(*map->keys));
+	map->numbers = gw_malloc(slots * sizeof(*map->numbers));
+	if (!map->keys || !map->numbers) {
+		gw_hash_map_destroy(map);
+		return GW_NO_MEMORY;
+	}
+	memset(map->keys, 0xff, slots * sizeof(*map->keys));
+	return GW_OK;
+}
+
+/* The smallest number of slots that is at most half full with ids; 0 when there are too many. */
+static uint64_t slots_for(uint64_t ids)
+{
+	uint64_t slots = SLOTS_MIN;
+	while (slots / 2 < ids && slots < SLOTS_MAX)
+		slots *= 2;
+	return slots / 2 < ids ? 0 : slots;
+}
+
+gw_status gw_hash_map_create(uint64_t expected, struct gw_hash_map *out)
+{
+	*out = (struct gw_hash_map){0};
+	uint64_t slots = slots_for(expected);
+	if (slots == 0)
+		return gw_fail(GW_LIMIT, "a hash map of %llu ids", (unsigned long long)expected);
+	return hash_map_init(out, slots);
+}
+
+void gw_hash_map_destroy(struct gw_hash_map *map)
+{
+	gw_free(map->keys);
+	gw_free(map->numbers);
+	*map = (struct gw_hash_map){0};
+}
+
+void gw_hash_map_clear(struct gw_hash_map *map)
+{
+	if (map->used == 0)
+		return;
+	memset(map->keys, 0xff, (map->mask + 1) * sizeof(*map->keys));
+	map->used = 0;
+}
+
+gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more)
+{
+	if (more <= map->limit - map->used)
+		return GW_OK;
+	uint64_t slots = more > SLOTS_MAX ? 0 : slots_for(map->used + more);
+	if (slots == 0)
+		return gw_fail(GW_LIMIT, "a hash map of %llu further ids", (unsigned long long)more);
+	struct gw_hash_map grown;
+	gw_status status = hash_map_init(&grown, slots);
+	if (status)
+		return status;
+	for (uint64_t i = 0; i <= map->mask; i++) {
+		bool is_new;
+		if (map->keys[i] != GW_HASH_EMPTY)
+			gw_hash_map_put(&grown, map->keys[i], map->numbers[i], &is_new);
+	}
+	gw_hash_map_destroy(map);
+	*map = grown;
+	return GW_OK;
+}

@@ -1,0 +1,93 @@
+/* From ids to small numbers, two ways, both emptied cheaply: what relabelling and dedup stand on.
+ *
+ * gw_dense_map: 8 bytes per possible id, {tag, number}; a new tag empties it. For id spaces that fit in memory.
+ * gw_hash_map: open addressing, sized to the batch, grows by doubling. For the rest.
+ * Lookups are inline and prefetchable: random access to them is what a sampler spends its time on.
+ */
+#ifndef GW_BASE_IDMAP_H
+#define GW_BASE_IDMAP_H
+
+#include <stdbool.h>
+
+#include "core/memory/arena.h"
+
+/* The number of an id, or a new one: the pattern of both maps. */
+struct gw_dense_map {
+	uint64_t *entries; /* tag in the upper half, number in the lower */
+	uint64_t ids;      /* ids run from 0 to ids - 1 */
+	uint32_t tag;
+	struct gw_arena *arena;
+};
+
+/* Memory: 8 bytes * ids, on huge pages where possible. */
+gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out);
+void gw_dense_map_destroy(struct gw_dense_map *map);
+void gw_dense_map_clear(struct gw_dense_map *map); /* O(1), but O(ids) once every 2^32 calls */
+
+static inline void gw_dense_map_prefetch(const struct gw_dense_map *map, uint64_t id)
+{
+	__builtin_prefetch(&map->entries[id], 1);
+}
+
+/* Returns the id's number; a new id gets `number`, and *is_new says so. id < map->ids is the caller's to ensure. */
+static inline uint32_t gw_dense_map_put(struct gw_dense_map *map, uint64_t id, uint32_t number, bool *is_new)
+{
+	uint64_t entry = map->entries[id];
+	*is_new = entry >> 32 != map->tag;
+	if (*is_new) {
+		map->entries[id] = (uint64_t)map->tag << 32 | number;
+		return number;
+	}
+	return (uint32_t)entry;
+}
+
+struct gw_hash_map {
+	uint64_t *keys;
+	uint32_t *numbers;
+	uint64_t mask;  /* slots - 1 */
+	uint64_t used;  /* ids in the map */
+	uint64_t limit; /* used at which it grows: half the slots */
+	uint64_t secret;
+};
+
+#define GW_HASH_EMPTY UINT64_MAX /* the one id that cannot be a key */
+
+/* Room for expected ids before it grows. Clearing keeps the memory and costs one pass over the slots (a memset). */
+gw_status gw_hash_map_create(uint64_t expected, struct gw_hash_map *out);
+void gw_hash_map_destroy(struct gw_hash_map *map);
+void gw_hash_map_clear(struct gw_hash_map *map);
+/* Makes room for `more` further ids, so that gw_hash_map_put cannot fail for them. GW_NO_MEMORY leaves it unchanged. */
+gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more);
+
+/* Both halves of a 128-bit product: every bit of the id reaches the low bits, which pick the slot. The map's secret
+ * keeps a peer that chooses the ids from choosing their slots too; numbers do not depend on it. */
+static inline uint64_t gw_hash_slot(const struct gw_hash_map *map, uint64_t id)
+{
+	unsigned __int128 product = (unsigned __int128)(id ^ map->secret) * 0x9e3779b97f4a7c15ull;
+	return ((uint64_t)product ^ (uint64_t)(product >> 64)) & map->mask;
+}
+
+static inline void gw_hash_map_prefetch(const struct gw_hash_map *map, uint64_t id)
+{
+	__builtin_prefetch(&map->keys[gw_hash_slot(map, id)], 1);
+}
+
+/* As gw_dense_map_put. The caller has reserved room. */
+static inline uint32_t gw_hash_map_put(struct gw_hash_map *map, uint64_t id, uint32_t number, bool *is_new)
+{
+	uint64_t slot = gw_hash_slot(map, id);
+	while (map->keys[slot] != id) {
+		if (map->keys[slot] == GW_HASH_EMPTY) {
+			map->keys[slot] = id;
+			map->numbers[slot] = number;
+			map->used++;
+			*is_new = true;
+			return number;
+		}
+		slot = (slot + 1) & map->mask;
+	}
+	*is_new = false;
+	return map->numbers[slot];
+}
+
+#endif

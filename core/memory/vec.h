@@ -1,0 +1,17 @@
+/* A growing buffer that is kept and reused: doubling, never shrinking, on huge pages (private memory) once it is big.
+ * Contents survive growth; the base may move. */
+#ifndef GW_BASE_VEC_H
+#define GW_BASE_VEC_H
+
+#include "core/errors/status.h"
+
+struct gw_vec {
+	void *data;      /* aligned to 64 bytes; NULL while capacity is 0 */
+	size_t capacity; /* bytes */
+};
+
+/* Makes the capacity at least `bytes`. GW_NO_MEMORY leaves it as it was. Zero-initialized is empty. */
+gw_status gw_vec_reserve(struct gw_vec *vec, size_t bytes);
+void gw_vec_free(struct gw_vec *vec);
+
+#endif

@@ -1,0 +1,120 @@
+/* The clock that stands still while the process does: see clock.h.
+ *
+ *   gw_clock_word = the ticks that were taken off | the tick of the last look
+ *
+ *   read: the word -> the clock -> in the tick of the last look (or before: this thread was slow)? -> clock - taken off
+ *                                  later -> look: less than a second ago? -> word = the same | now
+ *                                                 longer, and attended    -> word = more     | now  -> read again
+ *
+ * Both halves change together, by compare and exchange: a thread that reads a new look also reads what that look took
+ * off, and no two looks take the same time off. The tick of the last look is not taken off, since readings in it were
+ * given out and the clock never goes back. No lock is held, so a fork finds nothing half done; the child has no thread
+ * that looks and does not attend. The halves overflow after more than two years; one suspension may last for one.
+ *
+ * A thread of its own looks, not those that wait for something: they would have to wake for it whenever they wait, and
+ * a long computation between two waits, which is no suspension, would be taken for one.
+ */
+#include "core/system/clock.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/system/fork.h"
+#include "core/system/thread.h"
+
+#define BEAT_NS     (250 * GW_NS_PER_MS)
+#define PAUSE_TICKS (int32_t)(GW_NS_PER_SECOND >> GW_CLOCK_TICK_BITS)
+
+_Atomic uint64_t gw_clock_word;
+
+static struct {
+	pthread_mutex_t lock;
+	uint32_t users;
+	atomic_bool attended;   /* the thread looks */
+	_Atomic uint32_t stops; /* futex: the thread is to end */
+	pthread_t thread;
+} attention = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The child has no thread. */
+static void clock_forget(void)
+{
+	attention.users = 0;
+	atomic_store(&attention.attended, false);
+}
+
+static struct gw_fork_guard guard = {.lock = &attention.lock, .in_child = clock_forget, .order = 8};
+
+static uint64_t clock_word(uint64_t taken_off, uint64_t tick)
+{
+	return taken_off << 32 | (uint32_t)tick;
+}
+
+void gw_clock_look(uint64_t monotonic_ns)
+{
+	uint64_t tick = monotonic_ns >> GW_CLOCK_TICK_BITS, next;
+	uint64_t word = atomic_load_explicit(&gw_clock_word, memory_order_acquire);
+	do {
+		int32_t gap = (int32_t)((uint32_t)tick - (uint32_t)word);
+		if (gap <= 0)
+			return;
+		bool pause = gap > PAUSE_TICKS && atomic_load(&attention.attended);
+		next = clock_word((word >> 32) + (pause ? (uint64_t)gap - 1 : 0), tick);
+	} while (!atomic_compare_exchange_weak_explicit(&gw_clock_word, &word, next, memory_order_acq_rel,
+							memory_order_acquire));
+}
+
+static void *clock_run(void *ignored)
+{
+	const struct timespec beat = gw_timespec(BEAT_NS);
+	while (!atomic_load(&attention.stops)) {
+		gw_now_ns();
+		syscall(SYS_futex, &attention.stops, FUTEX_WAIT_PRIVATE, 0, &beat, NULL, 0);
+	}
+	return ignored;
+}
+
+/* Until now nobody had to look: the time since somebody did is no pause. */
+static void clock_look_first(void)
+{
+	uint64_t word = atomic_load(&gw_clock_word), next;
+	do
+		next = clock_word(word >> 32, gw_monotonic_ns() >> GW_CLOCK_TICK_BITS);
+	while (!atomic_compare_exchange_weak(&gw_clock_word, &word, next));
+	atomic_store(&attention.attended, true);
+}
+
+static gw_status clock_start(void)
+{
+	atomic_store(&attention.stops, 0);
+	clock_look_first();
+	int error = gw_thread_start(&attention.thread, clock_run, NULL);
+	if (!error)
+		return GW_OK;
+	atomic_store(&attention.attended, false);
+	return gw_fail_errno(GW_LIMIT, error, "cannot start the thread that looks at the clock");
+}
+
+gw_status gw_clock_attend(void)
+{
+	gw_fork_guard(&guard);
+	pthread_mutex_lock(&attention.lock);
+	gw_status status = attention.users ? GW_OK : clock_start();
+	attention.users += status == GW_OK;
+	pthread_mutex_unlock(&attention.lock);
+	return status;
+}
+
+void gw_clock_leave(void)
+{
+	pthread_mutex_lock(&attention.lock);
+	if (attention.users && --attention.users == 0) {
+		atomic_store(&attention.attended, false);
+		atomic_store(&attention.stops, 1);
+		syscall(SYS_futex, &attention.stops, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+		pthread_join(attention.thread, NULL);
+	}
+	pthread_mutex_unlock(&attention.lock);
+}

@@ -1,0 +1,140 @@
+/* Rings that come and go.
+ *
+ * The kernel counts a ring's memory as locked where a process has no CAP_IPC_LOCK, and frees it in a thread of its own
+ * some time after the ring was closed. A new ring that does not fit (ENOMEM) is tried again for a short while, if a
+ * ring that this process closed may make room for it:
+ *
+ *   ENOMEM ──► this process's own rings and the new one exceed the limit? ──► ENOMEM at once: no wait helps
+ *                 │ no
+ *              a ring was closed lately? ──► again and again, WAIT_NS at most; then only after another ring was closed
+ *
+ * Other processes of the same user may hold the rest of the limit, which nothing here can see: hence the short while.
+ *
+ * What one thread unmaps and another maps: the kernel gives the next ring the address of the last one, and liburing
+ * asks it by system calls of its own, which the thread sanitizer does not see. It is told here.
+ */
+#include "core/system/uring.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/system/clock.h"
+#include "core/system/sysfile.h"
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+static char uring_addresses; /* stands for all of them */
+#define uring_give() __tsan_release(&uring_addresses)
+#define uring_take() __tsan_acquire(&uring_addresses)
+#else
+#define uring_give() ((void)0)
+#define uring_take() ((void)0)
+#endif
+
+#define CLOSING_NS   (5 * GW_NS_PER_SECOND) /* since the last was closed: by then the kernel is through */
+#define WAIT_NS      (150 * GW_NS_PER_MS)   /* a start with a small limit is to take hardly longer than one without */
+#define PAUSE_MAX_NS (20 * GW_NS_PER_MS)
+
+static _Atomic uint64_t uring_closed_ns;  /* 0: none was */
+static _Atomic uint64_t uring_gave_up_ns; /* 0: no wait was in vain */
+static _Atomic uint64_t uring_live_bytes; /* of open rings */
+
+static uint64_t pages_of(uint64_t bytes)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	return (bytes + page - 1) / page * page;
+}
+
+/* What a ring takes of the limit of locked memory: its entries, and both of its queues. */
+static uint64_t ring_bytes(unsigned entries, const struct io_uring_params *parameters)
+{
+	uint64_t submitted = 1;
+	while (submitted < entries)
+		submitted *= 2;
+	uint64_t completed = parameters->flags & IORING_SETUP_CQSIZE ? parameters->cq_entries : 2 * submitted;
+	return pages_of(submitted * sizeof(struct io_uring_sqe)) +
+	       pages_of(submitted * sizeof(uint32_t) + completed * sizeof(struct io_uring_cqe));
+}
+
+/* The limit cannot hold one more ring, whatever becomes free. */
+static bool exceeds_limit(uint64_t bytes)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	       atomic_load_explicit(&uring_live_bytes, memory_order_relaxed) + bytes > limit.rlim_cur;
+}
+
+/* A ring that was closed lately, and since the last wait in vain, may still hold memory. */
+static bool may_become_free(uint64_t now_ns)
+{
+	uint64_t closed_ns = atomic_load_explicit(&uring_closed_ns, memory_order_relaxed);
+	return closed_ns && now_ns < closed_ns + CLOSING_NS &&
+	       closed_ns > atomic_load_explicit(&uring_gave_up_ns, memory_order_relaxed);
+}
+
+static int init_waiting(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters)
+{
+	const struct io_uring_params wanted = *parameters;
+	int error = io_uring_queue_init_params(entries, ring, parameters);
+	uint64_t now_ns = gw_now_ns();
+	const uint64_t give_up_ns = now_ns + WAIT_NS;
+	for (uint64_t pause_ns = GW_NS_PER_MS / 4; error == -ENOMEM && may_become_free(now_ns);
+	     pause_ns += pause_ns / 2) {
+		if (now_ns > give_up_ns) {
+			atomic_store_explicit(&uring_gave_up_ns, now_ns, memory_order_relaxed);
+			break;
+		}
+		pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
+		nanosleep(&(struct timespec){.tv_nsec = (long)pause_ns}, NULL);
+		*parameters = wanted;
+		error = io_uring_queue_init_params(entries, ring, parameters);
+		now_ns = gw_now_ns();
+	}
+	return error;
+}
+
+int gw_uring_init(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters)
+{
+	const uint64_t bytes = ring_bytes(entries, parameters);
+	int error = exceeds_limit(bytes) ? io_uring_queue_init_params(entries, ring, parameters)
+					 : init_waiting(entries, ring, parameters);
+	if (!error)
+		atomic_fetch_add_explicit(&uring_live_bytes, bytes, memory_order_relaxed);
+	uring_take();
+	return error;
+}
+
+void gw_uring_exit(struct io_uring *ring)
+{
+	const struct io_uring_params parameters = {.flags = IORING_SETUP_CQSIZE, .cq_entries = ring->cq.ring_entries};
+	atomic_fetch_sub_explicit(&uring_live_bytes, ring_bytes(ring->sq.ring_entries, &parameters),
+				  memory_order_relaxed);
+	uring_give();
+	io_uring_queue_exit(ring);
+	atomic_store_explicit(&uring_closed_ns, gw_now_ns(), memory_order_relaxed);
+}
+
+int gw_uring_switch(const char *root)
+{
+	uint64_t value;
+	return gw_sysfile_number(&value, "%s/proc/sys/kernel/io_uring_disabled", root) && value <= 2 ? (int)value : -1;
+}
+
+const char *gw_uring_remedy(int error, int switched)
+{
+	if (error == ENOMEM)
+		return "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker run --ulimit "
+		       "memlock=-1)";
+	if (error == EPERM || error == EACCES)
+		return switched > 0 ? "sudo sysctl -w kernel.io_uring_disabled=0"
+				    : "a seccomp profile that allows io_uring_setup, io_uring_enter and "
+				      "io_uring_register (docker run --security-opt seccomp=PROFILE; a pod: "
+				      "securityContext.seccompProfile)";
+	if (error == ENOSYS)
+		return "a kernel with CONFIG_IO_URING, or a container whose seccomp profile allows it (docker run "
+		       "--security-opt seccomp=PROFILE)";
+	return "Linux 5.19 or newer";
+}

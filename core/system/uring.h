@@ -1,0 +1,67 @@
+/* liburing, with what versions before 2.2 (Ubuntu 22.04 has 2.1) lack. Flags are the kernel's own numbers, which an
+ * older header only does not name; a kernel that does not know them says EINVAL, as it does under a new header. */
+#ifndef GW_BASE_URING_H
+#define GW_BASE_URING_H
+
+#include <liburing.h>
+
+#ifndef IORING_SETUP_COOP_TASKRUN
+#define IORING_SETUP_COOP_TASKRUN (1u << 8)
+#endif
+#ifndef IORING_SETUP_TASKRUN_FLAG
+#define IORING_SETUP_TASKRUN_FLAG (1u << 9)
+#endif
+#ifndef IORING_SETUP_SINGLE_ISSUER
+#define IORING_SETUP_SINGLE_ISSUER (1u << 12)
+#endif
+#ifndef IORING_SETUP_DEFER_TASKRUN
+#define IORING_SETUP_DEFER_TASKRUN (1u << 13)
+#endif
+#ifndef IORING_CQE_F_SOCK_NONEMPTY
+#define IORING_CQE_F_SOCK_NONEMPTY (1u << 2)
+#endif
+
+#ifndef IORING_RECVSEND_POLL_FIRST /* came with the functions below */
+#define IORING_RECVSEND_POLL_FIRST (1u << 0)
+
+static inline void io_uring_sqe_set_data64(struct io_uring_sqe *sqe, uint64_t data)
+{
+	sqe->user_data = data;
+}
+
+static inline uint64_t io_uring_cqe_get_data64(const struct io_uring_cqe *cqe)
+{
+	return cqe->user_data;
+}
+
+static inline void io_uring_prep_cancel64(struct io_uring_sqe *sqe, uint64_t data, int flags)
+{
+	io_uring_prep_cancel(sqe, (void *)(uintptr_t)data, flags);
+}
+
+static inline int io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe, unsigned count,
+						   struct __kernel_timespec *time, sigset_t *signals)
+{
+	int submitted = io_uring_submit(ring);
+	int error = submitted < 0 ? submitted : io_uring_wait_cqes(ring, cqe, count, time, signals);
+	return error < 0 ? error : submitted;
+}
+#endif
+
+/* io_uring_queue_init_params(3) and io_uring_queue_exit(3), for rings of threads that come and go
+ * (core/system/uring.c).
+ */
+int gw_uring_init(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters);
+void gw_uring_exit(struct io_uring *ring);
+
+/* Entries of the ring that drives a thread's sockets; eight times as many completions. */
+#define GW_URING_SOCKET_ENTRIES 256u
+
+/* kernel.io_uring_disabled under this root, 0 to 2; -1 where the kernel (before 6.6) has no such switch. */
+int gw_uring_switch(const char *root);
+
+/* What lets this process use io_uring, after a ring failed with this errno value: a command, or what a container has to
+ * be given. */
+const char *gw_uring_remedy(int error, int switched);
+
+#endif

@@ -1,0 +1,92 @@
+/* What a builder holds, and what its writing goes by: shared by its filling, its writing and the writing of edges. */
+#ifndef GW_TOOLS_BUILDER_INSIDE_H
+#define GW_TOOLS_BUILDER_INSIDE_H
+
+#include "core/graph/writer.h"
+#include "core/system/progress.h"
+#include "tools/builder/builder.h"
+
+#define GW_BUILDER_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
+#define GW_BUILDER_GRAIN   (64u << 10) /* rows or edges to a chunk */
+
+struct builder_item {
+	char name[GW_NAME_MAX + 1];
+	struct gw_builder_array array; /* its name points to name */
+	bool strings;                  /* offsets in strings_offsets, bytes in array.data; shape[0] of them */
+	const uint64_t *offsets;
+};
+
+struct builder_items {
+	struct builder_item *items;
+	uint32_t count, capacity;
+};
+
+struct builder_ntype {
+	char name[GW_NAME_MAX + 1];
+	uint64_t count;
+	struct builder_items arrays;
+};
+
+struct builder_etype {
+	char rel[GW_NAME_MAX + 1];
+	char time_name[GW_NAME_MAX + 1];
+	uint32_t src, dst;
+	struct gw_builder_edges edges;
+	struct builder_items arrays;
+};
+
+struct builder_owned {
+	void *memory;
+	void (*release)(void *memory);
+};
+
+struct gw_builder {
+	char name[GW_NAME_MAX + 1];
+	struct builder_ntype *ntypes;
+	struct builder_etype *etypes;
+	struct builder_owned *owned;
+	uint32_t num_ntypes, num_etypes, num_owned;
+	uint32_t ntype_room, etype_room, owned_room;
+};
+
+struct builder_writing {
+	struct gw_builder *builder;
+	struct gw_graph_meta *meta; /* the schema */
+	struct gw_writer *writer;
+	uint64_t **indptr;     /* [etypes] offsets by destination */
+	uint64_t **out_indptr; /* [etypes] offsets by source, where transposed */
+	unsigned threads;
+	struct gw_progress progress;
+	struct gw_builder_stats stats;
+};
+
+/* Whether edges of the type have orig_id. */
+static inline bool gw_builder_keeps_origins(const struct builder_etype *type)
+{
+	return type->arrays.count || type->edges.time || type->edges.keep_orig_id;
+}
+
+/* All edge types, with their reverses: everything but the offsets, which are left in indptr and out_indptr. */
+gw_status gw_builder_write_edges(struct builder_writing *w);
+
+gw_status gw_builder_write_strings(struct builder_writing *w, const char *key, const struct builder_item *item);
+
+/* GW_INVALID unless an array has as many rows as there are nodes (what: "node") or input rows ("edge") of the type. */
+gw_status gw_builder_check_rows(const struct builder_item *item, const char *what, const char *type, uint64_t rows);
+
+static inline void gw_builder_wrote(struct builder_writing *w, uint64_t bytes)
+{
+	w->stats.bytes += bytes;
+	gw_progress_update(&w->progress, w->stats.bytes);
+}
+
+/* Bytes of one row of an array. */
+static inline uint64_t gw_builder_row_bytes(const struct gw_builder_array *array)
+{
+	uint64_t bytes = gw_dtype_bytes(array->dtype);
+	for (uint32_t i = 1; i < array->ndim; i++)
+		bytes *= array->shape[i];
+	return bytes;
+}
+
+#endif
