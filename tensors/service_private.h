@@ -1,6 +1,6 @@
 /* What the handlers of the calls on tensors share. */
-#ifndef GW_TENSORS_SERVICE_INSIDE_H
-#define GW_TENSORS_SERVICE_INSIDE_H
+#ifndef GW_TENSORS_SERVICE_PRIVATE_H
+#define GW_TENSORS_SERVICE_PRIVATE_H
 
 #include "tensors/service.h"
 

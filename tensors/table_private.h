@@ -1,8 +1,8 @@
 /* What the files of a table of tensors share: table.c, which keeps it; table_thread.c, whose threads (filler and
  * keeper) do what takes long; table_list.c, which looks through it; table_state.c, for optimizers; and fill.c, which
  * fills shards. */
-#ifndef GW_TENSORS_TABLE_INSIDE_H
-#define GW_TENSORS_TABLE_INSIDE_H
+#ifndef GW_TENSORS_TABLE_PRIVATE_H
+#define GW_TENSORS_TABLE_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

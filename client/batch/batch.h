@@ -5,8 +5,8 @@
  *
  * A batch belongs to an engine and goes back to its list when released; its memory is kept and reused.
  */
-#ifndef GW_CLIENT_BATCH_H
-#define GW_CLIENT_BATCH_H
+#ifndef GW_CLIENT_BATCH_BATCH_H
+#define GW_CLIENT_BATCH_BATCH_H
 
 #include "client/batch/batch_edges.h"
 #include "client/batch/hop.h"

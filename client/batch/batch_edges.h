@@ -4,8 +4,8 @@
  *                         -> seeds, type by type: sources, destinations, negatives; exclusions (sampler/exclude.h)
  *                         -> done
  */
-#ifndef GW_CLIENT_BATCH_EDGES_H
-#define GW_CLIENT_BATCH_EDGES_H
+#ifndef GW_CLIENT_BATCH_BATCH_EDGES_H
+#define GW_CLIENT_BATCH_BATCH_EDGES_H
 
 #include "client/batch/edge_seeds.h"
 #include "sampler/exclude.h"

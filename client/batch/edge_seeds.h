@@ -5,8 +5,8 @@
  *            -> negatives drawn (sampler/negatives.h)
  *            -> [no_true_edges: are they edges? those that are: drawn again ...] -> done
  */
-#ifndef GW_CLIENT_EDGE_SEEDS_H
-#define GW_CLIENT_EDGE_SEEDS_H
+#ifndef GW_CLIENT_BATCH_EDGE_SEEDS_H
+#define GW_CLIENT_BATCH_EDGE_SEEDS_H
 
 #include "client/batch/edges_op.h"
 

@@ -6,8 +6,8 @@
  *                                      (protocol/edge_call.h)
  *   all answered -> results in the order of the questions -> done
  */
-#ifndef GW_CLIENT_EDGES_OP_H
-#define GW_CLIENT_EDGES_OP_H
+#ifndef GW_CLIENT_BATCH_EDGES_OP_H
+#define GW_CLIENT_BATCH_EDGES_OP_H
 
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"

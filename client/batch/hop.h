@@ -8,8 +8,8 @@
  *
  * A mini-batch's frontiers go this way (batch_hop.c), and lists of edges (neighbours_in.c).
  */
-#ifndef GW_CLIENT_HOP_H
-#define GW_CLIENT_HOP_H
+#ifndef GW_CLIENT_BATCH_HOP_H
+#define GW_CLIENT_BATCH_HOP_H
 
 #include "client/engine/fan_in.h"
 #include "client/state/client.h"

@@ -1,6 +1,6 @@
 /* The parts of a hop, shared by the ways: one owner's share of the nodes, and the picks of one edge type there. */
-#ifndef GW_CLIENT_HOP_SOURCE_H
-#define GW_CLIENT_HOP_SOURCE_H
+#ifndef GW_CLIENT_BATCH_HOP_SOURCE_H
+#define GW_CLIENT_BATCH_HOP_SOURCE_H
 
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"

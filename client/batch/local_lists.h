@@ -1,7 +1,7 @@
 /* Neighbour lists that this process can address: a standalone client's own, and those of servers whose memory is
  * mapped. */
-#ifndef GW_CLIENT_LOCAL_LISTS_H
-#define GW_CLIENT_LOCAL_LISTS_H
+#ifndef GW_CLIENT_BATCH_LOCAL_LISTS_H
+#define GW_CLIENT_BATCH_LOCAL_LISTS_H
 
 #include "client/state/client.h"
 

@@ -1,6 +1,6 @@
 /* Calls that block, in the background: a ticket whose job is no engine's, but a thread's of its own. */
-#ifndef GW_CLIENT_BACKGROUND_H
-#define GW_CLIENT_BACKGROUND_H
+#ifndef GW_CLIENT_ENGINE_BACKGROUND_H
+#define GW_CLIENT_ENGINE_BACKGROUND_H
 
 #include <pthread.h>
 

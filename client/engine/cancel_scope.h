@@ -1,6 +1,6 @@
 /* A thread that works for an operation which may be cancelled: so are the calls that it makes, without being told. */
-#ifndef GW_CLIENT_CANCEL_SCOPE_H
-#define GW_CLIENT_CANCEL_SCOPE_H
+#ifndef GW_CLIENT_ENGINE_CANCEL_SCOPE_H
+#define GW_CLIENT_ENGINE_CANCEL_SCOPE_H
 
 #include <pthread.h>
 

@@ -6,8 +6,8 @@
  * hand-over between threads, or else by the engine's own thread. Who runs it holds `owner`; who leaves it with jobs
  * open wakes the engine's thread. All of a job's work happens in the running thread: nothing below this file locks.
  */
-#ifndef GW_CLIENT_ENGINE_H
-#define GW_CLIENT_ENGINE_H
+#ifndef GW_CLIENT_ENGINE_ENGINE_H
+#define GW_CLIENT_ENGINE_ENGINE_H
 
 #include "client/state/client.h"
 #include "client/state/job.h"

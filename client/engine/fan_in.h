@@ -6,8 +6,8 @@
  * All of it happens in the thread that runs the engine. A piece may end while it is being started, and while it is
  * being cancelled.
  */
-#ifndef GW_CLIENT_FAN_IN_H
-#define GW_CLIENT_FAN_IN_H
+#ifndef GW_CLIENT_ENGINE_FAN_IN_H
+#define GW_CLIENT_ENGINE_FAN_IN_H
 
 #include <string.h>
 

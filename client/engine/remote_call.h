@@ -1,6 +1,6 @@
 /* One request to the server of a part, and its reply, for calls that are rare and may run twice. */
-#ifndef GW_CLIENT_REMOTE_CALL_H
-#define GW_CLIENT_REMOTE_CALL_H
+#ifndef GW_CLIENT_ENGINE_REMOTE_CALL_H
+#define GW_CLIENT_ENGINE_REMOTE_CALL_H
 
 #include "client/engine/ticket.h"
 #include "client/link/link.h"

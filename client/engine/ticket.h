@@ -1,6 +1,6 @@
 /* Tickets: jobs as callers hold them. Each kind of operation embeds one and says how it is ended and freed. */
-#ifndef GW_CLIENT_TICKET_H
-#define GW_CLIENT_TICKET_H
+#ifndef GW_CLIENT_ENGINE_TICKET_H
+#define GW_CLIENT_ENGINE_TICKET_H
 
 #include "client/state/client.h"
 #include "client/state/job.h"

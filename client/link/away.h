@@ -7,8 +7,8 @@
  * A server that is waited for longer than a moment is told in one line of the log, and in another one when it is back:
  * once for the client, however many of its engines wait.
  */
-#ifndef GW_CLIENT_AWAY_H
-#define GW_CLIENT_AWAY_H
+#ifndef GW_CLIENT_LINK_AWAY_H
+#define GW_CLIENT_LINK_AWAY_H
 
 #include "client/link/link_ops.h"
 

@@ -2,8 +2,8 @@
  *
  *   catalog of one server, checked -> of all: one graph, every part once -> what the caller sees of the graph
  */
-#ifndef GW_CLIENT_CATALOG_H
-#define GW_CLIENT_CATALOG_H
+#ifndef GW_CLIENT_LINK_CATALOG_H
+#define GW_CLIENT_LINK_CATALOG_H
 
 #include "client/state/client.h"
 

@@ -13,8 +13,8 @@
  * the read waits for room; while the server is away, the reconnect budget does. When that is used up, every waiting
  * read fails with the reason; so does a read whose connections keep being lost for that long, one after another.
  */
-#ifndef GW_CLIENT_LINK_H
-#define GW_CLIENT_LINK_H
+#ifndef GW_CLIENT_LINK_LINK_H
+#define GW_CLIENT_LINK_LINK_H
 
 #include "client/link/link_ops.h"
 

@@ -1,8 +1,8 @@
 /* What a link is, and what its parts share: link.c, which connects and posts; away.c, for a server that is away; and
  * upgrade.c, which looks for a better way. The ops that wait, their clocks, and what each connect says.
  */
-#ifndef GW_CLIENT_LINK_STATE_H
-#define GW_CLIENT_LINK_STATE_H
+#ifndef GW_CLIENT_LINK_LINK_OPS_H
+#define GW_CLIENT_LINK_LINK_OPS_H
 
 #include "client/state/client.h"
 #include "client/state/job.h"

@@ -7,8 +7,8 @@
  * RDMA that was lost, or could not be had, is not tried again before retry_ns; each time that it is lost again soon the
  * pause is twice as long. A link whose RDMA is gone goes on over TCP at once, and returns to RDMA while it is in use.
  */
-#ifndef GW_CLIENT_UPGRADE_H
-#define GW_CLIENT_UPGRADE_H
+#ifndef GW_CLIENT_LINK_UPGRADE_H
+#define GW_CLIENT_LINK_UPGRADE_H
 
 #include "client/link/link_ops.h"
 

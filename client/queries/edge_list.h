@@ -1,6 +1,6 @@
 /* The lists of edges that callers get. */
-#ifndef GW_CLIENT_EDGE_LIST_H
-#define GW_CLIENT_EDGE_LIST_H
+#ifndef GW_CLIENT_QUERIES_EDGE_LIST_H
+#define GW_CLIENT_QUERIES_EDGE_LIST_H
 
 #include <graphwire/edges.h>
 

@@ -1,7 +1,7 @@
 /* Lists of edges around nodes, as the calls for them are shared out: out-edges by reads (neighbours.c), in-edges by the
  * sampler's hop (neighbours_in.c). */
-#ifndef GW_CLIENT_NEIGHBOURS_H
-#define GW_CLIENT_NEIGHBOURS_H
+#ifndef GW_CLIENT_QUERIES_NEIGHBOURS_H
+#define GW_CLIENT_QUERIES_NEIGHBOURS_H
 
 #include <graphwire/edges.h>
 

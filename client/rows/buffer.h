@@ -1,6 +1,6 @@
 /* The registered memory of gw_buffer_alloc, as an engine sees it. */
-#ifndef GW_CLIENT_BUFFER_H
-#define GW_CLIENT_BUFFER_H
+#ifndef GW_CLIENT_ROWS_BUFFER_H
+#define GW_CLIENT_ROWS_BUFFER_H
 
 #include "client/state/client.h"
 

@@ -3,8 +3,8 @@
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
  *                                                             rows, or spans of neighbouring rows
  */
-#ifndef GW_CLIENT_GATHER_H
-#define GW_CLIENT_GATHER_H
+#ifndef GW_CLIENT_ROWS_GATHER_H
+#define GW_CLIENT_ROWS_GATHER_H
 
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"

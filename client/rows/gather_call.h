@@ -1,6 +1,6 @@
 /* One gather as a call, by place instead of by tensor. */
-#ifndef GW_CLIENT_GATHER_CALL_H
-#define GW_CLIENT_GATHER_CALL_H
+#ifndef GW_CLIENT_ROWS_GATHER_CALL_H
+#define GW_CLIENT_ROWS_GATHER_CALL_H
 
 #include "client/state/client.h"
 

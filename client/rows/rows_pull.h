@@ -1,7 +1,7 @@
 /* Reading rows that change: by one-sided reads, where their region is open, and what was torn each time, or cannot be
  * read so, by asking their owner for it. */
-#ifndef GW_CLIENT_ROWS_PULL_H
-#define GW_CLIENT_ROWS_PULL_H
+#ifndef GW_CLIENT_ROWS_ROWS_PULL_H
+#define GW_CLIENT_ROWS_ROWS_PULL_H
 
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"

@@ -15,8 +15,8 @@
  * A numbered call is one request to one server, sent by its lane in the order of calls, after what was to be written
  * before it. It names no rows, and waits for none that are under way.
  */
-#ifndef GW_CLIENT_ROWS_WRITE_H
-#define GW_CLIENT_ROWS_WRITE_H
+#ifndef GW_CLIENT_ROWS_ROWS_WRITE_H
+#define GW_CLIENT_ROWS_ROWS_WRITE_H
 
 #include "client/state/client.h"
 

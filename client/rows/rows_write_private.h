@@ -1,6 +1,6 @@
 /* What the files of writing share: rows_write.c, which deals calls out; and row_lanes.c, which sends them. */
-#ifndef GW_CLIENT_ROWS_WRITE_INSIDE_H
-#define GW_CLIENT_ROWS_WRITE_INSIDE_H
+#ifndef GW_CLIENT_ROWS_ROWS_WRITE_PRIVATE_H
+#define GW_CLIENT_ROWS_ROWS_WRITE_PRIVATE_H
 
 #include "client/engine/ticket.h"
 #include "client/rows/rows_write.h"

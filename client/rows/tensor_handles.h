@@ -1,7 +1,7 @@
 /* Tensors that change, as a client's callers hold them: made by gw_tensor_create and gw_tensor_open, and kept until the
  * client closes, so that one that was deleted is an error and not a wild pointer. */
-#ifndef GW_CLIENT_TENSOR_HANDLES_H
-#define GW_CLIENT_TENSOR_HANDLES_H
+#ifndef GW_CLIENT_ROWS_TENSOR_HANDLES_H
+#define GW_CLIENT_ROWS_TENSOR_HANDLES_H
 
 #include "client/state/client.h"
 #include "tensors/plan.h"

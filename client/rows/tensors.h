@@ -1,6 +1,6 @@
 /* What a client can fetch, and where it lies, from the servers' catalogs. */
-#ifndef GW_CLIENT_TENSORS_H
-#define GW_CLIENT_TENSORS_H
+#ifndef GW_CLIENT_ROWS_TENSORS_H
+#define GW_CLIENT_ROWS_TENSORS_H
 
 #include "client/state/client.h"
 

@@ -3,8 +3,8 @@
  * Everything here is written while the client opens, and read-only afterwards but for the engines' own state and
  * the lists of unused batches.
  */
-#ifndef GW_CLIENT_CLIENT_H
-#define GW_CLIENT_CLIENT_H
+#ifndef GW_CLIENT_STATE_CLIENT_H
+#define GW_CLIENT_STATE_CLIENT_H
 
 #include <pthread.h>
 #include <stdatomic.h>

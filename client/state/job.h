@@ -5,8 +5,8 @@
  * All of it happens in the thread that runs the engine, or, without an engine, in the job's own. How a job is handed
  * over and waited for is in engine.h.
  */
-#ifndef GW_CLIENT_JOB_H
-#define GW_CLIENT_JOB_H
+#ifndef GW_CLIENT_STATE_JOB_H
+#define GW_CLIENT_STATE_JOB_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  * landing is, but for the first. Belongs to the thread that runs the engine. Fails for want of memory, and where a
  * transport cannot register a chunk.
  */
-#ifndef GW_CLIENT_LANDING_H
-#define GW_CLIENT_LANDING_H
+#ifndef GW_CLIENT_STATE_LANDING_H
+#define GW_CLIENT_STATE_LANDING_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What writing and restoring a checkpoint share: original ids, and tensors by their plans. */
-#ifndef GW_CLIENT_CHECKPOINT_H
-#define GW_CLIENT_CHECKPOINT_H
+#ifndef GW_CLIENT_TENSORS_CHECKPOINT_H
+#define GW_CLIENT_TENSORS_CHECKPOINT_H
 
 #include "client/rows/tensor_handles.h"
 #include "core/memory/vec.h"

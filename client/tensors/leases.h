@@ -1,8 +1,8 @@
 /* A client of a job is heard of by all servers from time to time, so that they keep what the job has, be it this
  * client's work or another's; and tells them what it has read of any tensor by itself. One whose job is its own alone
  * begins with its first tensor. */
-#ifndef GW_CLIENT_TENSOR_HOLD_H
-#define GW_CLIENT_TENSOR_HOLD_H
+#ifndef GW_CLIENT_TENSORS_LEASES_H
+#define GW_CLIENT_TENSORS_LEASES_H
 
 #include "client/state/client.h"
 

@@ -1,6 +1,6 @@
 /* The log: one line per event on stderr, or to a function that the program sets. Not for hot paths. */
-#ifndef GW_BASE_LOG_H
-#define GW_BASE_LOG_H
+#ifndef GW_ERRORS_LOG_H
+#define GW_ERRORS_LOG_H
 
 enum gw_log_level { GW_LOG_ERROR, GW_LOG_WARN, GW_LOG_INFO, GW_LOG_DEBUG };
 

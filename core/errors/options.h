@@ -9,8 +9,8 @@
  *   static const struct gw_options options = {.table = table, .doc = "Cut a graph in parts."};
  *   gw_options_parse(&options, argc, argv, &arguments);
  */
-#ifndef GW_BASE_OPTIONS_H
-#define GW_BASE_OPTIONS_H
+#ifndef GW_ERRORS_OPTIONS_H
+#define GW_ERRORS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

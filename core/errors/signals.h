@@ -1,6 +1,6 @@
 /* The end of a handler that has cleaned up: the signal ends the process, so that a shell sees which it was. */
-#ifndef GW_BASE_SIGNALS_H
-#define GW_BASE_SIGNALS_H
+#ifndef GW_ERRORS_SIGNALS_H
+#define GW_ERRORS_SIGNALS_H
 
 #include <signal.h>
 #include <unistd.h>

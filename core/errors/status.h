@@ -3,8 +3,8 @@
  * The function that finds the fault calls gw_fail() with what and where; each caller that knows more puts its context
  * in front ("load part 2: indptr.npy: ..."). The text is printed once, by the caller that decides what happens next.
  */
-#ifndef GW_BASE_STATUS_H
-#define GW_BASE_STATUS_H
+#ifndef GW_ERRORS_STATUS_H
+#define GW_ERRORS_STATUS_H
 
 #include <graphwire/types.h>
 

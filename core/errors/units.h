@@ -1,6 +1,6 @@
 /* Numbers and names in the units and forms that people type and read. */
-#ifndef GW_BASE_UNITS_H
-#define GW_BASE_UNITS_H
+#ifndef GW_ERRORS_UNITS_H
+#define GW_ERRORS_UNITS_H
 
 #include "core/errors/status.h"
 

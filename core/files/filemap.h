@@ -4,8 +4,8 @@
  * an error code. A program asks for the guard, which turns that signal into a line that names the file and an exit
  * status of 1. A library must not take signals from the program that loaded it: libgraphwire maps no file, it reads
  * (core/files/load.h); nothing there may call gw_filemap_open. */
-#ifndef GW_BASE_FILEMAP_H
-#define GW_BASE_FILEMAP_H
+#ifndef GW_FILES_FILEMAP_H
+#define GW_FILES_FILEMAP_H
 
 #include <stddef.h>
 

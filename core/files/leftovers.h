@@ -1,7 +1,7 @@
 /* Temporary folders beside a final one, "<final>.tmp-<pid>-<host>-<random>": who holds one, and removing those whose
  * writer was killed. */
-#ifndef GW_BASE_LEFTOVERS_H
-#define GW_BASE_LEFTOVERS_H
+#ifndef GW_FILES_LEFTOVERS_H
+#define GW_FILES_LEFTOVERS_H
 
 /* A name for a new temporary folder of `final`. NULL when out of memory, the error text is set. */
 char *gw_leftover_name(const char *final);

@@ -7,8 +7,8 @@
  * kernel refuses io_uring -> pread by several threads. A short read at the end of a file is normal; elsewhere the file
  * is truncated, which is an error.
  */
-#ifndef GW_BASE_LOAD_H
-#define GW_BASE_LOAD_H
+#ifndef GW_FILES_LOAD_H
+#define GW_FILES_LOAD_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* One load in progress: what its drivers and verifiers share. Internal to core/files. */
-#ifndef GW_BASE_LOAD_JOB_H
-#define GW_BASE_LOAD_JOB_H
+#ifndef GW_FILES_LOAD_JOB_H
+#define GW_FILES_LOAD_JOB_H
 
 #include <stdatomic.h>
 

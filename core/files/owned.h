@@ -1,7 +1,7 @@
 /* What of a folder is a program's own, when it replaces the folder: the files that it wrote. All else that lies there
  * is its users', and lies in the new folder afterwards. */
-#ifndef GW_BASE_OWNED_H
-#define GW_BASE_OWNED_H
+#ifndef GW_FILES_OWNED_H
+#define GW_FILES_OWNED_H
 
 #include <stdbool.h>
 

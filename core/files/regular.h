@@ -1,7 +1,7 @@
 /* Opening what must be a file: in a folder that a user names there may be a pipe, a socket, a device or a folder by the
  * name that is looked for. None of them is waited for or read. */
-#ifndef GW_BASE_REGULAR_H
-#define GW_BASE_REGULAR_H
+#ifndef GW_FILES_REGULAR_H
+#define GW_FILES_REGULAR_H
 
 #include "core/errors/status.h"
 

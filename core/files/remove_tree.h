@@ -1,6 +1,6 @@
 /* Removal that a signal handler may do; gw_remove_tree (core/files/staging.h) is for all others. */
-#ifndef GW_BASE_REMOVE_TREE_H
-#define GW_BASE_REMOVE_TREE_H
+#ifndef GW_FILES_REMOVE_TREE_H
+#define GW_FILES_REMOVE_TREE_H
 
 struct gw_removal {
 	int error;        /* errno of what could not be done */

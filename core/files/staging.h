@@ -1,8 +1,8 @@
 /* Writing a folder so that it is there whole or not at all: a temporary sibling, fsync of every file and folder, then
  * one rename. Interrupted or failed writers leave nothing under the final name; a failed one removes its temporary
  * folder, and what a killed one left goes when the next writes there. */
-#ifndef GW_BASE_STAGING_H
-#define GW_BASE_STAGING_H
+#ifndef GW_FILES_STAGING_H
+#define GW_FILES_STAGING_H
 
 #include <stdbool.h>
 

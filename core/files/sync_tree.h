@@ -1,6 +1,6 @@
 /* Making a folder durable. Internal to core/files: staging uses it. */
-#ifndef GW_BASE_SYNC_TREE_H
-#define GW_BASE_SYNC_TREE_H
+#ifndef GW_FILES_SYNC_TREE_H
+#define GW_FILES_SYNC_TREE_H
 
 #include "core/errors/status.h"
 

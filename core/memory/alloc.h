@@ -1,7 +1,7 @@
 /* All small allocations go through one hook: libc by default (jemalloc in the program, which replaces libc's), a
  * counting and failing one in tests. Big memory is an arena's (core/memory/arena.h). */
-#ifndef GW_BASE_ALLOC_H
-#define GW_BASE_ALLOC_H
+#ifndef GW_MEMORY_ALLOC_H
+#define GW_MEMORY_ALLOC_H
 
 #include <stddef.h>
 

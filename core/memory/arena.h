@@ -6,8 +6,8 @@
  * What was got, and the command that would give more, is logged once per arena. Random rows run at half speed on 4 KiB
  * pages. Memory is faulted in here, not later: a shortage is an error from gw_arena_create, never a SIGBUS.
  */
-#ifndef GW_BASE_ARENA_H
-#define GW_BASE_ARENA_H
+#ifndef GW_MEMORY_ARENA_H
+#define GW_MEMORY_ARENA_H
 
 #include <stdbool.h>
 

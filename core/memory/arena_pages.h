@@ -1,6 +1,6 @@
 /* The mapping under an arena: where its pages come from. Internal to core/memory; arenas and their tests use it. */
-#ifndef GW_BASE_ARENA_PAGES_H
-#define GW_BASE_ARENA_PAGES_H
+#ifndef GW_MEMORY_ARENA_PAGES_H
+#define GW_MEMORY_ARENA_PAGES_H
 
 #include "core/memory/arena.h"
 #include "core/memory/memory.h"

@@ -4,8 +4,8 @@
  * gw_hash_map: open addressing, sized to the batch, grows by doubling. For the rest.
  * Lookups are inline and prefetchable: random access to them is what a sampler spends its time on.
  */
-#ifndef GW_BASE_IDMAP_H
-#define GW_BASE_IDMAP_H
+#ifndef GW_MEMORY_IDMAP_H
+#define GW_MEMORY_IDMAP_H
 
 #include <stdbool.h>
 

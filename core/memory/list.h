@@ -6,8 +6,8 @@
  *   GW_QUEUE  a GW_SLIST with an end, the address of the last link (of the head, when it is empty)
  *
  * An item that leaves must be there. Arguments are evaluated once; a head is a variable or a member. */
-#ifndef GW_BASE_LIST_H
-#define GW_BASE_LIST_H
+#ifndef GW_MEMORY_LIST_H
+#define GW_MEMORY_LIST_H
 
 /* To the front. */
 #define GW_LIST_INSERT(head, item)                                                                                     \

@@ -1,7 +1,7 @@
 /* How much memory can be taken now, and on which NUMA nodes: asked before memory is taken, so that a shortage is an
  * error with a text and not a visit of the OOM killer. */
-#ifndef GW_BASE_MEMORY_H
-#define GW_BASE_MEMORY_H
+#ifndef GW_MEMORY_MEMORY_H
+#define GW_MEMORY_MEMORY_H
 
 #include "core/errors/status.h"
 #include "core/system/limits.h"

@@ -5,8 +5,8 @@
  *
  * Nothing is printed or changed here.
  */
-#ifndef GW_BASE_PROBE_H
-#define GW_BASE_PROBE_H
+#ifndef GW_MEMORY_PROBE_H
+#define GW_MEMORY_PROBE_H
 
 #include <stdbool.h>
 

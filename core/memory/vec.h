@@ -1,7 +1,7 @@
 /* A growing buffer that is kept and reused: doubling, never shrinking, on huge pages (private memory) once it is big.
  * Contents survive growth; the base may move. */
-#ifndef GW_BASE_VEC_H
-#define GW_BASE_VEC_H
+#ifndef GW_MEMORY_VEC_H
+#define GW_MEMORY_VEC_H
 
 #include "core/errors/status.h"
 

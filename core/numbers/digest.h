@@ -1,6 +1,6 @@
 /* Digests: XXH3-64 of each 4 MiB of an array's payload. They guard against accident, not against tampering. */
-#ifndef GW_BASE_DIGEST_H
-#define GW_BASE_DIGEST_H
+#ifndef GW_NUMBERS_DIGEST_H
+#define GW_NUMBERS_DIGEST_H
 
 #include "core/errors/status.h"
 

@@ -1,6 +1,6 @@
 /* Element types: their names in the JSON, sizes, and NumPy's descriptor strings. */
-#ifndef GW_BASE_DTYPE_H
-#define GW_BASE_DTYPE_H
+#ifndef GW_NUMBERS_DTYPE_H
+#define GW_NUMBERS_DTYPE_H
 
 #include <graphwire/types.h>
 

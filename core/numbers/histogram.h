@@ -1,7 +1,7 @@
 /* Latency histograms: log-linear buckets (64 per power of two: under 1.6 % error), fixed size, no allocation to record.
  */
-#ifndef GW_BASE_HISTOGRAM_H
-#define GW_BASE_HISTOGRAM_H
+#ifndef GW_NUMBERS_HISTOGRAM_H
+#define GW_NUMBERS_HISTOGRAM_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, 0} and
  * the Philox key the 64 bits of gw_draw_key(). Integers only: the same bytes on every machine.
  */
-#ifndef GW_BASE_RNG_H
-#define GW_BASE_RNG_H
+#ifndef GW_NUMBERS_RNG_H
+#define GW_NUMBERS_RNG_H
 
 #include <stdint.h>
 

@@ -17,8 +17,8 @@
  * Payloads of exactly 1, 2, 4 or 8 bytes have no trailer: their rows are naturally aligned and written by one store
  * that cannot be seen in part. Whoever changes one depending on what it was needs a lock of its own.
  */
-#ifndef GW_BASE_ROW_H
-#define GW_BASE_ROW_H
+#ifndef GW_NUMBERS_ROW_H
+#define GW_NUMBERS_ROW_H
 
 #include <stdbool.h>
 

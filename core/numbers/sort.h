@@ -1,6 +1,6 @@
 /* Sorting numbers that carry a row along. */
-#ifndef GW_BASE_SORT_H
-#define GW_BASE_SORT_H
+#ifndef GW_NUMBERS_SORT_H
+#define GW_NUMBERS_SORT_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* What the files of the row store share: its struct, and taking one row alone. */
-#ifndef GW_ROWS_STORE_INSIDE_H
-#define GW_ROWS_STORE_INSIDE_H
+#ifndef GW_ROWS_STORE_PRIVATE_H
+#define GW_ROWS_STORE_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* The control groups of this process, version 1 and 2. */
-#ifndef GW_BASE_CGROUP_H
-#define GW_BASE_CGROUP_H
+#ifndef GW_SYSTEM_CGROUP_H
+#define GW_SYSTEM_CGROUP_H
 
 #include <stdbool.h>
 

@@ -13,8 +13,8 @@
  * The kernel knows CLOCK_MONOTONIC alone: absolute waits are given gw_monotonic_of(deadline). A wait that began before
  * a suspension ends early then, never late; so whoever waits looks at gw_now_ns, and waits again.
  */
-#ifndef GW_BASE_CLOCK_H
-#define GW_BASE_CLOCK_H
+#ifndef GW_SYSTEM_CLOCK_H
+#define GW_SYSTEM_CLOCK_H
 
 #include <stdatomic.h>
 #include <stdint.h>

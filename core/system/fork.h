@@ -7,8 +7,8 @@
  * was changing. A module hands its guard in before it takes its lock for the first time, from any thread, as often as
  * it likes. What belongs to one client, service or group needs no guard: a child does not use its parent's.
  */
-#ifndef GW_BASE_FORK_H
-#define GW_BASE_FORK_H
+#ifndef GW_SYSTEM_FORK_H
+#define GW_SYSTEM_FORK_H
 
 #include <pthread.h>
 #include <stdatomic.h>

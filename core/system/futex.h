@@ -1,6 +1,6 @@
 /* Waiting for a word to change: the futex of this process (FUTEX_PRIVATE). */
-#ifndef GW_BASE_FUTEX_H
-#define GW_BASE_FUTEX_H
+#ifndef GW_SYSTEM_FUTEX_H
+#define GW_SYSTEM_FUTEX_H
 
 #include <linux/futex.h>
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
  * on a host, in a unit, in a container and in a pod. For refusals, so that they name what binds; for the doctor, so
  * that it is known before.
  */
-#ifndef GW_BASE_LIMITS_H
-#define GW_BASE_LIMITS_H
+#ifndef GW_SYSTEM_LIMITS_H
+#define GW_SYSTEM_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* A loop over [0, n) by several threads. */
-#ifndef GW_BASE_PARALLEL_H
-#define GW_BASE_PARALLEL_H
+#ifndef GW_SYSTEM_PARALLEL_H
+#define GW_SYSTEM_PARALLEL_H
 
 #include "core/errors/status.h"
 #include "core/system/processors.h"

@@ -1,6 +1,6 @@
 /* Processors that this process can use. */
-#ifndef GW_BASE_PROCESSORS_H
-#define GW_BASE_PROCESSORS_H
+#ifndef GW_SYSTEM_PROCESSORS_H
+#define GW_SYSTEM_PROCESSORS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Progress of long work: a bar when stderr is a terminal, else a line every few seconds. Called from one thread. */
-#ifndef GW_BASE_PROGRESS_H
-#define GW_BASE_PROGRESS_H
+#ifndef GW_SYSTEM_PROGRESS_H
+#define GW_SYSTEM_PROGRESS_H
 
 #include <stdint.h>
 

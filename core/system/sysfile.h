@@ -1,7 +1,7 @@
 /* Small text files of /proc and /sys: read whole, picked apart. No allocation, so that a memory shortage can be looked
  * into as well. */
-#ifndef GW_BASE_SYSFILE_H
-#define GW_BASE_SYSFILE_H
+#ifndef GW_SYSTEM_SYSFILE_H
+#define GW_SYSTEM_SYSFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Threads of ours. */
-#ifndef GW_BASE_THREAD_H
-#define GW_BASE_THREAD_H
+#ifndef GW_SYSTEM_THREAD_H
+#define GW_SYSTEM_THREAD_H
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* liburing, with what versions before 2.2 (Ubuntu 22.04 has 2.1) lack. Flags are the kernel's own numbers, which an
  * older header only does not name; a kernel that does not know them says EINVAL, as it does under a new header. */
-#ifndef GW_BASE_URING_H
-#define GW_BASE_URING_H
+#ifndef GW_SYSTEM_URING_H
+#define GW_SYSTEM_URING_H
 
 #include <liburing.h>
 

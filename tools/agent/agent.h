@@ -9,8 +9,8 @@
  * subreapers, so that whatever a trainer leaves behind becomes their child, however it detached itself. If both are
  * killed at once, what is left is found by its mark (left.c), for cluster.py to show and to end.
  */
-#ifndef GW_TOOLS_AGENT_H
-#define GW_TOOLS_AGENT_H
+#ifndef GW_TOOLS_AGENT_AGENT_H
+#define GW_TOOLS_AGENT_AGENT_H
 
 #include <jansson.h>
 #include <stdbool.h>

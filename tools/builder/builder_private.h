@@ -1,6 +1,6 @@
 /* What a builder holds, and what its writing goes by: shared by its filling, its writing and the writing of edges. */
-#ifndef GW_TOOLS_BUILDER_INSIDE_H
-#define GW_TOOLS_BUILDER_INSIDE_H
+#ifndef GW_TOOLS_BUILDER_BUILDER_PRIVATE_H
+#define GW_TOOLS_BUILDER_BUILDER_PRIVATE_H
 
 #include "core/graph/writer.h"
 #include "core/system/progress.h"
