@@ -60,6 +60,15 @@ gw_status gw_rows_work_turned(const struct gw_rows_work *work, struct gw_reply *
 	return status;
 }
 
+gw_status gw_tensor_reply_number(struct gw_reply *reply, uint64_t number)
+{
+	uint8_t *out = gw_reply_extend(reply, sizeof(number));
+	if (!out)
+		return GW_NO_MEMORY;
+	memcpy(out, &number, sizeof(number));
+	return GW_OK;
+}
+
 static gw_status pull_rows(struct gw_rows_work *work, const uint8_t *rows, uint32_t count, struct gw_reply *reply)
 {
 	struct gw_shard *shard = work->shard;
