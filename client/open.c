@@ -90,12 +90,6 @@ static gw_status connect_all(struct gw_client *client)
 	}
 }
 
-static void map_parts(struct gw_client *client, struct gw_engine *engine)
-{
-	for (uint32_t i = 0; i < client->server_count; i++)
-		engine->part_links[client->servers[i].part] = &engine->links[i];
-}
-
 /* The number of a choice; none given is the first. */
 static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
@@ -191,7 +185,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	if (status == GW_OK)
 		status = gw_tensor_hold_create(client, &client->hold);
 	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++) {
-		map_parts(client, &client->engines[i]);
+		gw_engine_map_parts(&client->engines[i]);
 		status = gw_engine_start_thread(&client->engines[i]);
 	}
 	/* Nobody's but this process's, tensors of a standalone client end with it. */

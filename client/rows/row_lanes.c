@@ -234,7 +234,7 @@ static void lane_piece_post(struct lane_piece *piece, struct gw_write_share *sha
 	piece->op.once = (struct gw_once){.sequence = lane->sequence, .oldest = oldest};
 	piece->op.job = job;
 	piece->op.done = lane_piece_done;
-	gw_link_post(job->engine->part_links[lane->part], &piece->op);
+	gw_engine_post(job->engine, lane->part, &piece->op);
 }
 
 /* --- Lanes. --- */

@@ -100,7 +100,7 @@ struct gw_engine {
 	uint32_t number;
 	struct gw_poll_group *group;
 	struct gw_link *links;             /* [server_count] */
-	struct gw_link **part_links;       /* [num_parts], once the parts are known */
+	struct gw_link **part_links;       /* [num_parts]: gw_engine_link's alone */
 	const struct gw_adjacency **lists; /* [num_parts]: of gw_local_lists_of_all */
 	struct gw_slab slab;               /* what replies land in */
 	struct gw_hop *spare_hop;          /* of the last list of in-edges, for the next; or NULL */
