@@ -102,7 +102,6 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 {
 	static const char *const ways[] = {"auto", "reads", "requests", NULL};
 	static const char *const orders[] = {"auto", "always", "never", NULL};
-	static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 	int choice = 0;
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
@@ -127,10 +126,10 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 		status = open_choose("order", options->order, orders, &choice);
 	client->order = (enum gw_gather_order)choice;
 	if (status == GW_OK)
-		status = open_choose("transport", options->transport, transports, &choice);
-	client->transport = (enum gw_client_transport)choice;
+		status = open_choose("transport", options->transport, gw_scheme_choices, &choice);
 	if (status != GW_OK)
 		return status;
+	client->transport = gw_scheme_find(gw_scheme_choices[choice]);
 	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
 		return gw_fail(GW_INVALID,
 			       "neighbours = \"requests\" needs servers: a standalone client has its lists in "
