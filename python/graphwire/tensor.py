@@ -24,7 +24,7 @@ from graphwire._opened import Etype, OpenedGraph
 Initial = Union[str, float, tuple]
 _PLACES = {"even": "GW_PLACE_EVEN", "striped": "GW_PLACE_STRIPED"}
 _COMBINE = {"sum": "GW_COMBINE_SUM", "mean": "GW_COMBINE_MEAN", "each": "GW_COMBINE_EACH"}
-_KINDS = {"sgd": "GW_SGD", "adagrad": "GW_ADAGRAD", "adagrad_rows": "GW_ADAGRAD_ROWS", "adam": "GW_ADAM"}
+_KINDS = {name[3:].lower(): kind for kind, name in sorted(ffi.typeof("enum gw_optimizer_kind").elements.items())}
 
 
 def _dtype(name: Any) -> int:
@@ -143,7 +143,7 @@ class Tensor:
         if rows.shape != expected:
             raise ValueError(f"gradients have shape {rows.shape}, not {expected}")
         optimizer = ffi.new("struct gw_optimizer *", {
-            "kind": getattr(lib, _KINDS[kind]), "combine": getattr(lib, _COMBINE[combine]), "rate": lr, "eps": eps,
+            "kind": _KINDS[kind], "combine": getattr(lib, _COMBINE[combine]), "rate": lr, "eps": eps,
             "beta1": betas[0], "beta2": betas[1], "step": step})
         finish(lambda ticket: lib.gw_push_start(
             client.pointer, tensor, _arrays.ids_pointer(array), len(array), _arrays.pointer(rows, "float *"), optimizer,
