@@ -212,7 +212,9 @@ static void tell_failed_reads(struct peer *peer, enum way way, gw_status status,
 	gw_doctor_raise(finding, is_asked_for(peer, schemes[way]) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 	gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
 	gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
-	if (way == BY_TCP && status == GW_DEADLINE && pinged && answers_in_short(peer, way)) {
+	/* With a long time-out the kernel may give up the connection before. */
+	bool silent = status == GW_DEADLINE || status == GW_PEER_LOST;
+	if (way == BY_TCP && silent && pinged && answers_in_short(peer, way)) {
 		peer->loses_large = true;
 		gw_doctor_cause_large(peer->text, finding);
 	} else {
