@@ -101,7 +101,9 @@ static gw_status take_runtime_dir(void *input, char *text)
 	if (!S_ISDIR(st.st_mode))
 		return gw_fail(GW_INVALID, "%.200s: not a folder", text);
 	/* What the variable says holds for the rest of the program, for it is read in one place. */
-	return setenv("XDG_RUNTIME_DIR", path, 1) == 0 ? GW_OK : GW_NO_MEMORY;
+	return setenv("XDG_RUNTIME_DIR", path, 1) == 0
+		       ? GW_OK
+		       : gw_fail_errno(GW_NO_MEMORY, errno, "XDG_RUNTIME_DIR=%.200s", path);
 }
 
 static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */

@@ -212,7 +212,9 @@ static void tell_failed_reads(struct peer *peer, const struct gw_scheme *way, gw
 	gw_doctor_raise(finding, is_asked_for(peer, way->name) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 	gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
 	gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
-	if (way->rank == GW_RANK_FIRST && status == GW_DEADLINE && pinged && answers_in_short(peer, way)) {
+	/* With a long time-out the kernel may give up the connection before. */
+	bool silent = status == GW_DEADLINE || status == GW_PEER_LOST;
+	if (way->rank == GW_RANK_FIRST && silent && pinged && answers_in_short(peer, way)) {
 		peer->loses_large = true;
 		gw_doctor_cause_large(peer->text, finding);
 	} else {
