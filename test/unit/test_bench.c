@@ -250,7 +250,7 @@ static void test_load_from_end_to_end(void **state)
 	char *arguments[] = {"load", "--folder",  folder, "--size", "9Mi", "--files",
 			     "2",    "--repeats", "5",    "--json", json,  NULL};
 	int status = gw_bench_load(11, arguments);
-	if (status != GW_OK) { /* a machine without io_uring or O_DIRECT has no ceiling to measure: that is said */
+	if (status != 0) { /* a machine without io_uring or O_DIRECT has no ceiling to measure: that is said */
 		assert_int_equal(status, 1);
 		assert_non_null(strstr(gw_last_error(), "io_uring"));
 	} else {
