@@ -10,6 +10,7 @@
 #include "core/memory/alloc.h"
 #include "sampler/blocks_private.h"
 #include "sampler/lists.h"
+#include "sampler/pick.h"
 
 gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out)
 {

@@ -12,7 +12,9 @@
 
 #include "core/memory/alloc.h"
 #include "protocol/sample_call.h"
+#include "sampler/pick.h"
 #include "sampler/pick_long.h"
+#include "sampler/picks.h"
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* of picks, whatever a client asks for */

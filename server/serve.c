@@ -20,6 +20,7 @@
 #include "core/system/parallel.h"
 #include "core/system/thread.h"
 #include "protocol/catalog.h"
+#include "sampler/picks.h"
 #include "server/footprint.h"
 #include "server/leftover_memory.h"
 #include "server/server.h"

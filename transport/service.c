@@ -3,11 +3,13 @@
  * want of memory. */
 #include "transport/service.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/errors/status.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
+#include "transport/replay_cache.h"
 #include "transport/service_private.h"
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)

@@ -9,6 +9,7 @@
 #include "client/batch/local_lists.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
+#include "sampler/picks.h"
 
 static uint32_t parts_of(const struct gw_hop *hop)
 {

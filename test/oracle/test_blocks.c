@@ -8,7 +8,11 @@
 
 #include <cmocka.h>
 
+#include "core/graph/part.h"
+#include "core/numbers/rng.h"
 #include "sampler/blocks.h"
+#include "sampler/picks.h"
+#include "sampler/relabel.h"
 #include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"

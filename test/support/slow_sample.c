@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/numbers/digest.h"
+#include "core/numbers/rng.h"
 
 static int ascending(const void *a, const void *b)
 {

@@ -6,6 +6,7 @@
 #ifndef GW_TEST_SLOW_SAMPLE_H
 #define GW_TEST_SLOW_SAMPLE_H
 
+#include "core/graph/part.h"
 #include "sampler/blocks.h"
 
 #define SLOW_TYPES_MAX 8

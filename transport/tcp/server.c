@@ -27,6 +27,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
+#include "transport/replay_cache.h"
 
 #define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
 #define FINISH_NS  (2 * GW_NS_PER_SECOND)

@@ -16,6 +16,7 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "transport/replay_cache.h"
 #include "transport/tcp/server.h"
 
 #define STRANGER_BYTES 1024u /* of input, and of output: a hello, a challenge and an error fit */

@@ -11,6 +11,7 @@
 #include "transport/tcp/driver.h"
 #include "transport/tcp/fd_passing.h"
 #include "transport/tcp/wire.h"
+#include "transport/transport.h"
 
 extern const struct gw_transport gw_transport_tcp;
 

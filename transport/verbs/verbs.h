@@ -36,6 +36,7 @@
 
 #include "transport/completions.h"
 #include "transport/service_private.h"
+#include "transport/transport.h"
 
 extern const struct gw_transport gw_transport_verbs;
 
