@@ -33,8 +33,9 @@ uint64_t gw_optimizer_state_floats(enum gw_optimizer_kind kind, uint64_t columns
 /* mean(g^2) of one gradient. */
 float gw_optimizer_mean_square(const float *gradient, uint64_t columns);
 
-/* One gradient: new[] from old[] (they may be the same) and the state. squares: GW_ADAGRAD_ROWS: what is added to s. */
-void gw_optimizer_apply(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
-			float *new, float *state, uint64_t columns);
+/* One gradient: after[] from before[] (they may be the same) and the state. squares: GW_ADAGRAD_ROWS: what is added to
+ * s. */
+void gw_optimizer_apply(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *before,
+			float *after, float *state, uint64_t columns);
 
 #endif
