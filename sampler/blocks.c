@@ -336,11 +336,6 @@ gw_status gw_blocks_hop_end(struct gw_blocks *blocks)
 	return GW_OK;
 }
 
-uint32_t gw_blocks_hops(const struct gw_blocks *blocks)
-{
-	return blocks->hops_done;
-}
-
 const struct gw_block *gw_blocks_hop(const struct gw_blocks *blocks, uint32_t hop)
 {
 	assert(hop < blocks->hops_done);

@@ -63,7 +63,6 @@ gw_status gw_blocks_hop_end(struct gw_blocks *blocks);
 gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacency *const *parts);
 
 /* Results; valid until the next begin. */
-uint32_t gw_blocks_hops(const struct gw_blocks *blocks);
 const struct gw_block *gw_blocks_hop(const struct gw_blocks *blocks, uint32_t hop);
 const int64_t *gw_blocks_nodes(const struct gw_blocks *blocks, uint32_t ntype, uint64_t *count); /* global ids */
 const uint32_t *gw_blocks_seed_rows(const struct gw_blocks *blocks, uint64_t *count);

@@ -39,7 +39,6 @@ void gw_arena_destroy(struct gw_arena *arena); /* NULL is allowed */
 uint8_t *gw_arena_base(const struct gw_arena *arena);
 uint64_t gw_arena_bytes(const struct gw_arena *arena);       /* capacity, >= the bytes asked for */
 uint64_t gw_arena_slice_bytes(const struct gw_arena *arena); /* a power of two; the last slice may be shorter */
-uint32_t gw_arena_slice_count(const struct gw_arena *arena);
 enum gw_page_level gw_arena_page_level(const struct gw_arena *arena);
 int gw_arena_fd(const struct gw_arena *arena); /* the memfd, or -1; stays the arena's */
 
