@@ -31,6 +31,19 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 	return reply_text(reply, ((const struct gw_server *)context)->catalog);
 }
 
+char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
+}
+
+const char *gw_server_transports(const struct gw_server *server)
+{
+	bool rdma = strcmp(server->listener->transport->name, "verbs") == 0;
+	if (server->local)
+		return rdma ? "tcp+verbs+shm" : "tcp+shm";
+	return rdma ? "tcp+verbs" : "tcp";
+}
+
 static json_t *stats_json(const struct gw_server *server)
 {
 	struct gw_service_counters counters;

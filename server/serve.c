@@ -326,19 +326,6 @@ static gw_status listen_all(struct gw_server *server)
 	return status == GW_OK ? listen_local(server, groups) : status;
 }
 
-char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
-{
-	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
-}
-
-const char *gw_server_transports(const struct gw_server *server)
-{
-	bool rdma = strcmp(server->listener->transport->name, "verbs") == 0;
-	if (server->local)
-		return rdma ? "tcp+verbs+shm" : "tcp+shm";
-	return rdma ? "tcp+verbs" : "tcp";
-}
-
 static gw_status start_threads(struct gw_server *server)
 {
 	for (uint32_t i = 0; i < server->options.threads; i++) {

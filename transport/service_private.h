@@ -153,7 +153,7 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
 			   uint32_t thread);
 
-/* GW_INVALID: memory that is no region. */
+/* GW_INVALID: memory that is no region. transport/region_check.c */
 gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 				  const struct gw_region_rows *rows);
 

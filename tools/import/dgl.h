@@ -1,4 +1,4 @@
-/* DGL's chunked graph, from the inside: what its two files share. */
+/* DGL's chunked graph, from the inside: what its files share. */
 #ifndef GW_TOOLS_IMPORT_DGL_H
 #define GW_TOOLS_IMPORT_DGL_H
 
