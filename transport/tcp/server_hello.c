@@ -53,22 +53,6 @@ gw_status gw_tcp_stranger_begin(struct tcp_server *server)
 	return GW_OK;
 }
 
-void gw_tcp_stranger_end(struct tcp_server *server)
-{
-	struct tcp_loop *loop = server->loop;
-	if (server->older)
-		server->older->newer = server->newer;
-	else
-		loop->oldest_stranger = server->newer;
-	if (server->newer)
-		server->newer->older = server->older;
-	else
-		loop->newest_stranger = server->older;
-	server->older = server->newer = NULL;
-	loop->stranger_count--;
-	atomic_fetch_sub(&server->service->counts.unproven, 1);
-}
-
 static void take_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
 	struct wire_hello hello = {0};
