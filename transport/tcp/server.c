@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -27,7 +26,6 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/replay_cache.h"
 
 #define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
 #define DRAINED_NS (2 * GW_NS_PER_MS)      /* between looks at whether the last bytes have arrived */
