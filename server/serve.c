@@ -5,7 +5,6 @@
  * The port stays reserved while the part loads, and clients are refused until then. Each thread polls a group of its
  * own; connections are dealt out over them.
  */
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>

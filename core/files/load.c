@@ -6,7 +6,6 @@
  */
 #include "core/files/load.h"
 
-#include <string.h>
 
 #include "core/errors/log.h"
 #include "core/errors/options.h"

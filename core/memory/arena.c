@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/errors/log.h"
 #include "core/errors/options.h"

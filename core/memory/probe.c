@@ -1,14 +1,11 @@
 /* Looking at the machine: files of /proc and /sys, limits, and small trials where only trying tells. */
 #include "core/memory/probe.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/errors/options.h"
 #include "core/memory/arena_pages.h"
 #include "core/system/parallel.h"
 #include "core/system/sysfile.h"

@@ -10,7 +10,6 @@
 #include <strings.h>
 
 #include "core/errors/log.h"
-#include "core/memory/alloc.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
 #include "tools/import/npz.h"

@@ -9,7 +9,6 @@
 #include "core/errors/options.h"
 #include "core/memory/alloc.h"
 #include "tools/import/import.h"
-#include "tools/import/npz.h"
 #include "tools/import/words.h"
 
 /* "src:rel:dst=FILE" or FILE. A path may hold '=': it is one if no ':' stands before it, or if it begins as paths do.

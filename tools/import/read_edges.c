@@ -1,6 +1,5 @@
 /* Reading the edges of every set: text through tables (table_read.c takes the lines), NumPy by widening. Ids stay as
  * the input has them. */
-#include <string.h>
 
 #include "core/memory/memory.h"
 #include "tools/import/import.h"
