@@ -6,7 +6,6 @@
  */
 #include "core/files/load.h"
 
-
 #include "core/errors/log.h"
 #include "core/errors/options.h"
 #include "core/files/load_job.h"
